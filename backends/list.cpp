@@ -1,0 +1,24 @@
+// Every backend that Plumb knows of, in the order in which `auto` tries them: one line each.
+#include <array>
+
+#include "plumb/backend.hpp"
+
+namespace plumb {
+
+Backend& cpu_backend();
+#ifdef PLUMB_LINK_CUDA  // a static build lists what a shared build loads
+Backend& cuda_backend();
+constexpr auto cuda = &cuda_backend;
+#else
+constexpr Backend& (*cuda)() = nullptr;
+#endif
+
+std::span<const BackendSource> backend_list() {
+  static constexpr std::array list{
+      BackendSource{"cuda", cuda},
+      BackendSource{"cpu", &cpu_backend},
+  };
+  return list;
+}
+
+}  // namespace plumb

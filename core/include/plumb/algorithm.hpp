@@ -1,0 +1,96 @@
+// What a convolution algorithm is: plain data that says what it can do, what it costs, what it
+// rounds, and how it is launched.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "plumb/device.hpp"
+#include "plumb/types.hpp"
+
+namespace plumb {
+
+struct ConvProblem;
+
+/// Whether an algorithm can run, and if not, why: a code for programs and a sentence that names
+/// the value met and what was expected.
+struct Support {
+  Reason reason = Reason::none;
+  std::string sentence;
+  explicit operator bool() const { return reason == Reason::none; }
+};
+
+/// The type that products are formed in: operands are rounded to it where they are stored wider.
+enum class Operand : std::uint8_t {
+  fp64,
+  fp32,
+  tf32_rounded,    ///< converted with round-to-nearest
+  tf32_truncated,  ///< the hardware drops the low bits
+  fp16,
+  bf16,
+};
+
+/// How the products of one output are summed.
+enum class Accumulator : std::uint8_t {
+  fp64_fma,
+  fp32_fma,          ///< fp32, any order, round-to-nearest
+  fp16_fma,          ///< fp16, any order, round-to-nearest
+  tensor_core_fp32,  ///< fp32 on tensor cores: terms aligned and truncated, result toward zero
+};
+
+/// What an algorithm does to numbers. The error bound is computed from this alone
+/// (validate.hpp), and attestation checks it from outside.
+struct Numerics {
+  Operand operand = Operand::fp32;
+  Accumulator accumulator = Accumulator::fp32_fma;
+  /// Products formed for each term: 1, or 3 where both operands are split in a high and a low
+  /// part and the product of the low parts is left out (Ootomo & Yokota 2022).
+  int products = 1;
+  /// The reduction runs over a multiple of this many terms, padded with zeros.
+  int term_multiple = 1;
+  /// The same input gives the same bits, whatever else runs.
+  bool deterministic = true;
+};
+
+/// The strictest Math whose promise `numerics` keeps for tensors stored as `dtype`: operands that
+/// are stored in the operand type are not rounded, so fp16 products of f16 tensors with fp32
+/// accumulation keep the promise of fp32.
+Math math_class(const Numerics& numerics, DType dtype);
+
+/// Whether an algorithm of class `offered` may serve a caller who allows `allowed`.
+bool allows(Math allowed, Math offered);
+
+/// One launch. Pointers are on the device and address the element of index zero; extents and
+/// strides are the problem's.
+struct ConvLaunch {
+  const ConvProblem& problem;
+  const DeviceInfo& device;
+  const void* x;
+  const void* w;
+  const void* bias;  ///< K dense elements of the problem's dtype, or null
+  void* y;
+  Activation activation;
+  void* workspace;  ///< at least workspace_bytes(), 256-byte aligned; null where that is 0
+  void* native_queue;
+};
+
+/// One convolution algorithm: one instantiation of one technique, so that each tile size can be
+/// named, forced, timed and tested. All of them fuse bias and activation.
+struct ConvAlgorithm {
+  /// "cuda.conv.implicit_gemm.fp32.16x16": backend, operation, technique, arithmetic, variant.
+  std::string_view name;
+  Numerics numerics;
+  /// Runs only when forced by name: for techniques that are here to be measured.
+  bool forced_only = false;
+  /// Exactly where the kernel is right: yes to what the kernel refuses is a bug, and the reverse.
+  /// The problem has passed check().
+  Support (*supports)(const ConvProblem&, const DeviceInfo&) = nullptr;
+  std::size_t (*workspace_bytes)(const ConvProblem&, const DeviceInfo&) = nullptr;
+  /// A model of the kernel's time, for choosing among untuned algorithms.
+  double (*estimate_seconds)(const ConvProblem&, const DeviceInfo&) = nullptr;
+  /// Asynchronous; allocates no device memory, chooses nothing, waits for nothing.
+  void (*launch)(const ConvLaunch&) = nullptr;
+};
+
+}  // namespace plumb

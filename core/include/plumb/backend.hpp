@@ -1,0 +1,116 @@
+// What a backend is, and the list of backends. A backend is one folder under backends/ and one
+// line in backends/list.cpp. Users of the library do not need this header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+#include "plumb/device.hpp"
+#include "plumb/nn.hpp"
+#include "plumb/tensor.hpp"
+
+namespace plumb {
+
+struct PoolLaunch {
+  ConstTensorView x;
+  TensorView y;
+  PoolGeometry geometry;
+};
+
+class BackendEvent {
+ public:
+  virtual ~BackendEvent() = default;
+  virtual void synchronize() const = 0;
+  virtual bool done() const = 0;
+  /// Seconds from `earlier`, an event of the same backend, to this one; both have happened.
+  virtual double seconds_since(const BackendEvent& earlier) const = 0;
+};
+
+/// In-order work. Arguments have been checked by core; every call may throw Error
+/// (device_failure, out_of_memory).
+class BackendQueue {
+ public:
+  virtual ~BackendQueue() = default;
+  virtual void* native() const = 0;
+  virtual void synchronize() = 0;
+  virtual std::shared_ptr<BackendEvent> record() = 0;
+  virtual void wait(const BackendEvent& event) = 0;
+  /// Either side may be host memory.
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  /// Scratch memory of the queue, 256-byte aligned, valid for the work put on it next.
+  virtual void* workspace(std::size_t bytes) = 0;
+  virtual void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) = 0;
+  virtual void pool(const PoolLaunch& launch) = 0;
+  virtual void relu(const ConstTensorView& x, const TensorView& y) = 0;
+  virtual void softmax(const ConstTensorView& x, const TensorView& y) = 0;
+  virtual void resize_bilinear(const ConstTensorView& x, const TensorView& y) = 0;
+};
+
+class BackendDevice {
+ public:
+  virtual ~BackendDevice() = default;
+  virtual const DeviceInfo& info() const = 0;
+  virtual std::size_t free_bytes() const = 0;
+  /// At least one byte, 256-byte aligned. Throws Error (out_of_memory).
+  virtual void* allocate(std::size_t bytes, Memory memory) = 0;
+  virtual void deallocate(void* memory, Memory kind) noexcept = 0;
+  virtual std::unique_ptr<BackendQueue> make_queue() = 0;
+  virtual std::unique_ptr<BackendQueue> wrap_queue(void* native) = 0;
+  /// The backend's ordered list: among equals, the first wins.
+  virtual std::span<const ConvAlgorithm* const> conv_algorithms() const = 0;
+};
+
+/// The devices that a backend shows on this machine, or why there are none.
+struct BackendProbe {
+  std::vector<DeviceInfo> devices;
+  Reason reason = Reason::none;
+  std::string sentence;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  /// What it was built with, and what it found: "CUDA runtime 13.0, driver 13.0".
+  virtual std::string version() const = 0;
+  /// Never throws, and makes no lasting claim on a device.
+  virtual BackendProbe probe() const noexcept = 0;
+  /// Throws Error (device_unavailable) with a Reason where the device cannot be used.
+  virtual std::unique_ptr<BackendDevice> open(int index) = 0;
+};
+
+/// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
+/// `abi` is compared before anything else is read.
+struct BackendModule {
+  static constexpr std::uint32_t current_abi = 1;
+  std::uint32_t abi;
+  const char* version;  ///< of Plumb; must equal the library's
+  Backend& (*backend)();
+};
+using BackendModuleFunction = const BackendModule*();
+inline constexpr const char* backend_module_symbol = "plumb_backend_module";
+
+/// One line of the list: a backend that is linked in, or (null) one to be loaded as a module.
+struct BackendSource {
+  std::string_view name;
+  Backend& (*linked)();
+};
+/// All backends that Plumb knows of, in the order in which `auto` tries them; the CPU is last.
+std::span<const BackendSource> backend_list();
+
+/// A backend of the list, loaded if need be, or the reason why it cannot be had. Loaded once.
+struct LoadedBackend {
+  Backend* backend = nullptr;
+  Reason reason = Reason::none;
+  std::string sentence;
+};
+const LoadedBackend& load_backend(std::string_view name);
+
+}  // namespace plumb

@@ -1,0 +1,149 @@
+// Convolution: the problem, the options, the plan, and one call that does it all.
+//
+//   y[n,k,p,q] = activation(bias[k] + sum over c,r,s of
+//                x[n, g*C/G + c, p*stride.h + r*dilation.h - top, q*stride.w + s*dilation.w - left]
+//                * w[k,c,r,s])
+//
+// with x zero outside the image and g = k / (K/G): cross-correlation, as neural networks use it.
+// Letters are the same everywhere: N batch, C input channels, H W input, K output channels,
+// R S filter, P Q output, G groups.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/algorithm.hpp"
+#include "plumb/device.hpp"
+#include "plumb/tensor.hpp"
+#include "plumb/types.hpp"
+
+namespace plumb {
+
+/// Which of the three convolutions of a layer. Only `forward` has algorithms today.
+enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
+
+/// How the filter moves over the image.
+struct ConvGeometry {
+  Pair stride;      ///< step of the filter, at least 1
+  Pair dilation;    ///< distance between filter taps, at least 1
+  Padding padding;  ///< zeros around the image, at least 0
+  std::int64_t groups = 1;
+  friend bool operator==(const ConvGeometry&, const ConvGeometry&) = default;
+};
+
+/// A convolution without its data: what plans are made and cached for. A 1-D convolution is one
+/// of height 1.
+struct ConvProblem : ConvGeometry {
+  Direction direction = Direction::forward;
+  DType dtype = DType::f32;  ///< of x, w, bias and y
+  std::int64_t n = 1, c = 1, h = 1, w = 1, k = 1, r = 1, s = 1;
+  Strides x_strides;  ///< of N C H W, in elements; empty: dense NCHW
+  Strides w_strides;  ///< of K C/G R S, in elements; empty: dense
+  Strides y_strides;  ///< of N K P Q, in elements; empty: dense NKPQ
+
+  std::int64_t p() const;  ///< output height, as the geometry gives it
+  std::int64_t q() const;  ///< output width
+  /// Terms summed for one output: (C/G) R S.
+  std::int64_t terms() const { return c / groups * r * s; }
+  /// Multiplications and additions, two for each term of each output.
+  double flop() const;
+  /// The least that must move: every element of x, w and y once.
+  double bytes() const;
+  Extents x_extents() const { return {n, c, h, w}; }
+  Extents w_extents() const { return {k, c / groups, r, s}; }
+  Extents y_extents() const { return {n, k, p(), q()}; }
+  friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
+};
+
+/// The problem with its empty strides filled in. Error (invalid_argument) names the first value
+/// that makes no sense and what was expected: sizes below 1 (N may be 0), groups that do not
+/// divide C and K, a filter larger than the padded image, products past 2^63, an output that
+/// overlaps itself.
+ConvProblem check(ConvProblem problem);
+
+/// "n2c3h32w32 k8r3s3 stride 1,1 dilation 1,1 padding 0,0,0,0 groups 1 f32", for messages.
+std::string to_string(const ConvProblem&);
+
+struct ConvOptions {
+  Math math = Math::fp32;
+  /// Run this algorithm or none; empty leaves the choice to Plumb (or PLUMB_CONV_ALGORITHM).
+  std::string algorithm;
+  /// A bias is added to each output channel; execute() then needs one.
+  bool bias = false;
+  Activation activation = Activation::none;
+  std::size_t workspace_limit_bytes = std::numeric_limits<std::size_t>::max();
+  /// Only algorithms that give the same bits every time.
+  bool deterministic = false;
+  friend bool operator==(const ConvOptions&, const ConvOptions&) = default;
+};
+
+/// What one algorithm says to a problem.
+struct ConvCandidate {
+  std::string_view algorithm;
+  Support support;                         ///< with the options taken into account
+  double estimate_seconds = 0;             ///< 0 where it cannot run
+  std::optional<double> measured_seconds;  ///< from tuning
+  std::size_t workspace_bytes = 0;
+  Math error_class = Math::fp32;
+  bool deterministic = true;
+  bool chosen = false;
+};
+
+/// The tensors of one convolution: x [N,C,H,W], w [K,C/G,R,S], bias [K] dense or empty,
+/// y [N,K,P,Q], whatever their strides, all of one dtype and on the queue's device.
+struct ConvTensors {
+  ConstTensorView x;
+  ConstTensorView w;
+  ConstTensorView bias = {};
+  TensorView y;
+};
+
+struct PlannedConv;
+
+/// A convolution that has been checked and whose algorithm has been chosen. Immutable, cheap to
+/// copy, and may run from several threads on several queues at once.
+class ConvPlan {
+ public:
+  /// Error: invalid_argument from check(); unsupported where no algorithm (or not the one forced)
+  /// can run, with each one's reason.
+  ConvPlan(const Device& device, const ConvProblem& problem, const ConvOptions& options = {});
+
+  const Device& device() const { return device_; }
+  const ConvProblem& problem() const;
+  const ConvOptions& options() const;
+  const ConvAlgorithm& algorithm() const;
+  std::size_t workspace_bytes() const;
+  std::vector<ConvCandidate> explain() const;
+
+  /// Puts the convolution on the queue; it is done when the queue has passed it. Workspace comes
+  /// from the queue, or from `workspace`, 256-byte aligned device memory of `workspace_bytes()`.
+  /// Error (invalid_argument) where a tensor is not what the problem says or not on the device.
+  void execute(Queue& queue, const ConvTensors& tensors, void* workspace = nullptr) const;
+
+ private:
+  friend void conv(Queue&, const ConvTensors&, const ConvGeometry&, ConvOptions);
+  ConvPlan(const Device& device, std::shared_ptr<const PlannedConv> planned);
+  Device device_;
+  std::shared_ptr<const PlannedConv> planned_;
+};
+
+/// Every algorithm of the device, in its order, with what it says; `chosen` marks the one that a
+/// plan would take, if any.
+std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
+                                   const ConvOptions& options = {});
+
+/// The problem that these tensors and this geometry make. Error (invalid_argument) where ranks,
+/// extents or dtypes do not fit each other.
+ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry = {});
+
+/// One convolution: plans it (or takes the plan from the device's cache) and puts it on the queue.
+/// `options.bias` follows from whether `tensors.bias` is there.
+void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry = {},
+          ConvOptions options = {});
+
+}  // namespace plumb

@@ -1,0 +1,64 @@
+// What is thrown, and the codes that say why something cannot be had.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace plumb {
+
+/// What went wrong, for callers that act on it; the message is for people.
+enum class ErrorCode {
+  invalid_argument,    ///< a wrong shape, stride, dtype or name; nothing was done
+  unsupported,         ///< a right request that no algorithm here can serve
+  device_unavailable,  ///< the device asked for cannot be had; the message says why
+  out_of_memory,       ///< host or device memory ran out; nothing was written
+  device_failure,      ///< the device or its driver reported an error
+};
+std::string_view to_string(ErrorCode);
+
+/// Why a device cannot be had or an algorithm cannot run. Codes are stable; the sentence beside
+/// one carries the values.
+enum class Reason {
+  none,  ///< nothing is in the way
+  // Devices and backends.
+  unknown_backend,     ///< no backend of that name was ever built
+  module_missing,      ///< the backend's module is not where modules are looked for
+  module_broken,       ///< the module is there and cannot be loaded
+  module_version,      ///< the module was built for another version of Plumb
+  no_driver,           ///< the vendor's driver is not installed
+  driver_too_old,      ///< the driver is older than the runtime that the backend was built with
+  no_device,           ///< the driver works and shows no device (of that index)
+  no_code_for_device,  ///< the backend holds no machine code for that device
+  device_error,        ///< the device's own error
+  // Algorithms.
+  direction,          ///< forward only
+  dtype,              ///< not for this stored type
+  math,               ///< less accurate than the caller allows
+  layout,             ///< not for these strides
+  geometry,           ///< not for these filter sizes, strides, dilations, paddings or groups
+  too_large,          ///< a size is beyond what the algorithm can index
+  device_limit,       ///< the device has too little of something (shared or constant memory, ...)
+  workspace_limit,    ///< needs more workspace than the caller allows
+  not_deterministic,  ///< the caller asked for the same bits every time
+  not_forced,         ///< another algorithm was forced by name
+  forced_only,        ///< runs only when forced by name
+};
+/// The code as written in JSON and logs: "no_driver".
+std::string_view to_string(Reason);
+
+/// Everything that Plumb throws.
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message, Reason reason = Reason::none)
+      : std::runtime_error(message), code_(code), reason_(reason) {}
+  ErrorCode code() const noexcept { return code_; }
+  /// For device_unavailable, which obstacle it was; otherwise `none`.
+  Reason reason() const noexcept { return reason_; }
+
+ private:
+  ErrorCode code_;
+  Reason reason_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,12 @@
+// All of Plumb's C++ interface.
+#pragma once
+
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+#include "plumb/device.hpp"
+#include "plumb/error.hpp"
+#include "plumb/nn.hpp"
+#include "plumb/tensor.hpp"
+#include "plumb/types.hpp"
+#include "plumb/validate.hpp"
+#include "plumb/version.hpp"

@@ -1,0 +1,129 @@
+// Tensors: one that owns its memory, and views that borrow anybody's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+#include "plumb/device.hpp"
+#include "plumb/types.hpp"
+
+namespace plumb {
+
+/// The DType of a C++ element type.
+template <class T>
+inline constexpr DType dtype_of = [] {
+  using U = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<U, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<U, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<U, Half>)
+    return DType::f16;
+  else {
+    static_assert(std::is_same_v<U, BFloat16>, "float, double, plumb::Half or plumb::BFloat16");
+    return DType::bf16;
+  }
+}();
+
+/// Borrowed memory: a pointer to the element of index zero, a stored type, extents, strides in
+/// elements, and the device that can read it. Strides may be zero or negative on inputs; outputs
+/// must not overlap themselves. A default-made view is empty, and stands for "none".
+template <class Void>
+class BasicTensorView {
+ public:
+  BasicTensorView() = default;
+  /// Without strides the view is dense, the last index running fastest.
+  BasicTensorView(Void* data, DType dtype, Extents extents, DeviceId device = host,
+                  Strides strides = {})
+      : data_(data),
+        extents_(extents),
+        strides_(strides.empty() ? dense_strides(extents) : strides),
+        device_(device),
+        dtype_(dtype) {}
+  /// A view of host memory.
+  template <class T>
+  requires(!std::is_void_v<T> && std::is_convertible_v<T*, Void*>)
+      BasicTensorView(T* data, Extents extents, Strides strides = {})
+      : BasicTensorView(data, dtype_of<T>, extents, host, strides) {}
+  /// A view that may be written also serves where one is only read.
+  template <class Other>
+  requires(std::is_void_v<Other>&& std::is_convertible_v<Other*, Void*> &&
+           !std::is_same_v<Other, Void>)
+      BasicTensorView(const BasicTensorView<Other>& o)  // NOLINT: implicit on purpose
+      : BasicTensorView(o.data(), o.dtype(), o.extents(), o.device(), o.strides()) {}
+
+  Void* data() const { return data_; }
+  DType dtype() const { return dtype_; }
+  const Extents& extents() const { return extents_; }
+  const Strides& strides() const { return strides_; }
+  DeviceId device() const { return device_; }
+  int rank() const { return extents_.rank(); }
+  std::int64_t extent(int i) const { return extents_[i]; }
+  std::int64_t stride(int i) const { return strides_[i]; }
+  bool empty() const { return extents_.empty(); }
+  /// Row-major without gaps (extents of one have no say).
+  bool is_dense() const {
+    const Strides dense = dense_strides(extents_);
+    for (int i = 0; i < rank(); ++i)
+      if (extents_[i] > 1 && strides_[i] != dense[i]) return false;
+    return true;
+  }
+
+ private:
+  Void* data_ = nullptr;
+  Extents extents_;
+  Strides strides_;
+  DeviceId device_;
+  DType dtype_ = DType::f32;
+};
+using TensorView = BasicTensorView<void>;
+using ConstTensorView = BasicTensorView<const void>;
+
+/// `view` over the indices [begin, begin + count) of one dimension.
+TensorView slice(const TensorView& view, int dimension, std::int64_t begin, std::int64_t count);
+ConstTensorView slice(const ConstTensorView& view, int dimension, std::int64_t begin,
+                      std::int64_t count);
+
+/// The same elements, dense, under other extents of the same count. Error (invalid_argument)
+/// where the view is not dense or the counts differ.
+TensorView reshape(const TensorView& view, const Extents& extents);
+ConstTensorView reshape(const ConstTensorView& view, const Extents& extents);
+
+/// Memory that a tensor may own.
+enum class Memory {
+  device,       ///< the device's own
+  pinned_host,  ///< host memory that the device copies from and to at full speed
+};
+
+/// Owned memory, uninitialised, freed with the object. Moves, does not copy.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Dense unless strides are given. The size is checked before anything is allocated.
+  /// Error (out_of_memory) names the bytes asked for and the bytes free.
+  Tensor(const Device& device, DType dtype, const Extents& extents, const Strides& strides = {},
+         Memory memory = Memory::device);
+
+  const TensorView& view() const { return view_; }
+  operator TensorView() const { return view_; }       // NOLINT: a tensor serves as its view
+  operator ConstTensorView() const { return view_; }  // NOLINT
+  void* data() const { return view_.data(); }
+  template <class T>
+  T* data_as() const {
+    return static_cast<T*>(view_.data());
+  }
+  const Extents& extents() const { return view_.extents(); }
+  DType dtype() const { return view_.dtype(); }
+
+ private:
+  std::shared_ptr<void> storage_;
+  TensorView view_;
+};
+
+/// Copies between views of the same dtype, extents and strides, each without gaps; one of them
+/// may be on the queue's device and the other on the host. Asynchronous: the host side must stay
+/// alive and untouched until the queue has passed it.
+void copy(Queue& queue, const ConstTensorView& from, const TensorView& to);
+
+}  // namespace plumb

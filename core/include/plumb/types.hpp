@@ -1,0 +1,159 @@
+// Element types, arithmetic classes, and the extents and strides of tensors.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace plumb {
+
+/// What is stored in memory: IEEE binary32, binary64, binary16, and bfloat16.
+enum class DType : std::uint8_t { f32, f64, f16, bf16 };
+
+/// The least accurate arithmetic that the caller allows. A more accurate kernel may always be
+/// chosen. `fp32` promises the error of a chain of fp32 FMAs, however the kernel gets there;
+/// `tf32`, `bf16` and `fp16` allow operands to be rounded to that type, with fp32 accumulation
+/// (`fp16` allows fp16 accumulation too, where the algorithm is forced by name). Tensors stored
+/// as f64 are always computed in fp64.
+enum class Math : std::uint8_t { fp64, fp32, tf32, bf16, fp16 };
+
+/// Names for two common stride orders of an N C H W tensor. Both are just strides.
+enum class Layout : std::uint8_t { nchw, nhwc };
+
+/// What is applied to each output after the bias.
+enum class Activation : std::uint8_t { none, relu };
+
+std::string_view to_string(DType);
+std::string_view to_string(Math);
+std::string_view to_string(Layout);
+std::string_view to_string(Activation);
+std::optional<DType> parse_dtype(std::string_view);
+std::optional<Math> parse_math(std::string_view);
+std::optional<Layout> parse_layout(std::string_view);
+
+constexpr std::size_t size_in_bytes(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return 8;
+    case DType::f32: return 4;
+    case DType::f16:
+    case DType::bf16: return 2;
+  }
+  return 0;
+}
+
+/// IEEE binary16 as stored; conversions round to nearest, ties to even, and keep NaN and Inf.
+struct Half {
+  std::uint16_t bits = 0;
+
+  constexpr Half() = default;
+  constexpr explicit Half(float value) {
+    const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = (word >> 16) & 0x8000u;
+    const std::uint32_t magnitude = word & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) {  // NaN: keep it quiet, keep the top of its payload
+      bits = static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+    } else if (magnitude >= 0x477ff000u) {  // rounds to 2^16 or more
+      bits = static_cast<std::uint16_t>(sign | 0x7c00u);
+    } else if (magnitude >= 0x38800000u) {  // normal
+      const std::uint32_t rebased = magnitude - 0x38000000u;
+      bits = static_cast<std::uint16_t>(sign | ((rebased + 0xfffu + ((rebased >> 13) & 1u)) >> 13));
+    } else if (magnitude >= 0x33000000u) {  // subnormal: 2^-25 (a tie, to zero) and above
+      const int shift = 126 - static_cast<int>(magnitude >> 23);
+      const std::uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+      const std::uint32_t kept = mantissa >> shift;
+      const std::uint32_t rest = mantissa & ((1u << shift) - 1u);
+      const std::uint32_t half = 1u << (shift - 1);
+      const std::uint32_t up = (rest > half || (rest == half && (kept & 1u))) ? 1u : 0u;
+      bits = static_cast<std::uint16_t>(sign | (kept + up));
+    } else {
+      bits = static_cast<std::uint16_t>(sign);
+    }
+  }
+  constexpr explicit operator float() const {
+    const std::uint32_t sign = (bits & 0x8000u) << 16;
+    const std::uint32_t exponent = (bits >> 10) & 0x1fu;
+    const std::uint32_t mantissa = bits & 0x3ffu;
+    if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+    if (exponent != 0)
+      return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+    const float subnormal = static_cast<float>(mantissa) * 0x1p-24f;
+    return sign ? -subnormal : subnormal;
+  }
+};
+
+/// bfloat16 as stored; conversions round to nearest, ties to even, and keep NaN and Inf.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+
+  constexpr BFloat16() = default;
+  constexpr explicit BFloat16(float value) {
+    const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+    if ((word & 0x7fffffffu) > 0x7f800000u)
+      bits = static_cast<std::uint16_t>((word >> 16) | 0x40u);
+    else
+      bits = static_cast<std::uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
+  }
+  constexpr explicit operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+};
+
+/// A short list of sizes: the extents of a tensor, or its strides counted in elements.
+class Dims {
+ public:
+  static constexpr int max_rank = 6;
+
+  constexpr Dims() = default;
+  /// At most `max_rank` values; more are an Error (invalid_argument).
+  Dims(std::initializer_list<std::int64_t> values) : Dims(values.begin(), values.size()) {}
+  Dims(const std::int64_t* values, std::size_t count);
+
+  constexpr int rank() const { return rank_; }
+  constexpr bool empty() const { return rank_ == 0; }
+  constexpr std::int64_t operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
+  constexpr std::int64_t& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
+  constexpr const std::int64_t* begin() const { return values_.data(); }
+  constexpr const std::int64_t* end() const { return values_.data() + rank_; }
+  friend bool operator==(const Dims& a, const Dims& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  std::array<std::int64_t, max_rank> values_{};
+  int rank_ = 0;
+};
+using Extents = Dims;
+using Strides = Dims;
+
+/// "[2, 3, 86, 86]"
+std::string to_string(const Dims&);
+
+/// The number of elements. Error (invalid_argument) on a negative extent, and where the count
+/// or its bytes (8 an element at most) would pass 2^63.
+std::int64_t element_count(const Extents&);
+
+/// Row-major strides (the last index runs fastest).
+Strides dense_strides(const Extents&);
+
+/// The strides of a dense tensor of rank 4, extents always given as N C H W.
+Strides strides_for(Layout, const Extents& nchw);
+
+/// One value along the height, one along the width.
+struct Pair {
+  std::int64_t h = 1, w = 1;
+  friend bool operator==(const Pair&, const Pair&) = default;
+};
+
+/// Rows and columns of zeros around an image, each side its own.
+struct Padding {
+  std::int64_t top = 0, left = 0, bottom = 0, right = 0;
+  friend bool operator==(const Padding&, const Padding&) = default;
+};
+
+}  // namespace plumb

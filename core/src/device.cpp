@@ -1,0 +1,138 @@
+// Devices, queues and events: thin handles over what a backend provides.
+#include "plumb/device.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "environment.hpp"
+#include "plan_cache.hpp"
+#include "plumb/backend.hpp"
+
+namespace plumb {
+
+struct Device::State {
+  std::unique_ptr<BackendDevice> backend;
+  std::string why;
+  PlanCache plans;
+};
+
+namespace {
+
+struct Spec {
+  std::string_view backend;
+  int index = 0;
+};
+
+Spec parse_spec(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  Spec spec{text.substr(0, colon)};
+  if (colon == std::string_view::npos) return spec;
+  const std::string_view digits = text.substr(colon + 1);
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, spec.index);
+  if (digits.empty() || error != std::errc{} || stop != end || spec.index < 0)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("device '{}': '{}' is no index; expected a name like cuda or cuda:1",
+                            text, digits));
+  return spec;
+}
+
+/// Throws Error (device_unavailable, or invalid_argument for a name that no backend has).
+std::unique_ptr<BackendDevice> open_backend_device(const Spec& spec) {
+  const LoadedBackend& loaded = load_backend(spec.backend);
+  if (loaded.reason == Reason::unknown_backend)
+    throw Error(ErrorCode::invalid_argument, loaded.sentence, loaded.reason);
+  if (!loaded.backend) throw Error(ErrorCode::device_unavailable, loaded.sentence, loaded.reason);
+  const BackendProbe probe = loaded.backend->probe();
+  if (probe.devices.empty())
+    throw Error(ErrorCode::device_unavailable, probe.sentence, probe.reason);
+  if (spec.index >= static_cast<int>(probe.devices.size()))
+    throw Error(ErrorCode::device_unavailable,
+                fmt::format("no device {}:{}; there {} {}", spec.backend, spec.index,
+                            probe.devices.size() == 1 ? "is" : "are", probe.devices.size()),
+                Reason::no_device);
+  return loaded.backend->open(spec.index);
+}
+
+}  // namespace
+
+std::string to_string(const DeviceId& id) {
+  return id == host ? std::string(id.backend) : fmt::format("{}:{}", id.backend, id.index);
+}
+
+Device Device::open(std::string_view spec) {
+  const std::string from_environment = spec.empty() ? environment("PLUMB_DEVICE") : "";
+  if (spec.empty()) spec = from_environment.empty() ? "auto" : from_environment;
+
+  const auto state = std::make_shared<State>();
+  if (spec != "auto") {
+    try {
+      state->backend = open_backend_device(parse_spec(spec));
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("device '{}': {}", spec, e.what()), e.reason());
+    }
+    return Device(state);
+  }
+  for (const BackendSource& source : backend_list()) {
+    // Every device of a backend is tried: the first may be one that there is no code for.
+    const LoadedBackend& loaded = load_backend(source.name);
+    const std::size_t count = loaded.backend ? loaded.backend->probe().devices.size() : 0;
+    for (int index = 0; index < std::max(1, static_cast<int>(count)); ++index) {
+      try {
+        state->backend = open_backend_device({source.name, index});
+        return Device(state);
+      } catch (const Error& e) {
+        state->why +=
+            fmt::format("{}{}: {}", state->why.empty() ? "" : "; ", source.name, e.what());
+      }
+    }
+  }
+  throw Error(ErrorCode::device_unavailable, "no device at all: " + state->why);
+}
+
+const DeviceInfo& Device::info() const { return state_->backend->info(); }
+std::size_t Device::free_bytes() const { return state_->backend->free_bytes(); }
+const std::string& Device::why() const { return state_->why; }
+BackendDevice& Device::backend() const { return *state_->backend; }
+PlanCache& Device::plans() const { return state_->plans; }
+
+std::vector<BackendReport> backend_reports() {
+  std::vector<BackendReport> reports;
+  for (const BackendSource& source : backend_list()) {
+    const LoadedBackend& loaded = load_backend(source.name);
+    BackendReport report{
+        .name = std::string(source.name), .reason = loaded.reason, .sentence = loaded.sentence};
+    if (loaded.backend) {
+      BackendProbe probe = loaded.backend->probe();
+      report.version = loaded.backend->version();
+      report.reason = probe.reason;
+      report.sentence = std::move(probe.sentence);
+      report.devices = std::move(probe.devices);
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+void Event::synchronize() const { backend_->synchronize(); }
+bool Event::done() const { return backend_->done(); }
+
+double seconds_between(const Event& from, const Event& to) {
+  from.synchronize();
+  to.synchronize();
+  return to.backend()->seconds_since(*from.backend());
+}
+
+Queue::Queue(const Device& device) : Queue(device, device.backend().make_queue()) {}
+Queue::Queue(const Device& device, std::shared_ptr<BackendQueue> backend)
+    : device_(device), backend_(std::move(backend)) {}
+Queue Queue::wrap(const Device& device, void* native) {
+  return Queue(device, device.backend().wrap_queue(native));
+}
+void* Queue::native() const { return backend_->native(); }
+void Queue::synchronize() { backend_->synchronize(); }
+Event Queue::record() { return Event(backend_->record()); }
+void Queue::wait(const Event& event) { backend_->wait(*event.backend()); }
+
+}  // namespace plumb

@@ -1,0 +1,113 @@
+// What an algorithm promises, and the bound that follows from it. docs/numerics.md derives it.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+#include "plumb/validate.hpp"
+
+namespace plumb {
+namespace {
+
+/// Rounding of an operand that is stored as `dtype` to the type that products are formed in.
+double operand_rounding(Operand operand, DType dtype) {
+  const bool stored_f16 = dtype == DType::f16, stored_bf16 = dtype == DType::bf16;
+  switch (operand) {
+    case Operand::fp64: return 0;
+    case Operand::fp32: return dtype == DType::f64 ? 0x1p-24 : 0;
+    // f16 and bf16 have no more significant bits than TF32, and no wider exponents.
+    case Operand::tf32_rounded: return stored_f16 || stored_bf16 ? 0 : 0x1p-11;
+    case Operand::tf32_truncated: return stored_f16 || stored_bf16 ? 0 : 0x1p-10;
+    case Operand::fp16: return stored_f16 ? 0 : 0x1p-11;
+    case Operand::bf16: return stored_bf16 ? 0 : 0x1p-8;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+/// gamma_n(u) = n u / (1 - n u), for n u < 1 (Higham, Accuracy and Stability, lemma 3.1).
+double gamma(double n, double u) {
+  return n * u < 1 ? n * u / (1 - n * u) : std::numeric_limits<double>::infinity();
+}
+
+double accumulation(const Numerics& numerics, double terms) {
+  switch (numerics.accumulator) {
+    case Accumulator::fp64_fma: return gamma(terms, 0x1p-53);
+    case Accumulator::fp32_fma: return gamma(terms, 0x1p-24);
+    case Accumulator::fp16_fma: return gamma(terms, 0x1p-11);
+    case Accumulator::tensor_core_fp32: return 1.01 * terms * 0x1p-24;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+/// Rounding to the stored type; the accumulator's own type is stored without it.
+double output_rounding(Accumulator accumulator, DType dtype) {
+  const bool fp64 = accumulator == Accumulator::fp64_fma;
+  switch (dtype) {
+    case DType::f64: return fp64 ? 0 : 0x1p-53;
+    case DType::f32: return fp64 ? 0x1p-24 : 0;
+    case DType::f16: return 0x1p-11;
+    case DType::bf16: return 0x1p-8;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+/// What rounding below the smallest normal number can add, once for each sum and once at the end.
+double underflow(Accumulator accumulator, DType dtype, double terms) {
+  double eta = 0;
+  if (accumulator == Accumulator::fp16_fma) eta += terms * 0x1p-25;
+  if (accumulator == Accumulator::fp32_fma || accumulator == Accumulator::tensor_core_fp32)
+    eta += terms * 0x1p-150;
+  if (dtype == DType::f16) eta += 0x1p-25;
+  if (dtype == DType::bf16) eta += 0x1p-134;
+  if (dtype == DType::f32) eta += 0x1p-150;
+  return eta;
+}
+
+}  // namespace
+
+Math math_class(const Numerics& numerics, DType dtype) {
+  if (numerics.accumulator == Accumulator::fp16_fma) return Math::fp16;
+  if (numerics.accumulator == Accumulator::fp64_fma && numerics.operand == Operand::fp64)
+    return Math::fp64;
+  if (numerics.products > 1 || operand_rounding(numerics.operand, dtype) == 0) return Math::fp32;
+  switch (numerics.operand) {
+    case Operand::fp64:
+    case Operand::fp32: return Math::fp32;
+    case Operand::tf32_rounded:
+    case Operand::tf32_truncated: return Math::tf32;
+    case Operand::fp16: return Math::fp16;
+    case Operand::bf16: return Math::bf16;
+  }
+  return Math::fp16;
+}
+
+bool allows(Math allowed, Math offered) {
+  // fp16 and bf16 are no order: the one has less range, the other fewer digits.
+  if (allowed == offered) return true;
+  switch (offered) {
+    case Math::fp64: return true;
+    case Math::fp32: return allowed != Math::fp64;
+    case Math::tf32: return allowed == Math::bf16 || allowed == Math::fp16;
+    case Math::bf16:
+    case Math::fp16: return false;
+  }
+  return false;
+}
+
+double conv_error_bound(const Numerics& numerics, const ConvProblem& problem, double magnitude,
+                        double computed) {
+  const double multiple = numerics.term_multiple;
+  const double padded = std::ceil(static_cast<double>(problem.terms()) / multiple) * multiple;
+  const double terms = padded * numerics.products + 1;  // and the bias
+  const double u_in = operand_rounding(numerics.operand, problem.dtype);
+  const double operands = numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in;
+  const double sum = accumulation(numerics, terms) * (1 + u_in) * (1 + u_in);
+  // The oracle's own error: the same chain in double.
+  const double oracle = gamma(terms, 0x1p-53);
+  return (operands + sum + oracle) * magnitude +
+         output_rounding(numerics.accumulator, problem.dtype) * std::abs(computed) +
+         underflow(numerics.accumulator, problem.dtype, terms);
+}
+
+}  // namespace plumb

@@ -1,0 +1,127 @@
+// Tensors, views of views, and copies between devices.
+#include "plumb/tensor.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "overlap.hpp"
+#include "plumb/backend.hpp"
+#include "plumb/error.hpp"
+
+namespace plumb {
+namespace {
+
+/// Elements from the lowest to the highest address that the strides reach, and how far the lowest
+/// lies below the element of index zero.
+struct Span {
+  std::int64_t elements = 0, below = 0;
+};
+
+Span span_of(const Extents& extents, const Strides& strides) {
+  if (element_count(extents) == 0) return {};
+  Span span{.elements = 1};
+  for (int i = 0; i < extents.rank(); ++i) {
+    const std::int64_t reach = (extents[i] - 1) * strides[i];
+    span.elements += std::abs(reach);
+    if (reach < 0) span.below -= reach;
+  }
+  return span;
+}
+
+template <class View>
+View slice_view(const View& view, int dimension, std::int64_t begin, std::int64_t count) {
+  if (dimension < 0 || dimension >= view.rank())
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("slice of dimension {} of a tensor of rank {}", dimension, view.rank()));
+  if (begin < 0 || count < 0 || begin > view.extent(dimension) - count)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("slice [{}, {} + {}) of an extent of {}", begin, begin, count,
+                            view.extent(dimension)));
+  Extents extents = view.extents();
+  extents[dimension] = count;
+  using Byte = std::conditional_t<std::is_same_v<View, TensorView>, std::byte, const std::byte>;
+  const std::int64_t offset =
+      begin * view.stride(dimension) * static_cast<std::int64_t>(size_in_bytes(view.dtype()));
+  return View(static_cast<Byte*>(view.data()) + offset, view.dtype(), extents, view.device(),
+              view.strides());
+}
+
+template <class View>
+View reshape_view(const View& view, const Extents& extents) {
+  if (!view.is_dense())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("reshape of a view with strides {}; expected a dense one",
+                            to_string(view.strides())));
+  if (element_count(extents) != element_count(view.extents()))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("reshape of {} to {}: the counts differ", to_string(view.extents()),
+                            to_string(extents)));
+  return View(view.data(), view.dtype(), extents, view.device());
+}
+
+}  // namespace
+
+TensorView slice(const TensorView& view, int dimension, std::int64_t begin, std::int64_t count) {
+  return slice_view(view, dimension, begin, count);
+}
+ConstTensorView slice(const ConstTensorView& view, int dimension, std::int64_t begin,
+                      std::int64_t count) {
+  return slice_view(view, dimension, begin, count);
+}
+TensorView reshape(const TensorView& view, const Extents& extents) {
+  return reshape_view(view, extents);
+}
+ConstTensorView reshape(const ConstTensorView& view, const Extents& extents) {
+  return reshape_view(view, extents);
+}
+
+Tensor::Tensor(const Device& device, DType dtype, const Extents& extents, const Strides& strides,
+               Memory memory) {
+  element_count(extents);  // throws on a negative extent or a product past 2^60
+  const Strides used = strides.empty() ? dense_strides(extents) : strides;
+  if (used.rank() != extents.rank())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("{} strides for extents {}", used.rank(), to_string(extents)));
+  if (overlaps_itself(extents, used))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("a tensor of {} with strides {} overlaps itself", to_string(extents),
+                            to_string(used)));
+  const Span span = span_of(extents, used);
+  const std::size_t element_bytes = size_in_bytes(dtype);
+  const std::size_t bytes = std::max<std::size_t>(1, span.elements * element_bytes);
+  void* allocated = device.backend().allocate(bytes, memory);
+  storage_ = std::shared_ptr<void>(
+      allocated, [device, memory](void* p) { device.backend().deallocate(p, memory); });
+  view_ = TensorView(static_cast<std::byte*>(allocated) + span.below * element_bytes, dtype,
+                     extents, memory == Memory::pinned_host ? host : device.id(), used);
+}
+
+void copy(Queue& queue, const ConstTensorView& from, const TensorView& to) {
+  if (from.dtype() != to.dtype() || from.extents() != to.extents() ||
+      from.strides() != to.strides())
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("copy from {} {} strides {} to {} {} strides {}; expected the same",
+                    to_string(from.dtype()), to_string(from.extents()), to_string(from.strides()),
+                    to_string(to.dtype()), to_string(to.extents()), to_string(to.strides())));
+  const Span span = span_of(from.extents(), from.strides());
+  if (span.elements != element_count(from.extents()))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("copy of {} with strides {}; expected a view without gaps",
+                            to_string(from.extents()), to_string(from.strides())));
+  const DeviceId here = queue.device().id();
+  for (const DeviceId& side : {from.device(), to.device()})
+    if (side != here && side != host)
+      throw Error(ErrorCode::invalid_argument, fmt::format("copy on a queue of {} of a view on {}",
+                                                           to_string(here), to_string(side)));
+  if (span.elements == 0) return;
+  const std::size_t element_bytes = size_in_bytes(from.dtype());
+  const std::size_t below = span.below * element_bytes;
+  queue.backend().copy(static_cast<std::byte*>(to.data()) - below,
+                       static_cast<const std::byte*>(from.data()) - below,
+                       span.elements * element_bytes);
+}
+
+}  // namespace plumb
