@@ -9,6 +9,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/error.hpp"
+#include "plumb/problem_text.hpp"
 
 namespace plumb {
 namespace {
@@ -75,8 +76,8 @@ std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProble
   const auto chosen = std::find_if(all.begin(), all.end(), [](const auto& c) { return c.chosen; });
   const auto algorithms = device.backend().conv_algorithms();
   if (chosen == all.end()) {
-    std::string message =
-        fmt::format("no algorithm of {} runs {}", to_string(device.id()), to_string(problem));
+    std::string message = fmt::format("no algorithm of {} runs {} in {}", to_string(device.id()),
+                                      to_string(problem), to_string(problem.dtype));
     const bool known = options.algorithm.empty() ||
                        std::any_of(all.begin(), all.end(), [&](const auto& candidate) {
                          return candidate.algorithm == options.algorithm;

@@ -129,12 +129,4 @@ ConvProblem check(ConvProblem problem) {
   return problem;
 }
 
-std::string to_string(const ConvProblem& p) {
-  return fmt::format(
-      "n{}c{}h{}w{} k{}r{}s{} stride {},{} dilation {},{} padding {},{},{},{} groups {} {}", p.n,
-      p.c, p.h, p.w, p.k, p.r, p.s, p.stride.h, p.stride.w, p.dilation.h, p.dilation.w,
-      p.padding.top, p.padding.left, p.padding.bottom, p.padding.right, p.groups,
-      to_string(p.dtype));
-}
-
 }  // namespace plumb

@@ -66,9 +66,6 @@ struct ConvProblem : ConvGeometry {
 /// overlaps itself.
 ConvProblem check(ConvProblem problem);
 
-/// "n2c3h32w32 k8r3s3 stride 1,1 dilation 1,1 padding 0,0,0,0 groups 1 f32", for messages.
-std::string to_string(const ConvProblem&);
-
 struct ConvOptions {
   Math math = Math::fp32;
   /// Run this algorithm or none; empty leaves the choice to Plumb (or PLUMB_CONV_ALGORITHM).

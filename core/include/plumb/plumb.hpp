@@ -6,6 +6,7 @@
 #include "plumb/device.hpp"
 #include "plumb/error.hpp"
 #include "plumb/nn.hpp"
+#include "plumb/problem_text.hpp"
 #include "plumb/tensor.hpp"
 #include "plumb/types.hpp"
 #include "plumb/validate.hpp"

@@ -1,0 +1,37 @@
+// Convolution problems as text, in the notation of oneDNN's benchdnn:
+//
+//   g32mb1ic32ih112oc32oh112kh3sh1ph1dh0n"name"
+//
+// g groups, mb N, ic C, ih iw H W, oc K, oh ow P Q, kh kw R S, sh sw stride, ph pw padding at the
+// top and left, dh dw dilation less one (0 means none), n a name, which ends the text. Underscores
+// between are passed over. Left out: g 1, mb 2, stride 1, dilation 0; a width copies its height;
+// no heights at all make a 1-D problem (H = R = P = 1); an output follows from padding (0 if that
+// is left out too), and padding from an output. What oh and ow ask for beyond the symmetric
+// padding is padding at the bottom and right.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/conv.hpp"
+
+namespace plumb {
+
+struct NamedProblem {
+  std::string name;  ///< empty where the text has none
+  ConvProblem problem;
+};
+
+/// Dense NCHW, of f32, checked. Error (invalid_argument) says at which character, what was met
+/// and what was expected.
+NamedProblem parse_problem(std::string_view text);
+
+/// A list of problems: one a line, `#` starts a comment. Errors name the line.
+std::vector<NamedProblem> parse_problems(std::string_view text);
+
+/// The problem's sizes in the same notation, everything but dtype and strides. Padding at the
+/// bottom or right that no window reaches is not written.
+std::string to_string(const ConvProblem&);
+
+}  // namespace plumb

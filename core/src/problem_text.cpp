@@ -1,0 +1,240 @@
+// Reads and writes benchdnn's notation.
+#include "plumb/problem_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "plumb/error.hpp"
+
+namespace plumb {
+namespace {
+
+using Value = std::optional<std::int64_t>;
+
+/// One direction of the image, as the text gives it.
+struct Side {
+  Value input, output, filter, stride, padding, dilation;
+  bool any() const { return input || output || filter || stride || padding || dilation; }
+};
+
+/// The text as it stands: what is left out is empty.
+struct Fields {
+  Value groups, batch, channels, filters;
+  Side height, width, depth;
+  std::string name;
+};
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Fields parse() {
+    Fields fields;
+    while (position_ < text_.size()) {
+      if (text_[position_] == '_') {
+        ++position_;
+      } else if (text_[position_] == 'n') {
+        fields.name = name();
+      } else {
+        field(fields);
+      }
+    }
+    return fields;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("problem '{}', character {}: {}", text_, position_ + 1, what));
+  }
+
+  void field(Fields& fields) {
+    const struct {
+      std::string_view key;
+      Value& value;
+    } known[] = {
+        {"g", fields.groups},          {"mb", fields.batch},
+        {"ic", fields.channels},       {"oc", fields.filters},
+        {"ih", fields.height.input},   {"iw", fields.width.input},
+        {"id", fields.depth.input},    {"oh", fields.height.output},
+        {"ow", fields.width.output},   {"od", fields.depth.output},
+        {"kh", fields.height.filter},  {"kw", fields.width.filter},
+        {"kd", fields.depth.filter},   {"sh", fields.height.stride},
+        {"sw", fields.width.stride},   {"sd", fields.depth.stride},
+        {"ph", fields.height.padding}, {"pw", fields.width.padding},
+        {"pd", fields.depth.padding},  {"dh", fields.height.dilation},
+        {"dw", fields.width.dilation}, {"dd", fields.depth.dilation},
+    };
+    const std::size_t digits =
+        std::min(text_.find_first_of("-0123456789", position_), text_.size());
+    const std::string_view key = text_.substr(position_, digits - position_);
+    const auto found = std::find_if(std::begin(known), std::end(known),
+                                    [&](const auto& k) { return k.key == key; });
+    if (found == std::end(known))
+      refuse(
+          fmt::format("'{}' is no field; expected one of g mb ic ih iw oc oh ow kh kw sh sw ph "
+                      "pw dh dw n",
+                      key));
+    if (found->value) refuse(fmt::format("{} is given twice", key));
+    position_ = digits;
+    found->value = number(key);
+  }
+
+  std::int64_t number(std::string_view key) {
+    std::int64_t value = 0;
+    const char* begin = text_.data() + position_;
+    const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error == std::errc::result_out_of_range) refuse(fmt::format("{} is beyond 2^63", key));
+    if (error != std::errc{}) refuse(fmt::format("no number after {}", key));
+    if (value < 0) refuse(fmt::format("{} is {}; expected 0 or more", key, value));
+    position_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  std::string name() {
+    std::string_view rest = text_.substr(position_ + 1);
+    const bool quoted = rest.starts_with('"');
+    if (quoted && (rest.size() < 2 || rest.find('"', 1) != rest.size() - 1))
+      refuse("a name in quotes must end the text, with its quote");
+    position_ = text_.size();
+    return std::string(quoted ? rest.substr(1, rest.size() - 2) : rest);
+  }
+
+  std::string_view text_;
+  std::size_t position_ = 0;
+};
+
+/// Sizes along one direction, with padding before and after.
+struct Extent {
+  std::int64_t input = 1, filter = 1, stride = 1, dilation = 1, before = 0, after = 0;
+};
+
+class Completion {
+ public:
+  Completion(std::string_view text, const char* letter) : text_(text), letter_(letter) {}
+
+  Extent complete(const Side& side) const {
+    Extent extent{.input = need(side.input, "i"),
+                  .filter = need(side.filter, "k"),
+                  .stride = bounded(side.stride.value_or(1), "s", 1),
+                  .dilation = bounded(side.dilation.value_or(0), "d", 0) + 1};
+    const std::int64_t reach = (extent.filter - 1) * extent.dilation + 1;
+    if (!side.output) {
+      extent.before = extent.after = bounded(side.padding.value_or(0), "p", 0);
+      return extent;
+    }
+    const std::int64_t output = bounded(*side.output, "o", 1);
+    const std::int64_t padding = (output - 1) * extent.stride + reach - extent.input;
+    extent.before =
+        side.padding ? bounded(*side.padding, "p", 0) : std::max<std::int64_t>(padding, 0) / 2;
+    extent.after = std::max<std::int64_t>(padding - extent.before, 0);
+    const std::int64_t room = extent.input + extent.before + extent.after - reach;
+    if (room < 0 || room / extent.stride + 1 != output)
+      refuse(fmt::format("o{} is {}; expected {}", letter_, output,
+                         room < 0 ? 0 : room / extent.stride + 1));
+    return extent;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw Error(ErrorCode::invalid_argument, fmt::format("problem '{}': {}", text_, what));
+  }
+
+  /// Below 2^30, so that what is computed from a few of them stays below 2^63.
+  std::int64_t bounded(std::int64_t value, const char* key, std::int64_t minimum) const {
+    constexpr std::int64_t limit = std::int64_t{1} << 30;
+    if (value < minimum || value > limit)
+      refuse(fmt::format("{}{} is {}; expected {} to 2^30", key, letter_, value, minimum));
+    return value;
+  }
+
+  std::int64_t need(const Value& value, const char* key) const {
+    if (!value) refuse(fmt::format("{}{} is missing", key, letter_));
+    return bounded(*value, key, 1);
+  }
+
+  std::string_view text_;
+  const char* letter_;
+};
+
+/// Every value that the width leaves out is the height's.
+Side width_from_height(Side width, const Side& height) {
+  const auto copy = [](Value& to, const Value& from) {
+    if (!to) to = from;
+  };
+  // An output copied beside an input of its own would contradict it.
+  if (!width.input && !width.filter && !width.stride && !width.dilation && !width.padding)
+    copy(width.output, height.output);
+  copy(width.input, height.input);
+  copy(width.filter, height.filter);
+  copy(width.stride, height.stride);
+  copy(width.padding, height.padding);
+  copy(width.dilation, height.dilation);
+  return width;
+}
+
+}  // namespace
+
+NamedProblem parse_problem(std::string_view text) {
+  const Fields fields = Parser(text).parse();
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorCode::invalid_argument, fmt::format("problem '{}': {}", text, what));
+  };
+  if (fields.depth.any()) refuse("a depth is given; 3-D convolutions are not supported");
+  if (!fields.channels) refuse("ic is missing");
+  if (!fields.filters) refuse("oc is missing");
+  const bool one_dimensional = !fields.height.any() && fields.width.any();
+  const Extent h = one_dimensional ? Extent{} : Completion(text, "h").complete(fields.height);
+  const Extent w = Completion(text, "w").complete(
+      one_dimensional ? fields.width : width_from_height(fields.width, fields.height));
+
+  ConvProblem problem;
+  problem.n = fields.batch.value_or(2);
+  problem.c = *fields.channels;
+  problem.k = *fields.filters;
+  problem.groups = fields.groups.value_or(1);
+  problem.h = h.input, problem.w = w.input;
+  problem.r = h.filter, problem.s = w.filter;
+  problem.stride = {h.stride, w.stride};
+  problem.dilation = {h.dilation, w.dilation};
+  problem.padding = {h.before, w.before, h.after, w.after};
+  return {fields.name, check(problem)};
+}
+
+std::vector<NamedProblem> parse_problems(std::string_view text) {
+  std::vector<NamedProblem> problems;
+  int line_number = 0;
+  while (!text.empty()) {
+    ++line_number;
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line = line.substr(0, line.find('#'));
+    const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+    while (!line.empty() && blank(line.front())) line.remove_prefix(1);
+    while (!line.empty() && blank(line.back())) line.remove_suffix(1);
+    if (line.empty()) continue;
+    try {
+      problems.push_back(parse_problem(line));
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("line {}: {}", line_number, e.what()));
+    }
+  }
+  return problems;
+}
+
+std::string to_string(const ConvProblem& problem) {
+  std::string text =
+      fmt::format("g{}mb{}ic{}ih{}iw{}oc{}oh{}ow{}kh{}kw{}", problem.groups, problem.n, problem.c,
+                  problem.h, problem.w, problem.k, problem.p(), problem.q(), problem.r, problem.s);
+  if (problem.stride != Pair{}) text += fmt::format("sh{}sw{}", problem.stride.h, problem.stride.w);
+  text += fmt::format("ph{}pw{}", problem.padding.top, problem.padding.left);
+  if (problem.dilation != Pair{})
+    text += fmt::format("dh{}dw{}", problem.dilation.h - 1, problem.dilation.w - 1);
+  return text;
+}
+
+}  // namespace plumb

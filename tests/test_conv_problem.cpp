@@ -1,0 +1,130 @@
+// The check that every convolution passes before anything is planned.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "plumb/plumb.hpp"
+
+using namespace plumb;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+namespace {
+
+ConvProblem small() {
+  ConvProblem problem;
+  problem.n = 2, problem.c = 4, problem.h = 8, problem.w = 9;
+  problem.k = 6, problem.r = 3, problem.s = 2;
+  return problem;
+}
+
+void refused(const ConvProblem& problem, const std::string& value, const std::string& expected) {
+  REQUIRE_THROWS_MATCHES(check(problem), Error,
+                         MessageMatches(ContainsSubstring(value) && ContainsSubstring(expected)));
+}
+
+}  // namespace
+
+TEST_CASE("output sizes by hand") {
+  ConvProblem problem = small();
+  REQUIRE(problem.p() == 6);  // (8 - 3) / 1 + 1
+  REQUIRE(problem.q() == 8);  // (9 - 2) / 1 + 1
+  problem.stride = {2, 3};
+  REQUIRE(problem.p() == 3);  // floor(5 / 2) + 1
+  REQUIRE(problem.q() == 3);  // floor(7 / 3) + 1
+  problem.dilation = {3, 5};  // the filter reaches 7 rows and 6 columns
+  problem.padding = {1, 2, 3, 4};
+  REQUIRE(problem.p() == 3);  // floor((8 + 1 + 3 - 7) / 2) + 1
+  REQUIRE(problem.q() == 4);  // floor((9 + 2 + 4 - 6) / 3) + 1
+  problem.groups = 2;
+  REQUIRE(problem.terms() == 2 * 3 * 2);
+  REQUIRE(problem.flop() == 2.0 * 2 * 6 * 3 * 4 * 12);
+}
+
+TEST_CASE("each wrong value is named with what was expected") {
+  const auto with = [](auto change) {
+    ConvProblem problem = small();
+    change(problem);
+    return problem;
+  };
+  refused(with([](auto& p) { p.n = -1; }), "N is -1", "at least 0");
+  refused(with([](auto& p) { p.c = 0; }), "C is 0", "at least 1");
+  refused(with([](auto& p) { p.w = 0; }), "W is 0", "at least 1");
+  refused(with([](auto& p) { p.stride.w = 0; }), "stride.w is 0", "at least 1");
+  refused(with([](auto& p) { p.dilation.h = -2; }), "dilation.h is -2", "at least 1");
+  refused(with([](auto& p) { p.padding.bottom = -1; }), "padding.bottom is -1", "at least 0");
+  refused(with([](auto& p) { p.groups = 3; }), "C is 4", "multiple of groups, 3");
+  refused(with([](auto& p) { p.groups = 4; }), "K is 6", "multiple of groups, 4");
+  refused(with([](auto& p) { p.r = 9; }), "9 rows", "8 padded rows");
+  refused(with([](auto& p) { p.s = 2, p.dilation.w = 9; }), "2 columns at dilation 9", "9 padded");
+  refused(with([](auto& p) { p.n = std::int64_t{1} << 60; }), "N is", "2^48");
+  refused(with([](auto& p) { p.h = p.w = std::int64_t{1} << 40; }), "1099511627776", "2^60");
+  refused(with([](auto& p) { p.y_strides = {1, 1, 1, 1}; }), "[1, 1, 1, 1]", "overlaps");
+  refused(with([](auto& p) { p.x_strides = {1, 1}; }), "2 strides", "expected 4");
+  refused(with([](auto& p) { p.r = std::int64_t{1} << 47, p.dilation.h = std::int64_t{1} << 47; }),
+          "140737488355328 rows", "does not fit");
+  REQUIRE(check(with([](auto& p) { p.n = 0; })).n == 0);
+}
+
+TEST_CASE("missing strides are filled in, given ones are kept") {
+  ConvProblem problem = small();
+  problem.x_strides = strides_for(Layout::nhwc, problem.x_extents());
+  const ConvProblem checked = check(problem);
+  REQUIRE(checked.x_strides == problem.x_strides);
+  REQUIRE(checked.w_strides == Strides{24, 6, 2, 1});
+  REQUIRE(checked.y_strides == Strides{6 * 6 * 8, 48, 8, 1});
+}
+
+TEST_CASE("tensors that do not fit each other are refused by name") {
+  float data[512] = {};
+  const ConstTensorView x(data, {1, 2, 5, 5}), w(data, {3, 2, 3, 3});
+  const TensorView y(data, {1, 3, 3, 3});
+  REQUIRE(problem_of({.x = x, .w = w, .y = y}).p() == 3);
+  REQUIRE_THROWS_MATCHES(problem_of({.x = x, .w = ConstTensorView(data, {3, 1, 3, 3}), .y = y}),
+                         Error, MessageMatches(ContainsSubstring("[3, 2, 3, 3]")));
+  REQUIRE_THROWS_MATCHES(problem_of({.x = x, .w = w, .y = TensorView(data, {1, 3, 3, 4})}), Error,
+                         MessageMatches(ContainsSubstring("expected [1, 3, 3, 3]")));
+  REQUIRE_THROWS_MATCHES(problem_of({.x = ConstTensorView(data, {2, 25}), .w = w, .y = y}), Error,
+                         MessageMatches(ContainsSubstring("N C H W")));
+  const double other[64] = {};
+  REQUIRE_THROWS_MATCHES(problem_of({.x = x, .w = ConstTensorView(other, {3, 2, 3, 3}), .y = y}),
+                         Error, MessageMatches(ContainsSubstring("w f64")));
+}
+
+TEST_CASE("classes of arithmetic") {
+  const Numerics fp32{}, fp64{Operand::fp64, Accumulator::fp64_fma};
+  const Numerics tf32{Operand::tf32_rounded, Accumulator::tensor_core_fp32};
+  const Numerics fp16{Operand::fp16, Accumulator::tensor_core_fp32};
+  const Numerics split{Operand::fp16, Accumulator::tensor_core_fp32, 3};
+  const Numerics half{Operand::fp16, Accumulator::fp16_fma};
+  REQUIRE(math_class(fp32, DType::f32) == Math::fp32);
+  REQUIRE(math_class(fp64, DType::f32) == Math::fp64);
+  REQUIRE(math_class(tf32, DType::f32) == Math::tf32);
+  REQUIRE(math_class(tf32, DType::f16) == Math::fp32);  // f16 fits TF32: nothing is rounded
+  REQUIRE(math_class(fp16, DType::f32) == Math::fp16);
+  REQUIRE(math_class(fp16, DType::f16) == Math::fp32);
+  REQUIRE(math_class(fp16, DType::bf16) == Math::fp16);  // bf16 has more range than fp16
+  REQUIRE(math_class(split, DType::f32) == Math::fp32);
+  REQUIRE(math_class(half, DType::f16) == Math::fp16);
+
+  REQUIRE(allows(Math::fp32, Math::fp64));
+  REQUIRE_FALSE(allows(Math::fp64, Math::fp32));
+  REQUIRE_FALSE(allows(Math::fp32, Math::tf32));
+  REQUIRE(allows(Math::bf16, Math::tf32));
+  REQUIRE_FALSE(allows(Math::bf16, Math::fp16));
+  REQUIRE_FALSE(allows(Math::fp16, Math::bf16));
+}
+
+TEST_CASE("the error bound by hand") {
+  ConvProblem problem;  // one term
+  // gamma_2(2^-24) S, one term and the bias, and the oracle's own gamma_2(2^-53) S.
+  const double u = 0x1p-24, gamma_2 = 2 * u / (1 - 2 * u);
+  const double bound = conv_error_bound(Numerics{}, problem, 3.0, 1.0);
+  REQUIRE(bound >= gamma_2 * 3);
+  REQUIRE(bound <= gamma_2 * 3 * 1.000001);
+  // Storing as f16 adds half a unit in the last place of the result.
+  problem.dtype = DType::f16;
+  const double stored = conv_error_bound(Numerics{}, problem, 3.0, 1.0);
+  REQUIRE(stored >= bound + 0x1p-11);
+  REQUIRE(stored <= bound + 0x1.01p-11);
+}

@@ -1,0 +1,90 @@
+// benchdnn's notation, read and written.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include "plumb/plumb.hpp"
+
+using namespace plumb;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+TEST_CASE("a problem in full") {
+  const auto [name, p] = parse_problem("g32mb1ic32ih112oc32oh112kh3sh1ph1dh0n\"depthwise 3x3\"");
+  REQUIRE(name == "depthwise 3x3");
+  REQUIRE(p.groups == 32);
+  REQUIRE(p.x_extents() == Extents{1, 32, 112, 112});
+  REQUIRE(p.w_extents() == Extents{32, 1, 3, 3});
+  REQUIRE(p.y_extents() == Extents{1, 32, 112, 112});
+  REQUIRE(p.padding == Padding{1, 1, 1, 1});
+}
+
+TEST_CASE("what is left out has a value") {
+  const ConvProblem p = parse_problem("ic3ih8oc4kh3").problem;
+  REQUIRE(p.n == 2);
+  REQUIRE(p.groups == 1);
+  REQUIRE(p.y_extents() == Extents{2, 4, 6, 6});
+  REQUIRE(p.padding == Padding{});
+  // Padding follows from an output: (8 - 1) * 1 + 3 - 8 = 2, one on each side.
+  REQUIRE(parse_problem("ic3ih8oc4oh8kh3").problem.padding == Padding{1, 1, 1, 1});
+  // A width of its own: W 16 with the height's filter, stride and padding.
+  const ConvProblem wide = parse_problem("ic1ih8iw16oc1kh3sh2ph1").problem;
+  REQUIRE(wide.y_extents() == Extents{2, 1, 4, 8});
+  // No height at all: 1-D.
+  REQUIRE(parse_problem("mb1ic1iw10oc1kw3").problem.y_extents() == Extents{1, 1, 1, 8});
+}
+
+TEST_CASE("asymmetric padding follows from oh and ow") {
+  const ConvProblem p = parse_problem("mb1ic1ih5iw5oc1oh5ow6kh2kw3ph0pw1").problem;
+  REQUIRE(p.padding == Padding{0, 1, 1, 2});
+  // Dilation 1 doubles the distance of taps: a filter of 3 reaches 5.
+  const ConvProblem dilated = parse_problem("mb1ic1ih9oc1oh9kh3ph1dh1").problem;
+  REQUIRE(dilated.dilation == Pair{2, 2});
+  REQUIRE(dilated.padding == Padding{1, 1, 3, 3});
+}
+
+TEST_CASE("what is written is read back") {
+  for (const char* text :
+       {"g2mb3ic4ih9iw8oc6oh5ow4kh3kw2sh2sw3ph1pw2dh1dw2", "g1mb0ic1ih1iw1oc1oh1ow1kh1kw1ph0pw0",
+        "g1mb2ic3ih7iw5oc2oh7ow9kh3kw1ph0pw2"}) {
+    const ConvProblem problem = parse_problem(text).problem;
+    REQUIRE(to_string(problem) == text);
+    REQUIRE(parse_problem(to_string(problem)).problem == problem);
+  }
+}
+
+TEST_CASE("a list has comments, names and line numbers") {
+  const auto problems = parse_problems(
+      "# the first layer\n"
+      "mb1ic1ih86oc4kh7n\"ece408_l1\"   # 7x7\r\n"
+      "\n"
+      "  ic4ih40oc16kh7nsecond");
+  REQUIRE(problems.size() == 2);
+  REQUIRE(problems[0].name == "ece408_l1");
+  REQUIRE(problems[1].name == "second");
+  REQUIRE_THROWS_MATCHES(parse_problems("ic1ih3oc1kh3\n\nic1ih3oc1kh4\n"), Error,
+                         MessageMatches(ContainsSubstring("line 3")));
+}
+
+TEST_CASE("each fault of the text is named") {
+  const auto refused = [](const char* text, const char* words) {
+    CAPTURE(text);
+    REQUIRE_THROWS_MATCHES(parse_problem(text), Error, MessageMatches(ContainsSubstring(words)));
+  };
+  refused("", "ic is missing");
+  refused("ic3", "oc is missing");
+  refused("ic3oc4", "ih is missing");
+  refused("ic3oc4ih8", "kh is missing");
+  refused("ic3ih8oc4kh3xy7", "'xy' is no field");
+  refused("ic3ih8oc4kh3ic3", "ic is given twice");
+  refused("icih8", "no number after ic");
+  refused("ic-3ih8oc4kh3", "ic is -3");
+  refused("ic99999999999999999999ih8oc4kh3", "beyond 2^63");
+  refused("ic3ih8oc4kh3sh0", "sh is 0");
+  refused("ic3ih8oc4oh99kh3ph1sh40000000000", "sh is 40000000000");
+  refused("ic3ih8oc4oh5kh3", "oh is 5; expected 6");
+  refused("ic3id8ih8oc4kh3", "3-D");
+  refused("ic3ih8oc4kh3n\"open", "quote");
+  refused("ic3ih2oc4kh3", "does not fit");
+  refused("g2ic3ih8oc4kh3", "C is 3");
+}
