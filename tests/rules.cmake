@@ -1,0 +1,30 @@
+# The house rules as tests: headers that stand alone, who includes whom, and a README that is true.
+
+# Each public header twice in a source of its own: it needs no other before it, and has a guard.
+file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/core/include
+     ${PROJECT_SOURCE_DIR}/core/include/plumb/*.hpp)
+set(header_sources)
+foreach(header ${public_headers})
+  string(MAKE_C_IDENTIFIER ${header} name)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/headers/${name}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include <${header}>\n#include <${header}>\n")
+  list(APPEND header_sources ${source})
+endforeach()
+add_library(plumb_header_tests OBJECT ${header_sources})
+target_link_libraries(plumb_header_tests PRIVATE plumb::plumb plumb_compiler)
+
+add_test(NAME "rules: includes" COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_includes
+         ${PROJECT_SOURCE_DIR})
+add_test(NAME "rules: the include check finds a breach"
+         COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_includes_test)
+
+add_executable(first_convolution ${PROJECT_SOURCE_DIR}/examples/first_convolution.cpp)
+target_link_libraries(first_convolution PRIVATE plumb::plumb plumb_compiler)
+if(TARGET plumb_cuda AND BUILD_SHARED_LIBS)
+  add_dependencies(first_convolution plumb_cuda)
+endif()
+add_test(NAME "example: first_convolution" COMMAND first_convolution)
+set_tests_properties("example: first_convolution" PROPERTIES PASS_REGULAR_EXPRESSION ": 1\\.000\n$")
+add_test(NAME "rules: the README shows examples/first_convolution.cpp"
+         COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
+                 -P ${CMAKE_CURRENT_LIST_DIR}/rules/readme_example.cmake)
