@@ -1,0 +1,21 @@
+// The subcommands: each adds itself to the command line, and runs when it was chosen.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "plumb/device.hpp"
+
+namespace plumb::app {
+
+void add_info(CLI::App& program);
+void add_classify(CLI::App& program);
+void add_train(CLI::App& program);
+void add_conv(CLI::App& program);
+
+/// "--device", the same everywhere.
+void add_device_option(CLI::App& command, std::string& spec);
+/// Device::open for a name from the command line: one that no device could have is a UsageError.
+Device open_device(const std::string& spec);
+
+}  // namespace plumb::app

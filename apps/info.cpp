@@ -1,0 +1,77 @@
+// plumb info: what this machine offers.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "commands.hpp"
+#include "json_file.hpp"
+#include "plumb/plumb.hpp"
+
+namespace plumb::app {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+
+nlohmann::ordered_json to_json(const DeviceInfo& device) {
+  return {{"device", to_string(device.id)},
+          {"name", device.name},
+          {"instruction_set", device.instruction_set},
+          {"units", device.units},
+          {"memory_bytes", device.memory_bytes},
+          {"shared_memory_bytes", device.shared_memory_bytes},
+          {"driver_version", device.driver_version}};
+}
+
+nlohmann::ordered_json to_json(const BackendReport& report) {
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
+  for (const DeviceInfo& device : report.devices) devices.push_back(to_json(device));
+  return {{"name", report.name},
+          {"version", report.version},
+          {"reason", to_string(report.reason)},
+          {"sentence", report.sentence},
+          {"devices", std::move(devices)}};
+}
+
+void print(const BackendReport& report) {
+  fmt::print("{:<10} {}\n", report.name,
+             report.version.empty() ? std::string("not loaded") : report.version);
+  if (report.devices.empty())
+    fmt::print("           none: {} ({})\n", report.sentence, to_string(report.reason));
+  for (const DeviceInfo& device : report.devices)
+    fmt::print("           {}  {}, {}, {} {}, {:.1f} GiB\n", to_string(device.id), device.name,
+               device.instruction_set, device.units,
+               device.shared_memory_bytes > 0 ? "multiprocessors" : "threads",
+               static_cast<double>(device.memory_bytes) / gib);
+}
+
+void run(const std::string& json_path) {
+  if (!json_path.empty()) require_writable(json_path);
+  const std::vector<BackendReport> reports = backend_reports();
+  const Device automatic = Device::open("auto");
+
+  fmt::print("plumb      {}\n", version);
+  for (const BackendReport& report : reports) print(report);
+  fmt::print("auto       {}\n", to_string(automatic.id()));
+  if (!automatic.why().empty()) fmt::print("           passed over: {}\n", automatic.why());
+
+  if (json_path.empty()) return;
+  nlohmann::ordered_json backends = nlohmann::ordered_json::array();
+  for (const BackendReport& report : reports) backends.push_back(to_json(report));
+  write_json(json_path, {{"version", version},
+                         {"auto", to_string(automatic.id())},
+                         {"auto_why", automatic.why()},
+                         {"backends", std::move(backends)}});
+}
+
+}  // namespace
+
+void add_info(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("info", "Devices and backends, and why each missing one is missing");
+  const auto json_path = std::make_shared<std::string>();
+  command->add_option("--json", *json_path, "Write the same to this file as JSON");
+  command->footer("Example:\n  plumb info --json machine.json");
+  command->callback([json_path] { run(*json_path); });
+}
+
+}  // namespace plumb::app

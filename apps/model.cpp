@@ -1,0 +1,94 @@
+// The network's weights on the host, and their files.
+#include "model.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "formats/safetensors.hpp"
+
+namespace plumb::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Stored>
+std::vector<float> as_floats(const Bytes& data) {
+  std::vector<float> values(data.size() / sizeof(Stored));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Stored stored;
+    std::memcpy(&stored, data.data() + i * sizeof(Stored), sizeof(Stored));
+    values[i] = static_cast<float>(stored);
+  }
+  return values;
+}
+
+std::vector<float> as_floats(const StoredTensor& tensor) {
+  switch (tensor.dtype) {
+    case DType::f32: return as_floats<float>(tensor.data);
+    case DType::f64: return as_floats<double>(tensor.data);
+    case DType::f16: return as_floats<Half>(tensor.data);
+    case DType::bf16: return as_floats<BFloat16>(tensor.data);
+  }
+  return {};
+}
+
+}  // namespace
+
+Model read_model(const std::string& path, const NetworkShape& shape) {
+  Safetensors file = read_safetensors(path);
+  const PerParameter<Extents> extents = parameter_extents(shape);
+  Model model;
+  for (int i = 0; i < parameter_count; ++i) {
+    const auto found = file.tensors.find(std::string(parameter_names[i]));
+    if (found == file.tensors.end())
+      throw FileError(fmt::format("{}: no tensor '{}' {}: not a model of this network", path,
+                                  parameter_names[i], to_string(extents[i])));
+    if (!(found->second.extents == extents[i]))
+      throw FileError(fmt::format("{}: tensor '{}' is {}, expected {}: a model of another shape",
+                                  path, parameter_names[i], to_string(found->second.extents),
+                                  to_string(extents[i])));
+    model.values[i] = as_floats(found->second);
+    file.tensors.erase(found);
+  }
+  if (!file.tensors.empty())
+    throw FileError(fmt::format("{}: tensor {} does not belong to this network", path,
+                                printable(file.tensors.begin()->first)));
+  model.metadata = std::move(file.metadata);
+  return model;
+}
+
+void write_model(const std::string& path, const Model& model, const NetworkShape& shape) {
+  const PerParameter<Extents> extents = parameter_extents(shape);
+  Safetensors file;
+  file.metadata = model.metadata;
+  for (int i = 0; i < parameter_count; ++i) {
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(model.values[i].data());
+    const Bytes data(begin, begin + model.values[i].size() * sizeof(float));
+    file.tensors.emplace(parameter_names[i], StoredTensor{DType::f32, extents[i], data});
+  }
+  write_safetensors(path, file);
+}
+
+std::string default_model_path() {
+  constexpr const char* file = "lenet_fashion_mnist.safetensors";
+  std::error_code ignored;
+  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path installed = program.parent_path().parent_path() / PLUMB_DATA_PATH / file;
+  if (fs::exists(installed, ignored)) return installed.string();
+  const fs::path source = fs::path(PLUMB_SOURCE_MODELS) / file;
+  if (fs::exists(source, ignored)) return source.string();
+  throw FileError(fmt::format("the default model is neither at {} nor at {}; name one with --model",
+                              installed.string(), source.string()));
+}
+
+void upload(Queue& queue, const Model& model, const Network& network) {
+  for (int i = 0; i < parameter_count; ++i) {
+    const TensorView& parameter = network.parameters()[i].view();
+    copy(queue, ConstTensorView(model.values[i].data(), parameter.extents()), parameter);
+  }
+  queue.synchronize();
+}
+
+}  // namespace plumb::app

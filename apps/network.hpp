@@ -1,0 +1,90 @@
+// The program's network, a LeNet-5 relative: grey images, resized -> conv, ReLU -> max-pool ->
+// conv, ReLU -> max-pool -> linear, ReLU -> linear -> softmax. On any device, batch by batch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "plumb/plumb.hpp"
+
+namespace plumb::app {
+
+/// The sizes of the network. The defaults are those of the program; tests use smaller ones.
+struct NetworkShape {
+  std::int64_t image_height = 28, image_width = 28;  ///< of the images as they come
+  std::int64_t resized = 86;                         ///< height and width that conv1 sees
+  std::int64_t conv1_channels = 4, conv2_channels = 16;
+  std::int64_t filter = 7;  ///< height and width, both convolutions
+  std::int64_t pool1 = 2, pool2 = 4;
+  std::int64_t hidden = 32, classes = 10;
+};
+
+enum Parameter {
+  conv1_weight,
+  conv1_bias,
+  conv2_weight,
+  conv2_bias,
+  linear1_weight,
+  linear1_bias,
+  linear2_weight,
+  linear2_bias,
+  parameter_count,
+};
+/// What stands for each Parameter: an extents, a tensor, a vector of values.
+template <class T>
+using PerParameter = std::array<T, parameter_count>;
+/// As in the weights file.
+extern const PerParameter<std::string_view> parameter_names;
+PerParameter<Extents> parameter_extents(const NetworkShape& shape);
+
+inline constexpr int layer_count = 8;
+/// In the order in which they run: short names, as in the JSON.
+extern const std::array<std::string_view, layer_count> layer_names;
+/// What each does, for people: "4 filters 7x7, ReLU".
+std::array<std::string, layer_count> layer_descriptions(const NetworkShape& shape);
+
+/// What each layer puts out for a batch of N images: dense, on the network's device.
+template <class View>
+struct Activations {
+  View resized;        ///< [N, 1, resized, resized]
+  View conv1;          ///< [N, conv1_channels, ., .], after ReLU
+  View pool1;          ///< [N, conv1_channels, ., .]
+  View conv2;          ///< [N, conv2_channels, ., .], after ReLU
+  View pool2;          ///< [N, conv2_channels, ., .]
+  View hidden;         ///< [N, hidden], after ReLU
+  View logits;         ///< [N, classes]
+  View probabilities;  ///< [N, classes]
+};
+Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t n);
+PoolGeometry max_pool_geometry(std::int64_t window);
+
+/// Weights and activations on one device, allocated once for the largest batch. One queue at a
+/// time may run it.
+class Network {
+ public:
+  /// Weights are not set. Error where the shape leaves nothing of an image, or memory runs out.
+  Network(const Device& device, const NetworkShape& shape, std::int64_t max_batch,
+          DType dtype = DType::f32);
+
+  const NetworkShape& shape() const { return shape_; }
+  DType dtype() const { return parameters_[0].dtype(); }
+  const PerParameter<Tensor>& parameters() const { return parameters_; }
+  /// Where forward() leaves the results of a batch of n.
+  Activations<TensorView> activations(std::int64_t n) const;
+
+  /// Puts a batch through all layers: images [N, 1, image_height, image_width], N no more than
+  /// max_batch. `layer_queued` is called after each layer has been put on the queue.
+  void forward(
+      Queue& queue, const ConstTensorView& images,
+      const std::function<void()>& layer_queued = [] {}) const;
+
+ private:
+  NetworkShape shape_;
+  PerParameter<Tensor> parameters_;
+  Activations<Tensor> activations_;
+};
+
+}  // namespace plumb::app

@@ -1,0 +1,78 @@
+// The command line as a whole.
+#include "program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "commands.hpp"
+#include "errors.hpp"
+#include "plumb/plumb.hpp"
+
+namespace plumb::app {
+namespace {
+
+constexpr int done = 0, work_failed = 1, wrong_usage = 2;
+
+/// One line, whatever the message holds.
+int report(int exit_code, std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::fputs(fmt::format("plumb: {}\n", message).c_str(), stderr);
+  return exit_code;
+}
+
+/// The help that the user was nearest to when the command line went wrong.
+std::string help_hint(const CLI::App& program) {
+  const auto chosen = program.get_subcommands();
+  return fmt::format("(see plumb {}--help)",
+                     chosen.empty() ? "" : chosen.front()->get_name() + " ");
+}
+
+}  // namespace
+
+void add_device_option(CLI::App& command, std::string& spec) {
+  command
+      .add_option("--device", spec,
+                  "auto (the first GPU that works, otherwise the CPU), cpu, cuda, or cuda:1")
+      ->capture_default_str();
+}
+
+Device open_device(const std::string& spec) {
+  try {
+    return Device::open(spec);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::invalid_argument || error.reason() == Reason::unknown_backend)
+      throw UsageError(error.what());
+    throw;
+  }
+}
+
+int run_program(int argc, const char* const* argv) {
+  CLI::App program("Plumb: convolution on any machine, held against a plumb line.", "plumb");
+  program.set_version_flag("--version", fmt::format("plumb {}", version));
+  program.require_subcommand(1);
+  program.footer("Exit codes: 0 done, 1 the work failed, 2 wrong usage.");
+  add_info(program);
+  add_classify(program);
+  add_train(program);
+  add_conv(program);
+  try {
+    program.parse(argc, argv);
+    // A full disk shows itself only here.
+    if (std::fflush(stdout) != 0) return report(work_failed, "standard output cannot be written");
+    return done;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return program.exit(error);
+    return report(wrong_usage, fmt::format("{} {}", error.what(), help_hint(program)));
+  } catch (const UsageError& error) {
+    return report(wrong_usage, fmt::format("{} {}", error.what(), help_hint(program)));
+  } catch (const std::bad_alloc&) {
+    return report(work_failed, "out of memory");
+  } catch (const std::exception& error) {
+    return report(work_failed, error.what());
+  }
+}
+
+}  // namespace plumb::app

@@ -1,0 +1,118 @@
+// plumb train: the network from scratch, on the CPU.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "commands.hpp"
+#include "errors.hpp"
+#include "plumb/version.hpp"
+#include "progress.hpp"
+#include "training/trainer.hpp"
+
+namespace plumb::app {
+namespace {
+
+struct TrainArguments {
+  TrainingOptions options;
+  DatasetPaths training, test;
+  std::string out;
+};
+
+void print_heading() {
+  fmt::print("{:>5}{:>12}{:>12}{:>12}{:>10}\n", "epoch", "loss", "train", "test", "seconds");
+}
+
+void print(const EpochFigures& figures) {
+  fmt::print("{:>5}{:>12.4f}{:>12.4f}{:>12.4f}{:>10.1f}\n", figures.epoch, figures.loss,
+             figures.train_accuracy, figures.test_accuracy, figures.seconds);
+  std::fflush(stdout);
+}
+
+void run(const TrainArguments& arguments) {
+  require_writable(arguments.out);
+  NetworkShape shape;
+  const Dataset training =
+      read_dataset(find_dataset(arguments.training, Split::train), 0, shape.classes);
+  const Dataset test = read_dataset(find_dataset(arguments.test, Split::test), 0, shape.classes);
+  if (test.images.height != training.images.height || test.images.width != training.images.width)
+    throw FileError(fmt::format("{}: images of {}x{}, but the training set has {}x{}",
+                                find_dataset(arguments.test, Split::test).images,
+                                test.images.height, test.images.width, training.images.height,
+                                training.images.width));
+
+  const TrainingOptions& options = arguments.options;
+  print_heading();
+  std::optional<ProgressBar> bar;
+  EpochFigures last;
+  Model model = train(
+      training, test, options,
+      [&](const EpochFigures& figures) {
+        bar.reset();
+        print(figures);
+        last = figures;
+        if (!std::isfinite(figures.loss))
+          throw std::runtime_error(
+              fmt::format("the loss is {} after epoch {}: a smaller "
+                          "--learning-rate than {} is needed",
+                          figures.loss, figures.epoch, options.learning_rate));
+      },
+      [&](std::int64_t epoch, std::int64_t done) {
+        if (!bar) bar.emplace(fmt::format("epoch {}", epoch), training.images.count);
+        bar->show(done);
+      });
+  model.metadata = {
+      {"made_by", fmt::format("plumb {} train", version)},
+      {"epochs", fmt::format("{}", options.epochs)},
+      {"batch", fmt::format("{}", options.batch)},
+      {"learning_rate", fmt::format("{}", options.learning_rate)},
+      {"seed", fmt::format("{}", options.seed)},
+      {"loss", fmt::format("{:.4f}", last.loss)},
+      {"train_accuracy", fmt::format("{:.4f}", last.train_accuracy)},
+      {"test_accuracy", fmt::format("{:.4f}", last.test_accuracy)},
+  };
+  write_model(arguments.out, model, shape);
+  fmt::print("wrote {}\n", arguments.out);
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("train", "The network from scratch, on the CPU, into a model file");
+  const auto a = std::make_shared<TrainArguments>();
+  command->add_option("--epochs", a->options.epochs, "Times through the training images")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--out", a->out, "The weights after the last epoch, as safetensors")
+      ->required();
+  command->add_option("--seed", a->options.seed, "Of the first weights and of the batches' order")
+      ->capture_default_str();
+  command->add_option("--batch", a->options.batch, "Images a step")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--learning-rate", a->options.learning_rate, "Adam's, at the start")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  CLI::Option* images =
+      command->add_option("--images", a->training.images,
+                          "IDX file of training images, .gz or plain; the default is "
+                          "Fashion-MNIST's in /usr/share/datasets/fashion-mnist, or in "
+                          "PLUMB_DATA_DIR");
+  CLI::Option* labels = command->add_option("--labels", a->training.labels, "Their labels");
+  CLI::Option* test_images =
+      command->add_option("--test-images", a->test.images, "IDX file of test images");
+  CLI::Option* test_labels = command->add_option("--test-labels", a->test.labels, "Their labels");
+  images->needs(labels);
+  labels->needs(images);
+  test_images->needs(test_labels);
+  test_labels->needs(test_images);
+  command->footer(
+      "The same seed on the same machine gives the same file. Accuracies are shares of 1; train\n"
+      "is that of the batches as they came by.\n"
+      "Example:\n  plumb train --epochs 10 --seed 1 --out lenet.safetensors");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace plumb::app

@@ -1,0 +1,39 @@
+// Trains the network on the CPU: Adam on shuffled batches, the learning rate falling to zero.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "dataset.hpp"
+#include "model.hpp"
+
+namespace plumb::app {
+
+struct TrainingOptions {
+  std::int64_t epochs = 10;
+  std::int64_t batch = 100;
+  double learning_rate = 0.002;  ///< at the start; falls to zero along half a cosine
+  std::uint64_t seed = 1;
+};
+
+/// What one epoch gave.
+struct EpochFigures {
+  std::int64_t epoch = 0;  ///< from 1
+  double loss = 0;         ///< mean cross-entropy of its batches, each before it was learned from
+  double train_accuracy = 0;  ///< of the same
+  double test_accuracy = 0;   ///< of the test set, after the epoch
+  double seconds = 0;         ///< with the test
+};
+
+/// Weights drawn from the seed alone: normal with variance 2 / fan-in (He et al. 2015), biases
+/// zero.
+Model initial_model(const NetworkShape& shape, std::uint64_t seed);
+
+/// Trains from initial_model() and returns the weights after the last epoch; the test set decides
+/// nothing. The same options, data and number of threads on the same machine give the same bits.
+/// `on_epoch` is called after each epoch, `progress` after each batch with the images done in it.
+Model train(const Dataset& training, const Dataset& test, const TrainingOptions& options,
+            const std::function<void(const EpochFigures&)>& on_epoch,
+            const std::function<void(std::int64_t epoch, std::int64_t done)>& progress);
+
+}  // namespace plumb::app
