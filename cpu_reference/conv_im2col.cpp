@@ -1,0 +1,285 @@
+// Convolution on the CPU by im2col in bounded pieces and Eigen's product: cuts the problem into
+// blocks, and hands these out to threads.
+//
+// The cut depends on the problem alone, never on the number of threads, so that results are the
+// same bits for any number of them.
+#include "cpu_reference/conv_im2col.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+#include "cpu_reference/im2col_block.hpp"
+#include "cpu_reference/instruction_set.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb {
+namespace {
+
+using std::int64_t;
+
+constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
+
+int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t multiple) { return ceil_divide(a, multiple) * multiple; }
+std::size_t padded(int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 256)); }
+
+/// Filters that lie as the product wants them: in the type computed in, terms next to each other.
+bool in_place(const ConvProblem& p, std::size_t computed_bytes) {
+  const auto fits = [](int64_t extent, int64_t stride, int64_t expected) {
+    return extent == 1 || stride == expected;
+  };
+  const DType computed = computed_bytes == sizeof(float) ? DType::f32 : DType::f64;
+  const Strides& w = p.w_strides;
+  return p.dtype == computed && fits(p.s, w[3], 1) && fits(p.r, w[2], p.s) &&
+         fits(p.c / p.groups, w[1], p.r * p.s) && (p.k == 1 || w[0] >= p.terms());
+}
+
+/// How a problem is cut into blocks, and the memory that takes.
+struct Cut {
+  int64_t depth, k_product;                 ///< of one product
+  int64_t columns, k_count, terms;          ///< of one block, at most
+  int64_t column_blocks, k_blocks, pieces;  ///< pieces of the reduction
+  int64_t groups;
+  std::size_t runs_bytes, patches_bytes, filters_bytes, sums_bytes;
+
+  /// Blocks that give different outputs.
+  int64_t outputs() const { return groups * k_blocks * column_blocks; }
+  /// A reduction in pieces leaves its sums in memory that is not a thread's.
+  std::size_t shared_bytes() const {
+    return pieces == 1 ? 0 : static_cast<std::size_t>(outputs() * pieces) * sums_bytes;
+  }
+  std::size_t slot_bytes() const {
+    return runs_bytes + patches_bytes + filters_bytes + (pieces == 1 ? sums_bytes : 0);
+  }
+  /// Threads that there is room for.
+  int threads(int wanted) const {
+    const std::size_t room = (workspace_limit_bytes - shared_bytes()) / slot_bytes();
+    const int64_t most = std::min(outputs() * pieces, static_cast<int64_t>(room));
+    return static_cast<int>(std::clamp<int64_t>(wanted, 1, most));
+  }
+};
+
+/// Sizes in bytes were chosen by measurement on a 2-core AVX-512 machine, where anything near
+/// them does as well. Patches and filters of a product are at most `operand_bytes` each: both fit
+/// into a level-2 cache, and Eigen packs operands of that size on the stack, so that a launch
+/// allocates nothing.
+template <class T>
+Cut cut(const ConvProblem& p) {
+  constexpr int64_t operand_bytes = 128 << 10, sums_bytes = 256 << 10;
+  constexpr int64_t most_terms = 256, most_channels = 512, most_columns = 1024;
+  constexpr int64_t enough_blocks = 64, few_columns = 128;
+
+  Cut cut{};
+  cut.groups = p.groups;
+  const int64_t group_k = p.k / p.groups;
+  cut.depth = ceil_divide(p.terms(), ceil_divide(p.terms(), most_terms));
+  cut.k_product = std::min(group_k, operand_bytes / int64_t{sizeof(T)} / cut.depth);
+  cut.k_count = std::min(group_k, most_channels);
+  cut.k_blocks = ceil_divide(group_k, cut.k_count);
+
+  const int64_t pixels = std::max<int64_t>(1, p.n * p.p() * p.q());
+  const int64_t in_cache =
+      std::min(operand_bytes / cut.depth, sums_bytes / cut.k_count) / int64_t{sizeof(T)} / 16 * 16;
+  const int64_t in_parallel =
+      std::max(few_columns, round_up(ceil_divide(pixels, enough_blocks), 16));
+  cut.columns = std::min({pixels, in_cache, in_parallel, most_columns});
+  cut.column_blocks = ceil_divide(pixels, cut.columns);
+
+  // Few outputs with a long reduction: there is work for all threads along the reduction alone.
+  const int64_t products = ceil_divide(p.terms(), cut.depth);
+  const int64_t wanted = std::min(products, ceil_divide(enough_blocks, cut.outputs()));
+  cut.terms = ceil_divide(products, wanted) * cut.depth;
+  cut.pieces = ceil_divide(p.terms(), cut.terms);
+
+  cut.runs_bytes = padded(cut.columns * int64_t{sizeof(ColumnRun)});
+  cut.patches_bytes = padded(cut.depth * cut.columns * int64_t{sizeof(T)});
+  cut.sums_bytes = padded(cut.k_count * cut.columns * int64_t{sizeof(T)});
+  cut.filters_bytes =
+      in_place(p, sizeof(T)) ? 0 : padded(cut.k_product * cut.depth * int64_t{sizeof(T)});
+  return cut;
+}
+
+/// Where no tap meets a border and the rows of an image follow each other evenly, they are one.
+bool rows_join(const ConvProblem& p) {
+  return p.r == 1 && p.s == 1 && p.stride == Pair{} && p.padding == Padding{} &&
+         p.x_strides[2] == p.w * p.x_strides[3] && p.y_strides[2] == p.w * p.y_strides[3];
+}
+
+Im2colConv describe(const ConvLaunch& launch) {
+  const ConvProblem& p = launch.problem;
+  const Strides &x = p.x_strides, &w = p.w_strides, &y = p.y_strides;
+  Im2colConv conv{.dtype = p.dtype,
+                  .relu = launch.activation == Activation::relu,
+                  .bias = launch.bias,
+                  .x = launch.x,
+                  .h = p.h,
+                  .w = p.w,
+                  .x_n = x[0],
+                  .x_c = x[1],
+                  .x_h = x[2],
+                  .x_w = x[3],
+                  .filters = launch.w,
+                  .group_c = p.c / p.groups,
+                  .r = p.r,
+                  .s = p.s,
+                  .group_k = p.k / p.groups,
+                  .w_k = p.k == 1 ? p.terms() : w[0],
+                  .w_c = w[1],
+                  .w_r = w[2],
+                  .w_s = w[3],
+                  .y = launch.y,
+                  .p = p.p(),
+                  .q = p.q(),
+                  .y_n = y[0],
+                  .y_k = y[1],
+                  .y_p = y[2],
+                  .y_q = y[3],
+                  .stride = p.stride,
+                  .dilation = p.dilation,
+                  .top = p.padding.top,
+                  .left = p.padding.left,
+                  .x_q = p.stride.w * x[3]};
+  if (conv.p == 1 && conv.q == 1) {
+    conv.q = p.n;
+    conv.x_q = conv.x_n;
+    conv.y_q = conv.y_n;
+    conv.stride.w = 0;
+  } else if (rows_join(p)) {
+    conv.w *= conv.h;
+    conv.q *= conv.p;
+    conv.h = conv.p = 1;
+  }
+  return conv;
+}
+
+template <class T>
+const Im2colKernels<T>& kernels_for(const DeviceInfo& device) {
+  const Im2colKernelSet* set = &im2col_kernels_baseline;
+#ifdef __x86_64__
+  const InstructionSet chosen = instruction_set_of(device.instruction_set);
+  if (chosen == InstructionSet::avx2) set = &im2col_kernels_avx2;
+  if (chosen == InstructionSet::avx512) set = &im2col_kernels_avx512;
+#else
+  (void)device;
+#endif
+  if constexpr (std::is_same_v<T, float>)
+    return set->fp32;
+  else
+    return set->fp64;
+}
+
+template <class T>
+std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device) {
+  if (problem.n == 0) return 0;
+  const Cut c = cut<T>(problem);
+  return c.shared_bytes() + static_cast<std::size_t>(c.threads(device.units)) * c.slot_bytes();
+}
+
+Im2colBlock block_of(const Cut& c, const ConvProblem& p, const Im2colConv& conv, int64_t output,
+                     int64_t piece) {
+  const int64_t column = output % c.column_blocks * c.columns;
+  const int64_t k = output / c.column_blocks % c.k_blocks * c.k_count;
+  const int64_t term = piece * c.terms;
+  return {.group = output / (c.column_blocks * c.k_blocks),
+          .k = k,
+          .k_count = std::min(c.k_count, conv.group_k - k),
+          .column = column,
+          .columns = std::min(c.columns, p.n * p.p() * p.q() - column),
+          .term = term,
+          .term_count = std::min(c.terms, p.terms() - term)};
+}
+
+template <class T>
+void launch(const ConvLaunch& launch) {
+  const ConvProblem& p = launch.problem;
+  if (p.n == 0) return;
+  const Cut c = cut<T>(p);
+  const Im2colConv conv = describe(launch);
+  const Im2colKernels<T>& kernels = kernels_for<T>(launch.device);
+  const int threads = std::min(c.threads(launch.device.units), omp_get_max_threads());
+
+  std::byte* const shared = static_cast<std::byte*>(launch.workspace);
+  const auto shared_sums = [&](int64_t output, int64_t piece) {
+    const auto index = static_cast<std::size_t>(output * c.pieces + piece);
+    return reinterpret_cast<T*>(shared + index * c.sums_bytes);
+  };
+  const auto scratch_for = [&](int64_t output, int64_t piece) {
+    std::byte* const runs =
+        shared + c.shared_bytes() + static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
+    std::byte* const patches = runs + c.runs_bytes;
+    std::byte* const filters = patches + c.patches_bytes;
+    std::byte* const sums = filters + c.filters_bytes;
+    return Im2colScratch<T>{
+        .depth = c.depth,
+        .k_product = c.k_product,
+        .runs = reinterpret_cast<ColumnRun*>(runs),
+        .patches = reinterpret_cast<T*>(patches),
+        .filters = c.filters_bytes ? reinterpret_cast<T*>(filters) : nullptr,
+        .sums = c.pieces == 1 ? reinterpret_cast<T*>(sums) : shared_sums(output, piece)};
+  };
+
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  for (int64_t i = 0; i < c.outputs() * c.pieces; ++i) {
+    const int64_t output = i / c.pieces, piece = i % c.pieces;
+    const Im2colBlock block = block_of(c, p, conv, output, piece);
+    const Im2colScratch<T> scratch = scratch_for(output, piece);
+    kernels.sum(conv, block, scratch);
+    if (c.pieces == 1) kernels.store(conv, block, scratch);
+  }
+  if (c.pieces == 1) return;
+
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  for (int64_t output = 0; output < c.outputs(); ++output) {
+    const Im2colBlock block = block_of(c, p, conv, output, 0);
+    const Im2colScratch<T> scratch = scratch_for(output, 0);
+    for (int64_t piece = 1; piece < c.pieces; ++piece) {
+      const T* more = shared_sums(output, piece);
+      for (int64_t j = 0; j < block.k_count * block.columns; ++j) scratch.sums[j] += more[j];
+    }
+    kernels.store(conv, block, scratch);
+  }
+}
+
+Support supports_fp32(const ConvProblem& problem, const DeviceInfo&) {
+  if (problem.direction != Direction::forward)
+    return {Reason::direction, "a backward convolution; expected forward"};
+  if (problem.dtype == DType::f64)
+    return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
+  return {};
+}
+
+Support supports_fp64(const ConvProblem& problem, const DeviceInfo&) {
+  if (problem.direction != Direction::forward)
+    return {Reason::direction, "a backward convolution; expected forward"};
+  return {};
+}
+
+/// Half of the nominal rate, and the tensors moved once.
+template <class T>
+double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
+  const double rate = device.nominal_fp32_flop_per_second * (sizeof(float) / double{sizeof(T)});
+  return problem.flop() / (0.5 * rate) + problem.bytes() / device.nominal_bytes_per_second;
+}
+
+}  // namespace
+
+const ConvAlgorithm conv_im2col_fp32{
+    .name = "cpu.conv.im2col.fp32",
+    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+    .supports = &supports_fp32,
+    .workspace_bytes = &workspace_bytes<float>,
+    .estimate_seconds = &estimate_seconds<float>,
+    .launch = &launch<float>};
+
+const ConvAlgorithm conv_im2col_fp64{
+    .name = "cpu.conv.im2col.fp64",
+    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .supports = &supports_fp64,
+    .workspace_bytes = &workspace_bytes<double>,
+    .estimate_seconds = &estimate_seconds<double>,
+    .launch = &launch<double>};
+
+}  // namespace plumb

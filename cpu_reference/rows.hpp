@@ -1,0 +1,119 @@
+// Rows of elements of any stored type, read into and written from the type that is computed in.
+//
+// Everything here has internal linkage and no branches that would keep a compiler from using
+// vectors: sources compiled for several instruction sets include it, and none of them may hand
+// the linker a copy that an older machine cannot run.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "plumb/types.hpp"
+
+namespace plumb {
+namespace {
+
+template <class T>
+inline constexpr bool is_two_bytes = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+
+/// Calls `f(Stored{})` with the C++ type that `dtype` names.
+template <class F>
+inline void with_type(DType dtype, const F& f) {
+  switch (dtype) {
+    case DType::f32: return f(float{});
+    case DType::f64: return f(double{});
+    case DType::f16: return f(Half{});
+    case DType::bf16: return f(BFloat16{});
+  }
+}
+
+inline float widen(float value) { return value; }
+inline double widen(double value) { return value; }
+inline float widen(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+inline float widen(Half value) {
+  const std::uint32_t bits = value.bits;
+  const std::uint32_t shifted = (bits & 0x7fffu) << 13;
+  const std::uint32_t exponent = bits & 0x7c00u;
+  // 2^-14 + m 2^-24, less the 2^-14: exact, and free of binary32 subnormals.
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(shifted + 0x38800000u) - 0x1p-14f);
+  const std::uint32_t normal = shifted + 0x38000000u;
+  const std::uint32_t special = shifted | 0x7f800000u;  // Inf and NaN
+  const std::uint32_t magnitude =
+      exponent == 0 ? subnormal : (exponent == 0x7c00u ? special : normal);
+  return std::bit_cast<float>(magnitude | ((bits & 0x8000u) << 16));
+}
+
+/// `value` in binary32 with the last bit set where digits were lost. Rounding that once more, to
+/// a type of at most 22 digits, gives what rounding `value` itself would.
+inline float round_to_odd(double value) {
+  const float nearest = static_cast<float>(value);
+  const double back = static_cast<double>(nearest);
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+  const bool away = (back < 0 ? -back : back) > (value < 0 ? -value : value);
+  const bool inexact = back != value && value == value;
+  return std::bit_cast<float>(inexact ? (bits - (away ? 1u : 0u)) | 1u : bits);
+}
+inline float round_to_odd(float value) { return value; }
+
+inline Half narrow_to_half(float value) {
+  const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = word & 0x7fffffffu;
+  // Adding 1/2 leaves the half's last place, 2^-24, as the last place of the sum.
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
+  const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  const std::uint32_t special =
+      magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : 0x7c00u;
+  const std::uint32_t rounded = magnitude < 0x38800000u ? subnormal : normal;
+  Half half;
+  half.bits = static_cast<std::uint16_t>((magnitude >= 0x477ff000u ? special : rounded) |
+                                         ((word >> 16) & 0x8000u));
+  return half;
+}
+inline BFloat16 narrow_to_bfloat16(float value) {
+  const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
+  const std::uint32_t nan = (word >> 16) | 0x40u;
+  BFloat16 result;
+  result.bits = static_cast<std::uint16_t>((word & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+  return result;
+}
+
+/// `value` rounded once to what is stored.
+template <class Stored, class T>
+inline Stored narrow(T value) {
+  if constexpr (std::is_same_v<Stored, Half>)
+    return narrow_to_half(round_to_odd(value));
+  else if constexpr (std::is_same_v<Stored, BFloat16>)
+    return narrow_to_bfloat16(round_to_odd(value));
+  else
+    return static_cast<Stored>(value);
+}
+
+/// to[i] = from[i * step] for i in [0, count).
+template <class Stored, class T>
+inline void load_row(const Stored* from, std::int64_t step, std::int64_t count, T* to) {
+  if (step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(widen(from[i]));
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(widen(from[i * step]));
+  }
+}
+
+/// to[i * step] = from[i] for i in [0, count).
+template <class T, class Stored>
+inline void store_row(const T* from, std::int64_t count, Stored* to, std::int64_t step) {
+  if (step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = narrow<Stored>(from[i]);
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i * step] = narrow<Stored>(from[i]);
+  }
+}
+
+}  // namespace
+}  // namespace plumb
