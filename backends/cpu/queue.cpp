@@ -1,0 +1,63 @@
+// A queue of the CPU: each call has finished when it returns, so that there is nothing to wait for.
+#include "backends/cpu/queue.hpp"
+
+#include <chrono>
+#include <cstring>
+
+#include "backends/cpu/memory.hpp"
+#include "cpu_reference/operators.hpp"
+
+namespace plumb {
+namespace {
+
+class CpuEvent final : public BackendEvent {
+ public:
+  void synchronize() const override {}
+  bool done() const override { return true; }
+  double seconds_since(const BackendEvent& earlier) const override {
+    const auto& other = static_cast<const CpuEvent&>(earlier);
+    return std::chrono::duration<double>(time_ - other.time_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point time_ = std::chrono::steady_clock::now();
+};
+
+class CpuQueue final : public BackendQueue {
+ public:
+  void* native() const override { return nullptr; }
+  void synchronize() override {}
+  std::shared_ptr<BackendEvent> record() override { return std::make_shared<CpuEvent>(); }
+  void wait(const BackendEvent&) override {}
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    std::memmove(to, from, bytes);
+  }
+  void* workspace(std::size_t bytes) override {
+    if (bytes > workspace_bytes_) {
+      workspace_.reset();  // first, so that the old and the new are not held at once
+      workspace_bytes_ = 0;
+      workspace_.reset(allocate_host(bytes));
+      workspace_bytes_ = bytes;
+    }
+    return workspace_.get();
+  }
+  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) override {
+    algorithm.launch(launch);
+  }
+  void pool(const PoolLaunch& launch) override { cpu_pool(launch); }
+  void relu(const ConstTensorView& x, const TensorView& y) override { cpu_relu(x, y); }
+  void softmax(const ConstTensorView& x, const TensorView& y) override { cpu_softmax(x, y); }
+  void resize_bilinear(const ConstTensorView& x, const TensorView& y) override {
+    cpu_resize_bilinear(x, y);
+  }
+
+ private:
+  HostMemory workspace_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<BackendQueue> make_cpu_queue() { return std::make_unique<CpuQueue>(); }
+
+}  // namespace plumb
