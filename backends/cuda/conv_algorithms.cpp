@@ -1,0 +1,31 @@
+// The ordered list of convolution algorithms, one line each. An entry is a constant that a .cu of
+// cuda_kernels/ defines; to add one, add its line.
+#include "conv_algorithms.hpp"
+
+#include <array>
+
+namespace plumb::cuda {
+
+// Declares the constant and takes its address in one expression: a block may declare what its
+// namespace holds, and a lambda is a block. A list that is not linked to its kernel does not link.
+#define PLUMB_ENTRY(name)            \
+  ([] {                              \
+    extern const ConvAlgorithm name; \
+    return &name;                    \
+  }())
+
+std::span<const ConvAlgorithm* const> conv_algorithms() {
+  // clang-format off
+  static const std::array list{
+      PLUMB_ENTRY(implicit_gemm_fp32_16x16),
+      PLUMB_ENTRY(implicit_gemm_fp32_32x32),
+      PLUMB_ENTRY(implicit_gemm_fp32_8x8),
+      PLUMB_ENTRY(direct_fp32),
+      PLUMB_ENTRY(implicit_gemm_fp64_16x16),
+      PLUMB_ENTRY(direct_fp64),
+  };
+  // clang-format on
+  return list;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,37 @@
+// Makes a device current for a few calls, and gives the caller's back.
+#pragma once
+
+#include "cuda_kernels/common/check.hpp"
+
+namespace plumb::cuda {
+
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(int device) : device_(device) {
+    check(cudaGetDevice(&previous_), "cudaGetDevice");
+    if (previous_ != device_) check(cudaSetDevice(device_), "cudaSetDevice");
+  }
+  ~DeviceGuard() {
+    if (previous_ != device_) cudaSetDevice(previous_);
+  }
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int device_;
+  int previous_ = 0;
+};
+
+/// For destructors: runs `release` with the device current. What CUDA says then is passed over: a
+/// context that an earlier error broke, or a process that is ending, has nothing left to free.
+template <class Release>
+void release_on(int device, Release&& release) noexcept {
+  try {
+    const DeviceGuard guard(device);
+    release();
+  } catch (...) {
+  }
+  cudaGetLastError();
+}
+
+}  // namespace plumb::cuda

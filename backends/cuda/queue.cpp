@@ -1,0 +1,141 @@
+// Streams, events, copies, and the workspace of a queue.
+#include "queue.hpp"
+
+#include <fmt/format.h>
+
+#include "cuda_kernels/nn/operators.hpp"
+#include "device_guard.hpp"
+#include "plumb/error.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+const CudaEvent& cuda_event(const BackendEvent& event) {
+  const auto* own = dynamic_cast<const CudaEvent*>(&event);
+  if (!own)
+    throw Error(ErrorCode::invalid_argument, "an event of another backend; expected one of CUDA");
+  return *own;
+}
+
+}  // namespace
+
+CudaEvent::CudaEvent(int device, cudaStream_t stream) : device_(device) {
+  check(cudaEventCreate(&event_), "cudaEventCreate");
+  if (const cudaError_t status = cudaEventRecord(event_, stream); status != cudaSuccess) {
+    cudaEventDestroy(event_);
+    check(status, "cudaEventRecord");
+  }
+}
+
+CudaEvent::~CudaEvent() {
+  release_on(device_, [&] { cudaEventDestroy(event_); });
+}
+
+void CudaEvent::synchronize() const {
+  const DeviceGuard guard(device_);
+  check(cudaEventSynchronize(event_), "cudaEventSynchronize");
+}
+
+bool CudaEvent::done() const {
+  const DeviceGuard guard(device_);
+  const cudaError_t status = cudaEventQuery(event_);
+  if (status == cudaErrorNotReady) return false;
+  check(status, "cudaEventQuery");
+  return true;
+}
+
+double CudaEvent::seconds_since(const BackendEvent& earlier) const {
+  const DeviceGuard guard(device_);
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, cuda_event(earlier).native(), event_),
+        "cudaEventElapsedTime");
+  return milliseconds * 1e-3;
+}
+
+CudaQueue::~CudaQueue() {
+  release_on(device_.index, [&] {
+    if (workspace_) cudaFreeAsync(workspace_, stream_);
+    if (ownership_ == Ownership::own) cudaStreamDestroy(stream_);
+  });
+}
+
+void CudaQueue::synchronize() {
+  const DeviceGuard guard(device_.index);
+  check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+std::shared_ptr<BackendEvent> CudaQueue::record() {
+  const DeviceGuard guard(device_.index);
+  return std::make_shared<CudaEvent>(device_.index, stream_);
+}
+
+void CudaQueue::wait(const BackendEvent& event) {
+  const DeviceGuard guard(device_.index);
+  check(cudaStreamWaitEvent(stream_, cuda_event(event).native()), "cudaStreamWaitEvent");
+}
+
+void CudaQueue::copy(void* to, const void* from, std::size_t bytes) {
+  const DeviceGuard guard(device_.index);
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
+}
+
+void* CudaQueue::workspace(std::size_t bytes) {
+  if (bytes > workspace_bytes_) grow_workspace(bytes);
+  return workspace_;
+}
+
+void CudaQueue::grow_workspace(std::size_t bytes) {
+  const DeviceGuard guard(device_.index);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(stream_, &capture), "cudaStreamIsCapturing");
+  if (capture != cudaStreamCaptureStatusNone)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("a workspace of {} bytes is needed while the stream is being captured, "
+                            "and the queue has {}; pass one to execute(), or execute once before "
+                            "the capture begins",
+                            bytes, workspace_bytes_));
+  if (workspace_) {
+    void* outgrown = workspace_;
+    workspace_ = nullptr;
+    workspace_bytes_ = 0;
+    check(cudaFreeAsync(outgrown, stream_), "cudaFreeAsync");
+  }
+  const cudaError_t status = cudaMallocAsync(&workspace_, bytes, stream_);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    std::size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("{} bytes of workspace asked for on {}, {} free", bytes,
+                            to_string(device_), free));
+  }
+  check(status, "cudaMallocAsync");
+  workspace_bytes_ = bytes;
+}
+
+void CudaQueue::conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  algorithm.launch(launch);
+}
+
+void CudaQueue::pool(const PoolLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::pool(launch, stream_);
+}
+
+void CudaQueue::relu(const ConstTensorView& x, const TensorView& y) {
+  const DeviceGuard guard(device_.index);
+  cuda::relu(x, y, stream_);
+}
+
+void CudaQueue::softmax(const ConstTensorView& x, const TensorView& y) {
+  const DeviceGuard guard(device_.index);
+  cuda::softmax(x, y, stream_);
+}
+
+void CudaQueue::resize_bilinear(const ConstTensorView& x, const TensorView& y) {
+  const DeviceGuard guard(device_.index);
+  cuda::resize_bilinear(x, y, stream_);
+}
+
+}  // namespace plumb::cuda

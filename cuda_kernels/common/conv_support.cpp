@@ -1,0 +1,36 @@
+// Refusals with their reasons, and the model of time.
+#include "cuda_kernels/common/conv_support.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace plumb::cuda {
+namespace {
+
+/// Of what a multiprocessor does in fp32, by compute capability: half on the chips for computing
+/// (8.0, 9.0, 10.0), 1/64 on the others.
+double fp64_share(const DeviceInfo& device) {
+  const bool for_computing = device.compute_minor == 0 && device.compute_major <= 10;
+  return for_computing ? 1.0 / 2 : 1.0 / 64;
+}
+
+}  // namespace
+
+Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem) {
+  if (problem.direction != Direction::forward)
+    return {Reason::direction, "a backward convolution; expected forward"};
+  if (std::find(stored.begin(), stored.end(), problem.dtype) != stored.end()) return {};
+  std::string expected;
+  for (const DType dtype : stored)
+    expected += (expected.empty() ? "" : " or ") + std::string(to_string(dtype));
+  return {Reason::dtype, std::string(to_string(problem.dtype)) + " tensors; expected " + expected};
+}
+
+double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
+                     double issued_flop, double share) {
+  double rate = device.nominal_fp32_flop_per_second;
+  if (accumulator == Accumulator::fp64_fma) rate *= fp64_share(device);
+  return std::max(problem.bytes() / device.nominal_bytes_per_second, issued_flop / (rate * share));
+}
+
+}  // namespace plumb::cuda

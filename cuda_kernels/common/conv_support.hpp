@@ -1,0 +1,22 @@
+// What convolution algorithms say about themselves: refusals, workspace, and the model of time.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb::cuda {
+
+/// Yes to forward convolutions of tensors stored as one of `stored`.
+Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem);
+
+inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 0; }
+
+/// The model: the larger of the time to move the least bytes, and of the time for `issued_flop`
+/// (the problem's, and whatever idle lanes and padding add) at `share` of the nominal rate.
+double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
+                     double issued_flop, double share);
+
+}  // namespace plumb::cuda

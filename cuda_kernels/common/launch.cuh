@@ -1,0 +1,45 @@
+// Kernel launches: checked, on one-dimensional grids that hold any size.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "cuda_kernels/common/check.hpp"
+
+namespace plumb::cuda {
+
+/// Blocks of `per_block` that cover `count`, as far as a grid reaches; kernels loop over the rest.
+/// Only a grid's x dimension goes beyond 65,535, so all grids here are lines.
+inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
+  constexpr std::int64_t widest_grid = 0x7fffffff;
+  return static_cast<unsigned>(std::min((count - 1) / per_block + 1, widest_grid));
+}
+
+/// Where a kernel runs. `Launch(stream, blocks, threads)(kernel, arguments...)` reports a failed
+/// launch with the line it stands on. Legal while a stream is being captured.
+class Launch {
+ public:
+  Launch(void* stream, unsigned blocks, dim3 threads,
+         std::source_location where = std::source_location::current())
+      : where_(where) {
+    config_.gridDim = dim3(blocks);
+    config_.blockDim = threads;
+    config_.stream = static_cast<cudaStream_t>(stream);
+  }
+  template <class... Parameters, class... Arguments>
+  void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) const {
+    // Its status is this launch's own, where cudaGetLastError would also bring up what other code
+    // on the thread left behind.
+    check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
+          "kernel launch", where_);
+  }
+
+ private:
+  cudaLaunchConfig_t config_{};
+  std::source_location where_;
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,15 @@
+// Operators around convolution on CUDA, as nn.hpp defines them: each puts one kernel on the stream
+// that `stream` stands for. Arguments have been checked; Error (device_failure) where the launch
+// fails.
+#pragma once
+
+#include "plumb/backend.hpp"
+
+namespace plumb::cuda {
+
+void pool(const PoolLaunch& call, void* stream);
+void relu(const ConstTensorView& x, const TensorView& y, void* stream);
+void softmax(const ConstTensorView& x, const TensorView& y, void* stream);
+void resize_bilinear(const ConstTensorView& x, const TensorView& y, void* stream);
+
+}  // namespace plumb::cuda

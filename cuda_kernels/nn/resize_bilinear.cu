@@ -1,0 +1,100 @@
+// Bilinear interpolation: y[n,c,p,q] is sampled between four pixels of x, one thread an output.
+//
+// Tiling: none; neighbouring threads are neighbouring outputs in the order N C P Q.
+// Bytes: y once, x once where it is enlarged; neighbours share pixels through L1.
+#include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/nn/operators.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int block_threads = 256;
+
+template <class Index, class Value>
+struct ResizeShape {
+  Index h, w;
+  Divisor<Index> c, p, q;
+  Value scale_h, scale_w;  ///< H/P, W/Q
+  ImageSteps<Index> x_step, y_step;
+
+  ResizeShape(const ConstTensorView& x, const ConstTensorView& y)
+      : h(static_cast<Index>(x.extent(2))),
+        w(static_cast<Index>(x.extent(3))),
+        c(y.extent(1)),
+        p(y.extent(2)),
+        q(y.extent(3)),
+        scale_h(static_cast<Value>(x.extent(2)) / static_cast<Value>(y.extent(2))),
+        scale_w(static_cast<Value>(x.extent(3)) / static_cast<Value>(y.extent(3))),
+        x_step(x.extents(), x.strides()),
+        y_step(y.extents(), y.strides()) {}
+};
+
+/// The two pixels that an output lies between along one direction, and how far it is to `high`.
+/// Every operation rounds on its own, as on other devices, so that all of them sample alike.
+template <class Index, class Value>
+struct Between {
+  Index low, high;
+  Value fraction;
+
+  __device__ Between(Index output, Value scale, Index extent) {
+    const Value centre = static_cast<Value>(output) + Value{0.5};
+    Value coordinate = rounded_product(centre, scale) - Value{0.5};
+    const Value last = static_cast<Value>(extent - 1);
+    coordinate = coordinate < 0 ? 0 : coordinate > last ? last : coordinate;
+    low = static_cast<Index>(coordinate);  // not negative: towards zero is down
+    // Extents beyond what Value counts exactly: `last` may have been rounded up.
+    if (low > extent - 1) low = extent - 1;
+    high = low < extent - 1 ? low + 1 : low;
+    fraction = coordinate - static_cast<Value>(low);
+  }
+};
+
+template <class Value>
+__device__ Value interpolate(Value low, Value high, Value fraction) {
+  return low + rounded_product(fraction, high - low);
+}
+
+template <class Stored, class Index>
+__global__ void __launch_bounds__(block_threads)
+    resize(const __grid_constant__ ResizeShape<Index, Arithmetic<Stored>> shape, const Stored* x,
+           Stored* y, std::int64_t outputs) {
+  using Value = Arithmetic<Stored>;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
+  for (std::int64_t output = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
+       output < outputs; output += grid_threads) {
+    const auto [output_rows, q] = shape.q.divide(static_cast<Index>(output));
+    const auto [planes, p] = shape.p.divide(output_rows);
+    const auto [n, c] = shape.c.divide(planes);
+    const Between<Index, Value> row(p, shape.scale_h, shape.h);
+    const Between<Index, Value> column(q, shape.scale_w, shape.w);
+
+    const Stored* plane = x + n * shape.x_step.n + c * shape.x_step.c;
+    const auto along = [&](Index h) {
+      const Stored* pixels = plane + h * shape.x_step.h;
+      return interpolate(convert<Value>(pixels[column.low * shape.x_step.w]),
+                         convert<Value>(pixels[column.high * shape.x_step.w]), column.fraction);
+    };
+    y[n * shape.y_step.n + c * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
+        convert<Stored>(interpolate(along(row.low), along(row.high), row.fraction));
+  }
+}
+
+}  // namespace
+
+void resize_bilinear(const ConstTensorView& x, const TensorView& y, void* stream) {
+  const std::int64_t outputs = element_count(y.extents());
+  const double largest = std::max({reach(x.extents(), x.strides()), reach(y.extents(), y.strides()),
+                                   count(y.extents()), static_cast<double>(x.extent(2)),
+                                   static_cast<double>(x.extent(3))});
+  with_any_stored(x.dtype(), [&]<class Stored>(Stored) {
+    with_index(largest < index32_limit, [&]<class Index>(Index) {
+      Launch(stream, blocks_for(outputs, block_threads), block_threads)(
+          resize<Stored, Index>, ResizeShape<Index, Arithmetic<Stored>>(x, y),
+          static_cast<const Stored*>(x.data()), static_cast<Stored*>(y.data()), outputs);
+    });
+  });
+}
+
+}  // namespace plumb::cuda

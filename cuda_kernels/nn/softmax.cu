@@ -1,0 +1,116 @@
+// Softmax: y[n,:] = exp(x[n,:] - max x[n,:]) / their sum, a row to a warp, or to a block where rows
+// are long.
+//
+// Tiling: a block of 256 threads takes eight short rows or a long one; the threads of a row go
+//   along it side by side.
+// Bytes: x three times (maximum, sum, result), the second and third from L1 or L2 for all but very
+//   long rows; y once.
+#include "cuda_kernels/common/index.cuh"
+#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/nn/operators.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int warp_threads = 32;
+constexpr int block_threads = 256;
+/// From here on a warp alone would go over its row more than 32 times.
+constexpr std::int64_t long_row = 1024;
+
+struct Larger {
+  template <class Value>
+  __device__ Value operator()(Value a, Value b) const {
+    return a > b ? a : b;
+  }
+};
+struct Sum {
+  template <class Value>
+  __device__ Value operator()(Value a, Value b) const {
+    return a + b;
+  }
+};
+
+/// `value` combined over the threads of a row, known to all of them; always in the same order.
+template <int row_threads, class Value, class Combine>
+__device__ Value combined(Value value, Combine combine) {
+  for (int distance = warp_threads / 2; distance > 0; distance /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  if constexpr (row_threads > warp_threads) {
+    constexpr int warps = row_threads / warp_threads;
+    __shared__ Value of_warp[warps];
+    __syncthreads();  // the last use may still be read
+    if (threadIdx.x % warp_threads == 0) of_warp[threadIdx.x / warp_threads] = value;
+    __syncthreads();
+    value = of_warp[0];
+    for (int warp = 1; warp < warps; ++warp) value = combine(value, of_warp[warp]);
+  }
+  return value;
+}
+
+template <class Index>
+struct RowShape {
+  Index c;
+  Index x_n, x_c, y_n, y_c;  ///< strides
+
+  RowShape(const ConstTensorView& x, const ConstTensorView& y)
+      : c(static_cast<Index>(x.extent(1))),
+        x_n(step<Index>(x.extents(), x.strides(), 0)),
+        x_c(step<Index>(x.extents(), x.strides(), 1)),
+        y_n(step<Index>(y.extents(), y.strides(), 0)),
+        y_c(step<Index>(y.extents(), y.strides(), 1)) {}
+};
+
+template <int row_threads, class Stored, class Index>
+__global__ void __launch_bounds__(block_threads)
+    softmax_rows(const __grid_constant__ RowShape<Index> shape, const Stored* x, Stored* y,
+                 std::int64_t rows) {
+  using Value = Arithmetic<Stored>;
+  constexpr int block_rows = block_threads / row_threads;
+  const Index first = static_cast<Index>(threadIdx.x % row_threads);
+  // All threads of a row leave the loop together, so the shuffles and barriers meet all of them.
+  for (std::int64_t row = std::int64_t{blockIdx.x} * block_rows + threadIdx.x / row_threads;
+       row < rows; row += std::int64_t{gridDim.x} * block_rows) {
+    const Stored* from = x + static_cast<Index>(row) * shape.x_n;
+    Stored* to = y + static_cast<Index>(row) * shape.y_n;
+
+    Value largest = -infinity<Value>;
+    for (Index c = first; c < shape.c; c += row_threads)
+      largest = Larger{}(convert<Value>(from[c * shape.x_c]), largest);
+    largest = combined<row_threads>(largest, Larger{});
+
+    // A NaN is passed over by the maximum; it comes into every result by the sum.
+    Value sum = 0;
+    for (Index c = first; c < shape.c; c += row_threads)
+      sum += exp(convert<Value>(from[c * shape.x_c]) - largest);
+    sum = combined<row_threads>(sum, Sum{});
+
+    for (Index c = first; c < shape.c; c += row_threads)
+      to[c * shape.y_c] = convert<Stored>(exp(convert<Value>(from[c * shape.x_c]) - largest) / sum);
+  }
+}
+
+template <int row_threads, class Stored, class Index>
+void launch(const ConstTensorView& x, const TensorView& y, void* stream) {
+  const std::int64_t rows = x.extent(0);
+  Launch(stream, blocks_for(rows, block_threads / row_threads), block_threads)(
+      softmax_rows<row_threads, Stored, Index>, RowShape<Index>(x, y),
+      static_cast<const Stored*>(x.data()), static_cast<Stored*>(y.data()), rows);
+}
+
+}  // namespace
+
+void softmax(const ConstTensorView& x, const TensorView& y, void* stream) {
+  const double largest = std::max(
+      {reach(x.extents(), x.strides()), reach(y.extents(), y.strides()), count(y.extents())});
+  with_any_stored(x.dtype(), [&]<class Stored>(Stored) {
+    with_index(largest < index32_limit, [&]<class Index>(Index) {
+      if (x.extent(1) < long_row)
+        launch<warp_threads, Stored, Index>(x, y, stream);
+      else
+        launch<block_threads, Stored, Index>(x, y, stream);
+    });
+  });
+}
+
+}  // namespace plumb::cuda
