@@ -12,6 +12,7 @@ void add_info(CLI::App& program);
 void add_classify(CLI::App& program);
 void add_train(CLI::App& program);
 void add_conv(CLI::App& program);
+void add_validate(CLI::App& program);
 
 /// "--device", the same everywhere.
 void add_device_option(CLI::App& command, std::string& spec);

@@ -17,4 +17,10 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A kernel that did not pass, or nothing to judge. Exit code 1.
+class ValidationFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace plumb::app

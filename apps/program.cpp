@@ -58,6 +58,7 @@ int run_program(int argc, const char* const* argv) {
   add_classify(program);
   add_train(program);
   add_conv(program);
+  add_validate(program);
   try {
     program.parse(argc, argv);
     // A full disk shows itself only here.

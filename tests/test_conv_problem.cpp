@@ -119,12 +119,12 @@ TEST_CASE("the error bound by hand") {
   ConvProblem problem;  // one term
   // gamma_2(2^-24) S, one term and the bias, and the oracle's own gamma_2(2^-53) S.
   const double u = 0x1p-24, gamma_2 = 2 * u / (1 - 2 * u);
-  const double bound = conv_error_bound(Numerics{}, problem, 3.0, 1.0);
+  const double bound = conv_error_bound(Numerics{}, problem, {.magnitude = 3}, 1);
   REQUIRE(bound >= gamma_2 * 3);
   REQUIRE(bound <= gamma_2 * 3 * 1.000001);
   // Storing as f16 adds half a unit in the last place of the result.
   problem.dtype = DType::f16;
-  const double stored = conv_error_bound(Numerics{}, problem, 3.0, 1.0);
+  const double stored = conv_error_bound(Numerics{}, problem, {.magnitude = 3}, 1);
   REQUIRE(stored >= bound + 0x1p-11);
   REQUIRE(stored <= bound + 0x1.01p-11);
 }

@@ -95,19 +95,21 @@ bool allows(Math allowed, Math offered) {
   return false;
 }
 
-double conv_error_bound(const Numerics& numerics, const ConvProblem& problem, double magnitude,
-                        double computed) {
+double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
+                        const OracleTerm& oracle, double computed) {
   const double multiple = numerics.term_multiple;
   const double padded = std::ceil(static_cast<double>(problem.terms()) / multiple) * multiple;
   const double terms = padded * numerics.products + 1;  // and the bias
   const double u_in = operand_rounding(numerics.operand, problem.dtype);
   const double operands = numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in;
   const double sum = accumulation(numerics, terms) * (1 + u_in) * (1 + u_in);
-  // The oracle's own error: the same chain in double.
-  const double oracle = gamma(terms, 0x1p-53);
-  return (operands + sum + oracle) * magnitude +
+  const double oracle_sum = gamma(terms, 0x1p-53);
+  const double small_operands = numerics.operand == Operand::fp16 && problem.dtype != DType::f16
+                                    ? 0x1p-25 * (oracle.x_magnitude + oracle.w_magnitude)
+                                    : 0;
+  return (operands + sum + oracle_sum) * oracle.magnitude +
          output_rounding(numerics.accumulator, problem.dtype) * std::abs(computed) +
-         underflow(numerics.accumulator, problem.dtype, terms);
+         underflow(numerics.accumulator, problem.dtype, terms) + small_operands;
 }
 
 }  // namespace plumb

@@ -80,6 +80,31 @@ class BasicTensorView {
 using TensorView = BasicTensorView<void>;
 using ConstTensorView = BasicTensorView<const void>;
 
+/// The element that lies `offset` elements from the one of index zero, exactly as stored: double
+/// holds every value of every dtype. Host memory only.
+inline double load_element(const ConstTensorView& view, std::int64_t offset) {
+  const void* data = view.data();
+  switch (view.dtype()) {
+    case DType::f64: return static_cast<const double*>(data)[offset];
+    case DType::f32: return static_cast<const float*>(data)[offset];
+    case DType::f16: return static_cast<float>(static_cast<const Half*>(data)[offset]);
+    case DType::bf16: return static_cast<float>(static_cast<const BFloat16*>(data)[offset]);
+  }
+  return 0;
+}
+
+/// Writes `value`, rounded to the stored type (f16 and bf16 by way of float). Host memory only.
+inline void store_element(const TensorView& view, std::int64_t offset, double value) {
+  void* data = view.data();
+  const auto narrow = static_cast<float>(value);
+  switch (view.dtype()) {
+    case DType::f64: static_cast<double*>(data)[offset] = value; return;
+    case DType::f32: static_cast<float*>(data)[offset] = narrow; return;
+    case DType::f16: static_cast<Half*>(data)[offset] = Half(narrow); return;
+    case DType::bf16: static_cast<BFloat16*>(data)[offset] = BFloat16(narrow); return;
+  }
+}
+
 /// `view` over the indices [begin, begin + count) of one dimension.
 TensorView slice(const TensorView& view, int dimension, std::int64_t begin, std::int64_t count);
 ConstTensorView slice(const ConstTensorView& view, int dimension, std::int64_t begin,

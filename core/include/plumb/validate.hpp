@@ -1,6 +1,11 @@
-// The oracle, and the bound that every result is held against. docs/numerics.md derives it.
+// Proof: the oracle, the bound that follows from an algorithm's numerics, and the four tiers that
+// every device, algorithm and problem is held against. docs/numerics.md derives the bound.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "plumb/algorithm.hpp"
@@ -8,21 +13,121 @@
 
 namespace plumb {
 
-/// The naive convolution in double: the trusted result before rounding to the stored type, and
-/// what the bound needs. Dense N K P Q order. The activation is not applied.
-struct OracleResult {
-  std::vector<double> y;          ///< sum of x w, plus the bias
-  std::vector<double> magnitude;  ///< sum of |x| |w|, plus |bias|
+/// One output as the oracle has it: before the activation and before rounding to the stored type.
+struct OracleTerm {
+  double y = 0;            ///< sum of x w, plus the bias
+  double magnitude = 0;    ///< sum of |x| |w|, plus |bias|
+  double x_magnitude = 0;  ///< sum of |x| over the taps inside the image
+  double w_magnitude = 0;  ///< sum of |w| over the same taps
 };
 
-/// Inputs are host views, used exactly as stored. Slow and obvious on purpose.
-OracleResult conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
-                         const ConstTensorView& w, const ConstTensorView& bias = {});
+/// The naive convolution in double, at one output. Inputs are host views, used exactly as stored;
+/// taps outside the image are left out, whatever their weight. Slow and obvious on purpose.
+OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
+                          const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
+                          std::int64_t k, std::int64_t p, std::int64_t q);
+
+/// The same at every output, in dense N K P Q order.
+std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
+                                    const ConstTensorView& w, const ConstTensorView& bias = {});
 
 /// The largest error that an algorithm with these numerics may make at one output, before the
-/// activation: `magnitude` and `computed` are the oracle's sum of |x||w| and the algorithm's own
-/// result there.
-double conv_error_bound(const Numerics& numerics, const ConvProblem& problem, double magnitude,
-                        double computed);
+/// activation; `computed` is its own result there.
+double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
+                        const OracleTerm& oracle, double computed);
+
+/// The four ways in which a result is judged.
+enum class Tier : std::uint8_t {
+  exact,       ///< small integers: the oracle's bits, in every order of summation
+  bounded,     ///< random data: within the bound, element by element; NaN and Inf where they belong
+  repeatable,  ///< the same bits again, on another queue and beside another thread
+  attested,    ///< probes show the arithmetic that the numerics claim
+};
+inline constexpr Tier all_tiers[] = {Tier::exact, Tier::bounded, Tier::repeatable, Tier::attested};
+std::string_view to_string(Tier);
+
+enum class Verdict : std::uint8_t { pass, fail, unsupported };
+std::string_view to_string(Verdict);
+
+/// What a kernel computed with, seen from its results alone.
+enum class Arithmetic : std::uint8_t {
+  unknown,  ///< too few terms to tell, or unlike all the others
+  fp64,
+  fp32,  ///< as good as fp32 operands and fp32 sums
+  tf32_rounded,
+  tf32_truncated,
+  fp16,             ///< fp16 operands, fp32 sums
+  fp16_accumulate,  ///< sums in fp16
+  bf16,
+};
+std::string_view to_string(Arithmetic);
+/// What attestation must see of an algorithm with these numerics, for tensors stored as `dtype`.
+Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype);
+
+/// How the tensors of a case lie in memory.
+enum class Placement : std::uint8_t {
+  nchw,
+  nhwc,
+  strided,  ///< NCHW with gaps between rows and images, beginning at an odd element
+};
+std::string_view to_string(Placement);
+std::optional<Placement> parse_placement(std::string_view);
+
+/// One problem as it is validated.
+struct ValidationCase {
+  std::string name;     ///< empty for problems without one
+  ConvProblem problem;  ///< strides are set from the placement
+  Placement placement = Placement::nchw;
+  bool bias = false;
+  Activation activation = Activation::none;
+};
+/// `problem` with the strides of its placement.
+ValidationCase validation_case(std::string name, ConvProblem problem, Placement placement);
+
+struct CorpusOptions {
+  std::uint64_t seed = 1;
+  bool quick = false;  ///< fewer random problems, and only the smaller layers
+};
+/// Shapes at the edges, the layers of the four-layer ladder and of ResNet-50 cut to a few images,
+/// and problems drawn from the seed; in every stored type and placement that there is.
+std::vector<ValidationCase> validation_corpus(const CorpusOptions& options = {});
+
+struct ValidationOptions {
+  std::uint64_t seed = 1;
+  /// Problems of more multiplications are judged on their borders, on 10^5 outputs drawn at
+  /// random, and by a checksum over all.
+  double full_check_limit = 2e8;
+  std::vector<Tier> tiers{std::begin(all_tiers), std::end(all_tiers)};
+};
+
+/// One verdict.
+struct ValidationRecord {
+  std::string problem;  ///< benchdnn's notation
+  std::string name;
+  DType dtype = DType::f32;
+  Placement placement = Placement::nchw;
+  std::string device;
+  std::string algorithm;
+  Tier tier = Tier::exact;  ///< meaningless for `unsupported`
+  Verdict verdict = Verdict::pass;
+  Reason reason = Reason::none;     ///< of `unsupported`
+  std::string sentence;             ///< what failed and where, or why it is unsupported
+  double max_error_over_bound = 0;  ///< of `bounded`
+  /// Of `bounded`: the largest bound as a multiple of one mean tap. Well under 1, the bound alone
+  /// finds a dropped tap; above, only the exact tier does.
+  double max_bound_over_tap = 0;
+  Arithmetic arithmetic = Arithmetic::unknown;  ///< of `attested`
+};
+
+/// Judges each algorithm on one case: a record for each tier, or one that says `unsupported`.
+/// Inputs, outputs and workspace lie between canaries, outputs and workspace start as NaN.
+/// What a kernel throws is a failure of the tier it ran in.
+std::vector<ValidationRecord> validate(const Device& device,
+                                       std::span<const ConvAlgorithm* const> algorithms,
+                                       const ValidationCase& test,
+                                       const ValidationOptions& options = {});
+
+/// All of a device's algorithms, in its order.
+std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
 
 }  // namespace plumb

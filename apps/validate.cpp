@@ -1,0 +1,255 @@
+// plumb validate: every algorithm of a device against the oracle, on this machine.
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "commands.hpp"
+#include "errors.hpp"
+#include "json_file.hpp"
+#include "plumb/plumb.hpp"
+#include "progress.hpp"
+#include "stopwatch.hpp"
+
+namespace plumb::app {
+namespace {
+
+struct ValidateArguments {
+  std::string device = "auto", algorithm = "*", problem, problems, math, json;
+  std::string dtype = "f32", layout = "nchw";
+  std::vector<std::string> tiers;
+  std::uint64_t seed = 1;
+  bool quick = false, bias = false, relu = false;
+};
+
+std::vector<ValidationCase> cases_of(const ValidateArguments& arguments) {
+  if (arguments.problem.empty() && arguments.problems.empty())
+    return validation_corpus({.seed = arguments.seed, .quick = arguments.quick});
+  std::vector<NamedProblem> named;
+  if (!arguments.problem.empty()) {
+    named.push_back(parse_problem(arguments.problem));
+  } else {
+    const Bytes text = read_file(arguments.problems);
+    named = parse_problems({reinterpret_cast<const char*>(text.data()), text.size()});
+  }
+  std::vector<ValidationCase> cases;
+  for (NamedProblem& one : named) {
+    one.problem.dtype = *parse_dtype(arguments.dtype);
+    cases.push_back(validation_case(one.name, one.problem, *parse_placement(arguments.layout)));
+    cases.back().bias = arguments.bias;
+    cases.back().activation = arguments.relu ? Activation::relu : Activation::none;
+  }
+  return cases;
+}
+
+std::vector<const ConvAlgorithm*> algorithms_of(const Device& device,
+                                                const ValidateArguments& arguments) {
+  std::vector<const ConvAlgorithm*> chosen;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+    if (fnmatch(arguments.algorithm.c_str(), std::string(algorithm->name).c_str(), 0) == 0)
+      chosen.push_back(algorithm);
+  if (chosen.empty())
+    throw UsageError(fmt::format("--algorithm: nothing of {} matches '{}'", to_string(device.id()),
+                                 arguments.algorithm));
+  return chosen;
+}
+
+std::vector<Tier> tiers_of(const ValidateArguments& arguments) {
+  std::vector<Tier> tiers;
+  for (const Tier tier : all_tiers)
+    if (arguments.tiers.empty() || std::find(arguments.tiers.begin(), arguments.tiers.end(),
+                                             to_string(tier)) != arguments.tiers.end())
+      tiers.push_back(tier);
+  return tiers;
+}
+
+/// A record with what is needed to run its case again.
+struct Verdicts {
+  ValidationRecord record;
+  std::string reproduce;
+};
+
+std::string reproduce(const ValidationRecord& record, const ValidationCase& test,
+                      std::uint64_t seed) {
+  return fmt::format(
+      "plumb validate --device {} --algorithm {} --problem {} --dtype {} --layout "
+      "{}{}{} --seed {}",
+      record.device, record.algorithm, record.problem, to_string(record.dtype),
+      to_string(record.placement), test.bias ? " --bias" : "",
+      test.activation == Activation::relu ? " --relu" : "", seed);
+}
+
+/// What a table row says about one algorithm.
+struct Summary {
+  int run = 0, failed = 0;
+  std::map<std::string, int> refused;       ///< by reason code
+  std::map<std::string, int> failed_tiers;  ///< by name
+  std::map<std::string, int> arithmetics;
+  double max_error_over_bound = 0;
+};
+
+void add(Summary& summary, const ValidationRecord& record, Tier first_tier) {
+  if (record.verdict == Verdict::unsupported) {
+    ++summary.refused[std::string(to_string(record.reason))];
+    return;
+  }
+  summary.run += record.tier == first_tier;
+  if (record.verdict == Verdict::fail) {
+    ++summary.failed;
+    ++summary.failed_tiers[std::string(to_string(record.tier))];
+  }
+  summary.max_error_over_bound =
+      std::max(summary.max_error_over_bound, record.max_error_over_bound);
+  if (record.tier == Tier::attested && record.arithmetic != Arithmetic::unknown)
+    ++summary.arithmetics[std::string(to_string(record.arithmetic))];
+}
+
+std::string counted(const std::map<std::string, int>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count);
+  return text.empty() ? "-" : text;
+}
+
+void print(const std::vector<std::pair<std::string, Summary>>& summaries) {
+  std::size_t width = 9;
+  for (const auto& [name, summary] : summaries) width = std::max(width, name.size());
+  fmt::print("{:<{}}  {:>5}  {:>9}  {:<12}  {:<22}  {}\n", "algorithm", width, "run", "err/bound",
+             "failed", "computed in", "refused");
+  for (const auto& [name, summary] : summaries)
+    fmt::print("{:<{}}  {:>5}  {:>9.3f}  {:<12}  {:<22}  {}\n", name, width, summary.run,
+               summary.max_error_over_bound, counted(summary.failed_tiers),
+               counted(summary.arithmetics), counted(summary.refused));
+}
+
+nlohmann::ordered_json to_json(const Verdicts& verdicts) {
+  const ValidationRecord& record = verdicts.record;
+  const bool unsupported = record.verdict == Verdict::unsupported;
+  nlohmann::ordered_json json = {{"problem", record.problem},
+                                 {"name", record.name},
+                                 {"dtype", to_string(record.dtype)},
+                                 {"layout", to_string(record.placement)},
+                                 {"device", record.device},
+                                 {"algorithm", record.algorithm},
+                                 {"tier", unsupported ? "" : to_string(record.tier)},
+                                 {"verdict", to_string(record.verdict)},
+                                 {"reason", to_string(record.reason)},
+                                 {"sentence", record.sentence},
+                                 {"max_error_over_bound", record.max_error_over_bound}};
+  if (record.tier == Tier::bounded && !unsupported)
+    json["max_bound_over_tap"] = record.max_bound_over_tap;
+  if (record.tier == Tier::attested && !unsupported)
+    json["computed_in"] = to_string(record.arithmetic);
+  if (record.verdict == Verdict::fail) json["reproduce"] = verdicts.reproduce;
+  return json;
+}
+
+void write_record(const std::string& path, const Device& device, const ValidateArguments& arguments,
+                  double seconds, const std::vector<Verdicts>& all) {
+  nlohmann::ordered_json records = nlohmann::ordered_json::array();
+  for (const Verdicts& verdicts : all) records.push_back(to_json(verdicts));
+  write_json(path, {{"version", version},
+                    {"device", to_string(device.id())},
+                    {"device_name", device.info().name},
+                    {"seed", arguments.seed},
+                    {"quick", arguments.quick},
+                    {"seconds", seconds},
+                    {"records", std::move(records)}});
+}
+
+void run(const ValidateArguments& arguments) {
+  if (!arguments.json.empty()) require_writable(arguments.json);
+  const Device device = open_device(arguments.device);
+  const auto algorithms = algorithms_of(device, arguments);
+  const auto cases = cases_of(arguments);
+  const ValidationOptions options{.seed = arguments.seed, .tiers = tiers_of(arguments)};
+
+  Stopwatch stopwatch;
+  std::vector<std::pair<std::string, Summary>> summaries;
+  for (const ConvAlgorithm* algorithm : algorithms)
+    summaries.emplace_back(algorithm->name, Summary{});
+  std::vector<Verdicts> all;
+  {
+    ProgressBar bar("validate on " + to_string(device.id()),
+                    static_cast<std::int64_t>(cases.size()));
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      std::vector<const ConvAlgorithm*> admitted;
+      for (const ConvAlgorithm* algorithm : algorithms)
+        if (arguments.math.empty() ||
+            allows(*parse_math(arguments.math),
+                   math_class(algorithm->numerics, cases[i].problem.dtype)))
+          admitted.push_back(algorithm);
+      for (ValidationRecord& record : validate(device, admitted, cases[i], options)) {
+        const auto at = std::find_if(summaries.begin(), summaries.end(), [&](const auto& summary) {
+          return summary.first == record.algorithm;
+        });
+        add(at->second, record, options.tiers.front());
+        std::string again = reproduce(record, cases[i], arguments.seed);
+        all.push_back({std::move(record), std::move(again)});
+      }
+      bar.show(static_cast<std::int64_t>(i) + 1);
+    }
+  }
+  const double seconds = stopwatch.total();
+
+  print(summaries);
+  int validated = 0, failed = 0;
+  for (const auto& [name, summary] : summaries) {
+    validated += summary.run;
+    failed += summary.failed;
+  }
+  for (const Verdicts& verdicts : all)
+    if (verdicts.record.verdict == Verdict::fail)
+      fmt::print("\n{} failed: {}\n  {}\n", to_string(verdicts.record.tier),
+                 verdicts.record.sentence, verdicts.reproduce);
+  fmt::print("\n{} on {}: {} problems, {} algorithms, {} runs validated, {} failures, {:.1f} s\n",
+             to_string(device.id()), device.info().name, cases.size(), algorithms.size(), validated,
+             failed, seconds);
+  if (!arguments.json.empty()) write_record(arguments.json, device, arguments, seconds, all);
+  if (failed > 0) throw ValidationFailure(fmt::format("{} verdicts are failures", failed));
+  if (validated == 0) throw ValidationFailure("nothing was validated");
+}
+
+}  // namespace
+
+void add_validate(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "validate", "Hold every algorithm of a device against the double-precision oracle");
+  const auto a = std::make_shared<ValidateArguments>();
+  add_device_option(*command, a->device);
+  command->add_option("--algorithm", a->algorithm, "Only names that match, with * and ?")
+      ->capture_default_str();
+  auto* problem = command->add_option("--problem", a->problem,
+                                      "One problem, in benchdnn's notation: mb2ic3ih32oc8kh3ph1");
+  command->add_option("--problems", a->problems, "A file of problems, one a line, # for comments")
+      ->excludes(problem);
+  command->add_option("--dtype", a->dtype, "Stored type of given problems: f32, f64, f16, bf16")
+      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
+      ->capture_default_str();
+  command
+      ->add_option("--layout", a->layout,
+                   "Of given problems: nchw, nhwc, or strided (with gaps, at an odd element)")
+      ->check(CLI::IsMember({"nchw", "nhwc", "strided"}))
+      ->capture_default_str();
+  command->add_flag("--bias", a->bias, "Given problems add a bias");
+  command->add_flag("--relu", a->relu, "Given problems end in a ReLU");
+  command->add_option("--math", a->math, "Only algorithms that may serve this arithmetic")
+      ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
+  command->add_option("--tier", a->tiers, "Only these tiers: exact, bounded, repeatable, attested")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"exact", "bounded", "repeatable", "attested"}));
+  command->add_option("--seed", a->seed, "Of the data and of the random problems")
+      ->capture_default_str();
+  command->add_flag("--quick", a->quick, "A smaller corpus");
+  command->add_option("--json", a->json, "Write every verdict to this file");
+  command->footer(
+      "Exit code 1 where anything fails, and where nothing was validated.\n"
+      "Examples:\n"
+      "  plumb validate --quick\n"
+      "  plumb validate --device cuda --algorithm 'cuda.conv.direct.*' --json verdicts.json");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace plumb::app

@@ -1,0 +1,174 @@
+// The problems that every algorithm is held against.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "../names.hpp"
+#include "plumb/error.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/validate.hpp"
+#include "test_data.hpp"
+
+namespace plumb {
+namespace {
+
+constexpr Name<Placement> placements[] = {
+    {Placement::nchw, "nchw"}, {Placement::nhwc, "nhwc"}, {Placement::strided, "strided"}};
+
+/// Shapes at which kernels go wrong, by hand.
+constexpr std::string_view edges = R"(
+mb1ic1ih1oc1kh1n"one pixel"
+mb3ic5ih1oc7kh1n"1x1 image"
+mb2ic3ih7oc4kh7n"filter as large as the image"
+mb2ic3ih5oc4kh7ph1n"filter larger than the image"
+mb2ic1ih9iw11oc1kh3n"one channel, one filter"
+mb2ic1ih13iw10oc5kh4kw3n"C=1, even filter"
+mb2ic6ih9iw8oc1kh3ph1n"K=1"
+mb1ic2ih17iw31oc3kh5ph2n"odd rows"
+mb3ic7ih13iw11oc5kh3ph1n"primes"
+mb1ic17ih23iw29oc19kh5kw3sh2sw3ph1pw2n"larger primes"
+mb2ic3ih20oc4kh2sh5n"stride larger than the filter"
+mb2ic3ih12iw15oc4kh3kw5sh2sw1ph2pw1n"each direction its own"
+mb2ic3ih11iw12oc4oh12ow10kh3kw4ph0pw1n"padding below, none above"
+mb1ic3ih8iw9oc4oh9ow12kh3kw2ph3pw0n"asymmetric padding"
+mb2ic3ih6oc2oh12kh3ph4n"padding wider than the filter"
+mb2ic3ih16iw14oc4kh3dh1ph2n"dilation with padding"
+mb1ic2ih19iw23oc3kh3kw2sh2dh2dw3ph3pw1n"dilation, stride and padding"
+g2mb2ic4ih9iw7oc6kh3ph1n"two groups"
+g3mb1ic9ih8oc3kh2n"one filter a group"
+g8mb2ic8ih10oc8kh3ph1n"depthwise"
+g6mb1ic6ih9oc12kh3sh2ph1n"depthwise, two filters a channel"
+mb2ic16ih6oc24kh1n"1x1 filter"
+mb4ic64oc10ih1kh1n"linear"
+mb1ic1ih1iw33oc2oh1ow35kh1kw5ph0pw3n"1-D"
+mb0ic3ih8oc4kh3n"empty batch"
+mb65ic1ih4oc2kh3n"more images than pixels"
+mb1ic1ih3iw300oc2kh3kw7ph1pw3n"one long row"
+mb1ic2ih130iw3oc2kh5kw1ph2pw0n"one tall column"
+mb1ic40ih5oc70kh3ph1n"more filters than pixels"
+mb2ic1ih16oc8kh11ph5n"a large filter"
+mb1ic1200ih2oc3kh2n"a long reduction"
+)";
+
+/// The networks of the ladder, a few images each.
+constexpr std::string_view ladder = R"(
+mb3ic1ih86oc4kh7n"ece408_l1"
+mb3ic4ih40oc16kh7n"ece408_l2"
+mb3ic1ih72oc12kh7n"eecs471_l1"
+mb2ic12ih33oc24kh7n"eecs471_l2"
+)";
+
+/// ResNet-50's different convolutions (He et al. 2016), one image.
+constexpr std::string_view resnet50 = R"(
+mb1ic3ih224oc64oh112kh7sh2ph3n"resnet50_stem"
+mb1ic64ih56oc64kh1n"resnet50_2_reduce"
+mb1ic64ih56oc64kh3ph1n"resnet50_2_3x3"
+mb1ic64ih56oc256kh1n"resnet50_2_expand"
+mb1ic256ih56oc128kh1n"resnet50_3_reduce"
+mb1ic128ih56oc128oh28kh3sh2ph1n"resnet50_3_3x3_stride2"
+mb1ic256ih56oc512oh28kh1sh2ph0n"resnet50_3_shortcut"
+mb1ic128ih28oc128kh3ph1n"resnet50_3_3x3"
+mb1ic512ih28oc256kh1n"resnet50_4_reduce"
+mb1ic256ih14oc256kh3ph1n"resnet50_4_3x3"
+mb1ic1024ih14oc256kh1n"resnet50_4_reduce_again"
+mb1ic1024ih14oc2048oh7kh1sh2ph0n"resnet50_5_shortcut"
+mb1ic512ih7oc512kh3ph1n"resnet50_5_3x3"
+mb1ic512ih7oc2048kh1n"resnet50_5_expand"
+)";
+
+/// A problem that makes sense, of about `most_products` multiplications at the most.
+ConvProblem random_problem(Random& random, double most_products) {
+  for (;;) {
+    ConvProblem problem;
+    const auto one_in = [&](std::int64_t lots) { return random.between(1, lots) == 1; };
+    problem.n = random.between(1, 5);
+    problem.groups = one_in(4) ? random.between(2, 4) : 1;
+    problem.c = problem.groups * random.between(1, one_in(3) ? 40 : 8);
+    problem.k = problem.groups * random.between(1, one_in(3) ? 70 : 20);
+    problem.h = random.between(1, 45);
+    problem.w = random.between(1, 45);
+    problem.r = random.between(1, one_in(4) ? 11 : 5);
+    problem.s = random.between(1, one_in(4) ? 11 : 5);
+    problem.stride = {one_in(3) ? random.between(2, 4) : 1, one_in(3) ? random.between(2, 4) : 1};
+    problem.dilation = {one_in(4) ? random.between(2, 3) : 1, one_in(4) ? random.between(2, 3) : 1};
+    const auto padding = [&] { return one_in(2) ? random.between(0, 4) : 0; };
+    problem.padding = {padding(), padding(), padding(), padding()};
+    if (problem.p() < 1 || problem.q() < 1 || problem.flop() / 2 > most_products) continue;
+    // As its own text has it: padding that no window reaches is left out, so that the text
+    // reproduces the case.
+    return parse_problem(to_string(problem)).problem;
+  }
+}
+
+Strides strides_of(Placement placement, const Extents& extents) {
+  switch (placement) {
+    case Placement::nchw: return dense_strides(extents);
+    case Placement::nhwc: return strides_for(Layout::nhwc, extents);
+    case Placement::strided: break;
+  }
+  // Two elements between rows, five between channels, three between images.
+  const std::int64_t row = extents[3] + 2, channel = row * extents[2] + 5;
+  return {channel * extents[1] + 3, channel, row, 1};
+}
+
+}  // namespace
+
+std::string_view to_string(Placement placement) { return name_of(placements, placement); }
+std::optional<Placement> parse_placement(std::string_view text) {
+  return value_of(placements, text);
+}
+
+ValidationCase validation_case(std::string name, ConvProblem problem, Placement placement) {
+  problem.x_strides = strides_of(placement, problem.x_extents());
+  problem.w_strides = strides_of(placement, problem.w_extents());
+  problem.y_strides = strides_of(placement, problem.y_extents());
+  return {.name = std::move(name), .problem = check(problem), .placement = placement};
+}
+
+std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
+  std::vector<ValidationCase> cases;
+  // Bias and activation go round, so that each meets every kind of shape.
+  const auto add = [&](const NamedProblem& named, DType dtype, Placement placement) {
+    ConvProblem problem = named.problem;
+    problem.dtype = dtype;
+    ValidationCase test = validation_case(named.name, problem, placement);
+    test.bias = cases.size() % 2 == 1;
+    test.activation = cases.size() % 3 == 2 ? Activation::relu : Activation::none;
+    cases.push_back(std::move(test));
+  };
+  for (const NamedProblem& named : parse_problems(edges)) {
+    add(named, DType::f32, Placement::nchw);
+    add(named, DType::f32, Placement::nhwc);
+    add(named, DType::f32, Placement::strided);
+    for (const DType dtype : {DType::f64, DType::f16, DType::bf16}) {
+      add(named, dtype, Placement::nchw);
+      if (!options.quick) add(named, dtype, Placement::strided);
+    }
+  }
+  for (const NamedProblem& named : parse_problems(ladder)) {
+    add(named, DType::f32, Placement::nchw);
+    if (options.quick) continue;
+    add(named, DType::f16, Placement::nchw);
+    add(named, DType::bf16, Placement::nchw);
+    add(named, DType::f32, Placement::nhwc);
+  }
+  if (!options.quick)
+    for (const NamedProblem& named : parse_problems(resnet50)) {
+      add(named, DType::f32, Placement::nchw);
+      add(named, DType::f16, Placement::nhwc);
+      add(named, DType::bf16, Placement::nhwc);
+    }
+  Random random(options.seed);
+  const int count = options.quick ? 20 : 120;
+  for (int i = 0; i < count; ++i) {
+    const NamedProblem named{fmt::format("random {} of seed {}", i, options.seed),
+                             random_problem(random, options.quick ? 1e6 : 1e7)};
+    const DType dtypes[] = {DType::f32, DType::f32, DType::f16, DType::bf16, DType::f64};
+    const Placement all[] = {Placement::nchw, Placement::nhwc, Placement::strided};
+    const DType dtype = dtypes[random.between(0, 4)];
+    add(named, dtype, all[random.between(0, 2)]);
+  }
+  return cases;
+}
+
+}  // namespace plumb

@@ -1,0 +1,108 @@
+// Fills tensors for validation.
+#include "test_data.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "../names.hpp"
+#include "guarded_tensor.hpp"
+
+namespace plumb {
+namespace {
+
+constexpr Name<DataKind> kinds[] = {
+    {DataKind::integers, "integers"},   {DataKind::normal, "normal"},
+    {DataKind::positive, "positive"},   {DataKind::wide, "wide"},
+    {DataKind::wide_fp16, "wide_fp16"}, {DataKind::non_finite, "non_finite"}};
+
+/// Calls `draw` once for each element, in row-major order whatever the strides, so that every
+/// placement of a problem gets the same numbers.
+template <class Draw>
+void fill_each(const TensorView& view, const Draw& draw) {
+  for_each_offset(view.extents(), view.strides(),
+                  [&](std::int64_t offset) { store_element(view, offset, draw()); });
+}
+
+/// Whole numbers whose products sum to at most what the narrowest accumulator and the stored type
+/// hold exactly: 2^11 for fp16 sums and f16, 2^8 for bf16. Many terms make most of them zero.
+void fill_integers(Random& random, const ConvProblem& problem, const TensorView& x,
+                   const TensorView& w, const TensorView& bias) {
+  constexpr std::int64_t largest_bias = 7;
+  const double limit = (problem.dtype == DType::bf16 ? 0x1p8 : 0x1p11) - largest_bias;
+  const auto terms = static_cast<double>(problem.terms());
+  // Values in [-largest, largest] without zeros, while even their largest sum stays in the limit;
+  // beyond that, ones so sparse that the sum of |x||w| has its mean at a quarter of it, which is
+  // more than twenty standard deviations away.
+  const auto largest =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(limit / terms)), 1, 5);
+  const double density = terms <= limit ? 1 : std::sqrt(limit / 4 / terms);
+  const auto draw = [&] {
+    if (random.uniform() >= density) return 0.0;
+    const auto value = static_cast<double>(random.between(1, largest));
+    return random.next() & 1 ? value : -value;
+  };
+  fill_each(x, draw);
+  fill_each(w, draw);
+  if (!bias.empty())
+    fill_each(bias,
+              [&] { return static_cast<double>(random.between(-largest_bias, largest_bias)); });
+}
+
+/// A sign and a power of two drawn evenly, and digits behind it.
+double wide_value(Random& random, double low_exponent, double high_exponent) {
+  const double magnitude =
+      std::exp2(low_exponent + random.uniform() * (high_exponent - low_exponent));
+  return random.next() & 1 ? magnitude : -magnitude;
+}
+
+}  // namespace
+
+std::string_view to_string(DataKind kind) { return name_of(kinds, kind); }
+
+double Random::normal() {
+  const double radius = std::sqrt(-2 * std::log(1 - uniform()));
+  return radius * std::cos(2 * std::numbers::pi * uniform());
+}
+
+void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const TensorView& x,
+          const TensorView& w, const TensorView& bias) {
+  Random random(seed);
+  const double scale = 1 / std::sqrt(static_cast<double>(problem.terms()));
+  const auto fill_all = [&](const auto& draw_x, const auto& draw_w) {
+    fill_each(x, draw_x);
+    fill_each(w, [&] { return scale * draw_w(); });
+    if (!bias.empty()) fill_each(bias, draw_x);
+  };
+  const auto normal = [&] { return random.normal(); };
+  const bool small_range = kind == DataKind::wide_fp16 || problem.dtype == DType::f16;
+  const auto wide = [&] {
+    return small_range ? wide_value(random, -8, 4) : wide_value(random, -20, 20);
+  };
+  switch (kind) {
+    case DataKind::integers: return fill_integers(random, problem, x, w, bias);
+    case DataKind::normal: return fill_all(normal, normal);
+    case DataKind::positive: {
+      const auto positive = [&] { return 0.5 + random.uniform(); };
+      return fill_all(positive, positive);
+    }
+    case DataKind::wide:
+    case DataKind::wide_fp16: return fill_all(wide, wide);
+    case DataKind::non_finite: {
+      // About one pixel in 64, so that most outputs of a small filter stay finite.
+      const auto seldom = [&] {
+        const std::int64_t lot = random.between(0, 191);
+        if (lot == 0) return std::numeric_limits<double>::quiet_NaN();
+        if (lot == 1) return std::numeric_limits<double>::infinity();
+        if (lot == 2) return -std::numeric_limits<double>::infinity();
+        return random.normal();
+      };
+      fill_each(x, seldom);
+      fill_each(w, [&] { return scale * random.normal(); });
+      if (!bias.empty()) fill_each(bias, normal);
+    }
+  }
+}
+
+}  // namespace plumb

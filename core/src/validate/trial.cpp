@@ -1,0 +1,261 @@
+// Runs algorithms on one case and holds what they wrote against the oracle.
+#include "trial.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "plumb/backend.hpp"
+
+namespace plumb {
+namespace {
+
+std::optional<GuardedTensor> make_bias(const Device& device, const ValidationCase& test) {
+  if (!test.bias) return std::nullopt;
+  return GuardedTensor(device, test.problem.dtype, {test.problem.k}, {1});
+}
+
+}  // namespace
+
+Trial::Trial(const Device& device, const ValidationCase& test, const ValidationOptions& options)
+    : device_(device),
+      problem_(check(test.problem)),
+      activation_(test.activation),
+      seed_(options.seed),
+      offset_(test.placement == Placement::strided ? 1 : 0),
+      x_(device, problem_.dtype, problem_.x_extents(), problem_.x_strides, offset_),
+      w_(device, problem_.dtype, problem_.w_extents(), problem_.w_strides, offset_),
+      bias_(make_bias(device, test)) {
+  constexpr double most_points = 4e6;
+  const auto outputs = static_cast<double>(element_count(problem_.y_extents()));
+  every_output_ = outputs <= most_points && problem_.flop() / 2 <= options.full_check_limit;
+  choose_points(options.seed);
+}
+
+GuardedTensor Trial::make_output() const {
+  return GuardedTensor(device_, problem_.dtype, problem_.y_extents(), problem_.y_strides, offset_);
+}
+
+void Trial::choose_points(std::uint64_t seed) {
+  const std::int64_t rows = problem_.p(), columns = problem_.q();
+  if (every_output_) {
+    for (std::int64_t n = 0; n < problem_.n; ++n)
+      for (std::int64_t k = 0; k < problem_.k; ++k)
+        for (std::int64_t p = 0; p < rows; ++p)
+          for (std::int64_t q = 0; q < columns; ++q) points_.push_back({n, k, p, q});
+    return;
+  }
+  constexpr double random_points = 1e5, most_products = 2e9;
+  const double affordable = most_products / static_cast<double>(problem_.terms());
+  const auto corners = [](std::int64_t extent) {
+    return extent == 1 ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, extent - 1};
+  };
+  for (const std::int64_t n : corners(problem_.n))
+    for (const std::int64_t k : corners(problem_.k)) {
+      for (const std::int64_t p : corners(rows))
+        for (std::int64_t q = 0; q < columns; ++q) points_.push_back({n, k, p, q});
+      for (const std::int64_t q : corners(columns))
+        for (std::int64_t p = 1; p < rows - 1; ++p) points_.push_back({n, k, p, q});
+    }
+  Random random(seed);
+  const auto count = static_cast<std::int64_t>(std::min(random_points, affordable));
+  for (std::int64_t i = 0; i < count; ++i)
+    points_.push_back({random.between(0, problem_.n - 1), random.between(0, problem_.k - 1),
+                       random.between(0, rows - 1), random.between(0, columns - 1)});
+}
+
+void Trial::upload_inputs() {
+  Queue queue(device_);
+  x_.upload(queue);
+  w_.upload(queue);
+  if (bias_) bias_->upload(queue);
+}
+
+void Trial::load_data(DataKind kind) {
+  kind_ = kind;
+  fill(kind, seed_, problem_, x(), w(), bias());
+  upload_inputs();
+  expected_.resize(points_.size());
+  const auto count = static_cast<std::int64_t>(points_.size());
+#pragma omp parallel for schedule(dynamic, 256)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto [n, k, p, q] = points_[static_cast<std::size_t>(i)];
+    expected_[static_cast<std::size_t>(i)] = conv_oracle_at(problem_, x(), w(), bias(), n, k, p, q);
+  }
+  checksums_.clear();
+  if (!every_output_ && activation_ == Activation::none && kind != DataKind::non_finite)
+    expect_checksums();
+}
+
+/// Sum over k of y[n,k,p,q] is one convolution with the sum of the filters, for each group.
+void Trial::expect_checksums() {
+  ConvProblem sum = problem_;
+  sum.k = problem_.groups;
+  sum.w_strides = sum.y_strides = {};
+  sum = check(sum);
+  const Extents extents = sum.w_extents();
+  std::vector<double> filters(static_cast<std::size_t>(element_count(extents)), 0.0);
+  std::vector<double> magnitudes = filters, biases(static_cast<std::size_t>(sum.k), 0.0);
+  std::vector<double> bias_magnitudes = biases;
+  const std::int64_t in_group = problem_.k / problem_.groups;
+  const std::int64_t filter_size = problem_.terms();
+  std::int64_t position = 0;
+  for_each_offset(problem_.w_extents(), problem_.w_strides, [&](std::int64_t offset) {
+    const std::int64_t k = position / filter_size, term = position % filter_size;
+    const auto at = static_cast<std::size_t>(k / in_group * filter_size + term);
+    filters[at] += load_element(w(), offset);
+    magnitudes[at] += std::abs(load_element(w(), offset));
+    ++position;
+  });
+  if (bias_)
+    for (std::int64_t k = 0; k < problem_.k; ++k) {
+      biases[static_cast<std::size_t>(k / in_group)] += load_element(bias(), k);
+      bias_magnitudes[static_cast<std::size_t>(k / in_group)] += std::abs(load_element(bias(), k));
+    }
+  const auto oracle = [&](const std::vector<double>& filter, const std::vector<double>& added) {
+    return conv_oracle(sum, x(), ConstTensorView(filter.data(), extents),
+                       bias_ ? ConstTensorView(added.data(), {sum.k}) : ConstTensorView{});
+  };
+  checksums_ = oracle(filters, biases);
+  const std::vector<OracleTerm> bounds = oracle(magnitudes, bias_magnitudes);
+  for (std::size_t i = 0; i < checksums_.size(); ++i) {
+    const double signed_sum = checksums_[i].y;
+    checksums_[i] = bounds[i];
+    checksums_[i].y = signed_sum;
+    checksums_[i].x_magnitude *= static_cast<double>(in_group);
+  }
+}
+
+std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y) const {
+  if (problem_.n == 0) return {};  // plans do not launch anything for an empty batch
+  y.poison();
+  y.upload(queue);
+  std::optional<GuardedTensor> workspace;
+  const std::size_t bytes = algorithm.workspace_bytes(problem_, device_.info());
+  if (bytes > 0) {
+    workspace.emplace(device_, DType::f16, Extents{static_cast<std::int64_t>((bytes + 1) / 2)},
+                      Strides{1});
+    workspace->upload(queue);
+  }
+  queue.backend().conv(algorithm, {.problem = problem_,
+                                   .device = device_.info(),
+                                   .x = x_.on_device().data(),
+                                   .w = w_.on_device().data(),
+                                   .bias = bias_ ? bias_->on_device().data() : nullptr,
+                                   .y = y.on_device().data(),
+                                   .activation = activation_,
+                                   .workspace = workspace ? workspace->on_device().data() : nullptr,
+                                   .native_queue = queue.native()});
+  queue.synchronize();
+  y.download(queue);
+  if (const auto broken = y.broken_canary()) return "y: " + *broken;
+  if (workspace) {
+    workspace->download(queue);
+    if (const auto broken = workspace->broken_canary()) return "workspace: " + *broken;
+  }
+  return {};
+}
+
+std::string Trial::changed_inputs(Queue& queue) const {
+  for (const auto& [tensor, name] : {std::pair{&x_, "x"}, {&w_, "w"}}) {
+    GuardedTensor now = *tensor;
+    now.download(queue);
+    if (now.image() != tensor->image()) return fmt::format("the input {} was written", name);
+  }
+  return {};
+}
+
+std::int64_t Trial::y_offset(const Point& point) const {
+  const Strides& strides = problem_.y_strides;
+  return point.n * strides[0] + point.k * strides[1] + point.p * strides[2] + point.q * strides[3];
+}
+
+double Trial::activated(double value) const {
+  return activation_ == Activation::relu && value < 0 ? 0 : value;
+}
+
+void Trial::judge_point(std::size_t i, Tier tier, const Numerics& numerics, double computed,
+                        Judgement& judgement) const {
+  const OracleTerm& oracle = expected_[i];
+  const double expected = activated(oracle.y);
+  const auto fail = [&](const std::string& what) {
+    if (!judgement.failure.empty()) return;
+    const auto [n, k, p, q] = points_[i];
+    judgement.failure = fmt::format("{} data: y[{},{},{},{}] is {}; expected {}{}",
+                                    to_string(kind_), n, k, p, q, computed, expected, what);
+  };
+  if (!std::isfinite(expected)) {
+    const bool same = std::isnan(expected) ? std::isnan(computed) : computed == expected;
+    if (!same) fail("");
+    return;
+  }
+  if (tier == Tier::exact) {
+    if (computed != expected) fail("");
+    return;
+  }
+  const double bound = conv_error_bound(numerics, problem_, oracle, computed);
+  const double error = std::abs(computed - expected);
+  if (!(error <= bound)) fail(fmt::format(" within {:.3g}", bound));
+  if (!std::isfinite(computed)) return;
+  if (error > 0)
+    judgement.max_error_over_bound = std::max(judgement.max_error_over_bound, error / bound);
+  if (oracle.magnitude > 0)
+    judgement.max_bound_over_tap =
+        std::max(judgement.max_bound_over_tap,
+                 bound * static_cast<double>(problem_.terms()) / oracle.magnitude);
+}
+
+void Trial::judge_written(const ConstTensorView& y, Judgement& judgement) const {
+  std::int64_t position = 0;
+  for_each_offset(y.extents(), y.strides(), [&](std::int64_t offset) {
+    if (judgement.failure.empty() && std::isnan(load_element(y, offset)))
+      judgement.failure = fmt::format(
+          "{} data: output {} in N K P Q order is NaN or was not "
+          "written",
+          to_string(kind_), position);
+    ++position;
+  });
+}
+
+void Trial::judge_checksums(Tier tier, const Numerics& numerics, const ConstTensorView& y,
+                            Judgement& judgement) const {
+  const std::int64_t in_group = problem_.k / problem_.groups;
+  const std::int64_t image = problem_.p() * problem_.q();
+  std::vector<double> sums(checksums_.size(), 0.0), magnitudes = sums;
+  std::int64_t position = 0;
+  for_each_offset(y.extents(), y.strides(), [&](std::int64_t offset) {
+    const std::int64_t channel = position / image;  // n K + k, and K is a multiple of in_group
+    const auto at = static_cast<std::size_t>(channel / in_group * image + position % image);
+    sums[at] += load_element(y, offset);
+    magnitudes[at] += std::abs(load_element(y, offset));
+    ++position;
+  });
+  // The bound is linear in the magnitudes: bound of the mean output, times the outputs summed.
+  const auto count = static_cast<double>(in_group);
+  for (std::size_t i = 0; i < sums.size() && judgement.failure.empty(); ++i) {
+    OracleTerm mean = checksums_[i];
+    mean.magnitude /= count, mean.x_magnitude /= count, mean.w_magnitude /= count;
+    const double bound = tier == Tier::exact ? 0
+                                             : count * conv_error_bound(numerics, problem_, mean,
+                                                                        magnitudes[i] / count) +
+                                                   count * 0x1p-52 * magnitudes[i];
+    if (!(std::abs(sums[i] - checksums_[i].y) <= bound))
+      judgement.failure =
+          fmt::format("{} data: checksum {} over K is {}; expected {} within {:.3g}",
+                      to_string(kind_), i, sums[i], checksums_[i].y, bound);
+  }
+}
+
+Judgement Trial::judge(Tier tier, const Numerics& numerics, const GuardedTensor& y) const {
+  Judgement judgement;
+  const ConstTensorView view = y.host();
+  for (std::size_t i = 0; i < points_.size(); ++i)
+    judge_point(i, tier, numerics, load_element(view, y_offset(points_[i])), judgement);
+  if (every_output_) return judgement;
+  if (kind_ != DataKind::non_finite) judge_written(view, judgement);
+  if (!checksums_.empty()) judge_checksums(tier, numerics, view, judgement);
+  return judgement;
+}
+
+}  // namespace plumb

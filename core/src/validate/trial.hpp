@@ -1,0 +1,74 @@
+// One case on one device: its tensors, what the oracle expects, and the judgement of a result.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "guarded_tensor.hpp"
+#include "plumb/validate.hpp"
+#include "test_data.hpp"
+
+namespace plumb {
+
+/// The outcome of comparing one result with the oracle.
+struct Judgement {
+  std::string failure;  ///< empty where all is well
+  double max_error_over_bound = 0;
+  double max_bound_over_tap = 0;
+};
+
+class Trial {
+ public:
+  Trial(const Device& device, const ValidationCase& test, const ValidationOptions& options);
+
+  /// Fills x, w and bias, on the host and on the device, and asks the oracle.
+  void load_data(DataKind kind);
+  /// Puts what the host tensors hold on the device, without asking the oracle.
+  void upload_inputs();
+  TensorView x() const { return x_.host(); }
+  TensorView w() const { return w_.host(); }
+  TensorView bias() const { return bias_ ? bias_->host() : TensorView{}; }
+
+  /// Runs an algorithm on poisoned output and workspace. Returns what is wrong with the memory
+  /// around them, or empty. `y` must be of this trial (make_output).
+  std::string run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y) const;
+  GuardedTensor make_output() const;
+  /// What is wrong with the inputs after a run: nothing may have written them.
+  std::string changed_inputs(Queue& queue) const;
+
+  /// Holds `y` against the oracle: bit for bit, or within the bound of the numerics.
+  Judgement judge(Tier tier, const Numerics& numerics, const GuardedTensor& y) const;
+
+  const ConvProblem& problem() const { return problem_; }
+  const Device& device() const { return device_; }
+
+ private:
+  struct Point {
+    std::int64_t n, k, p, q;
+  };
+  void choose_points(std::uint64_t seed);
+  void expect_checksums();
+  std::int64_t y_offset(const Point& point) const;
+  double activated(double value) const;
+  void judge_point(std::size_t i, Tier tier, const Numerics& numerics, double computed,
+                   Judgement& judgement) const;
+  void judge_written(const ConstTensorView& y, Judgement& judgement) const;
+  void judge_checksums(Tier tier, const Numerics& numerics, const ConstTensorView& y,
+                       Judgement& judgement) const;
+
+  Device device_;
+  ConvProblem problem_;
+  Activation activation_;
+  std::uint64_t seed_;
+  std::int64_t offset_;  ///< in elements: an odd one finds kernels that count on alignment
+  GuardedTensor x_, w_;
+  std::optional<GuardedTensor> bias_;
+  DataKind kind_ = DataKind::integers;
+  bool every_output_ = true;
+  std::vector<Point> points_;
+  std::vector<OracleTerm> expected_;   ///< at the points
+  std::vector<OracleTerm> checksums_;  ///< over K of a group, in N G P Q order; empty where unused
+};
+
+}  // namespace plumb

@@ -1,0 +1,202 @@
+// The four tiers, for each algorithm on one case.
+#include "plumb/validate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "../names.hpp"
+#include "attest.hpp"
+#include "plumb/backend.hpp"
+#include "plumb/problem_text.hpp"
+#include "trial.hpp"
+
+namespace plumb {
+namespace {
+
+constexpr Name<Tier> tiers[] = {{Tier::exact, "exact"},
+                                {Tier::bounded, "bounded"},
+                                {Tier::repeatable, "repeatable"},
+                                {Tier::attested, "attested"}};
+constexpr Name<Verdict> verdicts[] = {
+    {Verdict::pass, "pass"}, {Verdict::fail, "fail"}, {Verdict::unsupported, "unsupported"}};
+
+/// An algorithm under judgement, and its verdicts so far.
+struct Subject {
+  const ConvAlgorithm* algorithm;
+  std::vector<ValidationRecord> records;
+};
+
+/// Runs `judge` and writes what it says, or what it throws, into the record.
+template <class Judge>
+void judged(ValidationRecord& record, const Judge& judge) {
+  if (record.verdict == Verdict::fail) return;  // the first failure is the one to read
+  std::string failure;
+  try {
+    failure = judge();
+  } catch (const std::exception& e) {
+    failure = fmt::format("threw: {}", e.what());
+  }
+  if (failure.empty()) return;
+  record.verdict = Verdict::fail;
+  record.sentence = failure;
+}
+
+class Court {
+ public:
+  Court(const Device& device, const ValidationCase& test, const ValidationOptions& options)
+      : options_(options), trial_(device, test, options), queue_(device) {
+    blank_.problem = to_string(trial_.problem());
+    blank_.name = test.name;
+    blank_.dtype = trial_.problem().dtype;
+    blank_.placement = test.placement;
+    blank_.device = to_string(device.id());
+  }
+
+  std::vector<ValidationRecord> judge(std::span<const ConvAlgorithm* const> algorithms) {
+    std::vector<Subject> subjects;
+    std::vector<ValidationRecord> records;
+    for (const ConvAlgorithm* algorithm : algorithms) {
+      const Support support = algorithm->supports(trial_.problem(), trial_.device().info());
+      if (support) {
+        subjects.push_back({algorithm, {}});
+        continue;
+      }
+      ValidationRecord record = blank_;
+      record.algorithm = algorithm->name;
+      record.verdict = Verdict::unsupported;
+      record.reason = support.reason;
+      record.sentence = support.sentence;
+      records.push_back(record);
+    }
+    for (const Tier tier : options_.tiers) {
+      if (subjects.empty()) break;
+      for (Subject& subject : subjects) {
+        subject.records.push_back(blank_);
+        subject.records.back().algorithm = subject.algorithm->name;
+        subject.records.back().tier = tier;
+      }
+      judge_tier(tier, subjects);
+    }
+    for (Subject& subject : subjects)
+      records.insert(records.end(), subject.records.begin(), subject.records.end());
+    return records;
+  }
+
+ private:
+  void judge_tier(Tier tier, std::vector<Subject>& subjects) {
+    switch (tier) {
+      case Tier::exact: return judge_data(tier, DataKind::integers, subjects);
+      case Tier::bounded: {
+        for (const DataKind kind : {DataKind::normal, DataKind::positive, DataKind::non_finite})
+          judge_data(tier, kind, subjects);
+        // fp16 operands do not hold what wider tensors do: their range is their own.
+        const auto narrow = std::stable_partition(
+            subjects.begin(), subjects.end(),
+            [](const Subject& s) { return s.algorithm->numerics.operand == Operand::fp16; });
+        const std::span all(subjects);
+        const auto split = static_cast<std::size_t>(narrow - subjects.begin());
+        judge_data(tier, DataKind::wide_fp16, all.first(split));
+        judge_data(tier, DataKind::wide, all.subspan(split));
+        return;
+      }
+      case Tier::repeatable: return judge_repeats(subjects);
+      case Tier::attested:
+        for (Subject& subject : subjects) judge_arithmetic(subject);
+    }
+  }
+
+  void judge_data(Tier tier, DataKind kind, std::span<Subject> subjects) {
+    if (subjects.empty()) return;
+    trial_.load_data(kind);
+    GuardedTensor y = trial_.make_output();
+    for (Subject& subject : subjects) {
+      ValidationRecord& record = subject.records.back();
+      judged(record, [&] {
+        if (std::string broken = trial_.run(*subject.algorithm, queue_, y); !broken.empty())
+          return broken;
+        if (tier == Tier::exact)
+          if (std::string broken = trial_.changed_inputs(queue_); !broken.empty()) return broken;
+        const Judgement judgement = trial_.judge(tier, subject.algorithm->numerics, y);
+        record.max_error_over_bound =
+            std::max(record.max_error_over_bound, judgement.max_error_over_bound);
+        record.max_bound_over_tap =
+            std::max(record.max_bound_over_tap, judgement.max_bound_over_tap);
+        return judgement.failure;
+      });
+    }
+  }
+
+  void judge_repeats(std::vector<Subject>& subjects) {
+    trial_.load_data(DataKind::normal);
+    for (Subject& subject : subjects) {
+      if (!subject.algorithm->numerics.deterministic) {
+        subject.records.back().sentence = "does not claim to repeat";
+        continue;
+      }
+      judged(subject.records.back(), [&] { return repeats(*subject.algorithm); });
+    }
+  }
+
+  std::string repeats(const ConvAlgorithm& algorithm) {
+    GuardedTensor first = trial_.make_output(), again = trial_.make_output();
+    trial_.run(algorithm, queue_, first);
+    trial_.run(algorithm, queue_, again);
+    if (again.image() != first.image()) return "the second run gave other bits";
+    // Two threads at once, each with a queue and an output of its own.
+    std::string failures[2];
+    {
+      std::vector<std::jthread> threads;
+      for (std::string& failure : failures)
+        threads.emplace_back([&] {
+          try {
+            Queue queue(trial_.device());
+            GuardedTensor y = trial_.make_output();
+            for (int repeat = 0; repeat < 2 && failure.empty(); ++repeat) {
+              trial_.run(algorithm, queue, y);
+              if (y.image() != first.image()) failure = "beside another thread it gave other bits";
+            }
+          } catch (const std::exception& e) {
+            failure = fmt::format("beside another thread it threw: {}", e.what());
+          }
+        });
+    }
+    return failures[0].empty() ? failures[1] : failures[0];
+  }
+
+  void judge_arithmetic(Subject& subject) {
+    ValidationRecord& record = subject.records.back();
+    judged(record, [&]() -> std::string {
+      record.arithmetic = attest(trial_, *subject.algorithm, queue_);
+      const Arithmetic claimed =
+          claimed_arithmetic(subject.algorithm->numerics, trial_.problem().dtype);
+      if (record.arithmetic == claimed || record.arithmetic == Arithmetic::unknown) return {};
+      return fmt::format("computed in {}; claims {}", to_string(record.arithmetic),
+                         to_string(claimed));
+    });
+  }
+
+  const ValidationOptions& options_;
+  Trial trial_;
+  Queue queue_;
+  ValidationRecord blank_;
+};
+
+}  // namespace
+
+std::string_view to_string(Tier tier) { return name_of(tiers, tier); }
+std::string_view to_string(Verdict verdict) { return name_of(verdicts, verdict); }
+
+std::vector<ValidationRecord> validate(const Device& device,
+                                       std::span<const ConvAlgorithm* const> algorithms,
+                                       const ValidationCase& test,
+                                       const ValidationOptions& options) {
+  return Court(device, test, options).judge(algorithms);
+}
+
+std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
+  return device.backend().conv_algorithms();
+}
+
+}  // namespace plumb
