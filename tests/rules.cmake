@@ -28,3 +28,16 @@ set_tests_properties("example: first_convolution" PROPERTIES PASS_REGULAR_EXPRES
 add_test(NAME "rules: the README shows examples/first_convolution.cpp"
          COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
                  -P ${CMAKE_CURRENT_LIST_DIR}/rules/readme_example.cmake)
+
+# The kernel that docs/add_a_kernel.md shows, compiled as it stands there.
+if(PLUMB_HAVE_CUDA)
+  include(${CMAKE_CURRENT_LIST_DIR}/rules/code_block.cmake)
+  set(kernel_page ${PROJECT_SOURCE_DIR}/docs/add_a_kernel.md)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${kernel_page})
+  code_block(shown_kernel ${kernel_page} cuda)
+  set(shown_kernel_source ${CMAKE_CURRENT_BINARY_DIR}/pointwise.cu)
+  file(CONFIGURE OUTPUT ${shown_kernel_source} CONTENT "${shown_kernel}" @ONLY)
+  add_library(plumb_shown_kernel OBJECT ${shown_kernel_source})
+  target_include_directories(plumb_shown_kernel PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(plumb_shown_kernel PRIVATE plumb::plumb plumb_compiler)
+endif()
