@@ -55,9 +55,6 @@ class CpuDevice final : public BackendDevice {
           fmt::format("cpu: a queue to wrap lies at {}; expected null, the CPU has none", native));
     return make_cpu_queue();
   }
-  std::span<const ConvAlgorithm* const> conv_algorithms() const override {
-    return cpu_conv_algorithms();
-  }
 
  private:
   DeviceInfo info_ = describe_cpu();
@@ -68,6 +65,9 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return host.backend; }
   std::string version() const override {
     return fmt::format("Eigen {}, OpenMP {}", PLUMB_EIGEN_VERSION, _OPENMP);
+  }
+  std::span<const ConvAlgorithm* const> conv_algorithms() const override {
+    return cpu_conv_algorithms();
   }
   BackendProbe probe() const noexcept override try {
     return {.devices = {describe_cpu()}};

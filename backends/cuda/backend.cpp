@@ -1,6 +1,7 @@
 // The CUDA backend: what is there, and the opening of devices.
 #include <fmt/format.h>
 
+#include "conv_algorithms.hpp"
 #include "cuda_kernels/common/device_code.hpp"
 #include "device.hpp"
 #include "device_guard.hpp"
@@ -69,6 +70,9 @@ class CudaBackend final : public Backend {
                        driver == 0 ? "no driver" : "driver " + version_text(driver));
   }
 
+  std::span<const ConvAlgorithm* const> conv_algorithms() const override {
+    return cuda::conv_algorithms();
+  }
   BackendProbe probe() const noexcept override {
     try {
       return probe_devices();

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "conv_algorithms.hpp"
 #include "device_guard.hpp"
 #include "plumb/error.hpp"
 #include "queue.hpp"
@@ -62,10 +61,6 @@ std::unique_ptr<BackendQueue> CudaDevice::make_queue() {
 std::unique_ptr<BackendQueue> CudaDevice::wrap_queue(void* native) {
   return std::make_unique<CudaQueue>(info_, static_cast<cudaStream_t>(native),
                                      CudaQueue::Ownership::borrowed);
-}
-
-std::span<const ConvAlgorithm* const> CudaDevice::conv_algorithms() const {
-  return cuda::conv_algorithms();
 }
 
 }  // namespace plumb::cuda

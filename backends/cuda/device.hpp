@@ -15,7 +15,6 @@ class CudaDevice final : public BackendDevice {
   void deallocate(void* memory, Memory kind) noexcept override;
   std::unique_ptr<BackendQueue> make_queue() override;
   std::unique_ptr<BackendQueue> wrap_queue(void* native) override;
-  std::span<const ConvAlgorithm* const> conv_algorithms() const override;
 
  private:
   int index() const { return info_.id.index; }

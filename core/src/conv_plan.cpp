@@ -51,7 +51,7 @@ std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& p
                                       const ConvOptions& options) {
   std::vector<ConvCandidate> all;
   const DeviceInfo& info = device.info();
-  for (const ConvAlgorithm* algorithm : device.backend().conv_algorithms()) {
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
     ConvCandidate candidate{.algorithm = algorithm->name,
                             .support = supports(*algorithm, problem, options, info),
                             .error_class = math_class(algorithm->numerics, problem.dtype),
@@ -74,7 +74,7 @@ std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProble
                                           const ConvOptions& options) {
   const auto all = candidates(device, problem, options);
   const auto chosen = std::find_if(all.begin(), all.end(), [](const auto& c) { return c.chosen; });
-  const auto algorithms = device.backend().conv_algorithms();
+  const auto algorithms = conv_algorithms(device);
   if (chosen == all.end()) {
     std::string message = fmt::format("no algorithm of {} runs {} in {}", to_string(device.id()),
                                       to_string(problem), to_string(problem.dtype));
@@ -124,6 +124,10 @@ void check_view(const ConstTensorView& view, const char* name, DType dtype, cons
 }
 
 }  // namespace
+
+std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
+  return load_backend(device.id().backend).backend->conv_algorithms();
+}
 
 ConvPlan::ConvPlan(const Device& device, const ConvProblem& problem, const ConvOptions& options)
     : device_(device), planned_(choose(device, check(problem), with_environment(options))) {}

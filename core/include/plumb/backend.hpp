@@ -63,8 +63,6 @@ class BackendDevice {
   virtual void deallocate(void* memory, Memory kind) noexcept = 0;
   virtual std::unique_ptr<BackendQueue> make_queue() = 0;
   virtual std::unique_ptr<BackendQueue> wrap_queue(void* native) = 0;
-  /// The backend's ordered list: among equals, the first wins.
-  virtual std::span<const ConvAlgorithm* const> conv_algorithms() const = 0;
 };
 
 /// The devices that a backend shows on this machine, or why there are none.
@@ -80,6 +78,8 @@ class Backend {
   virtual std::string_view name() const = 0;
   /// What it was built with, and what it found: "CUDA runtime 13.0, driver 13.0".
   virtual std::string version() const = 0;
+  /// The ordered list, there without any device: among equals, the first wins.
+  virtual std::span<const ConvAlgorithm* const> conv_algorithms() const = 0;
   /// Never throws, and makes no lasting claim on a device.
   virtual BackendProbe probe() const noexcept = 0;
   /// Throws Error (device_unavailable) with a Reason where the device cannot be used.

@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -133,6 +134,9 @@ class ConvPlan {
 /// plan would take, if any.
 std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
                                    const ConvOptions& options = {});
+
+/// All algorithms of the device's backend, in its order.
+std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
 
 /// The problem that these tensors and this geometry make. Error (invalid_argument) where ranks,
 /// extents or dtypes do not fit each other.

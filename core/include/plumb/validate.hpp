@@ -127,7 +127,4 @@ std::vector<ValidationRecord> validate(const Device& device,
                                        const ValidationCase& test,
                                        const ValidationOptions& options = {});
 
-/// All of a device's algorithms, in its order.
-std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
-
 }  // namespace plumb

@@ -195,8 +195,4 @@ std::vector<ValidationRecord> validate(const Device& device,
   return Court(device, test, options).judge(algorithms);
 }
 
-std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
-  return device.backend().conv_algorithms();
-}
-
 }  // namespace plumb
