@@ -15,7 +15,7 @@ namespace plumb_test {
 inline bool is_required(std::string_view backend) {
   const char* required = std::getenv("PLUMB_REQUIRE_BACKENDS");
   const std::string list = std::string(",") + (required ? required : "") + ",";
-  return list.find("," + std::string(backend) + ",") != std::string::npos;
+  return list.find(std::string(",").append(backend).append(",")) != std::string::npos;
 }
 
 /// The device; without it the test is a counted skip, or a failure where the backend is required.
