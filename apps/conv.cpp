@@ -78,11 +78,10 @@ Tensor uploaded(Queue& queue, const NpyArray& array) {
 }
 
 void run(const ConvArguments& arguments) {
-  ConvGeometry geometry;
-  geometry.stride = as_pair(arguments.stride);
-  geometry.dilation = as_pair(arguments.dilation);
-  geometry.padding = as_padding(arguments.pad);
-  geometry.groups = arguments.groups;
+  const ConvGeometry geometry{.stride = as_pair(arguments.stride),
+                              .dilation = as_pair(arguments.dilation),
+                              .padding = as_padding(arguments.pad),
+                              .groups = arguments.groups};
   require_writable(arguments.out);
   const NpyArray x = read_npy(arguments.x), w = read_npy(arguments.w);
   const bool biased = !arguments.bias.empty();
@@ -99,11 +98,11 @@ void run(const ConvArguments& arguments) {
   const ConvTensors tensors{
       .x = device_x, .w = device_w, .bias = device_bias.view(), .y = device_y.view()};
 
-  ConvOptions options;
-  options.math = *parse_math(arguments.math);
-  options.algorithm = arguments.algorithm;
-  options.bias = biased;
-  options.activation = arguments.activation == "relu" ? Activation::relu : Activation::none;
+  const ConvOptions options{
+      .math = *parse_math(arguments.math),
+      .algorithm = arguments.algorithm,
+      .bias = biased,
+      .activation = arguments.activation == "relu" ? Activation::relu : Activation::none};
   const ConvPlan plan(device, problem_of(tensors, geometry), options);
   const Event begin = queue.record();
   plan.execute(queue, tensors);

@@ -8,10 +8,8 @@ namespace {
 
 /// A convolution of these images with square filters, without padding.
 Extents conv_extents(const Extents& x, std::int64_t k, std::int64_t filter) {
-  ConvProblem problem;
-  problem.n = x[0], problem.c = x[1], problem.h = x[2], problem.w = x[3];
-  problem.k = k, problem.r = problem.s = filter;
-  return check(problem).y_extents();
+  return check({.n = x[0], .c = x[1], .h = x[2], .w = x[3], .k = k, .r = filter, .s = filter})
+      .y_extents();
 }
 
 /// Calls f(member of a, member of b) for each activation, in order.
@@ -50,10 +48,7 @@ std::array<std::string, layer_count> layer_descriptions(const NetworkShape& s) {
 }
 
 PoolGeometry max_pool_geometry(std::int64_t window) {
-  PoolGeometry geometry;
-  geometry.kind = PoolKind::max;
-  geometry.window = geometry.stride = {window, window};
-  return geometry;
+  return {.kind = PoolKind::max, .window = {window, window}, .stride = {window, window}};
 }
 
 Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t n) {
@@ -107,8 +102,7 @@ void Network::forward(Queue& queue, const ConstTensorView& images,
   const std::int64_t n = images.extent(0);
   const Activations<TensorView> a = activations(n);
   const PerParameter<Tensor>& w = parameters_;
-  ConvOptions relu;
-  relu.activation = Activation::relu;
+  const ConvOptions relu{.activation = Activation::relu};
 
   resize_bilinear(queue, images, a.resized);
   layer_queued();

@@ -31,10 +31,14 @@ using GzipFile = std::unique_ptr<gzFile_s, GzipClose>;
 
 [[noreturn]] void fail_reading(const std::string& path, gzFile file, std::size_t bytes_read) {
   int code = Z_OK;
-  const char* message = gzerror(file, &code);
+  const std::string_view message = gzerror(file, &code);
   if (code == Z_ERRNO) fail(path, "cannot be read", errno);
-  throw FileError(fmt::format("{}: the gzip data {} after {} uncompressed bytes", path,
-                              code == Z_BUF_ERROR ? "is cut off" : message, bytes_read));
+  if (code == Z_BUF_ERROR)
+    throw FileError(
+        fmt::format("{}: the gzip data is cut off after {} uncompressed bytes", path, bytes_read));
+  // zlib puts the path in front.
+  throw FileError(fmt::format("{}: the gzip data is damaged: {}", path,
+                              message.substr(std::min(path.size() + 2, message.size()))));
 }
 
 /// A new file beside the target that either takes the target's place or goes away.

@@ -225,11 +225,10 @@ Bytes npy_header(DType dtype, const Extents& extents) {
   text.append(header_bytes - prefix_bytes - text.size() - 1, ' ');
   text += '\n';
 
-  Bytes header(magic.begin(), magic.end());
-  header.insert(header.end(), {1, 0, static_cast<std::uint8_t>(text.size() & 0xff),
-                               static_cast<std::uint8_t>(text.size() >> 8)});
-  header.insert(header.end(), text.begin(), text.end());
-  return header;
+  const std::string header = std::string(magic) + '\1' + '\0' +
+                             static_cast<char>(text.size() & 0xff) +
+                             static_cast<char>(text.size() >> 8) + text;
+  return {header.begin(), header.end()};
 }
 
 void write_npy(const std::string& path, const ConstTensorView& array) {

@@ -52,21 +52,16 @@ T* elements(const TensorView& view) {
   return static_cast<T*>(view.data());
 }
 
-ConvOptions repeatable() {
-  ConvOptions options;
-  options.deterministic = true;
-  return options;
-}
+const ConvOptions repeatable{.deterministic = true};
 
 }  // namespace
 
 void conv_backward_data(Queue& queue, const ConstTensorView& dy, const ConstTensorView& w,
                         const TensorView& dx) {
   const std::int64_t r = w.extent(2), s = w.extent(3);
-  ConvGeometry geometry;
-  geometry.padding = {r - 1, s - 1, r - 1, s - 1};
+  const ConvGeometry geometry{.padding = {r - 1, s - 1, r - 1, s - 1}};
   conv(queue, {.x = dy, .w = permuted(flipped(flipped(w, 2), 3), {1, 0, 2, 3}), .y = dx}, geometry,
-       repeatable());
+       repeatable);
 }
 
 void conv_backward_weights(Queue& queue, const ConstTensorView& x, const ConstTensorView& dy,
@@ -75,17 +70,17 @@ void conv_backward_weights(Queue& queue, const ConstTensorView& x, const ConstTe
        {.x = permuted(x, {1, 0, 2, 3}),
         .w = permuted(dy, {1, 0, 2, 3}),
         .y = permuted(dw, {1, 0, 2, 3})},
-       {}, repeatable());
+       {}, repeatable);
 }
 
 void linear_backward_data(Queue& queue, const ConstTensorView& dy, const ConstTensorView& w,
                           const TensorView& dx) {
-  linear(queue, {.x = dy, .w = permuted(w, {1, 0}), .y = dx}, repeatable());
+  linear(queue, {.x = dy, .w = permuted(w, {1, 0}), .y = dx}, repeatable);
 }
 
 void linear_backward_weights(Queue& queue, const ConstTensorView& x, const ConstTensorView& dy,
                              const TensorView& dw) {
-  linear(queue, {.x = permuted(dy, {1, 0}), .w = permuted(x, {1, 0}), .y = dw}, repeatable());
+  linear(queue, {.x = permuted(dy, {1, 0}), .w = permuted(x, {1, 0}), .y = dw}, repeatable);
 }
 
 void bias_backward(const ConstTensorView& dy, const TensorView& db) {
