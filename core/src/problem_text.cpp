@@ -68,18 +68,17 @@ class Parser {
         {"pd", fields.depth.padding},  {"dh", fields.height.dilation},
         {"dw", fields.width.dilation}, {"dd", fields.depth.dilation},
     };
-    const std::size_t digits =
-        std::min(text_.find_first_of("-0123456789", position_), text_.size());
-    const std::string_view key = text_.substr(position_, digits - position_);
+    const std::string_view rest = text_.substr(position_);
     const auto found = std::find_if(std::begin(known), std::end(known),
-                                    [&](const auto& k) { return k.key == key; });
+                                    [&](const auto& k) { return rest.starts_with(k.key); });
     if (found == std::end(known))
       refuse(
           fmt::format("'{}' is no field; expected one of g mb ic ih iw oc oh ow kh kw sh sw ph "
                       "pw dh dw n",
-                      key));
+                      rest.substr(0, rest.find_first_of("0123456789"))));
+    const std::string_view key = found->key;
     if (found->value) refuse(fmt::format("{} is given twice", key));
-    position_ = digits;
+    position_ += key.size();
     found->value = number(key);
   }
 

@@ -97,6 +97,7 @@ class FilteredImage {
           for (std::int64_t r = 0; r < problem_.r; ++r)
             for (std::int64_t s = 0; s < problem_.s; ++s) {
               const float weight = tile_[at++];
+              if (fault == Fault::missing_second_channel && c == 1) continue;
               if (fault == Fault::dropped_tap && r == problem_.r - 1 && s == problem_.s - 1)
                 continue;
               add(sum, c, p, q, r, s, weight);

@@ -77,6 +77,7 @@ template <Fault fault>
 __device__ float weight(const Shape& a, const float* filters, int k, int term) {
   int s = term % a.s, r = term / a.s % a.r;
   const int c = term / a.s / a.r;
+  if (fault == Fault::missing_second_channel && c == 1) return 0;
   if (fault == Fault::dropped_tap && r == a.r - 1 && s == a.s - 1) return 0;
   if (fault == Fault::transposed_filter && a.r == a.s) {
     const int other = r;

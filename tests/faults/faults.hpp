@@ -10,24 +10,25 @@ namespace plumb_test {
 
 enum class Fault {
   none,
-  dropped_tap,           ///< the last tap of the filter is left out
-  padding_off_by_one,    ///< the left padding is one too large
-  wrong_border_stride,   ///< the last column of outputs is taken one pixel too early
-  swapped_groups,        ///< a group reads the channels of the next one
-  transposed_filter,     ///< r and s change places
-  missing_last_channel,  ///< the last channel of a group is left out
-  stale_tile,            ///< the filter tile is not loaded again for the last chunk of channels
-  unwritten_corner,      ///< the last output of each image is not written
-  lost_bias,             ///< the bias is not added to the last filter
-  write_past_the_end,    ///< one element behind the output is written
-  written_input,         ///< the first element of x is changed
-  missing_barrier,       ///< threads use a shared tile before it is loaded
-  tf32_operands,         ///< operands are rounded to TF32 where fp32 is claimed
-  fp16_sums,             ///< sums are kept in fp16 where fp32 is claimed
-  rounded_result,        ///< the sum is rounded to 16 bits before it is stored
-  swallowed_nan,         ///< NaN is stored as zero
-  unstable_order,        ///< the order of the sum changes from run to run
-  wrong_claim,           ///< computes in TF32 and says fp16
+  dropped_tap,             ///< the last tap of the filter is left out
+  padding_off_by_one,      ///< the left padding is one too large
+  wrong_border_stride,     ///< the last column of outputs is taken one pixel too early
+  swapped_groups,          ///< a group reads the channels of the next one
+  transposed_filter,       ///< r and s change places
+  missing_last_channel,    ///< the last channel of a group is left out
+  missing_second_channel,  ///< one channel in the middle of a group is left out
+  stale_tile,              ///< the filter tile is not loaded again for the last chunk of channels
+  unwritten_corner,        ///< the last output of each image is not written
+  lost_bias,               ///< the bias is not added to the last filter
+  write_past_the_end,      ///< one element behind the output is written
+  written_input,           ///< the first element of x is changed
+  missing_barrier,         ///< threads use a shared tile before it is loaded
+  tf32_operands,           ///< operands are rounded to TF32 where fp32 is claimed
+  fp16_sums,               ///< sums are kept in fp16 where fp32 is claimed
+  rounded_result,          ///< the sum is rounded to 16 bits before it is stored
+  swallowed_nan,           ///< NaN is stored as zero
+  unstable_order,          ///< the order of the sum changes from run to run
+  wrong_claim,             ///< computes in TF32 and says fp16
 };
 
 struct PlantedFault {
@@ -43,6 +44,7 @@ inline constexpr PlantedFault planted_faults[] = {
     {Fault::swapped_groups, "swapped_groups", plumb::Tier::exact},
     {Fault::transposed_filter, "transposed_filter", plumb::Tier::exact},
     {Fault::missing_last_channel, "missing_last_channel", plumb::Tier::exact},
+    {Fault::missing_second_channel, "missing_second_channel", plumb::Tier::exact},
     {Fault::stale_tile, "stale_tile", plumb::Tier::exact},
     {Fault::unwritten_corner, "unwritten_corner", plumb::Tier::exact},
     {Fault::lost_bias, "lost_bias", plumb::Tier::exact},
