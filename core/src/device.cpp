@@ -63,7 +63,7 @@ std::string to_string(const DeviceId& id) {
 
 Device Device::open(std::string_view spec) {
   const std::string from_environment = spec.empty() ? environment("PLUMB_DEVICE") : "";
-  if (spec.empty()) spec = from_environment.empty() ? "auto" : from_environment;
+  if (spec.empty()) spec = from_environment.empty() ? std::string_view("auto") : from_environment;
 
   const auto state = std::make_shared<State>();
   if (spec != "auto") {
