@@ -17,10 +17,10 @@ namespace plumb::app {
 namespace {
 
 struct ClassifyArguments {
-  std::string device = "auto", model, json;
+  std::string device, model, json;
   std::vector<std::string> compare;
   DatasetPaths paths;
-  std::int64_t batch = 500, limit = 0;
+  std::int64_t batch = 1000, limit = 0;
 };
 
 /// One device's run over all images.
@@ -199,7 +199,7 @@ void add_classify(CLI::App& program) {
       "op is the time in kernels; layer adds the copies from and to the host. A margin is how far\n"
       "the winning logit lies above the next on the first device.\n"
       "Examples:\n"
-      "  plumb classify --device cuda --batch 1000 --json figures.json\n"
+      "  plumb classify --device cuda --batch 5000 --json figures.json\n"
       "  plumb classify --compare cpu,cuda");
   command->callback([a] { classify(*a); });
 }

@@ -16,7 +16,8 @@ void add_validate(CLI::App& program);
 
 /// "--device", the same everywhere.
 void add_device_option(CLI::App& command, std::string& spec);
-/// Device::open for a name from the command line: one that no device could have is a UsageError.
+/// Device::open for a name from the command line (empty: nothing was said). A name that no device
+/// could have is a UsageError.
 Device open_device(const std::string& spec);
 
 }  // namespace plumb::app

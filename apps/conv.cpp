@@ -16,7 +16,7 @@ struct ConvArguments {
   std::string x, w, bias, out;
   std::vector<std::int64_t> stride{1}, dilation{1}, pad{0};
   std::int64_t groups = 1;
-  std::string math = "fp32", activation = "none", device = "auto", algorithm;
+  std::string math = "fp32", activation = "none", device, algorithm;
 };
 
 /// One value serves both directions.

@@ -23,20 +23,23 @@ int report(int exit_code, std::string message) {
   return exit_code;
 }
 
-/// The help that the user was nearest to when the command line went wrong.
-std::string help_hint(const CLI::App& program) {
+/// The message of a command line that went wrong, with the help that the user was nearest to.
+int report_usage(const CLI::App& program, std::string message) {
   const auto chosen = program.get_subcommands();
-  return fmt::format("(see plumb {}--help)",
-                     chosen.empty() ? "" : chosen.front()->get_name() + " ");
+  const auto unknown = program.remaining();
+  if (chosen.empty() && !unknown.empty())
+    message =
+        fmt::format("'{}': expected a subcommand: info, classify, train or conv", unknown.front());
+  return report(wrong_usage, fmt::format("{} (see plumb {}--help)", message,
+                                         chosen.empty() ? "" : chosen.front()->get_name() + " "));
 }
 
 }  // namespace
 
 void add_device_option(CLI::App& command, std::string& spec) {
-  command
-      .add_option("--device", spec,
-                  "auto (the first GPU that works, otherwise the CPU), cpu, cuda, or cuda:1")
-      ->capture_default_str();
+  command.add_option("--device", spec,
+                     "cpu, cuda, cuda:1, or auto: the first GPU that works, otherwise the CPU. The "
+                     "default is what PLUMB_DEVICE says, or auto");
 }
 
 Device open_device(const std::string& spec) {
@@ -66,9 +69,9 @@ int run_program(int argc, const char* const* argv) {
     return done;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error);
-    return report(wrong_usage, fmt::format("{} {}", error.what(), help_hint(program)));
+    return report_usage(program, error.what());
   } catch (const UsageError& error) {
-    return report(wrong_usage, fmt::format("{} {}", error.what(), help_hint(program)));
+    return report_usage(program, error.what());
   } catch (const std::bad_alloc&) {
     return report(work_failed, "out of memory");
   } catch (const std::exception& error) {

@@ -146,8 +146,20 @@ nlohmann::ordered_json to_json(const Verdicts& verdicts) {
   return json;
 }
 
+nlohmann::ordered_json to_json(const std::string& algorithm, const Summary& summary) {
+  return {{"algorithm", algorithm},
+          {"run", summary.run},
+          {"refused", summary.refused},
+          {"failed", summary.failed_tiers},
+          {"computed_in", summary.arithmetics},
+          {"max_error_over_bound", summary.max_error_over_bound}};
+}
+
 void write_record(const std::string& path, const Device& device, const ValidateArguments& arguments,
-                  double seconds, const std::vector<Verdicts>& all) {
+                  double seconds, const std::vector<std::pair<std::string, Summary>>& summaries,
+                  const std::vector<Verdicts>& all) {
+  nlohmann::ordered_json summary = nlohmann::ordered_json::array();
+  for (const auto& [algorithm, one] : summaries) summary.push_back(to_json(algorithm, one));
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   for (const Verdicts& verdicts : all) records.push_back(to_json(verdicts));
   write_json(path, {{"version", version},
@@ -156,6 +168,7 @@ void write_record(const std::string& path, const Device& device, const ValidateA
                     {"seed", arguments.seed},
                     {"quick", arguments.quick},
                     {"seconds", seconds},
+                    {"summary", std::move(summary)},
                     {"records", std::move(records)}});
 }
 
@@ -207,7 +220,8 @@ void run(const ValidateArguments& arguments) {
   fmt::print("\n{} on {}: {} problems, {} algorithms, {} runs validated, {} failures, {:.1f} s\n",
              to_string(device.id()), device.info().name, cases.size(), algorithms.size(), validated,
              failed, seconds);
-  if (!arguments.json.empty()) write_record(arguments.json, device, arguments, seconds, all);
+  if (!arguments.json.empty())
+    write_record(arguments.json, device, arguments, seconds, summaries, all);
   if (failed > 0) throw ValidationFailure(fmt::format("{} verdicts are failures", failed));
   if (validated == 0) throw ValidationFailure("nothing was validated");
 }

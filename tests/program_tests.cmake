@@ -1,0 +1,12 @@
+# One test for each case of test_program.sh.
+if(NOT TARGET plumb_program)
+  return()
+endif()
+foreach(case help info classify compare devices usage data model conv conv_errors train output)
+  add_test(NAME program.${case}
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_program.sh
+                   $<TARGET_FILE:plumb_program> ${case})
+endforeach()
+if(PLUMB_HAVE_CUDA AND BUILD_SHARED_LIBS)
+  add_dependencies(plumb_program plumb_cuda)
+endif()

@@ -1,0 +1,289 @@
+#!/usr/bin/env bash
+# Runs the program as its users do: what it prints, its exit codes, and one line for each error.
+# usage: test_program.sh PROGRAM CASE   (a case is a function case_... below)
+set -euo pipefail
+
+program=$1
+case=$2
+model=$(cd "$(dirname "${BASH_SOURCE[0]}")/../apps/models" && pwd)/lenet_fashion_mnist.safetensors
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+data=${PLUMB_DATA_DIR:-/usr/share/datasets/fashion-mnist}
+
+fail() {
+  echo "FAILED: $*"
+  for file in out err; do
+    if [[ -s $file ]]; then echo "-- $file:" && cat "$file"; fi
+  done
+  exit 1
+}
+
+# run ARGUMENT...: must succeed, and say nothing on stderr, which is no terminal here.
+run() {
+  "$program" "$@" >out 2>err || fail "exit code $? from plumb $*"
+  [[ ! -s err ]] || fail "plumb $* wrote to stderr"
+}
+
+# refuse CODE PATTERN ARGUMENT...: must fail with this exit code and one line that matches.
+refuse() {
+  local code=0 expected=$1 pattern=$2
+  shift 2
+  "$program" "$@" >out 2>err || code=$?
+  ((code == expected)) || fail "exit code $code from plumb $*, expected $expected"
+  (($(wc -l <err) == 1)) || fail "expected one line on stderr from plumb $*"
+  grep -q '^plumb: ' err || fail "expected 'plumb: ' on stderr"
+  grep -qE -- "$pattern" err || fail "expected '$pattern' on stderr from plumb $*"
+}
+
+printed() { grep -qE -- "$1" out || fail "expected '$1' on stdout"; }
+
+# json FILE KEY: the value of a key that stands on one line.
+json() { sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "$1" | head -n 1; }
+holds() { awk "BEGIN { exit !($1) }" || fail "$1"; }
+
+# numbers BYTES MANTISSA_BITS BIAS INTEGER...: integers as little-endian floating point.
+numbers() {
+  local bytes=$1 mantissa=$2 bias=$3 value
+  shift 3
+  for value; do
+    local word=0 magnitude=${value#-} exponent=0 i
+    if ((magnitude > 0)); then
+      while ((magnitude >> (exponent + 1))); do ((++exponent)); done
+      word=$((((exponent + bias) << mantissa) | ((magnitude - (1 << exponent)) << (mantissa - exponent))))
+    fi
+    if [[ $value == -* ]]; then word=$((word | 1 << (8 * bytes - 1))); fi
+    for ((i = 0; i < bytes; ++i)); do printf "\\x$(printf %02x $((word >> (8 * i) & 255)))"; done
+  done
+}
+
+# npy TYPE SHAPE INTEGER...: a .npy file as NumPy writes it; TYPE is f2, f4 or f8.
+npy() {
+  local text="{'descr': '<$1', 'fortran_order': False, 'shape': ($2), }" type=$1
+  shift 2
+  printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$text"
+  case $type in
+    f2) numbers 2 10 15 "$@" ;;
+    f4) numbers 4 23 127 "$@" ;;
+    f8) numbers 8 52 1023 "$@" ;;
+  esac
+}
+
+# first_images PREFIX COUNT: the first images and labels of a set, plain, as `images` and `labels`.
+first_images() {
+  local count=$2 bytes
+  bytes=$(printf '\\x%02x\\x%02x' $((count >> 8)) $((count & 255)))
+  # Read to the end: head closing the pipe early would be an error of gzip's.
+  gzip -dc "$data/$1-images-idx3-ubyte.gz" >whole
+  { head -c 4 whole && printf "\0\0$bytes" && tail -c +9 whole | head -c $((8 + count * 784)); } >images || true
+  gzip -dc "$data/$1-labels-idx1-ubyte.gz" >whole
+  { head -c 4 whole && printf "\0\0$bytes" && tail -c +9 whole | head -c "$count"; } >labels || true
+}
+
+case_help() {
+  run --version
+  printed '^plumb [0-9]+\.[0-9]+\.[0-9]+$'
+  run --help
+  printed 'info.*' && printed 'classify' && printed 'train' && printed 'conv' && printed 'Exit codes'
+  for command in info classify train conv; do
+    run $command --help
+    printed 'Example'
+  done
+}
+
+case_info() {
+  run info --json info.json
+  printed '^plumb +[0-9]' && printed '^cuda' && printed '^cpu +.*Eigen' && printed '^ +cpu  .*threads'
+  printed '^auto'
+  for key in version auto backends name reason sentence devices device instruction_set memory_bytes; do
+    grep -q "\"$key\":" info.json || fail "no key $key in $(cat info.json)"
+  done
+}
+
+case_classify() {
+  run classify --device cpu --limit 1000 --batch 300 --json classify.json
+  printed '^device +cpu' && printed '^images +1000 in batches of 300' && printed '^accuracy +0\.'
+  for layer in resize conv1 pool1 conv2 pool2 linear1 linear2 softmax; do
+    printed "^$layer .* [0-9.]+ +[0-9.]+$"
+    grep -q "\"name\": \"$layer\"" classify.json || fail "no layer $layer in the JSON"
+  done
+  [[ $(json classify.json device) == cpu ]] || fail "device: $(json classify.json device)"
+  for key in batch images correct accuracy load_seconds total_seconds op_seconds layer_seconds; do
+    holds "$(json classify.json $key) > 0"
+  done
+  (($(grep -c op_seconds classify.json) == 8)) || fail "expected 8 layers"
+  holds "$(json classify.json images) == 1000 && $(json classify.json batch) == 300"
+  holds "$(json classify.json correct) / 1000 == $(json classify.json accuracy)"
+  holds "$(json classify.json accuracy) >= 0.85"
+  holds "$(json classify.json total_seconds) >= $(json classify.json load_seconds)"
+  # The same from plain files, with another batch.
+  local correct
+  correct=$(json classify.json correct)
+  first_images t10k 1000
+  run classify --device cpu --images images --labels labels --json plain.json
+  [[ $(json plain.json correct) == "$correct" ]] || fail "$(json plain.json correct), not $correct"
+}
+
+case_compare() {
+  run classify --compare cpu,cpu --limit 50 --json compare.json
+  printed 'largest difference of the logits: 0\.000e\+00' && printed 'disagree: 0$'
+  [[ $(json compare.json largest_logit_difference) == 0.0 ]] || fail "$(cat compare.json)"
+  grep -q '"disagreements": \[\]' compare.json || fail "$(cat compare.json)"
+  refuse 2 'compare' classify --compare cpu
+  refuse 2 'exclude' classify --compare cpu,cpu --device cpu
+}
+
+case_devices() {
+  refuse 2 'abacus' classify --device abacus
+  refuse 2 'cpu:x|cpu' classify --device cpu:x
+  refuse 1 'cpu:7' classify --device cpu:7
+  refuse 2 'abacus' classify --compare cpu,abacus --limit 1
+  PLUMB_DEVICE=abacus refuse 2 'abacus' classify --limit 1
+  PLUMB_DEVICE=abacus run classify --device cpu --limit 1
+  "$program" info >out
+  if grep -qE '^ +cuda:0 ' out; then
+    run classify --device cuda --limit 100 --batch 32
+    printed '^device +cuda:0'
+    refuse 1 'cuda:99' classify --device cuda:99
+  else
+    refuse 1 'cuda' classify --device cuda
+    refuse 1 'cuda' classify --compare cpu,cuda --limit 1
+  fi
+}
+
+case_usage() {
+  refuse 2 'subcommand'
+  refuse 2 "'paint': expected a subcommand: info, classify, train or conv" paint
+  refuse 2 '--colour' classify --colour red
+  refuse 2 '--batch' classify --batch 0
+  refuse 2 '--batch' classify --batch many
+  refuse 2 '--limit' classify --limit -1
+  refuse 2 '--labels' classify --images "$data/t10k-images-idx3-ubyte.gz"
+  refuse 2 '--out' train --epochs 1
+  refuse 2 '--epochs' train --epochs 0 --out m
+  refuse 2 '--math' conv --x x --w w --out y --math fp8
+  refuse 2 '--pad: 3 values' conv --x x --w w --out y --pad 1,2,3
+  refuse 2 '--stride' conv --x x --w w --out y --stride 0
+}
+
+case_data() {
+  local images=$data/t10k-images-idx3-ubyte.gz labels=$data/t10k-labels-idx1-ubyte.gz
+  head -c 100000 "$images" >cut.gz
+  refuse 1 '^plumb: cut.gz: the gzip data is cut off after [0-9]+ ' classify --images cut.gz --labels "$labels"
+  gzip -dc "$images" >images
+  head -c 100000 images >cut
+  refuse 1 '^plumb: cut: .*10000 x 28 x 28.* 99984 bytes' classify --images cut --labels "$labels"
+  head -c 10 images >cut
+  refuse 1 '^plumb: cut: ends after 10 bytes' classify --images cut --labels "$labels"
+  refuse 1 'labels-idx1-ubyte.gz: byte 0: .*labels.*expected 0x00000803' classify --images "$labels" --labels "$labels"
+  refuse 1 'images-idx3-ubyte.gz: byte 0: .*images.*expected 0x00000801' classify --images "$images" --labels "$images"
+  refuse 1 '^plumb: none: .*No such file' classify --images none --labels "$labels"
+  refuse 1 'is a directory' classify --images . --labels "$labels"
+  first_images t10k 10
+  refuse 1 'labels for the 10 images' classify --images images --labels "$labels"
+  PLUMB_DATA_DIR=/nowhere refuse 1 '/nowhere/t10k-images-idx3-ubyte.gz.*PLUMB_DATA_DIR' classify
+}
+
+case_model() {
+  run classify --device cpu --limit 1 --json figures.json
+  (($(stat -c %s "$model") > 100000)) || fail "$model is no whole model"
+  head -c $(($(stat -c %s "$model") / 2)) "$model" >half
+  refuse 1 '^plumb: half: tensor .*(cut off|ends)' classify --model half
+  head -c 100 "$model" >head
+  refuse 1 '^plumb: head: ends after 100 bytes' classify --model head
+  printf '\x02\0\0\0\0\0\0\0{}' >empty
+  refuse 1 "^plumb: empty: no tensor 'conv1.weight'" classify --model empty
+  sed 's/\[32,1024\]/[1024,32]/' "$model" >other
+  refuse 1 "^plumb: other: tensor 'linear1.weight' is \[1024, 32\], expected \[32, 1024\]" classify --model other
+  refuse 1 '^plumb: nothing: .*No such file' classify --model nothing
+}
+
+case_conv() {
+  # Worked by hand: x is 1 to 9 in a square.
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 -4 >w.npy
+  npy f4 '1,' -6 >b.npy
+  run conv --x x.npy --w w.npy --bias b.npy --device cpu --out y.npy
+  printed '^y +\[1, 1, 2, 2\] f32' && printed '^algorithm +cpu\.conv\.' && printed '^op +[0-9.]+ s'
+  # 1+4+12-20-6, 2+6+15-24-6, 4+10+21-32-6, 5+12+24-36-6
+  npy f4 '1, 1, 2, 2' -9 -7 -3 -1 >expected
+  cmp y.npy expected || fail "plain: y.npy is not what was expected"
+  npy f4 '1,' 5 >b.npy
+  run conv --x x.npy --w w.npy --bias b.npy --activation relu --out y.npy
+  npy f4 '1, 1, 2, 2' 2 4 8 10 >expected
+  cmp y.npy expected || fail "relu: y.npy is not what was expected"
+  # One row of zeros above and two columns right, each side its own; stride 2 along the width.
+  run conv --x x.npy --w w.npy --pad 1,0,0,2 --stride 1,2 --math fp32 --out y.npy
+  # Row 0 sees zeros and 1 2 3 0 0; its filter row is 3 -4. Row 1: 1 2 3 0 0 and 4 5 6 0 0.
+  # 3-8, 9-0; 1+4+12-20, 3+0+18-0; 4+10+21-32, 6+0+27-0
+  npy f4 '1, 1, 3, 2' -5 9 -3 21 3 33 >expected
+  cmp y.npy expected || fail "padding: y.npy is not what was expected"
+  # Two groups and dilation 2, in double and in half precision: taps are the four corners.
+  for type in f8 f2; do
+    npy $type '1, 2, 3, 3' 1 2 3 4 5 6 7 8 9 10 20 30 40 50 60 70 80 90 >x.npy
+    npy $type '2, 1, 2, 2' 1 1 1 1 1 0 0 -1 >w.npy
+    run conv --x x.npy --w w.npy --groups 2 --dilation 2 --out y.npy
+    npy $type '1, 2, 1, 1' 20 -80 >expected
+    cmp y.npy expected || fail "groups in $type: y.npy is not what was expected"
+  done
+  # No images, no work.
+  npy f4 '0, 1, 3, 3' >x.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 4 >w.npy
+  run conv --x x.npy --w w.npy --out y.npy
+  npy f4 '0, 1, 2, 2' >expected
+  cmp y.npy expected || fail "no images: y.npy is not what was expected"
+}
+
+case_conv_errors() {
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 4 >w.npy
+  npy f8 '1, 1, 2, 2' 1 2 3 4 >double.npy
+  npy f4 '1, 2, 2, 2' 1 2 3 4 5 6 7 8 >deep.npy
+  npy f4 '1, 1, 4, 1' 1 2 3 4 >tall.npy
+  npy f4 '2, 2' 1 2 3 4 >flat.npy
+  npy f4 '2,' 1 2 >bias.npy
+  head -c 140 x.npy >cut.npy
+  refuse 1 'f64' conv --x x.npy --w double.npy --out y.npy
+  refuse 1 '\[1, 2, 2, 2\]' conv --x x.npy --w deep.npy --out y.npy
+  refuse 1 '4' conv --x x.npy --w tall.npy --out y.npy
+  refuse 1 'flat.npy: shape \[2, 2\], expected four' conv --x x.npy --w flat.npy --out y.npy
+  refuse 1 'bias' conv --x x.npy --w w.npy --bias bias.npy --out y.npy
+  refuse 1 '2' conv --x x.npy --w w.npy --groups 2 --out y.npy
+  refuse 1 'cut.npy: byte 128: 12 bytes follow' conv --x cut.npy --w w.npy --out y.npy
+  refuse 1 'w.txt' conv --x x.npy --w w.txt --out y.npy
+  refuse 2 'cpu.conv.none.*cpu.conv.im2col.fp32' conv --x x.npy --w w.npy --device cpu --algorithm cpu.conv.none --out y.npy
+  refuse 1 'cpu.conv.im2col.fp32' conv --x double.npy --w double.npy --device cpu --algorithm cpu.conv.im2col.fp32 --out y.npy
+  refuse 1 'no/y.npy: cannot be created' conv --x x.npy --w w.npy --out no/y.npy
+  [[ ! -e y.npy ]] || fail "an output was written after an error"
+}
+
+case_train() {
+  first_images train 60
+  local files=(--images images --labels labels --test-images images --test-labels labels)
+  run train --epochs 2 --batch 25 --seed 7 "${files[@]}" --out one.safetensors
+  printed '^epoch +loss +train +test +seconds$'
+  printed '^ +1 +[0-9.]+ +0\.[0-9]+ +0\.[0-9]+ +[0-9.]+$' && printed '^ +2 ' && printed 'wrote one.safetensors'
+  head -c 2000 one.safetensors | grep -aq '"seed":"7"' || fail "no seed in the metadata"
+  run train --epochs 2 --batch 25 --seed 7 "${files[@]}" --out two.safetensors
+  cmp one.safetensors two.safetensors || fail "the same seed gave other weights"
+  run classify --device cpu --model one.safetensors --images images --labels labels
+  printed '^accuracy'
+  refuse 1 'no/m: cannot be created' train --epochs 1 --out no/m
+  refuse 1 'loss is' train --epochs 3 --learning-rate 1e30 "${files[@]}" --out bad
+  [[ ! -e bad ]] || fail "weights that are no numbers were written"
+}
+
+case_output() {
+  local code=0
+  "$program" info >/dev/full 2>err || code=$?
+  ((code == 1)) || fail "exit code $code on a full disk"
+  grep -q '^plumb: standard output' err || fail "no message about a full disk"
+  refuse 1 'no/f.json: cannot be created' classify --limit 1 --json no/f.json
+  echo before >kept.json
+  refuse 1 'nothing' classify --limit 1 --model nothing --json kept.json
+  [[ $(cat kept.json) == before ]] || fail "a file was lost by a failure"
+  (($(find . -name '*.tmp-*' | wc -l) == 0)) || fail "a temporary file was left"
+}
+
+"case_$case"
+echo "passed: $case"
