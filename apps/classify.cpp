@@ -184,7 +184,7 @@ void add_classify(CLI::App& program) {
       ->expected(2)
       ->excludes("--device");
   command->add_option("--batch", a->batch, "Images at a time")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--model", a->model,
                       "Weights, a safetensors file; the default comes with the program");
@@ -192,8 +192,7 @@ void add_classify(CLI::App& program) {
                       "IDX file of images, .gz or plain; the default is Fashion-MNIST's test set "
                       "in /usr/share/datasets/fashion-mnist, or in PLUMB_DATA_DIR");
   command->add_option("--labels", a->paths.labels, "IDX file of their labels");
-  command->add_option("--limit", a->limit, "Only the first so many images")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--limit", a->limit, "Only the first so many images")->check(at_least(1));
   command->add_option("--json", a->json, "Write the figures to this file as JSON");
   command->footer(
       "op is the time in kernels; layer adds the copies from and to the host. A margin is how far\n"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 
 #include "plumb/device.hpp"
@@ -16,6 +17,8 @@ void add_validate(CLI::App& program);
 
 /// "--device", the same everywhere.
 void add_device_option(CLI::App& command, std::string& spec);
+/// Refuses what is no integer of at least `minimum`, and what does not fit 64 bits.
+CLI::Validator at_least(std::int64_t minimum);
 /// Device::open for a name from the command line (empty: nothing was said). A name that no device
 /// could have is a UsageError.
 Device open_device(const std::string& spec);

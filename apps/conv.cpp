@@ -130,20 +130,19 @@ void add_conv(CLI::App& program) {
   command->add_option("--stride", a->stride, "Step of the filter: one value, or height,width")
       ->delimiter(',')
       ->expected(1, 2)
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command
       ->add_option("--dilation", a->dilation, "Distance of filter taps: one value, or height,width")
       ->delimiter(',')
       ->expected(1, 2)
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command
       ->add_option("--pad", a->pad,
                    "Zeros around the image: one value, height,width, or top,left,bottom,right")
       ->delimiter(',')
       ->expected(1, 4)
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--groups", a->groups, "Groups G; divides C and K")
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(0));
+  command->add_option("--groups", a->groups, "Groups G; divides C and K")->check(at_least(1));
   command
       ->add_option("--math", a->math,
                    "The least accurate arithmetic allowed: fp64, fp32, tf32, bf16, fp16")

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <new>
 
@@ -40,6 +41,17 @@ void add_device_option(CLI::App& command, std::string& spec) {
   command.add_option("--device", spec,
                      "cpu, cuda, cuda:1, or auto: the first GPU that works, otherwise the CPU. The "
                      "default is what PLUMB_DEVICE says, or auto");
+}
+
+CLI::Validator at_least(std::int64_t minimum) {
+  const auto check = [minimum](const std::string& text) -> std::string {
+    std::int64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && stop == end && value >= minimum) return {};
+    return fmt::format("'{}', expected an integer of {} or more", text, minimum);
+  };
+  return {check, fmt::format(">={}", minimum)};
 }
 
 Device open_device(const std::string& spec) {

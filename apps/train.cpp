@@ -84,13 +84,14 @@ void add_train(CLI::App& program) {
   const auto a = std::make_shared<TrainArguments>();
   command->add_option("--epochs", a->options.epochs, "Times through the training images")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(at_least(1));
   command->add_option("--out", a->out, "The weights after the last epoch, as safetensors")
       ->required();
   command->add_option("--seed", a->options.seed, "Of the first weights and of the batches' order")
+      ->check(at_least(0))
       ->capture_default_str();
   command->add_option("--batch", a->options.batch, "Images a step")
-      ->check(CLI::PositiveNumber)
+      ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--learning-rate", a->options.learning_rate, "Adam's, at the start")
       ->check(CLI::PositiveNumber)
