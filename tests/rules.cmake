@@ -41,3 +41,10 @@ if(PLUMB_HAVE_CUDA)
   target_include_directories(plumb_shown_kernel PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(plumb_shown_kernel PRIVATE plumb::plumb plumb_compiler)
 endif()
+
+# That nothing was found means something only where something can be.
+if(PLUMB_SANITIZE STREQUAL "thread")
+  add_test(NAME "tsan: the planted race is found" COMMAND plumb_tests "planted faults are caught")
+  set_tests_properties("tsan: the planted race is found" PROPERTIES
+    PASS_REGULAR_EXPRESSION "ThreadSanitizer: data race")
+endif()
