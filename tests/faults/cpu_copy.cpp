@@ -159,20 +159,8 @@ void launch_copy(const ConvLaunch& launch) {
     *static_cast<float*>(const_cast<void*>(launch.x)) += 1;  // NOLINT: the fault
 }
 
-Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (problem.dtype == DType::f32) return {};
-  return {Reason::dtype, "the copy is for f32"};
-}
-
 template <Fault fault>
-const ConvAlgorithm copy_with{
-    .name = "cpu.conv.copy.fp32",
-    .numerics = {.operand = fault == Fault::wrong_claim ? Operand::fp16 : Operand::fp32},
-    .supports = supports,
-    .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) -> std::size_t { return 0; },
-    .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
-    .launch = launch_copy<fault>,
-};
+constexpr ConvAlgorithm copy_with = copy_entry("cpu.conv.copy.fp32", fault, launch_copy<fault>);
 
 template <std::size_t... i>
 const ConvAlgorithm* pick(Fault fault, std::index_sequence<i...>) {
@@ -183,8 +171,7 @@ const ConvAlgorithm* pick(Fault fault, std::index_sequence<i...>) {
 }  // namespace
 
 const ConvAlgorithm* cpu_copy(Fault fault) {
-  constexpr auto count = static_cast<std::size_t>(Fault::wrong_claim) + 1;
-  return pick(fault, std::make_index_sequence<count>());
+  return pick(fault, std::make_index_sequence<fault_count>());
 }
 
 }  // namespace plumb_test

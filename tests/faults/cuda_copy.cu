@@ -149,22 +149,8 @@ void launch_copy(const ConvLaunch& launch) {
     throw Error(ErrorCode::device_failure, cudaGetErrorString(status));
 }
 
-Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (problem.dtype == DType::f32) return {};
-  return {Reason::dtype, "the copy is for f32"};
-}
-std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 0; }
-double no_estimate(const ConvProblem&, const DeviceInfo&) { return 1; }
-
 template <Fault fault>
-const ConvAlgorithm copy_with{
-    .name = "cuda.conv.copy.fp32",
-    .numerics = {.operand = fault == Fault::wrong_claim ? Operand::fp16 : Operand::fp32},
-    .supports = supports,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = no_estimate,
-    .launch = launch_copy<fault>,
-};
+constexpr ConvAlgorithm copy_with = copy_entry("cuda.conv.copy.fp32", fault, launch_copy<fault>);
 
 template <std::size_t... i>
 const ConvAlgorithm* pick(Fault fault, std::index_sequence<i...>) {
@@ -175,8 +161,7 @@ const ConvAlgorithm* pick(Fault fault, std::index_sequence<i...>) {
 }  // namespace
 
 const ConvAlgorithm* cuda_copy(Fault fault) {
-  constexpr auto count = static_cast<std::size_t>(Fault::wrong_claim) + 1;
-  return pick(fault, std::make_index_sequence<count>());
+  return pick(fault, std::make_index_sequence<fault_count>());
 }
 
 }  // namespace plumb_test

@@ -59,6 +59,27 @@ inline constexpr PlantedFault planted_faults[] = {
     {Fault::wrong_claim, "wrong_claim", plumb::Tier::attested},
 };
 
+inline constexpr auto fault_count = static_cast<std::size_t>(Fault::wrong_claim) + 1;
+
+/// The entry of a copy with a fault in it. It claims what the kernel without the fault does.
+constexpr plumb::ConvAlgorithm copy_entry(std::string_view name, Fault fault,
+                                          void (*launch)(const plumb::ConvLaunch&)) {
+  return {
+      .name = name,
+      .numerics = {.operand =
+                       fault == Fault::wrong_claim ? plumb::Operand::fp16 : plumb::Operand::fp32},
+      .supports = [](const plumb::ConvProblem& problem,
+                     const plumb::DeviceInfo&) -> plumb::Support {
+        if (problem.dtype == plumb::DType::f32) return {};
+        return {plumb::Reason::dtype, "the copy is for f32"};
+      },
+      .workspace_bytes = [](const plumb::ConvProblem&,
+                            const plumb::DeviceInfo&) { return std::size_t{0}; },
+      .estimate_seconds = [](const plumb::ConvProblem&, const plumb::DeviceInfo&) { return 1.0; },
+      .launch = launch,
+  };
+}
+
 /// A copy of a kernel of a backend with one fault in it; null where the fault makes no sense there.
 const plumb::ConvAlgorithm* cpu_copy(Fault fault);
 const plumb::ConvAlgorithm* cuda_copy(Fault fault);
