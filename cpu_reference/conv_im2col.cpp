@@ -77,7 +77,7 @@ Cut cut(const ConvProblem& p) {
   const int64_t group_k = p.k / p.groups;
   cut.depth = ceil_divide(p.terms(), ceil_divide(p.terms(), most_terms));
   cut.k_product = std::min(group_k, operand_bytes / int64_t{sizeof(T)} / cut.depth);
-  cut.k_count = std::min(group_k, most_channels);
+  cut.k_count = ceil_divide(group_k, ceil_divide(group_k, most_channels));
   cut.k_blocks = ceil_divide(group_k, cut.k_count);
 
   const int64_t pixels = std::max<int64_t>(1, p.n * p.p() * p.q());
@@ -141,6 +141,7 @@ Im2colConv describe(const ConvLaunch& launch) {
                   .dilation = p.dilation,
                   .top = p.padding.top,
                   .left = p.padding.left,
+                  .padded = p.padding != Padding{},
                   .x_q = p.stride.w * x[3]};
   if (conv.p == 1 && conv.q == 1) {
     conv.q = p.n;

@@ -37,6 +37,7 @@ struct Im2colConv {
 
   Pair stride, dilation;
   std::int64_t top, left;
+  bool padded;  ///< some taps may lie outside the image
   /// From one output of a row to the next in x: stride.w * x_w. Images of a single output are laid
   /// out as one row that runs along the batch: then it is x_n, stride.w is 0, and y_q is that of n.
   std::int64_t x_q;

@@ -134,6 +134,42 @@ inline void sum_stored(const Im2colConv& conv, const Im2colBlock& block,
   }
 }
 
+/// Output `j` of a run straight from the definition: taps outside the image are left out.
+template <class Stored, class T>
+inline T sum_without_padding(const Im2colConv& conv, std::int64_t group, std::int64_t k,
+                             const ColumnRun& run, std::int64_t j) {
+  const Stored* x = static_cast<const Stored*>(conv.x) + group * conv.group_c * conv.x_c;
+  const std::int64_t first_tap = run.x + j * conv.x_q;
+  const Stored* w = static_cast<const Stored*>(conv.filters) + k * conv.w_k;
+  const std::int64_t first_column = (run.q + j) * conv.stride.w - conv.left;
+  T sum = 0;
+  for (std::int64_t c = 0; c < conv.group_c; ++c)
+    for (std::int64_t r = 0; r < conv.r; ++r)
+      for (std::int64_t s = 0; s < conv.s; ++s) {
+        const std::int64_t down = r * conv.dilation.h, right = s * conv.dilation.w;
+        const std::int64_t h = run.h + down, column = first_column + right;
+        if (h < 0 || h >= conv.h || column < 0 || column >= conv.w) continue;
+        const auto pixel = widen(x[first_tap + c * conv.x_c + down * conv.x_h + right * conv.x_w]);
+        const auto weight = widen(w[c * conv.w_c + r * conv.w_r + s * conv.w_s]);
+        sum += static_cast<T>(pixel) * static_cast<T>(weight);
+      }
+  return sum;
+}
+
+/// In the product a tap in the padding met the filter as a zero, and 0 * Inf is NaN; it shall
+/// contribute nothing. A NaN never leaves a sum again, so sums that are numbers met none; the rare
+/// others are summed once more.
+template <class Stored, class T>
+inline void sum_again_where_nan(const Im2colConv& conv, const Im2colBlock& block, std::int64_t k,
+                                const ColumnRun* runs, std::int64_t run_count, T* sums) {
+  bool any = false;
+  for (std::int64_t j = 0; j < block.columns; ++j) any |= sums[j] != sums[j];
+  if (!any) return;
+  for (const ColumnRun* run = runs; run < runs + run_count; ++run)
+    for (std::int64_t j = 0; j < run->count; ++j, ++sums)
+      if (*sums != *sums) *sums = sum_without_padding<Stored, T>(conv, block.group, k, *run, j);
+}
+
 template <class Stored, class T>
 inline void store_stored(const Im2colConv& conv, const Im2colBlock& block,
                          const Im2colScratch<T>& scratch) {
@@ -141,6 +177,7 @@ inline void store_stored(const Im2colConv& conv, const Im2colBlock& block,
   const std::int64_t first_k = block.group * conv.group_k + block.k;
   T* sums = scratch.sums;
   for (std::int64_t k = first_k; k < first_k + block.k_count; ++k) {
+    if (conv.padded) sum_again_where_nan<Stored>(conv, block, k, scratch.runs, run_count, sums);
     if (conv.bias) {
       const T bias = static_cast<T>(widen(static_cast<const Stored*>(conv.bias)[k]));
       for (std::int64_t j = 0; j < block.columns; ++j) sums[j] += bias;

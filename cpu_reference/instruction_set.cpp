@@ -2,6 +2,7 @@
 #include "cpu_reference/instruction_set.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

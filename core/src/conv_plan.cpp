@@ -21,12 +21,15 @@ Support supports(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                  const ConvOptions& options, const DeviceInfo& device) {
   if (problem.direction != Direction::forward)
     return refuse(Reason::direction, "a backward convolution; expected forward");
-  if (const Support own = algorithm.supports(problem, device); !own) return own;
   const bool forced = options.algorithm == algorithm.name;
+  // First, because such an algorithm may have to search before it can say anything.
+  if (algorithm.forced_only && options.algorithm.empty())
+    return refuse(Reason::forced_only, "runs only when it is asked for by name");
+  if (algorithm.forced_only && !forced)
+    return refuse(Reason::not_forced, fmt::format("{} is forced", options.algorithm));
+  if (const Support own = algorithm.supports(problem, device); !own) return own;
   if (!options.algorithm.empty() && !forced)
     return refuse(Reason::not_forced, fmt::format("{} is forced", options.algorithm));
-  if (algorithm.forced_only && !forced)
-    return refuse(Reason::forced_only, "runs only when it is asked for by name");
   const Math offered = math_class(algorithm.numerics, problem.dtype);
   if (!allows(options.math, offered))
     return refuse(Reason::math, fmt::format("computes in {}; {} is asked for", to_string(offered),

@@ -97,6 +97,7 @@ bool allows(Math allowed, Math offered) {
 
 double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
                         const OracleTerm& oracle, double computed) {
+  if (!numerics.bounded) return std::numeric_limits<double>::infinity();
   const double multiple = numerics.term_multiple;
   const double padded = std::ceil(static_cast<double>(problem.terms()) / multiple) * multiple;
   const double terms = padded * numerics.products + 1;  // and the bias

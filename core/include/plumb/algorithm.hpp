@@ -51,6 +51,10 @@ struct Numerics {
   int term_multiple = 1;
   /// The same input gives the same bits, whatever else runs.
   bool deterministic = true;
+  /// The fields above are a promise, and the bound follows from them. False for another library's
+  /// kernels, which may transform (FFT, Winograd): then they name the class asked for and no more,
+  /// and validation reports what it sees without holding it against the kernel.
+  bool bounded = true;
 };
 
 /// The strictest Math whose promise `numerics` keeps for tensors stored as `dtype`: operands that
@@ -84,7 +88,8 @@ struct ConvAlgorithm {
   /// Runs only when forced by name: for techniques that are here to be measured.
   bool forced_only = false;
   /// Exactly where the kernel is right: yes to what the kernel refuses is a bug, and the reverse.
-  /// The problem has passed check().
+  /// The problem has passed check(). May take its time where `forced_only`: it is not asked then
+  /// unless the algorithm is forced.
   Support (*supports)(const ConvProblem&, const DeviceInfo&) = nullptr;
   std::size_t (*workspace_bytes)(const ConvProblem&, const DeviceInfo&) = nullptr;
   /// A model of the kernel's time, for choosing among untuned algorithms.

@@ -4,7 +4,8 @@
 //                x[n, g*C/G + c, p*stride.h + r*dilation.h - top, q*stride.w + s*dilation.w - left]
 //                * w[k,c,r,s])
 //
-// with x zero outside the image and g = k / (K/G): cross-correlation, as neural networks use it.
+// with taps outside the image left out and g = k / (K/G): cross-correlation, as neural networks
+// use it. A tap in the padding contributes nothing, even where the filter is Inf or NaN.
 // Letters are the same everywhere: N batch, C input channels, H W input, K output channels,
 // R S filter, P Q output, G groups.
 #pragma once

@@ -32,7 +32,7 @@ std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTenso
                                     const ConstTensorView& w, const ConstTensorView& bias = {});
 
 /// The largest error that an algorithm with these numerics may make at one output, before the
-/// activation; `computed` is its own result there.
+/// activation; `computed` is its own result there. Infinite where they are not a promise.
 double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
                         const OracleTerm& oracle, double computed);
 
@@ -46,7 +46,12 @@ enum class Tier : std::uint8_t {
 inline constexpr Tier all_tiers[] = {Tier::exact, Tier::bounded, Tier::repeatable, Tier::attested};
 std::string_view to_string(Tier);
 
-enum class Verdict : std::uint8_t { pass, fail, unsupported };
+enum class Verdict : std::uint8_t {
+  pass,
+  fail,
+  unsupported,
+  outside,  ///< not what a promise would have asked, of an algorithm that gives none
+};
 std::string_view to_string(Verdict);
 
 /// What a kernel computed with, seen from its results alone.
@@ -112,7 +117,7 @@ struct ValidationRecord {
   Verdict verdict = Verdict::pass;
   Reason reason = Reason::none;     ///< of `unsupported`
   std::string sentence;             ///< what failed and where, or why it is unsupported
-  double max_error_over_bound = 0;  ///< of `bounded`
+  double max_error_over_bound = 0;  ///< of `bounded`; over that of fp32 FMA where none is promised
   /// Of `bounded`: the largest bound as a multiple of one mean tap. Well under 1, the bound alone
   /// finds a dropped tap; above, only the exact tier does.
   double max_bound_over_tap = 0;
@@ -121,7 +126,9 @@ struct ValidationRecord {
 
 /// Judges each algorithm on one case: a record for each tier, or one that says `unsupported`.
 /// Inputs, outputs and workspace lie between canaries, outputs and workspace start as NaN.
-/// What a kernel throws is a failure of the tier it ran in.
+/// What a kernel throws is a failure of the tier it ran in. An algorithm that promises no bound is
+/// measured against that of a chain of fp32 FMAs, and only what it throws or does to memory that is
+/// not its own can fail.
 std::vector<ValidationRecord> validate(const Device& device,
                                        std::span<const ConvAlgorithm* const> algorithms,
                                        const ValidationCase& test,

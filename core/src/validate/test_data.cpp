@@ -100,6 +100,8 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
       };
       fill_each(x, seldom);
       fill_each(w, [&] { return scale * random.normal(); });
+      // An Inf in the first filter: in the padding it must not meet a zero and turn to NaN.
+      store_element(w, 0, std::numeric_limits<double>::infinity());
       if (!bias.empty()) fill_each(bias, normal);
     }
   }

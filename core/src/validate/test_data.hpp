@@ -38,7 +38,7 @@ enum class DataKind : std::uint8_t {
   positive,    ///< no cancellation: truncation shows as bias
   wide,        ///< magnitudes over many orders, as far as the stored type allows
   wide_fp16,   ///< the same within what fp16 operands hold
-  non_finite,  ///< normal, with a few NaN and Inf in x
+  non_finite,  ///< normal, with a few NaN and Inf in x and an Inf in w
 };
 std::string_view to_string(DataKind);
 

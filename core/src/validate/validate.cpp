@@ -20,7 +20,10 @@ constexpr Name<Tier> tiers[] = {{Tier::exact, "exact"},
                                 {Tier::repeatable, "repeatable"},
                                 {Tier::attested, "attested"}};
 constexpr Name<Verdict> verdicts[] = {
-    {Verdict::pass, "pass"}, {Verdict::fail, "fail"}, {Verdict::unsupported, "unsupported"}};
+    {Verdict::pass, "pass"},
+    {Verdict::fail, "fail"},
+    {Verdict::unsupported, "unsupported"},
+    {Verdict::outside, "outside"}};
 
 /// An algorithm under judgement, and its verdicts so far.
 struct Subject {
@@ -28,19 +31,33 @@ struct Subject {
   std::vector<ValidationRecord> records;
 };
 
-/// Runs `judge` and writes what it says, or what it throws, into the record.
+/// What is wrong; empty where nothing is.
+struct Finding {
+  std::string sentence;
+  /// Of the numbers, which an algorithm without a promise cannot break; not of memory.
+  bool of_numbers = true;
+};
+
+/// Runs `judge` and writes what it finds, or what it throws, into the record.
 template <class Judge>
-void judged(ValidationRecord& record, const Judge& judge) {
+void judged(const ConvAlgorithm& algorithm, ValidationRecord& record, const Judge& judge) {
   if (record.verdict == Verdict::fail) return;  // the first failure is the one to read
-  std::string failure;
+  Finding finding;
   try {
-    failure = judge();
+    finding = judge();
   } catch (const std::exception& e) {
-    failure = fmt::format("threw: {}", e.what());
+    finding = {fmt::format("threw: {}", e.what()), false};
   }
-  if (failure.empty()) return;
-  record.verdict = Verdict::fail;
-  record.sentence = failure;
+  if (finding.sentence.empty()) return;
+  const bool excused = finding.of_numbers && !algorithm.numerics.bounded;
+  if (excused && record.verdict == Verdict::outside) return;  // the first, as with failures
+  record.verdict = excused ? Verdict::outside : Verdict::fail;
+  record.sentence = finding.sentence;
+}
+
+/// What errors are measured with.
+Numerics yardstick(const ConvAlgorithm& algorithm) {
+  return algorithm.numerics.bounded ? algorithm.numerics : Numerics{};
 }
 
 class Court {
@@ -113,17 +130,18 @@ class Court {
     GuardedTensor y = trial_.make_output();
     for (Subject& subject : subjects) {
       ValidationRecord& record = subject.records.back();
-      judged(record, [&] {
+      judged(*subject.algorithm, record, [&]() -> Finding {
         if (std::string broken = trial_.run(*subject.algorithm, queue_, y); !broken.empty())
-          return broken;
+          return {broken, false};
         if (tier == Tier::exact)
-          if (std::string broken = trial_.changed_inputs(queue_); !broken.empty()) return broken;
-        const Judgement judgement = trial_.judge(tier, subject.algorithm->numerics, y);
+          if (std::string broken = trial_.changed_inputs(queue_); !broken.empty())
+            return {broken, false};
+        const Judgement judgement = trial_.judge(tier, yardstick(*subject.algorithm), y);
         record.max_error_over_bound =
             std::max(record.max_error_over_bound, judgement.max_error_over_bound);
         record.max_bound_over_tap =
             std::max(record.max_bound_over_tap, judgement.max_bound_over_tap);
-        return judgement.failure;
+        return {judgement.failure};
       });
     }
   }
@@ -135,15 +153,16 @@ class Court {
         subject.records.back().sentence = "does not claim to repeat";
         continue;
       }
-      judged(subject.records.back(), [&] { return repeats(*subject.algorithm); });
+      judged(*subject.algorithm, subject.records.back(),
+             [&] { return repeats(*subject.algorithm); });
     }
   }
 
-  std::string repeats(const ConvAlgorithm& algorithm) {
+  Finding repeats(const ConvAlgorithm& algorithm) {
     GuardedTensor first = trial_.make_output(), again = trial_.make_output();
     trial_.run(algorithm, queue_, first);
     trial_.run(algorithm, queue_, again);
-    if (again.image() != first.image()) return "the second run gave other bits";
+    if (again.image() != first.image()) return {"the second run gave other bits"};
     // Two threads at once, each with a queue and an output of its own.
     std::string failures[2];
     {
@@ -162,18 +181,18 @@ class Court {
           }
         });
     }
-    return failures[0].empty() ? failures[1] : failures[0];
+    return {failures[0].empty() ? failures[1] : failures[0]};
   }
 
   void judge_arithmetic(Subject& subject) {
     ValidationRecord& record = subject.records.back();
-    judged(record, [&]() -> std::string {
+    judged(*subject.algorithm, record, [&]() -> Finding {
       record.arithmetic = attest(trial_, *subject.algorithm, queue_);
       const Arithmetic claimed =
           claimed_arithmetic(subject.algorithm->numerics, trial_.problem().dtype);
       if (record.arithmetic == claimed || record.arithmetic == Arithmetic::unknown) return {};
-      return fmt::format("computed in {}; claims {}", to_string(record.arithmetic),
-                         to_string(claimed));
+      return {fmt::format("computed in {}; claims {}", to_string(record.arithmetic),
+                          to_string(claimed))};
     });
   }
 
