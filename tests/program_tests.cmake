@@ -7,6 +7,3 @@ foreach(case help info classify compare devices usage data model conv conv_error
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_program.sh
                    $<TARGET_FILE:plumb_program> ${case})
 endforeach()
-if(PLUMB_HAVE_CUDA AND BUILD_SHARED_LIBS)
-  add_dependencies(plumb_program plumb_cuda)
-endif()

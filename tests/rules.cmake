@@ -20,9 +20,7 @@ add_test(NAME "rules: the include check finds a breach"
 
 add_executable(first_convolution ${PROJECT_SOURCE_DIR}/examples/first_convolution.cpp)
 target_link_libraries(first_convolution PRIVATE plumb::plumb plumb_compiler)
-if(TARGET plumb_cuda AND BUILD_SHARED_LIBS)
-  add_dependencies(first_convolution plumb_cuda)
-endif()
+plumb_runs_with_modules(first_convolution)
 add_test(NAME "example: first_convolution" COMMAND first_convolution)
 set_tests_properties("example: first_convolution" PROPERTIES PASS_REGULAR_EXPRESSION ": 1\\.000\n$")
 add_test(NAME "rules: the README shows examples/first_convolution.cpp"
