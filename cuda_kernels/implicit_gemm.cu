@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(tile* tile, resident_blocks<tile, Accumulate, 
                   Stored* y, const __grid_constant__ Epilogue<Stored> epilogue, Index pixels,
                   Divisor<Index> filter_tiles, Divisor<Index> groups, std::int64_t tiles) {
   // 16 bytes, so that four neighbouring terms of a filter come with one load.
-  __shared__ alignas(16) Accumulate w_tile[tile][tile];  // [filter][term]
-  __shared__ alignas(16) Accumulate x_tile[tile][tile];  // [term][pixel]
+  alignas(16) __shared__ Accumulate w_tile[tile][tile];  // [filter][term]
+  alignas(16) __shared__ Accumulate x_tile[tile][tile];  // [term][pixel]
   const Index row = static_cast<Index>(threadIdx.y), column = static_cast<Index>(threadIdx.x);
 
   for (std::int64_t number = blockIdx.x; number < tiles; number += gridDim.x) {

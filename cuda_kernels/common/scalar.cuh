@@ -29,7 +29,7 @@ inline constexpr DType dtype_of_stored = [] {
 
 /// What operators without a choice of arithmetic compute in.
 template <class Stored>
-using Arithmetic = std::conditional_t<std::is_same_v<Stored, double>, double, float>;
+using ComputeType = std::conditional_t<std::is_same_v<Stored, double>, double, float>;
 
 template <class Value>
 inline constexpr Value infinity = std::numeric_limits<Value>::infinity();

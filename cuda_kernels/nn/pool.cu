@@ -77,7 +77,7 @@ template <PoolKind kind, class Stored, class Index>
 __global__ void __launch_bounds__(block_threads)
     pool_windows(const __grid_constant__ PoolShape<Index> shape, const Stored* x, Stored* y,
                  std::int64_t outputs) {
-  using Value = Arithmetic<Stored>;
+  using Value = ComputeType<Stored>;
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
   for (std::int64_t output = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
        output < outputs; output += grid_threads) {

@@ -63,7 +63,7 @@ struct LoopShape {
 
 template <class Stored>
 __device__ Stored rectified(Stored value) {
-  using Value = Arithmetic<Stored>;
+  using Value = ComputeType<Stored>;
   return convert<Value>(value) < 0 ? convert<Stored>(Value{0}) : value;
 }
 

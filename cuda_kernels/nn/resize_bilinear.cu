@@ -58,9 +58,9 @@ __device__ Value interpolate(Value low, Value high, Value fraction) {
 
 template <class Stored, class Index>
 __global__ void __launch_bounds__(block_threads)
-    resize(const __grid_constant__ ResizeShape<Index, Arithmetic<Stored>> shape, const Stored* x,
+    resize(const __grid_constant__ ResizeShape<Index, ComputeType<Stored>> shape, const Stored* x,
            Stored* y, std::int64_t outputs) {
-  using Value = Arithmetic<Stored>;
+  using Value = ComputeType<Stored>;
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
   for (std::int64_t output = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
        output < outputs; output += grid_threads) {
@@ -91,7 +91,7 @@ void resize_bilinear(const ConstTensorView& x, const TensorView& y, void* stream
   with_any_stored(x.dtype(), [&]<class Stored>(Stored) {
     with_index(largest < index32_limit, [&]<class Index>(Index) {
       Launch(stream, blocks_for(outputs, block_threads), block_threads)(
-          resize<Stored, Index>, ResizeShape<Index, Arithmetic<Stored>>(x, y),
+          resize<Stored, Index>, ResizeShape<Index, ComputeType<Stored>>(x, y),
           static_cast<const Stored*>(x.data()), static_cast<Stored*>(y.data()), outputs);
     });
   });

@@ -65,7 +65,7 @@ template <int row_threads, class Stored, class Index>
 __global__ void __launch_bounds__(block_threads)
     softmax_rows(const __grid_constant__ RowShape<Index> shape, const Stored* x, Stored* y,
                  std::int64_t rows) {
-  using Value = Arithmetic<Stored>;
+  using Value = ComputeType<Stored>;
   constexpr int block_rows = block_threads / row_threads;
   const Index first = static_cast<Index>(threadIdx.x % row_threads);
   // All threads of a row leave the loop together, so the shuffles and barriers meet all of them.
