@@ -1,10 +1,10 @@
 // The CPU's convolution algorithms against the oracle, and what they promise besides.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -367,6 +367,25 @@ TEST_CASE("cpu conv: Inf and NaN in filters come out") {
     CHECK(data.y.at({0, 0, 2, 2}) == 9);
     CHECK(data.y.at({0, 1, 2, 2}) == std::numeric_limits<double>::infinity());
     CHECK(std::isnan(data.y.at({0, 2, 2, 2})));
+  }
+}
+
+TEST_CASE("cpu conv: a tap in the padding contributes nothing, even where the filter is Inf") {
+  const Device device = Device::open("cpu");
+  // 1 2 over 3 4, a column of padding left; filter: Inf 1. The Inf meets the padding in the first
+  // column of outputs, and pixels in the others.
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    ConvProblem problem = make(1, 1, 2, 2, 1, 1, 2, geometry({1, 1}, {1, 1}, {0, 1, 0, 0}));
+    problem.dtype = dtype;
+    Case data(problem);
+    data.x = HostTensor::of(dtype, {1, 1, 2, 2}, {1, 2, 3, 4});
+    data.w = HostTensor::of(dtype, {1, 1, 1, 2}, {std::numeric_limits<double>::infinity(), 1});
+    data.bias = HostTensor::of(dtype, {1}, {10});
+    const double infinity = std::numeric_limits<double>::infinity();
+    for (const char* algorithm : algorithms) {
+      data.run(device, forced(algorithm));
+      CHECK(data.y.values() == std::vector<double>{11, infinity, 13, infinity});
+    }
   }
 }
 
