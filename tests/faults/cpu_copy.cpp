@@ -155,6 +155,8 @@ void launch_copy(const ConvLaunch& launch) {
   ++runs;
   for (std::int64_t n = 0; n < launch.problem.n; ++n)
     for (std::int64_t k = 0; k < launch.problem.k; ++k) FilteredImage<fault>(launch, n, k).run();
+  if (fault == Fault::write_before_input)
+    static_cast<float*>(const_cast<void*>(launch.x))[-1] = 0;  // NOLINT: the fault
   if (fault == Fault::written_input)
     *static_cast<float*>(const_cast<void*>(launch.x)) += 1;  // NOLINT: the fault
 }

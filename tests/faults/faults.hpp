@@ -21,6 +21,7 @@ enum class Fault {
   unwritten_corner,        ///< the last output of each image is not written
   lost_bias,               ///< the bias is not added to the last filter
   write_past_the_end,      ///< one element behind the output is written
+  write_before_input,      ///< one element in front of x is written
   written_input,           ///< the first element of x is changed
   missing_barrier,         ///< threads use a shared tile before it is loaded
   tf32_operands,           ///< operands are rounded to TF32 where fp32 is claimed
@@ -49,6 +50,7 @@ inline constexpr PlantedFault planted_faults[] = {
     {Fault::unwritten_corner, "unwritten_corner", plumb::Tier::exact},
     {Fault::lost_bias, "lost_bias", plumb::Tier::exact},
     {Fault::write_past_the_end, "write_past_the_end", plumb::Tier::exact},
+    {Fault::write_before_input, "write_before_input", plumb::Tier::exact},
     {Fault::written_input, "written_input", plumb::Tier::exact},
     {Fault::missing_barrier, "missing_barrier", plumb::Tier::exact},
     {Fault::tf32_operands, "tf32_operands", plumb::Tier::attested},
