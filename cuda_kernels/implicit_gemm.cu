@@ -68,10 +68,12 @@ __device__ Index filter_offset(const ConvShape<Index>& shape, Index term) {
 }
 
 /// Blocks that a multiprocessor shall hold at once: as many as registers allow without spilling.
+/// 0 leaves it to the compiler, for blocks so small that not every chip holds as many.
 template <int tile, class Accumulate, class Index>
 inline constexpr int resident_blocks = [] {
   if (sizeof(Index) == 8) return 1;
-  return std::max(1, (sizeof(Accumulate) == 8 ? 1280 : 1536) / (tile * tile));
+  const int blocks = (sizeof(Accumulate) == 8 ? 1280 : 1536) / (tile * tile);
+  return blocks > 16 ? 0 : std::max(blocks, 1);
 }();
 
 template <int tile, class Accumulate, class Stored, class Index>

@@ -48,7 +48,8 @@ void* CudaDevice::allocate(std::size_t bytes, Memory memory) {
 }
 
 void CudaDevice::deallocate(void* memory, Memory kind) noexcept {
-  release_on(index(), [&] { kind == Memory::device ? cudaFree(memory) : cudaFreeHost(memory); });
+  release_on(index(),
+             [&] { return kind == Memory::device ? cudaFree(memory) : cudaFreeHost(memory); });
 }
 
 std::unique_ptr<BackendQueue> CudaDevice::make_queue() {

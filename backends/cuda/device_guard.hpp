@@ -22,16 +22,15 @@ class DeviceGuard {
   int previous_ = 0;
 };
 
-/// For destructors: runs `release` with the device current. What CUDA says then is passed over: a
-/// context that an earlier error broke, or a process that is ending, has nothing left to free.
-template <class Release>
-void release_on(int device, Release&& release) noexcept {
+/// For destructors: runs one CUDA call with the device current. What CUDA says then is passed over:
+/// a context that an earlier error broke, or a process that is ending, has nothing left to free.
+template <class Call>
+void release_on(int device, Call&& call) noexcept {
   try {
     const DeviceGuard guard(device);
-    release();
-  } catch (...) {
+    if (call() != cudaSuccess) cudaGetLastError();
+  } catch (...) {  // no such device any more, and no memory to lose on it
   }
-  cudaGetLastError();
 }
 
 }  // namespace plumb::cuda

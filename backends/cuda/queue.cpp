@@ -28,7 +28,7 @@ CudaEvent::CudaEvent(int device, cudaStream_t stream) : device_(device) {
 }
 
 CudaEvent::~CudaEvent() {
-  release_on(device_, [&] { cudaEventDestroy(event_); });
+  release_on(device_, [&] { return cudaEventDestroy(event_); });
 }
 
 void CudaEvent::synchronize() const {
@@ -39,7 +39,10 @@ void CudaEvent::synchronize() const {
 bool CudaEvent::done() const {
   const DeviceGuard guard(device_);
   const cudaError_t status = cudaEventQuery(event_);
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // it is kept like an error, and is none
+    return false;
+  }
   check(status, "cudaEventQuery");
   return true;
 }
@@ -53,10 +56,9 @@ double CudaEvent::seconds_since(const BackendEvent& earlier) const {
 }
 
 CudaQueue::~CudaQueue() {
-  release_on(device_.index, [&] {
-    if (workspace_) cudaFreeAsync(workspace_, stream_);
-    if (ownership_ == Ownership::own) cudaStreamDestroy(stream_);
-  });
+  if (workspace_) release_on(device_.index, [&] { return cudaFreeAsync(workspace_, stream_); });
+  if (ownership_ == Ownership::own)
+    release_on(device_.index, [&] { return cudaStreamDestroy(stream_); });
 }
 
 void CudaQueue::synchronize() {

@@ -30,7 +30,12 @@ double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accum
                      double issued_flop, double share) {
   double rate = device.nominal_fp32_flop_per_second;
   if (accumulator == Accumulator::fp64_fma) rate *= fp64_share(device);
-  return std::max(problem.bytes() / device.nominal_bytes_per_second, issued_flop / (rate * share));
+  // A device that keeps a rate to itself is held to be limited by the other.
+  const auto seconds = [](double work, double per_second) {
+    return per_second > 0 ? work / per_second : 0;
+  };
+  return std::max(seconds(problem.bytes(), device.nominal_bytes_per_second),
+                  seconds(issued_flop, rate * share));
 }
 
 }  // namespace plumb::cuda
