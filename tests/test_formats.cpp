@@ -362,6 +362,9 @@ TEST_CASE("safetensors files that lie are refused with the tensor's name", "[for
   refused(one(R"("F32")", "[1]", "[0,4]"), {"end at byte 4", "has 8"});
   refused(one(R"("F32")", "[-2]", "[0,8]"), {"'t'", "'-2'"});
   refused(one(R"("F32")", "[2.0]", "[0,8]"), {"'t'", "'2.0'"});
+  refused(one(R"("F32")", "[2e999]", "[0,8]"), {"number", "double"});
+  const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
+  refused(one(R"("F32")", deep.c_str(), "[0,8]"), {"'t'", "array"});
   refused(one(R"("F32")", "[4611686018427387904,4]", "[0,8]"), {"'t'"});
   refused(one(R"("F32")", "[2305843009213693952,4]", "[0,8]"), {"'t'"});
   refused(one(R"("F32")", "[1,1,1,1,1,1,2]", "[0,8]"), {"'t'", "7 dimensions"});

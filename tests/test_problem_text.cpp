@@ -46,7 +46,8 @@ TEST_CASE("asymmetric padding follows from oh and ow") {
 TEST_CASE("what is written is read back") {
   for (const char* text :
        {"g2mb3ic4ih9iw8oc6oh5ow4kh3kw2sh2sw3ph1pw2dh1dw2", "g1mb0ic1ih1iw1oc1oh1ow1kh1kw1ph0pw0",
-        "g1mb2ic3ih7iw5oc2oh7ow9kh3kw1ph0pw2"}) {
+        "g1mb2ic3ih7iw5oc2oh7ow9kh3kw1ph0pw2",
+        "g1mb1ic1ih1073741824iw1oc1oh3221225472ow1kh1kw1ph1073741824pw0"}) {
     const ConvProblem problem = parse_problem(text).problem;
     REQUIRE(to_string(problem) == text);
     REQUIRE(parse_problem(to_string(problem)).problem == problem);

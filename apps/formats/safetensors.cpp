@@ -42,6 +42,8 @@ json parse_header(const char* begin, const char* end, const std::string& name) {
   } catch (const json::parse_error& error) {
     throw FileError(fmt::format("{}: byte {}: the safetensors header is not JSON", name,
                                 length_bytes + error.byte));
+  } catch (const json::out_of_range&) {
+    throw FileError(name + ": the safetensors header has a number that no double can hold");
   }
   if (!header.is_object())
     throw FileError(fmt::format("{}: byte {}: the safetensors header is {}, expected an object",
@@ -59,6 +61,13 @@ DType parse_stored_dtype(const json& entry, const std::string& name, const std::
                    printable(found->get_ref<const std::string&>())));
 }
 
+/// A value from a file, for an error message; of an array or object only what it is, as it may be
+/// nested deeper than the stack.
+std::string describe(const json& value) {
+  if (value.is_structured()) return value.type_name();
+  return printable(value.dump(-1, ' ', true, json::error_handler_t::replace));
+}
+
 std::vector<std::uint64_t> parse_sizes(const json& entry, const char* key, const std::string& name,
                                        const std::string& tensor) {
   const auto found = entry.find(key);
@@ -67,8 +76,7 @@ std::vector<std::uint64_t> parse_sizes(const json& entry, const char* key, const
   for (const json& size : *found) {
     if (!size.is_number_unsigned() || size.get<std::uint64_t>() >> 62 != 0)
       fail(name, tensor,
-           fmt::format("{}: {}, expected an integer from 0 to 2^62", key,
-                       printable(size.dump(-1, ' ', true, json::error_handler_t::replace))));
+           fmt::format("{}: {}, expected an integer from 0 to 2^62", key, describe(size)));
     sizes.push_back(size.get<std::uint64_t>());
   }
   return sizes;
@@ -187,8 +195,9 @@ Bytes safetensors_content(const Safetensors& file) {
   if (!file.metadata.empty()) header[metadata_key] = file.metadata;
   std::uint64_t offset = 0;
   for (const auto& [tensor, stored] : file.tensors) {
-    const auto* dtype = std::find_if(std::begin(dtype_names), std::end(dtype_names),
-                                     [&](const auto& pair) { return pair.second == stored.dtype; });
+    const auto* dtype =
+        std::find_if(std::begin(dtype_names), std::end(dtype_names),
+                     [wanted = stored.dtype](const auto& pair) { return pair.second == wanted; });
     header[tensor] = {
         {"dtype", dtype->first},
         {"shape", std::vector<std::int64_t>(stored.extents.begin(), stored.extents.end())},

@@ -125,7 +125,8 @@ class Completion {
       extent.before = extent.after = bounded(side.padding.value_or(0), "p", 0);
       return extent;
     }
-    const std::int64_t output = bounded(*side.output, "o", 1);
+    // An image and its paddings of up to 2^30 each have more outputs than that.
+    const std::int64_t output = bounded(*side.output, "o", 1, 32);
     const std::int64_t padding = (output - 1) * extent.stride + reach - extent.input;
     extent.before =
         side.padding ? bounded(*side.padding, "p", 0) : std::max<std::int64_t>(padding, 0) / 2;
@@ -142,11 +143,11 @@ class Completion {
     throw Error(ErrorCode::invalid_argument, fmt::format("problem '{}': {}", text_, what));
   }
 
-  /// Below 2^30, so that what is computed from a few of them stays below 2^63.
-  std::int64_t bounded(std::int64_t value, const char* key, std::int64_t minimum) const {
-    constexpr std::int64_t limit = std::int64_t{1} << 30;
-    if (value < minimum || value > limit)
-      refuse(fmt::format("{}{} is {}; expected {} to 2^30", key, letter_, value, minimum));
+  /// Below 2^30 (or 2^bits), so that what is computed from a few of them stays below 2^63.
+  std::int64_t bounded(std::int64_t value, const char* key, std::int64_t minimum,
+                       int bits = 30) const {
+    if (value < minimum || value > std::int64_t{1} << bits)
+      refuse(fmt::format("{}{} is {}; expected {} to 2^{}", key, letter_, value, minimum, bits));
     return value;
   }
 
