@@ -86,6 +86,7 @@ struct Summary {
   int run = 0, failed = 0;
   std::map<std::string, int> refused;       ///< by reason code
   std::map<std::string, int> failed_tiers;  ///< by name
+  std::map<std::string, int> outside;       ///< by name of tier: no promise, so no failure
   std::map<std::string, int> arithmetics;
   double max_error_over_bound = 0;
 };
@@ -100,6 +101,7 @@ void add(Summary& summary, const ValidationRecord& record, Tier first_tier) {
     ++summary.failed;
     ++summary.failed_tiers[std::string(to_string(record.tier))];
   }
+  if (record.verdict == Verdict::outside) ++summary.outside[std::string(to_string(record.tier))];
   summary.max_error_over_bound =
       std::max(summary.max_error_over_bound, record.max_error_over_bound);
   if (record.tier == Tier::attested && record.arithmetic != Arithmetic::unknown)
@@ -118,10 +120,18 @@ void print(const std::vector<std::pair<std::string, Summary>>& summaries) {
   for (const auto& [name, summary] : summaries) width = std::max(width, name.size());
   fmt::print("{:<{}}  {:>5}  {:>9}  {:<12}  {:<22}  {}\n", "algorithm", width, "run", "err/bound",
              "failed", "computed in", "refused");
-  for (const auto& [name, summary] : summaries)
+  bool any_outside = false;
+  for (const auto& [name, summary] : summaries) {
     fmt::print("{:<{}}  {:>5}  {:>9.3f}  {:<12}  {:<22}  {}\n", name, width, summary.run,
                summary.max_error_over_bound, counted(summary.failed_tiers),
                counted(summary.arithmetics), counted(summary.refused));
+    any_outside = any_outside || !summary.outside.empty();
+  }
+  if (!any_outside) return;
+  fmt::print(
+      "\nNo promise to hold these to; their errors are over the bound of fp32 FMA. Outside:\n");
+  for (const auto& [name, summary] : summaries)
+    if (!summary.outside.empty()) fmt::print("{:<{}}  {}\n", name, width, counted(summary.outside));
 }
 
 nlohmann::ordered_json to_json(const Verdicts& verdicts) {

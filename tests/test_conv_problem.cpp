@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
 
 #include "plumb/plumb.hpp"
 
@@ -122,6 +123,8 @@ TEST_CASE("the error bound by hand") {
   const double bound = conv_error_bound(Numerics{}, problem, {.magnitude = 3}, 1);
   REQUIRE(bound >= gamma_2 * 3);
   REQUIRE(bound <= gamma_2 * 3 * 1.000001);
+  // Who promises nothing is bound by nothing.
+  REQUIRE(std::isinf(conv_error_bound({.bounded = false}, problem, {.magnitude = 3}, 1)));
   // Storing as f16 adds half a unit in the last place of the result.
   problem.dtype = DType::f16;
   const double stored = conv_error_bound(Numerics{}, problem, {.magnitude = 3}, 1);

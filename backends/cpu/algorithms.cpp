@@ -4,6 +4,9 @@
 #include <array>
 
 #include "cpu_reference/conv_im2col.hpp"
+#ifdef PLUMB_PEER_ONEDNN
+#include "peers/onednn/conv_onednn.hpp"
+#endif
 
 namespace plumb {
 
@@ -11,6 +14,10 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
   static constexpr std::array list{
       &conv_im2col_fp32,
       &conv_im2col_fp64,
+#ifdef PLUMB_PEER_ONEDNN
+      &onednn_conv_best,
+      &onednn_conv_nchw,
+#endif
   };
   return list;
 }

@@ -23,6 +23,11 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(direct_fp32),
       PLUMB_ENTRY(implicit_gemm_fp64_16x16),
       PLUMB_ENTRY(direct_fp64),
+#ifdef PLUMB_PEER_CUDNN
+      PLUMB_ENTRY(cudnn_best_fp32),
+      PLUMB_ENTRY(cudnn_best_tf32),
+      PLUMB_ENTRY(cudnn_sum_fp32),
+#endif
   };
   // clang-format on
   return list;

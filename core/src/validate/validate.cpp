@@ -19,11 +19,10 @@ constexpr Name<Tier> tiers[] = {{Tier::exact, "exact"},
                                 {Tier::bounded, "bounded"},
                                 {Tier::repeatable, "repeatable"},
                                 {Tier::attested, "attested"}};
-constexpr Name<Verdict> verdicts[] = {
-    {Verdict::pass, "pass"},
-    {Verdict::fail, "fail"},
-    {Verdict::unsupported, "unsupported"},
-    {Verdict::outside, "outside"}};
+constexpr Name<Verdict> verdicts[] = {{Verdict::pass, "pass"},
+                                      {Verdict::fail, "fail"},
+                                      {Verdict::unsupported, "unsupported"},
+                                      {Verdict::outside, "outside"}};
 
 /// An algorithm under judgement, and its verdicts so far.
 struct Subject {
@@ -164,24 +163,25 @@ class Court {
     trial_.run(algorithm, queue_, again);
     if (again.image() != first.image()) return {"the second run gave other bits"};
     // Two threads at once, each with a queue and an output of its own.
-    std::string failures[2];
+    Finding failures[2];
     {
       std::vector<std::jthread> threads;
-      for (std::string& failure : failures)
+      for (Finding& failure : failures)
         threads.emplace_back([&] {
           try {
             Queue queue(trial_.device());
             GuardedTensor y = trial_.make_output();
-            for (int repeat = 0; repeat < 2 && failure.empty(); ++repeat) {
+            for (int repeat = 0; repeat < 2 && failure.sentence.empty(); ++repeat) {
               trial_.run(algorithm, queue, y);
-              if (y.image() != first.image()) failure = "beside another thread it gave other bits";
+              if (y.image() != first.image())
+                failure = {"beside another thread it gave other bits"};
             }
           } catch (const std::exception& e) {
-            failure = fmt::format("beside another thread it threw: {}", e.what());
+            failure = {fmt::format("beside another thread it threw: {}", e.what()), false};
           }
         });
     }
-    return {failures[0].empty() ? failures[1] : failures[0]};
+    return failures[0].sentence.empty() ? failures[1] : failures[0];
   }
 
   void judge_arithmetic(Subject& subject) {

@@ -1,0 +1,131 @@
+// cuDNN's convolutions as algorithms, to be judged and timed like ours.
+//
+// Through the graph interface, which is what cuDNN 9 tunes: every engine configuration that its
+// heuristics A and B and its fallback list name for the problem, and every engine there is at its
+// default settings (the lists leave out FFT and Winograd), is built and timed on the device, once,
+// when the algorithm is first asked whether it supports the problem. Of those whose numerical
+// notes allow the class asked for, the fastest is kept; a launch runs it and nothing else.
+// PLUMB_VERBOSE prints which it is.
+//
+// cudnn.conv.best.fp32 and .tf32 may be FFT or Winograd, for which no bound is derived here.
+// cudnn.conv.sum.fp32 is the same search among engines that form plain sums and repeat.
+//
+// A plain convolution is timed as cuDNN runs it. Bias and ReLU are not fused into it: bias is a
+// pass of its own over y, before the convolution where y is narrow (so that the sum is rounded
+// once) and after it where y is f32, and ReLU is one after it. Compare plain convolutions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "peers/cudnn/epilogue.hpp"
+#include "peers/cudnn/search.hpp"
+#include "plumb/error.hpp"
+
+namespace plumb::cuda {
+namespace cudnn {
+namespace {
+
+bool narrow(const ConvProblem& problem) { return problem.dtype != DType::f32; }
+
+template <Accuracy accuracy>
+Support supports(const ConvProblem& problem, const DeviceInfo& device) {
+  const auto refuse = [](Reason reason, std::string sentence) {
+    return Support{reason, std::move(sentence)};
+  };
+  if (problem.direction != Direction::forward)
+    return refuse(Reason::direction, "a backward convolution; expected forward");
+  if (problem.dtype == DType::f64)
+    return refuse(Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16");
+  if (accuracy == Accuracy::tf32 && narrow(problem))
+    return refuse(Reason::dtype,
+                  fmt::format("tensors are stored as {}, which TF32 would not round; "
+                              "expected f32",
+                              to_string(problem.dtype)));
+  if (!layout_of(problem))
+    return refuse(Reason::layout, "x, w and y are not all dense NCHW or all dense NHWC");
+  if (problem.n == 0) return {};
+  if (!why_missing().empty()) return refuse(Reason::module_missing, why_missing());
+  const auto found = search(problem, device);
+  if (!found->support) return found->support;
+  const Choice& choice = (*found)[accuracy];
+  if (!choice.plain || (narrow(problem) && !choice.onto_bias))
+    return refuse(Reason::geometry,
+                  fmt::format("cuDNN {} offers no engine of this class{}", library().get_version(),
+                              choice.plain ? " that adds to a bias" : ""));
+  return {};
+}
+
+template <Accuracy accuracy>
+std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device) {
+  if (problem.n == 0) return 0;
+  const auto found = search(problem, device);
+  std::size_t bytes = 0;
+  for (const auto* engine : {(*found)[accuracy].plain.get(), (*found)[accuracy].onto_bias.get()})
+    if (engine) bytes = std::max(bytes, engine->workspace_bytes());
+  return bytes;
+}
+
+/// Half of the nominal rate, and the tensors moved once. Nothing is chosen by it.
+double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
+  return problem.flop() / (0.5 * device.nominal_fp32_flop_per_second) +
+         problem.bytes() / device.nominal_bytes_per_second;
+}
+
+void require_aligned(const void* pointer, const char* name) {
+  if (reinterpret_cast<std::uintptr_t>(pointer) % Graph::pointer_alignment != 0)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("cudnn: {} lies at {}; expected a multiple of {} bytes", name, pointer,
+                            Graph::pointer_alignment));
+}
+
+template <Accuracy accuracy>
+void launch(const ConvLaunch& launch) {
+  const ConvProblem& problem = launch.problem;
+  if (problem.n == 0) return;
+  require_aligned(launch.x, "x");
+  require_aligned(launch.w, "w");
+  require_aligned(launch.y, "y");
+  const auto found = search(problem, launch.device);
+  const bool bias_first = launch.bias && narrow(problem);
+  const Choice& choice = (*found)[accuracy];
+  if (bias_first) spread_bias(problem, found->layout, launch.bias, launch.y, launch.native_queue);
+  run(bias_first ? *choice.onto_bias : *choice.plain, launch.device, launch.x, launch.w, launch.y,
+      launch.workspace, launch.native_queue);
+  const void* bias_left = bias_first ? nullptr : launch.bias;
+  if (bias_left || launch.activation != Activation::none)
+    finish(problem, found->layout, bias_left, launch.activation, launch.y, launch.native_queue);
+}
+
+template <Accuracy accuracy>
+constexpr ConvAlgorithm algorithm(std::string_view name, const Numerics& numerics) {
+  return {.name = name,
+          .numerics = numerics,
+          .forced_only = true,
+          .supports = &supports<accuracy>,
+          .workspace_bytes = &workspace_bytes<accuracy>,
+          .estimate_seconds = &estimate_seconds,
+          .launch = &launch<accuracy>};
+}
+
+constexpr Numerics unbounded(Operand operand) {
+  return {.operand = operand,
+          .accumulator = Accumulator::tensor_core_fp32,
+          .deterministic = false,
+          .bounded = false};
+}
+
+}  // namespace
+}  // namespace cudnn
+
+extern const ConvAlgorithm cudnn_best_fp32, cudnn_best_tf32, cudnn_sum_fp32;
+
+const ConvAlgorithm cudnn_best_fp32 = cudnn::algorithm<cudnn::Accuracy::fp32>(
+    "cudnn.conv.best.fp32", cudnn::unbounded(Operand::fp32));
+const ConvAlgorithm cudnn_best_tf32 = cudnn::algorithm<cudnn::Accuracy::tf32>(
+    "cudnn.conv.best.tf32", cudnn::unbounded(Operand::tf32_rounded));
+// Narrow tensors go through tensor cores, whose bound also holds for chains of fp32 FMAs.
+const ConvAlgorithm cudnn_sum_fp32 = cudnn::algorithm<cudnn::Accuracy::fp32_sum>(
+    "cudnn.conv.sum.fp32",
+    {.operand = Operand::fp32, .accumulator = Accumulator::tensor_core_fp32});
+
+}  // namespace plumb::cuda

@@ -1,0 +1,192 @@
+// Writes a problem down as a graph of one operation, and asks cuDNN what would run it.
+#include "peers/cudnn/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "plumb/error.hpp"
+
+namespace plumb::cuda::cudnn {
+namespace {
+
+constexpr std::int64_t x_id = 'x', w_id = 'w', y_id = 'y';
+
+cudnnDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return CUDNN_DATA_FLOAT;
+    case DType::f64: return CUDNN_DATA_DOUBLE;
+    case DType::f16: return CUDNN_DATA_HALF;
+    case DType::bf16: return CUDNN_DATA_BFLOAT16;
+  }
+  return CUDNN_DATA_FLOAT;
+}
+
+Descriptor tensor(std::int64_t id, DType dtype, const Extents& extents, Layout layout) {
+  const Strides strides = strides_for(layout, extents);
+  Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
+  tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, data_type(dtype));
+  tensor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, Graph::pointer_alignment);
+  tensor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span(extents.begin(), extents.end()));
+  tensor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span(strides.begin(), strides.end()));
+  tensor.finalize();
+  return tensor;
+}
+
+/// Products of fp32, or of the narrow type that tensors are stored in, summed in fp32.
+Descriptor convolution(const ConvProblem& p) {
+  Descriptor conv(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  conv.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
+  conv.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
+  conv.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {p.stride.h, p.stride.w});
+  conv.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {p.dilation.h, p.dilation.w});
+  conv.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {p.padding.top, p.padding.left});
+  conv.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {p.padding.bottom, p.padding.right});
+  conv.finalize();
+  return conv;
+}
+
+Descriptor operation_on(const Descriptor& x, const Descriptor& w, const Descriptor& y,
+                        const Descriptor& conv, float beta) {
+  Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1.0f);
+  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, beta);
+  operation.finalize();
+  return operation;
+}
+
+Descriptor graph_of(cudnnHandle_t handle, const Descriptor& operation) {
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  graph.finalize();
+  return graph;
+}
+
+/// What one way of asking names. A way that this cuDNN or this problem does not know names nothing.
+std::vector<Descriptor> configurations(const Graph& graph, cudnnBackendHeurMode_t mode) try {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.native());
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  heuristics.finalize();
+  return heuristics.get_descriptors(
+      CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+      heuristics.count(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR));
+} catch (const Error&) {
+  return {};
+}
+
+/// Every engine there is for a graph, as it comes: the heuristics leave some out, FFT and Winograd
+/// among them.
+std::vector<Descriptor> plain_configurations(const Graph& graph) {
+  const auto count = graph.native().get_one<std::int64_t>(
+      CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, CUDNN_TYPE_INT64);
+  std::vector<Descriptor> configurations;
+  for (std::int64_t index = 0; index < count; ++index) try {
+      Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.native());
+      engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, index);
+      engine.finalize();
+      Descriptor configuration(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      configuration.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+      configuration.finalize();
+      configurations.push_back(std::move(configuration));
+    } catch (const Error&) {
+      // An engine for other graphs.
+    }
+  return configurations;
+}
+
+Descriptor engine_of(const Descriptor& configuration) {
+  auto engines = configuration.get_descriptors(CUDNN_ATTR_ENGINECFG_ENGINE,
+                                               CUDNN_BACKEND_ENGINE_DESCRIPTOR, 1);
+  if (engines.empty())
+    throw Error(ErrorCode::device_failure, "cuDNN: a configuration without an engine");
+  return std::move(engines.front());
+}
+
+std::string name_of(const Descriptor& configuration) {
+  std::string name = fmt::format(
+      "engine {}", engine_of(configuration)
+                       .get_one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64));
+  const auto knobs =
+      configuration.get_descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                    CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS);
+  std::string settings;
+  for (const Descriptor& knob : knobs) {
+    const auto type = knob.get_one<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                                           CUDNN_TYPE_KNOB_TYPE);
+    const auto value =
+        knob.get_one<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64);
+    settings += fmt::format(" {}={}", static_cast<int>(type), value);
+  }
+  return settings.empty() ? name : name + ", knobs" + settings;
+}
+
+}  // namespace
+
+Graph::Graph(cudnnHandle_t handle, const ConvProblem& problem, Layout layout, float beta)
+    : x_(tensor(x_id, problem.dtype, problem.x_extents(), layout)),
+      w_(tensor(w_id, problem.dtype, problem.w_extents(), layout)),
+      y_(tensor(y_id, problem.dtype, problem.y_extents(), layout)),
+      conv_(convolution(problem)),
+      operation_(operation_on(x_, w_, y_, conv_, beta)),
+      graph_(graph_of(handle, operation_)) {}
+
+Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration)
+    : graph_(std::move(graph)),
+      configuration_(std::move(configuration)),
+      plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+  plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+  plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_);
+  plan_.finalize();
+  workspace_bytes_ = static_cast<std::size_t>(
+      plan_.get_one<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64));
+  for (const auto note : engine_of(configuration_)
+                             .get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                               CUDNN_TYPE_NUMERICAL_NOTE,
+                                                               CUDNN_NUMERICAL_NOTE_TYPE_COUNT))
+    notes_ |= 1u << note;
+}
+
+std::string Engine::name() const { return name_of(configuration_); }
+
+void Engine::run(cudnnHandle_t handle, const void* x, const void* w, void* y,
+                 void* workspace) const {
+  const std::int64_t ids[] = {x_id, w_id, y_id};
+  // cuDNN's pointers have no const; inputs are only read.
+  void* const pointers[] = {const_cast<void*>(x), const_cast<void*>(w), y};
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span(ids));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  pack.finalize();
+  check(library().execute(handle, plan_.native(), pack.native()), "cudnnBackendExecute");
+}
+
+std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const ConvProblem& problem,
+                                                   Layout layout, float beta) {
+  const auto graph = std::make_shared<const Graph>(handle, problem, layout, beta);
+  std::vector<std::shared_ptr<const Engine>> built;
+  std::set<std::string> seen;
+  const auto build = [&](std::vector<Descriptor> configurations) {
+    for (Descriptor& configuration : configurations) try {
+        if (!seen.insert(name_of(configuration)).second) continue;
+        built.push_back(std::make_shared<const Engine>(handle, graph, std::move(configuration)));
+      } catch (const Error&) {
+        // More is named than can be built: that is how cuDNN says so.
+      }
+  };
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
+    build(configurations(*graph, mode));
+  build(plain_configurations(*graph));
+  return built;
+}
+
+}  // namespace plumb::cuda::cudnn

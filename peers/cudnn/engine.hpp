@@ -1,0 +1,51 @@
+// cuDNN's engines for a problem: every kernel, with its settings, that its heuristics name.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peers/cudnn/descriptor.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb::cuda::cudnn {
+
+/// A convolution as cuDNN's graph interface has it: y = conv(x, w) + beta y. Pointers of all three
+/// are multiples of `pointer_alignment`.
+class Graph {
+ public:
+  static constexpr std::int64_t pointer_alignment = 16;
+  /// The tensors lie in `layout`.
+  Graph(cudnnHandle_t handle, const ConvProblem& problem, Layout layout, float beta);
+  const Descriptor& native() const { return graph_; }
+
+ private:
+  Descriptor x_, w_, y_, conv_, operation_, graph_;
+};
+
+/// One engine with its settings, ready to run.
+class Engine {
+ public:
+  /// Throws Error where cuDNN cannot build it.
+  Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration);
+
+  /// "engine 38, knobs 2=7 13=1", as cuDNN numbers both.
+  std::string name() const;
+  bool has(cudnnBackendNumericalNote_t note) const { return notes_ >> note & 1; }
+  std::size_t workspace_bytes() const { return workspace_bytes_; }
+  void run(cudnnHandle_t handle, const void* x, const void* w, void* y, void* workspace) const;
+
+ private:
+  std::shared_ptr<const Graph> graph_;  ///< which the plan may still refer to
+  Descriptor configuration_, plan_;
+  std::size_t workspace_bytes_ = 0;
+  unsigned notes_ = 0;
+};
+
+/// All that can be built of what heuristics A and B and the fallback list name, and of all engines
+/// at their default settings, without doubles.
+std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const ConvProblem& problem,
+                                                   Layout layout, float beta);
+
+}  // namespace plumb::cuda::cudnn

@@ -1,0 +1,45 @@
+// Every engine that cuDNN offers for a problem, tried on the device, and the fastest of each class.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "peers/cudnn/engine.hpp"
+#include "plumb/algorithm.hpp"
+
+namespace plumb::cuda::cudnn {
+
+/// What an engine may do to numbers, by cuDNN's own notes on it. Operands are never rounded to a
+/// type narrower than stated, and sums never run in less than fp32.
+enum class Accuracy {
+  fp32,      ///< fp32 operands, or the narrower type that tensors are stored in; may transform
+  tf32,      ///< fp32 operands may be rounded to TF32; may transform
+  fp32_sum,  ///< as fp32, without FFT and Winograd, and the same bits every time
+};
+inline constexpr int accuracies = 3;
+
+/// The fastest engine of a class.
+struct Choice {
+  std::shared_ptr<const Engine> plain;
+  /// For y = conv + y, where the bias has to be added before rounding to a narrow stored type.
+  std::shared_ptr<const Engine> onto_bias;
+};
+
+struct Search {
+  Support support;  ///< of the problem as such
+  Layout layout = Layout::nchw;
+  Choice choices[accuracies];
+  const Choice& operator[](Accuracy accuracy) const { return choices[static_cast<int>(accuracy)]; }
+};
+
+/// The layout that all three tensors are dense in, if there is one.
+std::optional<Layout> layout_of(const ConvProblem& problem);
+
+/// Done once for a device and problem that cuDNN can be asked about. Allocates and times.
+std::shared_ptr<const Search> search(const ConvProblem& problem, const DeviceInfo& device);
+
+/// Runs on a stream of the device, which is current. An engine is used by one thread at a time.
+void run(const Engine& engine, const DeviceInfo& device, const void* x, const void* w, void* y,
+         void* workspace, void* stream);
+
+}  // namespace plumb::cuda::cudnn

@@ -1,0 +1,127 @@
+// oneDNN's convolutions as algorithms, to be judged and timed like ours. Both are its direct
+// algorithm, which forms plain sums (Winograd is not asked for), in fp32, with bias and ReLU fused.
+//
+// onednn.conv.best lets oneDNN choose the layouts of x, w and y. What is not in them is reordered
+// inside the launch, on every launch: x and the filters before, y after. A program that stays in
+// oneDNN's layouts from layer to layer, with filters reordered once, would not pay for that.
+// onednn.conv.nchw works in plain NCHW and reorders nothing.
+//
+// Primitives are made once for a problem, outside the launch. Memory comes from the workspace.
+#include "peers/onednn/conv_onednn.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "peers/onednn/fused_conv.hpp"
+#include "peers/placement.hpp"
+#include "peers/problem_cache.hpp"
+
+namespace plumb {
+namespace onednn {
+namespace {
+
+/// oneDNN splits work, and sizes its scratch memory, for as many threads as OpenMP offers when a
+/// primitive is made: a launch must offer as many.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
+  ~Threads() { omp_set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+/// A problem's four primitives, or why there are none.
+struct Prepared {
+  Support support;
+  std::optional<FusedConv> fused[2][2];  ///< [with a bias][with ReLU]
+  std::size_t workspace_bytes = 0;
+};
+
+Prepared make(const ConvProblem& problem, Layouts layouts) {
+  Prepared prepared;
+  try {
+    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    for (const bool bias : {false, true})
+      for (const bool relu : {false, true}) {
+        auto& fused = prepared.fused[bias][relu];
+        fused.emplace(engine, problem, layouts, bias, relu);
+        prepared.workspace_bytes = std::max(prepared.workspace_bytes, fused->workspace_bytes());
+      }
+  } catch (const dnnl::error& e) {
+    prepared.support = {
+        Reason::layout,
+        fmt::format("oneDNN has nothing for these sizes and strides: {}", e.what())};
+  }
+  return prepared;
+}
+
+template <Layouts layouts>
+std::shared_ptr<const Prepared> prepared(const ConvProblem& problem, const DeviceInfo& device) {
+  static ProblemCache<Prepared> cache;
+  const Threads threads(device.units);
+  return cache.get(device.units, problem, [&] { return make(problem, layouts); });
+}
+
+template <Layouts layouts>
+Support supports(const ConvProblem& problem, const DeviceInfo& device) {
+  if (problem.direction != Direction::forward)
+    return {Reason::direction, "a backward convolution; expected forward"};
+  if (problem.dtype != DType::f32)
+    return {Reason::dtype,
+            fmt::format("tensors are stored as {}; expected f32", to_string(problem.dtype))};
+  const auto plain = [](const Extents& extents, const Strides& strides) {
+    return lies_in(Layout::nchw, extents, strides);
+  };
+  if (layouts == Layouts::given && !(plain(problem.x_extents(), problem.x_strides) &&
+                                     plain(problem.w_extents(), problem.w_strides) &&
+                                     plain(problem.y_extents(), problem.y_strides)))
+    return {Reason::layout, "a tensor is not dense NCHW"};
+  if (problem.n == 0) return {};
+  return prepared<layouts>(problem, device)->support;
+}
+
+template <Layouts layouts>
+std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device) {
+  return problem.n == 0 ? 0 : prepared<layouts>(problem, device)->workspace_bytes;
+}
+
+/// Half of the nominal rate, and the tensors moved once. Nothing is chosen by it.
+double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
+  return problem.flop() / (0.5 * device.nominal_fp32_flop_per_second) +
+         problem.bytes() / device.nominal_bytes_per_second;
+}
+
+template <Layouts layouts>
+void launch(const ConvLaunch& launch) {
+  if (launch.problem.n == 0) return;
+  const auto ready = prepared<layouts>(launch.problem, launch.device);
+  const Threads threads(launch.device.units);
+  ready->fused[launch.bias != nullptr][launch.activation == Activation::relu]->run(launch);
+}
+
+template <Layouts layouts>
+constexpr ConvAlgorithm algorithm(std::string_view name) {
+  return {.name = name,
+          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+          .forced_only = true,
+          .supports = &supports<layouts>,
+          .workspace_bytes = &workspace_bytes<layouts>,
+          .estimate_seconds = &estimate_seconds,
+          .launch = &launch<layouts>};
+}
+
+}  // namespace
+}  // namespace onednn
+
+const ConvAlgorithm onednn_conv_best =
+    onednn::algorithm<onednn::Layouts::chosen>("onednn.conv.best");
+const ConvAlgorithm onednn_conv_nchw =
+    onednn::algorithm<onednn::Layouts::given>("onednn.conv.nchw");
+
+}  // namespace plumb
