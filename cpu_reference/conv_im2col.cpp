@@ -200,7 +200,10 @@ void launch(const ConvLaunch& launch) {
   const Cut c = cut<T>(p);
   const Im2colConv conv = describe(launch);
   const Im2colKernels<T>& kernels = kernels_for<T>(launch.device);
-  const int threads = std::min(c.threads(launch.device.units), omp_get_max_threads());
+  // Less is done before another thread would have woken.
+  constexpr double flop_of_one_thread = 5e5;
+  const int worth_it = p.flop() > flop_of_one_thread ? omp_get_max_threads() : 1;
+  const int threads = std::min(c.threads(launch.device.units), worth_it);
 
   std::byte* const shared = static_cast<std::byte*>(launch.workspace);
   const auto shared_sums = [&](int64_t output, int64_t piece) {

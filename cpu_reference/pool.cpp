@@ -124,7 +124,8 @@ void pool(const PoolLaunch& launch) {
   const TensorView& y = launch.y;
   const int64_t images = y.extent(0), channels = y.extent(1);
   const int64_t rows = y.extent(2), columns = y.extent(3);
-#pragma omp parallel for collapse(4)
+  const bool worth_it = element_count(x.extents()) > elements_for_one_thread;
+#pragma omp parallel for collapse(4) if (worth_it)
   for (int64_t n = 0; n < images; ++n)
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t p = 0; p < rows; p += tile_rows)

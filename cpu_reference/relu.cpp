@@ -66,7 +66,7 @@ void relu(const ConstTensorView& x, const TensorView& y) {
   const Loop row = all.loops[all.rank - 1];
   int64_t rows = 1;
   for (int i = 0; i + 1 < all.rank; ++i) rows *= all.loops[i].extent;
-#pragma omp parallel for collapse(2)
+#pragma omp parallel for collapse(2) if (rows * row.extent > elements_for_one_thread)
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t begin = 0; begin < row.extent; begin += chunk) {
       int64_t x_offset = begin * row.x_step, y_offset = begin * row.y_step;
