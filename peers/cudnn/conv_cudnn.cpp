@@ -111,7 +111,8 @@ constexpr Numerics unbounded(Operand operand) {
   return {.operand = operand,
           .accumulator = Accumulator::tensor_core_fp32,
           .deterministic = false,
-          .bounded = false};
+          .bounded = false,
+          .keeps_non_finite = false};
 }
 
 }  // namespace
@@ -123,9 +124,11 @@ const ConvAlgorithm cudnn_best_fp32 = cudnn::algorithm<cudnn::Accuracy::fp32>(
     "cudnn.conv.best.fp32", cudnn::unbounded(Operand::fp32));
 const ConvAlgorithm cudnn_best_tf32 = cudnn::algorithm<cudnn::Accuracy::tf32>(
     "cudnn.conv.best.tf32", cudnn::unbounded(Operand::tf32_rounded));
-// Narrow tensors go through tensor cores, whose bound also holds for chains of fp32 FMAs.
+// Narrow tensors go through tensor cores, whose bound also holds for chains of fp32 FMAs. cuDNN
+// does not say what becomes of NaN and Inf.
 const ConvAlgorithm cudnn_sum_fp32 = cudnn::algorithm<cudnn::Accuracy::fp32_sum>(
-    "cudnn.conv.sum.fp32",
-    {.operand = Operand::fp32, .accumulator = Accumulator::tensor_core_fp32});
+    "cudnn.conv.sum.fp32", {.operand = Operand::fp32,
+                            .accumulator = Accumulator::tensor_core_fp32,
+                            .keeps_non_finite = false});
 
 }  // namespace plumb::cuda

@@ -1,6 +1,9 @@
 // oneDNN's convolutions as algorithms, to be judged and timed like ours. Both are its direct
 // algorithm, which forms plain sums (Winograd is not asked for), in fp32, with bias and ReLU fused.
 //
+// NaN and Inf do not come out as the definition has them: taps in the padding are products with
+// zeros, and the fused ReLU makes 0 of a NaN.
+//
 // onednn.conv.best lets oneDNN choose the layouts of x, w and y. What is not in them is reordered
 // inside the launch, on every launch: x and the filters before, y after. A program that stays in
 // oneDNN's layouts from layer to layer, with filters reordered once, would not pay for that.
@@ -108,7 +111,9 @@ void launch(const ConvLaunch& launch) {
 template <Layouts layouts>
 constexpr ConvAlgorithm algorithm(std::string_view name) {
   return {.name = name,
-          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+          .numerics = {.operand = Operand::fp32,
+                       .accumulator = Accumulator::fp32_fma,
+                       .keeps_non_finite = false},
           .forced_only = true,
           .supports = &supports<layouts>,
           .workspace_bytes = &workspace_bytes<layouts>,

@@ -55,9 +55,9 @@ struct Numerics {
   /// kernels, which may transform (FFT, Winograd): then they name the class asked for and no more,
   /// and validation reports what it sees without holding it against the kernel.
   bool bounded = true;
-  /// Taps in the padding are products with zeros, so that an Inf in the filter makes a NaN there.
-  /// Plumb's own kernels leave such taps out; other libraries' may not.
-  bool multiplies_padding = false;
+  /// NaN and Inf come out where the definition has them. Other libraries' kernels may multiply the
+  /// padding by zeros, or lose a NaN in the ReLU, and are then judged on finite data alone.
+  bool keeps_non_finite = true;
 };
 
 /// The strictest Math whose promise `numerics` keeps for tensors stored as `dtype`: operands that

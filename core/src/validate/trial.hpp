@@ -51,7 +51,6 @@ class Trial {
   void expect_checksums();
   std::int64_t y_offset(const Point& point) const;
   double activated(double value) const;
-  bool touches_padding(const Point& point) const;
   void judge_point(std::size_t i, Tier tier, const Numerics& numerics, double computed,
                    Judgement& judgement) const;
   void judge_written(const ConstTensorView& y, Judgement& judgement) const;

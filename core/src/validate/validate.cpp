@@ -128,6 +128,7 @@ class Court {
     trial_.load_data(kind);
     GuardedTensor y = trial_.make_output();
     for (Subject& subject : subjects) {
+      if (kind == DataKind::non_finite && !subject.algorithm->numerics.keeps_non_finite) continue;
       ValidationRecord& record = subject.records.back();
       judged(*subject.algorithm, record, [&]() -> Finding {
         if (std::string broken = trial_.run(*subject.algorithm, queue_, y); !broken.empty())
