@@ -5,12 +5,10 @@
 
 namespace plumb {
 
-/// Dense in this layout. Strides along extents of one have no say.
+/// Dense in this layout, to the last stride, even along extents of one: what is part of a larger
+/// tensor may begin at any element, and these libraries want aligned memory.
 inline bool lies_in(Layout layout, const Extents& extents, const Strides& strides) {
-  const Strides dense = strides_for(layout, extents);
-  for (int i = 0; i < extents.rank(); ++i)
-    if (extents[i] > 1 && strides[i] != dense[i]) return false;
-  return true;
+  return strides == strides_for(layout, extents);
 }
 
 }  // namespace plumb

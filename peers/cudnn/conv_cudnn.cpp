@@ -1,11 +1,11 @@
 // cuDNN's convolutions as algorithms, to be judged and timed like ours.
 //
 // Through the graph interface, which is what cuDNN 9 tunes: every engine configuration that its
-// heuristics A and B and its fallback list name for the problem, and every engine there is at its
-// default settings (the lists leave out FFT and Winograd), is built and timed on the device, once,
-// when the algorithm is first asked whether it supports the problem. Of those whose numerical
-// notes allow the class asked for, the fastest is kept; a launch runs it and nothing else.
-// PLUMB_VERBOSE prints which it is.
+// heuristics A and B and its fallback list name for the problem, and the FFT and Winograd engines
+// at their default settings, which the lists leave out, are built and timed on the device, once,
+// when the algorithm is first asked whether it supports the problem. Of those whose numerical notes
+// allow the class asked for, the fastest is kept; a launch runs it and nothing else. PLUMB_VERBOSE
+// prints which it is.
 //
 // cudnn.conv.best.fp32 and .tf32 may be FFT or Winograd, for which no bound is derived here.
 // cudnn.conv.sum.fp32 is the same search among engines that form plain sums and repeat.

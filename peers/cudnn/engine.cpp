@@ -155,6 +155,15 @@ Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descrip
     notes_ |= 1u << note;
 }
 
+bool Engine::transforms() const {
+  for (const auto note :
+       {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD,
+        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})
+    if (has(note)) return true;
+  return false;
+}
+
 std::string Engine::name() const { return name_of(configuration_); }
 
 void Engine::run(cudnnHandle_t handle, const void* x, const void* w, void* y,
@@ -175,17 +184,18 @@ std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const C
   const auto graph = std::make_shared<const Graph>(handle, problem, layout, beta);
   std::vector<std::shared_ptr<const Engine>> built;
   std::set<std::string> seen;
-  const auto build = [&](std::vector<Descriptor> configurations) {
+  const auto build = [&](std::vector<Descriptor> configurations, bool transforms_alone) {
     for (Descriptor& configuration : configurations) try {
         if (!seen.insert(name_of(configuration)).second) continue;
-        built.push_back(std::make_shared<const Engine>(handle, graph, std::move(configuration)));
+        auto engine = std::make_shared<const Engine>(handle, graph, std::move(configuration));
+        if (!transforms_alone || engine->transforms()) built.push_back(std::move(engine));
       } catch (const Error&) {
         // More is named than can be built: that is how cuDNN says so.
       }
   };
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
-    build(configurations(*graph, mode));
-  build(plain_configurations(*graph));
+    build(configurations(*graph, mode), false);
+  build(plain_configurations(*graph), true);
   return built;
 }
 

@@ -169,15 +169,6 @@ class Bench {
   std::size_t workspace_bytes_ = 0, workspace_limit_bytes_ = 0;
 };
 
-bool transforms(const Engine& engine) {
-  for (const auto note :
-       {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD,
-        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
-        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})
-    if (engine.has(note)) return true;
-  return false;
-}
-
 bool admits(Accuracy accuracy, DType dtype, const Engine& engine) {
   if (engine.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
   if (engine.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
@@ -187,7 +178,7 @@ bool admits(Accuracy accuracy, DType dtype, const Engine& engine) {
     case Accuracy::tf32: return true;
     case Accuracy::fp32: return !tf32;
     case Accuracy::fp32_sum:
-      return !tf32 && !transforms(engine) && !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+      return !tf32 && !engine.transforms() && !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
   }
   return false;
 }
@@ -203,7 +194,7 @@ std::string describe(const Engine& engine) {
   std::string text = engine.name();
   if (engine.has(CUDNN_NUMERICAL_NOTE_FFT))
     text += ", FFT";
-  else if (transforms(engine))
+  else if (engine.transforms())
     text += ", Winograd";
   if (engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) text += ", tensor cores";
   return text;
