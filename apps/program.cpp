@@ -2,6 +2,7 @@
 #include "program.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -28,9 +29,13 @@ int report(int exit_code, std::string message) {
 int report_usage(const CLI::App& program, std::string message) {
   const auto chosen = program.get_subcommands();
   const auto unknown = program.remaining();
-  if (chosen.empty() && !unknown.empty())
+  if (chosen.empty() && !unknown.empty()) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
     message =
-        fmt::format("'{}': expected a subcommand: info, classify, train or conv", unknown.front());
+        fmt::format("'{}': expected a subcommand: {}", unknown.front(), fmt::join(names, ", "));
+  }
   return report(wrong_usage, fmt::format("{} (see plumb {}--help)", message,
                                          chosen.empty() ? "" : chosen.front()->get_name() + " "));
 }

@@ -153,7 +153,7 @@ case_devices() {
 
 case_usage() {
   refuse 2 'subcommand'
-  refuse 2 "'paint': expected a subcommand: info, classify, train or conv" paint
+  refuse 2 "'paint': expected a subcommand: info, classify, train, conv" paint
   refuse 2 '--colour' classify --colour red
   refuse 2 '--batch' classify --batch 0
   refuse 2 '--batch' classify --batch many
