@@ -111,6 +111,14 @@ Descriptor engine_of(const Descriptor& configuration) {
   return std::move(engines.front());
 }
 
+/// Whether every row of x and y, along the dimension that lies densest, is so many 16 bytes.
+bool rows_are_aligned(const ConvProblem& problem, Layout layout) {
+  const bool nchw = layout == Layout::nchw;
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
+  return (nchw ? problem.w : problem.c) * bytes % Graph::pointer_alignment == 0 &&
+         (nchw ? problem.q() : problem.k) * bytes % Graph::pointer_alignment == 0;
+}
+
 std::string name_of(const Descriptor& configuration) {
   std::string name = fmt::format(
       "engine {}", engine_of(configuration)
@@ -153,6 +161,11 @@ Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descrip
                                                                CUDNN_TYPE_NUMERICAL_NOTE,
                                                                CUDNN_NUMERICAL_NOTE_TYPE_COUNT))
     notes_ |= 1u << note;
+  for (const auto note : engine_of(configuration_)
+                             .get<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
+                                                              CUDNN_TYPE_BEHAVIOR_NOTE,
+                                                              CUDNN_BEHAVIOR_NOTE_TYPE_COUNT))
+    compiled_at_run_time_ |= note == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 
 bool Engine::transforms() const {
@@ -188,7 +201,9 @@ std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const C
     for (Descriptor& configuration : configurations) try {
         if (!seen.insert(name_of(configuration)).second) continue;
         auto engine = std::make_shared<const Engine>(handle, graph, std::move(configuration));
-        if (!transforms_alone || engine->transforms()) built.push_back(std::move(engine));
+        if (transforms_alone && !engine->transforms()) continue;
+        if (engine->compiled_at_run_time() && !rows_are_aligned(problem, layout)) continue;
+        built.push_back(std::move(engine));
       } catch (const Error&) {
         // More is named than can be built: that is how cuDNN says so.
       }

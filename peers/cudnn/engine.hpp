@@ -35,6 +35,8 @@ class Engine {
   bool has(cudnnBackendNumericalNote_t note) const { return notes_ >> note & 1; }
   /// FFT or Winograd: no plain sum.
   bool transforms() const;
+  /// cuDNN writes and compiles its kernel for the problem.
+  bool compiled_at_run_time() const { return compiled_at_run_time_; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   void run(cudnnHandle_t handle, const void* x, const void* w, void* y, void* workspace) const;
 
@@ -43,11 +45,14 @@ class Engine {
   Descriptor configuration_, plan_;
   std::size_t workspace_bytes_ = 0;
   unsigned notes_ = 0;
+  bool compiled_at_run_time_ = false;
 };
 
 /// All that can be built of what heuristics A and B and the fallback list name, and FFT and
-/// Winograd engines at their default settings, which the lists leave out; without doubles. Other
-/// engines that no list names are left alone: one of cuDNN 9.14's wrote to a misaligned address.
+/// Winograd engines at their default settings, which the lists leave out; without doubles.
+/// Engines that are compiled at run time are left out where the rows of x or y are no multiples of
+/// 16 bytes: one of cuDNN 9.14's wrote to a misaligned address, which ends the process's use of
+/// the GPU.
 std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const ConvProblem& problem,
                                                    Layout layout, float beta);
 
