@@ -147,12 +147,11 @@ template <int tile, Accumulator accumulator>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Clocks of a multiprocessor for one warp's step of `tile` terms. Shared memory answers one
   // request of a warp in a clock: one for each element of x, one for four of w. Four instructions
-  // start in a clock: those, the FMAs, and some 50 of index arithmetic and barriers. Blocks hide
-  // each other's loading, but one of 1024 threads is alone and waits for its own.
-  const double summing = 1.25 * tile;
-  const double starting = (2.25 * tile + 50) / 4;
-  const double alone = tile * tile == 1024 ? 50.0 / 4 : 0;
-  const double share = tile / 4.0 / (std::max(summing, starting) + alone);
+  // start in a clock: those, the FMAs, and some 50 of index arithmetic and barriers.
+  const double requests = 1.25 * tile;
+  const double instructions = 2.25 * tile + 50;
+  const double fma_clocks = tile / 4.0;
+  const double share = fma_clocks / std::max(requests, instructions / 4);
   const TileCounts tiles(problem, tile);
   const double steps = static_cast<double>((problem.terms() - 1) / tile + 1);
   const double issued_flop = 2.0 * static_cast<double>(tiles.all()) * steps * tile * tile * tile;

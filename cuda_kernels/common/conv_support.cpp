@@ -22,9 +22,8 @@ Support forward_of(std::initializer_list<DType> stored, const ConvProblem& probl
   if (std::find(stored.begin(), stored.end(), problem.dtype) != stored.end()) return {};
   std::string expected;
   for (const DType dtype : stored)
-    expected += (expected.empty() ? "" : ", ") + std::string(to_string(dtype));
-  return {Reason::dtype,
-          std::string(to_string(problem.dtype)) + " tensors; expected one of " + expected};
+    expected += (expected.empty() ? "" : " or ") + std::string(to_string(dtype));
+  return {Reason::dtype, std::string(to_string(problem.dtype)) + " tensors; expected " + expected};
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
