@@ -89,6 +89,7 @@ struct Summary {
   std::map<std::string, int> outside;       ///< by name of tier: no promise, so no failure
   std::map<std::string, int> arithmetics;
   double max_error_over_bound = 0;
+  int blunt = 0;  ///< runs on which the bound is wider than one tap of the filter
 };
 
 void add(Summary& summary, const ValidationRecord& record, Tier first_tier) {
@@ -102,6 +103,7 @@ void add(Summary& summary, const ValidationRecord& record, Tier first_tier) {
     ++summary.failed_tiers[std::string(to_string(record.tier))];
   }
   if (record.verdict == Verdict::outside) ++summary.outside[std::string(to_string(record.tier))];
+  summary.blunt += record.max_bound_over_tap > 1;
   summary.max_error_over_bound =
       std::max(summary.max_error_over_bound, record.max_error_over_bound);
   if (record.tier == Tier::attested && record.arithmetic != Arithmetic::unknown)
@@ -121,12 +123,19 @@ void print(const std::vector<std::pair<std::string, Summary>>& summaries) {
   fmt::print("{:<{}}  {:>5}  {:>9}  {:<12}  {:<22}  {}\n", "algorithm", width, "run", "err/bound",
              "failed", "computed in", "refused");
   bool any_outside = false;
+  int blunt = 0;
   for (const auto& [name, summary] : summaries) {
     fmt::print("{:<{}}  {:>5}  {:>9.3f}  {:<12}  {:<22}  {}\n", name, width, summary.run,
                summary.max_error_over_bound, counted(summary.failed_tiers),
                counted(summary.arithmetics), counted(summary.refused));
     any_outside = any_outside || !summary.outside.empty();
+    blunt += summary.blunt;
   }
+  if (blunt > 0)
+    fmt::print(
+        "\nOn {} runs the bound is wider than one tap: there the exact tier is what finds a "
+        "dropped one.\n",
+        blunt);
   if (!any_outside) return;
   fmt::print(
       "\nNo promise to hold these to; their errors are over the bound of fp32 FMA. Outside:\n");
@@ -162,7 +171,8 @@ nlohmann::ordered_json to_json(const std::string& algorithm, const Summary& summ
           {"refused", summary.refused},
           {"failed", summary.failed_tiers},
           {"computed_in", summary.arithmetics},
-          {"max_error_over_bound", summary.max_error_over_bound}};
+          {"max_error_over_bound", summary.max_error_over_bound},
+          {"bound_wider_than_a_tap", summary.blunt}};
 }
 
 void write_record(const std::string& path, const Device& device, const ValidateArguments& arguments,
