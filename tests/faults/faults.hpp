@@ -82,7 +82,7 @@ constexpr plumb::ConvAlgorithm copy_entry(std::string_view name, Fault fault,
   };
 }
 
-/// A copy of a kernel of a backend with one fault in it; null where the fault makes no sense there.
+/// A copy of a kernel of a backend with one fault in it.
 const plumb::ConvAlgorithm* cpu_copy(Fault fault);
 const plumb::ConvAlgorithm* cuda_copy(Fault fault);
 
