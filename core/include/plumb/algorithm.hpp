@@ -90,6 +90,8 @@ struct ConvAlgorithm {
   Numerics numerics;
   /// Runs only when forced by name: for techniques that are here to be measured.
   bool forced_only = false;
+  /// May be recorded in a CUDA graph. An algorithm that may not throws Error (unsupported) then.
+  bool capturable = true;
   /// Exactly where the kernel is right: yes to what the kernel refuses is a bug, and the reverse.
   /// The problem has passed check(). May take its time where `forced_only`: it is not asked then
   /// unless the algorithm is forced.
