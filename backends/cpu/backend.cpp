@@ -47,6 +47,7 @@ class CpuDevice final : public BackendDevice {
   std::size_t free_bytes() const override { return available_memory_bytes(); }
   void* allocate(std::size_t bytes, Memory) override { return allocate_host(bytes); }
   void deallocate(void* memory, Memory) noexcept override { free_host(memory); }
+  bool is_pinned(const void*) const noexcept override { return true; }  // nothing is copied at all
   std::unique_ptr<BackendQueue> make_queue() override { return make_cpu_queue(); }
   std::unique_ptr<BackendQueue> wrap_queue(void* native) override {
     if (native)

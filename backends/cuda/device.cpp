@@ -52,6 +52,18 @@ void CudaDevice::deallocate(void* memory, Memory kind) noexcept {
              [&] { return kind == Memory::device ? cudaFree(memory) : cudaFreeHost(memory); });
 }
 
+bool CudaDevice::is_pinned(const void* host_memory) const noexcept try {
+  const DeviceGuard guard(index());
+  cudaPointerAttributes attributes{};
+  if (cudaPointerGetAttributes(&attributes, host_memory) != cudaSuccess) {
+    cudaGetLastError();
+    return false;
+  }
+  return attributes.type == cudaMemoryTypeHost;
+} catch (...) {  // no such device any more
+  return false;
+}
+
 std::unique_ptr<BackendQueue> CudaDevice::make_queue() {
   const DeviceGuard guard(index());
   cudaStream_t stream = nullptr;

@@ -13,6 +13,7 @@ class CudaDevice final : public BackendDevice {
   std::size_t free_bytes() const override;
   void* allocate(std::size_t bytes, Memory memory) override;
   void deallocate(void* memory, Memory kind) noexcept override;
+  bool is_pinned(const void* host_memory) const noexcept override;
   std::unique_ptr<BackendQueue> make_queue() override;
   std::unique_ptr<BackendQueue> wrap_queue(void* native) override;
 

@@ -61,6 +61,9 @@ class BackendDevice {
   /// At least one byte, 256-byte aligned. Throws Error (out_of_memory).
   virtual void* allocate(std::size_t bytes, Memory memory) = 0;
   virtual void deallocate(void* memory, Memory kind) noexcept = 0;
+  /// Whether copies from and to this host memory run at full speed beside everything else:
+  /// page-locked and known to the device.
+  virtual bool is_pinned(const void* host_memory) const noexcept = 0;
   virtual std::unique_ptr<BackendQueue> make_queue() = 0;
   virtual std::unique_ptr<BackendQueue> wrap_queue(void* native) = 0;
 };
