@@ -1,0 +1,72 @@
+// How convolutions are timed: one place, which tuning, the bench and the ladder use.
+//
+// Contestants for one problem run on the same buffers of random normal data and take turns, a
+// sample each, so that what drifts (clocks, neighbours) drifts for all of them. Time is the
+// device's, between two events around a sample; a sample of runs that are shorter than 20 us is
+// several of them back to back, because the events themselves cost about a microsecond. Where a run
+// is under 200 us, each works on another of several sets of buffers, 256 MiB in all, so that no
+// contestant finds its tensors in a cache. Medians are taken over the samples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/conv.hpp"
+#include "plumb/device.hpp"
+
+namespace plumb {
+
+struct MeasureOptions {
+  int min_samples = 20;
+  int max_samples = 100;
+  /// For the samples of one contestant: past it no more than `min_samples` are taken.
+  double seconds_limit = 0.5;
+  /// A contestant whose runs take more than this times the best one's is given up: it gets at most
+  /// 3 samples. 0: nothing is given up.
+  double give_up_factor = 0;
+  /// Before the first sample all contestants run in turn for at least this long.
+  double warm_up_seconds = 0.05;
+  /// Hold one more run of each contestant against the oracle.
+  bool check = true;
+  std::uint64_t seed = 1;  ///< of the data, and of the outputs that are checked
+};
+
+/// What was seen of one contestant.
+struct Measurement {
+  std::string_view algorithm;
+  int samples = 0;
+  int runs_per_sample = 1;    ///< back to back; the seconds below are of one
+  double median_seconds = 0;  ///< of the device
+  double min_seconds = 0;
+  bool given_up = false;  ///< hopelessly slower than the best: few samples
+  /// The largest error over its bound among the outputs checked, those of the first, the last and
+  /// a few images between; infinite where one was not written or is no number. 0 if unchecked.
+  double max_error_over_bound = 0;
+  /// The bound is the algorithm's own promise; false: it gives none, and the bound is that of a
+  /// chain of fp32 FMAs.
+  bool bounded = true;
+  std::string failure;  ///< what it threw, and then nothing else here has a meaning
+};
+
+struct Measurements {
+  std::vector<Measurement> contestants;  ///< in the order they were given in
+  /// Buffers that the runs go round, each of its own x, w, bias and y; 1: all run on the same.
+  int buffer_sets = 1;
+  double clock_hertz = 0;  ///< of the device's multiprocessors right after; 0 where unknown
+};
+
+/// Times plans of one problem and device against each other. Their bias and activation are those
+/// of the plans, the workspace is the queue's. What a contestant throws is its `failure`; Error
+/// (invalid_argument) where the plans are not of one problem, bias, activation and device, where
+/// the batch is empty, or strides are negative; Error (out_of_memory) where the tensors do not fit.
+Measurements measure(std::span<const ConvPlan> contestants, const MeasureOptions& options = {});
+
+/// The problem with as much of its batch as the device has memory for now, with a fifth of it left
+/// for workspace. Error (out_of_memory) where not one image fits.
+ConvProblem fit_to_memory(const Device& device, ConvProblem problem);
+
+}  // namespace plumb

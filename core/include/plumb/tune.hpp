@@ -1,0 +1,77 @@
+// Tuning: every algorithm that can run a problem is timed, and the times are kept in a file, from
+// which later plans choose.
+//
+// The file is PLUMB_TUNE_CACHE, or plumb/tune under XDG_CACHE_HOME or else ~/.cache. It is text,
+// and ends in a checksum: what is damaged is ignored as a whole. Only tune() writes it; several
+// processes may do so at once.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plumb/conv.hpp"
+#include "plumb/device.hpp"
+#include "plumb/measure.hpp"
+
+namespace plumb {
+
+struct TuneOptions {
+  /// Only what may serve this arithmetic is timed; plans that allow other arithmetic are then
+  /// chosen as if nothing had been tuned. Empty: everything is.
+  std::optional<Math> math;
+  MeasureOptions measure{.seconds_limit = 0.2, .give_up_factor = 4};
+  bool write = true;  ///< keep the times in the cache
+};
+
+/// What tuning saw of one algorithm.
+struct TunedAlgorithm {
+  std::string_view algorithm;
+  Support support;  ///< why it was not timed, if it was not
+  double estimate_seconds = 0;
+  std::size_t workspace_bytes = 0;
+  Math error_class = Math::fp32;
+  Measurement measurement;  ///< meaningless without support
+};
+
+struct TuneResult {
+  ConvProblem problem;                     ///< checked
+  std::vector<TunedAlgorithm> algorithms;  ///< of the device, in its order
+  Measurements measurements;               ///< of those that were timed, in the same order
+  std::string cache_path;                  ///< where the times are now; empty: nowhere
+  std::string cache_sentence;              ///< why nowhere, or what was found wrong there before
+};
+
+/// Times all algorithms that can run the problem, apart from those that run only when forced, and
+/// writes their times to the cache. Plans that this device and its copies made for conv() before
+/// are forgotten; a ConvPlan that the caller keeps stays what it is. Without a cache to write to,
+/// the times are in the result alone, with the reason. Error as ConvPlan and measure().
+TuneResult tune(const Device& device, const ConvProblem& problem, const TuneOptions& options = {});
+
+/// One algorithm's time in the cache; infinite where it failed when it was tuned.
+struct TunedTime {
+  std::string algorithm;
+  double seconds = 0;
+  friend bool operator==(const TunedTime&, const TunedTime&) = default;
+};
+
+/// What the cache holds for a problem on a device.
+struct TunedTimes {
+  std::vector<TunedTime> times;  ///< empty: `sentence` says why
+  std::string sentence;
+};
+/// Never throws because of the file: what is stale, damaged or not there is a sentence.
+TunedTimes tuned_times(const Device& device, const ConvProblem& problem);
+
+/// The cache as a device sees it.
+struct TuneCacheReport {
+  std::string path;          ///< empty: nowhere, `sentence` says why
+  std::size_t problems = 0;  ///< tuned on this device with this driver and version of Plumb
+  std::size_t stale = 0;     ///< tuned on a device of this name with another driver or version
+  std::string sentence;      ///< why the file is not used; empty where it is
+};
+TuneCacheReport tune_cache_report(const Device& device);
+
+}  // namespace plumb
