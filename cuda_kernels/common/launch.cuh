@@ -22,15 +22,21 @@ inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
 /// launch with the line it stands on. Legal while a stream is being captured.
 class Launch {
  public:
-  Launch(void* stream, unsigned blocks, dim3 threads,
+  Launch(void* stream, unsigned blocks, dim3 threads, std::size_t shared_bytes = 0,
          std::source_location where = std::source_location::current())
       : where_(where) {
     config_.gridDim = dim3(blocks);
     config_.blockDim = threads;
+    config_.dynamicSmemBytes = shared_bytes;
     config_.stream = static_cast<cudaStream_t>(stream);
   }
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) const {
+    constexpr std::size_t without_asking = 48 << 10;
+    if (config_.dynamicSmemBytes > without_asking)
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(config_.dynamicSmemBytes)),
+            "cudaFuncSetAttribute", where_);
     // Its status is this launch's own, where cudaGetLastError would also bring up what other code
     // on the thread left behind.
     check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
