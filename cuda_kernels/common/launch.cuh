@@ -33,10 +33,7 @@ class Launch {
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) const {
     constexpr std::size_t without_asking = 48 << 10;
-    if (config_.dynamicSmemBytes > without_asking)
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(config_.dynamicSmemBytes)),
-            "cudaFuncSetAttribute", where_);
+    if (config_.dynamicSmemBytes > without_asking) allow_all_shared_memory(kernel);
     // Its status is this launch's own, where cudaGetLastError would also bring up what other code
     // on the thread left behind.
     check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
@@ -44,6 +41,20 @@ class Launch {
   }
 
  private:
+  /// Always as much as the device has: another thread may launch the same kernel with more.
+  template <class Kernel>
+  void allow_all_shared_memory(Kernel kernel) const {
+    int device = 0, most = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice", where_);
+    check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "cudaDeviceGetAttribute", where_);
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes", where_);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               most - static_cast<int>(attributes.sharedSizeBytes)),
+          "cudaFuncSetAttribute", where_);
+  }
+
   cudaLaunchConfig_t config_{};
   std::source_location where_;
 };
