@@ -7,6 +7,7 @@
 // Wins: for few channels, few filters and depthwise groups, where a matrix tile would idle.
 #include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/direct_sum.cuh"
+#include "cuda_kernels/common/elements.cuh"
 #include "cuda_kernels/common/epilogue.cuh"
 #include "cuda_kernels/common/launch.cuh"
 
@@ -19,19 +20,16 @@ template <class Accumulate, class Stored, class Index>
 __global__ void __launch_bounds__(block_threads)
     direct(const __grid_constant__ ConvShape<Index> shape, const Stored* x, const Stored* w,
            Stored* y, const __grid_constant__ Epilogue<Stored> epilogue, std::int64_t outputs) {
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
-  for (std::int64_t output = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
-       output < outputs; output += grid_threads) {
-    const auto [rows, q] = shape.q.divide(static_cast<Index>(output));
-    const auto [planes, p] = shape.p.divide(rows);
-    const auto [n, k] = shape.k.divide(planes);
-    const Index group = shape.group_k.quotient(k);
-    const Accumulate sum = direct_sum<Accumulate>(
-        shape, x + n * shape.x_step.n + group * shape.group_c * shape.x_step.c,
-        w + k * shape.w_step.k, p * shape.stride_h - shape.top, q * shape.stride_w - shape.left);
-    y[n * shape.y_step.n + k * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
-        epilogue(sum, k);
-  }
+  for_each_element<block_threads>(
+      outputs, shape.k, shape.p, shape.q, [&](Index n, Index k, Index p, Index q) {
+        const Index group = shape.group_k.quotient(k);
+        const Accumulate sum = direct_sum<Accumulate>(
+            shape, x + n * shape.x_step.n + group * shape.group_c * shape.x_step.c,
+            w + k * shape.w_step.k, p * shape.stride_h - shape.top,
+            q * shape.stride_w - shape.left);
+        y[n * shape.y_step.n + k * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
+            epilogue(sum, k);
+      });
 }
 
 template <class Accumulate, class... Stored>

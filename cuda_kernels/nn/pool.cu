@@ -3,6 +3,7 @@
 // Tiling: none; neighbouring threads are neighbouring outputs in the order N C P Q.
 // Bytes: x and y once; windows that overlap read x again from L1 and L2.
 #include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/elements.cuh"
 #include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/scalar.cuh"
 #include "cuda_kernels/nn/operators.hpp"
@@ -78,38 +79,35 @@ __global__ void __launch_bounds__(block_threads)
     pool_windows(const __grid_constant__ PoolShape<Index> shape, const Stored* x, Stored* y,
                  std::int64_t outputs) {
   using Value = ComputeType<Stored>;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
-  for (std::int64_t output = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
-       output < outputs; output += grid_threads) {
-    const auto [output_rows, q] = shape.q.divide(static_cast<Index>(output));
-    const auto [planes, p] = shape.p.divide(output_rows);
-    const auto [n, c] = shape.c.divide(planes);
-    const Index first_h = p * shape.rows.stride - shape.rows.before;
-    const Index first_w = q * shape.columns.stride - shape.columns.before;
-    const Taps<Index> rows =
-        taps_inside(first_h, shape.rows.extent, shape.rows.taps, shape.rows.dilation);
-    const Taps<Index> columns =
-        taps_inside(first_w, shape.columns.extent, shape.columns.taps, shape.columns.dilation);
+  for_each_element<block_threads>(
+      outputs, shape.c, shape.p, shape.q, [&](Index n, Index c, Index p, Index q) {
+        const Index first_h = p * shape.rows.stride - shape.rows.before;
+        const Index first_w = q * shape.columns.stride - shape.columns.before;
+        const Taps<Index> rows =
+            taps_inside(first_h, shape.rows.extent, shape.rows.taps, shape.rows.dilation);
+        const Taps<Index> columns =
+            taps_inside(first_w, shape.columns.extent, shape.columns.taps, shape.columns.dilation);
 
-    const Stored* plane = x + n * shape.x_step.n + c * shape.x_step.c;
-    Value result = kind == PoolKind::max ? -infinity<Value> : Value{0};
-    for (Index r = rows.begin; r < rows.end; ++r) {
-      const Index h = first_h + r * shape.rows.dilation.value();
-      for (Index s = columns.begin; s < columns.end; ++s) {
-        const Index w = first_w + s * shape.columns.dilation.value();
-        const Value value = convert<Value>(plane[h * shape.x_step.h + w * shape.x_step.w]);
+        const Stored* plane = x + n * shape.x_step.n + c * shape.x_step.c;
+        Value result = kind == PoolKind::max ? -infinity<Value> : Value{0};
+        for (Index r = rows.begin; r < rows.end; ++r) {
+          const Index h = first_h + r * shape.rows.dilation.value();
+          for (Index s = columns.begin; s < columns.end; ++s) {
+            const Index w = first_w + s * shape.columns.dilation.value();
+            const Value value = convert<Value>(plane[h * shape.x_step.h + w * shape.x_step.w]);
+            if constexpr (kind == PoolKind::average)
+              result += value;
+            else if (value > result || value != value)  // once NaN, nothing compares greater
+              result = value;
+          }
+        }
         if constexpr (kind == PoolKind::average)
-          result += value;
-        else if (value > result || value != value)  // once NaN, nothing compares greater
-          result = value;
-      }
-    }
-    if constexpr (kind == PoolKind::average)
-      result /= static_cast<Value>(counted(shape.rows, first_h, rows, shape.count_padding)) *
-                static_cast<Value>(counted(shape.columns, first_w, columns, shape.count_padding));
-    y[n * shape.y_step.n + c * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
-        convert<Stored>(result);
-  }
+          result /=
+              static_cast<Value>(counted(shape.rows, first_h, rows, shape.count_padding)) *
+              static_cast<Value>(counted(shape.columns, first_w, columns, shape.count_padding));
+        y[n * shape.y_step.n + c * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
+            convert<Stored>(result);
+      });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // Tiling: none; neighbouring threads are neighbouring outputs in the order N C P Q.
 // Bytes: y once, x once where it is enlarged; neighbours share pixels through L1.
 #include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/elements.cuh"
 #include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/scalar.cuh"
 #include "cuda_kernels/nn/operators.hpp"
@@ -61,24 +62,20 @@ __global__ void __launch_bounds__(block_threads)
     resize(const __grid_constant__ ResizeShape<Index, ComputeType<Stored>> shape, const Stored* x,
            Stored* y, std::int64_t outputs) {
   using Value = ComputeType<Stored>;
-  const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
-  for (std::int64_t output = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
-       output < outputs; output += grid_threads) {
-    const auto [output_rows, q] = shape.q.divide(static_cast<Index>(output));
-    const auto [planes, p] = shape.p.divide(output_rows);
-    const auto [n, c] = shape.c.divide(planes);
-    const Between<Index, Value> row(p, shape.scale_h, shape.h);
-    const Between<Index, Value> column(q, shape.scale_w, shape.w);
+  for_each_element<block_threads>(
+      outputs, shape.c, shape.p, shape.q, [&](Index n, Index c, Index p, Index q) {
+        const Between<Index, Value> row(p, shape.scale_h, shape.h);
+        const Between<Index, Value> column(q, shape.scale_w, shape.w);
 
-    const Stored* plane = x + n * shape.x_step.n + c * shape.x_step.c;
-    const auto along = [&](Index h) {
-      const Stored* pixels = plane + h * shape.x_step.h;
-      return interpolate(convert<Value>(pixels[column.low * shape.x_step.w]),
-                         convert<Value>(pixels[column.high * shape.x_step.w]), column.fraction);
-    };
-    y[n * shape.y_step.n + c * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
-        convert<Stored>(interpolate(along(row.low), along(row.high), row.fraction));
-  }
+        const Stored* plane = x + n * shape.x_step.n + c * shape.x_step.c;
+        const auto along = [&](Index h) {
+          const Stored* pixels = plane + h * shape.x_step.h;
+          return interpolate(convert<Value>(pixels[column.low * shape.x_step.w]),
+                             convert<Value>(pixels[column.high * shape.x_step.w]), column.fraction);
+        };
+        y[n * shape.y_step.n + c * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
+            convert<Stored>(interpolate(along(row.low), along(row.high), row.fraction));
+      });
 }
 
 }  // namespace
