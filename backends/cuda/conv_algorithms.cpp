@@ -21,6 +21,10 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(implicit_gemm_fp32_32x32),
       PLUMB_ENTRY(implicit_gemm_fp32_8x8),
       PLUMB_ENTRY(direct_fp32),
+      PLUMB_ENTRY(direct_unrolled_fp32_both),
+      PLUMB_ENTRY(direct_unrolled_fp32_columns),
+      PLUMB_ENTRY(direct_unrolled_fp32_restrict),
+      PLUMB_ENTRY(constant_filters_fp32),
       PLUMB_ENTRY(implicit_gemm_fp64_16x16),
       PLUMB_ENTRY(direct_fp64),
 #ifdef PLUMB_PEER_CUDNN
