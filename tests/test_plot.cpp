@@ -1,0 +1,196 @@
+// Pictures: escaping, axes, and that no text of a chart lies on another or outside.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "plot/axis.hpp"
+#include "plot/bar_chart.hpp"
+#include "plot/svg.hpp"
+#include "plot/timeline.hpp"
+
+using namespace plumb::app;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+struct TextBox {
+  std::string text;
+  double left, right, top, bottom;
+};
+
+/// The texts of a picture that are not turned, as large as text_width() takes them to be.
+std::vector<TextBox> text_boxes(const std::string& svg) {
+  static const std::regex pattern(
+      "<text x=\"([^\"]+)\" y=\"([^\"]+)\" font-size=\"([^\"]+)\" font-weight=\"[^\"]+\" "
+      "text-anchor=\"([^\"]+)\" class=\"[^\"]+\">([^<]*)</text>");
+  std::vector<TextBox> boxes;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), pattern), end; at != end; ++at) {
+    const std::smatch& match = *at;
+    const double size = std::stod(match[3]), width = text_width(match[5].str(), size);
+    const double anchored = match[4] == "start" ? 0 : match[4] == "middle" ? width / 2 : width;
+    const double left = std::stod(match[1]) - anchored, baseline = std::stod(match[2]);
+    boxes.push_back({match[5], left, left + width, baseline - 0.75 * size, baseline + 0.2 * size});
+  }
+  return boxes;
+}
+
+double attribute(const std::string& svg, const std::string& name) {
+  std::smatch match;
+  REQUIRE(std::regex_search(svg, match, std::regex(name + "=\"([0-9.]+)\"")));
+  return std::stod(match[1]);
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+void require_legible(const std::string& svg) {
+  const double width = attribute(svg, "width"), height = attribute(svg, "height");
+  const std::vector<TextBox> boxes = text_boxes(svg);
+  REQUIRE(!boxes.empty());
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const TextBox& a = boxes[i];
+    INFO("'" << a.text << "'");
+    CHECK((a.left >= 0 && a.right <= width && a.top >= 0 && a.bottom <= height));
+    for (std::size_t j = i + 1; j < boxes.size(); ++j) {
+      const TextBox& b = boxes[j];
+      INFO("'" << b.text << "'");
+      CHECK((a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top));
+    }
+  }
+}
+
+/// `panels` of bars that span three decades, one without a value, with the longest names there are.
+BarChart chart_of(std::size_t categories, std::size_t group, std::size_t panels) {
+  BarChart chart{.title = "Kernel times", .axis = "ms", .series = {"fp32", "fp16"}};
+  for (std::size_t c = 0; c < categories; ++c)
+    chart.categories.push_back("cuda.conv.shared_tile_constant.fp32.32x32." + std::to_string(c));
+  for (std::size_t p = 0; p < panels; ++p) {
+    BarPanel panel{.title = "layer " + std::to_string(p), .reference = Reference{0.31, "roofline"}};
+    for (std::size_t c = 0; c < categories; ++c) {
+      panel.bars.emplace_back();
+      for (std::size_t b = 0; b < group; ++b)
+        panel.bars.back().push_back(
+            {std::pow(10.0, static_cast<double>((c + b) % 4) - 1), b, c % 3 == 0 ? "16x16" : ""});
+    }
+    panel.bars.back().back() = {.note = "needs 70,000 bytes of shared memory"};
+    chart.panels.push_back(panel);
+  }
+  return chart;
+}
+
+}  // namespace
+
+TEST_CASE("plot: text is escaped") {
+  CHECK(xml_escaped("a<b & \"c\" > 'd'") == "a&lt;b &amp; &quot;c&quot; &gt; &#39;d&#39;");
+  CHECK(xml_escaped("5 µs") == "5 µs");
+  CHECK(xml_escaped(std::string("\0\x1b", 2)) == "\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(xml_escaped("\xff\xc3") == "\xef\xbf\xbd\xef\xbf\xbd");
+  BarChart chart = chart_of(1, 1, 1);
+  chart.title = "</text><script>";
+  chart.categories = {"<&>"};
+  const std::string svg = to_svg(chart);
+  CHECK(svg.find("<script") == std::string::npos);
+  CHECK_THAT(svg, ContainsSubstring("&lt;&amp;&gt;"));
+}
+
+TEST_CASE("plot: text is shortened in its middle, between characters") {
+  CHECK(shortened("short", 12, 100) == "short");
+  const std::string cut = shortened("cuda.conv.direct.fp32", 12, 90);
+  CHECK(text_width(cut, 12) <= 90);
+  CHECK(cut.substr(0, 4) == "cuda");
+  CHECK(cut.substr(cut.size() - 2) == "32");
+  CHECK_THAT(shortened("µµµµµµµµµµ", 12, 40), ContainsSubstring("…"));
+  CHECK(xml_escaped(shortened("µµµµµµµµµµ", 12, 40)).find("\xef\xbf\xbd") == std::string::npos);
+}
+
+TEST_CASE("plot: numbers have three digits") {
+  CHECK(short_number(0) == "0");
+  CHECK(short_number(0.0012345) == "0.00123");
+  CHECK(short_number(0.5) == "0.5");
+  CHECK(short_number(1.234) == "1.23");
+  CHECK(short_number(12.34) == "12.3");
+  CHECK(short_number(1234.4) == "1234");
+}
+
+TEST_CASE("plot: axes end at round numbers") {
+  const Axis linear(Scale::linear, 3, 13.2);
+  CHECK(linear.low() == 0);
+  CHECK_THAT(linear.high(), WithinRel(15.0, 1e-9));
+  CHECK_THAT(linear.share(7.5), WithinRel(0.5, 1e-9));
+  CHECK(linear.ticks(4) == std::vector<double>{0, 5, 10, 15});
+
+  const Axis logarithmic(Scale::logarithmic, 0.3, 40);
+  CHECK_THAT(logarithmic.low(), WithinRel(0.2, 1e-9));
+  CHECK_THAT(logarithmic.high(), WithinRel(50.0, 1e-9));
+  CHECK_THAT(logarithmic.share(std::sqrt(0.2 * 50)), WithinRel(0.5, 1e-9));
+  CHECK(logarithmic.share(0) == 0);
+  CHECK(logarithmic.share(100) == 1);
+  CHECK(logarithmic.ticks(8).size() == 8);                  // 0.2 0.5 1 2 5 10 20 50
+  CHECK(logarithmic.ticks(7).size() == 2);                  // 1 and 10
+  CHECK(Axis(Scale::logarithmic, INFINITY, 0).high() > 0);  // no values at all
+}
+
+TEST_CASE("plot: lying bars are legible") {
+  for (const std::size_t panels : {1, 2, 4})
+    for (const std::size_t group : {1, 2}) {
+      BarChart chart = chart_of(19, group, panels);
+      chart.scale = group == 1 ? Scale::logarithmic : Scale::linear;
+      const std::string svg = to_svg(chart);
+      require_legible(svg);
+      CHECK(count_of(svg, "<rect") == 1 + 2 + panels * (19 * group - 1));
+      CHECK(count_of(svg, "class=\"reference\"") == 2 * panels);  // in the panel and in its head
+      CHECK_THAT(svg, ContainsSubstring("prefers-color-scheme:dark"));
+      CHECK_THAT(svg, ContainsSubstring("roofline 0.31"));
+    }
+}
+
+TEST_CASE("plot: standing bars are legible") {
+  BarChart chart = chart_of(4, 2, 4);
+  chart.direction = BarChart::Direction::up;
+  chart.categories = {"100", "1,000", "5,000", "10,000"};
+  require_legible(to_svg(chart));
+  CHECK(count_of(to_svg(chart), "<rect") == 1 + 2 + 4 * 7);
+  chart.categories = {"cuda.conv.direct.fp32", "cuda.conv.implicit_gemm.fp32.16x16", "c", "d"};
+  require_legible(to_svg(chart));
+}
+
+TEST_CASE("plot: a bar's length is its value's") {
+  BarChart chart{.title = "t", .categories = {"a", "b", "c"}, .series = {"only"}};
+  chart.panels = {{.bars = {{Bar{.value = 4}}, {Bar{.value = 1}}, {Bar{.value = INFINITY}}}}};
+  const std::string svg = to_svg(chart);
+  static const std::regex pattern("<rect [^>]*width=\"([^\"]+)\"[^>]*class=\"s0\"");
+  std::vector<double> lengths;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), pattern), end; at != end; ++at)
+    lengths.push_back(std::stod((*at)[1]));
+  REQUIRE(lengths.size() == 2);
+  CHECK_THAT(lengths[0] / lengths[1], WithinRel(4.0, 1e-3));
+  CHECK_THAT(svg, ContainsSubstring(">inf<"));
+}
+
+TEST_CASE("plot: timelines are legible") {
+  Timeline timeline{.title = "three streams", .series = {"copy in", "kernel", "copy out"}};
+  for (int stream = 0; stream < 3; ++stream) {
+    TimelineLane lane{.label = "stream " + std::to_string(stream)};
+    for (int i = stream; i < 12; i += 3)
+      for (std::size_t stage = 0; stage < 3; ++stage) {
+        const double begin = 5 + 1e-3 * (i + static_cast<double>(stage));
+        lane.spans.push_back({begin, begin + 1e-3, stage, std::to_string(i)});
+      }
+    timeline.lanes.push_back(lane);
+  }
+  const std::string svg = to_svg(timeline);
+  require_legible(svg);
+  CHECK(count_of(svg, "<rect") == 1 + 3 + 36);
+  CHECK_THAT(svg, ContainsSubstring(">ms<"));
+  timeline.lanes.clear();
+  require_legible(to_svg(timeline));  // nothing happened
+}
