@@ -65,6 +65,11 @@ struct Measurements {
 /// the batch is empty, or strides are negative; Error (out_of_memory) where the tensors do not fit.
 Measurements measure(std::span<const ConvPlan> contestants, const MeasureOptions& options = {});
 
+/// The least time that the device's ceilings leave for the problem in arithmetic of class `math`:
+/// its bytes at the speed of a copy, or its operations at the speed of the fastest arithmetic that
+/// keeps the promise, whichever takes longer.
+double roofline_seconds(const DeviceCeilings& ceilings, const ConvProblem& problem, Math math);
+
 /// The problem with as much of its batch as the device has memory for now, with a fifth of it left
 /// for workspace. Error (out_of_memory) where not one image fits.
 ConvProblem fit_to_memory(const Device& device, ConvProblem problem);

@@ -6,6 +6,7 @@
 #include "../names.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
+#include "plumb/suites.hpp"
 #include "plumb/validate.hpp"
 #include "test_data.hpp"
 
@@ -48,32 +49,6 @@ mb1ic2ih130iw3oc2kh5kw1ph2pw0n"one tall column"
 mb1ic40ih5oc70kh3ph1n"more filters than pixels"
 mb2ic1ih16oc8kh11ph5n"a large filter"
 mb1ic1200ih2oc3kh2n"a long reduction"
-)";
-
-/// The networks of the ladder, a few images each.
-constexpr std::string_view ladder = R"(
-mb3ic1ih86oc4kh7n"ece408_l1"
-mb3ic4ih40oc16kh7n"ece408_l2"
-mb3ic1ih72oc12kh7n"eecs471_l1"
-mb2ic12ih33oc24kh7n"eecs471_l2"
-)";
-
-/// ResNet-50's different convolutions (He et al. 2016), one image.
-constexpr std::string_view resnet50 = R"(
-mb1ic3ih224oc64oh112kh7sh2ph3n"resnet50_stem"
-mb1ic64ih56oc64kh1n"resnet50_2_reduce"
-mb1ic64ih56oc64kh3ph1n"resnet50_2_3x3"
-mb1ic64ih56oc256kh1n"resnet50_2_expand"
-mb1ic256ih56oc128kh1n"resnet50_3_reduce"
-mb1ic128ih56oc128oh28kh3sh2ph1n"resnet50_3_3x3_stride2"
-mb1ic256ih56oc512oh28kh1sh2ph0n"resnet50_3_shortcut"
-mb1ic128ih28oc128kh3ph1n"resnet50_3_3x3"
-mb1ic512ih28oc256kh1n"resnet50_4_reduce"
-mb1ic256ih14oc256kh3ph1n"resnet50_4_3x3"
-mb1ic1024ih14oc256kh1n"resnet50_4_reduce_again"
-mb1ic1024ih14oc2048oh7kh1sh2ph0n"resnet50_5_shortcut"
-mb1ic512ih7oc512kh3ph1n"resnet50_5_3x3"
-mb1ic512ih7oc2048kh1n"resnet50_5_expand"
 )";
 
 /// A problem that makes sense, of about `most_products` multiplications at the most.
@@ -145,7 +120,7 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
       if (!options.quick) add(named, dtype, Placement::strided);
     }
   }
-  for (const NamedProblem& named : parse_problems(ladder)) {
+  for (const NamedProblem& named : suite("four", 3)) {
     add(named, DType::f32, Placement::nchw);
     if (options.quick) continue;
     add(named, DType::f16, Placement::nchw);
@@ -153,7 +128,7 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
     add(named, DType::f32, Placement::nhwc);
   }
   if (!options.quick)
-    for (const NamedProblem& named : parse_problems(resnet50)) {
+    for (const NamedProblem& named : suite("resnet50", 1)) {
       add(named, DType::f32, Placement::nchw);
       add(named, DType::f16, Placement::nhwc);
       add(named, DType::bf16, Placement::nhwc);

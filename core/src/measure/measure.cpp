@@ -1,0 +1,260 @@
+// Lets contestants take turns on the same buffers, and keeps the time.
+#include "plumb/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "buffers.hpp"
+#include "plumb/error.hpp"
+#include "plumb/problem_text.hpp"
+#include "sample_check.hpp"
+
+namespace plumb {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double short_run_seconds = 20e-6;  ///< below, a sample is several runs
+constexpr double sample_seconds = 100e-6;    ///< that such a sample should last
+constexpr int most_runs_per_sample = 64;
+constexpr double cold_run_seconds = 200e-6;               ///< below, each run gets other buffers
+constexpr std::size_t cold_bytes = std::size_t{1} << 28;  ///< larger than any device's last cache
+constexpr int samples_of_the_hopeless = 3;
+
+struct Contestant {
+  explicit Contestant(const ConvPlan& its_plan) : plan(its_plan) {
+    result.algorithm = plan.algorithm().name;
+    result.bounded = plan.algorithm().numerics.bounded;
+  }
+  bool runs() const { return result.failure.empty(); }
+
+  const ConvPlan& plan;
+  Measurement result;
+  double estimate_seconds = 0;  ///< from one run, before the samples
+  int wanted_samples = 0;
+  std::vector<double> seconds{};  ///< of one run, a value for each sample
+};
+
+/// What a contestant throws is its own failure, and the others go on.
+template <class Work>
+void guarded(Contestant& contestant, const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    contestant.result.failure = e.what();
+    if (contestant.result.failure.empty()) contestant.result.failure = "an exception without words";
+  }
+}
+
+class Contest {
+ public:
+  Contest(std::span<const ConvPlan> plans, const MeasureOptions& options)
+      : options_(options),
+        queue_(plans.front().device()),
+        buffers_(queue_, plans.front().problem(), plans.front().options().bias, options.seed) {
+    for (const ConvPlan& plan : plans) contestants_.emplace_back(plan);
+  }
+
+  Measurements run() {
+    first_runs();
+    give_up_the_hopeless();
+    if (best_seconds() < cold_run_seconds) buffers_.spread(queue_, cold_bytes);
+    warm_up();
+    while (sample_round()) continue;
+
+    Measurements all{.buffer_sets = buffers_.sets(),
+                     .clock_hertz = queue_.device().measure_clock_hertz()};
+    for (Contestant& contestant : contestants_) all.contestants.push_back(finished(contestant));
+    return all;
+  }
+
+ private:
+  ConvTensors next_tensors() {
+    set_ = (set_ + 1) % buffers_.sets();
+    return buffers_.tensors(set_);
+  }
+
+  /// Each once for its output, which is poisoned before, and once for its time: the first run may
+  /// load code and grow the workspace.
+  void first_runs() {
+    std::optional<SampleCheck> check;
+    if (options_.check)
+      check.emplace(buffers_, contestants_.front().plan.options().activation, options_.seed);
+    for (Contestant& contestant : contestants_)
+      guarded(contestant, [&] {
+        buffers_.poison_output(queue_);
+        contestant.plan.execute(queue_, buffers_.tensors(0));
+        queue_.synchronize();
+        if (check)
+          contestant.result.max_error_over_bound =
+              check->max_error_over_bound(queue_, buffers_, contestant.plan.algorithm().numerics);
+        const Event begin = queue_.record();
+        contestant.plan.execute(queue_, buffers_.tensors(0));
+        contestant.estimate_seconds = seconds_between(begin, queue_.record());
+      });
+  }
+
+  double best_seconds() const {
+    double best = std::numeric_limits<double>::infinity();
+    for (const Contestant& contestant : contestants_)
+      if (contestant.runs()) best = std::min(best, contestant.estimate_seconds);
+    return best;
+  }
+
+  void give_up_the_hopeless() {
+    const double best = best_seconds();
+    for (Contestant& contestant : contestants_) {
+      const double run_seconds = std::max(contestant.estimate_seconds, 1e-7);
+      Measurement& result = contestant.result;
+      result.given_up = options_.give_up_factor > 0 && run_seconds > options_.give_up_factor * best;
+      if (run_seconds < short_run_seconds)
+        result.runs_per_sample = std::min(
+            most_runs_per_sample, static_cast<int>(std::ceil(sample_seconds / run_seconds)));
+      const double affordable = options_.seconds_limit / (run_seconds * result.runs_per_sample);
+      contestant.wanted_samples = static_cast<int>(
+          std::clamp<double>(affordable, options_.min_samples, options_.max_samples));
+      if (result.given_up)
+        contestant.wanted_samples = std::min(options_.min_samples, samples_of_the_hopeless);
+    }
+  }
+
+  void warm_up() {
+    const auto enough = Clock::now() + std::chrono::duration<double>(options_.warm_up_seconds);
+    do {
+      for (Contestant& contestant : contestants_)
+        if (contestant.runs() && !contestant.result.given_up)
+          guarded(contestant, [&] { contestant.plan.execute(queue_, next_tensors()); });
+      queue_.synchronize();
+    } while (Clock::now() < enough);
+  }
+
+  bool wants_more(const Contestant& contestant) const {
+    return contestant.runs() &&
+           static_cast<int>(contestant.seconds.size()) < contestant.wanted_samples;
+  }
+
+  /// One sample of each contestant that wants more; false when there is none. The host waits at the
+  /// end of the round alone, so that a device that works asynchronously has the next run in its
+  /// queue when one ends, and no launch is counted as time of a kernel.
+  bool sample_round() {
+    struct Sample {
+      Contestant* contestant;
+      Event begin, end;
+    };
+    std::vector<Sample> samples;
+    bool first = queue_.device().id() != host;
+    for (Contestant& contestant : contestants_) {
+      if (!wants_more(contestant)) continue;
+      guarded(contestant, [&] {
+        const int runs = contestant.result.runs_per_sample;
+        // The device has nothing to do at the start of a round: a sample more keeps it busy until
+        // the first that counts is in its queue.
+        if (first)
+          for (int i = 0; i < runs; ++i) contestant.plan.execute(queue_, next_tensors());
+        first = false;
+        const Event begin = queue_.record();
+        for (int i = 0; i < runs; ++i) contestant.plan.execute(queue_, next_tensors());
+        samples.push_back({&contestant, begin, queue_.record()});
+      });
+    }
+    queue_.synchronize();
+    for (const Sample& sample : samples)
+      sample.contestant->seconds.push_back(seconds_between(sample.begin, sample.end) /
+                                           sample.contestant->result.runs_per_sample);
+    return !samples.empty();
+  }
+
+  static Measurement finished(Contestant& contestant) {
+    Measurement& result = contestant.result;
+    std::vector<double>& seconds = contestant.seconds;
+    if (!contestant.runs() || seconds.empty()) return result;
+    std::sort(seconds.begin(), seconds.end());
+    const std::size_t middle = seconds.size() / 2;
+    result.samples = static_cast<int>(seconds.size());
+    result.min_seconds = seconds.front();
+    result.median_seconds =
+        seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
+    return result;
+  }
+
+  MeasureOptions options_;
+  Queue queue_;
+  Buffers buffers_;
+  std::vector<Contestant> contestants_;
+  int set_ = 0;
+};
+
+void check_contestants(std::span<const ConvPlan> contestants, const MeasureOptions& options) {
+  const auto refuse = [](const std::string& message) {
+    throw Error(ErrorCode::invalid_argument, "measuring: " + message);
+  };
+  if (options.min_samples < 1 || options.max_samples < options.min_samples)
+    refuse(fmt::format("{} to {} samples; expected 1 or more, and no fewer at most than at least",
+                       options.min_samples, options.max_samples));
+  const ConvPlan& first = contestants.front();
+  if (first.problem().n == 0) refuse("a batch of 0; expected an image or more");
+  for (const ConvPlan& plan : contestants) {
+    const bool same = plan.problem() == first.problem() &&
+                      plan.options().bias == first.options().bias &&
+                      plan.options().activation == first.options().activation;
+    if (!same)
+      refuse(
+          fmt::format("plans of {} and {}; expected one problem, with or without a bias, and one "
+                      "activation",
+                      to_string(first.problem()), to_string(plan.problem())));
+    if (plan.device().id() != first.device().id())
+      refuse(fmt::format("plans for {} and {}; expected one device", to_string(first.device().id()),
+                         to_string(plan.device().id())));
+  }
+}
+
+}  // namespace
+
+Measurements measure(std::span<const ConvPlan> contestants, const MeasureOptions& options) {
+  if (contestants.empty()) return {};
+  check_contestants(contestants, options);
+  return Contest(contestants, options).run();
+}
+
+double roofline_seconds(const DeviceCeilings& ceilings, const ConvProblem& problem, Math math) {
+  // Products of operands that are stored in a narrow type keep the promise of fp32 as they are.
+  Math fastest = math;
+  if (math == Math::fp32 && problem.dtype == DType::f16) fastest = Math::fp16;
+  if (math == Math::fp32 && problem.dtype == DType::bf16) fastest = Math::bf16;
+  double flop_per_second = 0;
+  for (const Math offered : {Math::fp64, Math::fp32, Math::tf32, Math::bf16, Math::fp16})
+    if (allows(fastest, offered))
+      flop_per_second = std::max(flop_per_second, ceilings.flop_per_second(offered));
+  const auto seconds = [](double work, double speed) { return speed > 0 ? work / speed : 0; };
+  return std::max(seconds(problem.bytes(), ceilings.bytes_per_second),
+                  seconds(problem.flop(), flop_per_second));
+}
+
+ConvProblem fit_to_memory(const Device& device, ConvProblem problem) {
+  problem = check(problem);
+  const double budget = 0.8 * static_cast<double>(device.free_bytes());
+  const auto fits = [&](std::int64_t n) {
+    ConvProblem part = problem;
+    part.n = n;
+    return static_cast<double>(SetLayout(part, true).bytes) <= budget;
+  };
+  if (fits(problem.n)) return problem;
+  std::int64_t fitting = 0, too_many = problem.n;
+  while (too_many - fitting > 1) {
+    const std::int64_t middle = fitting + (too_many - fitting) / 2;
+    (fits(middle) ? fitting : too_many) = middle;
+  }
+  if (fitting == 0)
+    throw Error(ErrorCode::out_of_memory,
+                fmt::format("{}: not one image fits into the {} bytes that are free on {}",
+                            to_string(problem), device.free_bytes(), to_string(device.id())));
+  problem.n = fitting;
+  return problem;
+}
+
+}  // namespace plumb

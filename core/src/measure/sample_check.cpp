@@ -1,0 +1,122 @@
+// Holds images of a measured batch against the oracle.
+#include "sample_check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "../validate/guarded_tensor.hpp"
+#include "../validate/test_data.hpp"
+
+namespace plumb {
+namespace {
+
+/// Multiplications that the oracle does for one problem.
+constexpr double most_products = 5e7;
+
+/// The values that a pattern lays over a tensor, dense, for one index of its first extent or all.
+std::vector<double> gathered(const Pattern& pattern, const Extents& extents, const Strides& strides,
+                             std::int64_t first_element = 0) {
+  std::vector<double> values;
+  values.reserve(static_cast<std::size_t>(element_count(extents)));
+  for_each_offset(extents, strides, [&](std::int64_t offset) {
+    values.push_back(pattern.at(first_element + offset));
+  });
+  return values;
+}
+
+}  // namespace
+
+SampleCheck::SampleCheck(const Buffers& buffers, Activation activation, std::uint64_t seed)
+    : problem_(buffers.problem()), activation_(activation) {
+  choose_images(seed);
+  choose_points(seed);
+  ask_oracle(buffers);
+}
+
+void SampleCheck::choose_images(std::uint64_t seed) {
+  Random random(seed);
+  images_ = {0, problem_.n - 1};
+  for (int i = 0; i < 3; ++i) images_.push_back(random.between(0, problem_.n - 1));
+  std::sort(images_.begin(), images_.end());
+  images_.erase(std::unique(images_.begin(), images_.end()), images_.end());
+}
+
+void SampleCheck::choose_points(std::uint64_t seed) {
+  const std::int64_t rows = problem_.p(), columns = problem_.q();
+  const double affordable =
+      most_products / static_cast<double>(problem_.terms()) / static_cast<double>(images_.size());
+  const bool all = static_cast<double>(problem_.k * rows * columns) <= affordable;
+  Random random(seed);
+  for (std::size_t image = 0; image < images_.size(); ++image) {
+    if (all) {
+      for (std::int64_t k = 0; k < problem_.k; ++k)
+        for (std::int64_t p = 0; p < rows; ++p)
+          for (std::int64_t q = 0; q < columns; ++q) points_.push_back({image, k, p, q});
+      continue;
+    }
+    for (const std::int64_t k : {std::int64_t{0}, problem_.k - 1})
+      for (const std::int64_t p : {std::int64_t{0}, rows - 1})
+        for (const std::int64_t q : {std::int64_t{0}, columns - 1})
+          points_.push_back({image, k, p, q});
+    for (double i = 0; i < affordable; ++i)
+      points_.push_back({image, random.between(0, problem_.k - 1), random.between(0, rows - 1),
+                         random.between(0, columns - 1)});
+  }
+}
+
+void SampleCheck::ask_oracle(const Buffers& buffers) {
+  Extents one_image = problem_.x_extents();
+  one_image[0] = 1;
+  std::vector<double> x;
+  for (const std::int64_t n : images_) {
+    const auto image =
+        gathered(buffers.x_pattern(), one_image, problem_.x_strides, n * problem_.x_strides[0]);
+    x.insert(x.end(), image.begin(), image.end());
+  }
+  const auto w = gathered(buffers.w_pattern(), problem_.w_extents(), problem_.w_strides);
+  const auto bias = buffers.has_bias() ? gathered(buffers.bias_pattern(), {problem_.k}, {1})
+                                       : std::vector<double>{};
+  ConvProblem few = problem_;
+  few.n = static_cast<std::int64_t>(images_.size());
+  few.x_strides = few.w_strides = few.y_strides = {};
+  few = check(few);
+  const ConstTensorView x_view(x.data(), few.x_extents()), w_view(w.data(), few.w_extents());
+  const ConstTensorView bias_view =
+      bias.empty() ? ConstTensorView{} : ConstTensorView(bias.data(), {few.k});
+  expected_.resize(points_.size());
+  const auto count = static_cast<std::int64_t>(points_.size());
+#pragma omp parallel for schedule(dynamic, 256)
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto [image, k, p, q] = points_[static_cast<std::size_t>(i)];
+    expected_[static_cast<std::size_t>(i)] =
+        conv_oracle_at(few, x_view, w_view, bias_view, static_cast<std::int64_t>(image), k, p, q);
+  }
+}
+
+double SampleCheck::max_error_over_bound(Queue& queue, const Buffers& buffers,
+                                         const Numerics& numerics) const {
+  const Numerics judged = numerics.bounded ? numerics : Numerics{};
+  std::vector<std::vector<std::byte>> images;
+  for (const std::int64_t n : images_) images.push_back(buffers.output_image(queue, n));
+  const Strides& strides = problem_.y_strides;
+  const std::size_t element_bytes = size_in_bytes(problem_.dtype);
+  double largest = 0;
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    const auto [image, k, p, q] = points_[i];
+    const std::vector<std::byte>& bytes = images[image];
+    const ConstTensorView view(bytes.data(), problem_.dtype,
+                               {static_cast<std::int64_t>(bytes.size() / element_bytes)});
+    const double computed = load_element(view, k * strides[1] + p * strides[2] + q * strides[3]);
+    if (!std::isfinite(computed)) return std::numeric_limits<double>::infinity();
+    const double oracle = expected_[i].y;
+    const double expected = activation_ == Activation::relu ? std::max(oracle, 0.0) : oracle;
+    const double error = std::abs(computed - expected);
+    if (error > 0)
+      largest =
+          std::max(largest, error / conv_error_bound(judged, problem_, expected_[i], computed));
+  }
+  return largest;
+}
+
+}  // namespace plumb

@@ -1,0 +1,38 @@
+// Outputs of a few images of a large batch, and what the oracle has there.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "buffers.hpp"
+#include "plumb/validate.hpp"
+
+namespace plumb {
+
+/// The first, the last and three images between, as many of their outputs as the oracle computes
+/// in about a second.
+class SampleCheck {
+ public:
+  SampleCheck(const Buffers& buffers, Activation activation, std::uint64_t seed);
+
+  /// The largest error over its bound in what the first set's y holds now; infinite where an
+  /// output is no number. Without a promise the bound is that of a chain of fp32 FMAs.
+  double max_error_over_bound(Queue& queue, const Buffers& buffers, const Numerics& numerics) const;
+
+ private:
+  struct Point {
+    std::size_t image;  ///< an index into images_
+    std::int64_t k, p, q;
+  };
+  void choose_images(std::uint64_t seed);
+  void choose_points(std::uint64_t seed);
+  void ask_oracle(const Buffers& buffers);
+
+  ConvProblem problem_;
+  Activation activation_;
+  std::vector<std::int64_t> images_;
+  std::vector<Point> points_;
+  std::vector<OracleTerm> expected_;
+};
+
+}  // namespace plumb

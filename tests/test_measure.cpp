@@ -1,0 +1,165 @@
+// Timing: what is asked of every measurement, whatever the times are.
+#include "plumb/measure.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <vector>
+
+#include "devices.hpp"
+
+using namespace plumb;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+/// Quick, for problems of any size.
+const MeasureOptions few{
+    .min_samples = 3, .max_samples = 5, .seconds_limit = 0.01, .warm_up_seconds = 0};
+
+/// A plan of every algorithm that runs the problem by itself.
+std::vector<ConvPlan> all_plans(const Device& device, const ConvProblem& problem,
+                                ConvOptions options = {.math = Math::fp16}) {
+  std::vector<ConvPlan> plans;
+  for (const ConvCandidate& candidate : explain(device, problem, options)) {
+    if (!candidate.support) continue;
+    options.algorithm = candidate.algorithm;
+    plans.emplace_back(device, problem, options);
+  }
+  return plans;
+}
+
+ConvProblem problem_of(const char* text) { return parse_problem(text).problem; }
+
+}  // namespace
+
+TEST_CASE("every algorithm is timed, and its timed output held against the oracle") {
+  for (const Device& device : plumb_test::all_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      ConvProblem problem = problem_of("mb9ic2ih8iw11oc3kh3sh2ph1");
+      problem.dtype = dtype;
+      const auto plans = all_plans(
+          device, problem, {.math = Math::fp16, .bias = true, .activation = Activation::relu});
+      REQUIRE(plans.size() > 0);
+      const Measurements seen = measure(plans, few);
+      REQUIRE(seen.contestants.size() == plans.size());
+      REQUIRE(seen.buffer_sets > 1);
+      for (std::size_t i = 0; i < plans.size(); ++i) {
+        const Measurement& one = seen.contestants[i];
+        CAPTURE(one.algorithm, to_string(dtype));
+        REQUIRE(one.algorithm == plans[i].algorithm().name);
+        REQUIRE(one.failure.empty());
+        REQUIRE(one.samples >= 3);
+        REQUIRE(one.min_seconds > 0);
+        REQUIRE(one.median_seconds >= one.min_seconds);
+        REQUIRE(one.max_error_over_bound <= 1);
+        // Random data in a type that rounds: no error at all would mean that nothing was compared.
+        if (dtype != DType::f64) REQUIRE(one.max_error_over_bound > 0);
+      }
+    }
+}
+
+TEST_CASE("samples are as many as asked for, and few of what is hopeless") {
+  const Device cpu = Device::open("cpu");
+  const ConvProblem problem = problem_of("mb2ic16ih40oc16kh3ph1");
+  const auto plans = all_plans(cpu, problem, {});
+  REQUIRE(plans.size() > 1);
+  MeasureOptions options{.min_samples = 20, .max_samples = 20, .check = false};
+  for (const Measurement& one : measure(plans, options).contestants) {
+    REQUIRE(one.samples == 20);
+    REQUIRE_FALSE(one.given_up);
+    REQUIRE(one.max_error_over_bound == 0);
+  }
+  // Below 1 even the best is slower than it may be.
+  options.give_up_factor = 0.5;
+  for (const Measurement& one : measure(plans, options).contestants) {
+    REQUIRE(one.given_up);
+    REQUIRE(one.samples == 3);
+  }
+}
+
+TEST_CASE("tensors with gaps and layouts of other orders are measured too") {
+  for (const Device& device : plumb_test::all_devices())
+    for (const Placement placement : {Placement::nhwc, Placement::strided}) {
+      const ConvProblem problem =
+          validation_case("", problem_of("g2mb7ic4ih9iw10oc6kh3ph1"), placement).problem;
+      for (const Measurement& one : measure(all_plans(device, problem), few).contestants) {
+        CAPTURE(one.algorithm);
+        REQUIRE(one.max_error_over_bound > 0);
+        REQUIRE(one.max_error_over_bound <= 1);
+      }
+    }
+}
+
+TEST_CASE("contestants that do not belong together are refused") {
+  const Device cpu = Device::open("cpu");
+  const auto refused = [&](const std::vector<ConvPlan>& plans, const char* words,
+                           const MeasureOptions& options = few) {
+    REQUIRE_THROWS_MATCHES(measure(plans, options), Error,
+                           MessageMatches(ContainsSubstring(words)));
+  };
+  const ConvPlan one(cpu, problem_of("mb2ic3ih9oc4kh3"));
+  refused({one, ConvPlan(cpu, problem_of("mb2ic3ih9oc5kh3"))}, "one problem");
+  refused({one, ConvPlan(cpu, one.problem(), {.activation = Activation::relu})}, "activation");
+  refused({ConvPlan(cpu, problem_of("mb0ic3ih9oc4kh3"))}, "batch of 0");
+  refused({one}, "samples", {.min_samples = 0});
+  ConvProblem reversed = one.problem();
+  reversed.x_strides[0] = -reversed.x_strides[0];
+  refused({ConvPlan(cpu, reversed)}, "below 0");
+  REQUIRE(measure({}, few).contestants.empty());
+}
+
+TEST_CASE("a batch is cut to what memory holds") {
+  const Device cpu = Device::open("cpu");
+  const ConvProblem small = problem_of("mb5ic3ih9oc4kh3");
+  REQUIRE(fit_to_memory(cpu, small) == small);
+  ConvProblem large = problem_of("mb2ic4ih512oc4kh3");
+  large.n = std::int64_t{1} << 28;  // a petabyte
+  const ConvProblem cut = fit_to_memory(cpu, large);
+  REQUIRE(cut.n > 0);
+  REQUIRE(cut.bytes() < static_cast<double>(cpu.info().memory_bytes));
+  large = problem_of("mb1ic1048576ih4096oc1kh1");  // 70 TB an image
+  REQUIRE_THROWS_MATCHES(fit_to_memory(cpu, large), Error,
+                         MessageMatches(ContainsSubstring("not one image")));
+}
+
+TEST_CASE("the roofline is the slower of memory and arithmetic") {
+  const DeviceCeilings ceilings{.bytes_per_second = 1e12,
+                                .fp64_flop_per_second = 1e12,
+                                .fp32_flop_per_second = 2e12,
+                                .tf32_flop_per_second = 8e12,
+                                .fp16_flop_per_second = 16e12};
+  ConvProblem dense = problem_of("mb4ic256ih14oc256kh3ph1");
+  REQUIRE_THAT(roofline_seconds(ceilings, dense, Math::fp32),
+               WithinRel(dense.flop() / 2e12, 1e-12));
+  REQUIRE_THAT(roofline_seconds(ceilings, dense, Math::fp64),
+               WithinRel(dense.flop() / 1e12, 1e-12));
+  REQUIRE_THAT(roofline_seconds(ceilings, dense, Math::tf32),
+               WithinRel(dense.flop() / 8e12, 1e-12));
+  // There is no bf16 here: what is more accurate may serve.
+  REQUIRE_THAT(roofline_seconds(ceilings, dense, Math::bf16),
+               WithinRel(dense.flop() / 8e12, 1e-12));
+  dense.dtype = DType::f16;  // products of stored halves round nothing
+  REQUIRE_THAT(roofline_seconds(ceilings, dense, Math::fp32),
+               WithinRel(dense.flop() / 16e12, 1e-12));
+  const ConvProblem thin = problem_of("mb4ic256ih14oc1kh1");
+  REQUIRE_THAT(roofline_seconds(ceilings, thin, Math::fp32), WithinRel(thin.bytes() / 1e12, 1e-12));
+}
+
+TEST_CASE("suites are problems with names") {
+  for (const std::string_view name : suite_names) {
+    const auto problems = suite(name, 17);
+    REQUIRE_FALSE(problems.empty());
+    for (const NamedProblem& one : problems) {
+      REQUIRE_FALSE(one.name.empty());
+      REQUIRE(one.problem.n == 17);
+    }
+  }
+  REQUIRE(suite("four", 10000).size() == 4);
+  REQUIRE_THROWS_MATCHES(suite("five", 1), Error,
+                         MessageMatches(ContainsSubstring("four, resnet50")));
+}
