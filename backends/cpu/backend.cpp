@@ -6,6 +6,7 @@
 #include "backends/cpu/host.hpp"
 #include "backends/cpu/memory.hpp"
 #include "backends/cpu/queue.hpp"
+#include "cpu_reference/ceilings.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
@@ -56,6 +57,10 @@ class CpuDevice final : public BackendDevice {
           fmt::format("cpu: a queue to wrap lies at {}; expected null, the CPU has none", native));
     return make_cpu_queue();
   }
+  DeviceCeilings measure_ceilings() override {
+    return measure_cpu_ceilings(instruction_set_of(info_.instruction_set), free_bytes());
+  }
+  double clock_hertz() override { return 0; }  // cores have clocks of their own, and hide them
 
  private:
   DeviceInfo info_ = describe_cpu();

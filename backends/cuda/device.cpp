@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "cuda_kernels/probes/ceilings.hpp"
 #include "device_guard.hpp"
 #include "plumb/error.hpp"
 #include "queue.hpp"
@@ -74,6 +75,16 @@ std::unique_ptr<BackendQueue> CudaDevice::make_queue() {
 std::unique_ptr<BackendQueue> CudaDevice::wrap_queue(void* native) {
   return std::make_unique<CudaQueue>(info_, static_cast<cudaStream_t>(native),
                                      CudaQueue::Ownership::borrowed);
+}
+
+DeviceCeilings CudaDevice::measure_ceilings() {
+  const DeviceGuard guard(index());
+  return cuda::measure_ceilings(static_cast<cudaStream_t>(make_queue()->native()));
+}
+
+double CudaDevice::clock_hertz() {
+  const DeviceGuard guard(index());
+  return measure_clock_hertz(static_cast<cudaStream_t>(make_queue()->native()));
 }
 
 }  // namespace plumb::cuda

@@ -16,6 +16,8 @@ class CudaDevice final : public BackendDevice {
   bool is_pinned(const void* host_memory) const noexcept override;
   std::unique_ptr<BackendQueue> make_queue() override;
   std::unique_ptr<BackendQueue> wrap_queue(void* native) override;
+  DeviceCeilings measure_ceilings() override;
+  double clock_hertz() override;
 
  private:
   int index() const { return info_.id.index; }

@@ -61,6 +61,17 @@ std::string to_string(const DeviceId& id) {
   return id == host ? std::string(id.backend) : fmt::format("{}:{}", id.backend, id.index);
 }
 
+double DeviceCeilings::flop_per_second(Math math) const {
+  switch (math) {
+    case Math::fp64: return fp64_flop_per_second;
+    case Math::fp32: return fp32_flop_per_second;
+    case Math::tf32: return tf32_flop_per_second;
+    case Math::bf16: return bf16_flop_per_second;
+    case Math::fp16: return fp16_flop_per_second;
+  }
+  return 0;
+}
+
 Device Device::open(std::string_view spec) {
   const std::string from_environment = spec.empty() ? environment("PLUMB_DEVICE") : "";
   if (spec.empty()) spec = from_environment.empty() ? std::string_view("auto") : from_environment;
@@ -94,6 +105,8 @@ Device Device::open(std::string_view spec) {
 const DeviceInfo& Device::info() const { return state_->backend->info(); }
 std::size_t Device::free_bytes() const { return state_->backend->free_bytes(); }
 const std::string& Device::why() const { return state_->why; }
+DeviceCeilings Device::measure_ceilings() const { return state_->backend->measure_ceilings(); }
+double Device::measure_clock_hertz() const { return state_->backend->clock_hertz(); }
 BackendDevice& Device::backend() const { return *state_->backend; }
 PlanCache& Device::plans() const { return state_->plans; }
 

@@ -66,6 +66,8 @@ class BackendDevice {
   virtual bool is_pinned(const void* host_memory) const noexcept = 0;
   virtual std::unique_ptr<BackendQueue> make_queue() = 0;
   virtual std::unique_ptr<BackendQueue> wrap_queue(void* native) = 0;
+  virtual DeviceCeilings measure_ceilings() = 0;
+  virtual double clock_hertz() = 0;  ///< measured; 0 where it cannot be told
 };
 
 /// The devices that a backend shows on this machine, or why there are none.
@@ -92,7 +94,7 @@ class Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 1;
+  static constexpr std::uint32_t current_abi = 2;
   std::uint32_t abi;
   const char* version;  ///< of Plumb; must equal the library's
   Backend& (*backend)();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plumb/error.hpp"
+#include "plumb/types.hpp"
 
 namespace plumb {
 
@@ -44,6 +45,21 @@ struct DeviceInfo {
   double nominal_bytes_per_second = 0, nominal_fp32_flop_per_second = 0;
 };
 
+/// The most that a device does, measured on the device itself: the roof of a roofline. Operations
+/// count an addition and a multiplication as two; 0 stands for what the device cannot do.
+struct DeviceCeilings {
+  double bytes_per_second = 0;      ///< of a copy far larger than the caches, read plus written
+  double fp64_flop_per_second = 0;  ///< FMA pipe
+  double fp32_flop_per_second = 0;  ///< FMA pipe
+  /// fp16 sums of fp16 products without tensor cores.
+  double fp16_fma_flop_per_second = 0;
+  /// Sums in fp32 of products in the type named: tensor cores where there are some.
+  double tf32_flop_per_second = 0, bf16_flop_per_second = 0, fp16_flop_per_second = 0;
+
+  /// The ceiling of arithmetic that keeps this promise and no stricter one.
+  double flop_per_second(Math math) const;
+};
+
 /// One device, opened. Cheap to copy; copies share their cache of plans. Safe to use from
 /// several threads.
 class Device {
@@ -59,6 +75,13 @@ class Device {
   std::size_t free_bytes() const;
   /// For a device that `auto` chose, what it passed over and why; otherwise empty.
   const std::string& why() const;
+
+  /// Measures for a second or so, on a queue of its own; whatever else the device does meanwhile
+  /// lowers what is seen. Error: out_of_memory, device_failure.
+  DeviceCeilings measure_ceilings() const;
+  /// The clock that the device's units run at now, under some 10 ms of work put on it for that; 0
+  /// where it cannot be told. Error: device_failure.
+  double measure_clock_hertz() const;
 
   BackendDevice& backend() const;  ///< for the library's own use
   PlanCache& plans() const;        ///< for the library's own use

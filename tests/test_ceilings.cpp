@@ -1,0 +1,53 @@
+// The ceilings that each device measures on itself: plausible, and alike when measured again.
+#include <catch2/catch_test_macros.hpp>
+
+#include "devices.hpp"
+
+using namespace plumb;
+
+namespace {
+
+bool alike(double a, double b) { return a < 1.5 * b && b < 1.5 * a; }
+
+}  // namespace
+
+TEST_CASE("ceilings are measured, and measured again") {
+  for (const Device& device : plumb_test::all_devices()) {
+    const DeviceCeilings once = device.measure_ceilings(), again = device.measure_ceilings();
+    CAPTURE(to_string(device.id()), once.bytes_per_second, again.bytes_per_second);
+    CHECK(once.bytes_per_second > 1e9);
+    CHECK(alike(once.bytes_per_second, again.bytes_per_second));
+    for (const Math math : {Math::fp64, Math::fp32, Math::tf32, Math::bf16, Math::fp16}) {
+      CAPTURE(to_string(math), once.flop_per_second(math), again.flop_per_second(math));
+      CHECK(once.flop_per_second(math) > 1e8);
+      CHECK(alike(once.flop_per_second(math), again.flop_per_second(math)));
+    }
+    CHECK(once.flop_per_second(Math::fp32) >= once.flop_per_second(Math::fp64));
+    CHECK(once.flop_per_second(Math::tf32) >= once.flop_per_second(Math::fp32));
+    CHECK(once.flop_per_second(Math::fp16) >= once.flop_per_second(Math::tf32));
+  }
+}
+
+TEST_CASE("cuda: ceilings lie under what the chip's attributes say, and not far under") {
+  const Device device = plumb_test::device_or_skip("cuda");
+  const DeviceInfo& info = device.info();
+  const DeviceCeilings ceilings = device.measure_ceilings();
+  CAPTURE(ceilings.bytes_per_second, ceilings.fp32_flop_per_second);
+  CHECK(ceilings.bytes_per_second > 0.5 * info.nominal_bytes_per_second);
+  CHECK(ceilings.bytes_per_second < 1.01 * info.nominal_bytes_per_second);
+  CHECK(ceilings.fp32_flop_per_second > 0.5 * info.nominal_fp32_flop_per_second);
+  CHECK(ceilings.fp32_flop_per_second < 1.01 * info.nominal_fp32_flop_per_second);
+  CHECK(ceilings.fp16_fma_flop_per_second > 0);
+  const double hertz = device.measure_clock_hertz();
+  CAPTURE(hertz);
+  CHECK(hertz > 0.1e9);
+  CHECK(hertz < 5e9);
+}
+
+TEST_CASE("cpu: narrow arithmetic has the ceiling of fp32, and the clock cannot be told") {
+  const Device device = Device::open("cpu");
+  const DeviceCeilings ceilings = device.measure_ceilings();
+  for (const Math narrow : {Math::tf32, Math::bf16, Math::fp16})
+    CHECK(ceilings.flop_per_second(narrow) == ceilings.flop_per_second(Math::fp32));
+  CHECK(device.measure_clock_hertz() == 0);
+}
