@@ -18,8 +18,11 @@ using Catch::Matchers::WithinRel;
 namespace {
 
 /// Quick, for problems of any size.
-const MeasureOptions few{
-    .min_samples = 3, .max_samples = 5, .seconds_limit = 0.01, .warm_up_seconds = 0};
+const MeasureOptions few{.min_samples = 3,
+                         .max_samples = 5,
+                         .seconds_limit = 0.01,
+                         .warm_up_seconds = 0,
+                         .cold_bytes = 1 << 22};
 
 /// A plan of every algorithm that runs the problem by itself.
 std::vector<ConvPlan> all_plans(const Device& device, const ConvProblem& problem,

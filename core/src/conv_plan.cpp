@@ -10,6 +10,7 @@
 #include "plumb/conv.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
+#include "plumb/tune.hpp"
 
 namespace plumb {
 namespace {
@@ -50,8 +51,37 @@ ConvOptions with_environment(ConvOptions options) {
   return options;
 }
 
+/// The seconds to choose by. Times count only where every algorithm that these options leave has
+/// one: an estimate and a time are not to be compared, and what was not timed might have won.
+void mark_chosen(std::vector<ConvCandidate>& all) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  const auto measured = [&](const ConvCandidate& c) { return c.measured_seconds.value_or(none); };
+  bool every_one = true, any_ran = false;
+  for (const ConvCandidate& candidate : all) {
+    if (!candidate.support) continue;
+    every_one = every_one && candidate.measured_seconds;
+    any_ran = any_ran || measured(candidate) < none;
+  }
+  const bool tuned = every_one && any_ran;
+  const auto seconds = [&](const ConvCandidate& candidate) {
+    return tuned ? measured(candidate) : candidate.estimate_seconds;
+  };
+  // min_element takes the first of equals: the backend's order decides between them.
+  const auto best = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return static_cast<bool>(a.support) && (!b.support || seconds(a) < seconds(b));
+  });
+  if (best != all.end() && best->support) best->chosen = true;
+}
+
+std::optional<double> time_of(const TunedTimes& tuned, std::string_view algorithm) {
+  for (const TunedTime& time : tuned.times)
+    if (time.algorithm == algorithm) return time.seconds;
+  return std::nullopt;
+}
+
 std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& problem,
                                       const ConvOptions& options) {
+  const TunedTimes tuned = tuned_times(device, problem);
   std::vector<ConvCandidate> all;
   const DeviceInfo& info = device.info();
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
@@ -62,15 +92,18 @@ std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& p
     if (candidate.support) {
       candidate.estimate_seconds = algorithm->estimate_seconds(problem, info);
       candidate.workspace_bytes = algorithm->workspace_bytes(problem, info);
+      candidate.measured_seconds = time_of(tuned, algorithm->name);
     }
     all.push_back(std::move(candidate));
   }
-  // min_element takes the first of equals: the backend's order decides between them.
-  const auto best = std::min_element(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return static_cast<bool>(a.support) && (!b.support || a.estimate_seconds < b.estimate_seconds);
-  });
-  if (best != all.end() && best->support) best->chosen = true;
+  mark_chosen(all);
   return all;
+}
+
+/// The time from tuning, or why there is none.
+std::string time_text(const ConvCandidate& candidate, const TunedTimes& tuned) {
+  if (candidate.measured_seconds) return fmt::format("{:.3g} s tuned", *candidate.measured_seconds);
+  return tuned.sentence.empty() ? "not among those tuned" : tuned.sentence;
 }
 
 std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProblem& problem,
@@ -94,9 +127,10 @@ std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProble
   }
   const ConvAlgorithm* algorithm = algorithms[static_cast<std::size_t>(chosen - all.begin())];
   if (environment_flag("PLUMB_VERBOSE"))
-    fmt::print(stderr, "plumb: {} on {}: {}, {:.3g} s estimated, {} bytes of workspace\n",
+    fmt::print(stderr, "plumb: {} on {}: {}, {:.3g} s estimated, {}, {} bytes of workspace\n",
                to_string(problem), to_string(device.id()), algorithm->name,
-               chosen->estimate_seconds, chosen->workspace_bytes);
+               chosen->estimate_seconds, time_text(*chosen, tuned_times(device, problem)),
+               chosen->workspace_bytes);
   return std::make_shared<PlannedConv>(
       PlannedConv{problem, options, algorithm, chosen->workspace_bytes});
 }

@@ -22,4 +22,9 @@ void PlanCache::insert(std::shared_ptr<const PlannedConv> planned) {
   entries_.push_back(std::move(planned));
 }
 
+void PlanCache::clear() {
+  const std::lock_guard lock(mutex_);
+  entries_.clear();
+}
+
 }  // namespace plumb

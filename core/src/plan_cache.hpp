@@ -26,6 +26,8 @@ class PlanCache {
   /// Null where it is not there.
   std::shared_ptr<const PlannedConv> find(const ConvProblem& problem, const ConvOptions& options);
   void insert(std::shared_ptr<const PlannedConv> planned);
+  /// After tuning: what was chosen without its times may be chosen otherwise with them.
+  void clear();
 
  private:
   static constexpr std::size_t capacity = 128;

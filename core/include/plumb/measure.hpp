@@ -30,6 +30,9 @@ struct MeasureOptions {
   double give_up_factor = 0;
   /// Before the first sample all contestants run in turn for at least this long.
   double warm_up_seconds = 0.05;
+  /// Of the buffers that runs of less than 200 us go round: more than the caches hold. 0: all runs
+  /// are on the same, and may find them in a cache.
+  std::size_t cold_bytes = std::size_t{1} << 28;
   /// Hold one more run of each contestant against the oracle.
   bool check = true;
   std::uint64_t seed = 1;  ///< of the data, and of the outputs that are checked

@@ -22,8 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double short_run_seconds = 20e-6;  ///< below, a sample is several runs
 constexpr double sample_seconds = 100e-6;    ///< that such a sample should last
 constexpr int most_runs_per_sample = 64;
-constexpr double cold_run_seconds = 200e-6;               ///< below, each run gets other buffers
-constexpr std::size_t cold_bytes = std::size_t{1} << 28;  ///< larger than any device's last cache
+constexpr double cold_run_seconds = 200e-6;  ///< below, each run gets other buffers
 constexpr int samples_of_the_hopeless = 3;
 
 struct Contestant {
@@ -63,7 +62,7 @@ class Contest {
   Measurements run() {
     first_runs();
     give_up_the_hopeless();
-    if (best_seconds() < cold_run_seconds) buffers_.spread(queue_, cold_bytes);
+    if (best_seconds() < cold_run_seconds) buffers_.spread(queue_, options_.cold_bytes);
     warm_up();
     while (sample_round()) continue;
 
