@@ -37,6 +37,8 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(shared_tile_constant_fp32_16x16_copied),
       PLUMB_ENTRY(shared_tile_constant_fp32_32x32_copied),
       PLUMB_ENTRY(shared_tile_constant_fp32_8x8_copied),
+      PLUMB_ENTRY(packed_half_fp16),
+      PLUMB_ENTRY(scatter_atomics_fp32),
       PLUMB_ENTRY(implicit_gemm_fp64_16x16),
       PLUMB_ENTRY(direct_fp64),
 #ifdef PLUMB_PEER_CUDNN
