@@ -12,60 +12,10 @@
 #include "cuda_kernels/common/direct_sum.cuh"
 #include "cuda_kernels/common/epilogue.cuh"
 #include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/unrolled.cuh"
 
 namespace plumb::cuda {
 namespace {
-
-/// How many tiles the outputs make along each direction: filters of a group, groups, pixels.
-/// Numbered in this order, the first running fastest.
-struct TileCounts {
-  std::int64_t filters, groups, pixels;
-
-  TileCounts(const ConvProblem& problem, std::int64_t tile)
-      : filters((problem.k / problem.groups - 1) / tile + 1),
-        groups(problem.groups),
-        pixels((problem.n * problem.p() * problem.q() - 1) / tile + 1) {}
-  std::int64_t all() const { return filters * groups * pixels; }
-};
-
-/// What a thread has to know of the pixel (n, p, q) whose column it unrolls or computes.
-template <class Index>
-struct Pixel {
-  Index n, p, q;
-  Index first_h, first_w;  ///< where the filter's first tap lies
-
-  __device__ Pixel(const ConvShape<Index>& shape, Index column) {
-    const auto [rows, q_of_row] = shape.q.divide(column);
-    const auto [image, p_of_image] = shape.p.divide(rows);
-    n = image;
-    p = p_of_image;
-    q = q_of_row;
-    first_h = p * shape.stride_h - shape.top;
-    first_w = q * shape.stride_w - shape.left;
-  }
-};
-
-/// The element of the unrolled input that meets `term` at the pixel, zero in the padding.
-template <class Accumulate, class Stored, class Index>
-__device__ Accumulate unrolled(const ConvShape<Index>& shape, const Stored* x,
-                               const Pixel<Index>& pixel, Index term) {
-  const auto [filter_rows, s] = shape.s.divide(term);
-  const auto [c, r] = shape.r.divide(filter_rows);
-  const Index h = pixel.first_h + r * shape.dilation_h.value();
-  const Index w = pixel.first_w + s * shape.dilation_w.value();
-  if (h < 0 || h >= shape.h || w < 0 || w >= shape.w) return 0;
-  return convert<Accumulate>(x[c * shape.x_step.c + h * shape.x_step.h + w * shape.x_step.w]);
-}
-
-/// Where `term` lies in a filter.
-template <class Index>
-__device__ Index filter_offset(const ConvShape<Index>& shape, Index term) {
-  const FilterSteps<Index>& step = shape.w_step;
-  if (step.is_matrix) return term * step.term;
-  const auto [filter_rows, s] = shape.s.divide(term);
-  const auto [c, r] = shape.r.divide(filter_rows);
-  return c * step.c + r * step.r + s * step.s;
-}
 
 /// Blocks that a multiprocessor shall hold at once: as many as registers allow without spilling.
 /// 0 leaves it to the compiler, for blocks so small that not every chip holds as many.

@@ -17,6 +17,10 @@ namespace plumb::cuda {
 std::span<const ConvAlgorithm* const> conv_algorithms() {
   // clang-format off
   static const std::array list{
+      PLUMB_ENTRY(register_tile_fp32_8_filters),
+      PLUMB_ENTRY(register_tile_fp32_4_filters),
+      PLUMB_ENTRY(register_tile_fp32_2x2),
+      PLUMB_ENTRY(register_tile_fp32_4_images),
       PLUMB_ENTRY(implicit_gemm_fp32_16x16),
       PLUMB_ENTRY(implicit_gemm_fp32_32x32),
       PLUMB_ENTRY(implicit_gemm_fp32_8x8),
@@ -37,6 +41,15 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(shared_tile_constant_fp32_16x16_copied),
       PLUMB_ENTRY(shared_tile_constant_fp32_32x32_copied),
       PLUMB_ENTRY(shared_tile_constant_fp32_8x8_copied),
+      PLUMB_ENTRY(narrow_fragments_tf32_8),
+      PLUMB_ENTRY(narrow_fragments_tf32_16),
+      PLUMB_ENTRY(narrow_fragments_tf32_24),
+      PLUMB_ENTRY(index_reuse_fp16_16),
+      PLUMB_ENTRY(index_reuse_fp16_32),
+      PLUMB_ENTRY(tensor_core_tf32_32x32),
+      PLUMB_ENTRY(tensor_core_tf32_16x16),
+      PLUMB_ENTRY(tensor_core_fp16_32x32),
+      PLUMB_ENTRY(tensor_core_fp16_16x16),
       PLUMB_ENTRY(packed_half_fp16),
       PLUMB_ENTRY(scatter_atomics_fp32),
       PLUMB_ENTRY(implicit_gemm_fp64_16x16),

@@ -1,0 +1,20 @@
+// Copies from global to shared memory that do not pass through registers (PTX cp.async, sm_80).
+#pragma once
+
+#include <cstdint>
+
+namespace plumb::cuda {
+
+/// Copies one element of 4 bytes, or writes a zero where `valid` is false; `from` must be a
+/// readable address either way. Done once the thread has called wait_for_copies(); for the other
+/// threads after a barrier.
+__device__ inline void copy_async(float* to_shared, const float* from, bool valid) {
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
+               "r"(valid ? 4 : 0)
+               : "memory");
+}
+
+__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+}  // namespace plumb::cuda

@@ -1,0 +1,208 @@
+// Implicit GEMM on tensor cores with its indices reused: a thread loads along a row of the unrolled
+// input, so that one term's channel and tap serve eight elements, and where the pixels lie is
+// worked out once for all terms.
+//
+// Tiling: a block of 256 threads makes `tile` filters by 128 pixels through steps of 16 terms, in
+//   FP16 with fp32 sums; each warp all filters by 16 pixels. While a step is multiplied the
+//   elements of the next are on their way, into the other of two buffers.
+// Bytes: y once; x R S K/(G tile) times, mostly from L1; w N P Q/128 times from L2.
+// Wins: over tensor_core.cu, which divides twice for every element that it unrolls.
+#include "cuda_kernels/common/batch_slices.hpp"
+#include "cuda_kernels/common/conv_support.hpp"
+#include "cuda_kernels/common/direct_sum.cuh"
+#include "cuda_kernels/common/epilogue.cuh"
+#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/mma.cuh"
+#include "cuda_kernels/common/unrolled.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int threads = 256, block_pixels = 128, values_per_thread = 8;
+constexpr int x_pitch = block_pixels + 8;  // rows of ldmatrix four banks apart
+
+/// What a thread has to know of the eight pixels that it loads: pairs of neighbours, 32 apart.
+template <bool padded>
+struct LoadedPixels {
+  int offset[values_per_thread];
+  int first_h[padded ? values_per_thread : 1], first_w[padded ? values_per_thread : 1];
+
+  __device__ LoadedPixels(const ConvShape<int>& shape, int first, int pixels) {
+#pragma unroll
+    for (int i = 0; i < values_per_thread; ++i) {
+      const int column = first + i / 2 * 32 + i % 2;
+      const Pixel<int> pixel(shape, column < pixels ? column : 0);
+      offset[i] = pixel.n * shape.x_step.n + pixel.first_h * shape.x_step.h +
+                  pixel.first_w * shape.x_step.w;
+      if constexpr (padded) first_h[i] = pixel.first_h, first_w[i] = pixel.first_w;
+    }
+  }
+
+  /// The elements that meet `term`.
+  template <class Stored>
+  __device__ void load(const ConvShape<int>& shape, const Stored* x_group, int term,
+                       Stored (&values)[values_per_thread]) const {
+    const auto [filter_rows, s] = shape.s.divide(term);
+    const auto [c, r] = shape.r.divide(filter_rows);
+    const int down = r * shape.dilation_h.value(), across = s * shape.dilation_w.value();
+    const Stored* const from =
+        x_group + c * shape.x_step.c + down * shape.x_step.h + across * shape.x_step.w;
+#pragma unroll
+    for (int i = 0; i < values_per_thread; ++i) {
+      bool valid = term < shape.terms;
+      if constexpr (padded) {
+        const int h = first_h[i] + down, w = first_w[i] + across;
+        valid = valid && h >= 0 && h < shape.h && w >= 0 && w < shape.w;
+      }
+      values[i] = valid ? from[offset[i]] : Stored(0.0f);
+    }
+  }
+};
+
+template <int tile, bool padded, class Stored>
+__global__ void __launch_bounds__(threads)
+    index_reuse(const __grid_constant__ ConvShape<int> shape, const Stored* x, const Stored* w,
+                Stored* y, const __grid_constant__ Epilogue<Stored> epilogue, int pixels,
+                Divisor<int> filter_tiles, Divisor<int> groups, std::int64_t tiles) {
+  constexpr int filters_per_thread = tile * step_terms / threads;
+  __shared__ TermTile<Fp16Product, tile> w_tiles[2];
+  alignas(16) __shared__ __half x_tiles[2][step_terms][x_pitch];
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  // Half a warp loads a row. The other half's is four rows further, which is sixteen banks.
+  const int x_row = warp % 4 + warp / 4 * 8 + lane / 16 * 4;
+  const int x_column = lane % 16 * 2;
+  const int warp_pixel = warp * 16;
+
+  for (std::int64_t number = blockIdx.x; number < tiles; number += gridDim.x) {
+    const auto [rest, filter_tile] = filter_tiles.divide(static_cast<int>(number));
+    const auto [pixel_tile, group] = groups.divide(rest);
+    const int first_k = filter_tile * tile, first_pixel = pixel_tile * block_pixels;
+    const Stored* const x_group = x + group * shape.group_c * shape.x_step.c;
+    const Stored* const w_group = w + group * shape.group_k.value() * shape.w_step.k;
+    const LoadedPixels<padded> columns(shape, first_pixel + x_column, pixels);
+
+    Stored x_values[values_per_thread], w_values[filters_per_thread];
+    const auto load = [&](int first) {
+      columns.load(shape, x_group, first + x_row, x_values);
+      const int term = first + thread % step_terms;
+      const int offset = term < shape.terms ? filter_offset(shape, term) : 0;
+#pragma unroll
+      for (int i = 0; i < filters_per_thread; ++i) {
+        const int k = first_k + thread / step_terms + i * (threads / step_terms);
+        const bool valid = k < shape.group_k.value() && term < shape.terms;
+        w_values[i] = valid ? w_group[k * shape.w_step.k + offset] : Stored(0.0f);
+      }
+    };
+    const auto leave_in = [&](int buffer) {
+#pragma unroll
+      for (int i = 0; i < values_per_thread; i += 2)
+        *reinterpret_cast<__half2*>(&x_tiles[buffer][x_row][x_column + i * 16]) =
+            __halves2half2(convert<__half>(x_values[i]), convert<__half>(x_values[i + 1]));
+#pragma unroll
+      for (int i = 0; i < filters_per_thread; ++i)
+        w_tiles[buffer].at[thread / step_terms + i * (threads / step_terms)][thread % step_terms] =
+            convert<__half>(w_values[i]);
+    };
+
+    float sums[tile / 16][2][4] = {};
+    load(0);
+    int buffer = 0;
+    for (int first = 0; first < shape.terms; first += step_terms, buffer ^= 1) {
+      leave_in(buffer);
+      __syncthreads();
+      if (first + step_terms < shape.terms) load(first + step_terms);
+      Fragment b[4];
+      load_transposed(b, &x_tiles[buffer][lane % 16][warp_pixel + lane / 16 * 8]);
+#pragma unroll
+      for (int sixteen = 0; sixteen < tile / 16; ++sixteen) {
+        const int filter = sixteen * 16 + lane / 4, term = lane % 4 * 2;
+        const auto& from = w_tiles[buffer];
+        const Fragment a[4] = {from.fragment(filter, term), from.fragment(filter + 8, term),
+                               from.fragment(filter, term + 8),
+                               from.fragment(filter + 8, term + 8)};
+        mma_fp16(sums[sixteen][0], a, {b[0], b[1]});
+        mma_fp16(sums[sixteen][1], a, {b[2], b[3]});
+      }
+    }
+    __syncthreads();  // the next tile's first step may take the buffer that was read last
+
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int column = first_pixel + warp_pixel + i / 2 * 8 + lane % 4 * 2 + i % 2;
+      if (column >= pixels) continue;
+      const Pixel<int> out(shape, column);
+#pragma unroll
+      for (int eight = 0; eight < tile / 8; ++eight) {
+        const int k_of_group = first_k + eight * 8 + lane / 4;
+        if (k_of_group >= shape.group_k.value()) continue;
+        float sum = sums[eight / 2][i / 2][eight % 2 * 2 + i % 2];
+        // The padding met the filter as zeros, and 0 * Inf is NaN: see implicit_gemm.cu.
+        if (padded && sum != sum)
+          sum = direct_sum<float>(shape, x_group + out.n * shape.x_step.n,
+                                  w_group + k_of_group * shape.w_step.k, out.first_h, out.first_w);
+        const int k = group * shape.group_k.value() + k_of_group;
+        y[out.n * shape.y_step.n + k * shape.y_step.c + out.p * shape.y_step.h +
+          out.q * shape.y_step.w] = epilogue(sum, k);
+      }
+    }
+  }
+}
+
+std::int64_t filter_tiles_of(const ConvProblem& problem, int tile) {
+  return (problem.k / problem.groups - 1) / tile + 1;
+}
+std::int64_t pixel_tiles_of(const ConvProblem& problem) {
+  return (problem.n * problem.p() * problem.q() - 1) / block_pixels + 1;
+}
+
+template <int tile>
+void launch(const ConvLaunch& whole) {
+  for_each_slice(whole, [](const ConvLaunch& call) {
+    const ConvProblem& problem = call.problem;
+    const std::int64_t filter_tiles = filter_tiles_of(problem, tile);
+    const std::int64_t tiles = filter_tiles * problem.groups * pixel_tiles_of(problem);
+    with_stored<float, __half>(problem.dtype, [&]<class S>(S) {
+      const bool padded = problem.padding != Padding{};
+      Launch(call.native_queue, blocks_for(tiles, 1), threads)(
+          padded ? index_reuse<tile, true, S> : index_reuse<tile, false, S>,
+          ConvShape<int>(problem), static_cast<const S*>(call.x), static_cast<const S*>(call.w),
+          static_cast<S*>(call.y), Epilogue<S>(call),
+          static_cast<int>(problem.n * problem.p() * problem.q()), Divisor<int>(filter_tiles),
+          Divisor<int>(problem.groups), tiles);
+    });
+  });
+}
+
+template <int tile>
+double estimate(const ConvProblem& problem, const DeviceInfo& device) {
+  const double steps = static_cast<double>((problem.terms() - 1) / step_terms + 1);
+  const double tiles = static_cast<double>(filter_tiles_of(problem, tile) * problem.groups *
+                                           pixel_tiles_of(problem));
+  // Some 150 instructions of each thread at each step, and 500 around the steps.
+  const double instructions = tiles * threads * (150 * steps + 500);
+  return model_seconds(problem, device, Accumulator::fp32_fma, 2 * instructions, 1.0);
+}
+
+Support supports(const ConvProblem& problem, const DeviceInfo&) {
+  if (Support stored = forward_of({DType::f32, DType::f16}, problem); !stored) return stored;
+  return fits_in_slices(problem);
+}
+
+template <int tile>
+constexpr ConvAlgorithm entry(std::string_view name) {
+  return {.name = name,
+          .numerics = {.operand = Operand::fp16,
+                       .accumulator = Accumulator::tensor_core_fp32,
+                       .term_multiple = step_terms},
+          .supports = supports,
+          .workspace_bytes = no_workspace,
+          .estimate_seconds = estimate<tile>,
+          .launch = launch<tile>};
+}
+
+}  // namespace
+
+extern const ConvAlgorithm index_reuse_fp16_16 = entry<16>("cuda.conv.index_reuse.fp16.16_filters");
+extern const ConvAlgorithm index_reuse_fp16_32 = entry<32>("cuda.conv.index_reuse.fp16.32_filters");
+
+}  // namespace plumb::cuda

@@ -1,0 +1,318 @@
+// Fragments of eight filters, with the indices of the terms in shared memory. Pixels are the rows
+// of the product and filters its columns, of which a tensor core's fragment has only eight: few
+// filters leave little idle. Nothing is unrolled: fragments are gathered from the image itself.
+//
+// Tiling: a block keeps the input under a band of pixels in shared memory, rounded to TF32, with
+// its
+//   filters as fragments and a table of where each term lies from a pixel. A warp makes 64 pixels
+//   of all the block's filters at a time, through steps of eight terms. Blocks stay, and take band
+//   after band.
+// Bytes: y once, x once and the rows where bands overlap, w once for each block.
+// Wins: over index_reuse.cu with few filters: an element of the unrolled input costs one read and
+// one
+//   addition, where there it is loaded, rounded, written and read again.
+#include "cuda_kernels/common/band.cuh"
+#include "cuda_kernels/common/batch_slices.hpp"
+#include "cuda_kernels/common/conv_support.hpp"
+#include "cuda_kernels/common/direct_sum.cuh"
+#include "cuda_kernels/common/epilogue.cuh"
+#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/mma.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int threads = 256, warps = threads / 32;
+constexpr int sixteens = 4;  // fragments of sixteen pixels that a warp makes at a time: a task
+constexpr int task_pixels = sixteens * 16;
+
+/// What lies in shared memory, one after the other: input, filters, table.
+struct Layout {
+  int steps;  ///< of eight terms
+  int x_elements, w_elements, table_elements;
+
+  Layout(const ConvProblem& problem, const BandTile& tile)
+      : steps(
+            static_cast<int>(tiles_of(tile.channels * problem.r * problem.s, Tf32Product::terms))),
+        x_elements(static_cast<int>(tile.images * tile.channels * tile.x_rows * tile.pitch)),
+        w_elements(steps * Tf32Product::terms * tile.unit.filters),
+        table_elements(steps * Tf32Product::terms) {}
+  std::size_t bytes() const {
+    return sizeof(float) * static_cast<std::size_t>(x_elements + w_elements + table_elements);
+  }
+};
+
+/// A chunk of the input, rounded to TF32.
+template <class Stored>
+__device__ void load_input(const ConvShape<int>& shape, const Bands& bands,
+                           const BandOrigin& origin, const Stored* x, int first_c,
+                           const Divisor<int>& channels, float* x_tile) {
+  if constexpr (sizeof(Stored) == sizeof(float)) {
+    for_each_input(
+        shape, bands, origin, x, first_c, channels,
+        [&](int to, const float* from, bool valid) { copy_async(x_tile + to, from, valid); });
+    wait_for_copies();
+    // Each thread rounds what it copied itself, so that no barrier is needed between.
+    for_each_input(shape, bands, origin, x, first_c, channels,
+                   [&](int to, const float*, bool) { x_tile[to] = to_tf32(x_tile[to]); });
+  } else {
+    for_each_input(shape, bands, origin, x, first_c, channels,
+                   [&](int to, const Stored* from, bool valid) {
+                     x_tile[to] = valid ? convert<float>(*from) : 0.0f;
+                   });
+  }
+}
+
+/// The chunk's filters as B fragments: w_tile[step][eight filters][lane]{term t, term t + 4}.
+template <int eights, class Stored>
+__device__ void load_filters(const ConvShape<int>& shape, const BandOrigin& origin, const Stored* w,
+                             int first_c, int terms, int steps, float2* w_tile) {
+  for (int i = static_cast<int>(threadIdx.x); i < steps * eights * 32; i += threads) {
+    const int lane = i % 32, eight = i / 32 % eights, step = i / 32 / eights;
+    const int k_of_group = origin.k_of_group + eight * 8 + lane / 4;
+    const Stored* const from =
+        w + (origin.group * shape.group_k.value() + k_of_group) * shape.w_step.k;
+    const auto element = [&](int term) {
+      if (term >= terms || k_of_group >= shape.group_k.value()) return 0.0f;
+      const auto [filter_rows, s] = shape.s.divide(term);
+      const auto [c, r] = shape.r.divide(filter_rows);
+      return to_tf32(convert<float>(
+          from[(first_c + c) * shape.w_step.c + r * shape.w_step.r + s * shape.w_step.s]));
+    };
+    const int term = step * Tf32Product::terms + lane % 4;
+    w_tile[i] = {element(term), element(term + 4)};
+  }
+}
+
+/// How far each term lies from its pixel: table[step][t]{term t, term t + 4}. Terms beyond the last
+/// meet zeros among the filters.
+__device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int steps,
+                           int2* table) {
+  const int terms = bands.channels.value() * shape.r.value() * shape.s.value();
+  const auto distance = [&](int term) {
+    if (term >= terms) return 0;
+    const auto [filter_rows, s] = shape.s.divide(term);
+    const auto [c, r] = shape.r.divide(filter_rows);
+    return (c * bands.x_rows.value() + r * shape.dilation_h.value()) * bands.pitch +
+           s * shape.dilation_w.value();
+  };
+  for (int i = static_cast<int>(threadIdx.x); i < steps * 4; i += threads) {
+    const int term = i / 4 * Tf32Product::terms + i % 4;
+    table[i] = {distance(term), distance(term + 4)};
+  }
+}
+
+/// A pixel of the band, from its number.
+struct BandPixel {
+  int image, row, column;
+
+  __device__ BandPixel(const Bands& bands, int number) {
+    const auto [above_columns, column_of_row] = bands.column_units.divide(number);
+    const auto [image_of_band, row_of_image] = bands.row_units.divide(above_columns);
+    image = image_of_band;
+    row = row_of_image;
+    column = column_of_row;
+  }
+};
+
+template <int eights>
+struct Task {
+  int places[sixteens][2];  ///< where the pixels of the lane's rows begin in the input's tile
+  float sums[sixteens][eights][4] = {};
+
+  __device__ Task(const ConvShape<int>& shape, const Bands& bands, int first_pixel, int pixels) {
+    const int image_step = bands.channels.value() * bands.x_rows.value() * bands.pitch;
+#pragma unroll
+    for (int i = 0; i < sixteens * 2; ++i) {
+      const int number = first_pixel + i * 8;
+      const BandPixel pixel(bands, number < pixels ? number : 0);
+      places[i / 2][i % 2] = pixel.image * image_step + pixel.row * shape.stride_h * bands.pitch +
+                             pixel.column * shape.stride_w;
+    }
+  }
+
+  /// Adds the products of `steps` steps.
+  __device__ void multiply(const float* x_tile, const float2* w_tile, const int2* table,
+                           int steps) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (int step = 0; step < steps; ++step) {
+      const int2 term = table[step * 4 + lane % 4];
+      Fragment b[eights][2];
+#pragma unroll
+      for (int eight = 0; eight < eights; ++eight) {
+        const float2 pair = w_tile[(step * eights + eight) * 32 + lane];
+        b[eight][0] = __float_as_uint(pair.x), b[eight][1] = __float_as_uint(pair.y);
+      }
+#pragma unroll
+      for (int i = 0; i < sixteens; ++i) {
+        const float *low = x_tile + places[i][0], *high = x_tile + places[i][1];
+        const Fragment a[4] = {__float_as_uint(low[term.x]), __float_as_uint(high[term.x]),
+                               __float_as_uint(low[term.y]), __float_as_uint(high[term.y])};
+#pragma unroll
+        for (int eight = 0; eight < eights; ++eight) mma_tf32(sums[i][eight], a, b[eight]);
+      }
+    }
+  }
+};
+
+template <int eights, class Stored>
+__device__ void store(const ConvShape<int>& shape, const Bands& bands, const BandOrigin& origin,
+                      const Task<eights>& task, int first_pixel, int pixels, const Stored* x,
+                      const Stored* w, Stored* y, const Epilogue<Stored>& epilogue) {
+  const int first_filter = static_cast<int>(threadIdx.x) % 4 * 2;
+  // What fills up the last step may be Inf in the input, and 0 * Inf is NaN, as in the padding.
+  const bool filled = shape.padded || shape.terms % Tf32Product::terms != 0;
+#pragma unroll
+  for (int i = 0; i < sixteens * 2; ++i) {
+    const int number = first_pixel + i * 8;
+    const BandPixel pixel(bands, number < pixels ? number : 0);
+    const int n = origin.n + pixel.image, p = origin.p + pixel.row, q = origin.q + pixel.column;
+    if (number >= pixels || n >= shape.n || p >= shape.p.value() || q >= shape.q.value()) continue;
+    Stored* const to = y + n * shape.y_step.n + p * shape.y_step.h + q * shape.y_step.w;
+#pragma unroll
+    for (int j = 0; j < eights * 2; ++j) {
+      const int k_of_group = origin.k_of_group + j / 2 * 8 + first_filter + j % 2;
+      if (k_of_group >= shape.group_k.value()) continue;
+      const int k = origin.group * shape.group_k.value() + k_of_group;
+      float sum = task.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
+      if (filled && sum != sum)
+        sum = direct_sum<float>(
+            shape, x + n * shape.x_step.n + origin.group * shape.group_c * shape.x_step.c,
+            w + k * shape.w_step.k, p * shape.stride_h - shape.top,
+            q * shape.stride_w - shape.left);
+      to[k * shape.y_step.c] = epilogue(sum, k);
+    }
+  }
+}
+
+template <int eights, class Stored>
+__global__ void __launch_bounds__(threads, eights > 2 ? 2 : 3)
+    narrow_fragments(const __grid_constant__ ConvShape<int> shape,
+                     const __grid_constant__ Bands bands, const __grid_constant__ Layout layout,
+                     const Stored* x, const Stored* w, Stored* y,
+                     const __grid_constant__ Epilogue<Stored> epilogue) {
+  extern __shared__ float4 shared[];
+  float* const x_tile = reinterpret_cast<float*>(shared);
+  float2* const w_tile = reinterpret_cast<float2*>(x_tile + layout.x_elements);
+  int2* const table = reinterpret_cast<int2*>(x_tile + layout.x_elements + layout.w_elements);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int taps = shape.r.value() * shape.s.value();
+  const int pixels = bands.images * bands.rows * bands.columns;
+  // With all channels at once a warp takes several tasks from a band. Otherwise it has one, and
+  // keeps its sums from chunk to chunk.
+  const bool one_chunk = bands.channels.value() == shape.group_c;
+  int loaded_group = -1, loaded_filter = -1;
+  make_table(shape, bands, layout.steps, table);
+
+  for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
+    const BandOrigin origin(bands, block);
+    for (int first_of_round = 0; first_of_round < pixels; first_of_round += warps * task_pixels) {
+      const int first_pixel = first_of_round + warp * task_pixels + lane / 4;
+      Task<eights> task(shape, bands, first_pixel, pixels);
+      for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
+        const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);
+        const int terms = channels.value() * taps;
+        if (!one_chunk || first_of_round == 0) {
+          __syncthreads();  // the last chunk or band has been read
+          load_input(shape, bands, origin, x, first_c, channels, x_tile);
+          if (!one_chunk || loaded_group != origin.group || loaded_filter != origin.k_of_group)
+            load_filters<eights>(shape, origin, w, first_c, terms, layout.steps, w_tile);
+          loaded_group = origin.group;
+          loaded_filter = origin.k_of_group;
+          __syncthreads();
+        }
+        if (first_pixel - lane / 4 < pixels)
+          task.multiply(x_tile, w_tile, table, (terms - 1) / Tf32Product::terms + 1);
+      }
+      store(shape, bands, origin, task, first_pixel, pixels, x, w, y, epilogue);
+    }
+  }
+}
+
+/// All channels at once where three blocks, or else two, fit a multiprocessor of 228 KB that way;
+/// otherwise as many pixels as the warps make at a time, and chunks of channels.
+template <int eights>
+BandTile tile_for(const ConvProblem& problem) {
+  const auto tile = [&](std::int64_t most_pixels, std::size_t bytes) {
+    return make_band_tile(problem, {.images = 1, .rows = 1, .columns = 1, .filters = 8 * eights},
+                          {.units = most_pixels,
+                           .columns = 256,
+                           .filters = 1,
+                           .enough_units = warps * task_pixels,
+                           .bytes = bytes});
+  };
+  constexpr std::size_t third = 72 << 10, half = 108 << 10;
+  for (const std::size_t bytes : {third, half})
+    for (std::int64_t most_pixels = 16 * warps * task_pixels; most_pixels >= 512;
+         most_pixels /= 2) {
+      const BandTile whole = tile(most_pixels, bytes);
+      if (whole.channels == problem.c / problem.groups) return whole;
+    }
+  return tile(warps * task_pixels, third);
+}
+
+template <int eights>
+void launch(const ConvLaunch& whole) {
+  for_each_slice(whole, [](const ConvLaunch& call) {
+    const ConvProblem& problem = call.problem;
+    const BandTile tile = tile_for<eights>(problem);
+    const Bands bands(problem, tile);
+    const Layout layout(problem, tile);
+    with_stored<float, __half, __nv_bfloat16>(problem.dtype, [&]<class S>(S) {
+      // Blocks that stay: no more than fit the device at once.
+      constexpr std::int64_t most_resident = 3;
+      const std::int64_t blocks = std::min(bands.blocks, most_resident * call.device.units);
+      Launch(call.native_queue, blocks_for(blocks, 1), threads, layout.bytes())(
+          narrow_fragments<eights, S>, ConvShape<int>(problem), bands, layout,
+          static_cast<const S*>(call.x), static_cast<const S*>(call.w), static_cast<S*>(call.y),
+          Epilogue<S>(call));
+    });
+  });
+}
+
+template <int eights>
+Support supports(const ConvProblem& problem, const DeviceInfo& device) {
+  if (Support stored = forward_of({DType::f32, DType::f16, DType::bf16}, problem); !stored)
+    return stored;
+  if (Support sizes = fits_in_slices(problem); !sizes) return sizes;
+  const BandTile tile = tile_for<eights>(problem);
+  if (Support rough = fits_shared_memory(tile.bytes, device); !rough) return rough;
+  return fits_shared_memory(Layout(problem, tile).bytes(), device);
+}
+
+template <int eights>
+double estimate(const ConvProblem& problem, const DeviceInfo& device) {
+  const BandTile tile = tile_for<eights>(problem);
+  const double pixels = static_cast<double>(
+      tiles_of(tile.images * tile.rows * tile.columns, task_pixels) * task_pixels);
+  const double steps = static_cast<double>(Layout(problem, tile).steps) *
+                       static_cast<double>(problem.c / problem.groups) /
+                       static_cast<double>(tile.channels);
+  // For eight terms of sixteen pixels a warp reads shared memory four times, which takes a
+  // multiprocessor's memory four clocks, in which its FMA units would do 16 x 32 operations.
+  const double reads = static_cast<double>(Bands(problem, tile).blocks) * pixels / 16 * steps * 5;
+  return model_seconds(problem, device, Accumulator::fp32_fma, 2 * 128 * reads, 0.5);
+}
+
+template <int eights>
+constexpr ConvAlgorithm entry(std::string_view name) {
+  return {.name = name,
+          .numerics = {.operand = Operand::tf32_rounded,
+                       .accumulator = Accumulator::tensor_core_fp32,
+                       .term_multiple = Tf32Product::terms},
+          .supports = supports<eights>,
+          .workspace_bytes = no_workspace,
+          .estimate_seconds = estimate<eights>,
+          .launch = launch<eights>};
+}
+
+}  // namespace
+
+extern const ConvAlgorithm narrow_fragments_tf32_8 =
+    entry<1>("cuda.conv.narrow_fragments.tf32.8_filters");
+extern const ConvAlgorithm narrow_fragments_tf32_16 =
+    entry<2>("cuda.conv.narrow_fragments.tf32.16_filters");
+extern const ConvAlgorithm narrow_fragments_tf32_24 =
+    entry<3>("cuda.conv.narrow_fragments.tf32.24_filters");
+
+}  // namespace plumb::cuda

@@ -1,0 +1,284 @@
+// Shared memory and registers: a block keeps the input under its outputs in shared memory, and each
+// thread makes several outputs from values that it holds in registers.
+//
+// Tiling: a thread makes `images` x `rows` x `columns` outputs of `filters` filters. For each row
+// of
+//   each filter it reads the input columns that its outputs need once, and then does images x rows
+//   x columns x filters FMAs for each vector of weights, which the threads of a warp read together.
+//   A block is a band of up to 320 such threads; it goes through the channels in chunks of what
+//   shared memory holds.
+// Bytes: y once, x once and the rows and columns where bands overlap, w once for each band from L2.
+// Wins: among exact fp32 kernels with few channels: a read from shared memory serves several FMAs,
+//   where a thread with a single output needs two reads for each.
+#include "cuda_kernels/common/band.cuh"
+#include "cuda_kernels/common/batch_slices.hpp"
+#include "cuda_kernels/common/conv_support.hpp"
+#include "cuda_kernels/common/direct_sum.cuh"
+#include "cuda_kernels/common/epilogue.cuh"
+#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/vectors.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int most_threads = 320;
+constexpr std::size_t wanted_bytes = 56 << 10;  // four blocks on a multiprocessor with 228 KB
+
+/// The outputs that a thread makes. A type, because nvcc does not pass structs to kernel templates.
+template <int images_, int rows_, int columns_, int filters_>
+struct ThreadTile {
+  static constexpr int images = images_, rows = rows_, columns = columns_, filters = filters_;
+};
+
+/// Their sums.
+template <class Unit>
+struct Sums {
+  float of[Unit::images][Unit::rows][Unit::columns][Unit::filters] = {};
+
+  /// Adds the products of one weight of each filter with the values from column `first` on.
+  template <int columns>
+  __device__ void add(const float (&values)[Unit::images][Unit::rows][columns], int first,
+                      const float (&weights)[Unit::filters]) {
+#pragma unroll
+    for (int image = 0; image < Unit::images; ++image)
+#pragma unroll
+      for (int row = 0; row < Unit::rows; ++row)
+#pragma unroll
+        for (int column = 0; column < Unit::columns; ++column)
+#pragma unroll
+          for (int filter = 0; filter < Unit::filters; ++filter)
+            of[image][row][column][filter] = fma(values[image][row][first + column],
+                                                 weights[filter], of[image][row][column][filter]);
+  }
+};
+
+/// Steps from one value to the next in the input's tile.
+struct TileSteps {
+  int image, row, column;
+};
+
+/// One row of the filters, `width` taps that lie side by side, at stride 1.
+template <class Unit, int width>
+__device__ void add_filter_row(Sums<Unit>& sums, const float* x, const TileSteps& step,
+                               const float* w, int w_pitch) {
+  constexpr int vector = Unit::columns;
+  constexpr int columns = (Unit::columns + width - 1 + vector - 1) / vector * vector;
+  float values[Unit::images][Unit::rows][columns];
+#pragma unroll
+  for (int image = 0; image < Unit::images; ++image)
+#pragma unroll
+    for (int row = 0; row < Unit::rows; ++row)
+      read_vectors<vector>(x + image * step.image + row * step.row, values[image][row]);
+#pragma unroll
+  for (int s = 0; s < width; ++s) {
+    float weights[Unit::filters];
+    read_vectors<Unit::filters % 4 == 0 ? 4 : 1>(w + s * w_pitch, weights);
+    sums.add(values, s, weights);
+  }
+}
+
+/// One tap of the filters, at any stride.
+template <class Unit>
+__device__ void add_tap(Sums<Unit>& sums, const float* x, const TileSteps& step, const float* w) {
+  float values[Unit::images][Unit::rows][Unit::columns], weights[Unit::filters];
+#pragma unroll
+  for (int image = 0; image < Unit::images; ++image)
+#pragma unroll
+    for (int row = 0; row < Unit::rows; ++row)
+#pragma unroll
+      for (int column = 0; column < Unit::columns; ++column)
+        values[image][row][column] = x[image * step.image + row * step.row + column * step.column];
+  read_vectors<Unit::filters % 4 == 0 ? 4 : 1>(w, weights);
+  sums.add(values, 0, weights);
+}
+
+/// Copies a chunk's filters to w_tile[channel][r][s][filter]; beyond the last filter, zeros.
+__device__ void load_filters(const ConvShape<int>& shape, const Bands& bands,
+                             const BandOrigin& origin, const float* w, int first_c, int channels,
+                             float* w_tile) {
+  const int terms = channels * shape.r.value() * shape.s.value();
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  for (int filter = 0; filter < bands.filters; ++filter) {
+    const int k_of_group = origin.k_of_group + filter;
+    const bool valid = k_of_group < shape.group_k.value();
+    const int k = origin.group * shape.group_k.value() + (valid ? k_of_group : 0);
+    const float* const from = w + k * shape.w_step.k + first_c * shape.w_step.c;
+    for (int term = thread; term < terms; term += threads) {
+      const auto [filter_rows, s] = shape.s.divide(term);
+      const auto [c, r] = shape.r.divide(filter_rows);
+      copy_async(w_tile + term * bands.filters + filter,
+                 from + c * shape.w_step.c + r * shape.w_step.r + s * shape.w_step.s, valid);
+    }
+  }
+}
+
+/// The thread's unit in its block, in outputs. Columns run first, so that a warp reads neighbouring
+/// columns and, in most cases, one filter.
+template <class Unit>
+struct Place {
+  int image, row, column, filter;
+
+  __device__ explicit Place(const Bands& bands) {
+    const auto [above_columns, column_unit] =
+        bands.column_units.divide(static_cast<int>(threadIdx.x));
+    const auto [above_rows, row_unit] = bands.row_units.divide(above_columns);
+    const auto [image_unit, filter_unit] = bands.filter_units.divide(above_rows);
+    image = image_unit * Unit::images;
+    row = row_unit * Unit::rows;
+    column = column_unit * Unit::columns;
+    filter = filter_unit * Unit::filters;
+  }
+};
+
+template <class Unit>
+__device__ void store(const ConvShape<int>& shape, const BandOrigin& origin,
+                      const Place<Unit>& place, Sums<Unit>& sums, const float* x, const float* w,
+                      float* y, const Epilogue<float>& epilogue) {
+  const int first_q = origin.q + place.column;
+#pragma unroll
+  for (int image = 0; image < Unit::images; ++image)
+#pragma unroll
+    for (int row = 0; row < Unit::rows; ++row)
+#pragma unroll
+      for (int filter = 0; filter < Unit::filters; ++filter) {
+        const int n = origin.n + place.image + image, p = origin.p + place.row + row;
+        const int k_of_group = origin.k_of_group + place.filter + filter;
+        if (n >= shape.n || p >= shape.p.value() || k_of_group >= shape.group_k.value()) continue;
+        const int k = origin.group * shape.group_k.value() + k_of_group;
+        float values[Unit::columns];
+#pragma unroll
+        for (int column = 0; column < Unit::columns; ++column) {
+          float sum = sums.of[image][row][column][filter];
+          // The padding met the filter as zeros, and 0 * Inf is NaN: see implicit_gemm.cu.
+          if (shape.padded && sum != sum)
+            sum = direct_sum<float>(
+                shape, x + n * shape.x_step.n + origin.group * shape.group_c * shape.x_step.c,
+                w + k * shape.w_step.k, p * shape.stride_h - shape.top,
+                (first_q + column) * shape.stride_w - shape.left);
+          values[column] = epilogue(sum, k);
+        }
+        write_row(y + n * shape.y_step.n + k * shape.y_step.c + p * shape.y_step.h +
+                      first_q * shape.y_step.w,
+                  shape.y_step.w, shape.q.value() - first_q, values);
+      }
+}
+
+/// `width`: the filters', with stride and dilation 1; or 0, for any filter, stride and dilation.
+template <class Unit, int width>
+__global__ void __launch_bounds__(most_threads, 2)
+    register_tile(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Bands bands,
+                  const float* x, const float* w, float* y,
+                  const __grid_constant__ Epilogue<float> epilogue) {
+  extern __shared__ float4 shared[];
+  float* const x_tile = reinterpret_cast<float*>(shared);
+  float* const w_tile = x_tile + bands.x_elements();
+  const Place<Unit> place(bands);
+  const bool works = place.image < bands.images;
+  const int x_plane = bands.x_rows.value() * bands.pitch;
+
+  for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
+    const BandOrigin origin(bands, block);
+    Sums<Unit> sums;
+    for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
+      const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);
+      for_each_input(
+          shape, bands, origin, x, first_c, channels,
+          [&](int to, const float* from, bool valid) { copy_async(x_tile + to, from, valid); });
+      load_filters(shape, bands, origin, w, first_c, channels.value(), w_tile);
+      wait_for_copies();
+      __syncthreads();
+      if (works) {
+        const TileSteps step{bands.channels.value() * x_plane,
+                             width > 0 ? bands.pitch : shape.stride_h * bands.pitch,
+                             shape.stride_w};
+        const float* x_channel = x_tile + place.image * step.image + place.row * step.row +
+                                 place.column * (width > 0 ? 1 : step.column);
+        const float* w_row = w_tile + place.filter;
+        for (int c = 0; c < channels.value(); ++c, x_channel += x_plane)
+          for (int r = 0; r < shape.r.value(); ++r) {
+            if constexpr (width > 0) {
+              add_filter_row<Unit, width>(sums, x_channel + r * bands.pitch, step, w_row,
+                                          bands.filters);
+              w_row += width * bands.filters;
+            } else {
+              const float* const x_row = x_channel + r * shape.dilation_h.value() * bands.pitch;
+              for (int s = 0; s < shape.s.value(); ++s, w_row += bands.filters)
+                add_tap(sums, x_row + s * shape.dilation_w.value(), step, w_row);
+            }
+          }
+      }
+      __syncthreads();
+    }
+    if (works) store(shape, origin, place, sums, x, w, y, epilogue);
+  }
+}
+
+template <class Unit>
+BandTile tile_for(const ConvProblem& problem) {
+  return make_band_tile(
+      problem, {Unit::images, Unit::rows, Unit::columns, Unit::filters},
+      {.units = most_threads, .columns = 32, .enough_units = most_threads, .bytes = wanted_bytes});
+}
+
+template <class Unit>
+void launch(const ConvLaunch& whole) {
+  for_each_slice(whole, [](const ConvLaunch& call) {
+    const ConvProblem& problem = call.problem;
+    const BandTile tile = tile_for<Unit>(problem);
+    const Bands bands(problem, tile);
+    const int threads = static_cast<int>(tiles_of(tile.units(), 32) * 32);
+    const auto run = [&](auto kernel) {
+      Launch(call.native_queue, blocks_for(bands.blocks, 1), threads, tile.bytes)(
+          kernel, ConvShape<int>(problem), bands, static_cast<const float*>(call.x),
+          static_cast<const float*>(call.w), static_cast<float*>(call.y), Epilogue<float>(call));
+    };
+    const bool plain = problem.stride == Pair{} && problem.dilation == Pair{};
+    switch (plain ? problem.s : 0) {
+      case 3: return run(register_tile<Unit, 3>);
+      case 5: return run(register_tile<Unit, 5>);
+      case 7: return run(register_tile<Unit, 7>);
+      default: return run(register_tile<Unit, 0>);
+    }
+  });
+}
+
+template <class Unit>
+Support supports(const ConvProblem& problem, const DeviceInfo& device) {
+  if (Support stored = forward_of({DType::f32}, problem); !stored) return stored;
+  if (Support sizes = fits_in_slices(problem); !sizes) return sizes;
+  return fits_shared_memory(tile_for<Unit>(problem).bytes, device);
+}
+
+template <class Unit>
+double estimate(const ConvProblem& problem, const DeviceInfo& device) {
+  // Outputs beyond the edges are computed like the others.
+  const BandTile tile = tile_for<Unit>(problem);
+  const double outputs = static_cast<double>(Bands(problem, tile).blocks) *
+                         static_cast<double>(tile.units()) * Unit::images * Unit::rows *
+                         Unit::columns * Unit::filters;
+  return model_seconds(problem, device, Accumulator::fp32_fma,
+                       2 * outputs * static_cast<double>(problem.terms()), 0.5);
+}
+
+template <class Unit>
+constexpr ConvAlgorithm entry(std::string_view name) {
+  return {.name = name,
+          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+          .supports = supports<Unit>,
+          .workspace_bytes = no_workspace,
+          .estimate_seconds = estimate<Unit>,
+          .launch = launch<Unit>};
+}
+
+}  // namespace
+
+extern const ConvAlgorithm register_tile_fp32_2x2 =
+    entry<ThreadTile<1, 2, 2, 1>>("cuda.conv.register_tile.fp32.2x2");
+extern const ConvAlgorithm register_tile_fp32_4_images =
+    entry<ThreadTile<4, 1, 1, 1>>("cuda.conv.register_tile.fp32.4_images");
+extern const ConvAlgorithm register_tile_fp32_4_filters =
+    entry<ThreadTile<1, 1, 4, 4>>("cuda.conv.register_tile.fp32.4_filters");
+extern const ConvAlgorithm register_tile_fp32_8_filters =
+    entry<ThreadTile<1, 1, 4, 8>>("cuda.conv.register_tile.fp32.8_filters");
+
+}  // namespace plumb::cuda
