@@ -108,8 +108,10 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   const double small_operands = numerics.operand == Operand::fp16 && problem.dtype != DType::f16
                                     ? 0x1p-25 * (oracle.x_magnitude + oracle.w_magnitude)
                                     : 0;
-  return (operands + sum + oracle_sum) * oracle.magnitude +
-         output_rounding(numerics.accumulator, problem.dtype) * std::abs(computed) +
+  // An output without terms is exact, even where nothing is promised of sums: Inf * 0 is NaN.
+  const double relative =
+      oracle.magnitude > 0 ? (operands + sum + oracle_sum) * oracle.magnitude : 0;
+  return relative + output_rounding(numerics.accumulator, problem.dtype) * std::abs(computed) +
          underflow(numerics.accumulator, problem.dtype, terms) + small_operands;
 }
 

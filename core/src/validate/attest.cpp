@@ -154,8 +154,9 @@ Arithmetic attest(Trial& trial, const ConvAlgorithm& algorithm, Queue& queue) {
   Prober probe(trial, algorithm, queue);
   if (probe.taps() == 0) return Arithmetic::unknown;
   const Arithmetic operand = operands(probe, trial.problem().dtype);
-  // Sums of three terms are needed to see the accumulator.
-  if (probe.taps() < 3) return operand == Arithmetic::fp32 ? Arithmetic::unknown : operand;
+  // Sums of three terms are needed to see the accumulator, which for these two is the question.
+  const bool sums_matter = operand == Arithmetic::fp32 || operand == Arithmetic::fp16;
+  if (probe.taps() < 3) return sums_matter ? Arithmetic::unknown : operand;
   if (!keeps(probe, 0x1p-14)) return Arithmetic::fp16_accumulate;
   if (operand == Arithmetic::fp32 && keeps(probe, 0x1p-29)) return Arithmetic::fp64;
   return operand;

@@ -90,16 +90,21 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
     case DataKind::wide:
     case DataKind::wide_fp16: return fill_all(wide, wide);
     case DataKind::non_finite: {
+      // Nothing finite that fp16 would round to zero: with Inf that would be NaN.
+      const auto finite = [&](double factor) {
+        const double value = factor * random.normal();
+        return std::copysign(std::max(std::abs(value), 0x1p-14), value);
+      };
       // About one pixel in 64, so that most outputs of a small filter stay finite.
       const auto seldom = [&] {
         const std::int64_t lot = random.between(0, 191);
         if (lot == 0) return std::numeric_limits<double>::quiet_NaN();
         if (lot == 1) return std::numeric_limits<double>::infinity();
         if (lot == 2) return -std::numeric_limits<double>::infinity();
-        return random.normal();
+        return finite(1);
       };
       fill_each(x, seldom);
-      fill_each(w, [&] { return scale * random.normal(); });
+      fill_each(w, [&] { return finite(scale); });
       // An Inf in the first filter: in the padding it must not meet a zero and turn to NaN.
       store_element(w, 0, std::numeric_limits<double>::infinity());
       if (!bias.empty()) fill_each(bias, normal);

@@ -37,7 +37,7 @@ enum class DataKind : std::uint8_t {
   normal,      ///< x normal, w normal over the square root of the number of terms
   positive,    ///< no cancellation: truncation shows as bias
   wide,        ///< magnitudes over many orders, as far as the stored type allows
-  wide_fp16,   ///< the same within what fp16 operands hold
+  wide_fp16,   ///< the same within what fp16 operands and sums hold
   non_finite,  ///< normal, with a few NaN and Inf in x and an Inf in w
 };
 std::string_view to_string(DataKind);

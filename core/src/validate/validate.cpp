@@ -107,10 +107,13 @@ class Court {
       case Tier::bounded: {
         for (const DataKind kind : {DataKind::normal, DataKind::positive, DataKind::non_finite})
           judge_data(tier, kind, subjects);
-        // fp16 operands do not hold what wider tensors do: their range is their own.
-        const auto narrow = std::stable_partition(
-            subjects.begin(), subjects.end(),
-            [](const Subject& s) { return s.algorithm->numerics.operand == Operand::fp16; });
+        // fp16 does not hold what wider tensors do: its range is its own.
+        const auto narrow =
+            std::stable_partition(subjects.begin(), subjects.end(), [](const Subject& s) {
+              const Numerics& numerics = s.algorithm->numerics;
+              return numerics.operand == Operand::fp16 ||
+                     numerics.accumulator == Accumulator::fp16_fma;
+            });
         const std::span all(subjects);
         const auto split = static_cast<std::size_t>(narrow - subjects.begin());
         judge_data(tier, DataKind::wide_fp16, all.first(split));
