@@ -7,6 +7,7 @@
 #include "plumb/error.hpp"
 #include "plumb/measure.hpp"
 #include "plumb/nn.hpp"
+#include "plumb/pipeline.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/suites.hpp"
 #include "plumb/tensor.hpp"

@@ -1,0 +1,83 @@
+// Convolution of tensors that live on the host, by a device with its own memory: the batch goes
+// through in segments, so that copying in, computing and copying out overlap, and so that a batch
+// may be larger than the device's memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "plumb/conv.hpp"
+#include "plumb/device.hpp"
+
+namespace plumb {
+
+struct PipelineOptions {
+  /// Segments that are under way at once, each with buffers of its own; fewer where the memory
+  /// budget asks for it. With 1 nothing overlaps.
+  int streams = 4;
+  /// The most device memory that is taken, workspace included; pinned staging memory on the host
+  /// takes no more than that again. 0: half of what is free on the device.
+  std::size_t memory_budget_bytes = 0;
+  /// 0: chosen from the bytes of the batch, and smaller where the memory budget asks for it.
+  std::int64_t images_per_segment = 0;
+};
+
+/// What is done to a segment, in this order. `fill` and `drain` are the calling thread's copies to
+/// and from pinned staging memory, where the caller's is not pinned.
+enum class PipelineStage : std::uint8_t { fill, copy_in, kernel, copy_out, drain };
+std::string_view to_string(PipelineStage);
+
+/// One segment in one stage, in seconds since the run began: the device's events, and the host's
+/// clock for `fill` and `drain`.
+struct PipelineSpan {
+  PipelineStage stage = PipelineStage::kernel;
+  int stream = 0;
+  std::int64_t first_image = 0, images = 0;
+  double begin_seconds = 0, end_seconds = 0;
+};
+
+/// A convolution planned for tensors on the host, with its queues and buffers. One thread at a time
+/// may use one. Tensors are x [N,C,H,W], w [K,C/G,R,S], bias [K] or empty, y [N,K,P,Q], pinned or
+/// pageable. w has no gaps. Of x and y, each image has no gaps (NCHW and NHWC both), and follows
+/// the one before at once.
+///
+/// On the CPU nothing is copied: the convolution runs in place, in one segment.
+class ConvPipeline {
+ public:
+  /// Plans the segments and allocates the device's buffers. Error: as ConvPlan; invalid_argument
+  /// where the strides are not as above or an option makes no sense; out_of_memory where the
+  /// budget (or the device) does not hold one image, or not `images_per_segment`.
+  ConvPipeline(const Device& device, const ConvProblem& problem, const ConvOptions& options = {},
+               const PipelineOptions& pipeline = {});
+  ~ConvPipeline();
+  ConvPipeline(ConvPipeline&&) noexcept;
+  ConvPipeline& operator=(ConvPipeline&&) noexcept;
+
+  const ConvProblem& problem() const;  ///< of the whole batch
+  const ConvPlan& plan() const;        ///< of one segment
+  std::int64_t images_per_segment() const;
+  std::int64_t segments() const;
+  int streams() const;               ///< as the options, the budget and the batch have it
+  std::size_t device_bytes() const;  ///< allocated on the device
+
+  /// The convolution, from host memory to host memory; y is complete when it returns. The first
+  /// run with pageable tensors allocates the staging memory. `timeline` is filled where it is
+  /// given, in no certain order. Error: invalid_argument where a tensor is not what the problem
+  /// says or not on the host; what the device reports. No copy is under way any more when it
+  /// throws, and what y holds then is unspecified.
+  void run(const ConvTensors& tensors, std::vector<PipelineSpan>* timeline = nullptr);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// One convolution of tensors on the host. Who runs several of the same problem keeps a
+/// ConvPipeline, which allocates its buffers once.
+void conv_host(const Device& device, const ConvTensors& tensors, const ConvGeometry& geometry = {},
+               ConvOptions options = {}, const PipelineOptions& pipeline = {});
+
+}  // namespace plumb
