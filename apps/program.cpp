@@ -79,6 +79,8 @@ int run_program(int argc, const char* const* argv) {
   add_train(program);
   add_conv(program);
   add_validate(program);
+  add_bench(program);
+  add_tune(program);
   try {
     program.parse(argc, argv);
     // A full disk shows itself only here.

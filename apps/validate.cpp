@@ -1,6 +1,5 @@
 // plumb validate: every algorithm of a device against the oracle, on this machine.
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <map>
@@ -11,49 +10,29 @@
 #include "json_file.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
+#include "selection.hpp"
 #include "stopwatch.hpp"
 
 namespace plumb::app {
 namespace {
 
 struct ValidateArguments {
-  std::string device = "auto", algorithm = "*", problem, problems, math, json;
-  std::string dtype = "f32", layout = "nchw";
+  std::string device = "auto", algorithm = "*", math, json;
+  ProblemArguments problems;
   std::vector<std::string> tiers;
   std::uint64_t seed = 1;
   bool quick = false, bias = false, relu = false;
 };
 
-std::vector<ValidationCase> cases_of(const ValidateArguments& arguments) {
-  if (arguments.problem.empty() && arguments.problems.empty())
+std::vector<ValidationCase> cases_of(const ValidateArguments& arguments, const Device& device) {
+  if (!arguments.problems.given())
     return validation_corpus({.seed = arguments.seed, .quick = arguments.quick});
-  std::vector<NamedProblem> named;
-  if (!arguments.problem.empty()) {
-    named.push_back(parse_problem(arguments.problem));
-  } else {
-    const Bytes text = read_file(arguments.problems);
-    named = parse_problems({reinterpret_cast<const char*>(text.data()), text.size()});
-  }
-  std::vector<ValidationCase> cases;
-  for (NamedProblem& one : named) {
-    one.problem.dtype = *parse_dtype(arguments.dtype);
-    cases.push_back(validation_case(one.name, one.problem, *parse_placement(arguments.layout)));
-    cases.back().bias = arguments.bias;
-    cases.back().activation = arguments.relu ? Activation::relu : Activation::none;
+  std::vector<ValidationCase> cases = selected_cases(arguments.problems, device.id());
+  for (ValidationCase& one : cases) {
+    one.bias = arguments.bias;
+    one.activation = arguments.relu ? Activation::relu : Activation::none;
   }
   return cases;
-}
-
-std::vector<const ConvAlgorithm*> algorithms_of(const Device& device,
-                                                const ValidateArguments& arguments) {
-  std::vector<const ConvAlgorithm*> chosen;
-  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
-    if (fnmatch(arguments.algorithm.c_str(), std::string(algorithm->name).c_str(), 0) == 0)
-      chosen.push_back(algorithm);
-  if (chosen.empty())
-    throw UsageError(fmt::format("--algorithm: nothing of {} matches '{}'", to_string(device.id()),
-                                 arguments.algorithm));
-  return chosen;
 }
 
 std::vector<Tier> tiers_of(const ValidateArguments& arguments) {
@@ -195,8 +174,8 @@ void write_record(const std::string& path, const Device& device, const ValidateA
 void run(const ValidateArguments& arguments) {
   if (!arguments.json.empty()) require_writable(arguments.json);
   const Device device = open_device(arguments.device);
-  const auto algorithms = algorithms_of(device, arguments);
-  const auto cases = cases_of(arguments);
+  const auto algorithms = selected_algorithms(device, arguments.algorithm);
+  const auto cases = cases_of(arguments, device);
   const ValidationOptions options{.seed = arguments.seed, .tiers = tiers_of(arguments)};
 
   Stopwatch stopwatch;
@@ -210,9 +189,7 @@ void run(const ValidateArguments& arguments) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       std::vector<const ConvAlgorithm*> admitted;
       for (const ConvAlgorithm* algorithm : algorithms)
-        if (arguments.math.empty() ||
-            allows(*parse_math(arguments.math),
-                   math_class(algorithm->numerics, cases[i].problem.dtype)))
+        if (admits(arguments.math, *algorithm, cases[i].problem.dtype))
           admitted.push_back(algorithm);
       for (ValidationRecord& record : validate(device, admitted, cases[i], options)) {
         const auto at = std::find_if(summaries.begin(), summaries.end(), [&](const auto& summary) {
@@ -253,24 +230,11 @@ void add_validate(CLI::App& program) {
       "validate", "Hold every algorithm of a device against the double-precision oracle");
   const auto a = std::make_shared<ValidateArguments>();
   add_device_option(*command, a->device);
-  command->add_option("--algorithm", a->algorithm, "Only names that match, with * and ?")
-      ->capture_default_str();
-  auto* problem = command->add_option("--problem", a->problem,
-                                      "One problem, in benchdnn's notation: mb2ic3ih32oc8kh3ph1");
-  command->add_option("--problems", a->problems, "A file of problems, one a line, # for comments")
-      ->excludes(problem);
-  command->add_option("--dtype", a->dtype, "Stored type of given problems: f32, f64, f16, bf16")
-      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
-      ->capture_default_str();
-  command
-      ->add_option("--layout", a->layout,
-                   "Of given problems: nchw, nhwc, or strided (with gaps, at an odd element)")
-      ->check(CLI::IsMember({"nchw", "nhwc", "strided"}))
-      ->capture_default_str();
+  add_algorithm_option(*command, a->algorithm, "Only names that match, with * and ?");
+  add_problem_options(*command, a->problems);
   command->add_flag("--bias", a->bias, "Given problems add a bias");
   command->add_flag("--relu", a->relu, "Given problems end in a ReLU");
-  command->add_option("--math", a->math, "Only algorithms that may serve this arithmetic")
-      ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
+  add_math_option(*command, a->math, "Only algorithms that may serve this arithmetic");
   command->add_option("--tier", a->tiers, "Only these tiers: exact, bounded, repeatable, attested")
       ->delimiter(',')
       ->check(CLI::IsMember({"exact", "bounded", "repeatable", "attested"}));

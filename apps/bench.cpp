@@ -1,0 +1,199 @@
+// plumb bench: how fast algorithms are on this machine, beside another library's and the roofline.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "bench_report.hpp"
+#include "commands.hpp"
+#include "errors.hpp"
+#include "formats/file.hpp"
+#include "plumb/plumb.hpp"
+#include "progress.hpp"
+#include "selection.hpp"
+
+namespace plumb::app {
+namespace {
+
+struct BenchArguments {
+  std::string device = "auto", algorithm = "auto", math, json;
+  ProblemArguments problems;
+  std::vector<std::string> peers;
+  int samples = MeasureOptions{}.min_samples;
+  std::uint64_t seed = 1;
+};
+
+bool is_peer(const Device& device, const ConvAlgorithm& algorithm) {
+  return !algorithm.name.starts_with(std::string(device.id().backend) + ".conv.");
+}
+
+/// Other libraries' algorithms on this device, by the libraries' names.
+std::vector<const ConvAlgorithm*> peer_algorithms(const Device& device,
+                                                  const std::vector<std::string>& names) {
+  std::vector<const ConvAlgorithm*> peers;
+  for (const std::string& name : names) {
+    const std::size_t before = peers.size();
+    for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+      if (algorithm->name.starts_with(name + ".conv.")) peers.push_back(algorithm);
+    if (peers.size() == before)
+      throw Error(ErrorCode::unsupported,
+                  fmt::format("--peer: {} has no {}.conv.*; it takes a build with "
+                              "-DPLUMB_PEERS=ON that found {}, and {}",
+                              to_string(device.id()), name, name,
+                              name == "cudnn" ? "a CUDA device" : "the device cpu"));
+  }
+  return peers;
+}
+
+/// The algorithms of one case: what a plan chooses, or what the pattern names, and the peers.
+std::vector<const ConvAlgorithm*> contestants(const Device& device, const ConvProblem& problem,
+                                              const BenchArguments& arguments) {
+  std::vector<const ConvAlgorithm*> wanted;
+  if (arguments.algorithm == "auto") {
+    ConvOptions options;
+    if (!arguments.math.empty()) options.math = *parse_math(arguments.math);
+    wanted.push_back(&ConvPlan(device, problem, options).algorithm());
+  } else {
+    wanted = selected_algorithms(device, arguments.algorithm);
+  }
+  for (const ConvAlgorithm* peer : peer_algorithms(device, arguments.peers))
+    if (std::find(wanted.begin(), wanted.end(), peer) == wanted.end()) wanted.push_back(peer);
+  std::erase_if(wanted, [&](const ConvAlgorithm* algorithm) {
+    return !admits(arguments.math, *algorithm, problem.dtype);
+  });
+  return wanted;
+}
+
+/// Each of ours beside the fastest peer that is no less accurate than it has to be.
+void compare_with_peers(std::vector<BenchRecord>& records) {
+  for (BenchRecord& ours : records) {
+    if (ours.peer || !ours.measurement.failure.empty()) continue;
+    for (const BenchRecord& peer : records) {
+      if (!peer.peer || !peer.measurement.failure.empty() || !allows(ours.math, peer.math))
+        continue;
+      const double ratio = peer.measurement.median_seconds / ours.measurement.median_seconds;
+      if (!ours.compared_with.empty() && ratio >= ours.speed_over_peer) continue;
+      ours.compared_with = peer.measurement.algorithm;
+      ours.speed_over_peer = ratio;
+    }
+  }
+}
+
+BenchCase bench_case(const Device& device, ValidationCase test, const DeviceCeilings& ceilings,
+                     const BenchArguments& arguments, const MeasureOptions& options) {
+  BenchCase bench{.test = std::move(test)};
+  bench.asked_batch = bench.test.problem.n;
+  bench.test.problem = fit_to_memory(device, bench.test.problem);
+  const ConvProblem& problem = bench.test.problem;
+  std::vector<ConvPlan> plans;
+  for (const ConvAlgorithm* algorithm : contestants(device, problem, arguments)) {
+    if (const Support support = algorithm->supports(problem, device.info()); !support) {
+      bench.refusals.push_back({algorithm->name, support});
+      continue;
+    }
+    const Math math = math_class(algorithm->numerics, problem.dtype);
+    plans.emplace_back(device, problem,
+                       ConvOptions{.math = math, .algorithm = std::string(algorithm->name)});
+    BenchRecord record;
+    record.math = math;
+    record.peer = is_peer(device, *algorithm);
+    bench.records.push_back(std::move(record));
+  }
+  const Measurements seen = measure(plans, options);
+  bench.buffer_sets = seen.buffer_sets;
+  bench.clock_hertz = seen.clock_hertz;
+  for (std::size_t i = 0; i < bench.records.size(); ++i) {
+    BenchRecord& record = bench.records[i];
+    record.measurement = seen.contestants[i];
+    if (record.measurement.failure.empty())
+      record.roofline_fraction =
+          roofline_seconds(ceilings, problem, record.math) / record.measurement.median_seconds;
+  }
+  compare_with_peers(bench.records);
+  return bench;
+}
+
+/// A fast kernel with wrong results is no result.
+void require_right(const std::vector<BenchCase>& benches) {
+  int measured = 0;
+  for (const BenchCase& bench : benches)
+    for (const BenchRecord& record : bench.records) {
+      const Measurement& seen = record.measurement;
+      const auto wrong = [&](const std::string& what) {
+        throw ValidationFailure(
+            fmt::format("{} on {}: {}", seen.algorithm, to_string(bench.test.problem), what));
+      };
+      if (!seen.failure.empty()) wrong(seen.failure);
+      if (seen.bounded && !(seen.max_error_over_bound <= 1))
+        wrong(fmt::format("an output is off by {:.3g} times its bound", seen.max_error_over_bound));
+      ++measured;
+    }
+  if (measured == 0) throw ValidationFailure("nothing was measured");
+}
+
+void run(const BenchArguments& arguments) {
+  if (!arguments.json.empty()) require_writable(arguments.json);
+  const Device device = open_device(arguments.device);
+  const auto cases = selected_cases(arguments.problems, device.id());
+  peer_algorithms(device, arguments.peers);
+  if (arguments.algorithm != "auto") selected_algorithms(device, arguments.algorithm);
+  const MeasureOptions options{.min_samples = arguments.samples,
+                               .max_samples = std::max(arguments.samples, 100),
+                               .give_up_factor = 30,
+                               .seed = arguments.seed};
+
+  const DeviceCeilings ceilings = device.measure_ceilings();
+  fmt::print("{}  {}: copy {:.4g} GB/s, fp32 {:.4g} GFLOP/s\n\n", to_string(device.id()),
+             device.info().name, ceilings.bytes_per_second * 1e-9,
+             ceilings.fp32_flop_per_second * 1e-9);
+  std::vector<BenchCase> benches;
+  {
+    ProgressBar bar("bench on " + to_string(device.id()), static_cast<std::int64_t>(cases.size()));
+    for (const ValidationCase& one : cases) {
+      benches.push_back(bench_case(device, one, ceilings, arguments, options));
+      bar.show(static_cast<std::int64_t>(benches.size()));
+    }
+  }
+  for (const BenchCase& bench : benches) print(bench);
+  fmt::print(
+      "Medians of the device's time, taking turns; what packs filters or changes layouts does so "
+      "in every run.\n");
+  if (!arguments.json.empty()) write_bench(arguments.json, device, ceilings, options, benches);
+  require_right(benches);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "bench", "Time algorithms against each other, another library and the roofline");
+  const auto a = std::make_shared<BenchArguments>();
+  add_device_option(*command, a->device);
+  add_problem_options(*command, a->problems);
+  add_suite_options(*command, a->problems);
+  add_algorithm_option(
+      *command, a->algorithm,
+      "auto: what a plan chooses; or names that match, with * and ?, also of those "
+      "that run only when asked for");
+  add_math_option(*command, a->math,
+                  "Only algorithms that may serve this arithmetic (auto: fp32 unless given)");
+  command
+      ->add_option("--peer", a->peers,
+                   "Beside another library, in the same run: cudnn, onednn (PLUMB_PEERS builds)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"cudnn", "onednn"}));
+  command->add_option("--samples", a->samples, "Of each algorithm, at least")
+      ->check(at_least(1))
+      ->capture_default_str();
+  command->add_option("--seed", a->seed, "Of the data")->capture_default_str();
+  command->add_option("--json", a->json, "Write every record to this file");
+  command->footer(
+      "Exit code 1 where an algorithm fails or is wrong, and where nothing was measured.\n"
+      "Examples:\n"
+      "  plumb bench --suite four --algorithm '*' --json four.json\n"
+      "  plumb bench --suite resnet50 --dtype f16 --layout nhwc --peer cudnn");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace plumb::app

@@ -1,0 +1,42 @@
+// Which problems and algorithms a command is about, and the options that say so.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plumb/plumb.hpp"
+
+namespace plumb::app {
+
+struct ProblemArguments {
+  std::string problem, problems;  ///< one, or a file of them; both empty where none are given
+  std::string suite;
+  std::int64_t batch = 0;  ///< of a suite; 0: as fits the kind of device
+  std::string dtype = "f32", layout = "nchw";
+  bool given() const { return !problem.empty() || !problems.empty() || !suite.empty(); }
+};
+
+/// --problem, --problems, --dtype, --layout.
+void add_problem_options(CLI::App& command, ProblemArguments& arguments);
+/// --suite and --batch, besides those; one of --problem, --problems and --suite is then required.
+void add_suite_options(CLI::App& command, ProblemArguments& arguments);
+/// --algorithm, a pattern that starts as what it holds.
+void add_algorithm_option(CLI::App& command, std::string& pattern, const std::string& help);
+/// --math; empty stays empty.
+void add_math_option(CLI::App& command, std::string& math, const std::string& help);
+
+/// The problems, with their stored type, strides and names. FileError, or Error
+/// (invalid_argument) where a text makes no sense.
+std::vector<ValidationCase> selected_cases(const ProblemArguments& arguments,
+                                           const DeviceId& device);
+
+/// The device's algorithms whose names match, with * and ?. UsageError where none does.
+std::vector<const ConvAlgorithm*> selected_algorithms(const Device& device,
+                                                      const std::string& pattern);
+
+/// Whether its arithmetic may serve `math`; an empty one allows everything.
+bool admits(const std::string& math, const ConvAlgorithm& algorithm, DType dtype);
+
+}  // namespace plumb::app
