@@ -133,9 +133,24 @@ __global__ void __launch_bounds__(block_threads)
   trace->leave(sum);
 }
 
+/// The clock, counted while all multiprocessors compute for `nanoseconds`.
+double counted_hertz(cudaStream_t stream, unsigned long long nanoseconds) {
+  const DeviceArray<ClockReading> elapsed(1);
+  const DeviceArray<Trace> trace(1);
+  const auto blocks = static_cast<unsigned>(multiprocessors());
+  Launch(stream, blocks, block_threads)(count_cycles, nanoseconds, swing, elapsed.data(),
+                                        trace.data());
+  ClockReading reading{};
+  check(cudaMemcpyAsync(&reading, elapsed.data(), sizeof reading, cudaMemcpyDeviceToHost, stream),
+        "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  return 1e9 * static_cast<double>(reading.cycles) / static_cast<double>(reading.nanoseconds);
+}
+
 }  // namespace
 
 DeviceCeilings measure_ceilings(cudaStream_t stream) {
+  counted_hertz(stream, 200'000'000);  // a clock that idled takes its time to rise
   const TensorCoreRates tensor_cores = measure_tensor_cores(stream);
   return {
       .bytes_per_second = copy_bytes_per_second(stream),
@@ -149,18 +164,6 @@ DeviceCeilings measure_ceilings(cudaStream_t stream) {
   };
 }
 
-double measure_clock_hertz(cudaStream_t stream) {
-  constexpr unsigned long long measured_nanoseconds = 10'000'000;
-  const DeviceArray<ClockReading> elapsed(1);
-  const DeviceArray<Trace> trace(1);
-  const auto blocks = static_cast<unsigned>(multiprocessors());
-  Launch(stream, blocks, block_threads)(count_cycles, measured_nanoseconds, swing, elapsed.data(),
-                                        trace.data());
-  ClockReading reading{};
-  check(cudaMemcpyAsync(&reading, elapsed.data(), sizeof reading, cudaMemcpyDeviceToHost, stream),
-        "cudaMemcpyAsync");
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  return 1e9 * static_cast<double>(reading.cycles) / static_cast<double>(reading.nanoseconds);
-}
+double measure_clock_hertz(cudaStream_t stream) { return counted_hertz(stream, 10'000'000); }
 
 }  // namespace plumb::cuda
