@@ -126,25 +126,36 @@ __global__ void __launch_bounds__(threads)
     }
     __syncthreads();  // the next tile's first step may take the buffer that was read last
 
+    bool not_a_number = false;
+    const auto column = [&](int i) {
+      return first_pixel + warp_pixel + i / 2 * 8 + lane % 4 * 2 + i % 2;
+    };
+    const auto k_of_group = [&](int eight) { return first_k + eight * 8 + lane / 4; };
+    const int first_k_of_group = group * shape.group_k.value();
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int column = first_pixel + warp_pixel + i / 2 * 8 + lane % 4 * 2 + i % 2;
-      if (column >= pixels) continue;
-      const Pixel<int> out(shape, column);
+      if (column(i) >= pixels) break;
+      const Pixel<int> out(shape, column(i));
+      Stored* const to = y + out.n * shape.y_step.n + out.p * shape.y_step.h +
+                         out.q * shape.y_step.w + first_k_of_group * shape.y_step.c;
 #pragma unroll
       for (int eight = 0; eight < tile / 8; ++eight) {
-        const int k_of_group = first_k + eight * 8 + lane / 4;
-        if (k_of_group >= shape.group_k.value()) continue;
-        float sum = sums[eight / 2][i / 2][eight % 2 * 2 + i % 2];
-        // The padding met the filter as zeros, and 0 * Inf is NaN: see implicit_gemm.cu.
-        if (padded && sum != sum)
-          sum = direct_sum<float>(shape, x_group + out.n * shape.x_step.n,
-                                  w_group + k_of_group * shape.w_step.k, out.first_h, out.first_w);
-        const int k = group * shape.group_k.value() + k_of_group;
-        y[out.n * shape.y_step.n + k * shape.y_step.c + out.p * shape.y_step.h +
-          out.q * shape.y_step.w] = epilogue(sum, k);
+        const float sum = sums[eight / 2][i / 2][eight % 2 * 2 + i % 2];
+        const int k = k_of_group(eight);
+        not_a_number = not_a_number || sum != sum;
+        if (k < shape.group_k.value()) to[k * shape.y_step.c] = epilogue(sum, first_k_of_group + k);
       }
     }
+    // The padding met the filters as zeros, and 0 * Inf is NaN. One that comes from the data comes
+    // out again.
+    if constexpr (padded)
+      for (int i = 0; not_a_number && i < 4 && column(i) < pixels; ++i) {
+        const Pixel<int> out(shape, column(i));
+        for (int eight = 0; eight < tile / 8; ++eight)
+          if (k_of_group(eight) < shape.group_k.value())
+            do_over(shape, x, w, y, epilogue, out.n, first_k_of_group + k_of_group(eight), out.p,
+                    out.q);
+      }
   }
 }
 

@@ -102,7 +102,7 @@ __device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int 
   }
 }
 
-/// A pixel of the band, from its number.
+/// A pixel of the band. Beyond the last one, `image` is the band's number of images or more.
 struct BandPixel {
   int image, row, column;
 
@@ -113,21 +113,32 @@ struct BandPixel {
     row = row_of_image;
     column = column_of_row;
   }
+  /// The pixel eight further: in rows of eight and more that takes one step at the most.
+  __device__ void go_on(const Bands& bands) {
+    column += 8;
+    while (column >= bands.columns) {
+      column -= bands.columns;
+      if (++row == bands.rows) row = 0, ++image;
+    }
+  }
 };
 
+/// The 64 pixels that a warp makes at a time; the lane's are every eighth from `first`.
 template <int eights>
 struct Task {
-  int places[sixteens][2];  ///< where the pixels of the lane's rows begin in the input's tile
+  BandPixel first;
+  int places[sixteens][2];  ///< where the filter's first tap of each lies in the input's tile
   float sums[sixteens][eights][4] = {};
 
-  __device__ Task(const ConvShape<int>& shape, const Bands& bands, int first_pixel, int pixels) {
+  __device__ Task(const ConvShape<int>& shape, const Bands& bands, int first_number)
+      : first(bands, first_number) {
     const int image_step = bands.channels.value() * bands.x_rows.value() * bands.pitch;
+    BandPixel pixel = first;
 #pragma unroll
-    for (int i = 0; i < sixteens * 2; ++i) {
-      const int number = first_pixel + i * 8;
-      const BandPixel pixel(bands, number < pixels ? number : 0);
-      places[i / 2][i % 2] = pixel.image * image_step + pixel.row * shape.stride_h * bands.pitch +
-                             pixel.column * shape.stride_w;
+    for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands)) {
+      const int place = pixel.image * image_step + pixel.row * shape.stride_h * bands.pitch +
+                        pixel.column * shape.stride_w;
+      places[i / 2][i % 2] = pixel.image < bands.images ? place : 0;
     }
   }
 
@@ -157,36 +168,55 @@ struct Task {
 
 template <int eights, class Stored>
 __device__ void store(const ConvShape<int>& shape, const Bands& bands, const BandOrigin& origin,
-                      const Task<eights>& task, int first_pixel, int pixels, const Stored* x,
-                      const Stored* w, Stored* y, const Epilogue<Stored>& epilogue) {
-  const int first_filter = static_cast<int>(threadIdx.x) % 4 * 2;
-  // What fills up the last step may be Inf in the input, and 0 * Inf is NaN, as in the padding.
-  const bool filled = shape.padded || shape.terms % Tf32Product::terms != 0;
+                      const Task<eights>& task, const Stored* x, const Stored* w, Stored* y,
+                      const Epilogue<Stored>& epilogue) {
+  const int first_k_of_group = origin.k_of_group + static_cast<int>(threadIdx.x) % 4 * 2;
+  const int first_k = origin.group * shape.group_k.value() + first_k_of_group;
+  const auto filter = [](int j) { return j / 2 * 8 + j % 2; };
+  const auto has_filter = [&](int j) {
+    return first_k_of_group + filter(j) < shape.group_k.value();
+  };
+  float biases[eights * 2];
 #pragma unroll
-  for (int i = 0; i < sixteens * 2; ++i) {
-    const int number = first_pixel + i * 8;
-    const BandPixel pixel(bands, number < pixels ? number : 0);
-    const int n = origin.n + pixel.image, p = origin.p + pixel.row, q = origin.q + pixel.column;
-    if (number >= pixels || n >= shape.n || p >= shape.p.value() || q >= shape.q.value()) continue;
-    Stored* const to = y + n * shape.y_step.n + p * shape.y_step.h + q * shape.y_step.w;
+  for (int j = 0; j < eights * 2; ++j)
+    biases[j] = has_filter(j) ? epilogue.template bias_of<float>(first_k + filter(j)) : 0.0f;
+
+  const auto inside = [&](const BandPixel& pixel) {
+    return pixel.image < min(bands.images, shape.n - origin.n) &&
+           pixel.row < shape.p.value() - origin.p && pixel.column < shape.q.value() - origin.q;
+  };
+  bool not_a_number = false;
+  BandPixel pixel = task.first;
+#pragma unroll
+  for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands)) {
+    if (!inside(pixel)) continue;
+    Stored* const to = y + (origin.n + pixel.image) * shape.y_step.n +
+                       (origin.p + pixel.row) * shape.y_step.h +
+                       (origin.q + pixel.column) * shape.y_step.w + first_k * shape.y_step.c;
 #pragma unroll
     for (int j = 0; j < eights * 2; ++j) {
-      const int k_of_group = origin.k_of_group + j / 2 * 8 + first_filter + j % 2;
-      if (k_of_group >= shape.group_k.value()) continue;
-      const int k = origin.group * shape.group_k.value() + k_of_group;
-      float sum = task.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
-      if (filled && sum != sum)
-        sum = direct_sum<float>(
-            shape, x + n * shape.x_step.n + origin.group * shape.group_c * shape.x_step.c,
-            w + k * shape.w_step.k, p * shape.stride_h - shape.top,
-            q * shape.stride_w - shape.left);
-      to[k * shape.y_step.c] = epilogue(sum, k);
+      const float sum = task.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
+      not_a_number = not_a_number || sum != sum;
+      if (has_filter(j)) to[filter(j) * shape.y_step.c] = epilogue.finish(sum, biases[j]);
     }
   }
+  // What fills up the last step may be Inf in the input, and 0 * Inf is NaN, as in the padding. A
+  // NaN that comes from the data comes out again.
+  const bool filled =
+      shape.padded ||
+      bands.channels.value() * shape.r.value() * shape.s.value() % Tf32Product::terms != 0 ||
+      shape.terms % Tf32Product::terms != 0;
+  if (!filled || !not_a_number) return;
+  pixel = task.first;
+  for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands))
+    for (int j = 0; inside(pixel) && j < eights * 2; ++j)
+      if (has_filter(j))
+        do_over(shape, x, w, y, epilogue, origin.n + pixel.image, first_k + filter(j),
+                origin.p + pixel.row, origin.q + pixel.column);
 }
 
 template <int eights, class Stored>
-__global__ void __launch_bounds__(threads, eights > 2 ? 2 : 3)
+__global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
     narrow_fragments(const __grid_constant__ ConvShape<int> shape,
                      const __grid_constant__ Bands bands, const __grid_constant__ Layout layout,
                      const Stored* x, const Stored* w, Stored* y,
@@ -208,7 +238,7 @@ __global__ void __launch_bounds__(threads, eights > 2 ? 2 : 3)
     const BandOrigin origin(bands, block);
     for (int first_of_round = 0; first_of_round < pixels; first_of_round += warps * task_pixels) {
       const int first_pixel = first_of_round + warp * task_pixels + lane / 4;
-      Task<eights> task(shape, bands, first_pixel, pixels);
+      Task<eights> task(shape, bands, first_pixel);
       for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
         const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);
         const int terms = channels.value() * taps;
@@ -224,7 +254,7 @@ __global__ void __launch_bounds__(threads, eights > 2 ? 2 : 3)
         if (first_pixel - lane / 4 < pixels)
           task.multiply(x_tile, w_tile, table, (terms - 1) / Tf32Product::terms + 1);
       }
-      store(shape, bands, origin, task, first_pixel, pixels, x, w, y, epilogue);
+      store(shape, bands, origin, task, x, w, y, epilogue);
     }
   }
 }

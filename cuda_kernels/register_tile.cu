@@ -97,18 +97,17 @@ __device__ void load_filters(const ConvShape<int>& shape, const Bands& bands,
                              const BandOrigin& origin, const float* w, int first_c, int channels,
                              float* w_tile) {
   const int terms = channels * shape.r.value() * shape.s.value();
-  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-  for (int filter = 0; filter < bands.filters; ++filter) {
-    const int k_of_group = origin.k_of_group + filter;
-    const bool valid = k_of_group < shape.group_k.value();
-    const int k = origin.group * shape.group_k.value() + (valid ? k_of_group : 0);
-    const float* const from = w + k * shape.w_step.k + first_c * shape.w_step.c;
-    for (int term = thread; term < terms; term += threads) {
-      const auto [filter_rows, s] = shape.s.divide(term);
-      const auto [c, r] = shape.r.divide(filter_rows);
+  const int filters = min(bands.filters, shape.group_k.value() - origin.k_of_group);
+  const float* const first =
+      w + first_c * shape.w_step.c +
+      (origin.group * shape.group_k.value() + origin.k_of_group) * shape.w_step.k;
+  for (int term = static_cast<int>(threadIdx.x); term < terms; term += blockDim.x) {
+    const auto [filter_rows, s] = shape.s.divide(term);
+    const auto [c, r] = shape.r.divide(filter_rows);
+    const float* const from = first + c * shape.w_step.c + r * shape.w_step.r + s * shape.w_step.s;
+    for (int filter = 0; filter < bands.filters; ++filter)
       copy_async(w_tile + term * bands.filters + filter,
-                 from + c * shape.w_step.c + r * shape.w_step.r + s * shape.w_step.s, valid);
-    }
+                 filter < filters ? from + filter * shape.w_step.k : w, filter < filters);
   }
 }
 
@@ -132,48 +131,60 @@ struct Place {
 
 template <class Unit>
 __device__ void store(const ConvShape<int>& shape, const BandOrigin& origin,
-                      const Place<Unit>& place, Sums<Unit>& sums, const float* x, const float* w,
-                      float* y, const Epilogue<float>& epilogue) {
+                      const Place<Unit>& place, const Sums<Unit>& sums, const float* x,
+                      const float* w, float* y, int y_vector, const Epilogue<float>& epilogue) {
   const int first_q = origin.q + place.column;
+  const int columns = min(Unit::columns, shape.q.value() - first_q);
+  const int images = min(Unit::images, shape.n - origin.n - place.image);
+  const int rows = min(Unit::rows, shape.p.value() - origin.p - place.row);
+  const int filters = min(Unit::filters, shape.group_k.value() - origin.k_of_group - place.filter);
+  const int first_n = origin.n + place.image, first_p = origin.p + place.row;
+  const int first_k = origin.group * shape.group_k.value() + origin.k_of_group + place.filter;
+  bool not_a_number = false;
 #pragma unroll
-  for (int image = 0; image < Unit::images; ++image)
+  for (int filter = 0; filter < Unit::filters; ++filter) {
+    if (filter >= filters) break;
+    const float bias = epilogue.bias_of<float>(first_k + filter);
 #pragma unroll
-    for (int row = 0; row < Unit::rows; ++row)
+    for (int image = 0; image < Unit::images; ++image)
 #pragma unroll
-      for (int filter = 0; filter < Unit::filters; ++filter) {
-        const int n = origin.n + place.image + image, p = origin.p + place.row + row;
-        const int k_of_group = origin.k_of_group + place.filter + filter;
-        if (n >= shape.n || p >= shape.p.value() || k_of_group >= shape.group_k.value()) continue;
-        const int k = origin.group * shape.group_k.value() + k_of_group;
+      for (int row = 0; row < Unit::rows; ++row) {
+        if (image >= images || row >= rows) continue;
         float values[Unit::columns];
 #pragma unroll
         for (int column = 0; column < Unit::columns; ++column) {
-          float sum = sums.of[image][row][column][filter];
-          // The padding met the filter as zeros, and 0 * Inf is NaN: see implicit_gemm.cu.
-          if (shape.padded && sum != sum)
-            sum = direct_sum<float>(
-                shape, x + n * shape.x_step.n + origin.group * shape.group_c * shape.x_step.c,
-                w + k * shape.w_step.k, p * shape.stride_h - shape.top,
-                (first_q + column) * shape.stride_w - shape.left);
-          values[column] = epilogue(sum, k);
+          const float sum = sums.of[image][row][column][filter];
+          not_a_number = not_a_number || sum != sum;
+          values[column] = epilogue.finish(sum, bias);
         }
-        write_row(y + n * shape.y_step.n + k * shape.y_step.c + p * shape.y_step.h +
-                      first_q * shape.y_step.w,
-                  shape.y_step.w, shape.q.value() - first_q, values);
+        write_row(y + (first_n + image) * shape.y_step.n + (first_k + filter) * shape.y_step.c +
+                      (first_p + row) * shape.y_step.h + first_q * shape.y_step.w,
+                  shape.y_step.w, columns, y_vector, values);
       }
+  }
+  // The padding met the filters as zeros, and 0 * Inf is NaN. One that comes from the data comes
+  // out again.
+  if (!shape.padded || !not_a_number) return;
+  for (int image = 0; image < images; ++image)
+    for (int filter = 0; filter < filters; ++filter)
+      for (int row = 0; row < rows; ++row)
+        for (int column = 0; column < columns; ++column)
+          do_over(shape, x, w, y, epilogue, first_n + image, first_k + filter, first_p + row,
+                  first_q + column);
 }
 
 /// `width`: the filters', with stride and dilation 1; or 0, for any filter, stride and dilation.
 template <class Unit, int width>
 __global__ void __launch_bounds__(most_threads, 2)
     register_tile(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Bands bands,
-                  const float* x, const float* w, float* y,
+                  const float* x, const float* w, float* y, int y_vector,
                   const __grid_constant__ Epilogue<float> epilogue) {
   extern __shared__ float4 shared[];
   float* const x_tile = reinterpret_cast<float*>(shared);
   float* const w_tile = x_tile + bands.x_elements();
   const Place<Unit> place(bands);
   const bool works = place.image < bands.images;
+  int loaded_group = -1, loaded_filter = -1;
   const int x_plane = bands.x_rows.value() * bands.pitch;
 
   for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
@@ -184,7 +195,12 @@ __global__ void __launch_bounds__(most_threads, 2)
       for_each_input(
           shape, bands, origin, x, first_c, channels,
           [&](int to, const float* from, bool valid) { copy_async(x_tile + to, from, valid); });
-      load_filters(shape, bands, origin, w, first_c, channels.value(), w_tile);
+      // Filters stay for the next block of outputs, where all their channels fit at once.
+      if (first_c > 0 || origin.group != loaded_group || origin.k_of_group != loaded_filter ||
+          bands.channels.value() < shape.group_c)
+        load_filters(shape, bands, origin, w, first_c, channels.value(), w_tile);
+      loaded_group = origin.group;
+      loaded_filter = origin.k_of_group;
       wait_for_copies();
       __syncthreads();
       if (works) {
@@ -209,7 +225,7 @@ __global__ void __launch_bounds__(most_threads, 2)
       }
       __syncthreads();
     }
-    if (works) store(shape, origin, place, sums, x, w, y, epilogue);
+    if (works) store(shape, origin, place, sums, x, w, y, y_vector, epilogue);
   }
 }
 
@@ -228,9 +244,14 @@ void launch(const ConvLaunch& whole) {
     const Bands bands(problem, tile);
     const int threads = static_cast<int>(tiles_of(tile.units(), 32) * 32);
     const auto run = [&](auto kernel) {
-      Launch(call.native_queue, blocks_for(bands.blocks, 1), threads, tile.bytes)(
+      // Blocks that stay, and take one share of the outputs after the other.
+      constexpr std::int64_t most_resident = 8;
+      const std::int64_t blocks = std::min(bands.blocks, most_resident * call.device.units);
+      Launch(call.native_queue, blocks_for(blocks, 1), threads, tile.bytes)(
           kernel, ConvShape<int>(problem), bands, static_cast<const float*>(call.x),
-          static_cast<const float*>(call.w), static_cast<float*>(call.y), Epilogue<float>(call));
+          static_cast<const float*>(call.w), static_cast<float*>(call.y),
+          row_vector(call.y, problem.y_extents(), problem.y_strides, sizeof(float)),
+          Epilogue<float>(call));
     };
     const bool plain = problem.stride == Pair{} && problem.dilation == Pair{};
     switch (plain ? problem.s : 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/epilogue.cuh"
 #include "cuda_kernels/common/scalar.cuh"
 
 namespace plumb::cuda {
@@ -30,6 +31,19 @@ __device__ Accumulate direct_sum(const ConvShape<Index>& shape, const Stored* x,
     }
   }
   return sum;
+}
+
+/// Output (n, k, p, q) done over as its definition says, where a faster way made it NaN and the NaN
+/// may be of its own making: zeros that stand for the padding, or fill up a step, met Inf.
+template <class Stored>
+__device__ void do_over(const ConvShape<int>& shape, const Stored* x, const Stored* w, Stored* y,
+                        const Epilogue<Stored>& epilogue, int n, int k, int p, int q) {
+  const int group = shape.group_k.quotient(k);
+  const float sum = direct_sum<float>(
+      shape, x + n * shape.x_step.n + group * shape.group_c * shape.x_step.c,
+      w + k * shape.w_step.k, p * shape.stride_h - shape.top, q * shape.stride_w - shape.left);
+  y[n * shape.y_step.n + k * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
+      epilogue(sum, k);
 }
 
 }  // namespace plumb::cuda

@@ -17,7 +17,17 @@ struct Epilogue {
 
   template <class Accumulate, class Index>
   __device__ Stored operator()(Accumulate sum, Index k) const {
-    if (bias) sum += convert<Accumulate>(bias[k]);
+    return finish(sum, bias_of<Accumulate>(k));
+  }
+
+  /// The two halves of it, for kernels that finish many sums of one filter.
+  template <class Accumulate, class Index>
+  __device__ Accumulate bias_of(Index k) const {
+    return bias ? convert<Accumulate>(bias[k]) : Accumulate{0};
+  }
+  template <class Accumulate>
+  __device__ Stored finish(Accumulate sum, Accumulate bias_of_filter) const {
+    if (bias) sum += bias_of_filter;
     if (relu && sum < 0) sum = 0;  // this way round, NaN stays NaN
     return convert<Stored>(sum);
   }

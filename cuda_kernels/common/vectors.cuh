@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "plumb/types.hpp"
+
 namespace plumb::cuda {
 
 /// Reads `count` neighbouring values in vectors of `width`, 1, 2 or 4, for which `from` is aligned.
@@ -23,20 +25,34 @@ __device__ void read_vectors(const float* from, float (&to)[count]) {
   }
 }
 
-/// Writes the first `left` of `values`, or all of them, `step` elements apart, in the widest
-/// vectors that the address is aligned for.
+/// The widest vectors, of 4, 2 or 1 elements, that each row of a tensor of four dimensions can be
+/// divided in so that they are aligned; 1 where a row's elements do not lie side by side.
+inline int row_vector(const void* data, const Extents& extents, const Strides& strides,
+                      std::int64_t element_bytes) {
+  for (const std::int64_t width : {4, 2}) {
+    bool aligned = reinterpret_cast<std::uintptr_t>(data) % (width * element_bytes) == 0 &&
+                   (extents[3] == 1 || strides[3] == 1);
+    for (int i = 0; i < 3; ++i) aligned = aligned && (extents[i] == 1 || strides[i] % width == 0);
+    if (aligned) return static_cast<int>(width);
+  }
+  return 1;
+}
+
+/// Writes the first `left` of `values`, or all of them, `step` elements apart, in vectors of
+/// `vector` elements where all are written; `to` is aligned for them.
 template <int count>
-__device__ void write_row(float* to, int step, int left, const float (&values)[count]) {
-  const auto aligned = [&](int bytes) { return reinterpret_cast<std::uintptr_t>(to) % bytes == 0; };
-  const bool whole = step == 1 && left >= count;
-  if constexpr (count == 4) {
-    if (whole && aligned(16)) {
-      *reinterpret_cast<float4*>(to) = {values[0], values[1], values[2], values[3]};
+__device__ void write_row(float* to, int step, int left, int vector, const float (&values)[count]) {
+  if constexpr (count % 4 == 0) {
+    if (vector == 4 && left >= count) {
+#pragma unroll
+      for (int i = 0; i < count; i += 4)
+        *reinterpret_cast<float4*>(to + i) = {values[i], values[i + 1], values[i + 2],
+                                              values[i + 3]};
       return;
     }
   }
   if constexpr (count % 2 == 0) {
-    if (whole && aligned(8)) {
+    if (vector >= 2 && left >= count) {
 #pragma unroll
       for (int i = 0; i < count; i += 2)
         *reinterpret_cast<float2*>(to + i) = {values[i], values[i + 1]};
