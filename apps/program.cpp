@@ -81,6 +81,7 @@ int run_program(int argc, const char* const* argv) {
   add_validate(program);
   add_bench(program);
   add_tune(program);
+  add_pipeline(program);
   try {
     program.parse(argc, argv);
     // A full disk shows itself only here.
