@@ -44,6 +44,17 @@ void print(const BackendReport& report) {
                static_cast<double>(device.memory_bytes) / gib);
 }
 
+void print(const TuneCacheReport& tuning) {
+  if (!tuning.sentence.empty()) {
+    fmt::print("tuning     none: {}\n", tuning.sentence);
+    return;
+  }
+  fmt::print("tuning     {}: {} problems tuned on the device of auto", tuning.path,
+             tuning.problems);
+  if (tuning.stale > 0) fmt::print(", {} with another driver or Plumb", tuning.stale);
+  fmt::print("\n");
+}
+
 void run(const std::string& json_path) {
   if (!json_path.empty()) require_writable(json_path);
   const std::vector<BackendReport> reports = backend_reports();
@@ -53,6 +64,8 @@ void run(const std::string& json_path) {
   for (const BackendReport& report : reports) print(report);
   fmt::print("auto       {}\n", to_string(automatic.id()));
   if (!automatic.why().empty()) fmt::print("           passed over: {}\n", automatic.why());
+  const TuneCacheReport tuning = tune_cache_report(automatic);
+  print(tuning);
 
   if (json_path.empty()) return;
   nlohmann::ordered_json backends = nlohmann::ordered_json::array();
@@ -60,6 +73,11 @@ void run(const std::string& json_path) {
   write_json(json_path, {{"version", version},
                          {"auto", to_string(automatic.id())},
                          {"auto_why", automatic.why()},
+                         {"tuning",
+                          {{"path", tuning.path},
+                           {"problems", tuning.problems},
+                           {"stale", tuning.stale},
+                           {"sentence", tuning.sentence}}},
                          {"backends", std::move(backends)}});
 }
 

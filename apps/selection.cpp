@@ -43,7 +43,7 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
       ->capture_default_str();
   command
       .add_option("--layout", arguments.layout,
-                  "Of given problems: nchw, nhwc, or strided (with gaps, at an odd element)")
+                  "Of given problems: nchw, nhwc, or strided (NCHW with gaps)")
       ->check(CLI::IsMember({"nchw", "nhwc", "strided"}))
       ->capture_default_str();
 }

@@ -85,7 +85,8 @@ case_help() {
   printed '^plumb [0-9]+\.[0-9]+\.[0-9]+$'
   run --help
   printed 'info.*' && printed 'classify' && printed 'train' && printed 'conv' && printed 'Exit codes'
-  for command in info classify train conv; do
+  printed 'validate' && printed 'bench' && printed 'tune'
+  for command in info classify train conv validate bench tune; do
     run $command --help
     printed 'Example'
   done
@@ -94,7 +95,7 @@ case_help() {
 case_info() {
   run info --json info.json
   printed '^plumb +[0-9]' && printed '^cuda' && printed '^cpu +.*Eigen' && printed '^ +cpu  .*threads'
-  printed '^auto'
+  printed '^auto' && printed '^tuning '
   for key in version auto backends name reason sentence devices device instruction_set memory_bytes; do
     grep -q "\"$key\":" info.json || fail "no key $key in $(cat info.json)"
   done
@@ -273,6 +274,76 @@ case_train() {
   refuse 1 'no/m: cannot be created' train --epochs 1 --out no/m
   refuse 1 'loss is' train --epochs 3 --learning-rate 1e30 "${files[@]}" --out bad
   [[ ! -e bad ]] || fail "weights that are no numbers were written"
+}
+
+# valid_json FILE KEY...: parses, where there is a parser, and has each key.
+valid_json() {
+  local file=$1 key
+  shift
+  if command -v python3 >/dev/null; then python3 -m json.tool "$file" >/dev/null || fail "$file is no JSON"; fi
+  for key; do grep -q "\"$key\":" "$file" || fail "no key $key in $(cat "$file")"; done
+}
+
+case_bench() {
+  local small=(--device cpu --problem 'mb5ic3ih12oc4kh3ph1n"small"')
+  run bench "${small[@]}" --algorithm '*' --json bench.json
+  printed '^cpu .*copy [0-9.]+ GB/s' && printed '^small .*f32 nchw'
+  printed '^ +cpu\.conv\.im2col\.fp32 +fp32 +[0-9]+ +[0-9.]+ ' && printed 'cpu\.conv\.im2col\.fp64 +fp64'
+  valid_json bench.json version date ceilings records refused problem device algorithm math dtype \
+    layout samples median_seconds min_seconds gflop_per_second bytes_per_second roofline_fraction \
+    max_error_over_bound sm_clock_mhz
+  holds "$(json bench.json samples) >= 20"
+  holds "$(json bench.json median_seconds) >= $(json bench.json min_seconds)"
+  holds "$(json bench.json min_seconds) > 0 && $(json bench.json roofline_fraction) > 0"
+  holds "$(json bench.json max_error_over_bound) > 0 && $(json bench.json max_error_over_bound) <= 1"
+  # 2 N K P Q C R S operations
+  holds "($(json bench.json gflop_per_second) * 1e9 * $(json bench.json median_seconds) / 155520 - 1) ^ 2 < 1e-12"
+  (($(grep -c '"median_seconds"' bench.json) == $(grep -c '^  [a-z]*\.conv\..*%' out))) || fail "rows and records differ"
+  printf 'mb2ic2ih7oc3kh3\n# a comment\ng2mb1ic4ih9oc2kh2sh2\n' >list
+  run bench --device cpu --problems list --dtype f16 --layout nhwc --samples 2 --json list.json
+  printed 'mb2ic2.*f16 nhwc' && printed '^g2mb1ic4'
+  (($(grep -c '"median_seconds"' list.json) == 2)) || fail "expected a record for each problem of the list"
+  run bench --device cpu --suite four --batch 1 --samples 2 --math fp64
+  printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
+  refuse 2 "nothing of cpu matches 'none\*'" bench "${small[@]}" --algorithm 'none*'
+  refuse 1 '^plumb: --peer: cpu has no cudnn\.conv\.\*; .*PLUMB_PEERS=ON' bench "${small[@]}" --peer cudnn
+  refuse 2 'peer' bench "${small[@]}" --peer abacus
+  refuse 2 'suite' bench --suite five
+  refuse 2 'exclude' bench "${small[@]}" --suite four
+  refuse 2 'one is required' bench --device cpu
+  refuse 1 'ih is 0|h' bench --device cpu --problem mb1ic1ih0oc1kh1
+  refuse 1 'no/b.json: cannot be created' bench "${small[@]}" --json no/b.json
+  printf '# nothing\n' >list
+  refuse 1 'list: holds no problem' bench --device cpu --problems list
+}
+
+case_tune() {
+  export PLUMB_TUNE_CACHE=$folder/cache
+  local small=(--device cpu --problem mb2ic3ih9oc4kh3)
+  run tune "${small[@]}" --samples 3 --no-cache
+  printed 'not written' && [[ ! -e cache ]] || fail "a cache was written with --no-cache"
+  run tune "${small[@]}" --samples 3 --plot tune.svg --json tune.json
+  printed ' fastest$' && printed "^cache +$folder/cache: 1 problems tuned"
+  grep -q '</svg>' tune.svg || fail "no picture"
+  grep -q 'cpu.conv.im2col.fp64' tune.svg || fail "an algorithm is missing in the picture"
+  valid_json tune.json version device cache problems algorithm reason estimate_seconds \
+    median_seconds samples max_error_over_bound
+  head -n 1 cache | grep -qx 'plumb tune cache 1' || fail "no cache: $(cat cache)"
+  run info --json info.json
+  valid_json info.json tuning
+  # Later runs choose by it, and say so.
+  PLUMB_VERBOSE=1 "$program" bench "${small[@]}" --samples 2 >out 2>err || fail "exit code $?"
+  grep -q 's tuned' err || fail "the plan was not chosen by its time"
+  # What is damaged is not used, and tuning again replaces it.
+  head -c 60 cache >cut && mv cut cache
+  PLUMB_VERBOSE=1 "$program" bench "${small[@]}" --samples 2 >out 2>err || fail "exit code $?"
+  grep -q 'is ignored' err || fail "nothing said of the damaged cache"
+  run tune "${small[@]}" --samples 2
+  printed 'was damaged and has been replaced'
+  PLUMB_TUNE_CACHE=/dev/null refuse 1 'the times are not kept: .*not a regular file' tune "${small[@]}" --samples 2
+  PLUMB_TUNE_CACHE='' XDG_CACHE_HOME='' HOME='' refuse 1 'HOME' tune "${small[@]}" --samples 2
+  refuse 2 'one is required' tune
+  refuse 2 '--samples' tune "${small[@]}" --samples 0
 }
 
 case_output() {
