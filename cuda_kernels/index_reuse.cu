@@ -136,14 +136,15 @@ __global__ void __launch_bounds__(threads)
     for (int i = 0; i < 4; ++i) {
       if (column(i) >= pixels) break;
       const Pixel<int> out(shape, column(i));
-      Stored* const to = y + out.n * shape.y_step.n + out.p * shape.y_step.h +
-                         out.q * shape.y_step.w + first_k_of_group * shape.y_step.c;
+      const int to = out.n * shape.y_step.n + out.p * shape.y_step.h + out.q * shape.y_step.w +
+                     first_k_of_group * shape.y_step.c;
 #pragma unroll
       for (int eight = 0; eight < tile / 8; ++eight) {
         const float sum = sums[eight / 2][i / 2][eight % 2 * 2 + i % 2];
         const int k = k_of_group(eight);
         not_a_number = not_a_number || sum != sum;
-        if (k < shape.group_k.value()) to[k * shape.y_step.c] = epilogue(sum, first_k_of_group + k);
+        if (k < shape.group_k.value())
+          y[to + k * shape.y_step.c] = epilogue(sum, first_k_of_group + k);
       }
     }
     // The padding met the filters as zeros, and 0 * Inf is NaN. One that comes from the data comes

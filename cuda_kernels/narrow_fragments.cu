@@ -25,6 +25,7 @@ namespace {
 constexpr int threads = 256, warps = threads / 32;
 constexpr int sixteens = 4;  // fragments of sixteen pixels that a warp makes at a time: a task
 constexpr int task_pixels = sixteens * 16;
+constexpr int element_bytes = sizeof(float);
 
 /// What lies in shared memory, one after the other: input, filters, table.
 struct Layout {
@@ -84,8 +85,8 @@ __device__ void load_filters(const ConvShape<int>& shape, const BandOrigin& orig
   }
 }
 
-/// How far each term lies from its pixel: table[step][t]{term t, term t + 4}. Terms beyond the last
-/// meet zeros among the filters.
+/// How many bytes each term lies from its pixel: table[step][t]{term t, term t + 4}. Terms beyond
+/// the last meet zeros among the filters.
 __device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int steps,
                            int2* table) {
   const int terms = bands.channels.value() * shape.r.value() * shape.s.value();
@@ -93,8 +94,9 @@ __device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int 
     if (term >= terms) return 0;
     const auto [filter_rows, s] = shape.s.divide(term);
     const auto [c, r] = shape.r.divide(filter_rows);
-    return (c * bands.x_rows.value() + r * shape.dilation_h.value()) * bands.pitch +
-           s * shape.dilation_w.value();
+    return ((c * bands.x_rows.value() + r * shape.dilation_h.value()) * bands.pitch +
+            s * shape.dilation_w.value()) *
+           element_bytes;
   };
   for (int i = static_cast<int>(threadIdx.x); i < steps * 4; i += threads) {
     const int term = i / 4 * Tf32Product::terms + i % 4;
@@ -127,7 +129,8 @@ struct BandPixel {
 template <int eights>
 struct Task {
   BandPixel first;
-  int places[sixteens][2];  ///< where the filter's first tap of each lies in the input's tile
+  int places[sixteens]
+            [2];  ///< where the filter's first tap of each lies in the input's tile, in bytes
   float sums[sixteens][eights][4] = {};
 
   __device__ Task(const ConvShape<int>& shape, const Bands& bands, int first_number)
@@ -138,8 +141,12 @@ struct Task {
     for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands)) {
       const int place = pixel.image * image_step + pixel.row * shape.stride_h * bands.pitch +
                         pixel.column * shape.stride_w;
-      places[i / 2][i % 2] = pixel.image < bands.images ? place : 0;
+      places[i / 2][i % 2] = pixel.image < bands.images ? place * element_bytes : 0;
     }
+  }
+
+  __device__ static Fragment at(const float* x_tile, int bytes) {
+    return *reinterpret_cast<const Fragment*>(reinterpret_cast<const char*>(x_tile) + bytes);
   }
 
   /// Adds the products of `steps` steps.
@@ -156,9 +163,9 @@ struct Task {
       }
 #pragma unroll
       for (int i = 0; i < sixteens; ++i) {
-        const float *low = x_tile + places[i][0], *high = x_tile + places[i][1];
-        const Fragment a[4] = {__float_as_uint(low[term.x]), __float_as_uint(high[term.x]),
-                               __float_as_uint(low[term.y]), __float_as_uint(high[term.y])};
+        const int low = places[i][0], high = places[i][1];
+        const Fragment a[4] = {at(x_tile, low + term.x), at(x_tile, high + term.x),
+                               at(x_tile, low + term.y), at(x_tile, high + term.y)};
 #pragma unroll
         for (int eight = 0; eight < eights; ++eight) mma_tf32(sums[i][eight], a, b[eight]);
       }
@@ -185,19 +192,21 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
     return pixel.image < min(bands.images, shape.n - origin.n) &&
            pixel.row < shape.p.value() - origin.p && pixel.column < shape.q.value() - origin.q;
   };
+  const int first_offset = origin.n * shape.y_step.n + first_k * shape.y_step.c +
+                           origin.p * shape.y_step.h + origin.q * shape.y_step.w;
   bool not_a_number = false;
   BandPixel pixel = task.first;
 #pragma unroll
   for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands)) {
-    if (!inside(pixel)) continue;
-    Stored* const to = y + (origin.n + pixel.image) * shape.y_step.n +
-                       (origin.p + pixel.row) * shape.y_step.h +
-                       (origin.q + pixel.column) * shape.y_step.w + first_k * shape.y_step.c;
+    const bool write = inside(pixel);
+    const int to = first_offset + pixel.image * shape.y_step.n + pixel.row * shape.y_step.h +
+                   pixel.column * shape.y_step.w;
 #pragma unroll
     for (int j = 0; j < eights * 2; ++j) {
       const float sum = task.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
       not_a_number = not_a_number || sum != sum;
-      if (has_filter(j)) to[filter(j) * shape.y_step.c] = epilogue.finish(sum, biases[j]);
+      if (write && has_filter(j))
+        y[to + filter(j) * shape.y_step.c] = epilogue.finish(sum, biases[j]);
     }
   }
   // What fills up the last step may be Inf in the input, and 0 * Inf is NaN, as in the padding. A
@@ -289,13 +298,11 @@ void launch(const ConvLaunch& whole) {
     const Bands bands(problem, tile);
     const Layout layout(problem, tile);
     with_stored<float, __half, __nv_bfloat16>(problem.dtype, [&]<class S>(S) {
-      // Blocks that stay: no more than fit the device at once.
-      constexpr std::int64_t most_resident = 3;
-      const std::int64_t blocks = std::min(bands.blocks, most_resident * call.device.units);
-      Launch(call.native_queue, blocks_for(blocks, 1), threads, layout.bytes())(
-          narrow_fragments<eights, S>, ConvShape<int>(problem), bands, layout,
-          static_cast<const S*>(call.x), static_cast<const S*>(call.w), static_cast<S*>(call.y),
-          Epilogue<S>(call));
+      const auto kernel = narrow_fragments<eights, S>;
+      Launch(call.native_queue, blocks_for(bands.blocks, 1), threads, layout.bytes())
+          .resident(kernel, call.device)(
+              kernel, ConvShape<int>(problem), bands, layout, static_cast<const S*>(call.x),
+              static_cast<const S*>(call.w), static_cast<S*>(call.y), Epilogue<S>(call));
     });
   });
 }

@@ -157,8 +157,8 @@ __device__ void store(const ConvShape<int>& shape, const BandOrigin& origin,
           not_a_number = not_a_number || sum != sum;
           values[column] = epilogue.finish(sum, bias);
         }
-        write_row(y + (first_n + image) * shape.y_step.n + (first_k + filter) * shape.y_step.c +
-                      (first_p + row) * shape.y_step.h + first_q * shape.y_step.w,
+        write_row(y + ((first_n + image) * shape.y_step.n + (first_k + filter) * shape.y_step.c +
+                       (first_p + row) * shape.y_step.h + first_q * shape.y_step.w),
                   shape.y_step.w, columns, y_vector, values);
       }
   }
@@ -244,14 +244,12 @@ void launch(const ConvLaunch& whole) {
     const Bands bands(problem, tile);
     const int threads = static_cast<int>(tiles_of(tile.units(), 32) * 32);
     const auto run = [&](auto kernel) {
-      // Blocks that stay, and take one share of the outputs after the other.
-      constexpr std::int64_t most_resident = 8;
-      const std::int64_t blocks = std::min(bands.blocks, most_resident * call.device.units);
-      Launch(call.native_queue, blocks_for(blocks, 1), threads, tile.bytes)(
-          kernel, ConvShape<int>(problem), bands, static_cast<const float*>(call.x),
-          static_cast<const float*>(call.w), static_cast<float*>(call.y),
-          row_vector(call.y, problem.y_extents(), problem.y_strides, sizeof(float)),
-          Epilogue<float>(call));
+      Launch(call.native_queue, blocks_for(bands.blocks, 1), threads, tile.bytes)
+          .resident(kernel, call.device)(
+              kernel, ConvShape<int>(problem), bands, static_cast<const float*>(call.x),
+              static_cast<const float*>(call.w), static_cast<float*>(call.y),
+              row_vector(call.y, problem.y_extents(), problem.y_strides, sizeof(float)),
+              Epilogue<float>(call));
     };
     const bool plain = problem.stride == Pair{} && problem.dilation == Pair{};
     switch (plain ? problem.s : 0) {

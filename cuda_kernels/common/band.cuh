@@ -82,16 +82,16 @@ __device__ void for_each_input(const ConvShape<int>& shape, const Bands& bands,
     const auto [image, channel] = channels.divide(plane);
     const int n = origin.n + image, h = first_h + row_of_plane;
     const bool inside = n < shape.n && h >= 0 && h < shape.h;
-    const Stored* from = x + n * shape.x_step.n +
-                         (origin.group * shape.group_c + first_c + channel) * shape.x_step.c +
-                         h * shape.x_step.h;
+    const int from = n * shape.x_step.n +
+                     (origin.group * shape.group_c + first_c + channel) * shape.x_step.c +
+                     h * shape.x_step.h;
     const int to =
         ((image * bands.channels.value() + channel) * bands.x_rows.value() + row_of_plane) *
         bands.pitch;
     for (int column = lane; column < bands.pitch; column += 32) {
       const int w = first_w + column;
       const bool valid = inside && w >= 0 && w < shape.w && column < bands.x_columns;
-      store(to + column, valid ? from + w * shape.x_step.w : x, valid);
+      store(to + column, x + (valid ? from + w * shape.x_step.w : 0), valid);
     }
   }
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cuda_kernels/common/check.hpp"
+#include "plumb/device.hpp"
 
 namespace plumb::cuda {
 
@@ -30,9 +31,22 @@ class Launch {
     config_.dynamicSmemBytes = shared_bytes;
     config_.stream = static_cast<cudaStream_t>(stream);
   }
+  /// Narrows the grid to what the device holds at once, for kernels whose blocks stay and take one
+  /// share of the work after the other.
+  template <class Kernel>
+  Launch& resident(Kernel kernel, const DeviceInfo& device) {
+    if (config_.dynamicSmemBytes > without_asking) allow_all_shared_memory(kernel);
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+              &blocks, kernel, static_cast<int>(config_.blockDim.x), config_.dynamicSmemBytes),
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor", where_);
+    const auto most = static_cast<unsigned>(std::max(blocks, 1) * std::max(device.units, 1));
+    config_.gridDim.x = std::min(config_.gridDim.x, most);
+    return *this;
+  }
+
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) const {
-    constexpr std::size_t without_asking = 48 << 10;
     if (config_.dynamicSmemBytes > without_asking) allow_all_shared_memory(kernel);
     // Its status is this launch's own, where cudaGetLastError would also bring up what other code
     // on the thread left behind.
@@ -41,6 +55,8 @@ class Launch {
   }
 
  private:
+  static constexpr std::size_t without_asking = 48 << 10;  ///< of dynamic shared memory
+
   /// Always as much as the device has: another thread may launch the same kernel with more.
   template <class Kernel>
   void allow_all_shared_memory(Kernel kernel) const {
