@@ -17,6 +17,7 @@ void add_validate(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_tune(CLI::App& program);
 void add_pipeline(CLI::App& program);
+void add_ladder(CLI::App& program);
 
 /// "--device", the same everywhere.
 void add_device_option(CLI::App& command, std::string& spec);

@@ -82,6 +82,7 @@ int run_program(int argc, const char* const* argv) {
   add_bench(program);
   add_tune(program);
   add_pipeline(program);
+  add_ladder(program);
   try {
     program.parse(argc, argv);
     // A full disk shows itself only here.
