@@ -20,7 +20,7 @@ std::string remark(const BenchRecord& record) {
   std::string text;
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
   if (!record.compared_with.empty())
-    add(fmt::format("{:.2f} x {}", record.speed_over_peer, record.compared_with));
+    add(fmt::format("{:.2f} x as fast as {}", record.speed_over_peer, record.compared_with));
   if (seen.given_up) add(fmt::format("given up after {} samples", seen.samples));
   if (!seen.bounded) add("no promise: error over fp32's bound");
   return text;

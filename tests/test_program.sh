@@ -85,8 +85,8 @@ case_help() {
   printed '^plumb [0-9]+\.[0-9]+\.[0-9]+$'
   run --help
   printed 'info.*' && printed 'classify' && printed 'train' && printed 'conv' && printed 'Exit codes'
-  printed 'validate' && printed 'bench' && printed 'tune'
-  for command in info classify train conv validate bench tune; do
+  printed 'validate' && printed 'bench' && printed 'tune' && printed 'pipeline' && printed 'ladder'
+  for command in info classify train conv validate bench tune pipeline ladder; do
     run $command --help
     printed 'Example'
   done
@@ -305,6 +305,13 @@ case_bench() {
   (($(grep -c '"median_seconds"' list.json) == 2)) || fail "expected a record for each problem of the list"
   run bench --device cpu --suite four --batch 1 --samples 2 --math fp64
   printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
+  # Beside oneDNN, where this program was built with it.
+  if "$program" bench "${small[@]}" --peer onednn --json peer.json >out 2>err; then
+    printed 'x as fast as onednn\.conv\.'
+    valid_json peer.json peer speed_over_peer
+  else
+    grep -q 'PLUMB_PEERS=ON' err || fail "onednn"
+  fi
   refuse 2 "nothing of cpu matches 'none\*'" bench "${small[@]}" --algorithm 'none*'
   refuse 1 '^plumb: --peer: cpu has no cudnn\.conv\.\*; .*PLUMB_PEERS=ON' bench "${small[@]}" --peer cudnn
   refuse 2 'peer' bench "${small[@]}" --peer abacus
@@ -344,6 +351,44 @@ case_tune() {
   PLUMB_TUNE_CACHE='' XDG_CACHE_HOME='' HOME='' refuse 1 'HOME' tune "${small[@]}" --samples 2
   refuse 2 'one is required' tune
   refuse 2 '--samples' tune "${small[@]}" --samples 0
+}
+
+case_pipeline() {
+  local small=(--device cpu --problem 'mb5ic3ih12oc4kh3ph1n"small"')
+  run pipeline "${small[@]}" --streams 1,2 --json pipeline.json --plot pipeline.svg
+  printed '^small .*f32 nchw' && printed '^  pageable +1 +1 +5 ' && printed '^  pinned +2>1 +1 +5 '
+  valid_json pipeline.json version date records memory streams segments images_per_segment \
+    median_seconds images_per_second copy_in_alone_seconds kernel_alone_seconds \
+    copy_out_alone_seconds over_slowest_stage max_error_over_bound
+  (($(grep -c '"median_seconds"' pipeline.json) == 4)) || fail "expected 2 kinds of memory x 2 streams"
+  holds "$(json pipeline.json median_seconds) > 0"
+  holds "$(json pipeline.json max_error_over_bound) > 0 && $(json pipeline.json max_error_over_bound) <= 1"
+  grep -q '</svg>' pipeline.svg && grep -q '>kernel<' pipeline.svg || fail "no timeline"
+  run pipeline "${small[@]}" --algorithm cpu.conv.im2col.fp64 --memory pinned --streams 1 --layout nhwc --budget 1GB
+  printed 'nhwc' && printed 'cpu\.conv\.im2col\.fp64'
+  refuse 2 "names [2-9] algorithms, expected one" pipeline "${small[@]}" --algorithm '*'
+  refuse 1 'expected images without gaps' pipeline "${small[@]}" --layout strided
+  refuse 2 'memory' pipeline "${small[@]}" --memory paper
+  refuse 2 "streams: '0'" pipeline "${small[@]}" --streams 0
+  refuse 2 'one is required' pipeline --device cpu
+  refuse 1 'no/p.svg: cannot be created' pipeline "${small[@]}" --plot no/p.svg
+}
+
+case_ladder() {
+  run ladder --device cpu --batch 2 --samples 1 --layer ece408_l2 --batches --json ladder.json --plot ladder.svg
+  printed '^ece408_l2 .*mb2ic4ih40' && printed '^ +1  direct +missing: not on cpu$'
+  printed '^ +9  a kernel .* cpu\.conv\.im2col\.fp32 ' && printed '^ +19  tuning .*cpu\.conv\.'
+  printed '^ +18  streams, with the copies ' && printed '^ece408_l2 +2 +[0-9.]+ '
+  valid_json ladder.json version date layers name problem roofline_seconds rungs rung title missing \
+    variants algorithm median_seconds roofline_fraction max_error_over_bound layer_time batches n \
+    op_seconds one_stream_seconds pipeline_seconds
+  (($(grep -c '"rung":' ladder.json) == 19)) || fail "expected nineteen rungs"
+  holds "$(json ladder.json max_error_over_bound) > 0 && $(json ladder.json max_error_over_bound) <= 1"
+  grep -q '</svg>' ladder.svg && grep -q 'roofline' ladder.svg || fail "no picture"
+  refuse 2 "'ece408_l3', expected one of: ece408_l1, ece408_l2, eecs471_l1, eecs471_l2" \
+    ladder --device cpu --layer ece408_l3
+  refuse 2 'batch' ladder --batch 0
+  refuse 1 'no/l.json: cannot be created' ladder --device cpu --json no/l.json
 }
 
 case_output() {
