@@ -305,6 +305,13 @@ case_bench() {
   (($(grep -c '"median_seconds"' list.json) == 2)) || fail "expected a record for each problem of the list"
   run bench --device cpu --suite four --batch 1 --samples 2 --math fp64
   printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
+  # Beside oneDNN, where this program was built with it.
+  if "$program" bench "${small[@]}" --peer onednn --json peer.json >out 2>err; then
+    printed 'x as fast as onednn\.conv\.'
+    valid_json peer.json peer speed_over_peer
+  else
+    grep -q 'PLUMB_PEERS=ON' err || fail "onednn"
+  fi
   refuse 2 "nothing of cpu matches 'none\*'" bench "${small[@]}" --algorithm 'none*'
   refuse 1 '^plumb: --peer: cpu has no cudnn\.conv\.\*; .*PLUMB_PEERS=ON' bench "${small[@]}" --peer cudnn
   refuse 2 'peer' bench "${small[@]}" --peer abacus
