@@ -115,8 +115,10 @@ TEST_CASE("pipeline: the timeline has every segment in every stage, one after th
     REQUIRE(spans.size() == 5);  // pageable memory, so filled and drained too
     for (std::size_t i = 0; i < spans.size(); ++i) {
       CHECK(static_cast<std::size_t>(spans[i].stage) == i);
-      // The host's clock and the device's are set to each other within some microseconds.
-      if (i > 0) CHECK(spans[i].begin_seconds >= spans[i - 1].end_seconds - 200e-6);
+      // The device's events are exact; its clock and the host's are set to each other more or less.
+      const bool beside_host = i == 1 || i == 4;
+      if (i > 0)
+        CHECK(spans[i].begin_seconds >= spans[i - 1].end_seconds - (beside_host ? 1e-3 : 2e-6));
     }
   }
   CHECK(images == 23);
