@@ -12,13 +12,15 @@ namespace {
 constexpr std::string_view style_sheet = R"(
 .ground{fill:#ffffff}.ink{fill:#1f2328}.muted{fill:#59636e}
 .grid{stroke:#d1d9e0;stroke-width:1}.reference{stroke:#c4320a;stroke-width:1.5;stroke-dasharray:4 3}
-.s0{fill:#0072b2}.s1{fill:#e69f00}.s2{fill:#009e73}.s3{fill:#cc79a7}.s4{fill:#56b4e9}.s5{fill:#8a6d3b}
+.s0{fill:#0072b2}.s1{fill:#e69f00}.s2{fill:#009e73}
+.s3{fill:#cc79a7}.s4{fill:#56b4e9}.s5{fill:#8a6d3b}
 text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;paint-order:stroke;
 stroke:#ffffff;stroke-width:2.5px;stroke-linejoin:round}
 @media (prefers-color-scheme:dark){
 .ground{fill:#0d1117}.ink{fill:#e6edf3}.muted{fill:#9198a1}
 .grid{stroke:#3d444d}.reference{stroke:#ff9a6b}
-.s0{fill:#4aa3df}.s1{fill:#f0b73f}.s2{fill:#3fc79a}.s3{fill:#e09cc3}.s4{fill:#8ccdf2}.s5{fill:#c9a66b}
+.s0{fill:#4aa3df}.s1{fill:#f0b73f}.s2{fill:#3fc79a}
+.s3{fill:#e09cc3}.s4{fill:#8ccdf2}.s5{fill:#c9a66b}
 text{stroke:#0d1117}
 }
 )";
