@@ -72,7 +72,7 @@ void print(const Tuned& tuned) {
 BarChart chart_of(const std::vector<Tuned>& all, const Device& device) {
   BarChart chart{.title = fmt::format("Tuning on {}", device.info().name),
                  .axis = "median of the device's time, ms"};
-  const auto first = all.front().result.algorithms;
+  const auto& first = all.front().result.algorithms;
   for (std::size_t i = 0; i < first.size(); ++i) {
     const bool timed = std::any_of(all.begin(), all.end(), [&](const Tuned& tuned) {
       return has_time(tuned.result.algorithms[i]);
