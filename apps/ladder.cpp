@@ -256,8 +256,8 @@ void add_ladder(CLI::App& program) {
   command->add_option("--json", a->json, "Write every figure to this file");
   command->add_option("--plot", a->plot, "Draw the ladder to this file (SVG)");
   command->footer(
-      "The gain is over the rung before that ran. Exit code 1 where an algorithm fails or is "
-      "wrong.\n"
+      "The gain is over the rung before that ran; that of tuning is over rung 9. Exit code 1 where "
+      "an\nalgorithm fails or is wrong.\n"
       "Examples:\n"
       "  plumb ladder --json ladder.json --plot ladder.svg --batches\n"
       "  plumb ladder --layer eecs471_l2 --all");

@@ -109,7 +109,7 @@ void print(const LadderLayer& layer, bool all) {
                problem.n);
   fmt::print("  {:>4}  {:<32}  {:<46}  {:<4}  {:>10}  {:>6}  {:>8}  {:>9}\n", "rung", "technique",
              "algorithm", "math", "ms", "gain", "roofline", "err/bound");
-  double before = 0;
+  double before = 0, chosen = 0;
   for (const LadderRung& one : layer.rungs) {
     if (!one.missing.empty()) {
       fmt::print("  {:>4}  {:<32}  missing: {}\n", one.rung->number, one.rung->title, one.missing);
@@ -120,9 +120,12 @@ void print(const LadderLayer& layer, bool all) {
       continue;
     }
     const double seconds = one.best()->measurement.median_seconds;
-    print_variant(*one.rung, *one.best(), before > 0 ? fmt::format("{:.2f}", before / seconds) : "",
-                  true);
+    // Tuning gains on the choice without it, whatever rung came before.
+    const double reference = one.rung->kind == RungKind::tuned ? chosen : before;
+    print_variant(*one.rung, *one.best(),
+                  reference > 0 ? fmt::format("{:.2f}", reference / seconds) : "", true);
     before = seconds;
+    if (one.rung->kind == RungKind::chosen) chosen = seconds;
     for (std::size_t i = 1; all && i < one.variants.size(); ++i)
       print_variant(*one.rung, one.variants[i], "", false);
   }
