@@ -104,7 +104,8 @@ __device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int 
   }
 }
 
-/// A pixel of the band. Beyond the last one, `image` is the band's number of images or more.
+/// A pixel of the band. Beyond the last one, `image` is the band's number of images or more, or,
+/// with one image, `row` the number of rows or more.
 struct BandPixel {
   int image, row, column;
 
@@ -115,13 +116,14 @@ struct BandPixel {
     row = row_of_image;
     column = column_of_row;
   }
-  /// The pixel eight further: in rows of eight and more that takes one step at the most.
+  /// The pixel eight further.
   __device__ void go_on(const Bands& bands) {
     column += 8;
-    while (column >= bands.columns) {
-      column -= bands.columns;
-      if (++row == bands.rows) row = 0, ++image;
-    }
+    if (column >= bands.columns) column -= bands.columns, ++row;
+    if (bands.columns < 8)
+      for (; column >= bands.columns; ++row) column -= bands.columns;
+    if (bands.images > 1)
+      for (; row >= bands.rows; ++image) row -= bands.rows;
   }
 };
 
@@ -129,8 +131,8 @@ struct BandPixel {
 template <int eights>
 struct Task {
   BandPixel first;
-  int places[sixteens]
-            [2];  ///< where the filter's first tap of each lies in the input's tile, in bytes
+  /// Where the first tap of each lies in the input's tile, in bytes.
+  int places[sixteens][2];
   float sums[sixteens][eights][4] = {};
 
   __device__ Task(const ConvShape<int>& shape, const Bands& bands, int first_number)
@@ -141,7 +143,8 @@ struct Task {
     for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands)) {
       const int place = pixel.image * image_step + pixel.row * shape.stride_h * bands.pitch +
                         pixel.column * shape.stride_w;
-      places[i / 2][i % 2] = pixel.image < bands.images ? place * element_bytes : 0;
+      const bool in_band = pixel.image < bands.images && pixel.row < bands.rows;
+      places[i / 2][i % 2] = in_band ? place * element_bytes : 0;
     }
   }
 
@@ -190,7 +193,8 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
 
   const auto inside = [&](const BandPixel& pixel) {
     return pixel.image < min(bands.images, shape.n - origin.n) &&
-           pixel.row < shape.p.value() - origin.p && pixel.column < shape.q.value() - origin.q;
+           pixel.row < min(bands.rows, shape.p.value() - origin.p) &&
+           pixel.column < shape.q.value() - origin.q;
   };
   const int first_offset = origin.n * shape.y_step.n + first_k * shape.y_step.c +
                            origin.p * shape.y_step.h + origin.q * shape.y_step.w;

@@ -297,6 +297,8 @@ extern const ConvAlgorithm register_tile_fp32_4_images =
     entry<ThreadTile<4, 1, 1, 1>>("cuda.conv.register_tile.fp32.4_images");
 extern const ConvAlgorithm register_tile_fp32_4_filters =
     entry<ThreadTile<1, 1, 4, 4>>("cuda.conv.register_tile.fp32.4_filters");
+extern const ConvAlgorithm register_tile_fp32_12_filters =
+    entry<ThreadTile<1, 1, 4, 12>>("cuda.conv.register_tile.fp32.12_filters");
 extern const ConvAlgorithm register_tile_fp32_8_filters =
     entry<ThreadTile<1, 1, 4, 8>>("cuda.conv.register_tile.fp32.8_filters");
 

@@ -110,7 +110,7 @@ void launch_slice(const ConvLaunch& call) {
       scatter, shape, InputSide(problem), static_cast<const float*>(call.x),
       static_cast<const float*>(call.w), y, elements);
   const Epilogue<float> epilogue(call);
-  if (epilogue.bias || epilogue.relu)
+  if (!epilogue.changes_nothing())
     Launch(call.native_queue, output_blocks, block_threads)(finish, shape, y, epilogue, outputs);
 }
 

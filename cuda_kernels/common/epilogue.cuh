@@ -9,11 +9,13 @@ namespace plumb::cuda {
 template <class Stored>
 struct Epilogue {
   const Stored* bias;  ///< K dense elements, or null
-  bool relu;
+  float least;         ///< what results are raised to: 0 for a ReLU, otherwise -Inf
 
   explicit Epilogue(const ConvLaunch& launch)
       : bias(static_cast<const Stored*>(launch.bias)),
-        relu(launch.activation == Activation::relu) {}
+        least(launch.activation == Activation::relu ? 0.0f : -infinity<float>) {}
+
+  bool changes_nothing() const { return !bias && least < 0; }
 
   template <class Accumulate, class Index>
   __device__ Stored operator()(Accumulate sum, Index k) const {
@@ -27,8 +29,8 @@ struct Epilogue {
   }
   template <class Accumulate>
   __device__ Stored finish(Accumulate sum, Accumulate bias_of_filter) const {
-    if (bias) sum += bias_of_filter;
-    if (relu && sum < 0) sum = 0;  // this way round, NaN stays NaN
+    sum += bias_of_filter;
+    if (sum < static_cast<Accumulate>(least)) sum = least;  // this way round, NaN stays NaN
     return convert<Stored>(sum);
   }
 };
