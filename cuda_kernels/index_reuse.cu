@@ -190,9 +190,9 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double steps = static_cast<double>((problem.terms() - 1) / step_terms + 1);
   const double tiles = static_cast<double>(filter_tiles_of(problem, tile) * problem.groups *
                                            pixel_tiles_of(problem));
-  // Some 150 instructions of each thread at each step, and 500 around the steps.
-  const double instructions = tiles * threads * (150 * steps + 500);
-  return model_seconds(problem, device, Accumulator::fp32_fma, 2 * instructions, 1.0);
+  // Of each thread at each step, and around the steps.
+  const double instructions = tiles * threads * ((110 + tile * 1.5) * steps + 400);
+  return model_seconds(problem, device, {.instructions = instructions});
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {

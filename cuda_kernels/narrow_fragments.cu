@@ -11,6 +11,8 @@
 // Wins: over index_reuse.cu with few filters: an element of the unrolled input costs one read and
 // one
 //   addition, where there it is loaded, rounded, written and read again.
+#include <limits>
+
 #include "cuda_kernels/common/band.cuh"
 #include "cuda_kernels/common/batch_slices.hpp"
 #include "cuda_kernels/common/conv_support.hpp"
@@ -104,8 +106,8 @@ __device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int 
   }
 }
 
-/// A pixel of the band. Beyond the last one, `image` is the band's number of images or more, or,
-/// with one image, `row` the number of rows or more.
+/// A pixel of the band, from its number. Beyond the last one, `image` is the band's number of
+/// images or more.
 struct BandPixel {
   int image, row, column;
 
@@ -116,36 +118,43 @@ struct BandPixel {
     row = row_of_image;
     column = column_of_row;
   }
-  /// The pixel eight further.
-  __device__ void go_on(const Bands& bands) {
-    column += 8;
-    if (column >= bands.columns) column -= bands.columns, ++row;
-    if (bands.columns < 8)
-      for (; column >= bands.columns; ++row) column -= bands.columns;
-    if (bands.images > 1)
-      for (; row >= bands.rows; ++image) row -= bands.rows;
+  __device__ bool inside(const ConvShape<int>& shape, const Bands& bands,
+                         const BandOrigin& origin) const {
+    return image < min(bands.images, shape.n - origin.n) && row < shape.p.value() - origin.p &&
+           column < shape.q.value() - origin.q;
   }
 };
 
-/// The 64 pixels that a warp makes at a time; the lane's are every eighth from `first`.
+/// The 64 pixels that a warp makes at a time; the lane's are every eighth.
 template <int eights>
 struct Task {
-  BandPixel first;
-  /// Where the first tap of each lies in the input's tile, in bytes.
-  int places[sixteens][2];
+  static constexpr int nowhere = std::numeric_limits<int>::min();
+  int places[sixteens][2];    ///< of their first taps in the input's tile, in bytes
+  int outputs[sixteens * 2];  ///< of their first filter in y, in elements; or `nowhere`
   float sums[sixteens][eights][4] = {};
 
-  __device__ Task(const ConvShape<int>& shape, const Bands& bands, int first_number)
-      : first(bands, first_number) {
+  __device__ Task(const ConvShape<int>& shape, const Bands& bands, const BandOrigin& origin,
+                  int first_number) {
     const int image_step = bands.channels.value() * bands.x_rows.value() * bands.pitch;
-    BandPixel pixel = first;
+    const int first_output = origin.n * shape.y_step.n + origin.p * shape.y_step.h +
+                             origin.q * shape.y_step.w + first_k(shape, origin) * shape.y_step.c;
 #pragma unroll
-    for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands)) {
+    for (int i = 0; i < sixteens * 2; ++i) {
+      const BandPixel pixel(bands, first_number + i * 8);
       const int place = pixel.image * image_step + pixel.row * shape.stride_h * bands.pitch +
                         pixel.column * shape.stride_w;
-      const bool in_band = pixel.image < bands.images && pixel.row < bands.rows;
-      places[i / 2][i % 2] = in_band ? place * element_bytes : 0;
+      const int output = first_output + pixel.image * shape.y_step.n + pixel.row * shape.y_step.h +
+                         pixel.column * shape.y_step.w;
+      const bool inside = pixel.inside(shape, bands, origin);
+      places[i / 2][i % 2] = inside ? place * element_bytes : 0;
+      outputs[i] = inside ? output : nowhere;
     }
+  }
+
+  /// The lane's filters are this one, the next, and the same of each eight further on.
+  __device__ static int first_k(const ConvShape<int>& shape, const BandOrigin& origin) {
+    return origin.group * shape.group_k.value() + origin.k_of_group +
+           static_cast<int>(threadIdx.x) % 4 * 2;
   }
 
   __device__ static Fragment at(const float* x_tile, int bytes) {
@@ -178,54 +187,40 @@ struct Task {
 
 template <int eights, class Stored>
 __device__ void store(const ConvShape<int>& shape, const Bands& bands, const BandOrigin& origin,
-                      const Task<eights>& task, const Stored* x, const Stored* w, Stored* y,
-                      const Epilogue<Stored>& epilogue) {
-  const int first_k_of_group = origin.k_of_group + static_cast<int>(threadIdx.x) % 4 * 2;
-  const int first_k = origin.group * shape.group_k.value() + first_k_of_group;
+                      const Task<eights>& task, int first_number, const Stored* x, const Stored* w,
+                      Stored* y, const Epilogue<Stored>& epilogue) {
+  const int first_k = Task<eights>::first_k(shape, origin);
+  const int filters = (origin.group + 1) * shape.group_k.value() - first_k;
   const auto filter = [](int j) { return j / 2 * 8 + j % 2; };
-  const auto has_filter = [&](int j) {
-    return first_k_of_group + filter(j) < shape.group_k.value();
-  };
   float biases[eights * 2];
 #pragma unroll
   for (int j = 0; j < eights * 2; ++j)
-    biases[j] = has_filter(j) ? epilogue.template bias_of<float>(first_k + filter(j)) : 0.0f;
-
-  const auto inside = [&](const BandPixel& pixel) {
-    return pixel.image < min(bands.images, shape.n - origin.n) &&
-           pixel.row < min(bands.rows, shape.p.value() - origin.p) &&
-           pixel.column < shape.q.value() - origin.q;
-  };
-  const int first_offset = origin.n * shape.y_step.n + first_k * shape.y_step.c +
-                           origin.p * shape.y_step.h + origin.q * shape.y_step.w;
+    biases[j] = filter(j) < filters ? epilogue.template bias_of<float>(first_k + filter(j)) : 0.0f;
   bool not_a_number = false;
-  BandPixel pixel = task.first;
 #pragma unroll
-  for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands)) {
-    const bool write = inside(pixel);
-    const int to = first_offset + pixel.image * shape.y_step.n + pixel.row * shape.y_step.h +
-                   pixel.column * shape.y_step.w;
+  for (int i = 0; i < sixteens * 2; ++i) {
+    const int to = task.outputs[i];
 #pragma unroll
     for (int j = 0; j < eights * 2; ++j) {
       const float sum = task.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
       not_a_number = not_a_number || sum != sum;
-      if (write && has_filter(j))
+      if (to != task.nowhere && filter(j) < filters)
         y[to + filter(j) * shape.y_step.c] = epilogue.finish(sum, biases[j]);
     }
   }
   // What fills up the last step may be Inf in the input, and 0 * Inf is NaN, as in the padding. A
   // NaN that comes from the data comes out again.
-  const bool filled =
-      shape.padded ||
-      bands.channels.value() * shape.r.value() * shape.s.value() % Tf32Product::terms != 0 ||
-      shape.terms % Tf32Product::terms != 0;
+  const int taps = shape.r.value() * shape.s.value();
+  const bool filled = shape.padded || bands.channels.value() * taps % Tf32Product::terms != 0 ||
+                      shape.terms % Tf32Product::terms != 0;
   if (!filled || !not_a_number) return;
-  pixel = task.first;
-  for (int i = 0; i < sixteens * 2; ++i, pixel.go_on(bands))
-    for (int j = 0; inside(pixel) && j < eights * 2; ++j)
-      if (has_filter(j))
+  for (int i = 0; i < sixteens * 2; ++i) {
+    const BandPixel pixel(bands, first_number + i * 8);
+    for (int j = 0; pixel.inside(shape, bands, origin) && j < eights * 2; ++j)
+      if (filter(j) < filters)
         do_over(shape, x, w, y, epilogue, origin.n + pixel.image, first_k + filter(j),
                 origin.p + pixel.row, origin.q + pixel.column);
+  }
 }
 
 template <int eights, class Stored>
@@ -251,7 +246,7 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
     const BandOrigin origin(bands, block);
     for (int first_of_round = 0; first_of_round < pixels; first_of_round += warps * task_pixels) {
       const int first_pixel = first_of_round + warp * task_pixels + lane / 4;
-      Task<eights> task(shape, bands, first_pixel);
+      Task<eights> task(shape, bands, origin, first_pixel);
       for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
         const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);
         const int terms = channels.value() * taps;
@@ -267,7 +262,7 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
         if (first_pixel - lane / 4 < pixels)
           task.multiply(x_tile, w_tile, table, (terms - 1) / Tf32Product::terms + 1);
       }
-      store(shape, bands, origin, task, x, w, y, epilogue);
+      store(shape, bands, origin, task, first_pixel, x, w, y, epilogue);
     }
   }
 }
@@ -323,16 +318,19 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int eights>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
+  const auto number = [](auto value) { return static_cast<double>(value); };
   const BandTile tile = tile_for<eights>(problem);
-  const double pixels = static_cast<double>(
-      tiles_of(tile.images * tile.rows * tile.columns, task_pixels) * task_pixels);
-  const double steps = static_cast<double>(Layout(problem, tile).steps) *
-                       static_cast<double>(problem.c / problem.groups) /
-                       static_cast<double>(tile.channels);
-  // For eight terms of sixteen pixels a warp reads shared memory four times, which takes a
-  // multiprocessor's memory four clocks, in which its FMA units would do 16 x 32 operations.
-  const double reads = static_cast<double>(Bands(problem, tile).blocks) * pixels / 16 * steps * 5;
-  return model_seconds(problem, device, Accumulator::fp32_fma, 2 * 128 * reads, 0.5);
+  const double blocks = number(Bands(problem, tile).blocks);
+  const double chunks = number(tiles_of(problem.c / problem.groups, tile.channels));
+  const double tasks = number(tiles_of(tile.images * tile.rows * tile.columns, task_pixels));
+  const double steps = chunks * Layout(problem, tile).steps;
+  // For each task: its steps, and what comes before and after.
+  const double step = 40 + 7 * eights, around = 180 + 110 * eights;
+  const double loaded_rows = number(tile.images * tile.x_rows) * number(problem.c / problem.groups);
+  const double loading = loaded_rows * (48 + 20 * number(tiles_of(tile.pitch, 32)));
+  return model_seconds(problem, device,
+                       {.instructions = 32 * blocks * (tasks * (steps * step + around) + loading),
+                        .shared_waves = blocks * tasks * steps * (4 * sixteens + 2 * eights + 1)});
 }
 
 template <int eights>

@@ -236,6 +236,13 @@ BandTile tile_for(const ConvProblem& problem) {
       {.units = most_threads, .columns = 32, .enough_units = most_threads, .bytes = wanted_bytes});
 }
 
+/// The width of filters that there is a kernel for; 0 stands for any.
+int kernel_width(const ConvProblem& problem) {
+  const bool plain = problem.stride == Pair{} && problem.dilation == Pair{};
+  return plain && (problem.s == 3 || problem.s == 5 || problem.s == 7) ? static_cast<int>(problem.s)
+                                                                       : 0;
+}
+
 template <class Unit>
 void launch(const ConvLaunch& whole) {
   for_each_slice(whole, [](const ConvLaunch& call) {
@@ -251,8 +258,7 @@ void launch(const ConvLaunch& whole) {
               row_vector(call.y, problem.y_extents(), problem.y_strides, sizeof(float)),
               Epilogue<float>(call));
     };
-    const bool plain = problem.stride == Pair{} && problem.dilation == Pair{};
-    switch (plain ? problem.s : 0) {
+    switch (kernel_width(problem)) {
       case 3: return run(register_tile<Unit, 3>);
       case 5: return run(register_tile<Unit, 5>);
       case 7: return run(register_tile<Unit, 7>);
@@ -270,13 +276,33 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <class Unit>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Outputs beyond the edges are computed like the others.
+  const auto number = [](auto value) { return static_cast<double>(value); };
   const BandTile tile = tile_for<Unit>(problem);
-  const double outputs = static_cast<double>(Bands(problem, tile).blocks) *
-                         static_cast<double>(tile.units()) * Unit::images * Unit::rows *
-                         Unit::columns * Unit::filters;
-  return model_seconds(problem, device, Accumulator::fp32_fma,
-                       2 * outputs * static_cast<double>(problem.terms()), 0.5);
+  const double warps = number(Bands(problem, tile).blocks) * number(tiles_of(tile.units(), 32));
+  const double rows = number(problem.c / problem.groups * problem.r);  // of a filter
+  const double s = number(problem.s), x_rows = Unit::images * Unit::rows;
+
+  // For each row of the filters: FMAs, reads of the input and of the filters, and the rest. Filters
+  // without a kernel of their own read each tap's values by themselves.
+  constexpr double outputs = Unit::images * Unit::rows * Unit::columns * Unit::filters;
+  constexpr double w_vectors = Unit::filters % 4 == 0 ? Unit::filters / 4 : Unit::filters;
+  const bool whole_rows = kernel_width(problem) > 0;
+  const double x_vectors = number(tiles_of(Unit::columns + problem.s - 1, Unit::columns));
+  const double x_reads = x_rows * (whole_rows ? x_vectors : Unit::columns * s);
+  const double row = outputs * s + x_reads + (w_vectors + (whole_rows ? 1 : 8)) * s + 4;
+  const double row_waves = x_reads * (whole_rows ? Unit::columns : 2) + w_vectors * s;
+  // For each block: the input that each warp loads, the filters where they do not stay, and what
+  // comes before and after.
+  const double block_warps = number(tiles_of(tile.units(), 32));
+  const double channels = number(problem.c / problem.groups);
+  const double x_loads = number(tile.images * Unit::images * tile.x_rows) * channels *
+                         (24 + 4 * number(tiles_of(tile.pitch, 32)));
+  const bool stay = tile.channels == problem.c / problem.groups;
+  const double w_loads = stay ? 0 : rows * s * number(tile.filters * Unit::filters) / 32 * 6;
+  const double around = (x_loads + w_loads) / block_warps + 330 + 6 * outputs;
+  return model_seconds(problem, device,
+                       {.instructions = 32 * warps * (rows * row + around),
+                        .shared_waves = warps * rows * row_waves});
 }
 
 template <class Unit>

@@ -95,11 +95,11 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // A multiprocessor starts four warps of FMA in a clock and one read of shared memory; a term has
-  // two. Threads beyond the last row or column of outputs wait for the others.
+  // Fitted on an H200: two reads of shared memory for a term, and what stands around them. Threads
+  // beyond the last row or column of outputs wait for the others.
   const double issued_flop = 2.0 * static_cast<double>(OutputTiles(problem, tile).all) * tile *
                              tile * static_cast<double>(problem.terms());
-  return model_seconds(problem, device, Accumulator::fp32_fma, issued_flop, 1.0 / 8);
+  return model_seconds(problem, device, Accumulator::fp32_fma, issued_flop, 1.0 / 14);
 }
 
 template <int tile, Rows rows>

@@ -124,8 +124,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const TileCounts tiles(problem, tile);
   const double steps = static_cast<double>((problem.terms() - 1) / step_terms + 1);
   const double elements = static_cast<double>(tiles.all()) * steps * 2 * tile * step_terms;
-  // Some 40 instructions for each element of either matrix, at one FMA's worth of time each.
-  return model_seconds(problem, device, Accumulator::fp32_fma, 2 * 40 * elements, 1.0);
+  return model_seconds(problem, device, {.instructions = 42 * elements});
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {

@@ -14,6 +14,9 @@ double fp64_share(const DeviceInfo& device) {
   return for_computing ? 1.0 / 2 : 1.0 / 64;
 }
 
+/// A device that keeps a rate to itself is held to be limited by the other.
+double seconds(double work, double per_second) { return per_second > 0 ? work / per_second : 0; }
+
 }  // namespace
 
 Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem) {
@@ -30,12 +33,18 @@ double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accum
                      double issued_flop, double share) {
   double rate = device.nominal_fp32_flop_per_second;
   if (accumulator == Accumulator::fp64_fma) rate *= fp64_share(device);
-  // A device that keeps a rate to itself is held to be limited by the other.
-  const auto seconds = [](double work, double per_second) {
-    return per_second > 0 ? work / per_second : 0;
-  };
   return std::max(seconds(problem.bytes(), device.nominal_bytes_per_second),
                   seconds(issued_flop, rate * share));
+}
+
+double model_seconds(const ConvProblem& problem, const DeviceInfo& device, const IssuedWork& work) {
+  constexpr double issue_share = 2.0 / 3, shared_share = 0.45;
+  // A multiprocessor issues as many instructions as it has lanes for FMA, 128 here, which count two
+  // operations each, and shared memory answers one of its warps in a clock.
+  const double instructions_per_second = device.nominal_fp32_flop_per_second / 2;
+  return std::max({seconds(problem.bytes(), device.nominal_bytes_per_second),
+                   seconds(work.instructions, instructions_per_second * issue_share),
+                   seconds(work.shared_waves, instructions_per_second / 128 * shared_share)});
 }
 
 }  // namespace plumb::cuda

@@ -19,4 +19,15 @@ inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
                      double issued_flop, double share);
 
+/// What a kernel makes its multiprocessors do.
+struct IssuedWork {
+  double instructions = 0;  ///< of all threads
+  double shared_waves = 0;  ///< of shared memory: what it answers a warp in one clock
+};
+
+/// The model for kernels whose instructions have been counted: the largest of the times to move the
+/// least bytes, to issue the instructions, and to answer from shared memory. Fitted on an H200: of
+/// the rates of the data sheet such kernels reach two thirds and 0.45.
+double model_seconds(const ConvProblem& problem, const DeviceInfo& device, const IssuedWork& work);
+
 }  // namespace plumb::cuda
