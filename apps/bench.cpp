@@ -22,6 +22,7 @@ struct BenchArguments {
   std::vector<std::string> peers;
   int samples = MeasureOptions{}.min_samples;
   std::uint64_t seed = 1;
+  bool once = false;
 };
 
 bool is_peer(const Device& device, const ConvAlgorithm& algorithm) {
@@ -133,12 +134,28 @@ void require_right(const std::vector<BenchCase>& benches) {
   if (measured == 0) throw ValidationFailure("nothing was measured");
 }
 
+/// For a profiler: nothing but the contestants' own launches, and no figures.
+void run_once(const Device& device, const std::vector<ValidationCase>& cases,
+              const BenchArguments& arguments) {
+  const MeasureOptions options{.min_samples = 1,
+                               .max_samples = 1,
+                               .warm_up_seconds = 0,
+                               .cold_bytes = 0,
+                               .check = false,
+                               .seed = arguments.seed};
+  std::vector<BenchCase> benches;
+  for (const ValidationCase& one : cases)
+    benches.push_back(bench_case(device, one, {}, arguments, options));
+  require_right(benches);
+}
+
 void run(const BenchArguments& arguments) {
   if (!arguments.json.empty()) require_writable(arguments.json);
   const Device device = open_device(arguments.device);
   const auto cases = selected_cases(arguments.problems, device.id());
   peer_algorithms(device, arguments.peers);
   if (arguments.algorithm != "auto") selected_algorithms(device, arguments.algorithm);
+  if (arguments.once) return run_once(device, cases, arguments);
   const MeasureOptions options{.min_samples = arguments.samples,
                                .max_samples = std::max(arguments.samples, 100),
                                .give_up_factor = 30,
@@ -187,6 +204,7 @@ void add_bench(CLI::App& program) {
   command->add_option("--samples", a->samples, "Of each algorithm, at least")
       ->check(at_least(1))
       ->capture_default_str();
+  command->add_flag("--once", a->once, "One sample of each and no figures: to run under a profiler");
   command->add_option("--seed", a->seed, "Of the data")->capture_default_str();
   command->add_option("--json", a->json, "Write every record to this file");
   command->footer(
