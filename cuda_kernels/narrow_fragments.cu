@@ -28,6 +28,7 @@ constexpr int threads = 256, warps = threads / 32;
 constexpr int sixteens = 4;  // fragments of sixteen pixels that a warp makes at a time: a task
 constexpr int task_pixels = sixteens * 16;
 constexpr int element_bytes = sizeof(float);
+constexpr int lane_pixels = 8;  // from one pixel of a lane to its next
 
 /// What lies in shared memory, one after the other: input, filters, table.
 struct Layout {
@@ -42,6 +43,35 @@ struct Layout {
         table_elements(steps * Tf32Product::terms) {}
   std::size_t bytes() const {
     return sizeof(float) * static_cast<std::size_t>(x_elements + w_elements + table_elements);
+  }
+};
+
+/// How an address goes from a pixel of the band to the pixel eight further.
+struct AddressSteps {
+  int eight_on, at_row_end, at_image_end;
+};
+
+/// How the pixels of a lane follow each other: every eighth of the band.
+struct PixelSteps {
+  int images, rows, columns;  ///< eight pixels as whole images, whole rows and what is left
+  AddressSteps place;         ///< in the input's tile, in bytes
+  AddressSteps output;        ///< in y, in elements
+
+  PixelSteps(const ConvProblem& problem, const Bands& bands)
+      : images(lane_pixels / (bands.rows * bands.columns)),
+        rows(lane_pixels / bands.columns % bands.rows),
+        columns(lane_pixels % bands.columns) {
+    const ConvShape<int> shape(problem);
+    const int place_row = shape.stride_h * bands.pitch;
+    place = steps(element_bytes * bands.channels.value() * bands.x_rows.value() * bands.pitch,
+                  element_bytes * place_row, element_bytes * shape.stride_w, bands);
+    output = steps(shape.y_step.n, shape.y_step.h, shape.y_step.w, bands);
+  }
+
+ private:
+  AddressSteps steps(int image, int row, int column, const Bands& bands) const {
+    return {images * image + rows * row + columns * column, row - bands.columns * column,
+            image - bands.rows * row};
   }
 };
 
@@ -118,11 +148,6 @@ struct BandPixel {
     row = row_of_image;
     column = column_of_row;
   }
-  __device__ bool inside(const ConvShape<int>& shape, const Bands& bands,
-                         const BandOrigin& origin) const {
-    return image < min(bands.images, shape.n - origin.n) && row < shape.p.value() - origin.p &&
-           column < shape.q.value() - origin.q;
-  }
 };
 
 /// The 64 pixels that a warp makes at a time; the lane's are every eighth.
@@ -133,21 +158,40 @@ struct Task {
   int outputs[sixteens * 2];  ///< of their first filter in y, in elements; or `nowhere`
   float sums[sixteens][eights][4] = {};
 
-  __device__ Task(const ConvShape<int>& shape, const Bands& bands, const BandOrigin& origin,
-                  int first_number) {
-    const int image_step = bands.channels.value() * bands.x_rows.value() * bands.pitch;
-    const int first_output = origin.n * shape.y_step.n + origin.p * shape.y_step.h +
-                             origin.q * shape.y_step.w + first_k(shape, origin) * shape.y_step.c;
+  __device__ Task(const ConvShape<int>& shape, const Bands& bands, const PixelSteps& step,
+                  const BandOrigin& origin, int first_number) {
+    BandPixel pixel(bands, first_number);
+    const int channels = bands.channels.value();
+    int place =
+        element_bytes * (pixel.image * channels * bands.x_rows.value() * bands.pitch +
+                         pixel.row * shape.stride_h * bands.pitch + pixel.column * shape.stride_w);
+    int output =
+        (origin.n + pixel.image) * shape.y_step.n + (origin.p + pixel.row) * shape.y_step.h +
+        (origin.q + pixel.column) * shape.y_step.w + first_k(shape, origin) * shape.y_step.c;
+    const int images = min(bands.images, shape.n - origin.n);
+    const int rows = shape.p.value() - origin.p, columns = shape.q.value() - origin.q;
 #pragma unroll
     for (int i = 0; i < sixteens * 2; ++i) {
-      const BandPixel pixel(bands, first_number + i * 8);
-      const int place = pixel.image * image_step + pixel.row * shape.stride_h * bands.pitch +
-                        pixel.column * shape.stride_w;
-      const int output = first_output + pixel.image * shape.y_step.n + pixel.row * shape.y_step.h +
-                         pixel.column * shape.y_step.w;
-      const bool inside = pixel.inside(shape, bands, origin);
-      places[i / 2][i % 2] = inside ? place * element_bytes : 0;
+      const bool inside = pixel.image < images && pixel.row < rows && pixel.column < columns;
+      places[i / 2][i % 2] = inside ? place : 0;
       outputs[i] = inside ? output : nowhere;
+      pixel.image += step.images;
+      pixel.row += step.rows;
+      pixel.column += step.columns;
+      place += step.place.eight_on;
+      output += step.output.eight_on;
+      if (pixel.column >= bands.columns) {
+        pixel.column -= bands.columns;
+        ++pixel.row;
+        place += step.place.at_row_end;
+        output += step.output.at_row_end;
+      }
+      if (pixel.row >= bands.rows) {
+        pixel.row -= bands.rows;
+        ++pixel.image;
+        place += step.place.at_image_end;
+        output += step.output.at_image_end;
+      }
     }
   }
 
@@ -214,12 +258,15 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
   const bool filled = shape.padded || bands.channels.value() * taps % Tf32Product::terms != 0 ||
                       shape.terms % Tf32Product::terms != 0;
   if (!filled || !not_a_number) return;
+#pragma unroll 1
   for (int i = 0; i < sixteens * 2; ++i) {
-    const BandPixel pixel(bands, first_number + i * 8);
-    for (int j = 0; pixel.inside(shape, bands, origin) && j < eights * 2; ++j)
-      if (filter(j) < filters)
-        do_over(shape, x, w, y, epilogue, origin.n + pixel.image, first_k + filter(j),
-                origin.p + pixel.row, origin.q + pixel.column);
+    const BandPixel pixel(bands, first_number + i * lane_pixels);
+    const int n = origin.n + pixel.image, p = origin.p + pixel.row, q = origin.q + pixel.column;
+    if (pixel.image >= bands.images || n >= shape.n || p >= shape.p.value() || q >= shape.q.value())
+      continue;
+#pragma unroll 1
+    for (int j = 0; j < eights * 2; ++j)
+      if (filter(j) < filters) do_over(shape, x, w, y, epilogue, n, first_k + filter(j), p, q);
   }
 }
 
@@ -227,8 +274,8 @@ template <int eights, class Stored>
 __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
     narrow_fragments(const __grid_constant__ ConvShape<int> shape,
                      const __grid_constant__ Bands bands, const __grid_constant__ Layout layout,
-                     const Stored* x, const Stored* w, Stored* y,
-                     const __grid_constant__ Epilogue<Stored> epilogue) {
+                     const __grid_constant__ PixelSteps step, const Stored* x, const Stored* w,
+                     Stored* y, const __grid_constant__ Epilogue<Stored> epilogue) {
   extern __shared__ float4 shared[];
   float* const x_tile = reinterpret_cast<float*>(shared);
   float2* const w_tile = reinterpret_cast<float2*>(x_tile + layout.x_elements);
@@ -246,7 +293,7 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
     const BandOrigin origin(bands, block);
     for (int first_of_round = 0; first_of_round < pixels; first_of_round += warps * task_pixels) {
       const int first_pixel = first_of_round + warp * task_pixels + lane / 4;
-      Task<eights> task(shape, bands, origin, first_pixel);
+      Task<eights> task(shape, bands, step, origin, first_pixel);
       for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
         const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);
         const int terms = channels.value() * taps;
@@ -299,9 +346,10 @@ void launch(const ConvLaunch& whole) {
     with_stored<float, __half, __nv_bfloat16>(problem.dtype, [&]<class S>(S) {
       const auto kernel = narrow_fragments<eights, S>;
       Launch(call.native_queue, blocks_for(bands.blocks, 1), threads, layout.bytes())
-          .resident(kernel, call.device)(
-              kernel, ConvShape<int>(problem), bands, layout, static_cast<const S*>(call.x),
-              static_cast<const S*>(call.w), static_cast<S*>(call.y), Epilogue<S>(call));
+          .resident(kernel, call.device)(kernel, ConvShape<int>(problem), bands, layout,
+                                         PixelSteps(problem, bands), static_cast<const S*>(call.x),
+                                         static_cast<const S*>(call.w), static_cast<S*>(call.y),
+                                         Epilogue<S>(call));
     });
   });
 }

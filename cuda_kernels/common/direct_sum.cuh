@@ -33,17 +33,20 @@ __device__ Accumulate direct_sum(const ConvShape<Index>& shape, const Stored* x,
   return sum;
 }
 
-/// Output (n, k, p, q) done over as its definition says, where a faster way made it NaN and the NaN
-/// may be of its own making: zeros that stand for the padding, or fill up a step, met Inf.
+/// Does output (n, k, p, q), which the thread has written, over as its definition says if it is
+/// NaN: zeros that stand for the padding, or fill up a step, may have met Inf. A NaN that comes
+/// from the data comes out again.
 template <class Stored>
 __device__ void do_over(const ConvShape<int>& shape, const Stored* x, const Stored* w, Stored* y,
                         const Epilogue<Stored>& epilogue, int n, int k, int p, int q) {
+  Stored& output =
+      y[n * shape.y_step.n + k * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w];
+  if (const float written = convert<float>(output); written == written) return;
   const int group = shape.group_k.quotient(k);
   const float sum = direct_sum<float>(
       shape, x + n * shape.x_step.n + group * shape.group_c * shape.x_step.c,
       w + k * shape.w_step.k, p * shape.stride_h - shape.top, q * shape.stride_w - shape.left);
-  y[n * shape.y_step.n + k * shape.y_step.c + p * shape.y_step.h + q * shape.y_step.w] =
-      epilogue(sum, k);
+  output = epilogue(sum, k);
 }
 
 }  // namespace plumb::cuda
