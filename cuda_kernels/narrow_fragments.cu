@@ -150,6 +150,28 @@ struct BandPixel {
   }
 };
 
+/// The filters whose sums a lane holds: two neighbours of each eight.
+template <int eights>
+struct LaneFilters {
+  int first_k;
+  int left;  ///< filters of the group from the first on
+  float biases[eights * 2];
+
+  template <class Stored>
+  __device__ LaneFilters(const ConvShape<int>& shape, const BandOrigin& origin,
+                         const Epilogue<Stored>& epilogue) {
+    const int first_of_group = origin.group * shape.group_k.value();
+    const int first_k_of_group = origin.k_of_group + static_cast<int>(threadIdx.x) % 4 * 2;
+    first_k = first_of_group + first_k_of_group;
+    left = shape.group_k.value() - first_k_of_group;
+#pragma unroll
+    for (int j = 0; j < eights * 2; ++j)
+      biases[j] = has(j) ? epilogue.template bias_of<float>(first_k + distance(j)) : 0.0f;
+  }
+  __device__ static int distance(int j) { return j / 2 * 8 + j % 2; }
+  __device__ bool has(int j) const { return distance(j) < left; }
+};
+
 /// The 64 pixels that a warp makes at a time; the lane's are every eighth.
 template <int eights>
 struct Task {
@@ -159,15 +181,15 @@ struct Task {
   float sums[sixteens][eights][4] = {};
 
   __device__ Task(const ConvShape<int>& shape, const Bands& bands, const PixelSteps& step,
-                  const BandOrigin& origin, int first_number) {
+                  const BandOrigin& origin, int first_k, int first_number) {
     BandPixel pixel(bands, first_number);
     const int channels = bands.channels.value();
     int place =
         element_bytes * (pixel.image * channels * bands.x_rows.value() * bands.pitch +
                          pixel.row * shape.stride_h * bands.pitch + pixel.column * shape.stride_w);
-    int output =
-        (origin.n + pixel.image) * shape.y_step.n + (origin.p + pixel.row) * shape.y_step.h +
-        (origin.q + pixel.column) * shape.y_step.w + first_k(shape, origin) * shape.y_step.c;
+    int output = (origin.n + pixel.image) * shape.y_step.n +
+                 (origin.p + pixel.row) * shape.y_step.h +
+                 (origin.q + pixel.column) * shape.y_step.w + first_k * shape.y_step.c;
     const int images = min(bands.images, shape.n - origin.n);
     const int rows = shape.p.value() - origin.p, columns = shape.q.value() - origin.q;
 #pragma unroll
@@ -193,12 +215,6 @@ struct Task {
         output += step.output.at_image_end;
       }
     }
-  }
-
-  /// The lane's filters are this one, the next, and the same of each eight further on.
-  __device__ static int first_k(const ConvShape<int>& shape, const BandOrigin& origin) {
-    return origin.group * shape.group_k.value() + origin.k_of_group +
-           static_cast<int>(threadIdx.x) % 4 * 2;
   }
 
   __device__ static Fragment at(const float* x_tile, int bytes) {
@@ -231,15 +247,9 @@ struct Task {
 
 template <int eights, class Stored>
 __device__ void store(const ConvShape<int>& shape, const Bands& bands, const BandOrigin& origin,
-                      const Task<eights>& task, int first_number, const Stored* x, const Stored* w,
-                      Stored* y, const Epilogue<Stored>& epilogue) {
-  const int first_k = Task<eights>::first_k(shape, origin);
-  const int filters = (origin.group + 1) * shape.group_k.value() - first_k;
-  const auto filter = [](int j) { return j / 2 * 8 + j % 2; };
-  float biases[eights * 2];
-#pragma unroll
-  for (int j = 0; j < eights * 2; ++j)
-    biases[j] = filter(j) < filters ? epilogue.template bias_of<float>(first_k + filter(j)) : 0.0f;
+                      const LaneFilters<eights>& filters, const Task<eights>& task,
+                      int first_number, const Stored* x, const Stored* w, Stored* y,
+                      const Epilogue<Stored>& epilogue) {
   bool not_a_number = false;
 #pragma unroll
   for (int i = 0; i < sixteens * 2; ++i) {
@@ -248,8 +258,8 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
     for (int j = 0; j < eights * 2; ++j) {
       const float sum = task.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
       not_a_number = not_a_number || sum != sum;
-      if (to != task.nowhere && filter(j) < filters)
-        y[to + filter(j) * shape.y_step.c] = epilogue.finish(sum, biases[j]);
+      if (to != task.nowhere && filters.has(j))
+        y[to + filters.distance(j) * shape.y_step.c] = epilogue.finish(sum, filters.biases[j]);
     }
   }
   // What fills up the last step may be Inf in the input, and 0 * Inf is NaN, as in the padding. A
@@ -266,7 +276,8 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
       continue;
 #pragma unroll 1
     for (int j = 0; j < eights * 2; ++j)
-      if (filter(j) < filters) do_over(shape, x, w, y, epilogue, n, first_k + filter(j), p, q);
+      if (filters.has(j))
+        do_over(shape, x, w, y, epilogue, n, filters.first_k + filters.distance(j), p, q);
   }
 }
 
@@ -291,9 +302,10 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
 
   for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
     const BandOrigin origin(bands, block);
+    const LaneFilters<eights> filters(shape, origin, epilogue);
     for (int first_of_round = 0; first_of_round < pixels; first_of_round += warps * task_pixels) {
       const int first_pixel = first_of_round + warp * task_pixels + lane / 4;
-      Task<eights> task(shape, bands, step, origin, first_pixel);
+      Task<eights> task(shape, bands, step, origin, filters.first_k, first_pixel);
       for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
         const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);
         const int terms = channels.value() * taps;
@@ -309,7 +321,7 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
         if (first_pixel - lane / 4 < pixels)
           task.multiply(x_tile, w_tile, table, (terms - 1) / Tf32Product::terms + 1);
       }
-      store(shape, bands, origin, task, first_pixel, x, w, y, epilogue);
+      store(shape, bands, origin, filters, task, first_pixel, x, w, y, epilogue);
     }
   }
 }

@@ -62,6 +62,9 @@ struct BandOrigin {
     k_of_group = filter_tile * bands.filters;
     p = row_tile * bands.rows;
     q = column_tile * bands.columns;
+    // Says that each may have changed: the compiler would otherwise divide again wherever one is
+    // used, to save a register, and some are used for every pixel.
+    for (int* value : {&n, &group, &k_of_group, &p, &q}) asm volatile("" : "+r"(*value));
   }
 };
 
