@@ -372,8 +372,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
     return stored;
   if (Support sizes = fits_in_slices(problem); !sizes) return sizes;
   const BandTile tile = tile_for<eights>(problem);
-  if (Support rough = fits_shared_memory(tile.bytes, device); !rough) return rough;
-  return fits_shared_memory(Layout(problem, tile).bytes(), device);
+  if (Support rough = fits_shared_memory(static_cast<double>(tile.bytes), device); !rough)
+    return rough;
+  return fits_shared_memory(static_cast<double>(Layout(problem, tile).bytes()), device);
 }
 
 template <int eights>

@@ -271,7 +271,7 @@ template <class Unit>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   if (Support stored = forward_of({DType::f32}, problem); !stored) return stored;
   if (Support sizes = fits_in_slices(problem); !sizes) return sizes;
-  return fits_shared_memory(tile_for<Unit>(problem).bytes, device);
+  return fits_shared_memory(static_cast<double>(tile_for<Unit>(problem).bytes), device);
 }
 
 template <class Unit>

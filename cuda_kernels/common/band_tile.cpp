@@ -2,7 +2,6 @@
 #include "cuda_kernels/common/band_tile.hpp"
 
 #include <algorithm>
-#include <string>
 
 namespace plumb::cuda {
 namespace {
@@ -57,13 +56,6 @@ BandTile make_band_tile(const ConvProblem& problem, const UnitTile& unit,
       measure(tile, problem, limits.bytes);
     }
   return tile;
-}
-
-Support fits_shared_memory(std::size_t bytes, const DeviceInfo& device) {
-  if (bytes <= device.shared_memory_bytes) return {};
-  return {Reason::device_limit, "needs " + std::to_string(bytes) +
-                                    " bytes of shared memory; the device has " +
-                                    std::to_string(device.shared_memory_bytes) + " for a block"};
 }
 
 }  // namespace plumb::cuda

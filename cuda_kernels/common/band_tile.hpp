@@ -44,7 +44,4 @@ struct BandLimits {
 /// says how many.
 BandTile make_band_tile(const ConvProblem& problem, const UnitTile& unit, const BandLimits& limits);
 
-/// Yes where a block may have as much.
-Support fits_shared_memory(std::size_t bytes, const DeviceInfo& device);
-
 }  // namespace plumb::cuda

@@ -1,6 +1,8 @@
 // Refusals with their reasons, and the model of time.
 #include "cuda_kernels/common/conv_support.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -27,6 +29,13 @@ Support forward_of(std::initializer_list<DType> stored, const ConvProblem& probl
   for (const DType dtype : stored)
     expected += (expected.empty() ? "" : " or ") + std::string(to_string(dtype));
   return {Reason::dtype, std::string(to_string(problem.dtype)) + " tensors; expected " + expected};
+}
+
+Support fits_shared_memory(double bytes, const DeviceInfo& device) {
+  if (bytes <= static_cast<double>(device.shared_memory_bytes)) return {};
+  return {Reason::device_limit,
+          fmt::format("needs {:.0f} bytes of shared memory; a block of the device may have {}",
+                      bytes, device.shared_memory_bytes)};
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,

@@ -12,6 +12,9 @@ namespace plumb::cuda {
 /// Yes to forward convolutions of tensors stored as one of `stored`.
 Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem);
 
+/// Yes where a block of the device may have as much. In double, because it cannot overflow.
+Support fits_shared_memory(double bytes, const DeviceInfo& device);
+
 inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 0; }
 
 /// The model: the larger of the time to move the least bytes, and of the time for `issued_flop`

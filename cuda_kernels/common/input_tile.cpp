@@ -1,11 +1,10 @@
 // How large tiles of input are.
 #include "cuda_kernels/common/input_tile.hpp"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "cuda_kernels/common/batch_slices.hpp"
+#include "cuda_kernels/common/conv_support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -38,12 +37,8 @@ double shared_bytes(const ConvProblem& problem, const SharedTile& shared) {
 
 Support fits_shared_tile(const ConvProblem& problem, const DeviceInfo& device,
                          const SharedTile& shared) {
-  const double bytes = shared_bytes(problem, shared);
-  if (bytes > static_cast<double>(device.shared_memory_bytes))
-    return {Reason::device_limit,
-            fmt::format("needs {:.0f} bytes of shared memory for a tile of {}x{} outputs; a block "
-                        "of the device may have {}",
-                        bytes, shared.tile, shared.tile, device.shared_memory_bytes)};
+  if (Support memory = fits_shared_memory(shared_bytes(problem, shared), device); !memory)
+    return memory;
   return fits_in_slices(problem);
 }
 
