@@ -301,7 +301,8 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
   make_table(shape, bands, layout.steps, table);
 
   for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
-    const BandOrigin origin(bands, block);
+    BandOrigin origin(bands, block);
+    origin.keep();
     const LaneFilters<eights> filters(shape, origin, epilogue);
     for (int first_of_round = 0; first_of_round < pixels; first_of_round += warps * task_pixels) {
       const int first_pixel = first_of_round + warp * task_pixels + lane / 4;

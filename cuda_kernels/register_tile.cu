@@ -188,7 +188,9 @@ __global__ void __launch_bounds__(most_threads, 2)
   const int x_plane = bands.x_rows.value() * bands.pitch;
 
   for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
-    const BandOrigin origin(bands, block);
+    BandOrigin origin(bands, block);
+    // With 48 sums a thread has no register for it: 4 % slower on an H200.
+    if constexpr (Unit::filters < 12) origin.keep();
     Sums<Unit> sums;
     for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
       const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);

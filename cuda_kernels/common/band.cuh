@@ -62,8 +62,11 @@ struct BandOrigin {
     k_of_group = filter_tile * bands.filters;
     p = row_tile * bands.rows;
     q = column_tile * bands.columns;
-    // Says that each may have changed: the compiler would otherwise divide again wherever one is
-    // used, to save a register, and some are used for every pixel.
+  }
+
+  /// Says that each value may have changed: the compiler would otherwise divide again wherever one
+  /// is used, to save a register, and some are used for every pixel.
+  __device__ void keep() {
     for (int* value : {&n, &group, &k_of_group, &p, &q}) asm volatile("" : "+r"(*value));
   }
 };
