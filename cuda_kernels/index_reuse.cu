@@ -1,12 +1,15 @@
-// Implicit GEMM on tensor cores with its indices reused: a thread loads along a row of the unrolled
-// input, so that one term's channel and tap serve eight elements, and where the pixels lie is
-// worked out once for all terms.
+// Implicit GEMM on tensor cores with its indices reused: a thread loads along a row of the
+// unrolled input, so that one term's channel and tap serve eight elements, and where the pixels
+// lie is worked out once for all terms.
 //
 // Tiling: a block of 256 threads makes `tile` filters by 128 pixels through steps of 16 terms, in
 //   FP16 with fp32 sums; each warp all filters by 16 pixels. While a step is multiplied the
 //   elements of the next are on their way, into the other of two buffers.
 // Bytes: y once; x R S K/(G tile) times, mostly from L1; w N P Q/128 times from L2.
 // Wins: over tensor_core.cu, which divides twice for every element that it unrolls.
+// Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
+//   16_filters 5.17 / 2.37 / 3.61 / 7.33
+//   32_filters 5.83 / 2.72 / 4.07 / 4.59
 #include "cuda_kernels/common/batch_slices.hpp"
 #include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/direct_sum.cuh"

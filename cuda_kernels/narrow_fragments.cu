@@ -3,14 +3,16 @@
 // filters leave little idle. Nothing is unrolled: fragments are gathered from the image itself.
 //
 // Tiling: a block keeps the input under a band of pixels in shared memory, rounded to TF32, with
-// its
-//   filters as fragments and a table of where each term lies from a pixel. A warp makes 64 pixels
-//   of all the block's filters at a time, through steps of eight terms. Blocks stay, and take band
-//   after band.
+//   its filters as fragments and a table of where each term lies from a pixel. A warp makes 64
+//   pixels of all the block's filters at a time, through steps of eight terms. Blocks stay, and
+//   take band after band.
 // Bytes: y once, x once and the rows where bands overlap, w once for each block.
 // Wins: over index_reuse.cu with few filters: an element of the unrolled input costs one read and
-// one
-//   addition, where there it is loaded, rounded, written and read again.
+//   one addition, where there it is loaded, rounded, written and read again.
+// Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
+//   8_filters 1.48 / 1.92 / 2.15 / 6.19
+//   16_filters 1.72 / 1.16 / 1.5 / 4.87
+//   24_filters 2.01 / 1.27 / 1.65 / 2.74
 #include <limits>
 
 #include "cuda_kernels/common/band.cuh"

@@ -2,14 +2,16 @@
 // that meet it to the outputs they belong to, atomically. Before that y is set to zero, after it
 // bias and activation are applied.
 //
-// Tiling: none. A block is 256 consecutive elements of x in the order N C H W; neighbouring threads
-//   add to neighbouring outputs of one filter, which reach L2 as one request of a warp.
+// Tiling: none. A block is 256 consecutive elements of x in the order N C H W; neighbouring
+//   threads add to neighbouring outputs of one filter, which reach L2 as one request of a warp.
 // Bytes: x once; y written as zeros, then changed in L2 C/G R S times each, and read and written
 //   once more where there is a bias or an activation. Each term is an atomic addition in L2, where
 //   direct has an FMA in a register.
 // Wins: nowhere. Sums come in the order in which threads do, so that results differ from run to
-// run.
-//   Sums below the smallest normal number are flushed to zero, as the hardware's addition does.
+//   run. Sums below the smallest normal number are flushed to zero, as the hardware's addition
+//   does.
+// Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
+//   20.3 / 56.7 / 40.6 / 164
 #include <string>
 
 #include "cuda_kernels/common/batch_slices.hpp"

@@ -3,15 +3,19 @@
 // shared memory, once, and then each sums its own output from there.
 //
 // Tiling: `tile` x `tile` threads and outputs a block; (tile - 1) stride + (R - 1) dilation + 1
-// rows
-//   of input, and columns likewise. Of the variants `padded` the rows in shared memory are of odd
-//   length, so that lanes of a warp which lie in different rows begin in different banks.
-// Bytes: y once; x ((tile - 1) stride + R)^2 / (tile stride)^2 times for each of the K/G filters of
-//   a group, from L2 beyond the first; w once for each tile. A term is two reads of shared memory,
-//   one of them the same word for the whole warp.
-// Wins: over direct only where L1 does not do the same by itself: a term is as many reads as there,
-//   and a block waits for its tile. The padding pays where lanes of several rows, or a stride, meet
-//   in a bank, and for a tile of 32 without a stride it cannot.
+//   rows of input, and columns likewise. Of the variants `padded` the rows in shared memory are of
+//   odd length, so that lanes of a warp which lie in different rows begin in different banks.
+// Bytes: y once; x ((tile - 1) stride + R)^2 / (tile stride)^2 times for each of the K/G filters
+//   of a group, from L2 beyond the first; w once for each tile. A term is two reads of shared
+//   memory, one of them the same word for the whole warp.
+// Wins: over direct only where L1 does not do the same by itself: a term is as many reads as
+//   there, and a block waits for its tile. The padding pays where lanes of several rows, or a
+//   stride, meet in a bank, and for a tile of 32 without a stride it cannot.
+// Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
+//   8x8 7.51 / 25.1 / 18 / 70.2
+//   16x16 7.47 / 30.5 / 20.4 / 65.3
+//   32x32 12 / 67.7 / 34.4 / 85.8
+//   16x16.padded 7.48 / 30.6 / 20.4 / 65.4
 #include "cuda_kernels/common/batch_slices.hpp"
 #include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/direct_sum.cuh"
