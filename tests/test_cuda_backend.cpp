@@ -8,12 +8,14 @@
 
 #include "devices.hpp"
 #include "plumb/backend.hpp"
+#include "refusal.hpp"
 #ifdef PLUMB_TEST_CUDA
 #include <cuda_runtime_api.h>
 #endif
 
 using namespace plumb;
 using Catch::Matchers::ContainsSubstring;
+using plumb_test::refusal;
 
 namespace {
 
@@ -21,17 +23,6 @@ BackendReport cuda_report() {
   for (const BackendReport& report : backend_reports())
     if (report.name == "cuda") return report;
   FAIL("no backend cuda in the list");
-  throw;
-}
-
-template <class F>
-Error refusal(F&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("an Error was expected");
   throw;
 }
 

@@ -98,6 +98,7 @@ TEST_CASE("onnx: the standard's test vectors") {
     for (const auto& [test, reason] : tally.reasons)
       fmt::print("onnx on {}: unsupported {}: {}\n", name, test, reason);
     for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
+      if (!algorithm->numerics.bounded) continue;  // another library's, which promises nothing
       CAPTURE(algorithm->name);
       Tally forced;
       for (const Case& test : cases)

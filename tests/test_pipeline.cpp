@@ -9,25 +9,11 @@
 
 #include "devices.hpp"
 #include "pipeline_case.hpp"
+#include "refusal.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
 using Catch::Matchers::ContainsSubstring;
-
-namespace {
-
-template <class F>
-Error refusal(F&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return e;
-  }
-  FAIL("an Error was expected");
-  throw;
-}
-
-}  // namespace
 
 TEST_CASE("pipeline: pageable and pinned tensors give the bits that the device gives") {
   const Device device = GENERATE(from_range(all_devices()));
