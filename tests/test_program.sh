@@ -288,7 +288,7 @@ case_bench() {
   local small=(--device cpu --problem 'mb5ic3ih12oc4kh3ph1n"small"')
   run bench "${small[@]}" --algorithm '*' --json bench.json
   printed '^cpu .*copy [0-9.]+ GB/s' && printed '^small .*f32 nchw'
-  printed '^ +cpu\.conv\.im2col\.fp32 +fp32 +[0-9]+ +[0-9.]+ ' && printed 'cpu\.conv\.im2col\.fp64 +fp64'
+  printed '^ +cpu\.conv\.direct\.fp32 +fp32 +[0-9]+ +[0-9.]+ ' && printed 'cpu\.conv\.im2col\.fp64 +fp64'
   valid_json bench.json version date ceilings records refused problem device algorithm math dtype \
     layout samples median_seconds min_seconds gflop_per_second bytes_per_second roofline_fraction \
     max_error_over_bound sm_clock_mhz
@@ -377,7 +377,7 @@ case_pipeline() {
 case_ladder() {
   run ladder --device cpu --batch 2 --samples 1 --layer ece408_l2 --batches --json ladder.json --plot ladder.svg
   printed '^ece408_l2 .*mb2ic4ih40' && printed '^ +1  direct +missing: not on cpu$'
-  printed '^ +9  a kernel .* cpu\.conv\.im2col\.fp32 ' && printed '^ +19  tuning .*cpu\.conv\.'
+  printed '^ +9  a kernel .* cpu\.conv\.direct\.fp32 ' && printed '^ +19  tuning .*cpu\.conv\.'
   printed '^ +18  streams, with the copies ' && printed '^ece408_l2 +2 +[0-9.]+ '
   valid_json ladder.json version date layers name problem roofline_seconds rungs rung title missing \
     variants algorithm median_seconds roofline_fraction max_error_over_bound layer_time batches n \

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "cpu_reference/conv_direct.hpp"
 #include "cpu_reference/conv_im2col.hpp"
 #ifdef PLUMB_PEER_ONEDNN
 #include "peers/onednn/conv_onednn.hpp"
@@ -12,6 +13,7 @@ namespace plumb {
 
 std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
   static constexpr std::array list{
+      &conv_direct_fp32,
       &conv_im2col_fp32,
       &conv_im2col_fp64,
 #ifdef PLUMB_PEER_ONEDNN

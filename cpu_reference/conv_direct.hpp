@@ -1,0 +1,11 @@
+// Direct convolution on the CPU with its sums in registers, vectors over pixels.
+#pragma once
+
+#include "plumb/algorithm.hpp"
+
+namespace plumb {
+
+/// "cpu.conv.direct.fp32": tensors stored as f32, f16 or bf16, computed in fp32.
+extern const ConvAlgorithm conv_direct_fp32;
+
+}  // namespace plumb
