@@ -20,7 +20,7 @@ namespace {
 
 using std::int64_t;
 
-constexpr int64_t most_planes_bytes = int64_t{64} << 20;
+constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t multiple) { return ceil_divide(a, multiple) * multiple; }
@@ -36,6 +36,11 @@ struct Cut {
 
   std::size_t shared_bytes() const { return offsets_bytes + filters_bytes; }
   std::size_t slot_bytes() const { return planes_bytes + sums_bytes; }
+  /// Threads that there is room for.
+  int threads(int wanted) const {
+    const std::size_t room = (workspace_limit_bytes - shared_bytes()) / slot_bytes();
+    return static_cast<int>(std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, room));
+  }
 };
 
 /// The stride as taps see it: without a second output along a direction, one plane holds all taps.
@@ -183,7 +188,8 @@ void pack_filters(const DirectConv& conv, int64_t groups, int64_t most, float* p
 std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;
   const Cut c = cut(problem);
-  return c.shared_bytes() + static_cast<std::size_t>(std::max(device.units, 1)) * c.slot_bytes();
+  const int threads = c.threads(std::max(device.units, 1));
+  return c.shared_bytes() + static_cast<std::size_t>(threads) * c.slot_bytes();
 }
 
 void launch(const ConvLaunch& launch) {
@@ -205,7 +211,7 @@ void launch(const ConvLaunch& launch) {
   // Less is done before another thread would have woken.
   constexpr double flop_of_one_thread = 5e5;
   const int worth_it = problem.flop() > flop_of_one_thread ? omp_get_max_threads() : 1;
-  const int threads = std::clamp(worth_it, 1, std::max(launch.device.units, 1));
+  const int threads = std::min(c.threads(std::max(launch.device.units, 1)), worth_it);
   const int64_t terms = problem.terms(), tasks = problem.n * problem.groups * c.bands;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (int64_t task = 0; task < tasks; ++task) {
@@ -248,18 +254,23 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
     return {Reason::direction, "a backward convolution; expected forward"};
   if (problem.dtype == DType::f64)
     return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
-  if (problem.n == 0) return {};
   const auto number = [](int64_t value) { return static_cast<double>(value); };
-  // The least that a band needs of the input: in double, because it cannot overflow.
-  const double bytes = sizeof(float) * number(problem.c / problem.groups) *
-                       number((problem.r - 1) * problem.dilation.h + 2) *
-                       (number(problem.q()) * number(problem.stride.w) +
-                        number((problem.s - 1) * problem.dilation.w + 1)) *
-                       2;
-  if (bytes > most_planes_bytes)
+  // In double first, because it cannot overflow: the filters, and the input of a row of outputs.
+  const double filters = number(problem.k) * number(problem.terms());
+  const double row = number(problem.c / problem.groups) *
+                     number((problem.r - 1) * problem.dilation.h + 1) *
+                     (number(problem.q()) * number(problem.stride.w) +
+                      number((problem.s - 1) * problem.dilation.w + 1));
+  double bytes = sizeof(float) * (filters + row);
+  if (bytes <= workspace_limit_bytes) {
+    const Cut c = cut(problem);
+    bytes = static_cast<double>(c.shared_bytes() + c.slot_bytes());
+  }
+  if (bytes > workspace_limit_bytes)
     return {Reason::too_large,
-            fmt::format("needs {:.0f} bytes of input for a row of outputs; expected at most {}",
-                        bytes, most_planes_bytes)};
+            fmt::format("needs {:.0f} bytes for the filters and the input of a few rows; expected "
+                        "at most {}",
+                        bytes, workspace_limit_bytes)};
   return {};
 }
 
