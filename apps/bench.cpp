@@ -204,7 +204,8 @@ void add_bench(CLI::App& program) {
   command->add_option("--samples", a->samples, "Of each algorithm, at least")
       ->check(at_least(1))
       ->capture_default_str();
-  command->add_flag("--once", a->once, "One sample of each and no figures: to run under a profiler");
+  command->add_flag("--once", a->once,
+                    "One sample of each and no figures: to run under a profiler");
   command->add_option("--seed", a->seed, "Of the data")->capture_default_str();
   command->add_option("--json", a->json, "Write every record to this file");
   command->footer(

@@ -458,7 +458,9 @@ TEST_CASE("cpu conv: fp32 serves no f64 tensors") {
   const Device device = Device::open("cpu");
   ConvProblem problem = make(1, 1, 3, 3, 1, 2, 2);
   const auto chosen = [&](Math math) {
-    return ConvPlan(device, problem, {.math = math}).algorithm().name;
+    ConvOptions options;
+    options.math = math;
+    return ConvPlan(device, problem, options).algorithm().name;
   };
   problem.dtype = DType::f64;
   for (const char* fp32 : {"cpu.conv.direct.fp32", "cpu.conv.im2col.fp32"})

@@ -13,12 +13,9 @@ namespace plumb {
 
 std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
   static constexpr std::array list{
-      &conv_direct_fp32,
-      &conv_im2col_fp32,
-      &conv_im2col_fp64,
+      &conv_direct_fp32, &conv_im2col_fp32, &conv_im2col_fp64,
 #ifdef PLUMB_PEER_ONEDNN
-      &onednn_conv_best,
-      &onednn_conv_nchw,
+      &onednn_conv_best, &onednn_conv_nchw,
 #endif
   };
   return list;
