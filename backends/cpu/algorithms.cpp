@@ -12,12 +12,17 @@
 namespace plumb {
 
 std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
+  // clang-format off
   static constexpr std::array list{
-      &conv_direct_fp32, &conv_im2col_fp32, &conv_im2col_fp64,
+      &conv_direct_fp32,
+      &conv_im2col_fp32,
+      &conv_im2col_fp64,
 #ifdef PLUMB_PEER_ONEDNN
-      &onednn_conv_best, &onednn_conv_nchw,
+      &onednn_conv_best,
+      &onednn_conv_nchw,
 #endif
   };
+  // clang-format on
   return list;
 }
 
