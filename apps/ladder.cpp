@@ -8,6 +8,7 @@
 #include "errors.hpp"
 #include "formats/file.hpp"
 #include "ladder_report.hpp"
+#include "measured.hpp"
 #include "progress.hpp"
 #include "selection.hpp"
 
@@ -139,16 +140,7 @@ LadderRung Contest::rung(const Rung& rung) const {
 }
 
 void Contest::require_right() const {
-  for (const Entrant& one : entrants_) {
-    const Measurement& seen = one.variant.measurement;
-    if (!seen.failure.empty())
-      throw ValidationFailure(
-          fmt::format("{} on {}: {}", seen.algorithm, to_string(problem_), seen.failure));
-    if (seen.bounded && !(seen.max_error_over_bound <= 1))
-      throw ValidationFailure(fmt::format("{} on {}: an output is off by {:.3g} times its bound",
-                                          seen.algorithm, to_string(problem_),
-                                          seen.max_error_over_bound));
-  }
+  for (const Entrant& one : entrants_) app::require_right(problem_, one.variant.measurement);
 }
 
 /// The layer with its copies, by what a plan chooses for a segment.
@@ -201,9 +193,7 @@ void run(const LadderArguments& arguments) {
                                .max_samples = std::max(arguments.samples, 100),
                                .give_up_factor = 30};
   const DeviceCeilings ceilings = device.measure_ceilings();
-  fmt::print("{}  {}: copy {:.4g} GB/s, fp32 {:.4g} GFLOP/s\n\n", to_string(device.id()),
-             device.info().name, ceilings.bytes_per_second * 1e-9,
-             ceilings.fp32_flop_per_second * 1e-9);
+  print_device(device, ceilings);
   std::vector<LadderLayer> layers;
   std::vector<Contest> contests;
   {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "cpu_reference/blocks.hpp"
 #include "cpu_reference/direct_block.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "plumb/conv.hpp"
@@ -19,12 +20,6 @@ namespace plumb {
 namespace {
 
 using std::int64_t;
-
-constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t multiple) { return ceil_divide(a, multiple) * multiple; }
-std::size_t padded(int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 256)); }
 
 /// How a problem is cut, and the memory that takes.
 struct Cut {
@@ -38,8 +33,7 @@ struct Cut {
   std::size_t slot_bytes() const { return planes_bytes + sums_bytes; }
   /// Threads that there is room for.
   int threads(int wanted) const {
-    const std::size_t room = (workspace_limit_bytes - shared_bytes()) / slot_bytes();
-    return static_cast<int>(std::clamp<std::size_t>(static_cast<std::size_t>(wanted), 1, room));
+    return static_cast<int>(threads_with_room(wanted, shared_bytes(), slot_bytes()));
   }
 };
 
@@ -208,10 +202,8 @@ void launch(const ConvLaunch& launch) {
     default: pack_filters<float>(conv, problem.groups, kernels.filters, packed);
   }
 
-  // Less is done before another thread would have woken.
-  constexpr double flop_of_one_thread = 5e5;
-  const int worth_it = problem.flop() > flop_of_one_thread ? omp_get_max_threads() : 1;
-  const int threads = std::min(c.threads(std::max(launch.device.units, 1)), worth_it);
+  const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
+                               worthwhile_threads(problem, omp_get_max_threads()));
   const int64_t terms = problem.terms(), tasks = problem.n * problem.groups * c.bands;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (int64_t task = 0; task < tasks; ++task) {
@@ -250,10 +242,7 @@ void launch(const ConvLaunch& launch) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  if (problem.dtype == DType::f64)
-    return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
+  if (const Support usual = forward_in_fp32(problem); !usual) return usual;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   // In double first, because it cannot overflow: the filters, and the input of a row of outputs.
   const double filters = number(problem.k) * number(problem.terms());

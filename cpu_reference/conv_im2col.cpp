@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "cpu_reference/blocks.hpp"
 #include "cpu_reference/im2col_block.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "plumb/conv.hpp"
@@ -19,12 +20,6 @@ namespace plumb {
 namespace {
 
 using std::int64_t;
-
-constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t multiple) { return ceil_divide(a, multiple) * multiple; }
-std::size_t padded(int64_t bytes) { return static_cast<std::size_t>(round_up(bytes, 256)); }
 
 /// Filters that lie as the product wants them: in the type computed in, terms next to each other.
 bool in_place(const ConvProblem& p, std::size_t computed_bytes) {
@@ -56,9 +51,8 @@ struct Cut {
   }
   /// Threads that there is room for.
   int threads(int wanted) const {
-    const std::size_t room = (workspace_limit_bytes - shared_bytes()) / slot_bytes();
-    const int64_t most = std::min(outputs() * pieces, static_cast<int64_t>(room));
-    return static_cast<int>(std::clamp<int64_t>(wanted, 1, most));
+    const int64_t busy = std::min<int64_t>(wanted, outputs() * pieces);
+    return static_cast<int>(threads_with_room(busy, shared_bytes(), slot_bytes()));
   }
 };
 
@@ -200,10 +194,8 @@ void launch(const ConvLaunch& launch) {
   const Cut c = cut<T>(p);
   const Im2colConv conv = describe(launch);
   const Im2colKernels<T>& kernels = kernels_for<T>(launch.device);
-  // Less is done before another thread would have woken.
-  constexpr double flop_of_one_thread = 5e5;
-  const int worth_it = p.flop() > flop_of_one_thread ? omp_get_max_threads() : 1;
-  const int threads = std::min(c.threads(launch.device.units), worth_it);
+  const int threads =
+      std::min(c.threads(launch.device.units), worthwhile_threads(p, omp_get_max_threads()));
 
   std::byte* const shared = static_cast<std::byte*>(launch.workspace);
   const auto shared_sums = [&](int64_t output, int64_t piece) {
@@ -248,11 +240,7 @@ void launch(const ConvLaunch& launch) {
 }
 
 Support supports_fp32(const ConvProblem& problem, const DeviceInfo&) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  if (problem.dtype == DType::f64)
-    return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
-  return {};
+  return forward_in_fp32(problem);
 }
 
 Support supports_fp64(const ConvProblem& problem, const DeviceInfo&) {

@@ -12,13 +12,7 @@ inline constexpr std::int64_t lanes = PLUMB_VECTOR_BYTES / sizeof(float);
 // As wide as a register, and at any address that a float may have.
 typedef float Vector __attribute__((vector_size(PLUMB_VECTOR_BYTES), aligned(4), may_alias));
 
-inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 inline std::int64_t greater(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
-/// ceil(a / b) for b > 0.
-inline std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
-  return a > 0 ? (a - 1) / b + 1 : -(-a / b);
-}
-
 /// `vectors` vectors of places by `filters` filters, in registers from the first term to the last.
 template <int filters, int vectors>
 inline void sum_tile(const DirectRun& run, std::int64_t place) {

@@ -11,14 +11,8 @@
 namespace plumb {
 namespace {
 
-inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 inline std::int64_t clamp(std::int64_t value, std::int64_t low, std::int64_t high) {
   return value < low ? low : (value > high ? high : value);
-}
-
-/// ceil(a / b) for b > 0.
-inline std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
-  return a > 0 ? (a - 1) / b + 1 : -(-a / b);
 }
 
 /// Cuts the block's columns where rows of outputs end; returns how many runs there are.

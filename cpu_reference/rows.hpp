@@ -15,6 +15,12 @@
 namespace plumb {
 namespace {
 
+inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+/// ceil(a / b) for b > 0.
+inline std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
+  return a > 0 ? (a - 1) / b + 1 : -(-a / b);
+}
+
 template <class T>
 inline constexpr bool is_two_bytes = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 

@@ -118,8 +118,7 @@ void launch_both(const ConvLaunch& call) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (const Support stored = forward_of({DType::f32}, problem); !stored) return stored;
-  return fits_in_slices(problem);
+  return forward_in_slices({DType::f32}, problem);
 }
 
 Support supports_columns(const ConvProblem& problem, const DeviceInfo& device) {

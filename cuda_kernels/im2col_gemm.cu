@@ -161,7 +161,7 @@ void launch_chunk(const ConvLaunch& call) {
   auto* matrix = static_cast<float*>(call.workspace);
   float* sums = matrix + problem.groups * problem.terms() * columns;
 
-  const std::int64_t column_tiles = (columns - 1) / block_threads + 1;
+  const std::int64_t column_tiles = tiles_of(columns, block_threads);
   const std::int64_t unroll_tiles = problem.c * column_tiles;
   Launch(call.native_queue, blocks_for(unroll_tiles, 1), block_threads)(
       unroll, shape, x, matrix, narrow_columns, Divisor<int>(column_tiles), unroll_tiles);
@@ -201,8 +201,7 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo&) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support stored = forward_of({DType::f32}, problem); !stored) return stored;
-  if (const Support indexed = fits_in_slices(problem); !indexed) return indexed;
+  if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
   const double bytes = chunk_bytes(problem, chunk_of(problem));
   if (bytes <= static_cast<double>(device.memory_bytes)) return {};
   const auto gibibytes = [](double count) { return std::to_string(count / 0x1p30) + " GiB"; };
@@ -218,7 +217,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double instructions = 2.25 * tile + 25;
   const double share = tile / 4.0 / std::max(1.25 * tile, instructions / 4);
   const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>((problem.terms() - 1) / tile + 1);
+  const double steps = static_cast<double>(tiles_of(problem.terms(), tile));
   const double issued_flop = 2.0 * static_cast<double>(tiles.all()) * steps * tile * tile * tile;
   const double moved = 2 * chunk_bytes(problem, {problem.n, problem.groups});
   const double rate = device.nominal_bytes_per_second;

@@ -83,17 +83,8 @@ __global__ void __launch_bounds__(tile* tile, resident_blocks<tile, Accumulate, 
 
 template <int tile, class Accumulate, class... Stored>
 void launch(const ConvLaunch& call) {
-  const ConvProblem& problem = call.problem;
-  const TileCounts tiles(problem, tile);
-  const bool narrow = fits_32_bits(problem) && static_cast<double>(tiles.all()) < index32_limit;
-  with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
-    with_index(narrow, [&]<class Index>(Index) {
-      Launch(call.native_queue, blocks_for(tiles.all(), 1), dim3(tile, tile))(
-          implicit_gemm<tile, Accumulate, S, Index>, ConvShape<Index>(problem),
-          static_cast<const S*>(call.x), static_cast<const S*>(call.w), static_cast<S*>(call.y),
-          Epilogue<S>(call), static_cast<Index>(problem.n * problem.p() * problem.q()),
-          Divisor<Index>(tiles.filters), Divisor<Index>(tiles.groups), tiles.all());
-    });
+  launch_product<tile, Stored...>(call, dim3(tile, tile), []<class S, class Index>(S, Index) {
+    return implicit_gemm<tile, Accumulate, S, Index>;
   });
 }
 
@@ -107,7 +98,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double fma_clocks = tile / 4.0;
   const double share = fma_clocks / std::max(requests, instructions / 4);
   const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>((problem.terms() - 1) / tile + 1);
+  const double steps = static_cast<double>(tiles_of(problem.terms(), tile));
   const double issued_flop = 2.0 * static_cast<double>(tiles.all()) * steps * tile * tile * tile;
   constexpr double reached = tile == 32 ? 0.42 : 0.56;  // fitted on an H200
   return model_seconds(problem, device, accumulator, issued_flop, share * reached);

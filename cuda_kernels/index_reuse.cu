@@ -163,44 +163,34 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-std::int64_t filter_tiles_of(const ConvProblem& problem, int tile) {
-  return (problem.k / problem.groups - 1) / tile + 1;
-}
-std::int64_t pixel_tiles_of(const ConvProblem& problem) {
-  return (problem.n * problem.p() * problem.q() - 1) / block_pixels + 1;
-}
-
 template <int tile>
 void launch(const ConvLaunch& whole) {
   for_each_slice(whole, [](const ConvLaunch& call) {
     const ConvProblem& problem = call.problem;
-    const std::int64_t filter_tiles = filter_tiles_of(problem, tile);
-    const std::int64_t tiles = filter_tiles * problem.groups * pixel_tiles_of(problem);
+    const TileCounts tiles(problem, tile, block_pixels);
     with_stored<float, __half>(problem.dtype, [&]<class S>(S) {
       const bool padded = problem.padding != Padding{};
-      Launch(call.native_queue, blocks_for(tiles, 1), threads)(
+      Launch(call.native_queue, blocks_for(tiles.all(), 1), threads)(
           padded ? index_reuse<tile, true, S> : index_reuse<tile, false, S>,
           ConvShape<int>(problem), static_cast<const S*>(call.x), static_cast<const S*>(call.w),
           static_cast<S*>(call.y), Epilogue<S>(call),
-          static_cast<int>(problem.n * problem.p() * problem.q()), Divisor<int>(filter_tiles),
-          Divisor<int>(problem.groups), tiles);
+          static_cast<int>(problem.n * problem.p() * problem.q()), Divisor<int>(tiles.filters),
+          Divisor<int>(tiles.groups), tiles.all());
     });
   });
 }
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const double steps = static_cast<double>((problem.terms() - 1) / step_terms + 1);
-  const double tiles = static_cast<double>(filter_tiles_of(problem, tile) * problem.groups *
-                                           pixel_tiles_of(problem));
+  const double steps = static_cast<double>(tiles_of(problem.terms(), step_terms));
+  const double tiles = static_cast<double>(TileCounts(problem, tile, block_pixels).all());
   // Of each thread at each step, and around the steps.
   const double instructions = tiles * threads * ((110 + tile * 1.5) * steps + 400);
   return model_seconds(problem, device, {.instructions = instructions});
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (Support stored = forward_of({DType::f32, DType::f16}, problem); !stored) return stored;
-  return fits_in_slices(problem);
+  return forward_in_slices({DType::f32, DType::f16}, problem);
 }
 
 template <int tile>

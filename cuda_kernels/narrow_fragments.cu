@@ -371,9 +371,9 @@ void launch(const ConvLaunch& whole) {
 
 template <int eights>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (Support stored = forward_of({DType::f32, DType::f16, DType::bf16}, problem); !stored)
-    return stored;
-  if (Support sizes = fits_in_slices(problem); !sizes) return sizes;
+  if (const Support usual = forward_in_slices({DType::f32, DType::f16, DType::bf16}, problem);
+      !usual)
+    return usual;
   const BandTile tile = tile_for<eights>(problem);
   if (Support rough = fits_shared_memory(static_cast<double>(tile.bytes), device); !rough)
     return rough;

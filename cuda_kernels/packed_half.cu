@@ -88,8 +88,7 @@ void launch(const ConvLaunch& call) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (const Support stored = forward_of({DType::f32, DType::f16}, problem); !stored) return stored;
-  return fits_in_slices(problem);
+  return forward_in_slices({DType::f32, DType::f16}, problem);
 }
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {

@@ -277,8 +277,7 @@ void launch(const ConvLaunch& whole) {
 
 template <class Unit>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (Support stored = forward_of({DType::f32}, problem); !stored) return stored;
-  if (Support sizes = fits_in_slices(problem); !sizes) return sizes;
+  if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
   return fits_shared_memory(static_cast<double>(tile_for<Unit>(problem).bytes), device);
 }
 

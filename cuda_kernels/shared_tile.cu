@@ -99,11 +99,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: two reads of shared memory for a term, and what stands around them. Threads
-  // beyond the last row or column of outputs wait for the others.
-  const double issued_flop = 2.0 * static_cast<double>(OutputTiles(problem, tile).all) * tile *
-                             tile * static_cast<double>(problem.terms());
-  return model_seconds(problem, device, Accumulator::fp32_fma, issued_flop, 1.0 / 14);
+  // Fitted on an H200: two reads of shared memory for a term, and what stands around them.
+  return model_seconds(problem, device, Accumulator::fp32_fma, issued_flop(problem, tile),
+                       1.0 / 14);
 }
 
 template <int tile, Rows rows>

@@ -127,12 +127,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile, Filters filters>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: a read of shared memory for a term, or two with copied filters. Threads
-  // beyond the last row or column of outputs wait for the others.
+  // Fitted on an H200: a read of shared memory for a term, or two with copied filters.
   constexpr double share = filters == Filters::copied ? 1.0 / 13 : 1.0 / 10;
-  const double issued_flop = 2.0 * static_cast<double>(OutputTiles(problem, tile).all) * tile *
-                             tile * static_cast<double>(problem.terms());
-  return model_seconds(problem, device, Accumulator::fp32_fma, issued_flop, share);
+  return model_seconds(problem, device, Accumulator::fp32_fma, issued_flop(problem, tile), share);
 }
 
 template <int tile, Filters filters>

@@ -108,24 +108,15 @@ __global__ void __launch_bounds__(tile* tile / 8)
 
 template <class Product, int tile, class... Stored>
 void launch(const ConvLaunch& call) {
-  const ConvProblem& problem = call.problem;
-  const TileCounts tiles(problem, tile);
-  const bool narrow = fits_32_bits(problem) && static_cast<double>(tiles.all()) < index32_limit;
-  with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
-    with_index(narrow, [&]<class Index>(Index) {
-      Launch(call.native_queue, blocks_for(tiles.all(), 1), tile * tile / 8)(
-          tensor_core<Product, tile, S, Index>, ConvShape<Index>(problem),
-          static_cast<const S*>(call.x), static_cast<const S*>(call.w), static_cast<S*>(call.y),
-          Epilogue<S>(call), static_cast<Index>(problem.n * problem.p() * problem.q()),
-          Divisor<Index>(tiles.filters), Divisor<Index>(tiles.groups), tiles.all());
-    });
+  launch_product<tile, Stored...>(call, tile * tile / 8, []<class S, class Index>(S, Index) {
+    return tensor_core<Product, tile, S, Index>;
   });
 }
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>((problem.terms() - 1) / step_terms + 1);
+  const double steps = static_cast<double>(tiles_of(problem.terms(), step_terms));
   const double elements = static_cast<double>(tiles.all()) * steps * 2 * tile * step_terms;
   return model_seconds(problem, device, {.instructions = 42 * elements});
 }

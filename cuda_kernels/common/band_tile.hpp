@@ -5,15 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda_kernels/common/tiles.hpp"
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb::cuda {
-
-/// Tiles of `tile` that cover `extent`.
-constexpr std::int64_t tiles_of(std::int64_t extent, std::int64_t tile) {
-  return (extent - 1) / tile + 1;
-}
 
 /// The outputs of one unit of work, which is not divided further.
 struct UnitTile {

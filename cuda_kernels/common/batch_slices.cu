@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/conv_support.hpp"
 
 namespace plumb::cuda {
 
@@ -14,6 +15,11 @@ Support fits_in_slices(const ConvProblem& problem) {
   return {Reason::too_large, "an image of " + to_string(problem.x_extents()) + " to " +
                                  to_string(problem.y_extents()) +
                                  " elements, whose offsets pass 2^31; expected fewer in one image"};
+}
+
+Support forward_in_slices(std::initializer_list<DType> stored, const ConvProblem& problem) {
+  if (Support type = forward_of(stored, problem); !type) return type;
+  return fits_in_slices(problem);
 }
 
 std::int64_t slice_images(const ConvProblem& problem) {

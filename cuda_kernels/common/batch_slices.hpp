@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
@@ -11,6 +12,9 @@ namespace plumb::cuda {
 
 /// Yes where one image, with all filters, can be indexed in 32 bits.
 Support fits_in_slices(const ConvProblem& problem);
+
+/// Yes to forward convolutions of tensors stored as one of `stored` that fit in slices.
+Support forward_in_slices(std::initializer_list<DType> stored, const ConvProblem& problem);
 
 /// The largest number of images, at most N, that 32 bits can index at once.
 std::int64_t slice_images(const ConvProblem& problem);

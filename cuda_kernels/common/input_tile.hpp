@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cuda_kernels/common/tiles.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb::cuda {
@@ -35,9 +36,16 @@ InputTile input_tile(const ConvProblem& problem, const SharedTile& shared);
 struct OutputTiles {
   std::int64_t down, across, all;
   OutputTiles(const ConvProblem& problem, int tile)
-      : down((problem.p() - 1) / tile + 1),
-        across((problem.q() - 1) / tile + 1),
+      : down(tiles_of(problem.p(), tile)),
+        across(tiles_of(problem.q(), tile)),
         all(problem.n * problem.k * down * across) {}
 };
+
+/// Operations of all threads of those tiles, a thread an output: those beyond the last row or
+/// column wait for the others.
+inline double issued_flop(const ConvProblem& problem, int tile) {
+  return 2.0 * static_cast<double>(OutputTiles(problem, tile).all) * tile * tile *
+         static_cast<double>(problem.terms());
+}
 
 }  // namespace plumb::cuda

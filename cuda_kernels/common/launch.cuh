@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cuda_kernels/common/check.hpp"
+#include "cuda_kernels/common/tiles.hpp"
 #include "plumb/device.hpp"
 
 namespace plumb::cuda {
@@ -16,7 +17,7 @@ namespace plumb::cuda {
 /// Only a grid's x dimension goes beyond 65,535, so all grids here are lines.
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
   constexpr std::int64_t widest_grid = 0x7fffffff;
-  return static_cast<unsigned>(std::min((count - 1) / per_block + 1, widest_grid));
+  return static_cast<unsigned>(std::min(tiles_of(count, per_block), widest_grid));
 }
 
 /// Where a kernel runs. `Launch(stream, blocks, threads)(kernel, arguments...)` reports a failed
@@ -35,7 +36,7 @@ class Launch {
   /// share of the work after the other.
   template <class Kernel>
   Launch& resident(Kernel kernel, const DeviceInfo& device) {
-    if (config_.dynamicSmemBytes > without_asking) allow_all_shared_memory(kernel);
+    allow_shared_memory(kernel);
     int blocks = 0;
     check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
               &blocks, kernel, static_cast<int>(config_.blockDim.x), config_.dynamicSmemBytes),
@@ -46,8 +47,8 @@ class Launch {
   }
 
   template <class... Parameters, class... Arguments>
-  void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) const {
-    if (config_.dynamicSmemBytes > without_asking) allow_all_shared_memory(kernel);
+  void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) {
+    allow_shared_memory(kernel);
     // Its status is this launch's own, where cudaGetLastError would also bring up what other code
     // on the thread left behind.
     check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
@@ -57,9 +58,12 @@ class Launch {
  private:
   static constexpr std::size_t without_asking = 48 << 10;  ///< of dynamic shared memory
 
-  /// Always as much as the device has: another thread may launch the same kernel with more.
+  /// Asks, once a launch and where it must, for as much as the device has: another thread may
+  /// launch the same kernel with more.
   template <class Kernel>
-  void allow_all_shared_memory(Kernel kernel) const {
+  void allow_shared_memory(Kernel kernel) {
+    if (config_.dynamicSmemBytes <= without_asking || asked_) return;
+    asked_ = true;
     int device = 0, most = 0;
     check(cudaGetDevice(&device), "cudaGetDevice", where_);
     check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
@@ -72,6 +76,7 @@ class Launch {
   }
 
   cudaLaunchConfig_t config_{};
+  bool asked_ = false;
   std::source_location where_;
 };
 

@@ -3,7 +3,10 @@
 #pragma once
 
 #include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/epilogue.cuh"
+#include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/common/tiles.hpp"
 
 namespace plumb::cuda {
 
@@ -12,10 +15,11 @@ namespace plumb::cuda {
 struct TileCounts {
   std::int64_t filters, groups, pixels;
 
-  TileCounts(const ConvProblem& problem, std::int64_t tile)
-      : filters((problem.k / problem.groups - 1) / tile + 1),
+  TileCounts(const ConvProblem& problem, std::int64_t filters_of_tile, std::int64_t pixels_of_tile)
+      : filters(tiles_of(problem.k / problem.groups, filters_of_tile)),
         groups(problem.groups),
-        pixels((problem.n * problem.p() * problem.q() - 1) / tile + 1) {}
+        pixels(tiles_of(problem.n * problem.p() * problem.q(), pixels_of_tile)) {}
+  TileCounts(const ConvProblem& problem, std::int64_t tile) : TileCounts(problem, tile, tile) {}
   std::int64_t all() const { return filters * groups * pixels; }
 };
 
@@ -56,6 +60,25 @@ __device__ Index filter_offset(const ConvShape<Index>& shape, Index term) {
   const auto [filter_rows, s] = shape.s.divide(term);
   const auto [c, r] = shape.r.divide(filter_rows);
   return c * step.c + r * step.r + s * step.s;
+}
+
+/// Launches the product with square tiles, a block for each: `kernel(S{}, Index{})` is the
+/// one for tensors stored as S, of those listed, and offsets of type Index.
+template <int tile, class... Stored, class KernelOf>
+void launch_product(const ConvLaunch& call, dim3 threads, KernelOf&& kernel,
+                    std::source_location where = std::source_location::current()) {
+  const ConvProblem& problem = call.problem;
+  const TileCounts tiles(problem, tile);
+  const bool narrow = fits_32_bits(problem) && static_cast<double>(tiles.all()) < index32_limit;
+  with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
+    with_index(narrow, [&]<class Index>(Index) {
+      Launch(call.native_queue, blocks_for(tiles.all(), 1), threads, 0, where)(
+          kernel(S{}, Index{}), ConvShape<Index>(problem), static_cast<const S*>(call.x),
+          static_cast<const S*>(call.w), static_cast<S*>(call.y), Epilogue<S>(call),
+          static_cast<Index>(problem.n * problem.p() * problem.q()), Divisor<Index>(tiles.filters),
+          Divisor<Index>(tiles.groups), tiles.all());
+    });
+  });
 }
 
 }  // namespace plumb::cuda

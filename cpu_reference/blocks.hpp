@@ -1,0 +1,48 @@
+// What the convolutions of the CPU share when they cut a problem into blocks for threads.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "plumb/conv.hpp"
+
+namespace plumb {
+
+/// Of one launch, all threads together.
+inline constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
+
+/// For numbers that are not negative.
+inline std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
+  return ceil_divide(a, multiple) * multiple;
+}
+/// Bytes up to where the next part of a workspace may begin.
+inline std::size_t padded(std::int64_t bytes) {
+  return static_cast<std::size_t>(round_up(bytes, 256));
+}
+
+/// Threads, of those wanted, that the workspace has room for beside what they share.
+inline std::int64_t threads_with_room(std::int64_t wanted, std::size_t shared_bytes,
+                                      std::size_t bytes_of_thread) {
+  const auto room =
+      static_cast<std::int64_t>((workspace_limit_bytes - shared_bytes) / bytes_of_thread);
+  return std::clamp<std::int64_t>(wanted, 1, room);
+}
+
+/// Threads that are worth while: with less to do one is done before another would have woken.
+inline int worthwhile_threads(const ConvProblem& problem, int most) {
+  constexpr double flop_of_one_thread = 5e5;
+  return problem.flop() > flop_of_one_thread ? most : 1;
+}
+
+/// Yes to forward convolutions of tensors that fp32 holds.
+inline Support forward_in_fp32(const ConvProblem& problem) {
+  if (problem.direction != Direction::forward)
+    return {Reason::direction, "a backward convolution; expected forward"};
+  if (problem.dtype == DType::f64)
+    return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
+  return {};
+}
+
+}  // namespace plumb

@@ -1,0 +1,13 @@
+// How many tiles cover an extent.
+#pragma once
+
+#include <cstdint>
+
+namespace plumb::cuda {
+
+/// Tiles of `tile` that cover `extent`, which is at least 1.
+constexpr std::int64_t tiles_of(std::int64_t extent, std::int64_t tile) {
+  return (extent - 1) / tile + 1;
+}
+
+}  // namespace plumb::cuda
