@@ -80,6 +80,7 @@ TEST_CASE("each fault of the text is named") {
   refused("ic3ih8oc4kh3ic3", "ic is given twice");
   refused("icih8", "no number after ic");
   refused("ic-3ih8oc4kh3", "ic is -3");
+  refused("ic1oc1ih1kh1oh4294967295iw1kw1ow1", "takes a padding of 2147483647");
   refused("ic99999999999999999999ih8oc4kh3", "beyond 2^63");
   refused("ic3ih8oc4kh3sh0", "sh is 0");
   refused("ic3ih8oc4oh99kh3ph1sh40000000000", "sh is 40000000000");

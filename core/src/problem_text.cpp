@@ -125,12 +125,16 @@ class Completion {
       extent.before = extent.after = bounded(side.padding.value_or(0), "p", 0);
       return extent;
     }
-    // An image and its paddings of up to 2^30 each have more outputs than that.
+    // An image and its paddings of up to 2^30 each have more outputs than 2^30.
     const std::int64_t output = bounded(*side.output, "o", 1, 32);
     const std::int64_t padding = (output - 1) * extent.stride + reach - extent.input;
     extent.before =
         side.padding ? bounded(*side.padding, "p", 0) : std::max<std::int64_t>(padding, 0) / 2;
     extent.after = std::max<std::int64_t>(padding - extent.before, 0);
+    // The larger of the two is after, unless p was given, and bounded.
+    if (extent.after > std::int64_t{1} << 30)
+      refuse(fmt::format("o{} is {}, which takes a padding of {}; expected at most 2^30", letter_,
+                         output, extent.after));
     const std::int64_t room = extent.input + extent.before + extent.after - reach;
     if (room < 0 || room / extent.stride + 1 != output)
       refuse(fmt::format("o{} is {}; expected {}", letter_, output,
