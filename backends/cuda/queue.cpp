@@ -86,11 +86,16 @@ void* CudaQueue::workspace(std::size_t bytes) {
   return workspace_;
 }
 
-void CudaQueue::grow_workspace(std::size_t bytes) {
+bool CudaQueue::is_capturing() const {
   const DeviceGuard guard(device_.index);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream_, &capture), "cudaStreamIsCapturing");
-  if (capture != cudaStreamCaptureStatusNone)
+  return capture != cudaStreamCaptureStatusNone;
+}
+
+void CudaQueue::grow_workspace(std::size_t bytes) {
+  const DeviceGuard guard(device_.index);
+  if (is_capturing())
     throw Error(ErrorCode::unsupported,
                 fmt::format("a workspace of {} bytes is needed while the stream is being captured, "
                             "and the queue has {}; pass one to execute(), or execute once before "

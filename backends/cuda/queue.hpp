@@ -38,6 +38,7 @@ class CudaQueue final : public BackendQueue {
 
   void* native() const override { return stream_; }
   void synchronize() override;
+  bool is_capturing() const override;
   std::shared_ptr<BackendEvent> record() override;
   void wait(const BackendEvent& event) override;
   void copy(void* to, const void* from, std::size_t bytes) override;

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "environment.hpp"
 #include "plan_cache.hpp"
@@ -126,11 +125,11 @@ std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProble
     throw Error(ErrorCode::unsupported, message);
   }
   const ConvAlgorithm* algorithm = algorithms[static_cast<std::size_t>(chosen - all.begin())];
-  if (environment_flag("PLUMB_VERBOSE"))
-    fmt::print(stderr, "plumb: {} on {}: {}, {:.3g} s estimated, {}, {} bytes of workspace\n",
-               to_string(problem), to_string(device.id()), algorithm->name,
-               chosen->estimate_seconds, time_text(*chosen, tuned_times(device, problem)),
-               chosen->workspace_bytes);
+  if (device.logs())
+    device.log(fmt::format(
+        "{} on {}: {}, {:.3g} s estimated, {}, {} bytes of workspace", to_string(problem),
+        to_string(device.id()), algorithm->name, chosen->estimate_seconds,
+        time_text(*chosen, tuned_times(device, problem)), chosen->workspace_bytes));
   return std::make_shared<PlannedConv>(
       PlannedConv{problem, options, algorithm, chosen->workspace_bytes});
 }
@@ -207,7 +206,7 @@ void ConvPlan::execute(Queue& queue, const ConvTensors& tensors, void* workspace
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("convolution: the workspace lies at {}; expected a multiple of 256",
                             workspace));
-  if (bytes > 0 && !workspace) workspace = queue.backend().workspace(bytes);
+  if (bytes > 0 && !workspace) workspace = queue.workspace(bytes);
   queue.backend().conv(*planned_->algorithm, {.problem = problem,
                                               .device = device_.info(),
                                               .x = tensors.x.data(),

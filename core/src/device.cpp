@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdio>
 
 #include "environment.hpp"
 #include "plan_cache.hpp"
 #include "plumb/backend.hpp"
+#include "queue_workspace.hpp"
 
 namespace plumb {
 
@@ -15,6 +17,7 @@ struct Device::State {
   std::unique_ptr<BackendDevice> backend;
   std::string why;
   PlanCache plans;
+  DeviceOptions options;
 };
 
 namespace {
@@ -72,11 +75,17 @@ double DeviceCeilings::flop_per_second(Math math) const {
   return 0;
 }
 
-Device Device::open(std::string_view spec) {
+Device Device::open(std::string_view spec, DeviceOptions options) {
+  if (!options.allocator.allocate != !options.allocator.deallocate)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("device '{}': an allocator that cannot {}; expected both functions, or "
+                            "neither",
+                            spec, options.allocator.allocate ? "deallocate" : "allocate"));
   const std::string from_environment = spec.empty() ? environment("PLUMB_DEVICE") : "";
   if (spec.empty()) spec = from_environment.empty() ? std::string_view("auto") : from_environment;
 
   const auto state = std::make_shared<State>();
+  state->options = std::move(options);
   if (spec != "auto") {
     try {
       state->backend = open_backend_device(parse_spec(spec));
@@ -92,7 +101,11 @@ Device Device::open(std::string_view spec) {
     for (int index = 0; index < std::max(1, static_cast<int>(count)); ++index) {
       try {
         state->backend = open_backend_device({source.name, index});
-        return Device(state);
+        const Device device(state);
+        if (!state->why.empty() && device.logs())
+          device.log(
+              fmt::format("auto is {}; passed over: {}", to_string(device.id()), state->why));
+        return device;
       } catch (const Error& e) {
         state->why +=
             fmt::format("{}{}: {}", state->why.empty() ? "" : "; ", source.name, e.what());
@@ -109,6 +122,28 @@ DeviceCeilings Device::measure_ceilings() const { return state_->backend->measur
 double Device::measure_clock_hertz() const { return state_->backend->clock_hertz(); }
 BackendDevice& Device::backend() const { return *state_->backend; }
 PlanCache& Device::plans() const { return state_->plans; }
+const DeviceOptions& Device::options() const { return state_->options; }
+
+bool Device::logs() const { return options().log || environment_flag("PLUMB_VERBOSE"); }
+void Device::log(std::string_view line) const {
+  if (options().log)
+    options().log(line);
+  else
+    fmt::print(stderr, "plumb: {}\n", line);
+}
+
+void* Device::allocate(std::size_t bytes, Memory memory) const {
+  bytes = std::max<std::size_t>(bytes, 1);
+  if (!options().allocator.allocate) return backend().allocate(bytes, memory);
+  return allocate_by_caller(*this, bytes, memory, nullptr);
+}
+void Device::deallocate(void* data, std::size_t bytes, Memory memory) const noexcept {
+  if (!data) return;
+  if (options().allocator.deallocate)
+    options().allocator.deallocate(data, std::max<std::size_t>(bytes, 1), memory, nullptr);
+  else
+    backend().deallocate(data, memory);
+}
 
 std::vector<BackendReport> backend_reports() {
   std::vector<BackendReport> reports;
@@ -139,13 +174,20 @@ double seconds_between(const Event& from, const Event& to) {
 
 Queue::Queue(const Device& device) : Queue(device, device.backend().make_queue()) {}
 Queue::Queue(const Device& device, std::shared_ptr<BackendQueue> backend)
-    : device_(device), backend_(std::move(backend)) {}
+    : device_(device),
+      backend_(std::move(backend)),
+      workspace_(device.options().allocator.allocate
+                     ? std::make_shared<QueueWorkspace>(device, backend_)
+                     : nullptr) {}
 Queue Queue::wrap(const Device& device, void* native) {
   return Queue(device, device.backend().wrap_queue(native));
 }
 void* Queue::native() const { return backend_->native(); }
 void Queue::synchronize() { backend_->synchronize(); }
 Event Queue::record() { return Event(backend_->record()); }
+void* Queue::workspace(std::size_t bytes) {
+  return workspace_ ? workspace_->at_least(bytes) : backend_->workspace(bytes);
+}
 void Queue::wait(const Event& event) { backend_->wait(*event.backend()); }
 
 }  // namespace plumb

@@ -91,9 +91,9 @@ Tensor::Tensor(const Device& device, DType dtype, const Extents& extents, const 
   const Span span = span_of(extents, used);
   const std::size_t element_bytes = size_in_bytes(dtype);
   const std::size_t bytes = std::max<std::size_t>(1, span.elements * element_bytes);
-  void* allocated = device.backend().allocate(bytes, memory);
+  void* allocated = device.allocate(bytes, memory);
   storage_ = std::shared_ptr<void>(
-      allocated, [device, memory](void* p) { device.backend().deallocate(p, memory); });
+      allocated, [device, bytes, memory](void* p) { device.deallocate(p, bytes, memory); });
   view_ = TensorView(static_cast<std::byte*>(allocated) + span.below * element_bytes, dtype,
                      extents, memory == Memory::pinned_host ? host : device.id(), used);
 }

@@ -40,6 +40,8 @@ class BackendQueue {
   virtual ~BackendQueue() = default;
   virtual void* native() const = 0;
   virtual void synchronize() = 0;
+  /// Whether what is put on the queue is being recorded in a graph instead of run.
+  virtual bool is_capturing() const { return false; }
   virtual std::shared_ptr<BackendEvent> record() = 0;
   virtual void wait(const BackendEvent& event) = 0;
   /// Either side may be host memory.
@@ -94,7 +96,7 @@ class Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 2;
+  static constexpr std::uint32_t current_abi = 3;
   std::uint32_t abi;
   const char* version;  ///< of Plumb; must equal the library's
   Backend& (*backend)();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ class BackendDevice;
 class BackendEvent;
 class BackendQueue;
 class PlanCache;
+class QueueWorkspace;
 
 /// Where memory lives and work runs: a backend's name and an index in it. Host memory is
 /// {"cpu", 0}. The name must outlive the id; Device::id() gives one that does.
@@ -60,6 +62,35 @@ struct DeviceCeilings {
   double flop_per_second(Math math) const;
 };
 
+/// Memory that a tensor may own.
+enum class Memory {
+  device,       ///< the device's own
+  pinned_host,  ///< host memory that the device copies from and to at full speed
+};
+
+/// The caller's own source of memory, for tensors and for the workspace of queues. Both functions
+/// are there or neither, and may be called from several threads at once; `deallocate` must not
+/// throw.
+struct Allocator {
+  /// `bytes` (at least 1), 256-byte aligned, or null where there is no more. Memory for a
+  /// workspace comes with the native queue that alone will use it, in order: a pool may give what
+  /// earlier work of that queue still uses. Otherwise `native_queue` is null.
+  std::function<void*(std::size_t bytes, Memory memory, void* native_queue)> allocate;
+  /// With the arguments that `allocate` had. With a native queue, work on it may still use the
+  /// memory; otherwise nothing does.
+  std::function<void(void* data, std::size_t bytes, Memory memory, void* native_queue)> deallocate;
+};
+
+/// What a device is opened with: its own, so that other users of the library in the same process
+/// see nothing of it.
+struct DeviceOptions {
+  Allocator allocator;  ///< empty: the backend's own memory
+  /// Gets each message (a line, without its end): the devices that `auto` passed over, each plan
+  /// as it is made. Called on the thread that causes it, by several at once. Empty: standard error
+  /// where PLUMB_VERBOSE is set, otherwise nothing.
+  std::function<void(std::string_view line)> log;
+};
+
 /// One device, opened. Cheap to copy; copies share their cache of plans. Safe to use from
 /// several threads.
 class Device {
@@ -67,12 +98,19 @@ class Device {
   /// `auto`: the first GPU that works, otherwise the CPU, with why() saying what was passed over.
   /// A name ("cpu", "cuda", "cuda:1") must be had or is an Error (device_unavailable) that says
   /// what is missing. An empty spec means PLUMB_DEVICE, or `auto` without it.
-  static Device open(std::string_view spec = {});
+  /// Error (invalid_argument) where only one half of an allocator is given.
+  static Device open(std::string_view spec = {}, DeviceOptions options = {});
 
   const DeviceInfo& info() const;
   const DeviceId& id() const { return info().id; }
   /// Memory that could be allocated now.
   std::size_t free_bytes() const;
+  /// Memory from the device's allocator: at least one byte, 256-byte aligned. Who wants it freed by
+  /// itself takes a Tensor. Error (out_of_memory) names the bytes asked for.
+  void* allocate(std::size_t bytes, Memory memory = Memory::device) const;
+  /// `bytes` and `memory` as they were allocated with; null is passed over. Work that uses the
+  /// memory must be done.
+  void deallocate(void* data, std::size_t bytes, Memory memory = Memory::device) const noexcept;
   /// For a device that `auto` chose, what it passed over and why; otherwise empty.
   const std::string& why() const;
 
@@ -85,6 +123,10 @@ class Device {
 
   BackendDevice& backend() const;  ///< for the library's own use
   PlanCache& plans() const;        ///< for the library's own use
+  const DeviceOptions& options() const;
+  /// For the library's own use: whether anybody reads messages, and one message for them.
+  bool logs() const;
+  void log(std::string_view line) const;
 
  private:
   struct State;
@@ -135,12 +177,18 @@ class Queue {
   Event record();
   void wait(const Event&);  ///< later work of this queue starts after the event
 
+  /// Scratch memory, 256-byte aligned, for the work that is put on the queue next. It grows to the
+  /// largest that was asked for and goes with the queue. Error: out_of_memory; unsupported where
+  /// it would have to grow while the queue's stream is being captured.
+  void* workspace(std::size_t bytes);
+
   BackendQueue& backend() const { return *backend_; }
 
  private:
   Queue(const Device& device, std::shared_ptr<BackendQueue> backend);
   Device device_;
   std::shared_ptr<BackendQueue> backend_;
+  std::shared_ptr<QueueWorkspace> workspace_;  ///< null: the backend has its own
 };
 
 }  // namespace plumb

@@ -115,12 +115,6 @@ ConstTensorView slice(const ConstTensorView& view, int dimension, std::int64_t b
 TensorView reshape(const TensorView& view, const Extents& extents);
 ConstTensorView reshape(const ConstTensorView& view, const Extents& extents);
 
-/// Memory that a tensor may own.
-enum class Memory {
-  device,       ///< the device's own
-  pinned_host,  ///< host memory that the device copies from and to at full speed
-};
-
 /// Owned memory, uninitialised, freed with the object. Moves, does not copy.
 class Tensor {
  public:
