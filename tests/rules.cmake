@@ -2,7 +2,8 @@
 
 # Each public header twice in a source of its own: it needs no other before it, and has a guard.
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/core/include
-     ${PROJECT_SOURCE_DIR}/core/include/plumb/*.hpp)
+     ${PROJECT_SOURCE_DIR}/core/include/plumb/*.hpp
+     ${PROJECT_SOURCE_DIR}/core/include/plumb/*.h)
 set(header_sources)
 foreach(header ${public_headers})
   string(MAKE_C_IDENTIFIER ${header} name)

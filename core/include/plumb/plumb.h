@@ -1,0 +1,343 @@
+// Plumb from C: the same devices, queues and plans as plumb.hpp, behind opaque handles. C99 and
+// C++.
+//
+// Every function that can fail returns a plumb_status. When it is not PLUMB_OK nothing was done,
+// what the function was to give is NULL or 0, and plumb_last_message() says what was wrong, for
+// people. No exception leaves a function, and a NULL where something is needed is
+// PLUMB_INVALID_ARGUMENT.
+//
+// Threads: a plumb_device, plumb_plan and plumb_explanation may be used by several threads at once;
+// a plumb_queue and the work put on it by one at a time. Destroying a handle while another thread
+// uses it is the caller's error, as with free(). Handles may be destroyed in any order: a queue,
+// plan or event keeps what it needs of its device alive. Destroying NULL does nothing.
+//
+// Enumerations are int32_t, of the same size for every compiler and language, and a value that is
+// none of theirs is PLUMB_INVALID_ARGUMENT. Texts are UTF-8 and end in a NUL.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "plumb/export.h"
+#include "plumb/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What went wrong.
+
+typedef int32_t plumb_status;
+enum {
+  PLUMB_OK = 0,
+  PLUMB_INVALID_ARGUMENT = 1,    ///< a wrong shape, stride, dtype, name or NULL
+  PLUMB_UNSUPPORTED = 2,         ///< a right request that no algorithm here can serve
+  PLUMB_DEVICE_UNAVAILABLE = 3,  ///< the device asked for cannot be had
+  PLUMB_OUT_OF_MEMORY = 4,       ///< host or device memory ran out
+  PLUMB_DEVICE_FAILURE = 5,      ///< the device or its driver reported an error
+  PLUMB_INTERNAL_ERROR = 6       ///< none of these: a bug in Plumb
+};
+/// "out_of_memory"; "?" for what is no status.
+PLUMB_API const char* plumb_status_name(plumb_status status);
+/// What the last function that failed on this thread had to say; empty before there was one. Valid
+/// until the next one fails on this thread.
+PLUMB_API const char* plumb_last_message(void);
+/// For PLUMB_DEVICE_UNAVAILABLE, which obstacle it was, as a stable code: "no_driver"; otherwise
+/// "none". Of the same failure as plumb_last_message().
+PLUMB_API const char* plumb_last_reason(void);
+/// Of the library that runs, "0.1.0"; PLUMB_VERSION_* are those of the header.
+PLUMB_API const char* plumb_version(void);
+
+// Words that C++ has too (types.hpp).
+
+/// What is stored in memory: IEEE binary32, binary64, binary16, and bfloat16.
+typedef int32_t plumb_dtype;
+enum { PLUMB_F32 = 0, PLUMB_F64 = 1, PLUMB_F16 = 2, PLUMB_BF16 = 3 };
+
+/// The least accurate arithmetic that the caller allows; PLUMB_FP32 unless said otherwise.
+typedef int32_t plumb_math;
+enum { PLUMB_FP64 = 0, PLUMB_FP32 = 1, PLUMB_TF32 = 2, PLUMB_MATH_BF16 = 3, PLUMB_MATH_FP16 = 4 };
+
+/// What is applied to each output after the bias.
+typedef int32_t plumb_activation;
+enum { PLUMB_NO_ACTIVATION = 0, PLUMB_RELU = 1 };
+
+/// Where memory lies.
+typedef int32_t plumb_memory;
+enum {
+  PLUMB_DEVICE_MEMORY = 0,
+  PLUMB_PINNED_HOST_MEMORY = 1  ///< host memory that the device copies from and to at full speed
+};
+
+// Devices.
+
+typedef struct plumb_device plumb_device;
+
+/// The caller's own memory for tensors and workspaces: `bytes` (at least 1), 256-byte aligned, or
+/// NULL where there is no more. Memory for a workspace comes with the native queue (the
+/// cudaStream_t) that alone will use it, in order; otherwise `native_queue` is NULL. Called by
+/// several threads at once.
+typedef void* (*plumb_allocate_function)(void* user, size_t bytes, plumb_memory memory,
+                                         void* native_queue);
+/// With the arguments of the allocation. With a native queue, work on it may still use the memory.
+typedef void (*plumb_deallocate_function)(void* user, void* data, size_t bytes, plumb_memory memory,
+                                          void* native_queue);
+/// One message, a line without its end: the devices that `auto` passed over, each plan that is
+/// made. Called on the thread that causes it.
+typedef void (*plumb_log_function)(void* user, const char* line);
+
+/// All zero: the backend's own memory; messages on standard error where PLUMB_VERBOSE is set, and
+/// otherwise none. What is given belongs to this device alone, and must live as long as it and
+/// everything made of it.
+typedef struct plumb_device_options {
+  plumb_allocate_function allocate;      ///< both or neither
+  plumb_deallocate_function deallocate;  ///< both or neither
+  void* allocator_user;
+  plumb_log_function log;
+  void* log_user;
+} plumb_device_options;
+
+/// What a device is. The texts live as long as the device's handle.
+typedef struct plumb_device_info {
+  const char* id;               ///< "cpu", "cuda:0": opens it again
+  const char* name;             ///< as the vendor calls it
+  const char* instruction_set;  ///< "avx512", "sm_90"
+  const char* why;              ///< for a device that `auto` chose, what it passed over; or empty
+  int32_t units;                ///< multiprocessors, or threads that the CPU path uses
+  int32_t compute_major;        ///< CUDA compute capability; 0 elsewhere
+  int32_t compute_minor;
+  int32_t driver_version;  ///< CUDA's, 13000 for 13.0; 0 elsewhere
+  size_t memory_bytes;     ///< in all
+} plumb_device_info;
+
+/// The devices of a backend ("cpu", "cuda"). Where there are none the status is
+/// PLUMB_DEVICE_UNAVAILABLE, and the message and plumb_last_reason() say why.
+PLUMB_API plumb_status plumb_device_count(const char* backend, int32_t* count);
+/// `spec`: "auto" (the first GPU that works, otherwise the CPU), or a name that must be had: "cpu",
+/// "cuda", "cuda:1". NULL or "": PLUMB_DEVICE, or "auto" without it. `options` may be NULL.
+PLUMB_API plumb_status plumb_device_open(const char* spec, const plumb_device_options* options,
+                                         plumb_device** device);
+/// Another handle of the same device, to be closed by itself.
+PLUMB_API plumb_status plumb_device_copy(const plumb_device* device, plumb_device** copy);
+PLUMB_API void plumb_device_close(plumb_device* device);
+PLUMB_API plumb_status plumb_device_get_info(const plumb_device* device, plumb_device_info* info);
+/// Memory that could be allocated now.
+PLUMB_API plumb_status plumb_device_free_bytes(const plumb_device* device, size_t* bytes);
+
+// Memory.
+
+/// At least one byte, 256-byte aligned, uninitialised.
+PLUMB_API plumb_status plumb_allocate(const plumb_device* device, size_t bytes, plumb_memory memory,
+                                      void** data);
+/// With the bytes and the kind that it was allocated with; NULL data is passed over. Work that uses
+/// it must be done.
+PLUMB_API plumb_status plumb_deallocate(const plumb_device* device, void* data, size_t bytes,
+                                        plumb_memory memory);
+
+// Queues and events.
+
+/// Work in order, on one device. On the CPU each call has finished when it returns.
+typedef struct plumb_queue plumb_queue;
+/// A point in a queue's work.
+typedef struct plumb_event plumb_event;
+
+PLUMB_API plumb_status plumb_queue_create(const plumb_device* device, plumb_queue** queue);
+/// The caller's stream, a cudaStream_t on CUDA, which must outlive the queue and is never destroyed
+/// by it. On the CPU `native` must be NULL.
+PLUMB_API plumb_status plumb_queue_wrap(const plumb_device* device, void* native,
+                                        plumb_queue** queue);
+PLUMB_API void plumb_queue_destroy(plumb_queue* queue);
+/// The stream; NULL on the CPU.
+PLUMB_API plumb_status plumb_queue_native(const plumb_queue* queue, void** native);
+/// Waits on the host, and returns what the device reports.
+PLUMB_API plumb_status plumb_queue_synchronize(plumb_queue* queue);
+/// Puts a copy on the queue; either side may be host memory, which must stay alive and untouched
+/// until the queue has passed it.
+PLUMB_API plumb_status plumb_copy(plumb_queue* queue, void* to, const void* from, size_t bytes);
+
+PLUMB_API plumb_status plumb_queue_record(plumb_queue* queue, plumb_event** event);
+/// Later work of this queue starts after the event, which may be another queue's of the same
+/// backend.
+PLUMB_API plumb_status plumb_queue_wait(plumb_queue* queue, const plumb_event* event);
+PLUMB_API plumb_status plumb_event_synchronize(const plumb_event* event);
+PLUMB_API plumb_status plumb_event_done(const plumb_event* event, int32_t* done);
+/// The device's time between two events of one device; waits for both.
+PLUMB_API plumb_status plumb_event_seconds(const plumb_event* from, const plumb_event* to,
+                                           double* seconds);
+PLUMB_API void plumb_event_destroy(plumb_event* event);
+
+// Convolution.
+//
+//   y[n,k,p,q] = activation(bias[k] + sum over c,r,s of
+//                x[n, g*C/G + c, p*stride_h + r*dilation_h - top, q*stride_w + s*dilation_w - left]
+//                * w[k,c,r,s])
+//
+// Cross-correlation; taps outside the image are left out. Letters as everywhere in Plumb: N batch,
+// C input channels, H W input, K output channels, R S filter, P Q output, G groups.
+
+/// How the filter moves over the image. plumb_conv_geometry_init() makes it the plain one.
+typedef struct plumb_conv_geometry {
+  int64_t stride_h, stride_w;      ///< at least 1
+  int64_t dilation_h, dilation_w;  ///< distance between taps, at least 1
+  int64_t padding_top, padding_left, padding_bottom, padding_right;
+  int64_t groups;
+} plumb_conv_geometry;
+
+/// A convolution without its data. plumb_conv_problem_init() makes every size 1, and f32.
+typedef struct plumb_conv_problem {
+  int64_t n, c, h, w, k, r, s;
+  plumb_conv_geometry geometry;
+  const int64_t* x_strides;  ///< four, of N C H W, in elements; NULL: dense NCHW
+  const int64_t* w_strides;  ///< four, of K C/G R S; NULL: dense
+  const int64_t* y_strides;  ///< four, of N K P Q; NULL: dense
+  plumb_dtype dtype;         ///< of x, w, bias and y
+} plumb_conv_problem;
+
+/// plumb_conv_options_init() sets PLUMB_FP32, no activation, no bias, any workspace.
+typedef struct plumb_conv_options {
+  plumb_math math;
+  plumb_activation activation;
+  int32_t bias;           ///< not 0: a bias is added to each output channel
+  int32_t deterministic;  ///< not 0: only algorithms that give the same bits every time
+  size_t workspace_limit_bytes;
+  const char* algorithm;  ///< this one or none; NULL: Plumb chooses
+} plumb_conv_options;
+
+PLUMB_API plumb_status plumb_conv_geometry_init(plumb_conv_geometry* geometry);
+PLUMB_API plumb_status plumb_conv_problem_init(plumb_conv_problem* problem);
+PLUMB_API plumb_status plumb_conv_options_init(plumb_conv_options* options);
+/// N K P Q, as the geometry gives them.
+PLUMB_API plumb_status plumb_conv_output_extents(const plumb_conv_problem* problem,
+                                                 int64_t extents[4]);
+
+/// A convolution that has been checked and whose algorithm has been chosen.
+typedef struct plumb_plan plumb_plan;
+
+/// `options` may be NULL. PLUMB_UNSUPPORTED where no algorithm (or not the one forced) can run: the
+/// message has each one's reason.
+PLUMB_API plumb_status plumb_plan_create(const plumb_device* device,
+                                         const plumb_conv_problem* problem,
+                                         const plumb_conv_options* options, plumb_plan** plan);
+PLUMB_API void plumb_plan_destroy(plumb_plan* plan);
+/// Its name, which lives as long as the program.
+PLUMB_API plumb_status plumb_plan_algorithm(const plumb_plan* plan, const char** algorithm);
+PLUMB_API plumb_status plumb_plan_workspace_bytes(const plumb_plan* plan, size_t* bytes);
+/// Puts the convolution on a queue of the plan's device. The pointers are to memory of that device,
+/// to the element of index zero, and hold what the problem says; bias is K dense elements, or NULL
+/// where the plan was made without. `workspace`: plumb_plan_workspace_bytes() of the device's
+/// memory, 256-byte aligned and used by nothing else until the queue has passed; NULL takes it from
+/// the queue.
+PLUMB_API plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* queue, const void* x,
+                                          const void* w, const void* bias, void* y,
+                                          void* workspace);
+
+// Why this algorithm and not another.
+
+typedef struct plumb_explanation plumb_explanation;
+
+/// What one algorithm says to a problem. The texts live as long as the explanation.
+typedef struct plumb_candidate {
+  const char* algorithm;
+  const char* reason;       ///< "none" where it can run; otherwise a stable code: "math"
+  const char* sentence;     ///< the reason with its values, for people
+  double estimate_seconds;  ///< 0 where it cannot run
+  double measured_seconds;  ///< from tuning; negative where it was not tuned
+  size_t workspace_bytes;
+  plumb_math error_class;  ///< whose promise its arithmetic keeps
+  int32_t deterministic;
+  int32_t chosen;
+} plumb_candidate;
+
+/// Every algorithm of the device, in its order. `options` may be NULL.
+PLUMB_API plumb_status plumb_explain(const plumb_device* device, const plumb_conv_problem* problem,
+                                     const plumb_conv_options* options,
+                                     plumb_explanation** explanation);
+PLUMB_API plumb_status plumb_plan_explain(const plumb_plan* plan, plumb_explanation** explanation);
+PLUMB_API plumb_status plumb_explanation_size(const plumb_explanation* explanation, size_t* size);
+PLUMB_API plumb_status plumb_explanation_entry(const plumb_explanation* explanation, size_t index,
+                                               plumb_candidate* candidate);
+PLUMB_API void plumb_explanation_destroy(plumb_explanation* explanation);
+
+// Proof.
+
+/// What became of one algorithm held against the oracle in double, on data of the library's own.
+typedef struct plumb_validation {
+  int32_t passed;               ///< every tier: exact, within the bound, repeatable, attested
+  double max_error_over_bound;  ///< at most 1 where it passed
+  char sentence[256];           ///< of the first tier that did not pass, cut to fit; or empty
+} plumb_validation;
+
+/// `algorithm` NULL: the one that a plan without options takes. PLUMB_UNSUPPORTED where it cannot
+/// run the problem. The problem's strides are not looked at: tensors are dense NCHW. Takes its
+/// time.
+PLUMB_API plumb_status plumb_validate(const plumb_device* device, const plumb_conv_problem* problem,
+                                      const char* algorithm, plumb_validation* validation);
+
+// Tensors, and calls that plan by themselves.
+
+/// Borrowed memory: the element of index zero, extents, strides in elements (zero or negative are
+/// well for inputs), and the device whose memory it is; NULL stands for the host. Written only
+/// where a function says so. plumb_tensor_init() fills one in.
+typedef struct plumb_tensor {
+  void* data;
+  const plumb_device* device;
+  plumb_dtype dtype;
+  int32_t rank;        ///< at most 6
+  int64_t extents[6];  ///< the first `rank` count
+  int64_t strides[6];
+} plumb_tensor;
+
+/// `strides` NULL: dense, the last index running fastest.
+PLUMB_API plumb_status plumb_tensor_init(plumb_tensor* tensor, const void* data,
+                                         const plumb_device* device, plumb_dtype dtype,
+                                         int32_t rank, const int64_t* extents,
+                                         const int64_t* strides);
+
+/// Convolution of x [N,C,H,W], w [K,C/G,R,S] and bias [K] (or NULL) to y [N,K,P,Q], on the queue.
+/// The plan comes from the device's cache. `geometry` and `options` may be NULL; options->bias is
+/// not looked at.
+PLUMB_API plumb_status plumb_conv(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* w,
+                                  const plumb_tensor* bias, const plumb_tensor* y,
+                                  const plumb_conv_geometry* geometry,
+                                  const plumb_conv_options* options);
+/// The same from host memory to host memory, by a device with its own: in segments whose copies and
+/// kernels overlap, whatever the size of the batch. y is complete when it returns. x and y: images
+/// without gaps, one after the other; w without gaps.
+PLUMB_API plumb_status plumb_conv_host(const plumb_device* device, const plumb_tensor* x,
+                                       const plumb_tensor* w, const plumb_tensor* bias,
+                                       const plumb_tensor* y, const plumb_conv_geometry* geometry,
+                                       const plumb_conv_options* options);
+
+enum { PLUMB_POOL_MAX = 0, PLUMB_POOL_AVERAGE = 1 };
+/// plumb_pool_geometry_init() makes it the maximum of 1x1. A window that hangs over the end counts
+/// only with ceil_mode, padding in an average only with count_padding (nn.hpp).
+typedef struct plumb_pool_geometry {
+  int32_t kind;
+  int32_t ceil_mode, count_padding;
+  int64_t window_h, window_w, stride_h, stride_w, dilation_h, dilation_w;
+  int64_t padding_top, padding_left, padding_bottom, padding_right;
+} plumb_pool_geometry;
+PLUMB_API plumb_status plumb_pool_geometry_init(plumb_pool_geometry* geometry);
+/// N C P Q of the pooled x of N C H W.
+PLUMB_API plumb_status plumb_pooled_extents(const int64_t x_extents[4],
+                                            const plumb_pool_geometry* geometry,
+                                            int64_t y_extents[4]);
+/// y[n,c,p,q] = maximum or average over the window.
+PLUMB_API plumb_status plumb_pool(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* y,
+                                  const plumb_pool_geometry* geometry);
+/// y[n,k] = activation(bias[k] + sum over c of x[n,c] w[k,c]); bias and options may be NULL.
+PLUMB_API plumb_status plumb_linear(plumb_queue* queue, const plumb_tensor* x,
+                                    const plumb_tensor* w, const plumb_tensor* bias,
+                                    const plumb_tensor* y, const plumb_conv_options* options);
+/// y = max(x, 0); x and y may be the same memory.
+PLUMB_API plumb_status plumb_relu(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* y);
+/// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum.
+PLUMB_API plumb_status plumb_softmax(plumb_queue* queue, const plumb_tensor* x,
+                                     const plumb_tensor* y);
+/// Bilinear interpolation of x [N,C,H,W] to y [N,C,P,Q] with half-pixel centres, edges clamped.
+PLUMB_API plumb_status plumb_resize_bilinear(plumb_queue* queue, const plumb_tensor* x,
+                                             const plumb_tensor* y);
+
+#ifdef __cplusplus
+}
+#endif

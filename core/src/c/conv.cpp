@@ -1,0 +1,171 @@
+// Convolution from C: plans, what they say for themselves, and their proof.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "convert.hpp"
+#include "handles.hpp"
+#include "plumb/pipeline.hpp"
+#include "plumb/validate.hpp"
+
+using namespace plumb;
+using plumb::c::at;
+using plumb::c::geometry_of;
+using plumb::c::made_at;
+using plumb::c::options_of;
+using plumb::c::refuse;
+using plumb::c::run;
+using plumb::c::tensors_of;
+using plumb::c::to_c;
+
+namespace {
+
+const ConvAlgorithm& algorithm_named(const Device& device, std::string_view name) {
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+    if (algorithm->name == name) return *algorithm;
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("{} has no algorithm '{}'", to_string(device.id()), name));
+}
+
+}  // namespace
+
+plumb_status plumb_conv_output_extents(const plumb_conv_problem* problem, std::int64_t extents[4]) {
+  return run(__func__, [&] {
+    at(extents, "extents");
+    const Extents y = check(c::problem_of(problem)).y_extents();
+    std::copy(y.begin(), y.end(), extents);
+  });
+}
+
+plumb_status plumb_plan_create(const plumb_device* device, const plumb_conv_problem* problem,
+                               const plumb_conv_options* options, plumb_plan** plan) {
+  return run(__func__, [&] {
+    plumb_plan*& made = made_at(plan, "plan");
+    made = new plumb_plan{
+        ConvPlan(at(device, "device").device, c::problem_of(problem), options_of(options))};
+  });
+}
+
+void plumb_plan_destroy(plumb_plan* plan) { delete plan; }
+
+// Names of algorithms are literals, which end in a NUL.
+plumb_status plumb_plan_algorithm(const plumb_plan* plan, const char** algorithm) {
+  return run(__func__, [&] {
+    at(algorithm, "algorithm") = nullptr;
+    *algorithm = at(plan, "plan").plan.algorithm().name.data();
+  });
+}
+
+plumb_status plumb_plan_workspace_bytes(const plumb_plan* plan, std::size_t* bytes) {
+  return run(__func__, [&] {
+    at(bytes, "bytes") = 0;
+    *bytes = at(plan, "plan").plan.workspace_bytes();
+  });
+}
+
+plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* queue, const void* x,
+                                const void* w, const void* bias, void* y, void* workspace) {
+  return run(__func__, [&] {
+    const ConvPlan& planned = at(plan, "plan").plan;
+    const ConvProblem& problem = planned.problem();
+    const DeviceId device = planned.device().id();
+    const ConvTensors tensors{
+        .x = {x, problem.dtype, problem.x_extents(), device, problem.x_strides},
+        .w = {w, problem.dtype, problem.w_extents(), device, problem.w_strides},
+        .bias =
+            bias ? ConstTensorView(bias, problem.dtype, {problem.k}, device) : ConstTensorView(),
+        .y = {y, problem.dtype, problem.y_extents(), device, problem.y_strides}};
+    planned.execute(at(queue, "queue").queue, tensors, workspace);
+  });
+}
+
+plumb_status plumb_explain(const plumb_device* device, const plumb_conv_problem* problem,
+                           const plumb_conv_options* options, plumb_explanation** explanation) {
+  return run(__func__, [&] {
+    plumb_explanation*& made = made_at(explanation, "explanation");
+    made = new plumb_explanation{
+        explain(at(device, "device").device, c::problem_of(problem), options_of(options))};
+  });
+}
+
+plumb_status plumb_plan_explain(const plumb_plan* plan, plumb_explanation** explanation) {
+  return run(__func__, [&] {
+    plumb_explanation*& made = made_at(explanation, "explanation");
+    made = new plumb_explanation{at(plan, "plan").plan.explain()};
+  });
+}
+
+plumb_status plumb_explanation_size(const plumb_explanation* explanation, std::size_t* size) {
+  return run(__func__, [&] {
+    at(size, "size") = 0;
+    *size = at(explanation, "explanation").candidates.size();
+  });
+}
+
+plumb_status plumb_explanation_entry(const plumb_explanation* explanation, std::size_t index,
+                                     plumb_candidate* candidate) {
+  return run(__func__, [&] {
+    at(candidate, "candidate") = {};
+    const auto& all = at(explanation, "explanation").candidates;
+    if (index >= all.size())
+      refuse(fmt::format("index {}; there are {} entries", index, all.size()));
+    const ConvCandidate& of = all[index];
+    *candidate = {.algorithm = of.algorithm.data(),
+                  .reason = to_string(of.support.reason).data(),
+                  .sentence = of.support.sentence.c_str(),
+                  .estimate_seconds = of.estimate_seconds,
+                  .measured_seconds = of.measured_seconds.value_or(-1),
+                  .workspace_bytes = of.workspace_bytes,
+                  .error_class = to_c(of.error_class),
+                  .deterministic = of.deterministic ? 1 : 0,
+                  .chosen = of.chosen ? 1 : 0};
+  });
+}
+
+void plumb_explanation_destroy(plumb_explanation* explanation) { delete explanation; }
+
+plumb_status plumb_validate(const plumb_device* device, const plumb_conv_problem* problem,
+                            const char* algorithm, plumb_validation* validation) {
+  return run(__func__, [&] {
+    at(validation, "validation") = {};
+    const Device& on = at(device, "device").device;
+    ConvProblem dense = c::problem_of(problem);
+    dense.x_strides = dense.w_strides = dense.y_strides = {};
+    dense = check(dense);
+    const ConvAlgorithm* judged =
+        algorithm ? &algorithm_named(on, algorithm) : &ConvPlan(on, dense).algorithm();
+    plumb_validation seen{.passed = 1};
+    for (const ValidationRecord& record :
+         validate(on, {&judged, 1}, validation_case("", dense, Placement::nchw))) {
+      if (record.verdict == Verdict::unsupported)
+        throw Error(ErrorCode::unsupported,
+                    fmt::format("{}: {}", record.algorithm, record.sentence));
+      seen.max_error_over_bound = std::max(seen.max_error_over_bound, record.max_error_over_bound);
+      if (record.verdict == Verdict::pass || !seen.passed) continue;
+      seen.passed = 0;
+      const std::string sentence = fmt::format("{} {}: {}", to_string(record.tier),
+                                               to_string(record.verdict), record.sentence);
+      sentence.copy(seen.sentence, sizeof seen.sentence - 1);
+    }
+    *validation = seen;
+  });
+}
+
+plumb_status plumb_conv(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* w,
+                        const plumb_tensor* bias, const plumb_tensor* y,
+                        const plumb_conv_geometry* geometry, const plumb_conv_options* options) {
+  return run(__func__, [&] {
+    conv(at(queue, "queue").queue, tensors_of(x, w, bias, y), geometry_of(geometry),
+         options_of(options));
+  });
+}
+
+plumb_status plumb_conv_host(const plumb_device* device, const plumb_tensor* x,
+                             const plumb_tensor* w, const plumb_tensor* bias, const plumb_tensor* y,
+                             const plumb_conv_geometry* geometry,
+                             const plumb_conv_options* options) {
+  return run(__func__, [&] {
+    conv_host(at(device, "device").device, tensors_of(x, w, bias, y), geometry_of(geometry),
+              options_of(options));
+  });
+}

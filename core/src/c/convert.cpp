@@ -1,0 +1,168 @@
+// From plumb.h's structs to C++'s, and the values that plumb.h starts them with.
+#include "convert.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "handles.hpp"
+
+namespace plumb::c {
+namespace {
+
+/// plumb.h counts as the C++ enumerations do, so that one table less can be wrong.
+template <class Enum>
+Enum enumerator(std::int32_t value, Enum last, const char* name) {
+  if (value < 0 || value > static_cast<std::int32_t>(last))
+    refuse(fmt::format("{} is {}; expected 0 to {}", name, value, static_cast<int>(last)));
+  return static_cast<Enum>(value);
+}
+
+template <class Enum>
+constexpr bool same(std::int32_t c_value, Enum value) {
+  return c_value == static_cast<std::int32_t>(value);
+}
+static_assert(same(PLUMB_F32, DType::f32) && same(PLUMB_F64, DType::f64) &&
+              same(PLUMB_F16, DType::f16) && same(PLUMB_BF16, DType::bf16));
+static_assert(same(PLUMB_FP64, Math::fp64) && same(PLUMB_FP32, Math::fp32) &&
+              same(PLUMB_TF32, Math::tf32) && same(PLUMB_MATH_BF16, Math::bf16) &&
+              same(PLUMB_MATH_FP16, Math::fp16));
+static_assert(same(PLUMB_NO_ACTIVATION, Activation::none) && same(PLUMB_RELU, Activation::relu));
+static_assert(same(PLUMB_DEVICE_MEMORY, Memory::device) &&
+              same(PLUMB_PINNED_HOST_MEMORY, Memory::pinned_host));
+static_assert(same(PLUMB_POOL_MAX, PoolKind::max) && same(PLUMB_POOL_AVERAGE, PoolKind::average));
+
+Strides strides_of(const std::int64_t* four) { return four ? Strides(four, 4) : Strides(); }
+
+}  // namespace
+
+DType dtype_of(plumb_dtype dtype) { return enumerator(dtype, DType::bf16, "dtype"); }
+Memory memory_of(plumb_memory memory) { return enumerator(memory, Memory::pinned_host, "memory"); }
+plumb_memory to_c(Memory memory) { return static_cast<plumb_memory>(memory); }
+plumb_math to_c(Math math) { return static_cast<plumb_math>(math); }
+
+ConvGeometry geometry_of(const plumb_conv_geometry* geometry) {
+  if (!geometry) return {};
+  const plumb_conv_geometry& g = *geometry;
+  return {.stride = {g.stride_h, g.stride_w},
+          .dilation = {g.dilation_h, g.dilation_w},
+          .padding = {g.padding_top, g.padding_left, g.padding_bottom, g.padding_right},
+          .groups = g.groups};
+}
+
+ConvProblem problem_of(const plumb_conv_problem* given) {
+  const plumb_conv_problem& from = at(given, "problem");
+  ConvProblem problem;
+  static_cast<ConvGeometry&>(problem) = geometry_of(&from.geometry);
+  problem.dtype = dtype_of(from.dtype);
+  problem.n = from.n;
+  problem.c = from.c;
+  problem.h = from.h;
+  problem.w = from.w;
+  problem.k = from.k;
+  problem.r = from.r;
+  problem.s = from.s;
+  problem.x_strides = strides_of(from.x_strides);
+  problem.w_strides = strides_of(from.w_strides);
+  problem.y_strides = strides_of(from.y_strides);
+  return problem;
+}
+
+ConvOptions options_of(const plumb_conv_options* given) {
+  if (!given) return {};
+  return {.math = enumerator(given->math, Math::fp16, "math"),
+          .algorithm = given->algorithm ? given->algorithm : "",
+          .bias = given->bias != 0,
+          .activation = enumerator(given->activation, Activation::relu, "activation"),
+          .workspace_limit_bytes = given->workspace_limit_bytes,
+          .deterministic = given->deterministic != 0};
+}
+
+PoolGeometry pool_geometry_of(const plumb_pool_geometry* given) {
+  const plumb_pool_geometry& g = at(given, "geometry");
+  return {.kind = enumerator(g.kind, PoolKind::average, "kind"),
+          .window = {g.window_h, g.window_w},
+          .stride = {g.stride_h, g.stride_w},
+          .dilation = {g.dilation_h, g.dilation_w},
+          .padding = {g.padding_top, g.padding_left, g.padding_bottom, g.padding_right},
+          .ceil_mode = g.ceil_mode != 0,
+          .count_padding = g.count_padding != 0};
+}
+
+TensorView view_of(const plumb_tensor* tensor, const char* name) {
+  const plumb_tensor& t = at(tensor, name);
+  if (t.rank < 1 || t.rank > Dims::max_rank)
+    refuse(fmt::format("{} has rank {}; expected 1 to {}", name, t.rank, Dims::max_rank));
+  const auto rank = static_cast<std::size_t>(t.rank);
+  return {t.data, dtype_of(t.dtype), Extents(t.extents, rank),
+          t.device ? t.device->device.id() : host, Strides(t.strides, rank)};
+}
+
+ConvTensors tensors_of(const plumb_tensor* x, const plumb_tensor* w, const plumb_tensor* bias,
+                       const plumb_tensor* y) {
+  return {.x = view_of(x, "x"),
+          .w = view_of(w, "w"),
+          .bias = bias ? ConstTensorView(view_of(bias, "bias")) : ConstTensorView(),
+          .y = view_of(y, "y")};
+}
+
+}  // namespace plumb::c
+
+using plumb::c::at;
+using plumb::c::run;
+
+plumb_status plumb_conv_geometry_init(plumb_conv_geometry* geometry) {
+  return run(__func__, [&] {
+    at(geometry, "geometry") = {
+        .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1};
+  });
+}
+
+plumb_status plumb_conv_problem_init(plumb_conv_problem* problem) {
+  return run(__func__, [&] {
+    at(problem, "problem") = {.n = 1, .c = 1, .h = 1, .w = 1, .k = 1, .r = 1, .s = 1};
+    plumb_conv_geometry_init(&problem->geometry);
+  });
+}
+
+plumb_status plumb_conv_options_init(plumb_conv_options* options) {
+  return run(__func__, [&] {
+    at(options, "options") = {.math = PLUMB_FP32,
+                              .workspace_limit_bytes = std::numeric_limits<std::size_t>::max()};
+  });
+}
+
+plumb_status plumb_pool_geometry_init(plumb_pool_geometry* geometry) {
+  return run(__func__, [&] {
+    at(geometry, "geometry") = {.window_h = 1,
+                                .window_w = 1,
+                                .stride_h = 1,
+                                .stride_w = 1,
+                                .dilation_h = 1,
+                                .dilation_w = 1};
+  });
+}
+
+plumb_status plumb_tensor_init(plumb_tensor* tensor, const void* data, const plumb_device* device,
+                               plumb_dtype dtype, std::int32_t rank, const std::int64_t* extents,
+                               const std::int64_t* strides) {
+  return run(__func__, [&] {
+    at(tensor, "tensor") = {};
+    at(extents, "extents");
+    plumb_tensor made{.data = const_cast<void*>(data),  // inputs and outputs are one type in C
+                      .device = device,
+                      .dtype = dtype,
+                      .rank = rank};
+    plumb::c::dtype_of(dtype);
+    if (rank < 1 || rank > plumb::Dims::max_rank)
+      plumb::c::refuse(fmt::format("rank {}; expected 1 to {}", rank, plumb::Dims::max_rank));
+    const plumb::Extents given(extents, static_cast<std::size_t>(rank));
+    plumb::element_count(given);  // throws on what dense_strides() could not take
+    const plumb::Strides dense = plumb::dense_strides(given);
+    for (int i = 0; i < rank; ++i) {
+      made.extents[i] = extents[i];
+      made.strides[i] = strides ? strides[i] : dense[i];
+    }
+    *tensor = made;
+  });
+}
