@@ -90,7 +90,7 @@ BenchCase bench_case(const Device& device, ValidationCase test, const DeviceCeil
   const ConvProblem& problem = bench.test.problem;
   std::vector<ConvPlan> plans;
   for (const ConvAlgorithm* algorithm : contestants(device, problem, arguments)) {
-    if (const Support support = algorithm->supports(problem, device.info()); !support) {
+    if (const Support support = ask(*algorithm, problem, device.info()).support; !support) {
       bench.refusals.push_back({algorithm->name, support});
       continue;
     }

@@ -77,8 +77,8 @@ bool HostCase::has_nan() const {
 
 double HostCase::error_over_bound_at(const Numerics& numerics, std::int64_t n,
                                      std::uint64_t draw) const {
-  const std::int64_t k = drawn(draw, problem_.k), p = drawn(draw + 1, problem_.p()),
-                     q = drawn(draw + 2, problem_.q());
+  const Extents y = problem_.y_extents();
+  const std::int64_t k = drawn(draw, y[1]), p = drawn(draw + 1, y[2]), q = drawn(draw + 2, y[3]);
   const Strides& strides = problem_.y_strides;
   const double computed =
       load_element(y_, n * strides[0] + k * strides[1] + p * strides[2] + q * strides[3]);

@@ -46,7 +46,7 @@ class Contest {
     std::vector<ConvPlan> plans;
     for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
       if (!algorithm->name.starts_with(fmt::format("{}.conv.", device.id().backend))) continue;
-      if (const Support support = algorithm->supports(problem, device.info()); !support) {
+      if (const Support support = ask(*algorithm, problem, device.info()).support; !support) {
         refused_.push_back({algorithm, support.sentence});
         continue;
       }
@@ -104,7 +104,7 @@ const ConvAlgorithm* Contest::chosen_by_estimate() const {
   double best_seconds = 0;
   for (const Entrant& one : entrants_) {
     if (!may_be_chosen(*one.algorithm)) continue;
-    const double seconds = one.algorithm->estimate_seconds(problem_, device_.info());
+    const double seconds = ask(*one.algorithm, problem_, device_.info()).estimate_seconds;
     if (best && seconds >= best_seconds) continue;
     best = one.algorithm;
     best_seconds = seconds;

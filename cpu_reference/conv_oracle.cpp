@@ -1,6 +1,8 @@
 // The oracle: the convolution's definition written as loops, in double. Nothing here is clever,
 // so that it can be trusted by reading it.
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "plumb/validate.hpp"
 
@@ -12,11 +14,20 @@ double at(const ConstTensorView& t, std::int64_t i0, std::int64_t i1, std::int64
   return load_element(t, i0 * t.stride(0) + i1 * t.stride(1) + i2 * t.stride(2) + i3 * t.stride(3));
 }
 
-}  // namespace
+/// The maximum of two outputs, with all that bounds the errors of both. NaN, once met, stays;
+/// beside -Inf, which no finite error turns into a maximum, the other is as if alone.
+OracleTerm larger(const OracleTerm& a, const OracleTerm& b) {
+  constexpr double least = -std::numeric_limits<double>::infinity();
+  if (std::isnan(a.y) || b.y == least) return a;
+  if (std::isnan(b.y) || a.y == least) return b;
+  return {std::max(a.y, b.y), std::max(a.magnitude, b.magnitude),
+          std::max(a.x_magnitude, b.x_magnitude), std::max(a.w_magnitude, b.w_magnitude)};
+}
 
-OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
-                          const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
-                          std::int64_t k, std::int64_t p, std::int64_t q) {
+/// One output of the convolution, before any pooling.
+OracleTerm convolved(const ConvProblem& problem, const ConstTensorView& x, const ConstTensorView& w,
+                     const ConstTensorView& bias, std::int64_t n, std::int64_t k, std::int64_t p,
+                     std::int64_t q) {
   const std::int64_t channels = problem.c / problem.groups;  // of one group
   const std::int64_t filters = problem.k / problem.groups;
   const std::int64_t first_channel = k / filters * channels;
@@ -41,10 +52,24 @@ OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
   return term;
 }
 
+}  // namespace
+
+OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
+                          const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
+                          std::int64_t k, std::int64_t p, std::int64_t q) {
+  const auto at = [&](std::int64_t row, std::int64_t column) {
+    return convolved(problem, x, w, bias, n, k, row, column);
+  };
+  if (problem.pool == Pool::none) return at(p, q);
+  return larger(larger(at(2 * p, 2 * q), at(2 * p, 2 * q + 1)),
+                larger(at(2 * p + 1, 2 * q), at(2 * p + 1, 2 * q + 1)));
+}
+
 std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
                                     const ConstTensorView& w, const ConstTensorView& bias) {
-  const std::int64_t height = problem.p(), width = problem.q();
-  std::vector<OracleTerm> terms(static_cast<std::size_t>(element_count(problem.y_extents())));
+  const Extents y = problem.y_extents();
+  const std::int64_t height = y[2], width = y[3];
+  std::vector<OracleTerm> terms(static_cast<std::size_t>(element_count(y)));
 #pragma omp parallel for collapse(2)
   for (std::int64_t n = 0; n < problem.n; ++n)
     for (std::int64_t k = 0; k < problem.k; ++k)

@@ -67,6 +67,31 @@ TEST_CASE("each wrong value is named with what was expected") {
   REQUIRE(check(with([](auto& p) { p.n = 0; })).n == 0);
 }
 
+TEST_CASE("pooling halves what is stored, and no more") {
+  ConvProblem problem = small();
+  problem.pool = Pool::max_2x2;
+  const double flop = small().flop(), bytes = small().bytes();
+  REQUIRE(problem.p() == 6);
+  REQUIRE(problem.q() == 8);
+  REQUIRE(problem.y_extents() == Extents{2, 6, 3, 4});
+  REQUIRE(problem.flop() == flop);
+  REQUIRE(problem.bytes() == bytes - 2 * 6 * (6 * 8 - 3 * 4) * 4);
+  REQUIRE(check(problem).y_strides == Strides{6 * 12, 12, 4, 1});
+  problem.padding.bottom = 1;  // a seventh row, which is dropped
+  REQUIRE(problem.y_extents() == Extents{2, 6, 3, 4});
+  problem.y_strides = {100, 4, 24, 1};
+  REQUIRE(problem.unpooled().y_extents() == Extents{2, 6, 7, 8});
+  REQUIRE(problem.unpooled().y_strides == Strides{6 * 56, 56, 8, 1});
+  REQUIRE(problem.unpooled().pool == Pool::none);
+  problem = small();
+  problem.pool = Pool::max_2x2;
+  problem.r = 8;
+  refused(problem, "P is 1", "at least 2");
+  problem.r = 3, problem.stride.w = 8;
+  refused(problem, "Q is 1", "at least 2");
+  REQUIRE(to_string(Pool::max_2x2) == "max_2x2");
+}
+
 TEST_CASE("missing strides are filled in, given ones are kept") {
   ConvProblem problem = small();
   problem.x_strides = strides_for(Layout::nhwc, problem.x_extents());

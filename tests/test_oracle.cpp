@@ -1,5 +1,7 @@
 // The oracle against cases worked by hand: everything else is held against it.
 #include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "host_tensor.hpp"
@@ -189,6 +191,39 @@ TEST_CASE("oracle: sums in double") {
   // fp32 would lose the 1 beside 2^24, and overflow at 2^128.
   REQUIRE(oracle(single_channel(1, 2, 1, 2), {16777216, 1}, {1, 1}).y == Values{16777217});
   REQUIRE(oracle(single_channel(1, 1, 1, 1), {0x1p100}, {0x1p100}).y == Values{0x1p200});
+}
+
+TEST_CASE("oracle: pooled, the largest of four, and what bounds the worst of them") {
+  ConvProblem problem = single_channel(3, 5, 1, 1);
+  problem.pool = Pool::max_2x2;
+  // 1 -8 | 3  4 | 5
+  // 2 -6 | 9 -7 | 0    a third row and a fifth column are dropped
+  const Values x{1, -8, 3, 4, 5, 2, -6, 9, -7, 0, 99, 99, 99, 99, 99};
+  const auto [y, magnitude, x_magnitude, w_magnitude] = oracle(problem, x, {10}, {-3});
+  REQUIRE(y == Values{17, 87});
+  REQUIRE(magnitude == Values{83, 93});
+  REQUIRE(x_magnitude == Values{8, 9});
+  REQUIRE(w_magnitude == Values{10, 10});
+}
+
+TEST_CASE("oracle: in a pooling NaN stays, and -Inf does not count") {
+  ConvProblem problem = single_channel(2, 2, 1, 1);
+  problem.pool = Pool::max_2x2;
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < 4; ++i) {
+    Values x{-4, 3, -2, 1};
+    x[i] = std::numeric_limits<double>::quiet_NaN();
+    REQUIRE(std::isnan(oracle(problem, x, {1}).y[0]));
+    x[(i + 1) % 4] = -inf;
+    REQUIRE(std::isnan(oracle(problem, x, {1}).y[0]));
+    x = {-4, -4, -4, -4};
+    x[i] = -inf;
+    REQUIRE(oracle(problem, x, {1}).y == Values{-4});
+    REQUIRE(oracle(problem, x, {1}).magnitude == Values{4});
+    x[i] = inf;
+    REQUIRE(oracle(problem, x, {1}).y == Values{inf});
+  }
+  REQUIRE(oracle(problem, {-inf, -inf, -inf, -inf}, {1}).y == Values{-inf});
 }
 
 TEST_CASE("oracle: no images, no results") {

@@ -52,6 +52,20 @@ TEST_CASE("pipeline: stored types, NHWC, and no bias") {
       }
 }
 
+TEST_CASE("pipeline: pooled outputs") {
+  const Device device = GENERATE(from_range(all_devices()));
+  for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+    ConvProblem problem = pipeline_problem(11);
+    problem.pool = Pool::max_2x2;
+    problem.x_strides = strides_for(layout, problem.x_extents());
+    problem.y_strides = strides_for(layout, problem.y_extents());
+    PipelineCase test(problem);
+    ConvPipeline pipeline(device, test.problem(), test.options(), {.images_per_segment = 3});
+    pipeline.run(test.tensors());
+    REQUIRE((test.y().bytes() == test.resident(device, pipeline.plan().algorithm().name)));
+  }
+}
+
 TEST_CASE("pipeline: one call does it all") {
   const Device device = GENERATE(from_range(all_devices()));
   PipelineCase test(pipeline_problem(9));

@@ -47,11 +47,22 @@ TEST_CASE("what is written is read back") {
   for (const char* text :
        {"g2mb3ic4ih9iw8oc6oh5ow4kh3kw2sh2sw3ph1pw2dh1dw2", "g1mb0ic1ih1iw1oc1oh1ow1kh1kw1ph0pw0",
         "g1mb2ic3ih7iw5oc2oh7ow9kh3kw1ph0pw2",
-        "g1mb1ic1ih1073741824iw1oc1oh3221225472ow1kh1kw1ph1073741824pw0"}) {
+        "g1mb1ic1ih1073741824iw1oc1oh3221225472ow1kh1kw1ph1073741824pw0",
+        "g1mb2ic3ih8iw7oc4oh6ow5kh3kw3ph0pw0_poolmax2x2",
+        "g1mb2ic3ih8iw7oc4oh2ow2kh3kw3sh2sw2ph0pw0dh1dw1_poolmax2x2"}) {
     const ConvProblem problem = parse_problem(text).problem;
     REQUIRE(to_string(problem) == text);
     REQUIRE(parse_problem(to_string(problem)).problem == problem);
   }
+}
+
+TEST_CASE("pooling is a field of Plumb's own") {
+  const auto [name, p] = parse_problem("mb1ic1poolmax2x2ih9oc4kh3n\"first\"");
+  REQUIRE(name == "first");
+  REQUIRE(p.pool == Pool::max_2x2);
+  REQUIRE(p.y_extents() == Extents{1, 4, 3, 3});
+  // oh is the convolution's, pooled or not.
+  REQUIRE(parse_problem("ic1ih9oc4oh9kh3_poolmax2x2").problem.padding == Padding{1, 1, 1, 1});
 }
 
 TEST_CASE("a list has comments, names and line numbers") {
@@ -89,4 +100,7 @@ TEST_CASE("each fault of the text is named") {
   refused("ic3ih8oc4kh3n\"open", "quote");
   refused("ic3ih2oc4kh3", "does not fit");
   refused("g2ic3ih8oc4kh3", "C is 3");
+  refused("ic3ih8oc4kh3_poolmax2x2_poolmax2x2", "poolmax2x2 is given twice");
+  refused("ic3ih8oc4kh3_poolmax3x3", "'poolmax' is no field");
+  refused("ic3ih8oc4kh7iw7_poolmax2x2", "Q is 1; pooling 2x2 needs at least 2");
 }

@@ -92,6 +92,14 @@ TEST_CASE("the corpus has every kind of problem") {
     REQUIRE(any([](const auto& c) {
       return c.problem.r == c.problem.h && c.problem.s == c.problem.w && c.problem.r > 1;
     }));
+    REQUIRE(any([](const auto& c) {
+      return c.problem.pool == Pool::max_2x2 && c.problem.p() % 2 == 1 && c.problem.q() % 2 == 0 &&
+             c.problem.padding.top > 0;
+    }));
+    REQUIRE(any([](const auto& c) {
+      return c.problem.pool == Pool::max_2x2 && c.problem.c == 1 && c.bias &&
+             c.activation == Activation::relu && c.problem.dtype == DType::f32;
+    }));
     for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
       REQUIRE(any([&](const auto& c) { return c.problem.dtype == dtype; }));
     for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})

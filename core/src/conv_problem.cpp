@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "overlap.hpp"
@@ -50,6 +51,14 @@ void check_sizes(const ConvProblem& p) {
     refuse(fmt::format("C is {}; expected a multiple of groups, {}", p.c, p.groups));
   if (p.k % p.groups != 0)
     refuse(fmt::format("K is {}; expected a multiple of groups, {}", p.k, p.groups));
+}
+
+/// Pooling needs a whole window in each direction.
+void check_pool(const ConvProblem& problem) {
+  if (problem.pool == Pool::none) return;
+  for (const auto& [extent, name] : {std::pair{problem.p(), 'P'}, {problem.q(), 'Q'}})
+    if (extent < 2) refuse(fmt::format("{} is {}; pooling 2x2 needs at least 2", name, extent));
+  element_count({problem.n, problem.k, problem.p(), problem.q()});
 }
 
 /// dilation * (filter - 1) + 1, refused where it does not fit into the padded image.
@@ -101,16 +110,28 @@ std::int64_t ConvProblem::q() const {
   return output_extent(w, padding.left, padding.right, s, dilation.w, stride.w);
 }
 
+Extents ConvProblem::y_extents() const {
+  return pool == Pool::none ? Extents{n, k, p(), q()} : Extents{n, k, p() / 2, q() / 2};
+}
+
+ConvProblem ConvProblem::unpooled() const {
+  ConvProblem convolution = *this;
+  convolution.pool = Pool::none;
+  convolution.y_strides = dense_strides(convolution.y_extents());
+  return convolution;
+}
+
 double ConvProblem::flop() const {
   return 2.0 * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(p()) *
          static_cast<double>(q()) * static_cast<double>(terms());
 }
 
 double ConvProblem::bytes() const {
+  const Extents y = y_extents();
   const double elements =
       static_cast<double>(n) * static_cast<double>(c) * static_cast<double>(h * w) +
       static_cast<double>(k) * static_cast<double>(terms()) +
-      static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(p() * q());
+      static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(y[2] * y[3]);
   return elements * static_cast<double>(size_in_bytes(dtype));
 }
 
@@ -120,6 +141,7 @@ ConvProblem check(ConvProblem problem) {
                     problem.h + problem.padding.top + problem.padding.bottom, "rows");
   check_filter_fits(problem.s, problem.dilation.w,
                     problem.w + problem.padding.left + problem.padding.right, "columns");
+  check_pool(problem);
   fill_or_check(problem.x_strides, problem.x_extents(), "x");
   fill_or_check(problem.w_strides, problem.w_extents(), "w");
   fill_or_check(problem.y_strides, problem.y_extents(), "y");

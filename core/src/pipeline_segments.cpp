@@ -30,8 +30,8 @@ struct ImageBytes {
 
 ImageBytes image_bytes(const ConvProblem& problem) {
   const std::size_t element = size_in_bytes(problem.dtype);
-  return {problem.c * problem.h * problem.w * element,
-          problem.k * problem.p() * problem.q() * element};
+  const Extents y = problem.y_extents();
+  return {problem.c * problem.h * problem.w * element, y[1] * y[2] * y[3] * element};
 }
 
 /// So that no segment is much smaller than the others.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "conv_run.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {
@@ -14,8 +15,7 @@ namespace plumb {
 struct PlannedConv {
   ConvProblem problem;  ///< checked, strides filled in
   ConvOptions options;
-  const ConvAlgorithm* algorithm = nullptr;
-  std::size_t workspace_bytes = 0;
+  ConvRun run;
 };
 
 /// Keyed by problem and options, the latest used last. Safe to use from several threads. Kept

@@ -14,6 +14,8 @@ namespace {
 
 using Value = std::optional<std::int64_t>;
 
+constexpr std::string_view pool_key = "poolmax2x2";
+
 /// One direction of the image, as the text gives it.
 struct Side {
   Value input, output, filter, stride, padding, dilation;
@@ -24,6 +26,7 @@ struct Side {
 struct Fields {
   Value groups, batch, channels, filters;
   Side height, width, depth;
+  Pool pool = Pool::none;
   std::string name;
 };
 
@@ -38,6 +41,10 @@ class Parser {
         ++position_;
       } else if (text_[position_] == 'n') {
         fields.name = name();
+      } else if (text_.substr(position_).starts_with(pool_key)) {
+        if (fields.pool != Pool::none) refuse(fmt::format("{} is given twice", pool_key));
+        fields.pool = Pool::max_2x2;
+        position_ += pool_key.size();
       } else {
         field(fields);
       }
@@ -74,8 +81,8 @@ class Parser {
     if (found == std::end(known))
       refuse(
           fmt::format("'{}' is no field; expected one of g mb ic ih iw oc oh ow kh kw sh sw ph "
-                      "pw dh dw n",
-                      rest.substr(0, rest.find_first_of("0123456789"))));
+                      "pw dh dw {} n",
+                      rest.substr(0, rest.find_first_of("0123456789")), pool_key));
     const std::string_view key = found->key;
     if (found->value) refuse(fmt::format("{} is given twice", key));
     position_ += key.size();
@@ -205,6 +212,7 @@ NamedProblem parse_problem(std::string_view text) {
   problem.stride = {h.stride, w.stride};
   problem.dilation = {h.dilation, w.dilation};
   problem.padding = {h.before, w.before, h.after, w.after};
+  problem.pool = fields.pool;
   return {fields.name, check(problem)};
 }
 
@@ -238,6 +246,7 @@ std::string to_string(const ConvProblem& problem) {
   text += fmt::format("ph{}pw{}", problem.padding.top, problem.padding.left);
   if (problem.dilation != Pair{})
     text += fmt::format("dh{}dw{}", problem.dilation.h - 1, problem.dilation.w - 1);
+  if (problem.pool == Pool::max_2x2) text += fmt::format("_{}", pool_key);
   return text;
 }
 

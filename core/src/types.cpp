@@ -19,6 +19,7 @@ constexpr Name<Math> maths[] = {{Math::fp64, "fp64"},
                                 {Math::fp16, "fp16"}};
 constexpr Name<Layout> layouts[] = {{Layout::nchw, "nchw"}, {Layout::nhwc, "nhwc"}};
 constexpr Name<Activation> activations[] = {{Activation::none, "none"}, {Activation::relu, "relu"}};
+constexpr Name<Pool> pools[] = {{Pool::none, "none"}, {Pool::max_2x2, "max_2x2"}};
 
 }  // namespace
 
@@ -26,6 +27,7 @@ std::string_view to_string(DType dtype) { return name_of(dtypes, dtype); }
 std::string_view to_string(Math math) { return name_of(maths, math); }
 std::string_view to_string(Layout layout) { return name_of(layouts, layout); }
 std::string_view to_string(Activation activation) { return name_of(activations, activation); }
+std::string_view to_string(Pool pool) { return name_of(pools, pool); }
 std::optional<DType> parse_dtype(std::string_view text) { return value_of(dtypes, text); }
 std::optional<Math> parse_math(std::string_view text) { return value_of(maths, text); }
 std::optional<Layout> parse_layout(std::string_view text) { return value_of(layouts, text); }

@@ -92,6 +92,10 @@ struct ConvAlgorithm {
   bool forced_only = false;
   /// May be recorded in a CUDA graph. An algorithm that may not throws Error (unsupported) then.
   bool capturable = true;
+  /// Is asked about problems that pool (ConvProblem::pool), and writes the pooled y itself where it
+  /// supports one. Where it does not, and always without this, it is asked about the convolution
+  /// alone, and the library pools after it.
+  bool fuses_pool = false;
   /// Exactly where the kernel is right: yes to what the kernel refuses is a bug, and the reverse.
   /// The problem has passed check(). May take its time where `forced_only`: it is not asked then
   /// unless the algorithm is forced.

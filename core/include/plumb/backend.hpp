@@ -96,7 +96,7 @@ class Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 3;
+  static constexpr std::uint32_t current_abi = 4;
   std::uint32_t abi;
   const char* version;  ///< of Plumb; must equal the library's
   Backend& (*backend)();

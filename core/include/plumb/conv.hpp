@@ -5,9 +5,10 @@
 //                * w[k,c,r,s])
 //
 // with taps outside the image left out and g = k / (K/G): cross-correlation, as neural networks
-// use it. A tap in the padding contributes nothing, even where the filter is Inf or NaN.
+// use it. A tap in the padding contributes nothing, even where the filter is Inf or NaN. Where the
+// geometry pools, y[n,k,p,q] is the maximum of that over the outputs 2p, 2p+1 by 2q, 2q+1.
 // Letters are the same everywhere: N batch, C input channels, H W input, K output channels,
-// R S filter, P Q output, G groups.
+// R S filter, P Q output (before pooling), G groups.
 #pragma once
 
 #include <cstddef>
@@ -29,12 +30,13 @@ namespace plumb {
 /// Which of the three convolutions of a layer. Only `forward` has algorithms today.
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
-/// How the filter moves over the image.
+/// How the filter moves over the image, and what becomes of its outputs.
 struct ConvGeometry {
   Pair stride;      ///< step of the filter, at least 1
   Pair dilation;    ///< distance between filter taps, at least 1
   Padding padding;  ///< zeros around the image, at least 0
   std::int64_t groups = 1;
+  Pool pool = Pool::none;  ///< of the activated outputs
   friend bool operator==(const ConvGeometry&, const ConvGeometry&) = default;
 };
 
@@ -46,26 +48,30 @@ struct ConvProblem : ConvGeometry {
   std::int64_t n = 1, c = 1, h = 1, w = 1, k = 1, r = 1, s = 1;
   Strides x_strides;  ///< of N C H W, in elements; empty: dense NCHW
   Strides w_strides;  ///< of K C/G R S, in elements; empty: dense
-  Strides y_strides;  ///< of N K P Q, in elements; empty: dense NKPQ
+  Strides y_strides;  ///< of N K P Q (pooled: P/2 Q/2), in elements; empty: dense
 
-  std::int64_t p() const;  ///< output height, as the geometry gives it
-  std::int64_t q() const;  ///< output width
+  std::int64_t p() const;  ///< height of the convolution's output, whether it is pooled or not
+  std::int64_t q() const;  ///< width of it
   /// Terms summed for one output: (C/G) R S.
   std::int64_t terms() const { return c / groups * r * s; }
-  /// Multiplications and additions, two for each term of each output.
+  /// Multiplications and additions, two for each term of each output of the convolution, also of
+  /// those that the pooling drops.
   double flop() const;
   /// The least that must move: every element of x, w and y once.
   double bytes() const;
   Extents x_extents() const { return {n, c, h, w}; }
   Extents w_extents() const { return {k, c / groups, r, s}; }
-  Extents y_extents() const { return {n, k, p(), q()}; }
+  /// Of what is stored: {N, K, P, Q}, pooled {N, K, P/2, Q/2}.
+  Extents y_extents() const;
+  /// The convolution alone: no pooling, and a dense y. Of a problem that check() takes.
+  ConvProblem unpooled() const;
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
 };
 
 /// The problem with its empty strides filled in. Error (invalid_argument) names the first value
 /// that makes no sense and what was expected: sizes below 1 (N may be 0), groups that do not
-/// divide C and K, a filter larger than the padded image, products past 2^63, an output that
-/// overlaps itself.
+/// divide C and K, a filter larger than the padded image, fewer outputs than the pooling takes,
+/// products past 2^63, an output that overlaps itself.
 ConvProblem check(ConvProblem problem);
 
 struct ConvOptions {
@@ -90,11 +96,19 @@ struct ConvCandidate {
   std::size_t workspace_bytes = 0;
   Math error_class = Math::fp32;
   bool deterministic = true;
+  /// Of a problem that pools: the kernel does it. Otherwise the convolution goes into workspace and
+  /// the backend's pooling follows; estimate and workspace count that.
+  bool pool_fused = false;
   bool chosen = false;
 };
 
+/// What one algorithm says to a problem that has passed check(), whatever the options.
+ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
+                  const DeviceInfo& device);
+
 /// The tensors of one convolution: x [N,C,H,W], w [K,C/G,R,S], bias [K] dense or empty,
-/// y [N,K,P,Q], whatever their strides, all of one dtype and on the queue's device.
+/// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2], whatever their strides, all of one dtype and on the
+/// queue's device.
 struct ConvTensors {
   ConstTensorView x;
   ConstTensorView w;

@@ -7,7 +7,8 @@
 // between are passed over. Left out: g 1, mb 2, stride 1, dilation 0; a width copies its height;
 // no heights at all make a 1-D problem (H = R = P = 1); an output follows from padding (0 if that
 // is left out too), and padding from an output. What oh and ow ask for beyond the symmetric
-// padding is padding at the bottom and right.
+// padding is padding at the bottom and right. One field is Plumb's own, and no other reader of the
+// notation takes it: poolmax2x2, the pooling of the outputs, which oh and ow do not count.
 #pragma once
 
 #include <string>

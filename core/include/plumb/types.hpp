@@ -29,10 +29,15 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 /// What is applied to each output after the bias.
 enum class Activation : std::uint8_t { none, relu };
 
+/// What is done to the activated outputs before they are stored. `max_2x2`: the maximum of two rows
+/// by two columns, in steps of two; an odd last row or column is dropped. NaN stays NaN.
+enum class Pool : std::uint8_t { none, max_2x2 };
+
 std::string_view to_string(DType);
 std::string_view to_string(Math);
 std::string_view to_string(Layout);
 std::string_view to_string(Activation);
+std::string_view to_string(Pool);
 std::optional<DType> parse_dtype(std::string_view);
 std::optional<Math> parse_math(std::string_view);
 std::optional<Layout> parse_layout(std::string_view);

@@ -14,6 +14,9 @@
 namespace plumb {
 
 /// One output as the oracle has it: before the activation and before rounding to the stored type.
+/// Of a problem that pools, y is the largest of the outputs pooled (NaN where one is), which the
+/// activation does not change the order of, and each magnitude the largest of theirs, so that the
+/// error bound is that of the worst.
 struct OracleTerm {
   double y = 0;            ///< sum of x w, plus the bias
   double magnitude = 0;    ///< sum of |x| |w|, plus |bias|
@@ -21,13 +24,13 @@ struct OracleTerm {
   double w_magnitude = 0;  ///< sum of |w| over the same taps
 };
 
-/// The naive convolution in double, at one output. Inputs are host views, used exactly as stored;
-/// taps outside the image are left out, whatever their weight. Slow and obvious on purpose.
+/// The naive convolution in double, at one element of y. Inputs are host views, used exactly as
+/// stored; taps outside the image are left out, whatever their weight. Slow and obvious on purpose.
 OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
                           const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
                           std::int64_t k, std::int64_t p, std::int64_t q);
 
-/// The same at every output, in dense N K P Q order.
+/// The same at every element of y, in dense order.
 std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
                                     const ConstTensorView& w, const ConstTensorView& bias = {});
 

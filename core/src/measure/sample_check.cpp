@@ -43,9 +43,10 @@ void SampleCheck::choose_images(std::uint64_t seed) {
 }
 
 void SampleCheck::choose_points(std::uint64_t seed) {
-  const std::int64_t rows = problem_.p(), columns = problem_.q();
-  const double affordable =
-      most_products / static_cast<double>(problem_.terms()) / static_cast<double>(images_.size());
+  const std::int64_t rows = problem_.y_extents()[2], columns = problem_.y_extents()[3];
+  const double products_of_one =
+      problem_.flop() / 2 / static_cast<double>(element_count(problem_.y_extents()));
+  const double affordable = most_products / products_of_one / static_cast<double>(images_.size());
   const bool all = static_cast<double>(problem_.k * rows * columns) <= affordable;
   Random random(seed);
   for (std::size_t image = 0; image < images_.size(); ++image) {

@@ -14,8 +14,8 @@
 namespace plumb {
 namespace {
 
-TunedAlgorithm ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                   const DeviceInfo& device, const TuneOptions& options) {
+TunedAlgorithm asked(const ConvAlgorithm& algorithm, const ConvProblem& problem,
+                     const DeviceInfo& device, const TuneOptions& options) {
   TunedAlgorithm answer{.algorithm = algorithm.name,
                         .error_class = math_class(algorithm.numerics, problem.dtype)};
   if (algorithm.forced_only)
@@ -24,12 +24,11 @@ TunedAlgorithm ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
     answer.support = {Reason::math,
                       fmt::format("computes in {}; {} is asked for", to_string(answer.error_class),
                                   to_string(*options.math))};
-  else
-    answer.support = algorithm.supports(problem, device);
-  if (answer.support) {
-    answer.estimate_seconds = algorithm.estimate_seconds(problem, device);
-    answer.workspace_bytes = algorithm.workspace_bytes(problem, device);
-  }
+  if (!answer.support) return answer;
+  const ConvCandidate candidate = ask(algorithm, problem, device);
+  answer.support = candidate.support;
+  answer.estimate_seconds = candidate.estimate_seconds;
+  answer.workspace_bytes = candidate.workspace_bytes;
   return answer;
 }
 
@@ -77,7 +76,7 @@ TuneResult tune(const Device& device, const ConvProblem& problem, const TuneOpti
   if (result.problem.direction != Direction::forward)
     throw Error(ErrorCode::unsupported, "tuning: a backward convolution; expected forward");
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    TunedAlgorithm one = ask(*algorithm, result.problem, device.info(), options);
+    TunedAlgorithm one = asked(*algorithm, result.problem, device.info(), options);
     if (one.support)
       plans.emplace_back(
           device, result.problem,

@@ -5,6 +5,11 @@
 // every order of three taps gives `small` where the sum keeps it and zero where it does not; an
 // accumulator that loses it in any order has no room for it. The probes are compared with
 // thresholds, not for equality, so that algorithms that transform their input can be told too.
+//
+// Where the problem pools, the probe is the first of the outputs that a maximum is taken of, and
+// the others must stay zero below it (what a probe looks for is positive). A pixel meets a tap that
+// it is not meant for only at an output as far away as the two taps of the sum are from each other,
+// so the taps of one sum are chosen to be further apart than the window, or of different channels.
 #include "attest.hpp"
 
 #include <algorithm>
@@ -38,19 +43,36 @@ class Prober {
     const ConvProblem& problem = trial.problem();
     if (problem.n == 0) return;
     // The output in the middle sees the most of the image.
-    p_ = problem.p() / 2, q_ = problem.q() / 2;
+    const Extents y = problem.y_extents();
+    const std::int64_t outputs_a_side = problem.pool == Pool::none ? 1 : 2;
+    row_ = y[2] / 2, column_ = y[3] / 2;
+    const std::int64_t p = outputs_a_side * row_, q = outputs_a_side * column_;
     for (std::int64_t c = 0; c < problem.c / problem.groups; ++c)
       for (std::int64_t r = 0; r < problem.r; ++r)
         for (std::int64_t s = 0; s < problem.s; ++s) {
           const Tap tap{c, r, s,
-                        p_ * problem.stride.h + r * problem.dilation.h - problem.padding.top,
-                        q_ * problem.stride.w + s * problem.dilation.w - problem.padding.left};
+                        p * problem.stride.h + r * problem.dilation.h - problem.padding.top,
+                        q * problem.stride.w + s * problem.dilation.w - problem.padding.left};
           if (tap.h >= 0 && tap.h < problem.h && tap.w >= 0 && tap.w < problem.w)
             taps_.push_back(tap);
         }
   }
 
   std::size_t taps() const { return taps_.size(); }
+
+  /// Three taps that may be in one sum: the first, the last, and the middle or one after it; fewer
+  /// where there are none.
+  std::vector<std::size_t> three_taps() const {
+    if (taps() < 3) return {};
+    const std::size_t last = taps() - 1;
+    if (!apart(taps_[0], taps_[last])) return {};
+    for (std::size_t i = 0; i + 2 < taps(); ++i) {
+      const std::size_t middle = 1 + (last / 2 - 1 + i) % (last - 1);
+      if (apart(taps_[0], taps_[middle]) && apart(taps_[middle], taps_[last]))
+        return {0, middle, last};
+    }
+    return {};
+  }
 
   /// The output whose only terms are x[i] w[i], at the taps given by number.
   struct Term {
@@ -75,25 +97,31 @@ class Prober {
     }
     trial_.upload_inputs();
     trial_.run(algorithm_, queue_, y_);
-    return load_element(y_.host(), p_ * problem.y_strides[2] + q_ * problem.y_strides[3]);
+    return load_element(y_.host(), row_ * problem.y_strides[2] + column_ * problem.y_strides[3]);
   }
 
  private:
+  /// Whether no output of the pooling's window has a pixel meant for one of the taps under the
+  /// other.
+  bool apart(const Tap& a, const Tap& b) const {
+    const ConvProblem& problem = trial_.problem();
+    if (problem.pool == Pool::none || a.c != b.c) return true;
+    const std::int64_t h = std::abs(a.h - b.h), w = std::abs(a.w - b.w);
+    return !((h == 0 || h == problem.stride.h) && (w == 0 || w == problem.stride.w));
+  }
+
   Trial& trial_;
   const ConvAlgorithm& algorithm_;
   Queue& queue_;
   GuardedTensor y_;
-  std::int64_t p_ = 0, q_ = 0;
+  std::int64_t row_ = 0, column_ = 0;  ///< of y
   std::vector<Tap> taps_;
 };
 
-/// Whether big + small - big comes out as `small` in every order of three taps, at several places
+/// Whether big + small - big comes out as `small` in every order of three taps, at several `places`
 /// of the reduction. All values are powers of two, so that no operand is rounded.
-bool keeps(Prober& probe, double small) {
+bool keeps(Prober& probe, const std::vector<std::size_t>& places, double small) {
   constexpr double big = 0x1p6;  // keeps `small` above the smallest f16
-  const std::size_t last = probe.taps() - 1;
-  std::array<std::size_t, 3> places{0, last / 2, last};
-  if (places[1] == places[0]) places[1] = 1;
   const std::array values{big, small * big, -big};
   std::array order{0, 1, 2};
   do {
@@ -156,9 +184,10 @@ Arithmetic attest(Trial& trial, const ConvAlgorithm& algorithm, Queue& queue) {
   const Arithmetic operand = operands(probe, trial.problem().dtype);
   // Sums of three terms are needed to see the accumulator, which for these two is the question.
   const bool sums_matter = operand == Arithmetic::fp32 || operand == Arithmetic::fp16;
-  if (probe.taps() < 3) return sums_matter ? Arithmetic::unknown : operand;
-  if (!keeps(probe, 0x1p-14)) return Arithmetic::fp16_accumulate;
-  if (operand == Arithmetic::fp32 && keeps(probe, 0x1p-29)) return Arithmetic::fp64;
+  const std::vector<std::size_t> places = probe.three_taps();
+  if (places.empty()) return sums_matter ? Arithmetic::unknown : operand;
+  if (!keeps(probe, places, 0x1p-14)) return Arithmetic::fp16_accumulate;
+  if (operand == Arithmetic::fp32 && keeps(probe, places, 0x1p-29)) return Arithmetic::fp64;
   return operand;
 }
 

@@ -49,6 +49,10 @@ mb1ic2ih130iw3oc2kh5kw1ph2pw0n"one tall column"
 mb1ic40ih5oc70kh3ph1n"more filters than pixels"
 mb2ic1ih16oc8kh11ph5n"a large filter"
 mb1ic1200ih2oc3kh2n"a long reduction"
+mb3ic1ih17iw24oc4kh7_poolmax2x2n"few channels, pooled, an odd row is dropped"
+mb2ic4ih12iw15oc9kh3ph1_poolmax2x2n"pooled with padding, an odd column is dropped"
+g2mb2ic6ih18iw13oc8kh3kw2sh2sw1ph1pw0_poolmax2x2n"pooled groups with strides, an odd row is dropped"
+mb1ic2ih7oc3kh6_poolmax2x2n"a single window"
 )";
 
 /// A problem that makes sense, of about `most_products` multiplications at the most.
@@ -69,6 +73,7 @@ ConvProblem random_problem(Random& random, double most_products) {
     const auto padding = [&] { return one_in(2) ? random.between(0, 4) : 0; };
     problem.padding = {padding(), padding(), padding(), padding()};
     if (problem.p() < 1 || problem.q() < 1 || problem.flop() / 2 > most_products) continue;
+    if (one_in(6) && problem.p() > 1 && problem.q() > 1) problem.pool = Pool::max_2x2;
     // As its own text has it: padding that no window reaches is left out, so that the text
     // reproduces the case.
     return parse_problem(to_string(problem)).problem;
@@ -126,6 +131,15 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
     add(named, DType::f16, Placement::nchw);
     add(named, DType::bf16, Placement::nchw);
     add(named, DType::f32, Placement::nhwc);
+  }
+  // First layers as networks have them.
+  for (NamedProblem named : suite("four", 2)) {
+    named.problem.pool = Pool::max_2x2;
+    named.problem.y_strides = {};
+    named.name += ", pooled";
+    add(named, DType::f32, Placement::nchw);
+    cases.back().bias = true;
+    cases.back().activation = Activation::relu;
   }
   if (!options.quick)
     for (const NamedProblem& named : suite("resnet50", 1)) {

@@ -45,7 +45,7 @@ class Trial {
 
  private:
   struct Point {
-    std::int64_t n, k, p, q;
+    std::int64_t n, k, p, q;  ///< of y, pooled where it is
   };
   void choose_points(std::uint64_t seed);
   void expect_checksums();

@@ -74,7 +74,7 @@ class Court {
     std::vector<Subject> subjects;
     std::vector<ValidationRecord> records;
     for (const ConvAlgorithm* algorithm : algorithms) {
-      const Support support = algorithm->supports(trial_.problem(), trial_.device().info());
+      const Support support = ask(*algorithm, trial_.problem(), trial_.device().info()).support;
       if (support) {
         subjects.push_back({algorithm, {}});
         continue;

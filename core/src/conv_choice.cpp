@@ -1,0 +1,170 @@
+// Which algorithm runs a problem: what each says, what the options rule out, and the fastest of the
+// rest.
+#include "conv_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "environment.hpp"
+#include "plumb/backend.hpp"
+#include "plumb/error.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/tune.hpp"
+
+namespace plumb {
+namespace {
+
+Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
+
+/// What rules the algorithm out before it is asked about the problem: it may have to search before
+/// it can say anything.
+Support refused_unasked(const ConvAlgorithm& algorithm, const ConvProblem& problem,
+                        const ConvOptions& options) {
+  if (problem.direction != Direction::forward)
+    return refuse(Reason::direction, "a backward convolution; expected forward");
+  if (algorithm.forced_only && options.algorithm.empty())
+    return refuse(Reason::forced_only, "runs only when it is asked for by name");
+  if (algorithm.forced_only && options.algorithm != algorithm.name)
+    return refuse(Reason::not_forced, fmt::format("{} is forced", options.algorithm));
+  return {};
+}
+
+/// What the options rule out of what an algorithm can do.
+Support refused_by_options(const ConvCandidate& candidate, const ConvOptions& options) {
+  if (!options.algorithm.empty() && options.algorithm != candidate.algorithm)
+    return refuse(Reason::not_forced, fmt::format("{} is forced", options.algorithm));
+  if (!allows(options.math, candidate.error_class))
+    return refuse(Reason::math,
+                  fmt::format("computes in {}; {} is asked for", to_string(candidate.error_class),
+                              to_string(options.math)));
+  if (options.deterministic && !candidate.deterministic)
+    return refuse(Reason::not_deterministic, "its results vary from run to run");
+  if (candidate.workspace_bytes > options.workspace_limit_bytes)
+    return refuse(Reason::workspace_limit,
+                  fmt::format("needs {} bytes of workspace; at most {} are allowed",
+                              candidate.workspace_bytes, options.workspace_limit_bytes));
+  return {};
+}
+
+ConvCandidate unasked(const ConvAlgorithm& algorithm, DType dtype) {
+  return {.algorithm = algorithm.name,
+          .error_class = math_class(algorithm.numerics, dtype),
+          .deterministic = algorithm.numerics.deterministic};
+}
+
+ConvCandidate asked_with(const ConvOptions& options, const ConvAlgorithm& algorithm,
+                         const ConvProblem& problem, const DeviceInfo& device) {
+  ConvCandidate refused = unasked(algorithm, problem.dtype);
+  refused.support = refused_unasked(algorithm, problem, options);
+  if (!refused.support) return refused;
+  ConvCandidate candidate = ask(algorithm, problem, device);
+  refused.support = candidate.support ? refused_by_options(candidate, options) : candidate.support;
+  return refused.support ? candidate : refused;
+}
+
+/// The seconds to choose by. Times count only where every algorithm that these options leave has
+/// one: an estimate and a time are not to be compared, and what was not timed might have won.
+void mark_chosen(std::vector<ConvCandidate>& all) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  const auto measured = [&](const ConvCandidate& c) { return c.measured_seconds.value_or(none); };
+  bool every_one = true, any_ran = false;
+  for (const ConvCandidate& candidate : all) {
+    if (!candidate.support) continue;
+    every_one = every_one && candidate.measured_seconds;
+    any_ran = any_ran || measured(candidate) < none;
+  }
+  const bool tuned = every_one && any_ran;
+  const auto seconds = [&](const ConvCandidate& candidate) {
+    return tuned ? measured(candidate) : candidate.estimate_seconds;
+  };
+  // min_element takes the first of equals: the backend's order decides between them.
+  const auto best = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+    return static_cast<bool>(a.support) && (!b.support || seconds(a) < seconds(b));
+  });
+  if (best != all.end() && best->support) best->chosen = true;
+}
+
+std::optional<double> time_of(const TunedTimes& tuned, std::string_view algorithm) {
+  for (const TunedTime& time : tuned.times)
+    if (time.algorithm == algorithm) return time.seconds;
+  return std::nullopt;
+}
+
+/// The time from tuning, or why there is none.
+std::string time_text(const ConvCandidate& candidate, const TunedTimes& tuned) {
+  if (candidate.measured_seconds) return fmt::format("{:.3g} s tuned", *candidate.measured_seconds);
+  return tuned.sentence.empty() ? "not among those tuned" : tuned.sentence;
+}
+
+}  // namespace
+
+ConvOptions with_environment(ConvOptions options) {
+  if (options.algorithm.empty()) options.algorithm = environment("PLUMB_CONV_ALGORITHM");
+  return options;
+}
+
+ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
+                  const DeviceInfo& device) {
+  const ConvRun run(algorithm, problem, device);
+  ConvCandidate candidate = unasked(algorithm, problem.dtype);
+  candidate.support = run.support();
+  candidate.estimate_seconds = run.estimate_seconds();
+  candidate.workspace_bytes = run.workspace_bytes();
+  candidate.pool_fused = run.fuses_pool();
+  return candidate;
+}
+
+std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
+  return load_backend(device.id().backend).backend->conv_algorithms();
+}
+
+std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& problem,
+                                      const ConvOptions& options) {
+  const TunedTimes tuned = tuned_times(device, problem);
+  std::vector<ConvCandidate> all;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
+    ConvCandidate candidate = asked_with(options, *algorithm, problem, device.info());
+    if (candidate.support) candidate.measured_seconds = time_of(tuned, algorithm->name);
+    all.push_back(std::move(candidate));
+  }
+  mark_chosen(all);
+  return all;
+}
+
+std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProblem& problem,
+                                          const ConvOptions& options) {
+  const auto all = candidates(device, problem, options);
+  const auto chosen = std::find_if(all.begin(), all.end(), [](const auto& c) { return c.chosen; });
+  const auto algorithms = conv_algorithms(device);
+  if (chosen == all.end()) {
+    std::string message = fmt::format("no algorithm of {} runs {} in {}", to_string(device.id()),
+                                      to_string(problem), to_string(problem.dtype));
+    const bool known = options.algorithm.empty() ||
+                       std::any_of(all.begin(), all.end(), [&](const auto& candidate) {
+                         return candidate.algorithm == options.algorithm;
+                       });
+    if (!known) message += fmt::format("; there is no '{}' among them", options.algorithm);
+    for (const ConvCandidate& candidate : all)
+      if (known && candidate.support.reason != Reason::not_forced)
+        message += fmt::format("; {}: {} ({})", candidate.algorithm, candidate.support.sentence,
+                               to_string(candidate.support.reason));
+    throw Error(ErrorCode::unsupported, message);
+  }
+  const ConvAlgorithm* algorithm = algorithms[static_cast<std::size_t>(chosen - all.begin())];
+  if (device.logs())
+    device.log(fmt::format(
+        "{} on {}: {}, {:.3g} s estimated, {}, {} bytes of workspace", to_string(problem),
+        to_string(device.id()), algorithm->name, chosen->estimate_seconds,
+        time_text(*chosen, tuned_times(device, problem)), chosen->workspace_bytes));
+  return std::make_shared<PlannedConv>(
+      PlannedConv{problem, options, ConvRun(*algorithm, problem, device.info())});
+}
+
+std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
+                                   const ConvOptions& options) {
+  return candidates(device, check(problem), with_environment(options));
+}
+
+}  // namespace plumb

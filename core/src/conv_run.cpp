@@ -1,0 +1,111 @@
+// Runs algorithms, and pools behind those that do not.
+#include "conv_run.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+namespace plumb {
+namespace {
+
+constexpr PoolGeometry pool_2x2{.kind = PoolKind::max, .window = {2, 2}, .stride = {2, 2}};
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+std::size_t y_bytes(const ConvProblem& problem) {
+  return static_cast<std::size_t>(element_count(problem.y_extents())) *
+         size_in_bytes(problem.dtype);
+}
+
+/// What a slice's convolution may take of the workspace: on a GPU so much that writing it takes
+/// many times longer than a launch, on the host about what its last cache holds.
+double intermediate_limit_bytes(const DeviceInfo& device) {
+  return device.id == host ? 32.0 * (1 << 20) : 256.0 * (1 << 20);
+}
+
+/// One image or more. Slices begin at multiples of 16 bytes where the batch does, as kernels with
+/// wide loads want it.
+std::int64_t images_per_slice(const ConvProblem& convolution, const DeviceInfo& device) {
+  ConvProblem image = convolution;
+  image.n = 1;
+  const double limit = intermediate_limit_bytes(device);
+  const auto fitting = static_cast<std::int64_t>(
+      std::min(limit / static_cast<double>(y_bytes(image)), static_cast<double>(convolution.n)));
+  const auto element = static_cast<std::int64_t>(size_in_bytes(convolution.dtype));
+  const std::int64_t step = 16 / std::gcd(std::abs(convolution.x_strides[0]) * element, 16);
+  return std::min(convolution.n, std::max(step, fitting / step * step));
+}
+
+}  // namespace
+
+ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
+                 const DeviceInfo& device)
+    : algorithm_(&algorithm) {
+  const bool pools = problem.pool != Pool::none;
+  if (!pools || algorithm.fuses_pool) ask_alone(problem, device);
+  fuses_pool_ = pools && algorithm.fuses_pool && support_;
+  if (pools && !fuses_pool_) ask_for_slices(problem, device);
+}
+
+void ConvRun::ask_alone(const ConvProblem& problem, const DeviceInfo& device) {
+  support_ = algorithm_->supports(problem, device);
+  if (!support_) return;
+  algorithm_bytes_ = algorithm_->workspace_bytes(problem, device);
+  estimate_seconds_ = algorithm_->estimate_seconds(problem, device);
+}
+
+void ConvRun::ask_for_slices(const ConvProblem& problem, const DeviceInfo& device) {
+  in_slices_ = true;
+  slice_ = last_slice_ = problem.unpooled();
+  slice_.n = images_per_slice(slice_, device);
+  last_slice_.n = slice_.n > 0 ? problem.n % slice_.n : 0;
+  support_ = algorithm_->supports(slice_, device);
+  if (support_ && last_slice_.n > 0) support_ = algorithm_->supports(last_slice_, device);
+  if (!support_) return;
+  intermediate_bytes_ = aligned(y_bytes(slice_));
+  algorithm_bytes_ = algorithm_->workspace_bytes(slice_, device);
+  const auto slices = static_cast<double>(slice_.n > 0 ? problem.n / slice_.n : 1);
+  estimate_seconds_ = slices * algorithm_->estimate_seconds(slice_, device);
+  if (last_slice_.n > 0) {
+    algorithm_bytes_ = std::max(algorithm_bytes_, algorithm_->workspace_bytes(last_slice_, device));
+    estimate_seconds_ += algorithm_->estimate_seconds(last_slice_, device);
+  }
+  // The convolution's own estimate has the intermediate written; the pooling reads it.
+  if (device.nominal_bytes_per_second > 0)
+    estimate_seconds_ += static_cast<double>(y_bytes(problem.unpooled()) + y_bytes(problem)) /
+                         device.nominal_bytes_per_second;
+}
+
+void ConvRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
+  if (!in_slices_) return queue.conv(*algorithm_, launch);
+  const std::int64_t n = launch.problem.n;
+  for (std::int64_t first = 0; first < n; first += slice_.n)
+    launch_slice(queue, launch, n - first >= slice_.n ? slice_ : last_slice_, first);
+}
+
+void ConvRun::launch_slice(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
+                           std::int64_t first) const {
+  const ConvProblem& problem = launch.problem;
+  const auto element = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
+  auto* const workspace = static_cast<std::byte*>(launch.workspace);
+  ConvLaunch convolution{
+      .problem = slice,
+      .device = launch.device,
+      .x = static_cast<const std::byte*>(launch.x) + first * problem.x_strides[0] * element,
+      .w = launch.w,
+      .bias = launch.bias,
+      .y = workspace,
+      .activation = launch.activation,
+      .workspace = algorithm_bytes_ > 0 ? workspace + intermediate_bytes_ : nullptr,
+      .native_queue = launch.native_queue};
+  queue.conv(*algorithm_, convolution);
+  Extents pooled = problem.y_extents();
+  pooled[0] = slice.n;
+  auto* const y = static_cast<std::byte*>(launch.y) + first * problem.y_strides[0] * element;
+  queue.pool({.x = ConstTensorView(workspace, slice.dtype, slice.y_extents(), launch.device.id,
+                                   slice.y_strides),
+              .y = TensorView(y, problem.dtype, pooled, launch.device.id, problem.y_strides),
+              .geometry = pool_2x2});
+}
+
+}  // namespace plumb
