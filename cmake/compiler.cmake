@@ -1,4 +1,5 @@
-# Warnings and sanitizers, as one interface library that every target of the project links.
+# Warnings and sanitizers, as one interface library that every target of the project links; and what
+# of a library is seen from outside.
 add_library(plumb_compiler INTERFACE)
 set(host_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
     # Designated initialisers leave fields at their defaults on purpose.
@@ -22,3 +23,20 @@ if(PLUMB_SANITIZE)
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU,Clang>>:-fno-sanitize-recover=all>")
   target_link_options(plumb_compiler INTERFACE -fsanitize=${PLUMB_SANITIZE})
 endif()
+
+# plumb_hide_symbols(<target> <version script>): what is not marked PLUMB_API stays inside, the
+# linker shows no more than the script has, and every symbol that is used must be there.
+function(plumb_hide_symbols target version_script)
+  set_target_properties(${target} PROPERTIES
+    CXX_VISIBILITY_PRESET hidden
+    CUDA_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    LINK_DEPENDS ${version_script})
+  get_target_property(type ${target} TYPE)
+  if(NOT type STREQUAL "STATIC_LIBRARY")
+    target_link_options(${target} PRIVATE LINKER:--version-script=${version_script})
+    if(NOT PLUMB_SANITIZE)  # whose symbols come with the program
+      target_link_options(${target} PRIVATE LINKER:--no-undefined)
+    endif()
+  endif()
+endfunction()

@@ -1,12 +1,13 @@
 // The one symbol by which libplumb takes the CUDA backend from its module.
 #include "plumb/backend.hpp"
+#include "plumb/export.h"
 #include "plumb/version.hpp"
 
 namespace plumb {
 Backend& cuda_backend();
 }  // namespace plumb
 
-extern "C" const plumb::BackendModule* plumb_backend_module() {
+extern "C" PLUMB_API const plumb::BackendModule* plumb_backend_module() {
   static const plumb::BackendModule module{plumb::BackendModule::current_abi, plumb::version.data(),
                                            &plumb::cuda_backend};
   return &module;

@@ -13,7 +13,7 @@
 
 namespace plumb {
 
-struct Device::State {
+struct [[gnu::visibility("hidden")]] Device::State {
   std::unique_ptr<BackendDevice> backend;
   std::string why;
   PlanCache plans;

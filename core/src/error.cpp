@@ -1,4 +1,4 @@
-// Names of error and reason codes, as they stand in JSON and logs.
+// Names of error and reason codes, as they stand in JSON and logs; and where Error lives.
 #include "plumb/error.hpp"
 
 #include "names.hpp"
@@ -42,5 +42,7 @@ constexpr Name<Reason> reasons[] = {
 
 std::string_view to_string(ErrorCode code) { return name_of(error_codes, code); }
 std::string_view to_string(Reason reason) { return name_of(reasons, reason); }
+
+Error::~Error() = default;
 
 }  // namespace plumb

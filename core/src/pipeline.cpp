@@ -168,7 +168,7 @@ std::string_view to_string(PipelineStage stage) {
   return "unknown";
 }
 
-struct ConvPipeline::State {
+struct [[gnu::visibility("hidden")]] ConvPipeline::State {
   State(const Device& device_, const ConvProblem& checked_problem, const ConvOptions& options,
         const PipelineOptions& pipeline);
 

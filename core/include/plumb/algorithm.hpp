@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "plumb/device.hpp"
+#include "plumb/export.h"
 #include "plumb/types.hpp"
 
 namespace plumb {
@@ -16,9 +17,9 @@ struct ConvProblem;
 /// Whether an algorithm can run, and if not, why: a code for programs and a sentence that names
 /// the value met and what was expected.
 struct Support {
-  Reason reason = Reason::none;
-  std::string sentence;
-  explicit operator bool() const { return reason == Reason::none; }
+  Reason reason = Reason::none;                                      ///< none: it can run
+  std::string sentence;                                              ///< for people
+  explicit operator bool() const { return reason == Reason::none; }  ///< whether it can run
 };
 
 /// The type that products are formed in: operands are rounded to it where they are stored wider.
@@ -42,8 +43,8 @@ enum class Accumulator : std::uint8_t {
 /// What an algorithm does to numbers. The error bound is computed from this alone
 /// (validate.hpp), and attestation checks it from outside.
 struct Numerics {
-  Operand operand = Operand::fp32;
-  Accumulator accumulator = Accumulator::fp32_fma;
+  Operand operand = Operand::fp32;                  ///< of the products
+  Accumulator accumulator = Accumulator::fp32_fma;  ///< of their sum
   /// Products formed for each term: 1, or 3 where both operands are split in a high and a low
   /// part and the product of the low parts is left out (Ootomo & Yokota 2022).
   int products = 1;
@@ -63,23 +64,23 @@ struct Numerics {
 /// The strictest Math whose promise `numerics` keeps for tensors stored as `dtype`: operands that
 /// are stored in the operand type are not rounded, so fp16 products of f16 tensors with fp32
 /// accumulation keep the promise of fp32.
-Math math_class(const Numerics& numerics, DType dtype);
+PLUMB_API Math math_class(const Numerics& numerics, DType dtype);
 
 /// Whether an algorithm of class `offered` may serve a caller who allows `allowed`.
-bool allows(Math allowed, Math offered);
+PLUMB_API bool allows(Math allowed, Math offered);
 
 /// One launch. Pointers are on the device and address the element of index zero; extents and
 /// strides are the problem's.
 struct ConvLaunch {
-  const ConvProblem& problem;
-  const DeviceInfo& device;
-  const void* x;
-  const void* w;
-  const void* bias;  ///< K dense elements of the problem's dtype, or null
-  void* y;
-  Activation activation;
-  void* workspace;  ///< at least workspace_bytes(), 256-byte aligned; null where that is 0
-  void* native_queue;
+  const ConvProblem& problem;  ///< with its strides
+  const DeviceInfo& device;    ///< current in the calling thread
+  const void* x;               ///< N C H W
+  const void* w;               ///< K C/G R S
+  const void* bias;            ///< K dense elements of the problem's dtype, or null
+  void* y;                     ///< N K P Q
+  Activation activation;       ///< after the bias
+  void* workspace;     ///< at least workspace_bytes(), 256-byte aligned; null where that is 0
+  void* native_queue;  ///< the stream (CUDA), or null
 };
 
 /// One convolution algorithm: one instantiation of one technique, so that each tile size can be
@@ -87,7 +88,7 @@ struct ConvLaunch {
 struct ConvAlgorithm {
   /// "cuda.conv.implicit_gemm.fp32.16x16": backend, operation, technique, arithmetic, variant.
   std::string_view name;
-  Numerics numerics;
+  Numerics numerics;  ///< what it rounds
   /// Runs only when forced by name: for techniques that are here to be measured.
   bool forced_only = false;
   /// May be recorded in a CUDA graph. An algorithm that may not throws Error (unsupported) then.
@@ -100,6 +101,7 @@ struct ConvAlgorithm {
   /// The problem has passed check(). May take its time where `forced_only`: it is not asked then
   /// unless the algorithm is forced.
   Support (*supports)(const ConvProblem&, const DeviceInfo&) = nullptr;
+  /// Scratch memory that a launch of a supported problem takes.
   std::size_t (*workspace_bytes)(const ConvProblem&, const DeviceInfo&) = nullptr;
   /// A model of the kernel's time, for choosing among untuned algorithms.
   double (*estimate_seconds)(const ConvProblem&, const DeviceInfo&) = nullptr;

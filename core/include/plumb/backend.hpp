@@ -13,76 +13,82 @@
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
+#include "plumb/export.h"
 #include "plumb/nn.hpp"
 #include "plumb/tensor.hpp"
 
 namespace plumb {
 
+/// One pooling, checked by pool().
 struct PoolLaunch {
-  ConstTensorView x;
-  TensorView y;
-  PoolGeometry geometry;
+  ConstTensorView x;      ///< N C H W
+  TensorView y;           ///< N C P Q
+  PoolGeometry geometry;  ///< of the windows
 };
 
-class BackendEvent {
+/// A point in a queue's work.
+class PLUMB_API BackendEvent {
  public:
   virtual ~BackendEvent() = default;
-  virtual void synchronize() const = 0;
-  virtual bool done() const = 0;
+  virtual void synchronize() const = 0;  ///< waits on the host
+  virtual bool done() const = 0;         ///< does not wait
   /// Seconds from `earlier`, an event of the same backend, to this one; both have happened.
   virtual double seconds_since(const BackendEvent& earlier) const = 0;
 };
 
 /// In-order work. Arguments have been checked by core; every call may throw Error
 /// (device_failure, out_of_memory).
-class BackendQueue {
+class PLUMB_API BackendQueue {
  public:
   virtual ~BackendQueue() = default;
-  virtual void* native() const = 0;
-  virtual void synchronize() = 0;
+  virtual void* native() const = 0;  ///< the stream (CUDA), or null
+  virtual void synchronize() = 0;    ///< waits on the host, and throws what the device reports
   /// Whether what is put on the queue is being recorded in a graph instead of run.
   virtual bool is_capturing() const { return false; }
-  virtual std::shared_ptr<BackendEvent> record() = 0;
-  virtual void wait(const BackendEvent& event) = 0;
+  virtual std::shared_ptr<BackendEvent> record() = 0;  ///< behind the work so far
+  virtual void wait(const BackendEvent& event) = 0;    ///< for an event of the same backend
   /// Either side may be host memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   /// Scratch memory of the queue, 256-byte aligned, valid for the work put on it next.
   virtual void* workspace(std::size_t bytes) = 0;
+  /// Makes the device current and launches.
   virtual void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) = 0;
-  virtual void pool(const PoolLaunch& launch) = 0;
-  virtual void relu(const ConstTensorView& x, const TensorView& y) = 0;
-  virtual void softmax(const ConstTensorView& x, const TensorView& y) = 0;
-  virtual void resize_bilinear(const ConstTensorView& x, const TensorView& y) = 0;
+  virtual void pool(const PoolLaunch& launch) = 0;                                  ///< nn.hpp
+  virtual void relu(const ConstTensorView& x, const TensorView& y) = 0;             ///< nn.hpp
+  virtual void softmax(const ConstTensorView& x, const TensorView& y) = 0;          ///< nn.hpp
+  virtual void resize_bilinear(const ConstTensorView& x, const TensorView& y) = 0;  ///< nn.hpp
 };
 
-class BackendDevice {
+/// One device: its memory and its queues. May be used from several threads.
+class PLUMB_API BackendDevice {
  public:
   virtual ~BackendDevice() = default;
-  virtual const DeviceInfo& info() const = 0;
-  virtual std::size_t free_bytes() const = 0;
+  virtual const DeviceInfo& info() const = 0;  ///< what it is
+  virtual std::size_t free_bytes() const = 0;  ///< that could be allocated now
   /// At least one byte, 256-byte aligned. Throws Error (out_of_memory).
   virtual void* allocate(std::size_t bytes, Memory memory) = 0;
-  virtual void deallocate(void* memory, Memory kind) noexcept = 0;
+  virtual void deallocate(void* memory, Memory kind) noexcept = 0;  ///< what allocate() gave
   /// Whether copies from and to this host memory run at full speed beside everything else:
   /// page-locked and known to the device.
   virtual bool is_pinned(const void* host_memory) const noexcept = 0;
-  virtual std::unique_ptr<BackendQueue> make_queue() = 0;
-  virtual std::unique_ptr<BackendQueue> wrap_queue(void* native) = 0;
-  virtual DeviceCeilings measure_ceilings() = 0;
+  virtual std::unique_ptr<BackendQueue> make_queue() = 0;              ///< Plumb's own
+  virtual std::unique_ptr<BackendQueue> wrap_queue(void* native) = 0;  ///< the caller's
+  virtual DeviceCeilings measure_ceilings() = 0;                       ///< as Device has it
   virtual double clock_hertz() = 0;  ///< measured; 0 where it cannot be told
 };
 
 /// The devices that a backend shows on this machine, or why there are none.
 struct BackendProbe {
-  std::vector<DeviceInfo> devices;
-  Reason reason = Reason::none;
-  std::string sentence;
+  std::vector<DeviceInfo> devices;  ///< in the order of their indices
+  Reason reason = Reason::none;     ///< why there are none
+  std::string sentence;             ///< the same for people
 };
 
-class Backend {
+/// A kind of device. There is one object of each backend in a process.
+class PLUMB_API Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view name() const = 0;
+  virtual std::string_view name() const = 0;  ///< as in DeviceId: "cuda"
   /// What it was built with, and what it found: "CUDA runtime 13.0, driver 13.0".
   virtual std::string version() const = 0;
   /// The ordered list, there without any device: among equals, the first wins.
@@ -96,28 +102,30 @@ class Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 4;
-  std::uint32_t abi;
-  const char* version;  ///< of Plumb; must equal the library's
-  Backend& (*backend)();
+  static constexpr std::uint32_t current_abi = 4;  ///< of this header
+  std::uint32_t abi;      ///< current_abi of the headers that the module was built with
+  const char* version;    ///< of Plumb; must equal the library's
+  Backend& (*backend)();  ///< the backend
 };
-using BackendModuleFunction = const BackendModule*();
+using BackendModuleFunction = const BackendModule*();  ///< of the symbol
+/// The symbol's name.
 inline constexpr const char* backend_module_symbol = "plumb_backend_module";
 
 /// One line of the list: a backend that is linked in, or (null) one to be loaded as a module.
 struct BackendSource {
-  std::string_view name;
-  Backend& (*linked)();
+  std::string_view name;  ///< of the backend
+  Backend& (*linked)();   ///< null: the backend is a module
 };
 /// All backends that Plumb knows of, in the order in which `auto` tries them; the CPU is last.
-std::span<const BackendSource> backend_list();
+PLUMB_API std::span<const BackendSource> backend_list();
 
 /// A backend of the list, loaded if need be, or the reason why it cannot be had. Loaded once.
 struct LoadedBackend {
-  Backend* backend = nullptr;
-  Reason reason = Reason::none;
-  std::string sentence;
+  Backend* backend = nullptr;    ///< null: it cannot be had
+  Reason reason = Reason::none;  ///< why not
+  std::string sentence;          ///< the same for people
 };
-const LoadedBackend& load_backend(std::string_view name);
+/// Error: none, ever; the reason is in what is returned.
+PLUMB_API const LoadedBackend& load_backend(std::string_view name);
 
 }  // namespace plumb

@@ -22,6 +22,7 @@
 
 #include "plumb/algorithm.hpp"
 #include "plumb/device.hpp"
+#include "plumb/export.h"
 #include "plumb/tensor.hpp"
 #include "plumb/types.hpp"
 
@@ -32,22 +33,28 @@ enum class Direction : std::uint8_t { forward, backward_data, backward_weights }
 
 /// How the filter moves over the image, and what becomes of its outputs.
 struct ConvGeometry {
-  Pair stride;      ///< step of the filter, at least 1
-  Pair dilation;    ///< distance between filter taps, at least 1
-  Padding padding;  ///< zeros around the image, at least 0
-  std::int64_t groups = 1;
-  Pool pool = Pool::none;  ///< of the activated outputs
-  friend bool operator==(const ConvGeometry&, const ConvGeometry&) = default;
+  Pair stride;              ///< step of the filter, at least 1
+  Pair dilation;            ///< distance between filter taps, at least 1
+  Padding padding;          ///< zeros around the image, at least 0
+  std::int64_t groups = 1;  ///< G: each sees C/G input channels and makes K/G output channels
+  Pool pool = Pool::none;   ///< of the activated outputs
+  friend bool operator==(const ConvGeometry&, const ConvGeometry&) = default;  ///< in every field
 };
 
 /// A convolution without its data: what plans are made and cached for. A 1-D convolution is one
 /// of height 1.
-struct ConvProblem : ConvGeometry {
-  Direction direction = Direction::forward;
-  DType dtype = DType::f32;  ///< of x, w, bias and y
-  std::int64_t n = 1, c = 1, h = 1, w = 1, k = 1, r = 1, s = 1;
-  Strides x_strides;  ///< of N C H W, in elements; empty: dense NCHW
-  Strides w_strides;  ///< of K C/G R S, in elements; empty: dense
+struct PLUMB_API ConvProblem : ConvGeometry {
+  Direction direction = Direction::forward;  ///< which of the three
+  DType dtype = DType::f32;                  ///< of x, w, bias and y
+  std::int64_t n = 1;                        ///< batch, may be 0
+  std::int64_t c = 1;                        ///< input channels
+  std::int64_t h = 1;                        ///< input height
+  std::int64_t w = 1;                        ///< input width
+  std::int64_t k = 1;                        ///< output channels
+  std::int64_t r = 1;                        ///< filter height
+  std::int64_t s = 1;                        ///< filter width
+  Strides x_strides;                         ///< of N C H W, in elements; empty: dense NCHW
+  Strides w_strides;                         ///< of K C/G R S, in elements; empty: dense
   Strides y_strides;  ///< of N K P Q (pooled: P/2 Q/2), in elements; empty: dense
 
   std::int64_t p() const;  ///< height of the convolution's output, whether it is pooled or not
@@ -59,79 +66,81 @@ struct ConvProblem : ConvGeometry {
   double flop() const;
   /// The least that must move: every element of x, w and y once.
   double bytes() const;
-  Extents x_extents() const { return {n, c, h, w}; }
-  Extents w_extents() const { return {k, c / groups, r, s}; }
+  Extents x_extents() const { return {n, c, h, w}; }           ///< N C H W
+  Extents w_extents() const { return {k, c / groups, r, s}; }  ///< K C/G R S
   /// Of what is stored: {N, K, P, Q}, pooled {N, K, P/2, Q/2}.
   Extents y_extents() const;
   /// The convolution alone: no pooling, and a dense y. Of a problem that check() takes.
   ConvProblem unpooled() const;
-  friend bool operator==(const ConvProblem&, const ConvProblem&) = default;
+  friend bool operator==(const ConvProblem&, const ConvProblem&) = default;  ///< in every field
 };
 
 /// The problem with its empty strides filled in. Error (invalid_argument) names the first value
 /// that makes no sense and what was expected: sizes below 1 (N may be 0), groups that do not
 /// divide C and K, a filter larger than the padded image, fewer outputs than the pooling takes,
 /// products past 2^63, an output that overlaps itself.
-ConvProblem check(ConvProblem problem);
+PLUMB_API ConvProblem check(ConvProblem problem);
 
+/// What the caller asks of the algorithm, and what is fused into it.
 struct ConvOptions {
-  Math math = Math::fp32;
+  Math math = Math::fp32;  ///< the least accurate that may be chosen
   /// Run this algorithm or none; empty leaves the choice to Plumb (or PLUMB_CONV_ALGORITHM).
   std::string algorithm;
   /// A bias is added to each output channel; execute() then needs one.
   bool bias = false;
-  Activation activation = Activation::none;
+  Activation activation = Activation::none;  ///< after the bias
+  /// Algorithms that need more workspace are not chosen.
   std::size_t workspace_limit_bytes = std::numeric_limits<std::size_t>::max();
   /// Only algorithms that give the same bits every time.
   bool deterministic = false;
-  friend bool operator==(const ConvOptions&, const ConvOptions&) = default;
+  friend bool operator==(const ConvOptions&, const ConvOptions&) = default;  ///< in every field
 };
 
 /// What one algorithm says to a problem.
 struct ConvCandidate {
-  std::string_view algorithm;
+  std::string_view algorithm;              ///< its name
   Support support;                         ///< with the options taken into account
   double estimate_seconds = 0;             ///< 0 where it cannot run
   std::optional<double> measured_seconds;  ///< from tuning
-  std::size_t workspace_bytes = 0;
-  Math error_class = Math::fp32;
-  bool deterministic = true;
+  std::size_t workspace_bytes = 0;         ///< 0 where it cannot run
+  Math error_class = Math::fp32;           ///< the strictest promise it keeps (math_class())
+  bool deterministic = true;               ///< the same bits every time
   /// Of a problem that pools: the kernel does it. Otherwise the convolution goes into workspace and
   /// the backend's pooling follows; estimate and workspace count that.
   bool pool_fused = false;
-  bool chosen = false;
+  bool chosen = false;  ///< the one that a plan takes
 };
 
 /// What one algorithm says to a problem that has passed check(), whatever the options.
-ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                  const DeviceInfo& device);
+PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
+                            const DeviceInfo& device);
 
 /// The tensors of one convolution: x [N,C,H,W], w [K,C/G,R,S], bias [K] dense or empty,
 /// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2], whatever their strides, all of one dtype and on the
 /// queue's device.
 struct ConvTensors {
-  ConstTensorView x;
-  ConstTensorView w;
-  ConstTensorView bias = {};
-  TensorView y;
+  ConstTensorView x;          ///< the input
+  ConstTensorView w;          ///< the filters
+  ConstTensorView bias = {};  ///< added to each output channel, where it is not empty
+  TensorView y;               ///< the output; overlaps none of the others
 };
 
 struct PlannedConv;
 
 /// A convolution that has been checked and whose algorithm has been chosen. Immutable, cheap to
 /// copy, and may run from several threads on several queues at once.
-class ConvPlan {
+class PLUMB_API ConvPlan {
  public:
   /// Error: invalid_argument from check(); unsupported where no algorithm (or not the one forced)
   /// can run, with each one's reason.
   ConvPlan(const Device& device, const ConvProblem& problem, const ConvOptions& options = {});
 
-  const Device& device() const { return device_; }
-  const ConvProblem& problem() const;
-  const ConvOptions& options() const;
-  const ConvAlgorithm& algorithm() const;
-  std::size_t workspace_bytes() const;
-  std::vector<ConvCandidate> explain() const;
+  const Device& device() const { return device_; }  ///< that it was made for
+  const ConvProblem& problem() const;               ///< checked, with its strides
+  const ConvOptions& options() const;               ///< as given
+  const ConvAlgorithm& algorithm() const;           ///< that was chosen
+  std::size_t workspace_bytes() const;              ///< that execute() takes
+  std::vector<ConvCandidate> explain() const;       ///< as explain(), for this plan
 
   /// Puts the convolution on the queue; it is done when the queue has passed it. Workspace comes
   /// from the queue, or from `workspace`, 256-byte aligned device memory of `workspace_bytes()`.
@@ -147,19 +156,19 @@ class ConvPlan {
 
 /// Every algorithm of the device, in its order, with what it says; `chosen` marks the one that a
 /// plan would take, if any.
-std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
-                                   const ConvOptions& options = {});
+PLUMB_API std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
+                                             const ConvOptions& options = {});
 
 /// All algorithms of the device's backend, in its order.
-std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
+PLUMB_API std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
 
 /// The problem that these tensors and this geometry make. Error (invalid_argument) where ranks,
 /// extents or dtypes do not fit each other.
-ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry = {});
+PLUMB_API ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry = {});
 
 /// One convolution: plans it (or takes the plan from the device's cache) and puts it on the queue.
 /// `options.bias` follows from whether `tensors.bias` is there.
-void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry = {},
-          ConvOptions options = {});
+PLUMB_API void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry = {},
+                    ConvOptions options = {});
 
 }  // namespace plumb

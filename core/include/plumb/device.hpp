@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plumb/error.hpp"
+#include "plumb/export.h"
 #include "plumb/types.hpp"
 
 namespace plumb {
@@ -24,39 +25,42 @@ class QueueWorkspace;
 /// Where memory lives and work runs: a backend's name and an index in it. Host memory is
 /// {"cpu", 0}. The name must outlive the id; Device::id() gives one that does.
 struct DeviceId {
-  std::string_view backend = "cpu";
-  int index = 0;
-  friend bool operator==(const DeviceId&, const DeviceId&) = default;
+  std::string_view backend = "cpu";  ///< "cpu", "cuda", ...
+  int index = 0;                     ///< among the backend's devices
+  friend bool operator==(const DeviceId&, const DeviceId&) = default;  ///< the same device
 };
-inline constexpr DeviceId host{};
+inline constexpr DeviceId host{};  ///< of memory that the CPU reads
 /// "cpu", "cuda:0"
-std::string to_string(const DeviceId&);
+PLUMB_API std::string to_string(const DeviceId&);
 
 /// What a device is, as far as choosing an algorithm needs to know.
 struct DeviceInfo {
-  DeviceId id;
-  std::string name;                          ///< as the vendor calls it
-  std::string instruction_set;               ///< "avx512", "sm_90"
-  int units = 0;                             ///< multiprocessors, or threads that the CPU path uses
-  std::size_t memory_bytes = 0;              ///< in all
-  std::size_t shared_memory_bytes = 0;       ///< per block, opt-in maximum; 0 on a CPU
-  int compute_major = 0, compute_minor = 0;  ///< CUDA compute capability; 0 elsewhere
-  int driver_version = 0;                    ///< CUDA's, 13000 for 13.0; 0 elsewhere
-  /// Nominal rates from the device's own attributes, used by estimates and never reported as
-  /// measurements.
-  double nominal_bytes_per_second = 0, nominal_fp32_flop_per_second = 0;
+  DeviceId id;                          ///< what Device::open() takes
+  std::string name;                     ///< as the vendor calls it
+  std::string instruction_set;          ///< "avx512", "sm_90"
+  int units = 0;                        ///< multiprocessors, or threads that the CPU path uses
+  std::size_t memory_bytes = 0;         ///< in all
+  std::size_t shared_memory_bytes = 0;  ///< per block, opt-in maximum; 0 on a CPU
+  int compute_major = 0;                ///< of CUDA's compute capability; 0 elsewhere
+  int compute_minor = 0;                ///< of CUDA's compute capability; 0 elsewhere
+  int driver_version = 0;               ///< CUDA's, 13000 for 13.0; 0 elsewhere
+  /// From the device's own attributes, used by estimates and never reported as measured.
+  double nominal_bytes_per_second = 0;
+  double nominal_fp32_flop_per_second = 0;  ///< likewise
 };
 
 /// The most that a device does, measured on the device itself: the roof of a roofline. Operations
 /// count an addition and a multiplication as two; 0 stands for what the device cannot do.
-struct DeviceCeilings {
+struct PLUMB_API DeviceCeilings {
   double bytes_per_second = 0;      ///< of a copy far larger than the caches, read plus written
   double fp64_flop_per_second = 0;  ///< FMA pipe
   double fp32_flop_per_second = 0;  ///< FMA pipe
   /// fp16 sums of fp16 products without tensor cores.
   double fp16_fma_flop_per_second = 0;
   /// Sums in fp32 of products in the type named: tensor cores where there are some.
-  double tf32_flop_per_second = 0, bf16_flop_per_second = 0, fp16_flop_per_second = 0;
+  double tf32_flop_per_second = 0;
+  double bf16_flop_per_second = 0;  ///< likewise
+  double fp16_flop_per_second = 0;  ///< likewise
 
   /// The ceiling of arithmetic that keeps this promise and no stricter one.
   double flop_per_second(Math math) const;
@@ -93,7 +97,7 @@ struct DeviceOptions {
 
 /// One device, opened. Cheap to copy; copies share their cache of plans. Safe to use from
 /// several threads.
-class Device {
+class PLUMB_API Device {
  public:
   /// `auto`: the first GPU that works, otherwise the CPU, with why() saying what was passed over.
   /// A name ("cpu", "cuda", "cuda:1") must be had or is an Error (device_unavailable) that says
@@ -101,8 +105,8 @@ class Device {
   /// Error (invalid_argument) where only one half of an allocator is given.
   static Device open(std::string_view spec = {}, DeviceOptions options = {});
 
-  const DeviceInfo& info() const;
-  const DeviceId& id() const { return info().id; }
+  const DeviceInfo& info() const;                   ///< what it is
+  const DeviceId& id() const { return info().id; }  ///< lives as long as any device of the backend
   /// Memory that could be allocated now.
   std::size_t free_bytes() const;
   /// Memory from the device's allocator: at least one byte, 256-byte aligned. Who wants it freed by
@@ -121,12 +125,11 @@ class Device {
   /// where it cannot be told. Error: device_failure.
   double measure_clock_hertz() const;
 
-  BackendDevice& backend() const;  ///< for the library's own use
-  PlanCache& plans() const;        ///< for the library's own use
-  const DeviceOptions& options() const;
-  /// For the library's own use: whether anybody reads messages, and one message for them.
-  bool logs() const;
-  void log(std::string_view line) const;
+  BackendDevice& backend() const;        ///< for the library's own use
+  PlanCache& plans() const;              ///< for the library's own use
+  const DeviceOptions& options() const;  ///< that it was opened with
+  bool logs() const;  ///< for the library's own use: whether anybody reads messages
+  void log(std::string_view line) const;  ///< for the library's own use: a message for them
 
  private:
   struct State;
@@ -136,21 +139,22 @@ class Device {
 
 /// What one backend offers on this machine, or why it offers nothing.
 struct BackendReport {
-  std::string name;
-  std::string version;           ///< empty where it could not be loaded
-  Reason reason = Reason::none;  ///< why there are no devices
-  std::string sentence;          ///< the reason, for people
-  std::vector<DeviceInfo> devices;
+  std::string name;                 ///< as in DeviceId
+  std::string version;              ///< empty where it could not be loaded
+  Reason reason = Reason::none;     ///< why there are no devices
+  std::string sentence;             ///< the reason, for people
+  std::vector<DeviceInfo> devices;  ///< in the order of their indices
 };
 /// Every backend that Plumb knows of, in the order in which `auto` tries them.
-std::vector<BackendReport> backend_reports();
+PLUMB_API std::vector<BackendReport> backend_reports();
 
 /// A point in a queue's work.
-class Event {
+class PLUMB_API Event {
  public:
   void synchronize() const;  ///< waits on the host
-  bool done() const;
+  bool done() const;         ///< whether the queue has passed it; does not wait
 
+  /// For the library's own use.
   const std::shared_ptr<BackendEvent>& backend() const { return backend_; }
 
  private:
@@ -159,11 +163,11 @@ class Event {
   std::shared_ptr<BackendEvent> backend_;
 };
 /// The device's time from one event to a later one of the same device; waits for both.
-double seconds_between(const Event& from, const Event& to);
+PLUMB_API double seconds_between(const Event& from, const Event& to);
 
 /// Work in order, on one device. One thread at a time may use a queue; several queues may run at
 /// once. On the CPU each call has finished when it returns.
-class Queue {
+class PLUMB_API Queue {
  public:
   /// A queue of its own (on CUDA a non-blocking stream).
   explicit Queue(const Device& device);
@@ -171,10 +175,10 @@ class Queue {
   /// destroyed by it. On the CPU, `native` must be null.
   static Queue wrap(const Device& device, void* native);
 
-  const Device& device() const { return device_; }
-  void* native() const;  ///< the stream, null on the CPU
-  void synchronize();    ///< waits on the host; throws what the device reports
-  Event record();
+  const Device& device() const { return device_; }  ///< that it works on
+  void* native() const;                             ///< the stream, null on the CPU
+  void synchronize();       ///< waits on the host; throws what the device reports
+  Event record();           ///< happens when the work before it is done
   void wait(const Event&);  ///< later work of this queue starts after the event
 
   /// Scratch memory, 256-byte aligned, for the work that is put on the queue next. It grows to the
@@ -182,7 +186,7 @@ class Queue {
   /// it would have to grow while the queue's stream is being captured.
   void* workspace(std::size_t bytes);
 
-  BackendQueue& backend() const { return *backend_; }
+  BackendQueue& backend() const { return *backend_; }  ///< for the library's own use
 
  private:
   Queue(const Device& device, std::shared_ptr<BackendQueue> backend);

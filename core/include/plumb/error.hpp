@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "plumb/export.h"
+
 namespace plumb {
 
 /// What went wrong, for callers that act on it; the message is for people.
@@ -15,7 +17,7 @@ enum class ErrorCode {
   out_of_memory,       ///< host or device memory ran out; nothing was written
   device_failure,      ///< the device or its driver reported an error
 };
-std::string_view to_string(ErrorCode);
+PLUMB_API std::string_view to_string(ErrorCode);  ///< "out_of_memory"
 
 /// Why a device cannot be had or an algorithm cannot run. Codes are stable; the sentence beside
 /// one carries the values.
@@ -45,14 +47,16 @@ enum class Reason {
   forced_only,        ///< runs only when forced by name
 };
 /// The code as written in JSON and logs: "no_driver".
-std::string_view to_string(Reason);
+PLUMB_API std::string_view to_string(Reason);
 
 /// Everything that Plumb throws.
-class Error : public std::runtime_error {
+class PLUMB_API Error : public std::runtime_error {
  public:
+  /// `reason` belongs to device_unavailable.
   Error(ErrorCode code, const std::string& message, Reason reason = Reason::none)
       : std::runtime_error(message), code_(code), reason_(reason) {}
-  ErrorCode code() const noexcept { return code_; }
+  ~Error() override;  // its place is libplumb's: one type to catch, whichever module throws
+  ErrorCode code() const noexcept { return code_; }  ///< for programs; what() is for people
   /// For device_unavailable, which obstacle it was; otherwise `none`.
   Reason reason() const noexcept { return reason_; }
 

@@ -17,12 +17,14 @@
 
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
+#include "plumb/export.h"
 
 namespace plumb {
 
+/// How long and how carefully is measured.
 struct MeasureOptions {
-  int min_samples = 20;
-  int max_samples = 100;
+  int min_samples = 20;   ///< of each contestant, however long they take
+  int max_samples = 100;  ///< of each contestant
   /// For the samples of one contestant: past it no more than `min_samples` are taken.
   double seconds_limit = 0.5;
   /// A contestant whose runs take more than this times the best one's is given up: it gets at most
@@ -40,12 +42,12 @@ struct MeasureOptions {
 
 /// What was seen of one contestant.
 struct Measurement {
-  std::string_view algorithm;
-  int samples = 0;
-  int runs_per_sample = 1;    ///< back to back; the seconds below are of one
-  double median_seconds = 0;  ///< of the device
-  double min_seconds = 0;
-  bool given_up = false;  ///< hopelessly slower than the best: few samples
+  std::string_view algorithm;  ///< of its plan
+  int samples = 0;             ///< that were taken
+  int runs_per_sample = 1;     ///< back to back; the seconds below are of one
+  double median_seconds = 0;   ///< of the device
+  double min_seconds = 0;      ///< of the device
+  bool given_up = false;       ///< hopelessly slower than the best: few samples
   /// The largest error over its bound among the outputs checked, those of the first, the last and
   /// a few images between; infinite where one was not written or is no number. 0 if unchecked.
   double max_error_over_bound = 0;
@@ -55,6 +57,7 @@ struct Measurement {
   std::string failure;  ///< what it threw, and then nothing else here has a meaning
 };
 
+/// What was seen of all.
 struct Measurements {
   std::vector<Measurement> contestants;  ///< in the order they were given in
   /// Buffers that the runs go round, each of its own x, w, bias and y; 1: all run on the same.
@@ -66,15 +69,17 @@ struct Measurements {
 /// of the plans, the workspace is the queue's. What a contestant throws is its `failure`; Error
 /// (invalid_argument) where the plans are not of one problem, bias, activation and device, where
 /// the batch is empty, or strides are negative; Error (out_of_memory) where the tensors do not fit.
-Measurements measure(std::span<const ConvPlan> contestants, const MeasureOptions& options = {});
+PLUMB_API Measurements measure(std::span<const ConvPlan> contestants,
+                               const MeasureOptions& options = {});
 
 /// The least time that the device's ceilings leave for the problem in arithmetic of class `math`:
 /// its bytes at the speed of a copy, or its operations at the speed of the fastest arithmetic that
 /// keeps the promise, whichever takes longer.
-double roofline_seconds(const DeviceCeilings& ceilings, const ConvProblem& problem, Math math);
+PLUMB_API double roofline_seconds(const DeviceCeilings& ceilings, const ConvProblem& problem,
+                                  Math math);
 
 /// The problem with as much of its batch as the device has memory for now, with a fifth of it left
 /// for workspace. Error (out_of_memory) where not one image fits.
-ConvProblem fit_to_memory(const Device& device, ConvProblem problem);
+PLUMB_API ConvProblem fit_to_memory(const Device& device, ConvProblem problem);
 
 }  // namespace plumb

@@ -4,44 +4,47 @@
 #pragma once
 
 #include "plumb/conv.hpp"
+#include "plumb/export.h"
 #include "plumb/tensor.hpp"
 #include "plumb/types.hpp"
 
 namespace plumb {
 
+/// What is taken over a window.
 enum class PoolKind : std::uint8_t { max, average };
 
+/// How the window moves over the image.
 struct PoolGeometry {
-  PoolKind kind = PoolKind::max;
-  Pair window;      ///< at least 1
-  Pair stride;      ///< at least 1
-  Pair dilation;    ///< at least 1
-  Padding padding;  ///< less than the (dilated) window on each side
+  PoolKind kind = PoolKind::max;  ///< what is taken
+  Pair window;                    ///< at least 1
+  Pair stride;                    ///< at least 1
+  Pair dilation;                  ///< at least 1
+  Padding padding;                ///< less than the (dilated) window on each side
   bool ceil_mode =
       false;  ///< a last window that starts inside the image or its top/left padding may hang over
   bool count_padding = false;  ///< average: padding counts in the divisor, what hangs over does not
 };
 
 /// [N,C,P,Q] for x of [N,C,H,W]. Error (invalid_argument) names the value that does not fit.
-Extents pooled_extents(const Extents& x, const PoolGeometry& geometry);
+PLUMB_API Extents pooled_extents(const Extents& x, const PoolGeometry& geometry);
 
 /// y[n,c,p,q] = maximum (padding never wins) or average over the window.
 /// x [N,C,H,W], y as pooled_extents() says.
-void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
-          const PoolGeometry& geometry);
+PLUMB_API void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
+                    const PoolGeometry& geometry);
 
 /// y[n,k] = activation(bias[k] + sum over c of x[n,c] w[k,c]). x [N,C], w [K,C], bias [K] or
 /// empty, y [N,K]. It is the 1x1 convolution of 1x1 images, and takes its options.
-void linear(Queue& queue, const ConvTensors& tensors, ConvOptions options = {});
+PLUMB_API void linear(Queue& queue, const ConvTensors& tensors, ConvOptions options = {});
 
 /// y = max(x, 0), element by element; x and y of the same extents, and may be the same memory.
-void relu(Queue& queue, const ConstTensorView& x, const TensorView& y);
+PLUMB_API void relu(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
 /// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum. x, y [N,C].
-void softmax(Queue& queue, const ConstTensorView& x, const TensorView& y);
+PLUMB_API void softmax(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
 /// Bilinear interpolation with half-pixel centres, edges clamped: y [N,C,P,Q] samples x [N,C,H,W]
 /// at ((p + 1/2) H/P - 1/2, (q + 1/2) W/Q - 1/2).
-void resize_bilinear(Queue& queue, const ConstTensorView& x, const TensorView& y);
+PLUMB_API void resize_bilinear(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
 }  // namespace plumb

@@ -11,9 +11,11 @@
 
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
+#include "plumb/export.h"
 
 namespace plumb {
 
+/// How a batch is cut, and what memory it may take.
 struct PipelineOptions {
   /// Segments that are under way at once, each with buffers of its own; fewer where the memory
   /// budget asks for it. With 1 nothing overlaps.
@@ -28,15 +30,17 @@ struct PipelineOptions {
 /// What is done to a segment, in this order. `fill` and `drain` are the calling thread's copies to
 /// and from pinned staging memory, where the caller's is not pinned.
 enum class PipelineStage : std::uint8_t { fill, copy_in, kernel, copy_out, drain };
-std::string_view to_string(PipelineStage);
+PLUMB_API std::string_view to_string(PipelineStage);  ///< "copy_in"
 
 /// One segment in one stage, in seconds since the run began: the device's events, and the host's
 /// clock for `fill` and `drain`.
 struct PipelineSpan {
-  PipelineStage stage = PipelineStage::kernel;
-  int stream = 0;
-  std::int64_t first_image = 0, images = 0;
-  double begin_seconds = 0, end_seconds = 0;
+  PipelineStage stage = PipelineStage::kernel;  ///< what is done
+  int stream = 0;                               ///< the set of buffers that it is done in
+  std::int64_t first_image = 0;                 ///< of the batch
+  std::int64_t images = 0;                      ///< of the segment
+  double begin_seconds = 0;                     ///< when it begins
+  double end_seconds = 0;                       ///< when it has ended
 };
 
 /// A convolution planned for tensors on the host, with its queues and buffers. One thread at a time
@@ -45,7 +49,7 @@ struct PipelineSpan {
 /// the one before at once.
 ///
 /// On the CPU nothing is copied: the convolution runs in place, in one segment.
-class ConvPipeline {
+class PLUMB_API ConvPipeline {
  public:
   /// Plans the segments and allocates the device's buffers. Error: as ConvPlan; invalid_argument
   /// where the strides are not as above or an option makes no sense; out_of_memory where the
@@ -53,15 +57,15 @@ class ConvPipeline {
   ConvPipeline(const Device& device, const ConvProblem& problem, const ConvOptions& options = {},
                const PipelineOptions& pipeline = {});
   ~ConvPipeline();
-  ConvPipeline(ConvPipeline&&) noexcept;
-  ConvPipeline& operator=(ConvPipeline&&) noexcept;
+  ConvPipeline(ConvPipeline&&) noexcept;             ///< leaves the other one empty
+  ConvPipeline& operator=(ConvPipeline&&) noexcept;  ///< leaves the other one empty
 
-  const ConvProblem& problem() const;  ///< of the whole batch
-  const ConvPlan& plan() const;        ///< of one segment
-  std::int64_t images_per_segment() const;
-  std::int64_t segments() const;
-  int streams() const;               ///< as the options, the budget and the batch have it
-  std::size_t device_bytes() const;  ///< allocated on the device
+  const ConvProblem& problem() const;       ///< of the whole batch
+  const ConvPlan& plan() const;             ///< of one segment
+  std::int64_t images_per_segment() const;  ///< the last one may have fewer
+  std::int64_t segments() const;            ///< that the batch is cut into
+  int streams() const;                      ///< as the options, the budget and the batch have it
+  std::size_t device_bytes() const;         ///< allocated on the device
 
   /// The convolution, from host memory to host memory; y is complete when it returns. The first
   /// run with pageable tensors allocates the staging memory. `timeline` is filled where it is
@@ -77,7 +81,8 @@ class ConvPipeline {
 
 /// One convolution of tensors on the host. Who runs several of the same problem keeps a
 /// ConvPipeline, which allocates its buffers once.
-void conv_host(const Device& device, const ConvTensors& tensors, const ConvGeometry& geometry = {},
-               ConvOptions options = {}, const PipelineOptions& pipeline = {});
+PLUMB_API void conv_host(const Device& device, const ConvTensors& tensors,
+                         const ConvGeometry& geometry = {}, ConvOptions options = {},
+                         const PipelineOptions& pipeline = {});
 
 }  // namespace plumb

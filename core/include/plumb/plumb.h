@@ -1,3 +1,4 @@
+/// @file
 // Plumb from C: the same devices, queues and plans as plumb.hpp, behind opaque handles. C99 and
 // C++.
 //
@@ -27,9 +28,11 @@ extern "C" {
 
 // What went wrong.
 
+/// What became of a call.
 typedef int32_t plumb_status;
+/// Values of plumb_status.
 enum {
-  PLUMB_OK = 0,
+  PLUMB_OK = 0,                  ///< it was done
   PLUMB_INVALID_ARGUMENT = 1,    ///< a wrong shape, stride, dtype, name or NULL
   PLUMB_UNSUPPORTED = 2,         ///< a right request that no algorithm here can serve
   PLUMB_DEVICE_UNAVAILABLE = 3,  ///< the device asked for cannot be had
@@ -52,25 +55,44 @@ PLUMB_API const char* plumb_version(void);
 
 /// What is stored in memory: IEEE binary32, binary64, binary16, and bfloat16.
 typedef int32_t plumb_dtype;
-enum { PLUMB_F32 = 0, PLUMB_F64 = 1, PLUMB_F16 = 2, PLUMB_BF16 = 3 };
+/// Values of plumb_dtype.
+enum {
+  PLUMB_F32 = 0,  ///< IEEE binary32
+  PLUMB_F64 = 1,  ///< IEEE binary64
+  PLUMB_F16 = 2,  ///< IEEE binary16
+  PLUMB_BF16 = 3  ///< the upper half of a binary32
+};
 
 /// The least accurate arithmetic that the caller allows; PLUMB_FP32 unless said otherwise.
 typedef int32_t plumb_math;
-enum { PLUMB_FP64 = 0, PLUMB_FP32 = 1, PLUMB_TF32 = 2, PLUMB_MATH_BF16 = 3, PLUMB_MATH_FP16 = 4 };
+/// Values of plumb_math.
+enum {
+  PLUMB_FP64 = 0,       ///< fp64 throughout
+  PLUMB_FP32 = 1,       ///< the error of a chain of fp32 FMAs
+  PLUMB_TF32 = 2,       ///< operands rounded to TF32, sums in fp32
+  PLUMB_MATH_BF16 = 3,  ///< operands rounded to bfloat16, sums in fp32
+  PLUMB_MATH_FP16 = 4   ///< operands rounded to binary16, sums in fp32
+};
 
 /// What is applied to each output after the bias.
 typedef int32_t plumb_activation;
-enum { PLUMB_NO_ACTIVATION = 0, PLUMB_RELU = 1 };
+/// Values of plumb_activation.
+enum {
+  PLUMB_NO_ACTIVATION = 0,  ///< nothing
+  PLUMB_RELU = 1            ///< max(y, 0)
+};
 
 /// Where memory lies.
 typedef int32_t plumb_memory;
+/// Values of plumb_memory.
 enum {
-  PLUMB_DEVICE_MEMORY = 0,
+  PLUMB_DEVICE_MEMORY = 0,      ///< the device's own
   PLUMB_PINNED_HOST_MEMORY = 1  ///< host memory that the device copies from and to at full speed
 };
 
 // Devices.
 
+/// One device, opened.
 typedef struct plumb_device plumb_device;
 
 /// The caller's own memory for tensors and workspaces: `bytes` (at least 1), 256-byte aligned, or
@@ -92,9 +114,9 @@ typedef void (*plumb_log_function)(void* user, const char* line);
 typedef struct plumb_device_options {
   plumb_allocate_function allocate;      ///< both or neither
   plumb_deallocate_function deallocate;  ///< both or neither
-  void* allocator_user;
-  plumb_log_function log;
-  void* log_user;
+  void* allocator_user;                  ///< handed to both
+  plumb_log_function log;                ///< NULL: standard error, if anything
+  void* log_user;                        ///< handed to it
 } plumb_device_options;
 
 /// What a device is. The texts live as long as the device's handle.
@@ -104,10 +126,10 @@ typedef struct plumb_device_info {
   const char* instruction_set;  ///< "avx512", "sm_90"
   const char* why;              ///< for a device that `auto` chose, what it passed over; or empty
   int32_t units;                ///< multiprocessors, or threads that the CPU path uses
-  int32_t compute_major;        ///< CUDA compute capability; 0 elsewhere
-  int32_t compute_minor;
-  int32_t driver_version;  ///< CUDA's, 13000 for 13.0; 0 elsewhere
-  size_t memory_bytes;     ///< in all
+  int32_t compute_major;        ///< of CUDA's compute capability; 0 elsewhere
+  int32_t compute_minor;        ///< of CUDA's compute capability; 0 elsewhere
+  int32_t driver_version;       ///< CUDA's, 13000 for 13.0; 0 elsewhere
+  size_t memory_bytes;          ///< in all
 } plumb_device_info;
 
 /// The devices of a backend ("cpu", "cuda"). Where there are none the status is
@@ -119,7 +141,9 @@ PLUMB_API plumb_status plumb_device_open(const char* spec, const plumb_device_op
                                          plumb_device** device);
 /// Another handle of the same device, to be closed by itself.
 PLUMB_API plumb_status plumb_device_copy(const plumb_device* device, plumb_device** copy);
+/// What was made of the device lives on.
 PLUMB_API void plumb_device_close(plumb_device* device);
+/// Fills `info` in.
 PLUMB_API plumb_status plumb_device_get_info(const plumb_device* device, plumb_device_info* info);
 /// Memory that could be allocated now.
 PLUMB_API plumb_status plumb_device_free_bytes(const plumb_device* device, size_t* bytes);
@@ -141,11 +165,13 @@ typedef struct plumb_queue plumb_queue;
 /// A point in a queue's work.
 typedef struct plumb_event plumb_event;
 
+/// A queue of its own (on CUDA a non-blocking stream).
 PLUMB_API plumb_status plumb_queue_create(const plumb_device* device, plumb_queue** queue);
 /// The caller's stream, a cudaStream_t on CUDA, which must outlive the queue and is never destroyed
 /// by it. On the CPU `native` must be NULL.
 PLUMB_API plumb_status plumb_queue_wrap(const plumb_device* device, void* native,
                                         plumb_queue** queue);
+/// A stream of the caller's stays.
 PLUMB_API void plumb_queue_destroy(plumb_queue* queue);
 /// The stream; NULL on the CPU.
 PLUMB_API plumb_status plumb_queue_native(const plumb_queue* queue, void** native);
@@ -155,15 +181,19 @@ PLUMB_API plumb_status plumb_queue_synchronize(plumb_queue* queue);
 /// until the queue has passed it.
 PLUMB_API plumb_status plumb_copy(plumb_queue* queue, void* to, const void* from, size_t bytes);
 
+/// An event that happens when the work put on the queue so far is done.
 PLUMB_API plumb_status plumb_queue_record(plumb_queue* queue, plumb_event** event);
 /// Later work of this queue starts after the event, which may be another queue's of the same
 /// backend.
 PLUMB_API plumb_status plumb_queue_wait(plumb_queue* queue, const plumb_event* event);
+/// Waits on the host.
 PLUMB_API plumb_status plumb_event_synchronize(const plumb_event* event);
+/// Whether it has happened, 0 or 1; does not wait.
 PLUMB_API plumb_status plumb_event_done(const plumb_event* event, int32_t* done);
 /// The device's time between two events of one device; waits for both.
 PLUMB_API plumb_status plumb_event_seconds(const plumb_event* from, const plumb_event* to,
                                            double* seconds);
+/// The queue's work goes on.
 PLUMB_API void plumb_event_destroy(plumb_event* event);
 
 // Convolution.
@@ -177,34 +207,48 @@ PLUMB_API void plumb_event_destroy(plumb_event* event);
 
 /// How the filter moves over the image. plumb_conv_geometry_init() makes it the plain one.
 typedef struct plumb_conv_geometry {
-  int64_t stride_h, stride_w;      ///< at least 1
-  int64_t dilation_h, dilation_w;  ///< distance between taps, at least 1
-  int64_t padding_top, padding_left, padding_bottom, padding_right;
-  int64_t groups;
+  int64_t stride_h;        ///< step along the height, at least 1
+  int64_t stride_w;        ///< step along the width, at least 1
+  int64_t dilation_h;      ///< distance between taps along the height, at least 1
+  int64_t dilation_w;      ///< distance between taps along the width, at least 1
+  int64_t padding_top;     ///< rows of zeros above
+  int64_t padding_left;    ///< columns of zeros before
+  int64_t padding_bottom;  ///< rows of zeros below
+  int64_t padding_right;   ///< columns of zeros after
+  int64_t groups;          ///< G; divides C and K
 } plumb_conv_geometry;
 
 /// A convolution without its data. plumb_conv_problem_init() makes every size 1, and f32.
 typedef struct plumb_conv_problem {
-  int64_t n, c, h, w, k, r, s;
-  plumb_conv_geometry geometry;
-  const int64_t* x_strides;  ///< four, of N C H W, in elements; NULL: dense NCHW
-  const int64_t* w_strides;  ///< four, of K C/G R S; NULL: dense
-  const int64_t* y_strides;  ///< four, of N K P Q; NULL: dense
-  plumb_dtype dtype;         ///< of x, w, bias and y
+  int64_t n;                     ///< batch, may be 0
+  int64_t c;                     ///< input channels
+  int64_t h;                     ///< input height
+  int64_t w;                     ///< input width
+  int64_t k;                     ///< output channels
+  int64_t r;                     ///< filter height
+  int64_t s;                     ///< filter width
+  plumb_conv_geometry geometry;  ///< how the filter moves
+  const int64_t* x_strides;      ///< four, of N C H W, in elements; NULL: dense NCHW
+  const int64_t* w_strides;      ///< four, of K C/G R S; NULL: dense
+  const int64_t* y_strides;      ///< four, of N K P Q; NULL: dense
+  plumb_dtype dtype;             ///< of x, w, bias and y
 } plumb_conv_problem;
 
 /// plumb_conv_options_init() sets PLUMB_FP32, no activation, no bias, any workspace.
 typedef struct plumb_conv_options {
-  plumb_math math;
-  plumb_activation activation;
-  int32_t bias;           ///< not 0: a bias is added to each output channel
-  int32_t deterministic;  ///< not 0: only algorithms that give the same bits every time
-  size_t workspace_limit_bytes;
-  const char* algorithm;  ///< this one or none; NULL: Plumb chooses
+  plumb_math math;               ///< the least accurate that may be chosen
+  plumb_activation activation;   ///< after the bias
+  int32_t bias;                  ///< not 0: a bias is added to each output channel
+  int32_t deterministic;         ///< not 0: only algorithms that give the same bits every time
+  size_t workspace_limit_bytes;  ///< algorithms that need more are not chosen
+  const char* algorithm;         ///< this one or none; NULL: Plumb chooses
 } plumb_conv_options;
 
+/// Strides, dilations and groups of 1, no padding.
 PLUMB_API plumb_status plumb_conv_geometry_init(plumb_conv_geometry* geometry);
+/// Every size 1, f32, the plain geometry, dense.
 PLUMB_API plumb_status plumb_conv_problem_init(plumb_conv_problem* problem);
+/// PLUMB_FP32, no activation, no bias, any workspace, Plumb's choice.
 PLUMB_API plumb_status plumb_conv_options_init(plumb_conv_options* options);
 /// N K P Q, as the geometry gives them.
 PLUMB_API plumb_status plumb_conv_output_extents(const plumb_conv_problem* problem,
@@ -218,9 +262,11 @@ typedef struct plumb_plan plumb_plan;
 PLUMB_API plumb_status plumb_plan_create(const plumb_device* device,
                                          const plumb_conv_problem* problem,
                                          const plumb_conv_options* options, plumb_plan** plan);
+/// Work that was put on queues goes on.
 PLUMB_API void plumb_plan_destroy(plumb_plan* plan);
 /// Its name, which lives as long as the program.
 PLUMB_API plumb_status plumb_plan_algorithm(const plumb_plan* plan, const char** algorithm);
+/// What plumb_plan_execute() takes.
 PLUMB_API plumb_status plumb_plan_workspace_bytes(const plumb_plan* plan, size_t* bytes);
 /// Puts the convolution on a queue of the plan's device. The pointers are to memory of that device,
 /// to the element of index zero, and hold what the problem says; bias is K dense elements, or NULL
@@ -233,29 +279,34 @@ PLUMB_API plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* q
 
 // Why this algorithm and not another.
 
+/// What every algorithm says to a problem.
 typedef struct plumb_explanation plumb_explanation;
 
 /// What one algorithm says to a problem. The texts live as long as the explanation.
 typedef struct plumb_candidate {
-  const char* algorithm;
+  const char* algorithm;    ///< its name
   const char* reason;       ///< "none" where it can run; otherwise a stable code: "math"
   const char* sentence;     ///< the reason with its values, for people
   double estimate_seconds;  ///< 0 where it cannot run
   double measured_seconds;  ///< from tuning; negative where it was not tuned
-  size_t workspace_bytes;
-  plumb_math error_class;  ///< whose promise its arithmetic keeps
-  int32_t deterministic;
-  int32_t chosen;
+  size_t workspace_bytes;   ///< 0 where it cannot run
+  plumb_math error_class;   ///< whose promise its arithmetic keeps
+  int32_t deterministic;    ///< not 0: the same bits every time
+  int32_t chosen;           ///< not 0: the one that a plan takes
 } plumb_candidate;
 
 /// Every algorithm of the device, in its order. `options` may be NULL.
 PLUMB_API plumb_status plumb_explain(const plumb_device* device, const plumb_conv_problem* problem,
                                      const plumb_conv_options* options,
                                      plumb_explanation** explanation);
+/// The same for a plan.
 PLUMB_API plumb_status plumb_plan_explain(const plumb_plan* plan, plumb_explanation** explanation);
+/// How many algorithms it has.
 PLUMB_API plumb_status plumb_explanation_size(const plumb_explanation* explanation, size_t* size);
+/// One of them, `index` from 0.
 PLUMB_API plumb_status plumb_explanation_entry(const plumb_explanation* explanation, size_t index,
                                                plumb_candidate* candidate);
+/// Its texts go with it.
 PLUMB_API void plumb_explanation_destroy(plumb_explanation* explanation);
 
 // Proof.
@@ -279,12 +330,12 @@ PLUMB_API plumb_status plumb_validate(const plumb_device* device, const plumb_co
 /// well for inputs), and the device whose memory it is; NULL stands for the host. Written only
 /// where a function says so. plumb_tensor_init() fills one in.
 typedef struct plumb_tensor {
-  void* data;
-  const plumb_device* device;
-  plumb_dtype dtype;
-  int32_t rank;        ///< at most 6
-  int64_t extents[6];  ///< the first `rank` count
-  int64_t strides[6];
+  void* data;                  ///< the element of index zero
+  const plumb_device* device;  ///< whose memory it is; NULL: the host's
+  plumb_dtype dtype;           ///< what is stored
+  int32_t rank;                ///< at most 6
+  int64_t extents[6];          ///< the first `rank` count
+  int64_t strides[6];          ///< likewise, in elements
 } plumb_tensor;
 
 /// `strides` NULL: dense, the last index running fastest.
@@ -308,15 +359,29 @@ PLUMB_API plumb_status plumb_conv_host(const plumb_device* device, const plumb_t
                                        const plumb_tensor* y, const plumb_conv_geometry* geometry,
                                        const plumb_conv_options* options);
 
-enum { PLUMB_POOL_MAX = 0, PLUMB_POOL_AVERAGE = 1 };
+/// Values of plumb_pool_geometry::kind.
+enum {
+  PLUMB_POOL_MAX = 0,     ///< the maximum; padding never wins
+  PLUMB_POOL_AVERAGE = 1  ///< the average
+};
 /// plumb_pool_geometry_init() makes it the maximum of 1x1. A window that hangs over the end counts
 /// only with ceil_mode, padding in an average only with count_padding (nn.hpp).
 typedef struct plumb_pool_geometry {
-  int32_t kind;
-  int32_t ceil_mode, count_padding;
-  int64_t window_h, window_w, stride_h, stride_w, dilation_h, dilation_w;
-  int64_t padding_top, padding_left, padding_bottom, padding_right;
+  int32_t kind;            ///< PLUMB_POOL_MAX or PLUMB_POOL_AVERAGE
+  int32_t ceil_mode;       ///< not 0: a last window may hang over
+  int32_t count_padding;   ///< not 0: padding counts in an average's divisor
+  int64_t window_h;        ///< at least 1
+  int64_t window_w;        ///< at least 1
+  int64_t stride_h;        ///< at least 1
+  int64_t stride_w;        ///< at least 1
+  int64_t dilation_h;      ///< at least 1
+  int64_t dilation_w;      ///< at least 1
+  int64_t padding_top;     ///< less than the dilated window
+  int64_t padding_left;    ///< less than the dilated window
+  int64_t padding_bottom;  ///< less than the dilated window
+  int64_t padding_right;   ///< less than the dilated window
 } plumb_pool_geometry;
+/// The maximum of 1x1.
 PLUMB_API plumb_status plumb_pool_geometry_init(plumb_pool_geometry* geometry);
 /// N C P Q of the pooled x of N C H W.
 PLUMB_API plumb_status plumb_pooled_extents(const int64_t x_extents[4],

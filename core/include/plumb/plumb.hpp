@@ -15,3 +15,6 @@
 #include "plumb/types.hpp"
 #include "plumb/validate.hpp"
 #include "plumb/version.hpp"
+
+/// All of the C++ interface.
+namespace plumb {}

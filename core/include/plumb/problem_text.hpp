@@ -16,23 +16,25 @@
 #include <vector>
 
 #include "plumb/conv.hpp"
+#include "plumb/export.h"
 
 namespace plumb {
 
+/// A problem and what it is called.
 struct NamedProblem {
-  std::string name;  ///< empty where the text has none
-  ConvProblem problem;
+  std::string name;     ///< empty where the text has none
+  ConvProblem problem;  ///< checked
 };
 
 /// Dense NCHW, of f32, checked. Error (invalid_argument) says at which character, what was met
 /// and what was expected.
-NamedProblem parse_problem(std::string_view text);
+PLUMB_API NamedProblem parse_problem(std::string_view text);
 
 /// A list of problems: one a line, `#` starts a comment. Errors name the line.
-std::vector<NamedProblem> parse_problems(std::string_view text);
+PLUMB_API std::vector<NamedProblem> parse_problems(std::string_view text);
 
 /// The problem's sizes in the same notation, everything but dtype and strides. Padding at the
 /// bottom or right that no window reaches is not written.
-std::string to_string(const ConvProblem&);
+PLUMB_API std::string to_string(const ConvProblem&);
 
 }  // namespace plumb

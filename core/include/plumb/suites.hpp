@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plumb/export.h"
 #include "plumb/problem_text.hpp"
 
 namespace plumb {
@@ -15,6 +16,6 @@ inline constexpr std::string_view suite_names[] = {"four", "resnet50"};
 
 /// The problems of a suite for batches of N, dense NCHW, of f32. Error (invalid_argument) names
 /// the suites where there is none of that name.
-std::vector<NamedProblem> suite(std::string_view name, std::int64_t batch);
+PLUMB_API std::vector<NamedProblem> suite(std::string_view name, std::int64_t batch);
 
 }  // namespace plumb

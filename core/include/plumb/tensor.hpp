@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "plumb/device.hpp"
+#include "plumb/export.h"
 #include "plumb/types.hpp"
 
 namespace plumb {
@@ -53,15 +54,15 @@ class BasicTensorView {
       BasicTensorView(const BasicTensorView<Other>& o)  // NOLINT: implicit on purpose
       : BasicTensorView(o.data(), o.dtype(), o.extents(), o.device(), o.strides()) {}
 
-  Void* data() const { return data_; }
-  DType dtype() const { return dtype_; }
-  const Extents& extents() const { return extents_; }
-  const Strides& strides() const { return strides_; }
-  DeviceId device() const { return device_; }
-  int rank() const { return extents_.rank(); }
-  std::int64_t extent(int i) const { return extents_[i]; }
-  std::int64_t stride(int i) const { return strides_[i]; }
-  bool empty() const { return extents_.empty(); }
+  Void* data() const { return data_; }                      ///< the element of index zero
+  DType dtype() const { return dtype_; }                    ///< what is stored
+  const Extents& extents() const { return extents_; }       ///< in elements
+  const Strides& strides() const { return strides_; }       ///< in elements
+  DeviceId device() const { return device_; }               ///< that can read it
+  int rank() const { return extents_.rank(); }              ///< dimensions
+  std::int64_t extent(int i) const { return extents_[i]; }  ///< of dimension i
+  std::int64_t stride(int i) const { return strides_[i]; }  ///< of dimension i, in elements
+  bool empty() const { return extents_.empty(); }           ///< stands for "none"
   /// Row-major without gaps (extents of one have no say).
   bool is_dense() const {
     const Strides dense = dense_strides(extents_);
@@ -77,8 +78,8 @@ class BasicTensorView {
   DeviceId device_;
   DType dtype_ = DType::f32;
 };
-using TensorView = BasicTensorView<void>;
-using ConstTensorView = BasicTensorView<const void>;
+using TensorView = BasicTensorView<void>;             ///< may be written
+using ConstTensorView = BasicTensorView<const void>;  ///< is only read
 
 /// The element that lies `offset` elements from the one of index zero, exactly as stored: double
 /// holds every value of every dtype. Host memory only.
@@ -106,17 +107,20 @@ inline void store_element(const TensorView& view, std::int64_t offset, double va
 }
 
 /// `view` over the indices [begin, begin + count) of one dimension.
-TensorView slice(const TensorView& view, int dimension, std::int64_t begin, std::int64_t count);
-ConstTensorView slice(const ConstTensorView& view, int dimension, std::int64_t begin,
-                      std::int64_t count);
+PLUMB_API TensorView slice(const TensorView& view, int dimension, std::int64_t begin,
+                           std::int64_t count);
+/// The same of what is only read.
+PLUMB_API ConstTensorView slice(const ConstTensorView& view, int dimension, std::int64_t begin,
+                                std::int64_t count);
 
 /// The same elements, dense, under other extents of the same count. Error (invalid_argument)
 /// where the view is not dense or the counts differ.
-TensorView reshape(const TensorView& view, const Extents& extents);
-ConstTensorView reshape(const ConstTensorView& view, const Extents& extents);
+PLUMB_API TensorView reshape(const TensorView& view, const Extents& extents);
+/// The same of what is only read.
+PLUMB_API ConstTensorView reshape(const ConstTensorView& view, const Extents& extents);
 
 /// Owned memory, uninitialised, freed with the object. Moves, does not copy.
-class Tensor {
+class PLUMB_API Tensor {
  public:
   Tensor() = default;
   /// Dense unless strides are given. The size is checked before anything is allocated.
@@ -124,16 +128,19 @@ class Tensor {
   Tensor(const Device& device, DType dtype, const Extents& extents, const Strides& strides = {},
          Memory memory = Memory::device);
 
-  const TensorView& view() const { return view_; }
-  operator TensorView() const { return view_; }       // NOLINT: a tensor serves as its view
-  operator ConstTensorView() const { return view_; }  // NOLINT
-  void* data() const { return view_.data(); }
+  const TensorView& view() const { return view_; }  ///< good as long as the tensor lives
+  /// A tensor serves as its view.
+  operator TensorView() const { return view_; }  // NOLINT: implicit on purpose
+  /// A tensor serves as its view.
+  operator ConstTensorView() const { return view_; }  // NOLINT: implicit on purpose
+  void* data() const { return view_.data(); }         ///< the element of index zero
+  /// The same, as a pointer to elements; that they are of type T is not checked.
   template <class T>
   T* data_as() const {
     return static_cast<T*>(view_.data());
   }
-  const Extents& extents() const { return view_.extents(); }
-  DType dtype() const { return view_.dtype(); }
+  const Extents& extents() const { return view_.extents(); }  ///< in elements
+  DType dtype() const { return view_.dtype(); }               ///< what is stored
 
  private:
   std::shared_ptr<void> storage_;
@@ -143,6 +150,6 @@ class Tensor {
 /// Copies between views of the same dtype, extents and strides, each without gaps; one of them
 /// may be on the queue's device and the other on the host. Asynchronous: the host side must stay
 /// alive and untouched until the queue has passed it.
-void copy(Queue& queue, const ConstTensorView& from, const TensorView& to);
+PLUMB_API void copy(Queue& queue, const ConstTensorView& from, const TensorView& to);
 
 }  // namespace plumb

@@ -14,28 +14,31 @@
 
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
+#include "plumb/export.h"
 #include "plumb/measure.hpp"
 
 namespace plumb {
 
+/// What is timed, how, and whether it is kept.
 struct TuneOptions {
   /// Only what may serve this arithmetic is timed; plans that allow other arithmetic are then
   /// chosen as if nothing had been tuned. Empty: everything is.
   std::optional<Math> math;
-  MeasureOptions measure{.seconds_limit = 0.2, .give_up_factor = 4};
+  MeasureOptions measure{.seconds_limit = 0.2, .give_up_factor = 4};  ///< of each problem
   bool write = true;  ///< keep the times in the cache
 };
 
 /// What tuning saw of one algorithm.
 struct TunedAlgorithm {
-  std::string_view algorithm;
-  Support support;  ///< why it was not timed, if it was not
-  double estimate_seconds = 0;
-  std::size_t workspace_bytes = 0;
-  Math error_class = Math::fp32;
-  Measurement measurement;  ///< meaningless without support
+  std::string_view algorithm;       ///< its name
+  Support support;                  ///< why it was not timed, if it was not
+  double estimate_seconds = 0;      ///< what plans went by before
+  std::size_t workspace_bytes = 0;  ///< that it takes
+  Math error_class = Math::fp32;    ///< the strictest promise it keeps
+  Measurement measurement;          ///< meaningless without support
 };
 
+/// What tuning one problem came to.
 struct TuneResult {
   ConvProblem problem;                     ///< checked
   std::vector<TunedAlgorithm> algorithms;  ///< of the device, in its order
@@ -48,22 +51,23 @@ struct TuneResult {
 /// writes their times to the cache. Plans that this device and its copies made for conv() before
 /// are forgotten; a ConvPlan that the caller keeps stays what it is. Without a cache to write to,
 /// the times are in the result alone, with the reason. Error as ConvPlan and measure().
-TuneResult tune(const Device& device, const ConvProblem& problem, const TuneOptions& options = {});
+PLUMB_API TuneResult tune(const Device& device, const ConvProblem& problem,
+                          const TuneOptions& options = {});
 
 /// One algorithm's time in the cache; infinite where it failed when it was tuned.
 struct TunedTime {
-  std::string algorithm;
-  double seconds = 0;
-  friend bool operator==(const TunedTime&, const TunedTime&) = default;
+  std::string algorithm;                                                 ///< its name
+  double seconds = 0;                                                    ///< the median
+  friend bool operator==(const TunedTime&, const TunedTime&) = default;  ///< in both
 };
 
 /// What the cache holds for a problem on a device.
 struct TunedTimes {
   std::vector<TunedTime> times;  ///< empty: `sentence` says why
-  std::string sentence;
+  std::string sentence;          ///< for people
 };
 /// Never throws because of the file: what is stale, damaged or not there is a sentence.
-TunedTimes tuned_times(const Device& device, const ConvProblem& problem);
+PLUMB_API TunedTimes tuned_times(const Device& device, const ConvProblem& problem);
 
 /// The cache as a device sees it.
 struct TuneCacheReport {
@@ -72,6 +76,7 @@ struct TuneCacheReport {
   std::size_t stale = 0;     ///< tuned on a device of this name with another driver or version
   std::string sentence;      ///< why the file is not used; empty where it is
 };
-TuneCacheReport tune_cache_report(const Device& device);
+/// Never throws because of the file.
+PLUMB_API TuneCacheReport tune_cache_report(const Device& device);
 
 }  // namespace plumb

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "plumb/export.h"
+
 namespace plumb {
 
 /// What is stored in memory: IEEE binary32, binary64, binary16, and bfloat16.
@@ -33,15 +35,16 @@ enum class Activation : std::uint8_t { none, relu };
 /// by two columns, in steps of two; an odd last row or column is dropped. NaN stays NaN.
 enum class Pool : std::uint8_t { none, max_2x2 };
 
-std::string_view to_string(DType);
-std::string_view to_string(Math);
-std::string_view to_string(Layout);
-std::string_view to_string(Activation);
-std::string_view to_string(Pool);
-std::optional<DType> parse_dtype(std::string_view);
-std::optional<Math> parse_math(std::string_view);
-std::optional<Layout> parse_layout(std::string_view);
+PLUMB_API std::string_view to_string(DType);                     ///< "f32"
+PLUMB_API std::string_view to_string(Math);                      ///< "tf32"
+PLUMB_API std::string_view to_string(Layout);                    ///< "nchw"
+PLUMB_API std::string_view to_string(Activation);                ///< "relu"
+PLUMB_API std::string_view to_string(Pool);                      ///< "max_2x2"
+PLUMB_API std::optional<DType> parse_dtype(std::string_view);    ///< of such a name, or nothing
+PLUMB_API std::optional<Math> parse_math(std::string_view);      ///< of such a name, or nothing
+PLUMB_API std::optional<Layout> parse_layout(std::string_view);  ///< of such a name, or nothing
 
+/// Of one element.
 constexpr std::size_t size_in_bytes(DType dtype) {
   switch (dtype) {
     case DType::f64: return 8;
@@ -54,9 +57,10 @@ constexpr std::size_t size_in_bytes(DType dtype) {
 
 /// IEEE binary16 as stored; conversions round to nearest, ties to even, and keep NaN and Inf.
 struct Half {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = 0;  ///< sign, 5 bits of exponent, 10 of fraction
 
   constexpr Half() = default;
+  /// `value`, rounded.
   constexpr explicit Half(float value) {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (word >> 16) & 0x8000u;
@@ -80,6 +84,7 @@ struct Half {
       bits = static_cast<std::uint16_t>(sign);
     }
   }
+  /// The same value: a float holds each.
   constexpr explicit operator float() const {
     const std::uint32_t sign = (bits & 0x8000u) << 16;
     const std::uint32_t exponent = (bits >> 10) & 0x1fu;
@@ -94,9 +99,10 @@ struct Half {
 
 /// bfloat16 as stored; conversions round to nearest, ties to even, and keep NaN and Inf.
 struct BFloat16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = 0;  ///< the upper half of a binary32
 
   constexpr BFloat16() = default;
+  /// `value`, rounded.
   constexpr explicit BFloat16(float value) {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
     if ((word & 0x7fffffffu) > 0x7f800000u)
@@ -104,27 +110,31 @@ struct BFloat16 {
     else
       bits = static_cast<std::uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
   }
+  /// The same value: a float holds each.
   constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 };
 
 /// A short list of sizes: the extents of a tensor, or its strides counted in elements.
-class Dims {
+class PLUMB_API Dims {
  public:
-  static constexpr int max_rank = 6;
+  static constexpr int max_rank = 6;  ///< the most that are held
 
   constexpr Dims() = default;
   /// At most `max_rank` values; more are an Error (invalid_argument).
   Dims(std::initializer_list<std::int64_t> values) : Dims(values.begin(), values.size()) {}
-  Dims(const std::int64_t* values, std::size_t count);
+  Dims(const std::int64_t* values, std::size_t count);  ///< the same, from an array
 
-  constexpr int rank() const { return rank_; }
-  constexpr bool empty() const { return rank_ == 0; }
+  constexpr int rank() const { return rank_; }         ///< how many there are
+  constexpr bool empty() const { return rank_ == 0; }  ///< none
+  /// The value of dimension i, from 0 to rank() - 1, which is not checked.
   constexpr std::int64_t operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
+  /// The same, to be changed.
   constexpr std::int64_t& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
-  constexpr const std::int64_t* begin() const { return values_.data(); }
-  constexpr const std::int64_t* end() const { return values_.data() + rank_; }
+  constexpr const std::int64_t* begin() const { return values_.data(); }        ///< for loops
+  constexpr const std::int64_t* end() const { return values_.data() + rank_; }  ///< for loops
+  /// Equal in rank and every value.
   friend bool operator==(const Dims& a, const Dims& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
@@ -133,32 +143,36 @@ class Dims {
   std::array<std::int64_t, max_rank> values_{};
   int rank_ = 0;
 };
-using Extents = Dims;
-using Strides = Dims;
+using Extents = Dims;  ///< sizes, at least 0
+using Strides = Dims;  ///< steps from one index to the next, in elements
 
 /// "[2, 3, 86, 86]"
-std::string to_string(const Dims&);
+PLUMB_API std::string to_string(const Dims&);
 
 /// The number of elements. Error (invalid_argument) on a negative extent, and where the count
 /// or its bytes (8 an element at most) would pass 2^63.
-std::int64_t element_count(const Extents&);
+PLUMB_API std::int64_t element_count(const Extents&);
 
 /// Row-major strides (the last index runs fastest).
-Strides dense_strides(const Extents&);
+PLUMB_API Strides dense_strides(const Extents&);
 
 /// The strides of a dense tensor of rank 4, extents always given as N C H W.
-Strides strides_for(Layout, const Extents& nchw);
+PLUMB_API Strides strides_for(Layout, const Extents& nchw);
 
 /// One value along the height, one along the width.
 struct Pair {
-  std::int64_t h = 1, w = 1;
-  friend bool operator==(const Pair&, const Pair&) = default;
+  std::int64_t h = 1;                                          ///< along the height
+  std::int64_t w = 1;                                          ///< along the width
+  friend bool operator==(const Pair&, const Pair&) = default;  ///< in both
 };
 
 /// Rows and columns of zeros around an image, each side its own.
 struct Padding {
-  std::int64_t top = 0, left = 0, bottom = 0, right = 0;
-  friend bool operator==(const Padding&, const Padding&) = default;
+  std::int64_t top = 0;                                              ///< rows above
+  std::int64_t left = 0;                                             ///< columns before
+  std::int64_t bottom = 0;                                           ///< rows below
+  std::int64_t right = 0;                                            ///< columns after
+  friend bool operator==(const Padding&, const Padding&) = default;  ///< on every side
 };
 
 }  // namespace plumb

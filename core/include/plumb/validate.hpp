@@ -10,6 +10,7 @@
 
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
+#include "plumb/export.h"
 
 namespace plumb {
 
@@ -26,18 +27,19 @@ struct OracleTerm {
 
 /// The naive convolution in double, at one element of y. Inputs are host views, used exactly as
 /// stored; taps outside the image are left out, whatever their weight. Slow and obvious on purpose.
-OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
-                          const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
-                          std::int64_t k, std::int64_t p, std::int64_t q);
+PLUMB_API OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
+                                    const ConstTensorView& w, const ConstTensorView& bias,
+                                    std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q);
 
 /// The same at every element of y, in dense order.
-std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
-                                    const ConstTensorView& w, const ConstTensorView& bias = {});
+PLUMB_API std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
+                                              const ConstTensorView& w,
+                                              const ConstTensorView& bias = {});
 
 /// The largest error that an algorithm with these numerics may make at one output, before the
 /// activation; `computed` is its own result there. Infinite where they are not a promise.
-double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
-                        const OracleTerm& oracle, double computed);
+PLUMB_API double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
+                                  const OracleTerm& oracle, double computed);
 
 /// The four ways in which a result is judged.
 enum class Tier : std::uint8_t {
@@ -46,16 +48,18 @@ enum class Tier : std::uint8_t {
   repeatable,  ///< the same bits again, on another queue and beside another thread
   attested,    ///< probes show the arithmetic that the numerics claim
 };
+/// In the order in which they are judged.
 inline constexpr Tier all_tiers[] = {Tier::exact, Tier::bounded, Tier::repeatable, Tier::attested};
-std::string_view to_string(Tier);
+PLUMB_API std::string_view to_string(Tier);  ///< "exact"
 
+/// What comes of one tier.
 enum class Verdict : std::uint8_t {
-  pass,
-  fail,
-  unsupported,
-  outside,  ///< not what a promise would have asked, of an algorithm that gives none
+  pass,         ///< as it must be
+  fail,         ///< `ValidationRecord::sentence` says what and where
+  unsupported,  ///< the algorithm refuses the problem
+  outside,      ///< not what a promise would have asked, of an algorithm that gives none
 };
-std::string_view to_string(Verdict);
+PLUMB_API std::string_view to_string(Verdict);  ///< "pass"
 
 /// What a kernel computed with, seen from its results alone.
 enum class Arithmetic : std::uint8_t {
@@ -68,9 +72,9 @@ enum class Arithmetic : std::uint8_t {
   fp16_accumulate,  ///< sums in fp16
   bf16,
 };
-std::string_view to_string(Arithmetic);
+PLUMB_API std::string_view to_string(Arithmetic);  ///< "fp32"
 /// What attestation must see of an algorithm with these numerics, for tensors stored as `dtype`.
-Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype);
+PLUMB_API Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype);
 
 /// How the tensors of a case lie in memory.
 enum class Placement : std::uint8_t {
@@ -78,48 +82,51 @@ enum class Placement : std::uint8_t {
   nhwc,
   strided,  ///< NCHW with gaps between rows and images, beginning at an odd element
 };
-std::string_view to_string(Placement);
-std::optional<Placement> parse_placement(std::string_view);
+PLUMB_API std::string_view to_string(Placement);                       ///< "nchw"
+PLUMB_API std::optional<Placement> parse_placement(std::string_view);  ///< of such a name
 
 /// One problem as it is validated.
 struct ValidationCase {
-  std::string name;     ///< empty for problems without one
-  ConvProblem problem;  ///< strides are set from the placement
-  Placement placement = Placement::nchw;
-  bool bias = false;
-  Activation activation = Activation::none;
+  std::string name;                          ///< empty for problems without one
+  ConvProblem problem;                       ///< strides are set from the placement
+  Placement placement = Placement::nchw;     ///< of its tensors
+  bool bias = false;                         ///< with a bias
+  Activation activation = Activation::none;  ///< after it
 };
 /// `problem` with the strides of its placement.
-ValidationCase validation_case(std::string name, ConvProblem problem, Placement placement);
+PLUMB_API ValidationCase validation_case(std::string name, ConvProblem problem,
+                                         Placement placement);
 
+/// Which problems are drawn.
 struct CorpusOptions {
-  std::uint64_t seed = 1;
-  bool quick = false;  ///< fewer random problems, and only the smaller layers
+  std::uint64_t seed = 1;  ///< of the problems that are random
+  bool quick = false;      ///< fewer random problems, and only the smaller layers
 };
 /// Shapes at the edges, the layers of the four-layer ladder and of ResNet-50 cut to a few images,
 /// and problems drawn from the seed; in every stored type and placement that there is.
-std::vector<ValidationCase> validation_corpus(const CorpusOptions& options = {});
+PLUMB_API std::vector<ValidationCase> validation_corpus(const CorpusOptions& options = {});
 
+/// How a case is judged.
 struct ValidationOptions {
-  std::uint64_t seed = 1;
+  std::uint64_t seed = 1;  ///< of the data
   /// Problems of more multiplications are judged on their borders, on 10^5 outputs drawn at
   /// random, and by a checksum over all.
   double full_check_limit = 2e8;
-  std::vector<Tier> tiers{std::begin(all_tiers), std::end(all_tiers)};
+  std::vector<Tier> tiers{std::begin(all_tiers), std::end(all_tiers)};  ///< to be judged by
 };
 
 /// One verdict.
 struct ValidationRecord {
-  std::string problem;  ///< benchdnn's notation
-  std::string name;
-  DType dtype = DType::f32;
-  Placement placement = Placement::nchw;
-  std::string device;
-  std::string algorithm;
-  Tier tier = Tier::exact;  ///< meaningless for `unsupported`
-  Verdict verdict = Verdict::pass;
-  Reason reason = Reason::none;     ///< of `unsupported`
-  std::string sentence;             ///< what failed and where, or why it is unsupported
+  std::string problem;                    ///< benchdnn's notation
+  std::string name;                       ///< of the problem, if it has one
+  DType dtype = DType::f32;               ///< of the tensors
+  Placement placement = Placement::nchw;  ///< of the tensors
+  std::string device;                     ///< "cuda:0"
+  std::string algorithm;                  ///< its name
+  Tier tier = Tier::exact;                ///< meaningless for `unsupported`
+  Verdict verdict = Verdict::pass;        ///< what came of it
+  Reason reason = Reason::none;           ///< of `unsupported`
+  std::string sentence;                   ///< what failed and where, or why it is unsupported
   double max_error_over_bound = 0;  ///< of `bounded`; over that of fp32 FMA where none is promised
   /// Of `bounded`: the largest bound as a multiple of one mean tap. Well under 1, the bound alone
   /// finds a dropped tap; above, only the exact tier does.
@@ -132,9 +139,9 @@ struct ValidationRecord {
 /// What a kernel throws is a failure of the tier it ran in. An algorithm that promises no bound is
 /// measured against that of a chain of fp32 FMAs, and only what it throws or does to memory that is
 /// not its own can fail.
-std::vector<ValidationRecord> validate(const Device& device,
-                                       std::span<const ConvAlgorithm* const> algorithms,
-                                       const ValidationCase& test,
-                                       const ValidationOptions& options = {});
+PLUMB_API std::vector<ValidationRecord> validate(const Device& device,
+                                                 std::span<const ConvAlgorithm* const> algorithms,
+                                                 const ValidationCase& test,
+                                                 const ValidationOptions& options = {});
 
 }  // namespace plumb
