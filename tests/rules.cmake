@@ -28,6 +28,20 @@ add_test(NAME "rules: the README shows examples/first_convolution.cpp"
          COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
                  -P ${CMAKE_CURRENT_LIST_DIR}/rules/readme_example.cmake)
 
+add_executable(tasks ${PROJECT_SOURCE_DIR}/examples/tasks.cpp)
+target_link_libraries(tasks PRIVATE plumb::plumb plumb_compiler)
+plumb_runs_with_modules(tasks)
+add_test(NAME "example: tasks" COMMAND tasks)
+add_test(NAME "rules: docs/api.md shows examples/tasks.cpp"
+         COMMAND ${CMAKE_COMMAND} -DPAGE=${PROJECT_SOURCE_DIR}/docs/api.md
+                 -DEXAMPLE=${PROJECT_SOURCE_DIR}/examples/tasks.cpp
+                 -P ${CMAKE_CURRENT_LIST_DIR}/rules/shown_code.cmake)
+add_test(NAME "rules: everything public is documented"
+         COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/docs --check)
+if(NOT DEFINED ENV{CI})
+  set_tests_properties("rules: everything public is documented" PROPERTIES SKIP_RETURN_CODE 4)
+endif()
+
 # The kernel that docs/add_a_kernel.md shows, compiled as it stands there.
 if(PLUMB_HAVE_CUDA)
   include(${CMAKE_CURRENT_LIST_DIR}/rules/code_block.cmake)
