@@ -53,18 +53,26 @@ class CPlan {
   plumb_plan* plan_ = nullptr;
 };
 
-/// Two images of three channels, five filters of 3x3, all around padded by one.
+/// Two images of six channels, 8 by 9; four filters of 3x3 in two groups. Every number of its
+/// geometry is another, so that none can stand in for another. y is [2, 4, 4, 10].
 inline plumb_conv_problem small_problem() {
   plumb_conv_problem problem;
   REQUIRE(plumb_conv_problem_init(&problem) == PLUMB_OK);
   problem.n = 2;
-  problem.c = 3;
+  problem.c = 6;
   problem.h = 8;
   problem.w = 9;
-  problem.k = 5;
+  problem.k = 4;
   problem.r = problem.s = 3;
-  problem.geometry.padding_top = problem.geometry.padding_bottom = 1;
-  problem.geometry.padding_left = problem.geometry.padding_right = 1;
+  problem.geometry = {.stride_h = 2,
+                      .stride_w = 1,
+                      .dilation_h = 1,
+                      .dilation_w = 2,
+                      .padding_top = 1,
+                      .padding_left = 2,
+                      .padding_bottom = 0,
+                      .padding_right = 3,
+                      .groups = 2};
   return problem;
 }
 

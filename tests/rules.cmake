@@ -24,9 +24,16 @@ target_link_libraries(first_convolution PRIVATE plumb::plumb plumb_compiler)
 plumb_runs_with_modules(first_convolution)
 add_test(NAME "example: first_convolution" COMMAND first_convolution)
 set_tests_properties("example: first_convolution" PROPERTIES PASS_REGULAR_EXPRESSION ": 1\\.000\n$")
-add_test(NAME "rules: the README shows examples/first_convolution.cpp"
-         COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR}
-                 -P ${CMAKE_CURRENT_LIST_DIR}/rules/readme_example.cmake)
+function(plumb_test_shown page example language)
+  add_test(NAME "rules: ${page} shows ${example}"
+           COMMAND ${CMAKE_COMMAND} -DROOT=${PROJECT_SOURCE_DIR} -DPAGE=${page} -DEXAMPLE=${example}
+                   -DLANGUAGE=${language} ${ARGN}
+                   -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/rules/shown_example.cmake)
+endfunction()
+plumb_test_shown(README.md examples/first_convolution.cpp cpp)
+plumb_test_shown(docs/embedding.md examples/first_convolution.c c)
+plumb_test_shown(docs/embedding.md examples/mpi_filter.cpp cpp)
+plumb_test_shown(docs/embedding.md examples/heat.f90 fortran -DPART=ON)
 
 add_executable(tasks ${PROJECT_SOURCE_DIR}/examples/tasks.cpp)
 target_link_libraries(tasks PRIVATE plumb::plumb plumb_compiler)

@@ -63,17 +63,20 @@ plumb_tensor tensor(const void* data, const plumb_device* device,
   return made;
 }
 
+const ConvGeometry small_geometry{
+    .stride = {2, 1}, .dilation = {1, 2}, .padding = {1, 2, 0, 3}, .groups = 2};
+
 /// relu(conv(x, w) + bias) of small_problem(), in the same device through C++.
 struct Reference {
-  std::vector<float> x = values(2 * 3 * 8 * 9, 0.37f), w = values(5 * 3 * 3 * 3, 0.71f);
-  std::vector<float> bias = values(5, 1.3f), y = std::vector<float>(2 * 5 * 8 * 9);
+  std::vector<float> x = values(2 * 6 * 8 * 9, 0.37f), w = values(4 * 3 * 3 * 3, 0.71f);
+  std::vector<float> bias = values(4, 1.3f), y = std::vector<float>(2 * 4 * 4 * 10);
   explicit Reference(const std::string& spec) {
     conv_host(Device::open(spec),
-              {.x = {x.data(), {2, 3, 8, 9}},
-               .w = {w.data(), {5, 3, 3, 3}},
-               .bias = {bias.data(), {5}},
-               .y = {y.data(), {2, 5, 8, 9}}},
-              {.padding = {1, 1, 1, 1}}, {.activation = Activation::relu});
+              {.x = {x.data(), {2, 6, 8, 9}},
+               .w = {w.data(), {4, 3, 3, 3}},
+               .bias = {bias.data(), {4}},
+               .y = {y.data(), {2, 4, 4, 10}}},
+              small_geometry, {.activation = Activation::relu});
   }
 };
 
@@ -131,7 +134,7 @@ TEST_CASE("c: a plan, the caller's workspace, and each way of calling give C++'s
     const CPlan plan(device, problem, &options);
     std::int64_t extents[4];
     REQUIRE(plumb_conv_output_extents(&problem, extents) == PLUMB_OK);
-    REQUIRE(Extents(extents, 4) == Extents{2, 5, 8, 9});
+    REQUIRE(Extents(extents, 4) == Extents{2, 4, 4, 10});
 
     const OnDevice x(device, queue, reference.x), w(device, queue, reference.w);
     const OnDevice bias(device, queue, reference.bias);
@@ -153,16 +156,16 @@ TEST_CASE("c: a plan, the caller's workspace, and each way of calling give C++'s
     }
     {
       const OnDevice y(device, queue, untouched);
-      const plumb_tensor tx = tensor(x, device, {2, 3, 8, 9}), tw = tensor(w, device, {5, 3, 3, 3});
-      const plumb_tensor tb = tensor(bias, device, {5}), ty = tensor(y, device, {2, 5, 8, 9});
+      const plumb_tensor tx = tensor(x, device, {2, 6, 8, 9}), tw = tensor(w, device, {4, 3, 3, 3});
+      const plumb_tensor tb = tensor(bias, device, {4}), ty = tensor(y, device, {2, 4, 4, 10});
       REQUIRE(plumb_conv(queue, &tx, &tw, &tb, &ty, &problem.geometry, &options) == PLUMB_OK);
       REQUIRE(y.download() == reference.y);
     }
     std::vector<float> y = untouched;
-    const plumb_tensor tx = tensor(reference.x.data(), nullptr, {2, 3, 8, 9});
-    const plumb_tensor tw = tensor(reference.w.data(), nullptr, {5, 3, 3, 3});
-    const plumb_tensor tb = tensor(reference.bias.data(), nullptr, {5});
-    const plumb_tensor ty = tensor(y.data(), nullptr, {2, 5, 8, 9});
+    const plumb_tensor tx = tensor(reference.x.data(), nullptr, {2, 6, 8, 9});
+    const plumb_tensor tw = tensor(reference.w.data(), nullptr, {4, 3, 3, 3});
+    const plumb_tensor tb = tensor(reference.bias.data(), nullptr, {4});
+    const plumb_tensor ty = tensor(y.data(), nullptr, {2, 4, 4, 10});
     REQUIRE(plumb_conv_host(device, &tx, &tw, &tb, &ty, &problem.geometry, &options) == PLUMB_OK);
     REQUIRE(y == reference.y);
   }
@@ -224,10 +227,9 @@ TEST_CASE("c: explain shows what C++ shows") {
   options.deterministic = 1;
   options.workspace_limit_bytes = 1;
   const plumb_conv_problem problem = small_problem();
-  const std::vector<ConvCandidate> expected =
-      explain(Device::open("cpu"),
-              {{.padding = {1, 1, 1, 1}}, Direction::forward, DType::f32, 2, 3, 8, 9, 5, 3, 3},
-              {.math = Math::fp64, .workspace_limit_bytes = 1, .deterministic = true});
+  const std::vector<ConvCandidate> expected = explain(
+      Device::open("cpu"), {small_geometry, Direction::forward, DType::f32, 2, 6, 8, 9, 4, 3, 3},
+      {.math = Math::fp64, .workspace_limit_bytes = 1, .deterministic = true});
   plumb_explanation* explanation = nullptr;
   REQUIRE(plumb_explain(device, &problem, &options, &explanation) == PLUMB_OK);
   std::size_t size = 0;
@@ -328,6 +330,46 @@ TEST_CASE("c: the operators around convolution") {
               return plumb_resize_bilinear(queue, &image, y);
             }) == std::vector<float>{0});
   }
+}
+
+TEST_CASE("c: every number of a pooling arrives") {
+  const plumb_pool_geometry in_c{.kind = PLUMB_POOL_AVERAGE,
+                                 .ceil_mode = 1,
+                                 .count_padding = 1,
+                                 .window_h = 2,
+                                 .window_w = 3,
+                                 .stride_h = 3,
+                                 .stride_w = 2,
+                                 .dilation_h = 3,
+                                 .dilation_w = 1,
+                                 .padding_top = 3,
+                                 .padding_left = 1,
+                                 .padding_bottom = 2,
+                                 .padding_right = 0};
+  const PoolGeometry in_cpp{.kind = PoolKind::average,
+                            .window = {2, 3},
+                            .stride = {3, 2},
+                            .dilation = {3, 1},
+                            .padding = {3, 1, 2, 0},
+                            .ceil_mode = true,
+                            .count_padding = true};
+  const std::vector<float> x = values(1 * 2 * 7 * 9, 0.53f);
+  const Extents y_extents = pooled_extents({1, 2, 7, 9}, in_cpp);
+  const std::int64_t x_extents[] = {1, 2, 7, 9};
+  std::int64_t pooled[4];
+  REQUIRE(plumb_pooled_extents(x_extents, &in_c, pooled) == PLUMB_OK);
+  REQUIRE(Extents(pooled, 4) == y_extents);
+
+  std::vector<float> expected(static_cast<std::size_t>(element_count(y_extents)));
+  std::vector<float> y(expected.size());
+  Queue queue(Device::open("cpu"));
+  pool(queue, {x.data(), {1, 2, 7, 9}}, {expected.data(), y_extents}, in_cpp);
+  const CDevice device;
+  const CQueue c_queue(device);
+  const plumb_tensor tx = tensor(x.data(), nullptr, {1, 2, 7, 9});
+  const plumb_tensor ty = tensor(y.data(), nullptr, {pooled[0], pooled[1], pooled[2], pooled[3]});
+  REQUIRE(plumb_pool(c_queue, &tx, &ty, &in_c) == PLUMB_OK);
+  REQUIRE(y == expected);
 }
 
 TEST_CASE("c: the caller's allocator and log") {

@@ -175,7 +175,7 @@ TEST_CASE("one plan serves several threads on several queues") {
       copy(queue, y, TensorView(out.data(), problem.y_extents()));
       queue.synchronize();
     };
-    std::vector<std::vector<float>> results(8, std::vector<float>(data.y.size()));
+    std::vector<std::vector<float>> results(16, std::vector<float>(data.y.size()));
     std::vector<std::thread> threads;
     for (auto& result : results) threads.emplace_back([&] { run(result); });
     for (std::thread& thread : threads) thread.join();

@@ -1,0 +1,468 @@
+! Plumb from Fortran: devices, queues, arrays on a device, and convolution, over the C interface.
+!
+! Fortran keeps an array with its first index running fastest, so the x of a convolution is declared
+! x(w, h, c, n): width, height, channels, images. In memory that is C's and Plumb's dense N C H W, and
+! nothing is turned around or copied. Likewise filters are w(s, r, c/groups, k) (width, height, input
+! channels, output channels), the bias is bias(k), and the result is y(q, p, k, n). Trailing indices may
+! be left out: a field u(nx, ny) is one image of one channel, nx wide and ny high, and a stencil is
+! w(3, 3). Pairs such as a stride go in the same order: along the first index, then along the second.
+! What is computed is the sum of x(i + a, j + b) w(a, b), without turning the filter around.
+!
+! Every procedure that can fail has `status` and `message`, as allocate has stat and errmsg: status is
+! plumb_ok or what went wrong, and without it a failure ends the program with the message. message is
+! set on a failure alone, and cut or filled with blanks to its length.
+!
+! Objects free what they hold when they go out of scope, in any order. A device may be assigned (both
+! are then the same device); queues, arrays and plans may not. Devices and plans may be used by several
+! threads at once, a queue by one at a time.
+module plumb
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: real32, real64, int64
+  use plumb_c
+  implicit none
+  private
+
+  public :: plumb_device, plumb_queue, plumb_array, plumb_plan, plumb_conv
+  public :: plumb_device_count, plumb_status_name, plumb_version
+
+  integer, parameter, public :: plumb_ok = 0, plumb_invalid_argument = 1, plumb_unsupported = 2, &
+      plumb_device_unavailable = 3, plumb_out_of_memory = 4, plumb_device_failure = 5, &
+      plumb_internal_error = 6
+  !> Kinds of elements: real(real32) and real(real64), and two that Fortran has no name for.
+  integer, parameter, public :: plumb_f32 = 0, plumb_f64 = 1, plumb_f16 = 2, plumb_bf16 = 3
+  !> The least accurate arithmetic that the caller allows.
+  integer, parameter, public :: plumb_fp64 = 0, plumb_fp32 = 1, plumb_tf32 = 2, &
+      plumb_math_bf16 = 3, plumb_math_fp16 = 4
+  integer, parameter, public :: plumb_no_activation = 0, plumb_relu = 1
+
+  type :: plumb_device
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: open => device_open
+    procedure :: close => device_close
+    procedure :: id => device_id
+    procedure :: name => device_name
+    procedure :: why => device_why
+    procedure, private :: device_assign
+    generic :: assignment(=) => device_assign
+    final :: device_finalize
+  end type
+
+  !> Work in order, on one device: its own, or the caller's cudaStream_t.
+  type :: plumb_queue
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create => queue_create
+    procedure :: synchronize => queue_synchronize
+    procedure, private :: queue_assign
+    generic :: assignment(=) => queue_assign
+    final :: queue_finalize
+  end type
+
+  !> An array in a device's memory.
+  type :: plumb_array
+    private
+    type(plumb_device) :: device
+    type(c_ptr) :: memory = c_null_ptr
+    integer(c_size_t) :: bytes = 0
+    integer :: dtype = plumb_f32
+    integer(int64), allocatable :: extents(:)
+  contains
+    procedure :: create => array_create
+    procedure :: address => array_address
+    procedure :: shape => array_shape
+    procedure, private :: upload_real32, upload_real64, download_real32, download_real64
+    !> Copies a whole array to or from the device; the copy is complete on return.
+    generic :: upload => upload_real32, upload_real64
+    generic :: download => download_real32, download_real64
+    procedure, private :: array_assign
+    generic :: assignment(=) => array_assign
+    final :: array_finalize
+  end type
+
+  !> A convolution that has been checked and whose algorithm has been chosen.
+  type :: plumb_plan
+    private
+    type(c_ptr) :: handle = c_null_ptr
+    integer(int64), dimension(4) :: x_extents = 0, w_extents = 0, y_extents = 0
+    integer :: dtype = plumb_f32
+    logical :: on_host = .false., with_bias = .false.
+  contains
+    procedure :: create => plan_create
+    procedure :: algorithm => plan_algorithm
+    procedure :: workspace_bytes => plan_workspace_bytes
+    procedure :: y_shape => plan_y_shape
+    procedure, private :: execute_arrays, execute_pointers, execute_real32, execute_real64
+    !> Puts the convolution on a queue: plumb_arrays, or addresses in the device's memory. On the CPU
+    !> also Fortran's own arrays.
+    generic :: execute => execute_arrays, execute_pointers, execute_real32, execute_real64
+    procedure, private :: plan_assign
+    generic :: assignment(=) => plan_assign
+    final :: plan_finalize
+  end type
+
+  !> One convolution of Fortran's own arrays, on any device: call plumb_conv(device, x, w, y). On a GPU
+  !> they are copied there and back in segments; who keeps data there takes plumb_array and plumb_plan.
+  interface plumb_conv
+    module procedure conv_real32, conv_real64
+  end interface
+
+  interface  ! plumb_convolution.f90
+    module subroutine plan_create(self, device, x_shape, w_shape, dtype, stride, dilation, padding, &
+        groups, bias, activation, math, deterministic, workspace_limit_bytes, algorithm, status, &
+        message)
+      class(plumb_plan), intent(inout) :: self
+      type(plumb_device), intent(in) :: device
+      integer, intent(in) :: x_shape(:), w_shape(:)
+      integer, intent(in), optional :: dtype        !< plumb_f32 unless given
+      integer, intent(in), optional :: stride(2)    !< along the width, the height
+      integer, intent(in), optional :: dilation(2)  !< along the width, the height
+      !> Zeros around x: (left, top, right, bottom), or two numbers, each for both sides.
+      integer, intent(in), optional :: padding(:)
+      integer, intent(in), optional :: groups
+      logical, intent(in), optional :: bias         !< one is added; execute then needs it
+      integer, intent(in), optional :: activation, math
+      logical, intent(in), optional :: deterministic
+      integer(int64), intent(in), optional :: workspace_limit_bytes
+      character(*), intent(in), optional :: algorithm  !< this one or none
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module function plan_algorithm(self) result(name)
+      class(plumb_plan), intent(in) :: self
+      character(:), allocatable :: name
+    end function
+    module function plan_workspace_bytes(self) result(bytes)
+      class(plumb_plan), intent(in) :: self
+      integer(int64) :: bytes
+    end function
+    !> (q, p, k, n)
+    module function plan_y_shape(self) result(extents)
+      class(plumb_plan), intent(in) :: self
+      integer :: extents(4)
+    end function
+    module subroutine execute_arrays(self, queue, x, w, y, bias, workspace, status, message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      type(plumb_array), intent(in) :: x, w
+      type(plumb_array), intent(inout) :: y
+      type(plumb_array), intent(in), optional :: bias
+      type(c_ptr), intent(in), optional :: workspace  !< workspace_bytes(), 256-byte aligned
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine execute_pointers(self, queue, x, w, y, bias, workspace, status, message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      type(c_ptr), intent(in) :: x, w, y
+      type(c_ptr), intent(in), optional :: bias, workspace
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine execute_real32(self, queue, x, w, y, bias, status, message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      real(real32), intent(in), contiguous, target :: x(..), w(..)
+      real(real32), intent(inout), contiguous, target :: y(..)
+      real(real32), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine execute_real64(self, queue, x, w, y, bias, status, message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      real(real64), intent(in), contiguous, target :: x(..), w(..)
+      real(real64), intent(inout), contiguous, target :: y(..)
+      real(real64), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine conv_real32(device, x, w, y, bias, stride, dilation, padding, groups, &
+        activation, math, status, message)
+      type(plumb_device), intent(in) :: device
+      real(real32), intent(in), contiguous, target :: x(..), w(..)
+      real(real32), intent(inout), contiguous, target :: y(..)
+      real(real32), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(in), optional :: stride(2), dilation(2), padding(:), groups, activation, math
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine conv_real64(device, x, w, y, bias, stride, dilation, padding, groups, &
+        activation, math, status, message)
+      type(plumb_device), intent(in) :: device
+      real(real64), intent(in), contiguous, target :: x(..), w(..)
+      real(real64), intent(inout), contiguous, target :: y(..)
+      real(real64), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(in), optional :: stride(2), dilation(2), padding(:), groups, activation, math
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+  end interface
+
+contains
+
+  function plumb_status_name(status) result(name)
+    integer, intent(in) :: status
+    character(:), allocatable :: name
+    name = text_of(plumb_status_name_c(int(status, c_int32_t)))
+  end function
+
+  function plumb_version() result(version)
+    character(:), allocatable :: version
+    version = text_of(plumb_version_c())
+  end function
+
+  !> The devices of a backend, 'cpu' or 'cuda'; 0 where there are none.
+  function plumb_device_count(backend) result(count)
+    character(*), intent(in) :: backend
+    integer :: count
+    integer(c_int32_t) :: devices, code
+    code = plumb_device_count_c(trim(backend)//c_null_char, devices)
+    count = devices
+  end function
+
+  !> `spec`: 'auto' (the first GPU that works, otherwise the CPU), 'cpu', 'cuda', 'cuda:1'. Without
+  !> it, what PLUMB_DEVICE says, or 'auto'.
+  subroutine device_open(self, spec, status, message)
+    class(plumb_device), intent(inout) :: self
+    character(*), intent(in), optional :: spec
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    character(:), allocatable :: name
+    integer(c_int32_t) :: code
+    call self%close()
+    name = ''
+    if (present(spec)) name = trim(spec)
+    code = plumb_device_open_c(name//c_null_char, c_null_ptr, self%handle)
+    call conclude(code, status, message)
+  end subroutine
+
+  subroutine device_close(self)
+    class(plumb_device), intent(inout) :: self
+    call plumb_device_close_c(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+  !> 'cpu', 'cuda:0'; empty where none is open.
+  function device_id(self) result(text)
+    class(plumb_device), intent(in) :: self
+    character(:), allocatable :: text
+    type(device_info_c) :: info
+    integer(c_int32_t) :: code
+    code = plumb_device_get_info_c(self%handle, info)
+    text = text_of(info%id)
+  end function
+
+  !> As the vendor calls it.
+  function device_name(self) result(text)
+    class(plumb_device), intent(in) :: self
+    character(:), allocatable :: text
+    type(device_info_c) :: info
+    integer(c_int32_t) :: code
+    code = plumb_device_get_info_c(self%handle, info)
+    text = text_of(info%name)
+  end function
+
+  !> For a device that 'auto' chose, what it passed over and why.
+  function device_why(self) result(text)
+    class(plumb_device), intent(in) :: self
+    character(:), allocatable :: text
+    type(device_info_c) :: info
+    integer(c_int32_t) :: code
+    code = plumb_device_get_info_c(self%handle, info)
+    text = text_of(info%why)
+  end function
+
+  subroutine device_assign(to, from)
+    class(plumb_device), intent(inout) :: to
+    class(plumb_device), intent(in) :: from
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    if (c_associated(from%handle)) call conclude(plumb_device_copy_c(from%handle, handle))
+    call to%close()
+    to%handle = handle
+  end subroutine
+
+  subroutine device_finalize(self)
+    type(plumb_device), intent(inout) :: self
+    call self%close()
+  end subroutine
+
+  !> `stream`: the caller's cudaStream_t, which must outlive the queue. Without it the queue has its
+  !> own.
+  subroutine queue_create(self, device, stream, status, message)
+    class(plumb_queue), intent(inout) :: self
+    type(plumb_device), intent(in) :: device
+    type(c_ptr), intent(in), optional :: stream
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    integer(c_int32_t) :: code
+    call plumb_queue_destroy_c(self%handle)
+    if (present(stream)) then
+      code = plumb_queue_wrap_c(device%handle, stream, self%handle)
+    else
+      code = plumb_queue_create_c(device%handle, self%handle)
+    end if
+    call conclude(code, status, message)
+  end subroutine
+
+  subroutine queue_synchronize(self, status, message)
+    class(plumb_queue), intent(in) :: self
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    call conclude(plumb_queue_synchronize_c(self%handle), status, message)
+  end subroutine
+
+  subroutine queue_assign(to, from)
+    class(plumb_queue), intent(inout) :: to
+    class(plumb_queue), intent(in) :: from
+    if (c_associated(from%handle) .or. c_associated(to%handle)) &
+      error stop 'plumb: a plumb_queue cannot be assigned; pass it as an argument'
+  end subroutine
+
+  subroutine queue_finalize(self)
+    type(plumb_queue), intent(inout) :: self
+    call plumb_queue_destroy_c(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+  !> Uninitialised memory for an array of this shape.
+  subroutine array_create(self, device, extents, dtype, status, message)
+    class(plumb_array), intent(inout) :: self
+    type(plumb_device), intent(in) :: device
+    integer, intent(in) :: extents(:)
+    integer, intent(in), optional :: dtype  !< plumb_f32 unless given
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    integer, parameter :: bytes_of(0:3) = [4, 8, 2, 2]
+    integer(c_int32_t) :: code
+    call array_release(self)
+    self%dtype = plumb_f32
+    if (present(dtype)) self%dtype = dtype
+    if (self%dtype < 0 .or. self%dtype > 3 .or. any(extents < 0)) then
+      call conclude(int(plumb_invalid_argument, c_int32_t), status, message, &
+        'array: a negative extent, or no plumb_f32, plumb_f64, plumb_f16 or plumb_bf16')
+      return
+    end if
+    self%extents = int(extents, int64)
+    self%device = device
+    self%bytes = product(self%extents) * bytes_of(self%dtype)
+    code = plumb_allocate_c(device%handle, self%bytes, device_memory, self%memory)
+    call conclude(code, status, message)
+  end subroutine
+
+  !> Where the array lies in the device's memory.
+  function array_address(self) result(memory)
+    class(plumb_array), intent(in) :: self
+    type(c_ptr) :: memory
+    memory = self%memory
+  end function
+
+  function array_shape(self) result(extents)
+    class(plumb_array), intent(in) :: self
+    integer, allocatable :: extents(:)
+    extents = int(self%extents)
+  end function
+
+  subroutine upload_real32(self, queue, from, status, message)
+    class(plumb_array), intent(inout) :: self
+    type(plumb_queue), intent(in) :: queue
+    real(real32), intent(in), contiguous, target :: from(..)
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    call transfer_array(self, queue, plumb_f32, int(shape(from), int64), self%memory, c_loc(from), &
+      status, message)
+  end subroutine
+
+  subroutine upload_real64(self, queue, from, status, message)
+    class(plumb_array), intent(inout) :: self
+    type(plumb_queue), intent(in) :: queue
+    real(real64), intent(in), contiguous, target :: from(..)
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    call transfer_array(self, queue, plumb_f64, int(shape(from), int64), self%memory, c_loc(from), &
+      status, message)
+  end subroutine
+
+  subroutine download_real32(self, queue, to, status, message)
+    class(plumb_array), intent(in) :: self
+    type(plumb_queue), intent(in) :: queue
+    real(real32), intent(inout), contiguous, target :: to(..)
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    call transfer_array(self, queue, plumb_f32, int(shape(to), int64), c_loc(to), self%memory, &
+      status, message)
+  end subroutine
+
+  subroutine download_real64(self, queue, to, status, message)
+    class(plumb_array), intent(in) :: self
+    type(plumb_queue), intent(in) :: queue
+    real(real64), intent(inout), contiguous, target :: to(..)
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    call transfer_array(self, queue, plumb_f64, int(shape(to), int64), c_loc(to), self%memory, &
+      status, message)
+  end subroutine
+
+  !> Waits for the copy: Fortran may have passed a copy of the array, which is gone on return.
+  subroutine transfer_array(self, queue, dtype, extents, to, from, status, message)
+    class(plumb_array), intent(in) :: self
+    type(plumb_queue), intent(in) :: queue
+    integer, intent(in) :: dtype
+    integer(int64), intent(in) :: extents(:)
+    type(c_ptr), intent(in) :: to, from
+    integer, intent(out), optional :: status
+    character(*), intent(inout), optional :: message
+    integer(c_int32_t) :: code
+    logical :: same
+    same = allocated(self%extents)
+    if (same) same = self%dtype == dtype .and. size(self%extents) == size(extents)
+    if (same) same = all(self%extents == extents)
+    if (.not. same) then
+      call conclude(int(plumb_invalid_argument, c_int32_t), status, message, &
+        'array: the array on the host has another shape or kind than the one on the device')
+      return
+    end if
+    code = plumb_copy_c(queue%handle, to, from, self%bytes)
+    if (code == plumb_ok) code = plumb_queue_synchronize_c(queue%handle)
+    call conclude(code, status, message)
+  end subroutine
+
+  subroutine array_assign(to, from)
+    class(plumb_array), intent(inout) :: to
+    class(plumb_array), intent(in) :: from
+    if (c_associated(from%memory) .or. c_associated(to%memory)) &
+      error stop 'plumb: a plumb_array cannot be assigned; pass it as an argument'
+  end subroutine
+
+  subroutine array_release(self)
+    class(plumb_array), intent(inout) :: self
+    integer(c_int32_t) :: code
+    if (c_associated(self%memory)) &
+      code = plumb_deallocate_c(self%device%handle, self%memory, self%bytes, device_memory)
+    self%memory = c_null_ptr
+    self%bytes = 0
+    if (allocated(self%extents)) deallocate (self%extents)
+  end subroutine
+
+  subroutine array_finalize(self)
+    type(plumb_array), intent(inout) :: self
+    call array_release(self)
+  end subroutine
+
+  subroutine plan_assign(to, from)
+    class(plumb_plan), intent(inout) :: to
+    class(plumb_plan), intent(in) :: from
+    if (c_associated(from%handle) .or. c_associated(to%handle)) &
+      error stop 'plumb: a plumb_plan cannot be assigned; pass it as an argument'
+  end subroutine
+
+  subroutine plan_finalize(self)
+    type(plumb_plan), intent(inout) :: self
+    call plumb_plan_destroy_c(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+end module plumb
