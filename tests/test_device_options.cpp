@@ -15,7 +15,7 @@ using plumb_test::refusal;
 namespace {
 
 /// A caller's pool: memory of another device of the same kind, with a record of who holds what.
-struct Pool {
+struct CallersMemory {
   struct Piece {
     std::size_t bytes = 0;
     Memory memory = Memory::device;
@@ -27,7 +27,7 @@ struct Pool {
   std::size_t given = 0;
   bool returned_otherwise = false;
 
-  explicit Pool(const std::string& spec) : source(plumb_test::device_or_skip(spec)) {}
+  explicit CallersMemory(const std::string& spec) : source(plumb_test::device_or_skip(spec)) {}
 
   Allocator allocator() {
     return {.allocate =
@@ -67,36 +67,36 @@ ConvPlan plan_with_workspace(const Device& device) {
 TEST_CASE("tensors and workspaces come from the caller's allocator and go back to it") {
   for (const std::string& name : plumb_test::backend_names()) {
     DYNAMIC_SECTION(name) {
-      Pool pool(name);
+      CallersMemory callers(name);
       {
-        const Device device = Device::open(name, {.allocator = pool.allocator()});
+        const Device device = Device::open(name, {.allocator = callers.allocator()});
         const ConvPlan plan = plan_with_workspace(device);
         const ConvProblem& problem = plan.problem();
         const Tensor x(device, DType::f32, problem.x_extents());
         const Tensor w(device, DType::f32, problem.w_extents());
         const Tensor y(device, DType::f32, problem.y_extents());
         const Tensor pinned(device, DType::f32, {7}, {}, Memory::pinned_host);
-        REQUIRE(pool.given == 4);
-        REQUIRE(pool.held.contains(x.data()));
-        REQUIRE(pool.held.at(pinned.data()).memory == Memory::pinned_host);
-        REQUIRE(pool.held.at(pinned.data()).bytes == 28);
+        REQUIRE(callers.given == 4);
+        REQUIRE(callers.held.contains(x.data()));
+        REQUIRE(callers.held.at(pinned.data()).memory == Memory::pinned_host);
+        REQUIRE(callers.held.at(pinned.data()).bytes == 28);
 
         Queue queue(device);
         plan.execute(queue, {.x = x, .w = w, .y = y});
-        REQUIRE(pool.given == 5);
+        REQUIRE(callers.given == 5);
         plan.execute(queue, {.x = x, .w = w, .y = y});
-        REQUIRE(pool.given == 5);  // the queue keeps it
+        REQUIRE(callers.given == 5);  // the queue keeps it
         void* workspace = queue.workspace(1);
-        REQUIRE(pool.held.at(workspace).native_queue == queue.native());
-        REQUIRE(pool.held.at(workspace).bytes >= plan.workspace_bytes());
+        REQUIRE(callers.held.at(workspace).native_queue == queue.native());
+        REQUIRE(callers.held.at(workspace).bytes >= plan.workspace_bytes());
 
         queue.workspace(2 * plan.workspace_bytes() + 256);
-        REQUIRE(pool.given == 6);
-        REQUIRE(pool.held.size() == 5);  // the smaller one went back
+        REQUIRE(callers.given == 6);
+        REQUIRE(callers.held.size() == 5);  // the smaller one went back
         queue.synchronize();
       }
-      REQUIRE(pool.held.empty());
-      REQUIRE_FALSE(pool.returned_otherwise);
+      REQUIRE(callers.held.empty());
+      REQUIRE_FALSE(callers.returned_otherwise);
     }
   }
 }
