@@ -109,6 +109,62 @@ module plumb
     module procedure conv_real32, conv_real64
   end interface
 
+  interface  ! plumb_arrays.f90
+    !> Uninitialised memory for an array of this shape.
+    module subroutine array_create(self, device, extents, dtype, status, message)
+      class(plumb_array), intent(inout) :: self
+      type(plumb_device), intent(in) :: device
+      integer, intent(in) :: extents(:)
+      integer, intent(in), optional :: dtype  !< plumb_f32 unless given
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    !> Where the array lies in the device's memory.
+    module function array_address(self) result(memory)
+      class(plumb_array), intent(in) :: self
+      type(c_ptr) :: memory
+    end function
+    module function array_shape(self) result(extents)
+      class(plumb_array), intent(in) :: self
+      integer, allocatable :: extents(:)
+    end function
+    module subroutine upload_real32(self, queue, from, status, message)
+      class(plumb_array), intent(inout) :: self
+      type(plumb_queue), intent(in) :: queue
+      real(real32), intent(in), contiguous, target :: from(..)
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine upload_real64(self, queue, from, status, message)
+      class(plumb_array), intent(inout) :: self
+      type(plumb_queue), intent(in) :: queue
+      real(real64), intent(in), contiguous, target :: from(..)
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine download_real32(self, queue, to, status, message)
+      class(plumb_array), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      real(real32), intent(inout), contiguous, target :: to(..)
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine download_real64(self, queue, to, status, message)
+      class(plumb_array), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      real(real64), intent(inout), contiguous, target :: to(..)
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine array_assign(to, from)
+      class(plumb_array), intent(inout) :: to
+      class(plumb_array), intent(in) :: from
+    end subroutine
+    module subroutine array_finalize(self)
+      type(plumb_array), intent(inout) :: self
+    end subroutine
+  end interface
+
   interface  ! plumb_convolution.f90
     module subroutine plan_create(self, device, x_shape, w_shape, dtype, stride, dilation, padding, &
         groups, bias, activation, math, deterministic, workspace_limit_bytes, algorithm, status, &
@@ -326,130 +382,6 @@ contains
     type(plumb_queue), intent(inout) :: self
     call plumb_queue_destroy_c(self%handle)
     self%handle = c_null_ptr
-  end subroutine
-
-  !> Uninitialised memory for an array of this shape.
-  subroutine array_create(self, device, extents, dtype, status, message)
-    class(plumb_array), intent(inout) :: self
-    type(plumb_device), intent(in) :: device
-    integer, intent(in) :: extents(:)
-    integer, intent(in), optional :: dtype  !< plumb_f32 unless given
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    integer, parameter :: bytes_of(0:3) = [4, 8, 2, 2]
-    integer(c_int32_t) :: code
-    call array_release(self)
-    self%dtype = plumb_f32
-    if (present(dtype)) self%dtype = dtype
-    if (self%dtype < 0 .or. self%dtype > 3 .or. any(extents < 0)) then
-      call conclude(int(plumb_invalid_argument, c_int32_t), status, message, &
-        'array: a negative extent, or no plumb_f32, plumb_f64, plumb_f16 or plumb_bf16')
-      return
-    end if
-    self%extents = int(extents, int64)
-    self%device = device
-    self%bytes = product(self%extents) * bytes_of(self%dtype)
-    code = plumb_allocate_c(device%handle, self%bytes, device_memory, self%memory)
-    call conclude(code, status, message)
-  end subroutine
-
-  !> Where the array lies in the device's memory.
-  function array_address(self) result(memory)
-    class(plumb_array), intent(in) :: self
-    type(c_ptr) :: memory
-    memory = self%memory
-  end function
-
-  function array_shape(self) result(extents)
-    class(plumb_array), intent(in) :: self
-    integer, allocatable :: extents(:)
-    extents = int(self%extents)
-  end function
-
-  subroutine upload_real32(self, queue, from, status, message)
-    class(plumb_array), intent(inout) :: self
-    type(plumb_queue), intent(in) :: queue
-    real(real32), intent(in), contiguous, target :: from(..)
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    call transfer_array(self, queue, plumb_f32, int(shape(from), int64), self%memory, c_loc(from), &
-      status, message)
-  end subroutine
-
-  subroutine upload_real64(self, queue, from, status, message)
-    class(plumb_array), intent(inout) :: self
-    type(plumb_queue), intent(in) :: queue
-    real(real64), intent(in), contiguous, target :: from(..)
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    call transfer_array(self, queue, plumb_f64, int(shape(from), int64), self%memory, c_loc(from), &
-      status, message)
-  end subroutine
-
-  subroutine download_real32(self, queue, to, status, message)
-    class(plumb_array), intent(in) :: self
-    type(plumb_queue), intent(in) :: queue
-    real(real32), intent(inout), contiguous, target :: to(..)
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    call transfer_array(self, queue, plumb_f32, int(shape(to), int64), c_loc(to), self%memory, &
-      status, message)
-  end subroutine
-
-  subroutine download_real64(self, queue, to, status, message)
-    class(plumb_array), intent(in) :: self
-    type(plumb_queue), intent(in) :: queue
-    real(real64), intent(inout), contiguous, target :: to(..)
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    call transfer_array(self, queue, plumb_f64, int(shape(to), int64), c_loc(to), self%memory, &
-      status, message)
-  end subroutine
-
-  !> Waits for the copy: Fortran may have passed a copy of the array, which is gone on return.
-  subroutine transfer_array(self, queue, dtype, extents, to, from, status, message)
-    class(plumb_array), intent(in) :: self
-    type(plumb_queue), intent(in) :: queue
-    integer, intent(in) :: dtype
-    integer(int64), intent(in) :: extents(:)
-    type(c_ptr), intent(in) :: to, from
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    integer(c_int32_t) :: code
-    logical :: same
-    same = allocated(self%extents)
-    if (same) same = self%dtype == dtype .and. size(self%extents) == size(extents)
-    if (same) same = all(self%extents == extents)
-    if (.not. same) then
-      call conclude(int(plumb_invalid_argument, c_int32_t), status, message, &
-        'array: the array on the host has another shape or kind than the one on the device')
-      return
-    end if
-    code = plumb_copy_c(queue%handle, to, from, self%bytes)
-    if (code == plumb_ok) code = plumb_queue_synchronize_c(queue%handle)
-    call conclude(code, status, message)
-  end subroutine
-
-  subroutine array_assign(to, from)
-    class(plumb_array), intent(inout) :: to
-    class(plumb_array), intent(in) :: from
-    if (c_associated(from%memory) .or. c_associated(to%memory)) &
-      error stop 'plumb: a plumb_array cannot be assigned; pass it as an argument'
-  end subroutine
-
-  subroutine array_release(self)
-    class(plumb_array), intent(inout) :: self
-    integer(c_int32_t) :: code
-    if (c_associated(self%memory)) &
-      code = plumb_deallocate_c(self%device%handle, self%memory, self%bytes, device_memory)
-    self%memory = c_null_ptr
-    self%bytes = 0
-    if (allocated(self%extents)) deallocate (self%extents)
-  end subroutine
-
-  subroutine array_finalize(self)
-    type(plumb_array), intent(inout) :: self
-    call array_release(self)
   end subroutine
 
   subroutine plan_assign(to, from)

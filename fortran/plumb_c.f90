@@ -15,6 +15,7 @@ module plumb_c
   type, bind(c) :: geometry_c
     integer(c_int64_t) :: stride_h, stride_w, dilation_h, dilation_w
     integer(c_int64_t) :: padding_top, padding_left, padding_bottom, padding_right, groups
+    integer(c_int32_t) :: pool
   end type
 
   type, bind(c) :: problem_c

@@ -72,7 +72,8 @@ inline plumb_conv_problem small_problem() {
                       .padding_left = 2,
                       .padding_bottom = 0,
                       .padding_right = 3,
-                      .groups = 2};
+                      .groups = 2,
+                      .pool = PLUMB_NO_POOL};
   return problem;
 }
 

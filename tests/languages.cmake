@@ -30,7 +30,7 @@ if(PLUMB_HAVE_FORTRAN)
     set_target_properties(fortran_${name} PROPERTIES
       Fortran_MODULE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fortran_${name})
     target_compile_options(fortran_${name} PRIVATE
-      $<$<Fortran_COMPILER_ID:GNU>:-std=f2018;-Wall;-Wextra;-Wno-compare-reals;-fcheck=all>
+      $<$<Fortran_COMPILER_ID:GNU>:-std=f2018;-Wall;-Wextra;-Wno-compare-reals;-fcheck=all,no-array-temps>
       $<$<BOOL:${PLUMB_WERROR}>:-Werror>)
     target_link_libraries(fortran_${name} PRIVATE plumb::fortran)
     plumb_runs_with_modules(fortran_${name})

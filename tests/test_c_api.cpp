@@ -1,6 +1,7 @@
 // The C interface does what the C++ one does, on every device.
 #include "plumb/plumb.h"
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
@@ -330,6 +331,28 @@ TEST_CASE("c: the operators around convolution") {
               return plumb_resize_bilinear(queue, &image, y);
             }) == std::vector<float>{0});
   }
+}
+
+TEST_CASE("c: a convolution that pools") {
+  plumb_conv_problem problem = small_problem();
+  problem.geometry.pool = PLUMB_MAX_POOL_2X2;
+  std::int64_t extents[4];
+  REQUIRE(plumb_conv_output_extents(&problem, extents) == PLUMB_OK);
+  REQUIRE(Extents(extents, 4) == Extents{2, 4, 2, 5});
+  const Reference unpooled("cpu");
+  std::vector<float> y(2 * 4 * 2 * 5);
+  const CDevice device;
+  const CQueue queue(device);
+  const plumb_conv_options options = with_bias_and_relu();
+  const CPlan plan(device, problem, &options);
+  REQUIRE(plumb_plan_execute(plan, queue, unpooled.x.data(), unpooled.w.data(),
+                             unpooled.bias.data(), y.data(), nullptr) == PLUMB_OK);
+  for (int i = 0; i < 2 * 4 * 2 * 5; ++i) {  // y[n,k,p,q] from rows 2p, 2p+1 of 10 columns
+    const float* corner = unpooled.y.data() + i / 5 * 20 + i % 5 * 2;
+    REQUIRE(y[i] == std::max({corner[0], corner[1], corner[10], corner[11]}));
+  }
+  problem.geometry.pool = 2;
+  REQUIRE(plumb_conv_output_extents(&problem, extents) == PLUMB_INVALID_ARGUMENT);
 }
 
 TEST_CASE("c: every number of a pooling arrives") {

@@ -249,6 +249,10 @@ contains
 
     call array%create(device, [6, -1], status=status)
     call check(status == plumb_invalid_argument, 'a negative extent')
+    call array%create(device, [huge(0), huge(0), huge(0)], status=status)
+    call check(status == plumb_invalid_argument, 'more elements than can be counted')
+    call array%create(device, [6, 7], 4, status)
+    call check(status == plumb_invalid_argument, 'a kind that is none')
     call array%create(device, [6, 10, 4, 2], plumb_f64)
     call array%upload(queue, wrong, status, message)
     call check(status == plumb_invalid_argument .and. index(message, 'shape') > 0, message)

@@ -205,7 +205,16 @@ PLUMB_API void plumb_event_destroy(plumb_event* event);
 // Cross-correlation; taps outside the image are left out. Letters as everywhere in Plumb: N batch,
 // C input channels, H W input, K output channels, R S filter, P Q output, G groups.
 
-/// How the filter moves over the image. plumb_conv_geometry_init() makes it the plain one.
+/// What is done to the activated outputs before they are stored.
+typedef int32_t plumb_conv_pool;
+/// Values of plumb_conv_pool.
+enum {
+  PLUMB_NO_POOL = 0,      ///< nothing
+  PLUMB_MAX_POOL_2X2 = 1  ///< the maximum of two rows by two columns: y is [N,K,P/2,Q/2]
+};
+
+/// How the filter moves over the image, and what becomes of its outputs. plumb_conv_geometry_init()
+/// makes it the plain one.
 typedef struct plumb_conv_geometry {
   int64_t stride_h;        ///< step along the height, at least 1
   int64_t stride_w;        ///< step along the width, at least 1
@@ -216,6 +225,7 @@ typedef struct plumb_conv_geometry {
   int64_t padding_bottom;  ///< rows of zeros below
   int64_t padding_right;   ///< columns of zeros after
   int64_t groups;          ///< G; divides C and K
+  plumb_conv_pool pool;    ///< of the activated outputs
 } plumb_conv_geometry;
 
 /// A convolution without its data. plumb_conv_problem_init() makes every size 1, and f32.
@@ -250,7 +260,7 @@ PLUMB_API plumb_status plumb_conv_geometry_init(plumb_conv_geometry* geometry);
 PLUMB_API plumb_status plumb_conv_problem_init(plumb_conv_problem* problem);
 /// PLUMB_FP32, no activation, no bias, any workspace, Plumb's choice.
 PLUMB_API plumb_status plumb_conv_options_init(plumb_conv_options* options);
-/// N K P Q, as the geometry gives them.
+/// Of y: N K P Q, as the geometry gives them, pooled N K P/2 Q/2.
 PLUMB_API plumb_status plumb_conv_output_extents(const plumb_conv_problem* problem,
                                                  int64_t extents[4]);
 
@@ -292,6 +302,7 @@ typedef struct plumb_candidate {
   size_t workspace_bytes;   ///< 0 where it cannot run
   plumb_math error_class;   ///< whose promise its arithmetic keeps
   int32_t deterministic;    ///< not 0: the same bits every time
+  int32_t pool_fused;       ///< not 0: the kernel pools by itself, where the problem pools
   int32_t chosen;           ///< not 0: the one that a plan takes
 } plumb_candidate;
 

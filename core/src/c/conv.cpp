@@ -118,6 +118,7 @@ plumb_status plumb_explanation_entry(const plumb_explanation* explanation, std::
                   .workspace_bytes = of.workspace_bytes,
                   .error_class = to_c(of.error_class),
                   .deterministic = of.deterministic ? 1 : 0,
+                  .pool_fused = of.pool_fused ? 1 : 0,
                   .chosen = of.chosen ? 1 : 0};
   });
 }

@@ -28,6 +28,7 @@ static_assert(same(PLUMB_FP64, Math::fp64) && same(PLUMB_FP32, Math::fp32) &&
               same(PLUMB_TF32, Math::tf32) && same(PLUMB_MATH_BF16, Math::bf16) &&
               same(PLUMB_MATH_FP16, Math::fp16));
 static_assert(same(PLUMB_NO_ACTIVATION, Activation::none) && same(PLUMB_RELU, Activation::relu));
+static_assert(same(PLUMB_NO_POOL, Pool::none) && same(PLUMB_MAX_POOL_2X2, Pool::max_2x2));
 static_assert(same(PLUMB_DEVICE_MEMORY, Memory::device) &&
               same(PLUMB_PINNED_HOST_MEMORY, Memory::pinned_host));
 static_assert(same(PLUMB_POOL_MAX, PoolKind::max) && same(PLUMB_POOL_AVERAGE, PoolKind::average));
@@ -47,7 +48,8 @@ ConvGeometry geometry_of(const plumb_conv_geometry* geometry) {
   return {.stride = {g.stride_h, g.stride_w},
           .dilation = {g.dilation_h, g.dilation_w},
           .padding = {g.padding_top, g.padding_left, g.padding_bottom, g.padding_right},
-          .groups = g.groups};
+          .groups = g.groups,
+          .pool = enumerator(g.pool, Pool::max_2x2, "pool")};
 }
 
 ConvProblem problem_of(const plumb_conv_problem* given) {
