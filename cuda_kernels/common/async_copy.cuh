@@ -15,6 +15,12 @@ __device__ inline void copy_async(float* to_shared, const float* from, bool vali
                : "memory");
 }
 
+/// Copies 16 bytes; both addresses are multiples of 16.
+__device__ inline void copy_16_bytes_async(void* to_shared, const void* from) {
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace plumb::cuda

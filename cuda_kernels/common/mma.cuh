@@ -6,7 +6,9 @@
 //                  B[t][group], B[t + 4][group];
 //   fp16, 16 terms, two in a register, the first in its low half:
 //                  A[group][2t..], A[group + 8][2t..], A[group][2t + 8..], A[group + 8][2t + 8..];
-//                  B[2t..][group], B[2t + 8..][group].
+//                  B[2t..][group], B[2t + 8..][group];
+//   fp16, 8 terms: A[group][2t..], A[group + 8][2t..]; B[2t..][group];
+//   bf16: as fp16.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -29,6 +31,27 @@ __device__ inline void mma_fp16(float (&d)[4], const Fragment (&a)[4], const Fra
       "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ inline void mma_fp16(float (&d)[4], const Fragment (&a)[2], Fragment b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
+}
+
+__device__ inline void mma_bf16(float (&d)[4], const Fragment (&a)[4], const Fragment (&b)[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+__device__ inline void mma_bf16(float (&d)[4], const Fragment (&a)[2], Fragment b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
 /// B fragments of fp16 for 16 pixels, from rows of terms: of the first eight pixels in b[0] and

@@ -1,0 +1,70 @@
+// Copies of any length from global to shared memory by the copy engine (PTX cp.async.bulk, sm_90),
+// and the barrier in shared memory that counts their bytes (PTX mbarrier).
+#pragma once
+
+#include <cstdint>
+
+namespace plumb::cuda {
+
+/// Whether the code being compiled may use what follows: also where a newer device runs code for an
+/// older architecture it may not.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+inline constexpr bool bulk_copies = true;
+#else
+inline constexpr bool bulk_copies = false;
+#endif
+
+/// In shared memory, for copies that come in rounds: one thread expects and copies, all wait.
+class CopyBarrier {
+ public:
+  /// By one thread, before a barrier of the block.
+  __device__ void init() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+  }
+  /// Begins a round of `bytes`. By one thread, after a barrier of the block behind whatever read
+  /// the memory that is copied to.
+  __device__ void expect(int bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()),
+                 "r"(bytes)
+                 : "memory");
+#endif
+  }
+  /// Part of the round: addresses and `bytes` are multiples of 16.
+  __device__ void copy(void* to_shared, const void* from, int bytes) {
+#if __CUDA_ARCH__ >= 900
+    const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(to),
+        "l"(from), "r"(bytes), "r"(address())
+        : "memory");
+#endif
+  }
+  /// Until the bytes of a round are there; rounds have parity 0, 1, 0 and so on.
+  __device__ void wait(int parity) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}\n" ::"r"(address()),
+        "r"(parity)
+        : "memory");
+#endif
+  }
+
+ private:
+  __device__ std::uint32_t address() {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(&bits_));
+  }
+  std::uint64_t bits_;
+};
+
+}  // namespace plumb::cuda

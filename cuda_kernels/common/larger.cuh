@@ -1,0 +1,17 @@
+// A maximum that NaN passes through.
+#pragma once
+
+namespace plumb::cuda {
+
+/// The larger; NaN where either is.
+__device__ inline float larger(float a, float b) {
+#ifdef __CUDA_ARCH__
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a > b || a != a ? a : b;
+#endif
+}
+
+}  // namespace plumb::cuda

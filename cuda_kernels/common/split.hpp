@@ -1,0 +1,13 @@
+// fp32 values as two fp16 that together hold 22 bits.
+#pragma once
+
+namespace plumb::cuda {
+
+/// Bits below a scaled element's high part, by which its low part is raised: then the low part is
+/// a normal fp16 wherever the high part is.
+inline constexpr float split_raise = 0x1p11f;
+/// Scaled elements stay below 2^15 and, unless they are zero, reach this: then high and low part
+/// together hold 22 bits.
+inline constexpr float split_least = 0x1p-14f;
+
+}  // namespace plumb::cuda

@@ -1,0 +1,89 @@
+// A group's filters in shared memory as a product's columns: w[channel][slot][eight][lane].
+#pragma once
+
+#include "cuda_kernels/common/window_input.cuh"
+
+namespace plumb::cuda {
+
+/// Reads the taps of one group of filters.
+template <class Stored>
+struct WindowTaps {
+  const WindowShape& shape;
+  const Stored* w;
+  int first_k;
+
+  __device__ float operator()(int k_of_group, int c, int r, int s) const {
+    const auto& step = shape.conv.w_step;
+    const int k = first_k + k_of_group;
+    if (k >= shape.conv.k.value() || r >= shape.conv.r.value() || s < 0 ||
+        s >= shape.conv.s.value())
+      return 0;
+    return convert<float>(w[k * step.k + c * step.c + r * step.r + s * step.s]);
+  }
+};
+
+/// Finds each filter's scale and what the filters hold; a warp takes a filter at a time. `scaled`:
+/// otherwise only whether all are finite.
+template <bool scaled, class Stored>
+__device__ void look_at_filters(const WindowTaps<Stored>& taps, WindowControl& control) {
+  const WindowShape& shape = taps.shape;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int terms = shape.channels.value() * shape.conv.r.value() * shape.conv.s.value();
+  const auto each = [&](int filter, auto&& use) {
+    for (int term = lane; term < terms; term += 32) {
+      const auto [rows, s] = shape.conv.s.divide(term);
+      const auto [c, r] = shape.conv.r.divide(rows);
+      use(taps(filter, c, r, s));
+    }
+  };
+  for (int filter = warp; filter < shape.group_filters; filter += window_warps) {
+    int most = 0;
+    each(filter, [&](float tap) { most = max(most, magnitude_bits(tap)); });
+    most = __reduce_max_sync(0xffffffff, most);
+    int flags = most >= infinity_bits ? met_non_finite : 0;
+    if constexpr (scaled) {
+      const int exponent = scale_exponent(most >= infinity_bits ? 0 : most);
+      const float scale = power_of_two(exponent);
+      bool small = false;
+      each(filter,
+           [&](float tap) { small = small || (tap != 0 && fabsf(tap * scale) < split_least); });
+      flags |= __any_sync(0xffffffff, small) ? met_range : 0;
+      if (lane == 0) {
+        control.filter_scales[filter] = power_of_two(-exponent);
+        if (most > 0) {
+          atomicMin(&control.least_exponent, exponent);
+          atomicMax(&control.most_exponent, exponent);
+        }
+      }
+    }
+    if (lane == 0 && flags != 0) atomicOr(&control.filter_flags, flags);
+  }
+}
+
+/// By the whole block; ends without a barrier.
+template <class Scheme, int eights, class Stored>
+__device__ void write_filters(const WindowTaps<Stored>& taps, const WindowControl& control,
+                              char* w_tile) {
+  const WindowShape& shape = taps.shape;
+  using Slot = typename Scheme::Slot;
+  const int slots = shape.channels.value() * shape.channel_slots * eights * 32;
+  for (int i = static_cast<int>(threadIdx.x); i < slots; i += window_threads) {
+    const int lane = i % 32, eight = i / 32 % eights, slot_of_all = i / 32 / eights;
+    const int c = slot_of_all / shape.channel_slots, slot = slot_of_all % shape.channel_slots;
+    const int column = eight * 8 + lane / 4;
+    const int filter = column / shape.shifts, shift = column % shape.shifts;
+    const float scale = Scheme::scaled ? 1 / control.filter_scales[filter] : 1;
+    float values[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int segment = 2 * slot + j / 2;
+      const int tap = lane % 4 * 2 + j % 2;
+      const int r = shape.wide ? slot : segment * shape.segment_rows + tap / shape.segment_columns;
+      const int s = (shape.wide ? j / 2 * 8 : 0) + tap % shape.segment_columns - shift;
+      values[j] = taps(filter, c, r, s) * scale;
+    }
+    reinterpret_cast<Slot*>(w_tile)[i] = Scheme::slot(values);
+  }
+}
+
+}  // namespace plumb::cuda

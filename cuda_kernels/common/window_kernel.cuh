@@ -1,0 +1,313 @@
+// The kernel of windows, its launch, and what an algorithm made of it says of itself.
+//
+// Blocks stay and take tile after tile. While a tile is multiplied, the next one's input is on its
+// way to shared memory, where it can be staged.
+#pragma once
+
+#include <array>
+
+#include "cuda_kernels/common/batch_slices.hpp"
+#include "cuda_kernels/common/conv_support.hpp"
+#include "cuda_kernels/common/dynamic_shared.cuh"
+#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/vectors.cuh"
+#include "cuda_kernels/common/window_filters.cuh"
+#include "cuda_kernels/common/window_products.cuh"
+#include "cuda_kernels/common/window_store.cuh"
+
+namespace plumb::cuda {
+
+/// Filters that a kernel is compiled for: that many segments a channel, of that many rows each, at
+/// a stride of one row. Zero segments: any.
+template <int segments_, int segment_rows_>
+struct FixedTerms {
+  static constexpr int segments = segments_, segment_rows = segment_rows_;
+  static bool fit(const ConvProblem& problem) {
+    if (segments == 0) return true;
+    const WindowTerms terms(problem);
+    return terms.segments == segments && terms.segment_rows == segment_rows && !terms.wide() &&
+           problem.stride.h == 1 && problem.p() > 1;
+  }
+};
+
+/// Adds one channel's products to a strip's sums. `x` is where the lane's window begins, `w` its
+/// filters of the channel.
+template <class Scheme, class Terms, int row_pairs, int eights>
+__device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
+                            const WindowShape& shape, const char* x,
+                            const typename Scheme::Slot* w) {
+  using Row = typename Scheme::Row;
+  using Slot = typename Scheme::Slot;
+  constexpr int bytes = Scheme::element_bytes;
+  if constexpr (Terms::segments > 0) {
+    constexpr int rows_apart = Terms::segment_rows, slots_count = (Terms::segments + 1) / 2;
+    constexpr int count = 2 * row_pairs + (Terms::segments - 1) * rows_apart;
+    constexpr int step_count = row_pairs + (slots_count - 1) * rows_apart;
+    Row rows[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) rows[i] = Scheme::row(x + i * shape.pitch * bytes, shape.part);
+    typename Scheme::Step steps[step_count];
+#pragma unroll
+    for (int slot = 0; slot < slots_count; ++slot) {
+      Slot slots[eights];
+#pragma unroll
+      for (int eight = 0; eight < eights; ++eight) slots[eight] = w[(slot * eights + eight) * 32];
+#pragma unroll
+      for (int pair = 0; pair < row_pairs; ++pair) {
+        // Steps meet rows two at a time; one of the last pair is the first of an earlier slot's.
+        const int at = pair + slot * rows_apart, row = 2 * at;
+        if (slot == 0 || pair >= row_pairs - rows_apart) {
+          Scheme::take(steps[at], 0, rows[row], rows[row + 1], shape.zeros);
+          if (row + rows_apart + 1 < count)
+            Scheme::take(steps[at], 1, rows[row + rows_apart], rows[row + rows_apart + 1],
+                         shape.zeros);
+        }
+#pragma unroll
+        for (int eight = 0; eight < eights; ++eight)
+          if (2 * slot + 1 < Terms::segments)
+            Scheme::two(sums[pair][eight], steps[at], slots[eight]);
+          else
+            Scheme::one(sums[pair][eight], steps[at], slots[eight]);
+      }
+    }
+  } else {
+    const int second = shape.second * bytes, step_bytes = shape.row_step * bytes;
+    const auto add = [&](auto both) {
+      Slot slots[eights];
+#pragma unroll
+      for (int eight = 0; eight < eights; ++eight) slots[eight] = w[eight * 32];
+#pragma unroll
+      for (int pair = 0; pair < row_pairs; ++pair) {
+        const char* const low = x + 2 * pair * step_bytes;
+        const char* const high = low + step_bytes;
+        typename Scheme::Step step;
+        Scheme::take(step, 0, Scheme::row(low, shape.part), Scheme::row(high, shape.part),
+                     shape.zeros);
+        if constexpr (decltype(both)::value)
+          Scheme::take(step, 1, Scheme::row(low + second, shape.part),
+                       Scheme::row(high + second, shape.part), shape.zeros);
+#pragma unroll
+        for (int eight = 0; eight < eights; ++eight)
+          if constexpr (decltype(both)::value)
+            Scheme::two(sums[pair][eight], step, slots[eight]);
+          else
+            Scheme::one(sums[pair][eight], step, slots[eight]);
+      }
+      x += shape.pair * bytes;
+      w += eights * 32;
+    };
+#pragma unroll 1
+    for (int segment = 1; segment < shape.segments; segment += 2) add(std::true_type{});
+    if (shape.segments % 2 != 0) add(std::false_type{});
+  }
+}
+
+/// Makes the outputs of a tile from its input and filters in shared memory.
+template <class Scheme, class Terms, int row_pairs, int eights, class Stored>
+__device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowItem& item,
+                              int first_k, const char* x_tile, const typename Scheme::Slot* w_tile,
+                              const float* scales, float scale) {
+  const WindowShape& shape = output.shape;
+  constexpr int strip_rows = 2 * row_pairs;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int tap = lane % 4 * 2;
+  const int lane_at = tap / shape.segment_columns * shape.pitch + tap % shape.segment_columns;
+  const int numbers = item.images * item.strips * shape.windows.value();
+  const int channels = shape.channels.value();
+  for (int first = warp * 8; first < numbers; first += window_warps * 8) {
+    const int number = min(first + lane / 4, numbers - 1);
+    const auto [strips_before, window] = shape.windows.divide(number);
+    const auto [image, strip] = shape.strips.divide(strips_before);
+    const char* x = x_tile + (image * channels * shape.plane + strip * shape.strip_step +
+                              window * window_step + lane_at) *
+                                 Scheme::element_bytes;
+    const typename Scheme::Slot* w = w_tile + lane;
+    typename Scheme::Sum sums[row_pairs][eights];
+#pragma unroll 1
+    for (int c = 0; c < channels; ++c) {
+      add_channel<Scheme, Terms>(sums, shape, x, w);
+      x += shape.plane * Scheme::element_bytes;
+      w += shape.channel_slots * eights * 32;
+    }
+    if (first + lane / 4 < numbers)
+      store_strip<Scheme::scaled>(output, sums, scales, scale, first_k, item.n + image,
+                                  item.p + strip * strip_rows, item.q + window * shape.shifts);
+  }
+}
+
+template <class Scheme, class Terms, int row_pairs, int eights, class Stored>
+__global__ void __launch_bounds__(window_threads, eights > 1 || row_pairs > 2 ? 2 : 3)
+    multiply_windows(const __grid_constant__ WindowShape shape, const Stored* x, const Stored* w,
+                     Stored* y, bool y_pairs_aligned,
+                     const __grid_constant__ Epilogue<Stored> epilogue) {
+  char* const shared = dynamic_shared();
+  WindowControl& control = *reinterpret_cast<WindowControl*>(shared);
+  char* const w_tile = shared + window_control_bytes;
+  char* const x_tile = shared + shape.x_at;
+  Stored* const raw = reinterpret_cast<Stored*>(shared + shape.raw_at);
+  const WindowOutput<Stored> output{shape, y, epilogue, y_pairs_aligned};
+  constexpr int strip_rows = 2 * row_pairs;
+  const bool staged = shape.staging != Staging::none;
+  // Blocks side by side take the same tiles for different filters.
+  const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+  const int teams = min(shape.filter_groups, grid), team = block % teams;
+  const int members = (grid - team - 1) / teams + 1;
+
+  if (threadIdx.x == 0) {
+    control.staged.init();
+    control.flags[0] = control.flags[1] = 0;
+    control.largest[0] = control.largest[1] = 0;
+  }
+  int round = 0;
+  for (int group = team; group < shape.filter_groups; group += teams) {
+    const WindowTaps<Stored> taps{shape, w, group * shape.group_filters};
+    if (threadIdx.x == 0) {
+      control.filter_flags = 0;
+      control.least_exponent = 1 << 20;
+      control.most_exponent = -(1 << 20);
+    }
+    __syncthreads();
+    int number = block / teams;
+    if (staged && number < shape.items)
+      stage(shape, WindowItem(shape, number, strip_rows), x, raw, control.staged);
+    look_at_filters<Scheme::scaled>(taps, control);
+    __syncthreads();
+    write_filters<Scheme, eights>(taps, control, w_tile);
+    for (; number < shape.items; number += members, ++round) {
+      const WindowItem item(shape, number, strip_rows);
+      const int turn = round % 2;
+      const auto source = staged ? staged_source(shape, item, raw) : tensor_source(shape, item, x);
+      if (staged) {
+        if (bulk_copies && shape.staging == Staging::bulk) {
+          control.staged.wait(turn);
+        } else {
+          wait_for_copies();
+          __syncthreads();
+        }
+      }
+      int exponent = 0;
+      if constexpr (Scheme::scaled) {
+        find_largest(shape, item, source, &control.largest[turn]);
+        __syncthreads();
+        exponent = scale_exponent(control.largest[turn]);
+      }
+      const int met = write_tile<Scheme>(shape, item, source, power_of_two(exponent), x_tile);
+      if (met != 0) atomicOr(&control.flags[turn], met);
+      __syncthreads();
+      if (staged && number + members < shape.items)
+        stage(shape, WindowItem(shape, number + members, strip_rows), x, raw, control.staged);
+      int flags = control.flags[turn] | control.filter_flags;
+      if (Scheme::scaled &&
+          (exponent + control.least_exponent < -120 || exponent + control.most_exponent > 120) &&
+          control.most_exponent > -(1 << 20))
+        flags |= met_range;
+      if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
+      if ((flags & met_range) == 0)
+        multiply_tile<Scheme, Terms, row_pairs, eights>(
+            output, item, taps.first_k, x_tile,
+            reinterpret_cast<const typename Scheme::Slot*>(w_tile),
+            Scheme::scaled ? control.filter_scales : nullptr, power_of_two(-exponent));
+      __syncthreads();
+      if (flags != 0)
+        redo_tile(output, item, strip_rows, taps.first_k, (flags & met_range) != 0, x, w);
+    }
+  }
+}
+
+/// A scheme of arithmetic for tensors stored as `Stored`.
+template <class Scheme>
+constexpr WindowCosts window_costs{
+    .element_bytes = Scheme::element_bytes * Scheme::planes,
+    .slot_bytes = sizeof(typename Scheme::Slot),
+    .steps_of_slot = Scheme::steps_of_slot,
+    .scaled = Scheme::scaled,
+};
+
+/// Units that there are kernels for: of so many pairs of rows, and each of the numbers of filters.
+template <class Scheme, int row_pairs, int... eights>
+struct WindowUnits {
+  static constexpr int products = Scheme::scaled ? 3 : 1;
+  static constexpr int term_multiple = Scheme::terms;
+  struct Choice {
+    WindowUnit unit;
+    WindowTiles tile;
+  };
+
+  /// The one of least predicted time.
+  static Choice choose(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+    Choice best{{row_pairs, 0}, {}};
+    const auto consider = [&](int count) {
+      const WindowUnit unit{row_pairs, count};
+      const WindowTiles tile = plan_windows(problem, device, unit, window_costs<Scheme>, staging);
+      if (best.unit.filter_eights == 0 || tile.seconds < best.tile.seconds) best = {unit, tile};
+    };
+    const int filters = WindowTerms(problem).eight_filters();
+    const auto needed = tiles_of(problem.k, filters);
+    // More than are needed only where nothing fits better.
+    int enough = 0;
+    ((enough = enough == 0 && eights >= needed ? eights : enough), ...);
+    ((enough == 0 || eights <= enough ? consider(eights) : void()), ...);
+    return best;
+  }
+
+  /// For tensors stored as one of `Stored`.
+  template <class... Stored>
+  static void launch(const ConvLaunch& whole, Staging staging) {
+    for_each_slice(whole, [staging](const ConvLaunch& call) {
+      const Choice choice = choose(call.problem, call.device, staging);
+      with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
+        ((choice.unit.filter_eights == eights ? launch_unit<eights, S>(call, choice) : void()),
+         ...);
+      });
+    });
+  }
+
+ private:
+  template <int count, class Stored>
+  static void launch_unit(const ConvLaunch& call, const Choice& choice) {
+    const ConvProblem& problem = call.problem;
+    const auto* const x = static_cast<const Stored*>(call.x);
+    const WindowShape shape(problem, choice.tile, choice.unit, window_costs<Scheme>, x);
+    const auto run = [&](auto kernel) {
+      Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
+             window_threads, choice.tile.bytes())
+          .resident(kernel, call.device)(
+              kernel, shape, x, static_cast<const Stored*>(call.w), static_cast<Stored*>(call.y),
+              row_vector(call.y, problem.y_extents(), problem.y_strides, sizeof(Stored)) >= 2,
+              Epilogue<Stored>(call));
+    };
+    using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
+    using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
+    if (Seven::fit(problem)) return run(multiply_windows<Scheme, Seven, row_pairs, count, Stored>);
+    if constexpr (row_pairs == 2)
+      if (Three::fit(problem)) return run(multiply_windows<Scheme, Three, 2, count, Stored>);
+    run(multiply_windows<Scheme, FixedTerms<0, 0>, row_pairs, count, Stored>);
+  }
+};
+
+/// The algorithm for tensors stored as one of `Stored`.
+template <class Units, Staging staging, class... Stored>
+constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
+  return {
+      .name = name,
+      .numerics = {.operand = operand,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .products = Units::products,
+                   .term_multiple = Units::term_multiple},
+      .forced_only = !windows_measured,
+      .supports = [](const ConvProblem& problem, const DeviceInfo& device) -> Support {
+        if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
+          return usual;
+        if (Support geometry = windows_fit(problem); !geometry) return geometry;
+        return fits_shared_memory(
+            static_cast<double>(Units::choose(problem, device, staging).tile.bytes()), device);
+      },
+      .workspace_bytes = no_workspace,
+      .estimate_seconds =
+          [](const ConvProblem& problem, const DeviceInfo& device) {
+            return Units::choose(problem, device, staging).tile.seconds;
+          },
+      .launch = [](const ConvLaunch& call) { Units::template launch<Stored...>(call, staging); }};
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,109 @@
+// A problem and its tiles as the kernels of windows see them, and a block's share of the work.
+#pragma once
+
+#include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/window_products.cuh"
+#include "cuda_kernels/common/windows.hpp"
+
+namespace plumb::cuda {
+
+struct WindowShape {
+  ConvShape<int> conv;
+  // Terms.
+  int shifts, segments, segment_rows, segment_columns;  ///< columns of a segment: 2, 4 or 8
+  int second, pair;  ///< elements from a channel's first segment to its second and third
+  // Tiles.
+  int images, pitch, plane, channel_slots;
+  int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
+  Divisor<int> windows, strips, x_rows, pitch_pairs, plane_pairs, plane_fours, channels;
+  Divisor<int> column_tiles, bands;
+  int items, filter_groups, group_filters;
+  Zeros zeros;
+  // Shared memory: where the input lies in it, its parts' distance, where it is staged, in bytes.
+  int x_at, part, raw_at;
+  Staging staging;
+  bool wide;   ///< a filter row is two segments
+  bool pools;  ///< y has the maxima of 2x2
+  bool whole_images;
+  bool contiguous;     ///< a tile's rows follow each other in x without gaps, and so do channels
+  bool in_fours;       ///< ... and can be read and written four elements at a time
+  bool pairs_aligned;  ///< neighbours at even columns of a tile can be read as one
+
+  template <class Stored>
+  WindowShape(const ConvProblem& problem, const WindowTiles& tile, const WindowUnit& unit,
+              const WindowCosts& costs, const Stored* x)
+      : conv(problem),
+        images(tile.images),
+        pitch(tile.pitch),
+        plane(tile.x_rows * tile.pitch),
+        windows(tile.windows),
+        strips(tile.strips),
+        x_rows(tile.x_rows),
+        pitch_pairs(tile.pitch / 2),
+        plane_pairs(std::int64_t{tile.x_rows} * tile.pitch / 2),
+        plane_fours(std::max<std::int64_t>(std::int64_t{tile.x_rows} * tile.pitch / 4, 1)),
+        channels(problem.c),
+        column_tiles(tile.column_tiles),
+        bands(tile.bands),
+        items(static_cast<int>(tile.items())),
+        filter_groups(tile.filter_groups),
+        staging(tile.staging),
+        pools(problem.pool == Pool::max_2x2),
+        whole_images(tile.whole_images) {
+    const WindowTerms terms(problem);
+    shifts = terms.shifts;
+    segments = terms.segments;
+    segment_rows = terms.segment_rows;
+    segment_columns = terms.columns < 8 ? terms.columns : 8;
+    wide = terms.wide();
+    second = wide ? 8 : terms.second * pitch;
+    pair = terms.pair * pitch;
+    channel_slots = terms.slots();
+    row_step = conv.stride_h * pitch;
+    strip_step = 2 * unit.row_pairs * row_step;
+    group_filters = terms.eight_filters() * unit.filter_eights;
+    x_at = static_cast<int>(window_control_bytes + tile.w_bytes);
+    raw_at = x_at + static_cast<int>(tile.x_bytes);
+    part = costs.scaled ? static_cast<int>(tile.x_bytes / 2) : 0;
+    // A staged copy needs the address that its stretches were planned for.
+    if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0) staging = Staging::none;
+    const auto even = [](std::int64_t value) { return value % 2 == 0; };
+    pairs_aligned = reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(Stored)) == 0 &&
+                    even(problem.padding.left) && even(problem.w) && conv.x_step.w == 1 &&
+                    even(conv.x_step.h) && even(conv.x_step.c) && even(conv.x_step.n);
+    contiguous = pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 &&
+                 pitch == conv.w && (problem.h == 1 || conv.x_step.h == conv.w) &&
+                 even(problem.h * problem.w) &&
+                 (tile.images == 1 || problem.c == 1 || staging != Staging::none ||
+                  conv.x_step.n == problem.c * conv.x_step.c);
+    const auto fours = [](std::int64_t value) { return value % 4 == 0; };
+    in_fours = contiguous && reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(Stored)) == 0 &&
+               fours(plane) && fours(problem.h * problem.w) && fours(conv.x_step.n) &&
+               fours(conv.x_step.c) &&
+               fours(tile.bands > 1 ? problem.w : problem.padding.top * problem.w);
+  }
+};
+
+/// One tile: its images, and where its outputs begin.
+struct WindowItem {
+  int n, p, q;
+  int images, strips;  ///< that lie in the batch and in the image
+  int first_h, first_w;
+
+  __device__ WindowItem(const WindowShape& shape, int item, int strip_rows) {
+    const auto [above_columns, column_tile] = shape.column_tiles.divide(item);
+    const auto [image_tile, band] = shape.bands.divide(above_columns);
+    n = image_tile * shape.images;
+    p = band * shape.strips.value() * strip_rows;
+    q = column_tile * shape.windows.value() * shape.shifts;
+    images = min(shape.images, shape.conv.n - n);
+    // Whole strips where images follow each other, so that numbers of windows go through.
+    const int rows = shape.conv.p.value() - p;
+    strips =
+        images > 1 ? shape.strips.value() : min(shape.strips.value(), (rows - 1) / strip_rows + 1);
+    first_h = p * shape.conv.stride_h - shape.conv.top;
+    first_w = q * shape.conv.stride_w - shape.conv.left;
+  }
+};
+
+}  // namespace plumb::cuda

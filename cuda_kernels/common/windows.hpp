@@ -1,0 +1,88 @@
+// Convolutions of few channels as a product of windows and filters: how a problem is cut into
+// windows, steps and tiles.
+//
+// A window is the stretch of a row of the input under `shifts` neighbouring outputs. Each filter
+// row stands in the product `shifts` times, each time one output further, so that windows follow
+// each other every two elements: two outputs at stride 1, one at stride 2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda_kernels/common/tiles.hpp"
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb::cuda {
+
+inline constexpr int window_threads = 256, window_warps = window_threads / 32;
+inline constexpr int window_step = 2;  ///< elements from one window to the next
+inline constexpr int widest_filter = 15;
+
+/// Kernels of windows are chosen only by name until they have been measured on a device.
+inline constexpr bool windows_measured = false;
+
+/// How the input comes to shared memory.
+enum class Staging {
+  bulk,   ///< ahead of its use, as it is, by the copy engine (sm_90)
+  async,  ///< the same by copies of 16 bytes (sm_80)
+  none,   ///< when it is used, element by element
+};
+
+/// What a kernel is compiled for.
+struct WindowUnit {
+  int row_pairs;      ///< of outputs that a warp makes at a time
+  int filter_eights;  ///< columns of the product, in eights
+};
+
+/// What its arithmetic needs.
+struct WindowCosts {
+  int element_bytes;     ///< in shared memory, all parts of it
+  int slot_bytes;        ///< of a lane's filters for two segments
+  double steps_of_slot;  ///< products of 16 x 8 pairs of registers
+  bool scaled;           ///< reads the input twice
+};
+
+/// How a filter's terms stand in the product.
+struct WindowTerms {
+  int shifts;        ///< outputs of a window along its row
+  int segments;      ///< of eight taps, of a channel
+  int segment_rows;  ///< filter rows in one
+  int columns;       ///< of the input that a window spans
+  int second, pair;  ///< from the first to the second and third segment: rows, then columns
+
+  explicit WindowTerms(const ConvProblem& problem);
+  int slots() const { return (segments + 1) / 2; }
+  int eight_filters() const { return 8 / shifts; }  ///< filters in eight columns of the product
+  bool wide() const { return columns > 8; }
+};
+
+/// A problem cut into tiles: some images, strips of rows and columns of outputs, all channels. A
+/// strip is what a warp makes of one window.
+struct WindowTiles {
+  int images = 1, strips = 1, windows = 1;  ///< of a tile
+  int x_rows = 0, pitch = 0;                ///< of the input under it, in elements
+  std::int64_t column_tiles = 1, bands = 1, image_tiles = 1;
+  int filter_groups = 1;
+  Staging staging = Staging::none;
+  bool whole_images = false;  ///< staged as one stretch
+  std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
+  int blocks = 1;  ///< of a multiprocessor at once
+  double seconds = 0;
+
+  std::int64_t items() const { return column_tiles * bands * image_tiles; }
+  std::size_t bytes() const;
+};
+
+/// Yes to geometries that windows can be cut from.
+Support windows_fit(const ConvProblem& problem);
+
+/// Bytes of shared memory in front of the filters.
+inline constexpr std::size_t window_control_bytes = 1024;
+
+/// The tiles of least predicted time with that unit; `bytes()` is more than the device has where
+/// there are none.
+WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
+                         const WindowUnit& unit, const WindowCosts& costs, Staging wanted);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,37 @@
+// The product of few_channels.cu in FP16, for tensors of f32 and f16, and in BF16, for those of
+// bf16. A register holds two taps, and one step of the product takes two rows of a filter.
+//
+// Tiling: that of few_channels.cu.
+// Bytes: that of few_channels.cu.
+// Wins: where products and not bytes are the limit: half the steps and half the reads of shared
+//   memory. Tensors that are stored in 16 bits lose nothing by it.
+// Not measured yet: runs only when forced.
+#include "cuda_kernels/common/window_kernel.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+using Fp16Units = WindowUnits<HalfWindows<__half>, 2, 1, 2, 3, 4, 6, 8>;
+using Fp16TallUnits = WindowUnits<HalfWindows<__half>, 4, 1, 2, 3, 4>;
+using Bf16Units = WindowUnits<HalfWindows<__nv_bfloat16>, 2, 1, 2, 4, 6, 8>;
+
+}  // namespace
+
+extern const ConvAlgorithm few_channels_half_fp16 =
+    window_entry<Fp16Units, Staging::bulk, float, __half>("cuda.conv.few_channels_half.fp16",
+                                                          Operand::fp16);
+extern const ConvAlgorithm few_channels_half_bf16 =
+    window_entry<Bf16Units, Staging::bulk, __nv_bfloat16>("cuda.conv.few_channels_half.bf16",
+                                                          Operand::bf16);
+extern const ConvAlgorithm few_channels_half_fp16_sm80 =
+    window_entry<Fp16Units, Staging::async, float, __half>("cuda.conv.few_channels_half.fp16.sm80",
+                                                           Operand::fp16);
+extern const ConvAlgorithm few_channels_half_bf16_sm80 =
+    window_entry<Bf16Units, Staging::async, __nv_bfloat16>("cuda.conv.few_channels_half.bf16.sm80",
+                                                           Operand::bf16);
+
+extern const ConvAlgorithm few_channels_half_fp16_8_rows =
+    window_entry<Fp16TallUnits, Staging::bulk, float, __half>(
+        "cuda.conv.few_channels_half.fp16.8_rows", Operand::fp16);
+
+}  // namespace plumb::cuda
