@@ -12,7 +12,7 @@ if(NOT CMAKE_CUDA_COMPILER)
 endif()
 # Machine code for sm_80 and sm_90a; every newer chip compiles the PTX of compute_80 at start.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
-  set(CMAKE_CUDA_ARCHITECTURES 80 90a-real CACHE STRING "CUDA architectures")
+  set(CMAKE_CUDA_ARCHITECTURES 80 90a-real)
 endif()
 enable_language(CUDA)
 if(CMAKE_VERSION VERSION_LESS 3.26)  # does not know yet that nvcc compiles C++20
