@@ -29,9 +29,8 @@ class PlumbConan(ConanFile):
         ).group(1)
 
     def export_sources(self):
-        for pattern in ("CMakeLists.txt", "LICENSE", "CHANGELOG.md", "cmake/*", "core/*", "cpu_reference/*",
-                        "backends/*", "cuda_kernels/*", "apps/*"):
-            copy(self, pattern, self._root, self.export_sources_folder)
+        copy(self, "*", self._root, self.export_sources_folder,
+             excludes=("build/*", ".git/*", ".git", "docs/*", "tests/*"))
 
     def requirements(self):
         # None of them is seen by who uses Plumb.
@@ -54,6 +53,7 @@ class PlumbConan(ConanFile):
         toolchain.cache_variables["PLUMB_CUDA"] = bool(self.options.cuda)
         toolchain.cache_variables["PLUMB_APPS"] = bool(self.options.program)
         toolchain.cache_variables["PLUMB_TESTS"] = False
+        toolchain.cache_variables["PLUMB_FORTRAN"] = False  # a .mod is one compiler's alone
         toolchain.generate()
 
     def build(self):
