@@ -9,6 +9,7 @@
 #include "dataset.hpp"
 #include "errors.hpp"
 #include "json_file.hpp"
+#include "on_device.hpp"
 #include "predict.hpp"
 #include "progress.hpp"
 #include "stopwatch.hpp"
@@ -57,13 +58,14 @@ Inputs load(const ClassifyArguments& arguments) {
 
 Run run_on(const std::string& spec, const Inputs& inputs, std::int64_t batch) {
   Stopwatch stopwatch;
-  const Device device = open_device(spec);
+  const Device first = open_device(spec);
   const double open_seconds = stopwatch.total();
   const IdxImages& images = inputs.dataset.images;
-  ProgressBar bar("classify on " + to_string(device.id()), images.count);
-  Predictions predictions =
-      predict(device, inputs.model, inputs.shape, images, std::min(batch, images.count),
-              [&](std::int64_t done) { bar.show(done); });
+  auto [device, predictions] = on_device_or_cpu(first, [&](const Device& one) {
+    ProgressBar bar("classify on " + to_string(one.id()), images.count);
+    return predict(one, inputs.model, inputs.shape, images, std::min(batch, images.count),
+                   [&](std::int64_t done) { bar.show(done); });
+  });
   std::int64_t correct = 0;
   for (std::size_t i = 0; i < predictions.classes.size(); ++i)
     correct += predictions.classes[i] == inputs.dataset.labels[i];
@@ -112,6 +114,7 @@ nlohmann::ordered_json to_json(const Run& run) {
                       {"layer_seconds", run.predictions.layers[i].layer}});
   return {{"device", to_string(run.device.id())},
           {"device_name", run.device.info().name},
+          {"auto_why", run.device.why()},
           {"batch", run.batch},
           {"images", run.images},
           {"correct", run.correct},

@@ -16,6 +16,7 @@ void add_conv(CLI::App& program);
 void add_validate(CLI::App& program);
 void add_bench(CLI::App& program);
 void add_tune(CLI::App& program);
+void add_explain(CLI::App& program);
 void add_pipeline(CLI::App& program);
 void add_ladder(CLI::App& program);
 

@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/npy.hpp"
+#include "on_device.hpp"
 #include "plumb/plumb.hpp"
 
 namespace plumb::app {
@@ -57,16 +58,14 @@ ConvProblem problem_of_files(const ConvArguments& arguments, const NpyArray& x, 
 
 /// An algorithm that the device does not have is a wrong name; one that refuses the problem is
 /// left to the library, which says why.
-void require_known_algorithm(const Device& device, const ConvProblem& problem,
-                             const std::string& name) {
-  const auto candidates = explain(device, problem);
-  if (name.empty() || std::any_of(candidates.begin(), candidates.end(), [&](const auto& candidate) {
-        return candidate.algorithm == name;
-      }))
+void require_known_algorithm(const Device& device, const std::string& name) {
+  const auto algorithms = conv_algorithms(device);
+  if (name.empty() || std::any_of(algorithms.begin(), algorithms.end(),
+                                  [&](const auto* algorithm) { return algorithm->name == name; }))
     return;
   std::string names;
-  for (const ConvCandidate& candidate : candidates)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", candidate.algorithm);
+  for (const ConvAlgorithm* algorithm : algorithms)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", algorithm->name);
   throw UsageError(fmt::format("--algorithm: {} has no '{}', expected one of: {}",
                                to_string(device.id()), name, names));
 }
@@ -77,44 +76,66 @@ Tensor uploaded(Queue& queue, const NpyArray& array) {
   return tensor;
 }
 
-void run(const ConvArguments& arguments) {
-  const ConvGeometry geometry{.stride = as_pair(arguments.stride),
-                              .dilation = as_pair(arguments.dilation),
-                              .padding = as_padding(arguments.pad),
-                              .groups = arguments.groups};
-  require_writable(arguments.out);
-  const NpyArray x = read_npy(arguments.x), w = read_npy(arguments.w);
-  const bool biased = !arguments.bias.empty();
-  const NpyArray bias = biased ? read_npy(arguments.bias) : NpyArray{};
-  const ConvProblem problem = problem_of_files(arguments, x, w, geometry);
-  NpyArray y{x.dtype, problem.y_extents(), {}};
+/// What is read once, whatever device it then goes to.
+struct Inputs {
+  NpyArray x, w, bias;  ///< bias without data: there is none
+  ConvGeometry geometry;
+};
 
-  const Device device = open_device(arguments.device);
-  require_known_algorithm(device, problem, arguments.algorithm);
+struct Result {
+  NpyArray y;
+  std::string_view algorithm;
+  double seconds;
+};
+
+Result convolve(const Device& device, const Inputs& inputs, const ConvOptions& options,
+                const Extents& y_extents) {
   Queue queue(device);
-  const Tensor device_x = uploaded(queue, x), device_w = uploaded(queue, w);
-  const Tensor device_bias = biased ? uploaded(queue, bias) : Tensor();
-  const Tensor device_y(device, y.dtype, y.extents);
-  const ConvTensors tensors{
-      .x = device_x, .w = device_w, .bias = device_bias.view(), .y = device_y.view()};
+  const Tensor x = uploaded(queue, inputs.x), w = uploaded(queue, inputs.w);
+  const Tensor bias = options.bias ? uploaded(queue, inputs.bias) : Tensor();
+  const Tensor y(device, inputs.x.dtype, y_extents);
+  const ConvTensors tensors{.x = x, .w = w, .bias = bias.view(), .y = y.view()};
+  const ConvPlan plan(device, problem_of(tensors, inputs.geometry), options);
+  const Event begin = queue.record();
+  plan.execute(queue, tensors);
+  const Event end = queue.record();
 
+  Result result{.y = {inputs.x.dtype, y_extents, {}}, .algorithm = plan.algorithm().name};
+  result.y.data.resize(static_cast<std::size_t>(element_count(y_extents)) *
+                       size_in_bytes(inputs.x.dtype));
+  copy(queue, y, TensorView(result.y.data.data(), result.y.dtype, y_extents));
+  queue.synchronize();
+  result.seconds = seconds_between(begin, end);
+  return result;
+}
+
+void run(const ConvArguments& arguments) {
+  require_writable(arguments.out);
+  const bool biased = !arguments.bias.empty();
+  const Inputs inputs{.x = read_npy(arguments.x),
+                      .w = read_npy(arguments.w),
+                      .bias = biased ? read_npy(arguments.bias) : NpyArray{},
+                      .geometry = {.stride = as_pair(arguments.stride),
+                                   .dilation = as_pair(arguments.dilation),
+                                   .padding = as_padding(arguments.pad),
+                                   .groups = arguments.groups}};
+  const ConvProblem problem = problem_of_files(arguments, inputs.x, inputs.w, inputs.geometry);
   const ConvOptions options{
       .math = *parse_math(arguments.math),
       .algorithm = arguments.algorithm,
       .bias = biased,
       .activation = arguments.activation == "relu" ? Activation::relu : Activation::none};
-  const ConvPlan plan(device, problem_of(tensors, geometry), options);
-  const Event begin = queue.record();
-  plan.execute(queue, tensors);
-  const Event end = queue.record();
 
-  y.data.resize(static_cast<std::size_t>(element_count(y.extents)) * size_in_bytes(y.dtype));
-  copy(queue, device_y, TensorView(y.data.data(), y.dtype, y.extents));
-  queue.synchronize();
-  write_npy(arguments.out, y.view());
-  fmt::print("device     {}\nalgorithm  {}\ny          {} {}\nop         {:.6f} s\n",
-             to_string(device.id()), plan.algorithm().name, to_string(y.extents),
-             to_string(y.dtype), seconds_between(begin, end));
+  const Device first = open_device(arguments.device);
+  require_known_algorithm(first, arguments.algorithm);
+  const auto [device, result] = on_device_or_cpu(first, [&](const Device& one) {
+    return convolve(one, inputs, options, problem.y_extents());
+  });
+  write_npy(arguments.out, result.y.view());
+  fmt::print("device     {}\n", to_string(device.id()));
+  if (!device.why().empty()) fmt::print("           passed over: {}\n", device.why());
+  fmt::print("algorithm  {}\ny          {} {}\nop         {:.6f} s\n", result.algorithm,
+             to_string(result.y.extents), to_string(result.y.dtype), result.seconds);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "commands.hpp"
+#include "device_check.hpp"
 #include "json_file.hpp"
 #include "plumb/plumb.hpp"
 
@@ -12,19 +13,41 @@ namespace {
 
 constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 
-nlohmann::ordered_json to_json(const DeviceInfo& device) {
+/// A backend, and what came of trying each of its devices.
+struct Tried {
+  BackendReport report;
+  std::vector<Support> devices;
+};
+
+std::vector<Tried> try_all() {
+  std::vector<Tried> all;
+  for (BackendReport& report : backend_reports()) {
+    Tried tried{.report = std::move(report), .devices = {}};
+    for (const DeviceInfo& device : tried.report.devices)
+      tried.devices.push_back(try_device(to_string(device.id)));
+    all.push_back(std::move(tried));
+  }
+  return all;
+}
+
+nlohmann::ordered_json to_json(const DeviceInfo& device, const Support& works) {
   return {{"device", to_string(device.id)},
           {"name", device.name},
           {"instruction_set", device.instruction_set},
           {"units", device.units},
           {"memory_bytes", device.memory_bytes},
           {"shared_memory_bytes", device.shared_memory_bytes},
-          {"driver_version", device.driver_version}};
+          {"driver_version", device.driver_version},
+          {"works", static_cast<bool>(works)},
+          {"reason", to_string(works.reason)},
+          {"sentence", works.sentence}};
 }
 
-nlohmann::ordered_json to_json(const BackendReport& report) {
+nlohmann::ordered_json to_json(const Tried& tried) {
+  const BackendReport& report = tried.report;
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
-  for (const DeviceInfo& device : report.devices) devices.push_back(to_json(device));
+  for (std::size_t i = 0; i < report.devices.size(); ++i)
+    devices.push_back(to_json(report.devices[i], tried.devices[i]));
   return {{"name", report.name},
           {"version", report.version},
           {"reason", to_string(report.reason)},
@@ -32,16 +55,22 @@ nlohmann::ordered_json to_json(const BackendReport& report) {
           {"devices", std::move(devices)}};
 }
 
-void print(const BackendReport& report) {
+void print(const Tried& tried) {
+  const BackendReport& report = tried.report;
   fmt::print("{:<10} {}\n", report.name,
              report.version.empty() ? std::string("not loaded") : report.version);
   if (report.devices.empty())
     fmt::print("           none: {} ({})\n", report.sentence, to_string(report.reason));
-  for (const DeviceInfo& device : report.devices)
+  for (std::size_t i = 0; i < report.devices.size(); ++i) {
+    const DeviceInfo& device = report.devices[i];
+    const Support& works = tried.devices[i];
     fmt::print("           {}  {}, {}, {} {}, {:.1f} GiB\n", to_string(device.id), device.name,
                device.instruction_set, device.units,
                device.shared_memory_bytes > 0 ? "multiprocessors" : "threads",
                static_cast<double>(device.memory_bytes) / gib);
+    if (!works)
+      fmt::print("           does not work: {} ({})\n", works.sentence, to_string(works.reason));
+  }
 }
 
 void print(const TuneCacheReport& tuning) {
@@ -57,11 +86,11 @@ void print(const TuneCacheReport& tuning) {
 
 void run(const std::string& json_path) {
   if (!json_path.empty()) require_writable(json_path);
-  const std::vector<BackendReport> reports = backend_reports();
+  const std::vector<Tried> backends_tried = try_all();
   const Device automatic = Device::open("auto");
 
   fmt::print("plumb      {}\n", version);
-  for (const BackendReport& report : reports) print(report);
+  for (const Tried& tried : backends_tried) print(tried);
   fmt::print("auto       {}\n", to_string(automatic.id()));
   if (!automatic.why().empty()) fmt::print("           passed over: {}\n", automatic.why());
   const TuneCacheReport tuning = tune_cache_report(automatic);
@@ -69,7 +98,7 @@ void run(const std::string& json_path) {
 
   if (json_path.empty()) return;
   nlohmann::ordered_json backends = nlohmann::ordered_json::array();
-  for (const BackendReport& report : reports) backends.push_back(to_json(report));
+  for (const Tried& tried : backends_tried) backends.push_back(to_json(tried));
   write_json(json_path, {{"version", version},
                          {"auto", to_string(automatic.id())},
                          {"auto_why", automatic.why()},

@@ -81,6 +81,7 @@ int run_program(int argc, const char* const* argv) {
   add_validate(program);
   add_bench(program);
   add_tune(program);
+  add_explain(program);
   add_pipeline(program);
   add_ladder(program);
   try {
@@ -93,6 +94,10 @@ int run_program(int argc, const char* const* argv) {
     return report_usage(program, error.what());
   } catch (const UsageError& error) {
     return report_usage(program, error.what());
+  } catch (const Error& error) {
+    const std::string code =
+        error.reason() == Reason::none ? "" : fmt::format(" ({})", to_string(error.reason()));
+    return report(work_failed, error.what() + code);
   } catch (const std::bad_alloc&) {
     return report(work_failed, "out of memory");
   } catch (const std::exception& error) {

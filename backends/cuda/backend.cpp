@@ -37,11 +37,19 @@ void check_device_runs_our_code(const DeviceInfo& device) {
   try {
     const DeviceGuard guard(device.id.index);
     status = find_device_code();
+    // What an earlier kernel of this process broke stays broken; this call says so, and waits for
+    // nothing.
+    std::size_t free = 0, total = 0;
+    if (status == cudaSuccess) check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   } catch (const Error& e) {
-    refuse(Reason::device_error, e.what());
+    refuse(e.code() == ErrorCode::out_of_memory ? Reason::out_of_memory : Reason::device_error,
+           e.what());
   }
   switch (status) {
     case cudaSuccess: return;
+    case cudaErrorMemoryAllocation:
+      refuse(Reason::out_of_memory, "there is not even memory for a context");
+      break;
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
       refuse(Reason::no_code_for_device,

@@ -56,12 +56,12 @@ ConvCandidate unasked(const ConvAlgorithm& algorithm, DType dtype) {
 
 ConvCandidate asked_with(const ConvOptions& options, const ConvAlgorithm& algorithm,
                          const ConvProblem& problem, const DeviceInfo& device) {
-  ConvCandidate refused = unasked(algorithm, problem.dtype);
-  refused.support = refused_unasked(algorithm, problem, options);
-  if (!refused.support) return refused;
-  ConvCandidate candidate = ask(algorithm, problem, device);
-  refused.support = candidate.support ? refused_by_options(candidate, options) : candidate.support;
-  return refused.support ? candidate : refused;
+  ConvCandidate candidate = unasked(algorithm, problem.dtype);
+  candidate.support = refused_unasked(algorithm, problem, options);
+  if (!candidate.support) return candidate;
+  candidate = ask(algorithm, problem, device);
+  if (candidate.support) candidate.support = refused_by_options(candidate, options);
+  return candidate;
 }
 
 /// The seconds to choose by. Times count only where every algorithm that these options leave has
@@ -126,9 +126,12 @@ std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& p
   std::vector<ConvCandidate> all;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
     ConvCandidate candidate = asked_with(options, *algorithm, problem, device.info());
-    if (candidate.support) candidate.measured_seconds = time_of(tuned, algorithm->name);
+    if (candidate.estimate_seconds > 0)
+      candidate.measured_seconds = time_of(tuned, algorithm->name);
     all.push_back(std::move(candidate));
   }
+  for (const PassedOver& passed : device.passed_over())
+    all.push_back({.algorithm = passed.backend, .support = {passed.reason, passed.sentence}});
   mark_chosen(all);
   return all;
 }

@@ -14,7 +14,14 @@
 namespace plumb {
 
 struct [[gnu::visibility("hidden")]] Device::State {
+  void pass_over(std::string_view name, Reason reason, std::string sentence) {
+    why += fmt::format("{}{}: {} ({})", why.empty() ? "" : "; ", name, sentence, to_string(reason));
+    passed_over.push_back({name, reason, std::move(sentence)});
+  }
+
   std::unique_ptr<BackendDevice> backend;
+  bool automatic = false;  ///< chosen by `auto`
+  std::vector<PassedOver> passed_over;
   std::string why;
   PlanCache plans;
   DeviceOptions options;
@@ -58,6 +65,19 @@ std::unique_ptr<BackendDevice> open_backend_device(const Spec& spec) {
   return loaded.backend->open(spec.index);
 }
 
+/// Whether another device might do better.
+bool is_of_the_device(const Error& failure) {
+  return failure.code() == ErrorCode::out_of_memory ||
+         failure.code() == ErrorCode::device_failure ||
+         failure.code() == ErrorCode::device_unavailable;
+}
+
+/// Never `none`, which would read as if nothing were in the way.
+Reason reason_of(const Error& failure) {
+  if (failure.reason() != Reason::none) return failure.reason();
+  return failure.code() == ErrorCode::out_of_memory ? Reason::out_of_memory : Reason::device_error;
+}
+
 }  // namespace
 
 std::string to_string(const DeviceId& id) {
@@ -94,6 +114,7 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
     }
     return Device(state);
   }
+  state->automatic = true;
   for (const BackendSource& source : backend_list()) {
     // Every device of a backend is tried: the first may be one that there is no code for.
     const LoadedBackend& loaded = load_backend(source.name);
@@ -107,16 +128,31 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
               fmt::format("auto is {}; passed over: {}", to_string(device.id()), state->why));
         return device;
       } catch (const Error& e) {
-        state->why +=
-            fmt::format("{}{}: {}", state->why.empty() ? "" : "; ", source.name, e.what());
+        state->pass_over(source.name, reason_of(e), e.what());
       }
     }
   }
   throw Error(ErrorCode::device_unavailable, "no device at all: " + state->why);
 }
 
+Device Device::fall_back(const Error& failure) const {
+  if (!state_->automatic || id() == host || !is_of_the_device(failure)) throw failure;
+  const auto state = std::make_shared<State>();
+  state->backend = open_backend_device({host.backend});
+  state->automatic = true;
+  state->passed_over = state_->passed_over;
+  state->why = state_->why;
+  state->pass_over(id().backend, reason_of(failure),
+                   fmt::format("{} failed: {}", to_string(id()), failure.what()));
+  state->options.log = options().log;
+  const Device cpu(state);
+  if (cpu.logs()) cpu.log(fmt::format("goes on with the CPU; passed over: {}", cpu.why()));
+  return cpu;
+}
+
 const DeviceInfo& Device::info() const { return state_->backend->info(); }
 std::size_t Device::free_bytes() const { return state_->backend->free_bytes(); }
+const std::vector<PassedOver>& Device::passed_over() const { return state_->passed_over; }
 const std::string& Device::why() const { return state_->why; }
 DeviceCeilings Device::measure_ceilings() const { return state_->backend->measure_ceilings(); }
 double Device::measure_clock_hertz() const { return state_->backend->clock_hertz(); }

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "environment.hpp"
+#include "module_file.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/version.hpp"
 
@@ -14,6 +15,12 @@ namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
+
+#ifdef PLUMB_STATIC  // a module would bring a second libplumb with it
+constexpr bool loads_modules = false;
+#else
+constexpr bool loads_modules = true;
+#endif
 
 LoadedBackend refuse(Reason reason, std::string sentence) {
   return {.reason = reason, .sentence = std::move(sentence)};
@@ -45,6 +52,8 @@ LoadedBackend open_module(std::string_view name) {
       looked_in += (looked_in.empty() ? "" : ", ") + folder.string();
       continue;
     }
+    if (const std::string missing = missing_part(path); !missing.empty())
+      return refuse(Reason::module_broken, fmt::format("{}: {}", path.string(), missing));
     // Never closed: devices, queues and plans hold code of the module for as long as they live.
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
@@ -57,10 +66,16 @@ LoadedBackend open_module(std::string_view name) {
       return refuse(Reason::module_broken,
                     fmt::format("{} has no symbol {}", path.string(), backend_module_symbol));
     const BackendModule* module = entry();
-    if (module->abi != BackendModule::current_abi || module->version != version)
+    if (!module)
+      return refuse(Reason::module_broken,
+                    fmt::format("{}: {} returned nothing", path.string(), backend_module_symbol));
+    if (module->abi != BackendModule::current_abi)
       return refuse(Reason::module_version,
-                    fmt::format("{} is for another Plumb; expected version {}, interface {}",
-                                path.string(), version, BackendModule::current_abi));
+                    fmt::format("{} has interface {}; this is Plumb {}, which expects {}",
+                                path.string(), module->abi, version, BackendModule::current_abi));
+    if (module->version != version)
+      return refuse(Reason::module_version, fmt::format("{} is of Plumb {}; this is Plumb {}",
+                                                        path.string(), module->version, version));
     return {.backend = &module->backend()};
   }
   return refuse(Reason::module_missing,
@@ -69,14 +84,23 @@ LoadedBackend open_module(std::string_view name) {
 
 LoadedBackend load(std::string_view name) try {
   for (const BackendSource& source : backend_list())
-    if (source.name == name)
-      return source.linked ? LoadedBackend{.backend = &source.linked()} : open_module(name);
+    if (source.name == name) {
+      if (source.linked) return {.backend = &source.linked()};
+      if (loads_modules) return open_module(name);
+      return refuse(Reason::module_missing,
+                    fmt::format("this static build of Plumb has no backend '{}', and loads no "
+                                "modules",
+                                name));
+    }
   std::string known;
   for (const BackendSource& source : backend_list())
     known += (known.empty() ? "" : ", ") + std::string(source.name);
   return refuse(Reason::unknown_backend, fmt::format("no backend '{}'; there are {}", name, known));
 } catch (const std::exception& e) {
   return refuse(Reason::module_broken, e.what());
+} catch (...) {
+  return refuse(Reason::module_broken,
+                fmt::format("backend '{}' threw what is no exception", name));
 }
 
 }  // namespace

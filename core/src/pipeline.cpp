@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include "pipeline_recorder.hpp"
@@ -102,6 +103,17 @@ ConvTensors checked_tensors(const ConvTensors& tensors, const ConvProblem& probl
 
 std::size_t bytes_of(const ConstTensorView& view) {
   return element_count(view.extents()) * size_in_bytes(view.dtype());
+}
+
+/// Whether a run that failed half-way may have left something else in the inputs.
+bool writes_over_input(const ConvTensors& tensors) {
+  const auto overlap = [&](const ConstTensorView& input) {
+    const auto *y = static_cast<const std::byte*>(tensors.y.data()),
+               *x = static_cast<const std::byte*>(input.data());
+    const std::less<> before;
+    return !input.empty() && before(x, y + bytes_of(tensors.y)) && before(y, x + bytes_of(input));
+  };
+  return overlap(tensors.x) || overlap(tensors.w) || overlap(tensors.bias);
 }
 
 /// Of memory without gaps from end to end.
@@ -356,10 +368,22 @@ void ConvPipeline::run(const ConvTensors& tensors, std::vector<PipelineSpan>* ti
     state_->run_in_segments(mine, timeline);
 }
 
-void conv_host(const Device& device, const ConvTensors& tensors, const ConvGeometry& geometry,
-               ConvOptions options, const PipelineOptions& pipeline) {
+Device conv_host(const Device& device, const ConvTensors& tensors, const ConvGeometry& geometry,
+                 ConvOptions options, const PipelineOptions& pipeline) {
   options.bias = !tensors.bias.empty();
-  ConvPipeline(device, problem_of(tensors, geometry), options, pipeline).run(tensors);
+  const ConvProblem problem = problem_of(tensors, geometry);
+  try {
+    ConvPipeline(device, problem, options, pipeline).run(tensors);
+    return device;
+  } catch (const Error& failure) {
+    const Device cpu = device.fall_back(failure);
+    const auto candidates = explain(cpu, problem, options);
+    const bool possible = std::any_of(candidates.begin(), candidates.end(),
+                                      [](const ConvCandidate& one) { return one.chosen; });
+    if (!possible || writes_over_input(tensors)) throw;
+    ConvPipeline(cpu, problem, options, pipeline).run(tensors);
+    return cpu;
+  }
 }
 
 }  // namespace plumb

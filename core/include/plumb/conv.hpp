@@ -96,13 +96,14 @@ struct ConvOptions {
   friend bool operator==(const ConvOptions&, const ConvOptions&) = default;  ///< in every field
 };
 
-/// What one algorithm says to a problem.
+/// What one algorithm says to a problem. Estimate, measured time and workspace are there for each
+/// that could run it, even where the options rule it out.
 struct ConvCandidate {
   std::string_view algorithm;              ///< its name
   Support support;                         ///< with the options taken into account
-  double estimate_seconds = 0;             ///< 0 where it cannot run
+  double estimate_seconds = 0;             ///< 0 where the algorithm itself cannot run the problem
   std::optional<double> measured_seconds;  ///< from tuning
-  std::size_t workspace_bytes = 0;         ///< 0 where it cannot run
+  std::size_t workspace_bytes = 0;         ///< 0 where the algorithm itself cannot run it
   Math error_class = Math::fp32;           ///< the strictest promise it keeps (math_class())
   bool deterministic = true;               ///< the same bits every time
   /// Of a problem that pools: the kernel does it. Otherwise the convolution goes into workspace and
@@ -155,7 +156,8 @@ class PLUMB_API ConvPlan {
 };
 
 /// Every algorithm of the device, in its order, with what it says; `chosen` marks the one that a
-/// plan would take, if any.
+/// plan would take, if any. On a device that `auto` chose, what it passed over follows: an entry
+/// with the backend's name in the place of an algorithm's, and the reason.
 PLUMB_API std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
                                              const ConvOptions& options = {});
 

@@ -95,6 +95,13 @@ struct DeviceOptions {
   std::function<void(std::string_view line)> log;
 };
 
+/// What `auto` did not take, or gave up while it worked, and why.
+struct PassedOver {
+  std::string_view backend;      ///< its name, which lives as long as the program
+  Reason reason = Reason::none;  ///< never `none` in a device's list
+  std::string sentence;          ///< the reason with its values, for people
+};
+
 /// One device, opened. Cheap to copy; copies share their cache of plans. Safe to use from
 /// several threads.
 class PLUMB_API Device {
@@ -115,8 +122,18 @@ class PLUMB_API Device {
   /// `bytes` and `memory` as they were allocated with; null is passed over. Work that uses the
   /// memory must be done.
   void deallocate(void* data, std::size_t bytes, Memory memory = Memory::device) const noexcept;
-  /// For a device that `auto` chose, what it passed over and why; otherwise empty.
+  /// For a device that `auto` chose, what it passed over and why, in the order in which it tried;
+  /// otherwise empty.
+  const std::vector<PassedOver>& passed_over() const;
+  /// The same as one line: "cuda: the NVIDIA driver is not installed (no_driver)".
   const std::string& why() const;
+
+  /// Where `auto` chose this device and it has now failed: the CPU, with the failure as the last of
+  /// what was passed over. Work whose data are on the host can then be done again there; what lies
+  /// in tensors of the failed device does not come along, nor does an allocator for its memory.
+  /// Throws `failure` itself where the device was asked for by name or is the CPU, and where it is
+  /// the caller's (invalid_argument, unsupported).
+  Device fall_back(const Error& failure) const;
 
   /// Measures for a second or so, on a queue of its own; whatever else the device does meanwhile
   /// lowers what is seen. Error: out_of_memory, device_failure.

@@ -33,6 +33,7 @@ enum class Reason {
   no_device,           ///< the driver works and shows no device (of that index)
   no_code_for_device,  ///< the backend holds no machine code for that device
   device_error,        ///< the device's own error
+  out_of_memory,       ///< the device's memory, or pinned memory beside it, ran out
   // Algorithms.
   direction,          ///< forward only
   dtype,              ///< not for this stored type
@@ -48,6 +49,8 @@ enum class Reason {
 };
 /// The code as written in JSON and logs: "no_driver".
 PLUMB_API std::string_view to_string(Reason);
+/// What would change it, for people: "install the vendor's driver". docs/reasons.md has them all.
+PLUMB_API std::string_view remedy(Reason);
 
 /// Everything that Plumb throws.
 class PLUMB_API Error : public std::runtime_error {

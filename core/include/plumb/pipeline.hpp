@@ -81,8 +81,14 @@ class PLUMB_API ConvPipeline {
 
 /// One convolution of tensors on the host. Who runs several of the same problem keeps a
 /// ConvPipeline, which allocates its buffers once.
-PLUMB_API void conv_host(const Device& device, const ConvTensors& tensors,
-                         const ConvGeometry& geometry = {}, ConvOptions options = {},
-                         const PipelineOptions& pipeline = {});
+///
+/// Where `auto` chose the device and it fails on the way (out of memory, an error of its own), the
+/// CPU does the whole convolution again: x and w are the caller's still. Returns the device that
+/// has done it, whose passed_over() then says what failed. Not so, but an Error as of ConvPipeline,
+/// where the device was asked for by name, no algorithm of the CPU may run, or y lies over x, w or
+/// bias.
+PLUMB_API Device conv_host(const Device& device, const ConvTensors& tensors,
+                           const ConvGeometry& geometry = {}, ConvOptions options = {},
+                           const PipelineOptions& pipeline = {});
 
 }  // namespace plumb

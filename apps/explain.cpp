@@ -1,0 +1,203 @@
+// plumb explain: what every algorithm says to a problem, and which one a plan would take.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "commands.hpp"
+#include "json_file.hpp"
+#include "plumb/plumb.hpp"
+#include "selection.hpp"
+#include "terminal.hpp"
+
+namespace plumb::app {
+namespace {
+
+struct ExplainArguments {
+  std::string device, math = "fp32", algorithm, json;
+  ProblemArguments problems;
+  std::int64_t workspace_limit = -1;  ///< bytes; below 0: none
+  bool deterministic = false;
+};
+
+struct Explained {
+  ValidationCase problem;
+  std::vector<ConvCandidate> candidates;
+  std::string tuning;  ///< why there are no measured times; empty where there are some
+};
+
+ConvOptions options_of(const ExplainArguments& arguments) {
+  ConvOptions options{.math = *parse_math(arguments.math),
+                      .algorithm = arguments.algorithm,
+                      .deterministic = arguments.deterministic};
+  if (arguments.workspace_limit >= 0)
+    options.workspace_limit_bytes = static_cast<std::size_t>(arguments.workspace_limit);
+  return options;
+}
+
+std::string milliseconds(double seconds) {
+  if (std::isinf(seconds)) return "failed";  // so the cache has it of what failed when it was tuned
+  return fmt::format("{:.4g}", seconds * 1e3);
+}
+
+/// The columns of one algorithm, after its name.
+std::vector<std::string> figures(const ConvCandidate& one) {
+  // What passed over has no algorithm, and what refuses for itself has no figures.
+  const bool has_figures = one.estimate_seconds > 0;
+  const bool is_algorithm = has_figures || one.algorithm.find('.') != std::string_view::npos;
+  return {
+      is_algorithm ? std::string(to_string(one.error_class)) : "",
+      has_figures ? milliseconds(one.estimate_seconds) : "-",
+      one.measured_seconds ? milliseconds(*one.measured_seconds) : "-",
+      has_figures ? fmt::format("{:.4g}", static_cast<double>(one.workspace_bytes) * 1e-6) : "-",
+      one.support ? (one.chosen ? "chosen" : "yes") : std::string(to_string(one.support.reason))};
+}
+
+/// A row for each algorithm, or two where the terminal is too narrow for its name and figures.
+void print_table(const std::vector<ConvCandidate>& candidates, std::size_t width) {
+  constexpr std::size_t figure_columns = 56;
+  std::size_t name_width = 9;
+  for (const ConvCandidate& one : candidates)
+    name_width = std::max(name_width, one.algorithm.size());
+  const bool fits = 2 + name_width + figure_columns <= width;
+  const auto row = [&](char mark, std::string_view name, const std::vector<std::string>& cells) {
+    fmt::print("{} {:<{}}", mark, name, fits ? name_width : 0);
+    if (!fits) fmt::print("\n  ");
+    fmt::print("  {:<4}  {:>9}  {:>9}  {:>9}  {}\n", cells[0], cells[1], cells[2], cells[3],
+               cells[4]);
+  };
+  row(' ', "algorithm", {"math", "guess ms", "tuned ms", "work MB", "can run"});
+  for (const ConvCandidate& one : candidates)
+    row(one.chosen ? '>' : ' ', one.algorithm, figures(one));
+}
+
+/// Each refusal once, with those that it is of.
+void print_refusals(const std::vector<ConvCandidate>& candidates, std::size_t width) {
+  std::vector<const ConvCandidate*> left;
+  for (const ConvCandidate& one : candidates)
+    if (!one.support) left.push_back(&one);
+  while (!left.empty()) {
+    const Support& support = left.front()->support;
+    const auto alike = [&](const ConvCandidate* one) {
+      return one->support.reason == support.reason && one->support.sentence == support.sentence;
+    };
+    const auto rest = std::stable_partition(left.begin(), left.end(), alike);
+    std::vector<std::string_view> names;
+    for (auto one = left.begin(); one != rest; ++one) names.push_back((*one)->algorithm);
+    fmt::print("\n{}", wrapped(fmt::format("{}: {}", to_string(support.reason), support.sentence),
+                               width, 0, 2));
+    fmt::print("{}",
+               wrapped(fmt::format("To change it: {}.", remedy(support.reason)), width, 2, 2));
+    fmt::print("{}", wrapped(fmt::format("{}", fmt::join(names, ", ")), width, 2, 2));
+    left.erase(left.begin(), rest);
+  }
+}
+
+void print(const Explained& explained, const Device& device) {
+  const std::size_t width = terminal_columns();
+  const ValidationCase& test = explained.problem;
+  const std::string text = to_string(test.problem);
+  if (!test.name.empty() && test.name != text) fmt::print("{}  ", test.name);
+  fmt::print("{}  {} {}  on {}\n\n", text, to_string(test.problem.dtype), to_string(test.placement),
+             to_string(device.id()));
+  print_table(explained.candidates, width);
+  if (std::none_of(explained.candidates.begin(), explained.candidates.end(),
+                   [](const ConvCandidate& one) { return one.chosen; }))
+    fmt::print("\nNothing can run it.\n");
+  if (!explained.tuning.empty())
+    fmt::print("\n{}", wrapped("No tuned times: " + explained.tuning + ".", width, 0, 0));
+  print_refusals(explained.candidates, width);
+  fmt::print("\n");
+}
+
+nlohmann::ordered_json to_json(const ConvCandidate& one) {
+  nlohmann::ordered_json json = {{"algorithm", one.algorithm},
+                                 {"chosen", one.chosen},
+                                 {"eligible", static_cast<bool>(one.support)},
+                                 {"reason", to_string(one.support.reason)},
+                                 {"sentence", one.support.sentence},
+                                 {"remedy", one.support ? "" : remedy(one.support.reason)},
+                                 {"math", to_string(one.error_class)},
+                                 {"deterministic", one.deterministic}};
+  json["estimate_seconds"] = nullptr;
+  json["measured_seconds"] =
+      nullptr;  // and where it failed when it was tuned: JSON has no infinity
+  json["workspace_bytes"] = nullptr;
+  if (one.estimate_seconds > 0) {
+    json["estimate_seconds"] = one.estimate_seconds;
+    json["workspace_bytes"] = one.workspace_bytes;
+  }
+  if (one.measured_seconds && !std::isinf(*one.measured_seconds))
+    json["measured_seconds"] = *one.measured_seconds;
+  return json;
+}
+
+nlohmann::ordered_json to_json(const Explained& explained) {
+  nlohmann::ordered_json algorithms = nlohmann::ordered_json::array();
+  nlohmann::ordered_json chosen;  // null where nothing can run
+  for (const ConvCandidate& one : explained.candidates) {
+    algorithms.push_back(to_json(one));
+    if (one.chosen) chosen = one.algorithm;
+  }
+  const ValidationCase& test = explained.problem;
+  return {{"problem", to_string(test.problem)},
+          {"name", test.name},
+          {"dtype", to_string(test.problem.dtype)},
+          {"layout", to_string(test.placement)},
+          {"chosen", std::move(chosen)},
+          {"tuning", explained.tuning},
+          {"algorithms", std::move(algorithms)}};
+}
+
+void run(const ExplainArguments& arguments) {
+  if (!arguments.json.empty()) require_writable(arguments.json);
+  const Device device = open_device(arguments.device);
+  const ConvOptions options = options_of(arguments);
+  if (!options.algorithm.empty()) selected_algorithms(device, options.algorithm);  // it is there
+  std::vector<Explained> all;
+  for (ValidationCase& test : selected_cases(arguments.problems, device.id()))
+    all.push_back({.problem = test,
+                   .candidates = explain(device, test.problem, options),
+                   .tuning = tuned_times(device, test.problem).sentence});
+  for (const Explained& one : all) print(one, device);
+
+  if (arguments.json.empty()) return;
+  nlohmann::ordered_json problems = nlohmann::ordered_json::array();
+  for (const Explained& one : all) problems.push_back(to_json(one));
+  write_json(arguments.json, {{"version", version},
+                              {"device", to_string(device.id())},
+                              {"device_name", device.info().name},
+                              {"auto_why", device.why()},
+                              {"math", arguments.math},
+                              {"problems", std::move(problems)}});
+}
+
+}  // namespace
+
+void add_explain(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "explain",
+      "What every algorithm says to a problem, which one is chosen, and why not the others");
+  const auto a = std::make_shared<ExplainArguments>();
+  add_device_option(*command, a->device);
+  add_problem_options(*command, a->problems);
+  add_suite_options(*command, a->problems);
+  add_math_option(*command, a->math, "The least accurate arithmetic allowed");
+  command->add_option("--algorithm", a->algorithm, "As if this one were forced by name");
+  command->add_option("--workspace-limit", a->workspace_limit, "Bytes of workspace allowed")
+      ->check(at_least(0));
+  command->add_flag("--deterministic", a->deterministic,
+                    "Only algorithms that give the same bits every time");
+  command->add_option("--json", a->json, "Write the same to this file as JSON");
+  command->footer(
+      "> marks what a plan would take. A guess is the algorithm's own estimate; work is "
+      "workspace.\n"
+      "docs/reasons.md has the reason codes.\n"
+      "Example:\n  plumb explain --problem mb128ic64ih56oc64kh3ph1 --math tf32");
+  command->callback([a] { run(*a); });
+}
+
+}  // namespace plumb::app

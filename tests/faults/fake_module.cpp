@@ -1,0 +1,239 @@
+// A module libplumb_cuda.so that needs no GPU: it shows one device, which is the CPU under another
+// name, and goes wrong in the way that PLUMB_FAKE_FAULT names whenever it is asked. So what Plumb
+// does about a device that fails can be tested on every machine.
+//
+//   no_driver driver_too_old no_device device_error   there is no device, for that reason
+//   no_code_for_device    there is one, and it cannot be opened
+//   out_of_memory         no memory can be allocated; out_of_memory:3 after three times that it
+//   could workspace             a queue has no memory for workspace launch                a kernel
+//   cannot be launched kernel                a kernel breaks: the next wait says so, and so does
+//   every call after it restarted             as after a new start of the process: what broke works
+//   again wrong                 results are off by one
+//
+// With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL or PLUMB_FAKE_THROWS it is compiled as
+// a module that is broken or another Plumb's.
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "plumb/backend.hpp"
+#include "plumb/error.hpp"
+#include "plumb/export.h"
+#include "plumb/version.hpp"
+
+#ifndef PLUMB_FAKE_VERSION
+#define PLUMB_FAKE_VERSION plumb::version.data()
+#endif
+#ifndef PLUMB_FAKE_SYMBOL
+#define PLUMB_FAKE_SYMBOL plumb_backend_module
+#endif
+#ifndef PLUMB_FAKE_ABI
+#define PLUMB_FAKE_ABI plumb::BackendModule::current_abi
+#endif
+
+namespace plumb {
+namespace {
+
+std::string fault() {
+  const char* name = std::getenv("PLUMB_FAKE_FAULT");
+  return name ? name : "";
+}
+
+/// A kernel broke: from then on nothing works in this process, as with CUDA.
+std::atomic<bool> broken = false;
+std::atomic<int> allocations = 0;
+
+void require_working() {
+  if (broken)
+    throw Error(ErrorCode::device_failure,
+                "cudaStreamSynchronize: cudaErrorIllegalAddress (played by a fake)");
+}
+
+Backend& cpu() { return *load_backend("cpu").backend; }
+
+const ConvAlgorithm& cpu_algorithm() {
+  for (const ConvAlgorithm* algorithm : cpu().conv_algorithms())
+    if (algorithm->name == "cpu.conv.im2col.fp32") return *algorithm;
+  throw std::logic_error("no cpu.conv.im2col.fp32 to play with");
+}
+
+ConvAlgorithm named(std::string_view name) {
+  ConvAlgorithm algorithm = cpu_algorithm();
+  algorithm.name = name;
+  return algorithm;
+}
+
+template <Reason reason>
+ConvAlgorithm refusing(std::string_view name) {
+  ConvAlgorithm algorithm = named(name);
+  algorithm.supports = [](const ConvProblem&, const DeviceInfo&) {
+    return Support{reason, "a fake refuses everything"};
+  };
+  return algorithm;
+}
+
+std::span<const ConvAlgorithm* const> fake_algorithms() {
+  static const ConvAlgorithm works = named("cuda.conv.fake.fp32");
+  static const ConvAlgorithm layout = refusing<Reason::layout>("cuda.conv.fake.layout");
+  static const ConvAlgorithm geometry = refusing<Reason::geometry>("cuda.conv.fake.geometry");
+  static const ConvAlgorithm limit = refusing<Reason::device_limit>("cuda.conv.fake.device_limit");
+  static const ConvAlgorithm forced = [] {
+    ConvAlgorithm algorithm = named("cuda.conv.fake.forced");
+    algorithm.forced_only = true;
+    return algorithm;
+  }();
+  static const ConvAlgorithm loose = [] {
+    ConvAlgorithm algorithm = named("cuda.conv.fake.loose");
+    algorithm.numerics.deterministic = false;
+    algorithm.estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1e9; };
+    return algorithm;
+  }();
+  static const std::array list{&works, &layout, &geometry, &limit, &forced, &loose};
+  return list;
+}
+
+class FakeEvent final : public BackendEvent {
+ public:
+  explicit FakeEvent(std::shared_ptr<BackendEvent> event) : event_(std::move(event)) {}
+  void synchronize() const override { require_working(); }
+  bool done() const override { return true; }
+  double seconds_since(const BackendEvent& earlier) const override {
+    return event_->seconds_since(*static_cast<const FakeEvent&>(earlier).event_);
+  }
+
+ private:
+  std::shared_ptr<BackendEvent> event_;
+};
+
+class FakeQueue final : public BackendQueue {
+ public:
+  explicit FakeQueue(std::unique_ptr<BackendQueue> queue) : queue_(std::move(queue)) {}
+  void* native() const override { return nullptr; }
+  void synchronize() override { require_working(); }
+  std::shared_ptr<BackendEvent> record() override {
+    require_working();
+    return std::make_shared<FakeEvent>(queue_->record());
+  }
+  void wait(const BackendEvent&) override { require_working(); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    require_working();
+    queue_->copy(to, from, bytes);
+  }
+  void* workspace(std::size_t bytes) override {
+    if (fault() == "workspace")
+      throw Error(ErrorCode::out_of_memory, "no workspace on cuda:0 (played by a fake)");
+    return queue_->workspace(bytes);
+  }
+  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) override {
+    require_working();
+    if (fault() == "launch")
+      throw Error(ErrorCode::device_failure, "cuda:0: a launch is refused (played by a fake)");
+    if (fault() == "kernel") {
+      broken = true;
+      return;
+    }
+    queue_->conv(algorithm, launch);
+    if (fault() == "wrong") static_cast<float*>(launch.y)[0] += 1;
+  }
+  void pool(const PoolLaunch& launch) override { queue_->pool(launch); }
+  void relu(const ConstTensorView& x, const TensorView& y) override { queue_->relu(x, y); }
+  void softmax(const ConstTensorView& x, const TensorView& y) override { queue_->softmax(x, y); }
+  void resize_bilinear(const ConstTensorView& x, const TensorView& y) override {
+    queue_->resize_bilinear(x, y);
+  }
+
+ private:
+  std::unique_ptr<BackendQueue> queue_;
+};
+
+DeviceInfo fake_info() {
+  DeviceInfo info = cpu().probe().devices.front();
+  info.id = {"cuda", 0};
+  info.name = "a CPU that plays a GPU";
+  return info;
+}
+
+class FakeDevice final : public BackendDevice {
+ public:
+  FakeDevice() : device_(cpu().open(0)), info_(fake_info()) {}
+  const DeviceInfo& info() const override { return info_; }
+  std::size_t free_bytes() const override { return device_->free_bytes(); }
+  void* allocate(std::size_t bytes, Memory memory) override {
+    require_working();
+    const std::string now = fault();
+    if (now.starts_with("out_of_memory")) {
+      int left = 0;
+      if (const std::size_t colon = now.find(':'); colon != std::string::npos)
+        std::from_chars(now.data() + colon + 1, now.data() + now.size(), left);
+      if (allocations++ >= left) {
+        allocations = 0;
+        throw Error(ErrorCode::out_of_memory,
+                    std::to_string(bytes) + " bytes asked for on cuda:0 (played by a fake)");
+      }
+    }
+    return device_->allocate(bytes, memory);
+  }
+  void deallocate(void* memory, Memory kind) noexcept override {
+    device_->deallocate(memory, kind);
+  }
+  bool is_pinned(const void*) const noexcept override { return false; }
+  std::unique_ptr<BackendQueue> make_queue() override {
+    require_working();
+    return std::make_unique<FakeQueue>(device_->make_queue());
+  }
+  std::unique_ptr<BackendQueue> wrap_queue(void* native) override {
+    return std::make_unique<FakeQueue>(device_->wrap_queue(native));
+  }
+  DeviceCeilings measure_ceilings() override { return device_->measure_ceilings(); }
+  double clock_hertz() override { return 0; }
+
+ private:
+  std::unique_ptr<BackendDevice> device_;
+  DeviceInfo info_;
+};
+
+class FakeBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  std::string version() const override { return "a fake"; }
+  std::span<const ConvAlgorithm* const> conv_algorithms() const override {
+    return fake_algorithms();
+  }
+  BackendProbe probe() const noexcept override {
+    for (const Reason reason :
+         {Reason::no_driver, Reason::driver_too_old, Reason::no_device, Reason::device_error})
+      if (fault() == to_string(reason))
+        return {.devices = {}, .reason = reason, .sentence = "played by a fake"};
+    return {.devices = {fake_info()}, .reason = Reason::none, .sentence = {}};
+  }
+  std::unique_ptr<BackendDevice> open(int) override {
+    if (fault() == "no_code_for_device")
+      throw Error(ErrorCode::device_unavailable, "this build holds no code (played by a fake)",
+                  Reason::no_code_for_device);
+    if (fault() == "restarted") broken = false;
+    if (broken)
+      throw Error(ErrorCode::device_unavailable, "the device is broken (played by a fake)",
+                  Reason::device_error);
+    return std::make_unique<FakeDevice>();
+  }
+};
+
+Backend& fake_backend() {
+#ifdef PLUMB_FAKE_THROWS
+  throw 1;
+#endif
+  static FakeBackend backend;
+  return backend;
+}
+
+}  // namespace
+}  // namespace plumb
+
+extern "C" PLUMB_API const plumb::BackendModule* PLUMB_FAKE_SYMBOL() {
+  static const plumb::BackendModule module{PLUMB_FAKE_ABI, PLUMB_FAKE_VERSION,
+                                           &plumb::fake_backend};
+  return &module;
+}
