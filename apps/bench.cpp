@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bench_report.hpp"
+#include "bench_summary.hpp"
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
@@ -18,7 +19,7 @@ namespace plumb::app {
 namespace {
 
 struct BenchArguments {
-  std::string device = "auto", algorithm = "auto", math, json;
+  std::string device = "auto", algorithm = "auto", math, json, plot;
   ProblemArguments problems;
   std::vector<std::string> peers;
   int samples = MeasureOptions{}.min_samples;
@@ -142,8 +143,18 @@ void run_once(const Device& device, const std::vector<ValidationCase>& cases,
   require_right(benches);
 }
 
+std::string title_of(const BenchArguments& arguments, const Device& device) {
+  const std::string what =
+      arguments.problems.suite.empty() ? "Convolutions" : arguments.problems.suite;
+  return fmt::format("{} on {}{}", what, device.info().name,
+                     arguments.peers.empty()
+                         ? ""
+                         : fmt::format(" beside {}", fmt::join(arguments.peers, " and ")));
+}
+
 void run(const BenchArguments& arguments) {
-  if (!arguments.json.empty()) require_writable(arguments.json);
+  for (const std::string& path : {arguments.json, arguments.plot})
+    if (!path.empty()) require_writable(path);
   const Device device = open_device(arguments.device);
   const auto cases = selected_cases(arguments.problems, device.id());
   peer_algorithms(device, arguments.peers);
@@ -168,7 +179,12 @@ void run(const BenchArguments& arguments) {
   fmt::print(
       "Medians of the device's time, taking turns; what packs filters or changes layouts does so "
       "in every run.\n");
-  if (!arguments.json.empty()) write_bench(arguments.json, device, ceilings, options, benches);
+  const BenchSummary summary = summary_of(benches);
+  if (benches.size() > 1) fmt::print("\n{}", to_string(summary));
+  if (!arguments.json.empty())
+    write_bench(arguments.json, device, ceilings, options, benches, summary);
+  if (!arguments.plot.empty())
+    write_text(arguments.plot, to_svg(chart_of(summary, title_of(arguments, device))));
   require_right(benches);
 }
 
@@ -199,11 +215,15 @@ void add_bench(CLI::App& program) {
                     "One sample of each and no figures: to run under a profiler");
   command->add_option("--seed", a->seed, "Of the data")->capture_default_str();
   command->add_option("--json", a->json, "Write every record to this file");
+  command->add_option("--plot", a->plot,
+                      "Draw ratios to the peer and shares of the roofline to this file (SVG)");
   command->footer(
       "Exit code 1 where an algorithm fails or is wrong, and where nothing was measured.\n"
       "Examples:\n"
       "  plumb bench --suite four --algorithm '*' --json four.json\n"
-      "  plumb bench --suite resnet50 --dtype f16 --layout nhwc --peer cudnn");
+      "  plumb bench --suite resnet50 --dtype f16 --layout nhwc --peer cudnn\n"
+      "  plumb bench --suite few200 --math fp32 --peer cudnn --json few.json "
+      "--plot few.svg");
   command->callback([a] { run(*a); });
 }
 

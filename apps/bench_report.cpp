@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cmath>
 
+#include "bench_summary.hpp"
+
 #include "json_file.hpp"
 
 namespace plumb::app {
@@ -69,6 +71,19 @@ nlohmann::ordered_json to_json(const DeviceCeilings& ceilings) {
           {"fp16_flop_per_second", ceilings.fp16_flop_per_second}};
 }
 
+nlohmann::ordered_json to_json(const Spread& spread) {
+  return {{"problems", spread.count},
+          {"median", spread.median},
+          {"least", spread.least},
+          {"least_problem", spread.least_name}};
+}
+
+nlohmann::ordered_json to_json(const BenchSummary& summary) {
+  nlohmann::ordered_json json = {{"roofline_fraction", to_json(summary.share)}};
+  if (summary.ratio.count > 0) json["speed_over_peer"] = to_json(summary.ratio);
+  return json;
+}
+
 }  // namespace
 
 std::string timestamp() {
@@ -117,7 +132,8 @@ void print(const BenchCase& bench) {
 }
 
 void write_bench(const std::string& path, const Device& device, const DeviceCeilings& ceilings,
-                 const MeasureOptions& options, const std::vector<BenchCase>& benches) {
+                 const MeasureOptions& options, const std::vector<BenchCase>& benches,
+                 const BenchSummary& summary) {
   const std::string name = to_string(device.id());
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   nlohmann::ordered_json refused = nlohmann::ordered_json::array();
@@ -140,7 +156,8 @@ void write_bench(const std::string& path, const Device& device, const DeviceCeil
                     {"seed", options.seed},
                     {"ceilings", to_json(ceilings)},
                     {"records", std::move(records)},
-                    {"refused", std::move(refused)}});
+                    {"refused", std::move(refused)},
+                    {"summary", to_json(summary)}});
 }
 
 }  // namespace plumb::app

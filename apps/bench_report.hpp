@@ -35,8 +35,10 @@ struct BenchCase {
 };
 
 void print(const BenchCase& bench);
+struct BenchSummary;
 void write_bench(const std::string& path, const Device& device, const DeviceCeilings& ceilings,
-                 const MeasureOptions& options, const std::vector<BenchCase>& benches);
+                 const MeasureOptions& options, const std::vector<BenchCase>& benches,
+                 const BenchSummary& summary);
 
 /// UTC, "2026-01-31T12:00:00Z".
 std::string timestamp();

@@ -85,17 +85,17 @@ void print(const Run& run, const NetworkShape& shape) {
   if (!run.device.why().empty()) fmt::print("          passed over: {}\n", run.device.why());
   fmt::print("images    {} in batches of {}\n\n", run.images, run.batch);
 
-  fmt::print("{:<10}{:<22}{:>12}{:>12}\n", "layer", "", "op ms", "layer ms");
-  const auto descriptions = layer_descriptions(shape);
+  fmt::print("{:<10}{:<38}{:>12}{:>12}\n", "layer", "", "op ms", "layer ms");
+  const std::vector<Layer> layers = layers_of(shape, Purpose::inference);
   LayerSeconds sum;
-  for (std::size_t i = 0; i < layer_count; ++i) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
     const LayerSeconds& seconds = run.predictions.layers[i];
-    fmt::print("{:<10}{:<22}{:>12.3f}{:>12.3f}\n", layer_names[i], descriptions[i],
+    fmt::print("{:<10}{:<38}{:>12.3f}{:>12.3f}\n", layers[i].name, layers[i].description,
                seconds.op * 1e3, seconds.layer * 1e3);
     sum.op += seconds.op;
     sum.layer += seconds.layer;
   }
-  fmt::print("{:<32}{:>12.3f}{:>12.3f}\n\n", "all layers", sum.op * 1e3, sum.layer * 1e3);
+  fmt::print("{:<48}{:>12.3f}{:>12.3f}\n\n", "all layers", sum.op * 1e3, sum.layer * 1e3);
 
   fmt::print("load      {:.3f} s  files and weights\n", run.load_seconds);
   fmt::print("set up    {:.3f} s  device, memory, upload of the weights\n",
@@ -106,10 +106,12 @@ void print(const Run& run, const NetworkShape& shape) {
   fmt::print("accuracy  {:.4f}  ({} of {})\n", run.accuracy(), run.correct, run.images);
 }
 
-nlohmann::ordered_json to_json(const Run& run) {
+nlohmann::ordered_json to_json(const Run& run, const NetworkShape& shape) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < layer_count; ++i)
-    layers.push_back({{"name", layer_names[i]},
+  const std::vector<Layer> all = layers_of(shape, Purpose::inference);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    layers.push_back({{"name", all[i].name},
+                      {"description", all[i].description},
                       {"op_seconds", run.predictions.layers[i].op},
                       {"layer_seconds", run.predictions.layers[i].layer}});
   return {{"device", to_string(run.device.id())},
@@ -157,7 +159,7 @@ void classify(const ClassifyArguments& arguments) {
   if (arguments.compare.empty()) {
     const Run run = run_on(arguments.device, inputs, arguments.batch);
     print(run, inputs.shape);
-    if (!arguments.json.empty()) write_json(arguments.json, to_json(run));
+    if (!arguments.json.empty()) write_json(arguments.json, to_json(run, inputs.shape));
     return;
   }
   const Run a = run_on(arguments.compare[0], inputs, arguments.batch);
@@ -169,8 +171,8 @@ void classify(const ClassifyArguments& arguments) {
   const Comparison comparison = compare(a.predictions, b.predictions);
   print(comparison, to_string(a.device.id()), to_string(b.device.id()), inputs.dataset.labels);
   if (!arguments.json.empty())
-    write_json(arguments.json,
-               {{"runs", {to_json(a), to_json(b)}}, {"comparison", to_json(comparison)}});
+    write_json(arguments.json, {{"runs", {to_json(a, inputs.shape), to_json(b, inputs.shape)}},
+                                {"comparison", to_json(comparison)}});
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct ConvArguments {
   std::string x, w, bias, out;
   std::vector<std::int64_t> stride{1}, dilation{1}, pad{0};
   std::int64_t groups = 1;
-  std::string math = "fp32", activation = "none", device, algorithm;
+  std::string math = "fp32", activation = "none", pool = "none", device, algorithm;
 };
 
 /// One value serves both directions.
@@ -112,13 +112,15 @@ Result convolve(const Device& device, const Inputs& inputs, const ConvOptions& o
 void run(const ConvArguments& arguments) {
   require_writable(arguments.out);
   const bool biased = !arguments.bias.empty();
-  const Inputs inputs{.x = read_npy(arguments.x),
-                      .w = read_npy(arguments.w),
-                      .bias = biased ? read_npy(arguments.bias) : NpyArray{},
-                      .geometry = {.stride = as_pair(arguments.stride),
-                                   .dilation = as_pair(arguments.dilation),
-                                   .padding = as_padding(arguments.pad),
-                                   .groups = arguments.groups}};
+  const Inputs inputs{
+      .x = read_npy(arguments.x),
+      .w = read_npy(arguments.w),
+      .bias = biased ? read_npy(arguments.bias) : NpyArray{},
+      .geometry = {.stride = as_pair(arguments.stride),
+                   .dilation = as_pair(arguments.dilation),
+                   .padding = as_padding(arguments.pad),
+                   .groups = arguments.groups,
+                   .pool = arguments.pool == "max_2x2" ? Pool::max_2x2 : Pool::none}};
   const ConvProblem problem = problem_of_files(arguments, inputs.x, inputs.w, inputs.geometry);
   const ConvOptions options{
       .math = *parse_math(arguments.math),
@@ -147,7 +149,9 @@ void add_conv(CLI::App& program) {
       ->required();
   command->add_option("--w", a->w, "Filters, [K, C/G, R, S], of the same type")->required();
   command->add_option("--bias", a->bias, "Bias, [K], of the same type");
-  command->add_option("--out", a->out, "The result, [N, K, P, Q], of the same type")->required();
+  command
+      ->add_option("--out", a->out, "The result, [N, K, P, Q] (pooled: P/2, Q/2), of the same type")
+      ->required();
   command->add_option("--stride", a->stride, "Step of the filter: one value, or height,width")
       ->delimiter(',')
       ->expected(1, 2)
@@ -171,6 +175,9 @@ void add_conv(CLI::App& program) {
       ->capture_default_str();
   command->add_option("--activation", a->activation, "Applied to the result: none or relu")
       ->check(CLI::IsMember({"none", "relu"}))
+      ->capture_default_str();
+  command->add_option("--pool", a->pool, "Of the activated result: none or max_2x2")
+      ->check(CLI::IsMember({"none", "max_2x2"}))
       ->capture_default_str();
   add_device_option(*command, a->device);
   command->add_option("--algorithm", a->algorithm,

@@ -13,7 +13,7 @@ inline void write_json(const std::string& path, const nlohmann::ordered_json& va
   // Names from drivers and file systems need not be UTF-8.
   const std::string text =
       value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  write_file(path, {{reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}});
+  write_text(path, text);
 }
 
 }  // namespace plumb::app

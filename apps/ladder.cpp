@@ -215,10 +215,7 @@ void run(const LadderArguments& arguments) {
   for (const LadderLayer& layer : layers) print(layer, arguments.all);
   if (arguments.batches) print_batches(layers);
   if (!arguments.json.empty()) write_ladder(arguments.json, device, ceilings, layers);
-  if (!arguments.plot.empty()) {
-    const std::string svg = to_svg(ladder_chart(layers, device));
-    write_file(arguments.plot, {{reinterpret_cast<const std::uint8_t*>(svg.data()), svg.size()}});
-  }
+  if (!arguments.plot.empty()) write_text(arguments.plot, to_svg(ladder_chart(layers, device)));
   for (const Contest& contest : contests) contest.require_right();
   for (const LadderLayer& layer : layers) {
     require_right(layer.name, layer.with_copies);

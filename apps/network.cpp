@@ -7,9 +7,30 @@ namespace plumb::app {
 namespace {
 
 /// A convolution of these images with square filters, without padding.
-Extents conv_extents(const Extents& x, std::int64_t k, std::int64_t filter) {
-  return check({.n = x[0], .c = x[1], .h = x[2], .w = x[3], .k = k, .r = filter, .s = filter})
-      .y_extents();
+ConvProblem conv_problem(const Extents& x, std::int64_t k, std::int64_t filter) {
+  return {.n = x[0], .c = x[1], .h = x[2], .w = x[3], .k = k, .r = filter, .s = filter};
+}
+
+/// How much of a maximum over windows is taken by the convolution, and what is left for windows of
+/// those maxima. Maxima of maxima are the same, and whole windows hold whole windows of 2x2.
+struct SplitPool {
+  Pool in_conv = Pool::none;
+  std::int64_t window_after;  ///< 1: nothing is left
+};
+SplitPool split_pool(std::int64_t window, Purpose purpose) {
+  if (purpose == Purpose::training || window % 2 != 0) return {Pool::none, window};
+  return {Pool::max_2x2, window / 2};
+}
+
+/// A convolution and what pools behind it, as layers.
+void add_block(std::vector<Layer>& layers, std::string_view conv, std::string_view pool,
+               std::int64_t filters, std::int64_t filter, std::int64_t window, Purpose purpose) {
+  const SplitPool split = split_pool(window, purpose);
+  layers.push_back({conv, fmt::format("{} filters {}x{}, ReLU{}", filters, filter, filter,
+                                      split.in_conv == Pool::none ? "" : ", maximum of 2x2")});
+  if (split.window_after > 1)
+    layers.push_back({pool, fmt::format("maximum of {0}x{0}{1}", split.window_after,
+                                        split.in_conv == Pool::none ? "" : " of those")});
 }
 
 /// Calls f(member of a, member of b) for each activation, in order.
@@ -30,34 +51,36 @@ void for_each_activation(const Activations<A>& a, Activations<B>& b, const F& f)
 const PerParameter<std::string_view> parameter_names = {
     "conv1.weight",   "conv1.bias",   "conv2.weight",   "conv2.bias",
     "linear1.weight", "linear1.bias", "linear2.weight", "linear2.bias"};
-
-const std::array<std::string_view, layer_count> layer_names = {
-    "resize", "conv1", "pool1", "conv2", "pool2", "linear1", "linear2", "softmax"};
-
-std::array<std::string, layer_count> layer_descriptions(const NetworkShape& s) {
-  return {
-      fmt::format("{}x{} to {}x{}", s.image_height, s.image_width, s.resized, s.resized),
-      fmt::format("{} filters {}x{}, ReLU", s.conv1_channels, s.filter, s.filter),
-      fmt::format("maximum of {}x{}", s.pool1, s.pool1),
-      fmt::format("{} filters {}x{}, ReLU", s.conv2_channels, s.filter, s.filter),
-      fmt::format("maximum of {}x{}", s.pool2, s.pool2),
-      fmt::format("{} outputs, ReLU", s.hidden),
-      fmt::format("{} outputs", s.classes),
-      fmt::format("{} classes", s.classes),
-  };
+std::vector<Layer> layers_of(const NetworkShape& s, Purpose purpose) {
+  std::vector<Layer> layers;
+  layers.push_back({"resize", fmt::format("{}x{} to {}x{}", s.image_height, s.image_width,
+                                          s.resized, s.resized)});
+  add_block(layers, "conv1", "pool1", s.conv1_channels, s.filter, s.pool1, purpose);
+  add_block(layers, "conv2", "pool2", s.conv2_channels, s.filter, s.pool2, purpose);
+  layers.push_back({"linear1", fmt::format("{} outputs, ReLU", s.hidden)});
+  layers.push_back({"linear2", fmt::format("{} outputs", s.classes)});
+  layers.push_back({"softmax", fmt::format("{} classes", s.classes)});
+  return layers;
 }
 
 PoolGeometry max_pool_geometry(std::int64_t window) {
   return {.kind = PoolKind::max, .window = {window, window}, .stride = {window, window}};
 }
 
-Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t n) {
+Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t n,
+                                        Purpose purpose) {
+  const auto block = [&](const Extents& x, std::int64_t k, std::int64_t window, Extents& conv,
+                         Extents& pool) {
+    const SplitPool split = split_pool(window, purpose);
+    ConvProblem problem = conv_problem(x, k, shape.filter);
+    problem.pool = split.in_conv;
+    conv = check(problem).y_extents();
+    pool = pooled_extents(conv, max_pool_geometry(split.window_after));
+  };
   Activations<Extents> a;
   a.resized = {n, 1, shape.resized, shape.resized};
-  a.conv1 = conv_extents(a.resized, shape.conv1_channels, shape.filter);
-  a.pool1 = pooled_extents(a.conv1, max_pool_geometry(shape.pool1));
-  a.conv2 = conv_extents(a.pool1, shape.conv2_channels, shape.filter);
-  a.pool2 = pooled_extents(a.conv2, max_pool_geometry(shape.pool2));
+  block(a.resized, shape.conv1_channels, shape.pool1, a.conv1, a.pool1);
+  block(a.pool1, shape.conv2_channels, shape.pool2, a.conv2, a.pool2);
   a.hidden = {n, shape.hidden};
   a.logits = {n, shape.classes};
   a.probabilities = {n, shape.classes};
@@ -65,7 +88,7 @@ Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t 
 }
 
 PerParameter<Extents> parameter_extents(const NetworkShape& shape) {
-  const Extents features = activation_extents(shape, 1).pool2;
+  const Extents features = activation_extents(shape, 1, Purpose::inference).pool2;
   PerParameter<Extents> extents;
   extents[conv1_weight] = {shape.conv1_channels, 1, shape.filter, shape.filter};
   extents[conv1_bias] = {shape.conv1_channels};
@@ -79,14 +102,17 @@ PerParameter<Extents> parameter_extents(const NetworkShape& shape) {
 }
 
 Network::Network(const Device& device, const NetworkShape& shape, std::int64_t max_batch,
-                 DType dtype)
-    : shape_(shape) {
+                 Purpose purpose, DType dtype)
+    : shape_(shape), purpose_(purpose) {
   const auto allocate = [&](const Extents& extents, Tensor& tensor) {
     tensor = Tensor(device, dtype, extents);
   };
   const PerParameter<Extents> extents = parameter_extents(shape);
   for (int i = 0; i < parameter_count; ++i) allocate(extents[i], parameters_[i]);
-  for_each_activation(activation_extents(shape, max_batch), activations_, allocate);
+  const Activations<Extents> outputs = activation_extents(shape, max_batch, purpose);
+  for_each_activation(outputs, activations_, allocate);
+  if (outputs.conv1 == outputs.pool1) activations_.conv1 = activations_.pool1;
+  if (outputs.conv2 == outputs.pool2) activations_.conv2 = activations_.pool2;
 }
 
 Activations<TensorView> Network::activations(std::int64_t n) const {
@@ -95,6 +121,17 @@ Activations<TensorView> Network::activations(std::int64_t n) const {
     view = slice(tensor.view(), 0, 0, n);
   });
   return views;
+}
+
+void Network::convolve_and_pool(Queue& queue, const ConvTensors& tensors, const TensorView& pooled,
+                                std::int64_t window,
+                                const std::function<void()>& layer_queued) const {
+  const SplitPool split = split_pool(window, purpose_);
+  conv(queue, tensors, {.pool = split.in_conv}, {.activation = Activation::relu});
+  layer_queued();
+  if (split.window_after == 1) return;
+  pool(queue, tensors.y, pooled, max_pool_geometry(split.window_after));
+  layer_queued();
 }
 
 void Network::forward(Queue& queue, const ConstTensorView& images,
@@ -106,15 +143,12 @@ void Network::forward(Queue& queue, const ConstTensorView& images,
 
   resize_bilinear(queue, images, a.resized);
   layer_queued();
-  conv(queue, {.x = a.resized, .w = w[conv1_weight], .bias = w[conv1_bias], .y = a.conv1}, {},
-       relu);
-  layer_queued();
-  pool(queue, a.conv1, a.pool1, max_pool_geometry(shape_.pool1));
-  layer_queued();
-  conv(queue, {.x = a.pool1, .w = w[conv2_weight], .bias = w[conv2_bias], .y = a.conv2}, {}, relu);
-  layer_queued();
-  pool(queue, a.conv2, a.pool2, max_pool_geometry(shape_.pool2));
-  layer_queued();
+  convolve_and_pool(queue,
+                    {.x = a.resized, .w = w[conv1_weight], .bias = w[conv1_bias], .y = a.conv1},
+                    a.pool1, shape_.pool1, layer_queued);
+  convolve_and_pool(queue,
+                    {.x = a.pool1, .w = w[conv2_weight], .bias = w[conv2_bias], .y = a.conv2},
+                    a.pool2, shape_.pool2, layer_queued);
   const ConstTensorView features = reshape(a.pool2, {n, w[linear1_weight].extents()[1]});
   linear(queue, {.x = features, .w = w[linear1_weight], .bias = w[linear1_bias], .y = a.hidden},
          relu);

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include <vector>
+
 #include "plumb/plumb.hpp"
 
 namespace plumb::app {
@@ -40,25 +42,32 @@ using PerParameter = std::array<T, parameter_count>;
 extern const PerParameter<std::string_view> parameter_names;
 PerParameter<Extents> parameter_extents(const NetworkShape& shape);
 
-inline constexpr int layer_count = 8;
-/// In the order in which they run: short names, as in the JSON.
-extern const std::array<std::string_view, layer_count> layer_names;
-/// What each does, for people: "4 filters 7x7, ReLU".
-std::array<std::string, layer_count> layer_descriptions(const NetworkShape& shape);
+/// What the activations are wanted for. Inference lets a convolution pool what it puts out, as far
+/// as 2x2 goes, so that it is never stored whole; the gradients of training need it whole.
+enum class Purpose { inference, training };
+
+/// One step of forward(): its short name, as in the JSON, and what it does, for people: "4 filters
+/// 7x7, ReLU".
+struct Layer {
+  std::string_view name;
+  std::string description;
+};
+/// In the order in which they run.
+std::vector<Layer> layers_of(const NetworkShape& shape, Purpose purpose);
 
 /// What each layer puts out for a batch of N images: dense, on the network's device.
 template <class View>
 struct Activations {
   View resized;        ///< [N, 1, resized, resized]
-  View conv1;          ///< [N, conv1_channels, ., .], after ReLU
-  View pool1;          ///< [N, conv1_channels, ., .]
-  View conv2;          ///< [N, conv2_channels, ., .], after ReLU
-  View pool2;          ///< [N, conv2_channels, ., .]
+  View conv1;          ///< [N, conv1_channels, ., .], after ReLU and what the convolution pools
+  View pool1;          ///< [N, conv1_channels, ., .], the same memory where that is all
+  View conv2;          ///< [N, conv2_channels, ., .], after ReLU and what the convolution pools
+  View pool2;          ///< [N, conv2_channels, ., .], the same memory where that is all
   View hidden;         ///< [N, hidden], after ReLU
   View logits;         ///< [N, classes]
   View probabilities;  ///< [N, classes]
 };
-Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t n);
+Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t n, Purpose purpose);
 PoolGeometry max_pool_geometry(std::int64_t window);
 
 /// Weights and activations on one device, allocated once for the largest batch. One queue at a
@@ -66,23 +75,29 @@ PoolGeometry max_pool_geometry(std::int64_t window);
 class Network {
  public:
   /// Weights are not set. Error where the shape leaves nothing of an image, or memory runs out.
-  Network(const Device& device, const NetworkShape& shape, std::int64_t max_batch,
+  Network(const Device& device, const NetworkShape& shape, std::int64_t max_batch, Purpose purpose,
           DType dtype = DType::f32);
 
   const NetworkShape& shape() const { return shape_; }
+  Purpose purpose() const { return purpose_; }
   DType dtype() const { return parameters_[0].dtype(); }
   const PerParameter<Tensor>& parameters() const { return parameters_; }
   /// Where forward() leaves the results of a batch of n.
   Activations<TensorView> activations(std::int64_t n) const;
 
   /// Puts a batch through all layers: images [N, 1, image_height, image_width], N no more than
-  /// max_batch. `layer_queued` is called after each layer has been put on the queue.
+  /// max_batch. `layer_queued` is called after each of layers_of() has been put on the queue.
   void forward(
       Queue& queue, const ConstTensorView& images,
       const std::function<void()>& layer_queued = [] {}) const;
 
  private:
+  /// Convolution, ReLU and maximum over windows: one layer where the convolution pools it all.
+  void convolve_and_pool(Queue& queue, const ConvTensors& tensors, const TensorView& pooled,
+                         std::int64_t window, const std::function<void()>& layer_queued) const;
+
   NetworkShape shape_;
+  Purpose purpose_;
   PerParameter<Tensor> parameters_;
   Activations<Tensor> activations_;
 };

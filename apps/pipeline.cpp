@@ -95,8 +95,7 @@ void draw(const std::string& path, const PipelineCaseRecord& one, const Device& 
   const auto fastest =
       std::min_element(one.records.begin(), one.records.end(),
                        [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
-  const std::string svg = to_svg(timeline_of(one, *fastest, device));
-  write_file(path, {{reinterpret_cast<const std::uint8_t*>(svg.data()), svg.size()}});
+  write_text(path, to_svg(timeline_of(one, *fastest, device)));
 }
 
 void require_right(const std::vector<PipelineCaseRecord>& all) {

@@ -22,7 +22,7 @@ class Pipeline {
   Pipeline(const Device& device, const Model& model, const NetworkShape& shape,
            std::int64_t max_batch)
       : queue_(device),
-        network_(device, shape, max_batch),
+        network_(device, shape, max_batch, Purpose::inference),
         images_(device, DType::f32, {max_batch, 1, shape.image_height, shape.image_width}) {
     for (Stage& stage : stages_) {
       const auto pinned = [&](const Extents& extents) {
@@ -85,13 +85,13 @@ class Pipeline {
     const auto seconds = [&](std::size_t step) {
       return seconds_between(stage.events[step], stage.events[step + 1]);
     };
-    for (std::size_t layer = 0; layer < layer_count; ++layer) {
+    for (std::size_t layer = 0; layer < results.layers.size(); ++layer) {
       const double op = seconds(layer + 1);
       results.layers[layer].op += op;
       results.layers[layer].layer += op;
     }
     results.layers.front().layer += seconds(0);
-    results.layers.back().layer += seconds(layer_count + 1);
+    results.layers.back().layer += seconds(results.layers.size() + 1);
     stage.events.clear();
   }
 
@@ -112,6 +112,7 @@ Predictions predict(const Device& device, const Model& model, const NetworkShape
   Predictions results;
   results.logits.resize(static_cast<std::size_t>(images.count) * classes);
   results.probabilities.resize(results.logits.size());
+  results.layers.resize(layers_of(shape, Purpose::inference).size());
   Pipeline pipeline(device, model, shape, std::min(batch, images.count));
   results.setup_seconds = stopwatch.lap();
 

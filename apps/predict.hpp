@@ -1,7 +1,6 @@
 // Puts a set of images through the network on one device, batch by batch, and times each layer.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -22,9 +21,9 @@ struct Predictions {
   std::vector<float> probabilities;  ///< [images, classes]
   std::vector<int> classes;          ///< the most probable for each image, the first among equals
   /// The upload of the images belongs to the first layer, the download of the results to the last.
-  std::array<LayerSeconds, layer_count> layers{};
-  double setup_seconds = 0;  ///< allocating, and uploading the weights
-  double run_seconds = 0;    ///< from the first batch to the last result
+  std::vector<LayerSeconds> layers;  ///< as layers_of() names them, for inference
+  double setup_seconds = 0;          ///< allocating, and uploading the weights
+  double run_seconds = 0;            ///< from the first batch to the last result
 };
 
 /// `progress` is called with the number of images done so far.

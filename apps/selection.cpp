@@ -12,20 +12,33 @@
 namespace plumb::app {
 namespace {
 
-/// As large as the work is worth on the kind of device.
-std::int64_t suite_batch(std::string_view suite, const DeviceId& device) {
-  const bool cpu = device == host;
-  return suite == "resnet50" ? (cpu ? 8 : 128) : (cpu ? 500 : 10000);
+/// A suite's own batches are what a GPU is worth; a CPU gets a share of them.
+std::int64_t batch_on(const DeviceId& device, std::string_view suite, std::int64_t own) {
+  // Of the special ones some are so for being few.
+  if (device != host || (suite == "few_special" && own < 100)) return own;
+  const std::int64_t share = suite == "four" ? 20 : suite == "resnet50" ? 16 : 100;
+  return std::max<std::int64_t>(1, own / share);
+}
+
+std::vector<NamedProblem> problems_asked_for(const ProblemArguments& arguments,
+                                             const DeviceId& device) {
+  if (!arguments.problem.empty()) return {parse_problem(arguments.problem)};
+  if (!arguments.suite.empty()) {
+    std::vector<NamedProblem> problems = suite(arguments.suite);
+    for (NamedProblem& one : problems)
+      one.problem.n = batch_on(device, arguments.suite, one.problem.n);
+    return problems;
+  }
+  const Bytes text = read_file(arguments.problems);
+  return parse_problems({reinterpret_cast<const char*>(text.data()), text.size()});
 }
 
 std::vector<NamedProblem> named_problems(const ProblemArguments& arguments,
                                          const DeviceId& device) {
-  if (!arguments.problem.empty()) return {parse_problem(arguments.problem)};
-  if (!arguments.suite.empty())
-    return suite(arguments.suite,
-                 arguments.batch > 0 ? arguments.batch : suite_batch(arguments.suite, device));
-  const Bytes text = read_file(arguments.problems);
-  return parse_problems({reinterpret_cast<const char*>(text.data()), text.size()});
+  std::vector<NamedProblem> problems = problems_asked_for(arguments, device);
+  if (arguments.batch > 0)
+    for (NamedProblem& one : problems) one.problem.n = arguments.batch;
+  return problems;
 }
 
 }  // namespace
@@ -46,6 +59,7 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
                   "Of given problems: nchw, nhwc, or strided (NCHW with gaps)")
       ->check(CLI::IsMember({"nchw", "nhwc", "strided"}))
       ->capture_default_str();
+  command.add_option("--batch", arguments.batch, "N of every given problem")->check(at_least(1));
 }
 
 void add_suite_options(CLI::App& command, ProblemArguments& arguments) {
@@ -54,11 +68,6 @@ void add_suite_options(CLI::App& command, ProblemArguments& arguments) {
                            .add_option("--suite", arguments.suite,
                                        fmt::format("Layers by name: {}", fmt::join(names, ", ")))
                            ->check(CLI::IsMember(names));
-  command
-      .add_option("--batch", arguments.batch,
-                  "N of the suite; otherwise 10000 (four) or 128 (resnet50), on a CPU 500 or 8")
-      ->check(at_least(1))
-      ->needs(suite_option);
   for (const char* other : {"--problem", "--problems"})
     suite_option->excludes(command.get_option(other));
 }

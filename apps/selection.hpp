@@ -13,14 +13,14 @@ namespace plumb::app {
 struct ProblemArguments {
   std::string problem, problems;  ///< one, or a file of them; both empty where none are given
   std::string suite;
-  std::int64_t batch = 0;  ///< of a suite; 0: as fits the kind of device
+  std::int64_t batch = 0;  ///< of every problem; 0: its own, of a suite as fits the device
   std::string dtype = "f32", layout = "nchw";
   bool given() const { return !problem.empty() || !problems.empty() || !suite.empty(); }
 };
 
-/// --problem, --problems, --dtype, --layout.
+/// --problem, --problems, --batch, --dtype, --layout.
 void add_problem_options(CLI::App& command, ProblemArguments& arguments);
-/// --suite and --batch, besides those; one of --problem, --problems and --suite is then required.
+/// --suite, besides those; one of --problem, --problems and --suite is then required.
 void add_suite_options(CLI::App& command, ProblemArguments& arguments);
 /// --algorithm, a pattern that starts as what it holds.
 void add_algorithm_option(CLI::App& command, std::string& pattern, const std::string& help);

@@ -144,10 +144,6 @@ void write_record(const std::string& path, const Device& device, const std::vect
                     {"problems", std::move(problems)}});
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  write_file(path, {{reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}});
-}
-
 /// Says where the times are; throws where they should be kept and are not.
 void report_cache(const TuneArguments& arguments, const Device& device,
                   const std::vector<Tuned>& all) {

@@ -232,6 +232,7 @@ void add_validate(CLI::App& program) {
   add_device_option(*command, a->device);
   add_algorithm_option(*command, a->algorithm, "Only names that match, with * and ?");
   add_problem_options(*command, a->problems);
+  add_suite_options(*command, a->problems);
   command->add_flag("--bias", a->bias, "Given problems add a bias");
   command->add_flag("--relu", a->relu, "Given problems end in a ReLU");
   add_math_option(*command, a->math, "Only algorithms that may serve this arithmetic");

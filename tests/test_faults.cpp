@@ -22,10 +22,11 @@ const ConvAlgorithm* copy_for(const Device& device, Fault fault) {
 
 /// Small problems that between them have what each fault needs to show: padding, strides, groups,
 /// square filters, more channels than a tile, a bias, three taps.
-std::vector<ValidationCase> cases() {
+std::vector<ValidationCase> cases(const std::vector<const char*>& texts = {
+                                      "mb2ic9ih9iw10oc5kh3ph1", "g2mb2ic12ih8iw7oc4kh3sh2ph1",
+                                      "mb1ic40ih5oc6kh3ph1"}) {
   std::vector<ValidationCase> cases;
-  for (const char* text :
-       {"mb2ic9ih9iw10oc5kh3ph1", "g2mb2ic12ih8iw7oc4kh3sh2ph1", "mb1ic40ih5oc6kh3ph1"}) {
+  for (const char* text : texts) {
     cases.push_back(validation_case("", parse_problem(text).problem, Placement::nchw));
     cases.back().bias = true;
   }
@@ -67,6 +68,27 @@ TEST_CASE("planted faults are caught", "[faults]") {
     }
   }
   REQUIRE(planted >= 10);
+}
+
+TEST_CASE("planted faults are caught through a pooling behind them", "[faults]") {
+  // Even numbers of outputs, so that none of the last is dropped.
+  const auto pooled =
+      cases({"mb2ic9ih10iw12oc5kh3ph1_poolmax2x2", "g2mb2ic12ih8iw8oc4kh3sh2ph1_poolmax2x2",
+             "mb1ic40ih6oc6kh3ph1_poolmax2x2"});
+  const std::vector<Tier> tiers(std::begin(all_tiers), std::end(all_tiers));
+  for (const Device& device : plumb_test::all_devices()) {
+    const ConvAlgorithm* sound = copy_for(device, Fault::none);
+    if (!sound) continue;
+    CAPTURE(device.info().name);
+    REQUIRE(tiers_that_caught(device, sound, tiers, pooled).empty());
+    for (const plumb_test::PlantedFault& fault : plumb_test::planted_faults) {
+      // Behind what is pooled lies workspace, which may be written.
+      if (fault.fault == Fault::write_past_the_end) continue;
+      CAPTURE(fault.name);
+      CHECK(tiers_that_caught(device, copy_for(device, fault.fault), {fault.caught_by}, pooled)
+                .contains(fault.caught_by));
+    }
+  }
 }
 
 TEST_CASE("each tier catches what no other does", "[faults]") {

@@ -1,4 +1,5 @@
 // Pictures: escaping, axes, and that no text of a chart lies on another or outside.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -9,6 +10,7 @@
 
 #include "plot/axis.hpp"
 #include "plot/bar_chart.hpp"
+#include "plot/sorted_bars.hpp"
 #include "plot/svg.hpp"
 #include "plot/timeline.hpp"
 
@@ -174,6 +176,32 @@ TEST_CASE("plot: a bar's length is its value's") {
   REQUIRE(lengths.size() == 2);
   CHECK_THAT(lengths[0] / lengths[1], WithinRel(4.0, 1e-3));
   CHECK_THAT(svg, ContainsSubstring(">inf<"));
+}
+
+TEST_CASE("plot: many values in order of size") {
+  SortedBars chart{.title = "few200 on a device beside a peer"};
+  SortedPanel ratios{.title = "time of the peer over ours: median 4.2, least 0.9",
+                     .scale = Scale::logarithmic,
+                     .reference = Reference{1, "as fast as the peer"}};
+  for (int i = 0; i < 200; ++i)
+    ratios.values.push_back({"problem " + std::to_string(i), 0.9 + (i * 37) % 200});
+  ratios.values.push_back({"nothing", INFINITY});
+  SortedPanel shares{.title = "share of the roofline", .values = {{"<one>", 61}, {"two", 20}}};
+  chart.panels = {ratios, shares};
+  const std::string svg = to_svg(chart);
+  require_legible(svg);
+  CHECK(count_of(svg, "class=\"s0\"") == 202);
+  CHECK(count_of(svg, "class=\"reference\"") == 2);  // in the panel and in its head
+  CHECK_THAT(svg, ContainsSubstring("200 problems, in order; logarithmic"));
+  CHECK_THAT(svg, ContainsSubstring("&lt;one&gt;: 61"));
+  CHECK(svg.find("two: 20") < svg.find("&lt;one&gt;: 61"));
+  std::vector<double> heights;
+  static const std::regex pattern("<rect [^>]*height=\"([^\"]+)\"[^>]*class=\"s0\"");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), pattern), end; at != end; ++at)
+    heights.push_back(std::stod((*at)[1]));
+  CHECK(std::is_sorted(heights.begin(), heights.begin() + 200));
+  CHECK_THAT(heights[201] / heights[200], WithinRel(61.0 / 20, 1e-3));
+  require_legible(to_svg(SortedBars{.title = "nothing", .panels = {{.title = "none"}}}));
 }
 
 TEST_CASE("plot: timelines are legible") {

@@ -105,7 +105,9 @@ case_info() {
 case_classify() {
   run classify --device cpu --limit 1000 --batch 300 --json classify.json
   printed '^device +cpu' && printed '^images +1000 in batches of 300' && printed '^accuracy +0\.'
-  for layer in resize conv1 pool1 conv2 pool2 linear1 linear2 softmax; do
+  # conv1 pools all that there is, conv2 the first 2x2 of 4x4.
+  printed '^conv1 .*ReLU, maximum of 2x2 ' && printed '^conv2 .*ReLU, maximum of 2x2 '
+  for layer in resize conv1 conv2 pool2 linear1 linear2 softmax; do
     printed "^$layer .* [0-9.]+ +[0-9.]+$"
     grep -q "\"name\": \"$layer\"" classify.json || fail "no layer $layer in the JSON"
   done
@@ -113,7 +115,7 @@ case_classify() {
   for key in batch images correct accuracy load_seconds total_seconds op_seconds layer_seconds; do
     holds "$(json classify.json $key) > 0"
   done
-  (($(grep -c op_seconds classify.json) == 8)) || fail "expected 8 layers"
+  (($(grep -c op_seconds classify.json) == 7)) || fail "expected 7 layers"
   holds "$(json classify.json images) == 1000 && $(json classify.json batch) == 300"
   holds "$(json classify.json correct) / 1000 == $(json classify.json accuracy)"
   holds "$(json classify.json accuracy) >= 0.85"
@@ -216,6 +218,9 @@ case_conv() {
   run conv --x x.npy --w w.npy --bias b.npy --activation relu --out y.npy
   npy f4 '1, 1, 2, 2' 2 4 8 10 >expected
   cmp y.npy expected || fail "relu: y.npy is not what was expected"
+  run conv --x x.npy --w w.npy --bias b.npy --pool max_2x2 --out y.npy
+  npy f4 '1, 1, 1, 1' 10 >expected
+  cmp y.npy expected || fail "pool: y.npy is not what was expected"
   # One row of zeros above and two columns right, each side its own; stride 2 along the width.
   run conv --x x.npy --w w.npy --pad 1,0,0,2 --stride 1,2 --math fp32 --out y.npy
   # Row 0 sees zeros and 1 2 3 0 0; its filter row is 3 -4. Row 1: 1 2 3 0 0 and 4 5 6 0 0.
@@ -300,10 +305,16 @@ case_bench() {
   # 2 N K P Q C R S operations
   holds "($(json bench.json gflop_per_second) * 1e9 * $(json bench.json median_seconds) / 155520 - 1) ^ 2 < 1e-12"
   (($(grep -c '"median_seconds"' bench.json) == $(grep -c '^  [a-z]*\.conv\..*%' out))) || fail "rows and records differ"
-  printf 'mb2ic2ih7oc3kh3\n# a comment\ng2mb1ic4ih9oc2kh2sh2\n' >list
-  run bench --device cpu --problems list --dtype f16 --layout nhwc --samples 2 --json list.json
-  printed 'mb2ic2.*f16 nhwc' && printed '^g2mb1ic4'
+  printf 'mb2ic2ih7oc3kh3\n# a comment\ng2mb1ic4ih9oc2kh2sh2_poolmax2x2\n' >list
+  run bench --device cpu --problems list --dtype f16 --layout nhwc --samples 2 --json list.json \
+    --plot list.svg
+  printed 'mb2ic2.*f16 nhwc' && printed '^g2mb1ic4.*_poolmax2x2 f16'
+  printed '^2 problems: [0-9.]+ % of the roofline in the median, [0-9.]+ % at the least \('
   (($(grep -c '"median_seconds"' list.json) == 2)) || fail "expected a record for each problem of the list"
+  valid_json list.json summary roofline_fraction median least
+  grep -q 'share of the roofline: median' list.svg || fail "no picture: $(head -c 300 list.svg)"
+  run bench --device cpu --problems list --batch 3 --samples 2
+  printed '^g1mb3ic2' && printed '^g2mb3ic4'
   run bench --device cpu --suite four --batch 1 --samples 2 --math fp64
   printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
   # Beside oneDNN, where this program was built with it.

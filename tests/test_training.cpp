@@ -6,11 +6,14 @@
 #include <cmath>
 #include <functional>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "compare.hpp"
 #include "plumb/plumb.hpp"
 #include "predict.hpp"
+#include "refusal.hpp"
 #include "training/backward.hpp"
 #include "training/gradients.hpp"
 #include "training/random.hpp"
@@ -82,7 +85,9 @@ Values oracle(ConvProblem problem, const Values& x, const Values& w, const Value
 class OracleNetwork {
  public:
   OracleNetwork(const NetworkShape& shape, std::int64_t n, Values resized)
-      : extents_(activation_extents(shape, n)), shape_(shape), resized_(std::move(resized)) {}
+      : extents_(activation_extents(shape, n, Purpose::training)),
+        shape_(shape),
+        resized_(std::move(resized)) {}
 
   double loss(const PerParameter<Values>& w, const Bytes& labels) const {
     const std::int64_t n = extents_.resized[0];
@@ -171,7 +176,7 @@ struct SmallRun {
     Queue queue(device);
     const auto n = static_cast<std::int64_t>(labels.size());
     // Room for more than the batch: its results must not depend on that.
-    const Network network(device, small_shape, n + 2, dtype_of<T>);
+    const Network network(device, small_shape, n + 2, Purpose::training, dtype_of<T>);
     for (int i = 0; i < parameter_count; ++i) write<T>(weights[i], network.parameters()[i]);
     const Tensor images(device, dtype_of<T>,
                         {n, 1, small_shape.image_height, small_shape.image_width});
@@ -244,6 +249,41 @@ TEST_CASE("linear gradients against differences of the oracle", "[training]") {
                           TensorView(dw.data(), {3, 7}));
   CHECK(relative_error(dx, differences(x, loss)) < tolerance);
   CHECK(relative_error(dw, differences(w, loss)) < tolerance);
+}
+
+TEST_CASE("inference pools in the convolution, and puts out what training does", "[training]") {
+  // Windows that a convolution takes whole, in part, and not at all.
+  for (const auto& [pool1, pool2] : {std::pair{2, 2}, {2, 4}, {4, 1}, {3, 2}, {1, 6}}) {
+    NetworkShape shape = small_shape;
+    shape.resized = 31;
+    shape.pool1 = pool1, shape.pool2 = pool2;
+    CAPTURE(pool1, pool2);
+    const Device device = Device::open("cpu");
+    Queue queue(device);
+    Random random(5);
+    const Model model = initial_model(shape, 3);
+    const Tensor images(device, DType::f64, {4, 1, shape.image_height, shape.image_width});
+    write<double>(random_values(images.extents(), random), images);
+    const auto logits = [&](Purpose purpose) {
+      const Network network(device, shape, 5, purpose, DType::f64);
+      for (int i = 0; i < parameter_count; ++i)
+        write<double>(Values(model.values[i].begin(), model.values[i].end()),
+                      network.parameters()[i]);
+      std::size_t queued = 0;
+      network.forward(queue, images, [&] { ++queued; });
+      CHECK(queued == layers_of(shape, purpose).size());
+      return read<double>(network.activations(4).logits);
+    };
+    CHECK(relative_error(logits(Purpose::inference), logits(Purpose::training)) < 1e-12);
+  }
+}
+
+TEST_CASE("gradients are refused to a network for inference", "[training]") {
+  const Device device = Device::open("cpu");
+  const Network network(device, small_shape, 2, Purpose::inference);
+  const Error error = plumb_test::refusal([&] { Backward(device, network, 2); });
+  REQUIRE(error.code() == ErrorCode::invalid_argument);
+  REQUIRE(std::string(error.what()).find("for inference") != std::string::npos);
 }
 
 TEST_CASE("relu and max-pool gradients against differences", "[training]") {

@@ -143,6 +143,10 @@ void write_file(const std::string& path,
   file.commit();
 }
 
+void write_text(const std::string& path, std::string_view text) {
+  write_file(path, {{reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}});
+}
+
 void require_writable(const std::string& path) {
   const fs::path target = resolved(path);
   std::error_code ignored;

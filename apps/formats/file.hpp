@@ -25,6 +25,8 @@ Bytes read_file(const std::string& path);
 void write_file(const std::string& path,
                 std::initializer_list<std::span<const std::uint8_t>> parts);
 
+void write_text(const std::string& path, std::string_view text);
+
 /// FileError now where write_file(path) would fail later: for work that takes long.
 void require_writable(const std::string& path);
 

@@ -26,10 +26,14 @@ Backward::Backward(const Device& device, const Network& network, std::int64_t ma
   if (device.id() != host)
     throw Error(ErrorCode::unsupported,
                 "training: device " + to_string(device.id()) + ", expected the CPU");
+  if (network.purpose() != Purpose::training)
+    throw Error(ErrorCode::invalid_argument,
+                "training: the network is for inference, and keeps no outputs before pooling");
   const DType dtype = network.dtype();
   for (int i = 0; i < parameter_count; ++i)
     gradients_[i] = Tensor(device, dtype, network.parameters()[i].extents());
-  const Activations<Extents> extents = activation_extents(network.shape(), max_batch);
+  const Activations<Extents> extents =
+      activation_extents(network.shape(), max_batch, Purpose::training);
   dconv1_ = Tensor(device, dtype, extents.conv1);
   dpool1_ = Tensor(device, dtype, extents.pool1);
   dconv2_ = Tensor(device, dtype, extents.conv2);

@@ -110,7 +110,7 @@ Model train(const Dataset& training, const Dataset& test, const TrainingOptions&
 
   const Device device = Device::open("cpu");
   Queue queue(device);
-  const Network network(device, shape, batch);
+  const Network network(device, shape, batch, Purpose::training);
   upload(queue, initial_model(shape, options.seed), network);
   Backward backward(device, network, batch);
   Adam adam(network.parameters());

@@ -23,7 +23,7 @@ class ConvRun {
   std::size_t workspace_bytes() const { return intermediate_bytes_ + algorithm_bytes_; }
   double estimate_seconds() const { return estimate_seconds_; }
 
-  /// `launch` is of the problem asked about, in one batch or an empty one, with this workspace.
+  /// `launch` is of the problem asked about, with a workspace of workspace_bytes().
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:

@@ -240,6 +240,9 @@ double roofline_seconds(const DeviceCeilings& ceilings, const ConvProblem& probl
   for (const Math offered : {Math::fp64, Math::fp32, Math::tf32, Math::bf16, Math::fp16})
     if (allows(fastest, offered))
       flop_per_second = std::max(flop_per_second, ceilings.flop_per_second(offered));
+  // So do three products of halves of an operand for each (Ootomo and Yokota 2022).
+  if (problem.dtype == DType::f32 && allows(fastest, Math::fp32))
+    flop_per_second = std::max(flop_per_second, ceilings.flop_per_second(Math::fp16) / 3);
   const auto seconds = [](double work, double speed) { return speed > 0 ? work / speed : 0; };
   return std::max(seconds(problem.bytes(), ceilings.bytes_per_second),
                   seconds(problem.flop(), flop_per_second));

@@ -1,0 +1,34 @@
+// What a bench of many problems comes to: the ratio to the peer and the share of the roofline, over
+// all of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench_report.hpp"
+#include "plot/sorted_bars.hpp"
+
+namespace plumb::app {
+
+/// A few figures of many values.
+struct Spread {
+  std::size_t count = 0;
+  double median = 0, least = 0;
+  std::string least_name;  ///< of the problem
+};
+
+struct BenchSummary {
+  std::vector<NamedValue> ratios;  ///< the peer's time over ours, where a peer ran
+  std::vector<NamedValue> shares;  ///< of the roofline, 0 to 1
+  Spread ratio, share;
+  int failed = 0;  ///< problems that none of ours ran
+};
+
+/// Of each problem its fastest algorithm that is not another library's.
+BenchSummary summary_of(const std::vector<BenchCase>& benches);
+/// A line or two.
+std::string to_string(const BenchSummary& summary);
+SortedBars chart_of(const BenchSummary& summary, const std::string& title);
+
+}  // namespace plumb::app
