@@ -308,7 +308,7 @@ case_bench() {
   printf 'mb2ic2ih7oc3kh3\n# a comment\ng2mb1ic4ih9oc2kh2sh2_poolmax2x2\n' >list
   run bench --device cpu --problems list --dtype f16 --layout nhwc --samples 2 --json list.json \
     --plot list.svg
-  printed 'mb2ic2.*f16 nhwc' && printed '^g2mb1ic4.*_poolmax2x2 f16'
+  printed 'mb2ic2.*f16 nhwc' && printed '^g2mb1ic4.*_poolmax2x2 +f16'
   printed '^2 problems: [0-9.]+ % of the roofline in the median, [0-9.]+ % at the least \('
   (($(grep -c '"median_seconds"' list.json) == 2)) || fail "expected a record for each problem of the list"
   valid_json list.json summary roofline_fraction median least
