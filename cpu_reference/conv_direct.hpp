@@ -10,5 +10,7 @@ namespace plumb {
 /// GFLOP/s, 40x40x4 to 16 167, 72x72x1 to 12 145, 33x33x12 to 24 178; im2col there 40, 77, 72
 /// and 95.
 extern const ConvAlgorithm conv_direct_fp32;
+/// "cpu.conv.direct.fp64": tensors of any dtype, computed in fp64.
+extern const ConvAlgorithm conv_direct_fp64;
 
 }  // namespace plumb

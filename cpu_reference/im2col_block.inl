@@ -43,7 +43,7 @@ struct Inside {
 };
 inline Inside inside(const Im2colConv& conv, std::int64_t offset) {
   if (conv.stride.w == 0) return {0, offset >= 0 && offset < conv.w ? conv.q : 0};
-  return {ceil_divide(-offset, conv.stride.w), ceil_divide(conv.w - offset, conv.stride.w)};
+  return {ceil_quotient(-offset, conv.stride.w), ceil_quotient(conv.w - offset, conv.stride.w)};
 }
 
 /// patches[t][column] for the terms [term, term + count).

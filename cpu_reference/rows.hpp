@@ -16,8 +16,9 @@ namespace plumb {
 namespace {
 
 inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+inline std::int64_t greater(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 /// ceil(a / b) for b > 0.
-inline std::int64_t ceil_divide(std::int64_t a, std::int64_t b) {
+inline std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
   return a > 0 ? (a - 1) / b + 1 : -(-a / b);
 }
 
@@ -33,6 +34,14 @@ inline void with_type(DType dtype, const F& f) {
     case DType::f16: return f(Half{});
     case DType::bf16: return f(BFloat16{});
   }
+}
+
+/// The same for what Real holds without rounding; nothing for others.
+template <class Real, class F>
+inline void with_stored(DType dtype, const F& f) {
+  with_type(dtype, [&](auto stored) {
+    if constexpr (sizeof(stored) <= sizeof(Real)) f(stored);
+  });
 }
 
 inline float widen(float value) { return value; }

@@ -5,6 +5,7 @@
 
 #include "cpu_reference/conv_direct.hpp"
 #include "cpu_reference/conv_im2col.hpp"
+#include "cpu_reference/conv_panels.hpp"
 #ifdef PLUMB_PEER_ONEDNN
 #include "peers/onednn/conv_onednn.hpp"
 #endif
@@ -15,6 +16,9 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
   // clang-format off
   static constexpr std::array list{
       &conv_direct_fp32,
+      &conv_panels_fp32,
+      &conv_direct_fp64,
+      &conv_panels_fp64,
       &conv_im2col_fp32,
       &conv_im2col_fp64,
 #ifdef PLUMB_PEER_ONEDNN

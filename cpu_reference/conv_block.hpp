@@ -1,0 +1,103 @@
+// The parts of the CPU's convolutions that are compiled once for each instruction set
+// (conv_block.inl); conv_direct.cpp and conv_panels.cpp cut problems and hand the pieces out to
+// threads. Plain data and functions, since sources for several instruction sets share them.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu_reference/products.hpp"
+#include "plumb/types.hpp"
+
+namespace plumb {
+
+/// A convolution as its pieces see it. Steps are in elements.
+struct ConvShape {
+  DType dtype;
+  bool relu, padded;
+  const void* bias;  ///< null, or one for each output channel
+
+  const void* x;
+  std::int64_t h, w;
+  std::int64_t x_n, x_c, x_h, x_w;
+  std::int64_t x_elements;  ///< that follow x in memory; 0 where that is not known
+
+  const void* filters;
+  std::int64_t w_k, w_c, w_r, w_s;
+  std::int64_t group_c, r, s, group_k;
+
+  void* y;
+  std::int64_t p, q;  ///< of the convolution, before pooling
+  std::int64_t y_n, y_k, y_p, y_q;
+
+  Pair stride, dilation;
+  std::int64_t top, left;
+
+  std::int64_t terms() const { return group_c * r * s; }
+};
+
+/// Neighbours in one row of outputs.
+struct OutputRow {
+  std::int64_t n, group, p;
+  std::int64_t q, count;  ///< columns [q, q + count)
+};
+
+/// Filters [k, k + count) of a group.
+struct FilterRange {
+  std::int64_t k, count;
+};
+
+/// The input of a band of output rows, copied so that every term is a shift and the outputs are one
+/// run of neighbours for all terms:
+///
+///   sums[k][i] = sum over terms of planes[i + offset[term]] w[term][k],   i = p * pitch + q.
+///
+/// With a stride, the rows of one remainder make a plane of their own. Columns come in two ways:
+///   - a plane for each remainder, with rows as long as the last tap reaches: at the end of each
+///     row are places that are no outputs, which are computed and dropped;
+///   - a plane for each column of the filter, with rows of just the outputs' width: more to copy,
+///     nothing to drop.
+struct Planes {
+  std::int64_t row_planes, column_planes;  ///< of each channel
+  std::int64_t column_step;                ///< input columns from one plane's first to the next's
+  std::int64_t pitch, rows;                ///< of a plane
+  std::int64_t plane;                      ///< from one plane to the next
+};
+
+/// A piece of the matrix that im2col would make, [term][width]: for outputs that are neighbours
+/// when all images are counted through, what they are multiplied with.
+struct Panel {
+  std::int64_t group;
+  std::int64_t first, count;       ///< outputs, over all images
+  std::int64_t first_term, terms;  ///< counted c r s
+  std::int64_t width;              ///< from one term to the next, at least `count`
+};
+
+template <class Real>
+struct ConvKernels {
+  std::int64_t filters;  ///< of a run of sums, at most
+  bool (*sum)(const ProductRun<Real>&);
+  /// [c][row_plane][column_plane][row][pitch], for the output rows from `row` on; zeros around the
+  /// image.
+  void (*load_planes)(const ConvShape&, const Planes&, const OutputRow& row, Real* planes);
+  /// Writes up to product_places elements beyond the panel.
+  void (*load_panel)(const ConvShape&, const Panel&, Real* panel);
+  /// Filters of a group as runs read them: for each run, [term][filter].
+  void (*pack)(const ConvShape&, std::int64_t group, FilterRange, Real* packed);
+  /// Outputs that are NaN, again, without the taps in the padding: 0 * Inf is NaN, and those shall
+  /// contribute nothing. With bias and ReLU, like the sums that it mends, [filter][step].
+  void (*mend)(const ConvShape&, const OutputRow&, FilterRange, Real* sums, std::int64_t step);
+  /// Rounds sums [filter][step] to y.
+  void (*store)(const ConvShape&, const OutputRow&, FilterRange, const Real* sums,
+                std::int64_t step);
+};
+
+struct ConvKernelSet {
+  ConvKernels<float> fp32;
+  ConvKernels<double> fp64;
+};
+
+/// What was compiled for an instruction set; the library holds the baseline's on every machine,
+/// the others' on x86-64.
+extern const ConvKernelSet conv_kernels_baseline, conv_kernels_avx2, conv_kernels_avx512;
+
+}  // namespace plumb

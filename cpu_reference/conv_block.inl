@@ -1,0 +1,112 @@
+// All that a convolution does to its data, compiled once for each instruction set, with internal
+// linkage (products.inl says why).
+#pragma once
+
+#include "cpu_reference/conv_block.hpp"
+#include "cpu_reference/panels.inl"
+#include "cpu_reference/planes.inl"
+#include "cpu_reference/products.inl"
+#include "cpu_reference/rows.hpp"
+
+namespace plumb {
+namespace {
+
+template <class Stored, class Real>
+void pack_stored(const ConvShape& conv, std::int64_t group, FilterRange range, Real* packed) {
+  const auto* const filters = static_cast<const Stored*>(conv.filters) +
+                              (group * conv.group_k + range.k) * conv.w_k;
+  for (std::int64_t c = 0; c < conv.group_c; ++c)
+    for (std::int64_t r = 0; r < conv.r; ++r)
+      for (std::int64_t s = 0; s < conv.s; ++s, packed += range.count) {
+        const Stored* const from = filters + c * conv.w_c + r * conv.w_r + s * conv.w_s;
+        for (std::int64_t i = 0; i < range.count; ++i)
+          packed[i] = static_cast<Real>(widen(from[i * conv.w_k]));
+      }
+}
+
+/// Output (k, p, q) straight from the definition: taps outside the image are left out.
+template <class Stored, class Real>
+inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std::int64_t k,
+                                std::int64_t q) {
+  const std::int64_t filter = row.group * conv.group_k + k;
+  const Stored* const x =
+      static_cast<const Stored*>(conv.x) + row.n * conv.x_n + row.group * conv.group_c * conv.x_c;
+  const Stored* const w = static_cast<const Stored*>(conv.filters) + filter * conv.w_k;
+  Real sum = 0;
+  for (std::int64_t c = 0; c < conv.group_c; ++c)
+    for (std::int64_t r = 0; r < conv.r; ++r)
+      for (std::int64_t s = 0; s < conv.s; ++s) {
+        const std::int64_t h = row.p * conv.stride.h + r * conv.dilation.h - conv.top;
+        const std::int64_t column = q * conv.stride.w + s * conv.dilation.w - conv.left;
+        if (h < 0 || h >= conv.h || column < 0 || column >= conv.w) continue;
+        sum += static_cast<Real>(widen(x[c * conv.x_c + h * conv.x_h + column * conv.x_w])) *
+               static_cast<Real>(widen(w[c * conv.w_c + r * conv.w_r + s * conv.w_s]));
+      }
+  if (conv.bias) sum += static_cast<Real>(widen(static_cast<const Stored*>(conv.bias)[filter]));
+  return conv.relu && sum < 0 ? Real{0} : sum;
+}
+
+template <class Stored, class Real>
+void mend_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters, Real* sums,
+                 std::int64_t step) {
+  for (std::int64_t i = 0; i < filters.count; ++i)
+    for (std::int64_t q = 0; q < row.count; ++q)
+      if (Real& sum = sums[i * step + q]; sum != sum)
+        sum = sum_without_padding<Stored, Real>(conv, row, filters.k + i, row.q + q);
+}
+
+template <class Stored, class Real>
+void store_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                  const Real* sums, std::int64_t step) {
+  Stored* const y = static_cast<Stored*>(conv.y) + row.n * conv.y_n +
+                    (row.group * conv.group_k + filters.k) * conv.y_k + row.p * conv.y_p +
+                    row.q * conv.y_q;
+  for (std::int64_t i = 0; i < filters.count; ++i)
+    store_row(sums + i * step, row.count, y + i * conv.y_k, conv.y_q);
+}
+
+template <class Real>
+void load_planes(const ConvShape& conv, const Planes& planes, const OutputRow& row, Real* to) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    load_planes_stored<decltype(stored)>(conv, planes, row, to);
+  });
+}
+template <class Real>
+void load_panel(const ConvShape& conv, const Panel& panel, Real* to) {
+  with_stored<Real>(
+      conv.dtype, [&](auto stored) { load_panel_stored<decltype(stored)>(conv, panel, to); });
+}
+template <class Real>
+void pack(const ConvShape& conv, std::int64_t group, FilterRange range, Real* packed) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    pack_stored<decltype(stored)>(conv, group, range, packed);
+  });
+}
+template <class Real>
+void mend(const ConvShape& conv, const OutputRow& row, FilterRange filters, Real* sums,
+          std::int64_t step) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    mend_stored<decltype(stored)>(conv, row, filters, sums, step);
+  });
+}
+template <class Real>
+void store(const ConvShape& conv, const OutputRow& row, FilterRange filters, const Real* sums,
+           std::int64_t step) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    store_stored<decltype(stored)>(conv, row, filters, sums, step);
+  });
+}
+
+template <class Real>
+constexpr ConvKernels<Real> kernels_for{.filters = most_filters,
+                                        .sum = &sum_products<Real>,
+                                        .load_planes = &load_planes<Real>,
+                                        .load_panel = &load_panel<Real>,
+                                        .pack = &pack<Real>,
+                                        .mend = &mend<Real>,
+                                        .store = &store<Real>};
+
+constexpr ConvKernelSet kernels_here{kernels_for<float>, kernels_for<double>};
+
+}  // namespace
+}  // namespace plumb

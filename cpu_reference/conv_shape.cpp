@@ -1,0 +1,124 @@
+// Launches as pieces see them, and what the pieces share.
+#include "cpu_reference/conv_shape.hpp"
+
+#include <fmt/format.h>
+
+#include "cpu_reference/blocks.hpp"
+#include "cpu_reference/instruction_set.hpp"
+#include "cpu_reference/rows.hpp"
+
+namespace plumb {
+namespace {
+
+const ConvKernelSet& kernels_of(InstructionSet set) {
+#ifdef __x86_64__
+  switch (set) {
+    case InstructionSet::avx512: return conv_kernels_avx512;
+    case InstructionSet::avx2: return conv_kernels_avx2;
+    case InstructionSet::baseline: break;
+  }
+#else
+  (void)set;
+#endif
+  return conv_kernels_baseline;
+}
+
+}  // namespace
+
+ConvShape shape_of(const ConvLaunch& launch) {
+  const ConvProblem& p = launch.problem;
+  const Strides &x = p.x_strides, &w = p.w_strides, &y = p.y_strides;
+  const bool dense = x == dense_strides(p.x_extents());
+  return {.dtype = p.dtype,
+          .relu = launch.activation == Activation::relu,
+          .padded = p.padding != Padding{},
+          .bias = launch.bias,
+          .x = launch.x,
+          .h = p.h,
+          .w = p.w,
+          .x_n = x[0],
+          .x_c = x[1],
+          .x_h = x[2],
+          .x_w = x[3],
+          .x_elements = dense ? element_count(p.x_extents()) : 0,
+          .filters = launch.w,
+          .w_k = w[0],
+          .w_c = w[1],
+          .w_r = w[2],
+          .w_s = w[3],
+          .group_c = p.c / p.groups,
+          .r = p.r,
+          .s = p.s,
+          .group_k = p.k / p.groups,
+          .y = launch.y,
+          .p = p.p(),
+          .q = p.q(),
+          .y_n = y[0],
+          .y_k = y[1],
+          .y_p = y[2],
+          .y_q = y[3],
+          .stride = p.stride,
+          .dilation = p.dilation,
+          .top = p.padding.top,
+          .left = p.padding.left};
+}
+
+template <>
+const ConvKernels<float>& conv_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).fp32;
+}
+template <>
+const ConvKernels<double>& conv_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).fp64;
+}
+
+template <class Real>
+bool sums_fit_y(const ConvShape& conv) {
+  constexpr DType own = sizeof(Real) == sizeof(double) ? DType::f64 : DType::f32;
+  return conv.dtype == own && (conv.y_q == 1 || conv.q == 1);
+}
+
+template <class Real>
+Support forward_in(const ConvProblem& problem) {
+  if (problem.direction != Direction::forward)
+    return {Reason::direction, "a backward convolution; expected forward"};
+  if (size_in_bytes(problem.dtype) > sizeof(Real))
+    return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
+  return {};
+}
+
+template <class Real>
+void pack_filters(const ConvShape& conv, std::int64_t groups, const ConvKernels<Real>& kernels,
+                  int threads, Real* packed) {
+  const std::int64_t runs = ceil_divide(conv.group_k, kernels.filters);
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (std::int64_t task = 0; task < groups * runs; ++task) {
+    const std::int64_t group = task / runs;
+    FilterRange range{.k = task % runs * kernels.filters, .count = kernels.filters};
+    const std::int64_t end = std::min(range.k + kernels.filters, conv.group_k);
+    while (range.k < end) {
+      range.count = run_filters(end - range.k, kernels.filters);
+      kernels.pack(conv, group, range, packed + (group * conv.group_k + range.k) * conv.terms());
+      range.k += range.count;
+    }
+  }
+}
+
+template <class Real>
+void widen_bias(const ConvShape& conv, std::int64_t count, Real* bias) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    load_row(static_cast<const decltype(stored)*>(conv.bias), 1, count, bias);
+  });
+}
+
+template void widen_bias(const ConvShape&, std::int64_t, float*);
+template void widen_bias(const ConvShape&, std::int64_t, double*);
+template bool sums_fit_y<float>(const ConvShape&);
+template bool sums_fit_y<double>(const ConvShape&);
+template Support forward_in<float>(const ConvProblem&);
+template Support forward_in<double>(const ConvProblem&);
+template void pack_filters(const ConvShape&, std::int64_t, const ConvKernels<float>&, int, float*);
+template void pack_filters(const ConvShape&, std::int64_t, const ConvKernels<double>&, int,
+                           double*);
+
+}  // namespace plumb

@@ -1,8 +1,0 @@
-// The direct convolution for AVX-512 F, DQ, BW and VL.
-#define PLUMB_VECTOR_BYTES 64
-#define PLUMB_REGISTERS 32
-#include "cpu_reference/direct_block.inl"
-
-namespace plumb {
-const DirectKernels direct_kernels_avx512 = kernels_here;
-}  // namespace plumb

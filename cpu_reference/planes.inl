@@ -1,0 +1,95 @@
+// The input of a band of output rows, copied into planes (conv_block.hpp says how they lie).
+#pragma once
+
+#include <type_traits>
+
+#include "cpu_reference/conv_block.hpp"
+#include "cpu_reference/products.inl"
+#include "cpu_reference/rows.hpp"
+
+namespace plumb {
+namespace {
+
+/// Rows [from, from + rows) of one plane; `count` elements of each, `from_step` and `to_step` from
+/// row to row, in `vectors` whole vectors.
+template <class Real, int vectors>
+inline void copy_rows(const Real* from, std::int64_t from_step, std::int64_t rows, Real* to,
+                      std::int64_t to_step) {
+  for (std::int64_t row = 0; row < rows; ++row, from += from_step, to += to_step) {
+    Vector<Real> values[vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v)
+      *reinterpret_cast<Vector<Real>*>(to + v * lanes<Real>) = values[v];
+  }
+}
+
+template <class Real>
+inline void copy_rows(const Real* from, std::int64_t from_step, std::int64_t rows,
+                      std::int64_t count, Real* to, std::int64_t to_step) {
+  switch ((count + lanes<Real> - 1) / lanes<Real>) {
+    case 1: return copy_rows<Real, 1>(from, from_step, rows, to, to_step);
+    case 2: return copy_rows<Real, 2>(from, from_step, rows, to, to_step);
+    case 3: return copy_rows<Real, 3>(from, from_step, rows, to, to_step);
+    case 4: return copy_rows<Real, 4>(from, from_step, rows, to, to_step);
+    case 5: return copy_rows<Real, 5>(from, from_step, rows, to, to_step);
+    case 6: return copy_rows<Real, 6>(from, from_step, rows, to, to_step);
+    default:
+      for (std::int64_t row = 0; row < rows; ++row, from += from_step, to += to_step)
+        copy_vectors(from, count, to);
+  }
+}
+
+template <class Stored, class Real>
+void load_planes_stored(const ConvShape& conv, const Planes& planes, const OutputRow& band,
+                        Real* plane) {
+  const Stored* const x = static_cast<const Stored*>(conv.x);
+  const std::int64_t step = conv.stride.w * conv.x_w, row_step = conv.stride.h * conv.x_h;
+  const auto zero = [](Real* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = 0;
+  };
+  for (std::int64_t c = 0; c < conv.group_c; ++c)
+    for (std::int64_t row_plane = 0; row_plane < planes.row_planes; ++row_plane) {
+      // Rows of the plane that lie inside the image.
+      const std::int64_t h = band.p * conv.stride.h + row_plane - conv.top;
+      const std::int64_t above =
+          lesser(greater(0, ceil_quotient(-h, conv.stride.h)), planes.rows);
+      const std::int64_t below =
+          lesser(greater(ceil_quotient(conv.h - h, conv.stride.h), above), planes.rows);
+      for (std::int64_t j = 0; j < planes.column_planes; ++j, plane += planes.plane) {
+        const std::int64_t first = j * planes.column_step - conv.left;
+        const std::int64_t begin =
+            lesser(greater(0, ceil_quotient(-first, conv.stride.w)), planes.pitch);
+        const std::int64_t end =
+            lesser(greater(ceil_quotient(conv.w - first, conv.stride.w), begin), planes.pitch);
+        zero(plane, above * planes.pitch);
+        const std::int64_t at = band.n * conv.x_n + (band.group * conv.group_c + c) * conv.x_c +
+                                (h + above * conv.stride.h) * conv.x_h +
+                                (first + begin * conv.stride.w) * conv.x_w;
+        Real* const inside = plane + above * planes.pitch;
+        const std::int64_t rows = below - above, count = end - begin;
+        if (rows > 0 && count > 0) {
+          // Whole vectors: what is written beyond a row is written again with the next, or lies
+          // behind them all; what is read beyond it has to be there.
+          if (std::is_same_v<Stored, Real> && step == 1 &&
+              at + (rows - 1) * row_step + count + product_places <= conv.x_elements)
+            copy_rows(reinterpret_cast<const Real*>(x) + at, row_step, rows, count, inside + begin,
+                      planes.pitch);
+          else
+            for (std::int64_t row = 0; row < rows; ++row)
+              load_row(x + at + row * row_step, step, count,
+                       inside + row * planes.pitch + begin);
+        }
+        if (begin > 0 || end < planes.pitch)
+          for (Real* row = inside; row < inside + rows * planes.pitch; row += planes.pitch) {
+            zero(row, begin);
+            zero(row + end, planes.pitch - end);
+          }
+        zero(plane + below * planes.pitch, (planes.rows - below) * planes.pitch);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,43 @@
+// The sums of products that every convolution of the CPU comes down to, in register tiles:
+//
+//   sums[k][i] = sum over terms of x[offsets[term] + i] w[term][k]
+//
+// Vectors run over places i, neighbours in memory for every term; a tile is a few vectors by a few
+// filters, and stays in registers from the first term to the last. It is compiled once for each
+// instruction set (products.inl); what x is, planes or panels, is the caller's business.
+#pragma once
+
+#include <cstdint>
+
+namespace plumb {
+
+/// One run of sums: `count` places of each of `filters` filters.
+template <class Real>
+struct ProductRun {
+  const Real* x;                ///< may be read up to a multiple of the longest vector
+  const std::int64_t* offsets;  ///< of each term, in elements
+  std::int64_t terms;
+  std::int64_t ahead;    ///< elements from what a tile reads of a term to what shall be fetched
+  const Real* w;         ///< [term][filters]
+  std::int64_t filters;  ///< 1, 2, 4 or 8, and at most what the kernels say
+  const Real* begin;     ///< null, or sums of earlier terms to go on from: [filter][begin_step]
+  std::int64_t begin_step;
+  Real* sums;  ///< [filter][step]; what lies behind `count` places stays as it is
+  std::int64_t step;
+  std::int64_t count;
+  const Real* bias;  ///< null, or what is added at last to each filter's sums
+  bool relu;         ///< at the very last: negative sums become zero, NaN stays
+  bool find_nan;     ///< whether the caller wants to know of a NaN among the sums
+};
+
+/// The most filters of a run anywhere. Runs are read in multiples of so many places.
+inline constexpr std::int64_t product_filters = 8, product_places = 16;
+
+/// Filters of a run that begins with `left` still to do: `most`, or a smaller power of two.
+inline std::int64_t run_filters(std::int64_t left, std::int64_t most) {
+  std::int64_t filters = most;
+  while (filters > left) filters /= 2;
+  return filters;
+}
+
+}  // namespace plumb

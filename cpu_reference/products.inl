@@ -1,0 +1,148 @@
+// Register tiles, compiled once for each instruction set. A source that includes this has defined
+// PLUMB_VECTOR_BYTES and PLUMB_REGISTERS. Everything here has internal linkage: the linker keeps
+// one copy of each inline function, and must not take one that was compiled for a machine better
+// than the one it runs on.
+#pragma once
+
+#include "cpu_reference/products.hpp"
+
+namespace plumb {
+namespace {
+
+/// As wide as a register, and at any address that an element may have.
+template <class Real>
+struct VectorOf {
+  typedef Real Type __attribute__((vector_size(PLUMB_VECTOR_BYTES), aligned(sizeof(Real)),
+                                   may_alias));
+};
+template <class Real>
+using Vector = typename VectorOf<Real>::Type;
+template <class Real>
+inline constexpr int lanes = PLUMB_VECTOR_BYTES / sizeof(Real);
+
+/// Vectors of a tile with so many filters: as many as its sums, values and a weight leave
+/// registers for.
+constexpr int tile_vectors(int filters) {
+  const int in_registers = (PLUMB_REGISTERS - 1) / (filters + 1);
+  return in_registers < 8 ? in_registers : 8;
+}
+
+template <class Real>
+inline Vector<Real> load_vector(const Real* from) {
+  return *reinterpret_cast<const Vector<Real>*>(from);
+}
+
+/// The first `count` lanes, or all where there are fewer.
+template <class Real>
+inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
+  if (count >= lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to) = values;
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
+}
+
+/// to[i] = from[i] for i in [0, count), in whole vectors: reads and writes beyond.
+template <class Real>
+inline void copy_vectors(const Real* from, std::int64_t count, Real* to) {
+  for (std::int64_t i = 0; i < count; i += lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to + i) = load_vector(from + i);
+}
+
+/// `vectors` vectors of places by `filters` filters; `some` where the last vector may not be whole.
+/// Unrolled, or the compiler keeps the sums in memory, to index them.
+template <class Real, int filters, int vectors, bool some>
+inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
+  Vector<Real> sums[filters][vectors] = {};
+  if (run.begin)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v)
+        sums[k][v] = load_vector(run.begin + k * run.begin_step + place + v * lanes<Real>);
+  const Real* const x = run.x + place;
+  const Real* w = run.w;
+  const std::int64_t* const offsets = run.offsets;
+  const std::int64_t ahead = run.ahead;
+  for (std::int64_t term = 0; term < run.terms; ++term, w += filters) {
+    const Real* const from = x + offsets[term];
+    __builtin_prefetch(from + ahead);
+    Vector<Real> values[vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[k][v] += values[v] * w[k];
+  }
+  if (run.bias)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[k][v] += run.bias[k];
+  if (run.relu)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[k][v] = sums[k][v] < 0 ? Vector<Real>{} : sums[k][v];
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      Real* const to = run.sums + k * run.step + place + v * lanes<Real>;
+      if (some && v == vectors - 1)
+        store_lanes(to, sums[k][v], run.count - place - v * lanes<Real>);
+      else
+        *reinterpret_cast<Vector<Real>*>(to) = sums[k][v];
+    }
+  if (!run.find_nan) return false;
+  // A NaN stays one in any sum; Inf - Inf makes another, and a look in vain.
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v)
+      if (k + v > 0) sums[0][0] += sums[k][v];
+  Real total = 0;
+  for (int i = 0; i < lanes<Real>; ++i) total += sums[0][0][i];
+  return total != total;
+}
+
+/// What is left of a run behind its whole tiles: fewer than `vectors` vectors, in one tile.
+template <class Real, int filters, int vectors>
+inline bool sum_rest(const ProductRun<Real>& run, std::int64_t place) {
+  if constexpr (vectors > 0) {
+    if (run.count - place > (vectors - 1) * lanes<Real>)
+      return sum_tile<Real, filters, vectors, true>(run, place);
+    return sum_rest<Real, filters, vectors - 1>(run, place);
+  } else {
+    return false;
+  }
+}
+
+template <class Real, int filters>
+inline bool sum_filters(const ProductRun<Real>& run) {
+  constexpr int vectors = tile_vectors(filters);
+  bool nan = false;
+  std::int64_t place = 0;
+  for (; place + vectors * lanes<Real> <= run.count; place += vectors * lanes<Real>)
+    nan |= sum_tile<Real, filters, vectors, false>(run, place);
+  return nan | sum_rest<Real, filters, vectors>(run, place);
+}
+
+/// False if no sum is NaN, or nobody asked. True may be a false alarm.
+template <class Real>
+bool sum_products(const ProductRun<Real>& run) {
+  switch (run.filters) {
+#if PLUMB_REGISTERS == 32
+    case 8: return sum_filters<Real, 8>(run);
+#endif
+    case 4: return sum_filters<Real, 4>(run);
+    case 2: return sum_filters<Real, 2>(run);
+    default: return sum_filters<Real, 1>(run);
+  }
+}
+
+/// As many filters as registers make worth while.
+inline constexpr std::int64_t most_filters = PLUMB_REGISTERS == 32 ? 8 : 4;
+
+}  // namespace
+}  // namespace plumb
