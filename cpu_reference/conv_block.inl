@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cpu_reference/conv_block.hpp"
+#include "cpu_reference/pack.inl"
 #include "cpu_reference/panels.inl"
 #include "cpu_reference/planes.inl"
 #include "cpu_reference/products.inl"
@@ -10,19 +11,6 @@
 
 namespace plumb {
 namespace {
-
-template <class Stored, class Real>
-void pack_stored(const ConvShape& conv, std::int64_t group, FilterRange range, Real* packed) {
-  const auto* const filters = static_cast<const Stored*>(conv.filters) +
-                              (group * conv.group_k + range.k) * conv.w_k;
-  for (std::int64_t c = 0; c < conv.group_c; ++c)
-    for (std::int64_t r = 0; r < conv.r; ++r)
-      for (std::int64_t s = 0; s < conv.s; ++s, packed += range.count) {
-        const Stored* const from = filters + c * conv.w_c + r * conv.w_r + s * conv.w_s;
-        for (std::int64_t i = 0; i < range.count; ++i)
-          packed[i] = static_cast<Real>(widen(from[i * conv.w_k]));
-      }
-}
 
 /// Output (k, p, q) straight from the definition: taps outside the image are left out.
 template <class Stored, class Real>

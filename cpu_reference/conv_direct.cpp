@@ -150,23 +150,25 @@ struct Shared {
   const int64_t* offsets;
   const Real* filters;
   const Real* bias;  ///< of all filters, or null
+  bool flat;         ///< whether a band's outputs are neighbours in the planes and in y
 };
 
-/// All filters for rows [row, row + rows) of a band, whose first output is `first`.
+/// All filters for rows [row, row + rows) of a band, whose first output is `first`. Sums are formed
+/// in y where there is no place to stage them.
 template <class Real>
 void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& first, int64_t row,
               int64_t rows, Real* staged) {
-  const auto& [conv, cut, kernels, offsets, filters, bias] = shared;
+  const auto& [conv, cut, kernels, offsets, filters, bias, flat] = shared;
   const int64_t terms = conv.terms(), pitch = cut.planes.pitch;
-  // Sums that lie as y does are formed there.
-  const bool in_y = !staged;
-  Real* const y = in_y ? static_cast<Real*>(const_cast<void*>(conv.y)) + first.n * conv.y_n +
-                             (first.p + row) * conv.y_p
-                       : nullptr;
+  const bool in_y = !staged, row_by_row = in_y && !flat;
+  // From one row of sums to the next.
+  const int64_t sums_row = in_y ? conv.y_p : pitch;
   for (int64_t k = 0; k < conv.group_k;) {
     const int64_t of_all = first.group * conv.group_k + k;
     const FilterRange range{.k = k, .count = run_filters(conv.group_k - k, kernels.filters)};
-    Real* const sums = in_y ? y + of_all * conv.y_k : staged;
+    Real* const sums = in_y ? static_cast<Real*>(conv.y) + first.n * conv.y_n +
+                                  of_all * conv.y_k + (first.p + row) * conv.y_p
+                            : staged;
     const int64_t step = in_y ? conv.y_k : cut.places;
     const bool nan = kernels.sum({.x = planes + row * pitch,
                                   .offsets = offsets,
@@ -178,14 +180,17 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                                   .begin_step = 0,
                                   .sums = sums,
                                   .step = step,
-                                  .count = places_of(rows, pitch, conv.q),
+                                  .count = row_by_row ? conv.q : places_of(rows, pitch, conv.q),
+                                  .rows = row_by_row ? rows : 1,
+                                  .x_row = pitch,
+                                  .sums_row = sums_row,
                                   .bias = bias ? bias + of_all : nullptr,
                                   .relu = conv.relu,
                                   .find_nan = conv.padded});
     for (int64_t i = 0; (nan || !in_y) && i < rows; ++i) {
       const OutputRow outputs{first.n, first.group, first.p + row + i, 0, conv.q};
-      if (nan) kernels.mend(conv, outputs, range, sums + i * pitch, step);
-      if (!in_y) kernels.store(conv, outputs, range, sums + i * pitch, step);
+      if (nan) kernels.mend(conv, outputs, range, sums + i * sums_row, step);
+      if (!in_y) kernels.store(conv, outputs, range, sums + i * sums_row, step);
     }
     k += range.count;
   }
@@ -208,10 +213,10 @@ void launch(const ConvLaunch& launch) {
   place_terms(conv, c.planes, offsets);
   pack_filters(conv, problem.groups, kernels, threads, filters);
   if (launch.bias) widen_bias(conv, problem.k, bias);
-  const Shared<Real> shared{conv, c, kernels, offsets, filters, launch.bias ? bias : nullptr};
-
+  const bool flat = c.planes.pitch == conv.q && (conv.y_p == conv.q || conv.p == 1);
+  const Shared<Real> shared{
+      conv, c, kernels, offsets, filters, launch.bias ? bias : nullptr, flat};
   // A run's sums are formed in y where they are neighbours there.
-  const bool flat = c.planes.pitch == conv.q && conv.y_p == conv.q;
   const bool in_y = sums_fit_y<Real>(conv) && (flat || c.run_rows == 1);
   const int64_t tasks = problem.n * problem.groups * c.bands;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
@@ -227,7 +232,7 @@ void launch(const ConvLaunch& launch) {
                           .count = conv.q};
     const int64_t rows = std::min(c.rows, conv.p - first.p);
     kernels.load_planes(conv, c.planes, first, planes);
-    const int64_t run_rows = in_y && flat ? rows : c.run_rows;
+    const int64_t run_rows = in_y ? rows : c.run_rows;
     for (int64_t row = 0; row < rows; row += run_rows)
       sum_rows(shared, planes, first, row, std::min(run_rows, rows - row),
                in_y ? nullptr : staged);

@@ -163,6 +163,9 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
          .sums = sums,
          .step = step,
          .count = panel.count,
+         .rows = 1,
+         .x_row = 0,
+         .sums_row = 0,
          .bias = last && shared.bias ? shared.bias + of_all : nullptr,
          .relu = last && conv.relu,
          .find_nan = last && conv.padded});

@@ -10,6 +10,9 @@
 namespace plumb {
 namespace {
 
+/// Rows of the image that are fetched ahead: other channels' and images' lie behind its own.
+inline constexpr std::int64_t rows_ahead = 8;
+
 /// Rows [from, from + rows) of one plane; `count` elements of each, `from_step` and `to_step` from
 /// row to row, in `vectors` whole vectors.
 template <class Real, int vectors>
@@ -18,7 +21,10 @@ inline void copy_rows(const Real* from, std::int64_t from_step, std::int64_t row
   for (std::int64_t row = 0; row < rows; ++row, from += from_step, to += to_step) {
     Vector<Real> values[vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
+    for (int v = 0; v < vectors; ++v) {
+      __builtin_prefetch(from + v * lanes<Real> + rows_ahead * from_step);
+      values[v] = load_vector(from + v * lanes<Real>);
+    }
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v)
       *reinterpret_cast<Vector<Real>*>(to + v * lanes<Real>) = values[v];

@@ -41,6 +41,9 @@ inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
 }
 
+/// Filters of so many terms ahead are fetched: a few hundred cycles, in which they come from afar.
+inline constexpr std::int64_t terms_ahead = 48;
+
 /// to[i] = from[i] for i in [0, count), in whole vectors: reads and writes beyond.
 template <class Real>
 inline void copy_vectors(const Real* from, std::int64_t count, Real* to) {
@@ -62,10 +65,14 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
   const Real* const x = run.x + place;
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
-  const std::int64_t ahead = run.ahead;
+  [[maybe_unused]] const std::int64_t ahead = run.ahead;
   for (std::int64_t term = 0; term < run.terms; ++term, w += filters) {
     const Real* const from = x + offsets[term];
-    __builtin_prefetch(from + ahead);
+    // With short vectors loads are what a tile has least to spare of.
+    if constexpr (PLUMB_REGISTERS == 32) {
+      __builtin_prefetch(from + ahead);
+      __builtin_prefetch(w + terms_ahead * filters);
+    }
     Vector<Real> values[vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
@@ -119,13 +126,18 @@ inline bool sum_rest(const ProductRun<Real>& run, std::int64_t place) {
 }
 
 template <class Real, int filters>
-inline bool sum_filters(const ProductRun<Real>& run) {
+inline bool sum_filters(ProductRun<Real> run) {
   constexpr int vectors = tile_vectors(filters);
   bool nan = false;
-  std::int64_t place = 0;
-  for (; place + vectors * lanes<Real> <= run.count; place += vectors * lanes<Real>)
-    nan |= sum_tile<Real, filters, vectors, false>(run, place);
-  return nan | sum_rest<Real, filters, vectors>(run, place);
+  for (std::int64_t row = 0; row < run.rows; ++row) {
+    std::int64_t place = 0;
+    for (; place + vectors * lanes<Real> <= run.count; place += vectors * lanes<Real>)
+      nan |= sum_tile<Real, filters, vectors, false>(run, place);
+    nan |= sum_rest<Real, filters, vectors>(run, place);
+    run.x += run.x_row;
+    run.sums += run.sums_row;
+  }
+  return nan;
 }
 
 /// False if no sum is NaN, or nobody asked. True may be a false alarm.
