@@ -21,8 +21,9 @@ using Catch::Matchers::MessageMatches;
 
 namespace {
 
-constexpr const char* algorithms[] = {"cpu.conv.direct.fp32", "cpu.conv.im2col.fp32",
-                                      "cpu.conv.im2col.fp64"};
+constexpr const char* algorithms[] = {"cpu.conv.direct.fp32", "cpu.conv.panels.fp32",
+                                      "cpu.conv.im2col.fp32", "cpu.conv.direct.fp64",
+                                      "cpu.conv.panels.fp64", "cpu.conv.im2col.fp64"};
 
 /// One convolution's data, with what comes out.
 struct Case {
