@@ -61,14 +61,13 @@ void load_planes(const ConvShape& conv, const Planes& planes, const OutputRow& r
 }
 template <class Real>
 void load_panel(const ConvShape& conv, const Panel& panel, Real* to) {
-  with_stored<Real>(
-      conv.dtype, [&](auto stored) { load_panel_stored<decltype(stored)>(conv, panel, to); });
+  with_stored<Real>(conv.dtype,
+                    [&](auto stored) { load_panel_stored<decltype(stored)>(conv, panel, to); });
 }
 template <class Real>
 void pack(const ConvShape& conv, std::int64_t group, FilterRange range, Real* packed) {
-  with_stored<Real>(conv.dtype, [&](auto stored) {
-    pack_stored<decltype(stored)>(conv, group, range, packed);
-  });
+  with_stored<Real>(
+      conv.dtype, [&](auto stored) { pack_stored<decltype(stored)>(conv, group, range, packed); });
 }
 template <class Real>
 void mend(const ConvShape& conv, const OutputRow& row, FilterRange filters, Real* sums,

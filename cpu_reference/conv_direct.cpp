@@ -126,10 +126,9 @@ void place_terms(const ConvShape& conv, const Planes& planes, int64_t* offsets) 
         const int64_t row_plane = down % conv.stride.h, row = down / conv.stride.h;
         const int64_t column_plane = own_columns ? s : right % conv.stride.w;
         const int64_t column = own_columns ? 0 : right / conv.stride.w;
-        *offsets++ =
-            ((c * planes.row_planes + row_plane) * planes.column_planes + column_plane) *
-                planes.plane +
-            row * planes.pitch + column;
+        *offsets++ = ((c * planes.row_planes + row_plane) * planes.column_planes + column_plane) *
+                         planes.plane +
+                     row * planes.pitch + column;
       }
 }
 
@@ -166,8 +165,8 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
   for (int64_t k = 0; k < conv.group_k;) {
     const int64_t of_all = first.group * conv.group_k + k;
     const FilterRange range{.k = k, .count = run_filters(conv.group_k - k, kernels.filters)};
-    Real* const sums = in_y ? static_cast<Real*>(conv.y) + first.n * conv.y_n +
-                                  of_all * conv.y_k + (first.p + row) * conv.y_p
+    Real* const sums = in_y ? static_cast<Real*>(conv.y) + first.n * conv.y_n + of_all * conv.y_k +
+                                  (first.p + row) * conv.y_p
                             : staged;
     const int64_t step = in_y ? conv.y_k : cut.places;
     const bool nan = kernels.sum({.x = planes + row * pitch,
@@ -214,8 +213,7 @@ void launch(const ConvLaunch& launch) {
   pack_filters(conv, problem.groups, kernels, threads, filters);
   if (launch.bias) widen_bias(conv, problem.k, bias);
   const bool flat = c.planes.pitch == conv.q && (conv.y_p == conv.q || conv.p == 1);
-  const Shared<Real> shared{
-      conv, c, kernels, offsets, filters, launch.bias ? bias : nullptr, flat};
+  const Shared<Real> shared{conv, c, kernels, offsets, filters, launch.bias ? bias : nullptr, flat};
   // A run's sums are formed in y where they are neighbours there.
   const bool in_y = sums_fit_y<Real>(conv) && (flat || c.run_rows == 1);
   const int64_t tasks = problem.n * problem.groups * c.bands;
@@ -234,8 +232,7 @@ void launch(const ConvLaunch& launch) {
     kernels.load_planes(conv, c.planes, first, planes);
     const int64_t run_rows = in_y ? rows : c.run_rows;
     for (int64_t row = 0; row < rows; row += run_rows)
-      sum_rows(shared, planes, first, row, std::min(run_rows, rows - row),
-               in_y ? nullptr : staged);
+      sum_rows(shared, planes, first, row, std::min(run_rows, rows - row), in_y ? nullptr : staged);
   }
 }
 

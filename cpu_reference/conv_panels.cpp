@@ -1,8 +1,8 @@
 // Convolution on the CPU for many channels: outputs of all images are counted through and cut into
-// panels of neighbours; for each, what they are multiplied with is copied into a piece of the matrix
-// that im2col would make, [term][output], a block of terms at a time, and multiplied by all filters.
-// With many filters the copy costs little, and nothing is wasted at the ends of rows and images,
-// whatever their sizes. The filters are packed on every launch.
+// panels of neighbours; for each, what they are multiplied with is copied into a piece of the
+// matrix that im2col would make, [term][output], a block of terms at a time, and multiplied by all
+// filters. With many filters the copy costs little, and nothing is wasted at the ends of rows and
+// images, whatever their sizes. The filters are packed on every launch.
 //
 // Where there are panels for all threads, each has panels of its own, in its level-2 cache. Where
 // there are fewer, all threads first copy the panels together, and then share the filters out.
@@ -69,17 +69,18 @@ Cut cut(const ConvProblem& p, int threads) {
   cut.chunks = ceil_divide(group_k, most_filters_of_task);
   const int64_t enough_tasks = 4 * int64_t{threads}, panels = cut.panels * p.groups;
   cut.panel_reals = (cut.block + 1) * cut.width;
+  cut.filters_bytes = bytes_of(p.k * p.terms());
+  cut.bias_bytes = bytes_of(p.k);
+  cut.offsets_bytes = padded(2 * cut.block * int64_t{sizeof(int64_t)});
   const std::size_t panels_bytes = bytes_of(panels * cut.blocks * cut.panel_reals);
-  cut.together =
-      panels < enough_tasks && threads > 1 && panels_bytes <= workspace_limit_bytes / 2;
+  const std::size_t with_panels =
+      cut.shared_bytes() + panels_bytes + bytes_of(round_up(group_k, product_filters) * cut.width);
+  cut.together = panels < enough_tasks && threads > 1 && with_panels <= workspace_limit_bytes;
   if (cut.together)
     cut.chunks = std::clamp(ceil_divide(enough_tasks, panels), cut.chunks,
                             std::max(cut.chunks, group_k / (2 * product_filters)));
   cut.filters = round_up(ceil_divide(group_k, cut.chunks), product_filters);
   cut.chunks = ceil_divide(group_k, cut.filters);
-  cut.filters_bytes = bytes_of(p.k * p.terms());
-  cut.bias_bytes = bytes_of(p.k);
-  cut.offsets_bytes = padded(2 * cut.block * int64_t{sizeof(int64_t)});
   cut.panels_bytes = cut.together ? panels_bytes : 0;
   cut.panel_bytes = cut.together ? 0 : bytes_of(cut.panel_reals);
   // Only where terms are left for another block does anything outlive a run of filters.
@@ -140,8 +141,7 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   const bool one_image = (panel.first + panel.count - 1) / outputs == n;
   for (int64_t k = task.k; k < task.k + task.count;) {
     const int64_t of_all = panel.group * conv.group_k + k;
-    const FilterRange range{.k = k,
-                            .count = run_filters(task.k + task.count - k, kernels.filters)};
+    const FilterRange range{.k = k, .count = run_filters(task.k + task.count - k, kernels.filters)};
     Real* const kept = staged + (cut.blocks > 1 ? (k - task.k) * cut.width : 0);
     Real* sums = kept;
     int64_t step = cut.width;
@@ -151,24 +151,24 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
     }
     // The first runs fetch the next panel's lines, one in each tile.
     const int64_t line = (k - task.k) / kernels.filters * (64 / int64_t{sizeof(Real)});
-    const bool nan = kernels.sum(
-        {.x = values.first,
-         .offsets = values.offsets,
-         .terms = panel.terms,
-         .ahead = values.image && line < cut.width ? cut.width + line : 0,
-         .w = shared.filters + of_all * conv.terms() + panel.first_term * range.count,
-         .filters = range.count,
-         .begin = first ? nullptr : kept,
-         .begin_step = cut.width,
-         .sums = sums,
-         .step = step,
-         .count = panel.count,
-         .rows = 1,
-         .x_row = 0,
-         .sums_row = 0,
-         .bias = last && shared.bias ? shared.bias + of_all : nullptr,
-         .relu = last && conv.relu,
-         .find_nan = last && conv.padded});
+    const bool nan =
+        kernels.sum({.x = values.first,
+                     .offsets = values.offsets,
+                     .terms = panel.terms,
+                     .ahead = values.image && line < cut.width ? cut.width + line : 0,
+                     .w = shared.filters + of_all * conv.terms() + panel.first_term * range.count,
+                     .filters = range.count,
+                     .begin = first ? nullptr : kept,
+                     .begin_step = cut.width,
+                     .sums = sums,
+                     .step = step,
+                     .count = panel.count,
+                     .rows = 1,
+                     .x_row = 0,
+                     .sums_row = 0,
+                     .bias = last && shared.bias ? shared.bias + of_all : nullptr,
+                     .relu = last && conv.relu,
+                     .find_nan = last && conv.padded});
     k += range.count;
     if (!last || (!nan && sums != kept)) continue;
     for_each_row(conv, panel, [&](const OutputRow& row, int64_t place) {
@@ -275,8 +275,8 @@ template <class Real>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   if (const Support usual = forward_in<Real>(problem); !usual) return usual;
   // In double first, because it cannot overflow.
-  double bytes = static_cast<double>(problem.k) * static_cast<double>(problem.terms()) *
-                 double{sizeof(Real)};
+  double bytes =
+      static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * double{sizeof(Real)};
   if (bytes <= workspace_limit_bytes) {
     const Cut c = cut<Real>(problem, std::max(device.units, 1));
     bytes = static_cast<double>(c.shared_bytes() + c.slot_bytes());
@@ -298,14 +298,14 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   // In products: an element of a panel, and a piece of a row, of which there is one a term and row.
   const double copy_of_an_element = problem.x_strides[3] == 1 ? 2.5 : 8, copy_of_a_row = 100;
   const double rows_of_panel = number(c.width) / number(problem.q()) + 1;
-  const double copied =
-      number(problem.terms()) *
-      (number(c.width) * copy_of_an_element + rows_of_panel * copy_of_a_row);
+  const double copied = number(problem.terms()) *
+                        (number(c.width) * copy_of_an_element + rows_of_panel * copy_of_a_row);
   const double filters = number(problem.k / problem.groups);
   const double products = number(c.width) * filters * number(problem.terms());
   const double packed = number(problem.k) * number(problem.terms());
   const double rate = 0.9 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  return 2 * (number(c.panels) * number(problem.groups) * (products + number(c.chunks) * copied) +
+  return 2 *
+             (number(c.panels) * number(problem.groups) * (products + number(c.chunks) * copied) +
               8 * packed) /
              rate +
          problem.bytes() / device.nominal_bytes_per_second;

@@ -22,8 +22,7 @@ struct Square {
     for (int i = 0; i < n; ++i)
       if (!(i & distance)) {
         const Row a = rows[i], b = rows[i + distance];
-        rows[i] =
-            __builtin_shufflevector(a, b, (lane & distance ? n + lane - distance : lane)...);
+        rows[i] = __builtin_shufflevector(a, b, (lane & distance ? n + lane - distance : lane)...);
         rows[i + distance] =
             __builtin_shufflevector(a, b, (lane & distance ? n + lane : lane + distance)...);
       }

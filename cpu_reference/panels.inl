@@ -33,8 +33,8 @@ void load_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
       const std::int64_t high = inside ? greater(lesser(end - q, count), low) : count;
       for (std::int64_t i = 0; i < low; ++i) row[i] = 0;
       if (low < high) {
-        const std::int64_t at = n * conv.x_n + (panel.group * conv.group_c + c) * conv.x_c + h * conv.x_h +
-                                ((q + low) * conv.stride.w + shift) * conv.x_w;
+        const std::int64_t at = n * conv.x_n + (panel.group * conv.group_c + c) * conv.x_c +
+                                h * conv.x_h + ((q + low) * conv.stride.w + shift) * conv.x_w;
         // What is written beyond the row is written again with the next, or lies behind them all.
         if (std::is_same_v<Stored, Real> && step == 1 &&
             at + high - low + product_places <= conv.x_elements)

@@ -59,8 +59,7 @@ void load_planes_stored(const ConvShape& conv, const Planes& planes, const Outpu
     for (std::int64_t row_plane = 0; row_plane < planes.row_planes; ++row_plane) {
       // Rows of the plane that lie inside the image.
       const std::int64_t h = band.p * conv.stride.h + row_plane - conv.top;
-      const std::int64_t above =
-          lesser(greater(0, ceil_quotient(-h, conv.stride.h)), planes.rows);
+      const std::int64_t above = lesser(greater(0, ceil_quotient(-h, conv.stride.h)), planes.rows);
       const std::int64_t below =
           lesser(greater(ceil_quotient(conv.h - h, conv.stride.h), above), planes.rows);
       for (std::int64_t j = 0; j < planes.column_planes; ++j, plane += planes.plane) {
@@ -84,8 +83,7 @@ void load_planes_stored(const ConvShape& conv, const Planes& planes, const Outpu
                       planes.pitch);
           else
             for (std::int64_t row = 0; row < rows; ++row)
-              load_row(x + at + row * row_step, step, count,
-                       inside + row * planes.pitch + begin);
+              load_row(x + at + row * row_step, step, count, inside + row * planes.pitch + begin);
         }
         if (begin > 0 || end < planes.pitch)
           for (Real* row = inside; row < inside + rows * planes.pitch; row += planes.pitch) {

@@ -25,7 +25,8 @@ struct ProductRun {
   Real* sums;  ///< [filter][step]; what lies behind `count` places stays as it is
   std::int64_t step;
   std::int64_t count;
-  /// The same again for so many rows, that far apart in x and in the sums; there is no `begin` then.
+  /// The same again for so many rows, that far apart in x and in the sums; there is no `begin`
+  /// then.
   std::int64_t rows, x_row, sums_row;
   const Real* bias;  ///< null, or what is added at last to each filter's sums
   bool relu;         ///< at the very last: negative sums become zero, NaN stays

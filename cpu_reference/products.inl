@@ -12,8 +12,8 @@ namespace {
 /// As wide as a register, and at any address that an element may have.
 template <class Real>
 struct VectorOf {
-  typedef Real Type __attribute__((vector_size(PLUMB_VECTOR_BYTES), aligned(sizeof(Real)),
-                                   may_alias));
+  typedef Real Type
+      __attribute__((vector_size(PLUMB_VECTOR_BYTES), aligned(sizeof(Real)), may_alias));
 };
 template <class Real>
 using Vector = typename VectorOf<Real>::Type;
@@ -102,7 +102,7 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
         *reinterpret_cast<Vector<Real>*>(to) = sums[k][v];
     }
   if (!run.find_nan) return false;
-  // A NaN stays one in any sum; Inf - Inf makes another, and a look in vain.
+    // A NaN stays one in any sum; Inf - Inf makes another, and a look in vain.
 #pragma GCC unroll 16
   for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
