@@ -36,13 +36,4 @@ inline int worthwhile_threads(const ConvProblem& problem, int most) {
   return problem.flop() > flop_of_one_thread ? most : 1;
 }
 
-/// Yes to forward convolutions of tensors that fp32 holds.
-inline Support forward_in_fp32(const ConvProblem& problem) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  if (problem.dtype == DType::f64)
-    return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
-  return {};
-}
-
 }  // namespace plumb

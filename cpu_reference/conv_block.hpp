@@ -13,7 +13,7 @@ namespace plumb {
 /// A convolution as its pieces see it. Steps are in elements.
 struct ConvShape {
   DType dtype;
-  bool relu, padded;
+  bool relu, padded, pooled;
   const void* bias;  ///< null, or one for each output channel
 
   const void* x;
@@ -89,6 +89,9 @@ struct ConvKernels {
   /// Rounds sums [filter][step] to y.
   void (*store)(const ConvShape&, const OutputRow&, FilterRange, const Real* sums,
                 std::int64_t step);
+  /// The greatest of each two by two of this row and the next, which lies `pitch` further, to y.
+  void (*store_pooled)(const ConvShape&, const OutputRow&, FilterRange, const Real* sums,
+                       std::int64_t step, std::int64_t pitch);
 };
 
 struct ConvKernelSet {

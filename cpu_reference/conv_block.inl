@@ -53,6 +53,25 @@ void store_stored(const ConvShape& conv, const OutputRow& row, FilterRange filte
     store_row(sums + i * step, row.count, y + i * conv.y_k, conv.y_q);
 }
 
+/// NaN, once met, stays.
+template <class Real>
+inline Real greatest(Real most, Real value) {
+  return value <= most || most != most ? most : value;
+}
+
+template <class Stored, class Real>
+void store_pooled_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                         const Real* sums, std::int64_t step, std::int64_t pitch) {
+  Stored* const y = static_cast<Stored*>(conv.y) + row.n * conv.y_n +
+                    (row.group * conv.group_k + filters.k) * conv.y_k + row.p / 2 * conv.y_p;
+  for (std::int64_t i = 0; i < filters.count; ++i)
+    for (std::int64_t q = 0; q < row.count / 2; ++q) {
+      const Real* const square = sums + i * step + 2 * q;
+      y[i * conv.y_k + q * conv.y_q] = narrow<Stored>(
+          greatest(greatest(square[0], square[1]), greatest(square[pitch], square[pitch + 1])));
+    }
+}
+
 template <class Real>
 void load_planes(const ConvShape& conv, const Planes& planes, const OutputRow& row, Real* to) {
   with_stored<Real>(conv.dtype, [&](auto stored) {
@@ -83,6 +102,13 @@ void store(const ConvShape& conv, const OutputRow& row, FilterRange filters, con
     store_stored<decltype(stored)>(conv, row, filters, sums, step);
   });
 }
+template <class Real>
+void store_pooled(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                  const Real* sums, std::int64_t step, std::int64_t pitch) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    store_pooled_stored<decltype(stored)>(conv, row, filters, sums, step, pitch);
+  });
+}
 
 template <class Real>
 constexpr ConvKernels<Real> kernels_for{.filters = most_filters,
@@ -91,7 +117,8 @@ constexpr ConvKernels<Real> kernels_for{.filters = most_filters,
                                         .load_panel = &load_panel<Real>,
                                         .pack = &pack<Real>,
                                         .mend = &mend<Real>,
-                                        .store = &store<Real>};
+                                        .store = &store<Real>,
+                                        .store_pooled = &store_pooled<Real>};
 
 constexpr ConvKernelSet kernels_here{kernels_for<float>, kernels_for<double>};
 

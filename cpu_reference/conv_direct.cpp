@@ -36,21 +36,25 @@ struct Cut {
   }
 };
 
+/// Rows of outputs that are made together, and those that are made at all: pooling takes pairs.
+int64_t rows_together(const ConvProblem& p) { return p.pool == Pool::none ? 1 : 2; }
+int64_t rows_made(const ConvProblem& p) { return p.p() / rows_together(p) * rows_together(p); }
+
 /// The stride as taps see it: without a second output along a direction, one plane holds all taps.
 int64_t step_of(int64_t stride, int64_t outputs) { return outputs > 1 ? stride : 1; }
 
 /// Places of a run of so many rows.
 int64_t places_of(int64_t rows, int64_t pitch, int64_t q) { return (rows - 1) * pitch + q; }
 
-/// The rows of a run of which most places are outputs; among equals the most, up to what stays in
-/// a level-1 cache for a few filters.
-int64_t fullest_run(int64_t pitch, int64_t q, int64_t most_rows) {
+/// The rows of a run, a multiple of `unit`, of which most places are outputs; among equals the
+/// most, up to what stays in a level-1 cache for a few filters.
+int64_t fullest_run(int64_t pitch, int64_t q, int64_t most_rows, int64_t unit) {
   constexpr int64_t most_places = 768;
   const auto places = [&](int64_t rows) {
     return round_up(places_of(rows, pitch, q), product_places);
   };
-  int64_t best = 1;
-  for (int64_t rows = 2; rows <= most_rows && rows * pitch <= most_places; ++rows)
+  int64_t best = unit;
+  for (int64_t rows = 2 * unit; rows <= most_rows && rows * pitch <= most_places; rows += unit)
     if (rows * places(best) >= best * places(rows)) best = rows;
   return best;
 }
@@ -72,17 +76,18 @@ Cut cut(const ConvProblem& p, bool own_columns) {
   const int64_t row_bytes = planes * cut.planes.pitch * int64_t{sizeof(Real)};
   const int64_t in_cache = planes_bytes / std::max<int64_t>(row_bytes, 1) - reach_h;
   const int64_t images = std::max<int64_t>(p.n, 1) * p.groups;
-  const int64_t in_parallel = ceil_divide(p.p(), ceil_divide(enough_bands, images));
+  const int64_t made = rows_made(p), unit = rows_together(p);
+  const int64_t in_parallel = ceil_divide(made, ceil_divide(enough_bands, images));
   // A band shorter than the filter loads more than it makes.
   const int64_t most = std::max<int64_t>({1, std::min(in_cache, in_parallel), reach_h});
-  cut.bands = ceil_divide(p.p(), std::min(most, p.p()));
-  cut.rows = ceil_divide(p.p(), cut.bands);
-  cut.bands = ceil_divide(p.p(), cut.rows);
+  cut.bands = ceil_divide(made, std::min(most, made));
+  cut.rows = round_up(ceil_divide(made, cut.bands), unit);
+  cut.bands = ceil_divide(made, cut.rows);
   cut.planes.rows = cut.rows + reach_h;
   cut.planes.plane = round_up(cut.planes.rows * cut.planes.pitch, 16);
   // Planes a power of two apart would share the few lines of one set of a cache.
   if (cut.planes.plane % 256 == 0) cut.planes.plane += 16;
-  cut.run_rows = fullest_run(cut.planes.pitch, p.q(), cut.rows);
+  cut.run_rows = fullest_run(cut.planes.pitch, p.q(), cut.rows, unit);
   cut.places = round_up(places_of(cut.run_rows, cut.planes.pitch, p.q()), product_places);
   cut.rows_copied = static_cast<double>(cut.bands) * static_cast<double>(planes) *
                     static_cast<double>(cut.planes.rows);
@@ -189,7 +194,11 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
     for (int64_t i = 0; (nan || !in_y) && i < rows; ++i) {
       const OutputRow outputs{first.n, first.group, first.p + row + i, 0, conv.q};
       if (nan) kernels.mend(conv, outputs, range, sums + i * sums_row, step);
-      if (!in_y) kernels.store(conv, outputs, range, sums + i * sums_row, step);
+      if (!in_y && !conv.pooled) kernels.store(conv, outputs, range, sums + i * sums_row, step);
+    }
+    for (int64_t i = 0; conv.pooled && i < rows; i += 2) {
+      const OutputRow outputs{first.n, first.group, first.p + row + i, 0, conv.q};
+      kernels.store_pooled(conv, outputs, range, sums + i * pitch, step, pitch);
     }
     k += range.count;
   }
@@ -215,7 +224,7 @@ void launch(const ConvLaunch& launch) {
   const bool flat = c.planes.pitch == conv.q && (conv.y_p == conv.q || conv.p == 1);
   const Shared<Real> shared{conv, c, kernels, offsets, filters, launch.bias ? bias : nullptr, flat};
   // A run's sums are formed in y where they are neighbours there.
-  const bool in_y = sums_fit_y<Real>(conv) && (flat || c.run_rows == 1);
+  const bool in_y = !conv.pooled && sums_fit_y<Real>(conv) && (flat || c.run_rows == 1);
   const int64_t tasks = problem.n * problem.groups * c.bands;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (int64_t task = 0; task < tasks; ++task) {
@@ -228,7 +237,7 @@ void launch(const ConvLaunch& launch) {
                           .p = task % c.bands * c.rows,
                           .q = 0,
                           .count = conv.q};
-    const int64_t rows = std::min(c.rows, conv.p - first.p);
+    const int64_t rows = std::min(c.rows, rows_made(problem) - first.p);
     kernels.load_planes(conv, c.planes, first, planes);
     const int64_t run_rows = in_y ? rows : c.run_rows;
     for (int64_t row = 0; row < rows; row += run_rows)
@@ -274,6 +283,7 @@ template <class Real>
 constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
   return {.name = name,
           .numerics = {.operand = operand, .accumulator = sums},
+          .fuses_pool = true,
           .supports = &supports<Real>,
           .workspace_bytes = &workspace_bytes<Real>,
           .estimate_seconds = &estimate_seconds<Real>,

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "cpu_reference/blocks.hpp"
+#include "cpu_reference/conv_shape.hpp"
 #include "cpu_reference/im2col_block.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "plumb/conv.hpp"
@@ -240,13 +241,11 @@ void launch(const ConvLaunch& launch) {
 }
 
 Support supports_fp32(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_in_fp32(problem);
+  return forward_in<float>(problem);
 }
 
 Support supports_fp64(const ConvProblem& problem, const DeviceInfo&) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  return {};
+  return forward_in<double>(problem);
 }
 
 /// Half of the nominal rate, and the tensors moved once.

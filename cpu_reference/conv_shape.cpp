@@ -32,6 +32,7 @@ ConvShape shape_of(const ConvLaunch& launch) {
   return {.dtype = p.dtype,
           .relu = launch.activation == Activation::relu,
           .padded = p.padding != Padding{},
+          .pooled = p.pool != Pool::none,
           .bias = launch.bias,
           .x = launch.x,
           .h = p.h,
