@@ -112,15 +112,15 @@ Result convolve(const Device& device, const Inputs& inputs, const ConvOptions& o
 void run(const ConvArguments& arguments) {
   require_writable(arguments.out);
   const bool biased = !arguments.bias.empty();
-  const Inputs inputs{
-      .x = read_npy(arguments.x),
-      .w = read_npy(arguments.w),
-      .bias = biased ? read_npy(arguments.bias) : NpyArray{},
-      .geometry = {.stride = as_pair(arguments.stride),
-                   .dilation = as_pair(arguments.dilation),
-                   .padding = as_padding(arguments.pad),
-                   .groups = arguments.groups,
-                   .pool = arguments.pool == "max_2x2" ? Pool::max_2x2 : Pool::none}};
+  const ConvGeometry geometry{.stride = as_pair(arguments.stride),
+                              .dilation = as_pair(arguments.dilation),
+                              .padding = as_padding(arguments.pad),
+                              .groups = arguments.groups,
+                              .pool = arguments.pool == "max_2x2" ? Pool::max_2x2 : Pool::none};
+  const Inputs inputs{.x = read_npy(arguments.x),
+                      .w = read_npy(arguments.w),
+                      .bias = biased ? read_npy(arguments.bias) : NpyArray{},
+                      .geometry = geometry};
   const ConvProblem problem = problem_of_files(arguments, inputs.x, inputs.w, inputs.geometry);
   const ConvOptions options{
       .math = *parse_math(arguments.math),
