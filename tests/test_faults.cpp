@@ -85,8 +85,13 @@ TEST_CASE("planted faults are caught through a pooling behind them", "[faults]")
       // Behind what is pooled lies workspace, which may be written.
       if (fault.fault == Fault::write_past_the_end) continue;
       CAPTURE(fault.name);
-      CHECK(tiers_that_caught(device, copy_for(device, fault.fault), {fault.caught_by}, pooled)
-                .contains(fault.caught_by));
+      // A race on few outputs may end well now and then, on a busy machine above all.
+      const int attempts = fault.fault == Fault::missing_barrier ? 20 : 1;
+      bool caught = false;
+      for (int i = 0; i < attempts && !caught; ++i)
+        caught = tiers_that_caught(device, copy_for(device, fault.fault), {fault.caught_by}, pooled)
+                     .contains(fault.caught_by);
+      CHECK(caught);
     }
   }
 }
