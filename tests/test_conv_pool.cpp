@@ -220,7 +220,8 @@ TEST_CASE("what pooling costs without a kernel that fuses it is in estimate and 
 TEST_CASE(
     "a pooled problem is asked of the kernel first, and of the convolution where it refuses") {
   static constexpr ConvAlgorithm with = fused(convolve_and_pool<PoolFault::none>);
-  const DeviceInfo& info = Device::open("cpu").info();
+  const Device cpu = Device::open("cpu");
+  const DeviceInfo& info = cpu.info();
   const ConvProblem problem = problem_of(even_problem);
   const ConvCandidate fusing = ask(with, problem, info);
   REQUIRE(fusing.support);
