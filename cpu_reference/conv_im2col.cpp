@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "cpu_reference/blocks.hpp"
-#include "cpu_reference/conv_shape.hpp"
+#include "cpu_reference/conv_launch.hpp"
 #include "cpu_reference/im2col_block.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "plumb/conv.hpp"
@@ -105,39 +105,8 @@ bool rows_join(const ConvProblem& p) {
 
 Im2colConv describe(const ConvLaunch& launch) {
   const ConvProblem& p = launch.problem;
-  const Strides &x = p.x_strides, &w = p.w_strides, &y = p.y_strides;
-  Im2colConv conv{.dtype = p.dtype,
-                  .relu = launch.activation == Activation::relu,
-                  .bias = launch.bias,
-                  .x = launch.x,
-                  .h = p.h,
-                  .w = p.w,
-                  .x_n = x[0],
-                  .x_c = x[1],
-                  .x_h = x[2],
-                  .x_w = x[3],
-                  .filters = launch.w,
-                  .group_c = p.c / p.groups,
-                  .r = p.r,
-                  .s = p.s,
-                  .group_k = p.k / p.groups,
-                  .w_k = p.k == 1 ? p.terms() : w[0],
-                  .w_c = w[1],
-                  .w_r = w[2],
-                  .w_s = w[3],
-                  .y = launch.y,
-                  .p = p.p(),
-                  .q = p.q(),
-                  .y_n = y[0],
-                  .y_k = y[1],
-                  .y_p = y[2],
-                  .y_q = y[3],
-                  .stride = p.stride,
-                  .dilation = p.dilation,
-                  .top = p.padding.top,
-                  .left = p.padding.left,
-                  .padded = p.padding != Padding{},
-                  .x_q = p.stride.w * x[3]};
+  Im2colConv conv{shape_of(launch), p.stride.w * p.x_strides[3]};
+  if (p.k == 1) conv.w_k = p.terms();
   if (conv.p == 1 && conv.q == 1) {
     conv.q = p.n;
     conv.x_q = conv.x_n;
@@ -240,12 +209,9 @@ void launch(const ConvLaunch& launch) {
   }
 }
 
-Support supports_fp32(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_in<float>(problem);
-}
-
-Support supports_fp64(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_in<double>(problem);
+template <class T>
+Support supports(const ConvProblem& problem, const DeviceInfo&) {
+  return forward_in<T>(problem);
 }
 
 /// Half of the nominal rate, and the tensors moved once.
@@ -260,7 +226,7 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
 const ConvAlgorithm conv_im2col_fp32{
     .name = "cpu.conv.im2col.fp32",
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-    .supports = &supports_fp32,
+    .supports = &supports<float>,
     .workspace_bytes = &workspace_bytes<float>,
     .estimate_seconds = &estimate_seconds<float>,
     .launch = &launch<float>};
@@ -268,7 +234,7 @@ const ConvAlgorithm conv_im2col_fp32{
 const ConvAlgorithm conv_im2col_fp64{
     .name = "cpu.conv.im2col.fp64",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .supports = &supports_fp64,
+    .supports = &supports<double>,
     .workspace_bytes = &workspace_bytes<double>,
     .estimate_seconds = &estimate_seconds<double>,
     .launch = &launch<double>};

@@ -19,7 +19,7 @@
 #include <cstddef>
 
 #include "cpu_reference/blocks.hpp"
-#include "cpu_reference/conv_shape.hpp"
+#include "cpu_reference/conv_launch.hpp"
 
 namespace plumb {
 namespace {

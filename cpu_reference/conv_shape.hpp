@@ -1,32 +1,36 @@
-// A launch as the pieces of the CPU's convolutions see it.
+// A convolution as the pieces that threads work on see it: plain data, since sources for several
+// instruction sets share it.
 #pragma once
 
-#include "cpu_reference/conv_block.hpp"
-#include "plumb/conv.hpp"
+#include <cstdint>
+
+#include "plumb/types.hpp"
 
 namespace plumb {
 
-ConvShape shape_of(const ConvLaunch& launch);
+/// Steps are in elements.
+struct ConvShape {
+  DType dtype;
+  bool relu, padded, pooled;
+  const void* bias;  ///< null, or one for each output channel
 
-/// What was compiled for the device's instruction set.
-template <class Real>
-const ConvKernels<Real>& conv_kernels(const DeviceInfo& device);
+  const void* x;
+  std::int64_t h, w;
+  std::int64_t x_n, x_c, x_h, x_w;
+  std::int64_t x_elements;  ///< that follow x in memory; 0 where that is not known
 
-/// Whether the sums of a row can be formed in y itself: its elements are Reals, side by side.
-template <class Real>
-bool sums_fit_y(const ConvShape& conv);
+  const void* filters;
+  std::int64_t w_k, w_c, w_r, w_s;
+  std::int64_t group_c, r, s, group_k;
 
-/// Whether Real holds what is stored without rounding, and the direction is forward.
-template <class Real>
-Support forward_in(const ConvProblem& problem);
+  void* y;
+  std::int64_t p, q;  ///< of the convolution, before pooling
+  std::int64_t y_n, y_k, y_p, y_q;
 
-/// All filters in the order in which runs read them: [group][run of filters][term][filter].
-template <class Real>
-void pack_filters(const ConvShape& conv, std::int64_t groups, const ConvKernels<Real>& kernels,
-                  int threads, Real* packed);
+  Pair stride, dilation;
+  std::int64_t top, left;
 
-/// The bias of all `count` filters, as Reals.
-template <class Real>
-void widen_bias(const ConvShape& conv, std::int64_t count, Real* bias);
+  std::int64_t terms() const { return group_c * r * s; }
+};
 
 }  // namespace plumb

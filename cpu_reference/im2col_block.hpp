@@ -12,32 +12,13 @@
 
 #include <cstdint>
 
-#include "plumb/types.hpp"
+#include "cpu_reference/conv_shape.hpp"
 
 namespace plumb {
 
-/// A convolution as its blocks see it; plain data, since sources for several instruction sets
-/// share it. Steps are in elements.
-struct Im2colConv {
-  DType dtype;
-  bool relu;
-  const void* bias;  ///< null, or one for each output channel
-
-  const void* x;
-  std::int64_t h, w;                ///< extents of an image, for its borders
-  std::int64_t x_n, x_c, x_h, x_w;  ///< strides of x
-
-  const void* filters;
-  std::int64_t group_c, r, s, group_k;  ///< terms are group_c * r * s
-  std::int64_t w_k, w_c, w_r, w_s;      ///< strides of the filters
-
-  void* y;
-  std::int64_t p, q;                ///< rows of outputs of an image, outputs of a row
-  std::int64_t y_n, y_k, y_p, y_q;  ///< strides of y
-
-  Pair stride, dilation;
-  std::int64_t top, left;
-  bool padded;  ///< some taps may lie outside the image
+/// A convolution as its blocks see it. Where there is one filter its step, w_k, is that of a dense
+/// one, so that it may be used in place.
+struct Im2colConv : ConvShape {
   /// From one output of a row to the next in x: stride.w * x_w. Images of a single output are laid
   /// out as one row that runs along the batch: then it is x_n, stride.w is 0, and y_q is that of n.
   std::int64_t x_q;

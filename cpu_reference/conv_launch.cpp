@@ -1,5 +1,5 @@
 // Launches as pieces see them, and what the pieces share.
-#include "cpu_reference/conv_shape.hpp"
+#include "cpu_reference/conv_launch.hpp"
 
 #include <fmt/format.h>
 
