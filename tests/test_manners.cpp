@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "devices.hpp"
+#include "written_to.hpp"
 
 using namespace plumb;
 
@@ -78,24 +79,6 @@ void use_everything() {
   CHECK_THROWS_AS(Device::open("abacus"), Error);
 }
 
-/// What standard output gets while `work` runs.
-template <class Work>
-std::string written_to_stdout(Work&& work) {
-  std::fflush(stdout);
-  std::FILE* capture = std::tmpfile();
-  const int saved = dup(STDOUT_FILENO);
-  dup2(fileno(capture), STDOUT_FILENO);
-  work();
-  std::fflush(stdout);
-  dup2(saved, STDOUT_FILENO);
-  close(saved);
-  std::rewind(capture);
-  std::string text;
-  for (int c; (c = std::fgetc(capture)) != EOF;) text += static_cast<char>(c);
-  std::fclose(capture);
-  return text;
-}
-
 /// What a second user of the process might trip over.
 struct Surroundings {
   int threads = omp_get_max_threads(), dynamic = omp_get_dynamic();
@@ -129,9 +112,9 @@ std::ptrdiff_t threads_of_process() {
 }  // namespace
 
 TEST_CASE("manners: nothing is written to standard output", "[manners]") {
-  CHECK(written_to_stdout(use_everything) == "");
+  CHECK(plumb_test::written_to(stdout, use_everything) == "");
   setenv("PLUMB_VERBOSE", "1", 1);
-  CHECK(written_to_stdout(use_everything) == "");
+  CHECK(plumb_test::written_to(stdout, use_everything) == "");
   unsetenv("PLUMB_VERBOSE");
 }
 

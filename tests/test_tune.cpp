@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "devices.hpp"
+#include "written_to.hpp"
 
 using namespace plumb;
 using Catch::Matchers::ContainsSubstring;
@@ -212,21 +213,10 @@ TEST_CASE("conv plans anew after tuning") {
   std::fill_n(w.data_as<float>(), element_count(p.w_extents()), 1.0f);
   const ConvTensors tensors{.x = x, .w = w, .y = y};
   const auto verbose_lines = [&] {
-    std::FILE* capture = std::tmpfile();
-    const int saved = dup(2);
-    dup2(fileno(capture), 2);
-    {
+    return plumb_test::written_to(stderr, [&] {
       const Setting verbose("PLUMB_VERBOSE", "1");
       conv(queue, tensors);
-    }
-    std::fflush(stderr);
-    dup2(saved, 2);
-    close(saved);
-    std::rewind(capture);
-    std::string text;
-    for (int c; (c = std::fgetc(capture)) != EOF;) text += static_cast<char>(c);
-    std::fclose(capture);
-    return text;
+    });
   };
   REQUIRE_THAT(verbose_lines(), ContainsSubstring("not tuned on"));
   REQUIRE(verbose_lines().empty());
