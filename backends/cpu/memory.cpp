@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 #include "backends/cpu/host.hpp"
 #include "plumb/error.hpp"
@@ -12,7 +15,11 @@
 namespace plumb {
 
 void* allocate_host(std::size_t bytes) {
-  constexpr std::size_t alignment = 256;
+  // Channels lie pages apart: with pages of 4 KiB there are more of them in use at once than a
+  // processor keeps addresses for.
+  constexpr std::size_t huge_page = std::size_t{2} << 20;
+  const bool huge = bytes >= huge_page;
+  const std::size_t alignment = huge ? huge_page : 256;
   const std::size_t physical = physical_memory_bytes();
   void* memory = nullptr;
   if (bytes <= physical) {
@@ -23,6 +30,10 @@ void* allocate_host(std::size_t bytes) {
     throw Error(ErrorCode::out_of_memory,
                 fmt::format("cpu: {} bytes asked for; {} bytes are free of {}", bytes,
                             available_memory_bytes(), physical));
+#ifdef __linux__
+  // Refused, or not there, it changes nothing.
+  if (huge) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
   return memory;
 }
 
