@@ -38,13 +38,16 @@ struct Planes {
   std::int64_t plane;                      ///< from one plane to the next
 };
 
-/// A piece of the matrix that im2col would make, [term][width]: for outputs that are neighbours
+/// The most outputs of a panel: three tiles of 32 registers, nine of 16.
+inline constexpr std::int64_t panel_places = 144;
+
+/// A piece of the matrix that im2col would make, [term][output]: for outputs that are neighbours
 /// when all images are counted through, what they are multiplied with.
 struct Panel {
   std::int64_t group;
   std::int64_t first, count;       ///< outputs, over all images
   std::int64_t first_term, terms;  ///< counted c r s
-  std::int64_t width;              ///< from one term to the next, at least `count`
+  std::int64_t step;               ///< from one term to the next, `count` + product_places or more
 };
 
 template <class Real>
@@ -54,7 +57,6 @@ struct ConvKernels {
   /// [c][row_plane][column_plane][row][pitch], for the output rows from `row` on; zeros around the
   /// image.
   void (*load_planes)(const ConvShape&, const Planes&, const OutputRow& row, Real* planes);
-  /// Writes up to product_places elements beyond the panel.
   void (*load_panel)(const ConvShape&, const Panel&, Real* panel);
   /// Filters of a group as runs read them: for each run, [term][filter].
   void (*pack)(const ConvShape&, std::int64_t group, FilterRange, Real* packed);

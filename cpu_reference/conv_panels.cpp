@@ -4,9 +4,10 @@
 // filters. With many filters the copy costs little, and nothing is wasted at the ends of rows and
 // images, whatever their sizes. The filters are packed on every launch.
 //
-// Where there are panels for all threads, each has panels of its own, in its level-2 cache. Where
-// there are fewer, all threads first copy the panels together, and then share the filters out.
-// A 1x1 convolution of images that lie as a panel would is not copied at all.
+// Each thread has a part of all panels and filters, as many panels in a row and, at both ends, some
+// filters of a panel that it shares; it copies a panel into its level-2 cache. Where there are
+// fewer panels than threads, all first copy them together. A 1x1 convolution of images that lie as
+// a panel would is not copied at all.
 //
 // Each output is summed in the order of its terms, so that results are the same bits however the
 // work is cut and whoever does it.
@@ -26,13 +27,17 @@ namespace {
 
 using std::int64_t;
 
+/// Of one pass over a panel, at most: their sums stay in a cache from one block of terms to the
+/// next.
+constexpr int64_t filters_of_pass = 1024;
+
 /// How a problem is cut, and the memory that takes.
 struct Cut {
-  int64_t width, panels;    ///< outputs of a panel; panels of a group
-  int64_t block, blocks;    ///< terms of a block
-  int64_t panel_reals;      ///< that a panel takes, with what is written beyond it
-  int64_t filters, chunks;  ///< filters that a task has, at most; tasks of a panel
-  bool together;            ///< panels are copied by all threads, and kept until all is done
+  int64_t width, panels;  ///< outputs of a panel; panels of a group
+  int64_t step;           ///< from one term of a panel to the next
+  int64_t block, blocks;  ///< terms of a block
+  int64_t panel_reals;    ///< that a panel takes
+  bool together;          ///< panels are copied by all threads, and kept until all is done
   std::size_t filters_bytes, bias_bytes, offsets_bytes, panels_bytes, panel_bytes, sums_bytes;
 
   std::size_t shared_bytes() const {
@@ -55,36 +60,30 @@ template <class Real>
 Cut cut(const ConvProblem& p, int threads) {
   // A multiple of the tiles' widths: a panel of a block's terms takes part of a level-2 cache, and
   // the sums of a task's filters another. Blocks are long, so that sums are seldom put aside.
-  constexpr int64_t most_width = 96, most_terms = 512 * sizeof(float) / sizeof(Real);
-  constexpr int64_t most_filters_of_task = 512;
+  constexpr int64_t most_terms = 512 * sizeof(float) / sizeof(Real);
   const int64_t image = p.p() * p.q(), group_k = p.k / p.groups;
   const int64_t outputs = std::max<int64_t>(p.n, 1) * image;
   const auto bytes_of = [](int64_t reals) { return padded(reals * int64_t{sizeof(Real)}); };
   Cut cut{};
-  cut.panels = ceil_divide(outputs, most_width);
+  cut.panels = ceil_divide(outputs, panel_places);
   cut.width = round_up(ceil_divide(outputs, cut.panels), product_places);
   cut.panels = ceil_divide(outputs, cut.width);
   cut.blocks = ceil_divide(p.terms(), most_terms);
   cut.block = ceil_divide(p.terms(), cut.blocks);
-  cut.chunks = ceil_divide(group_k, most_filters_of_task);
-  const int64_t enough_tasks = 4 * int64_t{threads}, panels = cut.panels * p.groups;
-  cut.panel_reals = (cut.block + 1) * cut.width;
+  const int64_t panels = cut.panels * p.groups;
+  cut.step = cut.width + product_places;
+  cut.panel_reals = cut.block * cut.step;
   cut.filters_bytes = bytes_of(p.k * p.terms());
   cut.bias_bytes = bytes_of(p.k);
   cut.offsets_bytes = padded(2 * cut.block * int64_t{sizeof(int64_t)});
   const std::size_t panels_bytes = bytes_of(panels * cut.blocks * cut.panel_reals);
-  const std::size_t with_panels =
-      cut.shared_bytes() + panels_bytes + bytes_of(round_up(group_k, product_filters) * cut.width);
-  cut.together = panels < enough_tasks && threads > 1 && with_panels <= workspace_limit_bytes;
-  if (cut.together)
-    cut.chunks = std::clamp(ceil_divide(enough_tasks, panels), cut.chunks,
-                            std::max(cut.chunks, group_k / (2 * product_filters)));
-  cut.filters = round_up(ceil_divide(group_k, cut.chunks), product_filters);
-  cut.chunks = ceil_divide(group_k, cut.filters);
-  cut.panels_bytes = cut.together ? panels_bytes : 0;
-  cut.panel_bytes = cut.together ? 0 : bytes_of(cut.panel_reals);
+  cut.panel_bytes = bytes_of(cut.panel_reals);
   // Only where terms are left for another block does anything outlive a run of filters.
-  cut.sums_bytes = bytes_of((cut.blocks > 1 ? cut.filters : product_filters) * cut.width);
+  cut.sums_bytes =
+      bytes_of((cut.blocks > 1 ? std::min(group_k, filters_of_pass) : product_filters) * cut.width);
+  cut.together = panels < threads &&
+                 cut.shared_bytes() + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
+  if (cut.together) cut.panels_bytes = panels_bytes, cut.panel_bytes = 0;
   return cut;
 }
 
@@ -96,14 +95,13 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   return c.shared_bytes() + static_cast<std::size_t>(threads) * c.slot_bytes();
 }
 
-/// Calls `f(row, place)` for the rows of a panel's outputs.
+/// Calls `f(row, place)` for the rows of a panel's outputs, of `p` rows of `q` in an image.
 template <class F>
-void for_each_row(const ConvShape& conv, const Panel& panel, const F& f) {
-  const int64_t outputs = conv.p * conv.q;
+void for_each_row(const Panel& panel, int64_t p, int64_t q, const F& f) {
   for (int64_t place = 0; place < panel.count;) {
-    const int64_t i = panel.first + place, q = i % conv.q;
-    const int64_t count = std::min(conv.q - q, panel.count - place);
-    f(OutputRow{i / outputs, panel.group, i % outputs / conv.q, q, count}, place);
+    const int64_t i = panel.first + place, column = i % q;
+    const int64_t count = std::min(q - column, panel.count - place);
+    f(OutputRow{i / (p * q), panel.group, i / q % p, column, count}, place);
     place += count;
   }
 }
@@ -117,6 +115,9 @@ struct Shared {
   const int64_t *panel_offsets, *image_offsets;  ///< of a block's terms
   const Real* filters;
   const Real* bias;  ///< of all filters, or null
+  Real* kept;        ///< panels that all threads read, [panel][block]
+  int64_t outputs;   ///< of all images
+  int64_t y_rows;    ///< rows of an image in y: 1 where they follow each other evenly
   bool in_y;         ///< whether sums may be formed in y, for the outputs of one image
   bool in_x;         ///< whether images may stand in for panels
 };
@@ -171,10 +172,15 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
                      .find_nan = last && conv.padded});
     k += range.count;
     if (!last || (!nan && sums != kept)) continue;
-    for_each_row(conv, panel, [&](const OutputRow& row, int64_t place) {
-      if (nan) kernels.mend(conv, row, range, sums + place, step);
-      if (sums == kept) kernels.store(conv, row, range, sums + place, step);
-    });
+    if (nan)
+      for_each_row(panel, conv.p, conv.q, [&](const OutputRow& row, int64_t place) {
+        kernels.mend(conv, row, range, sums + place, step);
+      });
+    if (sums == kept)
+      for_each_row(panel, shared.y_rows, outputs / shared.y_rows,
+                   [&](const OutputRow& row, int64_t place) {
+                     kernels.store(conv, row, range, sums + place, step);
+                   });
   }
 }
 
@@ -191,6 +197,37 @@ const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   return static_cast<const Real*>(conv.x) + at;
 }
 
+/// Panel `i`, counted through all groups, with a block of its terms.
+template <class Real>
+Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
+  const Cut& cut = shared.cut;
+  const int64_t first = i % cut.panels * cut.width, term = block * cut.block;
+  return {.group = i / cut.panels,
+          .first = first,
+          .count = std::min(cut.width, shared.outputs - first),
+          .first_term = term,
+          .terms = std::min(cut.block, shared.conv.terms() - term),
+          .step = cut.step};
+}
+
+/// All terms of panel `i` and some filters, with a thread's own part of the workspace.
+template <class Real>
+void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::byte* slot) {
+  const Cut& cut = shared.cut;
+  auto* const staged = reinterpret_cast<Real*>(slot + cut.panel_bytes);
+  for (int64_t block = 0; block < cut.blocks; ++block) {
+    const Panel panel = panel_of(shared, i, block);
+    Values<Real> values{in_image(shared, panel), shared.image_offsets, true};
+    if (!values.first) {
+      Real* const copied = cut.together ? shared.kept + (i * cut.blocks + block) * cut.panel_reals
+                                        : reinterpret_cast<Real*>(slot);
+      if (!cut.together) shared.kernels.load_panel(shared.conv, panel, copied);
+      values = {copied, shared.panel_offsets, false};
+    }
+    add_block(shared, panel, values, range, staged);
+  }
+}
+
 template <class Real>
 void launch(const ConvLaunch& launch) {
   const ConvProblem& problem = launch.problem;
@@ -202,11 +239,10 @@ void launch(const ConvLaunch& launch) {
   auto* const filters = reinterpret_cast<Real*>(workspace);
   auto* const bias = reinterpret_cast<Real*>(workspace + c.filters_bytes);
   auto* const offsets = reinterpret_cast<int64_t*>(workspace + c.filters_bytes + c.bias_bytes);
-  std::byte* const panels = workspace + c.shared_bytes() - c.panels_bytes;
   const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
                                worthwhile_threads(problem, omp_get_max_threads()));
   for (int64_t term = 0; term < c.block; ++term) {
-    offsets[term] = term * c.width;
+    offsets[term] = term * c.step;
     offsets[c.block + term] = term * conv.x_c;
   }
   pack_filters(conv, problem.groups, kernels, threads, filters);
@@ -219,53 +255,38 @@ void launch(const ConvLaunch& launch) {
       .image_offsets = offsets + c.block,
       .filters = filters,
       .bias = launch.bias ? bias : nullptr,
+      .kept = reinterpret_cast<Real*>(workspace + c.shared_bytes() - c.panels_bytes),
+      .outputs = problem.n * conv.p * conv.q,
+      .y_rows = conv.y_p == conv.q * conv.y_q ? 1 : conv.p,
       .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1),
       .in_x = lies_as_panel(problem) && size_in_bytes(problem.dtype) == sizeof(Real)};
 
-  const int64_t outputs = problem.n * conv.p * conv.q;
-  const auto panel_of = [&](int64_t i, int64_t block) {
-    const int64_t first = i % c.panels * c.width, term = block * c.block;
-    return Panel{.group = i / c.panels,
-                 .first = first,
-                 .count = std::min(c.width, outputs - first),
-                 .first_term = term,
-                 .terms = std::min(c.block, conv.terms() - term),
-                 .width = c.width};
-  };
-  const int64_t count = c.panels * problem.groups;
-  const auto kept_panel = [&](int64_t i, int64_t block) {
-    return reinterpret_cast<Real*>(panels) + (i * c.blocks + block) * c.panel_reals;
-  };
-  // A thread that goes on to the next panel finds it fetched.
-  const int neighbours = c.together ? 1 : 4;
+  const int64_t panels = c.panels * problem.groups;
+  const int64_t runs_of_panel = ceil_divide(conv.group_k, kernels.filters);
+  // Each thread has panels in a row, and at both ends some filters of a panel that it shares.
+  const int64_t runs = panels * runs_of_panel;
+  const int64_t shares = threads * std::clamp<int64_t>(panels / (8 * threads), 1, 16);
 #pragma omp parallel num_threads(threads)
   {
     if (c.together) {
 #pragma omp for schedule(dynamic)
-      for (int64_t task = 0; task < count * c.blocks; ++task) {
-        const Panel panel = panel_of(task / c.blocks, task % c.blocks);
+      for (int64_t task = 0; task < panels * c.blocks; ++task) {
+        const Panel panel = panel_of(shared, task / c.blocks, task % c.blocks);
         if (!in_image(shared, panel))
-          kernels.load_panel(conv, panel, kept_panel(task / c.blocks, task % c.blocks));
+          kernels.load_panel(conv, panel, shared.kept + task * c.panel_reals);
       }
     }
     std::byte* const slot = workspace + c.shared_bytes() +
                             static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
-    auto* const own_panel = reinterpret_cast<Real*>(slot);
-    auto* const staged = reinterpret_cast<Real*>(slot + c.panel_bytes);
-#pragma omp for schedule(dynamic, neighbours)
-    for (int64_t task = 0; task < count * c.chunks; ++task) {
-      const int64_t i = task / c.chunks;
-      FilterRange range{.k = task % c.chunks * c.filters, .count = c.filters};
-      range.count = std::min(range.count, conv.group_k - range.k);
-      for (int64_t block = 0; block < c.blocks; ++block) {
-        const Panel panel = panel_of(i, block);
-        Values<Real> values{in_image(shared, panel), shared.image_offsets, true};
-        if (!values.first) {
-          Real* const copied = c.together ? kept_panel(i, block) : own_panel;
-          if (!c.together) kernels.load_panel(conv, panel, copied);
-          values = {copied, shared.panel_offsets, false};
-        }
-        add_block(shared, panel, values, range, staged);
+#pragma omp for schedule(dynamic)
+    for (int64_t share = 0; share < shares; ++share) {
+      const int64_t end = runs * (share + 1) / shares;
+      for (int64_t run = runs * share / shares, count = 0; run < end; run += count) {
+        const int64_t k = run % runs_of_panel * kernels.filters;
+        count = std::min(
+            {end - run, runs_of_panel - run % runs_of_panel, filters_of_pass / kernels.filters});
+        add_terms(shared, run / runs_of_panel,
+                  {.k = k, .count = std::min(count * kernels.filters, conv.group_k - k)}, slot);
       }
     }
   }
@@ -304,10 +325,7 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const double products = number(c.width) * filters * number(problem.terms());
   const double packed = number(problem.k) * number(problem.terms());
   const double rate = 0.9 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  return 2 *
-             (number(c.panels) * number(problem.groups) * (products + number(c.chunks) * copied) +
-              8 * packed) /
-             rate +
+  return 2 * (number(c.panels) * number(problem.groups) * (products + copied) + 8 * packed) / rate +
          problem.bytes() / device.nominal_bytes_per_second;
 }
 

@@ -1,56 +1,142 @@
 // Pieces of the matrix that im2col would make, small enough for a level-2 cache.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "cpu_reference/conv_block.hpp"
 #include "cpu_reference/products.inl"
 #include "cpu_reference/rows.hpp"
+#include "cpu_reference/transpose.inl"
 
 namespace plumb {
 namespace {
 
+/// Neighbours of a panel that one tap finds in one row of the image, or that are all padding. The
+/// same for all channels.
+struct Piece {
+  std::int64_t place, count;
+  std::int64_t at;  ///< in the image, from where the group's first channel begins
+  bool padding;
+};
+
+/// The pieces that make up a panel for a tap, in order; how many there are.
+inline std::int64_t cut_pieces(const ConvShape& conv, const Panel& panel, std::int64_t r,
+                               std::int64_t s, Piece (&pieces)[panel_places]) {
+  // Output columns whose tap lies inside the image.
+  const std::int64_t shift = s * conv.dilation.w - conv.left;
+  const std::int64_t begin = greater(0, ceil_quotient(-shift, conv.stride.w));
+  const std::int64_t end = ceil_quotient(conv.w - shift, conv.stride.w);
+  const std::int64_t outputs = conv.p * conv.q;
+  std::int64_t n = panel.first / outputs;
+  std::int64_t p = panel.first % outputs / conv.q, q = panel.first % conv.q;
+  std::int64_t pieces_cut = 0;
+  const auto add = [&](std::int64_t place, std::int64_t count, std::int64_t at, bool padding) {
+    if (count > 0) pieces[pieces_cut++] = {place, count, at, padding};
+  };
+  for (std::int64_t place = 0; place < panel.count; q = 0) {
+    const std::int64_t count = lesser(conv.q - q, panel.count - place);
+    const std::int64_t h = p * conv.stride.h + r * conv.dilation.h - conv.top;
+    const bool inside = h >= 0 && h < conv.h;
+    const std::int64_t low = inside ? lesser(greater(begin - q, 0), count) : count;
+    const std::int64_t high = inside ? greater(lesser(end - q, count), low) : count;
+    add(place, low, 0, true);
+    add(place + low, high - low,
+        n * conv.x_n + h * conv.x_h + ((q + low) * conv.stride.w + shift) * conv.x_w, false);
+    add(place + high, count - high, 0, true);
+    place += count;
+    if (++p == conv.p) p = 0, ++n;
+  }
+  return pieces_cut;
+}
+
+/// to[i] = from[i * step] for i in [0, count), in whole vectors: reads up to product_places * step
+/// elements and writes up to product_places beyond.
+template <int step, class Real, int... lane>
+inline void copy_stepping(const Real* from, std::int64_t count, Real* to,
+                          std::integer_sequence<int, lane...>) {
+  static_assert(step == 1 || step == 2);
+  for (std::int64_t i = 0; i < count; i += lanes<Real>, from += step * lanes<Real>) {
+    Vector<Real> values = load_vector(from);
+    if constexpr (step == 2)
+      values = __builtin_shufflevector(values, load_vector(from + lanes<Real>), (step * lane)...);
+    *reinterpret_cast<Vector<Real>*>(to + i) = values;
+  }
+}
+
+/// One term's row of the panel. What is written beyond a piece is written again with the next.
+template <int step, class Real>
+inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, Real* to) {
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece)
+    if (piece->padding)
+      for (std::int64_t i = 0; i < piece->count; i += lanes<Real>)
+        *reinterpret_cast<Vector<Real>*>(to + piece->place + i) = Vector<Real>{};
+    else
+      copy_stepping<step>(x + piece->at, piece->count, to + piece->place,
+                          std::make_integer_sequence<int, lanes<Real>>{});
+}
+
+template <class Stored, class Real>
+inline void load_pieces(const Stored* x, std::int64_t step, const Piece* pieces, std::int64_t count,
+                        Real* to) {
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece)
+    if (piece->padding)
+      for (std::int64_t i = 0; i < piece->count; ++i) to[piece->place + i] = 0;
+    else
+      load_row(x + piece->at, step, piece->count, to + piece->place);
+}
+
+/// The rows of `channels` terms, `to_step` apart, from an image whose channels lie side by side.
+inline void turn_pieces(const float* x, std::int64_t step, const Piece* pieces, std::int64_t count,
+                        std::int64_t channels, float* to, std::int64_t to_step) {
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece)
+    if (piece->padding)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t i = 0; i < piece->count; ++i) to[c * to_step + piece->place + i] = 0;
+    else
+      transpose(x + piece->at, step, piece->count, channels, to + piece->place, to_step);
+}
+
 template <class Stored, class Real>
 void load_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
-  const Stored* const x = static_cast<const Stored*>(conv.x);
-  const std::int64_t step = conv.stride.w * conv.x_w;
-  const std::int64_t outputs = conv.p * conv.q;
-  const std::int64_t first_n = panel.first / outputs;
-  const std::int64_t first_p = panel.first % outputs / conv.q, first_q = panel.first % conv.q;
-  std::int64_t s = panel.first_term % conv.s;
-  std::int64_t r = panel.first_term / conv.s % conv.r;
-  std::int64_t c = panel.first_term / conv.s / conv.r;
-  for (std::int64_t term = 0; term < panel.terms; ++term, to += panel.width) {
-    // Output columns whose tap lies inside the image.
-    const std::int64_t shift = s * conv.dilation.w - conv.left;
-    const std::int64_t begin = greater(0, ceil_quotient(-shift, conv.stride.w));
-    const std::int64_t end = ceil_quotient(conv.w - shift, conv.stride.w);
-    std::int64_t n = first_n, p = first_p, q = first_q;
-    for (std::int64_t place = 0; place < panel.count; q = 0) {
-      const std::int64_t count = lesser(conv.q - q, panel.count - place);
-      Real* const row = to + place;
-      const std::int64_t h = p * conv.stride.h + r * conv.dilation.h - conv.top;
-      const bool inside = h >= 0 && h < conv.h;
-      const std::int64_t low = inside ? lesser(greater(begin - q, 0), count) : count;
-      const std::int64_t high = inside ? greater(lesser(end - q, count), low) : count;
-      for (std::int64_t i = 0; i < low; ++i) row[i] = 0;
-      if (low < high) {
-        const std::int64_t at = n * conv.x_n + (panel.group * conv.group_c + c) * conv.x_c +
-                                h * conv.x_h + ((q + low) * conv.stride.w + shift) * conv.x_w;
-        // What is written beyond the row is written again with the next, or lies behind them all.
-        if (std::is_same_v<Stored, Real> && step == 1 &&
-            at + high - low + product_places <= conv.x_elements)
-          copy_vectors(reinterpret_cast<const Real*>(x) + at, high - low, row + low);
-        else
-          load_row(x + at, step, high - low, row + low);
+  // So many share the cutting into pieces, and their rows of the image stay in a level-1 cache for
+  // all taps.
+  constexpr std::int64_t channels_together = 16;
+  const std::int64_t before = panel.group * conv.group_c * conv.x_c;
+  const Stored* const x = static_cast<const Stored*>(conv.x) + before;
+  const std::int64_t step = conv.stride.w * conv.x_w, taps = conv.r * conv.s;
+  const std::int64_t last = panel.first_term + panel.terms, to_step = taps * panel.step;
+  Piece pieces[panel_places];
+  for (std::int64_t c = panel.first_term / taps; c * taps < last; c += channels_together)
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t first = greater(c, ceil_quotient(panel.first_term - tap, taps));
+      const std::int64_t end = lesser(c + channels_together, ceil_quotient(last - tap, taps));
+      if (first >= end) continue;
+      const std::int64_t count = cut_pieces(conv, panel, tap / conv.s, tap % conv.s, pieces);
+      Real* row = to + (first * taps + tap - panel.first_term) * panel.step;
+      if constexpr (std::is_same_v<Stored, float> && std::is_same_v<Real, float>)
+        if (conv.x_c == 1 && step != 1) {
+          turn_pieces(x + first, step, pieces, count, end - first, row, to_step);
+          continue;
+        }
+      // How far into x whole vectors read, with the first channel.
+      std::int64_t reach = 0;
+      for (std::int64_t i = 0; i < count; ++i)
+        if (!pieces[i].padding)
+          reach = before + pieces[i].at + step * (pieces[i].count + product_places);
+      for (std::int64_t channel = first; channel < end; ++channel, row += to_step) {
+        const Stored* const from = x + channel * conv.x_c;
+        if constexpr (std::is_same_v<Stored, Real>)
+          if ((step == 1 || step == 2) && reach + channel * conv.x_c <= conv.x_elements) {
+            if (step == 1)
+              copy_pieces<1>(from, pieces, count, row);
+            else
+              copy_pieces<2>(from, pieces, count, row);
+            continue;
+          }
+        load_pieces(from, step, pieces, count, row);
       }
-      for (std::int64_t i = high; i < count; ++i) row[i] = 0;
-      place += count;
-      if (++p == conv.p) p = 0, ++n;
     }
-    if (++s == conv.s) {
-      s = 0;
-      if (++r == conv.r) r = 0, ++c;
-    }
-  }
 }
 
 }  // namespace
