@@ -19,7 +19,7 @@ struct ProductRun {
   std::int64_t terms;
   std::int64_t ahead;    ///< elements from what a tile reads of a term to what shall be fetched
   const Real* w;         ///< [term][filters]
-  std::int64_t filters;  ///< 1, 2, 4 or 8, and at most what the kernels say
+  std::int64_t filters;  ///< as run_filters() says
   const Real* begin;     ///< null, or sums of earlier terms to go on from: [filter][begin_step]
   std::int64_t begin_step;
   Real* sums;  ///< [filter][step]; what lies behind `count` places stays as it is
@@ -36,10 +36,11 @@ struct ProductRun {
 /// The most filters of a run anywhere. Runs are read in multiples of so many places.
 inline constexpr std::int64_t product_filters = 8, product_places = 16;
 
-/// Filters of a run that begins with `left` still to do: `most`, or a smaller power of two.
+/// Filters of a run that begins with `left` still to do: `most`, or a power of two below.
 inline std::int64_t run_filters(std::int64_t left, std::int64_t most) {
-  std::int64_t filters = most;
-  while (filters > left) filters /= 2;
+  if (left >= most) return most;
+  std::int64_t filters = 1;
+  while (2 * filters <= left) filters *= 2;
   return filters;
 }
 

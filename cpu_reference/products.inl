@@ -62,6 +62,13 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; ++v)
         sums[k][v] = load_vector(run.begin + k * run.begin_step + place + v * lanes<Real>);
+        // Where the sums go, to be written: they are stored all at once, faster than lines come
+        // from afar.
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int i = 0; i < vectors * lanes<Real>; i += 64 / int{sizeof(Real)})
+      __builtin_prefetch(run.sums + k * run.step + place + i, 1);
   const Real* const x = run.x + place;
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
@@ -113,13 +120,12 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
   return total != total;
 }
 
-/// What is left of a run behind its whole tiles: fewer than `vectors` vectors, in one tile.
+/// A tile of `wanted` vectors, at most `vectors`, the last of which may not be whole.
 template <class Real, int filters, int vectors>
-inline bool sum_rest(const ProductRun<Real>& run, std::int64_t place) {
+inline bool sum_some(const ProductRun<Real>& run, std::int64_t place, std::int64_t wanted) {
   if constexpr (vectors > 0) {
-    if (run.count - place > (vectors - 1) * lanes<Real>)
-      return sum_tile<Real, filters, vectors, true>(run, place);
-    return sum_rest<Real, filters, vectors - 1>(run, place);
+    if (wanted == vectors) return sum_tile<Real, filters, vectors, true>(run, place);
+    return sum_some<Real, filters, vectors - 1>(run, place, wanted);
   } else {
     return false;
   }
@@ -131,9 +137,18 @@ inline bool sum_filters(ProductRun<Real> run) {
   bool nan = false;
   for (std::int64_t row = 0; row < run.rows; ++row) {
     std::int64_t place = 0;
-    for (; place + vectors * lanes<Real> <= run.count; place += vectors * lanes<Real>)
-      nan |= sum_tile<Real, filters, vectors, false>(run, place);
-    nan |= sum_rest<Real, filters, vectors>(run, place);
+    for (std::int64_t left = (run.count + lanes<Real> - 1) / lanes<Real>; left > 0;) {
+      // The last two share what is left evenly: a small tile has too few sums for the latency of
+      // an FMA, and loads a weight for each of them.
+      const std::int64_t wanted =
+          left <= vectors ? left : (left < 2 * vectors ? (left + 1) / 2 : vectors);
+      if (wanted == vectors && run.count - place >= vectors * lanes<Real>)
+        nan |= sum_tile<Real, filters, vectors, false>(run, place);
+      else
+        nan |= sum_some<Real, filters, vectors>(run, place, wanted);
+      place += wanted * lanes<Real>;
+      left -= wanted;
+    }
     run.x += run.x_row;
     run.sums += run.sums_row;
   }
@@ -146,6 +161,8 @@ bool sum_products(const ProductRun<Real>& run) {
   switch (run.filters) {
 #if PLUMB_REGISTERS == 32
     case 8: return sum_filters<Real, 8>(run);
+#else
+    case 6: return sum_filters<Real, 6>(run);
 #endif
     case 4: return sum_filters<Real, 4>(run);
     case 2: return sum_filters<Real, 2>(run);
@@ -153,8 +170,8 @@ bool sum_products(const ProductRun<Real>& run) {
   }
 }
 
-/// As many filters as registers make worth while.
-inline constexpr std::int64_t most_filters = PLUMB_REGISTERS == 32 ? 8 : 4;
+/// As many filters as registers make worth while: what a tile reads of x serves all of them.
+inline constexpr std::int64_t most_filters = PLUMB_REGISTERS == 32 ? 8 : 6;
 
 }  // namespace
 }  // namespace plumb

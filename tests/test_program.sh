@@ -128,6 +128,37 @@ case_classify() {
   [[ $(json plain.json correct) == "$correct" ]] || fail "$(json plain.json correct), not $correct"
 }
 
+# most_threads COMMAND...: the most threads that a process of this command has had at once.
+most_threads() {
+  local most=0 now
+  "$@" >/dev/null 2>&1 &
+  local process=$!
+  while [[ -r /proc/$process/status ]]; do
+    now=$(sed -n 's/^Threads:[[:space:]]*//p' /proc/$process/status 2>/dev/null || true)
+    if ((${now:-0} > most)); then most=$now; fi
+    sleep 0.01
+  done
+  wait $process || fail "exit code $? from $*"
+  echo $most
+}
+
+# Processes that are each bound to a core leave the others alone; one that is not uses them.
+case_bound() {
+  local cores i
+  mapfile -t cores < <(for core in $(seq 0 1023); do taskset -c $core true 2>/dev/null && echo $core; done)
+  local work=("$program" bench --device cpu --problem mb16ic4ih40oc16kh7 --samples 5)
+  unset OMP_NUM_THREADS
+  for i in 0 1 2 3; do
+    most_threads taskset -c ${cores[i % ${#cores[@]}]} "${work[@]}" >threads$i &
+  done
+  wait
+  for i in 0 1 2 3; do (($(cat threads$i) == 1)) || fail "process $i had $(cat threads$i) threads"; done
+  if ((${#cores[@]} > 1)); then
+    i=$(most_threads "${work[@]}")
+    ((i > 1)) || fail "unbound, it had $i threads; expected one for each of ${#cores[@]} cores"
+  fi
+}
+
 case_compare() {
   run classify --compare cpu,cpu --limit 50 --json compare.json
   printed 'largest difference of the logits: 0\.000e\+00' && printed 'disagree: 0$'
