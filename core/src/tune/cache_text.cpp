@@ -98,7 +98,12 @@ std::string write_tune_cache(const std::vector<TuneEntry>& entries) {
     for (const TunedTime& time : entry.times)
       text += fmt::format("seconds {:.6g} {}\n", time.seconds, time.algorithm);
   }
-  return text + fmt::format("end {} {:016x}\n", entries.size(), checksum(text));
+  return sealed_tune_cache(std::move(text), entries.size());
+}
+
+std::string sealed_tune_cache(std::string text, std::size_t entries) {
+  text += fmt::format("end {} {:016x}\n", entries, checksum(text));
+  return text;
 }
 
 ParsedTuneCache parse_tune_cache(std::string_view text) {
@@ -133,8 +138,7 @@ ParsedTuneCache parse_tune_cache(std::string_view text) {
     }
     parsed.entries.push_back(std::move(entry));
   }
-  if (text.substr(last_line) !=
-      fmt::format("end {} {:016x}\n", parsed.entries.size(), checksum(body)))
+  if (text != sealed_tune_cache(std::string(body), parsed.entries.size()))
     return damaged("its last line is not the number of entries and the checksum of what is there");
   return parsed;
 }

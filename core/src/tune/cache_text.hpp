@@ -37,6 +37,8 @@ struct TuneEntry {
 };
 
 std::string write_tune_cache(const std::vector<TuneEntry>& entries);
+/// All but the last line of a file with so many entries, and that line.
+std::string sealed_tune_cache(std::string text, std::size_t entries);
 
 struct ParsedTuneCache {
   std::vector<TuneEntry> entries;
