@@ -22,7 +22,7 @@ module plumb
   implicit none
   private
 
-  public :: plumb_device, plumb_queue, plumb_array, plumb_plan, plumb_conv
+  public :: plumb_device, plumb_queue, plumb_array, plumb_plan, plumb_conv, plumb_candidate
   public :: plumb_device_count, plumb_status_name, plumb_version
 
   integer, parameter, public :: plumb_ok = 0, plumb_invalid_argument = 1, plumb_unsupported = 2, &
@@ -82,6 +82,20 @@ module plumb
     final :: array_finalize
   end type
 
+  !> What one algorithm says to a plan's problem: whether it can run, and if not why.
+  type :: plumb_candidate
+    character(:), allocatable :: algorithm  !< its name
+    character(:), allocatable :: reason     !< 'none' where it can run; otherwise a code: 'math'
+    character(:), allocatable :: sentence   !< the reason with its values, for people
+    character(:), allocatable :: remedy     !< what would let it run; empty where it can
+    real(real64) :: estimate_seconds = 0    !< 0 where the algorithm itself refuses
+    real(real64) :: measured_seconds = -1   !< from tuning; negative where it was not tuned
+    integer(int64) :: workspace_bytes = 0   !< 0 where the algorithm itself refuses
+    integer :: error_class = plumb_fp32     !< whose promise its arithmetic keeps
+    logical :: deterministic = .false.      !< the same bits every time
+    logical :: chosen = .false.             !< the one that the plan takes
+  end type
+
   !> A convolution that has been checked and whose algorithm has been chosen.
   type :: plumb_plan
     private
@@ -94,6 +108,7 @@ module plumb
     procedure :: algorithm => plan_algorithm
     procedure :: workspace_bytes => plan_workspace_bytes
     procedure :: y_shape => plan_y_shape
+    procedure :: explain => plan_explain
     procedure, private :: execute_arrays, execute_pointers, execute_real32, execute_real64
     !> Puts the convolution on a queue: plumb_arrays, or addresses in the device's memory. On the CPU
     !> also Fortran's own arrays.
@@ -199,6 +214,13 @@ module plumb
       class(plumb_plan), intent(in) :: self
       integer :: extents(4)
     end function
+    !> Every algorithm of the plan's device, in its order, in the place of what was in `candidates`.
+    module subroutine plan_explain(self, candidates, status, message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_candidate), allocatable, intent(inout) :: candidates(:)
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
     module subroutine execute_arrays(self, queue, x, w, y, bias, workspace, status, message)
       class(plumb_plan), intent(in) :: self
       type(plumb_queue), intent(in) :: queue

@@ -37,6 +37,13 @@ module plumb_c
     integer(c_int64_t) :: extents(6), strides(6)
   end type
 
+  type, bind(c) :: candidate_c
+    type(c_ptr) :: algorithm, reason, sentence, remedy
+    real(c_double) :: estimate_seconds, measured_seconds
+    integer(c_size_t) :: workspace_bytes
+    integer(c_int32_t) :: error_class, deterministic, pool_fused, chosen
+  end type
+
   interface
     function plumb_status_name_c(status) result(name) bind(c, name='plumb_status_name')
       import
@@ -190,6 +197,33 @@ module plumb_c
       type(c_ptr), value :: plan, queue, x, w, bias, y, workspace
       integer(c_int32_t) :: status
     end function
+
+    function plumb_plan_explain_c(plan, explanation) result(status) &
+        bind(c, name='plumb_plan_explain')
+      import
+      type(c_ptr), value :: plan
+      type(c_ptr), intent(out) :: explanation
+      integer(c_int32_t) :: status
+    end function
+    function plumb_explanation_size_c(explanation, size) result(status) &
+        bind(c, name='plumb_explanation_size')
+      import
+      type(c_ptr), value :: explanation
+      integer(c_size_t), intent(out) :: size
+      integer(c_int32_t) :: status
+    end function
+    function plumb_explanation_entry_c(explanation, index, candidate) result(status) &
+        bind(c, name='plumb_explanation_entry')
+      import
+      type(c_ptr), value :: explanation
+      integer(c_size_t), value :: index
+      type(candidate_c), intent(out) :: candidate
+      integer(c_int32_t) :: status
+    end function
+    subroutine plumb_explanation_destroy_c(explanation) bind(c, name='plumb_explanation_destroy')
+      import
+      type(c_ptr), value :: explanation
+    end subroutine
 
     function plumb_tensor_init_c(tensor, data, device, dtype, rank, extents, strides) &
         result(status) bind(c, name='plumb_tensor_init')

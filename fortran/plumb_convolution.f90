@@ -136,6 +136,34 @@ contains
     extents = int(self%y_extents)
   end procedure
 
+  module procedure plan_explain
+    type(c_ptr) :: explanation
+    type(candidate_c) :: from
+    integer(c_size_t) :: entries
+    integer(c_int32_t) :: code
+    integer :: i
+    entries = 0
+    code = plumb_plan_explain_c(self%handle, explanation)
+    if (code == plumb_ok) code = plumb_explanation_size_c(explanation, entries)
+    if (allocated(candidates)) deallocate (candidates)
+    allocate (candidates(entries))
+    do i = 1, size(candidates)
+      code = plumb_explanation_entry_c(explanation, int(i - 1, c_size_t), from)
+      candidates(i)%algorithm = text_of(from%algorithm)
+      candidates(i)%reason = text_of(from%reason)
+      candidates(i)%sentence = text_of(from%sentence)
+      candidates(i)%remedy = text_of(from%remedy)
+      candidates(i)%estimate_seconds = from%estimate_seconds
+      candidates(i)%measured_seconds = from%measured_seconds
+      candidates(i)%workspace_bytes = int(from%workspace_bytes, int64)
+      candidates(i)%error_class = from%error_class
+      candidates(i)%deterministic = from%deterministic /= 0
+      candidates(i)%chosen = from%chosen /= 0
+    end do
+    call plumb_explanation_destroy_c(explanation)
+    call conclude(code, status, message)
+  end procedure
+
   module procedure execute_pointers
     type(c_ptr) :: b, scratch
     b = c_null_ptr

@@ -243,6 +243,9 @@ TEST_CASE("c: explain shows what C++ shows") {
     REQUIRE(candidate.algorithm == expected[i].algorithm);
     REQUIRE(candidate.reason == to_string(expected[i].support.reason));
     REQUIRE(candidate.sentence == expected[i].support.sentence);
+    REQUIRE(candidate.remedy == (expected[i].support ? "" : remedy(expected[i].support.reason)));
+    REQUIRE(candidate.measured_seconds == expected[i].measured_seconds.value_or(-1));
+    REQUIRE(candidate.deterministic == expected[i].deterministic);
     REQUIRE(candidate.estimate_seconds == expected[i].estimate_seconds);
     REQUIRE(candidate.workspace_bytes == expected[i].workspace_bytes);
     REQUIRE(candidate.error_class == static_cast<plumb_math>(expected[i].error_class));

@@ -30,6 +30,7 @@ program test_plumb
   call fields()
   call sections()
   call options()
+  call explanations()
   call refusals()
   call lifetimes()
   if (failures > 0) error stop 'the Fortran module is not right'
@@ -202,6 +203,37 @@ contains
       algorithm=name, status=status, message=message)
     call check(status == plumb_unsupported .and. index(message, 'workspace') > 0, &
       'a limit of workspace: '//message)
+  end subroutine
+
+  !> What each algorithm says: those of fp32 refuse a caller who asks for fp64, and say how to have them.
+  subroutine explanations()
+    type(plumb_plan) :: plan
+    type(plumb_candidate), allocatable :: all(:)
+    integer :: i, chosen, refused
+    call plan%explain(all, status, message)
+    call check(status == plumb_invalid_argument .and. size(all) == 0, 'no plan to explain: '//message)
+    call plan%create(device, x_shape, [3, 2, 6, 4], math=plumb_fp64)
+    call plan%explain(all)
+    chosen = 0
+    refused = 0
+    do i = 1, size(all)
+      if (all(i)%chosen) then
+        chosen = chosen + 1
+        call check(all(i)%algorithm == plan%algorithm(), 'chosen: '//all(i)%algorithm)
+        call check(all(i)%reason == 'none' .and. all(i)%sentence == '' .and. all(i)%remedy == '', &
+          'what is chosen can run')
+        call check(all(i)%error_class == plumb_fp64 .and. all(i)%deterministic, 'its class')
+        call check(all(i)%estimate_seconds > 0, 'its estimate')
+        call check(all(i)%workspace_bytes == plan%workspace_bytes(), 'its workspace')
+      else if (all(i)%reason == 'math') then
+        refused = refused + 1
+        call check(all(i)%error_class /= plumb_fp64 .and. index(all(i)%sentence, 'fp64') > 0 .and. &
+          index(all(i)%remedy, 'math') > 0, all(i)%sentence//': '//all(i)%remedy)
+        call check(all(i)%estimate_seconds > 0, 'only the caller refuses it')
+      end if
+    end do
+    call check(chosen == 1, 'one algorithm is chosen')
+    call check(refused > 0, 'algorithms of fp32 are refused')
   end subroutine
 
   subroutine refusals()

@@ -297,9 +297,10 @@ typedef struct plumb_candidate {
   const char* algorithm;    ///< its name
   const char* reason;       ///< "none" where it can run; otherwise a stable code: "math"
   const char* sentence;     ///< the reason with its values, for people
-  double estimate_seconds;  ///< 0 where it cannot run
+  const char* remedy;       ///< what would let it run; empty where it can
+  double estimate_seconds;  ///< 0 where the algorithm itself refuses the problem
   double measured_seconds;  ///< from tuning; negative where it was not tuned
-  size_t workspace_bytes;   ///< 0 where it cannot run
+  size_t workspace_bytes;   ///< 0 where the algorithm itself refuses the problem
   plumb_math error_class;   ///< whose promise its arithmetic keeps
   int32_t deterministic;    ///< not 0: the same bits every time
   int32_t pool_fused;       ///< not 0: the kernel pools by itself, where the problem pools

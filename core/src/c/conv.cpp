@@ -113,6 +113,7 @@ plumb_status plumb_explanation_entry(const plumb_explanation* explanation, std::
     *candidate = {.algorithm = of.algorithm.data(),
                   .reason = to_string(of.support.reason).data(),
                   .sentence = of.support.sentence.c_str(),
+                  .remedy = of.support ? "" : remedy(of.support.reason).data(),
                   .estimate_seconds = of.estimate_seconds,
                   .measured_seconds = of.measured_seconds.value_or(-1),
                   .workspace_bytes = of.workspace_bytes,
