@@ -1,6 +1,6 @@
 // A program of somebody else's: it convolves through the installed Plumb and checks the result
-// against loops of its own. Arguments are backends that must be there: a machine may lack the
-// device, but not the module.
+// against loops of its own. Arguments are backends that must be there (a machine may lack the
+// device, but not the backend), or, behind a minus, must not.
 #include <plumb/plumb.hpp>
 
 #include <cmath>
@@ -65,12 +65,18 @@ void catch_errors() {
   }
 }
 
-void find_backend(const std::string& name) {
+void find_backend(std::string name) {
+  const bool wanted = !name.starts_with("-");
+  if (!wanted) name.erase(0, 1);
   for (const plumb::BackendReport& report : plumb::backend_reports()) {
     if (report.name != name) continue;
     std::printf("%s: %zu devices %s\n", name.c_str(), report.devices.size(),
                 report.sentence.c_str());
-    expect(!report.version.empty(), "the backend was not loaded");
+    if (wanted)
+      expect(!report.version.empty(), "the backend was not loaded");
+    else
+      expect(report.reason == plumb::Reason::module_missing && report.version.empty(),
+             "a backend that was not built in is there");
     return;
   }
   expect(false, "no such backend");
