@@ -2,6 +2,8 @@
 // threads, of the caller or of OpenMP, may use it at once.
 #include <fcntl.h>
 #include <omp.h>
+#include <sched.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -83,7 +85,20 @@ void use_everything() {
 struct Surroundings {
   int threads = omp_get_max_threads(), dynamic = omp_get_dynamic();
   int levels = omp_get_max_active_levels();
-  int rounding = std::fegetround();
+  int rounding = std::fegetround(), traps = fegetexcept();
+  bool denormals_are_kept = [] {  // not so in a process where something was linked with -ffast-math
+    volatile float least = 1e-40f;
+    return least * 2 > 0;
+  }();
+  mode_t file_mode = [] {
+    const mode_t mask = umask(0);
+    umask(mask);
+    return mask;
+  }();
+  int cores = [] {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+  }();
   std::string locale = std::setlocale(LC_ALL, nullptr);
   std::string folder = std::filesystem::current_path();
   std::map<int, void (*)(int)> handlers = [] {
@@ -120,6 +135,7 @@ TEST_CASE("manners: nothing is written to standard output", "[manners]") {
 
 TEST_CASE("manners: the process is left as it was", "[manners]") {
   const Surroundings before;
+  CHECK(before.denormals_are_kept);
   use_everything();
   CHECK(Surroundings() == before);
 }
