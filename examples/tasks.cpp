@@ -1,6 +1,6 @@
-// The tasks of docs/api.md, a function each: the page shows what stands between their braces. The
-// program runs them on the best device of the machine, or on the one it is given, and checks what
-// they compute.
+// The tasks of docs/api.md, and one of docs/never_falls_over.md, a function each: the pages show
+// what stands between their braces. The program runs them on the best device of the machine, or on
+// the one it is given, and checks what they compute.
 #include <plumb/plumb.hpp>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -139,6 +140,15 @@ std::string tune_it(const plumb::Device& device, const plumb::ConvProblem& probl
   return fastest;
 }
 
+void go_on_with_the_cpu(const plumb::Device& device,
+                        const std::function<void(const plumb::Device&)>& run) {
+  try {
+    run(device);
+  } catch (const plumb::Error& failure) {
+    run(device.fall_back(failure));  // the CPU; throws the failure on where that is not called for
+  }
+}
+
 std::string act_on_errors(const plumb::Device& device) try {
   plumb::ConvProblem problem;
   problem.c = 3, problem.groups = 2;
@@ -214,6 +224,14 @@ int main(int count, char** arguments) try {
          "stream a large batch");
   expect(classifies_on(device), "classify with a network");
   expect(!tune_it(device, problem).empty(), "tune");
+  int runs = 0;
+  go_on_with_the_cpu(device, [&](const plumb::Device& on) {
+    ++runs;
+    conv_host(on, {.x = {images.data(), {500, 3, 8, 8}},
+                   .w = {filters.data(), {4, 3, 3, 3}},
+                   .y = {results.data(), {500, 4, 6, 6}}});
+  });
+  expect(runs == 1 && all_are(results, 27), "go on with the CPU");
   expect(act_on_errors(device).find("groups") != std::string::npos, "act on errors");
   return failures ? 1 : 0;
 } catch (const std::exception& e) {

@@ -39,10 +39,12 @@ add_executable(tasks ${PROJECT_SOURCE_DIR}/examples/tasks.cpp)
 target_link_libraries(tasks PRIVATE plumb::plumb plumb_compiler)
 plumb_runs_with_modules(tasks)
 add_test(NAME "example: tasks" COMMAND tasks)
-add_test(NAME "rules: docs/api.md shows examples/tasks.cpp"
-         COMMAND ${CMAKE_COMMAND} -DPAGE=${PROJECT_SOURCE_DIR}/docs/api.md
-                 -DEXAMPLE=${PROJECT_SOURCE_DIR}/examples/tasks.cpp
-                 -P ${CMAKE_CURRENT_LIST_DIR}/rules/shown_code.cmake)
+foreach(page IN ITEMS docs/api.md docs/never_falls_over.md)
+  add_test(NAME "rules: ${page} shows examples/tasks.cpp"
+           COMMAND ${CMAKE_COMMAND} -DPAGE=${PROJECT_SOURCE_DIR}/${page}
+                   -DEXAMPLE=${PROJECT_SOURCE_DIR}/examples/tasks.cpp
+                   -P ${CMAKE_CURRENT_LIST_DIR}/rules/shown_code.cmake)
+endforeach()
 add_test(NAME "rules: everything public is documented"
          COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/docs --check)
 if(NOT DEFINED ENV{CI})
