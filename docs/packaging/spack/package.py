@@ -1,5 +1,8 @@
 # Copyright The Plumb authors. Licensed under the Apache License 2.0.
 
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+
 from spack.package import *
 
 
@@ -18,8 +21,11 @@ class Plumb(CMakePackage, CudaPackage):
 
     variant("shared", default=True, description="Shared library with backends as modules")
     variant("program", default=True, description="The program plumb")
+    variant("fortran", default=False, description="The Fortran module")
 
+    depends_on("c", type="build")
     depends_on("cxx", type="build")
+    depends_on("fortran", type="build", when="+fortran")
     depends_on("cmake@3.25:", type="build")
     depends_on("eigen@3.3:3")
     depends_on("fmt@9:")
@@ -38,6 +44,7 @@ class Plumb(CMakePackage, CudaPackage):
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("PLUMB_CUDA", "cuda"),
             self.define_from_variant("PLUMB_APPS", "program"),
+            self.define_from_variant("PLUMB_FORTRAN", "fortran"),
             self.define("PLUMB_TESTS", self.run_tests),
         ]
         if self.spec.satisfies("+cuda"):
