@@ -2,12 +2,15 @@
 // linkage (products.inl says why).
 #pragma once
 
+#include <type_traits>
+
 #include "cpu_reference/conv_block.hpp"
 #include "cpu_reference/pack.inl"
 #include "cpu_reference/panels.inl"
 #include "cpu_reference/planes.inl"
 #include "cpu_reference/products.inl"
 #include "cpu_reference/rows.hpp"
+#include "cpu_reference/transpose.inl"
 
 namespace plumb {
 namespace {
@@ -49,8 +52,19 @@ void store_stored(const ConvShape& conv, const OutputRow& row, FilterRange filte
   Stored* const y = static_cast<Stored*>(conv.y) + row.n * conv.y_n +
                     (row.group * conv.group_k + filters.k) * conv.y_k + row.p * conv.y_p +
                     row.q * conv.y_q;
-  for (std::int64_t i = 0; i < filters.count; ++i)
-    store_row(sums + i * step, row.count, y + i * conv.y_k, conv.y_q);
+  if constexpr (std::is_same_v<Stored, float> && std::is_same_v<Real, float>)
+    if (conv.y_k == 1 && conv.y_q != 1)
+      return transpose(sums, step, filters.count, row.count, y, conv.y_q);
+  for (std::int64_t i = 0; i < filters.count; ++i) {
+    const Real* const from = sums + i * step;
+    if constexpr (std::is_same_v<Stored, Real>)
+      if (conv.y_q == 1) {
+        for (std::int64_t q = 0; q < row.count; q += lanes<Real>)
+          store_lanes(y + i * conv.y_k + q, load_vector(from + q), row.count - q);
+        continue;
+      }
+    store_row(from, row.count, y + i * conv.y_k, conv.y_q);
+  }
 }
 
 /// NaN, once met, stays.

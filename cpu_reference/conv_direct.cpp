@@ -98,13 +98,16 @@ Cut cut(const ConvProblem& p, bool own_columns) {
   // Runs are read to a multiple of the longest vector beyond the last place, in the last plane too.
   cut.planes_bytes =
       padded((planes * cut.planes.plane + reach_w + 2 * product_places) * int64_t{sizeof(Real)});
-  cut.sums_bytes = padded(product_filters * cut.places * int64_t{sizeof(Real)});
+  // Stored in whole vectors, the last of which is read beyond the last sum.
+  cut.sums_bytes = padded((product_filters * cut.places + product_places) * int64_t{sizeof(Real)});
   return cut;
 }
 
 /// In products: those of all places, dropped ones among them, and what copying takes instead.
 double work(const ConvProblem& p, const Cut& cut) {
-  constexpr double copy_of_an_element = 2.5, copy_of_a_row = 100;
+  constexpr double copy_of_a_row = 40;
+  // Columns that are not neighbours lie in a cache line each.
+  const double copy_of_an_element = p.x_strides[3] != 1 ? 120 : (p.stride.w == 1 ? 2.5 : 8);
   const int64_t rest = cut.rows % cut.run_rows;
   const int64_t places =
       cut.rows / cut.run_rows * cut.places +
@@ -226,7 +229,9 @@ void launch(const ConvLaunch& launch) {
   // A run's sums are formed in y where they are neighbours there.
   const bool in_y = !conv.pooled && sums_fit_y<Real>(conv) && (flat || c.run_rows == 1);
   const int64_t tasks = problem.n * problem.groups * c.bands;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
+  // Of depthwise convolutions each is a few microseconds' work.
+  const int64_t taken_at_once = std::clamp<int64_t>(tasks / (64 * threads), 1, 16);
+#pragma omp parallel for schedule(dynamic, taken_at_once) num_threads(threads)
   for (int64_t task = 0; task < tasks; ++task) {
     std::byte* const slot = workspace + c.shared_bytes() +
                             static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();

@@ -214,11 +214,15 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return forward_in<T>(problem);
 }
 
-/// Half of the nominal rate, and the tensors moved once.
+/// Half of the nominal rate for the products, and for what copying a patch's element takes instead,
+/// once for all filters of a group; the tensors moved once.
 template <class T>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
+  constexpr double copy_of_an_element = 4;
   const double rate = device.nominal_fp32_flop_per_second * (sizeof(float) / double{sizeof(T)});
-  return problem.flop() / (0.5 * rate) + problem.bytes() / device.nominal_bytes_per_second;
+  const double filters = static_cast<double>(problem.k / problem.groups);
+  return problem.flop() * (1 + copy_of_an_element / filters) / (0.5 * rate) +
+         problem.bytes() / device.nominal_bytes_per_second;
 }
 
 }  // namespace

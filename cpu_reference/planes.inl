@@ -13,37 +13,53 @@ namespace {
 /// Rows of the image that are fetched ahead: other channels' and images' lie behind its own.
 inline constexpr std::int64_t rows_ahead = 8;
 
-/// Rows [from, from + rows) of one plane; `count` elements of each, `from_step` and `to_step` from
-/// row to row, in `vectors` whole vectors.
+/// Zeros in whole vectors: writes beyond.
+template <class Real>
+inline void zero_vectors(Real* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; i += lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to + i) = Vector<Real>{};
+}
+
+/// Rows of a plane: `left` zeros, `count` elements of the image, zeros up to `pitch`.
+struct PaddedRows {
+  std::int64_t rows, left, count, pitch;
+};
+
+/// The rows in whole vectors, `vectors` of them from the image: what is written beyond a row is
+/// written again with the next.
 template <class Real, int vectors>
-inline void copy_rows(const Real* from, std::int64_t from_step, std::int64_t rows, Real* to,
-                      std::int64_t to_step) {
-  for (std::int64_t row = 0; row < rows; ++row, from += from_step, to += to_step) {
+inline void copy_rows(const Real* from, std::int64_t from_step, const PaddedRows& lie, Real* to) {
+  const std::int64_t right = lie.left + lie.count;
+  for (std::int64_t row = 0; row < lie.rows; ++row, from += from_step, to += lie.pitch) {
     Vector<Real> values[vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) {
       __builtin_prefetch(from + v * lanes<Real> + rows_ahead * from_step);
       values[v] = load_vector(from + v * lanes<Real>);
     }
+    zero_vectors(to, lie.left);
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v)
-      *reinterpret_cast<Vector<Real>*>(to + v * lanes<Real>) = values[v];
+      *reinterpret_cast<Vector<Real>*>(to + lie.left + v * lanes<Real>) = values[v];
+    zero_vectors(to + right, lie.pitch - right);
   }
 }
 
 template <class Real>
-inline void copy_rows(const Real* from, std::int64_t from_step, std::int64_t rows,
-                      std::int64_t count, Real* to, std::int64_t to_step) {
-  switch ((count + lanes<Real> - 1) / lanes<Real>) {
-    case 1: return copy_rows<Real, 1>(from, from_step, rows, to, to_step);
-    case 2: return copy_rows<Real, 2>(from, from_step, rows, to, to_step);
-    case 3: return copy_rows<Real, 3>(from, from_step, rows, to, to_step);
-    case 4: return copy_rows<Real, 4>(from, from_step, rows, to, to_step);
-    case 5: return copy_rows<Real, 5>(from, from_step, rows, to, to_step);
-    case 6: return copy_rows<Real, 6>(from, from_step, rows, to, to_step);
+inline void copy_rows(const Real* from, std::int64_t from_step, const PaddedRows& lie, Real* to) {
+  switch ((lie.count + lanes<Real> - 1) / lanes<Real>) {
+    case 1: return copy_rows<Real, 1>(from, from_step, lie, to);
+    case 2: return copy_rows<Real, 2>(from, from_step, lie, to);
+    case 3: return copy_rows<Real, 3>(from, from_step, lie, to);
+    case 4: return copy_rows<Real, 4>(from, from_step, lie, to);
+    case 5: return copy_rows<Real, 5>(from, from_step, lie, to);
+    case 6: return copy_rows<Real, 6>(from, from_step, lie, to);
     default:
-      for (std::int64_t row = 0; row < rows; ++row, from += from_step, to += to_step)
-        copy_vectors(from, count, to);
+      for (std::int64_t row = 0; row < lie.rows; ++row, from += from_step, to += lie.pitch) {
+        zero_vectors(to, lie.left);
+        copy_vectors(from, lie.count, to + lie.left);
+        zero_vectors(to + lie.left + lie.count, lie.pitch - lie.left - lie.count);
+      }
   }
 }
 
@@ -74,22 +90,19 @@ void load_planes_stored(const ConvShape& conv, const Planes& planes, const Outpu
                                 (first + begin * conv.stride.w) * conv.x_w;
         Real* const inside = plane + above * planes.pitch;
         const std::int64_t rows = below - above, count = end - begin;
-        if (rows > 0 && count > 0) {
-          // Whole vectors: what is written beyond a row is written again with the next, or lies
-          // behind them all; what is read beyond it has to be there.
-          if (std::is_same_v<Stored, Real> && step == 1 &&
-              at + (rows - 1) * row_step + count + product_places <= conv.x_elements)
-            copy_rows(reinterpret_cast<const Real*>(x) + at, row_step, rows, count, inside + begin,
-                      planes.pitch);
-          else
-            for (std::int64_t row = 0; row < rows; ++row)
-              load_row(x + at + row * row_step, step, count, inside + row * planes.pitch + begin);
-        }
-        if (begin > 0 || end < planes.pitch)
-          for (Real* row = inside; row < inside + rows * planes.pitch; row += planes.pitch) {
-            zero(row, begin);
-            zero(row + end, planes.pitch - end);
+        // Whole vectors: what is read beyond a row has to be there.
+        if (std::is_same_v<Stored, Real> && step == 1 && rows > 0 && count > 0 &&
+            at + (rows - 1) * row_step + count + product_places <= conv.x_elements) {
+          copy_rows(reinterpret_cast<const Real*>(x) + at, row_step,
+                    {.rows = rows, .left = begin, .count = count, .pitch = planes.pitch}, inside);
+        } else {
+          for (std::int64_t row = 0; row < rows; ++row) {
+            Real* const to = inside + row * planes.pitch;
+            zero(to, begin);
+            load_row(x + at + row * row_step, step, count, to + begin);
+            zero(to + end, planes.pitch - end);
           }
+        }
         zero(plane + below * planes.pitch, (planes.rows - below) * planes.pitch);
       }
     }

@@ -4,6 +4,10 @@
 // than the one it runs on.
 #pragma once
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
 #include "cpu_reference/products.hpp"
 
 namespace plumb {
@@ -32,13 +36,37 @@ inline Vector<Real> load_vector(const Real* from) {
   return *reinterpret_cast<const Vector<Real>*>(from);
 }
 
+#if defined __AVX512F__
+inline void store_first(float* to, Vector<float> values, std::int64_t count) {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), values);
+}
+inline void store_first(double* to, Vector<double> values, std::int64_t count) {
+  _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), values);
+}
+#elif defined __AVX2__
+inline void store_first(float* to, Vector<float> values, std::int64_t count) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i most = _mm256_set1_epi32(static_cast<int>(count));
+  _mm256_maskstore_ps(to, _mm256_cmpgt_epi32(most, lane), values);
+}
+inline void store_first(double* to, Vector<double> values, std::int64_t count) {
+  const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+  _mm256_maskstore_pd(to, _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), lane), values);
+}
+#else
+template <class Real>
+inline void store_first(Real* to, Vector<Real> values, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
+}
+#endif
+
 /// The first `count` lanes, or all where there are fewer.
 template <class Real>
 inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
   if (count >= lanes<Real>)
     *reinterpret_cast<Vector<Real>*>(to) = values;
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
+    store_first(to, values, count);
 }
 
 /// Filters of so many terms ahead are fetched: a few hundred cycles, in which they come from afar.
