@@ -4,10 +4,10 @@
 // filters. With many filters the copy costs little, and nothing is wasted at the ends of rows and
 // images, whatever their sizes. The filters are packed on every launch.
 //
-// Each thread has a part of all panels and filters, as many panels in a row and, at both ends, some
-// filters of a panel that it shares; it copies a panel into its level-2 cache. Where there are
-// fewer panels than threads, all first copy them together. A 1x1 convolution of images that lie as
-// a panel would is not copied at all.
+// Panels and their filters are shared out evenly: a thread has panels in a row, each of which it
+// copies into its level-2 cache, and may have some filters of the panel at either end of its share.
+// Where there are few panels for each thread, all first copy them together. A 1x1 convolution of
+// images that lie as a panel would is not copied at all.
 //
 // Each output is summed in the order of its terms, so that results are the same bits however the
 // work is cut and whoever does it.
@@ -56,6 +56,21 @@ bool lies_as_panel(const ConvProblem& p) {
          p.x_strides == dense_strides(p.x_extents());
 }
 
+/// The convolution as its input is copied: the rows of an image are one where they follow each
+/// other evenly, and images of one output are one of many.
+ConvShape joined(ConvShape conv, const ConvProblem& p) {
+  if (p.r != 1 || p.s != 1 || p.padding != Padding{}) return conv;
+  if (conv.p == 1 && conv.q == 1) {
+    conv.q = conv.w = p.n;
+    conv.x_w = conv.x_n;
+    conv.stride.w = 1;
+  } else if (p.stride == Pair{} && conv.x_h == conv.w * conv.x_w) {
+    conv.q = conv.w = conv.p * conv.q;
+    conv.p = conv.h = 1;
+  }
+  return conv;
+}
+
 template <class Real>
 Cut cut(const ConvProblem& p, int threads) {
   // A multiple of the tiles' widths: a panel of a block's terms takes part of a level-2 cache, and
@@ -78,10 +93,11 @@ Cut cut(const ConvProblem& p, int threads) {
   cut.offsets_bytes = padded(2 * cut.block * int64_t{sizeof(int64_t)});
   const std::size_t panels_bytes = bytes_of(panels * cut.blocks * cut.panel_reals);
   cut.panel_bytes = bytes_of(cut.panel_reals);
-  // Only where terms are left for another block does anything outlive a run of filters.
-  cut.sums_bytes =
-      bytes_of((cut.blocks > 1 ? std::min(group_k, filters_of_pass) : product_filters) * cut.width);
-  cut.together = panels < threads &&
+  // Only where terms are left for another block does anything outlive a run of filters. The last
+  // sum is read with a whole vector.
+  const int64_t kept = cut.blocks > 1 ? std::min(group_k, filters_of_pass) : product_filters;
+  cut.sums_bytes = bytes_of(kept * cut.width + product_places);
+  cut.together = panels < 4 * threads && threads > 1 &&
                  cut.shared_bytes() + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
   if (cut.together) cut.panels_bytes = panels_bytes, cut.panel_bytes = 0;
   return cut;
@@ -110,6 +126,7 @@ void for_each_row(const Panel& panel, int64_t p, int64_t q, const F& f) {
 template <class Real>
 struct Shared {
   const ConvShape& conv;
+  ConvShape joined;  ///< as its input is copied
   const Cut& cut;
   const ConvKernels<Real>& kernels;
   const int64_t *panel_offsets, *image_offsets;  ///< of a block's terms
@@ -221,7 +238,7 @@ void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::by
     if (!values.first) {
       Real* const copied = cut.together ? shared.kept + (i * cut.blocks + block) * cut.panel_reals
                                         : reinterpret_cast<Real*>(slot);
-      if (!cut.together) shared.kernels.load_panel(shared.conv, panel, copied);
+      if (!cut.together) shared.kernels.load_panel(shared.joined, panel, copied);
       values = {copied, shared.panel_offsets, false};
     }
     add_block(shared, panel, values, range, staged);
@@ -249,6 +266,7 @@ void launch(const ConvLaunch& launch) {
   if (launch.bias) widen_bias(conv, problem.k, bias);
   const Shared<Real> shared{
       .conv = conv,
+      .joined = joined(conv, problem),
       .cut = c,
       .kernels = kernels,
       .panel_offsets = offsets,
@@ -263,9 +281,14 @@ void launch(const ConvLaunch& launch) {
 
   const int64_t panels = c.panels * problem.groups;
   const int64_t runs_of_panel = ceil_divide(conv.group_k, kernels.filters);
-  // Each thread has panels in a row, and at both ends some filters of a panel that it shares.
+  // With few panels that each thread copies for itself, one share for each; otherwise enough for
+  // whoever is done first to take more.
   const int64_t runs = panels * runs_of_panel;
-  const int64_t shares = threads * std::clamp<int64_t>(panels / (8 * threads), 1, 16);
+  const bool many = panels >= 16 * threads;
+  const int64_t shares = many ? panels / 4 : (c.together ? 8 : 1) * threads;
+  const auto begin_of = [&](int64_t share) {
+    return many ? panels * share / shares * runs_of_panel : runs * share / shares;
+  };
 #pragma omp parallel num_threads(threads)
   {
     if (c.together) {
@@ -273,15 +296,15 @@ void launch(const ConvLaunch& launch) {
       for (int64_t task = 0; task < panels * c.blocks; ++task) {
         const Panel panel = panel_of(shared, task / c.blocks, task % c.blocks);
         if (!in_image(shared, panel))
-          kernels.load_panel(conv, panel, shared.kept + task * c.panel_reals);
+          kernels.load_panel(shared.joined, panel, shared.kept + task * c.panel_reals);
       }
     }
     std::byte* const slot = workspace + c.shared_bytes() +
                             static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
 #pragma omp for schedule(dynamic)
     for (int64_t share = 0; share < shares; ++share) {
-      const int64_t end = runs * (share + 1) / shares;
-      for (int64_t run = runs * share / shares, count = 0; run < end; run += count) {
+      const int64_t end = begin_of(share + 1);
+      for (int64_t run = begin_of(share), count = 0; run < end; run += count) {
         const int64_t k = run % runs_of_panel * kernels.filters;
         count = std::min(
             {end - run, runs_of_panel - run % runs_of_panel, filters_of_pass / kernels.filters});
@@ -317,10 +340,14 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const Cut c = cut<Real>(problem, std::max(device.units, 1));
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   // In products: an element of a panel, and a piece of a row, of which there is one a term and row.
-  const double copy_of_an_element = problem.x_strides[3] == 1 ? 2.5 : 8, copy_of_a_row = 100;
+  const bool in_squares = problem.x_strides[1] == 1 && problem.c / problem.groups >= 8;
+  const double copy_of_an_element = problem.x_strides[3] == 1 || in_squares ? 5 : 40;
+  const double copy_of_a_row = 200;
   const double rows_of_panel = number(c.width) / number(problem.q()) + 1;
-  const double copied = number(problem.terms()) *
-                        (number(c.width) * copy_of_an_element + rows_of_panel * copy_of_a_row);
+  const double copied = lies_as_panel(problem)
+                            ? 0
+                            : number(problem.terms()) * (number(c.width) * copy_of_an_element +
+                                                         rows_of_panel * copy_of_a_row);
   const double filters = number(problem.k / problem.groups);
   const double products = number(c.width) * filters * number(problem.terms());
   const double packed = number(problem.k) * number(problem.terms());
