@@ -5,6 +5,7 @@
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
 #include "plumb/error.hpp"
+#include "plumb/mdspan.hpp"
 #include "plumb/measure.hpp"
 #include "plumb/nn.hpp"
 #include "plumb/pipeline.hpp"

@@ -1,0 +1,106 @@
+// Views of mdspans: a class of its own with the interface of std::mdspan, and whichever of the
+// library's this compiler has.
+#include "plumb/mdspan.hpp"
+
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+#include <vector>
+#if __has_include(<mdspan>)
+#include <mdspan>
+#endif
+
+#include "plumb/plumb.hpp"
+
+using namespace plumb;
+
+namespace {
+
+/// As little of an mdspan as is asked for, with strides of any kind.
+template <class Element, std::size_t dimensions>
+class Span {
+ public:
+  using element_type = Element;
+  using rank_type = std::size_t;
+  using extents_type = std::array<int, dimensions>;
+
+  Span(Element* data, extents_type extents, std::array<int, dimensions> strides)
+      : data_(data), extents_(extents), strides_(strides) {}
+  static constexpr std::size_t rank() { return dimensions; }
+  int extent(std::size_t i) const { return extents_[i]; }
+  int stride(std::size_t i) const { return strides_[i]; }
+  bool is_strided() const { return strided; }
+  Element* const& data_handle() const { return data_; }  // a reference, as std::mdspan has it
+
+  bool strided = true;
+
+ private:
+  Element* data_;
+  extents_type extents_;
+  std::array<int, dimensions> strides_;
+};
+
+/// Its handle is no pointer, as with an accessor that scales what it reads.
+struct FancySpan : Span<float, 2> {
+  struct Handle {};
+  Handle data_handle() const { return {}; }
+};
+
+struct NotASpan {
+  float* data() const { return nullptr; }
+};
+
+}  // namespace
+
+static_assert(MdspanLike<Span<float, 4>>);
+static_assert(MdspanLike<Span<const Half, 1>>);
+static_assert(!MdspanLike<FancySpan>);
+static_assert(!MdspanLike<NotASpan>);
+static_assert(!MdspanLike<std::vector<float>>);
+
+TEST_CASE("an mdspan is a view of its memory") {
+  std::vector<float> data(2 * 3 * 5);
+  const Span<float, 3> columns(data.data(), {2, 3, 5}, {1, 2, 6});  // the first index runs fastest
+  const TensorView view = tensor_view(columns);
+  CHECK(view.data() == data.data());
+  CHECK(view.dtype() == DType::f32);
+  CHECK(view.extents() == Extents{2, 3, 5});
+  CHECK(view.strides() == Strides{1, 2, 6});
+  CHECK(view.device() == host);
+  CHECK(tensor_view(columns, {"cuda", 1}).device() == DeviceId{"cuda", 1});
+
+  const Span<const double, 1> constant(nullptr, {7}, {-2});
+  static_assert(std::is_same_v<decltype(tensor_view(constant)), ConstTensorView>);
+  CHECK(tensor_view(constant).dtype() == DType::f64);
+  CHECK(tensor_view(constant).strides() == Strides{-2});
+}
+
+TEST_CASE("an mdspan without strides is refused") {
+  Span<float, 2> tiled(nullptr, {4, 4}, {4, 1});
+  tiled.strided = false;
+  CHECK_THROWS_AS(tensor_view(tiled), Error);
+}
+
+TEST_CASE("a convolution runs on mdspans as they lie") {
+  const Device cpu = Device::open("cpu");
+  Queue queue(cpu);
+  std::vector<float> image(4 * 6), filter{0, 1, 0, 0}, shifted(3 * 5, -1.0f);
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i);
+  const Span<const float, 4> x(image.data(), {1, 1, 4, 6}, {24, 24, 1, 4});  // columns are dense
+  const Span<const float, 4> w(filter.data(), {1, 1, 2, 2}, {4, 4, 2, 1});
+  const Span<float, 4> y(shifted.data(), {1, 1, 3, 5}, {15, 15, 5, 1});
+  conv(queue, {.x = tensor_view(x), .w = tensor_view(w), .y = tensor_view(y)});
+  queue.synchronize();
+  for (int p = 0; p < 3; ++p)
+    for (int q = 0; q < 5; ++q) CHECK(shifted[p * 5 + q] == image[p + (q + 1) * 4]);
+}
+
+#ifdef __cpp_lib_mdspan
+TEST_CASE("std::mdspan is one") {
+  std::vector<float> data(12);
+  const std::mdspan span(data.data(), 3, 4);
+  CHECK(tensor_view(span).extents() == Extents{3, 4});
+  CHECK(tensor_view(span).strides() == Strides{4, 1});
+  const std::mdspan<const float, std::extents<int, 3, 4>, std::layout_left> left(data.data());
+  CHECK(tensor_view(left).strides() == Strides{1, 3});
+}
+#endif
