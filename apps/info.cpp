@@ -66,7 +66,7 @@ void print(const Tried& tried) {
     const Support& works = tried.devices[i];
     fmt::print("           {}  {}, {}, {} {}, {:.1f} GiB\n", to_string(device.id), device.name,
                device.instruction_set, device.units,
-               device.shared_memory_bytes > 0 ? "multiprocessors" : "threads",
+               device.compute_major > 0 ? "multiprocessors" : "threads",
                static_cast<double>(device.memory_bytes) / gib);
     if (!works)
       fmt::print("           does not work: {} ({})\n", works.sentence, to_string(works.reason));

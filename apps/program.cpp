@@ -44,8 +44,8 @@ int report_usage(const CLI::App& program, std::string message) {
 
 void add_device_option(CLI::App& command, std::string& spec) {
   command.add_option("--device", spec,
-                     "cpu, cuda, cuda:1, or auto: the first GPU that works, otherwise the CPU. The "
-                     "default is what PLUMB_DEVICE says, or auto");
+                     "cpu, cuda, cuda:1, kokkos, or auto: the first GPU that works, otherwise the "
+                     "CPU. The default is what PLUMB_DEVICE says, or auto");
 }
 
 CLI::Validator at_least(std::int64_t minimum) {

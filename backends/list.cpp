@@ -12,10 +12,18 @@ constexpr auto cuda = &cuda_backend;
 #else
 constexpr Backend& (*cuda)() = nullptr;
 #endif
+#ifdef PLUMB_LINK_KOKKOS
+Backend& kokkos_backend();
+constexpr auto kokkos = &kokkos_backend;
+#else
+constexpr Backend& (*kokkos)() = nullptr;
+#endif
 
 std::span<const BackendSource> backend_list() {
   static constexpr std::array list{
       BackendSource{"cuda", cuda},
+      // Opening it may initialise Kokkos, which is not to happen unasked.
+      BackendSource{.name = "kokkos", .linked = kokkos, .by_name_only = true},
       BackendSource{"cpu", &cpu_backend},
   };
   return list;

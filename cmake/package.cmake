@@ -5,7 +5,7 @@
 #
 #   plumb_component(cuda)                            # a module: there is nothing to link
 #   plumb_component(fortran TARGETS plumb_fortran)   # also installs plumb_fortran, as plumb::fortran
-#   plumb_component(kokkos TARGETS plumb_kokkos_headers NEEDS "Kokkos 3.4")
+#   plumb_component(abacus TARGETS plumb_abacus NEEDS "Abacus 2.0")
 #
 # TARGETS  libraries that users link. plumb_<x> becomes plumb::<x>, in this build too, so that who
 #          embeds Plumb writes the same. What they link of Plumb's has to be a target of the package.

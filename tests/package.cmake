@@ -7,13 +7,17 @@ get_property(modules GLOBAL PROPERTY PLUMB_MODULES)
 get_target_property(abi plumb SOVERSION)
 list(JOIN components "\\;" components)
 list(JOIN modules " " modules)
+set(kokkos_folder)
+if(PLUMB_HAVE_KOKKOS)
+  set(kokkos_folder $<TARGET_FILE_DIR:${PLUMB_KOKKOS_CORE}>)
+endif()
 
 # package_test(<name> <arguments of package/run> [properties of the test...])
 function(package_test name arguments)
   add_test(NAME "package: ${name}"
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/package/run ${arguments})
   set_tests_properties("package: ${name}" PROPERTIES ${ARGN}
-    ENVIRONMENT "PLUMB_SOURCE=${PROJECT_SOURCE_DIR};PLUMB_BUILD=${PROJECT_BINARY_DIR};PLUMB_VERSION=${PROJECT_VERSION};PLUMB_ABI=${abi};PLUMB_COMPONENTS=${components};PLUMB_MODULES=${modules};PLUMB_CXX=${CMAKE_CXX_COMPILER};PLUMB_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER};PLUMB_GENERATOR=${CMAKE_GENERATOR}")
+    ENVIRONMENT "PLUMB_SOURCE=${PROJECT_SOURCE_DIR};PLUMB_BUILD=${PROJECT_BINARY_DIR};PLUMB_VERSION=${PROJECT_VERSION};PLUMB_ABI=${abi};PLUMB_COMPONENTS=${components};PLUMB_KOKKOS_FOLDER=${kokkos_folder};PLUMB_MODULES=${modules};PLUMB_CXX=${CMAKE_CXX_COMPILER};PLUMB_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER};PLUMB_GENERATOR=${CMAKE_GENERATOR}")
 endfunction()
 package_test("install" "install;installed" FIXTURES_SETUP package_installed)
 package_test("find_package" "find_package;installed" FIXTURES_REQUIRED package_installed)
@@ -23,6 +27,11 @@ if(BUILD_SHARED_LIBS)
                FIXTURES_REQUIRED package_installed)
   if(PLUMB_HAVE_FORTRAN)
     package_test("from Fortran" "language;installed;Fortran;examples/heat.f90"
+                 FIXTURES_REQUIRED package_installed)
+  endif()
+  if(PLUMB_KOKKOS_LANGUAGE STREQUAL "CXX")
+    package_test("from Kokkos"
+                 "from_kokkos;installed;${Kokkos_DIR};${PLUMB_KOKKOS_LIBRARY};${PLUMB_KOKKOS_HEADERS}"
                  FIXTURES_REQUIRED package_installed)
   endif()
   package_test("symbols and what is needed" "symbols;installed" FIXTURES_REQUIRED package_installed)

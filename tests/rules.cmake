@@ -4,6 +4,9 @@
 file(GLOB public_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/core/include
      ${PROJECT_SOURCE_DIR}/core/include/plumb/*.hpp
      ${PROJECT_SOURCE_DIR}/core/include/plumb/*.h)
+if(NOT PLUMB_KOKKOS_LANGUAGE STREQUAL "CXX")  # there is no Kokkos, or C++ is not enough for it
+  list(REMOVE_ITEM public_headers plumb/kokkos.hpp)
+endif()
 set(header_sources)
 foreach(header ${public_headers})
   string(MAKE_C_IDENTIFIER ${header} name)
@@ -12,7 +15,8 @@ foreach(header ${public_headers})
   list(APPEND header_sources ${source})
 endforeach()
 add_library(plumb_header_tests OBJECT ${header_sources})
-target_link_libraries(plumb_header_tests PRIVATE plumb::plumb plumb_compiler)
+target_link_libraries(plumb_header_tests PRIVATE plumb::plumb plumb_compiler
+                      $<TARGET_NAME_IF_EXISTS:plumb_found_kokkos>)
 
 add_test(NAME "rules: includes" COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_includes
          ${PROJECT_SOURCE_DIR})

@@ -181,7 +181,10 @@ TEST_CASE("c: strides, a native queue, and handles closed before what was made o
     REQUIRE(plumb_queue_wrap(device, native.native(), &queue) == PLUMB_OK);
     void* stream = nullptr;
     REQUIRE(plumb_queue_native(queue, &stream) == PLUMB_OK);
-    REQUIRE(stream == native.native());
+    if (same.id().backend == "kokkos")
+      REQUIRE(stream);  // to an instance, of which every queue has a copy
+    else
+      REQUIRE(stream == native.native());
 
     // A 1x1 convolution by 2 of every other column, written from the last column to the first.
     plumb_conv_problem problem;

@@ -7,9 +7,10 @@ using namespace plumb;
 
 namespace {
 
-/// A CPU is shared with whatever else runs on it, and then has a fraction of itself to give.
+/// A CPU, which Kokkos may run on too, is shared with whatever else runs on it, and then has a
+/// fraction of itself to give.
 bool alike(const Device& device, double a, double b) {
-  const double factor = device.id() == host ? 10 : 1.5;
+  const double factor = device.info().compute_major == 0 ? 10 : 1.5;
   return a < factor * b && b < factor * a;
 }
 

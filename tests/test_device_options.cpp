@@ -51,15 +51,17 @@ struct CallersMemory {
   }
 };
 
-/// A convolution that needs workspace on every backend: filters packed, or columns of the image.
+/// A convolution that needs workspace, for filters packed, or columns of the image. Kokkos' need
+/// none.
 ConvPlan plan_with_workspace(const Device& device) {
   const ConvProblem problem{.n = 1, .c = 8, .h = 20, .w = 20, .k = 8, .r = 3, .s = 3};
   for (const ConvCandidate& candidate : explain(device, problem)) {
     if (!candidate.support || candidate.workspace_bytes == 0) continue;
     return ConvPlan(device, problem, {.algorithm = std::string(candidate.algorithm)});
   }
-  FAIL("no algorithm of " << to_string(device.id()) << " takes workspace");
-  throw;
+  INFO("no algorithm of " << to_string(device.id()) << " takes workspace");
+  REQUIRE(device.id().backend == "kokkos");
+  return ConvPlan(device, problem);
 }
 
 }  // namespace
@@ -83,10 +85,10 @@ TEST_CASE("tensors and workspaces come from the caller's allocator and go back t
 
         Queue queue(device);
         plan.execute(queue, {.x = x, .w = w, .y = y});
-        REQUIRE(callers.given == 5);
+        REQUIRE(callers.given == (plan.workspace_bytes() > 0 ? 5 : 4));
         plan.execute(queue, {.x = x, .w = w, .y = y});
-        REQUIRE(callers.given == 5);  // the queue keeps it
         void* workspace = queue.workspace(1);
+        REQUIRE(callers.given == 5);  // the queue keeps it
         REQUIRE(callers.held.at(workspace).native_queue == queue.native());
         REQUIRE(callers.held.at(workspace).bytes >= plan.workspace_bytes());
 

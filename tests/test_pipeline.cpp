@@ -112,11 +112,13 @@ TEST_CASE("pipeline: the timeline has every segment in every stage, one after th
       CHECK(spans[0].stage == PipelineStage::kernel);
       continue;
     }
-    REQUIRE(spans.size() == 5);  // pageable memory, so filled and drained too
+    // Pageable memory, so filled and drained too; where Kokkos runs on the host, all will do.
+    const bool staged = device.info().compute_major > 0;
+    REQUIRE(spans.size() == (staged ? 5 : 3));
     for (std::size_t i = 0; i < spans.size(); ++i) {
-      CHECK(static_cast<std::size_t>(spans[i].stage) == i);
+      CHECK(static_cast<std::size_t>(spans[i].stage) == (staged ? i : i + 1));
       // The device's events are exact; its clock and the host's are set to each other more or less.
-      const bool beside_host = i == 1 || i == 4;
+      const bool beside_host = staged && (i == 1 || i == 4);
       if (i > 0)
         CHECK(spans[i].begin_seconds >= spans[i - 1].end_seconds - (beside_host ? 1e-3 : 2e-6));
     }

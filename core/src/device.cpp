@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <span>
 
 #include "environment.hpp"
 #include "plan_cache.hpp"
@@ -32,20 +33,37 @@ namespace {
 struct Spec {
   std::string_view backend;
   int index = 0;
+  std::string_view alias = {};  ///< in place of the index
 };
 
 Spec parse_spec(std::string_view text) {
   const std::size_t colon = text.find(':');
   Spec spec{text.substr(0, colon)};
   if (colon == std::string_view::npos) return spec;
-  const std::string_view digits = text.substr(colon + 1);
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, spec.index);
-  if (digits.empty() || error != std::errc{} || stop != end || spec.index < 0)
+  const std::string_view which = text.substr(colon + 1);
+  if (!which.empty() && which[0] >= 'a' && which[0] <= 'z') {
+    spec.alias = which;
+    return spec;
+  }
+  const char* end = which.data() + which.size();
+  const auto [stop, error] = std::from_chars(which.data(), end, spec.index);
+  if (which.empty() || error != std::errc{} || stop != end || spec.index < 0)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("device '{}': '{}' is no index; expected a name like cuda or cuda:1",
-                            text, digits));
+                            text, which));
   return spec;
+}
+
+/// The index of the device that goes by this alias.
+int index_of(std::string_view alias, std::span<const DeviceInfo> devices) {
+  std::string known;
+  for (const DeviceInfo& device : devices) {
+    if (device.alias == alias) return device.id.index;
+    if (!device.alias.empty()) known += (known.empty() ? "" : ", ") + device.alias;
+  }
+  throw Error(ErrorCode::invalid_argument,
+              fmt::format("'{}' is no device of it; expected {}", alias,
+                          known.empty() ? "an index" : "an index or one of " + known));
 }
 
 /// Throws Error (device_unavailable, or invalid_argument for a name that no backend has).
@@ -57,12 +75,13 @@ std::unique_ptr<BackendDevice> open_backend_device(const Spec& spec) {
   const BackendProbe probe = loaded.backend->probe();
   if (probe.devices.empty())
     throw Error(ErrorCode::device_unavailable, probe.sentence, probe.reason);
-  if (spec.index >= static_cast<int>(probe.devices.size()))
+  const int index = spec.alias.empty() ? spec.index : index_of(spec.alias, probe.devices);
+  if (index >= static_cast<int>(probe.devices.size()))
     throw Error(ErrorCode::device_unavailable,
-                fmt::format("no device {}:{}; there {} {}", spec.backend, spec.index,
+                fmt::format("no device {}:{}; there {} {}", spec.backend, index,
                             probe.devices.size() == 1 ? "is" : "are", probe.devices.size()),
                 Reason::no_device);
-  return loaded.backend->open(spec.index);
+  return loaded.backend->open(index);
 }
 
 /// Whether another device might do better.
@@ -116,6 +135,7 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
   }
   state->automatic = true;
   for (const BackendSource& source : backend_list()) {
+    if (source.by_name_only) continue;
     // Every device of a backend is tried: the first may be one that there is no code for.
     const LoadedBackend& loaded = load_backend(source.name);
     const std::size_t count = loaded.backend ? loaded.backend->probe().devices.size() : 0;

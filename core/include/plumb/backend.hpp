@@ -102,7 +102,7 @@ class PLUMB_API Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 4;  ///< of this header
+  static constexpr std::uint32_t current_abi = 5;  ///< of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend
@@ -113,8 +113,9 @@ inline constexpr const char* backend_module_symbol = "plumb_backend_module";
 
 /// One line of the list: a backend that is linked in, or (null) one to be loaded as a module.
 struct BackendSource {
-  std::string_view name;  ///< of the backend
-  Backend& (*linked)();   ///< null: the backend is a module
+  std::string_view name;      ///< of the backend
+  Backend& (*linked)();       ///< null: the backend is a module
+  bool by_name_only = false;  ///< never taken by `auto`
 };
 /// All backends that Plumb knows of, in the order in which `auto` tries them; the CPU is last.
 PLUMB_API std::span<const BackendSource> backend_list();

@@ -35,15 +35,18 @@ PLUMB_API std::string to_string(const DeviceId&);
 
 /// What a device is, as far as choosing an algorithm needs to know.
 struct DeviceInfo {
-  DeviceId id;                          ///< what Device::open() takes
-  std::string name;                     ///< as the vendor calls it
-  std::string instruction_set;          ///< "avx512", "sm_90"
-  int units = 0;                        ///< multiprocessors, or threads that the CPU path uses
-  std::size_t memory_bytes = 0;         ///< in all
-  std::size_t shared_memory_bytes = 0;  ///< per block, opt-in maximum; 0 on a CPU
-  int compute_major = 0;                ///< of CUDA's compute capability; 0 elsewhere
-  int compute_minor = 0;                ///< of CUDA's compute capability; 0 elsewhere
-  int driver_version = 0;               ///< CUDA's, 13000 for 13.0; 0 elsewhere
+  DeviceId id;  ///< what Device::open() takes
+  /// What serves in a name in place of the index: "openmp" of "kokkos:openmp"; may be empty.
+  std::string alias;
+  std::string name;              ///< as the vendor calls it
+  std::string instruction_set;   ///< "avx512", "sm_90"
+  int units = 0;                 ///< multiprocessors, or threads that the CPU path uses
+  std::size_t memory_bytes = 0;  ///< in all
+  /// Per block, opt-in maximum; on Kokkos the scratch memory of a team; 0 on a CPU.
+  std::size_t shared_memory_bytes = 0;
+  int compute_major = 0;   ///< of CUDA's compute capability; 0 elsewhere
+  int compute_minor = 0;   ///< of CUDA's compute capability; 0 elsewhere
+  int driver_version = 0;  ///< CUDA's, 13000 for 13.0; KOKKOS_VERSION; 0 elsewhere
   /// From the device's own attributes, used by estimates and never reported as measured.
   double nominal_bytes_per_second = 0;
   double nominal_fp32_flop_per_second = 0;  ///< likewise
@@ -107,8 +110,10 @@ struct PassedOver {
 class PLUMB_API Device {
  public:
   /// `auto`: the first GPU that works, otherwise the CPU, with why() saying what was passed over.
-  /// A name ("cpu", "cuda", "cuda:1") must be had or is an Error (device_unavailable) that says
-  /// what is missing. An empty spec means PLUMB_DEVICE, or `auto` without it.
+  /// A name ("cpu", "cuda", "cuda:1", "kokkos", "kokkos:openmp") must be had or is an Error
+  /// (device_unavailable) that says what is missing. An empty spec means PLUMB_DEVICE, or `auto`
+  /// without it. Kokkos is only taken when it is named, and is then initialised if nobody has done
+  /// that yet.
   /// Error (invalid_argument) where only one half of an allocator is given.
   static Device open(std::string_view spec = {}, DeviceOptions options = {});
 
@@ -189,7 +194,8 @@ class PLUMB_API Queue {
   /// A queue of its own (on CUDA a non-blocking stream).
   explicit Queue(const Device& device);
   /// The caller's stream (`cudaStream_t` on CUDA), which must outlive the queue and is never
-  /// destroyed by it. On the CPU, `native` must be null.
+  /// destroyed by it. On the CPU, `native` must be null. On Kokkos it points to an execution space
+  /// object, which is copied (plumb/kokkos.hpp).
   static Queue wrap(const Device& device, void* native);
 
   const Device& device() const { return device_; }  ///< that it works on

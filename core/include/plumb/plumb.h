@@ -168,7 +168,8 @@ typedef struct plumb_event plumb_event;
 /// A queue of its own (on CUDA a non-blocking stream).
 PLUMB_API plumb_status plumb_queue_create(const plumb_device* device, plumb_queue** queue);
 /// The caller's stream, a cudaStream_t on CUDA, which must outlive the queue and is never destroyed
-/// by it. On the CPU `native` must be NULL.
+/// by it. On the CPU `native` must be NULL. On Kokkos it points to an execution space object, which
+/// is copied.
 PLUMB_API plumb_status plumb_queue_wrap(const plumb_device* device, void* native,
                                         plumb_queue** queue);
 /// A stream of the caller's stays.

@@ -1,0 +1,74 @@
+// Direct convolution: each output is summed as its definition says, one work item an output.
+//
+// Tiling: none; neighbouring work items are neighbouring outputs in the order N K P Q.
+// Bytes: y once; x R S / (stride) times for each of the K/G filters, from caches beyond the first.
+// Wins: where there is too little of a problem to be worth tiles, and where tiles do not fit.
+#include "kokkos_kernels/conv_algorithms.hpp"
+#include "kokkos_kernels/conv_shape.hpp"
+#include "kokkos_kernels/conv_support.hpp"
+
+namespace plumb::kokkos {
+namespace {
+
+template <class Sum, class Stored>
+struct Direct {
+  ConvShape shape;
+  const Stored* x;
+  const Stored* w;
+  Stored* y;
+  Epilogue<Stored> epilogue;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t output) const {
+    const auto [n, k, p, q] = place_of(output, shape.k, shape.p, shape.q);
+    y[shape.y_step.offset(n, k, p, q)] = epilogue(direct_sum<Sum>(shape, x, w, n, k, p, q), k);
+  }
+};
+
+template <class Sum, class... Stored>
+void launch(const ConvLaunch& call) {
+  with_stored<Stored...>(call.problem.dtype, [&]<class Element>(Element) {
+    const Direct<Sum, Element> kernel{ConvShape(call.problem), static_cast<const Element*>(call.x),
+                                      static_cast<const Element*>(call.w),
+                                      static_cast<Element*>(call.y), Epilogue<Element>(call)};
+    with_instance(instance_of(call), [&]<class Space>(const Space& space) {
+      Kokkos::parallel_for("plumb.conv.direct",
+                           Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(
+                               space, 0, element_count(call.problem.y_extents())),
+                           kernel);
+    });
+  });
+}
+
+Support supports_fp32(const ConvProblem& problem, const DeviceInfo&) {
+  return forward_of({DType::f32, DType::f16, DType::bf16}, problem);
+}
+Support supports_fp64(const ConvProblem& problem, const DeviceInfo&) {
+  return forward_of({DType::f64, DType::f32}, problem);
+}
+
+double estimate(const ConvProblem& problem, const DeviceInfo& device) {
+  return model_seconds(problem, device, problem.flop(), 1.0 / 16);
+}
+
+}  // namespace
+
+const ConvAlgorithm direct_fp32{
+    .name = "kokkos.conv.direct.fp32",
+    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+    .capturable = false,
+    .supports = supports_fp32,
+    .workspace_bytes = no_workspace,
+    .estimate_seconds = estimate,
+    .launch = launch<float, float, Half, BFloat16>,
+};
+const ConvAlgorithm direct_fp64{
+    .name = "kokkos.conv.direct.fp64",
+    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .capturable = false,
+    .supports = supports_fp64,
+    .workspace_bytes = no_workspace,
+    .estimate_seconds = estimate,
+    .launch = launch<double, double, float>,
+};
+
+}  // namespace plumb::kokkos

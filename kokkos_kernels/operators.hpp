@@ -1,0 +1,26 @@
+// The operators around convolution, in Kokkos: put on an instance of an execution space, views with
+// any strides, arguments checked by core.
+#pragma once
+
+#include "kokkos_kernels/spaces.hpp"
+#include "plumb/backend.hpp"
+#include "plumb/tensor.hpp"
+
+namespace plumb::kokkos {
+
+void pool(const PoolLaunch& call, const Instance& instance);
+void relu(const ConstTensorView& x, const TensorView& y, const Instance& instance);
+void softmax(const ConstTensorView& x, const TensorView& y, const Instance& instance);
+void resize_bilinear(const ConstTensorView& x, const TensorView& y, const Instance& instance);
+
+/// Runs for a second or so. Host memory and device memory are what the space makes its own of.
+DeviceCeilings measure_ceilings(const Instance& instance, std::size_t free_bytes);
+
+/// What operators of an element a work item go over.
+template <class Space>
+Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>> all_elements(const Space& space,
+                                                                         const Extents& extents) {
+  return {space, 0, element_count(extents)};
+}
+
+}  // namespace plumb::kokkos
