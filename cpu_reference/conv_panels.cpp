@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/conv_launch.hpp"
@@ -326,9 +327,10 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
     bytes = static_cast<double>(c.shared_bytes() + c.slot_bytes());
   }
   if (bytes > workspace_limit_bytes)
-    return {Reason::too_large, fmt::format("needs {:.0f} bytes for the packed filters and a panel; "
+    return {Reason::too_large, fmt::format("needs {} bytes for the packed filters and a panel; "
                                            "expected at most {}",
-                                           bytes, workspace_limit_bytes)};
+                                           static_cast<std::uint64_t>(std::min(bytes, 0x1p63)),
+                                           workspace_limit_bytes)};
   return {};
 }
 
