@@ -67,4 +67,32 @@ class CopyBarrier {
   std::uint64_t bits_;
 };
 
+/// The other way, by single threads: each orders what the block wrote with order_before_stores(),
+/// and after a barrier of the block some begin stores, which they commit and wait for themselves.
+__device__ inline void order_before_stores() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+/// Addresses and `bytes` are multiples of 16.
+__device__ inline void bulk_store(void* to, const void* from_shared, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  const auto from = static_cast<std::uint32_t>(__cvta_generic_to_shared(from_shared));
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+__device__ inline void commit_stores() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+/// Until the thread's stores have read shared memory.
+__device__ inline void wait_for_store_reads() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
 }  // namespace plumb::cuda

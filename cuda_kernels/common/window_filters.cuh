@@ -11,7 +11,12 @@ struct WindowTaps {
   const WindowShape& shape;
   const Stored* w;
   int first_k;
+  const Stored* bias;  ///< of all filters, or null
 
+  __device__ float bias_of(int k_of_group) const {
+    const int k = first_k + k_of_group;
+    return bias && k < shape.conv.k.value() ? convert<float>(bias[k]) : 0;
+  }
   __device__ float operator()(int k_of_group, int c, int r, int s) const {
     const auto& step = shape.conv.w_step;
     const int k = first_k + k_of_group;
@@ -22,8 +27,8 @@ struct WindowTaps {
   }
 };
 
-/// Finds each filter's scale and what the filters hold; a warp takes a filter at a time. `scaled`:
-/// otherwise only whether all are finite.
+/// Finds each filter's scale, its bias, and what the filters hold; a warp takes a filter at a time.
+/// `scaled`: otherwise only whether all are finite.
 template <bool scaled, class Stored>
 __device__ void look_at_filters(const WindowTaps<Stored>& taps, WindowControl& control) {
   const WindowShape& shape = taps.shape;
@@ -36,7 +41,8 @@ __device__ void look_at_filters(const WindowTaps<Stored>& taps, WindowControl& c
       use(taps(filter, c, r, s));
     }
   };
-  for (int filter = warp; filter < shape.group_filters; filter += window_warps) {
+  for (int filter = warp; filter < shape.group_filters;
+       filter += static_cast<int>(blockDim.x) / 32) {
     int most = 0;
     each(filter, [&](float tap) { most = max(most, magnitude_bits(tap)); });
     most = __reduce_max_sync(0xffffffff, most);
@@ -56,6 +62,7 @@ __device__ void look_at_filters(const WindowTaps<Stored>& taps, WindowControl& c
         }
       }
     }
+    if (lane == 0) control.filter_bias[filter] = taps.bias_of(filter);
     if (lane == 0 && flags != 0) atomicOr(&control.filter_flags, flags);
   }
 }
@@ -67,7 +74,7 @@ __device__ void write_filters(const WindowTaps<Stored>& taps, const WindowContro
   const WindowShape& shape = taps.shape;
   using Slot = typename Scheme::Slot;
   const int slots = shape.channels.value() * shape.channel_slots * eights * 32;
-  for (int i = static_cast<int>(threadIdx.x); i < slots; i += window_threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < slots; i += static_cast<int>(blockDim.x)) {
     const int lane = i % 32, eight = i / 32 % eights, slot_of_all = i / 32 / eights;
     const int c = slot_of_all / shape.channel_slots, slot = slot_of_all % shape.channel_slots;
     const int column = eight * 8 + lane / 4;

@@ -2,6 +2,8 @@
 // zeros where there is none.
 #pragma once
 
+#include <cstdint>
+
 #include "cuda_kernels/common/async_copy.cuh"
 #include "cuda_kernels/common/bulk_copy.cuh"
 #include "cuda_kernels/common/larger.cuh"
@@ -26,25 +28,27 @@ struct WindowControl {
   int filter_flags;
   int least_exponent, most_exponent;  ///< of the filters' scales
   float filter_scales[64];            ///< what sums are multiplied with to undo them
+  float filter_bias[64];
 };
 static_assert(sizeof(WindowControl) <= window_control_bytes);
 
 constexpr int infinity_bits = 0x7f800000;
 __device__ inline int magnitude_bits(float value) { return __float_as_int(value) & 0x7fffffff; }
 
-/// Where elements of a tile are read from: the tensor, or its staged copy.
-template <class Stored>
+/// Where elements of a tile are read from: the tensor, or its staged copy, `raw`.
+template <class Stored, bool staged>
 struct WindowSource {
   const Stored* x;  ///< first image, first channel, row 0
   int image, channel, row, column;
+  const Stored* raw;
 };
 
 template <class Stored>
-__device__ WindowSource<Stored> tensor_source(const WindowShape& shape, const WindowItem& item,
-                                              const Stored* x) {
+__device__ WindowSource<Stored, false> tensor_source(const WindowShape& shape,
+                                                     const WindowItem& item, const Stored* x) {
   const auto& step = shape.conv.x_step;
   const int plane = shape.channels.value() == 1 ? step.n : step.c;
-  return {x + item.n * step.n, step.n, plane, step.h, step.w};
+  return {x + item.n * step.n, step.n, plane, step.h, step.w, nullptr};
 }
 
 /// The rows of a band that lie in the image, where it is staged.
@@ -59,12 +63,16 @@ struct StagedRows {
 };
 
 template <class Stored>
-__device__ WindowSource<Stored> staged_source(const WindowShape& shape, const WindowItem& item,
-                                              const Stored* raw) {
+__device__ WindowSource<Stored, true> staged_source(const WindowShape& shape,
+                                                    const WindowItem& item, const Stored* raw) {
   const StagedRows rows(shape, item);
   const int channel = rows.count * shape.conv.w;
-  return {raw - rows.begin * shape.conv.w, channel * shape.channels.value(), channel, shape.conv.w,
-          1};
+  return {raw - rows.begin * shape.conv.w,
+          channel * shape.channels.value(),
+          channel,
+          shape.conv.w,
+          1,
+          raw};
 }
 
 /// Begins to copy a tile's input to `raw`. By the whole block, after a barrier behind the last
@@ -87,93 +95,126 @@ __device__ void stage(const WindowShape& shape, const WindowItem& item, const St
     constexpr int sixteen = 16 / sizeof(Stored);
     for (int i = 0; i < stretches; ++i)
       for (int at = static_cast<int>(threadIdx.x) * sixteen; at < elements;
-           at += window_threads * sixteen)
+           at += static_cast<int>(blockDim.x) * sixteen)
         copy_16_bytes_async(raw + i * elements + at, from + i * shape.conv.x_step.c + at);
   }
 }
 
-/// Two neighbours of a row of the tile, zero outside the image.
-template <class Stored>
-struct WindowPair {
-  int to;  ///< element of the tile; negative beyond its end
-  float first, second;
-
-  __device__ WindowPair(const WindowShape& shape, const WindowItem& item,
-                        const WindowSource<Stored>& source, int number, int end) {
-    to = -1, first = 0, second = 0;
-    if (number >= end) return;
-    to = 2 * number;
-    if (shape.contiguous) {
-      const auto [plane, pair] = shape.plane_pairs.divide(number);
-      const int at = item.first_h * shape.conv.w + 2 * pair;
-      const int planes = item.images * shape.channels.value();
-      if (plane < planes && at >= 0 && at < shape.conv.h * shape.conv.w)
-        read(source.x + plane * source.channel + at);
-      return;
-    }
-    const auto [tile_row, pair] = shape.pitch_pairs.divide(number);
+/// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
+/// image. Some lanes share a row, so that what a row costs is paid once for several pairs of each.
+template <class Stored, bool staged, class Use>
+__device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
+                              const WindowSource<Stored, staged>& source, Use&& use) {
+  constexpr int at_once = 4;
+  using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
+  const int bits = shape.row_lanes_bits, lanes = 1 << bits;
+  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1), pairs = shape.pitch / 2;
+  const int rows = shape.images * shape.channels.value() * shape.x_rows.value();
+  const int together = static_cast<int>(blockDim.x) >> bits;
+#pragma unroll 1
+  for (int tile_row = static_cast<int>(threadIdx.x) >> bits; tile_row < rows;
+       tile_row += together) {
     const auto [plane, row] = shape.x_rows.divide(tile_row);
     const auto [image, channel] = shape.channels.divide(plane);
-    const int h = item.first_h + row, w = item.first_w + 2 * pair;
-    if (image >= item.images || h < 0 || h >= shape.conv.h) return;
+    const int h = item.first_h + row;
+    const bool inside = image < item.images && h >= 0 && h < shape.conv.h;
     const Stored* const from = source.x + image * source.image + channel * source.channel +
-                               h * source.row + w * source.column;
-    if (shape.pairs_aligned) {
-      if (w >= 0 && w < shape.conv.w) read(from);
-      return;
+                               h * source.row + item.first_w * source.column;
+    const int to = tile_row * shape.pitch;
+#pragma unroll 1
+    for (int first = lane; first < pairs; first += at_once * lanes) {
+      float two[at_once][2];
+      if (shape.pairs_aligned) {
+        Loaded loaded[at_once];
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          const int pair = first + i * lanes, w = item.first_w + 2 * pair;
+          loaded[i] = {};
+          if (inside && pair < pairs && w >= 0 && w < shape.conv.w)
+            loaded[i] = *reinterpret_cast<const Loaded*>(from + 2 * pair);
+        }
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
+          two[i][0] = convert<float>(of[0]), two[i][1] = convert<float>(of[1]);
+        }
+      } else {
+        Stored loaded[at_once][2];
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          const int pair = first + i * lanes, w = item.first_w + 2 * pair;
+          const bool of_row = inside && pair < pairs;
+          const Stored* const at = from + 2 * pair * source.column;
+          loaded[i][0] = loaded[i][1] = convert<Stored>(0.0f);
+          if (of_row && w >= 0 && w < shape.conv.w) loaded[i][0] = at[0];
+          if (of_row && w >= -1 && w < shape.conv.w - 1) loaded[i][1] = at[source.column];
+        }
+#pragma unroll
+        for (int i = 0; i < at_once; ++i)
+          two[i][0] = convert<float>(loaded[i][0]), two[i][1] = convert<float>(loaded[i][1]);
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+        if (first + i * lanes < pairs) use(to + 2 * (first + i * lanes), two[i]);
     }
-    if (w >= 0 && w < shape.conv.w) first = convert<float>(from[0]);
-    if (w + 1 >= 0 && w + 1 < shape.conv.w) second = convert<float>(from[source.column]);
   }
+}
 
- private:
-  __device__ void read(const Stored* from) {
-    if constexpr (sizeof(Stored) == sizeof(float)) {
-      const float2 both = *reinterpret_cast<const float2*>(from);
-      first = both.x, second = both.y;
-    } else {
-      const std::uint32_t both = *reinterpret_cast<const std::uint32_t*>(from);
-      const Stored* const halves = reinterpret_cast<const Stored*>(&both);
-      first = convert<float>(halves[0]), second = convert<float>(halves[1]);
-    }
-  }
-};
-
-/// Calls `use(pair)` for all pairs of the tile, several of which are read at once.
+/// The same for a tile that is staged: its rows follow each other, so that an index is soon made
+/// and no lane need be idle.
 template <class Stored, class Use>
-__device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
-                              const WindowSource<Stored>& source, Use&& use) {
+__device__ void for_each_staged_pair(const WindowShape& shape, const WindowItem& item,
+                                     const Stored* raw, Use&& use) {
   constexpr int at_once = 4;
+  const StagedRows rows(shape, item);
+  const int width = shape.conv.w, skipped = shape.x_rows.value() - rows.count;
+  const int planes = item.images * shape.channels.value();
   const int end =
       shape.images * shape.channels.value() * shape.x_rows.value() * shape.pitch_pairs.value();
-  for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * window_threads) {
-    const WindowPair<Stored> pairs[at_once] = {
-        {shape, item, source, first, end},
-        {shape, item, source, first + window_threads, end},
-        {shape, item, source, first + 2 * window_threads, end},
-        {shape, item, source, first + 3 * window_threads, end}};
+  const int threads = static_cast<int>(blockDim.x), first_row = item.first_h - rows.begin;
+#pragma unroll 1
+  for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
+    Stored loaded[at_once][2];
 #pragma unroll
-    for (int i = 0; i < at_once; ++i)
-      if (pairs[i].to >= 0) use(pairs[i]);
+    for (int i = 0; i < at_once; ++i) {
+      const auto [tile_row, pair] = shape.pitch_pairs.divide(first + i * threads);
+      const auto [plane, row] = shape.x_rows.divide(tile_row);
+      const int w = item.first_w + 2 * pair, staged_row = first_row + row;
+      const bool inside =
+          plane < planes && static_cast<unsigned>(staged_row) < static_cast<unsigned>(rows.count);
+      const Stored* const from = raw + (tile_row - plane * skipped + first_row) * width + w;
+      loaded[i][0] = loaded[i][1] = convert<Stored>(0.0f);
+      if (inside && static_cast<unsigned>(w) < static_cast<unsigned>(width)) loaded[i][0] = from[0];
+      if (inside && static_cast<unsigned>(w + 1) < static_cast<unsigned>(width))
+        loaded[i][1] = from[1];
+    }
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const int number = first + i * threads;
+      const float two[] = {convert<float>(loaded[i][0]), convert<float>(loaded[i][1])};
+      if (number < end) use(2 * number, two);
+    }
   }
 }
 
 /// Calls `use(to, four)` for all fours of a tile whose planes are `in_fours`: contiguous, and
 /// aligned in x and in the tile.
-template <class Stored, class Use>
+template <class Stored, bool staged, class Use>
 __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
-                              const WindowSource<Stored>& source, Use&& use) {
+                              const WindowSource<Stored, staged>& source, Use&& use) {
   constexpr int at_once = 4;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
   const int planes = item.images * shape.channels.value();
   const int end = shape.images * shape.channels.value() * shape.plane_fours.value();
   const int first_at = item.first_h * shape.conv.w, image = shape.conv.h * shape.conv.w;
-  for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * window_threads) {
+  const int threads = static_cast<int>(blockDim.x);
+#pragma unroll 1
+  for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
     Loaded loaded[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       loaded[i] = {};
-      const auto [plane, four] = shape.plane_fours.divide(first + i * window_threads);
+      const auto [plane, four] = shape.plane_fours.divide(first + i * threads);
       const int at = first_at + 4 * four;
       if (plane < planes && at >= 0 && at < image)
         loaded[i] = *reinterpret_cast<const Loaded*>(source.x + plane * source.channel + at);
@@ -183,23 +224,22 @@ __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
       const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
       const float four[] = {convert<float>(of[0]), convert<float>(of[1]), convert<float>(of[2]),
                             convert<float>(of[3])};
-      const int number = first + i * window_threads;
+      const int number = first + i * threads;
       if (number < end) use(4 * number, four);
     }
   }
 }
 
 /// Calls `use(to, values)` for all of the tile, two or four neighbours at a time.
-template <class Stored, class Use>
+template <class Stored, bool staged, class Use>
 __device__ void for_each_run(const WindowShape& shape, const WindowItem& item,
-                             const WindowSource<Stored>& source, Use&& use) {
+                             const WindowSource<Stored, staged>& source, Use&& use) {
   if (shape.in_fours)
     for_each_four(shape, item, source, use);
+  else if constexpr (staged)
+    for_each_staged_pair(shape, item, source.raw, use);
   else
-    for_each_pair(shape, item, source, [&](const WindowPair<Stored>& pair) {
-      const float two[] = {pair.first, pair.second};
-      use(pair.to, two);
-    });
+    for_each_pair(shape, item, source, use);
 }
 
 /// The power of two that brings `largest` to between 2^14 and 2^15; its exponent.
@@ -211,40 +251,77 @@ __device__ inline float power_of_two(int exponent) {
   return __int_as_float((exponent + 127) << 23);
 }
 
-/// Bits of the largest |x| of the tile go to `largest`.
-template <class Stored>
+/// What is not finite has no say in a tile's scale, and is met.
+struct LargestFinite {
+  int bits = 0;
+  bool non_finite = false;
+
+  __device__ void look_at(float value) {
+    const int bits_of_it = magnitude_bits(value);
+    non_finite = non_finite || bits_of_it >= infinity_bits;
+    if (bits_of_it < infinity_bits) bits = max(bits, bits_of_it);
+  }
+  /// Bits of the largest |x| go to `largest`.
+  __device__ void tell(int* largest, int* flags) const {
+    const int most = __reduce_max_sync(0xffffffff, bits);
+    if (threadIdx.x % 32 == 0 && most > 0) atomicMax(largest, most);
+    if (non_finite) atomicOr(flags, met_non_finite);
+  }
+};
+
+/// Of the tile's elements.
+template <class Stored, bool staged>
 __device__ void find_largest(const WindowShape& shape, const WindowItem& item,
-                             const WindowSource<Stored>& source, int* largest) {
-  int most = 0;
+                             const WindowSource<Stored, staged>& source, int* largest, int* flags) {
+  LargestFinite found;
   for_each_run(shape, item, source, [&](int, const auto& values) {
 #pragma unroll
-    for (const float value : values) {
-      // What is not finite has no say; it is met again.
-      const int bits = magnitude_bits(value);
-      if (bits < infinity_bits) most = max(most, bits);
-    }
+    for (const float value : values) found.look_at(value);
   });
-  most = __reduce_max_sync(0xffffffff, most);
-  if (threadIdx.x % 32 == 0 && most > 0) atomicMax(largest, most);
+  found.tell(largest, flags);
 }
 
-/// Writes the tile to `x_tile`, times `scale`, and says what was met.
-template <class Scheme, class Stored>
+/// Of all that is staged, whether the tile needs it or not: in one line, without an index.
+template <class Stored>
+__device__ void find_largest_staged(const WindowShape& shape, const WindowItem& item,
+                                    const Stored* raw, int* largest, int* flags) {
+  static_assert(sizeof(Stored) == sizeof(float));
+  const int rows = StagedRows(shape, item).count;
+  const int planes = shape.channels.value() * (shape.whole_images ? item.images : 1);
+  const int fours = rows * shape.conv.w * planes / 4;
+  LargestFinite found;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < fours; i += static_cast<int>(blockDim.x)) {
+    const float4 four = reinterpret_cast<const float4*>(raw)[i];
+    found.look_at(four.x), found.look_at(four.y), found.look_at(four.z), found.look_at(four.w);
+  }
+  found.tell(largest, flags);
+}
+
+/// Writes the tile to `x_tile`, times a power of two, and says what was met. What is not finite has
+/// been met before where tiles are scaled.
+template <class Scheme, class Stored, bool staged>
 __device__ int write_tile(const WindowShape& shape, const WindowItem& item,
-                          const WindowSource<Stored>& source, float scale, char* x_tile) {
+                          const WindowSource<Stored, staged>& source, int exponent, char* x_tile) {
+  constexpr int part_bytes = Scheme::element_bytes;
+  const float scale = power_of_two(exponent);
   float most = 0;
-  bool small = false;
+  std::uint32_t least = 0xffffffff;  // of the bits of magnitudes, less one: zeros are the largest
   for_each_run(shape, item, source, [&](int to, const auto& values) {
 #pragma unroll
     for (const float value : values) {
-      most = larger(most, fabsf(value));
       if constexpr (Scheme::scaled)
-        small = small || (value != 0 && fabsf(value * scale) < split_least);
+        least = min(least, static_cast<std::uint32_t>(magnitude_bits(value)) - 1);
+      else
+        most = larger(most, fabsf(value));
     }
-    constexpr int part_bytes = Scheme::element_bytes;
     Scheme::put(x_tile + to * part_bytes, shape.part, values, scale);
   });
-  return (most < infinity<float> ? 0 : met_non_finite) | (small ? met_range : 0);
+  if constexpr (Scheme::scaled) {
+    const float needed = split_least * power_of_two(-exponent);
+    return least < static_cast<std::uint32_t>(magnitude_bits(needed)) - 1 ? met_range : 0;
+  }
+  return most < infinity<float> ? 0 : met_non_finite;
 }
 
 }  // namespace plumb::cuda

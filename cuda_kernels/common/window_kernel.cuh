@@ -10,7 +10,6 @@
 #include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/launch.cuh"
-#include "cuda_kernels/common/vectors.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
 #include "cuda_kernels/common/window_products.cuh"
 #include "cuda_kernels/common/window_store.cuh"
@@ -103,18 +102,18 @@ __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
 }
 
 /// Makes the outputs of a tile from its input and filters in shared memory.
-template <class Scheme, class Terms, int row_pairs, int eights, class Stored>
+template <class Scheme, class Terms, int row_pairs, int eights, bool gathers, class Stored>
 __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                               int first_k, const char* x_tile, const typename Scheme::Slot* w_tile,
-                              const float* scales, float scale) {
+                              const WindowControl& control, float scale) {
   const WindowShape& shape = output.shape;
   constexpr int strip_rows = 2 * row_pairs;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int tap = lane % 4 * 2;
   const int lane_at = tap / shape.segment_columns * shape.pitch + tap % shape.segment_columns;
   const int numbers = item.images * item.strips * shape.windows.value();
-  const int channels = shape.channels.value();
-  for (int first = warp * 8; first < numbers; first += window_warps * 8) {
+  const int channels = shape.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
+  for (int first = warp * 8; first < numbers; first += all_warps * 8) {
     const int number = min(first + lane / 4, numbers - 1);
     const auto [strips_before, window] = shape.windows.divide(number);
     const auto [image, strip] = shape.strips.divide(strips_before);
@@ -130,22 +129,25 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
       w += shape.channel_slots * eights * 32;
     }
     if (first + lane / 4 < numbers)
-      store_strip<Scheme::scaled>(output, sums, scales, scale, first_k, item.n + image,
-                                  item.p + strip * strip_rows, item.q + window * shape.shifts);
+      store_strip<Scheme::scaled, gathers>(output, item, sums, control, scale, first_k, image,
+                                           item.p + strip * strip_rows,
+                                           item.q + window * shape.shifts);
   }
 }
 
 template <class Scheme, class Terms, int row_pairs, int eights, class Stored>
-__global__ void __launch_bounds__(window_threads, eights > 1 || row_pairs > 2 ? 2 : 3)
+__global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
+                                  WindowUnit{row_pairs, eights}.warps() * 32 /
+                                      WindowUnit{row_pairs, eights}.most_threads())
     multiply_windows(const __grid_constant__ WindowShape shape, const Stored* x, const Stored* w,
-                     Stored* y, bool y_pairs_aligned,
-                     const __grid_constant__ Epilogue<Stored> epilogue) {
+                     Stored* y, const __grid_constant__ Epilogue<Stored> epilogue) {
   char* const shared = dynamic_shared();
   WindowControl& control = *reinterpret_cast<WindowControl*>(shared);
   char* const w_tile = shared + window_control_bytes;
   char* const x_tile = shared + shape.x_at;
   Stored* const raw = reinterpret_cast<Stored*>(shared + shape.raw_at);
-  const WindowOutput<Stored> output{shape, y, epilogue, y_pairs_aligned};
+  const WindowOutput<Stored> output{shape, y - shape.y_before,
+                                    reinterpret_cast<Stored*>(shared + shape.y_at), epilogue};
   constexpr int strip_rows = 2 * row_pairs;
   const bool staged = shape.staging != Staging::none;
   // Blocks side by side take the same tiles for different filters.
@@ -160,7 +162,7 @@ __global__ void __launch_bounds__(window_threads, eights > 1 || row_pairs > 2 ? 
   }
   int round = 0;
   for (int group = team; group < shape.filter_groups; group += teams) {
-    const WindowTaps<Stored> taps{shape, w, group * shape.group_filters};
+    const WindowTaps<Stored> taps{shape, w, group * shape.group_filters, epilogue.bias};
     if (threadIdx.x == 0) {
       control.filter_flags = 0;
       control.least_exponent = 1 << 20;
@@ -176,7 +178,6 @@ __global__ void __launch_bounds__(window_threads, eights > 1 || row_pairs > 2 ? 
     for (; number < shape.items; number += members, ++round) {
       const WindowItem item(shape, number, strip_rows);
       const int turn = round % 2;
-      const auto source = staged ? staged_source(shape, item, raw) : tensor_source(shape, item, x);
       if (staged) {
         if (bulk_copies && shape.staging == Staging::bulk) {
           control.staged.wait(turn);
@@ -187,12 +188,22 @@ __global__ void __launch_bounds__(window_threads, eights > 1 || row_pairs > 2 ? 
       }
       int exponent = 0;
       if constexpr (Scheme::scaled) {
-        find_largest(shape, item, source, &control.largest[turn]);
+        if (staged)
+          find_largest_staged(shape, item, raw, &control.largest[turn], &control.flags[turn]);
+        else
+          find_largest(shape, item, tensor_source(shape, item, x), &control.largest[turn],
+                       &control.flags[turn]);
         __syncthreads();
         exponent = scale_exponent(control.largest[turn]);
       }
-      const int met = write_tile<Scheme>(shape, item, source, power_of_two(exponent), x_tile);
+      // Twice in the code, so that reads of shared memory are known for such.
+      const int met =
+          staged
+              ? write_tile<Scheme>(shape, item, staged_source(shape, item, raw), exponent, x_tile)
+              : write_tile<Scheme>(shape, item, tensor_source(shape, item, x), exponent, x_tile);
       if (met != 0) atomicOr(&control.flags[turn], met);
+      // The tile before has left the place where outputs are gathered.
+      if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
       __syncthreads();
       if (staged && number + members < shape.items)
         stage(shape, WindowItem(shape, number + members, strip_rows), x, raw, control.staged);
@@ -202,16 +213,25 @@ __global__ void __launch_bounds__(window_threads, eights > 1 || row_pairs > 2 ? 
           control.most_exponent > -(1 << 20))
         flags |= met_range;
       if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
-      if ((flags & met_range) == 0)
-        multiply_tile<Scheme, Terms, row_pairs, eights>(
+      const auto multiply = [&](auto gathers) {
+        multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
             output, item, taps.first_k, x_tile,
-            reinterpret_cast<const typename Scheme::Slot*>(w_tile),
-            Scheme::scaled ? control.filter_scales : nullptr, power_of_two(-exponent));
+            reinterpret_cast<const typename Scheme::Slot*>(w_tile), control,
+            power_of_two(-exponent));
+      };
+      const bool again = (flags & met_range) != 0;  // all is summed again
+      if (!again && output.gathers()) multiply(std::true_type{});
+      if (!again && !output.gathers()) multiply(std::false_type{});
+      if (flags != 0) {
+        __syncthreads();
+        redo_tile(output, item, strip_rows, taps.first_k, again, x, w);
+      }
+      if (output.gathers() && shape.bulk_stores) order_before_stores();
       __syncthreads();
-      if (flags != 0)
-        redo_tile(output, item, strip_rows, taps.first_k, (flags & met_range) != 0, x, w);
+      if (output.gathers()) write_gathered(output, item, strip_rows, taps.first_k);
     }
   }
+  if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
 }
 
 /// A scheme of arithmetic for tensors stored as `Stored`.
@@ -267,14 +287,13 @@ struct WindowUnits {
   static void launch_unit(const ConvLaunch& call, const Choice& choice) {
     const ConvProblem& problem = call.problem;
     const auto* const x = static_cast<const Stored*>(call.x);
-    const WindowShape shape(problem, choice.tile, choice.unit, window_costs<Scheme>, x);
+    const WindowShape shape(problem, choice.tile, choice.unit, window_costs<Scheme>, x,
+                            static_cast<const Stored*>(call.y));
     const auto run = [&](auto kernel) {
       Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
-             window_threads, choice.tile.bytes())
-          .resident(kernel, call.device)(
-              kernel, shape, x, static_cast<const Stored*>(call.w), static_cast<Stored*>(call.y),
-              row_vector(call.y, problem.y_extents(), problem.y_strides, sizeof(Stored)) >= 2,
-              Epilogue<Stored>(call));
+             static_cast<unsigned>(choice.tile.threads), choice.tile.bytes())
+          .resident(kernel, call.device)(kernel, shape, x, static_cast<const Stored*>(call.w),
+                                         static_cast<Stored*>(call.y), Epilogue<Stored>(call));
     };
     using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
     using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
@@ -285,7 +304,8 @@ struct WindowUnits {
   }
 };
 
-/// The algorithm for tensors stored as one of `Stored`.
+/// The algorithm for tensors stored as one of `Stored`. Those that do without the copy engine are
+/// there to be measured beside it: where there is none, the others do without it too.
 template <class Units, Staging staging, class... Stored>
 constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
   return {
@@ -294,7 +314,7 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
                    .accumulator = Accumulator::tensor_core_fp32,
                    .products = Units::products,
                    .term_multiple = Units::term_multiple},
-      .forced_only = !windows_measured,
+      .forced_only = staging != Staging::bulk,
       .supports = [](const ConvProblem& problem, const DeviceInfo& device) -> Support {
         if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
           return usual;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/vectors.cuh"
 #include "cuda_kernels/common/window_products.cuh"
 #include "cuda_kernels/common/windows.hpp"
 
@@ -15,23 +16,34 @@ struct WindowShape {
   // Tiles.
   int images, pitch, plane, channel_slots;
   int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
-  Divisor<int> windows, strips, x_rows, pitch_pairs, plane_pairs, plane_fours, channels;
+  Divisor<int> windows, strips, x_rows, pitch_pairs, plane_fours, channels;
   Divisor<int> column_tiles, bands;
   int items, filter_groups, group_filters;
   Zeros zeros;
-  // Shared memory: where the input lies in it, its parts' distance, where it is staged, in bytes.
-  int x_at, part, raw_at;
+  // Shared memory: where the input lies in it, its parts' distance, where it is staged and where
+  // outputs are gathered, in bytes.
+  int x_at, part, raw_at, y_at;
+  int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
+  // Outputs, in elements.
+  int y_pitch, y_row_pitch;  ///< as in WindowTiles
+  int y_filters;             ///< stretches of an image
+  int y_before;              ///< from the multiple of 16 bytes at or before y
+  int y_row_step;            ///< from a row of a stretch to the next
+  int y_run_mask;            ///< of where a run begins, the bits that its stretch repeats
+  bool y_pairs;              ///< outputs at even columns and their neighbours can be written as one
+  bool y_in_vectors;         ///< stretches lie as in y
   Staging staging;
   bool wide;   ///< a filter row is two segments
   bool pools;  ///< y has the maxima of 2x2
   bool whole_images;
+  bool bulk_stores;    ///< by the copy engine, of what is gathered
   bool contiguous;     ///< a tile's rows follow each other in x without gaps, and so do channels
   bool in_fours;       ///< ... and can be read and written four elements at a time
   bool pairs_aligned;  ///< neighbours at even columns of a tile can be read as one
 
   template <class Stored>
   WindowShape(const ConvProblem& problem, const WindowTiles& tile, const WindowUnit& unit,
-              const WindowCosts& costs, const Stored* x)
+              const WindowCosts& costs, const Stored* x, const Stored* y)
       : conv(problem),
         images(tile.images),
         pitch(tile.pitch),
@@ -40,16 +52,18 @@ struct WindowShape {
         strips(tile.strips),
         x_rows(tile.x_rows),
         pitch_pairs(tile.pitch / 2),
-        plane_pairs(std::int64_t{tile.x_rows} * tile.pitch / 2),
         plane_fours(std::max<std::int64_t>(std::int64_t{tile.x_rows} * tile.pitch / 4, 1)),
         channels(problem.c),
         column_tiles(tile.column_tiles),
         bands(tile.bands),
         items(static_cast<int>(tile.items())),
         filter_groups(tile.filter_groups),
+        y_pitch(tile.y_pitch),
+        y_row_pitch(tile.y_row_pitch),
         staging(tile.staging),
         pools(problem.pool == Pool::max_2x2),
-        whole_images(tile.whole_images) {
+        whole_images(tile.whole_images),
+        bulk_stores(tile.bulk_stores) {
     const WindowTerms terms(problem);
     shifts = terms.shifts;
     segments = terms.segments;
@@ -64,6 +78,22 @@ struct WindowShape {
     group_filters = terms.eight_filters() * unit.filter_eights;
     x_at = static_cast<int>(window_control_bytes + tile.w_bytes);
     raw_at = x_at + static_cast<int>(tile.x_bytes);
+    y_at = raw_at + static_cast<int>(tile.raw_bytes);
+    y_filters = std::min(group_filters, conv.k.value());
+    y_before = static_cast<int>(reinterpret_cast<std::uintptr_t>(y) % 16 / sizeof(Stored));
+    const bool rows_follow = y_row_pitch == 0;
+    y_row_step = rows_follow ? conv.y_step.h : y_row_pitch;
+    y_run_mask = rows_follow ? 16 / static_cast<int>(sizeof(Stored)) - 1 : 0;
+    const Extents y_extents = problem.y_extents();
+    y_pairs = !rows_follow || row_vector(y, y_extents, problem.y_strides, sizeof(Stored)) >= 2;
+    // Four at a time are 16 bytes of f32, eight of narrower types.
+    const int vector = 16 / static_cast<int>(sizeof(Stored));
+    y_in_vectors = rows_follow || y_before == 0;
+    for (const int step :
+         {conv.y_step.n, conv.y_step.c, conv.y_step.h, tile.windows * shifts / (pools ? 2 : 1)})
+      y_in_vectors = y_in_vectors && (rows_follow || step % vector == 0);
+    bulk_stores = bulk_stores && y_in_vectors;
+    row_lanes_bits = RowLanes(tile.pitch).bits;
     part = costs.scaled ? static_cast<int>(tile.x_bytes / 2) : 0;
     // A staged copy needs the address that its stretches were planned for.
     if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0) staging = Staging::none;

@@ -4,152 +4,264 @@
 
 #include "cuda_kernels/common/direct_sum.cuh"
 #include "cuda_kernels/common/larger.cuh"
+#include "cuda_kernels/common/window_input.cuh"
 #include "cuda_kernels/common/window_products.cuh"
 #include "cuda_kernels/common/window_shape.cuh"
 
 namespace plumb::cuda {
 
-/// Where results go.
+/// Where results go. Outputs of a tile are gathered in shared memory first (shape.y_pitch > 0), in
+/// stretches: one for each image and filter. Where rows follow each other a stretch is one run of
+/// y, and lies as far from a multiple of 16 bytes as it does in y; otherwise each row is a run.
 template <class Stored>
 struct WindowOutput {
+  static constexpr int vector = 16 / sizeof(Stored);
   const WindowShape& shape;
-  Stored* y;
+  Stored* y;         ///< a multiple of 16 bytes, shape.y_before in front of the tensor
+  Stored* gathered;  ///< in shared memory
   const Epilogue<Stored>& epilogue;
-  bool pairs_aligned;  ///< neighbours at even columns of y can be written as one
 
+  /// Of what is stored: where an output goes. A shift, as a division takes twenty instructions.
+  __device__ int stored(int output) const { return output >> (shape.pools ? 1 : 0); }
+  __device__ bool gathers() const { return shape.y_pitch > 0; }
+  __device__ bool rows_follow() const { return shape.y_row_pitch == 0; }
+  /// In y, of what is stored.
   __device__ int at(int n, int k, int p, int q) const {
     const auto& step = shape.conv.y_step;
-    return n * step.n + k * step.c + p * step.h + q * step.w;
+    return shape.y_before + n * step.n + k * step.c + p * step.h + q * step.w;
   }
-  __device__ void one(int to, float value) const { y[to] = convert<Stored>(value); }
-  __device__ void pair(int to, float first, float second) const {
-    if constexpr (sizeof(Stored) == sizeof(float))
-      *reinterpret_cast<float2*>(y + to) = {first, second};
-    else
-      *reinterpret_cast<Fragment*>(y + to) = two_halves<Stored>(first, second);
-  }
-  __device__ void two(int to, float first, float second, bool both) const {
-    one(to, first);
-    if (both) one(to + shape.conv.y_step.w, second);
+  /// Of a stretch's first element, whose run begins at `run` in y.
+  __device__ int stretch(int image, int filter, int run) const {
+    return (image * shape.y_filters + filter) * shape.y_pitch + (run & shape.y_run_mask);
   }
 };
 
-/// What sums of one filter become.
+/// Where a lane's outputs of a strip go: in y, or in what is gathered.
+template <bool gathers, class Stored>
+struct StripPlace {
+  const WindowOutput<Stored>& output;
+  int first;  ///< of the lane's first filter
+  int run;    ///< where that filter's run begins in y
+
+  /// At what is stored of outputs `p` and `q`.
+  __device__ StripPlace(const WindowOutput<Stored>& output, const WindowItem& item, int image,
+                        int filter, int first_k, int p, int q)
+      : output(output), run(0) {
+    const int n = item.n + image, k = first_k + filter;
+    if constexpr (gathers) {
+      const WindowShape& shape = output.shape;
+      run = output.at(n, k, output.stored(item.p), output.stored(item.q));
+      first = (image * shape.y_filters + filter) * shape.y_pitch +
+              output.stored(p - item.p) * shape.y_row_step + output.stored(q - item.q);
+    } else {
+      first = output.at(n, k, output.stored(p), output.stored(q));
+    }
+  }
+  /// For the filter so much further on.
+  __device__ Stored* of(int filter) const {
+    const WindowShape& shape = output.shape;
+    const int in_y = filter * shape.conv.y_step.c;
+    if constexpr (gathers)
+      return output.gathered + first + filter * shape.y_pitch + ((run + in_y) & shape.y_run_mask);
+    else
+      return output.y + first + in_y;
+  }
+  __device__ int row_step() const {
+    return gathers ? output.shape.y_row_step : output.shape.conv.y_step.h;
+  }
+};
+
 template <class Stored>
-struct FilterEnd {
+__device__ inline void write_pair(Stored* to, float first, float second) {
+  if constexpr (sizeof(Stored) == sizeof(float))
+    *reinterpret_cast<float2*>(to) = {first, second};
+  else
+    *reinterpret_cast<Fragment*>(to) = two_halves<Stored>(first, second);
+}
+
+/// What becomes of sums of one filter: of[pair] are those of two rows.
+template <bool scaled, class Sum, int row_pairs>
+struct FilterSums {
+  const Sum* of[row_pairs];
   float bias, factor, least;
 
-  __device__ FilterEnd(const Epilogue<Stored>& epilogue, int k, float scale)
-      : bias(epilogue.template bias_of<float>(k)), factor(scale), least(epilogue.least) {}
-  template <bool scaled>
+  __device__ float operator()(int row, int column) const {
+    return finish((*of[row / 2])[row % 2 * 2 + column]);
+  }
+  /// All that comes after the sum grows with it, so that the maximum is taken first.
+  __device__ float pooled(int pair) const {
+    const Sum& sum = *of[pair];
+    return finish(larger(larger(sum[0], sum[1]), larger(sum[2], sum[3])));
+  }
+
+ private:
   __device__ float finish(float sum) const {
     return larger(scaled ? fmaf(sum, factor, bias) : sum + bias, least);
   }
 };
 
-/// Writes a lane's sums of one filter and a strip where windows have two outputs: of[pair] are
-/// those of rows p + 2 pair and the next, at columns q and q + 1. All that comes after the sum
-/// grows with it, so that a maximum is taken first.
-template <bool scaled, class Sum, int row_pairs, class Stored>
-__device__ void store_columns(const WindowOutput<Stored>& output, const FilterEnd<Stored>& end,
-                              const Sum* const (&of)[row_pairs], int n, int k, int p, int q) {
+/// Writes a lane's sums of a strip, whose first output is at `p` and `q` of the tile's image.
+/// `scale` undoes that of the input.
+template <bool scaled, bool gathers, class Sum, int row_pairs, int eights, class Stored>
+__device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem& item,
+                            const Sum (&sums)[row_pairs][eights], const WindowControl& control,
+                            float scale, int first_k, int image, int p, int q) {
   const WindowShape& shape = output.shape;
-  const int rows = shape.conv.p.value(), row_step = shape.conv.y_step.h;
-  const bool both = q + 1 < shape.conv.q.value();
-  if (shape.pools) {
-    int to = output.at(n, k, p / 2, q / 2);
+  const int columns = shape.conv.q.value() - q, rows = shape.conv.p.value() - p;
+  if (columns <= 0) return;
+  const int t = static_cast<int>(threadIdx.x) % 4;
+  // Of eight columns of the product a lane has two: of one filter at two outputs, or of two.
+  const int lanes_filter = shape.shifts == 2 ? t : 2 * t,
+            filters_of_eight = shape.shifts == 2 ? 4 : 8;
+  const StripPlace<gathers, Stored> place(output, item, image, lanes_filter, first_k, p, q);
+  const int filters = shape.conv.k.value() - first_k - lanes_filter, row_step = place.row_step();
+  const auto each = [&](auto&& write) {
 #pragma unroll
-    for (int pair = 0; pair < row_pairs; ++pair, to += row_step) {
-      const Sum& sum = *of[pair];
-      if (both && p + 2 * pair + 1 < rows)
-        output.one(to, end.template finish<scaled>(
-                           larger(larger(sum[0], sum[1]), larger(sum[2], sum[3]))));
+    for (int eight = 0; eight < eights; ++eight) {
+      const int filter = eight * filters_of_eight;
+      if (filter >= filters) break;
+      FilterSums<scaled, Sum, row_pairs> of{
+          {},
+          control.filter_bias[lanes_filter + filter],
+          scaled ? control.filter_scales[lanes_filter + filter] * scale : 1,
+          output.epilogue.least};
+#pragma unroll
+      for (int pair = 0; pair < row_pairs; ++pair) of.of[pair] = &sums[pair][eight];
+      write(of, filter);
     }
-    return;
-  }
-  int to = output.at(n, k, p, q);
-  if (output.pairs_aligned && both && p + 2 * row_pairs <= rows) {
+  };
+  if (shape.shifts == 1) {
+    each([&](auto& of, int filter) {
 #pragma unroll
-    for (int row = 0; row < 2 * row_pairs; ++row, to += row_step) {
-      const Sum& sum = *of[row / 2];
-      output.pair(to, end.template finish<scaled>(sum[row % 2 * 2]),
-                  end.template finish<scaled>(sum[row % 2 * 2 + 1]));
-    }
-    return;
-  }
+      for (int column = 0; column < 2; ++column) {
+        if (filter + column >= filters) break;
+        if (column == 1) {
+          of.bias = control.filter_bias[lanes_filter + filter + 1];
+          if (scaled) of.factor = control.filter_scales[lanes_filter + filter + 1] * scale;
+        }
+        Stored* to = place.of(filter + column);
 #pragma unroll
-  for (int row = 0; row < 2 * row_pairs; ++row, to += row_step) {
-    const Sum& sum = *of[row / 2];
-    if (p + row < rows)
-      output.two(to, end.template finish<scaled>(sum[row % 2 * 2]),
-                 end.template finish<scaled>(sum[row % 2 * 2 + 1]), both);
+        for (int row = 0; row < 2 * row_pairs; ++row, to += row_step)
+          if (row < rows) *to = convert<Stored>(of(row, column));
+      }
+    });
+  } else if (shape.pools) {
+    each([&](const auto& of, int filter) {
+      Stored* to = place.of(filter);
+#pragma unroll
+      for (int pair = 0; pair < row_pairs; ++pair, to += row_step)
+        if (columns > 1 && 2 * pair + 1 < rows) *to = convert<Stored>(of.pooled(pair));
+    });
+  } else if (shape.y_pairs && columns > 1 && rows >= 2 * row_pairs) {
+    each([&](const auto& of, int filter) {
+      Stored* to = place.of(filter);
+#pragma unroll
+      for (int row = 0; row < 2 * row_pairs; ++row, to += row_step)
+        write_pair(to, of(row, 0), of(row, 1));
+    });
+  } else {
+    const int column_step = gathers ? 1 : shape.conv.y_step.w;
+    each([&](const auto& of, int filter) {
+      Stored* to = place.of(filter);
+#pragma unroll
+      for (int row = 0; row < 2 * row_pairs; ++row, to += row_step) {
+        if (row < rows) *to = convert<Stored>(of(row, 0));
+        if (row < rows && columns > 1) to[column_step] = convert<Stored>(of(row, 1));
+      }
+    });
   }
 }
 
-/// Writes a lane's sums of a strip. `scales` undo those of the filters, `scale` that of the input.
-template <bool scaled, class Sum, int row_pairs, int eights, class Stored>
-__device__ void store_strip(const WindowOutput<Stored>& output,
-                            const Sum (&sums)[row_pairs][eights], const float* scales, float scale,
-                            int first_k, int n, int p, int q) {
-  const WindowShape& shape = output.shape;
-  const int t = static_cast<int>(threadIdx.x) % 4;
-  if (q >= shape.conv.q.value()) return;
-#pragma unroll
-  for (int eight = 0; eight < eights; ++eight) {
-    if (shape.shifts == 2) {
-      const int filter = eight * 4 + t, k = first_k + filter;
-      if (k >= shape.conv.k.value()) break;
-      const FilterEnd<Stored> end(output.epilogue, k, scaled ? scales[filter] * scale : 1);
-      const Sum* of[row_pairs];
-#pragma unroll
-      for (int pair = 0; pair < row_pairs; ++pair) of[pair] = &sums[pair][eight];
-      store_columns<scaled>(output, end, of, n, k, p, q);
-    } else {
-#pragma unroll
-      for (int column = 0; column < 2; ++column) {
-        const int filter = eight * 8 + 2 * t + column, k = first_k + filter;
-        if (k >= shape.conv.k.value()) break;
-        const FilterEnd<Stored> end(output.epilogue, k, scaled ? scales[filter] * scale : 1);
-        int to = output.at(n, k, p, q);
-#pragma unroll
-        for (int row = 0; row < 2 * row_pairs; ++row, to += shape.conv.y_step.h)
-          if (p + row < shape.conv.p.value())
-            output.one(to, end.template finish<scaled>(sums[row / 2][eight][row % 2 * 2 + column]));
-      }
-    }
+/// What a tile stores: images, filters, rows and columns.
+struct TileExtents {
+  int images, filters, rows, columns;
+
+  template <class Stored>
+  __device__ TileExtents(const WindowOutput<Stored>& output, const WindowItem& item, int strip_rows,
+                         int first_k)
+      : images(item.images) {
+    const WindowShape& shape = output.shape;
+    filters = min(shape.group_filters, shape.conv.k.value() - first_k);
+    rows = output.stored(min(item.strips * strip_rows, shape.conv.p.value() - item.p));
+    columns =
+        output.stored(min(shape.windows.value() * shape.shifts, shape.conv.q.value() - item.q));
   }
-}
+};
 
 /// Sums outputs of the tile again, one by one: all of them, or those that came out NaN. By the
 /// whole block, after a barrier behind the writing.
 template <class Stored>
 __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                           int strip_rows, int first_k, bool all, const Stored* x, const Stored* w) {
-  const WindowShape& shape = output.shape;
-  const ConvShape<int>& conv = shape.conv;
-  const int side = shape.pools ? 2 : 1;  // of the square of outputs under a stored one
-  const int filters = min(shape.group_filters, conv.k.value() - first_k);
-  const int rows = min(item.strips * strip_rows, conv.p.value() - item.p) / side;
-  const int columns = min(shape.windows.value() * shape.shifts, conv.q.value() - item.q) / side;
-  const int count = item.images * filters * rows * columns;
+  const ConvShape<int>& conv = output.shape.conv;
+  const int side = output.shape.pools ? 2 : 1;  // of the square of outputs under a stored one
+  const TileExtents extents(output, item, strip_rows, first_k);
+  const int count = extents.images * extents.filters * extents.rows * extents.columns;
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += window_threads) {
-    const int q = item.q / side + i % columns, p = item.p / side + i / columns % rows;
-    const int k = first_k + i / columns / rows % filters;
-    const int n = item.n + i / columns / rows / filters;
-    Stored& result = output.y[output.at(n, k, p, q)];
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+    const int q = output.stored(item.q) + i % extents.columns;
+    const int row = i / extents.columns % extents.rows, p = output.stored(item.p) + row;
+    const int filter = i / extents.columns / extents.rows % extents.filters, k = first_k + filter;
+    const int image = i / extents.columns / extents.rows / extents.filters, n = item.n + image;
+    const int run = output.at(n, k, output.stored(item.p), output.stored(item.q));
+    Stored& result =
+        output.gathers()
+            ? output.gathered[output.stretch(image, filter, run) + row * output.shape.y_row_step +
+                              q - output.stored(item.q)]
+            : output.y[output.at(n, k, p, q)];
     if (const float written = convert<float>(result); !all && written == written) continue;
     float largest = -infinity<float>;
 #pragma unroll 1
     for (int of_square = 0; of_square < side * side; ++of_square) {
-      const int row = p * side + of_square / side, column = q * side + of_square % side;
+      const int of_p = p * side + of_square / side, of_q = q * side + of_square % side;
       largest =
           larger(largest, direct_sum<float>(conv, x + n * conv.x_step.n, w + k * conv.w_step.k,
-                                            row * conv.stride_h - conv.top,
-                                            column * conv.stride_w - conv.left));
+                                            of_p * conv.stride_h - conv.top,
+                                            of_q * conv.stride_w - conv.left));
     }
     result = output.epilogue(largest, k);
   }
+}
+
+/// Writes to y what was gathered, run by run: where a run lies as in y, whole vectors of 16 bytes
+/// by the copy engine or by a warp, and what is before and after them one by one. By the whole
+/// block, after a barrier; the copy engine goes on reading.
+template <class Stored>
+__device__ void write_gathered(const WindowOutput<Stored>& output, const WindowItem& item,
+                               int strip_rows, int first_k) {
+  constexpr int vector = WindowOutput<Stored>::vector;
+  const WindowShape& shape = output.shape;
+  const TileExtents extents(output, item, strip_rows, first_k);
+  const bool follow = output.rows_follow();
+  const int rows = follow ? 1 : extents.rows;
+  const int length = follow ? extents.rows * extents.columns : extents.columns;
+  const int count = extents.images * extents.filters * rows;
+  const bool bulk = bulk_copies && shape.bulk_stores;
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  const int lane = bulk ? 0 : thread % 32, lanes = bulk ? 1 : 32;
+#pragma unroll 1
+  for (int i = thread / lanes; i < count; i += threads / lanes) {
+    const int row = i % rows, filter = i / rows % extents.filters;
+    const int image = i / rows / extents.filters;
+    const int begin = output.at(item.n + image, first_k + filter, output.stored(item.p) + row,
+                                output.stored(item.q));
+    const int end = begin + length;
+    const Stored* const from =
+        output.gathered + output.stretch(image, filter, begin) + row * shape.y_row_pitch - begin;
+    const int first = shape.y_in_vectors ? min((begin + vector - 1) & -vector, end) : end;
+    const int last = max(end & -vector, first);
+    for (int at = begin + lane; at < first; at += lanes) output.y[at] = from[at];
+    for (int at = last + lane; at < end; at += lanes) output.y[at] = from[at];
+    if (bulk) {
+      if (last > first)
+        bulk_store(output.y + first, from + first,
+                   (last - first) * static_cast<int>(sizeof(Stored)));
+    } else {
+      for (int at = first + lane * vector; at < last; at += lanes * vector)
+        *reinterpret_cast<uint4*>(output.y + at) = *reinterpret_cast<const uint4*>(from + at);
+    }
+  }
+  if (bulk) commit_stores();
 }
 
 }  // namespace plumb::cuda

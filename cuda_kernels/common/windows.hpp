@@ -15,12 +15,8 @@
 
 namespace plumb::cuda {
 
-inline constexpr int window_threads = 256, window_warps = window_threads / 32;
 inline constexpr int window_step = 2;  ///< elements from one window to the next
 inline constexpr int widest_filter = 15;
-
-/// Kernels of windows are chosen only by name until they have been measured on a device.
-inline constexpr bool windows_measured = false;
 
 /// How the input comes to shared memory.
 enum class Staging {
@@ -33,6 +29,11 @@ enum class Staging {
 struct WindowUnit {
   int row_pairs;      ///< of outputs that a warp makes at a time
   int filter_eights;  ///< columns of the product, in eights
+
+  constexpr bool small() const { return row_pairs <= 2 && filter_eights == 1; }
+  /// Warps that a multiprocessor holds, for the registers that they take, and a block at the most.
+  constexpr int warps() const { return small() ? 24 : 16; }
+  constexpr int most_threads() const { return small() ? 256 : 512; }
 };
 
 /// What its arithmetic needs.
@@ -57,6 +58,16 @@ struct WindowTerms {
   bool wide() const { return columns > 8; }
 };
 
+/// How many lanes share a row of the tile's input where it is read pair by pair: a lane reads four
+/// pairs at once, and each row has its price.
+struct RowLanes {
+  int bits = 5;  ///< log2 of the lanes
+  int turns = 1;
+
+  explicit RowLanes(std::int64_t pitch);
+  int count() const { return 1 << bits; }
+};
+
 /// A problem cut into tiles: some images, strips of rows and columns of outputs, all channels. A
 /// strip is what a warp makes of one window.
 struct WindowTiles {
@@ -67,7 +78,16 @@ struct WindowTiles {
   Staging staging = Staging::none;
   bool whole_images = false;  ///< staged as one stretch
   std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
-  int blocks = 1;  ///< of a multiprocessor at once
+  // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
+  // runs: what warps make are short pieces of rows, and pieces of a memory sector cost more than
+  // all of it.
+  int y_pitch = 0;      ///< elements from one stretch to the next; 0: written as they are made
+  int y_row_pitch = 0;  ///< of the rows in it; 0: they follow each other, as in y
+  std::size_t y_bytes = 0;
+  bool bulk_stores = false;    ///< by the copy engine
+  bool whole_sectors = false;  ///< are what y is written in, but for the ends of runs
+  int threads = 256;           ///< of a block
+  int blocks = 1;              ///< of a multiprocessor at once
   double seconds = 0;
 
   std::int64_t items() const { return column_tiles * bands * image_tiles; }
