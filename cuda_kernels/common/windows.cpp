@@ -28,12 +28,13 @@ std::size_t to_16(std::int64_t bytes) { return static_cast<std::size_t>((bytes +
 
 // Fitted to 4,700 tiles of eleven convolutions on an H200: what a multiprocessor does in a clock
 // where nothing else holds it up, and clocks of latency. Instructions are those of warps.
-constexpr double issued_per_clock = 2.05;
-constexpr double steps_per_clock = 4 / 7.1;
-constexpr double waves_per_clock = 0.68;  // of shared memory
-constexpr double clocks_to_next = 2;      // from an instruction to the next of the same warp
-constexpr double clocks_of_task = 66, clocks_of_tile = 1940;
-constexpr double clocks_of_load = 1035;      // of what a thread reads from memory at once
+constexpr double issued_per_clock = 2.08;
+constexpr double steps_per_clock = 4 / 7.05;
+constexpr double waves_per_clock = 0.72;  // of shared memory
+constexpr double clocks_to_next = 1.88;   // from an instruction to the next of the same warp
+constexpr double clocks_of_task = 20, clocks_of_tile = 1200;
+constexpr double clocks_of_load = 985;       // of what a thread reads from memory at once
+constexpr double of_one_block = 1.18;        // as much time where no other block fills the gaps
 constexpr double clock_hertz = 1.98e9;       // where the device keeps its rate to itself
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
 constexpr double pieces_of_sectors = 3;      // take so many times as long as whole ones
@@ -180,8 +181,8 @@ class Planner {
   /// Instructions that a warp takes for one strip of eight windows and all filters.
   double issued_of_task(double steps, double slots) const {
     const double pairs = unit_.row_pairs, eights = unit_.filter_eights;
-    const double storing = terms_.shifts == 2 ? 25 : 33, again = rows_stay() ? 0 : 4 * pairs;
-    return steps + 0.64 * rows_read() + slots * (eights + 4 + again) + 25 +
+    const double storing = terms_.shifts == 2 ? 26 : 34, again = rows_stay() ? 0 : 4 * pairs;
+    return steps + 0.88 * rows_read() + slots * (eights + 4 + again) + 25 +
            pairs * eights * storing;
   }
   /// Rows of the input that are read once for all rows of the filter.
@@ -207,9 +208,9 @@ class Planner {
   double issued_to_load(const WindowTiles& tile) const {
     const double rows = number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
     const double warps_of_pairs = rows * tile.pitch / 64;
-    const double scaling = costs_.scaled ? 87 * warps_of_pairs : 0;
+    const double scaling = costs_.scaled ? 83 * warps_of_pairs : 0;
     if (in_fours(tile)) return 7.5 * warps_of_pairs + scaling;
-    if (tile.staging != Staging::none) return 24 * warps_of_pairs + scaling;
+    if (tile.staging != Staging::none) return 21 * warps_of_pairs + scaling;
     const RowLanes lanes(tile.pitch);
     return rows * lanes.count() / 32 * (40 + 40.0 * lanes.turns) + scaling;
   }
@@ -229,7 +230,7 @@ class Planner {
     const double of_task = issued_of_task(steps, slots), loading = issued_to_load(tile);
     const double written = number(std::int64_t{tile.y_pitch} * tile.images) *
                            std::min(number(problem_.k), eights * terms_.eight_filters());
-    const double issued = tasks * of_task + loading + 10 * written / 64 + 52 * warps;
+    const double issued = tasks * of_task + loading + 10 * written / 64 + 148 * warps;
     // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
     const double shared = together({issued / issued_per_clock, tasks * steps / steps_per_clock,
                                     tasks * waves / waves_per_clock});
@@ -238,7 +239,7 @@ class Planner {
             (clocks_of_task + clocks_to_next * (of_task + 2 * steps / steps_per_clock)) +
         2 * loading / warps + clocks_of_tile +
         (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
-    const double per_tile = shared + waited / blocks;
+    const double per_tile = shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
     const double items = number(tile.items()) * tile.filter_groups;
     const double filters = number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
     const double full_rounds = items / (units * blocks);
