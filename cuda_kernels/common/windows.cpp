@@ -193,6 +193,15 @@ class Planner {
     const double rows = 2 * unit_.row_pairs;
     return number(problem_.c) * (rows_stay() ? rows + terms_.segments - 1 : rows * terms_.segments);
   }
+  /// Instructions of warps that write what was gathered.
+  double issued_to_write(const WindowTiles& tile) const {
+    const double filters =
+        std::min(number(problem_.k), number(unit_.filter_eights) * terms_.eight_filters());
+    const double stretches = tile.images * filters;
+    const double of_runs =
+        tile.y_row_pitch > 0 ? 110.0 * number(tile.y_pitch / tile.y_row_pitch) * stretches : 0;
+    return 10 * number(tile.y_pitch) * stretches / 64 + of_runs;
+  }
   /// Whether the tile's rows follow each other as the image's do.
   bool in_fours(const WindowTiles& tile) const {
     return tile.column_tiles == 1 && problem_.padding.left == 0 && tile.pitch == problem_.w;
@@ -228,9 +237,7 @@ class Planner {
     const double waves =
         rows_read() * costs_.element_bytes / 2.0 + slots * eights * costs_.slot_bytes / 4;
     const double of_task = issued_of_task(steps, slots), loading = issued_to_load(tile);
-    const double written = number(std::int64_t{tile.y_pitch} * tile.images) *
-                           std::min(number(problem_.k), eights * terms_.eight_filters());
-    const double issued = tasks * of_task + loading + 10 * written / 64 + 148 * warps;
+    const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
     // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
     const double shared = together({issued / issued_per_clock, tasks * steps / steps_per_clock,
                                     tasks * waves / waves_per_clock});
