@@ -61,8 +61,10 @@ struct ConvKernels {
   /// Filters of a group as runs read them: for each run, [term][filter].
   void (*pack)(const ConvShape&, std::int64_t group, FilterRange, Real* packed);
   /// Outputs that are NaN, again, without the taps in the padding: 0 * Inf is NaN, and those shall
-  /// contribute nothing. With bias and ReLU, like the sums that it mends, [filter][step].
-  void (*mend)(const ConvShape&, const OutputRow&, FilterRange, Real* sums, std::int64_t step);
+  /// contribute nothing. With bias and ReLU, like the sums that it mends, [filter][step]. `packed`
+  /// are the filters of the run, [term][filter].
+  void (*mend)(const ConvShape&, const OutputRow&, FilterRange, const Real* packed, Real* sums,
+               std::int64_t step);
   /// Rounds sums [filter][step] to y.
   void (*store)(const ConvShape&, const OutputRow&, FilterRange, const Real* sums,
                 std::int64_t step);

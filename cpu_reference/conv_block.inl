@@ -15,14 +15,13 @@
 namespace plumb {
 namespace {
 
-/// Output (k, p, q) straight from the definition: taps outside the image are left out.
+/// Output (k, p, q) straight from the definition: taps outside the image are left out. The filter's
+/// taps lie `w_step` apart.
 template <class Stored, class Real>
 inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std::int64_t k,
-                                std::int64_t q) {
-  const std::int64_t filter = row.group * conv.group_k + k;
+                                std::int64_t q, const Real* w, std::int64_t w_step) {
   const Stored* const x =
       static_cast<const Stored*>(conv.x) + row.n * conv.x_n + row.group * conv.group_c * conv.x_c;
-  const Stored* const w = static_cast<const Stored*>(conv.filters) + filter * conv.w_k;
   Real sum = 0;
   for (std::int64_t c = 0; c < conv.group_c; ++c)
     for (std::int64_t r = 0; r < conv.r; ++r)
@@ -31,19 +30,23 @@ inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std
         const std::int64_t column = q * conv.stride.w + s * conv.dilation.w - conv.left;
         if (h < 0 || h >= conv.h || column < 0 || column >= conv.w) continue;
         sum += static_cast<Real>(widen(x[c * conv.x_c + h * conv.x_h + column * conv.x_w])) *
-               static_cast<Real>(widen(w[c * conv.w_c + r * conv.w_r + s * conv.w_s]));
+               w[((c * conv.r + r) * conv.s + s) * w_step];
       }
-  if (conv.bias) sum += static_cast<Real>(widen(static_cast<const Stored*>(conv.bias)[filter]));
+  if (conv.bias) {
+    const std::int64_t filter = row.group * conv.group_k + k;
+    sum += static_cast<Real>(widen(static_cast<const Stored*>(conv.bias)[filter]));
+  }
   return conv.relu && sum < 0 ? Real{0} : sum;
 }
 
 template <class Stored, class Real>
-void mend_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters, Real* sums,
-                 std::int64_t step) {
+void mend_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                 const Real* packed, Real* sums, std::int64_t step) {
   for (std::int64_t i = 0; i < filters.count; ++i)
     for (std::int64_t q = 0; q < row.count; ++q)
       if (Real& sum = sums[i * step + q]; sum != sum)
-        sum = sum_without_padding<Stored, Real>(conv, row, filters.k + i, row.q + q);
+        sum = sum_without_padding<Stored>(conv, row, filters.k + i, row.q + q, packed + i,
+                                          filters.count);
 }
 
 template <class Stored, class Real>
@@ -103,10 +106,10 @@ void pack(const ConvShape& conv, std::int64_t group, FilterRange range, Real* pa
       conv.dtype, [&](auto stored) { pack_stored<decltype(stored)>(conv, group, range, packed); });
 }
 template <class Real>
-void mend(const ConvShape& conv, const OutputRow& row, FilterRange filters, Real* sums,
-          std::int64_t step) {
+void mend(const ConvShape& conv, const OutputRow& row, FilterRange filters, const Real* packed,
+          Real* sums, std::int64_t step) {
   with_stored<Real>(conv.dtype, [&](auto stored) {
-    mend_stored<decltype(stored)>(conv, row, filters, sums, step);
+    mend_stored<decltype(stored)>(conv, row, filters, packed, sums, step);
   });
 }
 template <class Real>

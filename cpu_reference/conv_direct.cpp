@@ -28,11 +28,17 @@ struct Cut {
   double rows_copied, elements_copied;  ///< for an image and group
   std::size_t offsets_bytes, filters_bytes, bias_bytes, planes_bytes, sums_bytes;
 
-  std::size_t shared_bytes() const { return offsets_bytes + filters_bytes + bias_bytes; }
+  std::size_t shared_bytes() const { return offsets_bytes + bias_bytes; }
   std::size_t slot_bytes() const { return planes_bytes + sums_bytes; }
+  /// The packed filters count towards the limit wherever they lie: what runs, and how it is cut,
+  /// does not depend on who keeps them.
+  std::size_t bytes(int threads) const {
+    return filters_bytes + shared_bytes() + static_cast<std::size_t>(threads) * slot_bytes();
+  }
   /// Threads that there is room for.
   int threads(int wanted) const {
-    return static_cast<int>(threads_with_room(wanted, shared_bytes(), slot_bytes()));
+    return static_cast<int>(
+        threads_with_room(wanted, filters_bytes + shared_bytes(), slot_bytes()));
   }
 };
 
@@ -120,7 +126,7 @@ double work(const ConvProblem& p, const Cut& cut) {
 template <class Real>
 Cut cut(const ConvProblem& problem) {
   const Cut own = cut<Real>(problem, true), shared = cut<Real>(problem, false);
-  const bool fits = own.shared_bytes() + own.slot_bytes() <= workspace_limit_bytes;
+  const bool fits = own.bytes(1) <= workspace_limit_bytes;
   return fits && work(problem, own) < work(problem, shared) ? own : shared;
 }
 
@@ -145,10 +151,10 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   if (problem.n == 0) return 0;
   const Cut c = cut<Real>(problem);
   const int threads = c.threads(std::max(device.units, 1));
-  return c.shared_bytes() + static_cast<std::size_t>(threads) * c.slot_bytes();
+  return c.bytes(threads) - c.filters_bytes;
 }
 
-/// What all bands read: filters, bias and offsets, as they lie in the workspace.
+/// What all bands read.
 template <class Real>
 struct Shared {
   const ConvShape& conv;
@@ -177,11 +183,12 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                                   (first.p + row) * conv.y_p
                             : staged;
     const int64_t step = in_y ? conv.y_k : cut.places;
+    const Real* const packed = filters + of_all * terms;
     const bool nan = kernels.sum({.x = planes + row * pitch,
                                   .offsets = offsets,
                                   .terms = terms,
                                   .ahead = 0,
-                                  .w = filters + of_all * terms,
+                                  .w = packed,
                                   .filters = range.count,
                                   .begin = nullptr,
                                   .begin_step = 0,
@@ -196,7 +203,7 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                                   .find_nan = conv.padded});
     for (int64_t i = 0; (nan || !in_y) && i < rows; ++i) {
       const OutputRow outputs{first.n, first.group, first.p + row + i, 0, conv.q};
-      if (nan) kernels.mend(conv, outputs, range, sums + i * sums_row, step);
+      if (nan) kernels.mend(conv, outputs, range, packed, sums + i * sums_row, step);
       if (!in_y && !conv.pooled) kernels.store(conv, outputs, range, sums + i * sums_row, step);
     }
     for (int64_t i = 0; conv.pooled && i < rows; i += 2) {
@@ -217,15 +224,19 @@ void launch(const ConvLaunch& launch) {
   const ConvKernels<Real>& kernels = conv_kernels<Real>(launch.device);
   std::byte* const workspace = static_cast<std::byte*>(launch.workspace);
   auto* const offsets = reinterpret_cast<int64_t*>(workspace);
-  auto* const filters = reinterpret_cast<Real*>(workspace + c.offsets_bytes);
-  auto* const bias = reinterpret_cast<Real*>(workspace + c.offsets_bytes + c.filters_bytes);
+  auto* const bias = reinterpret_cast<Real*>(workspace + c.offsets_bytes);
   const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
                                worthwhile_threads(problem, omp_get_max_threads()));
   place_terms(conv, c.planes, offsets);
-  pack_filters(conv, problem.groups, kernels, threads, filters);
   if (launch.bias) widen_bias(conv, problem.k, bias);
   const bool flat = c.planes.pitch == conv.q && (conv.y_p == conv.q || conv.p == 1);
-  const Shared<Real> shared{conv, c, kernels, offsets, filters, launch.bias ? bias : nullptr, flat};
+  const Shared<Real> shared{conv,
+                            c,
+                            kernels,
+                            offsets,
+                            static_cast<const Real*>(launch.filters),
+                            launch.bias ? bias : nullptr,
+                            flat};
   // A run's sums are formed in y where they are neighbours there.
   const bool in_y = !conv.pooled && sums_fit_y<Real>(conv) && (flat || c.run_rows == 1);
   const int64_t tasks = problem.n * problem.groups * c.bands;
@@ -263,7 +274,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   double bytes = sizeof(Real) * (filters + row);
   if (bytes <= workspace_limit_bytes) {
     const Cut c = cut<Real>(problem);
-    bytes = static_cast<double>(c.shared_bytes() + c.slot_bytes());
+    bytes = static_cast<double>(c.bytes(1));
   }
   if (bytes > workspace_limit_bytes)
     return {Reason::too_large,
@@ -292,6 +303,8 @@ constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumu
           .supports = &supports<Real>,
           .workspace_bytes = &workspace_bytes<Real>,
           .estimate_seconds = &estimate_seconds<Real>,
+          .filter_bytes = &packed_bytes<Real>,
+          .pack_filters = &pack_filters<Real>,
           .launch = &launch<Real>};
 }
 

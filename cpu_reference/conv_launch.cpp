@@ -1,7 +1,9 @@
 // Launches as pieces see them, and what the pieces share.
 #include "cpu_reference/conv_launch.hpp"
 
-#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
 
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/instruction_set.hpp"
@@ -89,11 +91,29 @@ Support forward_in(const ConvProblem& problem) {
 }
 
 template <class Real>
-void pack_filters(const ConvShape& conv, std::int64_t groups, const ConvKernels<Real>& kernels,
-                  int threads, Real* packed) {
+std::size_t packed_bytes(const ConvProblem& problem, const DeviceInfo&) {
+  return padded(problem.k * problem.terms() * std::int64_t{sizeof(Real)});
+}
+
+template <class Real>
+void pack_filters(const FilterPacking& packing) {
+  const ConvProblem& problem = packing.problem;
+  const ConvShape conv = shape_of({.problem = problem,
+                                   .device = packing.device,
+                                   .x = nullptr,
+                                   .w = packing.w,
+                                   .bias = nullptr,
+                                   .y = nullptr,
+                                   .activation = Activation::none,
+                                   .workspace = nullptr,
+                                   .native_queue = nullptr});
+  const ConvKernels<Real>& kernels = conv_kernels<Real>(packing.device);
+  auto* const packed = static_cast<Real*>(packing.filters);
   const std::int64_t runs = ceil_divide(conv.group_k, kernels.filters);
+  const int threads =
+      std::min(packing.device.units, worthwhile_threads(problem, omp_get_max_threads()));
 #pragma omp parallel for schedule(static) num_threads(threads)
-  for (std::int64_t task = 0; task < groups * runs; ++task) {
+  for (std::int64_t task = 0; task < problem.groups * runs; ++task) {
     const std::int64_t group = task / runs;
     FilterRange range{.k = task % runs * kernels.filters, .count = kernels.filters};
     const std::int64_t end = std::min(range.k + kernels.filters, conv.group_k);
@@ -118,8 +138,9 @@ template bool sums_fit_y<float>(const ConvShape&);
 template bool sums_fit_y<double>(const ConvShape&);
 template Support forward_in<float>(const ConvProblem&);
 template Support forward_in<double>(const ConvProblem&);
-template void pack_filters(const ConvShape&, std::int64_t, const ConvKernels<float>&, int, float*);
-template void pack_filters(const ConvShape&, std::int64_t, const ConvKernels<double>&, int,
-                           double*);
+template std::size_t packed_bytes<float>(const ConvProblem&, const DeviceInfo&);
+template std::size_t packed_bytes<double>(const ConvProblem&, const DeviceInfo&);
+template void pack_filters<float>(const FilterPacking&);
+template void pack_filters<double>(const FilterPacking&);
 
 }  // namespace plumb

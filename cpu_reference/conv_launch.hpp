@@ -20,10 +20,12 @@ bool sums_fit_y(const ConvShape& conv);
 template <class Real>
 Support forward_in(const ConvProblem& problem);
 
-/// All filters in the order in which runs read them: [group][run of filters][term][filter].
+/// All filters as Reals in the order in which runs read them: [group][run of
+/// filters][term][filter].
 template <class Real>
-void pack_filters(const ConvShape& conv, std::int64_t groups, const ConvKernels<Real>& kernels,
-                  int threads, Real* packed);
+std::size_t packed_bytes(const ConvProblem& problem, const DeviceInfo& device);
+template <class Real>
+void pack_filters(const FilterPacking& packing);
 
 /// The bias of all `count` filters, as Reals.
 template <class Real>

@@ -2,7 +2,7 @@
 // panels of neighbours; for each, what they are multiplied with is copied into a piece of the
 // matrix that im2col would make, [term][output], a block of terms at a time, and multiplied by all
 // filters. With many filters the copy costs little, and nothing is wasted at the ends of rows and
-// images, whatever their sizes. The filters are packed on every launch.
+// images, whatever their sizes.
 //
 // Panels and their filters are shared out evenly: a thread has panels in a row, each of which it
 // copies into its level-2 cache, and may have some filters of the panel at either end of its share.
@@ -41,13 +41,17 @@ struct Cut {
   bool together;          ///< panels are copied by all threads, and kept until all is done
   std::size_t filters_bytes, bias_bytes, offsets_bytes, panels_bytes, panel_bytes, sums_bytes;
 
-  std::size_t shared_bytes() const {
-    return filters_bytes + bias_bytes + offsets_bytes + panels_bytes;
-  }
+  std::size_t shared_bytes() const { return bias_bytes + offsets_bytes + panels_bytes; }
   std::size_t slot_bytes() const { return panel_bytes + sums_bytes; }
+  /// The packed filters count towards the limit wherever they lie: what runs, and how it is cut,
+  /// does not depend on who keeps them.
+  std::size_t bytes(int threads) const {
+    return filters_bytes + shared_bytes() + static_cast<std::size_t>(threads) * slot_bytes();
+  }
   /// Threads that there is room for.
   int threads(int wanted) const {
-    return static_cast<int>(threads_with_room(wanted, shared_bytes(), slot_bytes()));
+    return static_cast<int>(
+        threads_with_room(wanted, filters_bytes + shared_bytes(), slot_bytes()));
   }
 };
 
@@ -99,7 +103,7 @@ Cut cut(const ConvProblem& p, int threads) {
   const int64_t kept = cut.blocks > 1 ? std::min(group_k, filters_of_pass) : product_filters;
   cut.sums_bytes = bytes_of(kept * cut.width + product_places);
   cut.together = panels < 4 * threads && threads > 1 &&
-                 cut.shared_bytes() + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
+                 cut.bytes(0) + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
   if (cut.together) cut.panels_bytes = panels_bytes, cut.panel_bytes = 0;
   return cut;
 }
@@ -109,7 +113,7 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   if (problem.n == 0) return 0;
   const Cut c = cut<Real>(problem, std::max(device.units, 1));
   const int threads = c.threads(std::max(device.units, 1));
-  return c.shared_bytes() + static_cast<std::size_t>(threads) * c.slot_bytes();
+  return c.bytes(threads) - c.filters_bytes;
 }
 
 /// Calls `f(row, place)` for the rows of a panel's outputs, of `p` rows of `q` in an image.
@@ -170,29 +174,29 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
     }
     // The first runs fetch the next panel's lines, one in each tile.
     const int64_t line = (k - task.k) / kernels.filters * (64 / int64_t{sizeof(Real)});
-    const bool nan =
-        kernels.sum({.x = values.first,
-                     .offsets = values.offsets,
-                     .terms = panel.terms,
-                     .ahead = values.image && line < cut.width ? cut.width + line : 0,
-                     .w = shared.filters + of_all * conv.terms() + panel.first_term * range.count,
-                     .filters = range.count,
-                     .begin = first ? nullptr : kept,
-                     .begin_step = cut.width,
-                     .sums = sums,
-                     .step = step,
-                     .count = panel.count,
-                     .rows = 1,
-                     .x_row = 0,
-                     .sums_row = 0,
-                     .bias = last && shared.bias ? shared.bias + of_all : nullptr,
-                     .relu = last && conv.relu,
-                     .find_nan = last && conv.padded});
+    const Real* const packed = shared.filters + of_all * conv.terms();
+    const bool nan = kernels.sum({.x = values.first,
+                                  .offsets = values.offsets,
+                                  .terms = panel.terms,
+                                  .ahead = values.image && line < cut.width ? cut.width + line : 0,
+                                  .w = packed + panel.first_term * range.count,
+                                  .filters = range.count,
+                                  .begin = first ? nullptr : kept,
+                                  .begin_step = cut.width,
+                                  .sums = sums,
+                                  .step = step,
+                                  .count = panel.count,
+                                  .rows = 1,
+                                  .x_row = 0,
+                                  .sums_row = 0,
+                                  .bias = last && shared.bias ? shared.bias + of_all : nullptr,
+                                  .relu = last && conv.relu,
+                                  .find_nan = last && conv.padded});
     k += range.count;
     if (!last || (!nan && sums != kept)) continue;
     if (nan)
       for_each_row(panel, conv.p, conv.q, [&](const OutputRow& row, int64_t place) {
-        kernels.mend(conv, row, range, sums + place, step);
+        kernels.mend(conv, row, range, packed, sums + place, step);
       });
     if (sums == kept)
       for_each_row(panel, shared.y_rows, outputs / shared.y_rows,
@@ -254,16 +258,14 @@ void launch(const ConvLaunch& launch) {
   const ConvShape conv = shape_of(launch);
   const ConvKernels<Real>& kernels = conv_kernels<Real>(launch.device);
   std::byte* const workspace = static_cast<std::byte*>(launch.workspace);
-  auto* const filters = reinterpret_cast<Real*>(workspace);
-  auto* const bias = reinterpret_cast<Real*>(workspace + c.filters_bytes);
-  auto* const offsets = reinterpret_cast<int64_t*>(workspace + c.filters_bytes + c.bias_bytes);
+  auto* const bias = reinterpret_cast<Real*>(workspace);
+  auto* const offsets = reinterpret_cast<int64_t*>(workspace + c.bias_bytes);
   const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
                                worthwhile_threads(problem, omp_get_max_threads()));
   for (int64_t term = 0; term < c.block; ++term) {
     offsets[term] = term * c.step;
     offsets[c.block + term] = term * conv.x_c;
   }
-  pack_filters(conv, problem.groups, kernels, threads, filters);
   if (launch.bias) widen_bias(conv, problem.k, bias);
   const Shared<Real> shared{
       .conv = conv,
@@ -272,7 +274,7 @@ void launch(const ConvLaunch& launch) {
       .kernels = kernels,
       .panel_offsets = offsets,
       .image_offsets = offsets + c.block,
-      .filters = filters,
+      .filters = static_cast<const Real*>(launch.filters),
       .bias = launch.bias ? bias : nullptr,
       .kept = reinterpret_cast<Real*>(workspace + c.shared_bytes() - c.panels_bytes),
       .outputs = problem.n * conv.p * conv.q,
@@ -324,7 +326,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
       static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * double{sizeof(Real)};
   if (bytes <= workspace_limit_bytes) {
     const Cut c = cut<Real>(problem, std::max(device.units, 1));
-    bytes = static_cast<double>(c.shared_bytes() + c.slot_bytes());
+    bytes = static_cast<double>(c.bytes(1));
   }
   if (bytes > workspace_limit_bytes)
     return {Reason::too_large, fmt::format("needs {} bytes for the packed filters and a panel; "
@@ -365,6 +367,8 @@ constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumu
           .supports = &supports<Real>,
           .workspace_bytes = &workspace_bytes<Real>,
           .estimate_seconds = &estimate_seconds<Real>,
+          .filter_bytes = &packed_bytes<Real>,
+          .pack_filters = &pack_filters<Real>,
           .launch = &launch<Real>};
 }
 

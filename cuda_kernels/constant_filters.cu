@@ -18,6 +18,7 @@
 #include "cuda_kernels/common/elements.cuh"
 #include "cuda_kernels/common/epilogue.cuh"
 #include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/pack_filters.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -77,8 +78,10 @@ extern const ConvAlgorithm constant_filters_fp32{
     .forced_only = true,
     .capturable = false,
     .supports = supports,
-    .workspace_bytes = ConstantBank::workspace_bytes,
+    .workspace_bytes = no_workspace,
     .estimate_seconds = estimate,
+    .filter_bytes = ConstantBank::filter_bytes,
+    .pack_filters = pack_filters,
     .launch = launch,
 };
 

@@ -25,6 +25,7 @@
 #include "cuda_kernels/common/epilogue.cuh"
 #include "cuda_kernels/common/input_tile.cuh"
 #include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/pack_filters.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -139,8 +140,10 @@ constexpr ConvAlgorithm entry(std::string_view name) {
           .forced_only = true,
           .capturable = false,
           .supports = supports<tile, filters>,
-          .workspace_bytes = ConstantBank::workspace_bytes,
+          .workspace_bytes = no_workspace,
           .estimate_seconds = estimate<tile, filters>,
+          .filter_bytes = ConstantBank::filter_bytes,
+          .pack_filters = pack_filters,
           .launch = launch<tile, filters>};
 }
 

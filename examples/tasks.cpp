@@ -10,6 +10,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -64,6 +65,16 @@ void embed_in_my_stream(const plumb::Device& device, void* stream, const float* 
                 .w = {w, f32, problem.w_extents(), device.id()},
                 .y = {y, f32, problem.y_extents(), device.id()}},
                workspace);
+}
+
+void pack_filters_once(plumb::Queue& queue, const plumb::ConvPlan& plan, plumb::Tensor w,
+                       const std::vector<plumb::ConvTensors>& batches) {
+  const plumb::PackedFilters filters = plan.pack(queue, w);
+  queue.synchronize();
+  w = {};  // its memory is free again
+  for (const plumb::ConvTensors& batch : batches)
+    plan.execute(queue, filters, {.x = batch.x, .y = batch.y});
+  queue.synchronize();  // before the memory of `filters` is freed
 }
 
 bool check_against_the_oracle(const plumb::Device& device) {
@@ -186,6 +197,23 @@ bool streams_on(const plumb::Device& device) {
   return all_are(result, 27);
 }
 
+bool packs_on(const plumb::Device& device) {
+  const plumb::ConvProblem problem = check(plumb::parse_problem("mb2ic3ih8oc4kh3").problem);
+  const std::vector<float> images(2 * 3 * 8 * 8, 1), filters(4 * 3 * 3 * 3, 1);
+  std::vector<float> result(2 * 4 * 6 * 6);
+  plumb::Queue queue(device);
+  const plumb::Tensor x(device, problem.dtype, problem.x_extents());
+  plumb::Tensor w(device, problem.dtype, problem.w_extents());
+  const plumb::Tensor y(device, problem.dtype, problem.y_extents());
+  copy(queue, {images.data(), x.extents()}, x);
+  copy(queue, {filters.data(), w.extents()}, w);
+  pack_filters_once(queue, plumb::ConvPlan(device, problem), std::move(w),
+                    {{.x = x, .y = y}, {.x = x, .y = y}});
+  copy(queue, y, {result.data(), y.extents()});
+  queue.synchronize();
+  return all_are(result, 27);
+}
+
 bool classifies_on(const plumb::Device& device) {
   plumb::Queue queue(device);
   const std::vector<float> ones(10 * 36, 1);
@@ -215,6 +243,7 @@ int main(int count, char** arguments) try {
   const std::vector<float> padded = keep_data_on_the_device(device);
   expect(padded[0] == 12 && padded[9] == 27, "keep data on the device");
   expect(streams_on(device), "embed in my stream");
+  expect(packs_on(device), "pack filters once");
   expect(check_against_the_oracle(device), "check against the oracle");
   expect(!see_what_is_chosen(device, problem).empty(), "see what is chosen");
   expect(plumb::allows(plumb::Math::tf32, allow_less_accurate_arithmetic(device, problem)),

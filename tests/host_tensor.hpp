@@ -126,6 +126,10 @@ class DeviceTensor {
   DeviceTensor(plumb::Queue& queue, HostTensor& host)
       : memory_(queue.device(), host.dtype(), host.everything().extents()),
         view_(host.view_in(memory_.data(), queue.device().id())) {
+    write(queue, host);
+  }
+  /// What a host tensor of the same shape holds; that must live until the queue has passed it.
+  void write(plumb::Queue& queue, HostTensor& host) const {
     plumb::copy(queue, host.everything(), memory_);
   }
   operator plumb::TensorView() const { return view_; }       // NOLINT: serves as its view

@@ -172,6 +172,47 @@ TEST_CASE("c: a plan, the caller's workspace, and each way of calling give C++'s
   }
 }
 
+TEST_CASE("c: filters packed once give C++'s bits, and are another plan's too") {
+  for (const Device& same : all_devices()) {
+    const std::string spec = to_string(same.id());
+    CAPTURE(spec);
+    const Reference reference(spec);
+    const CDevice device(spec.c_str());
+    const CQueue queue(device);
+    plumb_conv_problem problem = small_problem();
+    const plumb_conv_options options = with_bias_and_relu();
+    plumb_packed_filters* filters = nullptr;
+    const OnDevice x(device, queue, reference.x), bias(device, queue, reference.bias);
+    {
+      const CPlan packer(device, problem, &options);
+      const OnDevice w(device, queue, reference.w);
+      REQUIRE(plumb_plan_pack(packer, queue, w, &filters) == PLUMB_OK);
+    }  // w is freed
+    const CPlan plan(device, problem, &options);
+    std::size_t bytes = 0, with_w = 0;
+    REQUIRE(plumb_plan_packed_workspace_bytes(plan, &bytes) == PLUMB_OK);
+    REQUIRE(plumb_plan_workspace_bytes(plan, &with_w) == PLUMB_OK);
+    REQUIRE(bytes <= with_w);
+    void* workspace = nullptr;
+    REQUIRE(plumb_allocate(device, bytes, PLUMB_DEVICE_MEMORY, &workspace) == PLUMB_OK);
+    for (void* memory : {static_cast<void*>(nullptr), workspace}) {
+      const OnDevice y(device, queue, std::vector<float>(reference.y.size(), NAN));
+      REQUIRE(plumb_plan_execute_packed(plan, queue, x, filters, bias, y, memory) == PLUMB_OK);
+      REQUIRE(y.download() == reference.y);
+    }
+    REQUIRE(plumb_deallocate(device, workspace, bytes, PLUMB_DEVICE_MEMORY) == PLUMB_OK);
+
+    problem.h = 9;
+    const CPlan other(device, problem, &options);
+    REQUIRE(plumb_plan_execute_packed(other, queue, x, filters, bias, x, nullptr) ==
+            PLUMB_INVALID_ARGUMENT);
+    CHECK_THAT(plumb_last_message(), ContainsSubstring("plumb_plan_execute_packed") &&
+                                         ContainsSubstring("packed for") &&
+                                         ContainsSubstring("ih9"));
+    plumb_packed_filters_destroy(filters);
+  }
+}
+
 TEST_CASE("c: strides, a native queue, and handles closed before what was made of them") {
   for (const Device& same : all_devices()) {
     plumb_device* device = nullptr;

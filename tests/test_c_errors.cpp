@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "c_handles.hpp"
 
@@ -54,6 +55,9 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
   plumb_queue* made_queue = nullptr;
   plumb_event* made_event = nullptr;
   plumb_plan* made_plan = nullptr;
+  plumb_packed_filters *filters = nullptr, *made_filters = nullptr;
+  const std::vector<float> w(4 * 3 * 3 * 3);
+  REQUIRE(plumb_plan_pack(plan, queue, w.data(), &filters) == PLUMB_OK);
   plumb_explanation* made_explanation = nullptr;
   const plumb_conv_problem problem = small_problem();
   plumb_pool_geometry pooling;
@@ -111,6 +115,22 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
       {"plumb_plan_execute", plumb_plan_execute(plan, queue, nullptr, &x, nullptr, &x, nullptr)},
       {"plumb_plan_execute", plumb_plan_execute(plan, queue, &x, nullptr, nullptr, &x, nullptr)},
       {"plumb_plan_execute", plumb_plan_execute(plan, queue, &x, &x, nullptr, nullptr, nullptr)},
+      {"plumb_plan_packed_workspace_bytes", plumb_plan_packed_workspace_bytes(nullptr, &bytes)},
+      {"plumb_plan_packed_workspace_bytes", plumb_plan_packed_workspace_bytes(plan, nullptr)},
+      {"plumb_plan_pack", plumb_plan_pack(nullptr, queue, &x, &made_filters)},
+      {"plumb_plan_pack", plumb_plan_pack(plan, nullptr, &x, &made_filters)},
+      {"plumb_plan_pack", plumb_plan_pack(plan, queue, nullptr, &made_filters)},
+      {"plumb_plan_pack", plumb_plan_pack(plan, queue, &x, nullptr)},
+      {"plumb_plan_execute_packed",
+       plumb_plan_execute_packed(nullptr, queue, &x, filters, nullptr, &x, nullptr)},
+      {"plumb_plan_execute_packed",
+       plumb_plan_execute_packed(plan, nullptr, &x, filters, nullptr, &x, nullptr)},
+      {"plumb_plan_execute_packed",
+       plumb_plan_execute_packed(plan, queue, nullptr, filters, nullptr, &x, nullptr)},
+      {"plumb_plan_execute_packed",
+       plumb_plan_execute_packed(plan, queue, &x, nullptr, nullptr, &x, nullptr)},
+      {"plumb_plan_execute_packed",
+       plumb_plan_execute_packed(plan, queue, &x, filters, nullptr, nullptr, nullptr)},
       {"plumb_explain", plumb_explain(nullptr, &problem, nullptr, &made_explanation)},
       {"plumb_explain", plumb_explain(device, nullptr, nullptr, &made_explanation)},
       {"plumb_explain", plumb_explain(device, &problem, nullptr, nullptr)},
@@ -163,10 +183,13 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
   for (const auto& [name, status] : refused) names.insert(name);
   CHECK(names == functions_with_status());  // a new function has to be made to fail here, too
   for (const void* made : {static_cast<void*>(made_queue), static_cast<void*>(made_event),
-                           static_cast<void*>(made_plan), static_cast<void*>(made_explanation)})
+                           static_cast<void*>(made_plan), static_cast<void*>(made_filters),
+                           static_cast<void*>(made_explanation)})
     CHECK(made == nullptr);
 
   plumb_explanation_destroy(explanation);
+  plumb_packed_filters_destroy(filters);
+  plumb_packed_filters_destroy(made_filters);  // NULL
   plumb_event_destroy(event);
   plumb_device_close(opened);  // NULL, as are the next
   plumb_queue_destroy(made_queue);

@@ -343,6 +343,43 @@ TEST_CASE("cuda: an algorithm can be captured in a graph, or says that it cannot
   REQUIRE(captured >= 4);
 }
 
+TEST_CASE("cuda: packed filters in a graph, and no packing while one is captured") {
+  const Device device = gpu();
+  SmallConv conv(device);
+  int captured = 0;
+  for (const ConvPlan& plan : forced_plans(device, conv.problem)) {
+    if (!plan.algorithm().capturable) continue;
+    CAPTURE(plan.algorithm().name);
+    const auto bytes = static_cast<std::int64_t>(plan.packed_workspace_bytes());
+    const Tensor workspace(device, DType::f32, {bytes / 4 + 1});
+    const Stream own;
+    Queue queue = Queue::wrap(device, own.stream);
+    ConvTensors tensors = conv.tensors();
+    const PackedFilters filters = plan.pack(queue, tensors.w);
+    const auto w = tensors.w;
+    tensors.w = {};
+    expect(cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeGlobal));
+    plan.execute(queue, filters, tensors, workspace.data());
+    const Error e = refusal([&] { plan.pack(queue, w); });
+    CHECK(e.code() == ErrorCode::unsupported);
+    CHECK_THAT(e.what(), ContainsSubstring("captured"));
+    cudaGraph_t graph = nullptr;
+    expect(cudaStreamEndCapture(own.stream, &graph));  // the capture was not broken by it
+    cudaGraphExec_t executable = nullptr;
+    expect(cudaGraphInstantiate(&executable, graph, 0));
+    for (const float first : {2.0f, -4.0f}) {
+      conv.fill_x(queue, first);
+      conv.forget_y(queue);
+      expect(cudaGraphLaunch(executable, own.stream));
+      REQUIRE(download(queue, conv.y) == conv.expected(first));
+    }
+    expect(cudaGraphExecDestroy(executable));
+    expect(cudaGraphDestroy(graph));
+    ++captured;
+  }
+  REQUIRE(captured >= 4);
+}
+
 TEST_CASE("cuda: a workspace does not grow during a capture") {
   const Device device = gpu();
   const Stream own;

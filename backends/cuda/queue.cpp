@@ -120,6 +120,11 @@ void CudaQueue::grow_workspace(std::size_t bytes) {
   workspace_bytes_ = bytes;
 }
 
+void CudaQueue::pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) {
+  const DeviceGuard guard(device_.index);
+  algorithm.pack_filters(packing);
+}
+
 void CudaQueue::conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) {
   const DeviceGuard guard(device_.index);
   algorithm.launch(launch);

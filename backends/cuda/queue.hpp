@@ -45,6 +45,7 @@ class CudaQueue final : public BackendQueue {
   /// Grown in the stream's own order, so that work already there keeps what it was given.
   /// Error: unsupported where it would have to grow while the stream is being captured.
   void* workspace(std::size_t bytes) override;
+  void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) override;
   void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) override;
   void pool(const PoolLaunch& launch) override;
   void relu(const ConstTensorView& x, const TensorView& y) override;

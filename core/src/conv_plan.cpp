@@ -3,6 +3,7 @@
 
 #include "conv_choice.hpp"
 #include "environment.hpp"
+#include "packed_filters.hpp"
 #include "plan_cache.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/conv.hpp"
@@ -10,6 +11,10 @@
 
 namespace plumb {
 namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::invalid_argument, "convolution: " + message);
+}
 
 /// Strides along extents of one have no say.
 bool same_strides(const Extents& extents, const Strides& a, const Strides& b) {
@@ -20,9 +25,7 @@ bool same_strides(const Extents& extents, const Strides& a, const Strides& b) {
 
 void check_view(const ConstTensorView& view, const char* name, DType dtype, const Extents& extents,
                 const Strides& strides, const DeviceId& device) {
-  const auto wrong = [&](const std::string& what) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("convolution: {} {}", name, what));
-  };
+  const auto wrong = [&](const std::string& what) { refuse(fmt::format("{} {}", name, what)); };
   if (view.empty()) wrong(fmt::format("is missing; expected {}", to_string(extents)));
   if (view.dtype() != dtype)
     wrong(fmt::format("is {}; the plan is for {}", to_string(view.dtype()), to_string(dtype)));
@@ -48,37 +51,78 @@ const ConvProblem& ConvPlan::problem() const { return planned_->problem; }
 const ConvOptions& ConvPlan::options() const { return planned_->options; }
 const ConvAlgorithm& ConvPlan::algorithm() const { return planned_->run.algorithm(); }
 std::size_t ConvPlan::workspace_bytes() const { return planned_->run.workspace_bytes(); }
+bool ConvPlan::packs_filters() const { return planned_->run.filter_bytes() > 0; }
+std::size_t ConvPlan::packed_workspace_bytes() const {
+  return planned_->run.packed_workspace_bytes();
+}
 std::vector<ConvCandidate> ConvPlan::explain() const {
   return candidates(device_, planned_->problem, planned_->options);
 }
 
-void ConvPlan::execute(Queue& queue, const ConvTensors& tensors, void* workspace) const {
+void ConvPlan::check_queue(const Queue& queue) const {
+  if (queue.device().id() != device_.id())
+    refuse(fmt::format("the queue is on {}; the plan is for {}", to_string(queue.device().id()),
+                       to_string(device_.id())));
+}
+
+void ConvPlan::check_tensors(const ConvTensors& tensors) const {
   const ConvProblem& problem = planned_->problem;
   const DeviceId& device = device_.id();
-  if (queue.device().id() != device)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("convolution: the queue is on {}; the plan is for {}",
-                            to_string(queue.device().id()), to_string(device)));
   check_view(tensors.x, "x", problem.dtype, problem.x_extents(), problem.x_strides, device);
-  check_view(tensors.w, "w", problem.dtype, problem.w_extents(), problem.w_strides, device);
   check_view(tensors.y, "y", problem.dtype, problem.y_extents(), problem.y_strides, device);
   if (planned_->options.bias)
     check_view(tensors.bias, "bias", problem.dtype, {problem.k}, {1}, device);
   else if (!tensors.bias.empty())
-    throw Error(ErrorCode::invalid_argument,
-                "convolution: a bias is given; the plan was made without (ConvOptions::bias)");
-  if (problem.n == 0) return;
+    refuse("a bias is given; the plan was made without (ConvOptions::bias)");
+}
 
-  const std::size_t bytes = planned_->run.workspace_bytes();
+void ConvPlan::check_filters(const ConstTensorView& w) const {
+  const ConvProblem& problem = planned_->problem;
+  check_view(w, "w", problem.dtype, problem.w_extents(), problem.w_strides, device_.id());
+}
+
+void ConvPlan::execute(Queue& queue, const ConvTensors& tensors, void* workspace) const {
+  check_queue(queue);
+  check_filters(tensors.w);
+  check_tensors(tensors);
+  launch(queue, tensors, tensors.w.data(), nullptr, workspace_bytes(), workspace);
+}
+
+PackedFilters ConvPlan::pack(Queue& queue, const ConstTensorView& w) const {
+  check_queue(queue);
+  check_filters(w);
+  PackedFilters packed(pack_filters(queue, planned_->run, w));
+  if (environment_flag("PLUMB_SYNC")) queue.synchronize();
+  return packed;
+}
+
+bool ConvPlan::takes(const PackedFilters& filters) const {
+  return misfit(filters.storage_.get(), device_, planned_->run).empty();
+}
+
+void ConvPlan::execute(Queue& queue, const PackedFilters& filters, const ConvTensors& tensors,
+                       void* workspace) const {
+  check_queue(queue);
+  const FilterStorage* const storage = filters.storage_.get();
+  if (const std::string wrong = misfit(storage, device_, planned_->run); !wrong.empty())
+    refuse(wrong);
+  if (!tensors.w.empty()) refuse("w is given beside packed filters; expected one of them");
+  check_tensors(tensors);
+  launch(queue, tensors, storage->w, storage->filters, packed_workspace_bytes(), workspace);
+}
+
+/// Of what has been checked.
+void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, const void* filters,
+                      std::size_t workspace_bytes, void* workspace) const {
+  if (planned_->problem.n == 0) return;
   if (workspace && reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("convolution: the workspace lies at {}; expected a multiple of 256",
-                            workspace));
-  if (bytes > 0 && !workspace) workspace = queue.workspace(bytes);
-  planned_->run.launch(queue.backend(), {.problem = problem,
+    refuse(fmt::format("the workspace lies at {}; expected a multiple of 256", workspace));
+  if (workspace_bytes > 0 && !workspace) workspace = queue.workspace(workspace_bytes);
+  planned_->run.launch(queue.backend(), {.problem = planned_->problem,
                                          .device = device_.info(),
                                          .x = tensors.x.data(),
-                                         .w = tensors.w.data(),
+                                         .w = w,
+                                         .filters = filters,
                                          .bias = tensors.bias.data(),
                                          .y = tensors.y.data(),
                                          .activation = planned_->options.activation,
@@ -88,21 +132,18 @@ void ConvPlan::execute(Queue& queue, const ConvTensors& tensors, void* workspace
 }
 
 ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry) {
-  const auto refuse_argument = [](const std::string& message) {
-    throw Error(ErrorCode::invalid_argument, "convolution: " + message);
-  };
   const auto rank_four = [&](const ConstTensorView& view, const char* name, const char* letters) {
     if (view.rank() != 4)
-      refuse_argument(fmt::format("{} has extents {}; expected four, {}", name,
-                                  to_string(view.extents()), letters));
+      refuse(fmt::format("{} has extents {}; expected four, {}", name, to_string(view.extents()),
+                         letters));
   };
   const ConstTensorView &x = tensors.x, &w = tensors.w, y = tensors.y;
   rank_four(x, "x", "N C H W");
   rank_four(w, "w", "K C/G R S");
   rank_four(y, "y", "N K P Q");
   if (w.dtype() != x.dtype() || y.dtype() != x.dtype())
-    refuse_argument(fmt::format("x is {}, w {}, y {}; expected one dtype", to_string(x.dtype()),
-                                to_string(w.dtype()), to_string(y.dtype())));
+    refuse(fmt::format("x is {}, w {}, y {}; expected one dtype", to_string(x.dtype()),
+                       to_string(w.dtype()), to_string(y.dtype())));
   ConvProblem problem;
   static_cast<ConvGeometry&>(problem) = geometry;
   problem.dtype = x.dtype();
@@ -117,12 +158,11 @@ ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry)
   problem.w_strides = w.strides();
   problem = check(problem);
   if (w.extents() != problem.w_extents())
-    refuse_argument(fmt::format("w is {}; expected {} for x {} in {} groups",
-                                to_string(w.extents()), to_string(problem.w_extents()),
-                                to_string(x.extents()), problem.groups));
+    refuse(fmt::format("w is {}; expected {} for x {} in {} groups", to_string(w.extents()),
+                       to_string(problem.w_extents()), to_string(x.extents()), problem.groups));
   if (y.extents() != problem.y_extents())
-    refuse_argument(fmt::format("y is {}; expected {}", to_string(y.extents()),
-                                to_string(problem.y_extents())));
+    refuse(fmt::format("y is {}; expected {}", to_string(y.extents()),
+                       to_string(problem.y_extents())));
   problem.y_strides = y.strides();
   return check(problem);
 }

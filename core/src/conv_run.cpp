@@ -1,4 +1,4 @@
-// Runs algorithms, and pools behind those that do not.
+// Runs algorithms, packs filters for those that want them so, and pools behind those that do not.
 #include "conv_run.hpp"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ std::int64_t images_per_slice(const ConvProblem& convolution, const DeviceInfo& 
 
 ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                  const DeviceInfo& device)
-    : algorithm_(&algorithm) {
+    : algorithm_(&algorithm), slice_(problem) {
   const bool pools = problem.pool != Pool::none;
   if (!pools || algorithm.fuses_pool) ask_alone(problem, device);
   fuses_pool_ = pools && algorithm.fuses_pool && support_;
@@ -51,7 +51,12 @@ void ConvRun::ask_alone(const ConvProblem& problem, const DeviceInfo& device) {
   support_ = algorithm_->supports(problem, device);
   if (!support_) return;
   algorithm_bytes_ = algorithm_->workspace_bytes(problem, device);
+  filter_bytes_ = bytes_of_filters(problem, device);
   estimate_seconds_ = algorithm_->estimate_seconds(problem, device);
+}
+
+std::size_t ConvRun::bytes_of_filters(const ConvProblem& problem, const DeviceInfo& device) const {
+  return algorithm_->filter_bytes ? algorithm_->filter_bytes(problem, device) : 0;
 }
 
 void ConvRun::ask_for_slices(const ConvProblem& problem, const DeviceInfo& device) {
@@ -70,13 +75,39 @@ void ConvRun::ask_for_slices(const ConvProblem& problem, const DeviceInfo& devic
     algorithm_bytes_ = std::max(algorithm_bytes_, algorithm_->workspace_bytes(last_slice_, device));
     estimate_seconds_ += algorithm_->estimate_seconds(last_slice_, device);
   }
+  filter_bytes_ = bytes_of_filters(slice_, device);
   // The convolution's own estimate has the intermediate written; the pooling reads it.
   if (device.nominal_bytes_per_second > 0)
     estimate_seconds_ += static_cast<double>(y_bytes(problem.unpooled()) + y_bytes(problem)) /
                          device.nominal_bytes_per_second;
 }
 
+std::size_t ConvRun::workspace_bytes() const {
+  const std::size_t without = packed_workspace_bytes();
+  return filter_bytes_ > 0 ? aligned(without) + filter_bytes_ : without;
+}
+
+void ConvRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                   void* filters) const {
+  queue.pack_filters(*algorithm_, {.problem = launched(),
+                                   .device = device,
+                                   .w = w,
+                                   .filters = filters,
+                                   .native_queue = queue.native()});
+}
+
 void ConvRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
+  if (filter_bytes_ == 0 || launch.filters) return launch_packed(queue, launch);
+  void* const filters =
+      static_cast<std::byte*>(launch.workspace) + aligned(packed_workspace_bytes());
+  pack(queue, launch.device, launch.w, filters);
+  ConvLaunch packed = launch;
+  packed.w = nullptr;
+  packed.filters = filters;
+  launch_packed(queue, packed);
+}
+
+void ConvRun::launch_packed(BackendQueue& queue, const ConvLaunch& launch) const {
   if (!in_slices_) return queue.conv(*algorithm_, launch);
   const std::int64_t n = launch.problem.n;
   for (std::int64_t first = 0; first < n; first += slice_.n)
@@ -93,6 +124,7 @@ void ConvRun::launch_slice(BackendQueue& queue, const ConvLaunch& launch, const 
       .device = launch.device,
       .x = static_cast<const std::byte*>(launch.x) + first * problem.x_strides[0] * element,
       .w = launch.w,
+      .filters = launch.filters,
       .bias = launch.bias,
       .y = workspace,
       .activation = launch.activation,

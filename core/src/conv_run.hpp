@@ -10,7 +10,8 @@
 namespace plumb {
 
 /// By itself, or, where the problem pools and the algorithm does not, as a convolution into
-/// workspace with the backend's pooling behind it, a slice of the batch at a time.
+/// workspace with the backend's pooling behind it, a slice of the batch at a time. Before it the
+/// filters are packed, where the algorithm has a layout of its own and they have not been.
 class ConvRun {
  public:
   /// Asks the algorithm. `problem` has passed check().
@@ -20,15 +21,26 @@ class ConvRun {
   const Support& support() const { return support_; }
   /// The problem pools, and the algorithm does it.
   bool fuses_pool() const { return fuses_pool_; }
-  std::size_t workspace_bytes() const { return intermediate_bytes_ + algorithm_bytes_; }
+  /// Of the filters in the algorithm's own layout; 0 where it reads w as it lies.
+  std::size_t filter_bytes() const { return filter_bytes_; }
+  /// For a launch that packs filters first, and for one that finds them packed.
+  std::size_t workspace_bytes() const;
+  std::size_t packed_workspace_bytes() const { return intermediate_bytes_ + algorithm_bytes_; }
   double estimate_seconds() const { return estimate_seconds_; }
+  /// What the algorithm is asked to run, but for N: filters packed for it serve all of N.
+  const ConvProblem& launched() const { return slice_; }
 
-  /// `launch` is of the problem asked about, with a workspace of workspace_bytes().
+  /// Packs into filter_bytes() of memory, which is not 0.
+  void pack(BackendQueue& queue, const DeviceInfo& device, const void* w, void* filters) const;
+  /// `launch` is of the problem asked about. Without packed filters w is packed first, for this
+  /// launch alone. The workspace is as large as that takes.
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
   void ask_alone(const ConvProblem& problem, const DeviceInfo& device);
   void ask_for_slices(const ConvProblem& problem, const DeviceInfo& device);
+  std::size_t bytes_of_filters(const ConvProblem& problem, const DeviceInfo& device) const;
+  void launch_packed(BackendQueue& queue, const ConvLaunch& launch) const;
   void launch_slice(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
                     std::int64_t first) const;
 
@@ -36,9 +48,11 @@ class ConvRun {
   Support support_;
   bool fuses_pool_ = false;
   bool in_slices_ = false;
-  ConvProblem slice_, last_slice_;      ///< without pooling; the last has N = 0 where none is left
+  ConvProblem slice_;       ///< all of the problem, or a part of its batch, without pooling
+  ConvProblem last_slice_;  ///< of what is left of the batch; N = 0 where nothing is
   std::size_t intermediate_bytes_ = 0;  ///< a slice's convolution, at the workspace's beginning
   std::size_t algorithm_bytes_ = 0;     ///< the algorithm's own, behind it
+  std::size_t filter_bytes_ = 0;        ///< at the end, where they are packed there
   double estimate_seconds_ = 0;
 };
 

@@ -6,28 +6,13 @@
 #include <cstring>
 
 #include "overlap.hpp"
+#include "owned_memory.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
+#include "span.hpp"
 
 namespace plumb {
 namespace {
-
-/// Elements from the lowest to the highest address that the strides reach, and how far the lowest
-/// lies below the element of index zero.
-struct Span {
-  std::int64_t elements = 0, below = 0;
-};
-
-Span span_of(const Extents& extents, const Strides& strides) {
-  if (element_count(extents) == 0) return {};
-  Span span{.elements = 1};
-  for (int i = 0; i < extents.rank(); ++i) {
-    const std::int64_t reach = (extents[i] - 1) * strides[i];
-    span.elements += std::abs(reach);
-    if (reach < 0) span.below -= reach;
-  }
-  return span;
-}
 
 template <class View>
 View slice_view(const View& view, int dimension, std::int64_t begin, std::int64_t count) {
@@ -91,10 +76,8 @@ Tensor::Tensor(const Device& device, DType dtype, const Extents& extents, const 
   const Span span = span_of(extents, used);
   const std::size_t element_bytes = size_in_bytes(dtype);
   const std::size_t bytes = std::max<std::size_t>(1, span.elements * element_bytes);
-  void* allocated = device.allocate(bytes, memory);
-  storage_ = std::shared_ptr<void>(
-      allocated, [device, bytes, memory](void* p) { device.deallocate(p, bytes, memory); });
-  view_ = TensorView(static_cast<std::byte*>(allocated) + span.below * element_bytes, dtype,
+  storage_ = owned_memory(device, bytes, memory);
+  view_ = TensorView(static_cast<std::byte*>(storage_.get()) + span.below * element_bytes, dtype,
                      extents, memory == Memory::pinned_host ? host : device.id(), used);
 }
 

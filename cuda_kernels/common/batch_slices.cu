@@ -35,6 +35,7 @@ ConvLaunch slice(const ConvLaunch& call, const ConvProblem& problem, std::int64_
           .device = call.device,
           .x = static_cast<const char*>(call.x) + bytes(problem.x_strides),
           .w = call.w,
+          .filters = call.filters,
           .bias = call.bias,
           .y = static_cast<char*>(call.y) + bytes(problem.y_strides),
           .activation = call.activation,

@@ -4,14 +4,13 @@
 #include <fmt/format.h>
 
 #include "cuda_kernels/common/check.hpp"
-#include "cuda_kernels/common/pack_filters.hpp"
 #include "plumb/error.hpp"
 #include "plumb/tensor.hpp"
 
 namespace plumb::cuda {
 namespace {
 
-double filter_bytes(const ConvProblem& problem) {
+double bytes_of_filters(const ConvProblem& problem) {
   return static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * sizeof(float);
 }
 
@@ -38,14 +37,14 @@ ConvProblem with_packed_filters(ConvProblem problem) {
 }
 
 Support ConstantBank::holds(const ConvProblem& problem) {
-  const double bytes = filter_bytes(problem);
+  const double bytes = bytes_of_filters(problem);
   if (bytes <= static_cast<double>(capacity_bytes)) return {};
   return {Reason::device_limit,
           fmt::format("filters of {:.0f} bytes; constant memory has {}", bytes, capacity_bytes)};
 }
 
-std::size_t ConstantBank::workspace_bytes(const ConvProblem& problem, const DeviceInfo&) {
-  return are_dense(problem) ? 0 : static_cast<std::size_t>(filter_bytes(problem));
+std::size_t ConstantBank::filter_bytes(const ConvProblem& problem, const DeviceInfo&) {
+  return are_dense(problem) ? 0 : static_cast<std::size_t>(bytes_of_filters(problem));
 }
 
 ConstantBank::OnDevice& ConstantBank::on_device(int index) {
@@ -66,13 +65,9 @@ ConstantBank::Lease::Lease(ConstantBank& bank, const ConvLaunch& call)
   lock_ = std::unique_lock(bank.mutex_);
   bank_ = &bank.on_device(call.device.id.index);
 
-  const auto bytes = static_cast<std::int64_t>(filter_bytes(call.problem));
+  const auto bytes = static_cast<std::int64_t>(bytes_of_filters(call.problem));
   take(static_cast<int>((bytes - 1) / slot_bytes + 1));
-  const void* filters = call.w;
-  if (!are_dense(call.problem)) {
-    pack_filters(call, static_cast<float*>(call.workspace));
-    filters = call.workspace;
-  }
+  const void* const filters = are_dense(call.problem) ? call.w : call.filters;
   check(cudaMemcpyAsync(static_cast<char*>(bank_->memory) + first_slot_ * slot_bytes, filters,
                         static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_),
         "cudaMemcpyAsync");

@@ -33,8 +33,8 @@ class ConstantBank {
 
   /// Yes where all the filters fit at once.
   static Support holds(const ConvProblem& problem);
-  /// Room to pack filters that are not dense.
-  static std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo&);
+  /// Of filters that have to be packed (pack_filters.hpp), since they are not dense; otherwise 0.
+  static std::size_t filter_bytes(const ConvProblem& problem, const DeviceInfo&);
 
   class Lease;
 

@@ -22,13 +22,13 @@ __global__ void __launch_bounds__(block_threads)
 
 }  // namespace
 
-void pack_filters(const ConvLaunch& call, float* packed) {
-  const ConvProblem& problem = call.problem;
+void pack_filters(const FilterPacking& packing) {
+  const ConvProblem& problem = packing.problem;
   const std::int64_t elements = element_count(problem.w_extents());
-  Launch(call.native_queue, blocks_for(elements, block_threads), block_threads)(
+  Launch(packing.native_queue, blocks_for(elements, block_threads), block_threads)(
       pack, FilterSteps<int>(problem.w_extents(), problem.w_strides),
       Divisor<int>(problem.c / problem.groups), Divisor<int>(problem.r), Divisor<int>(problem.s),
-      static_cast<const float*>(call.w), packed, elements);
+      static_cast<const float*>(packing.w), static_cast<float*>(packing.filters), elements);
 }
 
 }  // namespace plumb::cuda

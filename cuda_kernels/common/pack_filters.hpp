@@ -5,8 +5,8 @@
 
 namespace plumb::cuda {
 
-/// Writes the call's f32 filters, whatever their strides, to `packed`: dense K C/G R S, on the
-/// call's stream. Their offsets fit 32 bits.
-void pack_filters(const ConvLaunch& call, float* packed);
+/// Writes f32 filters, whatever their strides, dense: K C/G R S, on the packing's stream. Their
+/// offsets fit 32 bits.
+void pack_filters(const FilterPacking& packing);
 
 }  // namespace plumb::cuda

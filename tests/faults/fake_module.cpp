@@ -127,6 +127,10 @@ class FakeQueue final : public BackendQueue {
       throw Error(ErrorCode::out_of_memory, "no workspace on cuda:0 (played by a fake)");
     return queue_->workspace(bytes);
   }
+  void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) override {
+    require_working();
+    queue_->pack_filters(algorithm, packing);
+  }
   void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) override {
     require_working();
     if (fault() == "launch")

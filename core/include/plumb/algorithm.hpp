@@ -69,16 +69,27 @@ PLUMB_API Math math_class(const Numerics& numerics, DType dtype);
 /// Whether an algorithm of class `offered` may serve a caller who allows `allowed`.
 PLUMB_API bool allows(Math allowed, Math offered);
 
+/// One packing of filters into an algorithm's own layout. Pointers are on the device; w's addresses
+/// the element of index zero.
+struct FilterPacking {
+  const ConvProblem& problem;  ///< with its strides; N has no say, and may be 0
+  const DeviceInfo& device;    ///< current in the calling thread
+  const void* w;               ///< K C/G R S
+  void* filters;               ///< filter_bytes(), 256-byte aligned
+  void* native_queue;          ///< the stream (CUDA), or null
+};
+
 /// One launch. Pointers are on the device and address the element of index zero; extents and
 /// strides are the problem's.
 struct ConvLaunch {
-  const ConvProblem& problem;  ///< with its strides
-  const DeviceInfo& device;    ///< current in the calling thread
-  const void* x;               ///< N C H W
-  const void* w;               ///< K C/G R S
-  const void* bias;            ///< K dense elements of the problem's dtype, or null
-  void* y;                     ///< N K P Q
-  Activation activation;       ///< after the bias
+  const ConvProblem& problem;     ///< with its strides
+  const DeviceInfo& device;       ///< current in the calling thread
+  const void* x;                  ///< N C H W
+  const void* w;                  ///< K C/G R S; nothing to be read where there are filters
+  const void* filters = nullptr;  ///< in the algorithm's own layout, where it has one; or null
+  const void* bias;               ///< K dense elements of the problem's dtype, or null
+  void* y;                        ///< N K P Q
+  Activation activation;          ///< after the bias
   void* workspace;     ///< at least workspace_bytes(), 256-byte aligned; null where that is 0
   void* native_queue;  ///< the stream (CUDA), or null
 };
@@ -101,11 +112,19 @@ struct ConvAlgorithm {
   /// The problem has passed check(). May take its time where `forced_only`: it is not asked then
   /// unless the algorithm is forced.
   Support (*supports)(const ConvProblem&, const DeviceInfo&) = nullptr;
-  /// Scratch memory that a launch of a supported problem takes.
+  /// Scratch memory that a launch of a supported problem takes, beside its packed filters.
   std::size_t (*workspace_bytes)(const ConvProblem&, const DeviceInfo&) = nullptr;
   /// A model of the kernel's time, for choosing among untuned algorithms.
   double (*estimate_seconds)(const ConvProblem&, const DeviceInfo&) = nullptr;
-  /// Asynchronous; allocates no device memory, chooses nothing, waits for nothing.
+  /// Of the filters of a supported problem in the algorithm's own layout, in which launch() gets
+  /// them, packed in the same call or once for many. Null, or 0 for a problem: launch() gets w as
+  /// it lies. Neither this nor the layout depends on the problem's N: filters serve any batch.
+  std::size_t (*filter_bytes)(const ConvProblem&, const DeviceInfo&) = nullptr;
+  /// There where filter_bytes() is. Asynchronous, and bound as launch() is; w may change or go once
+  /// the queue has passed it.
+  void (*pack_filters)(const FilterPacking&) = nullptr;
+  /// Asynchronous; allocates no device memory, chooses nothing, waits for nothing. Writes neither
+  /// its inputs nor the packed filters, which other launches may be reading.
   void (*launch)(const ConvLaunch&) = nullptr;
 };
 

@@ -51,6 +51,10 @@ class PLUMB_API BackendQueue {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   /// Scratch memory of the queue, 256-byte aligned, valid for the work put on it next.
   virtual void* workspace(std::size_t bytes) = 0;
+  /// Makes the device current and packs filters for an algorithm that has a layout of its own.
+  virtual void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) {
+    algorithm.pack_filters(packing);
+  }
   /// Makes the device current and launches.
   virtual void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) = 0;
   virtual void pool(const PoolLaunch& launch) = 0;                                  ///< nn.hpp

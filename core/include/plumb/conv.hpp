@@ -121,12 +121,31 @@ PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& p
 /// queue's device.
 struct ConvTensors {
   ConstTensorView x;          ///< the input
-  ConstTensorView w;          ///< the filters
+  ConstTensorView w = {};     ///< the filters; none where they have been packed
   ConstTensorView bias = {};  ///< added to each output channel, where it is not empty
   TensorView y;               ///< the output; overlaps none of the others
 };
 
 struct PlannedConv;
+struct FilterStorage;
+
+/// Filters as the algorithm of a plan wants them, made once by ConvPlan::pack() for any number of
+/// convolutions: in the algorithm's own layout, or, where it has none, a copy that lies as w did.
+/// Either way w may be changed or freed after the packing. Immutable and cheap to copy; the memory
+/// is the device's and goes with the last copy, when work that uses it must be done, as with a
+/// tensor. A default-made one holds nothing.
+class PLUMB_API PackedFilters {
+ public:
+  PackedFilters() = default;
+  bool empty() const { return !storage_; }  ///< whether it holds nothing
+  std::size_t bytes() const;                ///< of device memory that it holds
+
+ private:
+  friend class ConvPlan;
+  explicit PackedFilters(std::shared_ptr<const FilterStorage> storage)
+      : storage_(std::move(storage)) {}
+  std::shared_ptr<const FilterStorage> storage_;
+};
 
 /// A convolution that has been checked and whose algorithm has been chosen. Immutable, cheap to
 /// copy, and may run from several threads on several queues at once.
@@ -140,17 +159,42 @@ class PLUMB_API ConvPlan {
   const ConvProblem& problem() const;               ///< checked, with its strides
   const ConvOptions& options() const;               ///< as given
   const ConvAlgorithm& algorithm() const;           ///< that was chosen
-  std::size_t workspace_bytes() const;              ///< that execute() takes
-  std::vector<ConvCandidate> explain() const;       ///< as explain(), for this plan
+  std::size_t workspace_bytes() const;              ///< that execute() takes with w
+  /// Whether the algorithm has a layout of its own for filters, so that execute() with w packs them
+  /// on every call.
+  bool packs_filters() const;
+  std::size_t packed_workspace_bytes()
+      const;  ///< that execute() takes with packed filters: no more
+  std::vector<ConvCandidate> explain() const;  ///< as explain(), for this plan
 
   /// Puts the convolution on the queue; it is done when the queue has passed it. Workspace comes
   /// from the queue, or from `workspace`, 256-byte aligned device memory of `workspace_bytes()`.
   /// Error (invalid_argument) where a tensor is not what the problem says or not on the device.
   void execute(Queue& queue, const ConvTensors& tensors, void* workspace = nullptr) const;
 
+  /// Puts the packing of w on the queue. The filters may be used on this queue at once, and on
+  /// others once it has passed them (Queue::record(), Queue::wait()). Takes memory from the device,
+  /// and so cannot be captured in a graph: Error (unsupported) there; out_of_memory;
+  /// invalid_argument where w is not what the problem says or not on the device.
+  PackedFilters pack(Queue& queue, const ConstTensorView& w) const;
+  /// Whether execute() takes these filters: they were packed by a plan of the same algorithm, kind
+  /// of device and problem, in which N alone may differ. Bias, activation and the other options
+  /// have no say.
+  bool takes(const PackedFilters& filters) const;
+  /// The same convolution, bit for bit, with filters that have been packed and no `tensors.w`.
+  /// `workspace`, where it is given, is of `packed_workspace_bytes()`. Error (invalid_argument)
+  /// where the plan does not take the filters, with what differs.
+  void execute(Queue& queue, const PackedFilters& filters, const ConvTensors& tensors,
+               void* workspace = nullptr) const;
+
  private:
   friend void conv(Queue&, const ConvTensors&, const ConvGeometry&, ConvOptions);
   ConvPlan(const Device& device, std::shared_ptr<const PlannedConv> planned);
+  void check_queue(const Queue& queue) const;
+  void check_tensors(const ConvTensors& tensors) const;
+  void check_filters(const ConstTensorView& w) const;
+  void launch(Queue& queue, const ConvTensors& tensors, const void* w, const void* filters,
+              std::size_t workspace_bytes, void* workspace) const;
   Device device_;
   std::shared_ptr<const PlannedConv> planned_;
 };

@@ -279,6 +279,8 @@ PLUMB_API void plumb_plan_destroy(plumb_plan* plan);
 PLUMB_API plumb_status plumb_plan_algorithm(const plumb_plan* plan, const char** algorithm);
 /// What plumb_plan_execute() takes.
 PLUMB_API plumb_status plumb_plan_workspace_bytes(const plumb_plan* plan, size_t* bytes);
+/// What plumb_plan_execute_packed() takes: no more.
+PLUMB_API plumb_status plumb_plan_packed_workspace_bytes(const plumb_plan* plan, size_t* bytes);
 /// Puts the convolution on a queue of the plan's device. The pointers are to memory of that device,
 /// to the element of index zero, and hold what the problem says; bias is K dense elements, or NULL
 /// where the plan was made without. `workspace`: plumb_plan_workspace_bytes() of the device's
@@ -287,6 +289,26 @@ PLUMB_API plumb_status plumb_plan_workspace_bytes(const plumb_plan* plan, size_t
 PLUMB_API plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* queue, const void* x,
                                           const void* w, const void* bias, void* y,
                                           void* workspace);
+
+/// Filters as the algorithm of a plan wants them: packed once, for any number of convolutions.
+/// Several threads and queues may use them at once.
+typedef struct plumb_packed_filters plumb_packed_filters;
+
+/// Puts the packing of w on a queue of the plan's device; w may be changed or freed once the queue
+/// has passed it. The filters may be used on this queue at once, and on others once it has passed
+/// them (plumb_queue_record(), plumb_queue_wait()). Takes memory from the device, and so is
+/// PLUMB_UNSUPPORTED while the queue's stream is being captured in a graph.
+PLUMB_API plumb_status plumb_plan_pack(const plumb_plan* plan, plumb_queue* queue, const void* w,
+                                       plumb_packed_filters** filters);
+/// Work that uses them must be done.
+PLUMB_API void plumb_packed_filters_destroy(plumb_packed_filters* filters);
+/// As plumb_plan_execute(), bit for bit, with filters in the place of w. They may have been packed
+/// by another plan of the same algorithm, kind of device and problem, in which N alone may differ;
+/// otherwise PLUMB_INVALID_ARGUMENT, and the message says what differs. `workspace`:
+/// plumb_plan_packed_workspace_bytes() of memory, or NULL.
+PLUMB_API plumb_status plumb_plan_execute_packed(const plumb_plan* plan, plumb_queue* queue,
+                                                 const void* x, const plumb_packed_filters* filters,
+                                                 const void* bias, void* y, void* workspace);
 
 // Why this algorithm and not another.
 

@@ -27,6 +27,21 @@ const ConvAlgorithm& algorithm_named(const Device& device, std::string_view name
               fmt::format("{} has no algorithm '{}'", to_string(device.id()), name));
 }
 
+/// The caller's pointers as the plan's tensors.
+ConvTensors tensors_for(const ConvPlan& plan, const void* x, const void* bias, void* y) {
+  const ConvProblem& problem = plan.problem();
+  const DeviceId device = plan.device().id();
+  return {
+      .x = {x, problem.dtype, problem.x_extents(), device, problem.x_strides},
+      .bias = bias ? ConstTensorView(bias, problem.dtype, {problem.k}, device) : ConstTensorView(),
+      .y = {y, problem.dtype, problem.y_extents(), device, problem.y_strides}};
+}
+
+ConstTensorView filters_for(const ConvPlan& plan, const void* w) {
+  const ConvProblem& problem = plan.problem();
+  return {w, problem.dtype, problem.w_extents(), plan.device().id(), problem.w_strides};
+}
+
 }  // namespace
 
 plumb_status plumb_conv_output_extents(const plumb_conv_problem* problem, std::int64_t extents[4]) {
@@ -63,19 +78,42 @@ plumb_status plumb_plan_workspace_bytes(const plumb_plan* plan, std::size_t* byt
   });
 }
 
+plumb_status plumb_plan_packed_workspace_bytes(const plumb_plan* plan, std::size_t* bytes) {
+  return run(__func__, [&] {
+    at(bytes, "bytes") = 0;
+    *bytes = at(plan, "plan").plan.packed_workspace_bytes();
+  });
+}
+
 plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* queue, const void* x,
                                 const void* w, const void* bias, void* y, void* workspace) {
   return run(__func__, [&] {
     const ConvPlan& planned = at(plan, "plan").plan;
-    const ConvProblem& problem = planned.problem();
-    const DeviceId device = planned.device().id();
-    const ConvTensors tensors{
-        .x = {x, problem.dtype, problem.x_extents(), device, problem.x_strides},
-        .w = {w, problem.dtype, problem.w_extents(), device, problem.w_strides},
-        .bias =
-            bias ? ConstTensorView(bias, problem.dtype, {problem.k}, device) : ConstTensorView(),
-        .y = {y, problem.dtype, problem.y_extents(), device, problem.y_strides}};
+    ConvTensors tensors = tensors_for(planned, x, bias, y);
+    tensors.w = filters_for(planned, w);
     planned.execute(at(queue, "queue").queue, tensors, workspace);
+  });
+}
+
+plumb_status plumb_plan_pack(const plumb_plan* plan, plumb_queue* queue, const void* w,
+                             plumb_packed_filters** filters) {
+  return run(__func__, [&] {
+    plumb_packed_filters*& made = made_at(filters, "filters");
+    const ConvPlan& planned = at(plan, "plan").plan;
+    made =
+        new plumb_packed_filters{planned.pack(at(queue, "queue").queue, filters_for(planned, w))};
+  });
+}
+
+void plumb_packed_filters_destroy(plumb_packed_filters* filters) { delete filters; }
+
+plumb_status plumb_plan_execute_packed(const plumb_plan* plan, plumb_queue* queue, const void* x,
+                                       const plumb_packed_filters* filters, const void* bias,
+                                       void* y, void* workspace) {
+  return run(__func__, [&] {
+    const ConvPlan& planned = at(plan, "plan").plan;
+    planned.execute(at(queue, "queue").queue, at(filters, "filters").filters,
+                    tensors_for(planned, x, bias, y), workspace);
   });
 }
 

@@ -23,6 +23,9 @@ struct plumb_event {
 struct plumb_plan {
   plumb::ConvPlan plan;
 };
+struct plumb_packed_filters {
+  plumb::PackedFilters filters;
+};
 struct plumb_explanation {
   std::vector<plumb::ConvCandidate> candidates;
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../conv_run.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb {
@@ -130,22 +129,52 @@ void Trial::expect_checksums() {
   }
 }
 
-std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y) const {
+bool Trial::packs(const ConvAlgorithm& algorithm) const {
+  return ConvRun(algorithm, problem_, device_.info()).filter_bytes() > 0;
+}
+
+std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue) const {
+  if (bytes == 0) return std::nullopt;
+  const Extents extents{static_cast<std::int64_t>((bytes + 1) / 2)};
+  GuardedTensor scratch(device_, DType::f16, extents, {1});
+  scratch.upload(queue);
+  return scratch;
+}
+
+std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const {
+  ConvProblem other = problem_;
+  other.n = problem_.n == 1 ? 2 : 1;
+  const ConvRun packs(run.algorithm(), other, device_.info());
+  if (packs.filter_bytes() != run.filter_bytes())
+    return fmt::format("packed filters take {} bytes for N={} and {} for N={}",
+                       packs.filter_bytes(), other.n, run.filter_bytes(), problem_.n);
+  packed.filters = make_scratch(run.filter_bytes(), queue);
+  packs.pack(queue.backend(), device_.info(), w_.on_device().data(),
+             packed.filters->on_device().data());
+  queue.synchronize();
+  packed.filters->download(queue);
+  packed.no_w.emplace(device_, problem_.dtype, problem_.w_extents(), problem_.w_strides, offset_);
+  packed.no_w->upload(queue);
+  return {};
+}
+
+std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y,
+                       Packing packing) const {
   if (problem_.n == 0) return {};  // plans do not launch anything for an empty batch
   y.poison();
   y.upload(queue);
-  std::optional<GuardedTensor> workspace;
   const ConvRun how(algorithm, problem_, device_.info());
-  const std::size_t bytes = how.workspace_bytes();
-  if (bytes > 0) {
-    workspace.emplace(device_, DType::f16, Extents{static_cast<std::int64_t>((bytes + 1) / 2)},
-                      Strides{1});
-    workspace->upload(queue);
-  }
+  const bool before = packing == Packing::before;
+  PackedBefore packed;
+  if (before)
+    if (std::string wrong = pack(how, queue, packed); !wrong.empty()) return wrong;
+  std::optional<GuardedTensor> workspace =
+      make_scratch(before ? how.packed_workspace_bytes() : how.workspace_bytes(), queue);
   how.launch(queue.backend(), {.problem = problem_,
                                .device = device_.info(),
                                .x = x_.on_device().data(),
-                               .w = w_.on_device().data(),
+                               .w = (before ? *packed.no_w : w_).on_device().data(),
+                               .filters = before ? packed.filters->on_device().data() : nullptr,
                                .bias = bias_ ? bias_->on_device().data() : nullptr,
                                .y = y.on_device().data(),
                                .activation = activation_,
@@ -157,6 +186,12 @@ std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTens
   if (workspace) {
     workspace->download(queue);
     if (const auto broken = workspace->broken_canary()) return "workspace: " + *broken;
+  }
+  if (before) {
+    GuardedTensor now = *packed.filters;
+    now.download(queue);
+    if (const auto broken = now.broken_canary()) return "filters: " + *broken;
+    if (now.image() != packed.filters->image()) return "the packed filters were written";
   }
   return {};
 }

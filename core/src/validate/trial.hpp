@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "../conv_run.hpp"
 #include "guarded_tensor.hpp"
 #include "plumb/validate.hpp"
 #include "test_data.hpp"
@@ -16,6 +17,12 @@ struct Judgement {
   std::string failure;  ///< empty where all is well
   double max_error_over_bound = 0;
   double max_bound_over_tap = 0;
+};
+
+/// When the filters are packed, for an algorithm with a layout of its own.
+enum class Packing {
+  in_launch,  ///< by the launch that wants them
+  before,     ///< by themselves, for another N, and w is gone by the launch
 };
 
 class Trial {
@@ -32,7 +39,10 @@ class Trial {
 
   /// Runs an algorithm on poisoned output and workspace. Returns what is wrong with the memory
   /// around them, or empty. `y` must be of this trial (make_output).
-  std::string run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y) const;
+  std::string run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y,
+                  Packing packing = Packing::in_launch) const;
+  /// Whether the algorithm has a layout of its own for these filters, so that both ways can be run.
+  bool packs(const ConvAlgorithm& algorithm) const;
   GuardedTensor make_output() const;
   /// What is wrong with the inputs after a run: nothing may have written them.
   std::string changed_inputs(Queue& queue) const;
@@ -47,6 +57,15 @@ class Trial {
   struct Point {
     std::int64_t n, k, p, q;  ///< of y, pooled where it is
   };
+  /// Filters packed for another N, and NaN in the place of w, so that an algorithm that still reads
+  /// it is found out.
+  struct PackedBefore {
+    std::optional<GuardedTensor> filters, no_w;
+  };
+  /// Returns what is wrong, or empty.
+  std::string pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const;
+  /// Scratch memory between canaries, all NaN; none for no bytes.
+  std::optional<GuardedTensor> make_scratch(std::size_t bytes, Queue& queue) const;
   void choose_points(std::uint64_t seed);
   void expect_checksums();
   std::int64_t y_offset(const Point& point) const;

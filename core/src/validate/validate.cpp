@@ -144,9 +144,24 @@ class Court {
             std::max(record.max_error_over_bound, judgement.max_error_over_bound);
         record.max_bound_over_tap =
             std::max(record.max_bound_over_tap, judgement.max_bound_over_tap);
-        return {judgement.failure};
+        if (!judgement.failure.empty() || !trial_.packs(*subject.algorithm))
+          return {judgement.failure};
+        return packed_before(tier, *subject.algorithm, y);
       });
     }
+  }
+
+  /// Filters that were packed before must give what those packed in the launch gave, `in_launch`.
+  Finding packed_before(Tier tier, const ConvAlgorithm& algorithm, const GuardedTensor& in_launch) {
+    GuardedTensor y = trial_.make_output();
+    if (std::string broken = trial_.run(algorithm, queue_, y, Packing::before); !broken.empty())
+      return {"with packed filters, " + broken, false};
+    if (!algorithm.numerics.deterministic) {
+      const std::string failure = trial_.judge(tier, yardstick(algorithm), y).failure;
+      return {failure.empty() ? "" : "with packed filters, " + failure};
+    }
+    if (y.image() != in_launch.image()) return {"packed filters gave other bits"};
+    return {};
   }
 
   void judge_repeats(std::vector<Subject>& subjects) {
