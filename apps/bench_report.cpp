@@ -23,6 +23,7 @@ std::string remark(const BenchRecord& record) {
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
   if (!record.compared_with.empty())
     add(fmt::format("{:.2f} x as fast as {}", record.speed_over_peer, record.compared_with));
+  if (seen.packing == PackingTime::before) add("filters packed before");
   if (seen.given_up) add(fmt::format("given up after {} samples", seen.samples));
   if (!seen.bounded) add("no promise: error over fp32's bound");
   return text;
@@ -39,6 +40,7 @@ nlohmann::ordered_json to_json(const BenchCase& bench, const BenchRecord& record
                                  {"math", to_string(record.math)},
                                  {"dtype", to_string(problem.dtype)},
                                  {"layout", to_string(bench.test.placement)},
+                                 {"filter_packing", to_string(seen.packing)},
                                  {"samples", seen.samples}};
   if (!seen.failure.empty()) {
     json["failure"] = seen.failure;

@@ -70,6 +70,30 @@ TEST_CASE("every algorithm is timed, and its timed output held against the oracl
     }
 }
 
+TEST_CASE("the packing of filters is counted, or done before, and said so") {
+  const Device cpu = Device::open("cpu");
+  ConvProblem problem = problem_of("mb1ic16ih5oc24kh3");
+  const auto plans = all_plans(cpu, problem);
+  for (const bool before : {false, true}) {
+    MeasureOptions options = few;
+    options.packed_filters = before;
+    const Measurements seen = measure(plans, options);
+    REQUIRE(seen.buffer_sets > 1);  // each with filters of its own
+    int packed = 0;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const Measurement& one = seen.contestants[i];
+      CAPTURE(one.algorithm, before);
+      REQUIRE(one.failure.empty());
+      REQUIRE(one.max_error_over_bound <= 1);
+      REQUIRE(one.max_error_over_bound > 0);
+      const PackingTime packs = before ? PackingTime::before : PackingTime::counted;
+      REQUIRE(one.packing == (plans[i].packs_filters() ? packs : PackingTime::none));
+      packed += plans[i].packs_filters();
+    }
+    REQUIRE(packed > 0);
+  }
+}
+
 TEST_CASE("samples are as many as asked for, and few of what is hopeless") {
   const Device cpu = Device::open("cpu");
   const ConvProblem problem = problem_of("mb2ic16ih40oc16kh3ph1");

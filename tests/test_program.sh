@@ -348,6 +348,11 @@ case_bench() {
   printed '^g1mb3ic2' && printed '^g2mb3ic4'
   run bench --device cpu --suite four --batch 1 --samples 2 --math fp64
   printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
+  run bench "${small[@]}" --algorithm 'cpu.conv.*' --samples 2 --packed-filters --json packed.json
+  printed '^ +cpu\.conv\.direct\.fp32 .*filters packed before' && printed 'filters were packed before'
+  for kind in 'bench.json counted' 'bench.json none' 'packed.json before' 'packed.json none'; do
+    grep -q "\"filter_packing\": \"${kind#* }\"" "${kind% *}" || fail "no packing of kind $kind"
+  done
   # Beside oneDNN, where this program was built with it.
   if "$program" bench "${small[@]}" --peer onednn --json peer.json >out 2>err; then
     printed 'x as fast as onednn\.conv\.'

@@ -37,17 +37,29 @@ struct MeasureOptions {
   std::size_t cold_bytes = std::size_t{1} << 28;
   /// Hold one more run of each contestant against the oracle.
   bool check = true;
+  /// Filters are packed before the samples (ConvPlan::pack()), for all contestants. Otherwise those
+  /// that pack do so in each run.
+  bool packed_filters = false;
   std::uint64_t seed = 1;  ///< of the data, and of the outputs that are checked
 };
 
+/// Where the time goes that packing filters takes.
+enum class PackingTime : std::uint8_t {
+  none,     ///< there is none: the algorithm reads filters as they lie
+  counted,  ///< each run packs, as part of its time
+  before,   ///< the filters were packed before the samples
+};
+PLUMB_API std::string_view to_string(PackingTime);  ///< "counted"
+
 /// What was seen of one contestant.
 struct Measurement {
-  std::string_view algorithm;  ///< of its plan
-  int samples = 0;             ///< that were taken
-  int runs_per_sample = 1;     ///< back to back; the seconds below are of one
-  double median_seconds = 0;   ///< of the device
-  double min_seconds = 0;      ///< of the device
-  bool given_up = false;       ///< hopelessly slower than the best: few samples
+  std::string_view algorithm;               ///< of its plan
+  PackingTime packing = PackingTime::none;  ///< of the filters
+  int samples = 0;                          ///< that were taken
+  int runs_per_sample = 1;                  ///< back to back; the seconds below are of one
+  double median_seconds = 0;                ///< of the device
+  double min_seconds = 0;                   ///< of the device
+  bool given_up = false;                    ///< hopelessly slower than the best: few samples
   /// The largest error over its bound among the outputs checked, those of the first, the last and
   /// a few images between; infinite where one was not written or is no number. 0 if unchecked.
   double max_error_over_bound = 0;

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "../names.hpp"
 #include "buffers.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
@@ -26,15 +27,18 @@ constexpr double cold_run_seconds = 200e-6;  ///< below, each run gets other buf
 constexpr int samples_of_the_hopeless = 3;
 
 struct Contestant {
-  explicit Contestant(const ConvPlan& its_plan) : plan(its_plan) {
+  Contestant(const ConvPlan& its_plan, bool pack_before) : plan(its_plan) {
     result.algorithm = plan.algorithm().name;
     result.bounded = plan.algorithm().numerics.bounded;
+    if (plan.packs_filters())
+      result.packing = pack_before ? PackingTime::before : PackingTime::counted;
   }
   bool runs() const { return result.failure.empty(); }
 
   const ConvPlan& plan;
   Measurement result;
-  double estimate_seconds = 0;  ///< from a few runs before the samples
+  std::vector<PackedFilters> filters{};  ///< of each set of buffers, where they are packed before
+  double estimate_seconds = 0;           ///< from a few runs before the samples
   int wanted_samples = 0;
   std::vector<double> seconds{};  ///< of one run, a value for each sample
 };
@@ -56,13 +60,17 @@ class Contest {
       : options_(options),
         queue_(plans.front().device()),
         buffers_(queue_, plans.front().problem(), plans.front().options().bias, options.seed) {
-    for (const ConvPlan& plan : plans) contestants_.emplace_back(plan);
+    for (const ConvPlan& plan : plans) contestants_.emplace_back(plan, options.packed_filters);
   }
 
   Measurements run() {
     first_runs();
     give_up_the_hopeless();
-    if (best_seconds() < cold_run_seconds) buffers_.spread(queue_, options_.cold_bytes);
+    if (best_seconds() < cold_run_seconds) {
+      buffers_.spread(queue_, options_.cold_bytes);
+      for (Contestant& contestant : contestants_)
+        if (contestant.runs()) guarded(contestant, [&] { pack_filters(contestant); });
+    }
     warm_up();
     while (sample_round()) continue;
 
@@ -73,9 +81,25 @@ class Contest {
   }
 
  private:
-  ConvTensors next_tensors() {
+  /// For the sets of buffers that there are now.
+  void pack_filters(Contestant& contestant) {
+    if (contestant.result.packing != PackingTime::before) return;
+    while (static_cast<int>(contestant.filters.size()) < buffers_.sets()) {
+      const int set = static_cast<int>(contestant.filters.size());
+      contestant.filters.push_back(contestant.plan.pack(queue_, buffers_.tensors(set).w));
+    }
+  }
+
+  void execute(const Contestant& contestant, int set) {
+    ConvTensors tensors = buffers_.tensors(set);
+    if (contestant.filters.empty()) return contestant.plan.execute(queue_, tensors);
+    tensors.w = {};
+    contestant.plan.execute(queue_, contestant.filters[static_cast<std::size_t>(set)], tensors);
+  }
+
+  void execute_on_next(const Contestant& contestant) {
     set_ = (set_ + 1) % buffers_.sets();
-    return buffers_.tensors(set_);
+    execute(contestant, set_);
   }
 
   /// Each once for its output, which is poisoned before, and then for its time: the first run may
@@ -86,22 +110,23 @@ class Contest {
       check.emplace(buffers_, contestants_.front().plan.options().activation, options_.seed);
     for (Contestant& contestant : contestants_)
       guarded(contestant, [&] {
+        pack_filters(contestant);
         buffers_.poison_output(queue_);
-        contestant.plan.execute(queue_, buffers_.tensors(0));
+        execute(contestant, 0);
         queue_.synchronize();
         if (check)
           contestant.result.max_error_over_bound =
               check->max_error_over_bound(queue_, buffers_, contestant.plan.algorithm().numerics);
-        contestant.estimate_seconds = estimate(contestant.plan);
+        contestant.estimate_seconds = estimate(contestant);
       });
   }
 
   /// The shortest of a few runs: one alone may have been disturbed.
-  double estimate(const ConvPlan& plan) {
+  double estimate(const Contestant& contestant) {
     double shortest = std::numeric_limits<double>::infinity(), total = 0;
     for (int run = 0; run < 3 && total < 0.1; ++run) {
       const Event begin = queue_.record();
-      plan.execute(queue_, buffers_.tensors(0));
+      execute(contestant, 0);
       const double seconds = seconds_between(begin, queue_.record());
       shortest = std::min(shortest, seconds);
       total += seconds;
@@ -138,7 +163,7 @@ class Contest {
     do {
       for (Contestant& contestant : contestants_)
         if (contestant.runs() && !contestant.result.given_up)
-          guarded(contestant, [&] { contestant.plan.execute(queue_, next_tensors()); });
+          guarded(contestant, [&] { execute_on_next(contestant); });
       queue_.synchronize();
     } while (Clock::now() < enough);
   }
@@ -165,10 +190,10 @@ class Contest {
         // The device has nothing to do at the start of a round: a sample more keeps it busy until
         // the first that counts is in its queue.
         if (first)
-          for (int i = 0; i < runs; ++i) contestant.plan.execute(queue_, next_tensors());
+          for (int i = 0; i < runs; ++i) execute_on_next(contestant);
         first = false;
         const Event begin = queue_.record();
-        for (int i = 0; i < runs; ++i) contestant.plan.execute(queue_, next_tensors());
+        for (int i = 0; i < runs; ++i) execute_on_next(contestant);
         samples.push_back({&contestant, begin, queue_.record()});
       });
     }
@@ -223,7 +248,13 @@ void check_contestants(std::span<const ConvPlan> contestants, const MeasureOptio
   }
 }
 
+constexpr Name<PackingTime> packing_times[] = {{PackingTime::none, "none"},
+                                               {PackingTime::counted, "counted"},
+                                               {PackingTime::before, "before"}};
+
 }  // namespace
+
+std::string_view to_string(PackingTime time) { return name_of(packing_times, time); }
 
 Measurements measure(std::span<const ConvPlan> contestants, const MeasureOptions& options) {
   if (contestants.empty()) return {};
