@@ -5,8 +5,9 @@
 // zeros, and the fused ReLU makes 0 of a NaN.
 //
 // onednn.conv.best lets oneDNN choose the layouts of x, w and y. What is not in them is reordered
-// inside the launch, on every launch: x and the filters before, y after. A program that stays in
-// oneDNN's layouts from layer to layer, with filters reordered once, would not pay for that.
+// inside the launch, on every launch: x before, y after. A program that stays in oneDNN's layouts
+// from layer to layer would not pay for that. The filters in its layout are this entry's packed
+// filters, which a plan makes on every launch or once, as with our own.
 // onednn.conv.nchw works in plain NCHW and reorders nothing.
 //
 // Primitives are made once for a problem, outside the launch. Memory comes from the workspace.
@@ -42,18 +43,23 @@ class Threads {
 /// A problem's four primitives, or why there are none.
 struct Prepared {
   Support support;
+  dnnl::memory::desc given, packed;      ///< filters
   std::optional<FusedConv> fused[2][2];  ///< [with a bias][with ReLU]
   std::size_t workspace_bytes = 0;
+
+  bool packs() const { return support && packed != given; }
 };
 
 Prepared make(const ConvProblem& problem, Layouts layouts) {
   Prepared prepared;
   try {
     const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    prepared.given = given_filters(problem);
+    prepared.packed = packed_filters(engine, problem, layouts);
     for (const bool bias : {false, true})
       for (const bool relu : {false, true}) {
         auto& fused = prepared.fused[bias][relu];
-        fused.emplace(engine, problem, layouts, bias, relu);
+        fused.emplace(engine, problem, layouts, bias, relu, prepared.packed);
         prepared.workspace_bytes = std::max(prepared.workspace_bytes, fused->workspace_bytes());
       }
   } catch (const dnnl::error& e) {
@@ -94,6 +100,32 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   return problem.n == 0 ? 0 : prepared<layouts>(problem, device)->workspace_bytes;
 }
 
+/// What is prepared for one image: what filters look like once packed depends on nothing more.
+template <Layouts layouts>
+std::shared_ptr<const Prepared> prepared_for_one(ConvProblem problem, const DeviceInfo& device) {
+  problem.n = 1;
+  return prepared<layouts>(problem, device);
+}
+
+template <Layouts layouts>
+std::size_t filter_bytes(const ConvProblem& problem, const DeviceInfo& device) {
+  const auto one = prepared_for_one<layouts>(problem, device);
+  return one->packs() ? one->packed.get_size() : 0;
+}
+
+template <Layouts layouts>
+void pack_filters(const FilterPacking& packing) {
+  const auto one = prepared_for_one<layouts>(packing.problem, packing.device);
+  const Threads threads(packing.device.units);
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  // oneDNN's memory has no const; w is only read.
+  dnnl::memory from(one->given, engine, const_cast<void*>(packing.w));
+  dnnl::memory to(one->packed, engine, packing.filters);
+  dnnl::reorder(from, to).execute(stream, from, to);
+  stream.wait();
+}
+
 /// Half of the nominal rate, and the tensors moved once. Nothing is chosen by it.
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   return problem.flop() / (0.5 * device.nominal_fp32_flop_per_second) +
@@ -118,6 +150,8 @@ constexpr ConvAlgorithm algorithm(std::string_view name) {
           .supports = &supports<layouts>,
           .workspace_bytes = &workspace_bytes<layouts>,
           .estimate_seconds = &estimate_seconds,
+          .filter_bytes = &filter_bytes<layouts>,
+          .pack_filters = &pack_filters<layouts>,
           .launch = &launch<layouts>};
 }
 

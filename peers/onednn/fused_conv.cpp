@@ -27,16 +27,6 @@ memory::desc given(const Extents& extents, const Strides& strides) {
   return {dims(extents), memory::data_type::f32, dims(plain(extents, strides))};
 }
 
-/// oneDNN counts groups as a dimension of their own.
-memory::desc given_filters(const ConvProblem& p) {
-  const Strides strides = plain(p.w_extents(), p.w_strides);
-  if (p.groups == 1) return {dims(p.w_extents()), memory::data_type::f32, dims(strides)};
-  const std::int64_t in_group = p.k / p.groups;
-  return {{p.groups, in_group, p.c / p.groups, p.r, p.s},
-          memory::data_type::f32,
-          {in_group * strides[0], strides[0], strides[1], strides[2], strides[3]}};
-}
-
 memory::desc any(const memory::desc& like) {
 #if DNNL_VERSION_MAJOR >= 3
   return {like.get_dims(), memory::data_type::f32, Format::any};
@@ -91,6 +81,23 @@ std::size_t rounded_up(std::size_t bytes) {
 
 }  // namespace
 
+// oneDNN counts groups as a dimension of their own.
+memory::desc given_filters(const ConvProblem& p) {
+  const Strides strides = plain(p.w_extents(), p.w_strides);
+  if (p.groups == 1) return {dims(p.w_extents()), memory::data_type::f32, dims(strides)};
+  const std::int64_t in_group = p.k / p.groups;
+  return {{p.groups, in_group, p.c / p.groups, p.r, p.s},
+          memory::data_type::f32,
+          {in_group * strides[0], strides[0], strides[1], strides[2], strides[3]}};
+}
+
+memory::desc packed_filters(const dnnl::engine& engine, const ConvProblem& problem,
+                            Layouts layouts) {
+  ConvProblem image = problem;
+  image.n = 1;
+  return choose(engine, image, layouts, false, false).weights_desc();
+}
+
 void* Workspace::take(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   void* piece = memory_ + taken_;
@@ -135,16 +142,17 @@ void Argument::after(const dnnl::stream& stream, void* data, memory& worked_on,
 }
 
 FusedConv::FusedConv(const dnnl::engine& engine, const ConvProblem& problem, Layouts layouts,
-                     bool bias, bool relu)
-    : FusedConv(engine, problem, choose(engine, problem, layouts, bias, relu)) {}
+                     bool bias, bool relu, const memory::desc& filters)
+    : FusedConv(engine, problem, filters, choose(engine, problem, layouts, bias, relu)) {}
 
 FusedConv::FusedConv(const dnnl::engine& engine, const ConvProblem& problem,
+                     const memory::desc& filters,
                      const dnnl::convolution_forward::primitive_desc& chosen)
     : engine_(engine),
       conv_(chosen),
       x_(engine, Argument::Direction::in, given(problem.x_extents(), problem.x_strides),
          chosen.src_desc()),
-      w_(engine, Argument::Direction::in, given_filters(problem), chosen.weights_desc()),
+      w_(engine, Argument::Direction::in, filters, chosen.weights_desc()),
       y_(engine, Argument::Direction::out, given(problem.y_extents(), problem.y_strides),
          chosen.dst_desc()),
       bias_(chosen.bias_desc()),
@@ -160,7 +168,7 @@ void FusedConv::run(const ConvLaunch& launch) const {
   Workspace workspace(launch.workspace);
   // oneDNN's memory has no const; inputs are only read.
   void* const x_data = const_cast<void*>(launch.x);
-  void* const w_data = const_cast<void*>(launch.w);
+  void* const w_data = const_cast<void*>(launch.filters ? launch.filters : launch.w);
   memory x = x_.before(stream, x_data, workspace);
   memory w = w_.before(stream, w_data, workspace);
   memory y = y_.before(stream, launch.y, workspace);

@@ -50,16 +50,25 @@ class Argument {
   std::optional<dnnl::reorder> reorder_;
 };
 
+/// The problem's filters as the caller has them.
+dnnl::memory::desc given_filters(const ConvProblem& problem);
+/// The same as they lie once packed, which does not depend on N: as the convolution of one image
+/// wants them. One of more images that wants them otherwise reorders them in each run.
+dnnl::memory::desc packed_filters(const dnnl::engine& engine, const ConvProblem& problem,
+                                  Layouts layouts);
+
 /// Throws dnnl::error where oneDNN has nothing for the problem.
 class FusedConv {
  public:
+  /// `filters`: as run() finds them.
   FusedConv(const dnnl::engine& engine, const ConvProblem& problem, Layouts layouts, bool bias,
-            bool relu);
+            bool relu, const dnnl::memory::desc& filters);
   std::size_t workspace_bytes() const;
   void run(const ConvLaunch& launch) const;
 
  private:
   FusedConv(const dnnl::engine& engine, const ConvProblem& problem,
+            const dnnl::memory::desc& filters,
             const dnnl::convolution_forward::primitive_desc& chosen);
 
   dnnl::engine engine_;
