@@ -123,38 +123,84 @@ Activations<TensorView> Network::activations(std::int64_t n) const {
   return views;
 }
 
-void Network::convolve_and_pool(Queue& queue, const ConvTensors& tensors, const TensorView& pooled,
-                                std::int64_t window,
-                                const std::function<void()>& layer_queued) const {
-  const SplitPool split = split_pool(window, purpose_);
-  conv(queue, tensors, {.pool = split.in_conv}, {.activation = Activation::relu});
-  layer_queued();
-  if (split.window_after == 1) return;
-  pool(queue, tensors.y, pooled, max_pool_geometry(split.window_after));
-  layer_queued();
+std::array<Network::Weighted, Network::weighted_count> Network::weighted_layers(
+    std::int64_t n) const {
+  const Activations<TensorView> a = activations(n);
+  const PerParameter<Tensor>& w = parameters_;
+  const auto pixel = [](const TensorView& view) {
+    return reshape(view, {view.extent(0), element_count(view.extents()) / view.extent(0), 1, 1});
+  };
+  const Pool pool1 = split_pool(shape_.pool1, purpose_).in_conv;
+  const Pool pool2 = split_pool(shape_.pool2, purpose_).in_conv;
+  const ConvOptions plain{.bias = true}, relu{.bias = true, .activation = Activation::relu};
+  return {{{{.x = a.resized, .w = w[conv1_weight], .bias = w[conv1_bias], .y = a.conv1},
+            {.pool = pool1},
+            relu},
+           {{.x = a.pool1, .w = w[conv2_weight], .bias = w[conv2_bias], .y = a.conv2},
+            {.pool = pool2},
+            relu},
+           {{.x = pixel(a.pool2),
+             .w = pixel(w[linear1_weight]),
+             .bias = w[linear1_bias],
+             .y = pixel(a.hidden)},
+            {},
+            relu},
+           {{.x = pixel(a.hidden),
+             .w = pixel(w[linear2_weight]),
+             .bias = w[linear2_bias],
+             .y = pixel(a.logits)},
+            {},
+            plain}}};
+}
+
+void Network::pack_filters(Queue& queue, std::span<const std::int64_t> batches) {
+  for (const std::int64_t n : batches) {
+    std::vector<Packed> layers;
+    for (const auto& [tensors, geometry, options] : weighted_layers(n)) {
+      const ConvPlan plan(queue.device(), problem_of(tensors, geometry), options);
+      // Most often the algorithm is that of another batch, which has packed them already.
+      PackedFilters filters;
+      for (const auto& [other, packed] : packed_)
+        if (plan.takes(packed[layers.size()].filters)) filters = packed[layers.size()].filters;
+      layers.push_back({plan, filters.empty() ? plan.pack(queue, tensors.w) : filters});
+    }
+    packed_.insert_or_assign(n, std::move(layers));
+  }
 }
 
 void Network::forward(Queue& queue, const ConstTensorView& images,
                       const std::function<void()>& layer_queued) const {
   const std::int64_t n = images.extent(0);
   const Activations<TensorView> a = activations(n);
-  const PerParameter<Tensor>& w = parameters_;
-  const ConvOptions relu{.activation = Activation::relu};
+  const auto layers = weighted_layers(n);
+  const auto packed = packed_.find(n);
+  const auto run = [&](std::size_t i) {
+    auto [tensors, geometry, options] = layers[i];
+    if (packed == packed_.end()) {
+      conv(queue, tensors, geometry, options);
+    } else {
+      const auto& [plan, filters] = packed->second[i];
+      tensors.w = {};
+      plan.execute(queue, filters, tensors);
+    }
+    layer_queued();
+  };
+  // What the convolution did not pool of its layer.
+  const auto pool_rest = [&](const TensorView& x, const TensorView& y, std::int64_t window) {
+    const std::int64_t rest = split_pool(window, purpose_).window_after;
+    if (rest == 1) return;
+    pool(queue, x, y, max_pool_geometry(rest));
+    layer_queued();
+  };
 
   resize_bilinear(queue, images, a.resized);
   layer_queued();
-  convolve_and_pool(queue,
-                    {.x = a.resized, .w = w[conv1_weight], .bias = w[conv1_bias], .y = a.conv1},
-                    a.pool1, shape_.pool1, layer_queued);
-  convolve_and_pool(queue,
-                    {.x = a.pool1, .w = w[conv2_weight], .bias = w[conv2_bias], .y = a.conv2},
-                    a.pool2, shape_.pool2, layer_queued);
-  const ConstTensorView features = reshape(a.pool2, {n, w[linear1_weight].extents()[1]});
-  linear(queue, {.x = features, .w = w[linear1_weight], .bias = w[linear1_bias], .y = a.hidden},
-         relu);
-  layer_queued();
-  linear(queue, {.x = a.hidden, .w = w[linear2_weight], .bias = w[linear2_bias], .y = a.logits});
-  layer_queued();
+  run(0);
+  pool_rest(a.conv1, a.pool1, shape_.pool1);
+  run(1);
+  pool_rest(a.conv2, a.pool2, shape_.pool2);
+  run(2);
+  run(3);
   softmax(queue, a.logits, a.probabilities);
   layer_queued();
 }

@@ -5,9 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
-
 #include <vector>
 
 #include "plumb/plumb.hpp"
@@ -85,6 +86,10 @@ class Network {
   /// Where forward() leaves the results of a batch of n.
   Activations<TensorView> activations(std::int64_t n) const;
 
+  /// Packs the weights as they are now, for batches of these sizes: forward() takes them so from
+  /// then on. For inference, where weights do not change any more.
+  void pack_filters(Queue& queue, std::span<const std::int64_t> batches);
+
   /// Puts a batch through all layers: images [N, 1, image_height, image_width], N no more than
   /// max_batch. `layer_queued` is called after each of layers_of() has been put on the queue.
   void forward(
@@ -92,14 +97,25 @@ class Network {
       const std::function<void()>& layer_queued = [] {}) const;
 
  private:
-  /// Convolution, ReLU and maximum over windows: one layer where the convolution pools it all.
-  void convolve_and_pool(Queue& queue, const ConvTensors& tensors, const TensorView& pooled,
-                         std::int64_t window, const std::function<void()>& layer_queued) const;
+  /// A layer with weights on one batch. A linear one is a convolution of images of one pixel.
+  struct Weighted {
+    ConvTensors tensors;
+    ConvGeometry geometry;
+    ConvOptions options;
+  };
+  static constexpr std::size_t weighted_count = 4;
+  /// In the order in which they run.
+  std::array<Weighted, weighted_count> weighted_layers(std::int64_t n) const;
+  struct Packed {
+    ConvPlan plan;
+    PackedFilters filters;
+  };
 
   NetworkShape shape_;
   Purpose purpose_;
   PerParameter<Tensor> parameters_;
   Activations<Tensor> activations_;
+  std::map<std::int64_t, std::vector<Packed>> packed_;  ///< by N, a layer after the other
 };
 
 }  // namespace plumb::app

@@ -19,20 +19,22 @@ struct Stage {
 
 class Pipeline {
  public:
+  /// For batches of these sizes, the largest first.
   Pipeline(const Device& device, const Model& model, const NetworkShape& shape,
-           std::int64_t max_batch)
+           const std::vector<std::int64_t>& batches)
       : queue_(device),
-        network_(device, shape, max_batch, Purpose::inference),
-        images_(device, DType::f32, {max_batch, 1, shape.image_height, shape.image_width}) {
+        network_(device, shape, batches.front(), Purpose::inference),
+        images_(device, DType::f32, {batches.front(), 1, shape.image_height, shape.image_width}) {
     for (Stage& stage : stages_) {
       const auto pinned = [&](const Extents& extents) {
         return Tensor(device, DType::f32, extents, {}, Memory::pinned_host);
       };
       stage.pixels = pinned(images_.extents());
-      stage.logits = pinned({max_batch, shape.classes});
-      stage.probabilities = pinned({max_batch, shape.classes});
+      stage.logits = pinned({batches.front(), shape.classes});
+      stage.probabilities = pinned({batches.front(), shape.classes});
     }
     upload(queue_, model, network_);
+    network_.pack_filters(queue_, batches);
   }
 
   /// Puts a batch on the queue, into the stage that is longest in flight, whose results are taken
@@ -113,7 +115,9 @@ Predictions predict(const Device& device, const Model& model, const NetworkShape
   results.logits.resize(static_cast<std::size_t>(images.count) * classes);
   results.probabilities.resize(results.logits.size());
   results.layers.resize(layers_of(shape, Purpose::inference).size());
-  Pipeline pipeline(device, model, shape, std::min(batch, images.count));
+  std::vector<std::int64_t> batches{std::min(batch, images.count)};
+  if (images.count > batch && images.count % batch > 0) batches.push_back(images.count % batch);
+  Pipeline pipeline(device, model, shape, batches);
   results.setup_seconds = stopwatch.lap();
 
   for (std::int64_t first = 0; first < images.count; first += batch) {

@@ -264,17 +264,24 @@ TEST_CASE("inference pools in the convolution, and puts out what training does",
     const Model model = initial_model(shape, 3);
     const Tensor images(device, DType::f64, {4, 1, shape.image_height, shape.image_width});
     write<double>(random_values(images.extents(), random), images);
-    const auto logits = [&](Purpose purpose) {
-      const Network network(device, shape, 5, purpose, DType::f64);
+    const auto logits = [&](Purpose purpose, const std::vector<std::int64_t>& packed_batches) {
+      Network network(device, shape, 5, purpose, DType::f64);
       for (int i = 0; i < parameter_count; ++i)
         write<double>(Values(model.values[i].begin(), model.values[i].end()),
                       network.parameters()[i]);
+      network.pack_filters(queue, packed_batches);
+      // Whoever packs them has no more use for the parameters.
+      if (!packed_batches.empty())
+        for (const int i : {conv1_weight, conv2_weight, linear1_weight, linear2_weight})
+          write<double>(Values(model.values[i].size(), NAN), network.parameters()[i]);
       std::size_t queued = 0;
       network.forward(queue, images, [&] { ++queued; });
       CHECK(queued == layers_of(shape, purpose).size());
       return read<double>(network.activations(4).logits);
     };
-    CHECK(relative_error(logits(Purpose::inference), logits(Purpose::training)) < 1e-12);
+    const Values pooled = logits(Purpose::inference, {});
+    CHECK(relative_error(pooled, logits(Purpose::training, {})) < 1e-12);
+    CHECK(logits(Purpose::inference, {5, 4}) == pooled);
   }
 }
 
