@@ -13,7 +13,7 @@
 ! set on a failure alone, and cut or filled with blanks to its length.
 !
 ! Objects free what they hold when they go out of scope, in any order. A device may be assigned (both
-! are then the same device); queues, arrays and plans may not. Devices and plans may be used by several
+! are then the same device); queues, arrays, filters and plans may not. Devices and plans may be used by several
 ! threads at once, a queue by one at a time.
 module plumb
   use, intrinsic :: iso_c_binding
@@ -22,7 +22,8 @@ module plumb
   implicit none
   private
 
-  public :: plumb_device, plumb_queue, plumb_array, plumb_plan, plumb_conv, plumb_candidate
+  public :: plumb_device, plumb_queue, plumb_array, plumb_plan, plumb_filters, plumb_conv
+  public :: plumb_candidate
   public :: plumb_device_count, plumb_status_name, plumb_version
 
   integer, parameter, public :: plumb_ok = 0, plumb_invalid_argument = 1, plumb_unsupported = 2, &
@@ -96,6 +97,18 @@ module plumb
     logical :: chosen = .false.             !< the one that the plan takes
   end type
 
+  !> Filters as the algorithm of a plan wants them, packed once for any number of convolutions. What
+  !> they were packed from may be changed or freed once the queue has passed the packing. They go when
+  !> no work uses them any more.
+  type :: plumb_filters
+    private
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure, private :: filters_assign
+    generic :: assignment(=) => filters_assign
+    final :: filters_finalize
+  end type
+
   !> A convolution that has been checked and whose algorithm has been chosen.
   type :: plumb_plan
     private
@@ -107,12 +120,19 @@ module plumb
     procedure :: create => plan_create
     procedure :: algorithm => plan_algorithm
     procedure :: workspace_bytes => plan_workspace_bytes
+    procedure :: packed_workspace_bytes => plan_packed_workspace_bytes
     procedure :: y_shape => plan_y_shape
     procedure :: explain => plan_explain
     procedure, private :: execute_arrays, execute_pointers, execute_real32, execute_real64
-    !> Puts the convolution on a queue: plumb_arrays, or addresses in the device's memory. On the CPU
-    !> also Fortran's own arrays.
-    generic :: execute => execute_arrays, execute_pointers, execute_real32, execute_real64
+    procedure, private :: execute_packed_arrays, execute_packed_pointers
+    procedure, private :: pack_array, pack_pointer
+    !> Puts the packing of w on a queue: a plumb_array, or an address in the device's memory.
+    generic :: pack => pack_array, pack_pointer
+    !> Puts the convolution on a queue: plumb_arrays, or addresses in the device's memory, with
+    !> plumb_filters in the place of w where they have been packed. On the CPU also Fortran's own
+    !> arrays.
+    generic :: execute => execute_arrays, execute_pointers, execute_real32, execute_real64, &
+        execute_packed_arrays, execute_packed_pointers
     procedure, private :: plan_assign
     generic :: assignment(=) => plan_assign
     final :: plan_finalize
@@ -209,6 +229,11 @@ module plumb
       class(plumb_plan), intent(in) :: self
       integer(int64) :: bytes
     end function
+    !> What execute takes with plumb_filters.
+    module function plan_packed_workspace_bytes(self) result(bytes)
+      class(plumb_plan), intent(in) :: self
+      integer(int64) :: bytes
+    end function
     !> (q, p, k, n)
     module function plan_y_shape(self) result(extents)
       class(plumb_plan), intent(in) :: self
@@ -235,6 +260,44 @@ module plumb
       class(plumb_plan), intent(in) :: self
       type(plumb_queue), intent(in) :: queue
       type(c_ptr), intent(in) :: x, w, y
+      type(c_ptr), intent(in), optional :: bias, workspace
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine pack_array(self, queue, w, filters, status, message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      type(plumb_array), intent(in) :: w
+      type(plumb_filters), intent(inout) :: filters
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine pack_pointer(self, queue, w, filters, status, message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      type(c_ptr), intent(in) :: w
+      type(plumb_filters), intent(inout) :: filters
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine execute_packed_arrays(self, queue, x, filters, y, bias, workspace, status, &
+        message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      type(plumb_array), intent(in) :: x
+      type(plumb_filters), intent(in) :: filters
+      type(plumb_array), intent(inout) :: y
+      type(plumb_array), intent(in), optional :: bias
+      type(c_ptr), intent(in), optional :: workspace  !< packed_workspace_bytes(), 256-byte aligned
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine execute_packed_pointers(self, queue, x, filters, y, bias, workspace, status, &
+        message)
+      class(plumb_plan), intent(in) :: self
+      type(plumb_queue), intent(in) :: queue
+      type(c_ptr), intent(in) :: x, y
+      type(plumb_filters), intent(in) :: filters
       type(c_ptr), intent(in), optional :: bias, workspace
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
@@ -403,6 +466,19 @@ contains
   subroutine queue_finalize(self)
     type(plumb_queue), intent(inout) :: self
     call plumb_queue_destroy_c(self%handle)
+    self%handle = c_null_ptr
+  end subroutine
+
+  subroutine filters_assign(to, from)
+    class(plumb_filters), intent(inout) :: to
+    class(plumb_filters), intent(in) :: from
+    if (c_associated(from%handle) .or. c_associated(to%handle)) &
+      error stop 'plumb: plumb_filters cannot be assigned; pass them as an argument'
+  end subroutine
+
+  subroutine filters_finalize(self)
+    type(plumb_filters), intent(inout) :: self
+    call plumb_packed_filters_destroy_c(self%handle)
     self%handle = c_null_ptr
   end subroutine
 

@@ -225,6 +225,31 @@ module plumb_c
       type(c_ptr), value :: explanation
     end subroutine
 
+    function plumb_plan_packed_workspace_bytes_c(plan, bytes) result(status) &
+        bind(c, name='plumb_plan_packed_workspace_bytes')
+      import
+      type(c_ptr), value :: plan
+      integer(c_size_t), intent(out) :: bytes
+      integer(c_int32_t) :: status
+    end function
+    function plumb_plan_pack_c(plan, queue, w, filters) result(status) &
+        bind(c, name='plumb_plan_pack')
+      import
+      type(c_ptr), value :: plan, queue, w
+      type(c_ptr), intent(out) :: filters
+      integer(c_int32_t) :: status
+    end function
+    function plumb_plan_execute_packed_c(plan, queue, x, filters, bias, y, workspace) &
+        result(status) bind(c, name='plumb_plan_execute_packed')
+      import
+      type(c_ptr), value :: plan, queue, x, filters, bias, y, workspace
+      integer(c_int32_t) :: status
+    end function
+    subroutine plumb_packed_filters_destroy_c(filters) bind(c, name='plumb_packed_filters_destroy')
+      import
+      type(c_ptr), value :: filters
+    end subroutine
+
     function plumb_tensor_init_c(tensor, data, device, dtype, rank, extents, strides) &
         result(status) bind(c, name='plumb_tensor_init')
       import

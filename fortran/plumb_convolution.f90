@@ -132,6 +132,13 @@ contains
     bytes = int(from, int64)
   end procedure
 
+  module procedure plan_packed_workspace_bytes
+    integer(c_size_t) :: from
+    integer(c_int32_t) :: code
+    code = plumb_plan_packed_workspace_bytes_c(self%handle, from)
+    bytes = int(from, int64)
+  end procedure
+
   module procedure plan_y_shape
     extents = int(self%y_extents)
   end procedure
@@ -200,34 +207,91 @@ contains
     end if
   end function
 
+  module procedure pack_pointer
+    call plumb_packed_filters_destroy_c(filters%handle)
+    filters%handle = c_null_ptr
+    call conclude(plumb_plan_pack_c(self%handle, queue%handle, w, filters%handle), status, message)
+  end procedure
+
+  module procedure pack_array
+    character(:), allocatable :: own
+    own = ''
+    if (.not. allocated(w%extents)) then
+      own = 'w has not been created'
+    else if (.not. c_associated(self%handle)) then
+      own = 'the plan has not been created'
+    else if (w%dtype /= self%dtype) then
+      own = 'w is of another kind than the plan'
+    else if (any(four(w%extents) /= self%w_extents)) then
+      own = 'w is '//text(w%extents)//'; the plan is for '//text(self%w_extents)
+    end if
+    if (own /= '') then
+      call conclude(wrong, status, message, 'pack: '//own)
+    else
+      call pack_pointer(self, queue, w%memory, filters, status, message)
+    end if
+  end procedure
+
+  module procedure execute_packed_pointers
+    type(c_ptr) :: b, scratch
+    b = c_null_ptr
+    if (present(bias)) b = bias
+    scratch = c_null_ptr
+    if (present(workspace)) scratch = workspace
+    call conclude(plumb_plan_execute_packed_c(self%handle, queue%handle, x, filters%handle, b, y, &
+      scratch), status, message)
+  end procedure
+
+  !> What is wrong with the arrays of a plan, or nothing, and where the bias lies.
+  subroutine check_arrays(self, x, w_dtype, w_extents, y, bias, b, own)
+    class(plumb_plan), intent(in) :: self
+    type(plumb_array), intent(in) :: x, y
+    integer, intent(in) :: w_dtype
+    integer(int64), intent(in) :: w_extents(:)
+    type(plumb_array), intent(in), optional :: bias
+    type(c_ptr), intent(out) :: b
+    character(:), allocatable, intent(out) :: own
+    b = c_null_ptr
+    if (.not. (allocated(x%extents) .and. allocated(y%extents))) then
+      own = 'x or y has not been created'
+    else if (x%dtype /= y%dtype .or. w_dtype /= y%dtype) then
+      own = 'x, w and y are of different kinds'
+    else if (.not. present(bias)) then
+      own = misfit(self, y%dtype, x%extents, w_extents, y%extents)
+    else if (.not. allocated(bias%extents)) then
+      own = 'bias has not been created'
+    else if (bias%dtype /= y%dtype) then
+      own = 'bias is of another kind than y'
+    else
+      own = misfit(self, y%dtype, x%extents, w_extents, y%extents, bias%extents)
+      b = bias%memory
+    end if
+  end subroutine
+
   module procedure execute_arrays
     type(c_ptr) :: b
     character(:), allocatable :: own
-    b = c_null_ptr
-    if (.not. (allocated(x%extents) .and. allocated(w%extents) .and. allocated(y%extents))) then
-      own = 'x, w or y has not been created'
-    else if (x%dtype /= y%dtype .or. w%dtype /= y%dtype) then
-      own = 'x, w and y are of different kinds'
-    else if (present(bias)) then
-      if (.not. allocated(bias%extents)) then
-        own = 'bias has not been created'
-      else if (bias%dtype /= y%dtype) then
-        own = 'bias is of another kind than y'
-      else
-        own = misfit(self, y%dtype, x%extents, w%extents, y%extents, bias%extents)
-        b = bias%memory
-      end if
+    if (allocated(w%extents)) then
+      call check_arrays(self, x, w%dtype, w%extents, y, bias, b, own)
     else
-      own = misfit(self, y%dtype, x%extents, w%extents, y%extents)
+      own = 'w has not been created'
     end if
     if (own /= '') then
       call conclude(wrong, status, message, 'execute: '//own)
-    else if (present(workspace)) then
-      call conclude(plumb_plan_execute_c(self%handle, queue%handle, x%memory, w%memory, b, &
-        y%memory, workspace), status, message)
     else
-      call conclude(plumb_plan_execute_c(self%handle, queue%handle, x%memory, w%memory, b, &
-        y%memory, c_null_ptr), status, message)
+      call execute_pointers(self, queue, x%memory, w%memory, y%memory, b, workspace, status, message)
+    end if
+  end procedure
+
+  module procedure execute_packed_arrays
+    type(c_ptr) :: b
+    character(:), allocatable :: own
+    call check_arrays(self, x, self%dtype, self%w_extents, y, bias, b, own)
+    if (own /= '') then
+      call conclude(wrong, status, message, 'execute: '//own)
+    else
+      call execute_packed_pointers(self, queue, x%memory, filters, y%memory, b, workspace, status, &
+        message)
     end if
   end procedure
 

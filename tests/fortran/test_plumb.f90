@@ -159,6 +159,40 @@ contains
       scratch%address())
     call dy%download(queue, y)
     call check(all(y == expected), 'execute on addresses, with workspace of the caller''s')
+    call packed(plan, dx, dw, db, dy)
+  end subroutine
+
+  !> Filters packed once, after which w is spoilt.
+  subroutine packed(plan, dx, dw, db, dy)
+    type(plumb_plan), intent(in) :: plan
+    type(plumb_array), intent(in) :: dx, db
+    type(plumb_array), intent(inout) :: dw, dy
+    type(plumb_filters) :: filters, none
+    type(plumb_array) :: scratch
+    real(real64) :: y(6, 10, 4, 2), spoilt(3, 2, 3, 4)
+    call plan%pack(queue, dw, filters)
+    spoilt = -99
+    call dw%upload(queue, spoilt)
+    y = -1
+    call dy%upload(queue, y)
+    call plan%execute(queue, dx, filters, dy, db)
+    call dy%download(queue, y)
+    call check(all(y == expected), 'execute with packed filters')
+
+    y = -1
+    call dy%upload(queue, y)
+    call check(plan%packed_workspace_bytes() <= plan%workspace_bytes(), 'less workspace')
+    call scratch%create(device, [max(1, int(plan%packed_workspace_bytes() / 4))], plumb_f32)
+    call plan%execute(queue, dx%address(), filters, dy%address(), db%address(), scratch%address())
+    call dy%download(queue, y)
+    call check(all(y == expected), 'packed filters and addresses')
+
+    call plan%execute(queue, dx, none, dy, db, status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'filters') > 0, message)
+    call plan%execute(queue, dx, filters, dy, status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'bias') > 0, message)
+    call plan%pack(queue, dx, filters, status, message)
+    call check(status == plumb_invalid_argument .and. index(message, 'w is') > 0, message)
   end subroutine
 
   !> Indices left out: one channel, one image.
