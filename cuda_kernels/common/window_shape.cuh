@@ -86,7 +86,7 @@ struct WindowShape {
     y_run_mask = rows_follow ? 16 / static_cast<int>(sizeof(Stored)) - 1 : 0;
     const Extents y_extents = problem.y_extents();
     y_pairs = !rows_follow || row_vector(y, y_extents, problem.y_strides, sizeof(Stored)) >= 2;
-    // Four at a time are 16 bytes of f32, eight of narrower types.
+    // Rows that are runs of their own are gathered from multiples of 16 bytes on.
     const int vector = 16 / static_cast<int>(sizeof(Stored));
     y_in_vectors = rows_follow || y_before == 0;
     for (const int step :
