@@ -2,10 +2,13 @@
 #include "kokkos_kernels/conv_support.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 
 namespace plumb::kokkos {
+namespace {
 
+/// Yes to forward convolutions of tensors stored as one of `stored`.
 Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem) {
   if (problem.direction != Direction::forward)
     return {Reason::direction, "a backward convolution; expected forward"};
@@ -14,6 +17,15 @@ Support forward_of(std::initializer_list<DType> stored, const ConvProblem& probl
   for (const DType dtype : stored)
     expected += (expected.empty() ? "" : " or ") + std::string(to_string(dtype));
   return {Reason::dtype, std::string(to_string(problem.dtype)) + " tensors; expected " + expected};
+}
+
+}  // namespace
+
+Support takes_fp32(const ConvProblem& problem, const DeviceInfo&) {
+  return forward_of({DType::f32, DType::f16, DType::bf16}, problem);
+}
+Support takes_fp64(const ConvProblem& problem, const DeviceInfo&) {
+  return forward_of({DType::f64, DType::f32}, problem);
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, double issued_flop,

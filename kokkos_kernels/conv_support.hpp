@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
+#include <string_view>
 
 #include "kokkos_kernels/spaces.hpp"
 #include "plumb/algorithm.hpp"
@@ -10,10 +10,28 @@
 
 namespace plumb::kokkos {
 
-/// Yes to forward convolutions of tensors stored as one of `stored`.
-Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem);
-
 inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 0; }
+
+/// What the kernels of each arithmetic take.
+Support takes_fp32(const ConvProblem& problem, const DeviceInfo& device);
+Support takes_fp64(const ConvProblem& problem, const DeviceInfo& device);
+
+inline constexpr Numerics fp32_sums{.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma};
+inline constexpr Numerics fp64_sums{.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma};
+
+/// An algorithm without workspace. None can be captured: see docs/kokkos.md.
+constexpr ConvAlgorithm entry(std::string_view name, const Numerics& numerics,
+                              decltype(ConvAlgorithm::supports) supports,
+                              decltype(ConvAlgorithm::estimate_seconds) estimate,
+                              decltype(ConvAlgorithm::launch) launch) {
+  return {.name = name,
+          .numerics = numerics,
+          .capturable = false,
+          .supports = supports,
+          .workspace_bytes = no_workspace,
+          .estimate_seconds = estimate,
+          .launch = launch};
+}
 
 /// The model: the time to move the least bytes, and that of `issued_flop` at `share` of the nominal
 /// rate, of which a type of twice the bytes has half.

@@ -39,36 +39,15 @@ void launch(const ConvLaunch& call) {
   });
 }
 
-Support supports_fp32(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f32, DType::f16, DType::bf16}, problem);
-}
-Support supports_fp64(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f64, DType::f32}, problem);
-}
-
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   return model_seconds(problem, device, problem.flop(), 1.0 / 16);
 }
 
 }  // namespace
 
-const ConvAlgorithm direct_fp32{
-    .name = "kokkos.conv.direct.fp32",
-    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-    .capturable = false,
-    .supports = supports_fp32,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate,
-    .launch = launch<float, float, Half, BFloat16>,
-};
-const ConvAlgorithm direct_fp64{
-    .name = "kokkos.conv.direct.fp64",
-    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .capturable = false,
-    .supports = supports_fp64,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate,
-    .launch = launch<double, double, float>,
-};
+const ConvAlgorithm direct_fp32 = entry("kokkos.conv.direct.fp32", fp32_sums, takes_fp32, estimate,
+                                        launch<float, float, Half, BFloat16>);
+const ConvAlgorithm direct_fp64 = entry("kokkos.conv.direct.fp64", fp64_sums, takes_fp64, estimate,
+                                        launch<double, double, float>);
 
 }  // namespace plumb::kokkos

@@ -291,13 +291,12 @@ Support fits_scratch(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int filters>
 Support supports_fp32(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support stored = forward_of({DType::f32, DType::f16, DType::bf16}, problem); !stored)
-    return stored;
+  if (const Support stored = takes_fp32(problem, device); !stored) return stored;
   return fits_scratch<float, filters>(problem, device);
 }
 template <int filters>
 Support supports_fp64(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support stored = forward_of({DType::f64, DType::f32}, problem); !stored) return stored;
+  if (const Support stored = takes_fp64(problem, device); !stored) return stored;
   return fits_scratch<double, filters>(problem, device);
 }
 
@@ -320,18 +319,10 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
                        share);
 }
 
-constexpr Numerics fp32{.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma};
-constexpr Numerics fp64{.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma};
-
 template <int filters>
 constexpr ConvAlgorithm entry_fp32(std::string_view name) {
-  return {.name = name,
-          .numerics = fp32,
-          .capturable = false,
-          .supports = supports_fp32<filters>,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<filters>,
-          .launch = launch<float, filters, float, Half, BFloat16>};
+  return entry(name, fp32_sums, supports_fp32<filters>, estimate<filters>,
+               launch<float, filters, float, Half, BFloat16>);
 }
 
 }  // namespace
@@ -341,14 +332,8 @@ const ConvAlgorithm team_tile_fp32_16_filters =
 const ConvAlgorithm team_tile_fp32_4_filters =
     entry_fp32<4>("kokkos.conv.team_tile.fp32.4_filters");
 const ConvAlgorithm team_tile_fp32_1_filter = entry_fp32<1>("kokkos.conv.team_tile.fp32.1_filter");
-const ConvAlgorithm team_tile_fp64_8_filters{
-    .name = "kokkos.conv.team_tile.fp64.8_filters",
-    .numerics = fp64,
-    .capturable = false,
-    .supports = supports_fp64<8>,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate<8>,
-    .launch = launch<double, 8, double, float>,
-};
+const ConvAlgorithm team_tile_fp64_8_filters =
+    entry("kokkos.conv.team_tile.fp64.8_filters", fp64_sums, supports_fp64<8>, estimate<8>,
+          launch<double, 8, double, float>);
 
 }  // namespace plumb::kokkos
