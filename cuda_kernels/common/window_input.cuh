@@ -269,10 +269,10 @@ struct LargestFinite {
   }
 };
 
-/// Of the tile's elements.
-template <class Stored, bool staged>
+/// Of the tile's elements, where it is not staged.
+template <class Stored>
 __device__ void find_largest(const WindowShape& shape, const WindowItem& item,
-                             const WindowSource<Stored, staged>& source, int* largest, int* flags) {
+                             const WindowSource<Stored, false>& source, int* largest, int* flags) {
   LargestFinite found;
   for_each_run(shape, item, source, [&](int, const auto& values) {
 #pragma unroll

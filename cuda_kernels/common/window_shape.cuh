@@ -37,8 +37,7 @@ struct WindowShape {
   bool pools;  ///< y has the maxima of 2x2
   bool whole_images;
   bool bulk_stores;    ///< by the copy engine, of what is gathered
-  bool contiguous;     ///< a tile's rows follow each other in x without gaps, and so do channels
-  bool in_fours;       ///< ... and can be read and written four elements at a time
+  bool in_fours;       ///< a tile's planes can be read and written four elements at a time
   bool pairs_aligned;  ///< neighbours at even columns of a tile can be read as one
 
   template <class Stored>
@@ -79,6 +78,36 @@ struct WindowShape {
     x_at = static_cast<int>(window_control_bytes + tile.w_bytes);
     raw_at = x_at + static_cast<int>(tile.x_bytes);
     y_at = raw_at + static_cast<int>(tile.raw_bytes);
+    row_lanes_bits = RowLanes(tile.pitch).bits;
+    part = costs.scaled ? static_cast<int>(tile.x_bytes / 2) : 0;
+    see_input(problem, tile, x);
+    see_outputs(problem, tile, y);
+  }
+
+ private:
+  /// What alignment and strides allow.
+  template <class Stored>
+  void see_input(const ConvProblem& problem, const WindowTiles& tile, const Stored* x) {
+    // A staged copy needs the address that its stretches were planned for.
+    if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0) staging = Staging::none;
+    const auto even = [](std::int64_t value) { return value % 2 == 0; };
+    pairs_aligned = reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(Stored)) == 0 &&
+                    even(problem.padding.left) && even(problem.w) && conv.x_step.w == 1 &&
+                    even(conv.x_step.h) && even(conv.x_step.c) && even(conv.x_step.n);
+    // Rows that follow each other without gaps, and channels that do.
+    const bool contiguous = pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 &&
+                            pitch == conv.w && (problem.h == 1 || conv.x_step.h == conv.w) &&
+                            even(problem.h * problem.w) &&
+                            (tile.images == 1 || problem.c == 1 || staging != Staging::none ||
+                             conv.x_step.n == problem.c * conv.x_step.c);
+    const auto fours = [](std::int64_t value) { return value % 4 == 0; };
+    in_fours = contiguous && reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(Stored)) == 0 &&
+               fours(plane) && fours(problem.h * problem.w) && fours(conv.x_step.n) &&
+               fours(conv.x_step.c) &&
+               fours(tile.bands > 1 ? problem.w : problem.padding.top * problem.w);
+  }
+  template <class Stored>
+  void see_outputs(const ConvProblem& problem, const WindowTiles& tile, const Stored* y) {
     y_filters = std::min(group_filters, conv.k.value());
     y_before = static_cast<int>(reinterpret_cast<std::uintptr_t>(y) % 16 / sizeof(Stored));
     const bool rows_follow = y_row_pitch == 0;
@@ -93,24 +122,6 @@ struct WindowShape {
          {conv.y_step.n, conv.y_step.c, conv.y_step.h, tile.windows * shifts / (pools ? 2 : 1)})
       y_in_vectors = y_in_vectors && (rows_follow || step % vector == 0);
     bulk_stores = bulk_stores && y_in_vectors;
-    row_lanes_bits = RowLanes(tile.pitch).bits;
-    part = costs.scaled ? static_cast<int>(tile.x_bytes / 2) : 0;
-    // A staged copy needs the address that its stretches were planned for.
-    if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0) staging = Staging::none;
-    const auto even = [](std::int64_t value) { return value % 2 == 0; };
-    pairs_aligned = reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(Stored)) == 0 &&
-                    even(problem.padding.left) && even(problem.w) && conv.x_step.w == 1 &&
-                    even(conv.x_step.h) && even(conv.x_step.c) && even(conv.x_step.n);
-    contiguous = pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 &&
-                 pitch == conv.w && (problem.h == 1 || conv.x_step.h == conv.w) &&
-                 even(problem.h * problem.w) &&
-                 (tile.images == 1 || problem.c == 1 || staging != Staging::none ||
-                  conv.x_step.n == problem.c * conv.x_step.c);
-    const auto fours = [](std::int64_t value) { return value % 4 == 0; };
-    in_fours = contiguous && reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(Stored)) == 0 &&
-               fours(plane) && fours(problem.h * problem.w) && fours(conv.x_step.n) &&
-               fours(conv.x_step.c) &&
-               fours(tile.bands > 1 ? problem.w : problem.padding.top * problem.w);
   }
 };
 
