@@ -9,8 +9,8 @@
 //   of a group, from L2 beyond the first; w once for each tile. A term is two reads of shared
 //   memory, one of them the same word for the whole warp.
 // Wins: over direct only where L1 does not do the same by itself: a term is as many reads as
-//   there, and a block waits for its tile. The padding pays where lanes of several rows, or a
-//   stride, meet in a bank, and for a tile of 32 without a stride it cannot.
+//   there, and a block waits for its tile. The padding moves a warp's rows of lanes against each
+//   other: those of a tile of 8 or 16 overlap in the banks either way, and one of 32 has one.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8x8 7.51 / 25.1 / 18 / 70.2
 //   16x16 7.47 / 30.5 / 20.4 / 65.3
