@@ -84,6 +84,7 @@ PipelineCaseRecord run_case(const Device& device, const ValidationCase& test,
     for (const int streams : arguments.streams) {
       ConvPipeline pipeline = pipeline_of(streams);
       all.records.push_back(run_pipeline(pipeline, host, parse_memory(memory), streams));
+      all.records.back().memory_budget_bytes = arguments.budget_bytes;
       bar.show(++done);
     }
   }

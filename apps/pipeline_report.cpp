@@ -46,6 +46,7 @@ nlohmann::ordered_json to_json(const PipelineCaseRecord& one, const PipelineReco
           {"segments", record.segments},
           {"images_per_segment", record.images_per_segment},
           {"device_bytes", record.device_bytes},
+          {"memory_budget_bytes", record.memory_budget_bytes},
           {"median_seconds", record.seconds},
           {"images_per_second", static_cast<double>(problem.n) / record.seconds},
           {"staging_seconds", record.staging_seconds},

@@ -16,8 +16,9 @@ struct PipelineRecord {
   int streams_asked = 0, streams = 0;
   std::int64_t segments = 0, images_per_segment = 0;
   std::size_t device_bytes = 0;
-  double seconds = 0;          ///< wall clock, median
-  double staging_seconds = 0;  ///< of those, the calling thread's own copies
+  std::size_t memory_budget_bytes = 0;  ///< as asked for; 0: half of what was free
+  double seconds = 0;                   ///< wall clock, median
+  double staging_seconds = 0;           ///< of those, the calling thread's own copies
   double max_error_over_bound = 0;
   std::vector<PipelineSpan> timeline = {};  ///< of a run of its own
 };

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "bench_report.hpp"
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
@@ -137,6 +138,7 @@ void write_record(const std::string& path, const Device& device, const std::vect
   nlohmann::ordered_json problems = nlohmann::ordered_json::array();
   for (const Tuned& tuned : all) problems.push_back(to_json(tuned));
   write_json(path, {{"version", version},
+                    {"date", timestamp()},
                     {"device", to_string(device.id())},
                     {"device_name", device.info().name},
                     {"driver_version", device.info().driver_version},

@@ -381,7 +381,7 @@ case_tune() {
   printed ' fastest$' && printed "^cache +$folder/cache: 1 problems tuned"
   grep -q '</svg>' tune.svg || fail "no picture"
   grep -q 'cpu.conv.im2col.fp64' tune.svg || fail "an algorithm is missing in the picture"
-  valid_json tune.json version device cache problems algorithm reason estimate_seconds \
+  valid_json tune.json version date device cache problems algorithm reason estimate_seconds \
     median_seconds samples max_error_over_bound
   head -n 1 cache | grep -qx 'plumb tune cache 1' || fail "no cache: $(cat cache)"
   run info --json info.json
@@ -554,7 +554,7 @@ case_pipeline() {
   run pipeline "${small[@]}" --streams 1,2 --json pipeline.json --plot pipeline.svg
   printed '^small .*f32 nchw' && printed '^  pageable +1 +1 +5 ' && printed '^  pinned +2>1 +1 +5 '
   valid_json pipeline.json version date records memory streams segments images_per_segment \
-    median_seconds images_per_second copy_in_alone_seconds kernel_alone_seconds \
+    memory_budget_bytes median_seconds images_per_second copy_in_alone_seconds kernel_alone_seconds \
     copy_out_alone_seconds over_slowest_stage max_error_over_bound
   (($(grep -c '"median_seconds"' pipeline.json) == 4)) || fail "expected 2 kinds of memory x 2 streams"
   holds "$(json pipeline.json median_seconds) > 0"
