@@ -8,6 +8,7 @@
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "cpu_reference/rows.hpp"
+#include "plumb/support.hpp"
 
 namespace plumb {
 namespace {
@@ -83,11 +84,9 @@ bool sums_fit_y(const ConvShape& conv) {
 
 template <class Real>
 Support forward_in(const ConvProblem& problem) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  if (size_in_bytes(problem.dtype) > sizeof(Real))
-    return {Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16"};
-  return {};
+  if (sizeof(Real) == sizeof(double))
+    return forward_stored_as({DType::f64, DType::f32, DType::f16, DType::bf16}, problem);
+  return forward_stored_as({DType::f32, DType::f16, DType::bf16}, problem);
 }
 
 template <class Real>

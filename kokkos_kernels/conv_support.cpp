@@ -1,31 +1,15 @@
 // Refusals with their reasons, and the model of time.
 #include "kokkos_kernels/conv_support.hpp"
 
-#include <algorithm>
-#include <initializer_list>
-#include <string>
+#include "plumb/support.hpp"
 
 namespace plumb::kokkos {
-namespace {
-
-/// Yes to forward convolutions of tensors stored as one of `stored`.
-Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  if (std::find(stored.begin(), stored.end(), problem.dtype) != stored.end()) return {};
-  std::string expected;
-  for (const DType dtype : stored)
-    expected += (expected.empty() ? "" : " or ") + std::string(to_string(dtype));
-  return {Reason::dtype, std::string(to_string(problem.dtype)) + " tensors; expected " + expected};
-}
-
-}  // namespace
 
 Support takes_fp32(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f32, DType::f16, DType::bf16}, problem);
+  return forward_stored_as({DType::f32, DType::f16, DType::bf16}, problem);
 }
 Support takes_fp64(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f64, DType::f32}, problem);
+  return forward_stored_as({DType::f64, DType::f32}, problem);
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, double issued_flop,

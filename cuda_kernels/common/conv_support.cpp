@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
+
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -22,13 +23,7 @@ double seconds(double work, double per_second) { return per_second > 0 ? work / 
 }  // namespace
 
 Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  if (std::find(stored.begin(), stored.end(), problem.dtype) != stored.end()) return {};
-  std::string expected;
-  for (const DType dtype : stored)
-    expected += (expected.empty() ? "" : " or ") + std::string(to_string(dtype));
-  return {Reason::dtype, std::string(to_string(problem.dtype)) + " tensors; expected " + expected};
+  return forward_stored_as(stored, problem);
 }
 
 Support fits_shared_memory(double bytes, const DeviceInfo& device) {

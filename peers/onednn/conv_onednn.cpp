@@ -22,6 +22,7 @@
 #include "peers/onednn/fused_conv.hpp"
 #include "peers/placement.hpp"
 #include "peers/problem_cache.hpp"
+#include "plumb/support.hpp"
 
 namespace plumb {
 namespace onednn {
@@ -79,11 +80,7 @@ std::shared_ptr<const Prepared> prepared(const ConvProblem& problem, const Devic
 
 template <Layouts layouts>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
-  if (problem.dtype != DType::f32)
-    return {Reason::dtype,
-            fmt::format("tensors are stored as {}; expected f32", to_string(problem.dtype))};
+  if (Support stored = forward_stored_as({DType::f32}, problem); !stored) return stored;
   const auto plain = [](const Extents& extents, const Strides& strides) {
     return lies_in(Layout::nchw, extents, strides);
   };

@@ -1,0 +1,17 @@
+// What algorithms of all backends refuse in the same words. Users of the library do not need this
+// header.
+#pragma once
+
+#include <initializer_list>
+
+#include "plumb/algorithm.hpp"
+#include "plumb/export.h"
+#include "plumb/types.hpp"
+
+namespace plumb {
+
+/// Yes to forward convolutions of tensors stored as one of `stored`.
+PLUMB_API Support forward_stored_as(std::initializer_list<DType> stored,
+                                    const ConvProblem& problem);
+
+}  // namespace plumb

@@ -1,0 +1,21 @@
+// Refusals that all backends share.
+#include "plumb/support.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "plumb/conv.hpp"
+
+namespace plumb {
+
+Support forward_stored_as(std::initializer_list<DType> stored, const ConvProblem& problem) {
+  if (problem.direction != Direction::forward)
+    return {Reason::direction, "a backward convolution; expected forward"};
+  if (std::find(stored.begin(), stored.end(), problem.dtype) != stored.end()) return {};
+  std::string expected;
+  for (const DType dtype : stored)
+    expected += (expected.empty() ? "" : " or ") + std::string(to_string(dtype));
+  return {Reason::dtype, std::string(to_string(problem.dtype)) + " tensors; expected " + expected};
+}
+
+}  // namespace plumb
