@@ -50,10 +50,10 @@ inline constexpr bool is_cuda = std::is_same_v<Space, Kokkos::Cuda>;
 /// The device that this memory is on, or that Kokkos uses where all can read it.
 inline int cuda_device_of(const void* memory) {
   cudaPointerAttributes attributes{};
-  if (memory && cudaPointerGetAttributes(&attributes, memory) == cudaSuccess &&
-      attributes.type == cudaMemoryTypeDevice)
+  if (memory && cudaPointerGetAttributes(&attributes, memory) != cudaSuccess)
+    cudaGetLastError();  // this call's own, which the program need not see
+  else if (memory && attributes.type == cudaMemoryTypeDevice)
     return attributes.device;
-  cudaGetLastError();
   return Kokkos::Cuda().cuda_device();
 }
 #else
