@@ -201,7 +201,7 @@ class PLUMB_API ConvPlan {
 
 /// Every algorithm of the device, in its order, with what it says; `chosen` marks the one that a
 /// plan would take, if any. On a device that `auto` chose, what it passed over follows: an entry
-/// with the backend's name in the place of an algorithm's, and the reason.
+/// with the backend's name in the place of an algorithm's, and the reason. Error as check().
 PLUMB_API std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
                                              const ConvOptions& options = {});
 
@@ -213,7 +213,7 @@ PLUMB_API std::span<const ConvAlgorithm* const> conv_algorithms(const Device& de
 PLUMB_API ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry = {});
 
 /// One convolution: plans it (or takes the plan from the device's cache) and puts it on the queue.
-/// `options.bias` follows from whether `tensors.bias` is there.
+/// `options.bias` follows from whether `tensors.bias` is there. Error as problem_of(), ConvPlan.
 PLUMB_API void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry = {},
                     ConvOptions options = {});
 

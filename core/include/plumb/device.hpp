@@ -114,7 +114,7 @@ class PLUMB_API Device {
   /// (device_unavailable) that says what is missing. An empty spec means PLUMB_DEVICE, or `auto`
   /// without it. Kokkos is only taken when it is named, and is then initialised if nobody has done
   /// that yet.
-  /// Error (invalid_argument) where only one half of an allocator is given.
+  /// Error (invalid_argument) for what is no device's name, and for one half of an allocator.
   static Device open(std::string_view spec = {}, DeviceOptions options = {});
 
   const DeviceInfo& info() const;                   ///< what it is

@@ -55,12 +55,12 @@ PLUMB_API std::string_view remedy(Reason);
 /// Everything that Plumb throws.
 class PLUMB_API Error : public std::runtime_error {
  public:
-  /// `reason` belongs to device_unavailable.
+  /// `reason` is for a device that cannot be had.
   Error(ErrorCode code, const std::string& message, Reason reason = Reason::none)
       : std::runtime_error(message), code_(code), reason_(reason) {}
   ~Error() override;  // its place is libplumb's: one type to catch, whichever module throws
   ErrorCode code() const noexcept { return code_; }  ///< for programs; what() is for people
-  /// For device_unavailable, which obstacle it was; otherwise `none`.
+  /// For device_unavailable, which obstacle; unknown_backend for a wrong name; otherwise `none`.
   Reason reason() const noexcept { return reason_; }
 
  private:

@@ -1,6 +1,6 @@
-// What a small network needs around convolution, on every device. Each call puts work on the
-// queue; views may have any strides unless said otherwise, all must be on the queue's device and
-// of one dtype. f64 is computed in double, the other types in float. NaN stays NaN.
+// What a small network needs around convolution, put on a queue of any device. Views may have any
+// strides; all are on the queue's device and of one dtype, and what does not fit is an Error
+// (invalid_argument). f64 is computed in double, the other types in float. NaN stays NaN.
 #pragma once
 
 #include "plumb/conv.hpp"
@@ -29,22 +29,22 @@ struct PoolGeometry {
 PLUMB_API Extents pooled_extents(const Extents& x, const PoolGeometry& geometry);
 
 /// y[n,c,p,q] = maximum (padding never wins) or average over the window.
-/// x [N,C,H,W], y as pooled_extents() says.
+/// x [N,C,H,W], y as pooled_extents() says. As ONNX has MaxPool and AveragePool.
 PLUMB_API void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
                     const PoolGeometry& geometry);
 
 /// y[n,k] = activation(bias[k] + sum over c of x[n,c] w[k,c]). x [N,C], w [K,C], bias [K] or
-/// empty, y [N,K]. It is the 1x1 convolution of 1x1 images, and takes its options.
+/// empty, y [N,K]. It is the 1x1 convolution of 1x1 images, with its options and errors.
 PLUMB_API void linear(Queue& queue, const ConvTensors& tensors, ConvOptions options = {});
 
 /// y = max(x, 0), element by element; x and y of the same extents, and may be the same memory.
 PLUMB_API void relu(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
-/// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum. x, y [N,C].
+/// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum, as ONNX's Softmax. x, y [N,C].
 PLUMB_API void softmax(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
 /// Bilinear interpolation with half-pixel centres, edges clamped: y [N,C,P,Q] samples x [N,C,H,W]
-/// at ((p + 1/2) H/P - 1/2, (q + 1/2) W/Q - 1/2).
+/// at ((p + 1/2) H/P - 1/2, (q + 1/2) W/Q - 1/2): ONNX's Resize, linear and half_pixel.
 PLUMB_API void resize_bilinear(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
 }  // namespace plumb

@@ -45,8 +45,9 @@ PLUMB_API const char* plumb_status_name(plumb_status status);
 /// What the last function that failed on this thread had to say; empty before there was one. Valid
 /// until the next one fails on this thread.
 PLUMB_API const char* plumb_last_message(void);
-/// For PLUMB_DEVICE_UNAVAILABLE, which obstacle it was, as a stable code: "no_driver"; otherwise
-/// "none". Of the same failure as plumb_last_message().
+/// For PLUMB_DEVICE_UNAVAILABLE, which obstacle it was, as a stable code: "no_driver";
+/// "unknown_backend" for a device's name that is PLUMB_INVALID_ARGUMENT; otherwise "none". Of the
+/// same failure as plumb_last_message().
 PLUMB_API const char* plumb_last_reason(void);
 /// Of the library that runs, "0.1.0"; PLUMB_VERSION_* are those of the header.
 PLUMB_API const char* plumb_version(void);
@@ -388,7 +389,8 @@ PLUMB_API plumb_status plumb_conv(plumb_queue* queue, const plumb_tensor* x, con
                                   const plumb_conv_options* options);
 /// The same from host memory to host memory, by a device with its own: in segments whose copies and
 /// kernels overlap, whatever the size of the batch. y is complete when it returns. x and y: images
-/// without gaps, one after the other; w without gaps.
+/// without gaps, one after the other; w without gaps. Where "auto" chose the device and it fails on
+/// the way, the CPU does the whole convolution again, unless y lies over x, w or bias.
 PLUMB_API plumb_status plumb_conv_host(const plumb_device* device, const plumb_tensor* x,
                                        const plumb_tensor* w, const plumb_tensor* bias,
                                        const plumb_tensor* y, const plumb_conv_geometry* geometry,

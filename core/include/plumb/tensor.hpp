@@ -106,7 +106,7 @@ inline void store_element(const TensorView& view, std::int64_t offset, double va
   }
 }
 
-/// `view` over the indices [begin, begin + count) of one dimension.
+/// `view` over [begin, begin + count) of one dimension. Error (invalid_argument) past its end.
 PLUMB_API TensorView slice(const TensorView& view, int dimension, std::int64_t begin,
                            std::int64_t count);
 /// The same of what is only read.
@@ -123,8 +123,8 @@ PLUMB_API ConstTensorView reshape(const ConstTensorView& view, const Extents& ex
 class PLUMB_API Tensor {
  public:
   Tensor() = default;
-  /// Dense unless strides are given. The size is checked before anything is allocated.
-  /// Error (out_of_memory) names the bytes asked for and the bytes free.
+  /// Dense unless strides are given. Extents and strides are checked before anything is
+  /// allocated (invalid_argument). Error (out_of_memory) names the bytes asked for and those free.
   Tensor(const Device& device, DType dtype, const Extents& extents, const Strides& strides = {},
          Memory memory = Memory::device);
 
@@ -149,7 +149,7 @@ class PLUMB_API Tensor {
 
 /// Copies between views of the same dtype, extents and strides, each without gaps; one of them
 /// may be on the queue's device and the other on the host. Asynchronous: the host side must stay
-/// alive and untouched until the queue has passed it.
+/// alive and untouched until the queue has passed it. Error (invalid_argument) for other views.
 PLUMB_API void copy(Queue& queue, const ConstTensorView& from, const TensorView& to);
 
 }  // namespace plumb
