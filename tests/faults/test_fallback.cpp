@@ -4,6 +4,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include "c_handles.hpp"
 #include "fault.hpp"
 #include "plumb/backend.hpp"
 #include "refusal.hpp"
@@ -71,6 +72,36 @@ TEST_CASE("fallback: the device's memory runs out in the middle") {
   const Error error =
       refusal([&] { conv_host(named, test.tensors(), {}, {}, {.images_per_segment = 1}); });
   REQUIRE(error.code() == ErrorCode::out_of_memory);
+  REQUIRE(test.inputs_kept());
+}
+
+TEST_CASE("fallback: from C, and the log says so") {
+  std::string told;
+  plumb_device_options options{};
+  options.log_user = &told;
+  options.log = [](void* user, const char* line) {
+    *static_cast<std::string*>(user) += std::string(line) + "\n";
+  };
+  const CDevice device("auto", &options), named("cuda");
+  HostCase test;
+  const auto in_c = [](const auto& view) {
+    plumb_tensor tensor;
+    REQUIRE(plumb_tensor_init(&tensor, view.data(), nullptr, PLUMB_F32, view.rank(),
+                              view.extents().begin(), nullptr) == PLUMB_OK);
+    return tensor;
+  };
+  const ConvTensors tensors = test.tensors();
+  const plumb_tensor x = in_c(tensors.x), w = in_c(tensors.w), y = in_c(tensors.y);
+  const auto run = [&](const plumb_device* on) {
+    return plumb_conv_host(on, &x, &w, nullptr, &y, nullptr, nullptr);
+  };
+  const Playing playing{"out_of_memory"};
+  REQUIRE(run(device) == PLUMB_OK);
+  REQUIRE(test.right());
+  REQUIRE_THAT(told, ContainsSubstring("goes on with the CPU") &&
+                         ContainsSubstring("cuda:0 failed: ") &&
+                         ContainsSubstring("(out_of_memory)"));
+  REQUIRE(run(named) == PLUMB_OUT_OF_MEMORY);
   REQUIRE(test.inputs_kept());
 }
 
