@@ -14,7 +14,7 @@ enum class ErrorCode {
   invalid_argument,    ///< a wrong shape, stride, dtype or name; nothing was done
   unsupported,         ///< a right request that no algorithm here can serve
   device_unavailable,  ///< the device asked for cannot be had; the message says why
-  out_of_memory,       ///< host or device memory ran out; nothing was written
+  out_of_memory,       ///< host or device memory ran out; execute() then wrote nothing
   device_failure,      ///< the device or its driver reported an error
 };
 PLUMB_API std::string_view to_string(ErrorCode);  ///< "out_of_memory"

@@ -2,10 +2,11 @@
 // Plumb from C: the same devices, queues and plans as plumb.hpp, behind opaque handles. C99 and
 // C++.
 //
-// Every function that can fail returns a plumb_status. When it is not PLUMB_OK nothing was done,
-// what the function was to give is NULL or 0, and plumb_last_message() says what was wrong, for
-// people. No exception leaves a function, and a NULL where something is needed is
-// PLUMB_INVALID_ARGUMENT.
+// Every function that can fail returns a plumb_status. When it is not PLUMB_OK, what the function
+// was to give is NULL or 0, and plumb_last_message() says what was wrong, for people. Nothing was
+// done then, unless the device failed on the way (or, in plumb_conv_host(), memory ran out): what
+// outputs hold is then unspecified, and inputs are as they were. No exception leaves a function,
+// and a NULL where something is needed is PLUMB_INVALID_ARGUMENT.
 //
 // Threads: a plumb_device, plumb_plan and plumb_explanation may be used by several threads at once;
 // a plumb_queue and the work put on it by one at a time. Destroying a handle while another thread
