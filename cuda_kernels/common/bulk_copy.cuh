@@ -67,14 +67,15 @@ class CopyBarrier {
   std::uint64_t bits_;
 };
 
-/// The other way, by single threads: each orders what the block wrote with order_before_stores(),
-/// and after a barrier of the block some begin stores, which they commit and wait for themselves.
-__device__ inline void order_before_stores() {
+/// Orders what the thread wrote to shared memory before what the copy engine and warpgroups'
+/// products read of it after a barrier.
+__device__ inline void order_shared_writes() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-/// Addresses and `bytes` are multiples of 16.
+/// The other way, by single threads: behind order_shared_writes() of all and a barrier some begin
+/// stores, which they commit and wait for themselves. Addresses and `bytes` are multiples of 16.
 __device__ inline void bulk_store(void* to, const void* from_shared, int bytes) {
 #if __CUDA_ARCH__ >= 900
   const auto from = static_cast<std::uint32_t>(__cvta_generic_to_shared(from_shared));

@@ -1,6 +1,9 @@
 // A group's filters in shared memory as a product's columns: w[channel][slot][eight][lane].
 #pragma once
 
+#include <cstring>
+
+#include "cuda_kernels/common/bulk_copy.cuh"
 #include "cuda_kernels/common/window_input.cuh"
 
 namespace plumb::cuda {
@@ -67,8 +70,9 @@ __device__ void look_at_filters(const WindowTaps<Stored>& taps, WindowControl& c
   }
 }
 
-/// By the whole block; ends without a barrier.
-template <class Scheme, int eights, class Stored>
+/// By the whole block; ends without a barrier. `warpgroups`: as wgmma() wants them, the two
+/// segments (or parts) of a slot one after the other.
+template <class Scheme, int eights, bool warpgroups, class Stored>
 __device__ void write_filters(const WindowTaps<Stored>& taps, const WindowControl& control,
                               char* w_tile) {
   const WindowShape& shape = taps.shape;
@@ -85,12 +89,25 @@ __device__ void write_filters(const WindowTaps<Stored>& taps, const WindowContro
     for (int j = 0; j < 4; ++j) {
       const int segment = 2 * slot + j / 2;
       const int tap = lane % 4 * 2 + j % 2;
-      const int r = shape.wide ? slot : segment * shape.segment_rows + tap / shape.segment_columns;
-      const int s = (shape.wide ? j / 2 * 8 : 0) + tap % shape.segment_columns - shift;
+      const int r = shape.wide ? slot : segment * shape.segment_rows + (tap >> shape.segment_bits);
+      const int s = (shape.wide ? j / 2 * 8 : 0) + (tap & ((1 << shape.segment_bits) - 1)) - shift;
       values[j] = taps(filter, c, r, s) * scale;
     }
-    reinterpret_cast<Slot*>(w_tile)[i] = Scheme::slot(values);
+    const Slot filled = Scheme::slot(values);
+    if constexpr (warpgroups) {
+      constexpr int words = sizeof(Slot) / sizeof(Fragment);
+      Fragment word[words];
+      memcpy(word, &filled, sizeof filled);
+      // A lane's first taps are in the first half of a matrix, its second ones in the other.
+      Fragment* const to = reinterpret_cast<Fragment*>(w_tile) + lane;
+#pragma unroll
+      for (int j = 0; j < words; ++j)
+        to[((slot_of_all * words / 2 + j / 2) * eights + eight) * 64 + j % 2 * 32] = word[j];
+    } else {
+      reinterpret_cast<Slot*>(w_tile)[i] = filled;
+    }
   }
+  if constexpr (warpgroups) order_shared_writes();
 }
 
 }  // namespace plumb::cuda

@@ -269,57 +269,51 @@ struct LargestFinite {
   }
 };
 
-/// Of the tile's elements, where it is not staged.
+/// Of a tile: where it is staged, of all that `raw` has, whether the tile needs it or not.
 template <class Stored>
-__device__ void find_largest(const WindowShape& shape, const WindowItem& item,
-                             const WindowSource<Stored, false>& source, int* largest, int* flags) {
+__device__ void find_largest(const WindowShape& shape, const WindowItem& item, const Stored* x,
+                             const Stored* raw, WindowControl& control, int turn) {
   LargestFinite found;
-  for_each_run(shape, item, source, [&](int, const auto& values) {
-#pragma unroll
-    for (const float value : values) found.look_at(value);
-  });
-  found.tell(largest, flags);
-}
-
-/// Of all that is staged, whether the tile needs it or not: in one line, without an index.
-template <class Stored>
-__device__ void find_largest_staged(const WindowShape& shape, const WindowItem& item,
-                                    const Stored* raw, int* largest, int* flags) {
-  static_assert(sizeof(Stored) == sizeof(float));
-  const int rows = StagedRows(shape, item).count;
-  const int planes = shape.channels.value() * (shape.whole_images ? item.images : 1);
-  const int fours = rows * shape.conv.w * planes / 4;
-  LargestFinite found;
+  if (raw) {
+    const int rows = StagedRows(shape, item).count;
+    const int planes = shape.channels.value() * (shape.whole_images ? item.images : 1);
+    const int end = rows * shape.conv.w * planes;
 #pragma unroll 4
-  for (int i = static_cast<int>(threadIdx.x); i < fours; i += static_cast<int>(blockDim.x)) {
-    const float4 four = reinterpret_cast<const float4*>(raw)[i];
-    found.look_at(four.x), found.look_at(four.y), found.look_at(four.z), found.look_at(four.w);
+    for (int i = static_cast<int>(threadIdx.x); i < end; i += static_cast<int>(blockDim.x))
+      found.look_at(convert<float>(raw[i]));
+  } else {
+    for_each_run(shape, item, tensor_source(shape, item, x), [&](int, const auto& values) {
+#pragma unroll
+      for (const float value : values) found.look_at(value);
+    });
   }
-  found.tell(largest, flags);
+  found.tell(&control.largest[turn], &control.flags[turn]);
 }
 
-/// Writes the tile to `x_tile`, times a power of two, and says what was met. What is not finite has
-/// been met before where tiles are scaled.
+/// Writes the tile to `x_tile`, times a power of two, and says what was met. Of scaled tiles that
+/// is values which the scale does not fit: too small ones, and too large ones where it is not made
+/// for the tile's largest (`own_scale`, and then what is not finite has been met).
 template <class Scheme, class Stored, bool staged>
 __device__ int write_tile(const WindowShape& shape, const WindowItem& item,
-                          const WindowSource<Stored, staged>& source, int exponent, char* x_tile) {
-  constexpr int part_bytes = Scheme::element_bytes;
+                          const WindowSource<Stored, staged>& source, int exponent, bool own_scale,
+                          char* x_tile) {
   const float scale = power_of_two(exponent);
   float most = 0;
   std::uint32_t least = 0xffffffff;  // of the bits of magnitudes, less one: zeros are the largest
   for_each_run(shape, item, source, [&](int to, const auto& values) {
 #pragma unroll
     for (const float value : values) {
+      most = larger(most, fabsf(value));
       if constexpr (Scheme::scaled)
         least = min(least, static_cast<std::uint32_t>(magnitude_bits(value)) - 1);
-      else
-        most = larger(most, fabsf(value));
     }
-    Scheme::put(x_tile + to * part_bytes, shape.part, values, scale);
+    Scheme::put(x_tile + to * Scheme::element_bytes, values, scale);
   });
   if constexpr (Scheme::scaled) {
-    const float needed = split_least * power_of_two(-exponent);
-    return least < static_cast<std::uint32_t>(magnitude_bits(needed)) - 1 ? met_range : 0;
+    const float smallest = split_least * power_of_two(-exponent);
+    const bool small = least < static_cast<std::uint32_t>(magnitude_bits(smallest)) - 1;
+    const bool large = !own_scale && !(most * scale < split_most);
+    return small || large ? met_range : 0;
   }
   return most < infinity<float> ? 0 : met_non_finite;
 }

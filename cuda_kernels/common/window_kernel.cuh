@@ -17,10 +17,14 @@
 namespace plumb::cuda {
 
 /// Filters that a kernel is compiled for: that many segments a channel, of that many rows each, at
-/// a stride of one row. Zero segments: any.
-template <int segments_, int segment_rows_>
+/// a stride of one row. Zero segments: any. `warpgroups_`: multiplied by four warps together, where
+/// the device can.
+template <int segments_, int segment_rows_, bool warpgroups_ = false>
 struct FixedTerms {
   static constexpr int segments = segments_, segment_rows = segment_rows_;
+  static constexpr int slots = (segments + 1) / 2;
+  static constexpr bool wants_warpgroups = warpgroups_;
+  static constexpr bool warpgroups = warpgroups_ && warpgroup_products;
   static bool fit(const ConvProblem& problem) {
     if (segments == 0) return true;
     const WindowTerms terms(problem);
@@ -29,47 +33,77 @@ struct FixedTerms {
   }
 };
 
+/// The rows of a channel under a strip, for filters of fixed terms, and the steps made of them.
+template <class Scheme, class Terms, int row_pairs>
+struct WindowRows {
+  static constexpr int apart = Terms::segment_rows;
+  static constexpr int count = 2 * row_pairs + (Terms::segments - 1) * apart;
+  static constexpr int step_count = row_pairs + (Terms::slots - 1) * apart;
+  typename Scheme::Row rows[count];
+
+  /// `x` is where the lane's window begins.
+  __device__ void read(const WindowShape& shape, const char* x) {
+    int pitch = shape.pitch * Scheme::element_bytes;
+    // Addresses are made anew each time: kept from channel to channel they would cost registers.
+    asm volatile("" : "+r"(pitch));
+#pragma unroll
+    for (int i = 0; i < count; ++i) rows[i] = Scheme::row(x + i * pitch);
+  }
+  /// Steps meet rows two at a time; the step of a pair and a slot is steps[pair + slot * apart].
+  __device__ void take(typename Scheme::Step (&steps)[step_count], Zeros zeros) const {
+#pragma unroll
+    for (int at = 0; at < step_count; ++at) {
+      const int row = 2 * at;
+      Scheme::take(steps[at], 0, rows[row], rows[row + 1], zeros);
+      if (row + apart + 1 < count)
+        Scheme::take(steps[at], 1, rows[row + apart], rows[row + apart + 1], zeros);
+    }
+  }
+};
+
+/// What sums and steps of four warps' products take in registers.
+template <class Scheme, class Terms, int row_pairs, int eights>
+constexpr WindowUnit unit_of_terms() {
+  WindowUnit unit{row_pairs, eights, Terms::wants_warpgroups};
+  if constexpr (Terms::wants_warpgroups)
+    unit.many_registers =
+        row_pairs * eights * sizeof(typename Scheme::Sum) +
+            WindowRows<Scheme, Terms, row_pairs>::step_count * sizeof(typename Scheme::Step) >
+        100 * sizeof(Fragment);
+  return unit;
+}
+template <class Scheme, class Terms, int row_pairs, int eights>
+constexpr WindowUnit window_unit = unit_of_terms<Scheme, Terms, row_pairs, eights>();
+
 /// Adds one channel's products to a strip's sums. `x` is where the lane's window begins, `w` its
 /// filters of the channel.
 template <class Scheme, class Terms, int row_pairs, int eights>
 __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
                             const WindowShape& shape, const char* x,
                             const typename Scheme::Slot* w) {
-  using Row = typename Scheme::Row;
   using Slot = typename Scheme::Slot;
-  constexpr int bytes = Scheme::element_bytes;
   if constexpr (Terms::segments > 0) {
-    constexpr int rows_apart = Terms::segment_rows, slots_count = (Terms::segments + 1) / 2;
-    constexpr int count = 2 * row_pairs + (Terms::segments - 1) * rows_apart;
-    constexpr int step_count = row_pairs + (slots_count - 1) * rows_apart;
-    Row rows[count];
+    using Rows = WindowRows<Scheme, Terms, row_pairs>;
+    Rows rows;
+    rows.read(shape, x);
+    typename Scheme::Step steps[Rows::step_count];
+    rows.take(steps, shape.zeros);
 #pragma unroll
-    for (int i = 0; i < count; ++i) rows[i] = Scheme::row(x + i * shape.pitch * bytes, shape.part);
-    typename Scheme::Step steps[step_count];
-#pragma unroll
-    for (int slot = 0; slot < slots_count; ++slot) {
+    for (int slot = 0; slot < Terms::slots; ++slot) {
       Slot slots[eights];
 #pragma unroll
       for (int eight = 0; eight < eights; ++eight) slots[eight] = w[(slot * eights + eight) * 32];
 #pragma unroll
-      for (int pair = 0; pair < row_pairs; ++pair) {
-        // Steps meet rows two at a time; one of the last pair is the first of an earlier slot's.
-        const int at = pair + slot * rows_apart, row = 2 * at;
-        if (slot == 0 || pair >= row_pairs - rows_apart) {
-          Scheme::take(steps[at], 0, rows[row], rows[row + 1], shape.zeros);
-          if (row + rows_apart + 1 < count)
-            Scheme::take(steps[at], 1, rows[row + rows_apart], rows[row + rows_apart + 1],
-                         shape.zeros);
-        }
+      for (int pair = 0; pair < row_pairs; ++pair)
 #pragma unroll
         for (int eight = 0; eight < eights; ++eight)
           if (2 * slot + 1 < Terms::segments)
-            Scheme::two(sums[pair][eight], steps[at], slots[eight]);
+            Scheme::two(sums[pair][eight], steps[pair + slot * Rows::apart], slots[eight]);
           else
-            Scheme::one(sums[pair][eight], steps[at], slots[eight]);
-      }
+            Scheme::one(sums[pair][eight], steps[pair + slot * Rows::apart], slots[eight]);
     }
   } else {
+    constexpr int bytes = Scheme::element_bytes;
     const int second = shape.second * bytes, step_bytes = shape.row_step * bytes;
     const auto add = [&](auto both) {
       Slot slots[eights];
@@ -80,11 +114,9 @@ __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
         const char* const low = x + 2 * pair * step_bytes;
         const char* const high = low + step_bytes;
         typename Scheme::Step step;
-        Scheme::take(step, 0, Scheme::row(low, shape.part), Scheme::row(high, shape.part),
-                     shape.zeros);
+        Scheme::take(step, 0, Scheme::row(low), Scheme::row(high), shape.zeros);
         if constexpr (decltype(both)::value)
-          Scheme::take(step, 1, Scheme::row(low + second, shape.part),
-                       Scheme::row(high + second, shape.part), shape.zeros);
+          Scheme::take(step, 1, Scheme::row(low + second), Scheme::row(high + second), shape.zeros);
 #pragma unroll
         for (int eight = 0; eight < eights; ++eight)
           if constexpr (decltype(both)::value)
@@ -101,33 +133,88 @@ __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
   }
 }
 
+/// Makes a strip's sums, of all channels. `x` is where the lane's window begins.
+template <class Scheme, class Terms, int row_pairs, int eights>
+__device__ void sum_channels(typename Scheme::Sum (&sums)[row_pairs][eights],
+                             const WindowShape& shape, const char* x, const char* w_tile) {
+  using Slot = typename Scheme::Slot;
+  const int channels = shape.channels.value(), plane = shape.plane * Scheme::element_bytes;
+  if constexpr (Terms::warpgroups) {
+    using Rows = WindowRows<Scheme, Terms, row_pairs>;
+    constexpr std::uint64_t slot_step = sizeof(Slot) * 32 * eights / 16;
+    std::uint64_t w = wgmma_matrix(w_tile);
+    const auto settle = [&] {
+#pragma unroll
+      for (auto& of_pair : sums)
+#pragma unroll
+        for (auto& sum : of_pair) sum.settle();
+    };
+    // The next channel's rows come while this one's are multiplied, where registers do for both.
+    constexpr auto registers =
+        sizeof(sums) + sizeof(Rows) + sizeof(typename Scheme::Step[Rows::step_count]);
+    constexpr bool many = window_unit<Scheme, Terms, row_pairs, eights>.many_registers;
+    constexpr bool ahead = many || registers <= 112 * sizeof(Fragment);
+    Rows rows;
+    const auto multiply = [&](auto last) {
+      typename Scheme::Step steps[Rows::step_count];
+      rows.take(steps, shape.zeros);
+      const auto multiply_slot = [&](int slot, auto both) {
+#pragma unroll
+        for (int pair = 0; pair < row_pairs; ++pair)
+          Scheme::template warpgroup<decltype(both)::value>(
+              sums[pair], steps[pair + slot * Rows::apart], w + slot * slot_step);
+      };
+      wgmma_begin();
+#pragma unroll
+      for (int slot = 0; slot < Terms::slots - 1; ++slot) multiply_slot(slot, std::true_type{});
+      multiply_slot(Terms::slots - 1, std::bool_constant<Terms::segments % 2 == 0>{});
+      wgmma_commit();
+      x += plane;
+      w += Terms::slots * slot_step;
+      if constexpr (ahead && !decltype(last)::value) rows.read(shape, x);
+      wgmma_end();
+      if constexpr (!ahead && !decltype(last)::value) rows.read(shape, x);
+    };
+    rows.read(shape, x);
+    settle();
+#pragma unroll 1
+    for (int c = 1; c < channels; ++c) multiply(std::false_type{});
+    multiply(std::true_type{});
+    settle();
+  } else {
+    const auto* w = reinterpret_cast<const Slot*>(w_tile) + threadIdx.x % 32;
+#pragma unroll 1
+    for (int c = 0; c < channels; ++c) {
+      add_channel<Scheme, Terms>(sums, shape, x, w);
+      x += plane;
+      w += shape.channel_slots * eights * 32;
+    }
+  }
+}
+
 /// Makes the outputs of a tile from its input and filters in shared memory.
 template <class Scheme, class Terms, int row_pairs, int eights, bool gathers, class Stored>
 __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowItem& item,
-                              int first_k, const char* x_tile, const typename Scheme::Slot* w_tile,
+                              int first_k, const char* x_tile, const char* w_tile,
                               const WindowControl& control, float scale) {
   const WindowShape& shape = output.shape;
   constexpr int strip_rows = 2 * row_pairs;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int tap = lane % 4 * 2;
-  const int lane_at = tap / shape.segment_columns * shape.pitch + tap % shape.segment_columns;
+  const int tap = lane % 4 * 2, tap_row = tap >> shape.segment_bits;
+  const int lane_at = tap_row * (shape.pitch - (1 << shape.segment_bits)) + tap;
   const int numbers = item.images * item.strips * shape.windows.value();
   const int channels = shape.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
-  for (int first = warp * 8; first < numbers; first += all_warps * 8) {
+  // Warps that multiply together go on together.
+  constexpr int together = Terms::warpgroups ? 32 : 8;
+  for (int first = warp * 8; (first & -together) < numbers; first += all_warps * 8) {
     const int number = min(first + lane / 4, numbers - 1);
     const auto [strips_before, window] = shape.windows.divide(number);
     const auto [image, strip] = shape.strips.divide(strips_before);
     const char* x = x_tile + (image * channels * shape.plane + strip * shape.strip_step +
                               window * window_step + lane_at) *
                                  Scheme::element_bytes;
-    const typename Scheme::Slot* w = w_tile + lane;
     typename Scheme::Sum sums[row_pairs][eights];
-#pragma unroll 1
-    for (int c = 0; c < channels; ++c) {
-      add_channel<Scheme, Terms>(sums, shape, x, w);
-      x += shape.plane * Scheme::element_bytes;
-      w += shape.channel_slots * eights * 32;
-    }
+    sum_channels<Scheme, Terms>(sums, shape, x, w_tile);
     if (first + lane / 4 < numbers)
       store_strip<Scheme::scaled, gathers>(output, item, sums, control, scale, first_k, image,
                                            item.p + strip * strip_rows,
@@ -136,9 +223,9 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
 }
 
 template <class Scheme, class Terms, int row_pairs, int eights, class Stored>
-__global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
-                                  WindowUnit{row_pairs, eights}.warps() * 32 /
-                                      WindowUnit{row_pairs, eights}.most_threads())
+__global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.most_threads(),
+                                  window_unit<Scheme, Terms, row_pairs, eights>.warps() * 32 /
+                                      window_unit<Scheme, Terms, row_pairs, eights>.most_threads())
     multiply_windows(const __grid_constant__ WindowShape shape, const Stored* x, const Stored* w,
                      Stored* y, const __grid_constant__ Epilogue<Stored> epilogue) {
   char* const shared = dynamic_shared();
@@ -160,7 +247,7 @@ __global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
     control.flags[0] = control.flags[1] = 0;
     control.largest[0] = control.largest[1] = 0;
   }
-  int round = 0;
+  int round = 0, exponent = 0;
   for (int group = team; group < shape.filter_groups; group += teams) {
     const WindowTaps<Stored> taps{shape, w, group * shape.group_filters, epilogue.bias};
     if (threadIdx.x == 0) {
@@ -174,7 +261,7 @@ __global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
       stage(shape, WindowItem(shape, number, strip_rows), x, raw, control.staged);
     look_at_filters<Scheme::scaled>(taps, control);
     __syncthreads();
-    write_filters<Scheme, eights>(taps, control, w_tile);
+    write_filters<Scheme, eights, Terms::warpgroups>(taps, control, w_tile);
     for (; number < shape.items; number += members, ++round) {
       const WindowItem item(shape, number, strip_rows);
       const int turn = round % 2;
@@ -186,25 +273,28 @@ __global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
           __syncthreads();
         }
       }
-      int exponent = 0;
-      if constexpr (Scheme::scaled) {
-        if (staged)
-          find_largest_staged(shape, item, raw, &control.largest[turn], &control.flags[turn]);
-        else
-          find_largest(shape, item, tensor_source(shape, item, x), &control.largest[turn],
-                       &control.flags[turn]);
+      for (bool own_scale = round == 0;; own_scale = true) {
+        if (Scheme::scaled && own_scale) {
+          find_largest(shape, item, x, staged ? raw : nullptr, control, turn);
+          __syncthreads();
+          exponent = scale_exponent(control.largest[turn]);
+        }
+        const auto write = [&](const auto& source) {
+          return write_tile<Scheme>(shape, item, source, exponent, own_scale, x_tile);
+        };
+        // Twice in the code, so that reads of shared memory are known for such.
+        const int met =
+            staged ? write(staged_source(shape, item, raw)) : write(tensor_source(shape, item, x));
+        if (met != 0) atomicOr(&control.flags[turn], met);
+        // The tile before has left the place where outputs are gathered.
+        if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
         __syncthreads();
-        exponent = scale_exponent(control.largest[turn]);
+        // The scale of the tile before fits most; what it does not fit is written again.
+        if (!Scheme::scaled || own_scale || control.flags[turn] == 0) break;
+        __syncthreads();
+        if (threadIdx.x == 0) control.flags[turn] = 0;
+        __syncthreads();
       }
-      // Twice in the code, so that reads of shared memory are known for such.
-      const int met =
-          staged
-              ? write_tile<Scheme>(shape, item, staged_source(shape, item, raw), exponent, x_tile)
-              : write_tile<Scheme>(shape, item, tensor_source(shape, item, x), exponent, x_tile);
-      if (met != 0) atomicOr(&control.flags[turn], met);
-      // The tile before has left the place where outputs are gathered.
-      if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
-      __syncthreads();
       if (staged && number + members < shape.items)
         stage(shape, WindowItem(shape, number + members, strip_rows), x, raw, control.staged);
       int flags = control.flags[turn] | control.filter_flags;
@@ -215,9 +305,7 @@ __global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
       if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
       const auto multiply = [&](auto gathers) {
         multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
-            output, item, taps.first_k, x_tile,
-            reinterpret_cast<const typename Scheme::Slot*>(w_tile), control,
-            power_of_two(-exponent));
+            output, item, taps.first_k, x_tile, w_tile, control, power_of_two(-exponent));
       };
       const bool again = (flags & met_range) != 0;  // all is summed again
       if (!again && output.gathers()) multiply(std::true_type{});
@@ -226,7 +314,7 @@ __global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
         __syncthreads();
         redo_tile(output, item, strip_rows, taps.first_k, again, x, w);
       }
-      if (output.gathers() && shape.bulk_stores) order_before_stores();
+      if (output.gathers() && shape.bulk_stores) order_shared_writes();
       __syncthreads();
       if (output.gathers()) write_gathered(output, item, strip_rows, taps.first_k);
     }
@@ -237,7 +325,7 @@ __global__ void __launch_bounds__(WindowUnit{row_pairs, eights}.most_threads(),
 /// A scheme of arithmetic for tensors stored as `Stored`.
 template <class Scheme>
 constexpr WindowCosts window_costs{
-    .element_bytes = Scheme::element_bytes * Scheme::planes,
+    .element_bytes = Scheme::element_bytes,
     .slot_bytes = sizeof(typename Scheme::Slot),
     .steps_of_slot = Scheme::steps_of_slot,
     .scaled = Scheme::scaled,
@@ -252,12 +340,18 @@ struct WindowUnits {
     WindowUnit unit;
     WindowTiles tile;
   };
+  using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
+  using SevenOfWarpgroups = FixedTerms<7, 1, true>;
+  using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
 
   /// The one of least predicted time.
   static Choice choose(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
     Choice best{{row_pairs, 0}, {}};
-    const auto consider = [&](int count) {
-      const WindowUnit unit{row_pairs, count};
+    // Entries that do without the copy engine do without what came with it.
+    const bool warpgroups =
+        staging == Staging::bulk && device.compute_major == 9 && Seven::fit(problem);
+    const auto consider = [&](WindowUnit unit, WindowUnit of_warpgroups) {
+      if (warpgroups && unit.filter_eights > 1) unit = of_warpgroups;
       const WindowTiles tile = plan_windows(problem, device, unit, window_costs<Scheme>, staging);
       if (best.unit.filter_eights == 0 || tile.seconds < best.tile.seconds) best = {unit, tile};
     };
@@ -266,7 +360,10 @@ struct WindowUnits {
     // More than are needed only where nothing fits better.
     int enough = 0;
     ((enough = enough == 0 && eights >= needed ? eights : enough), ...);
-    ((enough == 0 || eights <= enough ? consider(eights) : void()), ...);
+    ((enough == 0 || eights <= enough
+          ? consider({row_pairs, eights}, window_unit<Scheme, SevenOfWarpgroups, row_pairs, eights>)
+          : void()),
+     ...);
     return best;
   }
 
@@ -287,7 +384,7 @@ struct WindowUnits {
   static void launch_unit(const ConvLaunch& call, const Choice& choice) {
     const ConvProblem& problem = call.problem;
     const auto* const x = static_cast<const Stored*>(call.x);
-    const WindowShape shape(problem, choice.tile, choice.unit, window_costs<Scheme>, x,
+    const WindowShape shape(problem, choice.tile, choice.unit, x,
                             static_cast<const Stored*>(call.y));
     const auto run = [&](auto kernel) {
       Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
@@ -295,8 +392,9 @@ struct WindowUnits {
           .resident(kernel, call.device)(kernel, shape, x, static_cast<const Stored*>(call.w),
                                          static_cast<Stored*>(call.y), Epilogue<Stored>(call));
     };
-    using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
-    using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
+    if constexpr (count > 1)
+      if (choice.unit.warpgroups)
+        return run(multiply_windows<Scheme, SevenOfWarpgroups, row_pairs, count, Stored>);
     if (Seven::fit(problem)) return run(multiply_windows<Scheme, Seven, row_pairs, count, Stored>);
     if constexpr (row_pairs == 2)
       if (Three::fit(problem)) return run(multiply_windows<Scheme, Three, 2, count, Stored>);

@@ -13,6 +13,7 @@
 #include "cuda_kernels/common/mma.cuh"
 #include "cuda_kernels/common/scalar.cuh"
 #include "cuda_kernels/common/split.hpp"
+#include "cuda_kernels/common/wgmma.cuh"
 
 namespace plumb::cuda {
 
@@ -27,6 +28,15 @@ __device__ inline Fragment keep(Fragment value, int zero) {
   return value | static_cast<Fragment>(zero);
 }
 
+/// The registers of sums as wgmma() wants them: those of one member, eight columns after another.
+template <auto member, class Sum, int eights>
+__device__ inline auto sums_of(Sum (&sums)[eights]) {
+  return [&sums](int i) -> float& { return (sums[i / 4].*member)[i % 4]; };
+}
+/// From one matrix of filters to the next, for wgmma().
+template <int eights>
+inline constexpr std::uint64_t matrix_sixteenths = eights* wgmma_eight_bytes / 16;
+
 /// TF32: a row of the fragment is two registers, a segment one step.
 struct Tf32Windows {
   using Row = uint2;
@@ -34,17 +44,18 @@ struct Tf32Windows {
   struct Sum {
     float of[4] = {};
     __device__ float operator[](int i) const { return of[i]; }
+    __device__ void settle() { wgmma_settle(of); }
   };
-  static constexpr int element_bytes = 4, planes = 1;
+  static constexpr int element_bytes = 4;
   static constexpr int terms = 8;  ///< of a step
   static constexpr double steps_of_slot = 2;
   static constexpr bool scaled = false;
 
-  __device__ static Row row(const char* at, int) { return *reinterpret_cast<const uint2*>(at); }
-  __device__ static void put(char* to, int, const float (&two)[2], float) {
+  __device__ static Row row(const char* at) { return *reinterpret_cast<const uint2*>(at); }
+  __device__ static void put(char* to, const float (&two)[2], float) {
     *reinterpret_cast<float2*>(to) = {to_tf32(two[0]), to_tf32(two[1])};
   }
-  __device__ static void put(char* to, int, const float (&four)[4], float) {
+  __device__ static void put(char* to, const float (&four)[4], float) {
     *reinterpret_cast<float4*>(to) = {to_tf32(four[0]), to_tf32(four[1]), to_tf32(four[2]),
                                       to_tf32(four[3])};
   }
@@ -54,7 +65,7 @@ struct Tf32Windows {
     return {bits(taps[0]), bits(taps[1]), bits(taps[2]), bits(taps[3])};
   }
   struct Step {
-    Fragment a[2][4];
+    Fragment a[2][4] = {};
   };
   __device__ static void take(Step& step, int half, const Row& low, const Row& high, Zeros zero) {
     step.a[half][0] = keep(low.x, zero.low), step.a[half][1] = keep(high.x, zero.high);
@@ -66,6 +77,13 @@ struct Tf32Windows {
   __device__ static void two(Sum& sum, const Step& step, const Slot& slot) {
     one(sum, step, slot);
     mma_tf32(sum.of, step.a[1], {slot.z, slot.w});
+  }
+  /// Four warps' step with a slot of all filters at `w`; `both`: of its two segments.
+  template <bool both, int eights>
+  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, std::uint64_t w) {
+    wgmma<float, eights>(sums_of<&Sum::of>(sums), step.a[0], w);
+    if constexpr (both)
+      wgmma<float, eights>(sums_of<&Sum::of>(sums), step.a[1], w + matrix_sixteenths<eights>);
   }
 };
 
@@ -101,16 +119,16 @@ struct HalfWindows {
   using Row = Fragment;
   using Slot = uint2;
   using Sum = Tf32Windows::Sum;
-  static constexpr int element_bytes = 2, planes = 1;
+  static constexpr int element_bytes = 2;
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 1;
   static constexpr bool scaled = false;
 
-  __device__ static Row row(const char* at, int) { return *reinterpret_cast<const Row*>(at); }
-  __device__ static void put(char* to, int, const float (&two)[2], float) {
+  __device__ static Row row(const char* at) { return *reinterpret_cast<const Row*>(at); }
+  __device__ static void put(char* to, const float (&two)[2], float) {
     *reinterpret_cast<Fragment*>(to) = two_halves<Half>(two[0], two[1]);
   }
-  __device__ static void put(char* to, int, const float (&four)[4], float) {
+  __device__ static void put(char* to, const float (&four)[4], float) {
     *reinterpret_cast<uint2*>(to) = {two_halves<Half>(four[0], four[1]),
                                      two_halves<Half>(four[2], four[3])};
   }
@@ -118,7 +136,7 @@ struct HalfWindows {
     return {two_halves<Half>(taps[0], taps[1]), two_halves<Half>(taps[2], taps[3])};
   }
   struct Step {
-    Fragment a[4];
+    Fragment a[4] = {};
   };
   __device__ static void take(Step& step, int half, const Row& low, const Row& high, Zeros zero) {
     step.a[2 * half] = keep(low, zero.low), step.a[2 * half + 1] = keep(high, zero.high);
@@ -128,6 +146,10 @@ struct HalfWindows {
   }
   __device__ static void two(Sum& sum, const Step& step, const Slot& slot) {
     multiply<Half>(sum.of, step.a, {slot.x, slot.y});
+  }
+  template <bool, int eights>
+  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, std::uint64_t w) {
+    wgmma<Half, eights>(sums_of<&Sum::of>(sums), step.a, w);
   }
 };
 
@@ -152,33 +174,32 @@ struct SplitWindows {
   struct Sum {
     float of[4] = {}, small[4] = {};
     __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
+    __device__ void settle() { wgmma_settle(of), wgmma_settle(small); }
   };
-  static constexpr int element_bytes = 2, planes = 2;
+  static constexpr int element_bytes = 4;  ///< high parts of two neighbours, then low ones
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 3;
   static constexpr bool scaled = true;
 
-  /// `plane` bytes from the high parts to the low ones.
-  __device__ static Row row(const char* at, int plane) {
-    return {*reinterpret_cast<const Fragment*>(at), *reinterpret_cast<const Fragment*>(at + plane)};
+  __device__ static Row row(const char* at) {
+    const uint2 parts = *reinterpret_cast<const uint2*>(at);
+    return {parts.x, parts.y};
   }
-  __device__ static void put(char* to, int plane, const float (&two)[2], float scale) {
+  __device__ static void put(char* to, const float (&two)[2], float scale) {
     const SplitHalves halves(two[0] * scale, two[1] * scale);
-    *reinterpret_cast<Fragment*>(to) = halves.high;
-    *reinterpret_cast<Fragment*>(to + plane) = halves.low;
+    *reinterpret_cast<uint2*>(to) = {halves.high, halves.low};
   }
-  __device__ static void put(char* to, int plane, const float (&four)[4], float scale) {
+  __device__ static void put(char* to, const float (&four)[4], float scale) {
     const SplitHalves first(four[0] * scale, four[1] * scale);
     const SplitHalves second(four[2] * scale, four[3] * scale);
-    *reinterpret_cast<uint2*>(to) = {first.high, second.high};
-    *reinterpret_cast<uint2*>(to + plane) = {first.low, second.low};
+    *reinterpret_cast<uint4*>(to) = {first.high, first.low, second.high, second.low};
   }
   __device__ static Slot slot(const float (&taps)[4]) {
     const SplitHalves first(taps[0], taps[1]), second(taps[2], taps[3]);
     return {first.high, second.high, first.low, second.low};
   }
   struct Step {
-    Fragment high[4], low[4];
+    Fragment high[4] = {}, low[4] = {};
   };
   __device__ static void take(Step& step, int half, const Row& low, const Row& high, Zeros zero) {
     step.high[2 * half] = keep(low.high, zero.low),
@@ -195,6 +216,12 @@ struct SplitWindows {
     mma_fp16(sum.small, step.low, {slot.x, slot.y});
     mma_fp16(sum.small, step.high, {slot.z, slot.w});
     mma_fp16(sum.of, step.high, {slot.x, slot.y});
+  }
+  template <bool, int eights>
+  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, std::uint64_t w) {
+    wgmma<__half, eights>(sums_of<&Sum::small>(sums), step.low, w);
+    wgmma<__half, eights>(sums_of<&Sum::small>(sums), step.high, w + matrix_sixteenths<eights>);
+    wgmma<__half, eights>(sums_of<&Sum::of>(sums), step.high, w);
   }
 };
 

@@ -11,7 +11,8 @@ namespace plumb::cuda {
 struct WindowShape {
   ConvShape<int> conv;
   // Terms.
-  int shifts, segments, segment_rows, segment_columns;  ///< columns of a segment: 2, 4 or 8
+  int shifts, segments, segment_rows;
+  int segment_bits;  ///< log2 of a segment's columns: 2, 4 or 8
   int second, pair;  ///< elements from a channel's first segment to its second and third
   // Tiles.
   int images, pitch, plane, channel_slots;
@@ -20,9 +21,9 @@ struct WindowShape {
   Divisor<int> column_tiles, bands;
   int items, filter_groups, group_filters;
   Zeros zeros;
-  // Shared memory: where the input lies in it, its parts' distance, where it is staged and where
-  // outputs are gathered, in bytes.
-  int x_at, part, raw_at, y_at;
+  // Shared memory: where the input lies in it, where it is staged and where outputs are gathered,
+  // in bytes.
+  int x_at, raw_at, y_at;
   int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
   // Outputs, in elements.
   int y_pitch, y_row_pitch;  ///< as in WindowTiles
@@ -42,7 +43,7 @@ struct WindowShape {
 
   template <class Stored>
   WindowShape(const ConvProblem& problem, const WindowTiles& tile, const WindowUnit& unit,
-              const WindowCosts& costs, const Stored* x, const Stored* y)
+              const Stored* x, const Stored* y)
       : conv(problem),
         images(tile.images),
         pitch(tile.pitch),
@@ -67,7 +68,7 @@ struct WindowShape {
     shifts = terms.shifts;
     segments = terms.segments;
     segment_rows = terms.segment_rows;
-    segment_columns = terms.columns < 8 ? terms.columns : 8;
+    segment_bits = terms.columns >= 8 ? 3 : terms.columns / 2;
     wide = terms.wide();
     second = wide ? 8 : terms.second * pitch;
     pair = terms.pair * pitch;
@@ -79,7 +80,6 @@ struct WindowShape {
     raw_at = x_at + static_cast<int>(tile.x_bytes);
     y_at = raw_at + static_cast<int>(tile.raw_bytes);
     row_lanes_bits = RowLanes(tile.pitch).bits;
-    part = costs.scaled ? static_cast<int>(tile.x_bytes / 2) : 0;
     see_input(problem, tile, x);
     see_outputs(problem, tile, y);
   }

@@ -71,12 +71,19 @@ struct StripPlace {
   }
 };
 
-template <class Stored>
+/// By one instruction: left to themselves, compilers write f32 pairs as this and as other paths do,
+/// one by one.
+template <bool shared, class Stored>
 __device__ inline void write_pair(Stored* to, float first, float second) {
-  if constexpr (sizeof(Stored) == sizeof(float))
-    *reinterpret_cast<float2*>(to) = {first, second};
-  else
+  if constexpr (sizeof(Stored) < sizeof(float))
     *reinterpret_cast<Fragment*>(to) = two_halves<Stored>(first, second);
+  else if constexpr (shared)
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
+                     static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+                 "f"(first), "f"(second)
+                 : "memory");
+  else
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first), "f"(second) : "memory");
 }
 
 /// What becomes of sums of one filter: of[pair] are those of two rows.
@@ -157,7 +164,7 @@ __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem
       Stored* to = place.of(filter);
 #pragma unroll
       for (int row = 0; row < 2 * row_pairs; ++row, to += row_step)
-        write_pair(to, of(row, 0), of(row, 1));
+        write_pair<gathers>(to, of(row, 0), of(row, 1));
     });
   } else {
     const int column_step = gathers ? 1 : shape.conv.y_step.w;
@@ -238,7 +245,8 @@ __device__ void write_gathered(const WindowOutput<Stored>& output, const WindowI
   const int count = extents.images * extents.filters * rows;
   const bool bulk = bulk_copies && shape.bulk_stores;
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-  const int lane = bulk ? 0 : thread % 32, lanes = bulk ? 1 : 32;
+  // Enough for what is before and after the vectors; the copy engine needs one thread.
+  const int lanes = bulk ? 8 : 32, lane = thread % lanes;
 #pragma unroll 1
   for (int i = thread / lanes; i < count; i += threads / lanes) {
     const int row = i % rows, filter = i / rows % extents.filters;
@@ -253,7 +261,7 @@ __device__ void write_gathered(const WindowOutput<Stored>& output, const WindowI
     for (int at = begin + lane; at < first; at += lanes) output.y[at] = from[at];
     for (int at = last + lane; at < end; at += lanes) output.y[at] = from[at];
     if (bulk) {
-      if (last > first)
+      if (lane == 0 && last > first)
         bulk_store(output.y + first, from + first,
                    (last - first) * static_cast<int>(sizeof(Stored)));
     } else {

@@ -16,7 +16,7 @@ std::int64_t even_share(std::int64_t extent, std::int64_t most) {
 }
 
 /// Of times that overlap: a little more than the longest.
-double together(std::initializer_list<double> times) {
+double most_of(std::initializer_list<double> times) {
   double sum = 0;
   for (const double time : times) sum += time * time * time * time;
   return std::sqrt(std::sqrt(sum));
@@ -30,6 +30,8 @@ std::size_t to_16(std::int64_t bytes) { return static_cast<std::size_t>((bytes +
 // where nothing else holds it up, and clocks of latency. Instructions are those of warps.
 constexpr double issued_per_clock = 2.08;
 constexpr double steps_per_clock = 4 / 7.05;
+// A warp's share of a product of four warps, for each eight columns.
+constexpr double warpgroup_steps_per_clock = 4 / 4.2;
 constexpr double waves_per_clock = 0.72;  // of shared memory
 constexpr double clocks_to_next = 1.88;   // from an instruction to the next of the same warp
 constexpr double clocks_of_task = 20, clocks_of_tile = 1200;
@@ -102,8 +104,7 @@ class Planner {
         to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
     tile.bulk_stores = wanted_ == Staging::bulk;
     gather(tile);
-    for (const int threads : {256, 512}) {
-      if (threads > unit_.most_threads()) break;
+    for (const int threads : {256, unit_.most_threads()}) {
       tile.threads = threads;
       tile.staging = Staging::none;
       tile.raw_bytes = 0;
@@ -182,6 +183,9 @@ class Planner {
   double issued_of_task(double steps, double slots) const {
     const double pairs = unit_.row_pairs, eights = unit_.filter_eights;
     const double storing = terms_.shifts == 2 ? 26 : 34, again = rows_stay() ? 0 : 4 * pairs;
+    if (unit_.warpgroups)  // every row is kept twice, and every product has an address
+      return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + 25 +
+             pairs * eights * storing;
     return steps + 0.88 * rows_read() + slots * (eights + 4 + again) + 25 +
            pairs * eights * storing;
   }
@@ -217,7 +221,7 @@ class Planner {
   double issued_to_load(const WindowTiles& tile) const {
     const double rows = number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
     const double warps_of_pairs = rows * tile.pitch / 64;
-    const double scaling = costs_.scaled ? 83 * warps_of_pairs : 0;
+    const double scaling = costs_.scaled ? 50 * warps_of_pairs : 0;
     if (in_fours(tile)) return 7.5 * warps_of_pairs + scaling;
     if (tile.staging != Staging::none) return 21 * warps_of_pairs + scaling;
     const RowLanes lanes(tile.pitch);
@@ -230,20 +234,23 @@ class Planner {
                              : clock_hertz;
     const double units = std::max(device_.units, 1), blocks = tile.blocks;
     const double warps = tile.threads / 32, eights = unit_.filter_eights;
-    const double tasks =
-        std::ceil(number(std::int64_t{tile.images} * tile.strips * tile.windows) / 8);
+    const double together = unit_.warpgroups ? 4 : 1;  // warps
+    const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
+    const double tasks = std::ceil(windows / 8 / together) * together;
+    const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
     const double slots = number(problem_.c) * terms_.segments / 2.0;
     const double steps = slots * unit_.row_pairs * eights * costs_.steps_of_slot;
-    const double waves =
-        rows_read() * costs_.element_bytes / 2.0 + slots * eights * costs_.slot_bytes / 4;
+    const double of_filters =
+        unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
+    const double waves = rows_read() * costs_.element_bytes / 2.0 + of_filters;
     const double of_task = issued_of_task(steps, slots), loading = issued_to_load(tile);
     const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
     // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
-    const double shared = together({issued / issued_per_clock, tasks * steps / steps_per_clock,
-                                    tasks * waves / waves_per_clock});
+    const double shared = most_of(
+        {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock});
     const double waited =
         std::ceil(tasks / warps) *
-            (clocks_of_task + clocks_to_next * (of_task + 2 * steps / steps_per_clock)) +
+            (clocks_of_task + clocks_to_next * (of_task + 2 * steps / tensor_rate)) +
         2 * loading / warps + clocks_of_tile +
         (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
     const double per_tile = shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
@@ -256,7 +263,7 @@ class Planner {
                              ? problem_.bytes() * (tile.whole_sectors ? 1 : pieces_of_sectors) /
                                    (share_of_bandwidth * device_.nominal_bytes_per_second)
                              : 0;
-    return together({busy, moved}) + 2e-6;
+    return most_of({busy, moved}) + 2e-6;
   }
 
   const ConvProblem& problem_;

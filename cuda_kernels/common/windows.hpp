@@ -27,13 +27,15 @@ enum class Staging {
 
 /// What a kernel is compiled for.
 struct WindowUnit {
-  int row_pairs;      ///< of outputs that a warp makes at a time
-  int filter_eights;  ///< columns of the product, in eights
+  int row_pairs;                ///< of outputs that a warp makes at a time
+  int filter_eights;            ///< columns of the product, in eights
+  bool warpgroups = false;      ///< four warps multiply together, with filters from shared memory
+  bool many_registers = false;  ///< more than sixteen warps could have
 
   constexpr bool small() const { return row_pairs <= 2 && filter_eights == 1; }
   /// Warps that a multiprocessor holds, for the registers that they take, and a block at the most.
-  constexpr int warps() const { return small() ? 24 : 16; }
-  constexpr int most_threads() const { return small() ? 256 : 512; }
+  constexpr int warps() const { return small() ? 24 : many_registers ? 12 : 16; }
+  constexpr int most_threads() const { return small() ? 256 : many_registers ? 384 : 512; }
 };
 
 /// What its arithmetic needs.
