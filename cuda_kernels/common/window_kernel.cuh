@@ -11,186 +11,10 @@
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
-#include "cuda_kernels/common/window_products.cuh"
 #include "cuda_kernels/common/window_store.cuh"
+#include "cuda_kernels/common/window_sums.cuh"
 
 namespace plumb::cuda {
-
-/// Filters that a kernel is compiled for: that many segments a channel, of that many rows each, at
-/// a stride of one row. Zero segments: any. `warpgroups_`: multiplied by four warps together, where
-/// the device can.
-template <int segments_, int segment_rows_, bool warpgroups_ = false>
-struct FixedTerms {
-  static constexpr int segments = segments_, segment_rows = segment_rows_;
-  static constexpr int slots = (segments + 1) / 2;
-  static constexpr bool wants_warpgroups = warpgroups_;
-  static constexpr bool warpgroups = warpgroups_ && warpgroup_products;
-  static bool fit(const ConvProblem& problem) {
-    if (segments == 0) return true;
-    const WindowTerms terms(problem);
-    return terms.segments == segments && terms.segment_rows == segment_rows && !terms.wide() &&
-           problem.stride.h == 1 && problem.p() > 1;
-  }
-};
-
-/// The rows of a channel under a strip, for filters of fixed terms, and the steps made of them.
-template <class Scheme, class Terms, int row_pairs>
-struct WindowRows {
-  static constexpr int apart = Terms::segment_rows;
-  static constexpr int count = 2 * row_pairs + (Terms::segments - 1) * apart;
-  static constexpr int step_count = row_pairs + (Terms::slots - 1) * apart;
-  typename Scheme::Row rows[count];
-
-  /// `x` is where the lane's window begins.
-  __device__ void read(const WindowShape& shape, const char* x) {
-    int pitch = shape.pitch * Scheme::element_bytes;
-    // Addresses are made anew each time: kept from channel to channel they would cost registers.
-    asm volatile("" : "+r"(pitch));
-#pragma unroll
-    for (int i = 0; i < count; ++i) rows[i] = Scheme::row(x + i * pitch);
-  }
-  /// Steps meet rows two at a time; the step of a pair and a slot is steps[pair + slot * apart].
-  __device__ void take(typename Scheme::Step (&steps)[step_count], Zeros zeros) const {
-#pragma unroll
-    for (int at = 0; at < step_count; ++at) {
-      const int row = 2 * at;
-      Scheme::take(steps[at], 0, rows[row], rows[row + 1], zeros);
-      if (row + apart + 1 < count)
-        Scheme::take(steps[at], 1, rows[row + apart], rows[row + apart + 1], zeros);
-    }
-  }
-};
-
-/// What sums and steps of four warps' products take in registers.
-template <class Scheme, class Terms, int row_pairs, int eights>
-constexpr WindowUnit unit_of_terms() {
-  WindowUnit unit{row_pairs, eights, Terms::wants_warpgroups};
-  if constexpr (Terms::wants_warpgroups)
-    unit.many_registers =
-        row_pairs * eights * sizeof(typename Scheme::Sum) +
-            WindowRows<Scheme, Terms, row_pairs>::step_count * sizeof(typename Scheme::Step) >
-        100 * sizeof(Fragment);
-  return unit;
-}
-template <class Scheme, class Terms, int row_pairs, int eights>
-constexpr WindowUnit window_unit = unit_of_terms<Scheme, Terms, row_pairs, eights>();
-
-/// Adds one channel's products to a strip's sums. `x` is where the lane's window begins, `w` its
-/// filters of the channel.
-template <class Scheme, class Terms, int row_pairs, int eights>
-__device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
-                            const WindowShape& shape, const char* x,
-                            const typename Scheme::Slot* w) {
-  using Slot = typename Scheme::Slot;
-  if constexpr (Terms::segments > 0) {
-    using Rows = WindowRows<Scheme, Terms, row_pairs>;
-    Rows rows;
-    rows.read(shape, x);
-    typename Scheme::Step steps[Rows::step_count];
-    rows.take(steps, shape.zeros);
-#pragma unroll
-    for (int slot = 0; slot < Terms::slots; ++slot) {
-      Slot slots[eights];
-#pragma unroll
-      for (int eight = 0; eight < eights; ++eight) slots[eight] = w[(slot * eights + eight) * 32];
-#pragma unroll
-      for (int pair = 0; pair < row_pairs; ++pair)
-#pragma unroll
-        for (int eight = 0; eight < eights; ++eight)
-          if (2 * slot + 1 < Terms::segments)
-            Scheme::two(sums[pair][eight], steps[pair + slot * Rows::apart], slots[eight]);
-          else
-            Scheme::one(sums[pair][eight], steps[pair + slot * Rows::apart], slots[eight]);
-    }
-  } else {
-    constexpr int bytes = Scheme::element_bytes;
-    const int second = shape.second * bytes, step_bytes = shape.row_step * bytes;
-    const auto add = [&](auto both) {
-      Slot slots[eights];
-#pragma unroll
-      for (int eight = 0; eight < eights; ++eight) slots[eight] = w[eight * 32];
-#pragma unroll
-      for (int pair = 0; pair < row_pairs; ++pair) {
-        const char* const low = x + 2 * pair * step_bytes;
-        const char* const high = low + step_bytes;
-        typename Scheme::Step step;
-        Scheme::take(step, 0, Scheme::row(low), Scheme::row(high), shape.zeros);
-        if constexpr (decltype(both)::value)
-          Scheme::take(step, 1, Scheme::row(low + second), Scheme::row(high + second), shape.zeros);
-#pragma unroll
-        for (int eight = 0; eight < eights; ++eight)
-          if constexpr (decltype(both)::value)
-            Scheme::two(sums[pair][eight], step, slots[eight]);
-          else
-            Scheme::one(sums[pair][eight], step, slots[eight]);
-      }
-      x += shape.pair * bytes;
-      w += eights * 32;
-    };
-#pragma unroll 1
-    for (int segment = 1; segment < shape.segments; segment += 2) add(std::true_type{});
-    if (shape.segments % 2 != 0) add(std::false_type{});
-  }
-}
-
-/// Makes a strip's sums, of all channels. `x` is where the lane's window begins.
-template <class Scheme, class Terms, int row_pairs, int eights>
-__device__ void sum_channels(typename Scheme::Sum (&sums)[row_pairs][eights],
-                             const WindowShape& shape, const char* x, const char* w_tile) {
-  using Slot = typename Scheme::Slot;
-  const int channels = shape.channels.value(), plane = shape.plane * Scheme::element_bytes;
-  if constexpr (Terms::warpgroups) {
-    using Rows = WindowRows<Scheme, Terms, row_pairs>;
-    constexpr std::uint64_t slot_step = sizeof(Slot) * 32 * eights / 16;
-    std::uint64_t w = wgmma_matrix(w_tile);
-    const auto settle = [&] {
-#pragma unroll
-      for (auto& of_pair : sums)
-#pragma unroll
-        for (auto& sum : of_pair) sum.settle();
-    };
-    // The next channel's rows come while this one's are multiplied, where registers do for both.
-    constexpr auto registers =
-        sizeof(sums) + sizeof(Rows) + sizeof(typename Scheme::Step[Rows::step_count]);
-    constexpr bool many = window_unit<Scheme, Terms, row_pairs, eights>.many_registers;
-    constexpr bool ahead = many || registers <= 112 * sizeof(Fragment);
-    Rows rows;
-    const auto multiply = [&](auto last) {
-      typename Scheme::Step steps[Rows::step_count];
-      rows.take(steps, shape.zeros);
-      const auto multiply_slot = [&](int slot, auto both) {
-#pragma unroll
-        for (int pair = 0; pair < row_pairs; ++pair)
-          Scheme::template warpgroup<decltype(both)::value>(
-              sums[pair], steps[pair + slot * Rows::apart], w + slot * slot_step);
-      };
-      wgmma_begin();
-#pragma unroll
-      for (int slot = 0; slot < Terms::slots - 1; ++slot) multiply_slot(slot, std::true_type{});
-      multiply_slot(Terms::slots - 1, std::bool_constant<Terms::segments % 2 == 0>{});
-      wgmma_commit();
-      x += plane;
-      w += Terms::slots * slot_step;
-      if constexpr (ahead && !decltype(last)::value) rows.read(shape, x);
-      wgmma_end();
-      if constexpr (!ahead && !decltype(last)::value) rows.read(shape, x);
-    };
-    rows.read(shape, x);
-    settle();
-#pragma unroll 1
-    for (int c = 1; c < channels; ++c) multiply(std::false_type{});
-    multiply(std::true_type{});
-    settle();
-  } else {
-    const auto* w = reinterpret_cast<const Slot*>(w_tile) + threadIdx.x % 32;
-#pragma unroll 1
-    for (int c = 0; c < channels; ++c) {
-      add_channel<Scheme, Terms>(sums, shape, x, w);
-      x += plane;
-      w += shape.channel_slots * eights * 32;
-    }
-  }
-}
 
 /// Makes the outputs of a tile from its input and filters in shared memory.
 template <class Scheme, class Terms, int row_pairs, int eights, bool gathers, class Stored>
@@ -347,9 +171,10 @@ struct WindowUnits {
   /// The one of least predicted time.
   static Choice choose(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
     Choice best{{row_pairs, 0}, {}};
-    // Entries that do without the copy engine do without what came with it.
-    const bool warpgroups =
-        staging == Staging::bulk && device.compute_major == 9 && Seven::fit(problem);
+    // Entries that do without the copy engine do without what came with it. One channel is too
+    // little to multiply while something else is done.
+    const bool warpgroups = staging == Staging::bulk && device.compute_major == 9 &&
+                            problem.c > 1 && Seven::fit(problem);
     const auto consider = [&](WindowUnit unit, WindowUnit of_warpgroups) {
       if (warpgroups && unit.filter_eights > 1) unit = of_warpgroups;
       const WindowTiles tile = plan_windows(problem, device, unit, window_costs<Scheme>, staging);

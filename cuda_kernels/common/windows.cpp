@@ -39,7 +39,11 @@ constexpr double clocks_of_load = 985;       // of what a thread reads from memo
 constexpr double of_one_block = 1.18;        // as much time where no other block fills the gaps
 constexpr double clock_hertz = 1.98e9;       // where the device keeps its rate to itself
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
-constexpr double pieces_of_sectors = 3;      // take so many times as long as whole ones
+// Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
+// for each sector that they lie in, and those that it has let go before.
+constexpr double joined_pieces = 1.33, lost_pieces = 3;
+constexpr std::int64_t sector_bytes = 32;
+constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
 
 constexpr std::int64_t most_images = 64;
 
@@ -102,8 +106,15 @@ class Planner {
     tile.x_bytes = to_16(elements * costs_.element_bytes);
     tile.w_bytes =
         to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
+    tile.whole_sectors = stores_whole_sectors(tile);
+    consider_threads(tile);
+    if (tile.whole_sectors || (problem_.y_extents()[3] > 1 && problem_.y_strides[3] != 1)) return;
     tile.bulk_stores = wanted_ == Staging::bulk;
     gather(tile);
+    consider_threads(tile);
+  }
+
+  void consider_threads(WindowTiles tile) {
     for (const int threads : {256, unit_.most_threads()}) {
       tile.threads = threads;
       tile.staging = Staging::none;
@@ -115,37 +126,60 @@ class Planner {
     }
   }
 
-  /// A place for the tile's outputs, unless what warps make are whole sectors of y.
-  void gather(WindowTiles& tile) const {
-    constexpr std::int64_t sector_bytes = 32, banks = 32, bank_bytes = 4;
+  std::int64_t stored_side() const { return problem_.pool == Pool::none ? 1 : 2; }
+  /// Of what a tile stores.
+  std::int64_t columns(const WindowTiles& tile) const {
+    return std::max<std::int64_t>(tile.windows * terms_.shifts / stored_side(), 1);
+  }
+  std::int64_t rows(const WindowTiles& tile) const {
+    return std::min(2 * unit_.row_pairs * tile.strips / stored_side(), problem_.y_extents()[2]);
+  }
+  std::int64_t filters() const {
+    return std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_eights, problem_.k);
+  }
+  /// Whether steps from image to image, filter to filter and row to row of y are multiples of it.
+  bool steps_of(std::int64_t multiple) const {
     const Extents y = problem_.y_extents();
-    const Strides& steps = problem_.y_strides;
-    if (y[3] > 1 && steps[3] != 1) return;
-    const std::int64_t side = problem_.pool == Pool::none ? 1 : 2;
-    const std::int64_t vector = 16 / stored_bytes_;
-    const std::int64_t columns = std::max<std::int64_t>(tile.windows * terms_.shifts / side, 1);
-    const std::int64_t warps_bytes = 8 * terms_.shifts / side * stored_bytes_;
-    const auto in_sectors = [&](std::int64_t elements) {
-      return elements * stored_bytes_ % sector_bytes == 0;
-    };
-    tile.whole_sectors = warps_bytes % sector_bytes == 0 && in_sectors(columns);
     for (int i = 0; i < 3; ++i)
-      tile.whole_sectors = tile.whole_sectors && (y[i] == 1 || in_sectors(steps[i]));
-    if (tile.whole_sectors) return;
-    tile.whole_sectors = true;  // once they are gathered
-    const std::int64_t rows = std::min(2 * unit_.row_pairs * tile.strips / side, y[2]);
-    const bool follow = tile.column_tiles == 1 && (y[2] == 1 || steps[2] == y[3]);
+      if (y[i] > 1 && problem_.y_strides[i] % multiple != 0) return false;
+    return true;
+  }
+
+  /// Outputs of a row that a warp stores.
+  std::int64_t warp_columns() const { return 8 * terms_.shifts / stored_side(); }
+  /// Whether what warps make are whole sectors of y.
+  bool stores_whole_sectors(const WindowTiles& tile) const {
+    const std::int64_t sector = sector_bytes / stored_bytes_;
+    return (problem_.y_extents()[3] == 1 || problem_.y_strides[3] == 1) &&
+           warp_columns() % sector == 0 && columns(tile) % sector == 0 && steps_of(sector);
+  }
+
+  /// A place for the tile's outputs.
+  void gather(WindowTiles& tile) const {
+    constexpr std::int64_t banks = 32, bank_bytes = 4;
+    const Extents y = problem_.y_extents();
+    const std::int64_t vector = 16 / stored_bytes_;
+    const bool follow = tile.column_tiles == 1 && (y[2] == 1 || problem_.y_strides[2] == y[3]);
     // A run begins up to a vector less one behind the multiple of 16 bytes before it.
     tile.y_row_pitch =
-        static_cast<int>(follow ? 0 : tiles_of(columns + vector - 1, vector) * vector);
-    const std::int64_t elements = follow ? rows * y[3] + vector - 1 : rows * tile.y_row_pitch;
+        static_cast<int>(follow ? 0 : tiles_of(columns(tile) + vector - 1, vector) * vector);
+    const std::int64_t elements =
+        follow ? rows(tile) * y[3] + vector - 1 : rows(tile) * tile.y_row_pitch;
     // Four filters' pieces of a row, 8 banks each, should lie in different banks.
     const std::int64_t in_banks = tiles_of(elements * stored_bytes_, bank_bytes);
     const std::int64_t pitch = in_banks <= 8 ? 8 : 8 + tiles_of(in_banks - 8, banks) * banks;
     tile.y_pitch = static_cast<int>(pitch * bank_bytes / stored_bytes_);
-    const std::int64_t filters =
-        std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_eights, problem_.k);
-    tile.y_bytes = to_16(tile.images * filters * pitch * bank_bytes);
+    tile.y_bytes = to_16(tile.images * filters() * pitch * bank_bytes);
+  }
+
+  /// How many times as long writing takes as if it were of whole sectors.
+  double writing(const WindowTiles& tile) const {
+    if (tile.whole_sectors || tile.y_pitch > 0) return 1;
+    const double under_way = number(tile.images * filters() * rows(tile) * columns(tile)) *
+                             static_cast<double>(stored_bytes_) * tile.blocks * device_.units;
+    const double sectors = number(warp_columns() * stored_bytes_) / sector_bytes;
+    return steps_of(2) && under_way < joined_bytes ? joined_pieces * (sectors + 1) / sectors
+                                                   : lost_pieces;
   }
 
   /// Stretches of memory that begin and end at multiples of 16 bytes.
@@ -180,13 +214,15 @@ class Planner {
   }
 
   /// Instructions that a warp takes for one strip of eight windows and all filters.
-  double issued_of_task(double steps, double slots) const {
+  double issued_of_task(const WindowTiles& tile, double steps, double slots) const {
     const double pairs = unit_.row_pairs, eights = unit_.filter_eights;
-    const double storing = terms_.shifts == 2 ? 26 : 34, again = rows_stay() ? 0 : 4 * pairs;
+    const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
+    const double storing = terms_.shifts == 1 ? 34 : one_by_one ? 70 : 26, own = 45;
+    const double again = rows_stay() ? 0 : 4 * pairs;
     if (unit_.warpgroups)  // every row is kept twice, and every product has an address
-      return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + 25 +
+      return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
              pairs * eights * storing;
-    return steps + 0.88 * rows_read() + slots * (eights + 4 + again) + 25 +
+    return steps + 0.88 * rows_read() + slots * (eights + 4 + again) + own +
            pairs * eights * storing;
   }
   /// Rows of the input that are read once for all rows of the filter.
@@ -199,9 +235,7 @@ class Planner {
   }
   /// Instructions of warps that write what was gathered.
   double issued_to_write(const WindowTiles& tile) const {
-    const double filters =
-        std::min(number(problem_.k), number(unit_.filter_eights) * terms_.eight_filters());
-    const double stretches = tile.images * filters;
+    const double stretches = number(tile.images * filters());
     const double of_runs =
         tile.y_row_pitch > 0 ? 110.0 * number(tile.y_pitch / tile.y_row_pitch) * stretches : 0;
     return 10 * number(tile.y_pitch) * stretches / 64 + of_runs;
@@ -243,7 +277,7 @@ class Planner {
     const double of_filters =
         unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
     const double waves = rows_read() * costs_.element_bytes / 2.0 + of_filters;
-    const double of_task = issued_of_task(steps, slots), loading = issued_to_load(tile);
+    const double of_task = issued_of_task(tile, steps, slots), loading = issued_to_load(tile);
     const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
     // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
     const double shared = most_of(
@@ -255,12 +289,14 @@ class Planner {
         (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
     const double per_tile = shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
     const double items = number(tile.items()) * tile.filter_groups;
-    const double filters = number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
+    const double packing = number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
     const double full_rounds = items / (units * blocks);
     const double rounds = full_rounds > 4 ? full_rounds : std::ceil(full_rounds);
-    const double busy = (rounds * blocks * per_tile + filters * blocks) / clock;
+    const double busy = (rounds * blocks * per_tile + packing * blocks) / clock;
+    const Extents y = problem_.y_extents();
+    const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
     const double moved = device_.nominal_bytes_per_second > 0
-                             ? problem_.bytes() * (tile.whole_sectors ? 1 : pieces_of_sectors) /
+                             ? (problem_.bytes() + y_bytes * (writing(tile) - 1)) /
                                    (share_of_bandwidth * device_.nominal_bytes_per_second)
                              : 0;
     return most_of({busy, moved}) + 2e-6;

@@ -87,7 +87,7 @@ struct WindowTiles {
   int y_row_pitch = 0;  ///< of the rows in it; 0: they follow each other, as in y
   std::size_t y_bytes = 0;
   bool bulk_stores = false;    ///< by the copy engine
-  bool whole_sectors = false;  ///< are what y is written in, but for the ends of runs
+  bool whole_sectors = false;  ///< of y are what warps make
   int threads = 256;           ///< of a block
   int blocks = 1;              ///< of a multiprocessor at once
   double seconds = 0;

@@ -1,0 +1,89 @@
+// Few channels in scaled products: the scale of a tile is that of the tile before as long as it fits.
+#ifdef PLUMB_TEST_CUDA
+#include <cmath>
+#include <limits>
+
+#include "cuda_exact.hpp"
+#include "devices.hpp"
+
+using namespace plumb;
+using plumb_test::forcing;
+
+namespace {
+
+/// Images that are all the same but for a power of two, which stays for a stretch of them: y is that
+/// of one image times the power, to the bit. `odd_one` holds an infinity besides.
+struct ScaledImages {
+  static constexpr std::int64_t count = 100'000, stretch = 700, odd_one = 77'777;
+  ConvProblem one = parse_problem("ic1ih12oc4kh7").problem, all = one;
+  std::vector<float> x, w, expected;
+
+  ScaledImages() {
+    all.n = count;
+    all = check(all);
+    plumb_test::Random random(7);
+    const auto integers = [&](const Extents& extents) {
+      std::vector<float> values(static_cast<std::size_t>(element_count(extents)));
+      for (float& value : values) value = static_cast<float>(random.integer(-4, 4));
+      return values;
+    };
+    const std::vector<float> image = integers(one.x_extents());
+    w = integers(one.w_extents());
+    const std::vector<float> result = convolved(image);
+    int exponent = 0;
+    for (std::int64_t n = 0; n < count; ++n) {
+      if (n % stretch == 0) exponent = static_cast<int>(random.integer(-45, 45));
+      for (const float value : image) x.push_back(std::ldexp(value, exponent));
+      for (const float value : result) expected.push_back(std::ldexp(value, exponent));
+    }
+    std::vector<float> odd(image.size());
+    const auto first = static_cast<std::ptrdiff_t>(odd_one * image.size());
+    std::copy_n(x.begin() + first, image.size(), odd.begin());
+    odd[40] = std::numeric_limits<float>::infinity();
+    std::copy(odd.begin(), odd.end(), x.begin() + first);
+    const std::vector<float> of_odd = convolved(odd);
+    std::copy(of_odd.begin(), of_odd.end(),
+              expected.begin() + static_cast<std::ptrdiff_t>(odd_one * result.size()));
+  }
+
+  std::vector<float> convolved(const std::vector<float>& image) const {
+    std::vector<float> result;
+    for (const OracleTerm& term :
+         conv_oracle(one, ConstTensorView(image.data(), one.x_extents()),
+                     ConstTensorView(w.data(), one.w_extents())))
+      result.push_back(static_cast<float>(term.y));
+    return result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
+  const Device device = plumb_test::device_or_skip("cuda");
+  Queue queue(device);
+  const ScaledImages images;
+  const auto on_device = [&](const Extents& extents) {
+    return Tensor(device, DType::f32, extents);
+  };
+  Tensor x = on_device(images.all.x_extents()), w = on_device(images.all.w_extents()),
+         y = on_device(images.all.y_extents());
+  copy(queue, ConstTensorView(images.x.data(), images.all.x_extents()), x);
+  copy(queue, ConstTensorView(images.w.data(), images.all.w_extents()), w);
+  std::vector<float> result(images.expected.size());
+  int found = 0;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
+    if (algorithm->name.find("fp16x3") == std::string_view::npos) continue;
+    CAPTURE(algorithm->name);
+    ++found;
+    ConvPlan(device, images.all, forcing(*algorithm)).execute(queue, {.x = x, .w = w, .y = y});
+    copy(queue, y, TensorView(result.data(), images.all.y_extents()));
+    queue.synchronize();
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < result.size(); ++i)
+      wrong += result[i] != images.expected[i] &&
+               !(std::isnan(result[i]) && std::isnan(images.expected[i]));
+    CHECK(wrong == 0);
+  }
+  CHECK(found == 4);
+}
+#endif
