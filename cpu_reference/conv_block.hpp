@@ -52,7 +52,9 @@ struct Panel {
 
 template <class Real>
 struct ConvKernels {
-  std::int64_t filters;  ///< of a run of sums, at most
+  std::int64_t filters;      ///< of a run of sums, at most
+  std::int64_t tile_places;  ///< of a tile with so many filters
+  bool blocks_terms;         ///< whether runs of many terms are better summed in blocks of them
   bool (*sum)(const ProductRun<Real>&);
   /// [c][row_plane][column_plane][row][pitch], for the output rows from `row` on; zeros around the
   /// image.

@@ -22,6 +22,7 @@ using std::int64_t;
 /// How a problem is cut, and the memory that takes.
 struct Cut {
   Planes planes;
+  bool in_x;            ///< whether x itself may stand in for planes
   int64_t rows, bands;  ///< output rows of a band, at most; bands of an image and group
   int64_t run_rows;     ///< output rows of a run whose sums are staged
   int64_t places;       ///< of such a run, with what is dropped
@@ -65,6 +66,15 @@ int64_t fullest_run(int64_t pitch, int64_t q, int64_t most_rows, int64_t unit) {
   return best;
 }
 
+/// Whether the input of a band lies in x as its planes would, one a channel: an image without
+/// padding, with a stride of 1, and whole where a channel's plane follows another's.
+template <class Real>
+bool lies_as_planes(const ConvProblem& p, const Cut& cut) {
+  return size_in_bytes(p.dtype) == sizeof(Real) && p.padding == Padding{} &&
+         cut.planes.row_planes == 1 && cut.planes.column_planes == 1 && cut.planes.pitch == p.w &&
+         p.x_strides == dense_strides(p.x_extents()) && (cut.bands == 1 || p.c == p.groups);
+}
+
 /// The cut with a plane for each column of the filter, or for each remainder.
 template <class Real>
 Cut cut(const ConvProblem& p, bool own_columns) {
@@ -93,10 +103,13 @@ Cut cut(const ConvProblem& p, bool own_columns) {
   cut.planes.plane = round_up(cut.planes.rows * cut.planes.pitch, 16);
   // Planes a power of two apart would share the few lines of one set of a cache.
   if (cut.planes.plane % 256 == 0) cut.planes.plane += 16;
+  cut.in_x = !own_columns && lies_as_planes<Real>(p, cut);
+  if (cut.in_x) cut.planes.plane = p.x_strides[1];
   cut.run_rows = fullest_run(cut.planes.pitch, p.q(), cut.rows, unit);
   cut.places = round_up(places_of(cut.run_rows, cut.planes.pitch, p.q()), product_places);
-  cut.rows_copied = static_cast<double>(cut.bands) * static_cast<double>(planes) *
-                    static_cast<double>(cut.planes.rows);
+  cut.rows_copied = cut.in_x ? 0
+                             : static_cast<double>(cut.bands) * static_cast<double>(planes) *
+                                   static_cast<double>(cut.planes.rows);
   cut.elements_copied = cut.rows_copied * static_cast<double>(cut.planes.pitch);
   cut.offsets_bytes = padded(p.terms() * int64_t{sizeof(int64_t)});
   cut.filters_bytes = padded(p.k * p.terms() * int64_t{sizeof(Real)});
@@ -130,16 +143,21 @@ Cut cut(const ConvProblem& problem) {
   return fits && work(problem, own) < work(problem, shared) ? own : shared;
 }
 
+/// Whether each column of the filter has a plane of its own.
+bool own_columns(const ConvShape& conv, const Planes& planes) {
+  return planes.pitch == conv.q && planes.column_planes == conv.s;
+}
+
 /// Where each term of an output lies in the planes, from the output's place.
 void place_terms(const ConvShape& conv, const Planes& planes, int64_t* offsets) {
-  const bool own_columns = planes.pitch == conv.q && planes.column_planes == conv.s;
+  const bool own = own_columns(conv, planes);
   for (int64_t c = 0; c < conv.group_c; ++c)
     for (int64_t r = 0; r < conv.r; ++r)
       for (int64_t s = 0; s < conv.s; ++s) {
         const int64_t down = r * conv.dilation.h, right = s * conv.dilation.w;
         const int64_t row_plane = down % conv.stride.h, row = down / conv.stride.h;
-        const int64_t column_plane = own_columns ? s : right % conv.stride.w;
-        const int64_t column = own_columns ? 0 : right / conv.stride.w;
+        const int64_t column_plane = own ? s : right % conv.stride.w;
+        const int64_t column = own ? 0 : right / conv.stride.w;
         *offsets++ = ((c * planes.row_planes + row_plane) * planes.column_planes + column_plane) *
                          planes.plane +
                      row * planes.pitch + column;
@@ -154,6 +172,22 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   return c.bytes(threads) - c.filters_bytes;
 }
 
+/// Terms that are summed together. Where each column has a plane of its own, a tile reads a few
+/// lines of every row of the filter, most of which the next tile reads too: terms of so many
+/// channels that these, and the filters, stay in a level-1 cache as tiles go along a run.
+template <class Real>
+int64_t block_of(const ConvShape& conv, const Planes& planes, const ConvKernels<Real>& kernels) {
+  constexpr int64_t in_cache = 16 << 10, enough_terms = 96;
+  const int64_t taps = conv.r * conv.s, tile = kernels.tile_places;
+  const int64_t reach = (conv.r - 1) * conv.dilation.h / planes.row_planes * planes.pitch;
+  // Sums that are put down between blocks cost more than few lines that are read again.
+  if (!kernels.blocks_terms || !own_columns(conv, planes) || reach < 3 * tile) return conv.terms();
+  const int64_t read = planes.row_planes * planes.column_planes * (reach + tile);
+  const int64_t channel_bytes = (read + taps * kernels.filters) * int64_t{sizeof(Real)};
+  const int64_t most = std::max(in_cache / channel_bytes, ceil_divide(enough_terms, taps));
+  return ceil_divide(conv.group_c, ceil_divide(conv.group_c, most)) * taps;
+}
+
 /// What all bands read.
 template <class Real>
 struct Shared {
@@ -163,6 +197,7 @@ struct Shared {
   const int64_t* offsets;
   const Real* filters;
   const Real* bias;  ///< of all filters, or null
+  int64_t block;     ///< terms that are summed together
   bool flat;         ///< whether a band's outputs are neighbours in the planes and in y
 };
 
@@ -171,7 +206,7 @@ struct Shared {
 template <class Real>
 void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& first, int64_t row,
               int64_t rows, Real* staged) {
-  const auto& [conv, cut, kernels, offsets, filters, bias, flat] = shared;
+  const auto& [conv, cut, kernels, offsets, filters, bias, block, flat] = shared;
   const int64_t terms = conv.terms(), pitch = cut.planes.pitch;
   const bool in_y = !staged, row_by_row = in_y && !flat;
   // From one row of sums to the next.
@@ -184,23 +219,27 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                             : staged;
     const int64_t step = in_y ? conv.y_k : cut.places;
     const Real* const packed = filters + of_all * terms;
-    const bool nan = kernels.sum({.x = planes + row * pitch,
-                                  .offsets = offsets,
-                                  .terms = terms,
-                                  .ahead = 0,
-                                  .w = packed,
-                                  .filters = range.count,
-                                  .begin = nullptr,
-                                  .begin_step = 0,
-                                  .sums = sums,
-                                  .step = step,
-                                  .count = row_by_row ? conv.q : places_of(rows, pitch, conv.q),
-                                  .rows = row_by_row ? rows : 1,
-                                  .x_row = pitch,
-                                  .sums_row = sums_row,
-                                  .bias = bias ? bias + of_all : nullptr,
-                                  .relu = conv.relu,
-                                  .find_nan = conv.padded});
+    bool nan = false;
+    for (int64_t term = 0; term < terms; term += block) {
+      const bool last = term + block >= terms;
+      nan = kernels.sum({.x = planes + row * pitch,
+                         .offsets = offsets + term,
+                         .terms = last ? terms - term : block,
+                         .ahead = 0,
+                         .w = packed + term * range.count,
+                         .filters = range.count,
+                         .begin = term > 0 ? sums : nullptr,
+                         .begin_step = step,
+                         .sums = sums,
+                         .step = step,
+                         .count = row_by_row ? conv.q : places_of(rows, pitch, conv.q),
+                         .rows = row_by_row ? rows : 1,
+                         .x_row = pitch,
+                         .sums_row = sums_row,
+                         .bias = last && bias ? bias + of_all : nullptr,
+                         .relu = last && conv.relu,
+                         .find_nan = last && conv.padded});
+    }
     for (int64_t i = 0; (nan || !in_y) && i < rows; ++i) {
       const OutputRow outputs{first.n, first.group, first.p + row + i, 0, conv.q};
       if (nan) kernels.mend(conv, outputs, range, packed, sums + i * sums_row, step);
@@ -212,6 +251,15 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
     }
     k += range.count;
   }
+}
+
+/// The planes of a band in x itself, if they lie there and may be read to a whole vector.
+template <class Real>
+const Real* in_image(const ConvShape& conv, const Cut& cut, const OutputRow& first) {
+  const int64_t at =
+      first.n * conv.x_n + first.group * conv.group_c * conv.x_c + first.p * conv.x_h;
+  const int64_t read = (conv.group_c - 1) * conv.x_c + cut.planes.rows * conv.x_h + product_places;
+  return cut.in_x && at + read <= conv.x_elements ? static_cast<const Real*>(conv.x) + at : nullptr;
 }
 
 template <class Real>
@@ -236,6 +284,7 @@ void launch(const ConvLaunch& launch) {
                             offsets,
                             static_cast<const Real*>(launch.filters),
                             launch.bias ? bias : nullptr,
+                            block_of(conv, c.planes, kernels),
                             flat};
   // A run's sums are formed in y where they are neighbours there.
   const bool in_y = !conv.pooled && sums_fit_y<Real>(conv) && (flat || c.run_rows == 1);
@@ -246,7 +295,6 @@ void launch(const ConvLaunch& launch) {
   for (int64_t task = 0; task < tasks; ++task) {
     std::byte* const slot = workspace + c.shared_bytes() +
                             static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
-    auto* const planes = reinterpret_cast<Real*>(slot);
     auto* const staged = reinterpret_cast<Real*>(slot + c.planes_bytes);
     const OutputRow first{.n = task / c.bands / problem.groups,
                           .group = task / c.bands % problem.groups,
@@ -254,7 +302,11 @@ void launch(const ConvLaunch& launch) {
                           .q = 0,
                           .count = conv.q};
     const int64_t rows = std::min(c.rows, rows_made(problem) - first.p);
-    kernels.load_planes(conv, c.planes, first, planes);
+    const Real* planes = in_image<Real>(conv, c, first);
+    if (!planes) {
+      kernels.load_planes(conv, c.planes, first, reinterpret_cast<Real*>(slot));
+      planes = reinterpret_cast<Real*>(slot);
+    }
     const int64_t run_rows = in_y ? rows : c.run_rows;
     for (int64_t row = 0; row < rows; row += run_rows)
       sum_rows(shared, planes, first, row, std::min(run_rows, rows - row), in_y ? nullptr : staged);

@@ -37,6 +37,12 @@ inline Vector<Real> load_vector(const Real* from) {
 }
 
 #if defined __AVX512F__
+inline Vector<float> load_first(const float* from, std::int64_t count) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+}
+inline Vector<double> load_first(const double* from, std::int64_t count) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from);
+}
 inline void store_first(float* to, Vector<float> values, std::int64_t count) {
   _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), values);
 }
@@ -44,21 +50,43 @@ inline void store_first(double* to, Vector<double> values, std::int64_t count) {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), values);
 }
 #elif defined __AVX2__
-inline void store_first(float* to, Vector<float> values, std::int64_t count) {
+inline __m256i first_lanes(const float*, std::int64_t count) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  const __m256i most = _mm256_set1_epi32(static_cast<int>(count));
-  _mm256_maskstore_ps(to, _mm256_cmpgt_epi32(most, lane), values);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane);
+}
+inline __m256i first_lanes(const double*, std::int64_t count) {
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+inline Vector<float> load_first(const float* from, std::int64_t count) {
+  return _mm256_maskload_ps(from, first_lanes(from, count));
+}
+inline Vector<double> load_first(const double* from, std::int64_t count) {
+  return _mm256_maskload_pd(from, first_lanes(from, count));
+}
+inline void store_first(float* to, Vector<float> values, std::int64_t count) {
+  _mm256_maskstore_ps(to, first_lanes(to, count), values);
 }
 inline void store_first(double* to, Vector<double> values, std::int64_t count) {
-  const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
-  _mm256_maskstore_pd(to, _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), lane), values);
+  _mm256_maskstore_pd(to, first_lanes(to, count), values);
 }
 #else
+template <class Real>
+inline Vector<Real> load_first(const Real* from, std::int64_t count) {
+  Vector<Real> values{};
+  for (std::int64_t i = 0; i < count; ++i) values[i] = from[i];
+  return values;
+}
 template <class Real>
 inline void store_first(Real* to, Vector<Real> values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
 }
 #endif
+
+/// The first `count` lanes and zeros, or all where there are fewer.
+template <class Real>
+inline Vector<Real> load_lanes(const Real* from, std::int64_t count) {
+  return count >= lanes<Real> ? load_vector(from) : load_first(from, count);
+}
 
 /// The first `count` lanes, or all where there are fewer.
 template <class Real>
@@ -71,6 +99,9 @@ inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
 
 /// Filters of so many terms ahead are fetched: a few hundred cycles, in which they come from afar.
 inline constexpr std::int64_t terms_ahead = 48;
+
+/// With short vectors the loop's own instructions take room from the FMAs'.
+inline constexpr int terms_unrolled = PLUMB_REGISTERS == 32 ? 1 : 2;
 
 /// to[i] = from[i] for i in [0, count), in whole vectors: reads and writes beyond.
 template <class Real>
@@ -88,10 +119,14 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
 #pragma GCC unroll 16
     for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v)
-        sums[k][v] = load_vector(run.begin + k * run.begin_step + place + v * lanes<Real>);
-        // Where the sums go, to be written: they are stored all at once, faster than lines come
-        // from afar.
+      for (int v = 0; v < vectors; ++v) {
+        const Real* const from = run.begin + k * run.begin_step + place + v * lanes<Real>;
+        sums[k][v] = some && v == vectors - 1
+                         ? load_lanes(from, run.count - place - v * lanes<Real>)
+                         : load_vector(from);
+      }
+      // Where the sums go, to be written: they are stored all at once, faster than lines come
+      // from afar.
 #pragma GCC unroll 16
   for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
@@ -101,6 +136,7 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
   [[maybe_unused]] const std::int64_t ahead = run.ahead;
+#pragma GCC unroll terms_unrolled
   for (std::int64_t term = 0; term < run.terms; ++term, w += filters) {
     const Real* const from = x + offsets[term];
     // With short vectors loads are what a tile has least to spare of.
@@ -178,6 +214,7 @@ inline bool sum_filters(ProductRun<Real> run) {
       left -= wanted;
     }
     run.x += run.x_row;
+    if (run.begin) run.begin += run.sums_row;
     run.sums += run.sums_row;
   }
   return nan;

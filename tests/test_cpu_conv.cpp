@@ -472,10 +472,10 @@ TEST_CASE("cpu conv: fp32 serves no f64 tensors") {
   for (const char* fp32 : {"cpu.conv.direct.fp32", "cpu.conv.im2col.fp32"})
     REQUIRE_THROWS_MATCHES(ConvPlan(device, problem, {.algorithm = fp32}), Error,
                            MessageMatches(ContainsSubstring("f64")));
-  CHECK(chosen(Math::fp32) == "cpu.conv.im2col.fp64");
+  CHECK(chosen(Math::fp32).ends_with("fp64"));
   problem.dtype = DType::f32;
   CHECK(chosen(Math::fp32).ends_with("fp32"));
-  CHECK(chosen(Math::fp64) == "cpu.conv.im2col.fp64");
+  CHECK(chosen(Math::fp64).ends_with("fp64"));
 }
 
 TEST_CASE("cpu: PLUMB_CPU_ISA lowers the instruction set, and names what it does not know") {
