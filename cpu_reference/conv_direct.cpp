@@ -226,6 +226,8 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                          .offsets = offsets + term,
                          .terms = last ? terms - term : block,
                          .ahead = 0,
+                         .fetch_first = 0,
+                         .fetch_every = terms,
                          .w = packed + term * range.count,
                          .filters = range.count,
                          .begin = term > 0 ? sums : nullptr,

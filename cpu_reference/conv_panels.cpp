@@ -162,6 +162,10 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   const bool first = panel.first_term == 0, last = panel.first_term + panel.terms == conv.terms();
   const int64_t outputs = conv.p * conv.q, n = panel.first / outputs;
   const bool one_image = (panel.first + panel.count - 1) / outputs == n;
+  // The next panel is fetched with this one, each run's tiles fetching the lines of a few terms:
+  // all at once they would keep the tiles waiting.
+  const int64_t runs = ceil_divide(task.count, kernels.filters);
+  const int64_t fetched = ceil_divide(panel.terms, runs);
   for (int64_t k = task.k; k < task.k + task.count;) {
     const int64_t of_all = panel.group * conv.group_k + k;
     const FilterRange range{.k = k, .count = run_filters(task.k + task.count - k, kernels.filters)};
@@ -172,13 +176,13 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
       sums = static_cast<Real*>(conv.y) + n * conv.y_n + of_all * conv.y_k + panel.first % outputs;
       step = conv.y_k;
     }
-    // The first runs fetch the next panel's lines, one in each tile.
-    const int64_t line = (k - task.k) / kernels.filters * (64 / int64_t{sizeof(Real)});
     const Real* const packed = shared.filters + of_all * conv.terms();
     const bool nan = kernels.sum({.x = values.first,
                                   .offsets = values.offsets,
                                   .terms = panel.terms,
-                                  .ahead = values.image && line < cut.width ? cut.width + line : 0,
+                                  .ahead = values.image ? cut.width : 0,
+                                  .fetch_first = (k - task.k) / kernels.filters * fetched,
+                                  .fetch_every = runs,
                                   .w = packed + panel.first_term * range.count,
                                   .filters = range.count,
                                   .begin = first ? nullptr : kept,

@@ -17,7 +17,9 @@ struct ProductRun {
   const Real* x;                ///< may be read up to a multiple of the longest vector
   const std::int64_t* offsets;  ///< of each term, in elements
   std::int64_t terms;
-  std::int64_t ahead;    ///< elements from what a tile reads of a term to what shall be fetched
+  /// What each tile fetches on the way, so far from what it reads of a term: one term's, from
+  /// `fetch_first` on, with so many that it sums.
+  std::int64_t ahead, fetch_first, fetch_every;
   const Real* w;         ///< [term][filters]
   std::int64_t filters;  ///< as run_filters() says
   const Real* begin;     ///< null, or sums of earlier terms to go on from: [filter][begin_step]

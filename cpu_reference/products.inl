@@ -9,6 +9,7 @@
 #endif
 
 #include "cpu_reference/products.hpp"
+#include "cpu_reference/rows.hpp"
 
 namespace plumb {
 namespace {
@@ -114,6 +115,7 @@ inline void copy_vectors(const Real* from, std::int64_t count, Real* to) {
 /// Unrolled, or the compiler keeps the sums in memory, to index them.
 template <class Real, int filters, int vectors, bool some>
 inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
+  constexpr int line = 64 / int{sizeof(Real)};
   Vector<Real> sums[filters][vectors] = {};
   if (run.begin)
 #pragma GCC unroll 16
@@ -130,27 +132,35 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
 #pragma GCC unroll 16
   for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
-    for (int i = 0; i < vectors * lanes<Real>; i += 64 / int{sizeof(Real)})
+    for (int i = 0; i < vectors * lanes<Real>; i += line)
       __builtin_prefetch(run.sums + k * run.step + place + i, 1);
   const Real* const x = run.x + place;
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
-  [[maybe_unused]] const std::int64_t ahead = run.ahead;
+  const auto add = [&](std::int64_t begin, std::int64_t end) __attribute__((always_inline)) {
 #pragma GCC unroll terms_unrolled
-  for (std::int64_t term = 0; term < run.terms; ++term, w += filters) {
-    const Real* const from = x + offsets[term];
-    // With short vectors loads are what a tile has least to spare of.
-    if constexpr (PLUMB_REGISTERS == 32) {
-      __builtin_prefetch(from + ahead);
-      __builtin_prefetch(w + terms_ahead * filters);
+    for (std::int64_t term = begin; term < end; ++term, w += filters) {
+      const Real* const from = x + offsets[term];
+      // With short vectors loads are what a tile has least to spare of.
+      if constexpr (PLUMB_REGISTERS == 32) __builtin_prefetch(w + terms_ahead * filters);
+      Vector<Real> values[vectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
+#pragma GCC unroll 16
+      for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) sums[k][v] += values[v] * w[k];
     }
-    Vector<Real> values[vectors];
-#pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
-#pragma GCC unroll 16
-    for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) sums[k][v] += values[v] * w[k];
+  };
+  if (run.ahead == 0) {
+    add(0, run.terms);
+  } else {
+    std::int64_t fetched = run.fetch_first;
+    for (std::int64_t term = 0; term < run.terms; term += run.fetch_every) {
+      const Real* const next = x + run.ahead + offsets[lesser(fetched++, run.terms - 1)];
+      for (int i = 0; i < vectors * lanes<Real>; i += line) __builtin_prefetch(next + i);
+      add(term, lesser(term + run.fetch_every, run.terms));
+    }
   }
   if (run.bias)
 #pragma GCC unroll 16
