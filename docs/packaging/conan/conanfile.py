@@ -54,6 +54,7 @@ class PlumbConan(ConanFile):
         toolchain.cache_variables["PLUMB_APPS"] = bool(self.options.program)
         toolchain.cache_variables["PLUMB_TESTS"] = False
         toolchain.cache_variables["PLUMB_FORTRAN"] = False  # a .mod is one compiler's alone
+        toolchain.cache_variables["PLUMB_KOKKOS"] = False  # not one that happens to lie about
         toolchain.generate()
 
     def build(self):

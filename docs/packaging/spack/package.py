@@ -22,6 +22,7 @@ class Plumb(CMakePackage, CudaPackage):
     variant("shared", default=True, description="Shared library with backends as modules")
     variant("program", default=True, description="The program plumb")
     variant("fortran", default=False, description="The Fortran module")
+    variant("kokkos", default=False, description="The Kokkos backend")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -33,6 +34,7 @@ class Plumb(CMakePackage, CudaPackage):
     depends_on("nlohmann-json@3.11:", when="+program")
     depends_on("zlib-api", when="+program")
     depends_on("cuda@12.1:", when="+cuda")
+    depends_on("kokkos@3.4:", when="+kokkos")
 
     conflicts("%gcc@:11", msg="Plumb is C++20: GCC 12 or newer")
     conflicts("cuda_arch=none", when="+cuda", msg="name one: cuda_arch=90")
@@ -45,6 +47,7 @@ class Plumb(CMakePackage, CudaPackage):
             self.define_from_variant("PLUMB_CUDA", "cuda"),
             self.define_from_variant("PLUMB_APPS", "program"),
             self.define_from_variant("PLUMB_FORTRAN", "fortran"),
+            self.define_from_variant("PLUMB_KOKKOS", "kokkos"),
             self.define("PLUMB_TESTS", self.run_tests),
         ]
         if self.spec.satisfies("+cuda"):
