@@ -1,4 +1,5 @@
-// Few channels in scaled products: the scale of a tile is that of the tile before as long as it fits.
+// Few channels in scaled products: the scale of a tile is that of the tile before as long as it
+// fits.
 #ifdef PLUMB_TEST_CUDA
 #include <cmath>
 #include <limits>
@@ -11,8 +12,8 @@ using plumb_test::forcing;
 
 namespace {
 
-/// Images that are all the same but for a power of two, which stays for a stretch of them: y is that
-/// of one image times the power, to the bit. `odd_one` holds an infinity besides.
+/// Images that are all the same but for a power of two, which stays for a stretch of them: y is
+/// that of one image times the power, to the bit. `odd_one` holds an infinity besides.
 struct ScaledImages {
   static constexpr std::int64_t count = 100'000, stretch = 700, odd_one = 77'777;
   ConvProblem one = parse_problem("ic1ih12oc4kh7").problem, all = one;
@@ -48,9 +49,8 @@ struct ScaledImages {
 
   std::vector<float> convolved(const std::vector<float>& image) const {
     std::vector<float> result;
-    for (const OracleTerm& term :
-         conv_oracle(one, ConstTensorView(image.data(), one.x_extents()),
-                     ConstTensorView(w.data(), one.w_extents())))
+    for (const OracleTerm& term : conv_oracle(one, ConstTensorView(image.data(), one.x_extents()),
+                                              ConstTensorView(w.data(), one.w_extents())))
       result.push_back(static_cast<float>(term.y));
     return result;
   }

@@ -54,9 +54,8 @@ struct WindowRows {
 template <class Scheme, class Terms, int row_pairs, int eights>
 struct WarpgroupRegisters {
   using Rows = WindowRows<Scheme, Terms, row_pairs>;
-  static constexpr std::size_t bytes =
-      sizeof(typename Scheme::Sum[row_pairs][eights]) +
-      sizeof(typename Scheme::Step[Rows::step_count]);
+  static constexpr std::size_t bytes = sizeof(typename Scheme::Sum[row_pairs][eights]) +
+                                       sizeof(typename Scheme::Step[Rows::step_count]);
   static constexpr bool many = bytes > 100 * sizeof(Fragment);
   /// Whether they leave room for the next channel's rows.
   static constexpr bool ahead = many || bytes + sizeof(Rows) <= 112 * sizeof(Fragment);

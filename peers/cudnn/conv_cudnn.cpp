@@ -41,6 +41,10 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
                   fmt::format("tensors are stored as {}, which TF32 would not round; "
                               "expected f32",
                               to_string(problem.dtype)));
+  if (accuracy == Accuracy::fp32_sum && problem.dtype == DType::bf16)
+    return refuse(Reason::dtype,
+                  "tensors are stored as bf16, which cuDNN has rounded on the way (3 units in the "
+                  "last place); expected f32 or f16");
   if (!layout_of(problem))
     return refuse(Reason::layout, "x, w and y are not all dense NCHW or all dense NHWC");
   if (problem.n == 0) return {};

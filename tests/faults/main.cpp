@@ -1,12 +1,12 @@
 // The tests of faults, with a fake CUDA backend (fake_module.cpp) in the place of the real one.
 // With `--reason-of DEVICE` it prints why that device cannot be had and ends: a module is loaded
 // once in a process, so the tests start this program again to meet another one.
-#include <catch2/catch_session.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "plumb/plumb.hpp"
+#include "run_catch.hpp"
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--reason-of") {
@@ -19,5 +19,5 @@ int main(int argc, char** argv) {
     return 0;
   }
   setenv("PLUMB_BACKEND_PATH", PLUMB_FAKE_MODULES "/fake", 1);
-  return Catch::Session().run(argc, argv);
+  return plumb_test::run_catch(argc, argv);
 }

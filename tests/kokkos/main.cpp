@@ -1,8 +1,9 @@
 // The tests of a program that owns its Kokkos: initialised before them, finalised after.
 #include <Kokkos_Core.hpp>
-#include <catch2/catch_session.hpp>
+
+#include "run_catch.hpp"
 
 int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(argc, argv);
-  return Catch::Session().run(argc, argv);
+  return plumb_test::run_catch(argc, argv);
 }
