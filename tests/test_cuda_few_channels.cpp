@@ -16,7 +16,7 @@ namespace {
 /// that of one image times the power, to the bit. `odd_one` holds an infinity besides.
 struct ScaledImages {
   static constexpr std::int64_t count = 100'000, stretch = 700, odd_one = 77'777;
-  ConvProblem one = parse_problem("ic1ih12oc4kh7").problem, all = one;
+  ConvProblem one = parse_problem("mb1ic1ih12oc4kh7").problem, all = one;
   std::vector<float> x, w, expected;
 
   ScaledImages() {
