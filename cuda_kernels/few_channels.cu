@@ -6,7 +6,8 @@
 //
 // Tiling: a block of 8 warps keeps a group of filters and the input under a tile in shared memory:
 //   images, or strips of rows, all channels. A warp makes 8 windows at 4 rows of outputs (8_rows:
-//   at 8) for all the group's filters. Blocks stay and take tile after tile; where rows are
+//   at 8) for all the group's filters; with more than one channel and on a Hopper four warps
+//   multiply together (wgmma). Blocks stay and take tile after tile; where rows are
 //   multiples of 16 bytes the next tile's input is copied meanwhile, by the copy engine or (sm80)
 //   by cp.async.
 // Bytes: y once (pooled: a quarter of it), x once for each group of filters, from L2 but the first
