@@ -1,7 +1,8 @@
 // The product of few_channels.cu as accurate as fp32: each operand is a high and a low fp16 after
 // scaling by a power of two, chosen for each filter and for a tile (that of the tile before as long
-// as it fits), and three of the four products are formed (Ootomo & Yokota 2022). The low parts are raised by 2^11, so that they keep their 11
-// bits wherever the high ones do, and have sums of their own.
+// as it fits), and three of the four products are formed (Ootomo & Yokota 2022). The low parts are
+// raised by 2^11, so that they keep their 11 bits wherever the high ones do, and have sums of their
+// own.
 //
 // A value that is not zero and below 2^-28 of its tile's or its filter's largest would lose bits.
 // Tiles that hold one are seen while they are written to shared memory, and summed with fp32 FMAs
