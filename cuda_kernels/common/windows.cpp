@@ -108,21 +108,21 @@ class Planner {
         to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
     tile.whole_sectors = stores_whole_sectors(tile);
     consider_threads(tile);
-    if (tile.whole_sectors || (problem_.y_extents()[3] > 1 && problem_.y_strides[3] != 1)) return;
+    if (tile.whole_sectors || !columns_follow()) return;
     tile.bulk_stores = wanted_ == Staging::bulk;
     gather(tile);
     consider_threads(tile);
   }
 
+  /// With each size of block, not staged and staged.
   void consider_threads(WindowTiles tile) {
-    for (const int threads : {256, unit_.most_threads()}) {
-      tile.threads = threads;
-      tile.staging = Staging::none;
-      tile.raw_bytes = 0;
-      tile.whole_images = false;
+    WindowTiles staged = tile;
+    stage(staged);
+    for (int threads = 256;; threads = unit_.most_threads()) {
+      tile.threads = staged.threads = threads;
       consider(tile);
-      stage(tile);
-      if (tile.staging != Staging::none) consider(tile);
+      if (staged.staging != Staging::none) consider(staged);
+      if (threads == unit_.most_threads()) break;
     }
   }
 
@@ -137,6 +137,8 @@ class Planner {
   std::int64_t filters() const {
     return std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_eights, problem_.k);
   }
+  /// Whether outputs of a row are neighbours in y.
+  bool columns_follow() const { return problem_.y_extents()[3] == 1 || problem_.y_strides[3] == 1; }
   /// Whether steps from image to image, filter to filter and row to row of y are multiples of it.
   bool steps_of(std::int64_t multiple) const {
     const Extents y = problem_.y_extents();
@@ -150,8 +152,8 @@ class Planner {
   /// Whether what warps make are whole sectors of y.
   bool stores_whole_sectors(const WindowTiles& tile) const {
     const std::int64_t sector = sector_bytes / stored_bytes_;
-    return (problem_.y_extents()[3] == 1 || problem_.y_strides[3] == 1) &&
-           warp_columns() % sector == 0 && columns(tile) % sector == 0 && steps_of(sector);
+    return columns_follow() && warp_columns() % sector == 0 && columns(tile) % sector == 0 &&
+           steps_of(sector);
   }
 
   /// A place for the tile's outputs.
