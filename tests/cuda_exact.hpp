@@ -19,20 +19,46 @@ struct Stream {
   Stream& operator=(const Stream&) = delete;
 };
 
+/// Small integers, as many as these extents have elements.
+inline std::vector<float> integers(Random& random, const plumb::Extents& extents) {
+  std::vector<float> values(static_cast<std::size_t>(plumb::element_count(extents)));
+  for (float& value : values) value = static_cast<float>(random.integer(-4, 4));
+  return values;
+}
+
+/// What the oracle makes of dense tensors, rounded to f32.
+inline std::vector<float> oracle_result(const plumb::ConvProblem& problem,
+                                        const std::vector<float>& x, const std::vector<float>& w) {
+  std::vector<float> result;
+  for (const plumb::OracleTerm& term :
+       plumb::conv_oracle(problem, plumb::ConstTensorView(x.data(), problem.x_extents()),
+                          plumb::ConstTensorView(w.data(), problem.w_extents())))
+    result.push_back(static_cast<float>(term.y));
+  return result;
+}
+
+/// A dense tensor of these values on the queue's device.
+inline plumb::Tensor uploaded(plumb::Queue& queue, const std::vector<float>& values,
+                              const plumb::Extents& extents) {
+  plumb::Tensor result(queue.device(), plumb::DType::f32, extents);
+  plumb::copy(queue, plumb::ConstTensorView(values.data(), extents), result);
+  queue.synchronize();
+  return result;
+}
+
 /// An f32 convolution of small integers, with dense tensors on the device: its result does not
 /// depend on the order of summation.
 class ExactConv {
  public:
   ExactConv(plumb::Queue& queue, const plumb::ConvProblem& problem, std::uint32_t seed)
-      : problem_(plumb::check(problem)), y_(tensor(queue, problem_.y_extents())) {
-    const std::vector<float> pixels = integers(problem_.x_extents(), seed);
-    const std::vector<float> filters = integers(problem_.w_extents(), seed + 1);
+      : problem_(plumb::check(problem)),
+        y_(queue.device(), plumb::DType::f32, problem_.y_extents()) {
+    Random of_pixels(seed), of_filters(seed + 1);
+    const std::vector<float> pixels = integers(of_pixels, problem_.x_extents());
+    const std::vector<float> filters = integers(of_filters, problem_.w_extents());
     x_ = uploaded(queue, pixels, problem_.x_extents());
     w_ = uploaded(queue, filters, problem_.w_extents());
-    for (const plumb::OracleTerm& term :
-         plumb::conv_oracle(problem_, plumb::ConstTensorView(pixels.data(), problem_.x_extents()),
-                            plumb::ConstTensorView(filters.data(), problem_.w_extents())))
-      expected_.push_back(static_cast<float>(term.y));
+    expected_ = oracle_result(problem_, pixels, filters);
   }
 
   const plumb::ConvProblem& problem() const { return problem_; }
@@ -51,22 +77,6 @@ class ExactConv {
   }
 
  private:
-  static std::vector<float> integers(const plumb::Extents& extents, std::uint32_t seed) {
-    Random random(seed);
-    std::vector<float> values(static_cast<std::size_t>(plumb::element_count(extents)));
-    for (float& value : values) value = static_cast<float>(random.integer(-4, 4));
-    return values;
-  }
-  static plumb::Tensor tensor(const plumb::Queue& queue, const plumb::Extents& extents) {
-    return plumb::Tensor(queue.device(), plumb::DType::f32, extents);
-  }
-  static plumb::Tensor uploaded(plumb::Queue& queue, const std::vector<float>& values,
-                                const plumb::Extents& extents) {
-    plumb::Tensor result = tensor(queue, extents);
-    plumb::copy(queue, plumb::ConstTensorView(values.data(), extents), result);
-    queue.synchronize();
-    return result;
-  }
   void forget_result(plumb::Queue& queue) const {
     const std::size_t bytes = expected_.size() * sizeof(float);
     if (cudaMemsetAsync(y_.data(), 0xff, bytes, static_cast<cudaStream_t>(queue.native())) !=

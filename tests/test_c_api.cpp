@@ -89,6 +89,19 @@ plumb_conv_options with_bias_and_relu() {
   return options;
 }
 
+/// small_problem() with its reference, and a device and queue through C.
+struct SmallConv {
+  std::string spec;
+  Reference reference;
+  CDevice device;
+  CQueue queue;
+  plumb_conv_problem problem = small_problem();
+  plumb_conv_options options = with_bias_and_relu();
+
+  explicit SmallConv(const Device& same)
+      : spec(to_string(same.id())), reference(spec), device(spec.c_str()), queue(device) {}
+};
+
 }  // namespace
 
 TEST_CASE("c: versions") {
@@ -125,13 +138,9 @@ TEST_CASE("c: a device tells what it is") {
 
 TEST_CASE("c: a plan, the caller's workspace, and each way of calling give C++'s bits") {
   for (const Device& same : all_devices()) {
-    const std::string spec = to_string(same.id());
+    const SmallConv small(same);
+    const auto& [spec, reference, device, queue, problem, options] = small;
     CAPTURE(spec);
-    const Reference reference(spec);
-    const CDevice device(spec.c_str());
-    const CQueue queue(device);
-    const plumb_conv_problem problem = small_problem();
-    const plumb_conv_options options = with_bias_and_relu();
     const CPlan plan(device, problem, &options);
     std::int64_t extents[4];
     REQUIRE(plumb_conv_output_extents(&problem, extents) == PLUMB_OK);
@@ -174,13 +183,9 @@ TEST_CASE("c: a plan, the caller's workspace, and each way of calling give C++'s
 
 TEST_CASE("c: filters packed once give C++'s bits, and are another plan's too") {
   for (const Device& same : all_devices()) {
-    const std::string spec = to_string(same.id());
+    const SmallConv small(same);
+    const auto& [spec, reference, device, queue, problem, options] = small;
     CAPTURE(spec);
-    const Reference reference(spec);
-    const CDevice device(spec.c_str());
-    const CQueue queue(device);
-    plumb_conv_problem problem = small_problem();
-    const plumb_conv_options options = with_bias_and_relu();
     plumb_packed_filters* filters = nullptr;
     const OnDevice x(device, queue, reference.x), bias(device, queue, reference.bias);
     {
@@ -202,8 +207,9 @@ TEST_CASE("c: filters packed once give C++'s bits, and are another plan's too") 
     }
     REQUIRE(plumb_deallocate(device, workspace, bytes, PLUMB_DEVICE_MEMORY) == PLUMB_OK);
 
-    problem.h = 9;
-    const CPlan other(device, problem, &options);
+    plumb_conv_problem higher = problem;
+    higher.h = 9;
+    const CPlan other(device, higher, &options);
     REQUIRE(plumb_plan_execute_packed(other, queue, x, filters, bias, x, nullptr) ==
             PLUMB_INVALID_ARGUMENT);
     CHECK_THAT(plumb_last_message(), ContainsSubstring("plumb_plan_execute_packed") &&

@@ -10,7 +10,7 @@
 #include "plumb/backend.hpp"
 #include "refusal.hpp"
 #ifdef PLUMB_TEST_CUDA
-#include <cuda_runtime_api.h>
+#include "cuda_exact.hpp"
 #endif
 
 using namespace plumb;
@@ -117,12 +117,7 @@ struct SmallConv {
   std::vector<float> expected(float first) const {
     const auto x_host = counting(static_cast<std::size_t>(element_count(x.extents())), first);
     const auto w_host = counting(static_cast<std::size_t>(element_count(w.extents())), -3);
-    std::vector<float> values;
-    for (const OracleTerm& term :
-         conv_oracle(check(problem), ConstTensorView(x_host.data(), x.extents()),
-                     ConstTensorView(w_host.data(), w.extents())))
-      values.push_back(static_cast<float>(term.y));
-    return values;
+    return plumb_test::oracle_result(check(problem), x_host, w_host);
   }
 };
 

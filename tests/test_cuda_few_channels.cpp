@@ -23,14 +23,9 @@ struct ScaledImages {
     all.n = count;
     all = check(all);
     plumb_test::Random random(7);
-    const auto integers = [&](const Extents& extents) {
-      std::vector<float> values(static_cast<std::size_t>(element_count(extents)));
-      for (float& value : values) value = static_cast<float>(random.integer(-4, 4));
-      return values;
-    };
-    const std::vector<float> image = integers(one.x_extents());
-    w = integers(one.w_extents());
-    const std::vector<float> result = convolved(image);
+    const std::vector<float> image = plumb_test::integers(random, one.x_extents());
+    w = plumb_test::integers(random, one.w_extents());
+    const std::vector<float> result = plumb_test::oracle_result(one, image, w);
     int exponent = 0;
     for (std::int64_t n = 0; n < count; ++n) {
       if (n % stretch == 0) exponent = static_cast<int>(random.integer(-45, 45));
@@ -42,17 +37,9 @@ struct ScaledImages {
     std::copy_n(x.begin() + first, image.size(), odd.begin());
     odd[40] = std::numeric_limits<float>::infinity();
     std::copy(odd.begin(), odd.end(), x.begin() + first);
-    const std::vector<float> of_odd = convolved(odd);
+    const std::vector<float> of_odd = plumb_test::oracle_result(one, odd, w);
     std::copy(of_odd.begin(), of_odd.end(),
               expected.begin() + static_cast<std::ptrdiff_t>(odd_one * result.size()));
-  }
-
-  std::vector<float> convolved(const std::vector<float>& image) const {
-    std::vector<float> result;
-    for (const OracleTerm& term : conv_oracle(one, ConstTensorView(image.data(), one.x_extents()),
-                                              ConstTensorView(w.data(), one.w_extents())))
-      result.push_back(static_cast<float>(term.y));
-    return result;
   }
 };
 
@@ -62,13 +49,9 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
   const Device device = plumb_test::device_or_skip("cuda");
   Queue queue(device);
   const ScaledImages images;
-  const auto on_device = [&](const Extents& extents) {
-    return Tensor(device, DType::f32, extents);
-  };
-  Tensor x = on_device(images.all.x_extents()), w = on_device(images.all.w_extents()),
-         y = on_device(images.all.y_extents());
-  copy(queue, ConstTensorView(images.x.data(), images.all.x_extents()), x);
-  copy(queue, ConstTensorView(images.w.data(), images.all.w_extents()), w);
+  const Tensor x = plumb_test::uploaded(queue, images.x, images.all.x_extents());
+  const Tensor w = plumb_test::uploaded(queue, images.w, images.all.w_extents());
+  Tensor y(device, DType::f32, images.all.y_extents());
   std::vector<float> result(images.expected.size());
   int found = 0;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
