@@ -41,15 +41,17 @@ __device__ inline void wgmma_begin() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
-/// No product can be added after this; their registers are free after wgmma_end().
+/// No product can be added to the group after this; their registers are free after wgmma_end().
 __device__ inline void wgmma_commit() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
+/// Until no more than the last `running` groups are.
+template <int running = 0>
 __device__ inline void wgmma_end() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(running) : "memory");
 #endif
 }
 
@@ -80,13 +82,30 @@ __device__ inline void wgmma_settle(float (&sums)[4]) {
     PLUMB_WGMMA_AS("m64n" columns "k16", ".f32.bf16.bf16", ", 0", sums, a, b, one, __VA_ARGS__)
 #endif
 
+/// The eights of the first instruction for so many: those that are not written out take two.
+template <int eights>
+inline constexpr int wgmma_first = eights == 5   ? 2
+                                   : eights == 7 ? 3
+                                   : eights > 8  ? eights / 4 * 2
+                                                 : eights;
+
 /// D += A B, of operands in TF32 (`float`, eight terms), fp16 or bf16 (sixteen). `d(i)` is register
 /// i % 4 of D's eight columns i / 4.
 template <class Operand, int eights, class Sums>
 __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const Fragment (&a_)[4],
                              [[maybe_unused]] std::uint64_t b_) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  static_assert(eights == 2 || eights == 3 || eights == 4 || eights == 6 || eights == 8);
+  constexpr int first = wgmma_first<eights>;
+  if constexpr (first < eights) {
+    wgmma<Operand, first>(d, a_, b_);
+    wgmma<Operand, eights - first>([&d](int i) -> float& { return d(4 * first + i); }, a_,
+                                   b_ + first * wgmma_eight_bytes / 16);
+    return;
+  }
+  static_assert(first < eights || eights <= 4 || eights == 6 || eights == 8);
+  if constexpr (eights == 1) {
+    PLUMB_WGMMA("8", "%0,%1,%2,%3", "%4,%5,%6,%7", "%8", "%9", PLUMB_SUMS_OF(0));
+  }
   if constexpr (eights == 2) {
     PLUMB_WGMMA("16", "%0,%1,%2,%3,%4,%5,%6,%7", "%8,%9,%10,%11", "%12", "%13", PLUMB_SUMS_OF(0),
                 PLUMB_SUMS_OF(1));

@@ -70,6 +70,20 @@ __device__ void look_at_filters(const WindowTaps<Stored>& taps, WindowControl& c
   }
 }
 
+/// Writes a lane's part of a slot as wgmma() wants it: a lane's first taps are in the first half of
+/// a matrix, its second ones in the other, and the slot's matrices follow each other.
+template <class Scheme>
+__device__ void write_slot(const typename Scheme::Slot& filled, char* slots, int slot, int eight,
+                           int eights, int lane) {
+  constexpr int words = sizeof filled / sizeof(Fragment);
+  Fragment word[words];
+  memcpy(word, &filled, sizeof filled);
+  Fragment* const to = reinterpret_cast<Fragment*>(slots) + lane;
+#pragma unroll
+  for (int j = 0; j < words; ++j)
+    to[((slot * words / 2 + j / 2) * eights + eight) * 64 + j % 2 * 32] = word[j];
+}
+
 /// By the whole block; ends without a barrier. `warpgroups`: as wgmma() wants them, the two
 /// segments (or parts) of a slot one after the other.
 template <class Scheme, int eights, bool warpgroups, class Stored>
@@ -95,14 +109,7 @@ __device__ void write_filters(const WindowTaps<Stored>& taps, const WindowContro
     }
     const Slot filled = Scheme::slot(values);
     if constexpr (warpgroups) {
-      constexpr int words = sizeof(Slot) / sizeof(Fragment);
-      Fragment word[words];
-      memcpy(word, &filled, sizeof filled);
-      // A lane's first taps are in the first half of a matrix, its second ones in the other.
-      Fragment* const to = reinterpret_cast<Fragment*>(w_tile) + lane;
-#pragma unroll
-      for (int j = 0; j < words; ++j)
-        to[((slot_of_all * words / 2 + j / 2) * eights + eight) * 64 + j % 2 * 32] = word[j];
+      write_slot<Scheme>(filled, w_tile, slot_of_all, eight, eights, lane);
     } else {
       reinterpret_cast<Slot*>(w_tile)[i] = filled;
     }

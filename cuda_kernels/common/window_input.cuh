@@ -23,6 +23,7 @@ enum WindowFlags : int {
 /// that one can be cleared while the other is read.
 struct WindowControl {
   CopyBarrier staged;
+  CopyBarrier filled[most_ring], emptied[most_ring];  ///< places of filters that stream
   int flags[2];
   int largest[2];  ///< bits of the largest |x|
   int filter_flags;

@@ -11,7 +11,9 @@
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
+#include "cuda_kernels/common/window_pack.cuh"
 #include "cuda_kernels/common/window_store.cuh"
+#include "cuda_kernels/common/window_stream.cuh"
 #include "cuda_kernels/common/window_sums.cuh"
 
 namespace plumb::cuda {
@@ -20,17 +22,19 @@ namespace plumb::cuda {
 template <class Scheme, class Terms, int row_pairs, int eights, bool gathers, class Stored>
 __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                               int first_k, const char* x_tile, const char* w_tile,
-                              const WindowControl& control, float scale) {
+                              FilterStream& stream, const WindowControl& control, float scale) {
   const WindowShape& shape = output.shape;
   constexpr int strip_rows = 2 * row_pairs;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int tap = lane % 4 * 2, tap_row = tap >> shape.segment_bits;
-  const int lane_at = tap_row * (shape.pitch - (1 << shape.segment_bits)) + tap;
+  const int lane_at =
+      Terms::streams ? 0 : tap_row * (shape.pitch - (1 << shape.segment_bits)) + tap;
   const int numbers = item.images * item.strips * shape.windows.value();
   const int channels = shape.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
   // Warps that multiply together go on together.
   constexpr int together = Terms::warpgroups ? 32 : 8;
-  for (int first = warp * 8; (first & -together) < numbers; first += all_warps * 8) {
+  const int behind = Terms::streams ? warp * 8 : warp * 8 % together;
+  for (int first = warp * 8; first - behind < numbers; first += all_warps * 8) {
     const int number = min(first + lane / 4, numbers - 1);
     const auto [strips_before, window] = shape.windows.divide(number);
     const auto [image, strip] = shape.strips.divide(strips_before);
@@ -38,11 +42,39 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
                               window * window_step + lane_at) *
                                  Scheme::element_bytes;
     typename Scheme::Sum sums[row_pairs][eights];
-    sum_channels<Scheme, Terms>(sums, shape, x, w_tile);
+    if constexpr (!Terms::streams)
+      sum_channels<Scheme, Terms>(sums, shape, x, w_tile);
+    else if constexpr (Terms::warpgroups)
+      sum_streamed<Scheme>(sums, shape, x,
+                           reinterpret_cast<const int*>(dynamic_shared() + shape.table_at), stream);
     if (first + lane / 4 < numbers)
       store_strip<Scheme::scaled, gathers>(output, item, sums, control, scale, first_k, image,
                                            item.p + strip * strip_rows,
                                            item.q + window * shape.shifts);
+  }
+}
+
+/// Begins a group of filters: what products and outputs need of them. By the whole block, behind a
+/// barrier; ends without one.
+template <class Scheme, class Terms, int eights, class Stored>
+__device__ void begin_filters(const WindowTaps<Stored>& taps, WindowControl& control, char* w_tile,
+                              const PackedHeader* header, FilterStream& stream) {
+  if constexpr (Terms::streams) {
+    stream.begin();
+    write_pair_table(taps.shape, Scheme::element_bytes,
+                     reinterpret_cast<int*>(dynamic_shared() + taps.shape.table_at));
+    for (int i = static_cast<int>(threadIdx.x); i < taps.shape.group_filters; i += blockDim.x) {
+      control.filter_scales[i] = header->scales[i];
+      control.filter_bias[i] = taps.bias_of(i);
+      if (header->flags[i] != 0) atomicOr(&control.filter_flags, header->flags[i]);
+      if (header->exponents[i] == no_exponent) continue;
+      atomicMin(&control.least_exponent, header->exponents[i]);
+      atomicMax(&control.most_exponent, header->exponents[i]);
+    }
+  } else {
+    look_at_filters<Scheme::scaled>(taps, control);
+    __syncthreads();
+    write_filters<Scheme, eights, Terms::warpgroups>(taps, control, w_tile);
   }
 }
 
@@ -66,7 +98,12 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   const int teams = min(shape.filter_groups, grid), team = block % teams;
   const int members = (grid - team - 1) / teams + 1;
 
+  // A grid has a block for each group of filters that stream, so that a block meets one.
+  const char* const packed = shape.packed + team * shape.packed_group_bytes;
+  FilterStream stream(shape, control, packed + packed_header_bytes,
+                      eights * 32 * static_cast<int>(sizeof(typename Scheme::Slot)), w_tile);
   if (threadIdx.x == 0) {
+    if constexpr (Terms::streams) stream.init();
     control.staged.init();
     control.flags[0] = control.flags[1] = 0;
     control.largest[0] = control.largest[1] = 0;
@@ -76,16 +113,15 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
     const WindowTaps<Stored> taps{shape, w, group * shape.group_filters, epilogue.bias};
     if (threadIdx.x == 0) {
       control.filter_flags = 0;
-      control.least_exponent = 1 << 20;
-      control.most_exponent = -(1 << 20);
+      control.least_exponent = no_exponent;
+      control.most_exponent = -no_exponent;
     }
     __syncthreads();
     int number = block / teams;
     if (staged && number < shape.items)
       stage(shape, WindowItem(shape, number, strip_rows), x, raw, control.staged);
-    look_at_filters<Scheme::scaled>(taps, control);
-    __syncthreads();
-    write_filters<Scheme, eights, Terms::warpgroups>(taps, control, w_tile);
+    begin_filters<Scheme, Terms, eights>(taps, control, w_tile,
+                                         reinterpret_cast<const PackedHeader*>(packed), stream);
     for (; number < shape.items; number += members, ++round) {
       const WindowItem item(shape, number, strip_rows);
       const int turn = round % 2;
@@ -124,12 +160,12 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       int flags = control.flags[turn] | control.filter_flags;
       if (Scheme::scaled &&
           (exponent + control.least_exponent < -120 || exponent + control.most_exponent > 120) &&
-          control.most_exponent > -(1 << 20))
+          control.most_exponent > -no_exponent)
         flags |= met_range;
       if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
       const auto multiply = [&](auto gathers) {
         multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
-            output, item, taps.first_k, x_tile, w_tile, control, power_of_two(-exponent));
+            output, item, taps.first_k, x_tile, w_tile, stream, control, power_of_two(-exponent));
       };
       const bool again = (flags & met_range) != 0;  // all is summed again
       if (!again && output.gathers()) multiply(std::true_type{});
@@ -143,6 +179,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       if (output.gathers()) write_gathered(output, item, strip_rows, taps.first_k);
     }
   }
+  if constexpr (Terms::streams) stream.end();
   if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
 }
 
@@ -238,6 +275,7 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
                    .products = Units::products,
                    .term_multiple = Units::term_multiple},
       .forced_only = staging != Staging::bulk,
+      .fuses_pool = true,
       .supports = [](const ConvProblem& problem, const DeviceInfo& device) -> Support {
         if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
           return usual;

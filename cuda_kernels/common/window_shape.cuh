@@ -19,11 +19,16 @@ struct WindowShape {
   int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
   Divisor<int> windows, strips, x_rows, pitch_pairs, plane_fours, channels;
   Divisor<int> column_tiles, bands;
+  // Of filters that stream, packed in global memory.
+  const char* packed = nullptr;
+  std::int64_t packed_group_bytes = 0;
+  int slots = 0, slice_slots = 0, slices = 1, ring = 1;
+  Divisor<int> row_terms{1};  ///< pairs of a filter's row
   int items, filter_groups, group_filters;
   Zeros zeros;
   // Shared memory: where the input lies in it, where it is staged and where outputs are gathered,
   // in bytes.
-  int x_at, raw_at, y_at;
+  int x_at, raw_at, y_at, table_at;
   int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
   // Outputs, in elements.
   int y_pitch, y_row_pitch;  ///< as in WindowTiles
@@ -64,7 +69,7 @@ struct WindowShape {
         pools(problem.pool == Pool::max_2x2),
         whole_images(tile.whole_images),
         bulk_stores(tile.bulk_stores) {
-    const WindowTerms terms(problem);
+    const WindowTerms terms = unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem);
     shifts = terms.shifts;
     segments = terms.segments;
     segment_rows = terms.segment_rows;
@@ -79,6 +84,12 @@ struct WindowShape {
     x_at = static_cast<int>(window_control_bytes + tile.w_bytes);
     raw_at = x_at + static_cast<int>(tile.x_bytes);
     y_at = raw_at + static_cast<int>(tile.raw_bytes);
+    table_at = y_at + static_cast<int>(tile.y_bytes);
+    if (unit.streams) {
+      slots = static_cast<int>(stream_slots(problem, terms));
+      slice_slots = tile.slice_slots, slices = tile.slices, ring = tile.ring;
+      row_terms = Divisor<int>(terms.columns / 2);
+    }
     row_lanes_bits = RowLanes(tile.pitch).bits;
     see_input(problem, tile, x);
     see_outputs(problem, tile, y);

@@ -16,6 +16,7 @@ namespace plumb::cuda {
 /// the device can.
 template <int segments_, int segment_rows_, bool warpgroups_ = false>
 struct FixedTerms {
+  static constexpr bool streams = false;
   static constexpr int segments = segments_, segment_rows = segment_rows_;
   static constexpr int slots = (segments + 1) / 2;
   static constexpr bool wants_warpgroups = warpgroups_;
@@ -26,6 +27,12 @@ struct FixedTerms {
     return terms.segments == segments && terms.segment_rows == segment_rows && !terms.wide() &&
            problem.stride.h == 1 && problem.p() > 1;
   }
+};
+
+/// Any terms, of filters that stream: multiplied by four warps together, where the device can.
+struct StreamedTerms {
+  static constexpr bool streams = true, wants_warpgroups = true;
+  static constexpr bool warpgroups = warpgroup_products;
 };
 
 /// The rows of a channel under a strip, for filters of fixed terms, and the steps made of them.
@@ -63,8 +70,12 @@ struct WarpgroupRegisters {
 template <class Scheme, class Terms, int row_pairs, int eights>
 constexpr WindowUnit unit_of_terms() {
   WindowUnit unit{row_pairs, eights, Terms::wants_warpgroups};
-  if constexpr (Terms::wants_warpgroups)
-    unit.many_registers = WarpgroupRegisters<Scheme, Terms, row_pairs, eights>::many;
+  if constexpr (Terms::streams) {
+    unit.streams = true;
+    constexpr std::size_t sums = sizeof(typename Scheme::Sum[row_pairs][eights]) / sizeof(float);
+    unit.warps_held = sums <= 64 ? 16 : sums <= 112 ? 12 : 8;
+  } else if constexpr (Terms::wants_warpgroups)
+    unit.warps_held = WarpgroupRegisters<Scheme, Terms, row_pairs, eights>::many ? 12 : 16;
   return unit;
 }
 template <class Scheme, class Terms, int row_pairs, int eights>

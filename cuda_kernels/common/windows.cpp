@@ -35,8 +35,11 @@ constexpr double warpgroup_steps_per_clock = 4 / 4.2;
 constexpr double waves_per_clock = 0.72;  // of shared memory
 constexpr double clocks_to_next = 1.88;   // from an instruction to the next of the same warp
 constexpr double clocks_of_task = 20, clocks_of_tile = 1200;
-constexpr double clocks_of_load = 985;       // of what a thread reads from memory at once
-constexpr double of_one_block = 1.18;        // as much time where no other block fills the gaps
+constexpr double clocks_of_load = 985;  // of what a thread reads from memory at once
+constexpr double of_one_block = 1.18;   // as much time where no other block fills the gaps
+// Of streamed filters: bytes that come from L2, and from a slot's reads to its products' end. Not
+// fitted yet.
+constexpr double streamed_per_clock = 20, clocks_of_slot = 110, seconds_to_pack = 4e-6;
 constexpr double clock_hertz = 1.98e9;       // where the device keeps its rate to itself
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
 // Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
@@ -56,7 +59,7 @@ class Planner {
         unit_(unit),
         costs_(costs),
         wanted_(wanted),
-        terms_(problem),
+        terms_(unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem)),
         stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))),
         strips_(tiles_of(problem.p(), 2 * unit.row_pairs)),
         windows_(tiles_of(problem.q(), terms_.shifts)) {
@@ -67,6 +70,9 @@ class Planner {
   WindowTiles best() {
     for (const std::int64_t columns : {windows_, std::int64_t{128}, std::int64_t{48}})
       if (columns <= windows_) try_strips(even_share(windows_, columns));
+    // Filters that stream leave room for many channels of a narrow tile.
+    for (const std::int64_t columns : {64, 32, 16})
+      if (unit_.streams && columns < windows_) try_strips(columns);
     return best_;
   }
 
@@ -104,8 +110,31 @@ class Planner {
     tile.filter_groups = static_cast<int>(
         tiles_of(problem_.k, std::int64_t{terms_.eight_filters()} * unit_.filter_eights));
     tile.x_bytes = to_16(elements * costs_.element_bytes);
+    if (unit_.streams) return try_streams(tile);
     tile.w_bytes =
         to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
+    try_outputs(tile);
+  }
+
+  /// With all filters in shared memory, and with a ring of slices of them.
+  void try_streams(WindowTiles tile) {
+    constexpr std::int64_t slice_bytes = 16 << 10;
+    const std::int64_t slots = stream_slots(problem_, terms_);
+    const std::int64_t slot_bytes = std::int64_t{unit_.filter_eights} * 32 * costs_.slot_bytes;
+    tile.table_bytes = static_cast<std::size_t>(slots * slot_table_bytes);
+    tile.slice_slots = static_cast<int>(slots);
+    tile.w_bytes = static_cast<std::size_t>(slots * slot_bytes);
+    if (tile.w_bytes < device_.shared_memory_bytes) try_outputs(tile);
+    tile.slice_slots =
+        static_cast<int>(std::max<std::int64_t>(slice_bytes / slot_bytes / 2, 1) * 2);
+    tile.slices = static_cast<int>(tiles_of(slots, tile.slice_slots));
+    tile.ring = most_ring;
+    tile.w_bytes = static_cast<std::size_t>(tile.ring * tile.slice_slots * slot_bytes);
+    if (tile.slices > tile.ring) try_outputs(tile);
+  }
+
+  /// As they are made, and gathered.
+  void try_outputs(WindowTiles tile) {
     tile.whole_sectors = stores_whole_sectors(tile);
     consider_threads(tile);
     if (tile.whole_sectors || !columns_follow()) return;
@@ -118,11 +147,12 @@ class Planner {
   void consider_threads(WindowTiles tile) {
     WindowTiles staged = tile;
     stage(staged);
-    for (int threads = 256;; threads = unit_.most_threads()) {
+    for (const int threads : {128, 256, unit_.most_threads()}) {
+      if (threads == 128 && !unit_.streams) continue;
+      if (threads == 256 && unit_.most_threads() == 256) continue;
       tile.threads = staged.threads = threads;
       consider(tile);
       if (staged.staging != Staging::none) consider(staged);
-      if (threads == unit_.most_threads()) break;
     }
   }
 
@@ -221,6 +251,8 @@ class Planner {
     const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
     const double storing = terms_.shifts == 1 ? 34 : one_by_one ? 70 : 26, own = 45;
     const double again = rows_stay() ? 0 : 4 * pairs;
+    if (unit_.streams)
+      return slots * (6 + pairs * (22 + 2 * costs_.steps_of_slot)) + own + pairs * eights * storing;
     if (unit_.warpgroups)  // every row is kept twice, and every product has an address
       return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
              pairs * eights * storing;
@@ -272,26 +304,35 @@ class Planner {
     const double warps = tile.threads / 32, eights = unit_.filter_eights;
     const double together = unit_.warpgroups ? 4 : 1;  // warps
     const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
-    const double tasks = std::ceil(windows / 8 / together) * together;
+    // Warps that share a stream of filters go through all of it.
+    const double abreast = unit_.streams ? warps : together;
+    const double tasks = std::ceil(windows / 8 / abreast) * abreast;
     const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
-    const double slots = number(problem_.c) * terms_.segments / 2.0;
+    const double slots = unit_.streams ? number(stream_slots(problem_, terms_))
+                                       : number(problem_.c) * terms_.segments / 2.0;
     const double steps = slots * unit_.row_pairs * eights * costs_.steps_of_slot;
     const double of_filters =
         unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
-    const double waves = rows_read() * costs_.element_bytes / 2.0 + of_filters;
+    const double rows = unit_.streams ? slots * (1 + 4.0 * unit_.row_pairs) : rows_read();
+    const double waves = rows * costs_.element_bytes / 2.0 + of_filters;
+    const double passes = tasks / warps;
+    const double streamed =
+        tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / streamed_per_clock : 0;
     const double of_task = issued_of_task(tile, steps, slots), loading = issued_to_load(tile);
     const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
     // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
     const double shared = most_of(
-        {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock});
-    const double waited =
-        std::ceil(tasks / warps) *
-            (clocks_of_task + clocks_to_next * (of_task + 2 * steps / tensor_rate)) +
-        2 * loading / warps + clocks_of_tile +
-        (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
+        {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock,
+         streamed, unit_.streams ? passes * slots * unit_.row_pairs * clocks_of_slot / blocks : 0});
+    const double of_chain =
+        unit_.streams ? 0 : clocks_to_next * (of_task + 2 * steps / tensor_rate);
+    const double waited = std::ceil(passes) * (clocks_of_task + of_chain) + 2 * loading / warps +
+                          clocks_of_tile +
+                          (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
     const double per_tile = shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
     const double items = number(tile.items()) * tile.filter_groups;
-    const double packing = number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
+    const double packing =
+        unit_.streams ? 0 : number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
     const double full_rounds = items / (units * blocks);
     const double rounds = full_rounds > 4 ? full_rounds : std::ceil(full_rounds);
     const double busy = (rounds * blocks * per_tile + packing * blocks) / clock;
@@ -301,7 +342,7 @@ class Planner {
                              ? (problem_.bytes() + y_bytes * (writing(tile) - 1)) /
                                    (share_of_bandwidth * device_.nominal_bytes_per_second)
                              : 0;
-    return most_of({busy, moved}) + 2e-6;
+    return most_of({busy, moved}) + (unit_.streams ? seconds_to_pack : 0) + 2e-6;
   }
 
   const ConvProblem& problem_;
@@ -325,6 +366,19 @@ WindowTerms::WindowTerms(const ConvProblem& problem)
   // In (rows, columns), put together by the kernel once the pitch is known.
   second = columns > 8 ? 0 : segment_rows;
   pair = columns > 8 ? 1 : 2 * segment_rows;
+}
+
+WindowTerms WindowTerms::in_pairs(const ConvProblem& problem) {
+  WindowTerms terms(problem);
+  terms.columns = static_cast<int>(tiles_of(problem.s + terms.shifts - 1, 2) * 2);
+  terms.segment_rows = 1;
+  terms.segments = static_cast<int>(problem.r);
+  terms.second = terms.pair = 0;
+  return terms;
+}
+
+std::int64_t stream_slots(const ConvProblem& problem, const WindowTerms& terms) {
+  return tiles_of(problem.c * problem.r * (terms.columns / 2), slot_pairs);
 }
 
 RowLanes::RowLanes(std::int64_t pitch) {
@@ -355,8 +409,18 @@ Support windows_fit(const ConvProblem& problem) {
   return {};
 }
 
+Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups) {
+  if (device.compute_major != 9)
+    return {Reason::device_limit, fmt::format("compute capability {}.{}; expected 9.0, with wgmma",
+                                              device.compute_major, device.compute_minor)};
+  if (groups > device.units)
+    return {Reason::geometry, fmt::format("{} groups of {} filters; expected at most {}", groups,
+                                          tiles_of(problem.k, groups), device.units)};
+  return {};
+}
+
 std::size_t WindowTiles::bytes() const {
-  return window_control_bytes + w_bytes + x_bytes + raw_bytes + y_bytes;
+  return window_control_bytes + w_bytes + x_bytes + raw_bytes + y_bytes + table_bytes;
 }
 
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,

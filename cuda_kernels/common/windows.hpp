@@ -27,15 +27,15 @@ enum class Staging {
 
 /// What a kernel is compiled for.
 struct WindowUnit {
-  int row_pairs;                ///< of outputs that a warp makes at a time
-  int filter_eights;            ///< columns of the product, in eights
-  bool warpgroups = false;      ///< four warps multiply together, with filters from shared memory
-  bool many_registers = false;  ///< more than sixteen warps could have
+  int row_pairs;            ///< of outputs that a warp makes at a time
+  int filter_eights;        ///< columns of the product, in eights
+  bool warpgroups = false;  ///< four warps multiply together, with filters from shared memory
+  bool streams = false;     ///< packed filters come slice by slice while they are multiplied
+  int warps_held = 16;      ///< by a multiprocessor, for the registers that they take
 
   constexpr bool small() const { return row_pairs <= 2 && filter_eights == 1; }
-  /// Warps that a multiprocessor holds, for the registers that they take, and a block at the most.
-  constexpr int warps() const { return small() ? 24 : many_registers ? 12 : 16; }
-  constexpr int most_threads() const { return small() ? 256 : many_registers ? 384 : 512; }
+  constexpr int warps() const { return small() ? 24 : warps_held; }
+  constexpr int most_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
 };
 
 /// What its arithmetic needs.
@@ -55,6 +55,8 @@ struct WindowTerms {
   int second, pair;  ///< from the first to the second and third segment: rows, then columns
 
   explicit WindowTerms(const ConvProblem& problem);
+  /// Filter rows one after the other, in pairs of columns, through all channels.
+  static WindowTerms in_pairs(const ConvProblem& problem);
   int slots() const { return (segments + 1) / 2; }
   int eight_filters() const { return 8 / shifts; }  ///< filters in eight columns of the product
   bool wide() const { return columns > 8; }
@@ -80,6 +82,9 @@ struct WindowTiles {
   Staging staging = Staging::none;
   bool whole_images = false;  ///< staged as one stretch
   std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
+  // Of filters that stream: slots of a slice, slices of all filters, and those that have a place.
+  int slice_slots = 0, slices = 1, ring = 1;
+  std::size_t table_bytes = 0;  ///< where a slot's pairs lie in the tile
   // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
   // runs: what warps make are short pieces of rows, and pieces of a memory sector cost more than
   // all of it.
@@ -96,8 +101,17 @@ struct WindowTiles {
   std::size_t bytes() const;
 };
 
+/// Terms of a slot of streamed filters, as eight pairs of neighbours in a row of the filter.
+inline constexpr int slot_pairs = 8;
+inline constexpr int slot_table_bytes = 32;
+inline constexpr int most_ring = 4;
+std::int64_t stream_slots(const ConvProblem& problem, const WindowTerms& terms);
+
 /// Yes to geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);
+
+/// Yes where filters in so many groups can stream: on devices with wgmma.
+Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups);
 
 /// Bytes of shared memory in front of the filters.
 inline constexpr std::size_t window_control_bytes = 1024;

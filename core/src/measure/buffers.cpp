@@ -54,9 +54,16 @@ Pattern::Pattern(DType dtype, std::int64_t elements, double scale, std::uint64_t
   for (std::int64_t i = 0; i < count; ++i) store_element(view, i, scale * random.normal());
 }
 
-double Pattern::at(std::int64_t element) const {
+void Pattern::read(std::int64_t element, std::int64_t step, std::span<double> values) const {
   const auto count = static_cast<std::int64_t>(bytes_.size() / size_in_bytes(dtype_));
-  return load_element(ConstTensorView(bytes_.data(), dtype_, {count}), element % count);
+  const ConstTensorView view(bytes_.data(), dtype_, {count});
+  step %= count;
+  std::int64_t at = element % count;
+  for (double& value : values) {
+    value = load_element(view, at);
+    at += step;
+    if (at >= count) at -= count;
+  }
 }
 
 std::int64_t span_elements(const Extents& extents, const Strides& strides) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "plumb/conv.hpp"
@@ -18,7 +19,8 @@ class Pattern {
   Pattern(DType dtype, std::int64_t elements, double scale, std::uint64_t seed);
 
   const std::vector<std::byte>& bytes() const { return bytes_; }
-  double at(std::int64_t element) const;
+  /// `values.size()` of them from `element` on, each `step` further than the last.
+  void read(std::int64_t element, std::int64_t step, std::span<double> values) const;
 
  private:
   DType dtype_;

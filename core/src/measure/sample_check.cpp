@@ -13,15 +13,24 @@ namespace {
 
 /// Multiplications that the oracle does for one problem.
 constexpr double most_products = 5e7;
+/// Elements of the input that it is given, but for the first and the last image.
+constexpr std::int64_t most_elements = 16'000'000;
 
 /// The values that a pattern lays over a tensor, dense, for one index of its first extent or all.
 std::vector<double> gathered(const Pattern& pattern, const Extents& extents, const Strides& strides,
                              std::int64_t first_element = 0) {
-  std::vector<double> values;
-  values.reserve(static_cast<std::size_t>(element_count(extents)));
-  for_each_offset(extents, strides, [&](std::int64_t offset) {
-    values.push_back(pattern.at(first_element + offset));
-  });
+  const std::int64_t row = extents[extents.rank() - 1], step = strides[extents.rank() - 1];
+  const std::int64_t rows = element_count(extents) / std::max<std::int64_t>(row, 1);
+  std::vector<double> values(static_cast<std::size_t>(element_count(extents)));
+#pragma omp parallel for
+  for (std::int64_t i = 0; i < rows; ++i) {
+    std::int64_t element = first_element, left = i;
+    for (int d = extents.rank() - 2; d >= 0; left /= extents[d--])
+      element += left % extents[d] * strides[d];
+    pattern.read(element, step,
+                 std::span(values).subspan(static_cast<std::size_t>(i * row),
+                                           static_cast<std::size_t>(row)));
+  }
   return values;
 }
 
@@ -37,7 +46,10 @@ SampleCheck::SampleCheck(const Buffers& buffers, Activation activation, std::uin
 void SampleCheck::choose_images(std::uint64_t seed) {
   Random random(seed);
   images_ = {0, problem_.n - 1};
-  for (int i = 0; i < 3; ++i) images_.push_back(random.between(0, problem_.n - 1));
+  const std::int64_t of_image = std::max<std::int64_t>(problem_.c * problem_.h * problem_.w, 1);
+  const std::int64_t affordable = most_elements / of_image - 2;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(affordable, 3); ++i)
+    images_.push_back(random.between(0, problem_.n - 1));
   std::sort(images_.begin(), images_.end());
   images_.erase(std::unique(images_.begin(), images_.end()), images_.end());
 }

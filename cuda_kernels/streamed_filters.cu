@@ -1,0 +1,152 @@
+// The product of few_channels.cu for filters of any size: they are packed in global memory as tensor
+// cores want them, and come to shared memory slice by slice while four warps at a time multiply (PTX
+// wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through rows and channels, so
+// that 3, 5 or 9 columns fill the product nearly as well as 7.
+//
+// Tiling: a block of 4 to 16 warps keeps the input under a tile in shared memory, of all channels,
+//   and the sums of up to 64 filters in registers. Four warps make 32 windows of two outputs (one at
+//   a stride of two) at 4 rows, or at 2 where sums are many. Filters that fit stay in shared memory;
+//   others go round a ring of four slices of 16 KB, which the copy engine fills.
+// Bytes: y once; x once, and the rows and columns where tiles overlap; w once for each block, or
+//   from L2 for each pass of its warps.
+// Wins: over few_channels.cu where filters are many, or their terms: those it has to hold, all
+//   channels of a group, leave shared memory no room, and it reads the input for each group again.
+// Measured: docs/few_channels.md.
+#include "cuda_kernels/common/window_kernel.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+/// Pairs of rows for which registers hold the sums, and the unit of so many eights.
+template <class Scheme, int eights>
+constexpr int streamed_pairs =
+    sizeof(typename Scheme::Sum) * 2 * eights <= 96 * sizeof(float) ? 2 : 1;
+template <class Scheme, int eights>
+constexpr WindowUnit streamed_unit =
+    window_unit<Scheme, StreamedTerms, streamed_pairs<Scheme, eights>, eights>;
+
+/// Units of so many eights of columns: the first that holds all filters, or groups of the last.
+template <class Scheme, int... eights>
+struct StreamedUnits {
+  using Slot = typename Scheme::Slot;
+
+  static int choose(const ConvProblem& problem) {
+    const auto needed = tiles_of(problem.k, WindowTerms(problem).eight_filters());
+    int enough = 0, most = 0;
+    ((enough = enough == 0 && eights >= needed ? eights : enough, most = eights), ...);
+    const int per_group = most_group_filters / WindowTerms(problem).eight_filters();
+    return std::min(enough == 0 ? most : enough, per_group);
+  }
+  /// Calls `use` with the number of eights as a type.
+  template <class Use>
+  static auto with_eights(const ConvProblem& problem, Use&& use) {
+    const int wanted = choose(problem);
+    ((wanted == eights ? use(std::integral_constant<int, eights>{}) : void()), ...);
+  }
+  static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device) {
+    WindowTiles tile;
+    with_eights(problem, [&](auto count) {
+      tile = plan_windows(problem, device, streamed_unit<Scheme, count.value>, window_costs<Scheme>, Staging::bulk);
+    });
+    return tile;
+  }
+  static PackedWindows packed(const ConvProblem& problem) {
+    return {problem, choose(problem), sizeof(Slot)};
+  }
+
+  template <class... Stored>
+  static void pack(const FilterPacking& packing) {
+    const ConvProblem& problem = packing.problem;
+    const PackedWindows packed = StreamedUnits::packed(problem);
+    const PackShape shape{FilterSteps<int>(problem.w_extents(), problem.w_strides),
+                          static_cast<int>(problem.k),
+                          static_cast<int>(problem.c),
+                          packed.shifts,
+                          packed.eights,
+                          packed.slots,
+                          static_cast<std::int64_t>(packed.group_bytes),
+                          static_cast<std::int64_t>(packed.dense_at),
+                          Divisor<int>(problem.r),
+                          Divisor<int>(problem.s),
+                          Divisor<int>(packed.row_terms)};
+    with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
+      Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.eights),
+             pack_threads)(pack_windows<Scheme, S>, shape, static_cast<const S*>(packing.w),
+                           static_cast<char*>(packing.filters));
+    });
+  }
+
+  template <class... Stored>
+  static void launch(const ConvLaunch& whole) {
+    const PackedWindows packed = StreamedUnits::packed(whole.problem);
+    for_each_slice(whole, [&](const ConvLaunch& call) {
+      ConvProblem problem = call.problem;
+      problem.w_strides = dense_strides(problem.w_extents());
+      const WindowTiles tile = plan(problem, call.device);
+      with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
+        with_eights(problem, [&](auto count) {
+          const auto* const x = static_cast<const S*>(call.x);
+          auto* const y = static_cast<S*>(call.y);
+          const auto* const filters = static_cast<const char*>(call.filters);
+          WindowShape shape(problem, tile, streamed_unit<Scheme, count.value>, x, y);
+          shape.packed = filters;
+          shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
+          const auto kernel =
+              multiply_windows<Scheme, StreamedTerms, streamed_pairs<Scheme, count.value>, count.value, S>;
+          Launch(call.native_queue,
+                 blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
+                 static_cast<unsigned>(tile.threads), tile.bytes())
+              .resident(kernel, call.device)(kernel, shape, x,
+                                             reinterpret_cast<const S*>(filters + packed.dense_at),
+                                             y, Epilogue<S>(call));
+        });
+      });
+    });
+  }
+};
+
+template <class Scheme>
+using Units = StreamedUnits<Scheme, 1, 2, 3, 4, 6, 8, 10, 12, 14, 16>;
+using Fp16Windows = HalfWindows<__half>;
+using Bf16Windows = HalfWindows<__nv_bfloat16>;
+
+/// The algorithm for tensors stored as one of `Stored`.
+template <class Scheme, class... Stored>
+constexpr ConvAlgorithm streamed_entry(std::string_view name, Operand operand) {
+  return {
+      .name = name,
+      .numerics = {.operand = operand,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .products = Scheme::scaled ? 3 : 1,
+                   .term_multiple = Scheme::terms},
+      .fuses_pool = true,
+      .supports = [](const ConvProblem& problem, const DeviceInfo& device) -> Support {
+        if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
+          return usual;
+        if (Support geometry = windows_fit(problem); !geometry) return geometry;
+        if (Support streams = streams_fit(problem, device, Units<Scheme>::packed(problem).groups); !streams)
+          return streams;
+        return fits_shared_memory(static_cast<double>(Units<Scheme>::plan(problem, device).bytes()),
+                                  device);
+      },
+      .workspace_bytes = no_workspace,
+      .estimate_seconds = [](const ConvProblem& problem,
+                             const DeviceInfo& device) { return Units<Scheme>::plan(problem, device).seconds; },
+      .filter_bytes = [](const ConvProblem& problem,
+                         const DeviceInfo&) { return Units<Scheme>::packed(problem).bytes; },
+      .pack_filters = Units<Scheme>::template pack<Stored...>,
+      .launch = Units<Scheme>::template launch<Stored...>};
+}
+
+}  // namespace
+
+extern const ConvAlgorithm streamed_filters_fp16x3 =
+    streamed_entry<SplitWindows, float>("cuda.conv.streamed_filters.fp16x3", Operand::fp16);
+extern const ConvAlgorithm streamed_filters_tf32 =
+    streamed_entry<Tf32Windows, float>("cuda.conv.streamed_filters.tf32", Operand::tf32_rounded);
+extern const ConvAlgorithm streamed_filters_fp16 = streamed_entry<Fp16Windows, float, __half>(
+    "cuda.conv.streamed_filters.fp16", Operand::fp16);
+extern const ConvAlgorithm streamed_filters_bf16 = streamed_entry<Bf16Windows, __nv_bfloat16>(
+    "cuda.conv.streamed_filters.bf16", Operand::bf16);
+
+}  // namespace plumb::cuda
