@@ -147,12 +147,12 @@ class Planner {
   void consider_threads(WindowTiles tile) {
     WindowTiles staged = tile;
     stage(staged);
-    for (const int threads : {128, 256, unit_.most_threads()}) {
-      if (threads == 128 && !unit_.streams) continue;
-      if (threads == 256 && unit_.most_threads() == 256) continue;
+    for (int threads = unit_.streams ? 128 : 256;;
+         threads = threads == 128 ? 256 : unit_.most_threads()) {
       tile.threads = staged.threads = threads;
       consider(tile);
       if (staged.staging != Staging::none) consider(staged);
+      if (threads == unit_.most_threads()) break;
     }
   }
 
