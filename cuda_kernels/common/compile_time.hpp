@@ -12,6 +12,13 @@ template <int... values>
 struct CompileTime {
   static bool has(std::int64_t value) { return ((value == values) || ...); }
 
+  /// The first of them that is not below `value`, or 0: where they ascend, the next one up.
+  static constexpr int at_least(std::int64_t value) {
+    int found = 0;
+    ((values >= value && (found = values, true)) || ...);
+    return found;
+  }
+
   /// Calls `f.operator()<value>()` for the one of the values that `value` is.
   template <class F>
   static void with(std::int64_t value, F&& f) {

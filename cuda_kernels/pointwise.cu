@@ -1,0 +1,252 @@
+// Filters of 1x1 over few channels: a thread holds the channels of its pixels in registers and goes
+// through the filters, whose outputs it writes one after the other.
+//
+// Tiling: pixels are numbered through rows and images, and a plane without gaps, strides and
+//   padding is one row. A thread makes four (two, with more than 16 channels), in vectors of 4, 2
+//   or 1 neighbours, so that what a warp reads or writes at a time are whole lines of memory
+//   whatever the width of a row. A block is 128 threads with a share of the filters in shared
+//   memory: all of them where 16 KB hold them and there are pixels enough for the device. Blocks
+//   stay, and take tile after tile.
+// Bytes: y once, x once for each share of the filters (from L2, but the first), w once a block.
+// Wins: where few channels meet filters of 1x1: all that is left to do is to move x and y, and
+//   each is read or written once and in the order in which it lies.
+// Measured: not yet.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "cuda_kernels/common/batch_slices.hpp"
+#include "cuda_kernels/common/compile_time.hpp"
+#include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/conv_support.hpp"
+#include "cuda_kernels/common/dynamic_shared.cuh"
+#include "cuda_kernels/common/epilogue.cuh"
+#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/vectors.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int block_threads = 128;
+constexpr std::size_t most_filter_bytes = 16 << 10;  // of a share
+constexpr int enough_blocks = 8;                     // on a multiprocessor
+
+/// Numbers of channels that there are kernels for; those between take the next one.
+using Channels = CompileTime<1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32>;
+constexpr int most_channels = 32;
+
+/// Pixels of a thread.
+__host__ __device__ constexpr int pixels_of(int channels) { return channels <= 16 ? 4 : 2; }
+
+/// From one filter to the next in shared memory: the weights of its channels, then its bias.
+__host__ __device__ constexpr int filter_pitch(int channels) { return (channels + 1 + 3) / 4 * 4; }
+
+/// How pixels and filters are shared out.
+struct Work {
+  int vectors;               ///< of pixels, in all
+  Divisor<int> row_vectors;  ///< in a row of outputs
+  Divisor<int> shares;       ///< of the filters
+  int filters;               ///< of a share
+  std::int64_t items;        ///< tiles of pixels x shares
+
+  Work(const ConvProblem& problem, const DeviceInfo& device, int channels, int vector)
+      : vectors(static_cast<int>(problem.n * problem.p() * problem.q() / vector)),
+        row_vectors(problem.q() / vector) {
+    const std::int64_t tiles = tiles_of(vectors, block_threads * pixels_of(channels) / vector);
+    const auto bytes = static_cast<std::int64_t>(filter_pitch(channels) * sizeof(float));
+    const std::int64_t fitting = static_cast<std::int64_t>(most_filter_bytes) / bytes;
+    const std::int64_t wanted = std::max(tiles_of(problem.k, fitting),
+                                         tiles_of(enough_blocks * std::max(device.units, 1), tiles));
+    filters = static_cast<int>(tiles_of(problem.k, std::min(wanted, problem.k)));
+    shares = Divisor<int>(tiles_of(problem.k, filters));
+    items = tiles * shares.value();
+  }
+};
+
+/// Where a vector of pixels lies.
+struct Pixels {
+  int x, y;     ///< offsets, of the first channel and filter
+  bool inside;  ///< the image: in the padding a pixel has nothing to sum
+  bool exists;
+
+  __device__ Pixels(const ConvShape<int>& shape, const Work& work, int vector, int number)
+      : exists(number < work.vectors) {
+    const auto [rows, first] = work.row_vectors.divide(exists ? number : 0);
+    const auto [n, p] = shape.p.divide(rows);
+    const int q = first * vector;
+    const int row = p * shape.stride_h - shape.top, column = q * shape.stride_w - shape.left;
+    inside = row >= 0 && row < shape.h && column >= 0 && column < shape.w;
+    x = inside ? n * shape.x_step.n + row * shape.x_step.h + column * shape.x_step.w : 0;
+    y = n * shape.y_step.n + p * shape.y_step.h + q * shape.y_step.w;
+  }
+};
+
+/// Copies `count` filters from `first` on to shared memory; channels that are not there are zeros.
+template <int channels>
+__device__ void load_filters(const ConvShape<int>& shape, const float* w,
+                             const Epilogue<float>& epilogue, int first, int count,
+                             float* filters) {
+  constexpr int pitch = filter_pitch(channels);
+  for (int i = static_cast<int>(threadIdx.x); i < count * pitch; i += block_threads) {
+    const int k = first + i / pitch, c = i % pitch;
+    float value = 0;
+    if (c < shape.group_c) value = w[k * shape.w_step.k + c * shape.w_step.c];
+    if (c == channels) value = epilogue.bias_of<float>(k);
+    filters[i] = value;
+  }
+}
+
+template <int channels, int vector>
+__global__ void __launch_bounds__(block_threads, 4)
+    pointwise(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Work work,
+              const float* x, const float* w, float* y,
+              const __grid_constant__ Epilogue<float> epilogue) {
+  constexpr int vectors = pixels_of(channels) / vector, pitch = filter_pitch(channels);
+  float* const filters = reinterpret_cast<float*>(dynamic_shared());
+  int loaded = -1;
+  for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x) {
+    const auto [tile, share] = work.shares.divide(static_cast<int>(item));
+    const auto pixels_at = [&](int v) {
+      return Pixels(shape, work, vector,
+                    (tile * vectors + v) * block_threads + static_cast<int>(threadIdx.x));
+    };
+    float values[channels][vectors][vector] = {};
+    int y_at[vectors];
+    bool inside[vectors], exists[vectors];
+#pragma unroll
+    for (int v = 0; v < vectors; ++v) {
+      const Pixels pixels = pixels_at(v);
+      y_at[v] = pixels.y, inside[v] = pixels.inside, exists[v] = pixels.exists;
+#pragma unroll
+      for (int c = 0; c < channels; ++c)
+        if (c < shape.group_c) read_vectors<vector>(x + (pixels.x + c * shape.x_step.c), values[c][v]);
+    }
+
+    const int first_k = share * work.filters;
+    const int count = min(work.filters, shape.k.value() - first_k);
+    if (share != loaded) {
+      if (loaded >= 0) __syncthreads();
+      load_filters<channels>(shape, w, epilogue, first_k, count, filters);
+      __syncthreads();
+      loaded = share;
+    }
+    float* y_plane = y + first_k * shape.y_step.c;
+    for (int k = 0; k < count; ++k, y_plane += shape.y_step.c) {
+      float weights[pitch], sums[vectors][vector] = {};
+      read_vectors<4>(filters + k * pitch, weights);
+#pragma unroll
+      for (int c = 0; c < channels; ++c)
+#pragma unroll
+        for (int v = 0; v < vectors; ++v)
+#pragma unroll
+          for (int i = 0; i < vector; ++i)
+            sums[v][i] = fma(values[c][v][i], weights[c], sums[v][i]);
+#pragma unroll
+      for (int v = 0; v < vectors; ++v) {
+#pragma unroll
+        for (int i = 0; i < vector; ++i)
+          sums[v][i] = epilogue.finish(inside[v] ? sums[v][i] : 0.0f, weights[channels]);
+        if (exists[v]) write_row(y_plane + y_at[v], 1, vector, vector, sums[v]);
+      }
+    }
+  }
+}
+
+/// From one pixel of a plane to the next, where that is one number.
+std::optional<std::int64_t> plane_step(const Extents& extents, const Strides& strides) {
+  if (extents[3] == 1) return strides[2];
+  if (extents[2] == 1 || strides[2] == extents[3] * strides[3]) return strides[3];
+  return std::nullopt;
+}
+
+/// The same problem with planes that are single rows, where x and y allow it.
+ConvProblem flattened(const ConvProblem& problem) {
+  const auto x_step = plane_step(problem.x_extents(), problem.x_strides);
+  const auto y_step = plane_step(problem.y_extents(), problem.y_strides);
+  const bool whole = problem.padding == Padding{} && problem.p() == problem.h &&
+                     problem.q() == problem.w;
+  if (!whole || !x_step || !y_step) return problem;
+  ConvProblem flat = problem;
+  flat.w = problem.h * problem.w;
+  flat.h = 1;
+  flat.stride = {};
+  flat.x_strides[3] = *x_step;
+  flat.y_strides[3] = *y_step;
+  return flat;
+}
+
+/// The widest vectors of pixels that rows of x and of y can be divided in.
+int vector_of(const ConvProblem& problem, const void* x, const void* y) {
+  if (problem.padding != Padding{} || problem.stride.w != 1) return 1;
+  int vector =
+      std::min({pixels_of(static_cast<int>(problem.c)),
+                row_vector(x, problem.x_extents(), problem.x_strides, sizeof(float)),
+                row_vector(y, problem.y_extents(), problem.y_strides, sizeof(float))});
+  while (problem.q() % vector != 0) vector /= 2;
+  return vector;
+}
+
+template <int channels, int vector>
+void launch_vectors(const ConvLaunch& call, const ConvProblem& problem) {
+  if constexpr (vector <= pixels_of(channels)) {
+    const Work work(problem, call.device, channels, vector);
+    const std::size_t bytes = work.filters * filter_pitch(channels) * sizeof(float);
+    Launch(call.native_queue, blocks_for(work.items, 1), block_threads, bytes)
+        .resident(pointwise<channels, vector>, call.device)(
+            pointwise<channels, vector>, ConvShape<int>(problem), work,
+            static_cast<const float*>(call.x), static_cast<const float*>(call.w),
+            static_cast<float*>(call.y), Epilogue<float>(call));
+  }
+}
+
+void launch(const ConvLaunch& whole) {
+  for_each_slice(whole, [](const ConvLaunch& call) {
+    const ConvProblem problem = flattened(call.problem);
+    const int vector = vector_of(problem, call.x, call.y);
+    Channels::with(Channels::at_least(problem.c), [&]<int channels>() {
+      CompileTime<1, 2, 4>::with(
+          vector, [&]<int pixels>() { launch_vectors<channels, pixels>(call, problem); });
+    });
+  });
+}
+
+Support supports(const ConvProblem& problem, const DeviceInfo&) {
+  if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
+  if (problem.r != 1 || problem.s != 1)
+    return {Reason::geometry, "filters of " + std::to_string(problem.r) + "x" +
+                                  std::to_string(problem.s) + "; expected 1x1"};
+  if (problem.groups != 1)
+    return {Reason::geometry, std::to_string(problem.groups) + " groups; expected 1"};
+  if (problem.c > most_channels)
+    return {Reason::geometry, std::to_string(problem.c) + " channels; expected at most " +
+                                  std::to_string(most_channels)};
+  return {};
+}
+
+double estimate(const ConvProblem& problem, const DeviceInfo& device) {
+  const int channels = Channels::at_least(problem.c), pixels = pixels_of(channels);
+  const ConvProblem flat = flattened(problem);
+  const int vectors = pixels / std::min(pixels, vector_of(flat, nullptr, nullptr));
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  const double threads = number(problem.n) * number(problem.p()) * number(problem.q()) / pixels;
+  // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
+  const double filter = (channels + 3) * pixels + filter_pitch(channels) / 4 + 3 * vectors + 4;
+  const double before = vectors * (30 + 2 * channels) + 40;
+  return model_seconds(
+      problem, device,
+      {.instructions = threads * (number(problem.k) * filter + before),
+       .shared_waves = threads / 32 * number(problem.k) * filter_pitch(channels) / 4});
+}
+
+}  // namespace
+
+extern const ConvAlgorithm pointwise_fp32{
+    .name = "cuda.conv.pointwise.fp32",
+    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+    .supports = supports,
+    .workspace_bytes = no_workspace,
+    .estimate_seconds = estimate,
+    .launch = launch,
+};
+
+}  // namespace plumb::cuda
