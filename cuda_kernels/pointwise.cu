@@ -55,8 +55,8 @@ struct Work {
     const std::int64_t tiles = tiles_of(vectors, block_threads * pixels_of(channels) / vector);
     const auto bytes = static_cast<std::int64_t>(filter_pitch(channels) * sizeof(float));
     const std::int64_t fitting = static_cast<std::int64_t>(most_filter_bytes) / bytes;
-    const std::int64_t wanted = std::max(tiles_of(problem.k, fitting),
-                                         tiles_of(enough_blocks * std::max(device.units, 1), tiles));
+    const std::int64_t wanted = std::max(
+        tiles_of(problem.k, fitting), tiles_of(enough_blocks * std::max(device.units, 1), tiles));
     filters = static_cast<int>(tiles_of(problem.k, std::min(wanted, problem.k)));
     shares = Divisor<int>(tiles_of(problem.k, filters));
     items = tiles * shares.value();
@@ -119,7 +119,8 @@ __global__ void __launch_bounds__(block_threads, 4)
       y_at[v] = pixels.y, inside[v] = pixels.inside, exists[v] = pixels.exists;
 #pragma unroll
       for (int c = 0; c < channels; ++c)
-        if (c < shape.group_c) read_vectors<vector>(x + (pixels.x + c * shape.x_step.c), values[c][v]);
+        if (c < shape.group_c)
+          read_vectors<vector>(x + (pixels.x + c * shape.x_step.c), values[c][v]);
     }
 
     const int first_k = share * work.filters;
@@ -163,8 +164,8 @@ std::optional<std::int64_t> plane_step(const Extents& extents, const Strides& st
 ConvProblem flattened(const ConvProblem& problem) {
   const auto x_step = plane_step(problem.x_extents(), problem.x_strides);
   const auto y_step = plane_step(problem.y_extents(), problem.y_strides);
-  const bool whole = problem.padding == Padding{} && problem.p() == problem.h &&
-                     problem.q() == problem.w;
+  const bool whole =
+      problem.padding == Padding{} && problem.p() == problem.h && problem.q() == problem.w;
   if (!whole || !x_step || !y_step) return problem;
   ConvProblem flat = problem;
   flat.w = problem.h * problem.w;
@@ -178,10 +179,9 @@ ConvProblem flattened(const ConvProblem& problem) {
 /// The widest vectors of pixels that rows of x and of y can be divided in.
 int vector_of(const ConvProblem& problem, const void* x, const void* y) {
   if (problem.padding != Padding{} || problem.stride.w != 1) return 1;
-  int vector =
-      std::min({pixels_of(static_cast<int>(problem.c)),
-                row_vector(x, problem.x_extents(), problem.x_strides, sizeof(float)),
-                row_vector(y, problem.y_extents(), problem.y_strides, sizeof(float))});
+  int vector = std::min({pixels_of(static_cast<int>(problem.c)),
+                         row_vector(x, problem.x_extents(), problem.x_strides, sizeof(float)),
+                         row_vector(y, problem.y_extents(), problem.y_strides, sizeof(float))});
   while (problem.q() % vector != 0) vector /= 2;
   return vector;
 }

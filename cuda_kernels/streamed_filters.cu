@@ -1,12 +1,12 @@
-// The product of few_channels.cu for filters of any size: they are packed in global memory as tensor
-// cores want them, and come to shared memory slice by slice while four warps at a time multiply (PTX
-// wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through rows and channels, so
-// that 3, 5 or 9 columns fill the product nearly as well as 7.
+// The product of few_channels.cu for filters of any size: they are packed in global memory as
+// tensor cores want them, and come to shared memory slice by slice while four warps at a time
+// multiply (PTX wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through rows and
+// channels, so that 3, 5 or 9 columns fill the product nearly as well as 7.
 //
 // Tiling: a block of 4 to 16 warps keeps the input under a tile in shared memory, of all channels,
-//   and the sums of up to 64 filters in registers. Four warps make 32 windows of two outputs (one at
-//   a stride of two) at 4 rows, or at 2 where sums are many. Filters that fit stay in shared memory;
-//   others go round a ring of four slices of 16 KB, which the copy engine fills.
+//   and the sums of up to 64 filters in registers. Four warps make 32 windows of two outputs (one
+//   at a stride of two) at 4 rows, or at 2 where sums are many. Filters that fit stay in shared
+//   memory; others go round a ring of four slices of 16 KB, which the copy engine fills.
 // Bytes: y once; x once, and the rows and columns where tiles overlap; w once for each block, or
 //   from L2 for each pass of its warps.
 // Wins: over few_channels.cu where filters are many, or their terms: those it has to hold, all
@@ -19,8 +19,8 @@ namespace {
 
 /// Pairs of rows for which registers hold the sums, and the unit of so many eights.
 template <class Scheme, int eights>
-constexpr int streamed_pairs =
-    sizeof(typename Scheme::Sum) * 2 * eights <= 96 * sizeof(float) ? 2 : 1;
+constexpr int streamed_pairs = sizeof(typename Scheme::Sum) * 2 * eights <= 96 * sizeof(float) ? 2
+                                                                                               : 1;
 template <class Scheme, int eights>
 constexpr WindowUnit streamed_unit =
     window_unit<Scheme, StreamedTerms, streamed_pairs<Scheme, eights>, eights>;
@@ -46,7 +46,8 @@ struct StreamedUnits {
   static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device) {
     WindowTiles tile;
     with_eights(problem, [&](auto count) {
-      tile = plan_windows(problem, device, streamed_unit<Scheme, count.value>, window_costs<Scheme>, Staging::bulk);
+      tile = plan_windows(problem, device, streamed_unit<Scheme, count.value>, window_costs<Scheme>,
+                          Staging::bulk);
     });
     return tile;
   }
@@ -91,10 +92,9 @@ struct StreamedUnits {
           WindowShape shape(problem, tile, streamed_unit<Scheme, count.value>, x, y);
           shape.packed = filters;
           shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
-          const auto kernel =
-              multiply_windows<Scheme, StreamedTerms, streamed_pairs<Scheme, count.value>, count.value, S>;
-          Launch(call.native_queue,
-                 blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
+          const auto kernel = multiply_windows<Scheme, StreamedTerms,
+                                               streamed_pairs<Scheme, count.value>, count.value, S>;
+          Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
                  static_cast<unsigned>(tile.threads), tile.bytes())
               .resident(kernel, call.device)(kernel, shape, x,
                                              reinterpret_cast<const S*>(filters + packed.dense_at),
@@ -124,14 +124,17 @@ constexpr ConvAlgorithm streamed_entry(std::string_view name, Operand operand) {
         if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
           return usual;
         if (Support geometry = windows_fit(problem); !geometry) return geometry;
-        if (Support streams = streams_fit(problem, device, Units<Scheme>::packed(problem).groups); !streams)
+        if (Support streams = streams_fit(problem, device, Units<Scheme>::packed(problem).groups);
+            !streams)
           return streams;
         return fits_shared_memory(static_cast<double>(Units<Scheme>::plan(problem, device).bytes()),
                                   device);
       },
       .workspace_bytes = no_workspace,
-      .estimate_seconds = [](const ConvProblem& problem,
-                             const DeviceInfo& device) { return Units<Scheme>::plan(problem, device).seconds; },
+      .estimate_seconds =
+          [](const ConvProblem& problem, const DeviceInfo& device) {
+            return Units<Scheme>::plan(problem, device).seconds;
+          },
       .filter_bytes = [](const ConvProblem& problem,
                          const DeviceInfo&) { return Units<Scheme>::packed(problem).bytes; },
       .pack_filters = Units<Scheme>::template pack<Stored...>,
@@ -144,9 +147,9 @@ extern const ConvAlgorithm streamed_filters_fp16x3 =
     streamed_entry<SplitWindows, float>("cuda.conv.streamed_filters.fp16x3", Operand::fp16);
 extern const ConvAlgorithm streamed_filters_tf32 =
     streamed_entry<Tf32Windows, float>("cuda.conv.streamed_filters.tf32", Operand::tf32_rounded);
-extern const ConvAlgorithm streamed_filters_fp16 = streamed_entry<Fp16Windows, float, __half>(
-    "cuda.conv.streamed_filters.fp16", Operand::fp16);
-extern const ConvAlgorithm streamed_filters_bf16 = streamed_entry<Bf16Windows, __nv_bfloat16>(
-    "cuda.conv.streamed_filters.bf16", Operand::bf16);
+extern const ConvAlgorithm streamed_filters_fp16 =
+    streamed_entry<Fp16Windows, float, __half>("cuda.conv.streamed_filters.fp16", Operand::fp16);
+extern const ConvAlgorithm streamed_filters_bf16 =
+    streamed_entry<Bf16Windows, __nv_bfloat16>("cuda.conv.streamed_filters.bf16", Operand::bf16);
 
 }  // namespace plumb::cuda

@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(pack_threads)
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (warp < filters) {
     const int k = first_k + warp;
-    Stored* const dense = reinterpret_cast<Stored*>(packed + shape.dense_at) +
-                          static_cast<std::int64_t>(k) * terms;
+    Stored* const dense =
+        reinterpret_cast<Stored*>(packed + shape.dense_at) + static_cast<std::int64_t>(k) * terms;
     const auto each = [&](auto&& use) {
       for (int term = lane; k < shape.k && term < terms; term += 32) {
         const auto [rows, s] = shape.s.divide(term);
@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(pack_threads)
       scales[warp] = power_of_two(exponent);
       header.scales[first_of_group + warp] = power_of_two(-exponent);
       header.exponents[first_of_group + warp] = most > 0 ? exponent : no_exponent;
-      header.flags[first_of_group + warp] =
-          (finite ? 0 : met_non_finite) | (small ? met_range : 0);
+      header.flags[first_of_group + warp] = (finite ? 0 : met_non_finite) | (small ? met_range : 0);
     }
   }
   __syncthreads();
@@ -103,8 +102,7 @@ __global__ void __launch_bounds__(pack_threads)
       const int pair = slot * slot_pairs + j / 2 * 4 + of_lane % 4;
       const auto [rows, column_pair] = shape.row_terms.divide(pair);
       const auto [c, r] = shape.r.divide(rows);
-      values[j] =
-          tap(first_k + filter, c, r, 2 * column_pair + j % 2 - shift) * scales[filter];
+      values[j] = tap(first_k + filter, c, r, 2 * column_pair + j % 2 - shift) * scales[filter];
     }
     write_slot<Scheme>(Scheme::slot(values), of_group + packed_header_bytes, slot, eight,
                        shape.eights, of_lane);

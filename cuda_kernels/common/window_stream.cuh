@@ -47,11 +47,7 @@ class FilterStream {
  public:
   __device__ FilterStream(const WindowShape& shape, WindowControl& control, const char* packed,
                           int slot_bytes, char* ring)
-      : shape_(shape),
-        control_(control),
-        packed_(packed),
-        slot_bytes_(slot_bytes),
-        ring_(ring) {}
+      : shape_(shape), control_(control), packed_(packed), slot_bytes_(slot_bytes), ring_(ring) {}
 
   /// By one thread, before a barrier of the block.
   __device__ void init() {
