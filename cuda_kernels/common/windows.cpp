@@ -137,7 +137,8 @@ class Planner {
   void try_outputs(WindowTiles tile) {
     tile.whole_sectors = stores_whole_sectors(tile);
     consider_threads(tile);
-    if (tile.whole_sectors || !columns_follow()) return;
+    // Where filters are many, gathering their outputs never was the faster on an H200.
+    if (tile.whole_sectors || unit_.streams || !columns_follow()) return;
     tile.bulk_stores = wanted_ == Staging::bulk;
     gather(tile);
     consider_threads(tile);
@@ -206,7 +207,7 @@ class Planner {
 
   /// How many times as long writing takes as if it were of whole sectors.
   double writing(const WindowTiles& tile) const {
-    if (tile.whole_sectors || tile.y_pitch > 0) return 1;
+    if (tile.whole_sectors || tile.y_pitch > 0 || unit_.streams) return 1;
     const double under_way = number(tile.images * filters() * rows(tile) * columns(tile)) *
                              static_cast<double>(stored_bytes_) * tile.blocks * device_.units;
     const double sectors = number(warp_columns() * stored_bytes_) / sector_bytes;
@@ -383,7 +384,7 @@ std::int64_t stream_slots(const ConvProblem& problem, const WindowTerms& terms) 
 
 RowLanes::RowLanes(std::int64_t pitch) {
   const auto turns_of = [&](int some) {
-    return static_cast<int>(tiles_of(pitch / 2, std::int64_t{4} << some));
+    return static_cast<int>(tiles_of(pitch / 2, std::int64_t{pairs_at_once} << some));
   };
   const auto price = [&](int some) { return (5 * turns_of(some) + 2) << some; };
   for (const int some : {4, 3, 2})

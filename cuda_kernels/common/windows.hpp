@@ -62,8 +62,11 @@ struct WindowTerms {
   bool wide() const { return columns > 8; }
 };
 
-/// How many lanes share a row of the tile's input where it is read pair by pair: a lane reads four
-/// pairs at once, and each row has its price.
+/// Pairs that a lane reads at once where a tile's input is not staged.
+inline constexpr int pairs_at_once = 8;
+
+/// How many lanes share a row of the tile's input where it is read pair by pair: each row has its
+/// price.
 struct RowLanes {
   int bits = 5;  ///< log2 of the lanes
   int turns = 1;
