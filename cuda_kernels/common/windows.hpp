@@ -33,6 +33,7 @@ struct WindowUnit {
   bool streams = false;     ///< packed filters come slice by slice while they are multiplied
   int warps_held = 16;      ///< by a multiprocessor, for the registers that they take
 
+  friend bool operator==(const WindowUnit&, const WindowUnit&) = default;
   constexpr bool small() const { return row_pairs <= 2 && filter_eights == 1; }
   constexpr int warps() const { return small() ? 24 : warps_held; }
   constexpr int most_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
@@ -44,6 +45,8 @@ struct WindowCosts {
   int slot_bytes;        ///< of a lane's filters for two segments
   double steps_of_slot;  ///< products of 16 x 8 pairs of registers
   bool scaled;           ///< reads the input twice
+
+  friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
 };
 
 /// How a filter's terms stand in the product.
