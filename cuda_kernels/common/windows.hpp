@@ -66,7 +66,7 @@ struct WindowTerms {
 };
 
 /// Pairs that a lane reads at once where a tile's input is not staged.
-inline constexpr int pairs_at_once = 8;
+inline constexpr int pairs_at_once = 4;
 
 /// How many lanes share a row of the tile's input where it is read pair by pair: each row has its
 /// price.
