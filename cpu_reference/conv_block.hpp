@@ -38,8 +38,9 @@ struct Planes {
   std::int64_t plane;                      ///< from one plane to the next
 };
 
-/// The most outputs of a panel: three tiles of 32 registers, nine of 16.
-inline constexpr std::int64_t panel_places = 144;
+/// The most outputs of a panel: three tiles of 32 registers, nine of 16. Of one that lies in an
+/// image more: longer pieces of its rows come from memory faster.
+inline constexpr std::int64_t panel_places = 144, image_places = 224;
 
 /// A piece of the matrix that im2col would make, [term][output]: for outputs that are neighbours
 /// when all images are counted through, what they are multiplied with.

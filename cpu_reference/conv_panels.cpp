@@ -4,10 +4,10 @@
 // filters. With many filters the copy costs little, and nothing is wasted at the ends of rows and
 // images, whatever their sizes.
 //
-// Panels and their filters are shared out evenly: a thread has panels in a row, each of which it
-// copies into its level-2 cache, and may have some filters of the panel at either end of its share.
-// Where there are few panels for each thread, all first copy them together. A 1x1 convolution of
-// images that lie as a panel would is not copied at all.
+// Panels and their filters are handed out in shares, ever smaller ones as little is left: a thread
+// has panels in a row, each of which it copies into its level-2 cache, and may have some filters of
+// the panel at either end of its share. Where there are few panels for each thread, all first copy
+// them together. A 1x1 convolution of images that lie as a panel would is not copied at all.
 //
 // Each output is summed in the order of its terms, so that results are the same bits however the
 // work is cut and whoever does it.
@@ -17,6 +17,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,6 +36,7 @@ constexpr int64_t filters_of_pass = 1024;
 /// How a problem is cut, and the memory that takes.
 struct Cut {
   int64_t width, panels;  ///< outputs of a panel; panels of a group
+  int64_t image_panels;   ///< panels of an image, where none is of two; otherwise 0
   int64_t step;           ///< from one term of a panel to the next
   int64_t block, blocks;  ///< terms of a block
   int64_t panel_reals;    ///< that a panel takes
@@ -61,6 +63,15 @@ bool lies_as_panel(const ConvProblem& p) {
          p.x_strides == dense_strides(p.x_extents());
 }
 
+/// Whether images themselves stand in for panels, each of which is then of one image: where images
+/// are large enough that little is wasted in the vectors at their ends.
+template <class Real>
+bool reads_images(const ConvProblem& p) {
+  const int64_t image = p.p() * p.q();
+  return lies_as_panel(p) && size_in_bytes(p.dtype) == sizeof(Real) &&
+         32 * round_up(image, product_places) <= 33 * image;
+}
+
 /// The convolution as its input is copied: the rows of an image are one where they follow each
 /// other evenly, and images of one output are one of many.
 ConvShape joined(ConvShape conv, const ConvProblem& p) {
@@ -85,9 +96,15 @@ Cut cut(const ConvProblem& p, int threads) {
   const int64_t outputs = std::max<int64_t>(p.n, 1) * image;
   const auto bytes_of = [](int64_t reals) { return padded(reals * int64_t{sizeof(Real)}); };
   Cut cut{};
-  cut.panels = ceil_divide(outputs, panel_places);
-  cut.width = round_up(ceil_divide(outputs, cut.panels), product_places);
-  cut.panels = ceil_divide(outputs, cut.width);
+  const bool in_images = reads_images<Real>(p);
+  const int64_t places = in_images ? image : outputs;
+  const int64_t most = in_images ? image_places : panel_places;
+  cut.width = round_up(ceil_divide(places, ceil_divide(places, most)), product_places);
+  cut.panels = ceil_divide(places, cut.width);
+  if (in_images) {
+    cut.image_panels = cut.panels;
+    cut.panels *= std::max<int64_t>(p.n, 1);
+  }
   cut.blocks = ceil_divide(p.terms(), most_terms);
   cut.block = ceil_divide(p.terms(), cut.blocks);
   const int64_t panels = cut.panels * p.groups;
@@ -141,7 +158,6 @@ struct Shared {
   int64_t outputs;   ///< of all images
   int64_t y_rows;    ///< rows of an image in y: 1 where they follow each other evenly
   bool in_y;         ///< whether sums may be formed in y, for the outputs of one image
-  bool in_x;         ///< whether images may stand in for panels
 };
 
 /// Where the values of a panel lie.
@@ -165,7 +181,7 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   // The next panel is fetched with this one, each run's tiles fetching the lines of a few terms:
   // all at once they would keep the tiles waiting.
   const int64_t runs = ceil_divide(task.count, kernels.filters);
-  const int64_t fetched = ceil_divide(panel.terms, runs);
+  const int64_t most_fetched = values.image ? ceil_divide(panel.terms, runs) : 0;
   for (int64_t k = task.k; k < task.k + task.count;) {
     const int64_t of_all = panel.group * conv.group_k + k;
     const FilterRange range{.k = k, .count = run_filters(task.k + task.count - k, kernels.filters)};
@@ -177,12 +193,13 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
       step = conv.y_k;
     }
     const Real* const packed = shared.filters + of_all * conv.terms();
+    const int64_t fetched = std::min((k - task.k) / kernels.filters * most_fetched, panel.terms);
     const bool nan = kernels.sum({.x = values.first,
                                   .offsets = values.offsets,
                                   .terms = panel.terms,
-                                  .ahead = values.image ? cut.width : 0,
-                                  .fetch_first = (k - task.k) / kernels.filters * fetched,
-                                  .fetch_every = runs,
+                                  .fetched_offsets = values.offsets + fetched,
+                                  .fetched = std::min(most_fetched, panel.terms - fetched),
+                                  .ahead = cut.width,
                                   .w = packed + panel.first_term * range.count,
                                   .filters = range.count,
                                   .begin = first ? nullptr : kept,
@@ -215,11 +232,11 @@ template <class Real>
 const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   const ConvShape& conv = shared.conv;
   const int64_t image = conv.p * conv.q, n = panel.first / image;
-  if (!shared.in_x || (panel.first + panel.count - 1) / image != n) return nullptr;
+  if (shared.cut.image_panels == 0) return nullptr;
   const int64_t at = n * conv.x_n + (panel.group * conv.group_c + panel.first_term) * conv.x_c +
                      panel.first % image;
-  if (at + (panel.terms - 1) * conv.x_c + panel.count + product_places > conv.x_elements)
-    return nullptr;
+  const int64_t read = (panel.terms - 1) * conv.x_c + round_up(panel.count, product_places);
+  if (at + read > conv.x_elements) return nullptr;
   return static_cast<const Real*>(conv.x) + at;
 }
 
@@ -227,10 +244,16 @@ const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
 template <class Real>
 Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
   const Cut& cut = shared.cut;
-  const int64_t first = i % cut.panels * cut.width, term = block * cut.block;
+  const int64_t panel = i % cut.panels, term = block * cut.block;
+  int64_t first = panel * cut.width, end = shared.outputs;
+  if (cut.image_panels > 0) {
+    const int64_t image = shared.conv.p * shared.conv.q, n = panel / cut.image_panels;
+    first = n * image + panel % cut.image_panels * cut.width;
+    end = (n + 1) * image;
+  }
   return {.group = i / cut.panels,
           .first = first,
-          .count = std::min(cut.width, shared.outputs - first),
+          .count = std::min(cut.width, end - first),
           .first_term = term,
           .terms = std::min(cut.block, shared.conv.terms() - term),
           .step = cut.step};
@@ -283,19 +306,17 @@ void launch(const ConvLaunch& launch) {
       .kept = reinterpret_cast<Real*>(workspace + c.shared_bytes() - c.panels_bytes),
       .outputs = problem.n * conv.p * conv.q,
       .y_rows = conv.y_p == conv.q * conv.y_q ? 1 : conv.p,
-      .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1),
-      .in_x = lies_as_panel(problem) && size_in_bytes(problem.dtype) == sizeof(Real)};
+      .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1)};
 
   const int64_t panels = c.panels * problem.groups;
   const int64_t runs_of_panel = ceil_divide(conv.group_k, kernels.filters);
-  // With few panels that each thread copies for itself, one share for each; otherwise enough for
-  // whoever is done first to take more.
   const int64_t runs = panels * runs_of_panel;
-  const bool many = panels >= 16 * threads;
-  const int64_t shares = many ? panels / 4 : (c.together ? 8 : 1) * threads;
-  const auto begin_of = [&](int64_t share) {
-    return many ? panels * share / shares * runs_of_panel : runs * share / shares;
-  };
+  // With few panels that each thread copies for itself, one share for each; with more, half a panel
+  // at least. A panel that is there already costs little to go on with.
+  const bool few = panels < 8 * threads;
+  const int64_t least =
+      c.together ? 2 : (few ? ceil_divide(runs, threads) : ceil_divide(runs_of_panel, 2));
+  std::atomic<int64_t> taken{0};
 #pragma omp parallel num_threads(threads)
   {
     if (c.together) {
@@ -308,10 +329,10 @@ void launch(const ConvLaunch& launch) {
     }
     std::byte* const slot = workspace + c.shared_bytes() +
                             static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
-#pragma omp for schedule(dynamic)
-    for (int64_t share = 0; share < shares; ++share) {
-      const int64_t end = begin_of(share + 1);
-      for (int64_t run = begin_of(share), count = 0; run < end; run += count) {
+    for (;;) {
+      const auto [begin, end] = take_runs(taken, runs, runs_of_panel, least, threads);
+      if (begin == end) break;
+      for (int64_t run = begin, count = 0; run < end; run += count) {
         const int64_t k = run % runs_of_panel * kernels.filters;
         count = std::min(
             {end - run, runs_of_panel - run % runs_of_panel, filters_of_pass / kernels.filters});

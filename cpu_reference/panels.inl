@@ -22,7 +22,7 @@ struct Piece {
 
 /// The pieces that make up a panel for a tap, in order; how many there are.
 inline std::int64_t cut_pieces(const ConvShape& conv, const Panel& panel, std::int64_t r,
-                               std::int64_t s, Piece (&pieces)[panel_places]) {
+                               std::int64_t s, Piece (&pieces)[image_places]) {
   // Output columns whose tap lies inside the image.
   const std::int64_t shift = s * conv.dilation.w - conv.left;
   const std::int64_t begin = greater(0, ceil_quotient(-shift, conv.stride.w));
@@ -106,7 +106,7 @@ void load_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
   const Stored* const x = static_cast<const Stored*>(conv.x) + before;
   const std::int64_t step = conv.stride.w * conv.x_w, taps = conv.r * conv.s;
   const std::int64_t last = panel.first_term + panel.terms, to_step = taps * panel.step;
-  Piece pieces[panel_places];
+  Piece pieces[image_places];
   for (std::int64_t c = panel.first_term / taps; c * taps < last; c += channels_together)
     for (std::int64_t tap = 0; tap < taps; ++tap) {
       const std::int64_t first = greater(c, ceil_quotient(panel.first_term - tap, taps));

@@ -17,9 +17,9 @@ struct ProductRun {
   const Real* x;                ///< may be read up to a multiple of the longest vector
   const std::int64_t* offsets;  ///< of each term, in elements
   std::int64_t terms;
-  /// What each tile fetches on the way, so far from what it reads of a term: one term's, from
-  /// `fetch_first` on, with so many that it sums.
-  std::int64_t ahead, fetch_first, fetch_every;
+  /// Terms that each tile fetches on the way, `ahead` of its places.
+  const std::int64_t* fetched_offsets;
+  std::int64_t fetched, ahead;
   const Real* w;         ///< [term][filters]
   std::int64_t filters;  ///< as run_filters() says
   const Real* begin;     ///< null, or sums of earlier terms to go on from: [filter][begin_step]

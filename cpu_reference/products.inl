@@ -112,28 +112,27 @@ inline void copy_vectors(const Real* from, std::int64_t count, Real* to) {
 }
 
 /// `vectors` vectors of places by `filters` filters; `some` where the last vector may not be whole.
-/// Unrolled, or the compiler keeps the sums in memory, to index them.
-template <class Real, int filters, int vectors, bool some>
+/// Unrolled, or the compiler keeps the sums in memory, to index them. What the run says is read
+/// before anything is stored: the compiler cannot know that sums are stored elsewhere.
+template <class Real, int filters, int vectors, bool some, bool goes_on>
 inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
   constexpr int line = 64 / int{sizeof(Real)};
+  const std::int64_t step = run.step, terms = run.terms;
+  Real* const to = run.sums + place;
+  // Of the last vector.
+  const std::int64_t count = run.count - place - (vectors - 1) * lanes<Real>;
   Vector<Real> sums[filters][vectors] = {};
-  if (run.begin)
+  if constexpr (goes_on) {
+    const Real* const from = run.begin + place;
+    const std::int64_t from_step = run.begin_step;
 #pragma GCC unroll 16
     for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; ++v) {
-        const Real* const from = run.begin + k * run.begin_step + place + v * lanes<Real>;
-        sums[k][v] = some && v == vectors - 1
-                         ? load_lanes(from, run.count - place - v * lanes<Real>)
-                         : load_vector(from);
+        const Real* const at = from + k * from_step + v * lanes<Real>;
+        sums[k][v] = some && v == vectors - 1 ? load_lanes(at, count) : load_vector(at);
       }
-      // Where the sums go, to be written: they are stored all at once, faster than lines come
-      // from afar.
-#pragma GCC unroll 16
-  for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-    for (int i = 0; i < vectors * lanes<Real>; i += line)
-      __builtin_prefetch(run.sums + k * run.step + place + i, 1);
+  }
   const Real* const x = run.x + place;
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
@@ -152,22 +151,27 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
         for (int v = 0; v < vectors; ++v) sums[k][v] += values[v] * w[k];
     }
   };
-  if (run.ahead == 0) {
-    add(0, run.terms);
-  } else {
-    std::int64_t fetched = run.fetch_first;
-    for (std::int64_t term = 0; term < run.terms; term += run.fetch_every) {
-      const Real* const next = x + run.ahead + offsets[lesser(fetched++, run.terms - 1)];
-      for (int i = 0; i < vectors * lanes<Real>; i += line) __builtin_prefetch(next + i);
-      add(term, lesser(term + run.fetch_every, run.terms));
-    }
+  // Lines from afar are asked for a few at a time: all at once, those that sums will be stored to,
+  // and those of the next panel, would keep waiting what the terms read.
+  std::int64_t term = 0, fetched = 0;
+#pragma GCC unroll 1
+  for (int part = 1; part <= filters; ++part) {
+    for (int i = 0; i < vectors * lanes<Real>; i += line)
+      __builtin_prefetch(to + (part - 1) * step + i, 1);
+    for (const std::int64_t end = run.fetched * part / filters; fetched < end; ++fetched)
+      for (int i = 0; i < vectors * lanes<Real>; i += line)
+        __builtin_prefetch(x + run.ahead + run.fetched_offsets[fetched] + i);
+    const std::int64_t end = terms * part / filters;
+    add(term, end);
+    term = end;
   }
-  if (run.bias)
+  const bool relu = run.relu, find_nan = run.find_nan;
+  if (const Real* const bias = run.bias)
 #pragma GCC unroll 16
     for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) sums[k][v] += run.bias[k];
-  if (run.relu)
+      for (int v = 0; v < vectors; ++v) sums[k][v] += bias[k];
+  if (relu)
 #pragma GCC unroll 16
     for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
@@ -176,13 +180,13 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
   for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) {
-      Real* const to = run.sums + k * run.step + place + v * lanes<Real>;
+      Real* const at = to + k * step + v * lanes<Real>;
       if (some && v == vectors - 1)
-        store_lanes(to, sums[k][v], run.count - place - v * lanes<Real>);
+        store_lanes(at, sums[k][v], count);
       else
-        *reinterpret_cast<Vector<Real>*>(to) = sums[k][v];
+        *reinterpret_cast<Vector<Real>*>(at) = sums[k][v];
     }
-  if (!run.find_nan) return false;
+  if (!find_nan) return false;
     // A NaN stays one in any sum; Inf - Inf makes another, and a look in vain.
 #pragma GCC unroll 16
   for (int k = 0; k < filters; ++k)
@@ -192,6 +196,12 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
   Real total = 0;
   for (int i = 0; i < lanes<Real>; ++i) total += sums[0][0][i];
   return total != total;
+}
+
+template <class Real, int filters, int vectors, bool some>
+inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
+  return run.begin ? sum_tile<Real, filters, vectors, some, true>(run, place)
+                   : sum_tile<Real, filters, vectors, some, false>(run, place);
 }
 
 /// A tile of `wanted` vectors, at most `vectors`, the last of which may not be whole.
