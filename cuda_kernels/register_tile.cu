@@ -297,7 +297,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double x_vectors = number(tiles_of(Unit::columns + problem.s - 1, Unit::columns));
   const double x_reads = x_rows * (whole_rows ? x_vectors : Unit::columns * s);
   const double row = outputs * s + x_reads + (w_vectors + (whole_rows ? 1 : 8)) * s + 4;
-  const double row_waves = x_reads * (whole_rows ? Unit::columns : 2) + w_vectors * s;
+  const double tap_waves = 2 * number(std::min<std::int64_t>(problem.stride.w, 4));
+  const double row_waves = x_reads * (whole_rows ? Unit::columns : tap_waves) + w_vectors * s;
   // For each block: the input that each warp loads, the filters where they do not stay, and what
   // comes before and after.
   const double block_warps = number(tiles_of(tile.units(), 32));

@@ -75,18 +75,6 @@ class CopyBarrier {
   std::uint64_t bits_;
 };
 
-/// Begins to bring to L2 what lies between two addresses, but for less than 16 bytes at its ends.
-__device__ inline void prefetch_to_l2(const void* begin, const void* end) {
-#if __CUDA_ARCH__ >= 900
-  const auto first = (reinterpret_cast<std::uintptr_t>(begin) + 15) / 16 * 16;
-  const auto last = reinterpret_cast<std::uintptr_t>(end) / 16 * 16;
-  if (first < last)
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first),
-                 "r"(static_cast<std::uint32_t>(last - first))
-                 : "memory");
-#endif
-}
-
 /// Orders what the thread wrote to shared memory before what the copy engine and warpgroups'
 /// products read of it after a barrier.
 __device__ inline void order_shared_writes() {

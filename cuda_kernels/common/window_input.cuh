@@ -101,23 +101,6 @@ __device__ void stage(const WindowShape& shape, const WindowItem& item, const St
   }
 }
 
-/// Begins to bring a tile's rows to L2, whole sectors of them. By the whole block.
-template <class Stored>
-__device__ void prefetch(const WindowShape& shape, const WindowItem& item, const Stored* x) {
-  if (!bulk_copies || shape.conv.x_step.w != 1) return;
-  const int rows = item.images * shape.channels.value() * shape.x_rows.value();
-  const int begin = max(item.first_w, 0), end = min(item.first_w + shape.pitch, shape.conv.w);
-  for (int i = static_cast<int>(threadIdx.x); i < rows; i += static_cast<int>(blockDim.x)) {
-    const auto [plane, row] = shape.x_rows.divide(i);
-    const auto [image, channel] = shape.channels.divide(plane);
-    const int h = item.first_h + row;
-    if (h < 0 || h >= shape.conv.h) continue;
-    const Stored* const from = x + (item.n + image) * shape.conv.x_step.n +
-                               channel * shape.conv.x_step.c + h * shape.conv.x_step.h;
-    prefetch_to_l2(from + begin, from + end);
-  }
-}
-
 /// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
 /// image. Some lanes share a row, so that what a row costs is paid once for several pairs of each.
 template <class Stored, bool staged, class Use>

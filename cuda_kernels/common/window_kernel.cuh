@@ -155,13 +155,8 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         if (threadIdx.x == 0) control.flags[turn] = 0;
         __syncthreads();
       }
-      if (number + members < shape.items) {
-        const WindowItem next(shape, number + members, strip_rows);
-        if (staged)
-          stage(shape, next, x, raw, control.staged);
-        else
-          prefetch(shape, next, x);
-      }
+      if (staged && number + members < shape.items)
+        stage(shape, WindowItem(shape, number + members, strip_rows), x, raw, control.staged);
       int flags = control.flags[turn] | control.filter_flags;
       if (Scheme::scaled &&
           (exponent + control.least_exponent < -120 || exponent + control.most_exponent > 120) &&

@@ -207,7 +207,7 @@ class Planner {
 
   /// How many times as long writing takes as if it were of whole sectors.
   double writing(const WindowTiles& tile) const {
-    if (tile.whole_sectors || tile.y_pitch > 0 || unit_.streams) return 1;
+    if (tile.whole_sectors || tile.y_pitch > 0) return 1;
     const double under_way = number(tile.images * filters() * rows(tile) * columns(tile)) *
                              static_cast<double>(stored_bytes_) * tile.blocks * device_.units;
     const double sectors = number(warp_columns() * stored_bytes_) / sector_bytes;
