@@ -58,6 +58,13 @@ Support windows_fit(const ConvProblem& problem) {
 }
 
 Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups) {
+#ifdef PLUMB_CUDA_SM90A
+  constexpr bool compiled = true;
+#else
+  constexpr bool compiled = false;
+#endif
+  if (!compiled)
+    return {Reason::device_limit, "this build holds no code for sm_90a; expected some, with wgmma"};
   if (device.compute_major != 9)
     return {Reason::device_limit, fmt::format("compute capability {}.{}; expected 9.0, with wgmma",
                                               device.compute_major, device.compute_minor)};
