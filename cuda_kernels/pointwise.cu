@@ -232,21 +232,11 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
   const double filter = (channels + 3) * pixels + filter_pitch(channels) / 4 + 3 * vectors + 4;
   const double before = vectors * (30 + 2 * channels) + 40;
-  // Of the nominal rate: reads, and writes in vectors or in warps' pieces of sectors (one H200).
-  constexpr double read_share = 0.85;
-  const int vector = vector_of(flat, nullptr, nullptr);
-  const double write_share = vector >= 4 ? 0.7 : vector == 2 ? 0.5 : 0.37;
-  const double x_bytes = 4 * number(element_count(problem.x_extents())) / number(problem.stride.h);
-  const double y_bytes = 4 * number(element_count(problem.y_extents()));
-  const double moving =
-      device.nominal_bytes_per_second > 0
-          ? (x_bytes / read_share + y_bytes / write_share) / device.nominal_bytes_per_second
-          : 0;
   const double issuing = model_seconds(
       problem, device,
       {.instructions = threads * (number(problem.k) * filter + before),
        .shared_waves = threads / 32 * number(problem.k) * filter_pitch(channels) / 4});
-  return std::max(moving, issuing);
+  return std::max(issuing, moving_seconds(problem, device, vector_of(flat, nullptr, nullptr)));
 }
 
 }  // namespace

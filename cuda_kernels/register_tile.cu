@@ -308,9 +308,11 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const bool stay = tile.channels == problem.c / problem.groups;
   const double w_loads = stay ? 0 : rows * s * number(tile.filters * Unit::filters) / 32 * 6;
   const double around = (x_loads + w_loads) / block_warps + 330 + 6 * outputs;
-  return model_seconds(problem, device,
-                       {.instructions = 32 * warps * (rows * row + around),
-                        .shared_waves = warps * rows * row_waves});
+  const double issuing = model_seconds(problem, device,
+                                       {.instructions = 32 * warps * (rows * row + around),
+                                        .shared_waves = warps * rows * row_waves});
+  const int y_vector = row_vector(nullptr, problem.y_extents(), problem.y_strides, sizeof(float));
+  return std::max(issuing, moving_seconds(problem, device, y_vector));
 }
 
 template <class Unit>

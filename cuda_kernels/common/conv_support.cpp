@@ -41,6 +41,26 @@ double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accum
                   seconds(issued_flop, rate * share));
 }
 
+double around_sums(const ConvProblem& problem) {
+  return 1 + 16 / static_cast<double>(problem.terms());
+}
+
+double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int y_vector) {
+  // Measured on one H200, filters of 1x1 over few channels.
+  constexpr double read_share = 0.85;
+  const double write_share = y_vector >= 4 ? 0.7 : y_vector == 2 ? 0.5 : 0.37;
+  const auto bytes = [&](const Extents& extents) {
+    return static_cast<double>(element_count(extents)) *
+           static_cast<double>(size_in_bytes(problem.dtype));
+  };
+  // Rows that a stride passes over are not read.
+  const double x_bytes =
+      bytes(problem.x_extents()) /
+      static_cast<double>(std::max(problem.stride.h / problem.r, std::int64_t{1}));
+  return seconds(x_bytes / read_share + bytes(problem.y_extents()) / write_share,
+                 device.nominal_bytes_per_second);
+}
+
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, const IssuedWork& work) {
   constexpr double issue_share = 2.0 / 3, shared_share = 0.45;
   // A multiprocessor issues as many instructions as it has lanes for FMA, 128 here, which count two

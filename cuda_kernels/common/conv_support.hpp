@@ -22,6 +22,14 @@ inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
                      double issued_flop, double share);
 
+/// Times as many operations, for kernels that make an output a thread: what comes before and after
+/// a sum takes as long as sixteen terms of it (direct_unrolled.cu on one H200).
+double around_sums(const ConvProblem& problem);
+
+/// The least time to move the tensors, for kernels that store rows of y in vectors of as many
+/// elements: reads, and writes of whole and of begun sectors, reach so much of the nominal rate.
+double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int y_vector);
+
 /// What a kernel makes its multiprocessors do.
 struct IssuedWork {
   double instructions = 0;  ///< of all threads
