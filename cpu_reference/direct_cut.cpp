@@ -92,15 +92,19 @@ double work(const ConvProblem& p, const Cut& cut) {
          copy_of_an_element * cut.elements_copied + copy_of_a_row * cut.rows_copied;
 }
 
+/// The outputs behind so many columns, of a problem without padding.
+ConvProblem behind(ConvProblem problem, int64_t columns) {
+  problem.w -= columns;
+  return problem;
+}
+
 }  // namespace
 
 double work(const ConvProblem& p, const Cuts& cuts) {
   if (!cuts.rest) return work(p, cuts.first);
-  ConvProblem right = p;
-  right.w -= cuts.columns;
   return static_cast<double>(rows_made(p) * cuts.columns) * static_cast<double>(p.k / p.groups) *
              static_cast<double>(p.terms()) +
-         work(right, *cuts.rest);
+         work(behind(p, cuts.columns), *cuts.rest);
 }
 
 template <class Real>
@@ -113,9 +117,8 @@ Cuts cuts(const ConvProblem& problem) {
   const bool can_part = shared.first.in_x && columns > 0 && columns < q &&
                         problem.pool == Pool::none && problem.y_strides[3] == 1;
   if (!can_part) return one;
-  ConvProblem right = problem;
-  right.w -= columns;
-  const Cuts parted{shared.first, cut<Real>(right, true, shared.first.rows), columns};
+  const Cuts parted{shared.first, cut<Real>(behind(problem, columns), true, shared.first.rows),
+                    columns};
   return work(problem, parted) < work(problem, one) ? parted : one;
 }
 

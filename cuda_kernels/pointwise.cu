@@ -226,7 +226,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const int channels = Channels::at_least(problem.c), pixels = pixels_of(channels);
   const ConvProblem flat = flattened(problem);
-  const int vectors = pixels / std::min(pixels, vector_of(flat, nullptr, nullptr));
+  const int vector = vector_of(flat, nullptr, nullptr), vectors = pixels / std::min(pixels, vector);
   const auto number = [](auto value) { return static_cast<double>(value); };
   const double threads = number(problem.n) * number(problem.p()) * number(problem.q()) / pixels;
   // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
@@ -236,7 +236,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
       problem, device,
       {.instructions = threads * (number(problem.k) * filter + before),
        .shared_waves = threads / 32 * number(problem.k) * filter_pitch(channels) / 4});
-  return std::max(issuing, moving_seconds(problem, device, vector_of(flat, nullptr, nullptr)));
+  return std::max(issuing, moving_seconds(problem, device, vector));
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 // Wins: over few_channels.cu where filters are many, or their terms: those it has to hold, all
 //   channels of a group, leave shared memory no room, and it reads the input for each group again.
 // Measured: docs/few_channels.md.
+#include "cuda_kernels/common/compile_time.hpp"
 #include "cuda_kernels/common/window_kernel.cuh"
 
 namespace plumb::cuda {
@@ -25,40 +26,34 @@ template <class Scheme, int eights>
 constexpr WindowUnit streamed_unit =
     window_unit<Scheme, StreamedTerms, streamed_pairs<Scheme, eights>, eights>;
 
-/// Units of so many eights of columns: the first that holds all filters, or groups of the last.
-template <class Scheme, int... eights>
-struct StreamedUnits {
-  using Slot = typename Scheme::Slot;
+/// Eights of columns that there are kernels for, up to those of most_group_filters.
+using Eights = CompileTime<1, 2, 3, 4, 6, 8, 10, 12, 14, 16>;
 
-  static int choose(const ConvProblem& problem) {
-    const auto needed = tiles_of(problem.k, WindowTerms(problem).eight_filters());
-    int enough = 0, most = 0;
-    ((enough = enough == 0 && eights >= needed ? eights : enough, most = eights), ...);
-    const int per_group = most_group_filters / WindowTerms(problem).eight_filters();
-    return std::min(enough == 0 ? most : enough, per_group);
-  }
-  /// Calls `use` with the number of eights as a type.
-  template <class Use>
-  static auto with_eights(const ConvProblem& problem, Use&& use) {
-    const int wanted = choose(problem);
-    ((wanted == eights ? use(std::integral_constant<int, eights>{}) : void()), ...);
-  }
+/// Of a group: the first that holds all filters, or the most.
+int eights_of(const ConvProblem& problem) {
+  const std::int64_t filters = WindowTerms(problem).eight_filters();
+  return Eights::at_least(
+      std::min(tiles_of(problem.k, filters), tiles_of(most_group_filters, filters)));
+}
+
+template <class Scheme>
+struct Units {
   static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device) {
     WindowTiles tile;
-    with_eights(problem, [&](auto count) {
-      tile = plan_windows(problem, device, streamed_unit<Scheme, count.value>, window_costs<Scheme>,
+    Eights::with(eights_of(problem), [&]<int eights>() {
+      tile = plan_windows(problem, device, streamed_unit<Scheme, eights>, window_costs<Scheme>,
                           Staging::bulk);
     });
     return tile;
   }
   static PackedWindows packed(const ConvProblem& problem) {
-    return {problem, choose(problem), sizeof(Slot)};
+    return {problem, eights_of(problem), sizeof(typename Scheme::Slot)};
   }
 
   template <class... Stored>
   static void pack(const FilterPacking& packing) {
     const ConvProblem& problem = packing.problem;
-    const PackedWindows packed = StreamedUnits::packed(problem);
+    const PackedWindows packed = Units::packed(problem);
     const PackShape shape{FilterSteps<int>(problem.w_extents(), problem.w_strides),
                           static_cast<int>(problem.k),
                           static_cast<int>(problem.c),
@@ -79,21 +74,21 @@ struct StreamedUnits {
 
   template <class... Stored>
   static void launch(const ConvLaunch& whole) {
-    const PackedWindows packed = StreamedUnits::packed(whole.problem);
+    const PackedWindows packed = Units::packed(whole.problem);
     for_each_slice(whole, [&](const ConvLaunch& call) {
       ConvProblem problem = call.problem;
       problem.w_strides = dense_strides(problem.w_extents());
       const WindowTiles tile = plan(problem, call.device);
       with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
-        with_eights(problem, [&](auto count) {
+        Eights::with(packed.eights, [&]<int eights>() {
           const auto* const x = static_cast<const S*>(call.x);
           auto* const y = static_cast<S*>(call.y);
           const auto* const filters = static_cast<const char*>(call.filters);
-          WindowShape shape(problem, tile, streamed_unit<Scheme, count.value>, x, y);
+          WindowShape shape(problem, tile, streamed_unit<Scheme, eights>, x, y);
           shape.packed = filters;
           shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
-          const auto kernel = multiply_windows<Scheme, StreamedTerms,
-                                               streamed_pairs<Scheme, count.value>, count.value, S>;
+          const auto kernel =
+              multiply_windows<Scheme, StreamedTerms, streamed_pairs<Scheme, eights>, eights, S>;
           Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
                  static_cast<unsigned>(tile.threads), tile.bytes())
               .resident(kernel, call.device)(kernel, shape, x,
@@ -105,8 +100,6 @@ struct StreamedUnits {
   }
 };
 
-template <class Scheme>
-using Units = StreamedUnits<Scheme, 1, 2, 3, 4, 6, 8, 10, 12, 14, 16>;
 using Fp16Windows = HalfWindows<__half>;
 using Bf16Windows = HalfWindows<__nv_bfloat16>;
 
