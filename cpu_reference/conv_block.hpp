@@ -68,9 +68,10 @@ struct ConvKernels {
   /// are the filters of the run, [term][filter].
   void (*mend)(const ConvShape&, const OutputRow&, FilterRange, const Real* packed, Real* sums,
                std::int64_t step);
-  /// Rounds sums [filter][step] to y.
-  void (*store)(const ConvShape&, const OutputRow&, FilterRange, const Real* sums,
-                std::int64_t step);
+  /// Rounds sums [filter][step] to y: this row's and those of the rows behind it, which follow each
+  /// other `pitch` apart.
+  void (*store)(const ConvShape&, const OutputRow&, std::int64_t rows, FilterRange,
+                const Real* sums, std::int64_t step, std::int64_t pitch);
   /// The greatest of each two by two of this row and the next, which lies `pitch` further, to y.
   void (*store_pooled)(const ConvShape&, const OutputRow&, FilterRange, const Real* sums,
                        std::int64_t step, std::int64_t pitch);

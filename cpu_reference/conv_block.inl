@@ -49,24 +49,45 @@ void mend_stored(const ConvShape& conv, const OutputRow& row, FilterRange filter
                                           filters.count);
 }
 
+/// Rows of `count` elements. Those that are shorter than a vector are read as they are: a vector
+/// of two rows would wait for the stores of both.
+template <class Real, int most = lanes<Real> - 1>
+inline void copy_rows_of(std::int64_t count, const Real* from, std::int64_t from_step,
+                         std::int64_t rows, Real* to, std::int64_t to_step) {
+  if constexpr (most > 0) {
+    if (count < most)
+      return copy_rows_of<Real, most - 1>(count, from, from_step, rows, to, to_step);
+    for (; count == most && rows > 0; --rows, from += from_step, to += to_step)
+      __builtin_memcpy(to, from, most * sizeof(Real));
+  }
+  for (; rows > 0; --rows, from += from_step, to += to_step)
+    for (std::int64_t i = 0; i < count; i += lanes<Real>)
+      store_lanes(to + i, load_vector(from + i), count - i);
+}
+
 template <class Stored, class Real>
-void store_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
-                  const Real* sums, std::int64_t step) {
-  Stored* const y = static_cast<Stored*>(conv.y) + row.n * conv.y_n +
-                    (row.group * conv.group_k + filters.k) * conv.y_k + row.p * conv.y_p +
-                    row.q * conv.y_q;
+void store_stored(const ConvShape& conv, const OutputRow& first, std::int64_t rows,
+                  FilterRange filters, const Real* sums, std::int64_t step, std::int64_t pitch) {
+  Stored* const y = static_cast<Stored*>(conv.y) + first.n * conv.y_n +
+                    (first.group * conv.group_k + filters.k) * conv.y_k + first.p * conv.y_p +
+                    first.q * conv.y_q;
   if constexpr (std::is_same_v<Stored, float> && std::is_same_v<Real, float>)
-    if (conv.y_k == 1 && conv.y_q != 1)
-      return transpose(sums, step, filters.count, row.count, y, conv.y_q);
+    if (conv.y_k == 1 && conv.y_q != 1) {
+      for (std::int64_t row = 0; row < rows; ++row)
+        transpose(sums + row * pitch, step, filters.count, first.count, y + row * conv.y_p,
+                  conv.y_q);
+      return;
+    }
   for (std::int64_t i = 0; i < filters.count; ++i) {
     const Real* const from = sums + i * step;
+    Stored* const to = y + i * conv.y_k;
     if constexpr (std::is_same_v<Stored, Real>)
       if (conv.y_q == 1) {
-        for (std::int64_t q = 0; q < row.count; q += lanes<Real>)
-          store_lanes(y + i * conv.y_k + q, load_vector(from + q), row.count - q);
+        copy_rows_of(first.count, from, pitch, rows, to, conv.y_p);
         continue;
       }
-    store_row(from, row.count, y + i * conv.y_k, conv.y_q);
+    for (std::int64_t row = 0; row < rows; ++row)
+      store_row(from + row * pitch, first.count, to + row * conv.y_p, conv.y_q);
   }
 }
 
@@ -113,10 +134,10 @@ void mend(const ConvShape& conv, const OutputRow& row, FilterRange filters, cons
   });
 }
 template <class Real>
-void store(const ConvShape& conv, const OutputRow& row, FilterRange filters, const Real* sums,
-           std::int64_t step) {
+void store(const ConvShape& conv, const OutputRow& first, std::int64_t rows, FilterRange filters,
+           const Real* sums, std::int64_t step, std::int64_t pitch) {
   with_stored<Real>(conv.dtype, [&](auto stored) {
-    store_stored<decltype(stored)>(conv, row, filters, sums, step);
+    store_stored<decltype(stored)>(conv, first, rows, filters, sums, step, pitch);
   });
 }
 template <class Real>

@@ -121,15 +121,14 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                          .relu = last && conv.relu,
                          .find_nan = last && conv.padded});
     }
-    for (int64_t i = 0; (nan || !in_y) && i < rows; ++i) {
-      const OutputRow outputs{first.n, first.group, first.p + row + i, 0, conv.q};
-      if (nan) kernels.mend(conv, outputs, range, packed, sums + i * sums_row, step);
-      if (!in_y && !conv.pooled) kernels.store(conv, outputs, range, sums + i * sums_row, step);
-    }
-    for (int64_t i = 0; conv.pooled && i < rows; i += 2) {
-      const OutputRow outputs{first.n, first.group, first.p + row + i, 0, conv.q};
-      kernels.store_pooled(conv, outputs, range, sums + i * pitch, step, pitch);
-    }
+    const auto outputs = [&](int64_t i) {
+      return OutputRow{first.n, first.group, first.p + row + i, 0, conv.q};
+    };
+    for (int64_t i = 0; nan && i < rows; ++i)
+      kernels.mend(conv, outputs(i), range, packed, sums + i * sums_row, step);
+    for (int64_t i = 0; conv.pooled && i < rows; i += 2)
+      kernels.store_pooled(conv, outputs(i), range, sums + i * pitch, step, pitch);
+    if (!in_y && !conv.pooled) kernels.store(conv, outputs(0), rows, range, sums, step, sums_row);
     k += range.count;
   }
 }

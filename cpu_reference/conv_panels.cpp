@@ -222,7 +222,7 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
     if (sums == kept)
       for_each_row(panel, shared.y_rows, outputs / shared.y_rows,
                    [&](const OutputRow& row, int64_t place) {
-                     kernels.store(conv, row, range, sums + place, step);
+                     kernels.store(conv, row, 1, range, sums + place, step, 0);
                    });
   }
 }

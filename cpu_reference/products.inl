@@ -64,11 +64,26 @@ inline Vector<float> load_first(const float* from, std::int64_t count) {
 inline Vector<double> load_first(const double* from, std::int64_t count) {
   return _mm256_maskload_pd(from, first_lanes(from, count));
 }
+// By halves: a masked store of this set is microcode on some processors.
 inline void store_first(float* to, Vector<float> values, std::int64_t count) {
-  _mm256_maskstore_ps(to, first_lanes(to, count), values);
+  __m128 part = _mm256_castps256_ps128(values);
+  if (count & 4) {
+    _mm_storeu_ps(to, part);
+    to += 4, part = _mm256_extractf128_ps(values, 1);
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+    to += 2, part = _mm_movehl_ps(part, part);
+  }
+  if (count & 1) _mm_store_ss(to, part);
 }
 inline void store_first(double* to, Vector<double> values, std::int64_t count) {
-  _mm256_maskstore_pd(to, first_lanes(to, count), values);
+  __m128d part = _mm256_castpd256_pd128(values);
+  if (count & 2) {
+    _mm_storeu_pd(to, part);
+    to += 2, part = _mm256_extractf128_pd(values, 1);
+  }
+  if (count & 1) _mm_store_sd(to, part);
 }
 #else
 template <class Real>

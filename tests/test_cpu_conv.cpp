@@ -214,6 +214,23 @@ TEST_CASE("cpu conv: every dtype on every instruction set") {
     }
 }
 
+TEST_CASE("cpu conv: rows of every width, whole vectors and parts") {
+  Random random(12);
+  for (const Device& device : devices_of_every_instruction_set())
+    for (std::int64_t q = 1; q <= 34; ++q)
+      for (const std::int64_t padding : {0, 1})
+        for (const DType dtype : {DType::f32, DType::f64}) {
+          const Padding all{padding, padding, padding, padding};
+          ConvProblem problem =
+              make(2, 2, 6, q + 2 - 2 * padding, 7, 3, 3, geometry({1, 1}, {1, 1}, all));
+          if (problem.w == 0) continue;
+          problem.dtype = dtype;
+          Case data(problem);
+          data.fill([&] { return random.integer(-3, 3); });
+          check_outputs(data, device, Activation::none, exactly(data, Activation::none));
+        }
+}
+
 TEST_CASE("cpu conv: inputs with zero strides repeat") {
   const Device device = Device::open("cpu");
   ConvProblem problem = make(3, 4, 8, 8, 5, 3, 3);
