@@ -50,6 +50,20 @@ inline void store_first(float* to, Vector<float> values, std::int64_t count) {
 inline void store_first(double* to, Vector<double> values, std::int64_t count) {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), values);
 }
+/// Lanes [low, high).
+template <class Real>
+using Lanes = std::uint16_t;
+template <class Real>
+inline Lanes<Real> lanes_between(std::int64_t low, std::int64_t high) {
+  return static_cast<Lanes<Real>>((1u << high) - (1u << low));
+}
+/// Those lanes, and zeros around them, for which no memory need be there.
+inline Vector<float> load_between(const float* from, Lanes<float> between) {
+  return _mm512_maskz_loadu_ps(between, from);
+}
+inline Vector<double> load_between(const double* from, Lanes<double> between) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(between), from);
+}
 #elif defined __AVX2__
 inline __m256i first_lanes(const float*, std::int64_t count) {
   const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -64,7 +78,20 @@ inline Vector<float> load_first(const float* from, std::int64_t count) {
 inline Vector<double> load_first(const double* from, std::int64_t count) {
   return _mm256_maskload_pd(from, first_lanes(from, count));
 }
-// By halves: a masked store of this set is microcode on some processors.
+template <class Real>
+using Lanes = __m256i;
+template <class Real>
+inline Lanes<Real> lanes_between(std::int64_t low, std::int64_t high) {
+  constexpr const Real* of_type = nullptr;
+  return _mm256_andnot_si256(first_lanes(of_type, low), first_lanes(of_type, high));
+}
+inline Vector<float> load_between(const float* from, const Lanes<float>& between) {
+  return _mm256_maskload_ps(from, between);
+}
+inline Vector<double> load_between(const double* from, const Lanes<double>& between) {
+  return _mm256_maskload_pd(from, between);
+}
+// By halves: a masked store of this set is slow on Zen.
 inline void store_first(float* to, Vector<float> values, std::int64_t count) {
   __m128 part = _mm256_castps256_ps128(values);
   if (count & 4) {
