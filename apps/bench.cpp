@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "bench_report.hpp"
@@ -14,6 +15,7 @@
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
 #include "selection.hpp"
+#include "stopwatch.hpp"
 
 namespace plumb::app {
 namespace {
@@ -23,6 +25,7 @@ struct BenchArguments {
   ProblemArguments problems;
   std::vector<std::string> peers;
   int samples = MeasureOptions{}.min_samples;
+  double limit = std::numeric_limits<double>::infinity();
   std::uint64_t seed = 1;
   bool once = false, packed_filters = false;
 };
@@ -172,7 +175,9 @@ void run(const BenchArguments& arguments) {
   std::vector<BenchCase> benches;
   {
     ProgressBar bar("bench on " + to_string(device.id()), static_cast<std::int64_t>(cases.size()));
+    const Stopwatch watch;
     for (const ValidationCase& one : cases) {
+      if (!benches.empty() && watch.total() > arguments.limit) break;
       benches.push_back(bench_case(device, one, ceilings, arguments, options));
       bar.show(static_cast<std::int64_t>(benches.size()));
     }
@@ -182,7 +187,11 @@ void run(const BenchArguments& arguments) {
              arguments.packed_filters
                  ? "filters were packed before, what else changes layouts does so in every run"
                  : "what packs filters or changes layouts does so in every run");
-  const BenchSummary summary = summary_of(benches);
+  if (benches.size() < cases.size())
+    fmt::print("{} of {} problems: the limit of {} s was reached, the others are left out.\n",
+               benches.size(), cases.size(), arguments.limit);
+  BenchSummary summary = summary_of(benches);
+  summary.left_out = static_cast<int>(cases.size() - benches.size());
   if (benches.size() > 1) fmt::print("\n{}", to_string(summary));
   if (!arguments.json.empty())
     write_bench(arguments.json, device, ceilings, options, benches, summary);
@@ -214,6 +223,10 @@ void add_bench(CLI::App& program) {
   command->add_option("--samples", a->samples, "Of each algorithm, at least")
       ->check(at_least(1))
       ->capture_default_str();
+  command
+      ->add_option("--limit", a->limit,
+                   "Seconds after which no other problem is begun; what was measured is reported")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--once", a->once,
                     "One sample of each and no figures: to run under a profiler");
   command->add_flag("--packed-filters", a->packed_filters,

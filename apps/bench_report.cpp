@@ -83,6 +83,7 @@ nlohmann::ordered_json to_json(const Spread& spread) {
 nlohmann::ordered_json to_json(const BenchSummary& summary) {
   nlohmann::ordered_json json = {{"roofline_fraction", to_json(summary.share)}};
   if (summary.ratio.count > 0) json["speed_over_peer"] = to_json(summary.ratio);
+  if (summary.left_out > 0) json["left_out"] = summary.left_out;
   return json;
 }
 

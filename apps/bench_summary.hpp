@@ -22,7 +22,8 @@ struct BenchSummary {
   std::vector<NamedValue> ratios;  ///< the peer's time over ours, where a peer ran
   std::vector<NamedValue> shares;  ///< of the roofline, 0 to 1
   Spread ratio, share;
-  int failed = 0;  ///< problems that none of ours ran
+  int failed = 0;    ///< problems that none of ours ran
+  int left_out = 0;  ///< problems for which there was no time
 };
 
 /// Of each problem its fastest algorithm that is not another library's.

@@ -18,53 +18,52 @@
 namespace plumb::cuda {
 namespace {
 
-/// Pairs of rows for which registers hold the sums, and the unit of so many eights.
+/// Rows of outputs for which registers hold the sums, and the unit of so many eights.
 template <class Scheme, int eights>
-constexpr int streamed_pairs = sizeof(typename Scheme::Sum) * 2 * eights <= 96 * sizeof(float) ? 2
-                                                                                               : 1;
+constexpr int streamed_rows = [] {
+  constexpr std::size_t sums = sizeof(typename Scheme::Sum) / sizeof(float) * eights;
+  return 4 * sums <= 64 ? 4 : 2 * sums <= 96 ? 2 : 1;
+}();
 template <class Scheme, int eights>
 constexpr WindowUnit streamed_unit =
-    window_unit<Scheme, StreamedTerms, streamed_pairs<Scheme, eights>, eights>;
+    window_unit<Scheme, StreamedTerms, streamed_rows<Scheme, eights>, eights>;
 
 /// Eights of columns that there are kernels for, up to those of most_group_filters.
 using Eights = CompileTime<1, 2, 3, 4, 6, 8, 10, 12, 14, 16>;
 
-/// Of a group: the first that holds all filters, or the most.
+/// Of a group: the first that holds all filters, or the most; of those that are pooled as many as
+/// leave a warp two rows.
+template <class Scheme>
 int eights_of(const ConvProblem& problem) {
   const std::int64_t filters = WindowTerms(problem).eight_filters();
-  return Eights::at_least(
-      std::min(tiles_of(problem.k, filters), tiles_of(most_group_filters, filters)));
+  int most = Eights::at_least(tiles_of(most_group_filters, filters));
+  if (problem.pool != Pool::none)
+    most = std::min(most, static_cast<int>(48 * sizeof(float) / sizeof(typename Scheme::Sum)));
+  return std::min(most, Eights::at_least(std::min<std::int64_t>(tiles_of(problem.k, filters), 16)));
 }
 
 template <class Scheme>
 struct Units {
   static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device) {
     WindowTiles tile;
-    Eights::with(eights_of(problem), [&]<int eights>() {
+    Eights::with(eights_of<Scheme>(problem), [&]<int eights>() {
       tile = plan_windows(problem, device, streamed_unit<Scheme, eights>, window_costs<Scheme>,
                           Staging::bulk);
     });
     return tile;
   }
   static PackedWindows packed(const ConvProblem& problem) {
-    return {problem, eights_of(problem), sizeof(typename Scheme::Slot)};
+    const int eights = eights_of<Scheme>(problem);
+    WindowUnit unit;
+    Eights::with(eights, [&]<int some>() { unit = streamed_unit<Scheme, some>; });
+    return {problem, unit, window_costs<Scheme>};
   }
 
   template <class... Stored>
   static void pack(const FilterPacking& packing) {
     const ConvProblem& problem = packing.problem;
     const PackedWindows packed = Units::packed(problem);
-    const PackShape shape{FilterSteps<int>(problem.w_extents(), problem.w_strides),
-                          static_cast<int>(problem.k),
-                          static_cast<int>(problem.c),
-                          packed.shifts,
-                          packed.eights,
-                          packed.slots,
-                          static_cast<std::int64_t>(packed.group_bytes),
-                          static_cast<std::int64_t>(packed.dense_at),
-                          Divisor<int>(problem.r),
-                          Divisor<int>(problem.s),
-                          Divisor<int>(packed.row_terms)};
+    const PackShape shape(problem, packed);
     with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
       Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.eights),
              pack_threads)(pack_windows<Scheme, S>, shape, static_cast<const S*>(packing.w),
@@ -84,11 +83,12 @@ struct Units {
           const auto* const x = static_cast<const S*>(call.x);
           auto* const y = static_cast<S*>(call.y);
           const auto* const filters = static_cast<const char*>(call.filters);
-          WindowShape shape(problem, tile, streamed_unit<Scheme, eights>, x, y);
+          WindowShape shape(problem, tile, streamed_unit<Scheme, eights>, window_costs<Scheme>, x,
+                            y);
           shape.packed = filters;
           shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
           const auto kernel =
-              multiply_windows<Scheme, StreamedTerms, streamed_pairs<Scheme, eights>, eights, S>;
+              multiply_windows<Scheme, StreamedTerms, streamed_rows<Scheme, eights>, eights, S>;
           Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
                  static_cast<unsigned>(tile.threads), tile.bytes())
               .resident(kernel, call.device)(kernel, shape, x,

@@ -1,15 +1,15 @@
-// The input under a tile: staged as it is, then written to shared memory as products want it, with
-// zeros where there is none.
+// The input under a tile, written to shared memory as products want it, with zeros where there is
+// none.
 #pragma once
 
 #include <cstdint>
 
-#include "cuda_kernels/common/async_copy.cuh"
 #include "cuda_kernels/common/bulk_copy.cuh"
 #include "cuda_kernels/common/larger.cuh"
 #include "cuda_kernels/common/scalar.cuh"
 #include "cuda_kernels/common/split.hpp"
 #include "cuda_kernels/common/window_shape.cuh"
+#include "cuda_kernels/common/window_stage.cuh"
 
 namespace plumb::cuda {
 
@@ -36,76 +36,26 @@ static_assert(sizeof(WindowControl) <= window_control_bytes);
 constexpr int infinity_bits = 0x7f800000;
 __device__ inline int magnitude_bits(float value) { return __float_as_int(value) & 0x7fffffff; }
 
-/// Where elements of a tile are read from: the tensor, or its staged copy, `raw`.
-template <class Stored, bool staged>
-struct WindowSource {
+/// Where elements of a tile are read from: the tensor, or a StagedTile.
+template <class Stored>
+struct TensorSource {
   const Stored* x;  ///< first image, first channel, row 0
   int image, channel, row, column;
-  const Stored* raw;
 };
 
 template <class Stored>
-__device__ WindowSource<Stored, false> tensor_source(const WindowShape& shape,
-                                                     const WindowItem& item, const Stored* x) {
+__device__ TensorSource<Stored> tensor_source(const WindowShape& shape, const WindowItem& item,
+                                              const Stored* x) {
   const auto& step = shape.conv.x_step;
   const int plane = shape.channels.value() == 1 ? step.n : step.c;
-  return {x + item.n * step.n, step.n, plane, step.h, step.w, nullptr};
-}
-
-/// The rows of a band that lie in the image, where it is staged.
-struct StagedRows {
-  int begin, count;
-  __device__ StagedRows(const WindowShape& shape, const WindowItem& item) {
-    begin = shape.whole_images ? 0 : max(item.first_h, 0);
-    const int end =
-        shape.whole_images ? shape.conv.h : min(item.first_h + shape.x_rows.value(), shape.conv.h);
-    count = max(end - begin, 0);
-  }
-};
-
-template <class Stored>
-__device__ WindowSource<Stored, true> staged_source(const WindowShape& shape,
-                                                    const WindowItem& item, const Stored* raw) {
-  const StagedRows rows(shape, item);
-  const int channel = rows.count * shape.conv.w;
-  return {raw - rows.begin * shape.conv.w,
-          channel * shape.channels.value(),
-          channel,
-          shape.conv.w,
-          1,
-          raw};
-}
-
-/// Begins to copy a tile's input to `raw`. By the whole block, after a barrier behind the last
-/// reading of `raw`.
-template <class Stored>
-__device__ void stage(const WindowShape& shape, const WindowItem& item, const Stored* x,
-                      Stored* raw, CopyBarrier& barrier) {
-  const StagedRows rows(shape, item);
-  const int stretches = shape.whole_images ? 1 : shape.channels.value();
-  const int elements =
-      rows.count * shape.conv.w * (shape.whole_images ? shape.channels.value() * item.images : 1);
-  const int bytes = elements * static_cast<int>(sizeof(Stored));
-  const Stored* const from = x + item.n * shape.conv.x_step.n + rows.begin * shape.conv.x_step.h;
-  if (bulk_copies && shape.staging == Staging::bulk) {
-    if (threadIdx.x != 0) return;
-    barrier.expect(stretches * bytes);
-    for (int i = 0; i < stretches; ++i)
-      if (bytes > 0) barrier.copy(raw + i * elements, from + i * shape.conv.x_step.c, bytes);
-  } else {
-    constexpr int sixteen = 16 / sizeof(Stored);
-    for (int i = 0; i < stretches; ++i)
-      for (int at = static_cast<int>(threadIdx.x) * sixteen; at < elements;
-           at += static_cast<int>(blockDim.x) * sixteen)
-        copy_16_bytes_async(raw + i * elements + at, from + i * shape.conv.x_step.c + at);
-  }
+  return {x + item.n * step.n, step.n, plane, step.h, step.w};
 }
 
 /// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
 /// image. Some lanes share a row, so that what a row costs is paid once for several pairs of each.
-template <class Stored, bool staged, class Use>
+template <class Stored, class Use>
 __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
-                              const WindowSource<Stored, staged>& source, Use&& use) {
+                              const TensorSource<Stored>& source, Use&& use) {
   constexpr int at_once = pairs_at_once;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
   const int bits = shape.row_lanes_bits, lanes = 1 << bits;
@@ -161,48 +111,77 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
   }
 }
 
-/// The same for a tile that is staged: its rows follow each other, so that an index is soon made
-/// and no lane need be idle.
+/// The same for a tile that is staged: an index is soon made, and no lane need be idle.
 template <class Stored, class Use>
-__device__ void for_each_staged_pair(const WindowShape& shape, const WindowItem& item,
-                                     const Stored* raw, Use&& use) {
+__device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
+                              const StagedTile<Stored>& staged, Use&& use) {
   constexpr int at_once = 4;
-  const StagedRows rows(shape, item);
-  const int width = shape.conv.w, skipped = shape.x_rows.value() - rows.count;
-  const int planes = item.images * shape.channels.value();
+  using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
   const int end =
       shape.images * shape.channels.value() * shape.x_rows.value() * shape.pitch_pairs.value();
-  const int threads = static_cast<int>(blockDim.x), first_row = item.first_h - rows.begin;
+  const int threads = static_cast<int>(blockDim.x), first_row = item.first_h - staged.row;
 #pragma unroll 1
   for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
-    Stored loaded[at_once][2];
+    float two[at_once][2];
+    const auto each = [&](auto&& load) {
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
-      const auto [tile_row, pair] = shape.pitch_pairs.divide(first + i * threads);
-      const auto [plane, row] = shape.x_rows.divide(tile_row);
-      const int w = item.first_w + 2 * pair, staged_row = first_row + row;
-      const bool inside =
-          plane < planes && static_cast<unsigned>(staged_row) < static_cast<unsigned>(rows.count);
-      const Stored* const from = raw + (tile_row - plane * skipped + first_row) * width + w;
-      loaded[i][0] = loaded[i][1] = convert<Stored>(0.0f);
-      if (inside && static_cast<unsigned>(w) < static_cast<unsigned>(width)) loaded[i][0] = from[0];
-      if (inside && static_cast<unsigned>(w + 1) < static_cast<unsigned>(width))
-        loaded[i][1] = from[1];
+      for (int i = 0; i < at_once; ++i) {
+        const auto [tile_row, pair] = shape.pitch_pairs.divide(first + i * threads);
+        const auto [plane, row] = shape.x_rows.divide(tile_row);
+        const int w = item.first_w + 2 * pair, staged_row = first_row + row;
+        const bool inside = plane < staged.planes &&
+                            static_cast<unsigned>(staged_row) < static_cast<unsigned>(staged.rows);
+        load(i, staged(plane, staged_row) + w, w, inside);
+      }
+    };
+    const auto in_row = [&](int w) {
+      return static_cast<unsigned>(w) < static_cast<unsigned>(shape.conv.w);
+    };
+    if (shape.pairs_aligned) {
+      Loaded loaded[at_once];
+      each([&](int i, const Stored* from, int w, bool inside) {
+        loaded[i] = {};
+        if (inside && in_row(w)) loaded[i] = *reinterpret_cast<const Loaded*>(from);
+      });
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
+        two[i][0] = convert<float>(of[0]), two[i][1] = convert<float>(of[1]);
+      }
+    } else {
+      Stored loaded[at_once][2];
+      each([&](int i, const Stored* from, int w, bool inside) {
+        loaded[i][0] = loaded[i][1] = convert<Stored>(0.0f);
+        if (inside && in_row(w)) loaded[i][0] = from[0];
+        if (inside && in_row(w + 1)) loaded[i][1] = from[1];
+      });
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+        two[i][0] = convert<float>(loaded[i][0]), two[i][1] = convert<float>(loaded[i][1]);
     }
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       const int number = first + i * threads;
-      const float two[] = {convert<float>(loaded[i][0]), convert<float>(loaded[i][1])};
-      if (number < end) use(2 * number, two);
+      if (number < end) use(2 * number, two[i]);
     }
   }
 }
 
+/// Where row 0 of a plane begins, or would.
+template <class Stored>
+__device__ const Stored* row_0(const TensorSource<Stored>& source, int plane) {
+  return source.x + plane * source.channel;
+}
+template <class Stored>
+__device__ const Stored* row_0(const StagedTile<Stored>& staged, int plane) {
+  return staged(plane, 0) - staged.row * staged.width;
+}
+
 /// Calls `use(to, four)` for all fours of a tile whose planes are `in_fours`: contiguous, and
 /// aligned in x and in the tile.
-template <class Stored, bool staged, class Use>
+template <class Stored, class Source, class Use>
 __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
-                              const WindowSource<Stored, staged>& source, Use&& use) {
+                              const Source& source, Use&& use) {
   constexpr int at_once = 4;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
   const int planes = item.images * shape.channels.value();
@@ -218,7 +197,7 @@ __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
       const auto [plane, four] = shape.plane_fours.divide(first + i * threads);
       const int at = first_at + 4 * four;
       if (plane < planes && at >= 0 && at < image)
-        loaded[i] = *reinterpret_cast<const Loaded*>(source.x + plane * source.channel + at);
+        loaded[i] = *reinterpret_cast<const Loaded*>(row_0(source, plane) + at);
     }
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
@@ -232,13 +211,11 @@ __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
 }
 
 /// Calls `use(to, values)` for all of the tile, two or four neighbours at a time.
-template <class Stored, bool staged, class Use>
+template <class Stored, template <class> class Source, class Use>
 __device__ void for_each_run(const WindowShape& shape, const WindowItem& item,
-                             const WindowSource<Stored, staged>& source, Use&& use) {
+                             const Source<Stored>& source, Use&& use) {
   if (shape.in_fours)
-    for_each_four(shape, item, source, use);
-  else if constexpr (staged)
-    for_each_staged_pair(shape, item, source.raw, use);
+    for_each_four<Stored>(shape, item, source, use);
   else
     for_each_pair(shape, item, source, use);
 }
@@ -270,34 +247,23 @@ struct LargestFinite {
   }
 };
 
-/// Of a tile: where it is staged, of all that `raw` has, whether the tile needs it or not.
-template <class Stored>
-__device__ void find_largest(const WindowShape& shape, const WindowItem& item, const Stored* x,
-                             const Stored* raw, WindowControl& control, int turn) {
+template <class Source>
+__device__ void find_largest(const WindowShape& shape, const WindowItem& item, const Source& source,
+                             WindowControl& control, int turn) {
   LargestFinite found;
-  if (raw) {
-    const int rows = StagedRows(shape, item).count;
-    const int planes = shape.channels.value() * (shape.whole_images ? item.images : 1);
-    const int end = rows * shape.conv.w * planes;
-#pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x); i < end; i += static_cast<int>(blockDim.x))
-      found.look_at(convert<float>(raw[i]));
-  } else {
-    for_each_run(shape, item, tensor_source(shape, item, x), [&](int, const auto& values) {
+  for_each_run(shape, item, source, [&](int, const auto& values) {
 #pragma unroll
-      for (const float value : values) found.look_at(value);
-    });
-  }
+    for (const float value : values) found.look_at(value);
+  });
   found.tell(&control.largest[turn], &control.flags[turn]);
 }
 
 /// Writes the tile to `x_tile`, times a power of two, and says what was met. Of scaled tiles that
 /// is values which the scale does not fit: too small ones, and too large ones where it is not made
 /// for the tile's largest (`own_scale`, and then what is not finite has been met).
-template <class Scheme, class Stored, bool staged>
-__device__ int write_tile(const WindowShape& shape, const WindowItem& item,
-                          const WindowSource<Stored, staged>& source, int exponent, bool own_scale,
-                          char* x_tile) {
+template <class Scheme, class Source>
+__device__ int write_tile(const WindowShape& shape, const WindowItem& item, const Source& source,
+                          int exponent, bool own_scale, char* x_tile) {
   const float scale = power_of_two(exponent);
   float most = 0;
   std::uint32_t least = 0xffffffff;  // of the bits of magnitudes, less one: zeros are the largest

@@ -12,6 +12,7 @@
 #include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
 #include "cuda_kernels/common/window_pack.cuh"
+#include "cuda_kernels/common/window_rows_store.cuh"
 #include "cuda_kernels/common/window_store.cuh"
 #include "cuda_kernels/common/window_stream.cuh"
 #include "cuda_kernels/common/window_sums.cuh"
@@ -22,19 +23,17 @@ namespace plumb::cuda {
 template <class Scheme, class Terms, int row_pairs, int eights, bool gathers, class Stored>
 __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                               int first_k, const char* x_tile, const char* w_tile,
-                              FilterStream& stream, const WindowControl& control, float scale) {
+                              const WindowControl& control, float scale) {
   const WindowShape& shape = output.shape;
   constexpr int strip_rows = 2 * row_pairs;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int tap = lane % 4 * 2, tap_row = tap >> shape.segment_bits;
-  const int lane_at =
-      Terms::streams ? 0 : tap_row * (shape.pitch - (1 << shape.segment_bits)) + tap;
+  const int lane_at = tap_row * (shape.pitch - (1 << shape.segment_bits)) + tap;
   const int numbers = item.images * item.strips * shape.windows.value();
   const int channels = shape.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
   // Warps that multiply together go on together.
   constexpr int together = Terms::warpgroups ? 32 : 8;
-  const int behind = Terms::streams ? warp * 8 : warp * 8 % together;
-  for (int first = warp * 8; first - behind < numbers; first += all_warps * 8) {
+  for (int first = warp * 8; first - warp * 8 % together < numbers; first += all_warps * 8) {
     const int number = min(first + lane / 4, numbers - 1);
     const auto [strips_before, window] = shape.windows.divide(number);
     const auto [image, strip] = shape.strips.divide(strips_before);
@@ -42,15 +41,38 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
                               window * window_step + lane_at) *
                                  Scheme::element_bytes;
     typename Scheme::Sum sums[row_pairs][eights];
-    if constexpr (!Terms::streams)
-      sum_channels<Scheme, Terms>(sums, shape, x, w_tile);
-    else if constexpr (Terms::warpgroups)
-      sum_streamed<Scheme>(sums, shape, x,
-                           reinterpret_cast<const int*>(dynamic_shared() + shape.table_at), stream);
+    sum_channels<Scheme, Terms>(sums, shape, x, w_tile);
     if (first + lane / 4 < numbers)
       store_strip<Scheme::scaled, gathers>(output, item, sums, control, scale, first_k, image,
                                            item.p + strip * strip_rows,
                                            item.q + window * shape.shifts);
+  }
+}
+
+/// The same with filters that stream.
+template <class Scheme, int rows, int eights, class Stored>
+__device__ void multiply_streamed(const WindowOutput<Stored>& output, const WindowItem& item,
+                                  int first_k, const char* x_tile, FilterStream& stream,
+                                  const WindowControl& control, float scale) {
+  const WindowShape& shape = output.shape;
+  constexpr int windows = 16;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int numbers = item.images * item.strips * shape.windows.value();
+  const int *const table = reinterpret_cast<const int*>(dynamic_shared() + shape.table_at),
+                   all_warps = static_cast<int>(blockDim.x) / 32;
+  const auto begin = [&](int number) {
+    const auto [strips_before, window] = shape.windows.divide(min(number, numbers - 1));
+    const auto [image, strip] = shape.strips.divide(strips_before);
+    return (image * shape.channels.value() * shape.plane + strip * shape.strip_step +
+            window * window_step) *
+           Scheme::element_bytes;
+  };
+  // All warps of the block share the stream, and go on together.
+  for (int first = warp * windows; first - warp * windows < numbers; first += all_warps * windows) {
+    const int window = begin(first + lane / 4 * 2), second = begin(first + lane / 4 * 2 + 1);
+    typename Scheme::Sum sums[rows][eights];
+    sum_streamed<Scheme>(sums, shape, x_tile + window, second - window, table, stream);
+    store_rows<Scheme::scaled>(output, item, sums, control, scale, first_k, first, numbers);
   }
 }
 
@@ -91,7 +113,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   Stored* const raw = reinterpret_cast<Stored*>(shared + shape.raw_at);
   const WindowOutput<Stored> output{shape, y - shape.y_before,
                                     reinterpret_cast<Stored*>(shared + shape.y_at), epilogue};
-  constexpr int strip_rows = 2 * row_pairs;
+  constexpr int strip_rows = unit_strip_rows<Scheme, Terms, row_pairs, eights>;
   const bool staged = shape.staging != Staging::none;
   // Blocks side by side take the same tiles for different filters.
   const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
@@ -134,8 +156,14 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         }
       }
       for (bool own_scale = round == 0;; own_scale = true) {
+        const auto look = [&](const auto& source) {
+          find_largest(shape, item, source, control, turn);
+        };
         if (Scheme::scaled && own_scale) {
-          find_largest(shape, item, x, staged ? raw : nullptr, control, turn);
+          if (staged)
+            look(StagedTile<Stored>(shape, item, raw));
+          else
+            look(tensor_source(shape, item, x));
           __syncthreads();
           exponent = scale_exponent(control.largest[turn]);
         }
@@ -143,8 +171,8 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
           return write_tile<Scheme>(shape, item, source, exponent, own_scale, x_tile);
         };
         // Twice in the code, so that reads of shared memory are known for such.
-        const int met =
-            staged ? write(staged_source(shape, item, raw)) : write(tensor_source(shape, item, x));
+        const int met = staged ? write(StagedTile<Stored>(shape, item, raw))
+                               : write(tensor_source(shape, item, x));
         if (met != 0) atomicOr(&control.flags[turn], met);
         // The tile before has left the place where outputs are gathered.
         if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
@@ -164,8 +192,13 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         flags |= met_range;
       if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
       const auto multiply = [&](auto gathers) {
-        multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
-            output, item, taps.first_k, x_tile, w_tile, stream, control, power_of_two(-exponent));
+        const float scale = power_of_two(-exponent);
+        if constexpr (!Terms::streams)
+          multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
+              output, item, taps.first_k, x_tile, w_tile, control, scale);
+        else if constexpr (Terms::warpgroups && !decltype(gathers)::value)
+          multiply_streamed<Scheme, row_pairs, eights>(output, item, taps.first_k, x_tile, stream,
+                                                       control, scale);
       };
       const bool again = (flags & met_range) != 0;  // all is summed again
       if (!again && output.gathers()) multiply(std::true_type{});
@@ -246,7 +279,7 @@ struct WindowUnits {
   static void launch_unit(const ConvLaunch& call, const Choice& choice) {
     const ConvProblem& problem = call.problem;
     const auto* const x = static_cast<const Stored*>(call.x);
-    const WindowShape shape(problem, choice.tile, choice.unit, x,
+    const WindowShape shape(problem, choice.tile, choice.unit, window_costs<Scheme>, x,
                             static_cast<const Stored*>(call.y));
     const auto run = [&](auto kernel) {
       Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),

@@ -11,19 +11,18 @@ namespace plumb::cuda {
 
 /// What packed filters depend on, and where their parts lie in bytes.
 struct PackedWindows {
-  int shifts, eights, group_filters, groups, slots, row_terms;
-  int slot_bytes;
+  WindowWalks walks;
+  int shifts, eights, groups, row_terms;
   std::size_t group_bytes, dense_at, bytes;
 
-  PackedWindows(const ConvProblem& problem, int eights, int of_slot)
-      : eights(eights), slot_bytes(eights * 32 * of_slot) {
+  PackedWindows(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs)
+      : walks(problem, unit, costs), eights(unit.filter_eights) {
     const WindowTerms terms = WindowTerms::in_pairs(problem);
     shifts = terms.shifts;
-    group_filters = terms.eight_filters() * eights;
-    groups = static_cast<int>(tiles_of(problem.k, group_filters));
-    slots = static_cast<int>(stream_slots(problem, terms));
+    groups = static_cast<int>(tiles_of(problem.k, terms.eight_filters() * eights));
     row_terms = terms.columns / 2;
-    group_bytes = packed_header_bytes + static_cast<std::size_t>(slots) * slot_bytes;
+    group_bytes = packed_header_bytes +
+                  static_cast<std::size_t>(walks.slots()) * eights * 32 * costs.slot_bytes;
     dense_at = group_bytes * groups;
     bytes = dense_at + static_cast<std::size_t>(element_count(problem.w_extents())) *
                            size_in_bytes(problem.dtype);
@@ -32,9 +31,27 @@ struct PackedWindows {
 
 struct PackShape {
   FilterSteps<int> step;
-  int k, c, shifts, eights, slots;
+  int k, c, shifts, eights, slots, walk_length, walk_step;
   std::int64_t group_bytes, dense_at;
-  Divisor<int> r, s, row_terms;
+  Divisor<int> r, s, row_terms, starts, parities, lengths;
+
+  PackShape(const ConvProblem& problem, const PackedWindows& packed)
+      : step(problem.w_extents(), problem.w_strides),
+        k(static_cast<int>(problem.k)),
+        c(static_cast<int>(problem.c)),
+        shifts(packed.shifts),
+        eights(packed.eights),
+        slots(packed.walks.slots()),
+        walk_length(packed.walks.length),
+        walk_step(packed.walks.step),
+        group_bytes(static_cast<std::int64_t>(packed.group_bytes)),
+        dense_at(static_cast<std::int64_t>(packed.dense_at)),
+        r(problem.r),
+        s(problem.s),
+        row_terms(packed.row_terms),
+        starts(packed.walks.starts),
+        parities(packed.walks.parities),
+        lengths(packed.walks.length) {}
 };
 
 inline constexpr int pack_threads = 256;
@@ -53,7 +70,8 @@ __global__ void __launch_bounds__(pack_threads)
   char* const of_group = packed + group * shape.group_bytes;
   PackedHeader& header = *reinterpret_cast<PackedHeader*>(of_group);
   const auto tap = [&](int filter, int c, int r, int s) -> float {
-    if (filter >= shape.k || c >= shape.c || s < 0 || s >= shape.s.value()) return 0;
+    if (filter >= shape.k || c >= shape.c || r >= shape.r.value() || s < 0 || s >= shape.s.value())
+      return 0;
     return convert<float>(
         w[filter * shape.step.k + c * shape.step.c + r * shape.step.r + s * shape.step.s]);
   };
@@ -96,13 +114,14 @@ __global__ void __launch_bounds__(pack_threads)
   for (int i = static_cast<int>(threadIdx.x); i < shape.slots * 32; i += pack_threads) {
     const int of_lane = i % 32, slot = i / 32;
     const int filter = of_lane / 4 / shape.shifts, shift = of_lane / 4 % shape.shifts;
+    const auto [walk, row] = shape.lengths.divide(slot);
     float values[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const int pair = slot * slot_pairs + j / 2 * 4 + of_lane % 4;
-      const auto [rows, column_pair] = shape.row_terms.divide(pair);
-      const auto [c, r] = shape.r.divide(rows);
-      values[j] = tap(first_k + filter, c, r, 2 * column_pair + j % 2 - shift) * scales[filter];
+      const WalkedPair pair(shape, walk * WindowWalks::pairs + j / 2 * 4 + of_lane % 4);
+      values[j] = tap(first_k + filter, pair.channel, pair.row + row * shape.walk_step,
+                      2 * pair.column_pair + j % 2 - shift) *
+                  scales[filter];
     }
     write_slot<Scheme>(Scheme::slot(values), of_group + packed_header_bytes, slot, eight,
                        shape.eights, of_lane);

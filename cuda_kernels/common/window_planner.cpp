@@ -62,8 +62,9 @@ class Planner {
         wanted_(wanted),
         terms_(unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem)),
         stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))),
-        strips_(tiles_of(problem.p(), 2 * unit.row_pairs)),
-        windows_(tiles_of(problem.q(), terms_.shifts)) {
+        strips_(tiles_of(problem.p(), unit.strip_rows())),
+        windows_(tiles_of(problem.q(), terms_.shifts)),
+        walks_(problem, unit, costs) {
     best_.seconds = std::numeric_limits<double>::infinity();
     best_.x_bytes = std::size_t{1} << 30;
   }
@@ -96,10 +97,12 @@ class Planner {
     tile.images = static_cast<int>(images);
     tile.strips = static_cast<int>(strips);
     tile.windows = static_cast<int>(windows);
-    const std::int64_t rows = 2 * unit_.row_pairs * strips;
+    const std::int64_t rows = unit_.strip_rows() * strips;
     const std::int64_t stride_h = problem_.p() > 1 ? problem_.stride.h : 0;
-    const std::int64_t x_rows =
-        (rows - 1) * stride_h + tiles_of(problem_.r, terms_.segment_rows) * terms_.segment_rows;
+    const std::int64_t reach =
+        unit_.streams ? walks_.reach
+                      : tiles_of(problem_.r, terms_.segment_rows) * terms_.segment_rows;
+    const std::int64_t x_rows = (rows - 1) * stride_h + reach;
     const std::int64_t pitch = window_step * (windows - 1) + terms_.columns;
     const std::int64_t elements = images * problem_.c * x_rows * pitch;
     if (elements > 120 * 1024) return;
@@ -119,17 +122,23 @@ class Planner {
 
   /// With all filters in shared memory, and with a ring of slices of them.
   void try_streams(WindowTiles tile) {
-    constexpr std::int64_t slice_bytes = 16 << 10;
-    const std::int64_t slots = stream_slots(problem_, terms_);
+    constexpr std::int64_t slice_bytes = 16 << 10, ring_bytes = 64 << 10;
+    const std::int64_t slots = walks_.slots();
     const std::int64_t slot_bytes = std::int64_t{unit_.filter_eights} * 32 * costs_.slot_bytes;
-    tile.table_bytes = static_cast<std::size_t>(slots * slot_table_bytes);
+    tile.table_bytes = static_cast<std::size_t>(walks_.count * WindowWalks::table_bytes);
+    tile.slice_walks = walks_.count;
     tile.slice_slots = static_cast<int>(slots);
     tile.w_bytes = static_cast<std::size_t>(slots * slot_bytes);
     if (tile.w_bytes < device_.shared_memory_bytes) try_outputs(tile);
-    tile.slice_slots =
-        static_cast<int>(std::max<std::int64_t>(slice_bytes / slot_bytes / 2, 1) * 2);
+    // Warps that make one row take two walks at a time.
+    const std::int64_t at_once = unit_.fragments == 1 ? 2 : 1;
+    const std::int64_t bytes_at_once = at_once * walks_.length * slot_bytes;
+    tile.slice_walks =
+        static_cast<int>(std::max<std::int64_t>(slice_bytes / bytes_at_once, 1) * at_once);
+    tile.slice_slots = tile.slice_walks * walks_.length;
     tile.slices = static_cast<int>(tiles_of(slots, tile.slice_slots));
-    tile.ring = most_ring;
+    tile.ring = static_cast<int>(
+        std::clamp<std::int64_t>(ring_bytes / (tile.slice_slots * slot_bytes), 3, most_ring));
     tile.w_bytes = static_cast<std::size_t>(tile.ring * tile.slice_slots * slot_bytes);
     if (tile.slices > tile.ring) try_outputs(tile);
   }
@@ -164,7 +173,8 @@ class Planner {
     return std::max<std::int64_t>(tile.windows * terms_.shifts / stored_side(), 1);
   }
   std::int64_t rows(const WindowTiles& tile) const {
-    return std::min(2 * unit_.row_pairs * tile.strips / stored_side(), problem_.y_extents()[2]);
+    return std::min<std::int64_t>(unit_.strip_rows() * tile.strips / stored_side(),
+                                  problem_.y_extents()[2]);
   }
   std::int64_t filters() const {
     return std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_eights, problem_.k);
@@ -180,7 +190,7 @@ class Planner {
   }
 
   /// Outputs of a row that a warp stores.
-  std::int64_t warp_columns() const { return 8 * terms_.shifts / stored_side(); }
+  std::int64_t warp_columns() const { return unit_.warp_windows() * terms_.shifts / stored_side(); }
   /// Whether what warps make are whole sectors of y.
   bool stores_whole_sectors(const WindowTiles& tile) const {
     const std::int64_t sector = sector_bytes / stored_bytes_;
@@ -216,20 +226,26 @@ class Planner {
                                                    : lost_pieces;
   }
 
-  /// Stretches of memory that begin and end at multiples of 16 bytes.
+  /// In the longest stretches of neighbours in x that there are.
   void stage(WindowTiles& tile) const {
-    const ConvProblem& problem = problem_;
-    if (wanted_ == Staging::none || tile.column_tiles > 1) return;
-    Strides dense = dense_strides(problem.x_extents());
-    for (int i = 0; i < 4; ++i)
-      if (problem.x_extents()[i] > 1 && problem.x_strides[i] != dense[i]) return;
-    const std::int64_t image_bytes = dense[0] * stored_bytes_;
-    const std::int64_t row_bytes = problem.w * stored_bytes_;
-    const bool whole = tile.bands == 1;
-    if ((whole ? image_bytes : row_bytes) % 16 != 0) return;
-    tile.whole_images = whole;
-    tile.raw_bytes = to_16(whole ? tile.images * image_bytes : problem.c * tile.x_rows * row_bytes);
-    if (tile.raw_bytes < (std::size_t{1} << 18)) tile.staging = wanted_;
+    const Extents x = problem_.x_extents();
+    const Strides dense = dense_strides(x);
+    const auto is_dense = [&](int i) { return x[i] == 1 || problem_.x_strides[i] == dense[i]; };
+    if (wanted_ == Staging::none || tile.column_tiles > 1 || !is_dense(3) || !is_dense(2)) return;
+    for (int i = 0; i < 2; ++i)
+      if (x[i] > 1 && problem_.x_strides[i] < 0) return;
+    tile.whole_images = tile.bands == 1 && is_dense(1) && is_dense(0);
+    if (tile.images > 1 && !tile.whole_images) return;
+    const std::int64_t length =
+        tile.whole_images ? tile.images * dense[0] : tile.x_rows * problem_.w;
+    // One that begins and ends anywhere lies in up to two more sixteens.
+    const std::int64_t sixteen = 16 / stored_bytes_;
+    const std::int64_t raw_pitch = (tiles_of(length, sixteen) + 1) * sixteen;
+    const std::int64_t bytes = raw_pitch * stored_bytes_ * (tile.whole_images ? 1 : problem_.c);
+    if (bytes >= std::int64_t{1} << 18) return;
+    tile.raw_pitch = static_cast<int>(raw_pitch);
+    tile.raw_bytes = to_16(bytes);
+    tile.staging = wanted_;
   }
 
   void consider(WindowTiles& tile) {
@@ -249,12 +265,13 @@ class Planner {
 
   /// Instructions that a warp takes for one strip of eight windows and all filters.
   double issued_of_task(const WindowTiles& tile, double steps, double slots) const {
-    const double pairs = unit_.row_pairs, eights = unit_.filter_eights;
+    const double pairs = unit_.fragments, eights = unit_.filter_eights;
     const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
     const double storing = terms_.shifts == 1 ? 34 : one_by_one ? 70 : 26, own = 45;
     const double again = rows_stay() ? 0 : 4 * pairs;
     if (unit_.streams)
-      return slots * (6 + pairs * (22 + 2 * costs_.steps_of_slot)) + own + pairs * eights * storing;
+      return slots * (12 + 2 * pairs * costs_.steps_of_slot) + 20 * fragments_read() + own +
+             pairs * eights * storing;
     if (unit_.warpgroups)  // every row is kept twice, and every product has an address
       return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
              pairs * eights * storing;
@@ -265,8 +282,12 @@ class Planner {
   bool rows_stay() const {
     return terms_.segment_rows == 1 && !terms_.wide() && problem_.stride.h == 1;
   }
+  /// Of streamed filters: what a warp reads for a strip, sixteen windows and pairs at a time.
+  double fragments_read() const {
+    return number(walks_.count) * (walks_.length + unit_.fragments - 1);
+  }
   double rows_read() const {
-    const double rows = 2 * unit_.row_pairs;
+    const double rows = 2 * unit_.fragments;
     return number(problem_.c) * (rows_stay() ? rows + terms_.segments - 1 : rows * terms_.segments);
   }
   /// Instructions of warps that write what was gathered.
@@ -308,14 +329,14 @@ class Planner {
     const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
     // Warps that share a stream of filters go through all of it.
     const double abreast = unit_.streams ? warps : together;
-    const double tasks = std::ceil(windows / 8 / abreast) * abreast;
+    const double tasks = std::ceil(windows / unit_.warp_windows() / abreast) * abreast;
     const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
-    const double slots = unit_.streams ? number(stream_slots(problem_, terms_))
-                                       : number(problem_.c) * terms_.segments / 2.0;
-    const double steps = slots * unit_.row_pairs * eights * costs_.steps_of_slot;
+    const double slots =
+        unit_.streams ? walks_.slots() : number(problem_.c) * terms_.segments / 2.0;
+    const double steps = slots * unit_.fragments * eights * costs_.steps_of_slot;
     const double of_filters =
         unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
-    const double rows = unit_.streams ? slots * (1 + 4.0 * unit_.row_pairs) : rows_read();
+    const double rows = unit_.streams ? 4 * fragments_read() : rows_read();
     const double waves = rows * costs_.element_bytes / 2.0 + of_filters;
     const double passes = tasks / warps;
     const double streamed =
@@ -325,7 +346,7 @@ class Planner {
     // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
     const double shared = most_of(
         {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock,
-         streamed, unit_.streams ? passes * slots * unit_.row_pairs * clocks_of_slot / blocks : 0});
+         streamed, unit_.streams ? passes * slots * unit_.fragments * clocks_of_slot / blocks : 0});
     const double of_chain =
         unit_.streams ? 0 : clocks_to_next * (of_task + 2 * steps / tensor_rate);
     const double waited = std::ceil(passes) * (clocks_of_task + of_chain) + 2 * loading / warps +
@@ -355,6 +376,7 @@ class Planner {
   Staging wanted_;
   WindowTerms terms_;
   std::int64_t stored_bytes_, strips_, windows_;
+  WindowWalks walks_;
   WindowTiles best_;
 };
 

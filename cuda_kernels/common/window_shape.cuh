@@ -22,7 +22,9 @@ struct WindowShape {
   // Of filters that stream, packed in global memory.
   const char* packed = nullptr;
   std::int64_t packed_group_bytes = 0;
-  int slots = 0, slice_slots = 0, slices = 1, ring = 1;
+  int slots = 0, slice_slots = 0, slice_walks = 0, slices = 1, ring = 1;
+  int walks = 0, walk_length = 1, walk_step = 1;  ///< as in WindowWalks
+  Divisor<int> parities{1}, starts{1};
   Divisor<int> row_terms{1};  ///< pairs of a filter's row
   int items, filter_groups, group_filters;
   Zeros zeros;
@@ -37,18 +39,21 @@ struct WindowShape {
   int y_row_step;            ///< from a row of a stretch to the next
   int y_run_mask;            ///< of where a run begins, the bits that its stretch repeats
   bool y_pairs;              ///< outputs at even columns and their neighbours can be written as one
+  bool y_fours;              ///< four outputs of two windows can be written as one
   bool y_in_vectors;         ///< stretches lie as in y
   Staging staging;
   bool wide;   ///< a filter row is two segments
   bool pools;  ///< y has the maxima of 2x2
   bool whole_images;
+  int raw_pitch;       ///< as in WindowTiles
+  int x_elements;      ///< from the first to behind the last
   bool bulk_stores;    ///< by the copy engine, of what is gathered
   bool in_fours;       ///< a tile's planes can be read and written four elements at a time
   bool pairs_aligned;  ///< neighbours at even columns of a tile can be read as one
 
   template <class Stored>
   WindowShape(const ConvProblem& problem, const WindowTiles& tile, const WindowUnit& unit,
-              const Stored* x, const Stored* y)
+              const WindowCosts& costs, const Stored* x, const Stored* y)
       : conv(problem),
         images(tile.images),
         pitch(tile.pitch),
@@ -68,6 +73,8 @@ struct WindowShape {
         staging(tile.staging),
         pools(problem.pool == Pool::max_2x2),
         whole_images(tile.whole_images),
+        raw_pitch(tile.raw_pitch),
+        x_elements(static_cast<int>(reach(problem.x_extents(), problem.x_strides)) + 1),
         bulk_stores(tile.bulk_stores) {
     const WindowTerms terms = unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem);
     shifts = terms.shifts;
@@ -79,16 +86,19 @@ struct WindowShape {
     pair = terms.pair * pitch;
     channel_slots = terms.slots();
     row_step = conv.stride_h * pitch;
-    strip_step = 2 * unit.row_pairs * row_step;
+    strip_step = unit.strip_rows() * row_step;
     group_filters = terms.eight_filters() * unit.filter_eights;
     x_at = static_cast<int>(window_control_bytes + tile.w_bytes);
     raw_at = x_at + static_cast<int>(tile.x_bytes);
     y_at = raw_at + static_cast<int>(tile.raw_bytes);
     table_at = y_at + static_cast<int>(tile.y_bytes);
     if (unit.streams) {
-      slots = static_cast<int>(stream_slots(problem, terms));
-      slice_slots = tile.slice_slots, slices = tile.slices, ring = tile.ring;
+      const WindowWalks of(problem, unit, costs);
+      slots = of.slots(), walks = of.count, walk_length = of.length, walk_step = of.step;
+      parities = Divisor<int>(of.parities), starts = Divisor<int>(of.starts);
       row_terms = Divisor<int>(terms.columns / 2);
+      slice_slots = tile.slice_slots, slice_walks = tile.slice_walks;
+      slices = tile.slices, ring = tile.ring;
     }
     row_lanes_bits = RowLanes(tile.pitch).bits;
     see_input(problem, tile, x);
@@ -125,7 +135,10 @@ struct WindowShape {
     y_row_step = rows_follow ? conv.y_step.h : y_row_pitch;
     y_run_mask = rows_follow ? 16 / static_cast<int>(sizeof(Stored)) - 1 : 0;
     const Extents y_extents = problem.y_extents();
-    y_pairs = !rows_follow || row_vector(y, y_extents, problem.y_strides, sizeof(Stored)) >= 2;
+    const int aligned = row_vector(y, y_extents, problem.y_strides, sizeof(Stored));
+    y_pairs = !rows_follow || aligned >= 2;
+    y_fours = rows_follow && aligned == 4 && shifts == 2 && !pools && problem.q() % 4 == 0 &&
+              tile.windows % 2 == 0;
     // Rows that are runs of their own are gathered from multiples of 16 bytes on.
     const int vector = 16 / static_cast<int>(sizeof(Stored));
     y_in_vectors = rows_follow || y_before == 0;
@@ -133,6 +146,21 @@ struct WindowShape {
          {conv.y_step.n, conv.y_step.c, conv.y_step.h, tile.windows * shifts / (pools ? 2 : 1)})
       y_in_vectors = y_in_vectors && (rows_follow || step % vector == 0);
     bulk_stores = bulk_stores && y_in_vectors;
+  }
+};
+
+/// The first of eight pairs' places in slot 0 of a walk, of all pairs counted through.
+struct WalkedPair {
+  int channel, row, column_pair;
+
+  /// `shape` has row_terms, starts, parities, walk_step and walk_length.
+  template <class Shape>
+  __device__ WalkedPair(const Shape& shape, int number) {
+    const auto [rows, of_row] = shape.row_terms.divide(number);
+    const auto [c, start] = shape.starts.divide(rows);
+    const auto [part, parity] = shape.parities.divide(start);
+    channel = c, column_pair = of_row;
+    row = parity + part * shape.walk_step * shape.walk_length;
   }
 };
 

@@ -86,6 +86,16 @@ __device__ inline void write_pair(Stored* to, float first, float second) {
     asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first), "f"(second) : "memory");
 }
 
+/// To where four elements are aligned.
+template <class Stored>
+__device__ inline void write_four(Stored* to, const float (&four)[4]) {
+  if constexpr (sizeof(Stored) < sizeof(float))
+    *reinterpret_cast<uint2*>(to) = {two_halves<Stored>(four[0], four[1]),
+                                     two_halves<Stored>(four[2], four[3])};
+  else
+    *reinterpret_cast<float4*>(to) = {four[0], four[1], four[2], four[3]};
+}
+
 /// What becomes of sums of one filter: of[pair] are those of two rows.
 template <bool scaled, class Sum, int row_pairs>
 struct FilterSums {

@@ -2,8 +2,9 @@
 // sums with them.
 //
 // A slot of the product is eight pairs: neighbours in a row of the filter. Pairs are counted
-// through columns, rows and channels, so that filters of any size fill slots, and where in the tile
-// a pair lies is read from a table.
+// through columns, parts of the filter's rows and channels, so that filters of any size fill slots,
+// and where in the tile a pair lies is read from a table. From slot to slot they walk down the
+// rows.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +27,18 @@ inline constexpr int no_exponent = 1 << 20;
 inline constexpr int packed_header_bytes = 1024;
 static_assert(sizeof(PackedHeader) <= packed_header_bytes);
 
-/// Where the pairs of a slot lie, in bytes from where a window begins: lane 4 g + t has pair t of
-/// the slot's first half and of its second.
+/// Where the pairs of a walk begin, in bytes from where a window does: lane 4 g + t has pair t of
+/// its slots' first half and of their second.
 __device__ inline void write_pair_table(const WindowShape& shape, int element_bytes, int* table) {
-  const int pairs = shape.conv.r.value() * shape.channels.value() * shape.row_terms.value();
-  for (int i = static_cast<int>(threadIdx.x); i < shape.slots * slot_pairs;
+  const int pairs = shape.starts.value() * shape.channels.value() * shape.row_terms.value();
+  for (int i = static_cast<int>(threadIdx.x); i < shape.walks * WindowWalks::pairs;
        i += static_cast<int>(blockDim.x)) {
-    const auto [rows, column_pair] = shape.row_terms.divide(i);
-    const auto [channel, row] = shape.conv.r.divide(rows);
-    // What fills the last slot meets zeros.
-    const int at = i < pairs ? channel * shape.plane + row * shape.pitch + 2 * column_pair : 0;
-    const int slot = i / slot_pairs, pair = i % slot_pairs;
-    table[slot * slot_pairs + pair % 4 * 2 + pair / 4] = at * element_bytes;
+    const WalkedPair pair(shape, i);
+    // What fills the last walk meets zeros.
+    const int at =
+        i < pairs ? pair.channel * shape.plane + pair.row * shape.pitch + 2 * pair.column_pair : 0;
+    const int walk = i / WindowWalks::pairs, abreast = i % WindowWalks::pairs;
+    table[walk * WindowWalks::pairs + abreast % 4 * 2 + abreast / 4] = at * element_bytes;
   }
 }
 
@@ -111,71 +112,102 @@ class FilterStream {
 };
 
 /// Makes a strip's sums, by four warps together and by all of a block abreast. `x` is where the
-/// lane's window begins.
-template <class Scheme, int row_pairs, int eights>
-__device__ void sum_streamed(typename Scheme::Sum (&sums)[row_pairs][eights],
-                             const WindowShape& shape, const char* x, const int* table,
-                             FilterStream& stream) {
+/// lane's first window begins, its second one is `second` bytes further on.
+///
+/// Fragments are numbered down the rows of x: in slot l of a walk, row i of the strip takes number
+/// i + l. A ring in registers holds those of all rows and the next.
+template <class Scheme, int rows, int eights>
+__device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const WindowShape& shape,
+                             const char* x, int second, const int* table, FilterStream& stream) {
   using Step = typename Scheme::Step;
   constexpr std::uint64_t slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
-  static_assert(row_pairs <= 2);
+  constexpr int ring = rows + 1;
   const auto settle = [&] {
 #pragma unroll
-    for (auto& of_pair : sums)
+    for (auto& of_row : sums)
 #pragma unroll
-      for (auto& sum : of_pair) sum.settle();
+      for (auto& sum : of_row) sum.settle();
   };
-  const int row = shape.row_step * Scheme::element_bytes;
+  const int row_step = shape.row_step * Scheme::element_bytes, length = shape.walk_length;
+  // Tables are read a walk ahead.
   const int2* offsets = reinterpret_cast<const int2*>(table) + threadIdx.x % 4;
-  int2 at = offsets[0];
-  const auto read = [&](Step& step, int pair) {
-    const char* const low = x + 2 * pair * row;
-    const char* const high = low + row;
-    Scheme::take(step, 0, Scheme::row(low + at.x), Scheme::row(high + at.x), shape.zeros);
-    Scheme::take(step, 1, Scheme::row(low + at.y), Scheme::row(high + at.y), shape.zeros);
+  int2 at = *offsets;
+  const auto read = [&](Step& step, int number) {
+    const char* const first = x + number * row_step;
+    Scheme::take(step, 0, Scheme::row(first + at.x), Scheme::row(first + at.x + second),
+                 shape.zeros);
+    Scheme::take(step, 1, Scheme::row(first + at.y), Scheme::row(first + at.y + second),
+                 shape.zeros);
   };
-  // While one step is multiplied the next one's rows are read to the other's registers.
-  Step first, second;
-  const auto multiply = [&](int pair, const Step& step, std::uint64_t w) {
-    wgmma_begin();
-    Scheme::template warpgroup<true>(sums[pair], step, w);
+  // What the products before the last have read may be read anew behind it.
+  const auto go_on = [] {
     wgmma_commit();
     wgmma_end<1>();
   };
-  read(first, 0);
+  int left = shape.walks;
+  const auto next_walk = [&](int walks) {
+    if (walks > 1 || left > 0) offsets += 4;  // not beyond the table's end
+    at = *offsets;
+  };
+  Step steps[ring];
+  read(steps[0], 0);
   settle();
-  int left = shape.slots;
 #pragma unroll 1
   for (int slice = 0; slice < shape.slices; ++slice) {
     std::uint64_t w = wgmma_matrix(stream.take());
-    int slots = min(shape.slice_slots, left);
-    left -= slots;
-    // The table is read a slot ahead, but not beyond its end.
-    const int2* const last = offsets + 4 * (slots - (left > 0 ? 0 : 1));
-    const auto next = [&] {
-      if (offsets < last) offsets += 4;
-      at = *offsets;
-    };
-    if constexpr (row_pairs == 2) {
+    int walks = min(shape.slice_walks, left);
+    left -= walks;
+    if (length == 1) {
+      // Two fragments take turns, one read while the other is multiplied.
+      constexpr int at_once = rows % 2 == 0 ? 1 : 2;
+      const auto walk_once = [&](auto first_turn, int still) {
+        constexpr int turn = decltype(first_turn)::value;
+#pragma unroll
+        for (int i = 0; i < rows; ++i) {
+          wgmma_begin();
+          Scheme::template warpgroup<true>(sums[i], steps[(turn + i) % 2], w);
+          go_on();
+          if (i + 1 == rows) next_walk(still);
+          read(steps[(turn + i + 1) % 2], (i + 1) % rows);
+        }
+        w += slot_sixteenths;
+      };
 #pragma unroll 1
-      for (; slots > 0; --slots, w += slot_sixteenths) {
-        multiply(0, first, w);
-        read(second, 1);
-        next();
-        multiply(1, second, w);
-        read(first, 0);
+      for (; walks >= at_once; walks -= at_once) {
+        walk_once(std::integral_constant<int, 0>{}, walks);
+        if constexpr (at_once == 2) walk_once(std::integral_constant<int, 1>{}, walks - 1);
       }
-    } else {
+      if constexpr (at_once == 2) {
+        if (walks > 0) {  // the last of all: slices have an even number
+          wgmma_begin();
+          Scheme::template warpgroup<true>(sums[0], steps[0], w);
+          wgmma_commit();
+        }
+      }
+    } else if constexpr (rows > 1) {
 #pragma unroll 1
-      for (; slots > 1; slots -= 2, w += 2 * slot_sixteenths) {
-        multiply(0, first, w);
-        next();
-        read(second, 0);
-        multiply(0, second, w + slot_sixteenths);
-        next();
-        read(first, 0);
+      for (; walks > 0; --walks) {
+#pragma unroll
+        for (int i = 1; i < rows; ++i) read(steps[i], i);
+#pragma unroll 1
+        for (int slot = 0; slot < length; slot += ring) {
+#pragma unroll
+          for (int turn = 0; turn < ring; ++turn) {
+            if (slot + turn < length) {
+              wgmma_begin();
+#pragma unroll
+              for (int i = 0; i < rows; ++i)
+                Scheme::template warpgroup<true>(sums[i], steps[(turn + i) % ring], w);
+              go_on();
+              w += slot_sixteenths;
+              if (slot + turn + 1 < length) read(steps[(turn + rows) % ring], slot + turn + rows);
+            }
+          }
+        }
+        next_walk(walks);
+        wgmma_end();
+        read(steps[0], 0);
       }
-      if (slots > 0) multiply(0, first, w);
     }
     wgmma_end();
     stream.release();

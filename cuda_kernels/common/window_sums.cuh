@@ -72,14 +72,18 @@ constexpr WindowUnit unit_of_terms() {
   WindowUnit unit{row_pairs, eights, Terms::wants_warpgroups};
   if constexpr (Terms::streams) {
     unit.streams = true;
-    constexpr std::size_t sums = sizeof(typename Scheme::Sum[row_pairs][eights]) / sizeof(float);
-    unit.warps_held = sums <= 64 ? 16 : sums <= 112 ? 12 : 8;
+    constexpr std::size_t registers = (sizeof(typename Scheme::Sum[row_pairs][eights]) +
+                                       sizeof(typename Scheme::Step[row_pairs + 1])) /
+                                      sizeof(float);
+    unit.warps_held = registers <= 84 ? 16 : registers <= 128 ? 12 : 8;
   } else if constexpr (Terms::wants_warpgroups)
     unit.warps_held = WarpgroupRegisters<Scheme, Terms, row_pairs, eights>::many ? 12 : 16;
   return unit;
 }
 template <class Scheme, class Terms, int row_pairs, int eights>
 constexpr WindowUnit window_unit = unit_of_terms<Scheme, Terms, row_pairs, eights>();
+template <class Scheme, class Terms, int row_pairs, int eights>
+constexpr int unit_strip_rows = window_unit<Scheme, Terms, row_pairs, eights>.strip_rows();
 
 /// Adds one channel's products to a strip's sums. `x` is where the lane's window begins, `w` its
 /// filters of the channel.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace plumb::cuda {
 
 WindowTerms::WindowTerms(const ConvProblem& problem)
@@ -25,8 +27,36 @@ WindowTerms WindowTerms::in_pairs(const ConvProblem& problem) {
   return terms;
 }
 
-std::int64_t stream_slots(const ConvProblem& problem, const WindowTerms& terms) {
-  return tiles_of(problem.c * problem.r * (terms.columns / 2), slot_pairs);
+WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
+                         const WindowCosts& costs) {
+  constexpr double resident = 96 << 10,
+                   walk_bytes = 24 << 10;  // at most, of filters and of a slice
+  const auto rows = static_cast<int>(problem.r);
+  const auto column_pairs = problem.c * (WindowTerms::in_pairs(problem).columns / 2);
+  const auto stride = static_cast<int>(problem.stride.h);
+  const double slot_bytes = 32.0 * unit.filter_eights * costs.slot_bytes;
+  double least = 0;
+  length = 0;
+  // A row of outputs without another below it has none to read for.
+  const int longest = problem.p() > 1 && unit.fragments > 1 ? (rows - 1) / stride + 1 : 1;
+  for (int some = 1; some <= longest; ++some) {
+    // As many rows for as few starts, or fewer.
+    const int between = some > 1 ? std::min(stride, rows) : 1;
+    const int rows_between = (rows - 1) / between + 1, parts = (rows_between - 1) / some + 1;
+    if (some > 1 && (rows_between - 1) / parts + 1 < some) continue;
+    const auto walks = static_cast<int>(tiles_of(column_pairs * between * parts, pairs));
+    if (some > 1 && some * slot_bytes > walk_bytes && walks * some * slot_bytes > resident)
+      continue;
+    // Clocks of shared memory: the products read all filters, the lanes of four warps rows of x.
+    const double products = 2 * costs.steps_of_slot * unit.filter_eights * unit.fragments * some;
+    const double reads = 10.5 * costs.element_bytes * (some + unit.fragments - 1);
+    if (const double time = walks * (products + reads); length == 0 || time < least) {
+      least = time;
+      length = some, step = some > 1 ? stride : 1, parities = between, starts = between * parts;
+      count = walks;
+      reach = between + step * (parts * some - 1);
+    }
+  }
 }
 
 RowLanes::RowLanes(std::int64_t pitch) {

@@ -27,14 +27,17 @@ enum class Staging {
 
 /// What a kernel is compiled for.
 struct WindowUnit {
-  int row_pairs;            ///< of outputs that a warp makes at a time
-  int filter_eights;        ///< columns of the product, in eights
+  int fragments = 0;        ///< sums of sixteen outputs that a warp makes, one above the other
+  int filter_eights = 0;    ///< columns of the product, in eights
   bool warpgroups = false;  ///< four warps multiply together, with filters from shared memory
   bool streams = false;     ///< packed filters come slice by slice while they are multiplied
   int warps_held = 16;      ///< by a multiprocessor, for the registers that they take
 
   friend bool operator==(const WindowUnit&, const WindowUnit&) = default;
-  constexpr bool small() const { return row_pairs <= 2 && filter_eights == 1; }
+  /// A fragment is eight windows at two rows; where filters stream, sixteen at one.
+  constexpr int strip_rows() const { return streams ? fragments : 2 * fragments; }
+  constexpr int warp_windows() const { return streams ? 16 : 8; }
+  constexpr bool small() const { return !streams && fragments <= 2 && filter_eights == 1; }
   constexpr int warps() const { return small() ? 24 : warps_held; }
   constexpr int most_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
 };
@@ -87,9 +90,11 @@ struct WindowTiles {
   int filter_groups = 1;
   Staging staging = Staging::none;
   bool whole_images = false;  ///< staged as one stretch
+  int raw_pitch = 0;          ///< elements from a staged stretch to the next
   std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
-  // Of filters that stream: slots of a slice, slices of all filters, and those that have a place.
-  int slice_slots = 0, slices = 1, ring = 1;
+  // Of filters that stream: walks and slots of a slice, slices of all filters, and those that have
+  // a place.
+  int slice_walks = 0, slice_slots = 0, slices = 1, ring = 1;
   std::size_t table_bytes = 0;  ///< where a slot's pairs lie in the tile
   // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
   // runs: what warps make are short pieces of rows, and pieces of a memory sector cost more than
@@ -107,11 +112,24 @@ struct WindowTiles {
   std::size_t bytes() const;
 };
 
-/// Terms of a slot of streamed filters, as eight pairs of neighbours in a row of the filter.
-inline constexpr int slot_pairs = 8;
-inline constexpr int slot_table_bytes = 32;
+/// Terms of streamed filters. A slot of the product is eight pairs, each two neighbours in a row of
+/// the filter. From slot to slot they walk down the filter's rows together, so that what a fragment
+/// of outputs reads for one slot is what the fragment above reads for the next.
+struct WindowWalks {
+  static constexpr int pairs = 8;                      ///< abreast
+  static constexpr int table_bytes = 8 * sizeof(int);  ///< of where the pairs of a walk begin
+  int length;    ///< slots of a walk: rows of the filter, `step` apart
+  int step;      ///< the stride; 1 for walks of one slot
+  int parities;  ///< walks of neighbouring rows that go between each other
+  int starts;    ///< of walks in two neighbouring columns of the filter
+  int count;     ///< walks of eight pairs abreast
+  int reach;     ///< filter rows from the first to the last, which may lie behind the filter's
+
+  /// Those of least time.
+  WindowWalks(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs);
+  int slots() const { return count * length; }
+};
 inline constexpr int most_ring = 4;
-std::int64_t stream_slots(const ConvProblem& problem, const WindowTerms& terms);
 
 /// Yes to geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);
