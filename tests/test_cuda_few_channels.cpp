@@ -56,6 +56,8 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
   int found = 0;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
     if (algorithm->name.find("fp16x3") == std::string_view::npos) continue;
+    // Streamed filters take a device with wgmma.
+    if (!algorithm->supports(images.all, device.info())) continue;
     CAPTURE(algorithm->name);
     ++found;
     ConvPlan(device, images.all, forcing(*algorithm)).execute(queue, {.x = x, .w = w, .y = y});
@@ -67,6 +69,6 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
                !(std::isnan(result[i]) && std::isnan(images.expected[i]));
     CHECK(wrong == 0);
   }
-  CHECK(found == 4);
+  CHECK(found >= 4);
 }
 #endif

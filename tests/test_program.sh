@@ -347,10 +347,10 @@ case_bench() {
   run bench --device cpu --problems list --batch 3 --samples 2
   printed '^g1mb3ic2' && printed '^g2mb3ic4'
   run bench --device cpu --suite four --batch 1 --samples 2 --math fp64
+  printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
   run bench --device cpu --suite four --batch 1 --samples 2 --limit 0 --json limit.json
   printed '1 of 4 problems: the limit of 0 s was reached'
   (($(json limit.json left_out) == 3)) || fail "left_out is $(json limit.json left_out)"
-  printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
   run bench "${small[@]}" --algorithm 'cpu.conv.*' --samples 2 --packed-filters --json packed.json
   printed '^ +cpu\.conv\.direct\.fp32 .*filters packed before' && printed 'filters were packed before'
   for kind in 'bench.json counted' 'bench.json none' 'packed.json before' 'packed.json none'; do
