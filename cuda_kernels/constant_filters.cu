@@ -67,8 +67,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: one load and some twenty instructions for a term.
-  return model_seconds(problem, device, Accumulator::fp32_fma,
-                       problem.flop() * around_sums(problem), 1.0 / 20);
+  return output_a_thread_seconds(problem, device, Accumulator::fp32_fma, problem.flop(), 1.0 / 20);
 }
 
 }  // namespace

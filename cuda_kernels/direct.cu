@@ -51,8 +51,7 @@ void launch(const ConvLaunch& call) {
 template <Accumulator accumulator>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: two loads and some twenty instructions for a term.
-  return model_seconds(problem, device, accumulator, problem.flop() * around_sums(problem),
-                       1.0 / 22);
+  return output_a_thread_seconds(problem, device, accumulator, problem.flop(), 1.0 / 22);
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {

@@ -139,8 +139,8 @@ Support supports_both(const ConvProblem& problem, const DeviceInfo& device) {
 /// Fitted on an H200: of what stands between the loads in direct, unrolling takes away two thirds.
 template <int share_divisor>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  return model_seconds(problem, device, Accumulator::fp32_fma,
-                       problem.flop() * around_sums(problem), 1.0 / share_divisor);
+  return output_a_thread_seconds(problem, device, Accumulator::fp32_fma, problem.flop(),
+                                 1.0 / share_divisor);
 }
 
 template <int share_divisor>

@@ -1,12 +1,14 @@
 // The product of few_channels.cu for filters of any size: they are packed in global memory as
 // tensor cores want them, and come to shared memory slice by slice while four warps at a time
-// multiply (PTX wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through rows and
-// channels, so that 3, 5 or 9 columns fill the product nearly as well as 7.
+// multiply (PTX wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through columns
+// and channels, so that 3, 5 or 9 columns fill the product nearly as well as 7, and walk down the
+// filter's rows together.
 //
 // Tiling: a block of 4 to 16 warps keeps the input under a tile in shared memory, of all channels,
-//   and the sums of up to 64 filters in registers. Four warps make 32 windows of two outputs (one
-//   at a stride of two) at 4 rows, or at 2 where sums are many. Filters that fit stay in shared
-//   memory; others go round a ring of four slices of 16 KB, which the copy engine fills.
+//   and the sums of up to 64 filters in registers. Four warps make 64 windows of two outputs (one
+//   at a stride of two) at 4 rows, at 2, or at 1 where sums are many. Filters that fit stay in
+//   shared memory; others go round a ring of slices of 16 KB, which the copy engine fills. Outputs
+//   go to y in runs of 32.
 // Bytes: y once; x once, and the rows and columns where tiles overlap; w once for each block, or
 //   from L2 for each pass of its warps.
 // Wins: over few_channels.cu where filters are many, or their terms: those it has to hold, all

@@ -41,8 +41,15 @@ double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accum
                   seconds(issued_flop, rate * share));
 }
 
-double around_sums(const ConvProblem& problem) {
-  return 1 + 16 / static_cast<double>(problem.terms());
+int row_vector(const void* data, const Extents& extents, const Strides& strides,
+               std::int64_t element_bytes) {
+  for (const std::int64_t width : {4, 2}) {
+    bool aligned = reinterpret_cast<std::uintptr_t>(data) % (width * element_bytes) == 0 &&
+                   (extents[3] == 1 || strides[3] == 1);
+    for (int i = 0; i < 3; ++i) aligned = aligned && (extents[i] == 1 || strides[i] % width == 0);
+    if (aligned) return static_cast<int>(width);
+  }
+  return 1;
 }
 
 double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int y_vector) {
@@ -59,6 +66,15 @@ double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int 
       static_cast<double>(std::max(problem.stride.h / problem.r, std::int64_t{1}));
   return seconds(x_bytes / read_share + bytes(problem.y_extents()) / write_share,
                  device.nominal_bytes_per_second);
+}
+
+double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
+                               Accumulator accumulator, double issued_flop, double share) {
+  const double around_sums = 1 + 16 / static_cast<double>(problem.terms());
+  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
+  return model_seconds(problem, device, accumulator, issued_flop * around_sums, share) +
+         moving_seconds(problem, device,
+                        row_vector(nullptr, problem.y_extents(), problem.y_strides, element_bytes));
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, const IssuedWork& work) {

@@ -22,13 +22,20 @@ inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
                      double issued_flop, double share);
 
-/// Times as many operations, for kernels that make an output a thread: what comes before and after
-/// a sum takes as long as sixteen terms of it (direct_unrolled.cu on one H200).
-double around_sums(const ConvProblem& problem);
+/// The widest vectors, of 4, 2 or 1 elements, that each row of a tensor of four dimensions can be
+/// divided in so that they are aligned; 1 where a row's elements do not lie side by side.
+int row_vector(const void* data, const Extents& extents, const Strides& strides,
+               std::int64_t element_bytes);
 
 /// The least time to move the tensors, for kernels that store rows of y in vectors of as many
 /// elements: reads, and writes of whole and of begun sectors, reach so much of the nominal rate.
 double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int y_vector);
+
+/// The model for kernels that make an output a thread, which read, multiply and write in turn. What
+/// comes before and after a sum takes as long as sixteen terms of it (direct_unrolled.cu on one
+/// H200).
+double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
+                               Accumulator accumulator, double issued_flop, double share);
 
 /// What a kernel makes its multiprocessors do.
 struct IssuedWork {

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "plumb/types.hpp"
-
 namespace plumb::cuda {
 
 /// Reads `count` neighbouring values in vectors of `width`, 1, 2 or 4, for which `from` is aligned.
@@ -23,19 +21,6 @@ __device__ void read_vectors(const float* from, float (&to)[count]) {
       to[i] = from[i];
     }
   }
-}
-
-/// The widest vectors, of 4, 2 or 1 elements, that each row of a tensor of four dimensions can be
-/// divided in so that they are aligned; 1 where a row's elements do not lie side by side.
-inline int row_vector(const void* data, const Extents& extents, const Strides& strides,
-                      std::int64_t element_bytes) {
-  for (const std::int64_t width : {4, 2}) {
-    bool aligned = reinterpret_cast<std::uintptr_t>(data) % (width * element_bytes) == 0 &&
-                   (extents[3] == 1 || strides[3] == 1);
-    for (int i = 0; i < 3; ++i) aligned = aligned && (extents[i] == 1 || strides[i] % width == 0);
-    if (aligned) return static_cast<int>(width);
-  }
-  return 1;
 }
 
 /// Writes the first `left` of `values`, or all of them, `step` elements apart, in vectors of

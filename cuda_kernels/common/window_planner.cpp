@@ -1,12 +1,10 @@
 // Tiles of least predicted time.
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <initializer_list>
 #include <limits>
 #include <vector>
 
-#include "cuda_kernels/common/windows.hpp"
+#include "cuda_kernels/common/window_model.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -15,39 +13,7 @@ std::int64_t even_share(std::int64_t extent, std::int64_t most) {
   return tiles_of(extent, tiles_of(extent, std::max<std::int64_t>(most, 1)));
 }
 
-/// Of times that overlap: a little more than the longest.
-double most_of(std::initializer_list<double> times) {
-  double sum = 0;
-  for (const double time : times) sum += time * time * time * time;
-  return std::sqrt(std::sqrt(sum));
-}
-
-double number(std::int64_t value) { return static_cast<double>(value); }
-
 std::size_t to_16(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 15) / 16 * 16); }
-
-// Fitted to 4,700 tiles of eleven convolutions on an H200: what a multiprocessor does in a clock
-// where nothing else holds it up, and clocks of latency. Instructions are those of warps.
-constexpr double issued_per_clock = 2.08;
-constexpr double steps_per_clock = 4 / 7.05;
-// A warp's share of a product of four warps, for each eight columns.
-constexpr double warpgroup_steps_per_clock = 4 / 4.2;
-constexpr double waves_per_clock = 0.72;  // of shared memory
-constexpr double clocks_to_next = 1.88;   // from an instruction to the next of the same warp
-constexpr double clocks_of_task = 20, clocks_of_tile = 1200;
-constexpr double clocks_of_load = 985;  // of what a thread reads from memory at once
-constexpr double of_one_block = 1.18;   // as much time where no other block fills the gaps
-// Of streamed filters: bytes that come from L2, and from a slot's reads to its products' end; and
-// how much longer they take beside the others' estimates, of 180 convolutions with the tiles taken.
-constexpr double streamed_per_clock = 20, clocks_of_slot = 110, seconds_to_pack = 4e-6;
-constexpr double of_streams = 1.08;
-constexpr double clock_hertz = 1.98e9;       // where the device keeps its rate to itself
-constexpr double share_of_bandwidth = 0.71;  // of the nominal one
-// Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
-// for each sector that they lie in, and those that it has let go before.
-constexpr double joined_pieces = 1.33, lost_pieces = 3;
-constexpr std::int64_t sector_bytes = 32;
-constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
 
 constexpr std::int64_t most_images = 64;
 
@@ -64,7 +30,8 @@ class Planner {
         stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))),
         strips_(tiles_of(problem.p(), unit.strip_rows())),
         windows_(tiles_of(problem.q(), terms_.shifts)),
-        walks_(problem, unit, costs) {
+        walks_(problem, unit, costs),
+        model_(problem, device, unit, costs) {
     best_.seconds = std::numeric_limits<double>::infinity();
     best_.x_bytes = std::size_t{1} << 30;
   }
@@ -145,10 +112,10 @@ class Planner {
 
   /// As they are made, and gathered.
   void try_outputs(WindowTiles tile) {
-    tile.whole_sectors = stores_whole_sectors(tile);
+    tile.whole_sectors = model_.stores_whole_sectors(tile);
     consider_threads(tile);
     // Where filters are many, gathering their outputs never was the faster on an H200.
-    if (tile.whole_sectors || unit_.streams || !columns_follow()) return;
+    if (tile.whole_sectors || unit_.streams || !model_.columns_follow()) return;
     tile.bulk_stores = wanted_ == Staging::bulk;
     gather(tile);
     consider_threads(tile);
@@ -167,37 +134,6 @@ class Planner {
     }
   }
 
-  std::int64_t stored_side() const { return problem_.pool == Pool::none ? 1 : 2; }
-  /// Of what a tile stores.
-  std::int64_t columns(const WindowTiles& tile) const {
-    return std::max<std::int64_t>(tile.windows * terms_.shifts / stored_side(), 1);
-  }
-  std::int64_t rows(const WindowTiles& tile) const {
-    return std::min<std::int64_t>(unit_.strip_rows() * tile.strips / stored_side(),
-                                  problem_.y_extents()[2]);
-  }
-  std::int64_t filters() const {
-    return std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_eights, problem_.k);
-  }
-  /// Whether outputs of a row are neighbours in y.
-  bool columns_follow() const { return problem_.y_extents()[3] == 1 || problem_.y_strides[3] == 1; }
-  /// Whether steps from image to image, filter to filter and row to row of y are multiples of it.
-  bool steps_of(std::int64_t multiple) const {
-    const Extents y = problem_.y_extents();
-    for (int i = 0; i < 3; ++i)
-      if (y[i] > 1 && problem_.y_strides[i] % multiple != 0) return false;
-    return true;
-  }
-
-  /// Outputs of a row that a warp stores.
-  std::int64_t warp_columns() const { return unit_.warp_windows() * terms_.shifts / stored_side(); }
-  /// Whether what warps make are whole sectors of y.
-  bool stores_whole_sectors(const WindowTiles& tile) const {
-    const std::int64_t sector = sector_bytes / stored_bytes_;
-    return columns_follow() && warp_columns() % sector == 0 && columns(tile) % sector == 0 &&
-           steps_of(sector);
-  }
-
   /// A place for the tile's outputs.
   void gather(WindowTiles& tile) const {
     constexpr std::int64_t banks = 32, bank_bytes = 4;
@@ -206,24 +142,14 @@ class Planner {
     const bool follow = tile.column_tiles == 1 && (y[2] == 1 || problem_.y_strides[2] == y[3]);
     // A run begins up to a vector less one behind the multiple of 16 bytes before it.
     tile.y_row_pitch =
-        static_cast<int>(follow ? 0 : tiles_of(columns(tile) + vector - 1, vector) * vector);
+        static_cast<int>(follow ? 0 : tiles_of(model_.columns(tile) + vector - 1, vector) * vector);
     const std::int64_t elements =
-        follow ? rows(tile) * y[3] + vector - 1 : rows(tile) * tile.y_row_pitch;
+        follow ? model_.rows(tile) * y[3] + vector - 1 : model_.rows(tile) * tile.y_row_pitch;
     // Four filters' pieces of a row, 8 banks each, should lie in different banks.
     const std::int64_t in_banks = tiles_of(elements * stored_bytes_, bank_bytes);
     const std::int64_t pitch = in_banks <= 8 ? 8 : 8 + tiles_of(in_banks - 8, banks) * banks;
     tile.y_pitch = static_cast<int>(pitch * bank_bytes / stored_bytes_);
-    tile.y_bytes = to_16(tile.images * filters() * pitch * bank_bytes);
-  }
-
-  /// How many times as long writing takes as if it were of whole sectors.
-  double writing(const WindowTiles& tile) const {
-    if (tile.whole_sectors || tile.y_pitch > 0) return 1;
-    const double under_way = number(tile.images * filters() * rows(tile) * columns(tile)) *
-                             static_cast<double>(stored_bytes_) * tile.blocks * device_.units;
-    const double sectors = number(warp_columns() * stored_bytes_) / sector_bytes;
-    return steps_of(2) && under_way < joined_bytes ? joined_pieces * (sectors + 1) / sectors
-                                                   : lost_pieces;
+    tile.y_bytes = to_16(tile.images * model_.filters() * pitch * bank_bytes);
   }
 
   /// In the longest stretches of neighbours in x that there are.
@@ -259,114 +185,8 @@ class Planner {
         std::max(of_multiprocessor, device_.shared_memory_bytes + of_system);
     tile.blocks = static_cast<int>(std::clamp<std::size_t>(available / (tile.bytes() + of_system),
                                                            1, unit_.warps() * 32 / tile.threads));
-    tile.seconds = seconds(tile);
+    tile.seconds = model_.seconds(tile);
     if (tile.seconds < best_.seconds) best_ = tile;
-  }
-
-  /// Instructions that a warp takes for one strip of eight windows and all filters.
-  double issued_of_task(const WindowTiles& tile, double steps, double slots) const {
-    const double pairs = unit_.fragments, eights = unit_.filter_eights;
-    const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
-    const double storing = terms_.shifts == 1 ? 34 : one_by_one ? 70 : 26, own = 45;
-    const double again = rows_stay() ? 0 : 4 * pairs;
-    if (unit_.streams)
-      return slots * (12 + 2 * pairs * costs_.steps_of_slot) + 20 * fragments_read() + own +
-             pairs * eights * storing;
-    if (unit_.warpgroups)  // every row is kept twice, and every product has an address
-      return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
-             pairs * eights * storing;
-    return steps + 0.88 * rows_read() + slots * (eights + 4 + again) + own +
-           pairs * eights * storing;
-  }
-  /// Rows of the input that are read once for all rows of the filter.
-  bool rows_stay() const {
-    return terms_.segment_rows == 1 && !terms_.wide() && problem_.stride.h == 1;
-  }
-  /// Of streamed filters: what a warp reads for a strip, sixteen windows and pairs at a time.
-  double fragments_read() const {
-    return number(walks_.count) * (walks_.length + unit_.fragments - 1);
-  }
-  double rows_read() const {
-    const double rows = 2 * unit_.fragments;
-    return number(problem_.c) * (rows_stay() ? rows + terms_.segments - 1 : rows * terms_.segments);
-  }
-  /// Instructions of warps that write what was gathered.
-  double issued_to_write(const WindowTiles& tile) const {
-    const double stretches = number(tile.images * filters());
-    const double of_runs =
-        tile.y_row_pitch > 0 ? 110.0 * number(tile.y_pitch / tile.y_row_pitch) * stretches : 0;
-    return 10 * number(tile.y_pitch) * stretches / 64 + of_runs;
-  }
-  /// Whether the tile's rows follow each other as the image's do.
-  bool in_fours(const WindowTiles& tile) const {
-    return tile.column_tiles == 1 && problem_.padding.left == 0 && tile.pitch == problem_.w;
-  }
-  /// Times that a thread waits for what it reads from memory.
-  double loads(const WindowTiles& tile) const {
-    const std::int64_t rows = std::int64_t{tile.images} * problem_.c * tile.x_rows;
-    if (in_fours(tile)) return number(tiles_of(rows * tile.pitch, 16 * tile.threads));
-    const RowLanes lanes(tile.pitch);
-    return number(tiles_of(rows * lanes.count(), tile.threads) * lanes.turns);
-  }
-  /// Instructions of warps that write the tile's input to its place.
-  double issued_to_load(const WindowTiles& tile) const {
-    const double rows = number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
-    const double warps_of_pairs = rows * tile.pitch / 64;
-    const double scaling = costs_.scaled ? 50 * warps_of_pairs : 0;
-    if (in_fours(tile)) return 7.5 * warps_of_pairs + scaling;
-    if (tile.staging != Staging::none) return 21 * warps_of_pairs + scaling;
-    const RowLanes lanes(tile.pitch);
-    return rows * lanes.count() / 32 * (40 + 40.0 * lanes.turns) + scaling;
-  }
-
-  double seconds(const WindowTiles& tile) const {
-    const double clock = device_.nominal_fp32_flop_per_second > 0 && device_.units > 0
-                             ? device_.nominal_fp32_flop_per_second / 256 / device_.units
-                             : clock_hertz;
-    const double units = std::max(device_.units, 1), blocks = tile.blocks;
-    const double warps = tile.threads / 32, eights = unit_.filter_eights;
-    const double together = unit_.warpgroups ? 4 : 1;  // warps
-    const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
-    // Warps that share a stream of filters go through all of it.
-    const double abreast = unit_.streams ? warps : together;
-    const double tasks = std::ceil(windows / unit_.warp_windows() / abreast) * abreast;
-    const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
-    const double slots =
-        unit_.streams ? walks_.slots() : number(problem_.c) * terms_.segments / 2.0;
-    const double steps = slots * unit_.fragments * eights * costs_.steps_of_slot;
-    const double of_filters =
-        unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
-    const double rows = unit_.streams ? 4 * fragments_read() : rows_read();
-    const double waves = rows * costs_.element_bytes / 2.0 + of_filters;
-    const double passes = tasks / warps;
-    const double streamed =
-        tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / streamed_per_clock : 0;
-    const double of_task = issued_of_task(tile, steps, slots), loading = issued_to_load(tile);
-    const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
-    // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
-    const double shared = most_of(
-        {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock,
-         streamed, unit_.streams ? passes * slots * unit_.fragments * clocks_of_slot / blocks : 0});
-    const double of_chain =
-        unit_.streams ? 0 : clocks_to_next * (of_task + 2 * steps / tensor_rate);
-    const double waited = std::ceil(passes) * (clocks_of_task + of_chain) + 2 * loading / warps +
-                          clocks_of_tile +
-                          (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
-    const double per_tile = shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
-    const double items = number(tile.items()) * tile.filter_groups;
-    const double packing =
-        unit_.streams ? 0 : number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
-    const double full_rounds = items / (units * blocks);
-    const double rounds = full_rounds > 4 ? full_rounds : std::ceil(full_rounds);
-    const double busy = (rounds * blocks * per_tile + packing * blocks) / clock;
-    const Extents y = problem_.y_extents();
-    const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
-    const double moved = device_.nominal_bytes_per_second > 0
-                             ? (problem_.bytes() + y_bytes * (writing(tile) - 1)) /
-                                   (share_of_bandwidth * device_.nominal_bytes_per_second)
-                             : 0;
-    const double both = most_of({busy, moved});
-    return unit_.streams ? both * of_streams + seconds_to_pack + 2e-6 : both + 2e-6;
   }
 
   const ConvProblem& problem_;
@@ -377,6 +197,7 @@ class Planner {
   WindowTerms terms_;
   std::int64_t stored_bytes_, strips_, windows_;
   WindowWalks walks_;
+  WindowModel model_;
   WindowTiles best_;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/common/conv_shape.cuh"
-#include "cuda_kernels/common/vectors.cuh"
+#include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/window_products.cuh"
 #include "cuda_kernels/common/windows.hpp"
 

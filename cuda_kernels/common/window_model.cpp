@@ -1,0 +1,202 @@
+#include "cuda_kernels/common/window_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+namespace plumb::cuda {
+namespace {
+
+/// Of times that overlap: a little more than the longest.
+double most_of(std::initializer_list<double> times) {
+  double sum = 0;
+  for (const double time : times) sum += time * time * time * time;
+  return std::sqrt(std::sqrt(sum));
+}
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+// Fitted to 4,700 tiles of eleven convolutions on an H200: what a multiprocessor does in a clock
+// where nothing else holds it up, and clocks of latency. Instructions are those of warps.
+constexpr double issued_per_clock = 2.08;
+constexpr double steps_per_clock = 4 / 7.05;
+// A warp's share of a product of four warps, for each eight columns.
+constexpr double warpgroup_steps_per_clock = 4 / 4.2;
+constexpr double waves_per_clock = 0.72;  // of shared memory
+constexpr double clocks_to_next = 1.88;   // from an instruction to the next of the same warp
+constexpr double clocks_of_task = 20, clocks_of_tile = 1200;
+constexpr double clocks_of_load = 985;  // of what a thread reads from memory at once
+constexpr double of_one_block = 1.18;   // as much time where no other block fills the gaps
+// Of streamed filters: bytes that come from L2, and from a slot's reads to its products' end; and
+// how much longer they take beside the others' estimates, of 180 convolutions with the tiles taken.
+constexpr double streamed_per_clock = 20, clocks_of_slot = 110, seconds_to_pack = 4e-6;
+constexpr double of_streams = 1.08;
+constexpr double clock_hertz = 1.98e9;       // where the device keeps its rate to itself
+constexpr double share_of_bandwidth = 0.71;  // of the nominal one
+// Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
+// for each sector that they lie in, and those that it has let go before.
+constexpr double joined_pieces = 1.33, lost_pieces = 3;
+constexpr std::int64_t sector_bytes = 32;
+constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
+
+}  // namespace
+
+WindowModel::WindowModel(const ConvProblem& problem, const DeviceInfo& device,
+                         const WindowUnit& unit, const WindowCosts& costs)
+    : problem_(problem),
+      device_(device),
+      unit_(unit),
+      costs_(costs),
+      terms_(unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem)),
+      walks_(problem, unit, costs),
+      stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))) {}
+
+std::int64_t WindowModel::stored_side() const { return problem_.pool == Pool::none ? 1 : 2; }
+
+std::int64_t WindowModel::columns(const WindowTiles& tile) const {
+  return std::max<std::int64_t>(tile.windows * terms_.shifts / stored_side(), 1);
+}
+
+std::int64_t WindowModel::rows(const WindowTiles& tile) const {
+  return std::min<std::int64_t>(unit_.strip_rows() * tile.strips / stored_side(),
+                                problem_.y_extents()[2]);
+}
+
+std::int64_t WindowModel::filters() const {
+  return std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_eights, problem_.k);
+}
+
+bool WindowModel::columns_follow() const {
+  return problem_.y_extents()[3] == 1 || problem_.y_strides[3] == 1;
+}
+
+bool WindowModel::steps_of(std::int64_t multiple) const {
+  const Extents y = problem_.y_extents();
+  for (int i = 0; i < 3; ++i)
+    if (y[i] > 1 && problem_.y_strides[i] % multiple != 0) return false;
+  return true;
+}
+
+std::int64_t WindowModel::warp_columns() const {
+  return unit_.warp_windows() * terms_.shifts / stored_side();
+}
+
+bool WindowModel::stores_whole_sectors(const WindowTiles& tile) const {
+  const std::int64_t sector = sector_bytes / stored_bytes_;
+  return columns_follow() && warp_columns() % sector == 0 && columns(tile) % sector == 0 &&
+         steps_of(sector);
+}
+
+double WindowModel::writing(const WindowTiles& tile) const {
+  if (tile.whole_sectors || tile.y_pitch > 0) return 1;
+  const double under_way = number(tile.images * filters() * rows(tile) * columns(tile)) *
+                           static_cast<double>(stored_bytes_) * tile.blocks * device_.units;
+  const double sectors = number(warp_columns() * stored_bytes_) / sector_bytes;
+  return steps_of(2) && under_way < joined_bytes ? joined_pieces * (sectors + 1) / sectors
+                                                 : lost_pieces;
+}
+
+double WindowModel::issued_of_task(const WindowTiles& tile, double steps, double slots) const {
+  const double pairs = unit_.fragments, eights = unit_.filter_eights;
+  const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
+  const double storing = terms_.shifts == 1 ? 34 : one_by_one ? 70 : 26, own = 45;
+  const double again = rows_stay() ? 0 : 4 * pairs;
+  if (unit_.streams)
+    return slots * (12 + 2 * pairs * costs_.steps_of_slot) + 20 * fragments_read() + own +
+           pairs * eights * storing;
+  if (unit_.warpgroups)  // every row is kept twice, and every product has an address
+    return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
+           pairs * eights * storing;
+  return steps + 0.88 * rows_read() + slots * (eights + 4 + again) + own + pairs * eights * storing;
+}
+
+bool WindowModel::rows_stay() const {
+  return terms_.segment_rows == 1 && !terms_.wide() && problem_.stride.h == 1;
+}
+
+double WindowModel::fragments_read() const {
+  return number(walks_.count) * (walks_.length + unit_.fragments - 1);
+}
+
+double WindowModel::rows_read() const {
+  const double rows = 2 * unit_.fragments;
+  return number(problem_.c) * (rows_stay() ? rows + terms_.segments - 1 : rows * terms_.segments);
+}
+
+double WindowModel::issued_to_write(const WindowTiles& tile) const {
+  const double stretches = number(tile.images * filters());
+  const double of_runs =
+      tile.y_row_pitch > 0 ? 110.0 * number(tile.y_pitch / tile.y_row_pitch) * stretches : 0;
+  return 10 * number(tile.y_pitch) * stretches / 64 + of_runs;
+}
+
+bool WindowModel::in_fours(const WindowTiles& tile) const {
+  return tile.column_tiles == 1 && problem_.padding.left == 0 && tile.pitch == problem_.w;
+}
+
+double WindowModel::loads(const WindowTiles& tile) const {
+  const std::int64_t rows = std::int64_t{tile.images} * problem_.c * tile.x_rows;
+  if (in_fours(tile)) return number(tiles_of(rows * tile.pitch, 16 * tile.threads));
+  const RowLanes lanes(tile.pitch);
+  return number(tiles_of(rows * lanes.count(), tile.threads) * lanes.turns);
+}
+
+double WindowModel::issued_to_load(const WindowTiles& tile) const {
+  const double rows = number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
+  const double warps_of_pairs = rows * tile.pitch / 64;
+  const double scaling = costs_.scaled ? 50 * warps_of_pairs : 0;
+  if (in_fours(tile)) return 7.5 * warps_of_pairs + scaling;
+  if (tile.staging != Staging::none) return 21 * warps_of_pairs + scaling;
+  const RowLanes lanes(tile.pitch);
+  return rows * lanes.count() / 32 * (40 + 40.0 * lanes.turns) + scaling;
+}
+
+double WindowModel::seconds(const WindowTiles& tile) const {
+  const double clock = device_.nominal_fp32_flop_per_second > 0 && device_.units > 0
+                           ? device_.nominal_fp32_flop_per_second / 256 / device_.units
+                           : clock_hertz;
+  const double units = std::max(device_.units, 1), blocks = tile.blocks;
+  const double warps = tile.threads / 32, eights = unit_.filter_eights;
+  const double together = unit_.warpgroups ? 4 : 1;  // warps
+  const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
+  // Warps that share a stream of filters go through all of it.
+  const double abreast = unit_.streams ? warps : together;
+  const double tasks = std::ceil(windows / unit_.warp_windows() / abreast) * abreast;
+  const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
+  const double slots = unit_.streams ? walks_.slots() : number(problem_.c) * terms_.segments / 2.0;
+  const double steps = slots * unit_.fragments * eights * costs_.steps_of_slot;
+  const double of_filters =
+      unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
+  const double rows = unit_.streams ? 4 * fragments_read() : rows_read();
+  const double waves = rows * costs_.element_bytes / 2.0 + of_filters;
+  const double passes = tasks / warps;
+  const double streamed =
+      tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / streamed_per_clock : 0;
+  const double of_task = issued_of_task(tile, steps, slots), loading = issued_to_load(tile);
+  const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
+  // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
+  const double shared = most_of(
+      {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock,
+       streamed, unit_.streams ? passes * slots * unit_.fragments * clocks_of_slot / blocks : 0});
+  const double of_chain = unit_.streams ? 0 : clocks_to_next * (of_task + 2 * steps / tensor_rate);
+  const double waited = std::ceil(passes) * (clocks_of_task + of_chain) + 2 * loading / warps +
+                        clocks_of_tile +
+                        (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
+  const double per_tile = shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
+  const double items = number(tile.items()) * tile.filter_groups;
+  const double packing =
+      unit_.streams ? 0 : number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
+  const double full_rounds = items / (units * blocks);
+  const double rounds = full_rounds > 4 ? full_rounds : std::ceil(full_rounds);
+  const double busy = (rounds * blocks * per_tile + packing * blocks) / clock;
+  const Extents y = problem_.y_extents();
+  const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
+  const double moved = device_.nominal_bytes_per_second > 0
+                           ? (problem_.bytes() + y_bytes * (writing(tile) - 1)) /
+                                 (share_of_bandwidth * device_.nominal_bytes_per_second)
+                           : 0;
+  const double both = most_of({busy, moved});
+  return unit_.streams ? both * of_streams + seconds_to_pack + 2e-6 : both + 2e-6;
+}
+
+}  // namespace plumb::cuda

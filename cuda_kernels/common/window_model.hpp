@@ -1,0 +1,59 @@
+// How long a tile takes: a model fitted to measured tiles.
+#pragma once
+
+#include "cuda_kernels/common/windows.hpp"
+
+namespace plumb::cuda {
+
+class WindowModel {
+ public:
+  /// `problem` and `device` outlive it.
+  WindowModel(const ConvProblem& problem, const DeviceInfo& device, const WindowUnit& unit,
+              const WindowCosts& costs);
+
+  /// Of all tiles of the problem, of which `tile.blocks` are on a multiprocessor at once.
+  double seconds(const WindowTiles& tile) const;
+
+  // Of what a tile stores.
+  std::int64_t columns(const WindowTiles& tile) const;
+  std::int64_t rows(const WindowTiles& tile) const;
+  std::int64_t filters() const;
+  /// Whether outputs of a row are neighbours in y.
+  bool columns_follow() const;
+  /// Whether what warps make are whole sectors of y.
+  bool stores_whole_sectors(const WindowTiles& tile) const;
+
+ private:
+  std::int64_t stored_side() const;
+  /// Whether steps from image to image, filter to filter and row to row of y are multiples of it.
+  bool steps_of(std::int64_t multiple) const;
+  /// Outputs of a row that a warp stores.
+  std::int64_t warp_columns() const;
+  /// How many times as long writing takes as if it were of whole sectors.
+  double writing(const WindowTiles& tile) const;
+  /// Instructions that a warp takes for one strip of eight windows and all filters.
+  double issued_of_task(const WindowTiles& tile, double steps, double slots) const;
+  /// Rows of the input that are read once for all rows of the filter.
+  bool rows_stay() const;
+  /// Of streamed filters: what a warp reads for a strip, sixteen windows and pairs at a time.
+  double fragments_read() const;
+  double rows_read() const;
+  /// Instructions of warps that write what was gathered.
+  double issued_to_write(const WindowTiles& tile) const;
+  /// Whether the tile's rows follow each other as the image's do.
+  bool in_fours(const WindowTiles& tile) const;
+  /// Times that a thread waits for what it reads from memory.
+  double loads(const WindowTiles& tile) const;
+  /// Instructions of warps that write the tile's input to its place.
+  double issued_to_load(const WindowTiles& tile) const;
+
+  const ConvProblem& problem_;
+  const DeviceInfo& device_;
+  WindowUnit unit_;
+  WindowCosts costs_;
+  WindowTerms terms_;
+  WindowWalks walks_;
+  std::int64_t stored_bytes_;
+};
+
+}  // namespace plumb::cuda
