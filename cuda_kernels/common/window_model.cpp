@@ -27,17 +27,30 @@ constexpr double clocks_to_next = 1.88;   // from an instruction to the next of 
 constexpr double clocks_of_task = 20, clocks_of_tile = 1200;
 constexpr double clocks_of_load = 985;  // of what a thread reads from memory at once
 constexpr double of_one_block = 1.18;   // as much time where no other block fills the gaps
-// Of streamed filters: bytes that come from L2, and from a slot's reads to its products' end; and
-// how much longer they take beside the others' estimates, of 180 convolutions with the tiles taken.
-constexpr double streamed_per_clock = 20, clocks_of_slot = 110, seconds_to_pack = 4e-6;
-constexpr double of_streams = 1.08;
-constexpr double clock_hertz = 1.98e9;       // where the device keeps its rate to itself
+constexpr double clock_hertz = 1.98e9;  // where the device keeps its rate to itself
+constexpr double seconds_to_launch = 2e-6;
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
 // Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
 // for each sector that they lie in, and those that it has let go before.
 constexpr double joined_pieces = 1.33, lost_pieces = 3;
 constexpr std::int64_t sector_bytes = 32;
 constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
+
+// The same for streamed filters, fitted to 940 tiles of 67 convolutions and to the tiles taken for
+// 204. Products of four warps take so long for each eight columns, but no less for few of them.
+namespace streams {
+constexpr double issued_per_clock = 3.5, waves_per_clock = 0.6, bytes_per_clock = 20;  // from L2
+constexpr double clocks_of_eight = 4.1, clocks_of_product = 13.3;
+constexpr double issued_of_fragment = 43, issued_of_product = 2.5, issued_of_task = 360;
+constexpr double issued_to_store = 73, issued_to_store_fours = 11;  // a row of eight columns
+constexpr double issued_of_pair = 45, issued_of_plain_pair = 22;    // of the input, scaled or not
+// From a fragment's reading to its products' end, where there is one at a time; of a walk's begin
+// and each of its slots; and of four rows of eight columns that are stored together.
+constexpr double clocks_of_fragment = 375, clocks_of_walk = 690, clocks_of_slot = 243;
+constexpr double clocks_to_store = 1550;
+constexpr double clocks_of_tile = 3000, clocks_of_load = 880, of_one_block = 1.2;
+constexpr double share_of_bandwidth = 0.49, seconds_to_pack = 4e-6;
+}  // namespace streams
 
 }  // namespace
 
@@ -101,9 +114,6 @@ double WindowModel::issued_of_task(const WindowTiles& tile, double steps, double
   const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
   const double storing = terms_.shifts == 1 ? 34 : one_by_one ? 70 : 26, own = 45;
   const double again = rows_stay() ? 0 : 4 * pairs;
-  if (unit_.streams)
-    return slots * (12 + 2 * pairs * costs_.steps_of_slot) + 20 * fragments_read() + own +
-           pairs * eights * storing;
   if (unit_.warpgroups)  // every row is kept twice, and every product has an address
     return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
            pairs * eights * storing;
@@ -112,10 +122,6 @@ double WindowModel::issued_of_task(const WindowTiles& tile, double steps, double
 
 bool WindowModel::rows_stay() const {
   return terms_.segment_rows == 1 && !terms_.wide() && problem_.stride.h == 1;
-}
-
-double WindowModel::fragments_read() const {
-  return number(walks_.count) * (walks_.length + unit_.fragments - 1);
 }
 
 double WindowModel::rows_read() const {
@@ -151,52 +157,95 @@ double WindowModel::issued_to_load(const WindowTiles& tile) const {
   return rows * lanes.count() / 32 * (40 + 40.0 * lanes.turns) + scaling;
 }
 
+double WindowModel::clocks(const WindowTiles& tile) const {
+  const double blocks = tile.blocks, warps = tile.threads / 32, eights = unit_.filter_eights;
+  const double together = unit_.warpgroups ? 4 : 1;  // warps
+  const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
+  const double tasks = std::ceil(windows / unit_.warp_windows() / together) * together;
+  const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
+  const double slots = number(problem_.c) * terms_.segments / 2.0;
+  const double steps = slots * unit_.fragments * eights * costs_.steps_of_slot;
+  const double of_filters =
+      unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
+  const double waves = rows_read() * costs_.element_bytes / 2.0 + of_filters;
+  const double of_task = issued_of_task(tile, steps, slots), loading = issued_to_load(tile);
+  const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
+  // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
+  const double shared = most_of(
+      {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock});
+  const double of_chain = clocks_to_next * (of_task + 2 * steps / tensor_rate);
+  const double waited = std::ceil(tasks / warps) * (clocks_of_task + of_chain) +
+                        2 * loading / warps + clocks_of_tile +
+                        (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
+  return shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
+}
+
+double WindowModel::streamed_clocks(const WindowTiles& tile) const {
+  using namespace streams;
+  const double blocks = tile.blocks, warps = tile.threads / 32, eights = unit_.filter_eights;
+  const double strip_rows = unit_.fragments, slots = walks_.slots();
+  const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
+  // Warps that share a stream of filters go through all of it.
+  const double passes = std::ceil(windows / unit_.warp_windows() / warps), tasks = passes * warps;
+  const double fragments = number(walks_.count) * (walks_.length + strip_rows - 1);
+  const double products = slots * strip_rows * costs_.steps_of_slot;
+  const double tensor = products * std::max(clocks_of_product, clocks_of_eight * eights);
+  const bool fours = terms_.shifts == 2 && problem_.pool == Pool::none && steps_of(4) &&
+                     problem_.q() % 4 == 0 && tile.windows % 2 == 0;
+  const double of_task = fragments * issued_of_fragment + products * issued_of_product +
+                         streams::issued_of_task +
+                         strip_rows * eights * (fours ? issued_to_store_fours : issued_to_store);
+  // The input under a tile.
+  const double x_rows = number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
+  const double of_pair = costs_.scaled ? issued_of_pair : issued_of_plain_pair;
+  const double warps_of_pairs = x_rows * tile.pitch / 64;
+  const RowLanes lanes(tile.pitch);
+  const double loading = in_fours(tile) ? 0.6 * of_pair * warps_of_pairs
+                         : tile.staging != Staging::none
+                             ? of_pair * warps_of_pairs
+                             : x_rows * lanes.count() / 32 * (20 + 3.2 * of_pair * lanes.turns);
+  const double element_words = costs_.element_bytes / 4.0;
+  const double waves = tasks * (10.4 * element_words * fragments + products * eights / 2) +
+                       6 * element_words * warps_of_pairs;
+  const double streamed =
+      tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / bytes_per_clock : 0;
+  const double shared =
+      most_of({(tasks * of_task + loading + 150 * warps) / streams::issued_per_clock,
+               tasks / 4 * tensor, waves / streams::waves_per_clock, streamed});
+  const double chain =
+      (walks_.length == 1 ? slots * strip_rows * clocks_of_fragment
+                          : walks_.count * clocks_of_walk + slots * clocks_of_slot + 0.6 * tensor) +
+      std::ceil(strip_rows * eights / 4) * clocks_to_store;
+  const double waited = streams::clocks_of_tile + 2 * loading / warps +
+                        (tile.staging == Staging::none ? loads(tile) * streams::clocks_of_load : 0);
+  return most_of(
+             {shared * (tile.blocks == 1 ? streams::of_one_block : 1), passes * chain / blocks}) +
+         waited / blocks;
+}
+
 double WindowModel::seconds(const WindowTiles& tile) const {
   const double clock = device_.nominal_fp32_flop_per_second > 0 && device_.units > 0
                            ? device_.nominal_fp32_flop_per_second / 256 / device_.units
                            : clock_hertz;
   const double units = std::max(device_.units, 1), blocks = tile.blocks;
-  const double warps = tile.threads / 32, eights = unit_.filter_eights;
-  const double together = unit_.warpgroups ? 4 : 1;  // warps
-  const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
-  // Warps that share a stream of filters go through all of it.
-  const double abreast = unit_.streams ? warps : together;
-  const double tasks = std::ceil(windows / unit_.warp_windows() / abreast) * abreast;
-  const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
-  const double slots = unit_.streams ? walks_.slots() : number(problem_.c) * terms_.segments / 2.0;
-  const double steps = slots * unit_.fragments * eights * costs_.steps_of_slot;
-  const double of_filters =
-      unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
-  const double rows = unit_.streams ? 4 * fragments_read() : rows_read();
-  const double waves = rows * costs_.element_bytes / 2.0 + of_filters;
-  const double passes = tasks / warps;
-  const double streamed =
-      tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / streamed_per_clock : 0;
-  const double of_task = issued_of_task(tile, steps, slots), loading = issued_to_load(tile);
-  const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
-  // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
-  const double shared = most_of(
-      {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock,
-       streamed, unit_.streams ? passes * slots * unit_.fragments * clocks_of_slot / blocks : 0});
-  const double of_chain = unit_.streams ? 0 : clocks_to_next * (of_task + 2 * steps / tensor_rate);
-  const double waited = std::ceil(passes) * (clocks_of_task + of_chain) + 2 * loading / warps +
-                        clocks_of_tile +
-                        (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
-  const double per_tile = shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
   const double items = number(tile.items()) * tile.filter_groups;
-  const double packing =
-      unit_.streams ? 0 : number(problem_.c) * terms_.slots() * eights * 60 / issued_per_clock;
   const double full_rounds = items / (units * blocks);
   const double rounds = full_rounds > 4 ? full_rounds : std::ceil(full_rounds);
-  const double busy = (rounds * blocks * per_tile + packing * blocks) / clock;
+  const auto moving = [&](double bytes, double share) {
+    return device_.nominal_bytes_per_second > 0 ? bytes / (share * device_.nominal_bytes_per_second)
+                                                : 0;
+  };
+  if (unit_.streams)
+    return most_of({rounds * blocks * streamed_clocks(tile) / clock,
+                    moving(problem_.bytes(), streams::share_of_bandwidth)}) +
+           streams::seconds_to_pack + seconds_to_launch;
+  const double packing =
+      number(problem_.c) * terms_.slots() * unit_.filter_eights * 60 / issued_per_clock;
   const Extents y = problem_.y_extents();
   const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
-  const double moved = device_.nominal_bytes_per_second > 0
-                           ? (problem_.bytes() + y_bytes * (writing(tile) - 1)) /
-                                 (share_of_bandwidth * device_.nominal_bytes_per_second)
-                           : 0;
-  const double both = most_of({busy, moved});
-  return unit_.streams ? both * of_streams + seconds_to_pack + 2e-6 : both + 2e-6;
+  return most_of({blocks * (rounds * clocks(tile) + packing) / clock,
+                  moving(problem_.bytes() + y_bytes * (writing(tile) - 1), share_of_bandwidth)}) +
+         seconds_to_launch;
 }
 
 }  // namespace plumb::cuda

@@ -35,8 +35,6 @@ class WindowModel {
   double issued_of_task(const WindowTiles& tile, double steps, double slots) const;
   /// Rows of the input that are read once for all rows of the filter.
   bool rows_stay() const;
-  /// Of streamed filters: what a warp reads for a strip, sixteen windows and pairs at a time.
-  double fragments_read() const;
   double rows_read() const;
   /// Instructions of warps that write what was gathered.
   double issued_to_write(const WindowTiles& tile) const;
@@ -46,6 +44,9 @@ class WindowModel {
   double loads(const WindowTiles& tile) const;
   /// Instructions of warps that write the tile's input to its place.
   double issued_to_load(const WindowTiles& tile) const;
+  /// Of a multiprocessor, for a tile of each of its blocks, over their number.
+  double clocks(const WindowTiles& tile) const;
+  double streamed_clocks(const WindowTiles& tile) const;
 
   const ConvProblem& problem_;
   const DeviceInfo& device_;
