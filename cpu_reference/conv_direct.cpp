@@ -121,8 +121,9 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                          .relu = last && conv.relu,
                          .find_nan = last && conv.padded});
     }
-    const auto outputs = [&](int64_t i) {
-      return OutputRow{first.n, first.group, first.p + row + i, 0, conv.q};
+    // Lambdas cannot capture what a structured binding names.
+    const auto outputs = [&first, row, count = conv.q](int64_t i) {
+      return OutputRow{first.n, first.group, first.p + row + i, 0, count};
     };
     for (int64_t i = 0; nan && i < rows; ++i)
       kernels.mend(conv, outputs(i), range, packed, sums + i * sums_row, step);
