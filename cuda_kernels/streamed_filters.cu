@@ -20,11 +20,13 @@
 namespace plumb::cuda {
 namespace {
 
+/// Sums that a lane has of one row where it has two.
+constexpr std::size_t most_of_two_rows = 48;
 /// Rows of outputs for which registers hold the sums, and the unit of so many eights.
 template <class Scheme, int eights>
 constexpr int streamed_rows = [] {
   constexpr std::size_t sums = sizeof(typename Scheme::Sum) / sizeof(float) * eights;
-  return 4 * sums <= 64 ? 4 : 2 * sums <= 96 ? 2 : 1;
+  return sums <= 16 ? 4 : sums <= most_of_two_rows ? 2 : 1;
 }();
 template <class Scheme, int eights>
 constexpr WindowUnit streamed_unit =
@@ -38,10 +40,10 @@ using Eights = CompileTime<1, 2, 3, 4, 6, 8, 10, 12, 14, 16>;
 template <class Scheme>
 int eights_of(const ConvProblem& problem) {
   const std::int64_t filters = WindowTerms(problem).eight_filters();
-  int most = Eights::at_least(tiles_of(most_group_filters, filters));
-  if (problem.pool != Pool::none)
-    most = std::min(most, static_cast<int>(48 * sizeof(float) / sizeof(typename Scheme::Sum)));
-  return std::min(most, Eights::at_least(std::min<std::int64_t>(tiles_of(problem.k, filters), 16)));
+  const int enough = Eights::at_least(
+      std::min(tiles_of(problem.k, filters), tiles_of(most_group_filters, filters)));
+  constexpr int two_rows = most_of_two_rows * sizeof(float) / sizeof(typename Scheme::Sum);
+  return problem.pool == Pool::none ? enough : std::min(enough, two_rows);
 }
 
 template <class Scheme>
@@ -85,8 +87,7 @@ struct Units {
           const auto* const x = static_cast<const S*>(call.x);
           auto* const y = static_cast<S*>(call.y);
           const auto* const filters = static_cast<const char*>(call.filters);
-          WindowShape shape(problem, tile, streamed_unit<Scheme, eights>, window_costs<Scheme>, x,
-                            y);
+          WindowShape shape(problem, tile, streamed_unit<Scheme, eights>, x, y);
           shape.packed = filters;
           shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
           const auto kernel =

@@ -51,6 +51,17 @@ __device__ TensorSource<Stored> tensor_source(const WindowShape& shape, const Wi
   return {x + item.n * step.n, step.n, plane, step.h, step.w};
 }
 
+/// Pairs of elements, however they were loaded.
+template <class Stored, class Pair, int count>
+__device__ inline void to_floats(const Pair (&loaded)[count], float (&two)[count][2]) {
+  static_assert(sizeof(Pair) == 2 * sizeof(Stored));
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
+    two[i][0] = convert<float>(of[0]), two[i][1] = convert<float>(of[1]);
+  }
+}
+
 /// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
 /// image. Some lanes share a row, so that what a row costs is paid once for several pairs of each.
 template <class Stored, class Use>
@@ -84,11 +95,7 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
           if (inside && pair < pairs && w >= 0 && w < shape.conv.w)
             loaded[i] = *reinterpret_cast<const Loaded*>(from + 2 * pair);
         }
-#pragma unroll
-        for (int i = 0; i < at_once; ++i) {
-          const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
-          two[i][0] = convert<float>(of[0]), two[i][1] = convert<float>(of[1]);
-        }
+        to_floats<Stored>(loaded, two);
       } else {
         Stored loaded[at_once][2];
 #pragma unroll
@@ -100,9 +107,7 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
           if (of_row && w >= 0 && w < shape.conv.w) loaded[i][0] = at[0];
           if (of_row && w >= -1 && w < shape.conv.w - 1) loaded[i][1] = at[source.column];
         }
-#pragma unroll
-        for (int i = 0; i < at_once; ++i)
-          two[i][0] = convert<float>(loaded[i][0]), two[i][1] = convert<float>(loaded[i][1]);
+        to_floats<Stored>(loaded, two);
       }
 #pragma unroll
       for (int i = 0; i < at_once; ++i)
@@ -143,11 +148,7 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
         loaded[i] = {};
         if (inside && in_row(w)) loaded[i] = *reinterpret_cast<const Loaded*>(from);
       });
-#pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
-        two[i][0] = convert<float>(of[0]), two[i][1] = convert<float>(of[1]);
-      }
+      to_floats<Stored>(loaded, two);
     } else {
       Stored loaded[at_once][2];
       each([&](int i, const Stored* from, int w, bool inside) {
@@ -155,9 +156,7 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
         if (inside && in_row(w)) loaded[i][0] = from[0];
         if (inside && in_row(w + 1)) loaded[i][1] = from[1];
       });
-#pragma unroll
-      for (int i = 0; i < at_once; ++i)
-        two[i][0] = convert<float>(loaded[i][0]), two[i][1] = convert<float>(loaded[i][1]);
+      to_floats<Stored>(loaded, two);
     }
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {

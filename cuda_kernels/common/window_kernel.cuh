@@ -55,11 +55,11 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, const Wind
                                   int first_k, const char* x_tile, FilterStream& stream,
                                   const WindowControl& control, float scale) {
   const WindowShape& shape = output.shape;
-  constexpr int windows = 16;
+  constexpr int windows = streamed_windows;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int numbers = item.images * item.strips * shape.windows.value();
-  const int *const table = reinterpret_cast<const int*>(dynamic_shared() + shape.table_at),
-                   all_warps = static_cast<int>(blockDim.x) / 32;
+  const int all_warps = static_cast<int>(blockDim.x) / 32;
+  const auto* const table = reinterpret_cast<const int*>(dynamic_shared() + shape.table_at);
   const auto begin = [&](int number) {
     const auto [strips_before, window] = shape.windows.divide(min(number, numbers - 1));
     const auto [image, strip] = shape.strips.divide(strips_before);
@@ -279,7 +279,7 @@ struct WindowUnits {
   static void launch_unit(const ConvLaunch& call, const Choice& choice) {
     const ConvProblem& problem = call.problem;
     const auto* const x = static_cast<const Stored*>(call.x);
-    const WindowShape shape(problem, choice.tile, choice.unit, window_costs<Scheme>, x,
+    const WindowShape shape(problem, choice.tile, choice.unit, x,
                             static_cast<const Stored*>(call.y));
     const auto run = [&](auto kernel) {
       Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),

@@ -60,8 +60,7 @@ WindowModel::WindowModel(const ConvProblem& problem, const DeviceInfo& device,
       device_(device),
       unit_(unit),
       costs_(costs),
-      terms_(unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem)),
-      walks_(problem, unit, costs),
+      terms_(problem, unit),
       stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))) {}
 
 std::int64_t WindowModel::stored_side() const { return problem_.pool == Pool::none ? 1 : 2; }
@@ -147,14 +146,17 @@ double WindowModel::loads(const WindowTiles& tile) const {
   return number(tiles_of(rows * lanes.count(), tile.threads) * lanes.turns);
 }
 
-double WindowModel::issued_to_load(const WindowTiles& tile) const {
-  const double rows = number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
-  const double warps_of_pairs = rows * tile.pitch / 64;
-  const double scaling = costs_.scaled ? 50 * warps_of_pairs : 0;
-  if (in_fours(tile)) return 7.5 * warps_of_pairs + scaling;
-  if (tile.staging != Staging::none) return 21 * warps_of_pairs + scaling;
+double WindowModel::input_rows(const WindowTiles& tile) const {
+  return number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
+}
+
+double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& costs) const {
+  const double rows = input_rows(tile), warps_of_pairs = rows * tile.pitch / 64;
+  const double besides = costs.besides * warps_of_pairs;
+  if (in_fours(tile)) return costs.fours * warps_of_pairs + besides;
+  if (tile.staging != Staging::none) return costs.staged * warps_of_pairs + besides;
   const RowLanes lanes(tile.pitch);
-  return rows * lanes.count() / 32 * (40 + 40.0 * lanes.turns) + scaling;
+  return rows * lanes.count() / 32 * (costs.row + costs.turn * lanes.turns) + besides;
 }
 
 double WindowModel::clocks(const WindowTiles& tile) const {
@@ -168,7 +170,10 @@ double WindowModel::clocks(const WindowTiles& tile) const {
   const double of_filters =
       unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
   const double waves = rows_read() * costs_.element_bytes / 2.0 + of_filters;
-  const double of_task = issued_of_task(tile, steps, slots), loading = issued_to_load(tile);
+  const double of_task = issued_of_task(tile, steps, slots);
+  const double loading = issued_to_load(
+      tile,
+      {.fours = 7.5, .staged = 21, .row = 40, .turn = 40, .besides = costs_.scaled ? 50.0 : 0});
   const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
   // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
   const double shared = most_of(
@@ -183,11 +188,11 @@ double WindowModel::clocks(const WindowTiles& tile) const {
 double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   using namespace streams;
   const double blocks = tile.blocks, warps = tile.threads / 32, eights = unit_.filter_eights;
-  const double strip_rows = unit_.fragments, slots = walks_.slots();
+  const double strip_rows = unit_.fragments, slots = tile.walks.slots();
   const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
   // Warps that share a stream of filters go through all of it.
   const double passes = std::ceil(windows / unit_.warp_windows() / warps), tasks = passes * warps;
-  const double fragments = number(walks_.count) * (walks_.length + strip_rows - 1);
+  const double fragments = number(tile.walks.count) * (tile.walks.length + strip_rows - 1);
   const double products = slots * strip_rows * costs_.steps_of_slot;
   const double tensor = products * std::max(clocks_of_product, clocks_of_eight * eights);
   const bool fours = terms_.shifts == 2 && problem_.pool == Pool::none && steps_of(4) &&
@@ -195,27 +200,22 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const double of_task = fragments * issued_of_fragment + products * issued_of_product +
                          streams::issued_of_task +
                          strip_rows * eights * (fours ? issued_to_store_fours : issued_to_store);
-  // The input under a tile.
-  const double x_rows = number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
   const double of_pair = costs_.scaled ? issued_of_pair : issued_of_plain_pair;
-  const double warps_of_pairs = x_rows * tile.pitch / 64;
-  const RowLanes lanes(tile.pitch);
-  const double loading = in_fours(tile) ? 0.6 * of_pair * warps_of_pairs
-                         : tile.staging != Staging::none
-                             ? of_pair * warps_of_pairs
-                             : x_rows * lanes.count() / 32 * (20 + 3.2 * of_pair * lanes.turns);
+  const double loading = issued_to_load(
+      tile,
+      {.fours = 0.6 * of_pair, .staged = of_pair, .row = 20, .turn = 3.2 * of_pair, .besides = 0});
   const double element_words = costs_.element_bytes / 4.0;
   const double waves = tasks * (10.4 * element_words * fragments + products * eights / 2) +
-                       6 * element_words * warps_of_pairs;
+                       6 * element_words * input_rows(tile) * tile.pitch / 64;
   const double streamed =
       tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / bytes_per_clock : 0;
   const double shared =
       most_of({(tasks * of_task + loading + 150 * warps) / streams::issued_per_clock,
                tasks / 4 * tensor, waves / streams::waves_per_clock, streamed});
-  const double chain =
-      (walks_.length == 1 ? slots * strip_rows * clocks_of_fragment
-                          : walks_.count * clocks_of_walk + slots * clocks_of_slot + 0.6 * tensor) +
-      std::ceil(strip_rows * eights / 4) * clocks_to_store;
+  const double chain = (tile.walks.length == 1 ? slots * strip_rows * clocks_of_fragment
+                                               : tile.walks.count * clocks_of_walk +
+                                                     slots * clocks_of_slot + 0.6 * tensor) +
+                       std::ceil(strip_rows * eights / 4) * clocks_to_store;
   const double waited = streams::clocks_of_tile + 2 * loading / warps +
                         (tile.staging == Staging::none ? loads(tile) * streams::clocks_of_load : 0);
   return most_of(

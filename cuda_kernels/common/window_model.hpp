@@ -42,8 +42,15 @@ class WindowModel {
   bool in_fours(const WindowTiles& tile) const;
   /// Times that a thread waits for what it reads from memory.
   double loads(const WindowTiles& tile) const;
-  /// Instructions of warps that write the tile's input to its place.
-  double issued_to_load(const WindowTiles& tile) const;
+  /// Rows of the input under a tile.
+  double input_rows(const WindowTiles& tile) const;
+  /// Instructions of warps that write the tile's input to its place: for a warp of pairs that lie
+  /// in fours or are staged, and otherwise for a row and each turn of its lanes; and what is done
+  /// for each warp of pairs besides.
+  struct IssuedToLoad {
+    double fours, staged, row, turn, besides;
+  };
+  double issued_to_load(const WindowTiles& tile, const IssuedToLoad& costs) const;
   /// Of a multiprocessor, for a tile of each of its blocks, over their number.
   double clocks(const WindowTiles& tile) const;
   double streamed_clocks(const WindowTiles& tile) const;
@@ -53,7 +60,6 @@ class WindowModel {
   WindowUnit unit_;
   WindowCosts costs_;
   WindowTerms terms_;
-  WindowWalks walks_;
   std::int64_t stored_bytes_;
 };
 

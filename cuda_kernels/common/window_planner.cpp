@@ -26,11 +26,11 @@ class Planner {
         unit_(unit),
         costs_(costs),
         wanted_(wanted),
-        terms_(unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem)),
+        terms_(problem, unit),
         stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))),
         strips_(tiles_of(problem.p(), unit.strip_rows())),
         windows_(tiles_of(problem.q(), terms_.shifts)),
-        walks_(problem, unit, costs),
+        walks_(unit.streams ? WindowWalks(problem, unit, costs) : WindowWalks()),
         model_(problem, device, unit, costs) {
     best_.seconds = std::numeric_limits<double>::infinity();
     best_.x_bytes = std::size_t{1} << 30;
@@ -94,7 +94,7 @@ class Planner {
     const std::int64_t slot_bytes = std::int64_t{unit_.filter_eights} * 32 * costs_.slot_bytes;
     tile.table_bytes = static_cast<std::size_t>(walks_.count * WindowWalks::table_bytes);
     tile.slice_walks = walks_.count;
-    tile.slice_slots = static_cast<int>(slots);
+    tile.walks = walks_;
     tile.w_bytes = static_cast<std::size_t>(slots * slot_bytes);
     if (tile.w_bytes < device_.shared_memory_bytes) try_outputs(tile);
     // Warps that make one row take two walks at a time.
@@ -102,11 +102,10 @@ class Planner {
     const std::int64_t bytes_at_once = at_once * walks_.length * slot_bytes;
     tile.slice_walks =
         static_cast<int>(std::max<std::int64_t>(slice_bytes / bytes_at_once, 1) * at_once);
-    tile.slice_slots = tile.slice_walks * walks_.length;
-    tile.slices = static_cast<int>(tiles_of(slots, tile.slice_slots));
-    tile.ring = static_cast<int>(
-        std::clamp<std::int64_t>(ring_bytes / (tile.slice_slots * slot_bytes), 3, most_ring));
-    tile.w_bytes = static_cast<std::size_t>(tile.ring * tile.slice_slots * slot_bytes);
+    tile.slices = static_cast<int>(tiles_of(walks_.count, tile.slice_walks));
+    const std::int64_t of_slice = tile.slice_walks * walks_.length * slot_bytes;
+    tile.ring = static_cast<int>(std::clamp<std::int64_t>(ring_bytes / of_slice, 3, most_ring));
+    tile.w_bytes = static_cast<std::size_t>(tile.ring * of_slice);
     if (tile.slices > tile.ring) try_outputs(tile);
   }
 

@@ -53,7 +53,7 @@ struct WindowShape {
 
   template <class Stored>
   WindowShape(const ConvProblem& problem, const WindowTiles& tile, const WindowUnit& unit,
-              const WindowCosts& costs, const Stored* x, const Stored* y)
+              const Stored* x, const Stored* y)
       : conv(problem),
         images(tile.images),
         pitch(tile.pitch),
@@ -76,7 +76,7 @@ struct WindowShape {
         raw_pitch(tile.raw_pitch),
         x_elements(static_cast<int>(reach(problem.x_extents(), problem.x_strides)) + 1),
         bulk_stores(tile.bulk_stores) {
-    const WindowTerms terms = unit.streams ? WindowTerms::in_pairs(problem) : WindowTerms(problem);
+    const WindowTerms terms(problem, unit);
     shifts = terms.shifts;
     segments = terms.segments;
     segment_rows = terms.segment_rows;
@@ -93,11 +93,11 @@ struct WindowShape {
     y_at = raw_at + static_cast<int>(tile.raw_bytes);
     table_at = y_at + static_cast<int>(tile.y_bytes);
     if (unit.streams) {
-      const WindowWalks of(problem, unit, costs);
+      const WindowWalks& of = tile.walks;
       slots = of.slots(), walks = of.count, walk_length = of.length, walk_step = of.step;
       parities = Divisor<int>(of.parities), starts = Divisor<int>(of.starts);
       row_terms = Divisor<int>(terms.columns / 2);
-      slice_slots = tile.slice_slots, slice_walks = tile.slice_walks;
+      slice_walks = tile.slice_walks, slice_slots = slice_walks * walk_length;
       slices = tile.slices, ring = tile.ring;
     }
     row_lanes_bits = RowLanes(tile.pitch).bits;

@@ -29,8 +29,8 @@ WindowTerms WindowTerms::in_pairs(const ConvProblem& problem) {
 
 WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
                          const WindowCosts& costs) {
-  constexpr double resident = 96 << 10,
-                   walk_bytes = 24 << 10;  // at most, of filters and of a slice
+  // Of filters that stay in shared memory, and otherwise of a walk that is a slice, at most.
+  constexpr double resident = 96 << 10, walk_bytes = 24 << 10;
   const auto rows = static_cast<int>(problem.r);
   const auto column_pairs = problem.c * (WindowTerms::in_pairs(problem).columns / 2);
   const auto stride = static_cast<int>(problem.stride.h);

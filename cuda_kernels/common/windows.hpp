@@ -25,6 +25,8 @@ enum class Staging {
   none,   ///< when it is used, element by element
 };
 
+inline constexpr int streamed_windows = 16;  ///< of a warp, where filters stream
+
 /// What a kernel is compiled for.
 struct WindowUnit {
   int fragments = 0;        ///< sums of sixteen outputs that a warp makes, one above the other
@@ -36,7 +38,7 @@ struct WindowUnit {
   friend bool operator==(const WindowUnit&, const WindowUnit&) = default;
   /// A fragment is eight windows at two rows; where filters stream, sixteen at one.
   constexpr int strip_rows() const { return streams ? fragments : 2 * fragments; }
-  constexpr int warp_windows() const { return streams ? 16 : 8; }
+  constexpr int warp_windows() const { return streams ? streamed_windows : 8; }
   constexpr bool small() const { return !streams && fragments <= 2 && filter_eights == 1; }
   constexpr int warps() const { return small() ? 24 : warps_held; }
   constexpr int most_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
@@ -61,6 +63,8 @@ struct WindowTerms {
   int second, pair;  ///< from the first to the second and third segment: rows, then columns
 
   explicit WindowTerms(const ConvProblem& problem);
+  WindowTerms(const ConvProblem& problem, const WindowUnit& unit)
+      : WindowTerms(unit.streams ? in_pairs(problem) : WindowTerms(problem)) {}
   /// Filter rows one after the other, in pairs of columns, through all channels.
   static WindowTerms in_pairs(const ConvProblem& problem);
   int slots() const { return (segments + 1) / 2; }
@@ -68,6 +72,24 @@ struct WindowTerms {
   bool wide() const { return columns > 8; }
 };
 
+/// Terms of streamed filters. A slot of the product is eight pairs, each two neighbours in a row of
+/// the filter. From slot to slot they walk down the filter's rows together, so that what a fragment
+/// of outputs reads for one slot is what the fragment above reads for the next.
+struct WindowWalks {
+  static constexpr int pairs = 8;                      ///< abreast
+  static constexpr int table_bytes = 8 * sizeof(int);  ///< of where the pairs of a walk begin
+  int length = 1;    ///< slots of a walk: rows of the filter, `step` apart
+  int step = 1;      ///< the stride; 1 for walks of one slot
+  int parities = 1;  ///< walks of neighbouring rows that go between each other
+  int starts = 1;    ///< of walks in two neighbouring columns of the filter
+  int count = 0;     ///< walks of eight pairs abreast
+  int reach = 1;     ///< filter rows from the first to the last, which may lie behind the filter's
+
+  WindowWalks() = default;
+  /// Those of least time.
+  WindowWalks(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs);
+  int slots() const { return count * length; }
+};
 /// Pairs that a lane reads at once where a tile's input is not staged.
 inline constexpr int pairs_at_once = 4;
 
@@ -92,9 +114,9 @@ struct WindowTiles {
   bool whole_images = false;  ///< staged as one stretch
   int raw_pitch = 0;          ///< elements from a staged stretch to the next
   std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
-  // Of filters that stream: walks and slots of a slice, slices of all filters, and those that have
-  // a place.
-  int slice_walks = 0, slice_slots = 0, slices = 1, ring = 1;
+  // Of filters that stream: walks of a slice, slices of all filters, and those that have a place.
+  int slice_walks = 0, slices = 1, ring = 1;
+  WindowWalks walks;
   std::size_t table_bytes = 0;  ///< where a slot's pairs lie in the tile
   // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
   // runs: what warps make are short pieces of rows, and pieces of a memory sector cost more than
@@ -112,23 +134,6 @@ struct WindowTiles {
   std::size_t bytes() const;
 };
 
-/// Terms of streamed filters. A slot of the product is eight pairs, each two neighbours in a row of
-/// the filter. From slot to slot they walk down the filter's rows together, so that what a fragment
-/// of outputs reads for one slot is what the fragment above reads for the next.
-struct WindowWalks {
-  static constexpr int pairs = 8;                      ///< abreast
-  static constexpr int table_bytes = 8 * sizeof(int);  ///< of where the pairs of a walk begin
-  int length;    ///< slots of a walk: rows of the filter, `step` apart
-  int step;      ///< the stride; 1 for walks of one slot
-  int parities;  ///< walks of neighbouring rows that go between each other
-  int starts;    ///< of walks in two neighbouring columns of the filter
-  int count;     ///< walks of eight pairs abreast
-  int reach;     ///< filter rows from the first to the last, which may lie behind the filter's
-
-  /// Those of least time.
-  WindowWalks(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs);
-  int slots() const { return count * length; }
-};
 inline constexpr int most_ring = 4;
 
 /// Yes to geometries that windows can be cut from.
