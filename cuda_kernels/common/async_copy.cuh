@@ -5,14 +5,19 @@
 
 namespace plumb::cuda {
 
-/// Copies one element of 4 bytes, or writes a zero where `valid` is false; `from` must be a
-/// readable address either way. Done once the thread has called wait_for_copies(); for the other
-/// threads after a barrier.
-__device__ inline void copy_async(float* to_shared, const float* from, bool valid) {
+/// Copies 4, 8 or 16 bytes between multiples of as many, or writes zeros where `valid` is false:
+/// then nothing is read. Done once the thread has called wait_for_copies(); for the other threads
+/// after a barrier.
+template <int bytes>
+__device__ inline void copy_bytes_async(void* to_shared, const void* from, bool valid) {
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from),
-               "r"(valid ? 4 : 0)
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(bytes),
+               "r"(valid ? bytes : 0)
                : "memory");
+}
+/// One element of 4 bytes.
+__device__ inline void copy_async(float* to_shared, const float* from, bool valid) {
+  copy_bytes_async<4>(to_shared, from, valid);
 }
 
 /// Copies 16 bytes; both addresses are multiples of 16.

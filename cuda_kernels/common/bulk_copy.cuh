@@ -14,15 +14,14 @@ inline constexpr bool bulk_copies = true;
 inline constexpr bool bulk_copies = false;
 #endif
 
-/// In shared memory, for what comes in rounds: copies, which one thread expects and begins, or the
-/// arrivals of so many threads. All may wait.
+/// In shared memory, for copies that come in rounds. One thread expects and begins them, all may
+/// wait.
 class CopyBarrier {
  public:
   /// By one thread, before a barrier of the block.
-  __device__ void init(int arrivals = 1) {
+  __device__ void init() {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals)
-                 : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
   }
@@ -45,12 +44,6 @@ class CopyBarrier {
             "r"(to),
         "l"(from), "r"(bytes), "r"(address())
         : "memory");
-#endif
-  }
-  /// One of the arrivals that make a round.
-  __device__ void arrive() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
 #endif
   }
   /// Until a round is complete; rounds have parity 0, 1, 0 and so on.

@@ -28,12 +28,21 @@ inline constexpr bool warpgroup_products = false;
 
 inline constexpr int wgmma_eight_bytes = 256;  ///< of B, for eight columns
 
-/// B that begins at `shared`, a multiple of 16 bytes. So many bytes further on is so many
-/// sixteenths more.
-__device__ inline std::uint64_t wgmma_matrix(const void* shared) {
-  constexpr std::uint64_t halves_apart = 128 / 16, eights_apart = wgmma_eight_bytes / 16;
+/// The lower half of B's descriptor; what is in the upper one never changes. So many bytes further
+/// on is so many sixteenths more.
+using WgmmaMatrix = std::uint32_t;
+
+/// B that begins at `shared`, a multiple of 16 bytes and the same for all lanes of a warp. Taken
+/// from one lane, so that compilers know it for the same and keep it in a uniform register:
+/// otherwise each product has its descriptor carried over to two of these.
+__device__ inline WgmmaMatrix wgmma_matrix(const void* shared) {
+  constexpr WgmmaMatrix halves_apart = 128 / 16;
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  return (address & 0x3ffff) / 16 | halves_apart << 16 | eights_apart << 32;
+  return __shfl_sync(0xffffffff, (address & 0x3ffff) / 16 | halves_apart << 16, 0);
+}
+__device__ inline std::uint64_t wgmma_descriptor(WgmmaMatrix matrix) {
+  constexpr std::uint64_t eights_apart = wgmma_eight_bytes / 16;
+  return eights_apart << 32 | matrix;
 }
 
 __device__ inline void wgmma_begin() {
@@ -93,13 +102,14 @@ inline constexpr int wgmma_first = eights == 5   ? 2
 /// i % 4 of D's eight columns i / 4.
 template <class Operand, int eights, class Sums>
 __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const Fragment (&a_)[4],
-                             [[maybe_unused]] std::uint64_t b_) {
+                             [[maybe_unused]] WgmmaMatrix matrix) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  const std::uint64_t b_ = wgmma_descriptor(matrix);
   constexpr int first = wgmma_first<eights>;
   if constexpr (first < eights) {
-    wgmma<Operand, first>(d, a_, b_);
+    wgmma<Operand, first>(d, a_, matrix);
     wgmma<Operand, eights - first>([&d](int i) -> float& { return d(4 * first + i); }, a_,
-                                   b_ + first * wgmma_eight_bytes / 16);
+                                   matrix + first * wgmma_eight_bytes / 16);
     return;
   }
   static_assert(first < eights || eights <= 4 || eights == 6 || eights == 8);

@@ -23,9 +23,14 @@ enum WindowFlags : int {
 /// that one can be cleared while the other is read.
 struct WindowControl {
   CopyBarrier staged;
-  CopyBarrier filled[most_ring], emptied[most_ring];  ///< places of filters that stream
+  CopyBarrier filled[most_ring];  ///< places of filters that stream
+  std::uint32_t left[most_ring];  ///< the same: warps that have left it
+  const char* packed;             ///< the same: where their slices come from
   int flags[2];
   int largest[2];  ///< bits of the largest |x|
+  int members;     ///< blocks that share the tiles
+  int first_k;     ///< of the group of filters
+  int exponent;    ///< of the scale of the tile that is multiplied
   int filter_flags;
   int least_exponent, most_exponent;  ///< of the filters' scales
   float filter_scales[64];            ///< what sums are multiplied with to undo them

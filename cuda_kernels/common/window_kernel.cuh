@@ -11,6 +11,7 @@
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
+#include "cuda_kernels/common/window_load.cuh"
 #include "cuda_kernels/common/window_pack.cuh"
 #include "cuda_kernels/common/window_rows_store.cuh"
 #include "cuda_kernels/common/window_store.cuh"
@@ -49,30 +50,41 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
   }
 }
 
-/// The same with filters that stream.
+/// The same with filters that stream, of the tile of that number.
 template <class Scheme, int rows, int eights, class Stored>
-__device__ void multiply_streamed(const WindowOutput<Stored>& output, const WindowItem& item,
-                                  int first_k, const char* x_tile, FilterStream& stream,
-                                  const WindowControl& control, float scale) {
+__device__ void multiply_streamed(const WindowOutput<Stored>& output, int number,
+                                  const char* x_tile, FilterStream& stream,
+                                  const WindowControl& control) {
   const WindowShape& shape = output.shape;
   constexpr int windows = streamed_windows;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int numbers = item.images * item.strips * shape.windows.value();
   const int all_warps = static_cast<int>(blockDim.x) / 32;
   const auto* const table = reinterpret_cast<const int*>(dynamic_shared() + shape.table_at);
-  const auto begin = [&](int number) {
-    const auto [strips_before, window] = shape.windows.divide(min(number, numbers - 1));
-    const auto [image, strip] = shape.strips.divide(strips_before);
-    return (image * shape.channels.value() * shape.plane + strip * shape.strip_step +
-            window * window_step) *
-           Scheme::element_bytes;
+  // Made anew each time: kept beside the sums it would cost registers.
+  const auto item_of = [&] {
+    asm volatile("" : "+r"(number));
+    return WindowItem(shape, number, rows);
   };
+  const auto numbers_of = [&](const WindowItem& item) {
+    return item.images * item.strips * shape.windows.value();
+  };
+  const int all_numbers = numbers_of(item_of());
   // All warps of the block share the stream, and go on together.
-  for (int first = warp * windows; first - warp * windows < numbers; first += all_warps * windows) {
+  for (int first = warp * windows; first - warp * windows < all_numbers;
+       first += all_warps * windows) {
+    const auto begin = [&](int of_lane) {
+      const auto [strips_before, window] = shape.windows.divide(min(of_lane, all_numbers - 1));
+      const auto [image, strip] = shape.strips.divide(strips_before);
+      return (image * shape.channels.value() * shape.plane + strip * shape.strip_step +
+              window * window_step) *
+             Scheme::element_bytes;
+    };
     const int window = begin(first + lane / 4 * 2), second = begin(first + lane / 4 * 2 + 1);
     typename Scheme::Sum sums[rows][eights];
     sum_streamed<Scheme>(sums, shape, x_tile + window, second - window, table, stream);
-    store_rows<Scheme::scaled>(output, item, sums, control, scale, first_k, first, numbers);
+    const WindowItem item = item_of();
+    store_rows<Scheme::scaled>(output, item, sums, control, power_of_two(-control.exponent),
+                               control.first_k, first, numbers_of(item));
   }
 }
 
@@ -114,26 +126,27 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   const WindowOutput<Stored> output{shape, y - shape.y_before,
                                     reinterpret_cast<Stored*>(shared + shape.y_at), epilogue};
   constexpr int strip_rows = unit_strip_rows<Scheme, Terms, row_pairs, eights>;
+  constexpr bool in_place = loads_in_place<Scheme, Stored>;
   const bool staged = shape.staging != Staging::none;
   // Blocks side by side take the same tiles for different filters.
   const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
   const int teams = min(shape.filter_groups, grid), team = block % teams;
-  const int members = (grid - team - 1) / teams + 1;
+  if (threadIdx.x == 0) control.members = (grid - team - 1) / teams + 1;
 
-  // A grid has a block for each group of filters that stream, so that a block meets one.
   const char* const packed = shape.packed + team * shape.packed_group_bytes;
-  FilterStream stream(shape, control, packed + packed_header_bytes,
-                      eights * 32 * static_cast<int>(sizeof(typename Scheme::Slot)), w_tile);
+  FilterStream stream(shape, control, eights * 32 * static_cast<int>(sizeof(typename Scheme::Slot)),
+                      w_tile);
   if (threadIdx.x == 0) {
-    if constexpr (Terms::streams) stream.init();
+    if constexpr (Terms::streams) stream.init(packed + packed_header_bytes);
     control.staged.init();
     control.flags[0] = control.flags[1] = 0;
     control.largest[0] = control.largest[1] = 0;
   }
-  int round = 0, exponent = 0;
+  int round = 0;
   for (int group = team; group < shape.filter_groups; group += teams) {
     const WindowTaps<Stored> taps{shape, w, group * shape.group_filters, epilogue.bias};
     if (threadIdx.x == 0) {
+      control.first_k = taps.first_k;
       control.filter_flags = 0;
       control.least_exponent = no_exponent;
       control.most_exponent = -no_exponent;
@@ -144,7 +157,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       stage(shape, WindowItem(shape, number, strip_rows), x, raw, control.staged);
     begin_filters<Scheme, Terms, eights>(taps, control, w_tile,
                                          reinterpret_cast<const PackedHeader*>(packed), stream);
-    for (; number < shape.items; number += members, ++round) {
+    for (; number < shape.items; number += control.members, ++round) {
       const WindowItem item(shape, number, strip_rows);
       const int turn = round % 2;
       if (staged) {
@@ -155,25 +168,34 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
           __syncthreads();
         }
       }
+      int exponent = round > 0 ? control.exponent : 0;
       for (bool own_scale = round == 0;; own_scale = true) {
-        const auto look = [&](const auto& source) {
-          find_largest(shape, item, source, control, turn);
-        };
-        if (Scheme::scaled && own_scale) {
+        // Different in the code, so that reads of shared memory are known for such.
+        const auto with_source = [&](auto&& use) {
           if (staged)
-            look(StagedTile<Stored>(shape, item, raw));
+            use(StagedTile<Stored>(shape, item, raw));
+          else if constexpr (in_place)
+            use(LoadedTile<Stored>{reinterpret_cast<const Stored*>(x_tile)});
           else
-            look(tensor_source(shape, item, x));
+            use(tensor_source(shape, item, x));
+        };
+        if (in_place && !staged) {
+          begin_tile(shape, item, tensor_source(shape, item, x), reinterpret_cast<Stored*>(x_tile));
+          wait_for_copies();
+          __syncthreads();
+        }
+        if (Scheme::scaled && own_scale) {
+          with_source(
+              [&](const auto& source) { find_largest(shape, item, source, control, turn); });
           __syncthreads();
           exponent = scale_exponent(control.largest[turn]);
         }
-        const auto write = [&](const auto& source) {
-          return write_tile<Scheme>(shape, item, source, exponent, own_scale, x_tile);
-        };
-        // Twice in the code, so that reads of shared memory are known for such.
-        const int met = staged ? write(StagedTile<Stored>(shape, item, raw))
-                               : write(tensor_source(shape, item, x));
+        int met = 0;
+        with_source([&](const auto& source) {
+          met = write_tile<Scheme>(shape, item, source, exponent, own_scale, x_tile);
+        });
         if (met != 0) atomicOr(&control.flags[turn], met);
+        if (own_scale && threadIdx.x == 0) control.exponent = exponent;
         // The tile before has left the place where outputs are gathered.
         if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
         __syncthreads();
@@ -183,8 +205,8 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         if (threadIdx.x == 0) control.flags[turn] = 0;
         __syncthreads();
       }
-      if (staged && number + members < shape.items)
-        stage(shape, WindowItem(shape, number + members, strip_rows), x, raw, control.staged);
+      if (const int next = number + control.members; staged && next < shape.items)
+        stage(shape, WindowItem(shape, next, strip_rows), x, raw, control.staged);
       int flags = control.flags[turn] | control.filter_flags;
       if (Scheme::scaled &&
           (exponent + control.least_exponent < -120 || exponent + control.most_exponent > 120) &&
@@ -192,13 +214,11 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         flags |= met_range;
       if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
       const auto multiply = [&](auto gathers) {
-        const float scale = power_of_two(-exponent);
         if constexpr (!Terms::streams)
           multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
-              output, item, taps.first_k, x_tile, w_tile, control, scale);
+              output, item, taps.first_k, x_tile, w_tile, control, power_of_two(-exponent));
         else if constexpr (Terms::warpgroups && !decltype(gathers)::value)
-          multiply_streamed<Scheme, row_pairs, eights>(output, item, taps.first_k, x_tile, stream,
-                                                       control, scale);
+          multiply_streamed<Scheme, row_pairs, eights>(output, number, x_tile, stream, control);
       };
       const bool again = (flags & met_range) != 0;  // all is summed again
       if (!again && output.gathers()) multiply(std::true_type{});
@@ -211,6 +231,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       __syncthreads();
       if (output.gathers()) write_gathered(output, item, strip_rows, taps.first_k);
     }
+    if constexpr (Terms::streams) break;  // a grid has a block for each group, so that it meets one
   }
   if constexpr (Terms::streams) stream.end();
   if (bulk_copies && shape.bulk_stores) wait_for_store_reads();

@@ -30,6 +30,8 @@ constexpr double of_one_block = 1.18;   // as much time where no other block fil
 constexpr double clock_hertz = 1.98e9;  // where the device keeps its rate to itself
 constexpr double seconds_to_launch = 2e-6;
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
+// Of tiles that are copied and rounded in place: a row, each element of a lane, and each pair.
+constexpr double issued_of_row = 40, issued_of_copy = 8, issued_to_round = 18;
 // Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
 // for each sector that they lie in, and those that it has let go before.
 constexpr double joined_pieces = 1.33, lost_pieces = 3;
@@ -142,9 +144,12 @@ bool WindowModel::in_fours(const WindowTiles& tile) const {
 double WindowModel::loads(const WindowTiles& tile) const {
   const std::int64_t rows = std::int64_t{tile.images} * problem_.c * tile.x_rows;
   if (in_fours(tile)) return number(tiles_of(rows * tile.pitch, 16 * tile.threads));
-  const RowLanes lanes(tile.pitch);
+  if (in_place()) return 2;
+  const RowLanes lanes(tile.pitch, false);
   return number(tiles_of(rows * lanes.count(), tile.threads) * lanes.turns);
 }
+
+bool WindowModel::in_place() const { return costs_.in_place(stored_bytes_); }
 
 double WindowModel::input_rows(const WindowTiles& tile) const {
   return number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
@@ -154,8 +159,12 @@ double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& 
   const double rows = input_rows(tile), warps_of_pairs = rows * tile.pitch / 64;
   const double besides = costs.besides * warps_of_pairs;
   if (in_fours(tile)) return costs.fours * warps_of_pairs + besides;
+  const bool copied = in_place() && tile.staging == Staging::none;
   if (tile.staging != Staging::none) return costs.staged * warps_of_pairs + besides;
-  const RowLanes lanes(tile.pitch);
+  const RowLanes lanes(tile.pitch, copied);
+  if (copied)
+    return rows * lanes.count() / 32 * (issued_of_row + issued_of_copy * lanes.turns) +
+           issued_to_round * warps_of_pairs + besides;
   return rows * lanes.count() / 32 * (costs.row + costs.turn * lanes.turns) + besides;
 }
 

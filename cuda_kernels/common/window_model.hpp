@@ -43,6 +43,7 @@ class WindowModel {
   /// Times that a thread waits for what it reads from memory.
   double loads(const WindowTiles& tile) const;
   /// Rows of the input under a tile.
+  bool in_place() const;
   double input_rows(const WindowTiles& tile) const;
   /// Instructions of warps that write the tile's input to its place: for a warp of pairs that lie
   /// in fours or are staged, and otherwise for a row and each turn of its lanes; and what is done

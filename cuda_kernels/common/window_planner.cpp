@@ -81,6 +81,7 @@ class Planner {
     tile.filter_groups = static_cast<int>(
         tiles_of(problem_.k, std::int64_t{terms_.eight_filters()} * unit_.filter_eights));
     tile.x_bytes = to_16(elements * costs_.element_bytes);
+    tile.row_lanes_bits = RowLanes(pitch, costs_.in_place(stored_bytes_)).bits;
     if (unit_.streams) return try_streams(tile);
     tile.w_bytes =
         to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
@@ -89,10 +90,11 @@ class Planner {
 
   /// With all filters in shared memory, and with a ring of slices of them.
   void try_streams(WindowTiles tile) {
-    constexpr std::int64_t slice_bytes = 16 << 10, ring_bytes = 64 << 10;
+    constexpr std::int64_t ring_bytes = 64 << 10;
     const std::int64_t slots = walks_.slots();
     const std::int64_t slot_bytes = std::int64_t{unit_.filter_eights} * 32 * costs_.slot_bytes;
-    tile.table_bytes = static_cast<std::size_t>(walks_.count * WindowWalks::table_bytes);
+    tile.table_bytes =
+        static_cast<std::size_t>((walks_.count + WindowWalks::ahead) * WindowWalks::table_bytes);
     tile.slice_walks = walks_.count;
     tile.walks = walks_;
     tile.w_bytes = static_cast<std::size_t>(slots * slot_bytes);
@@ -100,13 +102,18 @@ class Planner {
     // Warps that make one row take two walks at a time.
     const std::int64_t at_once = unit_.fragments == 1 ? 2 : 1;
     const std::int64_t bytes_at_once = at_once * walks_.length * slot_bytes;
-    tile.slice_walks =
-        static_cast<int>(std::max<std::int64_t>(slice_bytes / bytes_at_once, 1) * at_once);
-    tile.slices = static_cast<int>(tiles_of(walks_.count, tile.slice_walks));
-    const std::int64_t of_slice = tile.slice_walks * walks_.length * slot_bytes;
-    tile.ring = static_cast<int>(std::clamp<std::int64_t>(ring_bytes / of_slice, 3, most_ring));
-    tile.w_bytes = static_cast<std::size_t>(tile.ring * of_slice);
-    if (tile.slices > tile.ring) try_outputs(tile);
+    std::int64_t last = 0;
+    for (const std::int64_t slice_bytes : {16 << 10, 32 << 10}) {
+      const std::int64_t some = std::max<std::int64_t>(slice_bytes / bytes_at_once, 1);
+      if (some == last) continue;
+      last = some;
+      tile.slice_walks = static_cast<int>(some * at_once);
+      tile.slices = static_cast<int>(tiles_of(walks_.count, tile.slice_walks));
+      const std::int64_t of_slice = some * bytes_at_once;
+      tile.ring = static_cast<int>(std::clamp<std::int64_t>(ring_bytes / of_slice, 3, most_ring));
+      tile.w_bytes = static_cast<std::size_t>(tile.ring * of_slice);
+      if (tile.slices > tile.ring) try_outputs(tile);
+    }
   }
 
   /// As they are made, and gathered.

@@ -35,7 +35,7 @@ __device__ inline auto sums_of(Sum (&sums)[eights]) {
 }
 /// From one matrix of filters to the next, for wgmma().
 template <int eights>
-inline constexpr std::uint64_t matrix_sixteenths = eights* wgmma_eight_bytes / 16;
+inline constexpr WgmmaMatrix matrix_sixteenths = eights* wgmma_eight_bytes / 16;
 
 /// TF32: a row of the fragment is two registers, a segment one step.
 struct Tf32Windows {
@@ -80,7 +80,7 @@ struct Tf32Windows {
   }
   /// Four warps' step with a slot of all filters at `w`; `both`: of its two segments.
   template <bool both, int eights>
-  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, std::uint64_t w) {
+  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
     wgmma<float, eights>(sums_of<&Sum::of>(sums), step.a[0], w);
     if constexpr (both)
       wgmma<float, eights>(sums_of<&Sum::of>(sums), step.a[1], w + matrix_sixteenths<eights>);
@@ -148,7 +148,7 @@ struct HalfWindows {
     multiply<Half>(sum.of, step.a, {slot.x, slot.y});
   }
   template <bool, int eights>
-  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, std::uint64_t w) {
+  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
     wgmma<Half, eights>(sums_of<&Sum::of>(sums), step.a, w);
   }
 };
@@ -218,7 +218,7 @@ struct SplitWindows {
     mma_fp16(sum.of, step.high, {slot.x, slot.y});
   }
   template <bool, int eights>
-  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, std::uint64_t w) {
+  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
     wgmma<__half, eights>(sums_of<&Sum::small>(sums), step.low, w);
     wgmma<__half, eights>(sums_of<&Sum::small>(sums), step.high, w + matrix_sixteenths<eights>);
     wgmma<__half, eights>(sums_of<&Sum::of>(sums), step.high, w);

@@ -32,6 +32,8 @@ struct WindowShape {
   // in bytes.
   int x_at, raw_at, y_at, table_at;
   int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
+  // What could be made of others in the kernel, but would be kept in registers beside the sums.
+  int tile_rows, tile_elements, rows_at_once;
   // Outputs, in elements.
   int y_pitch, y_row_pitch;  ///< as in WindowTiles
   int y_filters;             ///< stretches of an image
@@ -100,7 +102,10 @@ struct WindowShape {
       slice_walks = tile.slice_walks, slice_slots = slice_walks * walk_length;
       slices = tile.slices, ring = tile.ring;
     }
-    row_lanes_bits = RowLanes(tile.pitch).bits;
+    row_lanes_bits = tile.row_lanes_bits;
+    tile_rows = images * static_cast<int>(problem.c) * tile.x_rows;
+    tile_elements = tile_rows * pitch;
+    rows_at_once = tile.threads >> row_lanes_bits;
     see_input(problem, tile, x);
     see_outputs(problem, tile, y);
   }

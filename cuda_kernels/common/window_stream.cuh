@@ -31,10 +31,10 @@ static_assert(sizeof(PackedHeader) <= packed_header_bytes);
 /// its slots' first half and of their second.
 __device__ inline void write_pair_table(const WindowShape& shape, int element_bytes, int* table) {
   const int pairs = shape.starts.value() * shape.channels.value() * shape.row_terms.value();
-  for (int i = static_cast<int>(threadIdx.x); i < shape.walks * WindowWalks::pairs;
-       i += static_cast<int>(blockDim.x)) {
+  const int abreast_all = (shape.walks + WindowWalks::ahead) * WindowWalks::pairs;
+  for (int i = static_cast<int>(threadIdx.x); i < abreast_all; i += static_cast<int>(blockDim.x)) {
     const WalkedPair pair(shape, i);
-    // What fills the last walk meets zeros.
+    // What fills the last walk meets zeros, and what is read ahead of its use no product.
     const int at =
         i < pairs ? pair.channel * shape.plane + pair.row * shape.pitch + 2 * pair.column_pair : 0;
     const int walk = i / WindowWalks::pairs, abreast = i % WindowWalks::pairs;
@@ -42,73 +42,78 @@ __device__ inline void write_pair_table(const WindowShape& shape, int element_by
   }
 }
 
+/// Counts the caller; whether it was the last of so many, which begins anew. What those before it
+/// have done is done for it.
+__device__ inline bool last_of(std::uint32_t* counted, int all) {
+  std::uint32_t before = 0;
+  asm volatile("atom.acq_rel.cta.shared.inc.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "r"(static_cast<std::uint32_t>(__cvta_generic_to_shared(counted))), "r"(all - 1)
+               : "memory");
+  return before == static_cast<std::uint32_t>(all - 1);
+}
+
 /// The filters of one group as a block takes them, over and over: all at once where they have a
-/// place, or a ring of slices that one thread keeps filled.
+/// place, or a ring of slices. A place is filled again by the warp that is the last to leave it.
 class FilterStream {
  public:
-  __device__ FilterStream(const WindowShape& shape, WindowControl& control, const char* packed,
-                          int slot_bytes, char* ring)
-      : shape_(shape), control_(control), packed_(packed), slot_bytes_(slot_bytes), ring_(ring) {}
+  __device__ FilterStream(const WindowShape& shape, WindowControl& control, int slot_bytes,
+                          char* ring)
+      : shape_(shape), control_(control), slot_bytes_(slot_bytes), ring_(ring) {}
 
-  /// By one thread, before a barrier of the block.
-  __device__ void init() {
+  /// Of the slices at `packed`. By one thread, before a barrier of the block.
+  __device__ void init(const char* packed) {
+    control_.packed = packed;
     for (int i = 0; i < shape_.ring; ++i) {
       control_.filled[i].init();
-      control_.emptied[i].init(static_cast<int>(blockDim.x) / 32);
+      control_.left[i] = 0;
     }
   }
   /// Behind the barrier, by all.
   __device__ void begin() {
     if (threadIdx.x == 0)
-      for (int i = 0; i < shape_.ring; ++i) fill(i);
+      for (int i = 0; i < shape_.ring; ++i) fill(i, i);
   }
   /// Until the next slice is there; it.
   __device__ const char* take() {
-    control_.filled[place_].wait(turn_);
-    return ring_ + place_ * shape_.slice_slots * slot_bytes_;
+    const int place = next_ >> 1;
+    control_.filled[place].wait(next_ & 1);
+    if (shape_.slices > 1) next_ = place + 1 == shape_.ring ? 1 - (next_ & 1) : next_ + 2;
+    return ring_ + place * shape_.slice_slots * slot_bytes_;
   }
-  /// By each warp, behind its products with the slice.
-  __device__ void release() {
+  /// By each warp, of a slice that it took and took `since` others after: behind its products with
+  /// it.
+  __device__ void release(int slice, int since) {
     if (shape_.slices == 1) return;
     __syncwarp();
-    if (threadIdx.x % 32 == 0) control_.emptied[place_].arrive();
-    // Others may still be at this slice, but hardly at the one before.
-    if (threadIdx.x == 0 && taken_) {
-      const int before = place_ == 0 ? shape_.ring - 1 : place_ - 1;
-      control_.emptied[before].wait(place_ == 0 ? 1 - turn_ : turn_);
-      fill(before);
+    int place = (next_ >> 1) - 1 - since;
+    if (place < 0) place += shape_.ring;
+    if (threadIdx.x % 32 == 0 &&
+        last_of(&control_.left[place], static_cast<int>(blockDim.x) / 32)) {
+      const int next = slice + shape_.ring;
+      fill(place, next < shape_.slices ? next : next - shape_.slices);
     }
-    taken_ = true;
-    if (++place_ == shape_.ring) place_ = 0, turn_ = 1 - turn_;
   }
-  /// Until nothing is under way any more, by the thread that fills.
+  /// Until nothing is under way any more, behind all releases, by the first thread.
   __device__ void end() {
     if (threadIdx.x != 0) return;
-    if (shape_.slices == 1) return control_.filled[0].wait(0);
-    for (int i = taken_ ? 1 : 0; i < shape_.ring; ++i) {
-      control_.filled[place_].wait(turn_);
-      if (++place_ == shape_.ring) place_ = 0, turn_ = 1 - turn_;
-    }
+    for (int i = 0; i < shape_.ring; ++i) take();
   }
 
  private:
-  __device__ void fill(int place) {
-    const int slots = min(shape_.slice_slots, shape_.slots - slice_ * shape_.slice_slots);
+  __device__ void fill(int place, int slice) {
+    const int slots = min(shape_.slice_slots, shape_.slots - slice * shape_.slice_slots);
     CopyBarrier& barrier = control_.filled[place];
     barrier.expect(slots * slot_bytes_);
     barrier.copy(ring_ + place * shape_.slice_slots * slot_bytes_,
-                 packed_ + slice_ * shape_.slice_slots * slot_bytes_, slots * slot_bytes_);
-    if (++slice_ == shape_.slices) slice_ = 0;
+                 control_.packed + slice * shape_.slice_slots * slot_bytes_, slots * slot_bytes_);
   }
 
   const WindowShape& shape_;
   WindowControl& control_;
-  const char* packed_;
   int slot_bytes_;
   char* ring_;
-  int slice_ = 0;             ///< the next to be copied
-  int place_ = 0, turn_ = 0;  ///< the next to be taken, and the parity of its round
-  bool taken_ = false;        ///< whether one was
+  int next_ = 0;  ///< twice the place to be taken, and the parity of its round
 };
 
 /// Makes a strip's sums, by four warps together and by all of a block abreast. `x` is where the
@@ -120,7 +125,7 @@ template <class Scheme, int rows, int eights>
 __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const WindowShape& shape,
                              const char* x, int second, const int* table, FilterStream& stream) {
   using Step = typename Scheme::Step;
-  constexpr std::uint64_t slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
+  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
   constexpr int ring = rows + 1;
   const auto settle = [&] {
 #pragma unroll
@@ -144,44 +149,39 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
     wgmma_commit();
     wgmma_end<1>();
   };
-  int left = shape.walks;
-  const auto next_walk = [&](int walks) {
-    if (walks > 1 || left > 0) offsets += 4;  // not beyond the table's end
-    at = *offsets;
-  };
+  const auto next_walk = [&] { at = *(offsets += 4); };
   Step steps[ring];
   read(steps[0], 0);
   settle();
 #pragma unroll 1
   for (int slice = 0; slice < shape.slices; ++slice) {
-    std::uint64_t w = wgmma_matrix(stream.take());
-    int walks = min(shape.slice_walks, left);
-    left -= walks;
+    WgmmaMatrix w = wgmma_matrix(stream.take());
+    int walks = min(shape.slice_walks, shape.walks - slice * shape.slice_walks);
     if (length == 1) {
       // Two fragments take turns, one read while the other is multiplied.
       constexpr int at_once = rows % 2 == 0 ? 1 : 2;
-      const auto walk_once = [&](auto first_turn, int still) {
+      const auto walk_once = [&](auto first_turn) {
         constexpr int turn = decltype(first_turn)::value;
 #pragma unroll
         for (int i = 0; i < rows; ++i) {
           wgmma_begin();
           Scheme::template warpgroup<true>(sums[i], steps[(turn + i) % 2], w);
           go_on();
-          if (i + 1 == rows) next_walk(still);
+          if (i + 1 == rows) next_walk();
           read(steps[(turn + i + 1) % 2], (i + 1) % rows);
         }
         w += slot_sixteenths;
       };
 #pragma unroll 1
       for (; walks >= at_once; walks -= at_once) {
-        walk_once(std::integral_constant<int, 0>{}, walks);
-        if constexpr (at_once == 2) walk_once(std::integral_constant<int, 1>{}, walks - 1);
+        walk_once(std::integral_constant<int, 0>{});
+        if constexpr (at_once == 2) walk_once(std::integral_constant<int, 1>{});
       }
       if constexpr (at_once == 2) {
         if (walks > 0) {  // the last of all: slices have an even number
           wgmma_begin();
           Scheme::template warpgroup<true>(sums[0], steps[0], w);
-          wgmma_commit();
+          go_on();
         }
       }
     } else if constexpr (rows > 1) {
@@ -204,14 +204,16 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
             }
           }
         }
-        next_walk(walks);
+        next_walk();
         wgmma_end();
         read(steps[0], 0);
       }
     }
-    wgmma_end();
-    stream.release();
+    // All products with the slice before are done.
+    if (slice > 0) stream.release(slice - 1, 1);
   }
+  wgmma_end();
+  stream.release(shape.slices - 1, 0);
   settle();
 }
 

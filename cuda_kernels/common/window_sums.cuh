@@ -154,8 +154,8 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][eights]
                                  const WindowShape& shape, const char* x, const char* w_tile) {
   using Registers = WarpgroupRegisters<Scheme, Terms, row_pairs, eights>;
   using Rows = typename Registers::Rows;
-  constexpr std::uint64_t slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
-  std::uint64_t w = wgmma_matrix(w_tile);
+  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
+  WgmmaMatrix w = wgmma_matrix(w_tile);
   const auto settle = [&] {
 #pragma unroll
     for (auto& of_pair : sums)

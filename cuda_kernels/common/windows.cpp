@@ -59,13 +59,14 @@ WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
   }
 }
 
-RowLanes::RowLanes(std::int64_t pitch) {
+RowLanes::RowLanes(std::int64_t pitch, bool copied) {
+  const std::int64_t at_once = copied ? 1 : 2 * pairs_at_once;
   const auto turns_of = [&](int some) {
-    return static_cast<int>(tiles_of(pitch / 2, std::int64_t{pairs_at_once} << some));
+    return static_cast<int>(tiles_of(pitch, at_once << some));
   };
-  const auto price = [&](int some) { return (5 * turns_of(some) + 2) << some; };
+  const auto price = [&](int some) { return (5 * turns_of(some) + (copied ? 25 : 2)) << some; };
   for (const int some : {4, 3, 2})
-    if (price(some) < price(bits)) bits = some;
+    if ((some > 2 || !copied) && price(some) < price(bits)) bits = some;
   turns = turns_of(bits);
 }
 

@@ -22,7 +22,7 @@ inline constexpr int widest_filter = 15;
 enum class Staging {
   bulk,   ///< ahead of its use, as it is, by the copy engine (sm_90)
   async,  ///< the same by copies of 16 bytes (sm_80)
-  none,   ///< when it is used, element by element
+  none,   ///< when it is used
 };
 
 inline constexpr int streamed_windows = 16;  ///< of a warp, where filters stream
@@ -52,6 +52,8 @@ struct WindowCosts {
   bool scaled;           ///< reads the input twice
 
   friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
+  /// Whether tiles are copied to where they are multiplied, and rounded there.
+  bool in_place(std::int64_t stored_bytes) const { return element_bytes == stored_bytes; }
 };
 
 /// How a filter's terms stand in the product.
@@ -78,6 +80,7 @@ struct WindowTerms {
 struct WindowWalks {
   static constexpr int pairs = 8;                      ///< abreast
   static constexpr int table_bytes = 8 * sizeof(int);  ///< of where the pairs of a walk begin
+  static constexpr int ahead = 1;                      ///< walks that the table is read ahead
   int length = 1;    ///< slots of a walk: rows of the filter, `step` apart
   int step = 1;      ///< the stride; 1 for walks of one slot
   int parities = 1;  ///< walks of neighbouring rows that go between each other
@@ -93,13 +96,13 @@ struct WindowWalks {
 /// Pairs that a lane reads at once where a tile's input is not staged.
 inline constexpr int pairs_at_once = 4;
 
-/// How many lanes share a row of the tile's input where it is read pair by pair: each row has its
-/// price.
+/// How many lanes share a row of the tile's input where it is read pair by pair, or copied element
+/// by element: each row has its price.
 struct RowLanes {
   int bits = 5;  ///< log2 of the lanes
   int turns = 1;
 
-  explicit RowLanes(std::int64_t pitch);
+  RowLanes(std::int64_t pitch, bool copied);
   int count() const { return 1 << bits; }
 };
 
@@ -114,6 +117,7 @@ struct WindowTiles {
   bool whole_images = false;  ///< staged as one stretch
   int raw_pitch = 0;          ///< elements from a staged stretch to the next
   std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
+  int row_lanes_bits = 5;  ///< as in RowLanes
   // Of filters that stream: walks of a slice, slices of all filters, and those that have a place.
   int slice_walks = 0, slices = 1, ring = 1;
   WindowWalks walks;
@@ -134,7 +138,7 @@ struct WindowTiles {
   std::size_t bytes() const;
 };
 
-inline constexpr int most_ring = 4;
+inline constexpr int most_ring = 6;
 
 /// Yes to geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);

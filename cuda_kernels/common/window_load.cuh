@@ -1,0 +1,111 @@
+// The input under a tile on its way to where it is multiplied, as it is: where products want as many
+// bytes of an element as x has, it is rounded there, in place. Copies do not pass through registers,
+// so that all of a tile's are under way at once, whatever its alignment.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_kernels/common/async_copy.cuh"
+#include "cuda_kernels/common/window_input.cuh"
+
+namespace plumb::cuda {
+
+template <class Scheme, class Stored>
+inline constexpr bool loads_in_place = Scheme::element_bytes == sizeof(Stored);
+
+/// A tile's input in shared memory, as it is in x, with zeros where there is none.
+template <class Stored>
+struct LoadedTile {
+  const Stored* at;
+};
+
+/// The thread's number, read anew: what follows from it would be made before the loop over tiles
+/// otherwise, and held in registers beside the sums.
+__device__ inline int thread_anew() {
+  int thread = static_cast<int>(threadIdx.x);
+  asm volatile("" : "+r"(thread));
+  return thread;
+}
+
+/// Begins to copy a tile of planes that are `in_fours`.
+template <class Stored>
+__device__ void begin_fours(const WindowShape& shape, const WindowItem& item,
+                            const TensorSource<Stored>& source, Stored* x_tile) {
+  const int planes = item.images * shape.channels.value();
+  const int end = shape.tile_elements / 4;
+  const int first_at = item.first_h * shape.conv.w, image = shape.conv.h * shape.conv.w;
+  for (int i = thread_anew(); i < end; i += static_cast<int>(blockDim.x)) {
+    const auto [plane, four] = shape.plane_fours.divide(i);
+    const int at = first_at + 4 * four;
+    copy_bytes_async<4 * sizeof(Stored)>(x_tile + 4 * i, row_0(source, plane) + at,
+                                   plane < planes && at >= 0 && at < image);
+  }
+}
+
+/// Begins to copy a tile's input to `x_tile`, which nothing reads any more. By the whole block; done
+/// behind wait_for_copies() and a barrier.
+template <class Stored>
+__device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
+                           const TensorSource<Stored>& source, Stored* x_tile) {
+  if (shape.in_fours) return begin_fours(shape, item, source, x_tile);
+  const int bits = shape.row_lanes_bits, lanes = 1 << bits, pitch = shape.pitch;
+  const int thread = thread_anew(), lane = thread & (lanes - 1);
+#pragma unroll 1
+  for (int tile_row = thread >> bits; tile_row < shape.tile_rows;
+       tile_row += shape.rows_at_once) {
+    const auto [plane, row] = shape.x_rows.divide(tile_row);
+    const auto [image, channel] = shape.channels.divide(plane);
+    const int h = item.first_h + row;
+    const bool inside = image < item.images && h >= 0 && h < shape.conv.h;
+    const unsigned width = inside ? static_cast<unsigned>(shape.conv.w) : 0;
+    const Stored* const from = source.x + image * source.image + channel * source.channel +
+                               h * source.row + item.first_w * source.column;
+    Stored* const to = x_tile + tile_row * pitch;
+    const auto in_row = [&](int column) {
+      return static_cast<unsigned>(item.first_w + column) < width;
+    };
+    if (shape.pairs_aligned) {
+#pragma unroll 4
+      for (int column = 2 * lane; column < pitch; column += 2 * lanes)
+        copy_bytes_async<2 * sizeof(Stored)>(to + column, from + column, in_row(column));
+    } else if constexpr (sizeof(Stored) == 4) {
+#pragma unroll 4
+      for (int column = lane; column < pitch; column += lanes)
+        copy_bytes_async<4>(to + column, from + column * source.column, in_row(column));
+    } else {  // less than what can be copied so
+#pragma unroll 4
+      for (int column = lane; column < pitch; column += lanes)
+        to[column] = in_row(column) ? from[column * source.column] : convert<Stored>(0.0f);
+    }
+  }
+  // It is read in fours.
+  const int end = shape.tile_elements;
+  if (thread < 2 && end % 4 != 0) x_tile[end + thread] = convert<Stored>(0.0f);
+}
+
+/// Calls `use(to, four)` for all fours of a tile, which may write to their places.
+template <class Stored, class Use>
+__device__ void for_each_run(const WindowShape& shape, const WindowItem&,
+                             const LoadedTile<Stored>& tile, Use&& use) {
+  constexpr int at_once = 4;
+  using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
+  const int threads = static_cast<int>(blockDim.x);
+#pragma unroll 1
+  for (int first = thread_anew(); 4 * first < shape.tile_elements; first += at_once * threads) {
+    Loaded loaded[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i)
+      if (4 * (first + i * threads) < shape.tile_elements)
+        loaded[i] = *reinterpret_cast<const Loaded*>(tile.at + 4 * (first + i * threads));
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if (4 * (first + i * threads) >= shape.tile_elements) break;
+      const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
+      const float four[] = {convert<float>(of[0]), convert<float>(of[1]), convert<float>(of[2]),
+                            convert<float>(of[3])};
+      use(4 * (first + i * threads), four);
+    }
+  }
+}
+
+}  // namespace plumb::cuda
