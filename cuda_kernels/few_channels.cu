@@ -4,14 +4,14 @@
 // unrolled, 7 of 8 multiplications are the convolution's own where filters are 7 wide, and what a
 // lane gets are squares of 2x2 outputs. docs/few_channels.md has the picture.
 //
-// Tiling: a block of 8 warps keeps a group of filters and the input under a tile in shared memory:
-//   images, or strips of rows, all channels. A warp makes 8 windows at 4 rows of outputs (8_rows:
-//   at 8) for all the group's filters; with more than one channel and on a Hopper four warps
-//   multiply together (wgmma). Blocks stay and take tile after tile; where rows are
+// Tiling: a block of 8 warps keeps a group of packed filters and the input under a tile in shared
+//   memory: images, or strips of rows, all channels. A warp makes 8 windows at 4 rows of outputs
+//   (8_rows: at 8) for all the group's filters; with more than one channel and on a Hopper four
+//   warps multiply together (wgmma). Blocks stay and take tile after tile; where rows are
 //   multiples of 16 bytes the next tile's input is copied meanwhile, by the copy engine or (sm80)
 //   by cp.async.
 // Bytes: y once (pooled: a quarter of it), x once for each group of filters, from L2 but the first
-//   time, and the rows where tiles overlap; w once for each block.
+//   time, and the rows where tiles overlap; w once, packed, and from L2 once for each block.
 // Wins: over narrow_fragments.cu, which adds two addresses for each element of a fragment where
 //   this adds one for a whole row of taps, and reads an element for each row of the filter where
 //   this keeps it in a register.

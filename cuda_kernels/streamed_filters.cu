@@ -65,38 +65,18 @@ struct Units {
 
   template <class... Stored>
   static void pack(const FilterPacking& packing) {
-    const ConvProblem& problem = packing.problem;
-    const PackedWindows packed = Units::packed(problem);
-    const PackShape shape(problem, packed);
-    with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
-      Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.eights),
-             pack_threads)(pack_windows<Scheme, S>, shape, static_cast<const S*>(packing.w),
-                           static_cast<char*>(packing.filters));
-    });
+    pack_windows<Scheme, WalkedSlots, Stored...>(packing, packed(packing.problem));
   }
 
   template <class... Stored>
   static void launch(const ConvLaunch& whole) {
     const PackedWindows packed = Units::packed(whole.problem);
     for_each_slice(whole, [&](const ConvLaunch& call) {
-      ConvProblem problem = call.problem;
-      problem.w_strides = dense_strides(problem.w_extents());
-      const WindowTiles tile = plan(problem, call.device);
-      with_stored<Stored...>(problem.dtype, [&]<class S>(S) {
+      const WindowTiles tile = plan(call.problem, call.device);
+      with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
         Eights::with(packed.eights, [&]<int eights>() {
-          const auto* const x = static_cast<const S*>(call.x);
-          auto* const y = static_cast<S*>(call.y);
-          const auto* const filters = static_cast<const char*>(call.filters);
-          WindowShape shape(problem, tile, streamed_unit<Scheme, eights>, x, y);
-          shape.packed = filters;
-          shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
-          const auto kernel =
-              multiply_windows<Scheme, StreamedTerms, streamed_rows<Scheme, eights>, eights, S>;
-          Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
-                 static_cast<unsigned>(tile.threads), tile.bytes())
-              .resident(kernel, call.device)(kernel, shape, x,
-                                             reinterpret_cast<const S*>(filters + packed.dense_at),
-                                             y, Epilogue<S>(call));
+          launch_windows<Scheme, StreamedTerms, streamed_rows<Scheme, eights>, eights, S>(
+              call, tile, packed);
         });
       });
     });

@@ -1,11 +1,13 @@
-// Few channels in scaled products: the scale of a tile is that of the tile before as long as it
-// fits.
+// Few channels: the scale of a tile is that of the tile before as long as it fits, and filters are
+// packed for any batch.
 #ifdef PLUMB_TEST_CUDA
 #include <cmath>
 #include <limits>
 
 #include "cuda_exact.hpp"
 #include "devices.hpp"
+#include "plumb/backend.hpp"
+#include "plumb/suites.hpp"
 
 using namespace plumb;
 using plumb_test::forcing;
@@ -43,6 +45,41 @@ struct ScaledImages {
   }
 };
 
+/// Devices that are asked about and not there.
+DeviceInfo hopper() {
+  DeviceInfo info;
+  info.id = {.backend = "cuda"};
+  info.units = 132;
+  info.shared_memory_bytes = 227 << 10;
+  info.compute_major = 9;
+  info.nominal_bytes_per_second = 4.8e12;
+  info.nominal_fp32_flop_per_second = 67e12;
+  return info;
+}
+DeviceInfo ampere() {
+  DeviceInfo info = hopper();
+  info.units = 108;
+  info.shared_memory_bytes = 163 << 10;
+  info.compute_major = 8;
+  info.nominal_bytes_per_second = 2.0e12;
+  info.nominal_fp32_flop_per_second = 19.5e12;
+  return info;
+}
+
+/// Problems of the suites `four` and `few200`, in types that few channels are stored as.
+std::vector<ConvProblem> stored_problems() {
+  std::vector<NamedProblem> named = suite("four");
+  const std::vector<NamedProblem> family = suite("few200");
+  for (std::size_t i = 0; i < family.size(); i += 4) named.push_back(family[i]);
+  std::vector<ConvProblem> problems;
+  for (const NamedProblem& one : named)
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      problems.push_back(one.problem);
+      problems.back().dtype = dtype;
+    }
+  return problems;
+}
+
 }  // namespace
 
 TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
@@ -73,5 +110,39 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
     CHECK(wrong == 0);
   }
   CHECK(found == 5);
+}
+
+TEST_CASE("cuda: few channels' packed filters depend on no batch and on no strides of w") {
+  const LoadedBackend& loaded = load_backend("cuda");
+  REQUIRE(loaded.backend);  // there without a GPU
+  const std::vector<ConvProblem> problems = stored_problems();
+  int entries = 0;
+  for (const ConvAlgorithm* algorithm : loaded.backend->conv_algorithms()) {
+    if (!algorithm->name.starts_with("cuda.conv.few_channels")) continue;
+    CAPTURE(algorithm->name);
+    ++entries;
+    REQUIRE(algorithm->filter_bytes);
+    REQUIRE(algorithm->pack_filters);
+    int packed = 0;
+    for (const DeviceInfo& device : {hopper(), ampere()})
+      for (const ConvProblem& problem : problems) {
+        CAPTURE(to_string(problem), to_string(problem.dtype), device.compute_major);
+        if (!algorithm->supports(problem, device)) continue;
+        ++packed;
+        const std::size_t bytes = algorithm->filter_bytes(problem, device);
+        const auto dense = static_cast<std::size_t>(element_count(problem.w_extents())) *
+                           size_in_bytes(problem.dtype);
+        CHECK(bytes > dense);
+        ConvProblem other = problem;
+        other.w_strides = {problem.terms(), problem.r * problem.s, 1, problem.r};
+        for (const std::int64_t images : {0, 1, 2, 7, 100, 3000}) {
+          other.n = images;
+          CHECK(algorithm->filter_bytes(other, device) == bytes);
+          if (images > 0) CHECK(algorithm->supports(other, device));
+        }
+      }
+    CHECK(packed > 48);
+  }
+  CHECK(entries == 13);
 }
 #endif

@@ -1,74 +1,25 @@
-// A group's filters in shared memory as a product's columns: w[channel][slot][eight][lane].
+// A group's filters as they are packed: what outputs need of them, and behind it the slots of the
+// product as lanes or four warps together read them from shared memory.
 #pragma once
 
 #include <cstring>
 
-#include "cuda_kernels/common/bulk_copy.cuh"
+#include "cuda_kernels/common/async_copy.cuh"
 #include "cuda_kernels/common/window_input.cuh"
 
 namespace plumb::cuda {
 
-/// Reads the taps of one group of filters.
-template <class Stored>
-struct WindowTaps {
-  const WindowShape& shape;
-  const Stored* w;
-  int first_k;
-  const Stored* bias;  ///< of all filters, or null
+inline constexpr int most_group_filters = 64;
 
-  __device__ float bias_of(int k_of_group) const {
-    const int k = first_k + k_of_group;
-    return bias && k < shape.conv.k.value() ? convert<float>(bias[k]) : 0;
-  }
-  __device__ float operator()(int k_of_group, int c, int r, int s) const {
-    const auto& step = shape.conv.w_step;
-    const int k = first_k + k_of_group;
-    if (k >= shape.conv.k.value() || r >= shape.conv.r.value() || s < 0 ||
-        s >= shape.conv.s.value())
-      return 0;
-    return convert<float>(w[k * step.k + c * step.c + r * step.r + s * step.s]);
-  }
+/// In front of a group's packed filters.
+struct PackedHeader {
+  float scales[most_group_filters];   ///< what sums are multiplied with to undo them
+  int exponents[most_group_filters];  ///< of the scales; of a filter without a value, no_exponent
+  int flags[most_group_filters];      ///< WindowFlags
 };
-
-/// Finds each filter's scale, its bias, and what the filters hold; a warp takes a filter at a time.
-/// `scaled`: otherwise only whether all are finite.
-template <bool scaled, class Stored>
-__device__ void look_at_filters(const WindowTaps<Stored>& taps, WindowControl& control) {
-  const WindowShape& shape = taps.shape;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int terms = shape.channels.value() * shape.conv.r.value() * shape.conv.s.value();
-  const auto each = [&](int filter, auto&& use) {
-    for (int term = lane; term < terms; term += 32) {
-      const auto [rows, s] = shape.conv.s.divide(term);
-      const auto [c, r] = shape.conv.r.divide(rows);
-      use(taps(filter, c, r, s));
-    }
-  };
-  for (int filter = warp; filter < shape.group_filters;
-       filter += static_cast<int>(blockDim.x) / 32) {
-    int most = 0;
-    each(filter, [&](float tap) { most = max(most, magnitude_bits(tap)); });
-    most = __reduce_max_sync(0xffffffff, most);
-    int flags = most >= infinity_bits ? met_non_finite : 0;
-    if constexpr (scaled) {
-      const int exponent = scale_exponent(most >= infinity_bits ? 0 : most);
-      const float scale = power_of_two(exponent);
-      bool small = false;
-      each(filter,
-           [&](float tap) { small = small || (tap != 0 && fabsf(tap * scale) < split_least); });
-      flags |= __any_sync(0xffffffff, small) ? met_range : 0;
-      if (lane == 0) {
-        control.filter_scales[filter] = power_of_two(-exponent);
-        if (most > 0) {
-          atomicMin(&control.least_exponent, exponent);
-          atomicMax(&control.most_exponent, exponent);
-        }
-      }
-    }
-    if (lane == 0) control.filter_bias[filter] = taps.bias_of(filter);
-    if (lane == 0 && flags != 0) atomicOr(&control.filter_flags, flags);
-  }
-}
+inline constexpr int no_exponent = 1 << 20;
+inline constexpr int packed_header_bytes = 1024;
+static_assert(sizeof(PackedHeader) <= packed_header_bytes);
 
 /// Writes a lane's part of a slot as wgmma() wants it: a lane's first taps are in the first half of
 /// a matrix, its second ones in the other, and the slot's matrices follow each other.
@@ -84,37 +35,28 @@ __device__ void write_slot(const typename Scheme::Slot& filled, char* slots, int
     to[((slot * words / 2 + j / 2) * eights + eight) * 64 + j % 2 * 32] = word[j];
 }
 
-/// By the whole block; ends without a barrier. `warpgroups`: as wgmma() wants them, the two
-/// segments (or parts) of a slot one after the other.
-template <class Scheme, int eights, bool warpgroups, class Stored>
-__device__ void write_filters(const WindowTaps<Stored>& taps, const WindowControl& control,
-                              char* w_tile) {
-  const WindowShape& shape = taps.shape;
-  using Slot = typename Scheme::Slot;
-  const int slots = shape.channels.value() * shape.channel_slots * eights * 32;
-  for (int i = static_cast<int>(threadIdx.x); i < slots; i += static_cast<int>(blockDim.x)) {
-    const int lane = i % 32, eight = i / 32 % eights, slot_of_all = i / 32 / eights;
-    const int c = slot_of_all / shape.channel_slots, slot = slot_of_all % shape.channel_slots;
-    const int column = eight * 8 + lane / 4;
-    const int filter = column / shape.shifts, shift = column % shape.shifts;
-    const float scale = Scheme::scaled ? 1 / control.filter_scales[filter] : 1;
-    float values[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int segment = 2 * slot + j / 2;
-      const int tap = lane % 4 * 2 + j % 2;
-      const int r = shape.wide ? slot : segment * shape.segment_rows + (tap >> shape.segment_bits);
-      const int s = (shape.wide ? j / 2 * 8 : 0) + (tap & ((1 << shape.segment_bits) - 1)) - shift;
-      values[j] = taps(filter, c, r, s) * scale;
-    }
-    const Slot filled = Scheme::slot(values);
-    if constexpr (warpgroups) {
-      write_slot<Scheme>(filled, w_tile, slot_of_all, eight, eights, lane);
-    } else {
-      reinterpret_cast<Slot*>(w_tile)[i] = filled;
-    }
+/// Takes what a group's outputs need of its filters, from `first_k` on. By the whole block; ends
+/// without a barrier. `bias` is of all filters, or null.
+template <class Stored>
+__device__ void take_header(const WindowShape& shape, const PackedHeader& header, int first_k,
+                            const Stored* bias, WindowControl& control) {
+  for (int i = static_cast<int>(threadIdx.x); i < shape.group_filters; i += blockDim.x) {
+    const int k = first_k + i;
+    control.filter_scales[i] = header.scales[i];
+    control.filter_bias[i] = bias && k < shape.conv.k.value() ? convert<float>(bias[k]) : 0;
+    if (header.flags[i] != 0) atomicOr(&control.filter_flags, header.flags[i]);
+    if (header.exponents[i] == no_exponent) continue;
+    atomicMin(&control.least_exponent, header.exponents[i]);
+    atomicMax(&control.most_exponent, header.exponents[i]);
   }
-  if constexpr (warpgroups) order_shared_writes();
+}
+
+/// Begins to copy a group's slots to `w_tile`, a multiple of 16 bytes. By the whole block; each
+/// thread waits for its own copies.
+__device__ inline void copy_filters(const char* slots, int bytes, char* w_tile) {
+  const int step = static_cast<int>(blockDim.x) * 16;
+  for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += step)
+    copy_16_bytes_async(w_tile + at, slots + at);
 }
 
 }  // namespace plumb::cuda

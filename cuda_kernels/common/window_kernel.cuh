@@ -88,27 +88,24 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
   }
 }
 
-/// Begins a group of filters: what products and outputs need of them. By the whole block, behind a
-/// barrier; ends without one.
-template <class Scheme, class Terms, int eights, class Stored>
-__device__ void begin_filters(const WindowTaps<Stored>& taps, WindowControl& control, char* w_tile,
-                              const PackedHeader* header, FilterStream& stream) {
+/// Begins a group of filters, which are packed at `packed`: what products and outputs need of them.
+/// By the whole block, behind a barrier; ends without one.
+template <class Scheme, class Terms, class Stored>
+__device__ void begin_filters(const WindowShape& shape, const char* packed, int first_k,
+                              const Stored* bias, WindowControl& control, char* w_tile,
+                              FilterStream& stream) {
   if constexpr (Terms::streams) {
     stream.begin();
-    write_pair_table(taps.shape, Scheme::element_bytes,
-                     reinterpret_cast<int*>(dynamic_shared() + taps.shape.table_at));
-    for (int i = static_cast<int>(threadIdx.x); i < taps.shape.group_filters; i += blockDim.x) {
-      control.filter_scales[i] = header->scales[i];
-      control.filter_bias[i] = taps.bias_of(i);
-      if (header->flags[i] != 0) atomicOr(&control.filter_flags, header->flags[i]);
-      if (header->exponents[i] == no_exponent) continue;
-      atomicMin(&control.least_exponent, header->exponents[i]);
-      atomicMax(&control.most_exponent, header->exponents[i]);
-    }
+    write_pair_table(shape, Scheme::element_bytes,
+                     reinterpret_cast<int*>(dynamic_shared() + shape.table_at));
   } else {
-    look_at_filters<Scheme::scaled>(taps, control);
-    __syncthreads();
-    write_filters<Scheme, eights, Terms::warpgroups>(taps, control, w_tile);
+    copy_filters(packed + packed_header_bytes,
+                 static_cast<int>(shape.packed_group_bytes) - packed_header_bytes, w_tile);
+  }
+  take_header(shape, *reinterpret_cast<const PackedHeader*>(packed), first_k, bias, control);
+  if constexpr (!Terms::streams) {
+    wait_for_copies();
+    if constexpr (Terms::warpgroups) order_shared_writes();
   }
 }
 
@@ -133,20 +130,20 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   const int teams = min(shape.filter_groups, grid), team = block % teams;
   if (threadIdx.x == 0) control.members = (grid - team - 1) / teams + 1;
 
-  const char* const packed = shape.packed + team * shape.packed_group_bytes;
   FilterStream stream(shape, control, eights * 32 * static_cast<int>(sizeof(typename Scheme::Slot)),
                       w_tile);
   if (threadIdx.x == 0) {
-    if constexpr (Terms::streams) stream.init(packed + packed_header_bytes);
+    if constexpr (Terms::streams)
+      stream.init(shape.packed + team * shape.packed_group_bytes + packed_header_bytes);
     control.staged.init();
     control.flags[0] = control.flags[1] = 0;
     control.largest[0] = control.largest[1] = 0;
   }
   int round = 0;
   for (int group = team; group < shape.filter_groups; group += teams) {
-    const WindowTaps<Stored> taps{shape, w, group * shape.group_filters, epilogue.bias};
+    const int first_k = group * shape.group_filters;
     if (threadIdx.x == 0) {
-      control.first_k = taps.first_k;
+      control.first_k = first_k;
       control.filter_flags = 0;
       control.least_exponent = no_exponent;
       control.most_exponent = -no_exponent;
@@ -155,8 +152,8 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
     int number = block / teams;
     if (staged && number < shape.items)
       stage(shape, WindowItem(shape, number, strip_rows), x, raw, control.staged);
-    begin_filters<Scheme, Terms, eights>(taps, control, w_tile,
-                                         reinterpret_cast<const PackedHeader*>(packed), stream);
+    begin_filters<Scheme, Terms>(shape, shape.packed + group * shape.packed_group_bytes, first_k,
+                                 epilogue.bias, control, w_tile, stream);
     for (; number < shape.items; number += control.members, ++round) {
       const WindowItem item(shape, number, strip_rows);
       const int turn = round % 2;
@@ -216,7 +213,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       const auto multiply = [&](auto gathers) {
         if constexpr (!Terms::streams)
           multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
-              output, item, taps.first_k, x_tile, w_tile, control, power_of_two(-exponent));
+              output, item, control.first_k, x_tile, w_tile, control, power_of_two(-exponent));
         else if constexpr (Terms::warpgroups && !decltype(gathers)::value)
           multiply_streamed<Scheme, row_pairs, eights>(output, number, x_tile, stream, control);
       };
@@ -225,11 +222,11 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       if (!again && !output.gathers()) multiply(std::false_type{});
       if (flags != 0) {
         __syncthreads();
-        redo_tile(output, item, strip_rows, taps.first_k, again, x, w);
+        redo_tile(output, item, strip_rows, control.first_k, again, x, w);
       }
       if (output.gathers() && shape.bulk_stores) order_shared_writes();
       __syncthreads();
-      if (output.gathers()) write_gathered(output, item, strip_rows, taps.first_k);
+      if (output.gathers()) write_gathered(output, item, strip_rows, control.first_k);
     }
     if constexpr (Terms::streams) break;  // a grid has a block for each group, so that it meets one
   }
@@ -246,30 +243,50 @@ constexpr WindowCosts window_costs{
     .scaled = Scheme::scaled,
 };
 
+/// Launches the kernel on a slice with tiles planned for it. `packed` are its filters, and behind
+/// them their dense copy.
+template <class Scheme, class Terms, int fragments, int eights, class Stored>
+void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const PackedWindows& packed) {
+  ConvProblem problem = call.problem;
+  problem.w_strides = dense_strides(problem.w_extents());
+  const auto* const x = static_cast<const Stored*>(call.x);
+  auto* const y = static_cast<Stored*>(call.y);
+  const auto* const filters = static_cast<const char*>(call.filters);
+  WindowShape shape(problem, tile, window_unit<Scheme, Terms, fragments, eights>, x, y);
+  shape.packed = filters;
+  shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
+  const auto kernel = multiply_windows<Scheme, Terms, fragments, eights, Stored>;
+  Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
+         static_cast<unsigned>(tile.threads), tile.bytes())
+      .resident(kernel, call.device)(kernel, shape, x,
+                                     reinterpret_cast<const Stored*>(filters + packed.dense_at), y,
+                                     Epilogue<Stored>(call));
+}
+
 /// Units that there are kernels for: of so many pairs of rows, and each of the numbers of filters.
 template <class Scheme, int row_pairs, int... eights>
 struct WindowUnits {
   static constexpr int products = Scheme::scaled ? 3 : 1;
   static constexpr int term_multiple = Scheme::terms;
-  struct Choice {
-    WindowUnit unit;
-    WindowTiles tile;
-  };
   using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
   using SevenOfWarpgroups = FixedTerms<7, 1, true>;
   using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
 
-  /// The one of least predicted time.
-  static Choice choose(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
-    Choice best{{row_pairs, 0}, {}};
+  /// The one of least predicted time. Filters are packed for it, and serve any batch: it is chosen
+  /// for a large one, whatever the problem's own.
+  static WindowUnit choose(ConvProblem problem, const DeviceInfo& device, Staging staging) {
+    constexpr std::int64_t large_batch = 1 << 14;
+    problem.n = large_batch;
     // Entries that do without the copy engine do without what came with it. One channel is too
     // little to multiply while something else is done.
     const bool warpgroups = staging == Staging::bulk && device.compute_major == 9 &&
                             problem.c > 1 && Seven::fit(problem);
+    WindowUnit best;
+    double least = 0;
     const auto consider = [&](WindowUnit unit, WindowUnit of_warpgroups) {
       if (warpgroups && unit.filter_eights > 1) unit = of_warpgroups;
-      const WindowTiles tile = plan_windows(problem, device, unit, window_costs<Scheme>, staging);
-      if (best.unit.filter_eights == 0 || tile.seconds < best.tile.seconds) best = {unit, tile};
+      const double seconds = plan(problem, device, unit, staging).seconds;
+      if (best.filter_eights == 0 || seconds < least) best = unit, least = seconds;
     };
     const int filters = WindowTerms(problem).eight_filters();
     const auto needed = tiles_of(problem.k, filters);
@@ -282,39 +299,49 @@ struct WindowUnits {
      ...);
     return best;
   }
+  static WindowTiles plan(ConvProblem problem, const DeviceInfo& device, const WindowUnit& unit,
+                          Staging staging) {
+    problem.w_strides = {};  // of no account once the filters are packed
+    return plan_windows(problem, device, unit, window_costs<Scheme>, staging);
+  }
+  static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+    return plan(problem, device, choose(problem, device, staging), staging);
+  }
+  static PackedWindows packed(const ConvProblem& problem, const DeviceInfo& device,
+                              Staging staging) {
+    return {problem, choose(problem, device, staging), window_costs<Scheme>};
+  }
 
   /// For tensors stored as one of `Stored`.
   template <class... Stored>
+  static void pack(const FilterPacking& packing, Staging staging) {
+    pack_windows<Scheme, SegmentSlots, Stored...>(packing,
+                                                  packed(packing.problem, packing.device, staging));
+  }
+  template <class... Stored>
   static void launch(const ConvLaunch& whole, Staging staging) {
-    for_each_slice(whole, [staging](const ConvLaunch& call) {
-      const Choice choice = choose(call.problem, call.device, staging);
+    const WindowUnit unit = choose(whole.problem, whole.device, staging);
+    for_each_slice(whole, [&](const ConvLaunch& call) {
+      const WindowTiles tile = plan(call.problem, call.device, unit, staging);
       with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
-        ((choice.unit.filter_eights == eights ? launch_unit<eights, S>(call, choice) : void()),
-         ...);
+        ((unit.filter_eights == eights ? launch_unit<eights, S>(call, unit, tile) : void()), ...);
       });
     });
   }
 
  private:
   template <int count, class Stored>
-  static void launch_unit(const ConvLaunch& call, const Choice& choice) {
-    const ConvProblem& problem = call.problem;
-    const auto* const x = static_cast<const Stored*>(call.x);
-    const WindowShape shape(problem, choice.tile, choice.unit, x,
-                            static_cast<const Stored*>(call.y));
-    const auto run = [&](auto kernel) {
-      Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
-             static_cast<unsigned>(choice.tile.threads), choice.tile.bytes())
-          .resident(kernel, call.device)(kernel, shape, x, static_cast<const Stored*>(call.w),
-                                         static_cast<Stored*>(call.y), Epilogue<Stored>(call));
+  static void launch_unit(const ConvLaunch& call, const WindowUnit& unit, const WindowTiles& tile) {
+    const PackedWindows packed(call.problem, unit, window_costs<Scheme>);
+    const auto run = [&]<class Terms>(Terms) {
+      launch_windows<Scheme, Terms, row_pairs, count, Stored>(call, tile, packed);
     };
     if constexpr (count > 1)
-      if (choice.unit.warpgroups)
-        return run(multiply_windows<Scheme, SevenOfWarpgroups, row_pairs, count, Stored>);
-    if (Seven::fit(problem)) return run(multiply_windows<Scheme, Seven, row_pairs, count, Stored>);
+      if (unit.warpgroups) return run(SevenOfWarpgroups{});
+    if (Seven::fit(call.problem)) return run(Seven{});
     if constexpr (row_pairs == 2)
-      if (Three::fit(problem)) return run(multiply_windows<Scheme, Three, 2, count, Stored>);
-    run(multiply_windows<Scheme, FixedTerms<0, 0>, row_pairs, count, Stored>);
+      if (Three::fit(call.problem)) return run(Three{});
+    run(FixedTerms<0, 0>{});
   }
 };
 
@@ -335,13 +362,19 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
           return usual;
         if (Support geometry = windows_fit(problem); !geometry) return geometry;
         return fits_shared_memory(
-            static_cast<double>(Units::choose(problem, device, staging).tile.bytes()), device);
+            static_cast<double>(Units::plan(problem, device, staging).bytes()), device);
       },
       .workspace_bytes = no_workspace,
       .estimate_seconds =
           [](const ConvProblem& problem, const DeviceInfo& device) {
-            return Units::choose(problem, device, staging).tile.seconds;
+            return Units::plan(problem, device, staging).seconds;
           },
+      .filter_bytes =
+          [](const ConvProblem& problem, const DeviceInfo& device) {
+            return Units::packed(problem, device, staging).bytes;
+          },
+      .pack_filters =
+          [](const FilterPacking& packing) { Units::template pack<Stored...>(packing, staging); },
       .launch = [](const ConvLaunch& call) { Units::template launch<Stored...>(call, staging); }};
 }
 

@@ -248,13 +248,14 @@ double WindowModel::seconds(const WindowTiles& tile) const {
     return most_of({rounds * blocks * streamed_clocks(tile) / clock,
                     moving(problem_.bytes(), streams::share_of_bandwidth)}) +
            streams::seconds_to_pack + seconds_to_launch;
-  const double packing =
-      number(problem_.c) * terms_.slots() * unit_.filter_eights * 60 / issued_per_clock;
+  // A block copies a group's packed filters, from L2 as those that stream.
+  const double copying = number(problem_.c * terms_.slots() * unit_.filter_eights) * 32 *
+                         costs_.slot_bytes / streams::bytes_per_clock;
   const Extents y = problem_.y_extents();
   const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
-  return most_of({blocks * (rounds * clocks(tile) + packing) / clock,
+  return most_of({blocks * (rounds * clocks(tile) + copying) / clock,
                   moving(problem_.bytes() + y_bytes * (writing(tile) - 1), share_of_bandwidth)}) +
-         seconds_to_launch;
+         streams::seconds_to_pack + seconds_to_launch;
 }
 
 }  // namespace plumb::cuda

@@ -1,5 +1,5 @@
-// Packs filters as window_stream.cuh takes them. For each group: a header, and slots of all its
-// columns; behind the groups the filters as they are, dense.
+// Packs filters as kernels of windows take them. For each group: a header, and slots of all its
+// columns; behind the groups the filters as they are, dense, for outputs that are summed again.
 #pragma once
 
 #include "cuda_kernels/common/conv_shape.cuh"
@@ -11,55 +11,98 @@ namespace plumb::cuda {
 
 /// What packed filters depend on, and where their parts lie in bytes.
 struct PackedWindows {
-  WindowWalks walks;
-  int shifts, eights, groups, row_terms;
+  WindowTerms terms;
+  WindowWalks walks;  ///< of filters that stream
+  int eights, groups, slots;
+  bool warpgroups;  ///< slots as wgmma() wants them, otherwise [slot][eight][lane]
   std::size_t group_bytes, dense_at, bytes;
 
   PackedWindows(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs)
-      : walks(problem, unit, costs), eights(unit.filter_eights) {
-    const WindowTerms terms = WindowTerms::in_pairs(problem);
-    shifts = terms.shifts;
-    groups = static_cast<int>(tiles_of(problem.k, terms.eight_filters() * eights));
-    row_terms = terms.columns / 2;
-    group_bytes = packed_header_bytes +
-                  static_cast<std::size_t>(walks.slots()) * eights * 32 * costs.slot_bytes;
+      : terms(problem, unit),
+        walks(unit.streams ? WindowWalks(problem, unit, costs) : WindowWalks()),
+        eights(unit.filter_eights),
+        groups(static_cast<int>(tiles_of(problem.k, std::int64_t{terms.eight_filters()} * eights))),
+        slots(unit.streams ? walks.slots() : static_cast<int>(problem.c) * terms.slots()),
+        warpgroups(unit.warpgroups || unit.streams) {
+    group_bytes =
+        packed_header_bytes + static_cast<std::size_t>(slots) * eights * 32 * costs.slot_bytes;
     dense_at = group_bytes * groups;
     bytes = dense_at + static_cast<std::size_t>(element_count(problem.w_extents())) *
                            size_in_bytes(problem.dtype);
   }
 };
 
+struct PackedTap {
+  int c, r, s;  ///< may lie outside the filter
+};
+
+/// The taps of filters that stream.
+struct WalkedSlots {
+  int walk_length, walk_step;
+  Divisor<int> row_terms, starts, parities, lengths;
+
+  explicit WalkedSlots(const PackedWindows& packed)
+      : walk_length(packed.walks.length),
+        walk_step(packed.walks.step),
+        row_terms(packed.terms.columns / 2),
+        starts(packed.walks.starts),
+        parities(packed.walks.parities),
+        lengths(packed.walks.length) {}
+  /// The lane's j-th of four in a slot.
+  __device__ PackedTap operator()(int slot, int lane, int j) const {
+    const auto [walk, row] = lengths.divide(slot);
+    const WalkedPair pair(*this, walk * WindowWalks::pairs + j / 2 * 4 + lane % 4);
+    return {pair.channel, pair.row + row * walk_step, 2 * pair.column_pair + j % 2};
+  }
+};
+
+/// The taps of filters that stay: channel by channel, two segments a slot.
+struct SegmentSlots {
+  int segment_rows, segment_bits;
+  bool wide;
+  Divisor<int> channel_slots;
+
+  explicit SegmentSlots(const PackedWindows& packed)
+      : segment_rows(packed.terms.segment_rows),
+        segment_bits(packed.terms.segment_bits()),
+        wide(packed.terms.wide()),
+        channel_slots(packed.terms.slots()) {}
+  __device__ PackedTap operator()(int slot, int lane, int j) const {
+    const auto [c, of_channel] = channel_slots.divide(slot);
+    const int tap = lane % 4 * 2 + j % 2, column = tap & ((1 << segment_bits) - 1);
+    if (wide) return {c, of_channel, j / 2 * 8 + column};
+    return {c, (2 * of_channel + j / 2) * segment_rows + (tap >> segment_bits), column};
+  }
+};
+
 struct PackShape {
   FilterSteps<int> step;
-  int k, c, shifts, eights, slots, walk_length, walk_step;
+  int k, c, shifts, eights, slots;
+  bool warpgroups;
   std::int64_t group_bytes, dense_at;
-  Divisor<int> r, s, row_terms, starts, parities, lengths;
+  Divisor<int> r, s;
 
   PackShape(const ConvProblem& problem, const PackedWindows& packed)
       : step(problem.w_extents(), problem.w_strides),
         k(static_cast<int>(problem.k)),
         c(static_cast<int>(problem.c)),
-        shifts(packed.shifts),
+        shifts(packed.terms.shifts),
         eights(packed.eights),
-        slots(packed.walks.slots()),
-        walk_length(packed.walks.length),
-        walk_step(packed.walks.step),
+        slots(packed.slots),
+        warpgroups(packed.warpgroups),
         group_bytes(static_cast<std::int64_t>(packed.group_bytes)),
         dense_at(static_cast<std::int64_t>(packed.dense_at)),
         r(problem.r),
-        s(problem.s),
-        row_terms(packed.row_terms),
-        starts(packed.walks.starts),
-        parities(packed.walks.parities),
-        lengths(packed.walks.length) {}
+        s(problem.s) {}
 };
 
 inline constexpr int pack_threads = 256;
 
 /// A block packs the filters of eight columns.
-template <class Scheme, class Stored>
+template <class Scheme, class Slots, class Stored>
 __global__ void __launch_bounds__(pack_threads)
-    pack_windows(const __grid_constant__ PackShape shape, const Stored* w, char* packed) {
+    pack_eights(const __grid_constant__ PackShape shape, const __grid_constant__ Slots slots,
+                const Stored* w, char* packed) {
   using Slot = typename Scheme::Slot;
   __shared__ float scales[8];
   const int eight = static_cast<int>(blockIdx.x) % shape.eights;
@@ -111,21 +154,34 @@ __global__ void __launch_bounds__(pack_threads)
     }
   }
   __syncthreads();
+  char* const to = of_group + packed_header_bytes;
   for (int i = static_cast<int>(threadIdx.x); i < shape.slots * 32; i += pack_threads) {
     const int of_lane = i % 32, slot = i / 32;
     const int filter = of_lane / 4 / shape.shifts, shift = of_lane / 4 % shape.shifts;
-    const auto [walk, row] = shape.lengths.divide(slot);
     float values[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      const WalkedPair pair(shape, walk * WindowWalks::pairs + j / 2 * 4 + of_lane % 4);
-      values[j] = tap(first_k + filter, pair.channel, pair.row + row * shape.walk_step,
-                      2 * pair.column_pair + j % 2 - shift) *
-                  scales[filter];
+      const PackedTap at = slots(slot, of_lane, j);
+      values[j] = tap(first_k + filter, at.c, at.r, at.s - shift) * scales[filter];
     }
-    write_slot<Scheme>(Scheme::slot(values), of_group + packed_header_bytes, slot, eight,
-                       shape.eights, of_lane);
+    const Slot filled = Scheme::slot(values);
+    // As code for the same architecture reads them.
+    if (shape.warpgroups && warpgroup_products)
+      write_slot<Scheme>(filled, to, slot, eight, shape.eights, of_lane);
+    else
+      reinterpret_cast<Slot*>(to)[(slot * shape.eights + eight) * 32 + of_lane] = filled;
   }
+}
+
+/// Packs filters of tensors stored as one of `Stored`.
+template <class Scheme, class Slots, class... Stored>
+void pack_windows(const FilterPacking& packing, const PackedWindows& packed) {
+  with_stored<Stored...>(packing.problem.dtype, [&]<class S>(S) {
+    Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.eights),
+           pack_threads)(pack_eights<Scheme, Slots, S>, PackShape(packing.problem, packed),
+                         Slots(packed), static_cast<const S*>(packing.w),
+                         static_cast<char*>(packing.filters));
+  });
 }
 
 }  // namespace plumb::cuda

@@ -19,9 +19,10 @@ struct WindowShape {
   int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
   Divisor<int> windows, strips, x_rows, pitch_pairs, plane_fours, channels;
   Divisor<int> column_tiles, bands;
-  // Of filters that stream, packed in global memory.
+  // Filters, packed in global memory.
   const char* packed = nullptr;
   std::int64_t packed_group_bytes = 0;
+  // Of filters that stream.
   int slots = 0, slice_slots = 0, slice_walks = 0, slices = 1, ring = 1;
   int walks = 0, walk_length = 1, walk_step = 1;  ///< as in WindowWalks
   Divisor<int> parities{1}, starts{1};
@@ -82,7 +83,7 @@ struct WindowShape {
     shifts = terms.shifts;
     segments = terms.segments;
     segment_rows = terms.segment_rows;
-    segment_bits = terms.columns >= 8 ? 3 : terms.columns / 2;
+    segment_bits = terms.segment_bits();
     wide = terms.wide();
     second = wide ? 8 : terms.second * pitch;
     pair = terms.pair * pitch;

@@ -15,18 +15,6 @@
 
 namespace plumb::cuda {
 
-inline constexpr int most_group_filters = 64;
-
-/// In front of a group's packed filters.
-struct PackedHeader {
-  float scales[most_group_filters];   ///< what sums are multiplied with to undo them
-  int exponents[most_group_filters];  ///< of the scales; of a filter without a value, no_exponent
-  int flags[most_group_filters];      ///< WindowFlags
-};
-inline constexpr int no_exponent = 1 << 20;
-inline constexpr int packed_header_bytes = 1024;
-static_assert(sizeof(PackedHeader) <= packed_header_bytes);
-
 /// Where the pairs of a walk begin, in bytes from where a window does: lane 4 g + t has pair t of
 /// its slots' first half and of their second.
 __device__ inline void write_pair_table(const WindowShape& shape, int element_bytes, int* table) {

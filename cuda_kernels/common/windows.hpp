@@ -72,6 +72,7 @@ struct WindowTerms {
   int slots() const { return (segments + 1) / 2; }
   int eight_filters() const { return 8 / shifts; }  ///< filters in eight columns of the product
   bool wide() const { return columns > 8; }
+  int segment_bits() const { return columns >= 8 ? 3 : columns / 2; }  ///< log2 of its columns
 };
 
 /// Terms of streamed filters. A slot of the product is eight pairs, each two neighbours in a row of
