@@ -1,6 +1,6 @@
-// The input under a tile on its way to where it is multiplied, as it is: where products want as many
-// bytes of an element as x has, it is rounded there, in place. Copies do not pass through registers,
-// so that all of a tile's are under way at once, whatever its alignment.
+// The input under a tile on its way to where it is multiplied, as it is: where products want as
+// many bytes of an element as x has, it is rounded there, in place. Copies do not pass through
+// registers, so that all of a tile's are under way at once, whatever its alignment.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ __device__ void begin_fours(const WindowShape& shape, const WindowItem& item,
     const auto [plane, four] = shape.plane_fours.divide(i);
     const int at = first_at + 4 * four;
     copy_bytes_async<4 * sizeof(Stored)>(x_tile + 4 * i, row_0(source, plane) + at,
-                                   plane < planes && at >= 0 && at < image);
+                                         plane < planes && at >= 0 && at < image);
   }
 }
 
-/// Begins to copy a tile's input to `x_tile`, which nothing reads any more. By the whole block; done
-/// behind wait_for_copies() and a barrier.
+/// Begins to copy a tile's input to `x_tile`, which nothing reads any more. By the whole block;
+/// done behind wait_for_copies() and a barrier.
 template <class Stored>
 __device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
                            const TensorSource<Stored>& source, Stored* x_tile) {
@@ -51,8 +51,7 @@ __device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
   const int bits = shape.row_lanes_bits, lanes = 1 << bits, pitch = shape.pitch;
   const int thread = thread_anew(), lane = thread & (lanes - 1);
 #pragma unroll 1
-  for (int tile_row = thread >> bits; tile_row < shape.tile_rows;
-       tile_row += shape.rows_at_once) {
+  for (int tile_row = thread >> bits; tile_row < shape.tile_rows; tile_row += shape.rows_at_once) {
     const auto [plane, row] = shape.x_rows.divide(tile_row);
     const auto [image, channel] = shape.channels.divide(plane);
     const int h = item.first_h + row;
