@@ -69,12 +69,11 @@ class FilterStream {
     if (shape_.slices > 1) next_ = place + 1 == shape_.ring ? 1 - (next_ & 1) : next_ + 2;
     return ring_ + place * shape_.slice_slots * slot_bytes_;
   }
-  /// By each warp, of a slice that it took and took `since` others after: behind its products with
-  /// it.
-  __device__ void release(int slice, int since) {
+  /// By each warp, of the slice that it took last: behind its products with it.
+  __device__ void release(int slice) {
     if (shape_.slices == 1) return;
     __syncwarp();
-    int place = (next_ >> 1) - 1 - since;
+    int place = (next_ >> 1) - 1;
     if (place < 0) place += shape_.ring;
     if (threadIdx.x % 32 == 0 &&
         last_of(&control_.left[place], static_cast<int>(blockDim.x) / 32)) {
@@ -122,9 +121,10 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
       for (auto& sum : of_row) sum.settle();
   };
   const int row_step = shape.row_step * Scheme::element_bytes, length = shape.walk_length;
-  // Tables are read a walk ahead.
+  // Tables are read a walk ahead, and two where walks are soon done.
+  constexpr bool two_ahead = rows == 1;
   const int2* offsets = reinterpret_cast<const int2*>(table) + threadIdx.x % 4;
-  int2 at = *offsets;
+  int2 at = *offsets, next_at = *(offsets + 4);
   const auto read = [&](Step& step, int number) {
     const char* const first = x + number * row_step;
     Scheme::take(step, 0, Scheme::row(first + at.x), Scheme::row(first + at.x + second),
@@ -197,11 +197,9 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
         read(steps[0], 0);
       }
     }
-    // All products with the slice before are done.
-    if (slice > 0) stream.release(slice - 1, 1);
+    wgmma_end();
+    stream.release(slice);
   }
-  wgmma_end();
-  stream.release(shape.slices - 1, 0);
   settle();
 }
 

@@ -81,7 +81,7 @@ struct WindowTerms {
 struct WindowWalks {
   static constexpr int pairs = 8;                      ///< abreast
   static constexpr int table_bytes = 8 * sizeof(int);  ///< of where the pairs of a walk begin
-  static constexpr int ahead = 1;                      ///< walks that the table is read ahead
+  static constexpr int ahead = 2;                      ///< walks that the table is read ahead
   int length = 1;    ///< slots of a walk: rows of the filter, `step` apart
   int step = 1;      ///< the stride; 1 for walks of one slot
   int parities = 1;  ///< walks of neighbouring rows that go between each other
