@@ -118,13 +118,18 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   char* const shared = dynamic_shared();
   WindowControl& control = *reinterpret_cast<WindowControl*>(shared);
   char* const w_tile = shared + window_control_bytes;
-  char* const x_tile = shared + shape.x_at;
   Stored* const raw = reinterpret_cast<Stored*>(shared + shape.raw_at);
   const WindowOutput<Stored> output{shape, y - shape.y_before,
                                     reinterpret_cast<Stored*>(shared + shape.y_at), epilogue};
   constexpr int strip_rows = unit_strip_rows<Scheme, Terms, row_pairs, eights>;
   constexpr bool in_place = loads_in_place<Scheme, Stored>;
-  const bool staged = shape.staging != Staging::none;
+  const bool ahead = in_place && shape.staging == Staging::ahead;
+  const bool staged = shape.staging != Staging::none && !ahead;
+  const auto x_tile_of = [&](int turn) { return shared + shape.x_at + turn * shape.x_apart; };
+  const auto begin = [&](const WindowItem& item, int turn) {
+    begin_tile(shape, item, tensor_source(shape, item, x),
+               reinterpret_cast<Stored*>(x_tile_of(turn)));
+  };
   // Blocks side by side take the same tiles for different filters.
   const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
   const int teams = min(shape.filter_groups, grid), team = block % teams;
@@ -150,13 +155,17 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
     }
     __syncthreads();
     int number = block / teams;
-    if (staged && number < shape.items)
-      stage(shape, WindowItem(shape, number, strip_rows), x, raw, control.staged);
+    if (number < shape.items) {
+      const WindowItem first(shape, number, strip_rows);
+      if (staged) stage(shape, first, x, raw, control.staged);
+      if (ahead) begin(first, round % 2);
+    }
     begin_filters<Scheme, Terms>(shape, shape.packed + group * shape.packed_group_bytes, first_k,
                                  epilogue.bias, control, w_tile, stream);
     for (; number < shape.items; number += control.members, ++round) {
       const WindowItem item(shape, number, strip_rows);
       const int turn = round % 2;
+      char* const x_tile = x_tile_of(turn);
       if (staged) {
         if (bulk_copies && shape.staging == Staging::bulk) {
           control.staged.wait(turn);
@@ -166,6 +175,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         }
       }
       int exponent = round > 0 ? control.exponent : 0;
+      bool begun = ahead;
       for (bool own_scale = round == 0;; own_scale = true) {
         // Different in the code, so that reads of shared memory are known for such.
         const auto with_source = [&](auto&& use) {
@@ -177,7 +187,8 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
             use(tensor_source(shape, item, x));
         };
         if (in_place && !staged) {
-          begin_tile(shape, item, tensor_source(shape, item, x), reinterpret_cast<Stored*>(x_tile));
+          if (!begun) begin(item, turn);
+          begun = false;  // what is rounded in place is gone
           wait_for_copies();
           __syncthreads();
         }
@@ -202,8 +213,11 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         if (threadIdx.x == 0) control.flags[turn] = 0;
         __syncthreads();
       }
-      if (const int next = number + control.members; staged && next < shape.items)
-        stage(shape, WindowItem(shape, next, strip_rows), x, raw, control.staged);
+      if (const int after = number + control.members; (staged || ahead) && after < shape.items) {
+        const WindowItem next(shape, after, strip_rows);
+        if (staged) stage(shape, next, x, raw, control.staged);
+        if (ahead) begin(next, 1 - turn);
+      }
       int flags = control.flags[turn] | control.filter_flags;
       if (Scheme::scaled &&
           (exponent + control.least_exponent < -120 || exponent + control.most_exponent > 120) &&

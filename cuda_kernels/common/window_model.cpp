@@ -159,8 +159,9 @@ double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& 
   const double rows = input_rows(tile), warps_of_pairs = rows * tile.pitch / 64;
   const double besides = costs.besides * warps_of_pairs;
   if (in_fours(tile)) return costs.fours * warps_of_pairs + besides;
-  const bool copied = in_place() && tile.staging == Staging::none;
-  if (tile.staging != Staging::none) return costs.staged * warps_of_pairs + besides;
+  const bool copied =
+      in_place() && (tile.staging == Staging::none || tile.staging == Staging::ahead);
+  if (!copied && tile.staging != Staging::none) return costs.staged * warps_of_pairs + besides;
   const RowLanes lanes(tile.pitch, copied);
   if (copied)
     return rows * lanes.count() / 32 * (issued_of_row + issued_of_copy * lanes.turns) +

@@ -127,15 +127,20 @@ class Planner {
     consider_threads(tile);
   }
 
-  /// With each size of block, not staged and staged.
+  /// With each size of block, and all ways of staging.
   void consider_threads(WindowTiles tile) {
-    WindowTiles staged = tile;
+    WindowTiles staged = tile, ahead = tile;
     stage(staged);
+    if (unit_.streams && costs_.in_place(stored_bytes_)) {
+      ahead.staging = Staging::ahead;
+      ahead.x_bytes *= 2;
+    }
     for (int threads = unit_.streams ? 128 : 256;;
          threads = threads == 128 ? 256 : unit_.most_threads()) {
-      tile.threads = staged.threads = threads;
+      tile.threads = staged.threads = ahead.threads = threads;
       consider(tile);
-      if (staged.staging != Staging::none) consider(staged);
+      for (WindowTiles* const way : {&staged, &ahead})
+        if (way->staging != Staging::none) consider(*way);
       if (threads == unit_.most_threads()) break;
     }
   }

@@ -32,6 +32,7 @@ struct WindowShape {
   // Shared memory: where the input lies in it, where it is staged and where outputs are gathered,
   // in bytes.
   int x_at, raw_at, y_at, table_at;
+  int x_apart = 0;     ///< from one place of tiles to the other; 0: there is one
   int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
   // What could be made of others in the kernel, but would be kept in registers beside the sums.
   int tile_rows, tile_elements, rows_at_once;
@@ -104,6 +105,7 @@ struct WindowShape {
       slices = tile.slices, ring = tile.ring;
     }
     row_lanes_bits = tile.row_lanes_bits;
+    if (staging == Staging::ahead) x_apart = static_cast<int>(tile.x_bytes / 2);
     tile_rows = images * static_cast<int>(problem.c) * tile.x_rows;
     tile_elements = tile_rows * pitch;
     rows_at_once = tile.threads >> row_lanes_bits;
@@ -116,7 +118,8 @@ struct WindowShape {
   template <class Stored>
   void see_input(const ConvProblem& problem, const WindowTiles& tile, const Stored* x) {
     // A staged copy needs the address that its stretches were planned for.
-    if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0) staging = Staging::none;
+    if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0 && staging != Staging::ahead)
+      staging = Staging::none;
     const auto even = [](std::int64_t value) { return value % 2 == 0; };
     pairs_aligned = reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(Stored)) == 0 &&
                     even(problem.padding.left) && even(problem.w) && conv.x_step.w == 1 &&

@@ -122,9 +122,10 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
   };
   const int row_step = shape.row_step * Scheme::element_bytes, length = shape.walk_length;
   // Tables are read a walk ahead, and two where walks are soon done.
-  constexpr bool two_ahead = rows == 1;
+  [[maybe_unused]] constexpr bool two_ahead = rows == 1;
   const int2* offsets = reinterpret_cast<const int2*>(table) + threadIdx.x % 4;
-  int2 at = *offsets, next_at = *(offsets + 4);
+  int2 at = *offsets;
+  [[maybe_unused]] int2 next_at = *(offsets + 4);
   const auto read = [&](Step& step, int number) {
     const char* const first = x + number * row_step;
     Scheme::take(step, 0, Scheme::row(first + at.x), Scheme::row(first + at.x + second),

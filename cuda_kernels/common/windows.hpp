@@ -22,6 +22,7 @@ inline constexpr int widest_filter = 15;
 enum class Staging {
   bulk,   ///< ahead of its use, as it is, by the copy engine (sm_90)
   async,  ///< the same by copies of 16 bytes (sm_80)
+  ahead,  ///< the same, row by row, to one of two places where it is multiplied
   none,   ///< when it is used
 };
 
