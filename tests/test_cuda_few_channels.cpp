@@ -1,5 +1,5 @@
-// Few channels: the scale of a tile is that of the tile before as long as it fits, and filters are
-// packed for any batch.
+// Few channels: the scale of a tile is that of the tile before as long as it fits, filters are
+// packed for any batch, and those that stream are planned for devices with and without wgmma.
 #ifdef PLUMB_TEST_CUDA
 #include <cmath>
 #include <limits>
@@ -80,6 +80,15 @@ std::vector<ConvProblem> stored_problems() {
   return problems;
 }
 
+const ConvAlgorithm& streamed(std::string_view variant) {
+  const LoadedBackend& loaded = load_backend("cuda");
+  REQUIRE(loaded.backend);
+  for (const ConvAlgorithm* algorithm : loaded.backend->conv_algorithms())
+    if (algorithm->name == "cuda.conv.streamed_filters." + std::string(variant)) return *algorithm;
+  FAIL("no streamed_filters." << variant);
+  throw;
+}
+
 }  // namespace
 
 TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
@@ -95,11 +104,7 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
     if (algorithm->name.find("fp16x3") == std::string_view::npos) continue;
     CAPTURE(algorithm->name);
     ++found;
-    if (!algorithm->supports(images.all, device.info())) {
-      // On devices without wgmma, or without code for it.
-      CHECK(algorithm->name == "cuda.conv.streamed_filters.fp16x3");
-      continue;
-    }
+    REQUIRE(algorithm->supports(images.all, device.info()).sentence == "");
     ConvPlan(device, images.all, forcing(*algorithm)).execute(queue, {.x = x, .w = w, .y = y});
     copy(queue, y, TensorView(result.data(), images.all.y_extents()));
     queue.synchronize();
@@ -109,7 +114,7 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
                !(std::isnan(result[i]) && std::isnan(images.expected[i]));
     CHECK(wrong == 0);
   }
-  CHECK(found == 5);
+  CHECK(found == 6);
 }
 
 TEST_CASE("cuda: few channels' packed filters depend on no batch and on no strides of w") {
@@ -144,5 +149,52 @@ TEST_CASE("cuda: few channels' packed filters depend on no batch and on no strid
     CHECK(packed > 48);
   }
   CHECK(entries == 13);
+}
+
+TEST_CASE("cuda: streamed filters are planned for devices with and without wgmma") {
+  DeviceInfo small = ampere();
+  small.shared_memory_bytes = 99 << 10;
+  for (const char* text :
+       {"mb3ic3ih20oc4kh7", "mb1ic16ih86iw118oc48kh9", "mb2ic8ih9iw340oc58kh1kw11sh2sw2",
+        "mb9ic1ih64oc1kh3", "mb4ic15ih84oc64kh8_poolmax2x2", "mb1ic8ih40oc200kh15"})
+    for (const std::string arithmetic : {"fp16x3", "tf32", "fp16", "bf16"}) {
+      ConvProblem problem = parse_problem(text).problem;
+      problem.dtype = arithmetic == "bf16" ? DType::bf16 : DType::f32;
+      const ConvAlgorithm& best = streamed(arithmetic);
+      const ConvAlgorithm& plain = streamed(arithmetic + ".sm80");
+      CAPTURE(text, arithmetic);
+      CHECK_FALSE(best.forced_only);
+      CHECK(plain.forced_only);
+      // Filters are packed, and lie behind that as they are.
+      const auto least = static_cast<std::size_t>(problem.k * problem.terms());
+      for (const DeviceInfo& device : {ampere(), small, hopper()}) {
+        CAPTURE(device.compute_major, device.shared_memory_bytes);
+        for (const ConvAlgorithm* algorithm : {&best, &plain}) {
+          CHECK(algorithm->supports(problem, device).sentence == "");
+          CHECK(algorithm->filter_bytes(problem, device) > 4 * least);
+          CHECK(algorithm->estimate_seconds(problem, device) > 0);
+          // The layout serves any batch.
+          ConvProblem larger = problem;
+          larger.n = 1000;
+          CHECK(algorithm->filter_bytes(check(larger), device) ==
+                algorithm->filter_bytes(problem, device));
+        }
+      }
+      // Without wgmma there is one way to multiply, and filters of one layout.
+      for (const DeviceInfo& device : {ampere(), small})
+        CHECK(best.filter_bytes(problem, device) == plain.filter_bytes(problem, device));
+    }
+}
+
+TEST_CASE("cuda: streamed filters want a block for each of their groups") {
+  const ConvProblem many = parse_problem("mb1ic1ih12oc4000kh3").problem;
+  for (const char* name : {"fp16x3", "fp16x3.sm80"}) {
+    DeviceInfo device = ampere();
+    const Support refused = streamed(name).supports(many, device);
+    CHECK(refused.reason == Reason::geometry);
+    CHECK(refused.sentence.find("groups") != std::string::npos);
+    device.units = 500;
+    CHECK(streamed(name).supports(many, device).sentence == "");
+  }
 }
 #endif

@@ -26,6 +26,14 @@ __device__ inline void copy_16_bytes_async(void* to_shared, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
+/// Ends a group: the thread's copies since the group before.
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Until no more than the last `running` groups of the thread's copies are.
+template <int running>
+__device__ inline void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(running) : "memory");
+}
+
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 }  // namespace plumb::cuda

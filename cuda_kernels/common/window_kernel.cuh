@@ -51,9 +51,9 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
 }
 
 /// The same with filters that stream, of the tile of that number.
-template <class Scheme, int rows, int eights, class Stored>
+template <class Scheme, class Terms, int rows, int eights, class Stored>
 __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number,
-                                  const char* x_tile, FilterStream& stream,
+                                  const char* x_tile, FilterStream<Terms>& stream,
                                   const WindowControl& control) {
   const WindowShape& shape = output.shape;
   constexpr int windows = streamed_windows;
@@ -81,7 +81,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
     };
     const int window = begin(first + lane / 4 * 2), second = begin(first + lane / 4 * 2 + 1);
     typename Scheme::Sum sums[rows][eights];
-    sum_streamed<Scheme>(sums, shape, x_tile + window, second - window, table, stream);
+    sum_streamed<Scheme, Terms>(sums, shape, x_tile + window, second - window, table, stream);
     const WindowItem item = item_of();
     store_rows<Scheme::scaled>(output, item, sums, control, power_of_two(-control.exponent),
                                control.first_k, first, numbers_of(item));
@@ -93,7 +93,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
 template <class Scheme, class Terms, class Stored>
 __device__ void begin_filters(const WindowShape& shape, const char* packed, int first_k,
                               const Stored* bias, WindowControl& control, char* w_tile,
-                              FilterStream& stream) {
+                              FilterStream<Terms>& stream) {
   if constexpr (Terms::streams) {
     stream.begin();
     write_pair_table(shape, Scheme::element_bytes,
@@ -115,6 +115,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
                                       window_unit<Scheme, Terms, row_pairs, eights>.most_threads())
     multiply_windows(const __grid_constant__ WindowShape shape, const Stored* x, const Stored* w,
                      Stored* y, const __grid_constant__ Epilogue<Stored> epilogue) {
+  if (!Terms::launched) return;
   char* const shared = dynamic_shared();
   WindowControl& control = *reinterpret_cast<WindowControl*>(shared);
   char* const w_tile = shared + window_control_bytes;
@@ -135,8 +136,8 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   const int teams = min(shape.filter_groups, grid), team = block % teams;
   if (threadIdx.x == 0) control.members = (grid - team - 1) / teams + 1;
 
-  FilterStream stream(shape, control, eights * 32 * static_cast<int>(sizeof(typename Scheme::Slot)),
-                      w_tile);
+  FilterStream<Terms> stream(shape, control,
+                             eights * 32 * static_cast<int>(sizeof(typename Scheme::Slot)), w_tile);
   if (threadIdx.x == 0) {
     if constexpr (Terms::streams)
       stream.init(shape.packed + team * shape.packed_group_bytes + packed_header_bytes);
@@ -228,8 +229,9 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         if constexpr (!Terms::streams)
           multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
               output, item, control.first_k, x_tile, w_tile, control, power_of_two(-exponent));
-        else if constexpr (Terms::warpgroups && !decltype(gathers)::value)
-          multiply_streamed<Scheme, row_pairs, eights>(output, number, x_tile, stream, control);
+        else if constexpr (!decltype(gathers)::value)
+          multiply_streamed<Scheme, Terms, row_pairs, eights>(output, number, x_tile, stream,
+                                                              control);
       };
       const bool again = (flags & met_range) != 0;  // all is summed again
       if (!again && output.gathers()) multiply(std::true_type{});

@@ -40,6 +40,7 @@ constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
 
 // The same for streamed filters, fitted to 940 tiles of 67 convolutions and to the tiles taken for
 // 204. Products of four warps take so long for each eight columns, but no less for few of them.
+// Those of warps by themselves are not fitted: what they have of their own is as above.
 namespace streams {
 constexpr double issued_per_clock = 3.5, waves_per_clock = 0.6, bytes_per_clock = 20;  // from L2
 constexpr double clocks_of_eight = 4.1, clocks_of_product = 13.3;
@@ -204,28 +205,36 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const double passes = std::ceil(windows / unit_.warp_windows() / warps), tasks = passes * warps;
   const double fragments = number(tile.walks.count) * (tile.walks.length + strip_rows - 1);
   const double products = slots * strip_rows * costs_.steps_of_slot;
-  const double tensor = products * std::max(clocks_of_product, clocks_of_eight * eights);
+  // Of four warps, by themselves or together. A warp by itself reads a slot's filters for all rows.
+  const bool together = unit_.warpgroups;
+  const double tensor = products * (together ? std::max(clocks_of_product, clocks_of_eight * eights)
+                                             : 4 / steps_per_clock * eights);
+  const double filters_read =
+      together ? products * eights / 2 : slots * eights * costs_.slot_bytes / 4;
   const bool fours = terms_.shifts == 2 && problem_.pool == Pool::none && steps_of(4) &&
                      problem_.q() % 4 == 0 && tile.windows % 2 == 0;
-  const double of_task = fragments * issued_of_fragment + products * issued_of_product +
-                         streams::issued_of_task +
+  const double of_products = together ? products * issued_of_product : (products + slots) * eights;
+  const double of_task = fragments * issued_of_fragment + of_products + streams::issued_of_task +
                          strip_rows * eights * (fours ? issued_to_store_fours : issued_to_store);
   const double of_pair = costs_.scaled ? issued_of_pair : issued_of_plain_pair;
   const double loading = issued_to_load(
       tile,
       {.fours = 0.6 * of_pair, .staged = of_pair, .row = 20, .turn = 3.2 * of_pair, .besides = 0});
   const double element_words = costs_.element_bytes / 4.0;
-  const double waves = tasks * (10.4 * element_words * fragments + products * eights / 2) +
+  const double waves = tasks * (10.4 * element_words * fragments + filters_read) +
                        6 * element_words * input_rows(tile) * tile.pitch / 64;
   const double streamed =
       tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / bytes_per_clock : 0;
   const double shared =
       most_of({(tasks * of_task + loading + 150 * warps) / streams::issued_per_clock,
                tasks / 4 * tensor, waves / streams::waves_per_clock, streamed});
-  const double chain = (tile.walks.length == 1 ? slots * strip_rows * clocks_of_fragment
-                                               : tile.walks.count * clocks_of_walk +
-                                                     slots * clocks_of_slot + 0.6 * tensor) +
-                       std::ceil(strip_rows * eights / 4) * clocks_to_store;
+  const double of_walks = tile.walks.length == 1 ? slots * strip_rows * clocks_of_fragment
+                                                 : tile.walks.count * clocks_of_walk +
+                                                       slots * clocks_of_slot + 0.6 * tensor;
+  const double by_itself =
+      clocks_to_next * (fragments * issued_of_fragment + of_products + tensor / 2);
+  const double chain =
+      (together ? of_walks : by_itself) + std::ceil(strip_rows * eights / 4) * clocks_to_store;
   const double waited = streams::clocks_of_tile + 2 * loading / warps +
                         (tile.staging == Staging::none ? loads(tile) * streams::clocks_of_load : 0);
   return most_of(

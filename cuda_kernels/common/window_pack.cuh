@@ -23,7 +23,7 @@ struct PackedWindows {
         eights(unit.filter_eights),
         groups(static_cast<int>(tiles_of(problem.k, std::int64_t{terms.eight_filters()} * eights))),
         slots(unit.streams ? walks.slots() : static_cast<int>(problem.c) * terms.slots()),
-        warpgroups(unit.warpgroups || unit.streams) {
+        warpgroups(unit.warpgroups) {
     group_bytes =
         packed_header_bytes + static_cast<std::size_t>(slots) * eights * 32 * costs.slot_bytes;
     dense_at = group_bytes * groups;

@@ -97,6 +97,7 @@ class Planner {
         static_cast<std::size_t>((walks_.count + WindowWalks::ahead) * WindowWalks::table_bytes);
     tile.slice_walks = walks_.count;
     tile.walks = walks_;
+    tile.bulk_filters = wanted_ == Staging::bulk;
     tile.w_bytes = static_cast<std::size_t>(slots * slot_bytes);
     if (tile.w_bytes < device_.shared_memory_bytes) try_outputs(tile);
     // Warps that make one row take two walks at a time.

@@ -23,6 +23,7 @@ struct WindowShape {
   const char* packed = nullptr;
   std::int64_t packed_group_bytes = 0;
   // Of filters that stream.
+  bool bulk_filters = false;  ///< as in WindowTiles
   int slots = 0, slice_slots = 0, slice_walks = 0, slices = 1, ring = 1;
   int walks = 0, walk_length = 1, walk_step = 1;  ///< as in WindowWalks
   Divisor<int> parities{1}, starts{1};
@@ -102,7 +103,7 @@ struct WindowShape {
       parities = Divisor<int>(of.parities), starts = Divisor<int>(of.starts);
       row_terms = Divisor<int>(terms.columns / 2);
       slice_walks = tile.slice_walks, slice_slots = slice_walks * walk_length;
-      slices = tile.slices, ring = tile.ring;
+      slices = tile.slices, ring = tile.ring, bulk_filters = tile.bulk_filters;
     }
     row_lanes_bits = tile.row_lanes_bits;
     if (staging == Staging::ahead) x_apart = static_cast<int>(tile.x_bytes / 2);

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "cuda_kernels/common/async_copy.cuh"
 #include "cuda_kernels/common/window_input.cuh"
 #include "cuda_kernels/common/window_products.cuh"
 #include "cuda_kernels/common/window_shape.cuh"
@@ -42,7 +43,9 @@ __device__ inline bool last_of(std::uint32_t* counted, int all) {
 }
 
 /// The filters of one group as a block takes them, over and over: all at once where they have a
-/// place, or a ring of slices. A place is filled again by the warp that is the last to leave it.
+/// place, or a ring of slices. A place is filled again by the warp that is the last to leave it, by
+/// the copy engine; or by all threads, by cp.async, as soon as all have left it.
+template <class Terms>
 class FilterStream {
  public:
   __device__ FilterStream(const WindowShape& shape, WindowControl& control, int slot_bytes,
@@ -59,19 +62,26 @@ class FilterStream {
   }
   /// Behind the barrier, by all.
   __device__ void begin() {
-    if (threadIdx.x == 0)
+    if (!bulk()) {
+      // Whoever takes a slice fills the place before.
+      for (int i = 0; i < max(shape_.ring - 1, 1); ++i) fill(i, i);
+    } else if (threadIdx.x == 0) {
       for (int i = 0; i < shape_.ring; ++i) fill(i, i);
+    }
   }
-  /// Until the next slice is there; it.
-  __device__ const char* take() {
+  /// Until the slice is there, which is the next; it. By all warps of the block abreast.
+  __device__ const char* take(int slice) {
     const int place = next_ >> 1;
-    control_.filled[place].wait(next_ & 1);
+    if (bulk())
+      control_.filled[place].wait(next_ & 1);
+    else
+      wait_abreast(place, slice);
     if (shape_.slices > 1) next_ = place + 1 == shape_.ring ? 1 - (next_ & 1) : next_ + 2;
     return ring_ + place * shape_.slice_slots * slot_bytes_;
   }
   /// By each warp, of the slice that it took last: behind its products with it.
   __device__ void release(int slice) {
-    if (shape_.slices == 1) return;
+    if (shape_.slices == 1 || !bulk()) return;
     __syncwarp();
     int place = (next_ >> 1) - 1;
     if (place < 0) place += shape_.ring;
@@ -81,19 +91,51 @@ class FilterStream {
       fill(place, next < shape_.slices ? next : next - shape_.slices);
     }
   }
-  /// Until nothing is under way any more, behind all releases, by the first thread.
+  /// Until nothing is under way any more, behind all releases.
   __device__ void end() {
+    if (!bulk()) return wait_for_copies();
     if (threadIdx.x != 0) return;
-    for (int i = 0; i < shape_.ring; ++i) take();
+    for (int i = 0; i < shape_.ring; ++i) take(i);
   }
 
  private:
+  /// By the copy engine.
+  __device__ bool bulk() const { return Terms::warpgroups || (bulk_copies && shape_.bulk_filters); }
+
+  /// By one thread that has the copy engine, or by all.
   __device__ void fill(int place, int slice) {
     const int slots = min(shape_.slice_slots, shape_.slots - slice * shape_.slice_slots);
-    CopyBarrier& barrier = control_.filled[place];
-    barrier.expect(slots * slot_bytes_);
-    barrier.copy(ring_ + place * shape_.slice_slots * slot_bytes_,
-                 control_.packed + slice * shape_.slice_slots * slot_bytes_, slots * slot_bytes_);
+    char* const to = ring_ + place * shape_.slice_slots * slot_bytes_;
+    const char* const from = control_.packed + slice * shape_.slice_slots * slot_bytes_;
+    if (bulk()) {
+      CopyBarrier& barrier = control_.filled[place];
+      barrier.expect(slots * slot_bytes_);
+      barrier.copy(to, from, slots * slot_bytes_);
+      return;
+    }
+    for (int at = static_cast<int>(threadIdx.x) * 16; at < slots * slot_bytes_;
+         at += static_cast<int>(blockDim.x) * 16)
+      copy_16_bytes_async(to + at, from + at);
+    commit_copies();
+  }
+
+  /// Copies end in the order in which they began: all but those of the slices behind this one are
+  /// waited for. Behind the barrier no warp is at the slice before.
+  __device__ void wait_abreast(int place, int slice) {
+    if (shape_.slices == 1) {
+      if (next_ == 1) return;
+      next_ = 1;  // it stays
+      wait_for_copies();
+      return __syncthreads();
+    }
+    if (shape_.ring == most_ring)
+      wait_for_copies<most_ring - 2>();
+    else
+      wait_for_copies<1>();
+    __syncthreads();
+    const int next = slice + shape_.ring - 1;
+    fill(place == 0 ? shape_.ring - 1 : place - 1,
+         next < shape_.slices ? next : next - shape_.slices);
   }
 
   const WindowShape& shape_;
@@ -103,14 +145,22 @@ class FilterStream {
   int next_ = 0;  ///< twice the place to be taken, and the parity of its round
 };
 
-/// Makes a strip's sums, by four warps together and by all of a block abreast. `x` is where the
-/// lane's first window begins, its second one is `second` bytes further on.
+/// The fragment of a lane's two windows, the second so many bytes behind the first, at two pairs.
+template <class Scheme>
+__device__ void read_fragment(typename Scheme::Step& step, const char* first, int second,
+                              int2 pairs, Zeros zeros) {
+  Scheme::take(step, 0, Scheme::row(first + pairs.x), Scheme::row(first + pairs.x + second), zeros);
+  Scheme::take(step, 1, Scheme::row(first + pairs.y), Scheme::row(first + pairs.y + second), zeros);
+}
+
+/// Makes a strip's sums, by four warps together and by all of a block abreast.
 ///
 /// Fragments are numbered down the rows of x: in slot l of a walk, row i of the strip takes number
 /// i + l. A ring in registers holds those of all rows and the next.
-template <class Scheme, int rows, int eights>
-__device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const WindowShape& shape,
-                             const char* x, int second, const int* table, FilterStream& stream) {
+template <class Scheme, class Terms, int rows, int eights>
+__device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][eights],
+                                  const WindowShape& shape, const char* x, int second,
+                                  const int* table, FilterStream<Terms>& stream) {
   using Step = typename Scheme::Step;
   constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
   constexpr int ring = rows + 1;
@@ -127,11 +177,7 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
   int2 at = *offsets;
   [[maybe_unused]] int2 next_at = *(offsets + 4);
   const auto read = [&](Step& step, int number) {
-    const char* const first = x + number * row_step;
-    Scheme::take(step, 0, Scheme::row(first + at.x), Scheme::row(first + at.x + second),
-                 shape.zeros);
-    Scheme::take(step, 1, Scheme::row(first + at.y), Scheme::row(first + at.y + second),
-                 shape.zeros);
+    read_fragment<Scheme>(step, x + number * row_step, second, at, shape.zeros);
   };
   // What the products before the last have read may be read anew behind it.
   const auto go_on = [] {
@@ -144,7 +190,7 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
   settle();
 #pragma unroll 1
   for (int slice = 0; slice < shape.slices; ++slice) {
-    WgmmaMatrix w = wgmma_matrix(stream.take());
+    WgmmaMatrix w = wgmma_matrix(stream.take(slice));
     int walks = min(shape.slice_walks, shape.walks - slice * shape.slice_walks);
     if (length == 1) {
       // Two fragments take turns, one read while the other is multiplied.
@@ -202,6 +248,87 @@ __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const W
     stream.release(slice);
   }
   settle();
+}
+
+/// The same by each warp for itself. Its lanes read a slot's filters, for all rows at once, and a
+/// fragment anew as soon as the last row that wants it is multiplied.
+template <class Scheme, class Terms, int rows, int eights>
+__device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][eights], const WindowShape& shape,
+                             const char* x, int second, const int* table,
+                             FilterStream<Terms>& stream) {
+  using Slot = typename Scheme::Slot;
+  constexpr int held = Terms::template eights_held<Scheme, eights>;
+  const int row_step = shape.row_step * Scheme::element_bytes, length = shape.walk_length;
+  const int2* offsets = reinterpret_cast<const int2*>(table) + threadIdx.x % 4;
+  int2 at = *offsets;
+  const auto read = [&](typename Scheme::Step& step, int number) {
+    read_fragment<Scheme>(step, x + number * row_step, second, at, shape.zeros);
+  };
+  typename Scheme::Step steps[rows];
+  const Slot* w = nullptr;
+  // Row i takes fragment number turn + i; calls `behind(i)` when it has for the last time.
+  const auto multiply = [&](int turn, auto&& behind) {
+#pragma unroll
+    for (int first = 0; first < eights; first += held) {
+      Slot slots[held];
+#pragma unroll
+      for (int i = 0; i < held; ++i)
+        if (first + i < eights) slots[i] = w[(first + i) * 32];
+#pragma unroll
+      for (int row = 0; row < rows; ++row) {
+#pragma unroll
+        for (int i = 0; i < held; ++i)
+          if (first + i < eights)
+            Scheme::two(sums[row][first + i], steps[(turn + row) % rows], slots[i]);
+        if (first + held >= eights) behind(row);
+      }
+    }
+    w += eights * 32;
+  };
+  const auto read_all = [&] {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) read(steps[i], i);
+  };
+  const auto next_walk = [&] { at = *(offsets += 4); };
+  read_all();
+#pragma unroll 1
+  for (int slice = 0; slice < shape.slices; ++slice) {
+    w = reinterpret_cast<const Slot*>(stream.take(slice)) + threadIdx.x % 32;
+    int walks = min(shape.slice_walks, shape.walks - slice * shape.slice_walks);
+#pragma unroll 1
+    for (; walks > 0; --walks) {
+      if (length == 1) {
+        next_walk();
+        multiply(0, [&](int row) { read(steps[row], row); });
+        continue;
+      }
+#pragma unroll 1
+      for (int slot = 0; slot < length; slot += rows) {
+#pragma unroll
+        for (int turn = 0; turn < rows; ++turn) {
+          if (slot + turn < length)
+            multiply(turn, [&](int row) {
+              if (row == 0 && slot + turn + 1 < length) read(steps[turn], slot + turn + rows);
+            });
+        }
+      }
+      next_walk();
+      read_all();
+    }
+    stream.release(slice, 0);
+  }
+}
+
+/// Makes a strip's sums. `x` is where the lane's first window begins, its second one is `second`
+/// bytes further on.
+template <class Scheme, class Terms, int rows, int eights>
+__device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const WindowShape& shape,
+                             const char* x, int second, const int* table,
+                             FilterStream<Terms>& stream) {
+  if constexpr (Terms::warpgroups)
+    sum_by_warpgroups<Scheme>(sums, shape, x, second, table, stream);
+  else if constexpr (Terms::launched)
+    sum_by_warps<Scheme>(sums, shape, x, second, table, stream);
 }
 
 }  // namespace plumb::cuda

@@ -16,7 +16,7 @@ namespace plumb::cuda {
 /// the device can.
 template <int segments_, int segment_rows_, bool warpgroups_ = false>
 struct FixedTerms {
-  static constexpr bool streams = false;
+  static constexpr bool streams = false, launched = true;
   static constexpr int segments = segments_, segment_rows = segment_rows_;
   static constexpr int slots = (segments + 1) / 2;
   static constexpr bool wants_warpgroups = warpgroups_;
@@ -29,10 +29,19 @@ struct FixedTerms {
   }
 };
 
-/// Any terms, of filters that stream: multiplied by four warps together, where the device can.
+/// Any terms, of filters that stream. `warpgroups_`: multiplied by four warps together; where they
+/// cannot that is never launched.
+template <bool warpgroups_>
 struct StreamedTerms {
-  static constexpr bool streams = true, wants_warpgroups = true;
-  static constexpr bool warpgroups = warpgroup_products;
+  static constexpr bool streams = true, wants_warpgroups = warpgroups_;
+  static constexpr bool warpgroups = warpgroups_ && warpgroup_products;
+  static constexpr bool launched = warpgroups == wants_warpgroups;
+  /// Eights whose filters a warp holds at once where it multiplies by itself.
+  template <class Scheme, int eights>
+  static constexpr int eights_held = [] {
+    constexpr int most = 2 * sizeof(uint4) / sizeof(typename Scheme::Slot);
+    return eights < most ? eights : most;
+  }();
 };
 
 /// The rows of a channel under a strip, for filters of fixed terms, and the steps made of them.
@@ -72,8 +81,13 @@ constexpr WindowUnit unit_of_terms() {
   WindowUnit unit{row_pairs, eights, Terms::wants_warpgroups};
   if constexpr (Terms::streams) {
     unit.streams = true;
+    // Four warps hold a fragment more than is multiplied, warps by themselves some filters.
+    constexpr std::size_t beside =
+        Terms::wants_warpgroups
+            ? sizeof(typename Scheme::Step)
+            : Terms::template eights_held<Scheme, eights> * sizeof(typename Scheme::Slot);
     constexpr std::size_t registers = (sizeof(typename Scheme::Sum[row_pairs][eights]) +
-                                       sizeof(typename Scheme::Step[row_pairs + 1])) /
+                                       sizeof(typename Scheme::Step[row_pairs]) + beside) /
                                       sizeof(float);
     unit.warps_held = registers <= 84 ? 16 : registers <= 128 ? 12 : 8;
   } else if constexpr (Terms::wants_warpgroups)

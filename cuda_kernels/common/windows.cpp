@@ -47,8 +47,11 @@ WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
     const auto walks = static_cast<int>(tiles_of(column_pairs * between * parts, pairs));
     if (some > 1 && some * slot_bytes > walk_bytes && walks * some * slot_bytes > resident)
       continue;
-    // Clocks of shared memory: the products read all filters, the lanes of four warps rows of x.
-    const double products = 2 * costs.steps_of_slot * unit.filter_eights * unit.fragments * some;
+    // Clocks of shared memory: the products read all filters, the lanes of four warps rows of x. By
+    // warps themselves products take longer than that.
+    const double of_product = unit.warpgroups ? 2 : 7;
+    const double products =
+        of_product * costs.steps_of_slot * unit.filter_eights * unit.fragments * some;
     const double reads = 10.5 * costs.element_bytes * (some + unit.fragments - 1);
     if (const double time = walks * (products + reads); length == 0 || time < least) {
       least = time;
@@ -88,17 +91,17 @@ Support windows_fit(const ConvProblem& problem) {
   return {};
 }
 
-Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups) {
+bool products_by_warpgroups(int eights, Staging staging, const DeviceInfo& device) {
 #ifdef PLUMB_CUDA_SM90A
   constexpr bool compiled = true;
 #else
   constexpr bool compiled = false;
 #endif
-  if (!compiled)
-    return {Reason::device_limit, "this build holds no code for sm_90a; expected some, with wgmma"};
-  if (device.compute_major != 9)
-    return {Reason::device_limit, fmt::format("compute capability {}.{}; expected 9.0, with wgmma",
-                                              device.compute_major, device.compute_minor)};
+  // Of eight columns, wgmma takes 13 clocks for four warps' step, mma.sync 6.2 to 7 (an H200).
+  return compiled && eights > 1 && staging == Staging::bulk && device.compute_major == 9;
+}
+
+Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups) {
   if (groups > device.units)
     return {Reason::geometry, fmt::format("{} groups of {} filters; expected at most {}", groups,
                                           tiles_of(problem.k, groups), device.units)};

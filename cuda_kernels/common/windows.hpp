@@ -122,6 +122,7 @@ struct WindowTiles {
   int row_lanes_bits = 5;  ///< as in RowLanes
   // Of filters that stream: walks of a slice, slices of all filters, and those that have a place.
   int slice_walks = 0, slices = 1, ring = 1;
+  bool bulk_filters = false;  ///< slices come by the copy engine, where there is one
   WindowWalks walks;
   std::size_t table_bytes = 0;  ///< where a slot's pairs lie in the tile
   // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
@@ -145,7 +146,12 @@ inline constexpr int most_ring = 6;
 /// Yes to geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);
 
-/// Yes where filters in so many groups can stream: on devices with wgmma.
+/// Whether filters that stream are multiplied by four warps together: where the device and the
+/// build have wgmma, where its filters may come by the copy engine, and where columns are not so
+/// few that warps are faster by themselves.
+bool products_by_warpgroups(int eights, Staging staging, const DeviceInfo& device);
+
+/// Yes where filters in so many groups can stream: a block meets one group.
 Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups);
 
 /// Bytes of shared memory in front of the filters.
