@@ -187,14 +187,14 @@ class Planner {
   }
 
   void consider(WindowTiles& tile) {
-    constexpr std::size_t of_multiprocessor = 227 << 10, of_system = 1 << 10;
+    constexpr std::size_t of_system = 1 << 10;  // of each block
     if (tile.bytes() > device_.shared_memory_bytes) {
       tile.seconds = std::numeric_limits<double>::infinity();
       if (best_.bytes() > device_.shared_memory_bytes && tile.bytes() < best_.bytes()) best_ = tile;
       return;
     }
-    const std::size_t available =
-        std::max(of_multiprocessor, device_.shared_memory_bytes + of_system);
+    // A multiprocessor has as much as the largest block takes.
+    const std::size_t available = device_.shared_memory_bytes + of_system;
     tile.blocks = static_cast<int>(std::clamp<std::size_t>(available / (tile.bytes() + of_system),
                                                            1, unit_.warps() * 32 / tile.threads));
     tile.seconds = model_.seconds(tile);
