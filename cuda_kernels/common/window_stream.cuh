@@ -128,10 +128,12 @@ class FilterStream {
       wait_for_copies();
       return __syncthreads();
     }
-    if (shape_.ring == most_ring)
-      wait_for_copies<most_ring - 2>();
-    else
-      wait_for_copies<1>();
+    switch (shape_.ring) {
+      case 3: wait_for_copies<1>(); break;
+      case 4: wait_for_copies<2>(); break;
+      case 5: wait_for_copies<3>(); break;
+      default: wait_for_copies<most_ring - 2>();
+    }
     __syncthreads();
     const int next = slice + shape_.ring - 1;
     fill(place == 0 ? shape_.ring - 1 : place - 1,
@@ -184,7 +186,11 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][eights],
     wgmma_commit();
     wgmma_end<1>();
   };
-  const auto next_walk = [&] { at = *(offsets += 4); };
+  const auto next_walk = [&] {
+    offsets += 4;
+    at = two_ahead ? next_at : *offsets;
+    if (two_ahead) next_at = *(offsets + 4);
+  };
   Step steps[ring];
   read(steps[0], 0);
   settle();
@@ -315,7 +321,7 @@ __device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][eights], const W
       next_walk();
       read_all();
     }
-    stream.release(slice, 0);
+    stream.release(slice);
   }
 }
 
