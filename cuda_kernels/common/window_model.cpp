@@ -30,29 +30,31 @@ constexpr double of_one_block = 1.18;   // as much time where no other block fil
 constexpr double clock_hertz = 1.98e9;  // where the device keeps its rate to itself
 constexpr double seconds_to_launch = 2e-6;
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
-// Of tiles that are copied and rounded in place: a row, each element of a lane, and each pair.
-constexpr double issued_of_row = 40, issued_of_copy = 8, issued_to_round = 18;
+// Of tiles that are copied and rounded in place: a row, each element of a lane, each warp of pairs
+// that is rounded, scaled or not, and the clocks until all is there.
+constexpr double issued_of_row = 50, issued_of_copy = 8, issued_to_scale = 17, issued_to_round = 9;
+constexpr double clocks_of_copies = 1600;
 // Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
 // for each sector that they lie in, and those that it has let go before.
 constexpr double joined_pieces = 1.33, lost_pieces = 3;
 constexpr std::int64_t sector_bytes = 32;
 constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
 
-// The same for streamed filters, fitted to 940 tiles of 67 convolutions and to the tiles taken for
-// 204. Products of four warps take so long for each eight columns, but no less for few of them.
+// The same for streamed filters, fitted to 625 tiles of 67 convolutions and to the tiles taken for
+// 200. Products of four warps take so long for each eight columns, but no less for few of them.
 // Those of warps by themselves are not fitted: what they have of their own is as above.
 namespace streams {
-constexpr double issued_per_clock = 3.5, waves_per_clock = 0.6, bytes_per_clock = 20;  // from L2
+constexpr double issued_per_clock = 3.43, waves_per_clock = 0.56, bytes_per_clock = 20;  // from L2
 constexpr double clocks_of_eight = 4.1, clocks_of_product = 13.3;
-constexpr double issued_of_fragment = 43, issued_of_product = 2.5, issued_of_task = 360;
-constexpr double issued_to_store = 73, issued_to_store_fours = 11;  // a row of eight columns
-constexpr double issued_of_pair = 45, issued_of_plain_pair = 22;    // of the input, scaled or not
+constexpr double issued_of_fragment = 52, issued_of_product = 3.9, issued_of_task = 40;
+constexpr double issued_to_store = 170, issued_to_store_fours = 92;  // a row of eight columns
+constexpr double issued_of_pair = 48, issued_of_plain_pair = 22;     // of the input, scaled or not
 // From a fragment's reading to its products' end, where there is one at a time; of a walk's begin
 // and each of its slots; and of four rows of eight columns that are stored together.
-constexpr double clocks_of_fragment = 375, clocks_of_walk = 690, clocks_of_slot = 243;
-constexpr double clocks_to_store = 1550;
-constexpr double clocks_of_tile = 3000, clocks_of_load = 880, of_one_block = 1.2;
-constexpr double share_of_bandwidth = 0.49, seconds_to_pack = 4e-6;
+constexpr double clocks_of_fragment = 405, clocks_of_walk = 770, clocks_of_slot = 249;
+constexpr double clocks_to_store = 1690;
+constexpr double clocks_of_tile = 1900, clocks_of_load = 880, of_one_block = 1.13;
+constexpr double share_of_bandwidth = 0.553, seconds_to_pack = 3e-6;
 }  // namespace streams
 
 }  // namespace
@@ -145,9 +147,13 @@ bool WindowModel::in_fours(const WindowTiles& tile) const {
 double WindowModel::loads(const WindowTiles& tile) const {
   const std::int64_t rows = std::int64_t{tile.images} * problem_.c * tile.x_rows;
   if (in_fours(tile)) return number(tiles_of(rows * tile.pitch, 16 * tile.threads));
-  if (in_place()) return 2;
   const RowLanes lanes(tile.pitch, false);
   return number(tiles_of(rows * lanes.count(), tile.threads) * lanes.turns);
+}
+
+double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one) const {
+  if (tile.staging != Staging::none) return 0;
+  return in_place() ? clocks_of_copies : loads(tile) * clocks_of_one;
 }
 
 bool WindowModel::in_place() const { return costs_.in_place(stored_bytes_); }
@@ -166,7 +172,7 @@ double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& 
   const RowLanes lanes(tile.pitch, copied);
   if (copied)
     return rows * lanes.count() / 32 * (issued_of_row + issued_of_copy * lanes.turns) +
-           issued_to_round * warps_of_pairs + besides;
+           (costs_.scaled ? issued_to_scale : issued_to_round) * warps_of_pairs + besides;
   return rows * lanes.count() / 32 * (costs.row + costs.turn * lanes.turns) + besides;
 }
 
@@ -191,8 +197,7 @@ double WindowModel::clocks(const WindowTiles& tile) const {
       {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock});
   const double of_chain = clocks_to_next * (of_task + 2 * steps / tensor_rate);
   const double waited = std::ceil(tasks / warps) * (clocks_of_task + of_chain) +
-                        2 * loading / warps + clocks_of_tile +
-                        (tile.staging == Staging::none ? loads(tile) * clocks_of_load : 0);
+                        2 * loading / warps + clocks_of_tile + clocks_to_read(tile, clocks_of_load);
   return shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
 }
 
@@ -235,8 +240,8 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
       clocks_to_next * (fragments * issued_of_fragment + of_products + tensor / 2);
   const double chain =
       (together ? of_walks : by_itself) + std::ceil(strip_rows * eights / 4) * clocks_to_store;
-  const double waited = streams::clocks_of_tile + 2 * loading / warps +
-                        (tile.staging == Staging::none ? loads(tile) * streams::clocks_of_load : 0);
+  const double waited =
+      streams::clocks_of_tile + 2 * loading / warps + clocks_to_read(tile, streams::clocks_of_load);
   return most_of(
              {shared * (tile.blocks == 1 ? streams::of_one_block : 1), passes * chain / blocks}) +
          waited / blocks;

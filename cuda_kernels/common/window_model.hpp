@@ -42,8 +42,11 @@ class WindowModel {
   bool in_fours(const WindowTiles& tile) const;
   /// Times that a thread waits for what it reads from memory.
   double loads(const WindowTiles& tile) const;
-  /// Rows of the input under a tile.
+  /// Clocks that a block waits for its input where it is not staged.
+  double clocks_to_read(const WindowTiles& tile, double clocks_of_one) const;
+  /// Whether tiles are copied to where they are multiplied.
   bool in_place() const;
+  /// Rows of the input under a tile.
   double input_rows(const WindowTiles& tile) const;
   /// Instructions of warps that write the tile's input to its place: for a warp of pairs that lie
   /// in fours or are staged, and otherwise for a row and each turn of its lanes; and what is done
