@@ -6,8 +6,11 @@
 //   or 1 neighbours, so that what a warp reads or writes at a time are whole lines of memory
 //   whatever the width of a row. A block is 128 threads with a share of the filters in shared
 //   memory: all of them where 16 KB hold them and there are pixels enough for the device. Blocks
-//   stay, and take tile after tile.
-// Bytes: y once, x once for each share of the filters (from L2, but the first), w once a block.
+//   stay, and take tile after tile. Where planes of y begin anywhere, a warp writes lines of memory
+//   all the same: it makes 160 neighbouring pixels, and writes for each filter those 128 of them
+//   that are four lines.
+// Bytes: y once, x once for each share of the filters (from L2, but the first; a quarter of it
+//   twice where lines are written), w once a block.
 // Wins: where few channels meet filters of 1x1: all that is left to do is to move x and y, and
 //   each is read or written once and in the order in which it lies.
 // Measured: not yet.
@@ -41,18 +44,28 @@ __host__ __device__ constexpr int pixels_of(int channels) { return channels <= 1
 /// From one filter to the next in shared memory: the weights of its channels, then its bias.
 __host__ __device__ constexpr int filter_pitch(int channels) { return (channels + 1 + 3) / 4 * 4; }
 
+/// Of a warp that writes lines of memory: the pixels of one, lines of a filter, and what it holds
+/// to have them wherever they begin.
+constexpr int line_pixels = 32, run_lines = 4, run_pixels = run_lines * line_pixels;
+constexpr int held_lines = run_lines + 1;
+constexpr int most_line_channels = 16;
+
 /// How pixels and filters are shared out.
 struct Work {
   int vectors;               ///< of pixels, in all
   Divisor<int> row_vectors;  ///< in a row of outputs
+  Divisor<int> image_runs;   ///< of run_pixels, where lines are written
   Divisor<int> shares;       ///< of the filters
   int filters;               ///< of a share
   std::int64_t items;        ///< tiles of pixels x shares
 
-  Work(const ConvProblem& problem, const DeviceInfo& device, int channels, int vector)
+  Work(const ConvProblem& problem, const DeviceInfo& device, int channels, int vector, bool lines)
       : vectors(static_cast<int>(problem.n * problem.p() * problem.q() / vector)),
-        row_vectors(problem.q() / vector) {
-    const std::int64_t tiles = tiles_of(vectors, block_threads * pixels_of(channels) / vector);
+        row_vectors(problem.q() / vector),
+        image_runs(tiles_of(problem.p() * problem.q(), run_pixels)) {
+    const std::int64_t tiles =
+        lines ? tiles_of(problem.n * image_runs.value(), block_threads / 32)
+              : tiles_of(vectors, block_threads * pixels_of(channels) / vector);
     const auto bytes = static_cast<std::int64_t>(filter_pitch(channels) * sizeof(float));
     const std::int64_t fitting = static_cast<std::int64_t>(most_filter_bytes) / bytes;
     const std::int64_t wanted = std::max(
@@ -153,6 +166,74 @@ __global__ void __launch_bounds__(block_threads, 4)
   }
 }
 
+/// The same where planes of y are dense and begin anywhere: a warp takes a run of an image's
+/// pixels. Of each filter it writes run_lines whole lines of memory, which begin up to a line less
+/// one pixel behind its first; those in front are the run's before, or the plane's first.
+template <int channels>
+__global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
+    pointwise_lines(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Work work,
+                    const float* x, const float* w, float* y,
+                    const __grid_constant__ Epilogue<float> epilogue) {
+  constexpr int pitch = filter_pitch(channels);
+  float* const filters = reinterpret_cast<float*>(dynamic_shared());
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int pixels = shape.p.value() * shape.q.value();
+  const auto y_before =
+      static_cast<int>(reinterpret_cast<std::uintptr_t>(y) / sizeof(float) % line_pixels);
+  int loaded = -1;
+  for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x) {
+    const auto [tile, share] = work.shares.divide(static_cast<int>(item));
+    const int number = tile * (block_threads / 32) + warp;
+    const bool exists = number < shape.n * work.image_runs.value();
+    const auto [n, run] = work.image_runs.divide(exists ? number : 0);
+    const int first = run * run_pixels, left = pixels - first;
+    float values[channels][held_lines] = {};
+    bool inside[held_lines];
+#pragma unroll
+    for (int v = 0; v < held_lines; ++v) {
+      const int pixel = first + v * line_pixels + lane;
+      const Pixels of(shape, work, 1, n * pixels + min(pixel, pixels - 1));
+      inside[v] = of.inside;
+#pragma unroll
+      for (int c = 0; c < channels; ++c)
+        if (c < shape.group_c) values[c][v] = x[of.x + c * shape.x_step.c];
+    }
+
+    const int first_k = share * work.filters;
+    const int count = min(work.filters, shape.k.value() - first_k);
+    if (share != loaded) {
+      if (loaded >= 0) __syncthreads();
+      load_filters<channels>(shape, w, epilogue, first_k, count, filters);
+      __syncthreads();
+      loaded = share;
+    }
+    if (!exists) continue;
+    int y_at = n * shape.y_step.n + first_k * shape.y_step.c + first;
+    for (int k = 0; k < count; ++k, y_at += shape.y_step.c) {
+      float weights[pitch], sums[held_lines] = {};
+      read_vectors<4>(filters + k * pitch, weights);
+#pragma unroll
+      for (int c = 0; c < channels; ++c)
+#pragma unroll
+        for (int v = 0; v < held_lines; ++v) sums[v] = fma(values[c][v], weights[c], sums[v]);
+#pragma unroll
+      for (int v = 0; v < held_lines; ++v)
+        sums[v] = epilogue.finish(inside[v] ? sums[v] : 0.0f, weights[channels]);
+      // The run's pixels in front of its first line.
+      const int lead = -(y_before + y_at) & (line_pixels - 1);
+      float* const to = y + y_at;
+      if (run == 0 && lane < min(lead, left)) to[lane] = sums[0];
+#pragma unroll
+      for (int line = 0; line < run_lines; ++line) {
+        const float own = lane >= lead ? sums[line] : sums[line + 1];
+        const float value = __shfl_sync(0xffffffff, own, (lane + lead) % line_pixels);
+        const int pixel = lead + line * line_pixels + lane;
+        if (pixel < left) to[pixel] = value;
+      }
+    }
+  }
+}
+
 /// From one pixel of a plane to the next, where that is one number.
 std::optional<std::int64_t> plane_step(const Extents& extents, const Strides& strides) {
   if (extents[3] == 1) return strides[2];
@@ -186,17 +267,30 @@ int vector_of(const ConvProblem& problem, const void* x, const void* y) {
   return vector;
 }
 
+/// Whether warps write lines: where vectors are single pixels, planes of y have no gaps, and most
+/// of their runs are full.
+bool writes_lines(const ConvProblem& problem, int vector) {
+  const Extents y = problem.y_extents();
+  const Strides& step = problem.y_strides;
+  const std::int64_t pixels = y[2] * y[3];
+  return vector == 1 && problem.c <= most_line_channels && (y[3] == 1 || step[3] == 1) &&
+         (y[2] == 1 || step[2] == y[3]) &&
+         10 * pixels >= 7 * tiles_of(pixels, run_pixels) * run_pixels;
+}
+
 template <int channels, int vector>
 void launch_vectors(const ConvLaunch& call, const ConvProblem& problem) {
-  if constexpr (vector <= pixels_of(channels)) {
-    const Work work(problem, call.device, channels, vector);
+  const auto launch = [&](auto kernel, bool lines) {
+    const Work work(problem, call.device, channels, vector, lines);
     const std::size_t bytes = work.filters * filter_pitch(channels) * sizeof(float);
     Launch(call.native_queue, blocks_for(work.items, 1), block_threads, bytes)
-        .resident(pointwise<channels, vector>, call.device)(
-            pointwise<channels, vector>, ConvShape<int>(problem), work,
-            static_cast<const float*>(call.x), static_cast<const float*>(call.w),
-            static_cast<float*>(call.y), Epilogue<float>(call));
-  }
+        .resident(kernel, call.device)(
+            kernel, ConvShape<int>(problem), work, static_cast<const float*>(call.x),
+            static_cast<const float*>(call.w), static_cast<float*>(call.y), Epilogue<float>(call));
+  };
+  if constexpr (vector == 1 && channels <= most_line_channels)
+    if (writes_lines(problem, vector)) return launch(pointwise_lines<channels>, true);
+  if constexpr (vector <= pixels_of(channels)) launch(pointwise<channels, vector>, false);
 }
 
 void launch(const ConvLaunch& whole) {
@@ -236,7 +330,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
       problem, device,
       {.instructions = threads * (number(problem.k) * filter + before),
        .shared_waves = threads / 32 * number(problem.k) * filter_pitch(channels) / 4});
-  return std::max(issuing, moving_seconds(problem, device, vector));
+  return std::max(issuing,
+                  moving_seconds(problem, device, writes_lines(flat, vector) ? 2 : vector));
 }
 
 }  // namespace
