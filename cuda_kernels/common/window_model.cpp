@@ -156,7 +156,10 @@ double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one
   return in_place() ? clocks_of_copies : loads(tile) * clocks_of_one;
 }
 
-bool WindowModel::in_place() const { return costs_.in_place(stored_bytes_); }
+// Where filters do not stream, the fit is of tiles that were read through registers: copied in
+// place they take as long or less, but a planner that was told so took them where staged ones are
+// faster.
+bool WindowModel::in_place() const { return unit_.streams && costs_.in_place(stored_bytes_); }
 
 double WindowModel::input_rows(const WindowTiles& tile) const {
   return number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
