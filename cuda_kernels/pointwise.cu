@@ -48,7 +48,7 @@ __host__ __device__ constexpr int filter_pitch(int channels) { return (channels 
 /// to have them wherever they begin.
 constexpr int line_pixels = 32, run_lines = 4, run_pixels = run_lines * line_pixels;
 constexpr int held_lines = run_lines + 1;
-constexpr int most_line_channels = 16;
+constexpr int most_line_channels = 12;  // of more, registers hold too few warps
 
 /// How pixels and filters are shared out.
 struct Work {
@@ -267,14 +267,22 @@ int vector_of(const ConvProblem& problem, const void* x, const void* y) {
   return vector;
 }
 
-/// Whether warps write lines: where vectors are single pixels, planes of y have no gaps, and most
-/// of their runs are full.
+/// Whether all planes of y begin at a sector of memory, as far as its strides can say.
+bool in_sectors(const ConvProblem& problem) {
+  constexpr std::int64_t sector = 32 / sizeof(float);
+  const Extents y = problem.y_extents();
+  return (y[0] == 1 || problem.y_strides[0] % sector == 0) &&
+         (y[1] == 1 || problem.y_strides[1] % sector == 0);
+}
+
+/// Whether warps write lines: where vectors are single pixels, planes of y have no gaps and begin
+/// anywhere, and most of their runs are full.
 bool writes_lines(const ConvProblem& problem, int vector) {
   const Extents y = problem.y_extents();
   const Strides& step = problem.y_strides;
   const std::int64_t pixels = y[2] * y[3];
   return vector == 1 && problem.c <= most_line_channels && (y[3] == 1 || step[3] == 1) &&
-         (y[2] == 1 || step[2] == y[3]) &&
+         (y[2] == 1 || step[2] == y[3]) && !in_sectors(problem) &&
          10 * pixels >= 7 * tiles_of(pixels, run_pixels) * run_pixels;
 }
 
@@ -330,8 +338,9 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
       problem, device,
       {.instructions = threads * (number(problem.k) * filter + before),
        .shared_waves = threads / 32 * number(problem.k) * filter_pitch(channels) / 4});
-  return std::max(issuing,
-                  moving_seconds(problem, device, writes_lines(flat, vector) ? 2 : vector));
+  // Pixels that are written one by one make whole sectors too where planes begin at one.
+  const int y_vector = writes_lines(flat, vector) ? 2 : in_sectors(flat) ? 4 : vector;
+  return std::max(issuing, moving_seconds(problem, device, y_vector));
 }
 
 }  // namespace
