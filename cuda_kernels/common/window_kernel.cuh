@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include "cuda_kernels/common/batch_slices.hpp"
 #include "cuda_kernels/common/conv_support.hpp"
@@ -293,31 +294,27 @@ struct WindowUnits {
   static WindowUnit choose(ConvProblem problem, const DeviceInfo& device, Staging staging) {
     constexpr std::int64_t large_batch = 1 << 14;
     problem.n = large_batch;
+    problem.w_strides = {};  // of no account once the filters are packed
     // Entries that do without the copy engine do without what came with it. One channel is too
     // little to multiply while something else is done.
     const bool warpgroups = staging == Staging::bulk && device.compute_major == 9 &&
                             problem.c > 1 && Seven::fit(problem);
-    WindowUnit best;
-    double least = 0;
+    static_assert(sizeof...(eights) <= most_units);
+    std::array<WindowUnit, sizeof...(eights)> units;
+    std::size_t count = 0;
+    // More filters than are needed only where nothing fits better.
+    const auto needed = tiles_of(problem.k, WindowTerms(problem).eight_filters());
     const auto consider = [&](WindowUnit unit, WindowUnit of_warpgroups) {
-      if (warpgroups && unit.filter_eights > 1) unit = of_warpgroups;
-      const double seconds = plan(problem, device, unit, staging).seconds;
-      if (best.filter_eights == 0 || seconds < least) best = unit, least = seconds;
+      if (count > 0 && units[count - 1].filter_eights >= needed) return;
+      units[count++] = warpgroups && unit.filter_eights > 1 ? of_warpgroups : unit;
     };
-    const int filters = WindowTerms(problem).eight_filters();
-    const auto needed = tiles_of(problem.k, filters);
-    // More than are needed only where nothing fits better.
-    int enough = 0;
-    ((enough = enough == 0 && eights >= needed ? eights : enough), ...);
-    ((enough == 0 || eights <= enough
-          ? consider({row_pairs, eights}, window_unit<Scheme, SevenOfWarpgroups, row_pairs, eights>)
-          : void()),
-     ...);
-    return best;
+    (consider({row_pairs, eights}, window_unit<Scheme, SevenOfWarpgroups, row_pairs, eights>), ...);
+    return choose_unit(problem, device, std::span(units).first(count), window_costs<Scheme>,
+                       staging);
   }
   static WindowTiles plan(ConvProblem problem, const DeviceInfo& device, const WindowUnit& unit,
                           Staging staging) {
-    problem.w_strides = {};  // of no account once the filters are packed
+    problem.w_strides = {};  // as there
     return plan_windows(problem, device, unit, window_costs<Scheme>, staging);
   }
   static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "cuda_kernels/common/window_model.hpp"
@@ -217,38 +219,69 @@ class Planner {
 struct Asked {
   ConvProblem problem;
   DeviceId device;
-  WindowUnit unit;
   WindowCosts costs;
   Staging wanted;
+  std::array<WindowUnit, most_units> units{};  ///< one, or those to choose from
   std::array<double, 4> device_has{};
   friend bool operator==(const Asked&, const Asked&) = default;
+};
+
+Asked asked_about(const ConvProblem& problem, const DeviceInfo& device,
+                  std::span<const WindowUnit> units, const WindowCosts& costs, Staging wanted) {
+  Asked asked{problem, device.id, costs, wanted};
+  std::copy(units.begin(), units.end(), asked.units.begin());
+  asked.device_has = {static_cast<double>(device.units),
+                      static_cast<double>(device.shared_memory_bytes),
+                      device.nominal_bytes_per_second, device.nominal_fp32_flop_per_second};
+  return asked;
+}
+
+/// What was last asked for, and the answers: making one takes microseconds, and each launch of a
+/// plan asks again.
+template <class Answer>
+class Remembered {
+ public:
+  template <class Make>
+  Answer get(const Asked& asked, Make&& make) {
+    for (const auto& [known, answer] : known_)
+      if (known == asked) return answer;
+    const Answer answer = make();
+    if (known_.size() < most)
+      known_.emplace_back(asked, answer);
+    else
+      known_[oldest_++ % most] = {asked, answer};
+    return answer;
+  }
+
+ private:
+  static constexpr std::size_t most = 32;
+  std::vector<std::pair<Asked, Answer>> known_;
+  std::size_t oldest_ = 0;
 };
 
 }  // namespace
 
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowUnit& unit, const WindowCosts& costs, Staging wanted) {
-  // Planning takes microseconds, and is asked for again with every launch of a plan: each thread
-  // remembers what it asked for last, for a dozen units and two or three convolutions.
-  struct Known {
-    Asked asked;
-    WindowTiles tile;
-  };
-  thread_local std::vector<Known> known;
-  thread_local std::size_t oldest = 0;
-  constexpr std::size_t most_known = 32;
-  Asked asked{problem, device.id, unit, costs, wanted};
-  asked.device_has = {static_cast<double>(device.units),
-                      static_cast<double>(device.shared_memory_bytes),
-                      device.nominal_bytes_per_second, device.nominal_fp32_flop_per_second};
-  for (const Known& one : known)
-    if (one.asked == asked) return one.tile;
-  Known now{asked, Planner(problem, device, unit, costs, wanted).best()};
-  if (known.size() < most_known)
-    known.push_back(now);
-  else
-    known[oldest++ % most_known] = now;
-  return now.tile;
+  thread_local Remembered<WindowTiles> remembered;
+  return remembered.get(asked_about(problem, device, std::span(&unit, 1), costs, wanted),
+                        [&] { return Planner(problem, device, unit, costs, wanted).best(); });
+}
+
+WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device,
+                       std::span<const WindowUnit> units, const WindowCosts& costs,
+                       Staging wanted) {
+  thread_local Remembered<WindowUnit> remembered;
+  return remembered.get(asked_about(problem, device, units, costs, wanted), [&] {
+    const auto seconds = [&](const WindowUnit& unit) {
+      return Planner(problem, device, unit, costs, wanted).best().seconds;
+    };
+    WindowUnit best = units.front();
+    double least = seconds(best);
+    for (const WindowUnit& unit : units.subspan(1))
+      if (const double time = seconds(unit); time < least) best = unit, least = time;
+    return best;
+  });
 }
 
 }  // namespace plumb::cuda

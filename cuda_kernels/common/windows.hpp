@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "cuda_kernels/common/tiles.hpp"
 #include "plumb/algorithm.hpp"
@@ -161,5 +162,11 @@ inline constexpr std::size_t window_control_bytes = 1024;
 /// there are none.
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowUnit& unit, const WindowCosts& costs, Staging wanted);
+
+inline constexpr std::size_t most_units = 8;
+/// Of one to most_units units the one whose tiles have the least predicted time; the first where
+/// none has tiles.
+WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device,
+                       std::span<const WindowUnit> units, const WindowCosts& costs, Staging wanted);
 
 }  // namespace plumb::cuda
