@@ -109,6 +109,17 @@ __device__ void load_filters(const ConvShape<int>& shape, const float* w,
   }
 }
 
+/// The same by the whole block, which has them behind it; `others`: in the place of others, which
+/// it has done with.
+template <int channels>
+__device__ void change_filters(const ConvShape<int>& shape, const float* w,
+                               const Epilogue<float>& epilogue, int first, int count, bool others,
+                               float* filters) {
+  if (others) __syncthreads();
+  load_filters<channels>(shape, w, epilogue, first, count, filters);
+  __syncthreads();
+}
+
 template <int channels, int vector>
 __global__ void __launch_bounds__(block_threads, 4)
     pointwise(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Work work,
@@ -139,9 +150,7 @@ __global__ void __launch_bounds__(block_threads, 4)
     const int first_k = share * work.filters;
     const int count = min(work.filters, shape.k.value() - first_k);
     if (share != loaded) {
-      if (loaded >= 0) __syncthreads();
-      load_filters<channels>(shape, w, epilogue, first_k, count, filters);
-      __syncthreads();
+      change_filters<channels>(shape, w, epilogue, first_k, count, loaded >= 0, filters);
       loaded = share;
     }
     float* y_plane = y + first_k * shape.y_step.c;
@@ -202,9 +211,7 @@ __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
     const int first_k = share * work.filters;
     const int count = min(work.filters, shape.k.value() - first_k);
     if (share != loaded) {
-      if (loaded >= 0) __syncthreads();
-      load_filters<channels>(shape, w, epilogue, first_k, count, filters);
-      __syncthreads();
+      change_filters<channels>(shape, w, epilogue, first_k, count, loaded >= 0, filters);
       loaded = share;
     }
     if (!exists) continue;
