@@ -24,7 +24,7 @@ namespace {
 /// The unit that serves a problem. Groups are of one size, as few as can be; of filters that are
 /// pooled, and where warps multiply by themselves, a group leaves a warp two rows.
 template <class Scheme>
-WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+WindowUnit unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
   const std::int64_t filters = WindowTerms(problem).eight_filters();
   const std::int64_t needed = tiles_of(problem.k, filters);
   const auto of_group = [&](std::int64_t most) {
@@ -44,26 +44,35 @@ WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device, Sta
   return unit;
 }
 
-template <class Scheme, Staging staging>
+/// As WindowUnits, of filters that stream.
+template <class Scheme>
 struct Units {
-  static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device) {
-    return plan_windows(problem, device, choose_unit<Scheme>(problem, device, staging),
+  static constexpr int products = Scheme::scaled ? 3 : 1;
+  static constexpr int term_multiple = Scheme::terms;
+
+  static Support fit(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+    return streams_fit(problem, device, packed(problem, device, staging).groups);
+  }
+  static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+    return plan_windows(problem, device, unit_of<Scheme>(problem, device, staging),
                         window_costs<Scheme>, staging);
   }
-  static PackedWindows packed(const ConvProblem& problem, const DeviceInfo& device) {
-    return {problem, choose_unit<Scheme>(problem, device, staging), window_costs<Scheme>};
+  static PackedWindows packed(const ConvProblem& problem, const DeviceInfo& device,
+                              Staging staging) {
+    return {problem, unit_of<Scheme>(problem, device, staging), window_costs<Scheme>};
   }
 
   template <class... Stored>
-  static void pack(const FilterPacking& packing) {
-    pack_windows<Scheme, WalkedSlots, Stored...>(packing, packed(packing.problem, packing.device));
+  static void pack(const FilterPacking& packing, Staging staging) {
+    pack_windows<Scheme, WalkedSlots, Stored...>(packing,
+                                                 packed(packing.problem, packing.device, staging));
   }
 
   template <class... Stored>
-  static void launch(const ConvLaunch& whole) {
-    const PackedWindows packed = Units::packed(whole.problem, whole.device);
+  static void launch(const ConvLaunch& whole, Staging staging) {
+    const PackedWindows packed = Units::packed(whole.problem, whole.device, staging);
     for_each_slice(whole, [&](const ConvLaunch& call) {
-      const WindowTiles tile = plan(call.problem, call.device);
+      const WindowTiles tile = plan(call.problem, call.device, staging);
       with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
         if (!packed.warpgroups) return launch_streamed_alone<Scheme, S>(call, tile, packed);
         TogetherEights::with(packed.eights, [&]<int eights>() {
@@ -75,67 +84,32 @@ struct Units {
   }
 };
 
-/// The algorithm for tensors stored as one of `Stored`, and the one that does without the copy
-/// engine and wgmma everywhere, to be measured beside it.
-template <class Scheme, Staging staging, class... Stored>
-constexpr ConvAlgorithm streamed_entry(std::string_view name, Operand operand) {
-  return {.name = name,
-          .numerics = {.operand = operand,
-                       .accumulator = Accumulator::tensor_core_fp32,
-                       .products = Scheme::scaled ? 3 : 1,
-                       .term_multiple = Scheme::terms},
-          .forced_only = staging != Staging::bulk,
-          .fuses_pool = true,
-          .supports = [](const ConvProblem& problem, const DeviceInfo& device) -> Support {
-            if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
-              return usual;
-            if (Support geometry = windows_fit(problem); !geometry) return geometry;
-            if (Support streams = streams_fit(
-                    problem, device, Units<Scheme, staging>::packed(problem, device).groups);
-                !streams)
-              return streams;
-            return fits_shared_memory(
-                static_cast<double>(Units<Scheme, staging>::plan(problem, device).bytes()), device);
-          },
-          .workspace_bytes = no_workspace,
-          .estimate_seconds =
-              [](const ConvProblem& problem, const DeviceInfo& device) {
-                return Units<Scheme, staging>::plan(problem, device).seconds;
-              },
-          .filter_bytes =
-              [](const ConvProblem& problem, const DeviceInfo& device) {
-                return Units<Scheme, staging>::packed(problem, device).bytes;
-              },
-          .pack_filters = Units<Scheme, staging>::template pack<Stored...>,
-          .launch = Units<Scheme, staging>::template launch<Stored...>};
-}
-
 }  // namespace
 
 extern const ConvAlgorithm streamed_filters_fp16x3 =
-    streamed_entry<SplitWindows, Staging::bulk, float>("cuda.conv.streamed_filters.fp16x3",
-                                                       Operand::fp16);
+    window_entry<Units<SplitWindows>, Staging::bulk, float>("cuda.conv.streamed_filters.fp16x3",
+                                                            Operand::fp16);
 extern const ConvAlgorithm streamed_filters_tf32 =
-    streamed_entry<Tf32Windows, Staging::bulk, float>("cuda.conv.streamed_filters.tf32",
-                                                      Operand::tf32_rounded);
+    window_entry<Units<Tf32Windows>, Staging::bulk, float>("cuda.conv.streamed_filters.tf32",
+                                                           Operand::tf32_rounded);
 extern const ConvAlgorithm streamed_filters_fp16 =
-    streamed_entry<Fp16Windows, Staging::bulk, float, __half>("cuda.conv.streamed_filters.fp16",
-                                                              Operand::fp16);
+    window_entry<Units<Fp16Windows>, Staging::bulk, float, __half>(
+        "cuda.conv.streamed_filters.fp16", Operand::fp16);
 extern const ConvAlgorithm streamed_filters_bf16 =
-    streamed_entry<Bf16Windows, Staging::bulk, __nv_bfloat16>("cuda.conv.streamed_filters.bf16",
-                                                              Operand::bf16);
+    window_entry<Units<Bf16Windows>, Staging::bulk, __nv_bfloat16>(
+        "cuda.conv.streamed_filters.bf16", Operand::bf16);
 
 extern const ConvAlgorithm streamed_filters_fp16x3_sm80 =
-    streamed_entry<SplitWindows, Staging::async, float>("cuda.conv.streamed_filters.fp16x3.sm80",
-                                                        Operand::fp16);
+    window_entry<Units<SplitWindows>, Staging::async, float>(
+        "cuda.conv.streamed_filters.fp16x3.sm80", Operand::fp16);
 extern const ConvAlgorithm streamed_filters_tf32_sm80 =
-    streamed_entry<Tf32Windows, Staging::async, float>("cuda.conv.streamed_filters.tf32.sm80",
-                                                       Operand::tf32_rounded);
+    window_entry<Units<Tf32Windows>, Staging::async, float>("cuda.conv.streamed_filters.tf32.sm80",
+                                                            Operand::tf32_rounded);
 extern const ConvAlgorithm streamed_filters_fp16_sm80 =
-    streamed_entry<Fp16Windows, Staging::async, float, __half>(
+    window_entry<Units<Fp16Windows>, Staging::async, float, __half>(
         "cuda.conv.streamed_filters.fp16.sm80", Operand::fp16);
 extern const ConvAlgorithm streamed_filters_bf16_sm80 =
-    streamed_entry<Bf16Windows, Staging::async, __nv_bfloat16>(
+    window_entry<Units<Bf16Windows>, Staging::async, __nv_bfloat16>(
         "cuda.conv.streamed_filters.bf16.sm80", Operand::bf16);
 
 }  // namespace plumb::cuda

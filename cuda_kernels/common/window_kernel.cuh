@@ -289,6 +289,9 @@ struct WindowUnits {
   using SevenOfWarpgroups = FixedTerms<7, 1, true>;
   using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
 
+  /// What they ask for besides windows_fit().
+  static Support fit(const ConvProblem&, const DeviceInfo&, Staging) { return {}; }
+
   /// The one of least predicted time. Filters are packed for it, and serve any batch: it is chosen
   /// for a large one, whatever the problem's own.
   static WindowUnit choose(ConvProblem problem, const DeviceInfo& device, Staging staging) {
@@ -374,6 +377,7 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
         if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
           return usual;
         if (Support geometry = windows_fit(problem); !geometry) return geometry;
+        if (Support units = Units::fit(problem, device, staging); !units) return units;
         return fits_shared_memory(
             static_cast<double>(Units::plan(problem, device, staging).bytes()), device);
       },
