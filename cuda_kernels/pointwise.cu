@@ -13,7 +13,7 @@
 //   twice where lines are written), w once a block.
 // Wins: where few channels meet filters of 1x1: all that is left to do is to move x and y, and
 //   each is read or written once and in the order in which it lies.
-// Measured: not yet.
+// Measured: docs/few_channels.md.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -274,23 +274,27 @@ int vector_of(const ConvProblem& problem, const void* x, const void* y) {
   return vector;
 }
 
-/// Whether all planes of y begin at a sector of memory, as far as its strides can say.
+/// Whether planes of y have no gaps.
+bool dense_planes(const ConvProblem& problem) {
+  const Extents y = problem.y_extents();
+  const Strides& step = problem.y_strides;
+  return (y[3] == 1 || step[3] == 1) && (y[2] == 1 || step[2] == y[3]);
+}
+
+/// Whether they begin at a sector of memory besides, as far as strides can say.
 bool in_sectors(const ConvProblem& problem) {
   constexpr std::int64_t sector = 32 / sizeof(float);
   const Extents y = problem.y_extents();
-  return (y[0] == 1 || problem.y_strides[0] % sector == 0) &&
+  return dense_planes(problem) && (y[0] == 1 || problem.y_strides[0] % sector == 0) &&
          (y[1] == 1 || problem.y_strides[1] % sector == 0);
 }
 
 /// Whether warps write lines: where vectors are single pixels, planes of y have no gaps and begin
 /// anywhere, and most of their runs are full.
 bool writes_lines(const ConvProblem& problem, int vector) {
-  const Extents y = problem.y_extents();
-  const Strides& step = problem.y_strides;
-  const std::int64_t pixels = y[2] * y[3];
-  return vector == 1 && problem.c <= most_line_channels && (y[3] == 1 || step[3] == 1) &&
-         (y[2] == 1 || step[2] == y[3]) && !in_sectors(problem) &&
-         10 * pixels >= 7 * tiles_of(pixels, run_pixels) * run_pixels;
+  const std::int64_t pixels = problem.p() * problem.q();
+  return vector == 1 && problem.c <= most_line_channels && dense_planes(problem) &&
+         !in_sectors(problem) && 10 * pixels >= 7 * tiles_of(pixels, run_pixels) * run_pixels;
 }
 
 template <int channels, int vector>

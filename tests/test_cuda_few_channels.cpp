@@ -46,25 +46,19 @@ struct ScaledImages {
 };
 
 /// Devices that are asked about and not there.
-DeviceInfo hopper() {
+DeviceInfo device_like(int compute_major, int units, std::size_t shared_memory_bytes,
+                       double bytes_per_second, double fp32_flop_per_second) {
   DeviceInfo info;
   info.id = {.backend = "cuda"};
-  info.units = 132;
-  info.shared_memory_bytes = 227 << 10;
-  info.compute_major = 9;
-  info.nominal_bytes_per_second = 4.8e12;
-  info.nominal_fp32_flop_per_second = 67e12;
+  info.compute_major = compute_major;
+  info.units = units;
+  info.shared_memory_bytes = shared_memory_bytes;
+  info.nominal_bytes_per_second = bytes_per_second;
+  info.nominal_fp32_flop_per_second = fp32_flop_per_second;
   return info;
 }
-DeviceInfo ampere() {
-  DeviceInfo info = hopper();
-  info.units = 108;
-  info.shared_memory_bytes = 163 << 10;
-  info.compute_major = 8;
-  info.nominal_bytes_per_second = 2.0e12;
-  info.nominal_fp32_flop_per_second = 19.5e12;
-  return info;
-}
+DeviceInfo hopper() { return device_like(9, 132, 227 << 10, 4.8e12, 67e12); }
+DeviceInfo ampere() { return device_like(8, 108, 163 << 10, 2.0e12, 19.5e12); }
 
 /// Problems of the suites `four` and `few200`, in types that few channels are stored as.
 std::vector<ConvProblem> stored_problems() {

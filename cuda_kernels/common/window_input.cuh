@@ -56,15 +56,18 @@ __device__ TensorSource<Stored> tensor_source(const WindowShape& shape, const Wi
   return {x + item.n * step.n, step.n, plane, step.h, step.w};
 }
 
-/// Pairs of elements, however they were loaded.
-template <class Stored, class Pair, int count>
-__device__ inline void to_floats(const Pair (&loaded)[count], float (&two)[count][2]) {
-  static_assert(sizeof(Pair) == 2 * sizeof(Stored));
+/// Elements that were loaded together, however that was.
+template <class Stored, class Loaded, int width>
+__device__ inline void to_floats(const Loaded& loaded, float (&values)[width]) {
+  static_assert(sizeof(Loaded) == width * sizeof(Stored));
+  const Stored* const of = reinterpret_cast<const Stored*>(&loaded);
 #pragma unroll
-  for (int i = 0; i < count; ++i) {
-    const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
-    two[i][0] = convert<float>(of[0]), two[i][1] = convert<float>(of[1]);
-  }
+  for (int i = 0; i < width; ++i) values[i] = convert<float>(of[i]);
+}
+template <class Stored, class Loaded, int count, int width>
+__device__ inline void to_floats(const Loaded (&loaded)[count], float (&values)[count][width]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) to_floats<Stored>(loaded[i], values[i]);
 }
 
 /// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
@@ -205,9 +208,8 @@ __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
     }
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
-      const float four[] = {convert<float>(of[0]), convert<float>(of[1]), convert<float>(of[2]),
-                            convert<float>(of[3])};
+      float four[4];
+      to_floats<Stored>(loaded[i], four);
       const int number = first + i * threads;
       if (number < end) use(4 * number, four);
     }

@@ -99,9 +99,8 @@ __device__ void for_each_run(const WindowShape& shape, const WindowItem&,
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       if (4 * (first + i * threads) >= shape.tile_elements) break;
-      const Stored* const of = reinterpret_cast<const Stored*>(&loaded[i]);
-      const float four[] = {convert<float>(of[0]), convert<float>(of[1]), convert<float>(of[2]),
-                            convert<float>(of[3])};
+      float four[4];
+      to_floats<Stored>(loaded[i], four);
       use(4 * (first + i * threads), four);
     }
   }

@@ -145,7 +145,7 @@ bool WindowModel::in_fours(const WindowTiles& tile) const {
 }
 
 double WindowModel::loads(const WindowTiles& tile) const {
-  const std::int64_t rows = std::int64_t{tile.images} * problem_.c * tile.x_rows;
+  const std::int64_t rows = input_rows(tile);
   if (in_fours(tile)) return number(tiles_of(rows * tile.pitch, 16 * tile.threads));
   const RowLanes lanes(tile.pitch, false);
   return number(tiles_of(rows * lanes.count(), tile.threads) * lanes.turns);
@@ -161,22 +161,22 @@ double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one
 // faster.
 bool WindowModel::in_place() const { return unit_.streams && costs_.in_place(stored_bytes_); }
 
-double WindowModel::input_rows(const WindowTiles& tile) const {
-  return number(std::int64_t{tile.images} * problem_.c * tile.x_rows);
+std::int64_t WindowModel::input_rows(const WindowTiles& tile) const {
+  return std::int64_t{tile.images} * problem_.c * tile.x_rows;
 }
 
 double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& costs) const {
-  const double rows = input_rows(tile), warps_of_pairs = rows * tile.pitch / 64;
+  const double rows = number(input_rows(tile)), warps_of_pairs = rows * tile.pitch / 64;
   const double besides = costs.besides * warps_of_pairs;
   if (in_fours(tile)) return costs.fours * warps_of_pairs + besides;
-  const bool copied =
-      in_place() && (tile.staging == Staging::none || tile.staging == Staging::ahead);
-  if (!copied && tile.staging != Staging::none) return costs.staged * warps_of_pairs + besides;
-  const RowLanes lanes(tile.pitch, copied);
-  if (copied)
-    return rows * lanes.count() / 32 * (issued_of_row + issued_of_copy * lanes.turns) +
+  if (tile.staging == Staging::bulk || tile.staging == Staging::async)
+    return costs.staged * warps_of_pairs + besides;
+  const RowLanes lanes(tile.pitch, in_place());
+  const double warps_of_rows = rows * lanes.count() / 32;
+  if (in_place())
+    return warps_of_rows * (issued_of_row + issued_of_copy * lanes.turns) +
            (costs_.scaled ? issued_to_scale : issued_to_round) * warps_of_pairs + besides;
-  return rows * lanes.count() / 32 * (costs.row + costs.turn * lanes.turns) + besides;
+  return warps_of_rows * (costs.row + costs.turn * lanes.turns) + besides;
 }
 
 double WindowModel::clocks(const WindowTiles& tile) const {
@@ -230,7 +230,7 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
       {.fours = 0.6 * of_pair, .staged = of_pair, .row = 20, .turn = 3.2 * of_pair, .besides = 0});
   const double element_words = costs_.element_bytes / 4.0;
   const double waves = tasks * (10.4 * element_words * fragments + filters_read) +
-                       6 * element_words * input_rows(tile) * tile.pitch / 64;
+                       6 * element_words * number(input_rows(tile)) * tile.pitch / 64;
   const double streamed =
       tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / bytes_per_clock : 0;
   const double shared =

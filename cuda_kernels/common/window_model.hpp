@@ -47,7 +47,7 @@ class WindowModel {
   /// Whether tiles are copied to where they are multiplied.
   bool in_place() const;
   /// Rows of the input under a tile.
-  double input_rows(const WindowTiles& tile) const;
+  std::int64_t input_rows(const WindowTiles& tile) const;
   /// Instructions of warps that write the tile's input to its place: for a warp of pairs that lie
   /// in fours or are staged, and otherwise for a row and each turn of its lanes; and what is done
   /// for each warp of pairs besides.

@@ -35,7 +35,7 @@ struct WindowShape {
   int x_at, raw_at, y_at, table_at;
   int x_apart = 0;     ///< from one place of tiles to the other; 0: there is one
   int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
-  // What could be made of others in the kernel, but would be kept in registers beside the sums.
+  // Of all planes, and what a block takes of them at once: made of others, once for all tiles.
   int tile_rows, tile_elements, rows_at_once;
   // Outputs, in elements.
   int y_pitch, y_row_pitch;  ///< as in WindowTiles
