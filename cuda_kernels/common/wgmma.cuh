@@ -72,31 +72,57 @@ __device__ inline void wgmma_settle(float (&sums)[4]) {
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define PLUMB_SUMS_OF(i) "+f"(d(4 * i)), "+f"(d(4 * i + 1)), "+f"(d(4 * i + 2)), "+f"(d(4 * i + 3))
-// The numbers of asm's operands are part of its text: sums come first, then A's four registers, B,
-// and a 1 for adding to the sums.
-#define PLUMB_WGMMA_AS(shape, kind, last, sums, a, b, one, ...)                      \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                           \
-               ", 0;\n"                                                              \
-               "wgmma.mma_async.sync.aligned." shape kind " {" sums "}, {" a "}, " b \
-               ", add, 1, 1" last ";\n}\n"                                           \
-               : __VA_ARGS__                                                         \
+// The numbers of asm's operands are part of its text: those of sums, which come first and of which
+// longer lists begin with shorter ones, and the sums themselves.
+#define PLUMB_NUMBERS_2 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define PLUMB_NUMBERS_3 PLUMB_NUMBERS_2 ",%8,%9,%10,%11"
+#define PLUMB_NUMBERS_4 PLUMB_NUMBERS_3 ",%12,%13,%14,%15"
+#define PLUMB_NUMBERS_6 PLUMB_NUMBERS_4 ",%16,%17,%18,%19,%20,%21,%22,%23"
+#define PLUMB_NUMBERS_8 PLUMB_NUMBERS_6 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define PLUMB_NUMBERS_10 PLUMB_NUMBERS_8 ",%32,%33,%34,%35,%36,%37,%38,%39"
+#define PLUMB_NUMBERS_12 PLUMB_NUMBERS_10 ",%40,%41,%42,%43,%44,%45,%46,%47"
+#define PLUMB_NUMBERS_14 PLUMB_NUMBERS_12 ",%48,%49,%50,%51,%52,%53,%54,%55"
+#define PLUMB_NUMBERS_16 PLUMB_NUMBERS_14 ",%56,%57,%58,%59,%60,%61,%62,%63"
+#define PLUMB_NUMBERS_20 PLUMB_NUMBERS_16 \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
+#define PLUMB_NUMBERS_24 PLUMB_NUMBERS_20 \
+  ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
+#define PLUMB_NUMBERS_28 PLUMB_NUMBERS_24 \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110" ",%111"
+#define PLUMB_NUMBERS_32 PLUMB_NUMBERS_28 \
+  ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125" ",%126,%127"
+#define PLUMB_SUM(i) "+f"(d(4 * i)), "+f"(d(4 * i + 1)), "+f"(d(4 * i + 2)), "+f"(d(4 * i + 3))
+#define PLUMB_SUMS_2 PLUMB_SUM(0), PLUMB_SUM(1)
+#define PLUMB_SUMS_3 PLUMB_SUMS_2, PLUMB_SUM(2)
+#define PLUMB_SUMS_4 PLUMB_SUMS_3, PLUMB_SUM(3)
+#define PLUMB_SUMS_6 PLUMB_SUMS_4, PLUMB_SUM(4), PLUMB_SUM(5)
+#define PLUMB_SUMS_8 PLUMB_SUMS_6, PLUMB_SUM(6), PLUMB_SUM(7)
+#define PLUMB_SUMS_10 PLUMB_SUMS_8, PLUMB_SUM(8), PLUMB_SUM(9)
+#define PLUMB_SUMS_12 PLUMB_SUMS_10, PLUMB_SUM(10), PLUMB_SUM(11)
+#define PLUMB_SUMS_14 PLUMB_SUMS_12, PLUMB_SUM(12), PLUMB_SUM(13)
+#define PLUMB_SUMS_16 PLUMB_SUMS_14, PLUMB_SUM(14), PLUMB_SUM(15)
+#define PLUMB_SUMS_20 PLUMB_SUMS_16, PLUMB_SUM(16), PLUMB_SUM(17), PLUMB_SUM(18), PLUMB_SUM(19)
+#define PLUMB_SUMS_24 PLUMB_SUMS_20, PLUMB_SUM(20), PLUMB_SUM(21), PLUMB_SUM(22), PLUMB_SUM(23)
+#define PLUMB_SUMS_28 PLUMB_SUMS_24, PLUMB_SUM(24), PLUMB_SUM(25), PLUMB_SUM(26), PLUMB_SUM(27)
+#define PLUMB_SUMS_32 PLUMB_SUMS_28, PLUMB_SUM(28), PLUMB_SUM(29), PLUMB_SUM(30), PLUMB_SUM(31)
+// Behind them A's four registers, B, and a 1 for adding to the sums.
+#define PLUMB_WGMMA_AS(count, shape, kind, last, a, b, one)                                    \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                                     \
+               ", 0;\n"                                                                        \
+               "wgmma.mma_async.sync.aligned." shape kind " {" PLUMB_NUMBERS_##count "}, {" a  \
+               "}, " b ", add, 1, 1" last ";\n}\n"                                             \
+               : PLUMB_SUMS_##count                                                            \
                : "r"(a_[0]), "r"(a_[1]), "r"(a_[2]), "r"(a_[3]), "l"(b_), "r"(1))
-#define PLUMB_WGMMA(columns, sums, a, b, one, ...)                                             \
-  if constexpr (std::is_same_v<Operand, float>)                                                \
-    PLUMB_WGMMA_AS("m64n" columns "k8", ".f32.tf32.tf32", "", sums, a, b, one, __VA_ARGS__);   \
-  else if constexpr (std::is_same_v<Operand, __half>)                                          \
-    PLUMB_WGMMA_AS("m64n" columns "k16", ".f32.f16.f16", ", 0", sums, a, b, one, __VA_ARGS__); \
-  else                                                                                         \
-    PLUMB_WGMMA_AS("m64n" columns "k16", ".f32.bf16.bf16", ", 0", sums, a, b, one, __VA_ARGS__)
+#define PLUMB_WGMMA(count, columns, a, b, one)                                                 \
+  if constexpr (eights == count) {                                                             \
+    if constexpr (std::is_same_v<Operand, float>)                                              \
+      PLUMB_WGMMA_AS(count, "m64n" columns "k8", ".f32.tf32.tf32", "", a, b, one);             \
+    else if constexpr (std::is_same_v<Operand, __half>)                                        \
+      PLUMB_WGMMA_AS(count, "m64n" columns "k16", ".f32.f16.f16", ", 0", a, b, one);           \
+    else                                                                                       \
+      PLUMB_WGMMA_AS(count, "m64n" columns "k16", ".f32.bf16.bf16", ", 0", a, b, one);         \
+  }
 #endif
-
-/// The eights of the first instruction for so many: those that are not written out take two.
-template <int eights>
-inline constexpr int wgmma_first = eights == 5   ? 2
-                                   : eights == 7 ? 3
-                                   : eights > 8  ? eights / 4 * 2
-                                                 : eights;
 
 /// D += A B, of operands in TF32 (`float`, eight terms), fp16 or bf16 (sixteen). `d(i)` is register
 /// i % 4 of D's eight columns i / 4.
@@ -105,50 +131,26 @@ __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const F
                              [[maybe_unused]] WgmmaMatrix matrix) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   const std::uint64_t b_ = wgmma_descriptor(matrix);
-  constexpr int first = wgmma_first<eights>;
-  if constexpr (first < eights) {
-    wgmma<Operand, first>(d, a_, matrix);
-    wgmma<Operand, eights - first>([&d](int i) -> float& { return d(4 * first + i); }, a_,
-                                   matrix + first * wgmma_eight_bytes / 16);
-    return;
-  }
-  static_assert(first < eights || eights <= 4 || eights == 6 || eights == 8);
-  if constexpr (eights == 1) {
-    PLUMB_WGMMA("8", "%0,%1,%2,%3", "%4,%5,%6,%7", "%8", "%9", PLUMB_SUMS_OF(0));
-  }
-  if constexpr (eights == 2) {
-    PLUMB_WGMMA("16", "%0,%1,%2,%3,%4,%5,%6,%7", "%8,%9,%10,%11", "%12", "%13", PLUMB_SUMS_OF(0),
-                PLUMB_SUMS_OF(1));
-  }
-  if constexpr (eights == 3) {
-    PLUMB_WGMMA("24", "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11", "%12,%13,%14,%15", "%16", "%17",
-                PLUMB_SUMS_OF(0), PLUMB_SUMS_OF(1), PLUMB_SUMS_OF(2));
-  }
-  if constexpr (eights == 4) {
-    PLUMB_WGMMA("32", "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15", "%16,%17,%18,%19",
-                "%20", "%21", PLUMB_SUMS_OF(0), PLUMB_SUMS_OF(1), PLUMB_SUMS_OF(2),
-                PLUMB_SUMS_OF(3));
-  }
-  if constexpr (eights == 6) {
-    PLUMB_WGMMA("48",
-                "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-                "%16,%17,%18,%19,%20,%21,%22,%23",
-                "%24,%25,%26,%27", "%28", "%29", PLUMB_SUMS_OF(0), PLUMB_SUMS_OF(1),
-                PLUMB_SUMS_OF(2), PLUMB_SUMS_OF(3), PLUMB_SUMS_OF(4), PLUMB_SUMS_OF(5));
-  }
-  if constexpr (eights == 8) {
-    PLUMB_WGMMA("64",
-                "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-                "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31",
-                "%32,%33,%34,%35", "%36", "%37", PLUMB_SUMS_OF(0), PLUMB_SUMS_OF(1),
-                PLUMB_SUMS_OF(2), PLUMB_SUMS_OF(3), PLUMB_SUMS_OF(4), PLUMB_SUMS_OF(5),
-                PLUMB_SUMS_OF(6), PLUMB_SUMS_OF(7));
-  }
+  PLUMB_WGMMA(2, "16", "%8,%9,%10,%11", "%12", "%13")
+  PLUMB_WGMMA(3, "24", "%12,%13,%14,%15", "%16", "%17")
+  PLUMB_WGMMA(4, "32", "%16,%17,%18,%19", "%20", "%21")
+  PLUMB_WGMMA(6, "48", "%24,%25,%26,%27", "%28", "%29")
+  PLUMB_WGMMA(8, "64", "%32,%33,%34,%35", "%36", "%37")
+  PLUMB_WGMMA(10, "80", "%40,%41,%42,%43", "%44", "%45")
+  PLUMB_WGMMA(12, "96", "%48,%49,%50,%51", "%52", "%53")
+  PLUMB_WGMMA(14, "112", "%56,%57,%58,%59", "%60", "%61")
+  PLUMB_WGMMA(16, "128", "%64,%65,%66,%67", "%68", "%69")
+  PLUMB_WGMMA(20, "160", "%80,%81,%82,%83", "%84", "%85")
+  PLUMB_WGMMA(24, "192", "%96,%97,%98,%99", "%100", "%101")
+  PLUMB_WGMMA(28, "224", "%112,%113,%114,%115", "%116", "%117")
+  PLUMB_WGMMA(32, "256", "%128,%129,%130,%131", "%132", "%133")
+  static_assert(eights == 2 || eights == 3 || (eights % 2 == 0 && eights <= 16) ||
+                (eights % 4 == 0 && eights <= 32));
 #endif
 }
 
 #undef PLUMB_WGMMA
 #undef PLUMB_WGMMA_AS
-#undef PLUMB_SUMS_OF
+#undef PLUMB_SUM
 
 }  // namespace plumb::cuda

@@ -170,7 +170,7 @@ struct SplitWindows {
   struct Row {
     Fragment high, low;
   };
-  using Slot = uint4;
+  using Slot = uint4;  ///< a lane's filters: low parts of two pairs, then high ones
   struct Sum {
     float of[4] = {}, small[4] = {};
     __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
@@ -196,7 +196,7 @@ struct SplitWindows {
   }
   __device__ static Slot slot(const float (&taps)[4]) {
     const SplitHalves first(taps[0], taps[1]), second(taps[2], taps[3]);
-    return {first.high, second.high, first.low, second.low};
+    return {first.low, second.low, first.high, second.high};
   }
   struct Step {
     Fragment high[4] = {}, low[4] = {};
@@ -208,20 +208,26 @@ struct SplitWindows {
                  step.low[2 * half + 1] = keep(high.low, zero.high);
   }
   __device__ static void one(Sum& sum, const Step& step, const Slot& slot) {
-    mma_fp16(sum.small, {step.low[0], step.low[1]}, slot.x);
-    mma_fp16(sum.small, {step.high[0], step.high[1]}, slot.z);
-    mma_fp16(sum.of, {step.high[0], step.high[1]}, slot.x);
+    mma_fp16(sum.small, {step.low[0], step.low[1]}, slot.z);
+    mma_fp16(sum.small, {step.high[0], step.high[1]}, slot.x);
+    mma_fp16(sum.of, {step.high[0], step.high[1]}, slot.z);
   }
   __device__ static void two(Sum& sum, const Step& step, const Slot& slot) {
-    mma_fp16(sum.small, step.low, {slot.x, slot.y});
-    mma_fp16(sum.small, step.high, {slot.z, slot.w});
-    mma_fp16(sum.of, step.high, {slot.x, slot.y});
+    mma_fp16(sum.small, step.low, {slot.z, slot.w});
+    mma_fp16(sum.small, step.high, {slot.x, slot.y});
+    mma_fp16(sum.of, step.high, {slot.z, slot.w});
   }
+  /// The filters' high parts follow their low ones, so that one instruction multiplies both with the
+  /// high parts of x. The sums of the other product are the first of its own: of any others ptxas
+  /// makes copies.
   template <bool, int eights>
   __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
-    wgmma<__half, eights>(sums_of<&Sum::small>(sums), step.low, w);
-    wgmma<__half, eights>(sums_of<&Sum::small>(sums), step.high, w + matrix_sixteenths<eights>);
-    wgmma<__half, eights>(sums_of<&Sum::of>(sums), step.high, w);
+    const auto of = sums_of<&Sum::of>(sums);
+    const auto small = sums_of<&Sum::small>(sums);
+    wgmma<__half, eights>(small, step.low, w + matrix_sixteenths<eights>);
+    wgmma<__half, 2 * eights>(
+        [&](int i) -> float& { return i < 4 * eights ? small(i) : of(i - 4 * eights); }, step.high,
+        w);
   }
 };
 
