@@ -50,9 +50,10 @@ constexpr double issued_of_fragment = 52, issued_of_product = 3.9, issued_of_tas
 constexpr double issued_to_store = 170, issued_to_store_fours = 92;  // a row of eight columns
 constexpr double issued_of_pair = 48, issued_of_plain_pair = 22;     // of the input, scaled or not
 // From a fragment's reading to its products' end, where there is one at a time; of a walk's begin
-// and each of its slots; and of four rows of eight columns that are stored together.
-constexpr double clocks_of_fragment = 405, clocks_of_walk = 770, clocks_of_slot = 249;
-constexpr double clocks_to_store = 1690;
+// and each of its slots; from a slice to the next; and of four rows of eight columns that are
+// stored together.
+constexpr double clocks_of_fragment = 300, clocks_of_walk = 770, clocks_of_slot = 249;
+constexpr double clocks_of_slice = 600, clocks_to_store = 1690;
 constexpr double clocks_of_tile = 1900, clocks_of_load = 880, of_one_block = 1.13;
 constexpr double share_of_bandwidth = 0.553, seconds_to_pack = 3e-6;
 }  // namespace streams
@@ -213,10 +214,15 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const double passes = std::ceil(windows / unit_.warp_windows() / warps), tasks = passes * warps;
   const double fragments = number(tile.walks.count) * (tile.walks.length + strip_rows - 1);
   const double products = slots * strip_rows * costs_.steps_of_slot;
-  // Of four warps, by themselves or together. A warp by itself reads a slot's filters for all rows.
+  // Of four warps, by themselves or together. A warp by itself reads a slot's filters for all rows;
+  // together two of three products are one of twice the columns.
   const bool together = unit_.warpgroups;
-  const double tensor = products * (together ? std::max(clocks_of_product, clocks_of_eight * eights)
-                                             : 4 / steps_per_clock * eights);
+  const auto of_columns = [&](double of_eights) {
+    return std::max(clocks_of_product, clocks_of_eight * of_eights);
+  };
+  const double tensor = !together       ? products * 4 / steps_per_clock * eights
+                        : costs_.scaled ? products / 3 * (of_columns(eights) + of_columns(2 * eights))
+                                        : products * of_columns(eights);
   const double filters_read =
       together ? products * eights / 2 : slots * eights * costs_.slot_bytes / 4;
   const bool fours = terms_.shifts == 2 && problem_.pool == Pool::none && steps_of(4) &&
@@ -241,8 +247,9 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
                                                        slots * clocks_of_slot + 0.6 * tensor;
   const double by_itself =
       clocks_to_next * (fragments * issued_of_fragment + of_products + tensor / 2);
-  const double chain =
-      (together ? of_walks : by_itself) + std::ceil(strip_rows * eights / 4) * clocks_to_store;
+  const double of_slices = tile.slices > 1 ? clocks_of_slice * tile.slices : 0;
+  const double chain = (together ? of_walks + of_slices : by_itself) +
+                       std::ceil(strip_rows * eights / 4) * clocks_to_store;
   const double waited =
       streams::clocks_of_tile + 2 * loading / warps + clocks_to_read(tile, streams::clocks_of_load);
   return most_of(

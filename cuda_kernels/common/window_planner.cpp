@@ -106,7 +106,7 @@ class Planner {
     const std::int64_t at_once = unit_.fragments == 1 ? 2 : 1;
     const std::int64_t bytes_at_once = at_once * walks_.length * slot_bytes;
     std::int64_t last = 0;
-    for (const std::int64_t slice_bytes : {16 << 10, 32 << 10}) {
+    for (const std::int64_t slice_bytes : {16 << 10, 24 << 10, 32 << 10, 48 << 10}) {
       const std::int64_t some = std::max<std::int64_t>(slice_bytes / bytes_at_once, 1);
       if (some == last) continue;
       last = some;
