@@ -83,14 +83,20 @@ __device__ inline void wgmma_settle(float (&sums)[4]) {
 #define PLUMB_NUMBERS_12 PLUMB_NUMBERS_10 ",%40,%41,%42,%43,%44,%45,%46,%47"
 #define PLUMB_NUMBERS_14 PLUMB_NUMBERS_12 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define PLUMB_NUMBERS_16 PLUMB_NUMBERS_14 ",%56,%57,%58,%59,%60,%61,%62,%63"
-#define PLUMB_NUMBERS_20 PLUMB_NUMBERS_16 \
+#define PLUMB_NUMBERS_20 \
+  PLUMB_NUMBERS_16       \
   ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79"
-#define PLUMB_NUMBERS_24 PLUMB_NUMBERS_20 \
+#define PLUMB_NUMBERS_24 \
+  PLUMB_NUMBERS_20       \
   ",%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
-#define PLUMB_NUMBERS_28 PLUMB_NUMBERS_24 \
-  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110" ",%111"
-#define PLUMB_NUMBERS_32 PLUMB_NUMBERS_28 \
-  ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125" ",%126,%127"
+#define PLUMB_NUMBERS_28                                                    \
+  PLUMB_NUMBERS_24                                                          \
+  ",%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110" \
+  ",%111"
+#define PLUMB_NUMBERS_32                                                   \
+  PLUMB_NUMBERS_28                                                         \
+  ",%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125" \
+  ",%126,%127"
 #define PLUMB_SUM(i) "+f"(d(4 * i)), "+f"(d(4 * i + 1)), "+f"(d(4 * i + 2)), "+f"(d(4 * i + 3))
 #define PLUMB_SUMS_2 PLUMB_SUM(0), PLUMB_SUM(1)
 #define PLUMB_SUMS_3 PLUMB_SUMS_2, PLUMB_SUM(2)
@@ -106,21 +112,21 @@ __device__ inline void wgmma_settle(float (&sums)[4]) {
 #define PLUMB_SUMS_28 PLUMB_SUMS_24, PLUMB_SUM(24), PLUMB_SUM(25), PLUMB_SUM(26), PLUMB_SUM(27)
 #define PLUMB_SUMS_32 PLUMB_SUMS_28, PLUMB_SUM(28), PLUMB_SUM(29), PLUMB_SUM(30), PLUMB_SUM(31)
 // Behind them A's four registers, B, and a 1 for adding to the sums.
-#define PLUMB_WGMMA_AS(count, shape, kind, last, a, b, one)                                    \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                                     \
-               ", 0;\n"                                                                        \
-               "wgmma.mma_async.sync.aligned." shape kind " {" PLUMB_NUMBERS_##count "}, {" a  \
-               "}, " b ", add, 1, 1" last ";\n}\n"                                             \
-               : PLUMB_SUMS_##count                                                            \
+#define PLUMB_WGMMA_AS(count, shape, kind, last, a, b, one)                          \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                           \
+               ", 0;\n"                                                              \
+               "wgmma.mma_async.sync.aligned." shape kind " {" PLUMB_NUMBERS_##count \
+               "}, {" a "}, " b ", add, 1, 1" last ";\n}\n"                          \
+               : PLUMB_SUMS_##count                                                  \
                : "r"(a_[0]), "r"(a_[1]), "r"(a_[2]), "r"(a_[3]), "l"(b_), "r"(1))
-#define PLUMB_WGMMA(count, columns, a, b, one)                                                 \
-  if constexpr (eights == count) {                                                             \
-    if constexpr (std::is_same_v<Operand, float>)                                              \
-      PLUMB_WGMMA_AS(count, "m64n" columns "k8", ".f32.tf32.tf32", "", a, b, one);             \
-    else if constexpr (std::is_same_v<Operand, __half>)                                        \
-      PLUMB_WGMMA_AS(count, "m64n" columns "k16", ".f32.f16.f16", ", 0", a, b, one);           \
-    else                                                                                       \
-      PLUMB_WGMMA_AS(count, "m64n" columns "k16", ".f32.bf16.bf16", ", 0", a, b, one);         \
+#define PLUMB_WGMMA(count, columns, a, b, one)                                         \
+  if constexpr (eights == count) {                                                     \
+    if constexpr (std::is_same_v<Operand, float>)                                      \
+      PLUMB_WGMMA_AS(count, "m64n" columns "k8", ".f32.tf32.tf32", "", a, b, one);     \
+    else if constexpr (std::is_same_v<Operand, __half>)                                \
+      PLUMB_WGMMA_AS(count, "m64n" columns "k16", ".f32.f16.f16", ", 0", a, b, one);   \
+    else                                                                               \
+      PLUMB_WGMMA_AS(count, "m64n" columns "k16", ".f32.bf16.bf16", ", 0", a, b, one); \
   }
 #endif
 

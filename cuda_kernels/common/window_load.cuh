@@ -60,21 +60,33 @@ __device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
     const Stored* const from = source.x + image * source.image + channel * source.channel +
                                h * source.row + item.first_w * source.column;
     Stored* const to = x_tile + tile_row * pitch;
-    const auto in_row = [&](int column) {
-      return static_cast<unsigned>(item.first_w + column) < width;
+    // Calls `copy(to, from, inside)` for so many neighbours at a time.
+    const auto each = [&](auto neighbours, auto&& copy) {
+      constexpr int at_once = 4, count = decltype(neighbours)::value;
+      const int apart = count * lanes, apart_in_x = apart * source.column;
+      int column = count * lane;
+      const Stored* x = from + column * source.column;
+#pragma unroll 1
+      for (; column < pitch; column += at_once * apart) {
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          if (column + i * apart < pitch)
+            copy(to + column + i * apart, x,
+                 static_cast<unsigned>(item.first_w + column + i * apart) < width);
+          x += apart_in_x;
+        }
+      }
     };
+    using One = std::integral_constant<int, 1>;
+    using Two = std::integral_constant<int, 2>;
     if (shape.pairs_aligned) {
-#pragma unroll 4
-      for (int column = 2 * lane; column < pitch; column += 2 * lanes)
-        copy_bytes_async<2 * sizeof(Stored)>(to + column, from + column, in_row(column));
+      each(Two{}, copy_bytes_async<2 * sizeof(Stored)>);
     } else if constexpr (sizeof(Stored) == 4) {
-#pragma unroll 4
-      for (int column = lane; column < pitch; column += lanes)
-        copy_bytes_async<4>(to + column, from + column * source.column, in_row(column));
+      each(One{}, copy_bytes_async<4>);
     } else {  // less than what can be copied so
-#pragma unroll 4
-      for (int column = lane; column < pitch; column += lanes)
-        to[column] = in_row(column) ? from[column * source.column] : convert<Stored>(0.0f);
+      each(One{}, [](Stored* to_shared, const Stored* x, bool valid) {
+        *to_shared = valid ? *x : convert<Stored>(0.0f);
+      });
     }
   }
   // It is read in fours.

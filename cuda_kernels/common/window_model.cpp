@@ -220,9 +220,10 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const auto of_columns = [&](double of_eights) {
     return std::max(clocks_of_product, clocks_of_eight * of_eights);
   };
-  const double tensor = !together       ? products * 4 / steps_per_clock * eights
-                        : costs_.scaled ? products / 3 * (of_columns(eights) + of_columns(2 * eights))
-                                        : products * of_columns(eights);
+  const double tensor = !together ? products * 4 / steps_per_clock * eights
+                        : costs_.scaled
+                            ? products / 3 * (of_columns(eights) + of_columns(2 * eights))
+                            : products * of_columns(eights);
   const double filters_read =
       together ? products * eights / 2 : slots * eights * costs_.slot_bytes / 4;
   const bool fours = terms_.shifts == 2 && problem_.pool == Pool::none && steps_of(4) &&

@@ -217,9 +217,9 @@ struct SplitWindows {
     mma_fp16(sum.small, step.high, {slot.x, slot.y});
     mma_fp16(sum.of, step.high, {slot.z, slot.w});
   }
-  /// The filters' high parts follow their low ones, so that one instruction multiplies both with the
-  /// high parts of x. The sums of the other product are the first of its own: of any others ptxas
-  /// makes copies.
+  /// The filters' high parts follow their low ones, so that one instruction multiplies both with
+  /// the high parts of x. The sums of the other product are the first of its own: of any others
+  /// ptxas makes copies.
   template <bool, int eights>
   __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
     const auto of = sums_of<&Sum::of>(sums);
