@@ -56,6 +56,23 @@ __device__ TensorSource<Stored> tensor_source(const WindowShape& shape, const Wi
   return {x + item.n * step.n, step.n, plane, step.h, step.w};
 }
 
+/// A row of a tile's input as it lies in the tensor.
+template <class Stored>
+struct TileRow {
+  bool inside;         ///< the batch and the image
+  const Stored* from;  ///< where the tile's first column is, or would be
+
+  __device__ TileRow(const WindowShape& shape, const WindowItem& item,
+                     const TensorSource<Stored>& source, int tile_row) {
+    const auto [plane, row] = shape.x_rows.divide(tile_row);
+    const auto [image, channel] = shape.channels.divide(plane);
+    const int h = item.first_h + row;
+    inside = image < item.images && h >= 0 && h < shape.conv.h;
+    from = source.x + image * source.image + channel * source.channel + h * source.row +
+           item.first_w * std::int64_t{source.column};
+  }
+};
+
 /// Elements that were loaded together, however that was.
 template <class Stored, class Loaded, int width>
 __device__ inline void to_floats(const Loaded& loaded, float (&values)[width]) {
@@ -79,17 +96,10 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
   const int bits = shape.row_lanes_bits, lanes = 1 << bits;
   const int lane = static_cast<int>(threadIdx.x) & (lanes - 1), pairs = shape.pitch / 2;
-  const int rows = shape.images * shape.channels.value() * shape.x_rows.value();
-  const int together = static_cast<int>(blockDim.x) >> bits;
 #pragma unroll 1
-  for (int tile_row = static_cast<int>(threadIdx.x) >> bits; tile_row < rows;
-       tile_row += together) {
-    const auto [plane, row] = shape.x_rows.divide(tile_row);
-    const auto [image, channel] = shape.channels.divide(plane);
-    const int h = item.first_h + row;
-    const bool inside = image < item.images && h >= 0 && h < shape.conv.h;
-    const Stored* const from = source.x + image * source.image + channel * source.channel +
-                               h * source.row + item.first_w * source.column;
+  for (int tile_row = static_cast<int>(threadIdx.x) >> bits; tile_row < shape.tile_rows;
+       tile_row += shape.rows_at_once) {
+    const auto [inside, from] = TileRow<Stored>(shape, item, source, tile_row);
     const int to = tile_row * shape.pitch;
 #pragma unroll 1
     for (int first = lane; first < pairs; first += at_once * lanes) {
@@ -184,27 +194,40 @@ __device__ const Stored* row_0(const StagedTile<Stored>& staged, int plane) {
   return staged(plane, 0) - staged.row * staged.width;
 }
 
-/// Calls `use(to, four)` for all fours of a tile whose planes are `in_fours`: contiguous, and
-/// aligned in x and in the tile.
+/// Four neighbours of a tile whose planes are `in_fours`: contiguous, and aligned in x and in the
+/// tile.
+template <class Stored>
+struct TileFour {
+  bool inside;         ///< the batch and the image
+  const Stored* from;  ///< where they are, or would be
+
+  template <class Source>
+  __device__ TileFour(const WindowShape& shape, const WindowItem& item, const Source& source,
+                      int number) {
+    const auto [plane, four] = shape.plane_fours.divide(number);
+    const int at = item.first_h * shape.conv.w + 4 * four;
+    inside = plane < item.images * shape.channels.value() && at >= 0 &&
+             at < shape.conv.h * shape.conv.w;
+    from = row_0(source, plane) + at;
+  }
+};
+
+/// Calls `use(to, four)` for all fours of such a tile.
 template <class Stored, class Source, class Use>
 __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
                               const Source& source, Use&& use) {
   constexpr int at_once = 4;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
-  const int planes = item.images * shape.channels.value();
   const int end = shape.images * shape.channels.value() * shape.plane_fours.value();
-  const int first_at = item.first_h * shape.conv.w, image = shape.conv.h * shape.conv.w;
   const int threads = static_cast<int>(blockDim.x);
 #pragma unroll 1
   for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
     Loaded loaded[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
+      const TileFour<Stored> four(shape, item, source, first + i * threads);
       loaded[i] = {};
-      const auto [plane, four] = shape.plane_fours.divide(first + i * threads);
-      const int at = first_at + 4 * four;
-      if (plane < planes && at >= 0 && at < image)
-        loaded[i] = *reinterpret_cast<const Loaded*>(row_0(source, plane) + at);
+      if (four.inside) loaded[i] = *reinterpret_cast<const Loaded*>(four.from);
     }
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {

@@ -31,14 +31,10 @@ __device__ inline int thread_anew() {
 template <class Stored>
 __device__ void begin_fours(const WindowShape& shape, const WindowItem& item,
                             const TensorSource<Stored>& source, Stored* x_tile) {
-  const int planes = item.images * shape.channels.value();
   const int end = shape.tile_elements / 4;
-  const int first_at = item.first_h * shape.conv.w, image = shape.conv.h * shape.conv.w;
   for (int i = thread_anew(); i < end; i += static_cast<int>(blockDim.x)) {
-    const auto [plane, four] = shape.plane_fours.divide(i);
-    const int at = first_at + 4 * four;
-    copy_bytes_async<4 * sizeof(Stored)>(x_tile + 4 * i, row_0(source, plane) + at,
-                                         plane < planes && at >= 0 && at < image);
+    const TileFour<Stored> four(shape, item, source, i);
+    copy_bytes_async<4 * sizeof(Stored)>(x_tile + 4 * i, four.from, four.inside);
   }
 }
 
@@ -52,20 +48,16 @@ __device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
   const int thread = thread_anew(), lane = thread & (lanes - 1);
 #pragma unroll 1
   for (int tile_row = thread >> bits; tile_row < shape.tile_rows; tile_row += shape.rows_at_once) {
-    const auto [plane, row] = shape.x_rows.divide(tile_row);
-    const auto [image, channel] = shape.channels.divide(plane);
-    const int h = item.first_h + row;
-    const bool inside = image < item.images && h >= 0 && h < shape.conv.h;
+    const auto [inside, from] = TileRow<Stored>(shape, item, source, tile_row);
     const unsigned width = inside ? static_cast<unsigned>(shape.conv.w) : 0;
-    const Stored* const from = source.x + image * source.image + channel * source.channel +
-                               h * source.row + item.first_w * source.column;
     Stored* const to = x_tile + tile_row * pitch;
     // Calls `copy(to, from, inside)` for so many neighbours at a time.
     const auto each = [&](auto neighbours, auto&& copy) {
       constexpr int at_once = 4, count = decltype(neighbours)::value;
-      const int apart = count * lanes, apart_in_x = apart * source.column;
+      const std::int64_t step = source.column;
+      const int apart = count * lanes;
       int column = count * lane;
-      const Stored* x = from + column * source.column;
+      const Stored* x = from + column * step;
 #pragma unroll 1
       for (; column < pitch; column += at_once * apart) {
 #pragma unroll
@@ -73,7 +65,7 @@ __device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
           if (column + i * apart < pitch)
             copy(to + column + i * apart, x,
                  static_cast<unsigned>(item.first_w + column + i * apart) < width);
-          x += apart_in_x;
+          x += apart * step;
         }
       }
     };
