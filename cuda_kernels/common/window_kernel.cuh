@@ -12,12 +12,12 @@
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/launch.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
-#include "cuda_kernels/common/window_load.cuh"
 #include "cuda_kernels/common/window_pack.cuh"
 #include "cuda_kernels/common/window_rows_store.cuh"
 #include "cuda_kernels/common/window_store.cuh"
 #include "cuda_kernels/common/window_stream.cuh"
 #include "cuda_kernels/common/window_sums.cuh"
+#include "cuda_kernels/common/window_tile.cuh"
 
 namespace plumb::cuda {
 
@@ -120,18 +120,10 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   char* const shared = dynamic_shared();
   WindowControl& control = *reinterpret_cast<WindowControl*>(shared);
   char* const w_tile = shared + window_control_bytes;
-  Stored* const raw = reinterpret_cast<Stored*>(shared + shape.raw_at);
   const WindowOutput<Stored> output{shape, y - shape.y_before,
                                     reinterpret_cast<Stored*>(shared + shape.y_at), epilogue};
   constexpr int strip_rows = unit_strip_rows<Scheme, Terms, row_pairs, eights>;
-  constexpr bool in_place = loads_in_place<Scheme, Stored>;
-  const bool ahead = in_place && shape.staging == Staging::ahead;
-  const bool staged = shape.staging != Staging::none && !ahead;
-  const auto x_tile_of = [&](int turn) { return shared + shape.x_at + turn * shape.x_apart; };
-  const auto begin = [&](const WindowItem& item, int turn) {
-    begin_tile(shape, item, tensor_source(shape, item, x),
-               reinterpret_cast<Stored*>(x_tile_of(turn)));
-  };
+  TileInput<Scheme, Stored> input(shape, control, x);
   // Blocks side by side take the same tiles for different filters.
   const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
   const int teams = min(shape.filter_groups, grid), team = block % teams;
@@ -157,69 +149,16 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
     }
     __syncthreads();
     int number = block / teams;
-    if (number < shape.items) {
-      const WindowItem first(shape, number, strip_rows);
-      if (staged) stage(shape, first, x, raw, control.staged);
-      if (ahead) begin(first, round % 2);
-    }
+    if (number < shape.items)
+      input.begin_ahead(WindowItem(shape, number, strip_rows), round % 2);
     begin_filters<Scheme, Terms>(shape, shape.packed + group * shape.packed_group_bytes, first_k,
                                  epilogue.bias, control, w_tile, stream);
     for (; number < shape.items; number += control.members, ++round) {
       const WindowItem item(shape, number, strip_rows);
       const int turn = round % 2;
-      char* const x_tile = x_tile_of(turn);
-      if (staged) {
-        if (bulk_copies && shape.staging == Staging::bulk) {
-          control.staged.wait(turn);
-        } else {
-          wait_for_copies();
-          __syncthreads();
-        }
-      }
-      int exponent = round > 0 ? control.exponent : 0;
-      bool begun = ahead;
-      for (bool own_scale = round == 0;; own_scale = true) {
-        // Different in the code, so that reads of shared memory are known for such.
-        const auto with_source = [&](auto&& use) {
-          if (staged)
-            use(StagedTile<Stored>(shape, item, raw));
-          else if constexpr (in_place)
-            use(LoadedTile<Stored>{reinterpret_cast<const Stored*>(x_tile)});
-          else
-            use(tensor_source(shape, item, x));
-        };
-        if (in_place && !staged) {
-          if (!begun) begin(item, turn);
-          begun = false;  // what is rounded in place is gone
-          wait_for_copies();
-          __syncthreads();
-        }
-        if (Scheme::scaled && own_scale) {
-          with_source(
-              [&](const auto& source) { find_largest(shape, item, source, control, turn); });
-          __syncthreads();
-          exponent = scale_exponent(control.largest[turn]);
-        }
-        int met = 0;
-        with_source([&](const auto& source) {
-          met = write_tile<Scheme>(shape, item, source, exponent, own_scale, x_tile);
-        });
-        if (met != 0) atomicOr(&control.flags[turn], met);
-        if (own_scale && threadIdx.x == 0) control.exponent = exponent;
-        // The tile before has left the place where outputs are gathered.
-        if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
-        __syncthreads();
-        // The scale of the tile before fits most; what it does not fit is written again.
-        if (!Scheme::scaled || own_scale || control.flags[turn] == 0) break;
-        __syncthreads();
-        if (threadIdx.x == 0) control.flags[turn] = 0;
-        __syncthreads();
-      }
-      if (const int after = number + control.members; (staged || ahead) && after < shape.items) {
-        const WindowItem next(shape, after, strip_rows);
-        if (staged) stage(shape, next, x, raw, control.staged);
-        if (ahead) begin(next, 1 - turn);
-      }
+      const int exponent = input.take(item, turn, round == 0);
+      if (const int after = number + control.members; after < shape.items)
+        input.begin_ahead(WindowItem(shape, after, strip_rows), 1 - turn);
       int flags = control.flags[turn] | control.filter_flags;
       if (Scheme::scaled &&
           (exponent + control.least_exponent < -120 || exponent + control.most_exponent > 120) &&
@@ -229,10 +168,11 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       const auto multiply = [&](auto gathers) {
         if constexpr (!Terms::streams)
           multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
-              output, item, control.first_k, x_tile, w_tile, control, power_of_two(-exponent));
+              output, item, control.first_k, input.tile(turn), w_tile, control,
+              power_of_two(-exponent));
         else if constexpr (!decltype(gathers)::value)
-          multiply_streamed<Scheme, Terms, row_pairs, eights>(output, number, x_tile, stream,
-                                                              control);
+          multiply_streamed<Scheme, Terms, row_pairs, eights>(output, number, input.tile(turn),
+                                                              stream, control);
       };
       const bool again = (flags & met_range) != 0;  // all is summed again
       if (!again && output.gathers()) multiply(std::true_type{});
