@@ -158,5 +158,31 @@ __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const F
 #undef PLUMB_WGMMA
 #undef PLUMB_WGMMA_AS
 #undef PLUMB_SUM
+#undef PLUMB_NUMBERS_2
+#undef PLUMB_SUMS_2
+#undef PLUMB_NUMBERS_3
+#undef PLUMB_SUMS_3
+#undef PLUMB_NUMBERS_4
+#undef PLUMB_SUMS_4
+#undef PLUMB_NUMBERS_6
+#undef PLUMB_SUMS_6
+#undef PLUMB_NUMBERS_8
+#undef PLUMB_SUMS_8
+#undef PLUMB_NUMBERS_10
+#undef PLUMB_SUMS_10
+#undef PLUMB_NUMBERS_12
+#undef PLUMB_SUMS_12
+#undef PLUMB_NUMBERS_14
+#undef PLUMB_SUMS_14
+#undef PLUMB_NUMBERS_16
+#undef PLUMB_SUMS_16
+#undef PLUMB_NUMBERS_20
+#undef PLUMB_SUMS_20
+#undef PLUMB_NUMBERS_24
+#undef PLUMB_SUMS_24
+#undef PLUMB_NUMBERS_28
+#undef PLUMB_SUMS_28
+#undef PLUMB_NUMBERS_32
+#undef PLUMB_SUMS_32
 
 }  // namespace plumb::cuda

@@ -206,8 +206,8 @@ struct TileFour {
                       int number) {
     const auto [plane, four] = shape.plane_fours.divide(number);
     const int at = item.first_h * shape.conv.w + 4 * four;
-    inside = plane < item.images * shape.channels.value() && at >= 0 &&
-             at < shape.conv.h * shape.conv.w;
+    inside =
+        plane < item.images * shape.channels.value() && at >= 0 && at < shape.conv.h * shape.conv.w;
     from = row_0(source, plane) + at;
   }
 };

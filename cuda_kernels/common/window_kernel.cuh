@@ -149,8 +149,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
     }
     __syncthreads();
     int number = block / teams;
-    if (number < shape.items)
-      input.begin_ahead(WindowItem(shape, number, strip_rows), round % 2);
+    if (number < shape.items) input.begin_ahead(WindowItem(shape, number, strip_rows), round % 2);
     begin_filters<Scheme, Terms>(shape, shape.packed + group * shape.packed_group_bytes, first_k,
                                  epilogue.bias, control, w_tile, stream);
     for (; number < shape.items; number += control.members, ++round) {

@@ -23,6 +23,38 @@ __device__ inline void exchange(float (&values)[count]) {
   }
 }
 
+/// The outputs of a strip that a lane writes, behind the exchange.
+template <class Stored>
+struct LaneOutputs {
+  bool one;       ///< a window has one output, not two
+  bool fours;     ///< the lane has four neighbours, which are written at once
+  int filter;     ///< its first one of eight columns
+  int rows_left;  ///< of the image
+  Stored* to;     ///< the first of that filter
+
+  /// Of a strip of so many rows, at windows `first` and the next fifteen of the `numbers` of a
+  /// tile.
+  __device__ LaneOutputs(const WindowOutput<Stored>& output, const WindowItem& item, int rows,
+                         int first_k, int first, int numbers) {
+    const WindowShape& shape = output.shape;
+    const int lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
+    one = shape.shifts == 1, fours = shape.y_fours;
+    const bool runs_of_32 = !one && !shape.pools;
+    // The output, the first one in fours.
+    const int number = first + (fours        ? lane / 4 * 2
+                                : runs_of_32 ? lane / 2
+                                             : lane / 4 * 2 + lane % 2);
+    const auto [strips_before, window] = shape.windows.divide(min(number, numbers - 1));
+    const auto [image, strip] = shape.strips.divide(strips_before);
+    const int p = item.p + strip * rows;
+    const int q = item.q + window * shape.shifts + (runs_of_32 && !fours ? lane % 2 : 0);
+    const int last_q = shape.pools ? q + 1 : q;
+    rows_left = number < numbers && last_q < shape.conv.q.value() ? shape.conv.p.value() - p : 0;
+    filter = fours ? t : one ? t / 2 * 4 : shape.pools ? t / 2 * 2 : 0;
+    to = output.y + output.at(item.n + image, first_k + filter, output.stored(p), output.stored(q));
+  }
+};
+
 /// Writes a warp's sums of a strip's rows at windows `first` and the next fifteen of the tile, of
 /// `numbers` that it has. `scale` undoes that of the input.
 template <bool scaled, class Sum, int rows, int eights, class Stored>
@@ -30,26 +62,11 @@ __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem&
                            const Sum (&sums)[rows][eights], const WindowControl& control,
                            float scale, int first_k, int first, int numbers) {
   const WindowShape& shape = output.shape;
-  const int lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
-  const bool one = shape.shifts == 1, fours = shape.y_fours;
-  const bool runs_of_32 = !one && !shape.pools;
-  // The lane's output, the first one in fours.
-  const int number = first + (fours        ? lane / 4 * 2
-                              : runs_of_32 ? lane / 2
-                                           : lane / 4 * 2 + lane % 2);
-  const auto [strips_before, window] = shape.windows.divide(min(number, numbers - 1));
-  const auto [image, strip] = shape.strips.divide(strips_before);
-  const int p = item.p + strip * rows;
-  const int q = item.q + window * shape.shifts + (runs_of_32 && !fours ? lane % 2 : 0);
-  const int last_q = shape.pools ? q + 1 : q;
-  const int rows_left =
-      number < numbers && last_q < shape.conv.q.value() ? shape.conv.p.value() - p : 0;
-  // Its filters of eight columns, behind the exchange.
-  const int lanes_filter = fours ? t : one ? t / 2 * 4 : shape.pools ? t / 2 * 2 : 0;
+  const int t = static_cast<int>(threadIdx.x) % 4;
+  const LaneOutputs<Stored> lane(output, item, rows, first_k, first, numbers);
+  const bool one = lane.one, fours = lane.fours;
   const int filters = shape.conv.k.value() - first_k;
   const auto& step_of = shape.conv.y_step;
-  Stored* const to = output.y + output.at(item.n + image, first_k + lanes_filter, output.stored(p),
-                                          output.stored(q));
   const int filters_of_eight = one ? 4 * 2 : 4;
   const auto finish = [&](float sum, int filter) {
     const float bias = control.filter_bias[filter];
@@ -72,16 +89,16 @@ __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem&
       for (int i = 0; i < at_once; ++i) {
         const int filter = (begin + i) / (rows / step) * filters_of_eight;
         const int row = (begin + i) % (rows / step) * step;
-        if (begin + i >= all || row + step > rows_left) continue;
-        Stored* const of_row = to + filter * step_of.c + output.stored(row) * step_of.h;
+        if (begin + i >= all || row + step > lane.rows_left) continue;
+        Stored* const of_row = lane.to + filter * step_of.c + output.stored(row) * step_of.h;
         if (count == 4 && fours) {
           if constexpr (count == 4)
-            if (lanes_filter + filter < filters) write_four(of_row, values[i]);
+            if (lane.filter + filter < filters) write_four(of_row, values[i]);
           continue;
         }
 #pragma unroll
         for (int j = 0; j < count; ++j)
-          if (lanes_filter + filter + j < filters)
+          if (lane.filter + filter + j < filters)
             of_row[j * step_of.c] = convert<Stored>(values[i][j]);
       }
     }
