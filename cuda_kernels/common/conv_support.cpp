@@ -20,6 +20,17 @@ double fp64_share(const DeviceInfo& device) {
 /// A device that keeps a rate to itself is held to be limited by the other.
 double seconds(double work, double per_second) { return per_second > 0 ? work / per_second : 0; }
 
+double bytes_of(const ConvProblem& problem, const Extents& extents) {
+  return static_cast<double>(element_count(extents)) *
+         static_cast<double>(size_in_bytes(problem.dtype));
+}
+
+/// Of x, without the rows that a stride passes over.
+double bytes_read(const ConvProblem& problem) {
+  return bytes_of(problem, problem.x_extents()) /
+         static_cast<double>(std::max(problem.stride.h / problem.r, std::int64_t{1}));
+}
+
 }  // namespace
 
 Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem) {
@@ -56,25 +67,23 @@ double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int 
   // Measured on one H200, filters of 1x1 over few channels.
   constexpr double read_share = 0.85;
   const double write_share = y_vector >= 4 ? 0.7 : y_vector == 2 ? 0.5 : 0.37;
-  const auto bytes = [&](const Extents& extents) {
-    return static_cast<double>(element_count(extents)) *
-           static_cast<double>(size_in_bytes(problem.dtype));
-  };
-  // Rows that a stride passes over are not read.
-  const double x_bytes =
-      bytes(problem.x_extents()) /
-      static_cast<double>(std::max(problem.stride.h / problem.r, std::int64_t{1}));
-  return seconds(x_bytes / read_share + bytes(problem.y_extents()) / write_share,
-                 device.nominal_bytes_per_second);
+  return seconds(
+      bytes_read(problem) / read_share + bytes_of(problem, problem.y_extents()) / write_share,
+      device.nominal_bytes_per_second);
 }
 
 double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                Accumulator accumulator, double issued_flop, double share) {
   const double around_sums = 1 + 16 / static_cast<double>(problem.terms());
+  // Threads of other filters read x again, from L2, whose rate is that of one H200.
+  constexpr double l2_share = 1.3;
   const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
   return model_seconds(problem, device, accumulator, issued_flop * around_sums, share) +
-         moving_seconds(problem, device,
-                        row_vector(nullptr, problem.y_extents(), problem.y_strides, element_bytes));
+         moving_seconds(
+             problem, device,
+             row_vector(nullptr, problem.y_extents(), problem.y_strides, element_bytes)) +
+         seconds(static_cast<double>(problem.k - 1) * bytes_read(problem) / l2_share,
+                 device.nominal_bytes_per_second);
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, const IssuedWork& work) {
