@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
   const WindowOutput<Stored> output{shape, y - shape.y_before,
                                     reinterpret_cast<Stored*>(shared + shape.y_at), epilogue};
   constexpr int strip_rows = unit_strip_rows<Scheme, Terms, row_pairs, eights>;
-  TileInput<Scheme, Stored> input(shape, control, x);
+  TileInput<Scheme, Terms, Stored> input(shape, control, x);
   // Blocks side by side take the same tiles for different filters.
   const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
   const int teams = min(shape.filter_groups, grid), team = block % teams;

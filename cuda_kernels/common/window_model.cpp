@@ -157,10 +157,9 @@ double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one
   return in_place() ? clocks_of_copies : loads(tile) * clocks_of_one;
 }
 
-// Where filters do not stream, the fit is of tiles that were read through registers: copied in
-// place they take as long or less, but a planner that was told so took them where staged ones are
-// faster.
-bool WindowModel::in_place() const { return unit_.streams && costs_.in_place(stored_bytes_); }
+bool WindowModel::in_place() const {
+  return unit_.streams && costs_.element_bytes == stored_bytes_;
+}
 
 std::int64_t WindowModel::input_rows(const WindowTiles& tile) const {
   return std::int64_t{tile.images} * problem_.c * tile.x_rows;

@@ -14,6 +14,8 @@ class WindowModel {
   /// Of all tiles of the problem, of which `tile.blocks` are on a multiprocessor at once.
   double seconds(const WindowTiles& tile) const;
 
+  /// Whether tiles are copied to where they are multiplied, and rounded there.
+  bool in_place() const;
   // Of what a tile stores.
   std::int64_t columns(const WindowTiles& tile) const;
   std::int64_t rows(const WindowTiles& tile) const;
@@ -44,8 +46,6 @@ class WindowModel {
   double loads(const WindowTiles& tile) const;
   /// Clocks that a block waits for its input where it is not staged.
   double clocks_to_read(const WindowTiles& tile, double clocks_of_one) const;
-  /// Whether tiles are copied to where they are multiplied.
-  bool in_place() const;
   /// Rows of the input under a tile.
   std::int64_t input_rows(const WindowTiles& tile) const;
   /// Instructions of warps that write the tile's input to its place: for a warp of pairs that lie

@@ -83,7 +83,7 @@ class Planner {
     tile.filter_groups = static_cast<int>(
         tiles_of(problem_.k, std::int64_t{terms_.eight_filters()} * unit_.filter_eights));
     tile.x_bytes = to_16(elements * costs_.element_bytes);
-    tile.row_lanes_bits = RowLanes(pitch, costs_.in_place(stored_bytes_)).bits;
+    tile.row_lanes_bits = RowLanes(pitch, model_.in_place()).bits;
     if (unit_.streams) return try_streams(tile);
     tile.w_bytes =
         to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
@@ -134,7 +134,7 @@ class Planner {
   void consider_threads(WindowTiles tile) {
     WindowTiles staged = tile, ahead = tile;
     stage(staged);
-    if (unit_.streams && costs_.in_place(stored_bytes_)) {
+    if (model_.in_place()) {
       ahead.staging = Staging::ahead;
       ahead.x_bytes *= 2;
     }

@@ -7,7 +7,7 @@
 
 namespace plumb::cuda {
 
-template <class Scheme, class Stored>
+template <class Scheme, class Terms, class Stored>
 class TileInput {
  public:
   __device__ TileInput(const WindowShape& shape, WindowControl& control, const Stored* x)
@@ -71,7 +71,7 @@ class TileInput {
   }
 
  private:
-  static constexpr bool in_place = loads_in_place<Scheme, Stored>;
+  static constexpr bool in_place = loads_in_place<Scheme, Terms, Stored>;
   __device__ bool ahead() const { return in_place && shape_.staging == Staging::ahead; }
   __device__ bool staged() const { return shape_.staging != Staging::none && !ahead(); }
   __device__ Stored* raw() const {

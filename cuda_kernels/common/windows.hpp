@@ -54,8 +54,6 @@ struct WindowCosts {
   bool scaled;           ///< reads the input twice
 
   friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
-  /// Whether tiles are copied to where they are multiplied, and rounded there.
-  bool in_place(std::int64_t stored_bytes) const { return element_bytes == stored_bytes; }
 };
 
 /// How a filter's terms stand in the product.
