@@ -9,7 +9,7 @@
 //   and the sums of up to 64 filters in registers. Four warps make 64 windows of two outputs (one
 //   at a stride of two) at 4 rows, at 2, or at 1 where sums are many; warps for themselves keep to
 //   two rows or more, and take fewer filters. Filters that fit stay in shared memory; others go
-//   round a ring of slices of 16 KB, which the copy engine fills, or (sm80) all threads by
+//   round a ring of slices of 16 to 48 KB, which the copy engine fills, or (sm80) all threads by
 //   cp.async. Outputs go to y in runs of 32.
 // Bytes: y once; x once for each group of filters, and the rows and columns where tiles overlap; w
 //   once for each block, or from L2 for each pass of its warps.

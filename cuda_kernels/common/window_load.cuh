@@ -13,7 +13,7 @@ namespace plumb::cuda {
 /// Not where filters stay: most of their tiles are staged, and the registers that it takes cost
 /// those 4 to 10 % of their time (one H200).
 template <class Scheme, class Terms, class Stored>
-inline constexpr bool loads_in_place = Terms::streams&& Scheme::element_bytes == sizeof(Stored);
+inline constexpr bool loads_in_place = Scheme::element_bytes == sizeof(Stored) && Terms::streams;
 
 /// A tile's input in shared memory, as it is in x, with zeros where there is none.
 template <class Stored>

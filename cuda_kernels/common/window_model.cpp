@@ -41,8 +41,9 @@ constexpr std::int64_t sector_bytes = 32;
 constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
 
 // The same for streamed filters, fitted to 625 tiles of 67 convolutions and to the tiles taken for
-// 200. Products of four warps take so long for each eight columns, but no less for few of them.
-// Those of warps by themselves are not fitted: what they have of their own is as above.
+// 200, what a fragment and a slice take to those alone. Products of four warps take so long for
+// each eight columns, but no less for few of them. Those of warps by themselves are not fitted:
+// what they have of their own is as above.
 namespace streams {
 constexpr double issued_per_clock = 3.43, waves_per_clock = 0.56, bytes_per_clock = 20;  // from L2
 constexpr double clocks_of_eight = 4.1, clocks_of_product = 13.3;
