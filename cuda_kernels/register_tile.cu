@@ -312,7 +312,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
                                        {.instructions = 32 * warps * (rows * row + around),
                                         .shared_waves = warps * rows * row_waves});
   const int y_vector = row_vector(nullptr, problem.y_extents(), problem.y_strides, sizeof(float));
-  // Blocks load, multiply and write in turn; rows of few outputs leave lanes idle.
+  // Blocks load, multiply and write in turn. Rows of few outputs take longer: a fit to few200.
   return (issuing + moving_seconds(problem, device, y_vector)) * (1 + 5 / number(problem.q()));
 }
 

@@ -75,7 +75,8 @@ double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int 
 double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                Accumulator accumulator, double issued_flop, double share) {
   const double around_sums = 1 + 16 / static_cast<double>(problem.terms());
-  // Threads of other filters read x again, from L2, whose rate is that of one H200.
+  // Threads of other filters read x again, from L2: at so much of the nominal rate of memory, by
+  // filters of 3x1 on one H200.
   constexpr double l2_share = 1.3;
   const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
   return model_seconds(problem, device, accumulator, issued_flop * around_sums, share) +

@@ -31,9 +31,9 @@ int row_vector(const void* data, const Extents& extents, const Strides& strides,
 /// elements: reads, and writes of whole and of begun sectors, reach so much of the nominal rate.
 double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int y_vector);
 
-/// The model for kernels that make an output a thread, which read, multiply and write in turn. What
-/// comes before and after a sum takes as long as sixteen terms of it (direct_unrolled.cu on one
-/// H200).
+/// The model for kernels that make an output a thread, which read, multiply and write in turn, and
+/// read x for each filter. What comes before and after a sum takes as long as sixteen terms of it
+/// (direct_unrolled.cu on one H200).
 double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                Accumulator accumulator, double issued_flop, double share);
 

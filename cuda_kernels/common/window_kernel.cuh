@@ -36,9 +36,7 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
   // Warps that multiply together go on together.
   constexpr int together = Terms::warpgroups ? 32 : 8;
   for (int first = warp * 8; first - warp * 8 % together < numbers; first += all_warps * 8) {
-    const int number = min(first + lane / 4, numbers - 1);
-    const auto [strips_before, window] = shape.windows.divide(number);
-    const auto [image, strip] = shape.strips.divide(strips_before);
+    const auto [image, strip, window] = TileWindow(shape, first + lane / 4, numbers);
     const char* x = x_tile + (image * channels * shape.plane + strip * shape.strip_step +
                               window * window_step + lane_at) *
                                  Scheme::element_bytes;
@@ -74,8 +72,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
   for (int first = warp * windows; first - warp * windows < all_numbers;
        first += all_warps * windows) {
     const auto begin = [&](int of_lane) {
-      const auto [strips_before, window] = shape.windows.divide(min(of_lane, all_numbers - 1));
-      const auto [image, strip] = shape.strips.divide(strips_before);
+      const auto [image, strip, window] = TileWindow(shape, of_lane, all_numbers);
       return (image * shape.channels.value() * shape.plane + strip * shape.strip_step +
               window * window_step) *
              Scheme::element_bytes;

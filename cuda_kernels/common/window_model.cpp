@@ -213,7 +213,7 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   // Warps that share a stream of filters go through all of it.
   const double passes = std::ceil(windows / unit_.warp_windows() / warps), tasks = passes * warps;
   const double fragments = number(tile.walks.count) * (tile.walks.length + strip_rows - 1);
-  const double products = slots * strip_rows * costs_.steps_of_slot;
+  const double rows_of_slots = slots * strip_rows, products = rows_of_slots * costs_.steps_of_slot;
   // Of four warps, by themselves or together. A warp by itself reads a slot's filters for all rows;
   // together two of three products are one of twice the columns.
   const bool together = unit_.warpgroups;
@@ -222,7 +222,7 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   };
   const double tensor = !together ? products * 4 / steps_per_clock * eights
                         : costs_.scaled
-                            ? products / 3 * (of_columns(eights) + of_columns(2 * eights))
+                            ? rows_of_slots * (of_columns(eights) + of_columns(2 * eights))
                             : products * of_columns(eights);
   const double filters_read =
       together ? products * eights / 2 : slots * eights * costs_.slot_bytes / 4;
@@ -243,7 +243,7 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const double shared =
       most_of({(tasks * of_task + loading + 150 * warps) / streams::issued_per_clock,
                tasks / 4 * tensor, waves / streams::waves_per_clock, streamed});
-  const double of_walks = tile.walks.length == 1 ? slots * strip_rows * clocks_of_fragment
+  const double of_walks = tile.walks.length == 1 ? rows_of_slots * clocks_of_fragment
                                                  : tile.walks.count * clocks_of_walk +
                                                        slots * clocks_of_slot + 0.6 * tensor;
   const double by_itself =

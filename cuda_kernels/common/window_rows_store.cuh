@@ -44,8 +44,7 @@ struct LaneOutputs {
     const int number = first + (fours        ? lane / 4 * 2
                                 : runs_of_32 ? lane / 2
                                              : lane / 4 * 2 + lane % 2);
-    const auto [strips_before, window] = shape.windows.divide(min(number, numbers - 1));
-    const auto [image, strip] = shape.strips.divide(strips_before);
+    const auto [image, strip, window] = TileWindow(shape, number, numbers);
     const int p = item.p + strip * rows;
     const int q = item.q + window * shape.shifts + (runs_of_32 && !fours ? lane % 2 : 0);
     const int last_q = shape.pools ? q + 1 : q;

@@ -196,4 +196,15 @@ struct WindowItem {
   }
 };
 
+/// Where a window of a tile is, of the `numbers` that it has; of those past them, the last one.
+struct TileWindow {
+  int image, strip, window;
+
+  __device__ TileWindow(const WindowShape& shape, int number, int numbers) {
+    const auto [strips_before, of_strip] = shape.windows.divide(min(number, numbers - 1));
+    const auto [images_before, of_image] = shape.strips.divide(strips_before);
+    image = images_before, strip = of_image, window = of_strip;
+  }
+};
+
 }  // namespace plumb::cuda
