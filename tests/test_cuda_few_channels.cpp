@@ -1,5 +1,6 @@
-// Few channels: the scale of a tile is that of the tile before as long as it fits, filters are
-// packed for any batch, and those that stream are planned for devices with and without wgmma.
+// Few channels: the scale of a tile is that of the tile before as long as it fits, images may lie
+// apart, filters are packed for any batch, and those that stream are planned for devices with and
+// without wgmma.
 #ifdef PLUMB_TEST_CUDA
 #include <cmath>
 #include <limits>
@@ -109,6 +110,45 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
     CHECK(wrong == 0);
   }
   CHECK(found == 6);
+}
+
+TEST_CASE("cuda: images may lie farther apart than their channels reach") {
+  const Device device = plumb_test::device_or_skip("cuda");
+  Queue queue(device);
+  // The first channels of twice as many. Tiles are several images, and their planes are such that
+  // rows of x follow each other in them.
+  ConvProblem problem = parse_problem("mb2000ic4ih8iw12oc6kh3").problem;
+  const ConvProblem dense = problem;
+  const Extents all_channels{problem.n, 2 * problem.c, problem.h, problem.w};
+  problem.x_strides = dense_strides(all_channels);
+  plumb_test::Random random(11);
+  const std::vector<float> pixels = plumb_test::integers(random, all_channels);
+  const std::vector<float> filters = plumb_test::integers(random, problem.w_extents());
+  std::vector<float> of_dense;
+  const auto image = problem.c * problem.h * problem.w;
+  for (std::int64_t n = 0; n < problem.n; ++n)
+    for (std::int64_t i = 0; i < image; ++i)
+      of_dense.push_back(pixels[static_cast<std::size_t>(n * 2 * image + i)]);
+  const std::vector<float> expected = plumb_test::oracle_result(dense, of_dense, filters);
+  const Tensor x = plumb_test::uploaded(queue, pixels, all_channels);
+  const Tensor w = plumb_test::uploaded(queue, filters, problem.w_extents());
+  const ConstTensorView first_channels(x.data(), DType::f32, problem.x_extents(), device.id(),
+                                       problem.x_strides);
+  int streamed = 0;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
+    if (!algorithm->name.starts_with("cuda.") || !algorithm->supports(problem, device.info()))
+      continue;
+    CAPTURE(algorithm->name);
+    streamed += algorithm->name.find("streamed_filters") != std::string_view::npos;
+    Tensor y(device, DType::f32, problem.y_extents());
+    ConvPlan(device, problem, {.math = Math::fp16, .algorithm = std::string(algorithm->name)})
+        .execute(queue, {.x = first_channels, .w = w, .y = y});
+    std::vector<float> result(expected.size());
+    copy(queue, y, TensorView(result.data(), problem.y_extents()));
+    queue.synchronize();
+    CHECK(result == expected);
+  }
+  CHECK(streamed == 6);
 }
 
 TEST_CASE("cuda: few channels' packed filters depend on no batch and on no strides of w") {
