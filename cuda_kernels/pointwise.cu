@@ -1,5 +1,6 @@
 // Filters of 1x1 over few channels: a thread holds the channels of its pixels in registers and goes
-// through the filters, whose outputs it writes one after the other.
+// through the filters, whose outputs it writes one after the other. Filters of Rx1 without padding
+// above and below are the same: each of their rows is one more channel.
 //
 // Tiling: pixels are numbered through rows and images, and a plane without gaps, strides and
 //   padding is one row. A thread makes four (two, with more than 16 channels), in vectors of 4, 2
@@ -8,9 +9,9 @@
 //   memory: all of them where 16 KB hold them and there are pixels enough for the device. Blocks
 //   stay, and take tile after tile. Where planes of y begin anywhere, a warp writes lines of memory
 //   all the same: it makes 160 neighbouring pixels, and writes for each filter those 128 of them
-//   that are four lines.
-// Bytes: y once, x once for each share of the filters (from L2, but the first; a quarter of it
-//   twice where lines are written), w once a block.
+//   that are four lines (of more than 12 channels three, of more than 16 two).
+// Bytes: y once, x once for each share of the filters (from L2, but the first; where lines are
+//   written a quarter of it twice, or a third, or half), w once a block.
 // Wins: where few channels meet filters of 1x1: all that is left to do is to move x and y, and
 //   each is read or written once and in the order in which it lies.
 // Measured: docs/few_channels.md.
@@ -44,17 +45,22 @@ __host__ __device__ constexpr int pixels_of(int channels) { return channels <= 1
 /// From one filter to the next in shared memory: the weights of its channels, then its bias.
 __host__ __device__ constexpr int filter_pitch(int channels) { return (channels + 1 + 3) / 4 * 4; }
 
-/// Of a warp that writes lines of memory: the pixels of one, lines of a filter, and what it holds
-/// to have them wherever they begin.
-constexpr int line_pixels = 32, run_lines = 4, run_pixels = run_lines * line_pixels;
-constexpr int held_lines = run_lines + 1;
-constexpr int most_line_channels = 12;  // of more, registers hold too few warps
+/// Of a warp that writes lines of memory: the pixels of one, and lines of a filter. It holds one
+/// more, to have them wherever they begin.
+constexpr int line_pixels = 32;
+__host__ __device__ constexpr int run_lines(int channels) {
+  return channels <= 12 ? 4 : channels <= 16 ? 3 : 2;
+}
+__host__ __device__ constexpr int run_pixels(int channels) {
+  return run_lines(channels) * line_pixels;
+}
+constexpr int most_line_channels = 24;  // of more, registers hold too few warps
 
 /// How pixels and filters are shared out.
 struct Work {
   int vectors;               ///< of pixels, in all
   Divisor<int> row_vectors;  ///< in a row of outputs
-  Divisor<int> image_runs;   ///< of run_pixels, where lines are written
+  Divisor<int> image_runs;   ///< of run_pixels(), where lines are written
   Divisor<int> shares;       ///< of the filters
   int filters;               ///< of a share
   std::int64_t items;        ///< tiles of pixels x shares
@@ -62,7 +68,7 @@ struct Work {
   Work(const ConvProblem& problem, const DeviceInfo& device, int channels, int vector, bool lines)
       : vectors(static_cast<int>(problem.n * problem.p() * problem.q() / vector)),
         row_vectors(problem.q() / vector),
-        image_runs(tiles_of(problem.p() * problem.q(), run_pixels)) {
+        image_runs(tiles_of(problem.p() * problem.q(), run_pixels(channels))) {
     const std::int64_t tiles =
         lines ? tiles_of(problem.n * image_runs.value(), block_threads / 32)
               : tiles_of(vectors, block_threads * pixels_of(channels) / vector);
@@ -73,6 +79,22 @@ struct Work {
     filters = static_cast<int>(tiles_of(problem.k, std::min(wanted, problem.k)));
     shares = Divisor<int>(tiles_of(problem.k, filters));
     items = tiles * shares.value();
+  }
+};
+
+/// The terms of a pixel, a channel after the other: in elements from its first one, and their
+/// weights from the filter's.
+struct Terms {
+  int count;
+  int x[most_channels] = {}, w[most_channels] = {};
+
+  explicit Terms(const ConvProblem& problem) : count(static_cast<int>(problem.terms())) {
+    const ConvShape<int> shape(problem);
+    for (int i = 0; i < count; ++i) {
+      const auto [c, r] = shape.r.divide(i);
+      x[i] = c * shape.x_step.c + r * shape.dilation_h.value() * shape.x_step.h;
+      w[i] = c * shape.w_step.c + r * shape.w_step.r;
+    }
   }
 };
 
@@ -96,14 +118,14 @@ struct Pixels {
 
 /// Copies `count` filters from `first` on to shared memory; channels that are not there are zeros.
 template <int channels>
-__device__ void load_filters(const ConvShape<int>& shape, const float* w,
+__device__ void load_filters(const ConvShape<int>& shape, const Terms& terms, const float* w,
                              const Epilogue<float>& epilogue, int first, int count,
                              float* filters) {
   constexpr int pitch = filter_pitch(channels);
   for (int i = static_cast<int>(threadIdx.x); i < count * pitch; i += block_threads) {
     const int k = first + i / pitch, c = i % pitch;
     float value = 0;
-    if (c < shape.group_c) value = w[k * shape.w_step.k + c * shape.w_step.c];
+    if (c < terms.count) value = w[k * shape.w_step.k + terms.w[c]];
     if (c == channels) value = epilogue.bias_of<float>(k);
     filters[i] = value;
   }
@@ -112,18 +134,18 @@ __device__ void load_filters(const ConvShape<int>& shape, const float* w,
 /// The same by the whole block, which has them behind it; `others`: in the place of others, which
 /// it has done with.
 template <int channels>
-__device__ void change_filters(const ConvShape<int>& shape, const float* w,
+__device__ void change_filters(const ConvShape<int>& shape, const Terms& terms, const float* w,
                                const Epilogue<float>& epilogue, int first, int count, bool others,
                                float* filters) {
   if (others) __syncthreads();
-  load_filters<channels>(shape, w, epilogue, first, count, filters);
+  load_filters<channels>(shape, terms, w, epilogue, first, count, filters);
   __syncthreads();
 }
 
 template <int channels, int vector>
 __global__ void __launch_bounds__(block_threads, 4)
-    pointwise(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Work work,
-              const float* x, const float* w, float* y,
+    pointwise(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Terms terms,
+              const __grid_constant__ Work work, const float* x, const float* w, float* y,
               const __grid_constant__ Epilogue<float> epilogue) {
   constexpr int vectors = pixels_of(channels) / vector, pitch = filter_pitch(channels);
   float* const filters = reinterpret_cast<float*>(dynamic_shared());
@@ -143,14 +165,13 @@ __global__ void __launch_bounds__(block_threads, 4)
       y_at[v] = pixels.y, inside[v] = pixels.inside, exists[v] = pixels.exists;
 #pragma unroll
       for (int c = 0; c < channels; ++c)
-        if (c < shape.group_c)
-          read_vectors<vector>(x + (pixels.x + c * shape.x_step.c), values[c][v]);
+        if (c < terms.count) read_vectors<vector>(x + (pixels.x + terms.x[c]), values[c][v]);
     }
 
     const int first_k = share * work.filters;
     const int count = min(work.filters, shape.k.value() - first_k);
     if (share != loaded) {
-      change_filters<channels>(shape, w, epilogue, first_k, count, loaded >= 0, filters);
+      change_filters<channels>(shape, terms, w, epilogue, first_k, count, loaded >= 0, filters);
       loaded = share;
     }
     float* y_plane = y + first_k * shape.y_step.c;
@@ -176,14 +197,16 @@ __global__ void __launch_bounds__(block_threads, 4)
 }
 
 /// The same where planes of y are dense and begin anywhere: a warp takes a run of an image's
-/// pixels. Of each filter it writes run_lines whole lines of memory, which begin up to a line less
-/// one pixel behind its first; those in front are the run's before, or the plane's first.
+/// pixels. Of each filter it writes run_lines() whole lines of memory, which begin up to a line
+/// less one pixel behind its first; those in front are the run's before, or the plane's first.
 template <int channels>
 __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
-    pointwise_lines(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Work work,
+    pointwise_lines(const __grid_constant__ ConvShape<int> shape,
+                    const __grid_constant__ Terms terms, const __grid_constant__ Work work,
                     const float* x, const float* w, float* y,
                     const __grid_constant__ Epilogue<float> epilogue) {
   constexpr int pitch = filter_pitch(channels);
+  constexpr int lines = run_lines(channels), held_lines = lines + 1;
   float* const filters = reinterpret_cast<float*>(dynamic_shared());
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int pixels = shape.p.value() * shape.q.value();
@@ -195,7 +218,7 @@ __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
     const int number = tile * (block_threads / 32) + warp;
     const bool exists = number < shape.n * work.image_runs.value();
     const auto [n, run] = work.image_runs.divide(exists ? number : 0);
-    const int first = run * run_pixels, left = pixels - first;
+    const int first = run * run_pixels(channels), left = pixels - first;
     float values[channels][held_lines] = {};
     bool inside[held_lines];
 #pragma unroll
@@ -205,13 +228,13 @@ __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
       inside[v] = of.inside;
 #pragma unroll
       for (int c = 0; c < channels; ++c)
-        if (c < shape.group_c) values[c][v] = x[of.x + c * shape.x_step.c];
+        if (c < terms.count) values[c][v] = x[of.x + terms.x[c]];
     }
 
     const int first_k = share * work.filters;
     const int count = min(work.filters, shape.k.value() - first_k);
     if (share != loaded) {
-      change_filters<channels>(shape, w, epilogue, first_k, count, loaded >= 0, filters);
+      change_filters<channels>(shape, terms, w, epilogue, first_k, count, loaded >= 0, filters);
       loaded = share;
     }
     if (!exists) continue;
@@ -231,7 +254,7 @@ __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
       float* const to = y + y_at;
       if (run == 0 && lane < min(lead, left)) to[lane] = sums[0];
 #pragma unroll
-      for (int line = 0; line < run_lines; ++line) {
+      for (int line = 0; line < lines; ++line) {
         const float own = lane >= lead ? sums[line] : sums[line + 1];
         const float value = __shfl_sync(0xffffffff, own, (lane + lead) % line_pixels);
         const int pixel = lead + line * line_pixels + lane;
@@ -248,8 +271,17 @@ std::optional<std::int64_t> plane_step(const Extents& extents, const Strides& st
   return std::nullopt;
 }
 
-/// The same problem with planes that are single rows, where x and y allow it.
-ConvProblem flattened(const ConvProblem& problem) {
+/// The same problem with terms as channels: a pixel is the one under a filter's first row.
+ConvProblem with_terms(ConvProblem problem) {
+  problem.c = problem.terms();
+  problem.h -= problem.dilation.h * (problem.r - 1);
+  problem.r = 1;
+  return problem;
+}
+
+/// And with planes that are single rows, where x and y allow it.
+ConvProblem flattened(const ConvProblem& original) {
+  const ConvProblem problem = with_terms(original);
   const auto x_step = plane_step(problem.x_extents(), problem.x_strides);
   const auto y_step = plane_step(problem.y_extents(), problem.y_strides);
   const bool whole =
@@ -264,11 +296,15 @@ ConvProblem flattened(const ConvProblem& problem) {
   return flat;
 }
 
-/// The widest vectors of pixels that rows of x and of y can be divided in.
-int vector_of(const ConvProblem& problem, const void* x, const void* y) {
+/// The widest vectors of pixels that rows of x and of y can be divided in, of a problem that is
+/// flattened.
+int vector_of(const ConvProblem& original, const ConvProblem& problem, const void* x,
+              const void* y) {
   if (problem.padding != Padding{} || problem.stride.w != 1) return 1;
+  // A filter's rows lie as far apart as those of x did.
+  const ConvProblem& of_x = original.r > 1 ? original : problem;
   int vector = std::min({pixels_of(static_cast<int>(problem.c)),
-                         row_vector(x, problem.x_extents(), problem.x_strides, sizeof(float)),
+                         row_vector(x, of_x.x_extents(), of_x.x_strides, sizeof(float)),
                          row_vector(y, problem.y_extents(), problem.y_strides, sizeof(float))});
   while (problem.q() % vector != 0) vector /= 2;
   return vector;
@@ -293,18 +329,20 @@ bool in_sectors(const ConvProblem& problem) {
 /// anywhere, and most of their runs are full.
 bool writes_lines(const ConvProblem& problem, int vector) {
   const std::int64_t pixels = problem.p() * problem.q();
+  const std::int64_t run = run_pixels(Channels::at_least(problem.c));
   return vector == 1 && problem.c <= most_line_channels && dense_planes(problem) &&
-         !in_sectors(problem) && 10 * pixels >= 7 * tiles_of(pixels, run_pixels) * run_pixels;
+         !in_sectors(problem) && 10 * pixels >= 7 * tiles_of(pixels, run) * run;
 }
 
 template <int channels, int vector>
 void launch_vectors(const ConvLaunch& call, const ConvProblem& problem) {
+  const Terms terms(call.problem);
   const auto launch = [&](auto kernel, bool lines) {
     const Work work(problem, call.device, channels, vector, lines);
     const std::size_t bytes = work.filters * filter_pitch(channels) * sizeof(float);
     Launch(call.native_queue, blocks_for(work.items, 1), block_threads, bytes)
         .resident(kernel, call.device)(
-            kernel, ConvShape<int>(problem), work, static_cast<const float*>(call.x),
+            kernel, ConvShape<int>(problem), terms, work, static_cast<const float*>(call.x),
             static_cast<const float*>(call.w), static_cast<float*>(call.y), Epilogue<float>(call));
   };
   if constexpr (vector == 1 && channels <= most_line_channels)
@@ -315,7 +353,7 @@ void launch_vectors(const ConvLaunch& call, const ConvProblem& problem) {
 void launch(const ConvLaunch& whole) {
   for_each_slice(whole, [](const ConvLaunch& call) {
     const ConvProblem problem = flattened(call.problem);
-    const int vector = vector_of(problem, call.x, call.y);
+    const int vector = vector_of(call.problem, problem, call.x, call.y);
     Channels::with(Channels::at_least(problem.c), [&]<int channels>() {
       CompileTime<1, 2, 4>::with(
           vector, [&]<int pixels>() { launch_vectors<channels, pixels>(call, problem); });
@@ -325,21 +363,24 @@ void launch(const ConvLaunch& whole) {
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
   if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
-  if (problem.r != 1 || problem.s != 1)
-    return {Reason::geometry, "filters of " + std::to_string(problem.r) + "x" +
-                                  std::to_string(problem.s) + "; expected 1x1"};
+  if (problem.s != 1)
+    return {Reason::geometry, "filters " + std::to_string(problem.s) + " wide; expected 1"};
+  if (problem.r != 1 && (problem.padding.top != 0 || problem.padding.bottom != 0))
+    return {Reason::geometry, "filters of " + std::to_string(problem.r) +
+                                  " rows with padding above or below; expected none"};
   if (problem.groups != 1)
     return {Reason::geometry, std::to_string(problem.groups) + " groups; expected 1"};
-  if (problem.c > most_channels)
-    return {Reason::geometry, std::to_string(problem.c) + " channels; expected at most " +
+  if (problem.terms() > most_channels)
+    return {Reason::geometry, std::to_string(problem.terms()) + " terms; expected at most " +
                                   std::to_string(most_channels)};
   return {};
 }
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const int channels = Channels::at_least(problem.c), pixels = pixels_of(channels);
   const ConvProblem flat = flattened(problem);
-  const int vector = vector_of(flat, nullptr, nullptr), vectors = pixels / std::min(pixels, vector);
+  const int channels = Channels::at_least(flat.c), pixels = pixels_of(channels);
+  const int vector = vector_of(problem, flat, nullptr, nullptr);
+  const int vectors = pixels / std::min(pixels, vector);
   const auto number = [](auto value) { return static_cast<double>(value); };
   const double threads = number(problem.n) * number(problem.p()) * number(problem.q()) / pixels;
   // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
