@@ -32,31 +32,33 @@ constexpr double seconds_to_launch = 2e-6;
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
 // Of tiles that are copied and rounded in place: a row, each element of a lane, each warp of pairs
 // that is rounded, scaled or not, and the clocks until all is there.
-constexpr double issued_of_row = 50, issued_of_copy = 8, issued_to_scale = 17, issued_to_round = 9;
-constexpr double clocks_of_copies = 1600;
+constexpr double issued_of_row = 55, issued_of_copy = 8.4, issued_to_scale = 19;
+constexpr double issued_to_round = 9, clocks_of_copies = 1780;
 // Pieces of memory sectors take so many times as long as whole ones: those that L2 puts together,
 // for each sector that they lie in, and those that it has let go before.
 constexpr double joined_pieces = 1.33, lost_pieces = 3;
 constexpr std::int64_t sector_bytes = 32;
 constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
 
-// The same for streamed filters, fitted to 625 tiles of 67 convolutions and to the tiles taken for
-// 200, what a fragment and a slice take to those alone. Products of four warps take so long for
-// each eight columns, but no less for few of them. Those of warps by themselves are not fitted:
-// what they have of their own is as above.
+// The same for streamed filters, fitted to 5,200 tiles of 200 convolutions. Products of four warps
+// take so long for each eight columns, but no less for few of them. Those of warps by themselves
+// are not fitted: what they have of their own is as above.
 namespace streams {
-constexpr double issued_per_clock = 3.43, waves_per_clock = 0.56, bytes_per_clock = 20;  // from L2
-constexpr double clocks_of_eight = 4.1, clocks_of_product = 13.3;
-constexpr double issued_of_fragment = 52, issued_of_product = 3.9, issued_of_task = 40;
-constexpr double issued_to_store = 170, issued_to_store_fours = 92;  // a row of eight columns
-constexpr double issued_of_pair = 48, issued_of_plain_pair = 22;     // of the input, scaled or not
+constexpr double issued_per_clock = 3.74, waves_per_clock = 0.675, bytes_per_clock = 15.5;  // L2
+constexpr double clocks_of_eight = 3.56, clocks_of_product = 11;
+constexpr double issued_of_fragment = 62, issued_of_product = 2.8, issued_of_task = 42;
+constexpr double issued_to_store = 180, issued_to_store_fours = 106;  // a row of eight columns
+constexpr double issued_of_pair = 55, issued_of_plain_pair = 22;      // of the input, scaled or not
 // From a fragment's reading to its products' end, where there is one at a time; of a walk's begin
 // and each of its slots; from a slice to the next; and of four rows of eight columns that are
 // stored together.
-constexpr double clocks_of_fragment = 300, clocks_of_walk = 770, clocks_of_slot = 249;
-constexpr double clocks_of_slice = 600, clocks_to_store = 1690;
-constexpr double clocks_of_tile = 1900, clocks_of_load = 880, of_one_block = 1.13;
-constexpr double share_of_bandwidth = 0.553, seconds_to_pack = 3e-6;
+constexpr double clocks_of_fragment = 306, clocks_of_walk = 543, clocks_of_slot = 214;
+constexpr double clocks_of_slice = 885, clocks_to_store = 1585;
+constexpr double clocks_of_tile = 1710, clocks_of_load = 880, of_one_block = 1.147;
+// Of a run of outputs whose last line of memory is completed later, what that costs besides its
+// bytes; and of what is read again, from L2.
+constexpr double late_bytes = 47.6, share_of_halo = 0.72;
+constexpr double share_of_bandwidth = 0.548, seconds_to_pack = 3e-6;
 }  // namespace streams
 
 }  // namespace
@@ -205,13 +207,33 @@ double WindowModel::clocks(const WindowTiles& tile) const {
   return shared * (tile.blocks == 1 ? of_one_block : 1) + waited / blocks;
 }
 
+double WindowModel::streamed_passes(const WindowTiles& tile) const {
+  const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
+  return std::ceil(windows / unit_.warp_windows() / (tile.threads / 32));
+}
+
+double WindowModel::streamed_bytes(const WindowTiles& tile) const {
+  const Extents y = problem_.y_extents();
+  const double planes = number(y[0] * y[1]);
+  // A tile of whole rows is one run, but for what other passes of the block write.
+  const double runs =
+      tile.column_tiles > 1
+          ? number(y[2] * tile.column_tiles)
+          : number(tile.bands) * (1 + (streamed_passes(tile) - 1) * unit_.fragments) / tile.images;
+  const double late = tile.whole_sectors ? 0 : planes * runs * streams::late_bytes;
+  const double read = number(tile.items() * tile.filter_groups) *
+                      number(input_rows(tile) * tile.pitch * stored_bytes_);
+  const Extents x = problem_.x_extents();
+  const double of_x = number(x[0] * x[1] * x[2] * x[3] * stored_bytes_);
+  return problem_.bytes() + late + streams::share_of_halo * std::max(read - of_x, 0.0);
+}
+
 double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   using namespace streams;
   const double blocks = tile.blocks, warps = tile.threads / 32, eights = unit_.filter_eights;
   const double strip_rows = unit_.fragments, slots = tile.walks.slots();
-  const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
   // Warps that share a stream of filters go through all of it.
-  const double passes = std::ceil(windows / unit_.warp_windows() / warps), tasks = passes * warps;
+  const double passes = streamed_passes(tile), tasks = passes * warps;
   const double fragments = number(tile.walks.count) * (tile.walks.length + strip_rows - 1);
   const double rows_of_slots = slots * strip_rows, products = rows_of_slots * costs_.steps_of_slot;
   // Of four warps, by themselves or together. A warp by itself reads a slot's filters for all rows;
@@ -272,7 +294,7 @@ double WindowModel::seconds(const WindowTiles& tile) const {
   };
   if (unit_.streams)
     return most_of({rounds * blocks * streamed_clocks(tile) / clock,
-                    moving(problem_.bytes(), streams::share_of_bandwidth)}) +
+                    moving(streamed_bytes(tile), streams::share_of_bandwidth)}) +
            streams::seconds_to_pack + seconds_to_launch;
   // A block copies a group's packed filters, from L2 as those that stream.
   const double copying = number(problem_.c * terms_.slots() * unit_.filter_eights) * 32 *

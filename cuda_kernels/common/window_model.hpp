@@ -58,6 +58,10 @@ class WindowModel {
   /// Of a multiprocessor, for a tile of each of its blocks, over their number.
   double clocks(const WindowTiles& tile) const;
   double streamed_clocks(const WindowTiles& tile) const;
+  /// How often the warps of a block go through all filters for a tile.
+  double streamed_passes(const WindowTiles& tile) const;
+  /// Of x and y, and what else costs as much time as moving bytes does.
+  double streamed_bytes(const WindowTiles& tile) const;
 
   const ConvProblem& problem_;
   const DeviceInfo& device_;
