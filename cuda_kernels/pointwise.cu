@@ -89,11 +89,11 @@ struct Terms {
   int x[most_channels] = {}, w[most_channels] = {};
 
   explicit Terms(const ConvProblem& problem) : count(static_cast<int>(problem.terms())) {
-    const ConvShape<int> shape(problem);
     for (int i = 0; i < count; ++i) {
-      const auto [c, r] = shape.r.divide(i);
-      x[i] = c * shape.x_step.c + r * shape.dilation_h.value() * shape.x_step.h;
-      w[i] = c * shape.w_step.c + r * shape.w_step.r;
+      const std::int64_t c = i / problem.r, r = i % problem.r;
+      x[i] = static_cast<int>(c * problem.x_strides[1] +
+                              r * problem.dilation.h * problem.x_strides[2]);
+      w[i] = static_cast<int>(c * problem.w_strides[1] + r * problem.w_strides[2]);
     }
   }
 };

@@ -26,13 +26,14 @@ inline std::vector<float> integers(Random& random, const plumb::Extents& extents
   return values;
 }
 
-/// What the oracle makes of dense tensors, rounded to f32.
+/// What the oracle makes of x, which lies as the problem says, and of dense filters, rounded to
+/// f32.
 inline std::vector<float> oracle_result(const plumb::ConvProblem& problem,
                                         const std::vector<float>& x, const std::vector<float>& w) {
   std::vector<float> result;
-  for (const plumb::OracleTerm& term :
-       plumb::conv_oracle(problem, plumb::ConstTensorView(x.data(), problem.x_extents()),
-                          plumb::ConstTensorView(w.data(), problem.w_extents())))
+  for (const plumb::OracleTerm& term : plumb::conv_oracle(
+           problem, plumb::ConstTensorView(x.data(), problem.x_extents(), problem.x_strides),
+           plumb::ConstTensorView(w.data(), problem.w_extents())))
     result.push_back(static_cast<float>(term.y));
   return result;
 }

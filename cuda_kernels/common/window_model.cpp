@@ -44,7 +44,7 @@ constexpr double joined_bytes = 25e6;  // of outputs under way, that L2 holds
 // take so long for each eight columns, but no less for few of them. Those of warps by themselves
 // are not fitted: what they have of their own is as above.
 namespace streams {
-constexpr double issued_per_clock = 3.74, waves_per_clock = 0.675, bytes_per_clock = 15.5;  // L2
+constexpr double issued_per_clock = 3.74, waves_per_clock = 0.675, bytes_per_clock = 15.5;  // L2's
 constexpr double clocks_of_eight = 3.56, clocks_of_product = 11;
 constexpr double issued_of_fragment = 62, issued_of_product = 2.8, issued_of_task = 42;
 constexpr double issued_to_store = 180, issued_to_store_fours = 106;  // a row of eight columns

@@ -125,14 +125,11 @@ struct WindowShape {
     pairs_aligned = reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(Stored)) == 0 &&
                     even(problem.padding.left) && even(problem.w) && conv.x_step.w == 1 &&
                     even(conv.x_step.h) && even(conv.x_step.c) && even(conv.x_step.n);
-    // Rows that follow each other without gaps, and channels that do: of several images too, but
-    // where they are staged, as one stretch.
-    const bool staged = staging == Staging::bulk || staging == Staging::async;
-    const bool contiguous = pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 &&
-                            pitch == conv.w && (problem.h == 1 || conv.x_step.h == conv.w) &&
-                            even(problem.h * problem.w) &&
-                            (tile.images == 1 || problem.c == 1 || staged ||
-                             conv.x_step.n == problem.c * conv.x_step.c);
+    // Rows that follow each other without gaps, and channels that do: also from image to image.
+    const bool contiguous =
+        pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 && pitch == conv.w &&
+        (problem.h == 1 || conv.x_step.h == conv.w) && even(problem.h * problem.w) &&
+        (tile.images == 1 || problem.c == 1 || conv.x_step.n == problem.c * conv.x_step.c);
     const auto fours = [](std::int64_t value) { return value % 4 == 0; };
     in_fours = contiguous && reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(Stored)) == 0 &&
                fours(plane) && fours(problem.h * problem.w) && fours(conv.x_step.n) &&
