@@ -7,9 +7,9 @@
 //   or 1 neighbours, so that what a warp reads or writes at a time are whole lines of memory
 //   whatever the width of a row. A block is 128 threads with a share of the filters in shared
 //   memory: all of them where 16 KB hold them and there are pixels enough for the device. Blocks
-//   stay, and take tile after tile. Where planes of y begin anywhere, a warp writes lines of memory
-//   all the same: it makes 160 neighbouring pixels, and writes for each filter those 128 of them
-//   that are four lines (of more than 12 channels three, of more than 16 two).
+//   stay, and take tile after tile. Where vectors would be of one pixel or two, a warp writes lines
+//   of memory all the same: it makes 160 neighbouring pixels, and writes for each filter those 128
+//   of them that are four lines (of more than 12 channels three, of more than 16 two).
 // Bytes: y once, x once for each share of the filters (from L2, but the first; where lines are
 //   written a quarter of it twice, or a third, or half), w once a block.
 // Wins: where few channels meet filters of 1x1: all that is left to do is to move x and y, and
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(block_threads, 4)
   }
 }
 
-/// The same where planes of y are dense and begin anywhere: a warp takes a run of an image's
+/// The same where planes of y have no gaps and begin anywhere: a warp takes a run of an image's
 /// pixels. Of each filter it writes run_lines() whole lines of memory, which begin up to a line
 /// less one pixel behind its first; those in front are the run's before, or the plane's first.
 template <int channels>
@@ -210,15 +210,13 @@ __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
   float* const filters = reinterpret_cast<float*>(dynamic_shared());
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int pixels = shape.p.value() * shape.q.value();
-  const auto y_before =
-      static_cast<int>(reinterpret_cast<std::uintptr_t>(y) / sizeof(float) % line_pixels);
   int loaded = -1;
   for (std::int64_t item = blockIdx.x; item < work.items; item += gridDim.x) {
     const auto [tile, share] = work.shares.divide(static_cast<int>(item));
     const int number = tile * (block_threads / 32) + warp;
     const bool exists = number < shape.n * work.image_runs.value();
     const auto [n, run] = work.image_runs.divide(exists ? number : 0);
-    const int first = run * run_pixels(channels), left = pixels - first;
+    const int first = run * run_pixels(channels);
     float values[channels][held_lines] = {};
     bool inside[held_lines];
 #pragma unroll
@@ -238,8 +236,12 @@ __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
       loaded = share;
     }
     if (!exists) continue;
-    int y_at = n * shape.y_step.n + first_k * shape.y_step.c + first;
-    for (int k = 0; k < count; ++k, y_at += shape.y_step.c) {
+    // The lane's first pixel, and those of the plane that follow the run's first.
+    float* own_pixel = y + (n * shape.y_step.n + first_k * shape.y_step.c + first + lane);
+    const int left = pixels - first;
+    int left_of_first = run == 0 ? left : 0;
+    asm volatile("" : "+r"(left_of_first));  // or it is made anew for each filter
+    for (int k = 0; k < count; ++k, own_pixel += shape.y_step.c) {
       float weights[pitch], sums[held_lines] = {};
       read_vectors<4>(filters + k * pitch, weights);
 #pragma unroll
@@ -250,16 +252,22 @@ __global__ void __launch_bounds__(block_threads, channels <= 8 ? 4 : 3)
       for (int v = 0; v < held_lines; ++v)
         sums[v] = epilogue.finish(inside[v] ? sums[v] : 0.0f, weights[channels]);
       // The run's pixels in front of its first line.
-      const int lead = -(y_before + y_at) & (line_pixels - 1);
-      float* const to = y + y_at;
-      if (run == 0 && lane < min(lead, left)) to[lane] = sums[0];
+      const auto before = reinterpret_cast<std::uintptr_t>(own_pixel) / sizeof(float) - lane;
+      const int lead = static_cast<int>(-before % line_pixels);
+      if (lane < min(lead, left_of_first)) *own_pixel = sums[0];
+      float values_of_lines[lines];
 #pragma unroll
       for (int line = 0; line < lines; ++line) {
-        const float own = lane >= lead ? sums[line] : sums[line + 1];
-        const float value = __shfl_sync(0xffffffff, own, (lane + lead) % line_pixels);
-        const int pixel = lead + line * line_pixels + lane;
-        if (pixel < left) to[pixel] = value;
+        // No conditional expression: its operands would be places, and the choice an index.
+        float own = sums[line + 1];
+        if (lane >= lead) own = sums[line];
+        values_of_lines[line] = __shfl_sync(0xffffffff, own, lane + lead);
       }
+      const int left_of_lines = left - lead - lane;
+#pragma unroll
+      for (int line = 0; line < lines; ++line)
+        if (line * line_pixels < left_of_lines)
+          own_pixel[lead + line * line_pixels] = values_of_lines[line];
     }
   }
 }
@@ -317,37 +325,40 @@ bool dense_planes(const ConvProblem& problem) {
   return (y[3] == 1 || step[3] == 1) && (y[2] == 1 || step[2] == y[3]);
 }
 
-/// Whether they begin at a sector of memory besides, as far as strides can say.
-bool in_sectors(const ConvProblem& problem) {
-  constexpr std::int64_t sector = 32 / sizeof(float);
-  const Extents y = problem.y_extents();
-  return dense_planes(problem) && (y[0] == 1 || problem.y_strides[0] % sector == 0) &&
-         (y[1] == 1 || problem.y_strides[1] % sector == 0);
-}
-
-/// Whether warps write lines: where vectors are single pixels, planes of y have no gaps and begin
-/// anywhere, and most of their runs are full.
+/// Whether warps write lines: where vectors are of two pixels at most, planes of y have no gaps,
+/// and most runs in them are full.
 bool writes_lines(const ConvProblem& problem, int vector) {
   const std::int64_t pixels = problem.p() * problem.q();
   const std::int64_t run = run_pixels(Channels::at_least(problem.c));
-  return vector == 1 && problem.c <= most_line_channels && dense_planes(problem) &&
-         !in_sectors(problem) && 10 * pixels >= 7 * tiles_of(pixels, run) * run;
+  return vector <= 2 && problem.c <= most_line_channels && dense_planes(problem) &&
+         10 * pixels >= 7 * tiles_of(pixels, run) * run;
 }
 
-template <int channels, int vector>
-void launch_vectors(const ConvLaunch& call, const ConvProblem& problem) {
-  const Terms terms(call.problem);
-  const auto launch = [&](auto kernel, bool lines) {
-    const Work work(problem, call.device, channels, vector, lines);
-    const std::size_t bytes = work.filters * filter_pitch(channels) * sizeof(float);
-    Launch(call.native_queue, blocks_for(work.items, 1), block_threads, bytes)
-        .resident(kernel, call.device)(
-            kernel, ConvShape<int>(problem), terms, work, static_cast<const float*>(call.x),
-            static_cast<const float*>(call.w), static_cast<float*>(call.y), Epilogue<float>(call));
-  };
-  if constexpr (vector == 1 && channels <= most_line_channels)
-    if (writes_lines(problem, vector)) return launch(pointwise_lines<channels>, true);
-  if constexpr (vector <= pixels_of(channels)) launch(pointwise<channels, vector>, false);
+template <class Kernel>
+void launch_kernel(const ConvLaunch& call, const ConvProblem& problem, Kernel kernel, int channels,
+                   const Work& work) {
+  const std::size_t bytes = work.filters * filter_pitch(channels) * sizeof(float);
+  Launch(call.native_queue, blocks_for(work.items, 1), block_threads, bytes)
+      .resident(kernel, call.device)(kernel, ConvShape<int>(problem), Terms(call.problem), work,
+                                     static_cast<const float*>(call.x),
+                                     static_cast<const float*>(call.w), static_cast<float*>(call.y),
+                                     Epilogue<float>(call));
+}
+
+template <int channels>
+void launch_lines(const ConvLaunch& call, const ConvProblem& problem) {
+  if constexpr (channels <= most_line_channels)
+    launch_kernel(call, problem, pointwise_lines<channels>, channels,
+                  Work(problem, call.device, channels, 1, true));
+}
+
+template <int channels>
+void launch_vectors(const ConvLaunch& call, const ConvProblem& problem, int vector) {
+  CompileTime<1, 2, 4>::with(vector, [&]<int pixels>() {
+    if constexpr (pixels <= pixels_of(channels))
+      launch_kernel(call, problem, pointwise<channels, pixels>, channels,
+                    Work(problem, call.device, channels, pixels, false));
+  });
 }
 
 void launch(const ConvLaunch& whole) {
@@ -355,8 +366,10 @@ void launch(const ConvLaunch& whole) {
     const ConvProblem problem = flattened(call.problem);
     const int vector = vector_of(call.problem, problem, call.x, call.y);
     Channels::with(Channels::at_least(problem.c), [&]<int channels>() {
-      CompileTime<1, 2, 4>::with(
-          vector, [&]<int pixels>() { launch_vectors<channels, pixels>(call, problem); });
+      if (writes_lines(problem, vector))
+        launch_lines<channels>(call, problem);
+      else
+        launch_vectors<channels>(call, problem, vector);
     });
   });
 }
@@ -378,21 +391,27 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const ConvProblem flat = flattened(problem);
-  const int channels = Channels::at_least(flat.c), pixels = pixels_of(channels);
+  const int channels = Channels::at_least(flat.c);
   const int vector = vector_of(problem, flat, nullptr, nullptr);
-  const int vectors = pixels / std::min(pixels, vector);
+  const bool lines = writes_lines(flat, vector);
+  // Of a thread: pixels that it writes and makes, and what it reads or writes them in.
+  const int writes = lines ? run_lines(channels) : pixels_of(channels);
+  const int makes = lines ? writes + 1 : writes;
+  const int reads = lines ? makes : makes / std::min(makes, vector);
   const auto number = [](auto value) { return static_cast<double>(value); };
-  const double threads = number(problem.n) * number(problem.p()) * number(problem.q()) / pixels;
+  const std::int64_t pixels = flat.p() * flat.q();
+  const std::int64_t image =
+      lines ? tiles_of(pixels, run_pixels(channels)) * run_pixels(channels) : pixels;
+  const double threads = number(flat.n) * number(image) / writes;
   // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
-  const double filter = (channels + 3) * pixels + filter_pitch(channels) / 4 + 3 * vectors + 4;
-  const double before = vectors * (30 + 2 * channels) + 40;
+  const double filter = (channels + 3) * makes + filter_pitch(channels) / 4 +
+                        (lines ? 4 * writes + 14 : 3 * reads + 4);
+  const double before = reads * (30 + 2 * channels) + 40;
   const double issuing = model_seconds(
       problem, device,
       {.instructions = threads * (number(problem.k) * filter + before),
        .shared_waves = threads / 32 * number(problem.k) * filter_pitch(channels) / 4});
-  // Pixels that are written one by one make whole sectors too where planes begin at one.
-  const int y_vector = writes_lines(flat, vector) ? 2 : in_sectors(flat) ? 4 : vector;
-  return std::max(issuing, moving_seconds(problem, device, y_vector));
+  return std::max(issuing, moving_seconds(problem, device, lines ? 4 : vector));
 }
 
 }  // namespace

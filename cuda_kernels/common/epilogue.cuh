@@ -1,6 +1,7 @@
 // What every convolution does to a finished sum: bias, activation, rounding to the stored type.
 #pragma once
 
+#include "cuda_kernels/common/larger.cuh"
 #include "cuda_kernels/common/scalar.cuh"
 #include "plumb/algorithm.hpp"
 
@@ -29,9 +30,7 @@ struct Epilogue {
   }
   template <class Accumulate>
   __device__ Stored finish(Accumulate sum, Accumulate bias_of_filter) const {
-    sum += bias_of_filter;
-    if (sum < static_cast<Accumulate>(least)) sum = least;  // this way round, NaN stays NaN
-    return convert<Stored>(sum);
+    return convert<Stored>(larger(sum + bias_of_filter, static_cast<Accumulate>(least)));
   }
 };
 

@@ -13,5 +13,6 @@ __device__ inline float larger(float a, float b) {
   return a > b || a != a ? a : b;
 #endif
 }
+__device__ inline double larger(double a, double b) { return a > b || a != a ? a : b; }
 
 }  // namespace plumb::cuda
