@@ -17,7 +17,7 @@ namespace plumb::cuda {
 std::span<const ConvAlgorithm* const> conv_algorithms() {
   // clang-format off
   static const std::array list{
-      PLUMB_ENTRY(pointwise_fp32),
+      PLUMB_ENTRY(few_terms_fp32),
       PLUMB_ENTRY(single_filter_fp32),
       PLUMB_ENTRY(register_tile_fp32_12_filters),
       PLUMB_ENTRY(register_tile_fp32_8_filters),
