@@ -444,7 +444,9 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
       model_seconds(problem, device,
                     {.instructions = threads * (number(problem.k) * filter + before),
                      .shared_waves = threads / 32 * number(problem.k) * filter_pitch(terms) / 4});
-  return std::max(issuing, moving_seconds(problem, device, lines ? 4 : vector));
+  // Of planes that are written pixel by pixel, as if each filled its last sector of memory.
+  const double filled = lines || vector > 1 ? 1 : 1 + 7 / number(pixels);
+  return std::max(issuing, filled * moving_seconds(problem, device, lines ? 4 : vector));
 }
 
 }  // namespace
