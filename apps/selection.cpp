@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 #include <fnmatch.h>
 
+#include <algorithm>
+
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
@@ -33,11 +35,26 @@ std::vector<NamedProblem> problems_asked_for(const ProblemArguments& arguments,
   return parse_problems({reinterpret_cast<const char*>(text.data()), text.size()});
 }
 
+/// An image's rows or columns, no more than `side` unless its filters need them.
+std::int64_t cropped(std::int64_t extent, std::int64_t side, std::int64_t taps,
+                     std::int64_t dilation, std::int64_t padding) {
+  const std::int64_t needed = dilation * (taps - 1) + 1 - padding;
+  return std::min(extent, std::max(side, needed));
+}
+
 std::vector<NamedProblem> named_problems(const ProblemArguments& arguments,
                                          const DeviceId& device) {
   std::vector<NamedProblem> problems = problems_asked_for(arguments, device);
-  if (arguments.batch > 0)
-    for (NamedProblem& one : problems) one.problem.n = arguments.batch;
+  for (NamedProblem& one : problems) {
+    ConvProblem& problem = one.problem;
+    if (arguments.batch > 0) problem.n = arguments.batch;
+    if (arguments.side == 0) continue;
+    const Padding& padding = problem.padding;
+    problem.h = cropped(problem.h, arguments.side, problem.r, problem.dilation.h,
+                        padding.top + padding.bottom);
+    problem.w = cropped(problem.w, arguments.side, problem.s, problem.dilation.w,
+                        padding.left + padding.right);
+  }
   return problems;
 }
 
@@ -60,6 +77,10 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
       ->check(CLI::IsMember({"nchw", "nhwc", "strided"}))
       ->capture_default_str();
   command.add_option("--batch", arguments.batch, "N of every given problem")->check(at_least(1));
+  command
+      .add_option("--side", arguments.side,
+                  "H and W of every given problem at most, or what its filters need")
+      ->check(at_least(1));
 }
 
 void add_suite_options(CLI::App& command, ProblemArguments& arguments) {

@@ -14,11 +14,12 @@ struct ProblemArguments {
   std::string problem, problems;  ///< one, or a file of them; both empty where none are given
   std::string suite;
   std::int64_t batch = 0;  ///< of every problem; 0: its own, of a suite as fits the device
+  std::int64_t side = 0;   ///< that images are cropped to; 0: they are not
   std::string dtype = "f32", layout = "nchw";
   bool given() const { return !problem.empty() || !problems.empty() || !suite.empty(); }
 };
 
-/// --problem, --problems, --batch, --dtype, --layout.
+/// --problem, --problems, --batch, --side, --dtype, --layout.
 void add_problem_options(CLI::App& command, ProblemArguments& arguments);
 /// --suite, besides those; one of --problem, --problems and --suite is then required.
 void add_suite_options(CLI::App& command, ProblemArguments& arguments);

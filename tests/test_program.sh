@@ -193,6 +193,7 @@ case_usage() {
   refuse 2 '--batch' classify --batch 0
   refuse 2 '--batch' classify --batch many
   refuse 2 '--limit' classify --limit -1
+  refuse 2 "--side: '0', expected an integer of 1 or more" validate --suite four --side 0
   refuse 2 '--labels' classify --images "$data/t10k-images-idx3-ubyte.gz"
   refuse 2 '--out' train --epochs 1
   refuse 2 '--epochs' train --epochs 0 --out m
@@ -346,6 +347,12 @@ case_bench() {
   grep -q 'share of the roofline: median' list.svg || fail "no picture: $(head -c 300 list.svg)"
   run bench --device cpu --problems list --batch 3 --samples 2
   printed '^g1mb3ic2' && printed '^g2mb3ic4'
+  # Images are cropped, but not to less than filters need: 11x11 of a 9x9.
+  run bench --device cpu --problem mb9ic2ih40iw50oc3kh11kw5ph1 --batch 1 --side 7 --samples 1
+  printed '^g1mb1ic2ih9iw7oc3oh1ow5'
+  run validate --device cpu --suite few200 --batch 1 --side 9 --algorithm cpu.conv.im2col.fp32 \
+    --tier exact
+  printed '200 problems, 1 algorithms, 200 runs validated, 0 failures'
   run bench --device cpu --suite four --batch 1 --samples 2 --math fp64
   printed '^eecs471_l2 .*mb1ic12' && printed 'fp64.*fp64'
   run bench --device cpu --suite four --batch 1 --samples 2 --limit 0 --json limit.json
