@@ -90,7 +90,7 @@ struct Terms {
     const ConvShape<int> shape(problem);
     const int taps = shape.r.value() * shape.s.value();
     for (int i = 0; i < count; ++i) {
-      const auto [c, tap] = Quotient<int>{i / taps, i % taps};
+      const int c = i / taps, tap = i % taps;
       const auto [r, s] = shape.s.divide(tap);
       x[i] = c * shape.x_step.c + r * shape.dilation_h.value() * shape.x_step.h +
              s * shape.dilation_w.value() * shape.x_step.w;
@@ -331,8 +331,8 @@ std::optional<std::int64_t> plane_step(const Extents& extents, const Strides& st
   return std::nullopt;
 }
 
-/// The same problem with planes that are single rows of terms that lie as far apart as channels do,
-/// where x and y allow it.
+/// The same problem with planes of x and y that are single rows of pixels, and rows of filters as
+/// channels, where x and y allow it.
 ConvProblem flattened(const ConvProblem& problem) {
   if (problem.s > 1 || problem.padding != Padding{}) return problem;
   ConvProblem flat = problem;
