@@ -445,7 +445,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
                     {.instructions = threads * (number(problem.k) * filter + before),
                      .shared_waves = threads / 32 * number(problem.k) * filter_pitch(terms) / 4});
   // Of planes that are written pixel by pixel, as if each filled its last sector of memory.
-  const double filled = lines || vector > 1 ? 1 : 1 + 7 / number(pixels);
+  constexpr double sector_pixels = 32 / sizeof(float);
+  const double filled = lines || vector > 1 ? 1 : 1 + (sector_pixels - 1) / number(pixels);
   return std::max(issuing, filled * moving_seconds(problem, device, lines ? 4 : vector));
 }
 

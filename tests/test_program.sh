@@ -347,7 +347,7 @@ case_bench() {
   grep -q 'share of the roofline: median' list.svg || fail "no picture: $(head -c 300 list.svg)"
   run bench --device cpu --problems list --batch 3 --samples 2
   printed '^g1mb3ic2' && printed '^g2mb3ic4'
-  # Images are cropped, but not to less than filters need: 11x11 of a 9x9.
+  # Images are cropped, but not to less than filters need: 9 rows and 2 of padding for 11 taps.
   run bench --device cpu --problem mb9ic2ih40iw50oc3kh11kw5ph1 --batch 1 --side 7 --samples 1
   printed '^g1mb1ic2ih9iw7oc3oh1ow5'
   run validate --device cpu --suite few200 --batch 1 --side 9 --algorithm cpu.conv.im2col.fp32 \
