@@ -75,13 +75,16 @@ std::vector<ConvProblem> stored_problems() {
   return problems;
 }
 
-const ConvAlgorithm& streamed(std::string_view variant) {
+const ConvAlgorithm& named(const std::string& name) {
   const LoadedBackend& loaded = load_backend("cuda");
   REQUIRE(loaded.backend);
   for (const ConvAlgorithm* algorithm : loaded.backend->conv_algorithms())
-    if (algorithm->name == "cuda.conv.streamed_filters." + std::string(variant)) return *algorithm;
-  FAIL("no streamed_filters." << variant);
+    if (algorithm->name == name) return *algorithm;
+  FAIL("no " << name);
   throw;
+}
+const ConvAlgorithm& streamed(const std::string& variant) {
+  return named("cuda.conv.streamed_filters." + variant);
 }
 
 }  // namespace
@@ -109,7 +112,7 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
                !(std::isnan(result[i]) && std::isnan(images.expected[i]));
     CHECK(wrong == 0);
   }
-  CHECK(found == 6);
+  CHECK(found == 7);
 }
 
 TEST_CASE("cuda: images may lie farther apart than their channels reach") {
@@ -210,6 +213,49 @@ TEST_CASE("cuda: streamed filters are planned for devices with and without wgmma
       for (const DeviceInfo& device : {ampere(), small})
         CHECK(best.filter_bytes(problem, device) == plain.filter_bytes(problem, device));
     }
+}
+
+TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
+  const ConvAlgorithm& algorithm = named("cuda.conv.interleaved.fp16x3");
+  const ConvProblem problem = parse_problem("mb9ic3ih64oc24kh7").problem;
+  for (const DeviceInfo& device : {ampere(), hopper()})
+    if (const Support asked = algorithm.supports(problem, device); !asked) {
+      CHECK(asked.reason == Reason::device_limit);
+      CHECK(asked.sentence.find("sm_90a") != std::string::npos);
+    }
+  CHECK_FALSE(algorithm.supports(problem, ampere()));
+  if (!algorithm.supports(problem, hopper())) SKIP("a build without code for sm_90a");
+  for (const auto& [text, named] : std::vector<std::pair<const char*, const char*>>{
+           {"g2mb1ic4ih8oc6kh3", "2 groups"},
+           {"mb1ic3ih30oc8kh3_poolmax2x2", "pools"},
+           {"mb1ic2ih19oc3kh3dh1", "dilation 2x2"},
+           {"mb1ic33ih8oc6kh3", "33 channels"},
+           {"mb1ic3ih64oc6kh3sh5", "stride 5x5"},
+           {"mb1ic1ih99oc6kh65", "65x65"},
+           {"mb1ic32ih40oc6kh11", "terms"},
+           {"mb1ic1ih12oc9000kh3", "groups of filters"}}) {
+    CAPTURE(text);
+    const Support refused = algorithm.supports(parse_problem(text).problem, hopper());
+    CHECK(refused.reason == Reason::geometry);
+    CHECK(refused.sentence.find(named) != std::string::npos);
+  }
+  int runs = 0;
+  for (const NamedProblem& one : suite("few200")) {
+    CAPTURE(one.name);
+    if (!algorithm.supports(one.problem, hopper())) continue;
+    ++runs;
+    const std::size_t bytes = algorithm.filter_bytes(one.problem, hopper());
+    CHECK(bytes > 4 * static_cast<std::size_t>(element_count(one.problem.w_extents())));
+    for (const std::int64_t images : {1, 100}) {
+      ConvProblem other = one.problem;
+      other.n = images;
+      other = check(other);
+      CHECK(algorithm.filter_bytes(other, hopper()) == bytes);
+      CHECK(algorithm.supports(other, hopper()).sentence == "");
+      CHECK(algorithm.estimate_seconds(other, hopper()) > 0);
+    }
+  }
+  CHECK(runs == 197);
 }
 
 TEST_CASE("cuda: streamed filters want a block for each of their groups") {

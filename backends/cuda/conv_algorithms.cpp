@@ -47,6 +47,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(shared_tile_constant_fp32_16x16_copied),
       PLUMB_ENTRY(shared_tile_constant_fp32_32x32_copied),
       PLUMB_ENTRY(shared_tile_constant_fp32_8x8_copied),
+      PLUMB_ENTRY(interleaved_fp16x3),
       PLUMB_ENTRY(streamed_filters_fp16x3),
       PLUMB_ENTRY(streamed_filters_tf32),
       PLUMB_ENTRY(streamed_filters_fp16),

@@ -5,21 +5,38 @@
 #include <cstring>
 
 #include "cuda_kernels/common/async_copy.cuh"
+#include "cuda_kernels/common/packed_header.hpp"
 #include "cuda_kernels/common/window_input.cuh"
 
 namespace plumb::cuda {
 
-inline constexpr int most_group_filters = 64;
-
-/// In front of a group's packed filters.
-struct PackedHeader {
-  float scales[most_group_filters];   ///< what sums are multiplied with to undo them
-  int exponents[most_group_filters];  ///< of the scales; of a filter without a value, no_exponent
-  int flags[most_group_filters];      ///< WindowFlags
-};
-inline constexpr int no_exponent = 1 << 20;
-inline constexpr int packed_header_bytes = 1024;
-static_assert(sizeof(PackedHeader) <= packed_header_bytes);
+/// Writes what outputs need of a filter to its group's header, and its elements to `dense`; returns
+/// the scale of what is packed. By a warp: `each(use)` calls `use(term, value)` for the lane's.
+template <bool scaled, class Stored, class Each>
+__device__ float describe_filter(PackedHeader& header, int of_group, Stored* dense, Each&& each) {
+  int most = 0;
+  each([&](int term, float value) {
+    most = max(most, magnitude_bits(value));
+    dense[term] = convert<Stored>(value);
+  });
+  most = __reduce_max_sync(0xffffffff, most);
+  const bool finite = most < infinity_bits;
+  const int exponent = scaled ? scale_exponent(finite ? most : 0) : 0;
+  bool small = false;
+  if constexpr (scaled) {
+    const float scale = power_of_two(exponent);
+    each([&](int, float value) {
+      small = small || (value != 0 && fabsf(value * scale) < split_least);
+    });
+  }
+  small = __any_sync(0xffffffff, small);
+  if (threadIdx.x % 32 == 0) {
+    header.scales[of_group] = power_of_two(-exponent);
+    header.exponents[of_group] = most > 0 ? exponent : no_exponent;
+    header.flags[of_group] = (finite ? 0 : met_non_finite) | (small ? met_range : 0);
+  }
+  return power_of_two(exponent);
+}
 
 /// Writes a lane's part of a slot as wgmma() wants it: a lane's first taps are in the first half of
 /// a matrix, its second ones in the other, and the slot's matrices follow each other.

@@ -130,28 +130,8 @@ __global__ void __launch_bounds__(pack_threads)
         use(term, tap(k, c, r, s));
       }
     };
-    int most = 0;
-    each([&](int term, float value) {
-      most = max(most, magnitude_bits(value));
-      dense[term] = convert<Stored>(value);
-    });
-    most = __reduce_max_sync(0xffffffff, most);
-    const bool finite = most < infinity_bits;
-    const int exponent = Scheme::scaled ? scale_exponent(finite ? most : 0) : 0;
-    bool small = false;
-    if constexpr (Scheme::scaled) {
-      const float scale = power_of_two(exponent);
-      each([&](int, float value) {
-        small = small || (value != 0 && fabsf(value * scale) < split_least);
-      });
-    }
-    small = __any_sync(0xffffffff, small);
-    if (lane == 0) {
-      scales[warp] = power_of_two(exponent);
-      header.scales[first_of_group + warp] = power_of_two(-exponent);
-      header.exponents[first_of_group + warp] = most > 0 ? exponent : no_exponent;
-      header.flags[first_of_group + warp] = (finite ? 0 : met_non_finite) | (small ? met_range : 0);
-    }
+    const float scale = describe_filter<Scheme::scaled>(header, first_of_group + warp, dense, each);
+    if (lane == 0) scales[warp] = scale;
   }
   __syncthreads();
   char* const to = of_group + packed_header_bytes;

@@ -1,0 +1,205 @@
+#include "cuda_kernels/common/interleaved.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "cuda_kernels/common/packed_header.hpp"
+#include "cuda_kernels/common/tiles.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+/// Of channels that fill no record: the taps of it that need the fewest of them.
+RecordPlane plane_of(int first_c, int channels, int tap_rows, int tap_columns) {
+  int taps = 1;
+  while (2 * taps * channels <= 8) taps *= 2;
+  RecordPlane best{first_c, channels, 1, taps};
+  std::int64_t least = 0;
+  for (int columns = taps; columns >= 1; columns /= 2) {
+    const std::int64_t count = tiles_of(tap_rows, taps / columns) * tiles_of(tap_columns, columns);
+    if (least != 0 && count >= least) continue;
+    least = count;
+    best = {first_c, channels, taps / columns, columns};
+  }
+  return best;
+}
+
+}  // namespace
+
+InterleavedLayout::InterleavedLayout(const ConvProblem& problem, int output_rows)
+    : rows(output_rows),
+      row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
+      stride_h(rows * row_stride),
+      stride_w(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
+      tap_rows(static_cast<int>(problem.r) + (rows - 1) * row_stride),
+      group_filters(interleaved_rows / rows),
+      groups(static_cast<int>(tiles_of(problem.k, group_filters))) {
+  const int c = static_cast<int>(problem.c), tap_columns = static_cast<int>(problem.s);
+  for (int first = 0; first < c; first += 8)
+    planes.push_back(plane_of(first, std::min(c - first, 8), tap_rows, tap_columns));
+  for (std::size_t i = 0; i < planes.size(); ++i)
+    for (int r = 0; r < tap_rows; r += planes[i].taps_h)
+      for (int s = 0; s < tap_columns; s += planes[i].taps_w) {
+        const Sheet sheet{static_cast<int>(i), r % stride_h, s % stride_w};
+        auto at = std::find(sheets.begin(), sheets.end(), sheet);
+        if (at == sheets.end()) at = sheets.insert(at, sheet);
+        records.push_back({static_cast<int>(at - sheets.begin()), r, s});
+      }
+  // Ascending: the second record of a slot is so far behind its first, in any tile.
+  const auto place = [&](const Record& of) {
+    return std::array{of.sheet, of.r / stride_h, of.s / stride_w};
+  };
+  std::sort(records.begin(), records.end(),
+            [&](const Record& a, const Record& b) { return place(a) < place(b); });
+  slots = static_cast<int>(tiles_of(static_cast<std::int64_t>(records.size()), 2));
+}
+
+InterleavedLayout::InterleavedLayout(const ConvProblem& problem) : InterleavedLayout(problem, 1) {
+  const auto products = [](const InterleavedLayout& of) {
+    return static_cast<double>(of.slots) * of.groups / of.rows;
+  };
+  for (int more = 2; more <= most_output_rows && more <= problem.p(); more *= 2) {
+    // Rows that are not there are multiplied too: a few per cent are not worth it.
+    if (InterleavedLayout other(problem, more); products(other) < 0.97 * products(*this))
+      *this = std::move(other);
+  }
+}
+
+std::size_t InterleavedLayout::group_bytes() const {
+  return packed_header_bytes + static_cast<std::size_t>(slots + slots % 2) * interleaved_slot_bytes;
+}
+
+int InterleavedTiles::span() const {
+  return ((images - 1) * sheet_rows + rows - 1) * pitch + columns;
+}
+std::int64_t InterleavedTiles::bytes() const {
+  return interleaved_control_bytes + stages * stage_bytes + w_bytes() + 2 * x_bytes + slack_bytes +
+         line_bytes;
+}
+std::int64_t InterleavedTiles::items(const ConvProblem& problem) const {
+  return tiles_of(problem.n, images) * bands * column_tiles;
+}
+
+namespace {
+
+/// Tiles of a problem, and the time that they take.
+class Planner {
+ public:
+  Planner(const ConvProblem& problem, const DeviceInfo& device, const InterleavedLayout& layout)
+      : problem_(problem),
+        layout_(layout),
+        limit_(static_cast<std::int64_t>(device.shared_memory_bytes)),
+        units_(std::max(device.units, 1)),
+        clocks_per_second_(clock_share * device.nominal_fp32_flop_per_second / flop_per_clock /
+                           units_),
+        place_rows_(tiles_of(problem.p(), layout.rows)) {
+    for (const Record& of : layout.records) {
+      most_r_ = std::max(most_r_, of.r / layout.stride_h);
+      most_s_ = std::max(most_s_, of.s / layout.stride_w);
+    }
+  }
+
+  InterleavedTiles best() {
+    for (std::int64_t column_tiles = 1;;) {
+      for (std::int64_t bands = 1;;) {
+        consider(1, bands, column_tiles);
+        if (bands == 1 && column_tiles == 1) consider_images();
+        const std::int64_t rows = tiles_of(place_rows_, bands);
+        if (rows == 1) break;
+        bands = tiles_of(place_rows_, rows - std::max<std::int64_t>(1, rows > 16 ? rows / 8 : 1));
+      }
+      const std::int64_t columns = tiles_of(problem_.q(), column_tiles);
+      if (columns <= 8) break;
+      column_tiles = tiles_of(problem_.q(), columns - std::max<std::int64_t>(1, columns / 16));
+    }
+    return best_;
+  }
+
+ private:
+  // What tensor cores leave of the nominal clock (one H200).
+  static constexpr double clock_share = 0.86, flop_per_clock = 256;
+
+  void consider_images() {
+    constexpr int most_images = 64;
+    for (int images = 2; images <= most_images && images <= problem_.n;
+         images += images < 8 ? 1 : images / 4)
+      consider(images, 1, 1);
+  }
+
+  /// Gives a tile its shared memory; whether there is enough.
+  bool fit(InterleavedTiles& tile) const {
+    const auto sheets = static_cast<std::int64_t>(layout_.sheets.size());
+    const std::int64_t lines = sheets * tile.images * tile.sheet_rows;
+    if (lines * tile.pitch > limit_ / 32) return false;
+    tile.x_bytes = 32 * lines * tile.pitch;
+    tile.line_bytes = 16 * lines;
+    tile.slice_slots = layout_.slots;
+    if (tile.bytes() > limit_) tile.stages = 1;
+    if (tile.bytes() <= limit_) return true;
+    tile.slice_slots = slice_slots;
+    tile.slices = static_cast<int>(tiles_of(layout_.slots, slice_slots));
+    tile.places = std::min(most_places, tile.slices);
+    while (tile.places >= least_places && tile.bytes() > limit_) --tile.places;
+    return tile.places >= least_places;
+  }
+
+  void consider(int images, std::int64_t bands, std::int64_t column_tiles) {
+    InterleavedTiles tile;
+    tile.images = images;
+    tile.rows = static_cast<int>(tiles_of(place_rows_, bands));
+    tile.columns = static_cast<int>(tiles_of(problem_.q(), column_tiles));
+    tile.bands = static_cast<int>(tiles_of(place_rows_, tile.rows));
+    tile.column_tiles = static_cast<int>(tiles_of(problem_.q(), tile.columns));
+    tile.pitch = tile.columns + most_s_;
+    tile.sheet_rows = tile.rows + most_r_;
+    if (!fit(tile)) return;
+    tile.seconds = clocks(tile) * rounds(tile) / clocks_per_second_;
+    if (best_.seconds == 0 || tile.seconds < best_.seconds) best_ = tile;
+  }
+
+  double rounds(const InterleavedTiles& tile) const {
+    const double items = static_cast<double>(tile.items(problem_)) * layout_.groups / units_;
+    return std::max(items + 0.5, std::ceil(items));
+  }
+
+  /// Of a multiprocessor, for one tile: warps that multiply, that bring and that write take turns
+  /// on nothing but memory. Constants from 197 convolutions on one H200.
+  double clocks(const InterleavedTiles& tile) const {
+    const auto number = [](auto value) { return static_cast<double>(value); };
+    const double passes =
+        number(interleaved_warpgroups *
+               tiles_of(tile.span(), interleaved_warpgroups * interleaved_columns));
+    const double multiplying = passes * (layout_.slots * 213 + tile.slices * 20 + 250) + 500;
+    const double run =
+        tile.column_tiles == 1 ? interleaved_columns : std::min(tile.columns, interleaved_columns);
+    const double read_run = tile.column_tiles == 1 ? 256 : tile.pitch * layout_.stride_w;
+    const double written = number(tile.images) * tile.rows * layout_.rows * tile.columns *
+                           number(std::min<std::int64_t>(problem_.k, layout_.group_filters));
+    const double read =
+        number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
+    const double moving = 4 / 17.0 *
+                          (written * (problem_.q() % 8 != 0 ? 1.3 : 1.05) * (1 + 24 / run) +
+                           read * (1 + 12 / read_run));
+    const double bringing = number(tile.x_bytes) / 32 * 9 + 600;
+    return std::max({multiplying, moving, bringing}) + 0.1 * (multiplying + moving + bringing);
+  }
+
+  const ConvProblem& problem_;
+  const InterleavedLayout& layout_;
+  std::int64_t limit_;
+  int units_;
+  double clocks_per_second_;
+  std::int64_t place_rows_;
+  int most_r_ = 0, most_s_ = 0;
+  InterleavedTiles best_;
+};
+
+}  // namespace
+
+InterleavedTiles plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
+                                  const InterleavedLayout& layout) {
+  return Planner(problem, device, layout).best();
+}
+
+}  // namespace plumb::cuda

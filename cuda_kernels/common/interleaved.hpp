@@ -1,0 +1,100 @@
+// The product of interleaved.cu: which terms its steps have, and which tile a block takes.
+//
+// In shared memory the elements of a tile lie in records of eight: a pixel's eight channels, or,
+// of channels that are fewer, as many taps of them as fill a record. Records of neighbouring pixels
+// follow each other in a sheet; of a stride there is a sheet for each remainder, so that what
+// neighbouring outputs read for one tap are neighbours. Two records are a slot: the sixteen terms
+// of one product.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "plumb/conv.hpp"
+#include "plumb/device.hpp"
+
+namespace plumb::cuda {
+
+inline constexpr int interleaved_rows = 64;      ///< of a product: filters times rows of outputs
+inline constexpr int interleaved_columns = 128;  ///< of a product: places of outputs
+inline constexpr int interleaved_part_bytes = interleaved_rows * 16 * 2;
+inline constexpr int interleaved_slot_bytes = 2 * interleaved_part_bytes;  ///< high parts, low ones
+inline constexpr int interleaved_warpgroups = 2;                           ///< that multiply
+
+// What kernels have room for.
+inline constexpr int most_interleaved_slots = 240, most_sheets = 40, most_planes = 4;
+inline constexpr int most_output_rows = 8, most_stages = 2;
+/// Slots of filters come in slices of so many where they stream, through a ring of so many places.
+inline constexpr int slice_slots = 2, most_places = 16, least_places = 4;
+
+/// Elements of a record: `channels` of them at each of `taps_h` by `taps_w` taps.
+struct RecordPlane {
+  int first_c, channels, taps_h, taps_w;
+};
+/// Records of a plane, at every pixel of these remainders by the stride.
+struct Sheet {
+  int plane, row_phase, column_phase;
+  bool operator==(const Sheet&) const = default;
+};
+/// Eight terms: the record whose first tap is (r, s) of the filters' rows and columns.
+struct Record {
+  int sheet, r, s;
+};
+
+/// The terms of a product. Its rows are filters, and of few filters each several times, for rows of
+/// outputs below each other: (filter, row) of the group is number filter * rows + row. Depends on
+/// neither N nor the tile.
+struct InterleavedLayout {
+  int rows;                ///< of outputs, for each filter
+  int row_stride;          ///< rows of x from one row of outputs to the next
+  int stride_h, stride_w;  ///< from one place of outputs to the next: rows * row_stride
+  int tap_rows;            ///< that all rows of outputs read
+  int group_filters, groups, slots;
+  std::vector<RecordPlane> planes;
+  std::vector<Sheet> sheets;
+  std::vector<Record> records;  ///< as they follow each other in shared memory
+
+  /// The one of fewest products.
+  explicit InterleavedLayout(const ConvProblem& problem);
+
+  std::size_t group_bytes()
+      const;  ///< packed: a header and the slots, of which there are an even number
+  std::size_t dense_at() const { return group_bytes() * groups; }
+
+ private:
+  InterleavedLayout(const ConvProblem& problem, int rows);
+};
+
+/// A block's tile: places of outputs, `rows` by `columns` of `images`, and its shared memory.
+struct InterleavedTiles {
+  int images = 1, rows = 1, columns = 1;
+  int pitch = 1, sheet_rows = 1;  ///< of a sheet, and of an image in it
+  int bands = 1, column_tiles = 1;
+  int slice_slots = 0, slices = 1, places = 1;  ///< of filters; one place: all of them stay
+  int stages = most_stages;                     ///< of outputs
+  std::int64_t x_bytes = 0;                     ///< of one of two places of input
+  std::int64_t line_bytes = 0;                  ///< of the table of lines
+  double seconds = 0;                           ///< predicted; 0: no tile fits
+
+  bool streams() const { return places > 1; }
+  int sheet_records() const { return images * sheet_rows * pitch; }
+  int span() const;  ///< records from the first place's to behind the last's
+  std::int64_t w_bytes() const {
+    return std::int64_t{places} * slice_slots * interleaved_slot_bytes;
+  }
+  std::int64_t bytes() const;
+  std::int64_t items(const ConvProblem& problem) const;
+};
+
+inline constexpr int interleaved_control_bytes = 2048;
+inline constexpr int stage_pitch = interleaved_columns + 8;  ///< no bank is met twice
+inline constexpr int stage_bytes = interleaved_rows * stage_pitch * 4;
+/// Behind the input, which the last product of a tile reads beyond: both halves of its terms.
+inline constexpr int slack_bytes = 2 * interleaved_columns * 16;
+
+/// The tile of least predicted time.
+InterleavedTiles plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
+                                  const InterleavedLayout& layout);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,226 @@
+// A convolution as interleaved.cu's warps see it, what they tell each other in shared memory, and a
+// block's share of the work.
+//
+// A block's warps have roles: two warpgroups multiply, four warps write what those made to y, and
+// four bring the input of the next tile (three, where the last one feeds filters that stream).
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "cuda_kernels/common/bulk_copy.cuh"
+#include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/dynamic_shared.cuh"
+#include "cuda_kernels/common/epilogue.cuh"
+#include "cuda_kernels/common/interleaved.hpp"
+#include "cuda_kernels/common/packed_header.hpp"
+#include "cuda_kernels/common/tiles.hpp"
+
+namespace plumb::cuda {
+
+inline constexpr int first_writer = interleaved_warpgroups * 128, writers = 128;
+inline constexpr int first_bringer = first_writer + writers, most_bringers = 128;
+inline constexpr int interleaved_threads = first_bringer + most_bringers;
+
+/// A barrier in shared memory that so many threads arrive at, in rounds of parity 0, 1, 0 and so on
+/// (PTX mbarrier). A round is waited for before the next but one begins.
+class Meeting {
+ public:
+  /// By one thread, before a barrier of the block.
+  __device__ void init(int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals)
+                 : "memory");
+  }
+  __device__ void arrive() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
+#endif
+  }
+  __device__ void wait(int parity) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}\n" ::"r"(address()),
+        "r"(parity)
+        : "memory");
+#endif
+  }
+
+ private:
+  __device__ std::uint32_t address() {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(&bits_));
+  }
+  std::uint64_t bits_;
+};
+
+/// In front of a block's shared memory.
+struct InterleavedControl {
+  Meeting full[2], empty[2];                                ///< places of input
+  Meeting staged[most_stages][4];                           ///< by the rows of a warp
+  Meeting granted[interleaved_warpgroups][most_stages][4];  ///< to a warpgroup's next pass
+  CopyBarrier filled[most_places];                          ///< places of filters
+  Meeting left[most_places];
+  int exponent[2], flags[2];      ///< of what is in the places of input
+  int2 stage_of[most_stages][4];  ///< the same, of what is staged
+  int met[3];                     ///< flags of tiles, in turn
+  int largest;                    ///< bits of a tile's largest |x|
+  int filter_flags, least_exponent, most_exponent;
+  float scales[interleaved_rows], bias[interleaved_rows];  ///< of the group's filters
+};
+static_assert(sizeof(InterleavedControl) <= interleaved_control_bytes);
+
+/// Planes of one number of channels: their lines, and where a record's elements lie from its first.
+struct DevicePlane {
+  int channels, first_line, end_line;
+  int taps_w_bits;  ///< log2 of the taps side by side
+  int offsets[8];
+};
+
+struct InterleavedShape {
+  ConvShape<int> conv;
+  const float *x, *w;  ///< w: dense
+  float* y;
+  Epilogue<float> epilogue;
+  const char* packed;
+  std::int64_t group_bytes;
+  // Terms.
+  DevicePlane planes[most_planes];
+  int plane_count = 0;
+  struct {
+    std::uint8_t first_c, row_phase, column_phase;
+  } sheets[most_sheets];
+  /// Of a slot: where its first record lies, in records from a place's, and how far behind it the
+  /// second one does, in the upper half: as descriptors of products have it.
+  std::uint32_t slots_at[most_interleaved_slots + 1];
+  int slots, stride_h, stride_w, groups, group_filters;
+  // Tiles.
+  Divisor<int> pitch, sheet_rows, column_tiles, bands;
+  int images, tile_rows, tile_columns, span, passes, lines, items;
+  int x_rows, x_columns;  ///< of a tile's input, or more
+  int slice_slots, slices, places, stages;
+  int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
+
+  InterleavedShape(const ConvLaunch& call, const ConvProblem& dense,
+                   const InterleavedLayout& layout, const InterleavedTiles& tile)
+      : conv(dense),
+        x(static_cast<const float*>(call.x)),
+        w(reinterpret_cast<const float*>(static_cast<const char*>(call.filters) +
+                                         layout.dense_at())),
+        y(static_cast<float*>(call.y)),
+        epilogue(call),
+        packed(static_cast<const char*>(call.filters)),
+        group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
+        slots(layout.slots),
+        stride_h(layout.stride_h),
+        stride_w(layout.stride_w),
+        groups(layout.groups),
+        group_filters(layout.group_filters),
+        pitch(tile.pitch),
+        sheet_rows(tile.sheet_rows),
+        column_tiles(tile.column_tiles),
+        bands(tile.bands),
+        images(tile.images),
+        tile_rows(tile.rows),
+        tile_columns(tile.columns),
+        span(tile.span()),
+        passes(static_cast<int>(tiles_of(span, interleaved_columns))),
+        lines(static_cast<int>(layout.sheets.size()) * tile.images * tile.sheet_rows),
+        items(static_cast<int>(tile.items(call.problem))),
+        x_rows((tile.sheet_rows + 8) * layout.stride_h),
+        x_columns((tile.pitch + 8) * layout.stride_w),
+        slice_slots(tile.slice_slots),
+        slices(tile.slices),
+        places(tile.places),
+        stages(tile.stages),
+        w_at(interleaved_control_bytes + tile.stages * stage_bytes),
+        x_at(w_at + static_cast<int>(tile.w_bytes())),
+        x_apart(static_cast<int>(tile.x_bytes)),
+        low_apart(x_apart / 2),
+        lines_at(x_at + 2 * x_apart + slack_bytes) {
+    const int sheet_lines = tile.images * tile.sheet_rows;
+    for (std::size_t i = 0; i < layout.sheets.size(); ++i) {
+      const Sheet& of = layout.sheets[i];
+      const RecordPlane& plane = layout.planes[of.plane];
+      sheets[i] = {static_cast<std::uint8_t>(plane.first_c),
+                   static_cast<std::uint8_t>(of.row_phase),
+                   static_cast<std::uint8_t>(of.column_phase)};
+      const int first_line = static_cast<int>(i) * sheet_lines;
+      if (plane_count == 0 || planes[plane_count - 1].channels != plane.channels)
+        planes[plane_count++] = device_plane(plane, first_line);
+      planes[plane_count - 1].end_line = first_line + sheet_lines;
+    }
+    const auto place = [&](int i) {
+      const Record& of = layout.records[std::min<std::size_t>(i, layout.records.size() - 1)];
+      return of.sheet * tile.sheet_records() + of.r / stride_h * tile.pitch + of.s / stride_w;
+    };
+    for (int slot = 0; slot < slots + 1; ++slot)  // they are packed in even numbers
+      slots_at[slot] = static_cast<std::uint32_t>(place(2 * slot) |
+                                                  (place(2 * slot + 1) - place(2 * slot)) << 16);
+  }
+
+ private:
+  DevicePlane device_plane(const RecordPlane& plane, int first_line) const {
+    DevicePlane made{plane.channels,
+                     first_line,
+                     first_line,
+                     std::countr_zero(static_cast<unsigned>(plane.taps_w)),
+                     {}};
+    for (int e = 0; e < plane.channels * plane.taps_h * plane.taps_w; ++e) {
+      const int tap = e / plane.channels;
+      made.offsets[e] = e % plane.channels * conv.x_step.c + tap / plane.taps_w * conv.x_step.h +
+                        tap % plane.taps_w * conv.x_step.w;
+    }
+    return made;
+  }
+};
+
+/// The blocks that take the tiles of one group of filters.
+struct InterleavedTeam {
+  int number, members, first;  ///< its group, its blocks, and which of them this one is
+
+  __device__ explicit InterleavedTeam(const InterleavedShape& shape) {
+    const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+    const int teams = min(shape.groups, blocks);
+    number = block % teams, first = block / teams;
+    members = (blocks - number - 1) / teams + 1;
+  }
+};
+
+/// A tile: its images, and where its outputs and its input begin.
+struct InterleavedItem {
+  int n, p, q, images, first_h, first_w;
+
+  __device__ InterleavedItem(const InterleavedShape& shape, int number, int rows) {
+    const auto [above, column_tile] = shape.column_tiles.divide(number);
+    const auto [image_tile, band] = shape.bands.divide(above);
+    n = image_tile * shape.images;
+    p = band * shape.tile_rows * rows;
+    q = column_tile * shape.tile_columns;
+    images = min(shape.images, shape.conv.n - n);
+    first_h = p * shape.conv.stride_h - shape.conv.top;
+    first_w = q * shape.conv.stride_w - shape.conv.left;
+  }
+};
+
+/// Where the outputs of a place are: the first of its rows of outputs.
+struct InterleavedPlace {
+  int n, p, q;
+  int rows_left;  ///< of y from there on; 0: there is no output
+
+  __device__ InterleavedPlace(const InterleavedShape& shape, const InterleavedItem& item,
+                              int number, int rows) {
+    const auto [line, column] = shape.pitch.divide(number);
+    const auto [image, row] = shape.sheet_rows.divide(line);
+    n = item.n + image, p = item.p + row * rows, q = item.q + column;
+    const bool exists = image < item.images && row < shape.tile_rows &&
+                        column < shape.tile_columns && q < shape.conv.q.value();
+    rows_left = exists ? shape.conv.p.value() - p : 0;
+  }
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,120 @@
+// What becomes of interleaved.cu's sums: scale, bias and activation, and their way to y.
+#pragma once
+
+#include "cuda_kernels/common/direct_sum.cuh"
+#include "cuda_kernels/common/interleaved_shape.cuh"
+#include "cuda_kernels/common/larger.cuh"
+#include "cuda_kernels/common/window_input.cuh"
+
+namespace plumb::cuda {
+
+/// The filters of a warp's rows of a product.
+struct WarpFilters {
+  int first, count;  ///< of the group, and how many of them there are
+  int first_k;
+
+  __device__ WarpFilters(const InterleavedShape& shape, const InterleavedTeam& team, int warp,
+                         int filters)
+      : first(warp * filters), first_k(team.number * shape.group_filters + first) {
+    count = min(shape.conv.k.value() - first_k, filters);
+  }
+};
+
+/// Sums outputs again as the definition says, of a warp's rows and a pass: all of them, or those
+/// that are NaN.
+template <int rows>
+__device__ void sum_again(const InterleavedShape& shape, const InterleavedItem& item, int first,
+                          const WarpFilters& filters, bool all) {
+  const ConvShape<int>& conv = shape.conv;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < 16 * interleaved_columns; i += 32) {
+    const InterleavedPlace place(shape, item, first + i % interleaved_columns, rows);
+    const int row = i / interleaved_columns, filter = row / rows, below = row % rows;
+    if (below >= place.rows_left || filter >= filters.count) continue;
+    const int k = filters.first_k + filter, p = place.p + below;
+    float& output = shape.y[place.n * conv.y_step.n + k * conv.y_step.c + p * conv.y_step.h +
+                            place.q * conv.y_step.w];
+    if (!all && output == output) continue;
+    const float sum =
+        direct_sum<float>(conv, shape.x + place.n * conv.x_step.n, shape.w + k * conv.w_step.k,
+                          p * conv.stride_h - conv.top, place.q * conv.stride_w - conv.left);
+    output = shape.epilogue(sum, k);
+  }
+}
+
+/// Writes what is staged to y, pass after pass: each warp the rows that one of a warpgroup's made.
+template <int rows>
+__device__ void write(const InterleavedShape& shape, InterleavedControl& control) {
+  const ConvShape<int>& conv = shape.conv;
+  const InterleavedTeam team(shape);
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
+            lane = static_cast<int>(threadIdx.x) % 32;
+  constexpr int chunks = interleaved_columns / 32;
+  const WarpFilters filters(shape, team, warp, 16 / rows);
+  const int filter_flags = control.filter_flags;
+  const int least = control.least_exponent, most = control.most_exponent;
+  int pass = 0;
+  for (int number = team.first; number < shape.items; number += team.members) {
+    const InterleavedItem item(shape, number, rows);
+    for (int first = 0; first < shape.span; first += interleaved_columns, ++pass) {
+      // Where the lane's outputs of the first filter go, and the rows of y from there on.
+      float* to[chunks];
+      int left[chunks];
+#pragma unroll
+      for (int j = 0; j < chunks; ++j) {
+        const InterleavedPlace place(shape, item, first + j * 32 + lane, rows);
+        left[j] = place.rows_left;
+        to[j] = shape.y + (place.n * conv.y_step.n + filters.first_k * conv.y_step.c +
+                           place.p * conv.y_step.h + place.q * conv.y_step.w);
+      }
+      const int stage = shape.stages == 1 ? 0 : pass % most_stages;
+      const int round = shape.stages == 1 ? pass : pass / most_stages;
+      control.staged[stage][warp].wait(round & 1);
+      const auto [exponent, tile_flags] = control.stage_of[stage][warp];
+      const float* const from =
+          reinterpret_cast<const float*>(dynamic_shared() + interleaved_control_bytes +
+                                         stage * stage_bytes) +
+          warp * 16 * stage_pitch + lane;
+      const float undo = power_of_two(-exponent);
+      constexpr int at_once = rows < 4 ? 4 / rows : 1;
+#pragma unroll 1
+      for (int filter = 0; filter < filters.count; filter += at_once) {
+        float values[at_once][rows][chunks];
+#pragma unroll
+        for (int i = 0; i < at_once; ++i)
+#pragma unroll
+          for (int below = 0; below < rows; ++below)
+#pragma unroll
+            for (int j = 0; j < chunks; ++j)
+              values[i][below][j] = from[((filter + i) * rows + below) * stage_pitch + j * 32];
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          const int of_group = filters.first + filter + i;
+          const float scale = control.scales[of_group] * undo, bias = control.bias[of_group];
+#pragma unroll
+          for (int below = 0; below < rows; ++below)
+#pragma unroll
+            for (int j = 0; j < chunks; ++j) {
+              const float value =
+                  larger(fmaf(values[i][below][j], scale, bias), shape.epilogue.least);
+              float* const at = to[j] + below * conv.y_step.h;
+              if (below < left[j] && filter + i < filters.count) *at = value;
+            }
+#pragma unroll
+          for (int j = 0; j < chunks; ++j) to[j] += conv.y_step.c;
+        }
+      }
+      int next = first / interleaved_columns + shape.stages;
+      while (next >= shape.passes) next -= shape.passes;
+      control.granted[next % interleaved_warpgroups][stage][warp].arrive();
+      int flags = tile_flags | filter_flags;
+      if ((exponent + least < -120 || exponent + most > 120) && most > -no_exponent)
+        flags |= met_range;
+      if (flags == 0) continue;
+      __syncwarp();
+      sum_again<rows>(shape, item, first, filters, (flags & met_range) != 0);
+    }
+  }
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,17 @@
+// What stands in front of a group's packed filters, for products that are scaled.
+#pragma once
+
+namespace plumb::cuda {
+
+inline constexpr int most_group_filters = 64;
+
+struct PackedHeader {
+  float scales[most_group_filters];   ///< what sums are multiplied with to undo them
+  int exponents[most_group_filters];  ///< of the scales; of a filter without a value, no_exponent
+  int flags[most_group_filters];      ///< WindowFlags
+};
+inline constexpr int no_exponent = 1 << 20;
+inline constexpr int packed_header_bytes = 1024;
+static_assert(sizeof(PackedHeader) <= packed_header_bytes);
+
+}  // namespace plumb::cuda
