@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "cuda_kernels/common/meeting.cuh"
+
 namespace plumb::cuda {
 
 /// Whether the code being compiled may use what follows: also where a newer device runs code for an
@@ -16,12 +18,12 @@ inline constexpr bool bulk_copies = false;
 
 /// In shared memory, for copies that come in rounds. One thread expects and begins them, all may
 /// wait.
-class CopyBarrier {
+class CopyBarrier : public Meeting {
  public:
   /// By one thread, before a barrier of the block.
   __device__ void init() {
+    Meeting::init(1);
 #if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address()) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
   }
@@ -46,26 +48,6 @@ class CopyBarrier {
         : "memory");
 #endif
   }
-  /// Until a round is complete; rounds have parity 0, 1, 0 and so on.
-  __device__ void wait(int parity) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n"
-        "}\n" ::"r"(address()),
-        "r"(parity)
-        : "memory");
-#endif
-  }
-
- private:
-  __device__ std::uint32_t address() {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(&bits_));
-  }
-  std::uint64_t bits_;
 };
 
 /// Orders what the thread wrote to shared memory before what the copy engine and warpgroups'

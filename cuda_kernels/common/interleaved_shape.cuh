@@ -14,6 +14,7 @@
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/epilogue.cuh"
 #include "cuda_kernels/common/interleaved.hpp"
+#include "cuda_kernels/common/meeting.cuh"
 #include "cuda_kernels/common/packed_header.hpp"
 #include "cuda_kernels/common/tiles.hpp"
 
@@ -22,41 +23,6 @@ namespace plumb::cuda {
 inline constexpr int first_writer = interleaved_warpgroups * 128, writers = 128;
 inline constexpr int first_bringer = first_writer + writers, most_bringers = 128;
 inline constexpr int interleaved_threads = first_bringer + most_bringers;
-
-/// A barrier in shared memory that so many threads arrive at, in rounds of parity 0, 1, 0 and so on
-/// (PTX mbarrier). A round is waited for before the next but one begins.
-class Meeting {
- public:
-  /// By one thread, before a barrier of the block.
-  __device__ void init(int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals)
-                 : "memory");
-  }
-  __device__ void arrive() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
-#endif
-  }
-  __device__ void wait(int parity) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n"
-        "}\n" ::"r"(address()),
-        "r"(parity)
-        : "memory");
-#endif
-  }
-
- private:
-  __device__ std::uint32_t address() {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(&bits_));
-  }
-  std::uint64_t bits_;
-};
 
 /// In front of a block's shared memory.
 struct InterleavedControl {

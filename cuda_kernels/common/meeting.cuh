@@ -1,0 +1,49 @@
+// Barriers in shared memory that threads of a block arrive at and wait for at different times (PTX
+// mbarrier, sm_90).
+#pragma once
+
+#include <cstdint>
+
+namespace plumb::cuda {
+
+/// One that so many threads arrive at, in rounds of parity 0, 1, 0 and so on. A round is waited for
+/// before the next but one begins.
+class Meeting {
+ public:
+  /// By one thread, before a barrier of the block.
+  __device__ void init(int arrivals) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals)
+                 : "memory");
+#endif
+  }
+  __device__ void arrive() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
+#endif
+  }
+  /// Until the round of that parity is complete.
+  __device__ void wait(int parity) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}\n" ::"r"(address()),
+        "r"(parity)
+        : "memory");
+#endif
+  }
+
+ protected:
+  __device__ std::uint32_t address() {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(&bits_));
+  }
+
+ private:
+  std::uint64_t bits_;
+};
+
+}  // namespace plumb::cuda
