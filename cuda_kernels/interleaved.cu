@@ -56,21 +56,12 @@ __device__ void prepare(const InterleavedShape& shape, InterleavedControl& contr
       control.left[i].init(interleaved_warpgroups);
     }
     for (int& met : control.met) met = 0;
-    control.filter_flags = 0;
-    control.least_exponent = no_exponent, control.most_exponent = -no_exponent;
+    clear_header(control);
   }
   __syncthreads();
   write_lines(shape);
-  if (thread < shape.group_filters) {
-    const int k = team.number * shape.group_filters + thread;
-    control.scales[thread] = header.scales[thread];
-    control.bias[thread] = k < shape.conv.k.value() ? shape.epilogue.bias_of<float>(k) : 0;
-    if (header.flags[thread] != 0) atomicOr(&control.filter_flags, header.flags[thread]);
-    if (header.exponents[thread] != no_exponent) {
-      atomicMin(&control.least_exponent, header.exponents[thread]);
-      atomicMax(&control.most_exponent, header.exponents[thread]);
-    }
-  }
+  take_header(header, shape.group_filters, team.number * shape.group_filters, shape.conv.k.value(),
+              shape.epilogue.bias, control);
   __syncthreads();
 }
 
@@ -103,10 +94,8 @@ __global__ void __launch_bounds__(interleaved_threads, 1)
 #undef PLUMB_REGISTERS
 
 struct InterleavedPacking {
-  FilterSteps<int> step;
-  int k, c, rows, row_stride, group_filters, slots, record_count;
+  int rows, row_stride, group_filters, slots, record_count;
   std::int64_t group_bytes, dense_at;
-  Divisor<int> r, s;
   struct {
     std::uint8_t first_c, channels, taps_w, count;
   } planes[most_planes];
@@ -114,19 +103,14 @@ struct InterleavedPacking {
     std::uint8_t plane, r, s;
   } records[2 * most_interleaved_slots];
 
-  InterleavedPacking(const ConvProblem& problem, const InterleavedLayout& layout)
-      : step(problem.w_extents(), problem.w_strides),
-        k(static_cast<int>(problem.k)),
-        c(static_cast<int>(problem.c)),
-        rows(layout.rows),
+  explicit InterleavedPacking(const InterleavedLayout& layout)
+      : rows(layout.rows),
         row_stride(layout.row_stride),
         group_filters(layout.group_filters),
         slots(layout.slots + layout.slots % 2),
         record_count(static_cast<int>(layout.records.size())),
         group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
-        dense_at(static_cast<std::int64_t>(layout.dense_at())),
-        r(problem.r),
-        s(problem.s) {
+        dense_at(static_cast<std::int64_t>(layout.dense_at())) {
     const auto byte = [](int value) { return static_cast<std::uint8_t>(value); };
     for (std::size_t i = 0; i < layout.planes.size(); ++i) {
       const RecordPlane& of = layout.planes[i];
@@ -144,29 +128,14 @@ constexpr int packing_threads = 256;
 
 /// A block packs a filter: its rows of each slot's high and low parts.
 __global__ void __launch_bounds__(packing_threads)
-    pack_interleaved(const __grid_constant__ InterleavedPacking shape, const float* w,
-                     char* packed) {
+    pack_interleaved(const __grid_constant__ InterleavedPacking shape,
+                     const __grid_constant__ FilterTaps<float> taps, char* packed) {
   __shared__ float shared_scale;
   const int k = static_cast<int>(blockIdx.x), of_group = k % shape.group_filters;
-  const int terms = shape.c * shape.r.value() * shape.s.value();
   char* const group = packed + k / shape.group_filters * shape.group_bytes;
-  const auto tap = [&](int c, int r, int s) -> float {
-    if (k >= shape.k || c >= shape.c || r < 0 || r >= shape.r.value() || s >= shape.s.value())
-      return 0;
-    return w[k * shape.step.k + c * shape.step.c + r * shape.step.r + s * shape.step.s];
-  };
   if (threadIdx.x < 32) {
-    float* const dense =
-        reinterpret_cast<float*>(packed + shape.dense_at) + static_cast<std::int64_t>(k) * terms;
-    const auto each = [&](auto&& use) {
-      for (int term = static_cast<int>(threadIdx.x); k < shape.k && term < terms; term += 32) {
-        const auto [rows, s] = shape.s.divide(term);
-        const auto [c, r] = shape.r.divide(rows);
-        use(term, tap(c, r, s));
-      }
-    };
-    const float scale =
-        describe_filter<true>(*reinterpret_cast<PackedHeader*>(group), of_group, dense, each);
+    const float scale = describe_filter<true>(*reinterpret_cast<PackedHeader*>(group), of_group,
+                                              taps, k, packed + shape.dense_at);
     if (threadIdx.x == 0) shared_scale = scale;
   }
   __syncthreads();
@@ -179,9 +148,9 @@ __global__ void __launch_bounds__(packing_threads)
         const auto& plane = shape.planes[record.plane];
         const int of_tap = element / plane.channels;
         if (element < plane.count)
-          value = tap(plane.first_c + element % plane.channels,
-                      record.r + of_tap / plane.taps_w - below * shape.row_stride,
-                      record.s + of_tap % plane.taps_w);
+          value = taps(k, plane.first_c + element % plane.channels,
+                       record.r + of_tap / plane.taps_w - below * shape.row_stride,
+                       record.s + of_tap % plane.taps_w);
       }
       const SplitHalves halves(value * shared_scale, 0);
       // Eights of rows, 16 bytes each, and behind all of them the slot's second record.
@@ -216,7 +185,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.r > most_taps || problem.s > most_taps)
     return refuse("filters of " + text(problem.r) + "x" + text(problem.s) + "; expected at most " +
                   text(most_taps) + " rows and columns");
-  const InterleavedLayout layout(problem);
+  const auto [layout, tile] = plan_interleaved(problem, device);
   if (layout.slots > most_interleaved_slots)
     return refuse(text(16 * layout.slots) + " terms as they are packed; expected at most " +
                   text(16 * most_interleaved_slots));
@@ -225,21 +194,19 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   if (layout.groups > device.units)
     return refuse(text(layout.groups) + " groups of filters; expected at most " +
                   text(device.units));
-  if (plan_interleaved(problem, device, layout).seconds == 0)
-    return {Reason::device_limit, "no tile fits a block's shared memory"};
+  if (tile.seconds == 0) return {Reason::device_limit, "no tile fits a block's shared memory"};
   return {};
 }
 
 void launch(const ConvLaunch& whole) {
-  const InterleavedLayout layout(whole.problem);
-  for_each_slice(whole, [&](const ConvLaunch& call) {
-    const InterleavedTiles tile = plan_interleaved(call.problem, call.device, layout);
+  for_each_slice(whole, [](const ConvLaunch& call) {
+    const auto plan = plan_interleaved(call.problem, call.device);
     ConvProblem dense = call.problem;
     dense.w_strides = dense_strides(call.problem.w_extents());
-    const InterleavedShape shape(call, dense, layout, tile);
-    OutputRows::with(layout.rows, [&]<int rows>() {
-      Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * layout.groups, 1),
-             interleaved_threads, static_cast<std::size_t>(tile.bytes()))
+    const InterleavedShape shape(call, dense, plan.layout, plan.tile);
+    OutputRows::with(plan.layout.rows, [&]<int rows>() {
+      Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.groups, 1),
+             interleaved_threads, static_cast<std::size_t>(plan.tile.bytes()))
           .resident(interleaved<rows>, call.device)(interleaved<rows>, shape);
     });
   });
@@ -248,8 +215,8 @@ void launch(const ConvLaunch& whole) {
 void pack(const FilterPacking& packing) {
   const InterleavedLayout layout(packing.problem);
   Launch(packing.native_queue, static_cast<unsigned>(layout.groups * layout.group_filters),
-         packing_threads)(pack_interleaved, InterleavedPacking(packing.problem, layout),
-                          static_cast<const float*>(packing.w),
+         packing_threads)(pack_interleaved, InterleavedPacking(layout),
+                          FilterTaps<float>(packing.problem, packing.w),
                           static_cast<char*>(packing.filters));
 }
 
@@ -266,7 +233,7 @@ extern const ConvAlgorithm interleaved_fp16x3{
     .workspace_bytes = no_workspace,
     .estimate_seconds =
         [](const ConvProblem& problem, const DeviceInfo& device) {
-          return plan_interleaved(problem, device, InterleavedLayout(problem)).seconds;
+          return plan_interleaved(problem, device).tile.seconds;
         },
     .filter_bytes =
         [](const ConvProblem& problem, const DeviceInfo&) {

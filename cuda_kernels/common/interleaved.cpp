@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "cuda_kernels/common/packed_header.hpp"
+#include "cuda_kernels/common/remembered.hpp"
 #include "cuda_kernels/common/tiles.hpp"
 
 namespace plumb::cuda {
@@ -195,11 +197,27 @@ class Planner {
   InterleavedTiles best_;
 };
 
+/// All that a plan follows from.
+struct Asked {
+  ConvProblem problem;
+  DeviceId device;
+  int units;
+  std::size_t shared_memory_bytes;
+  double flop_per_second;
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
+
 }  // namespace
 
-InterleavedTiles plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
-                                  const InterleavedLayout& layout) {
-  return Planner(problem, device, layout).best();
+InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
+  thread_local Remembered<Asked, InterleavedPlan> remembered;
+  return remembered.get({problem, device.id, device.units, device.shared_memory_bytes,
+                         device.nominal_fp32_flop_per_second},
+                        [&] {
+                          InterleavedLayout layout(problem);
+                          const InterleavedTiles tile = Planner(problem, device, layout).best();
+                          return InterleavedPlan{std::move(layout), tile};
+                        });
 }
 
 }  // namespace plumb::cuda

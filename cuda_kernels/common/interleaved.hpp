@@ -93,8 +93,10 @@ inline constexpr int stage_bytes = interleaved_rows * stage_pitch * 4;
 /// Behind the input, which the last product of a tile reads beyond: both halves of its terms.
 inline constexpr int slack_bytes = 2 * interleaved_columns * 16;
 
-/// The tile of least predicted time.
-InterleavedTiles plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
-                                  const InterleavedLayout& layout);
+struct InterleavedPlan {
+  InterleavedLayout layout;
+  InterleavedTiles tile;  ///< of least predicted time
+};
+InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device);
 
 }  // namespace plumb::cuda

@@ -13,53 +13,14 @@
 namespace plumb::cuda {
 
 /// The sums that a thread has of 64 x 128.
-struct InterleavedSums {
-  float of[64];
-
-  __device__ void settle() {
-#pragma unroll
-    for (float& sum : of) asm volatile("" : "+f"(sum)::"memory");
-  }
-};
-
-/// D += A B, or D = A B where not `add`; of sixteen terms in fp16. Of both operands eights of rows,
-/// 16 bytes each, are 128 bytes; the descriptors' lower halves are given.
-__device__ inline void multiply_shared([[maybe_unused]] InterleavedSums& d,
-                                       [[maybe_unused]] std::uint32_t a,
-                                       [[maybe_unused]] std::uint32_t b, [[maybe_unused]] int add) {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define PLUMB_SUMS(i) "+f"(d.of[i]), "+f"(d.of[i + 1]), "+f"(d.of[i + 2]), "+f"(d.of[i + 3])
-#define PLUMB_16_SUMS(i) PLUMB_SUMS(i), PLUMB_SUMS(i + 4), PLUMB_SUMS(i + 8), PLUMB_SUMS(i + 12)
-  constexpr std::uint64_t eights_apart = std::uint64_t{128 / 16} << 32;
-  asm volatile(
-      "{\n"
-      ".reg .pred add;\n"
-      "setp.ne.b32 add, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-      "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
-      "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-      "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-      "}, %64, %65, add, 1, 1, 0, 0;\n"
-      "}\n"
-      : PLUMB_16_SUMS(0), PLUMB_16_SUMS(16), PLUMB_16_SUMS(32), PLUMB_16_SUMS(48)
-      : "l"(eights_apart | a), "l"(eights_apart | b), "r"(add));
-#undef PLUMB_SUMS
-#undef PLUMB_16_SUMS
-#endif
-}
+using InterleavedSums = float[64];
 
 /// A slot's three products. What is small has sums of its own (SplitWindows).
 __device__ inline void multiply_slot(InterleavedSums& sums, InterleavedSums& small, std::uint32_t w,
                                      std::uint32_t x, std::uint32_t x_low, int add) {
-  multiply_shared(small, w + interleaved_part_bytes / 16, x, add);
-  multiply_shared(sums, w, x, add);
-  multiply_shared(small, w, x_low, 1);
-}
-
-/// In sixteens of bytes, as descriptors have addresses.
-__device__ inline std::uint32_t sixteenths(const void* shared) {
-  return (static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) & 0x3ffff) / 16;
+  wgmma_shared(small, w + interleaved_part_bytes / 16, x, add);
+  wgmma_shared(sums, w, x, add);
+  wgmma_shared(small, w, x_low, 1);
 }
 
 /// Multiplies tile after tile, 128 places of outputs at a time by each warpgroup, and hands the
@@ -75,7 +36,7 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
             lane = static_cast<int>(threadIdx.x) % 32;
   float* const stages = reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes) +
                         (warp * 16 + lane / 4) * stage_pitch + lane % 4 * 2;
-  const std::uint32_t w_first = sixteenths(dynamic_shared() + shape.w_at) | halves_apart;
+  const std::uint32_t w_first = wgmma_address(dynamic_shared() + shape.w_at) | halves_apart;
   const std::uint32_t low = shape.low_apart / 16;
   const bool streams = shape.places > 1;
   int place = 0, parity = 0, grants = 0, round = 0;
@@ -86,7 +47,8 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
     const int turn = round % 2;
     control.full[turn].wait(round / 2 & 1);
     const int2 of_tile = {control.exponent[turn], control.flags[turn]};
-    const std::uint32_t x_first = sixteenths(dynamic_shared() + shape.x_at + turn * shape.x_apart);
+    const std::uint32_t x_first =
+        wgmma_address(dynamic_shared() + shape.x_at + turn * shape.x_apart);
 #pragma unroll 1
     for (int both = 0; both < shape.span; both += places_at_once) {
       const int first = both + warpgroup * interleaved_columns;
@@ -124,7 +86,8 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
       }
       wgmma_end();
       if (streams) leave(place);
-      sums.settle(), small.settle();
+      wgmma_settle(sums);
+      wgmma_settle(small);
       if (both + places_at_once >= shape.span) control.empty[turn].arrive();
       if (!exists) continue;
       const int pass = round * shape.passes + first / interleaved_columns;
@@ -136,9 +99,7 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
       float* const to = stages + stage * (stage_bytes / 4);
 #pragma unroll
       for (int i = 0; i < 64; i += 4) {
-        const auto sum = [&](int j) {
-          return fmaf(small.of[i + j], 1 / split_raise, sums.of[i + j]);
-        };
+        const auto sum = [&](int j) { return fmaf(small[i + j], 1 / split_raise, sums[i + j]); };
         *reinterpret_cast<float2*>(to + i * 2) = {sum(0), sum(1)};
         *reinterpret_cast<float2*>(to + i * 2 + 8 * stage_pitch) = {sum(2), sum(3)};
       }

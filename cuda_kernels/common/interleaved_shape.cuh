@@ -36,7 +36,7 @@ struct InterleavedControl {
   int met[3];                     ///< flags of tiles, in turn
   int largest;                    ///< bits of a tile's largest |x|
   int filter_flags, least_exponent, most_exponent;
-  float scales[interleaved_rows], bias[interleaved_rows];  ///< of the group's filters
+  float filter_scales[interleaved_rows], filter_bias[interleaved_rows];
 };
 static_assert(sizeof(InterleavedControl) <= interleaved_control_bytes);
 

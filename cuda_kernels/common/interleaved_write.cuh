@@ -4,7 +4,7 @@
 #include "cuda_kernels/common/direct_sum.cuh"
 #include "cuda_kernels/common/interleaved_shape.cuh"
 #include "cuda_kernels/common/larger.cuh"
-#include "cuda_kernels/common/window_input.cuh"
+#include "cuda_kernels/common/window_filters.cuh"
 
 namespace plumb::cuda {
 
@@ -25,20 +25,13 @@ struct WarpFilters {
 template <int rows>
 __device__ void sum_again(const InterleavedShape& shape, const InterleavedItem& item, int first,
                           const WarpFilters& filters, bool all) {
-  const ConvShape<int>& conv = shape.conv;
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x) % 32; i < 16 * interleaved_columns; i += 32) {
     const InterleavedPlace place(shape, item, first + i % interleaved_columns, rows);
     const int row = i / interleaved_columns, filter = row / rows, below = row % rows;
     if (below >= place.rows_left || filter >= filters.count) continue;
-    const int k = filters.first_k + filter, p = place.p + below;
-    float& output = shape.y[place.n * conv.y_step.n + k * conv.y_step.c + p * conv.y_step.h +
-                            place.q * conv.y_step.w];
-    if (!all && output == output) continue;
-    const float sum =
-        direct_sum<float>(conv, shape.x + place.n * conv.x_step.n, shape.w + k * conv.w_step.k,
-                          p * conv.stride_h - conv.top, place.q * conv.stride_w - conv.left);
-    output = shape.epilogue(sum, k);
+    do_over(shape.conv, shape.x, shape.w, shape.y, shape.epilogue, place.n,
+            filters.first_k + filter, place.p + below, place.q, all);
   }
 }
 
@@ -51,8 +44,6 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
             lane = static_cast<int>(threadIdx.x) % 32;
   constexpr int chunks = interleaved_columns / 32;
   const WarpFilters filters(shape, team, warp, 16 / rows);
-  const int filter_flags = control.filter_flags;
-  const int least = control.least_exponent, most = control.most_exponent;
   int pass = 0;
   for (int number = team.first; number < shape.items; number += team.members) {
     const InterleavedItem item(shape, number, rows);
@@ -90,7 +81,8 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
 #pragma unroll
         for (int i = 0; i < at_once; ++i) {
           const int of_group = filters.first + filter + i;
-          const float scale = control.scales[of_group] * undo, bias = control.bias[of_group];
+          const float scale = control.filter_scales[of_group] * undo,
+                      bias = control.filter_bias[of_group];
 #pragma unroll
           for (int below = 0; below < rows; ++below)
 #pragma unroll
@@ -107,9 +99,8 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
       int next = first / interleaved_columns + shape.stages;
       while (next >= shape.passes) next -= shape.passes;
       control.granted[next % interleaved_warpgroups][stage][warp].arrive();
-      int flags = tile_flags | filter_flags;
-      if ((exponent + least < -120 || exponent + most > 120) && most > -no_exponent)
-        flags |= met_range;
+      int flags = tile_flags | control.filter_flags;
+      if (!scales_fit(control, exponent)) flags |= met_range;
       if (flags == 0) continue;
       __syncwarp();
       sum_again<rows>(shape, item, first, filters, (flags & met_range) != 0);

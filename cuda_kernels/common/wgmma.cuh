@@ -32,13 +32,16 @@ inline constexpr int wgmma_eight_bytes = 256;  ///< of B, for eight columns
 /// on is so many sixteenths more.
 using WgmmaMatrix = std::uint32_t;
 
+/// Where `shared` is, a multiple of 16 bytes, as descriptors have it.
+__device__ inline WgmmaMatrix wgmma_address(const void* shared) {
+  return (static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) & 0x3ffff) / 16;
+}
 /// B that begins at `shared`, a multiple of 16 bytes and the same for all lanes of a warp. Taken
 /// from one lane, so that compilers know it for the same and keep it in a uniform register:
 /// otherwise each product has its descriptor carried over to two of these.
 __device__ inline WgmmaMatrix wgmma_matrix(const void* shared) {
   constexpr WgmmaMatrix halves_apart = 128 / 16;
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  return __shfl_sync(0xffffffff, (address & 0x3ffff) / 16 | halves_apart << 16, 0);
+  return __shfl_sync(0xffffffff, wgmma_address(shared) | halves_apart << 16, 0);
 }
 __device__ inline std::uint64_t wgmma_descriptor(WgmmaMatrix matrix) {
   constexpr std::uint64_t eights_apart = wgmma_eight_bytes / 16;
@@ -66,7 +69,8 @@ __device__ inline void wgmma_end() {
 
 /// Before wgmma_begin() and after wgmma_end(): compilers do not know when products read and write
 /// their sums.
-__device__ inline void wgmma_settle(float (&sums)[4]) {
+template <int count>
+__device__ inline void wgmma_settle(float (&sums)[count]) {
 #pragma unroll
   for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");
 }
@@ -152,6 +156,24 @@ __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const F
   PLUMB_WGMMA(32, "256", "%128,%129,%130,%131", "%132", "%133")
   static_assert(eights == 2 || eights == 3 || (eights % 2 == 0 && eights <= 16) ||
                 (eights % 4 == 0 && eights <= 32));
+#endif
+}
+
+/// The same of 128 columns with A in shared memory too, or D = A B where not `add`, in fp16. Of
+/// both operands eights of rows are 128 bytes, and follow each other; halves of their terms lie as
+/// far apart as the matrices' upper halves say, in sixteens of bytes.
+__device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
+                                    [[maybe_unused]] WgmmaMatrix a, [[maybe_unused]] WgmmaMatrix b,
+                                    [[maybe_unused]] int add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr std::uint64_t eights_apart = std::uint64_t{128 / 16} << 32;
+  const auto d = [&sums](int i) -> float& { return sums[i]; };
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" PLUMB_NUMBERS_16
+      "}, %64, %65, add, 1, 1, 0, 0;\n}\n"
+      : PLUMB_SUMS_16
+      : "l"(eights_apart | a), "l"(eights_apart | b), "r"(add));
 #endif
 }
 

@@ -100,7 +100,8 @@ __device__ void begin_filters(const WindowShape& shape, const char* packed, int 
     copy_filters(packed + packed_header_bytes,
                  static_cast<int>(shape.packed_group_bytes) - packed_header_bytes, w_tile);
   }
-  take_header(shape, *reinterpret_cast<const PackedHeader*>(packed), first_k, bias, control);
+  take_header(*reinterpret_cast<const PackedHeader*>(packed), shape.group_filters, first_k,
+              shape.conv.k.value(), bias, control);
   if constexpr (!Terms::streams) {
     wait_for_copies();
     if constexpr (Terms::warpgroups) order_shared_writes();
@@ -140,9 +141,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
     const int first_k = group * shape.group_filters;
     if (threadIdx.x == 0) {
       control.first_k = first_k;
-      control.filter_flags = 0;
-      control.least_exponent = no_exponent;
-      control.most_exponent = -no_exponent;
+      clear_header(control);
     }
     __syncthreads();
     int number = block / teams;
@@ -156,10 +155,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
       if (const int after = number + control.members; after < shape.items)
         input.begin_ahead(WindowItem(shape, after, strip_rows), 1 - turn);
       int flags = control.flags[turn] | control.filter_flags;
-      if (Scheme::scaled &&
-          (exponent + control.least_exponent < -120 || exponent + control.most_exponent > 120) &&
-          control.most_exponent > -no_exponent)
-        flags |= met_range;
+      if (Scheme::scaled && !scales_fit(control, exponent)) flags |= met_range;
       if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
       const auto multiply = [&](auto gathers) {
         if constexpr (!Terms::streams)

@@ -76,24 +76,17 @@ struct SegmentSlots {
 };
 
 struct PackShape {
-  FilterSteps<int> step;
-  int k, c, shifts, eights, slots;
+  int shifts, eights, slots;
   bool warpgroups;
   std::int64_t group_bytes, dense_at;
-  Divisor<int> r, s;
 
-  PackShape(const ConvProblem& problem, const PackedWindows& packed)
-      : step(problem.w_extents(), problem.w_strides),
-        k(static_cast<int>(problem.k)),
-        c(static_cast<int>(problem.c)),
-        shifts(packed.terms.shifts),
+  explicit PackShape(const PackedWindows& packed)
+      : shifts(packed.terms.shifts),
         eights(packed.eights),
         slots(packed.slots),
         warpgroups(packed.warpgroups),
         group_bytes(static_cast<std::int64_t>(packed.group_bytes)),
-        dense_at(static_cast<std::int64_t>(packed.dense_at)),
-        r(problem.r),
-        s(problem.s) {}
+        dense_at(static_cast<std::int64_t>(packed.dense_at)) {}
 };
 
 inline constexpr int pack_threads = 256;
@@ -102,35 +95,20 @@ inline constexpr int pack_threads = 256;
 template <class Scheme, class Slots, class Stored>
 __global__ void __launch_bounds__(pack_threads)
     pack_eights(const __grid_constant__ PackShape shape, const __grid_constant__ Slots slots,
-                const Stored* w, char* packed) {
+                const __grid_constant__ FilterTaps<Stored> taps, char* packed) {
   using Slot = typename Scheme::Slot;
   __shared__ float scales[8];
   const int eight = static_cast<int>(blockIdx.x) % shape.eights;
   const int group = static_cast<int>(blockIdx.x) / shape.eights;
-  const int filters = 8 / shape.shifts, terms = shape.c * shape.r.value() * shape.s.value();
+  const int filters = 8 / shape.shifts;
   const int first_of_group = eight * filters;
   const int first_k = group * filters * shape.eights + first_of_group;
   char* const of_group = packed + group * shape.group_bytes;
   PackedHeader& header = *reinterpret_cast<PackedHeader*>(of_group);
-  const auto tap = [&](int filter, int c, int r, int s) -> float {
-    if (filter >= shape.k || c >= shape.c || r >= shape.r.value() || s < 0 || s >= shape.s.value())
-      return 0;
-    return convert<float>(
-        w[filter * shape.step.k + c * shape.step.c + r * shape.step.r + s * shape.step.s]);
-  };
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (warp < filters) {
-    const int k = first_k + warp;
-    Stored* const dense =
-        reinterpret_cast<Stored*>(packed + shape.dense_at) + static_cast<std::int64_t>(k) * terms;
-    const auto each = [&](auto&& use) {
-      for (int term = lane; k < shape.k && term < terms; term += 32) {
-        const auto [rows, s] = shape.s.divide(term);
-        const auto [c, r] = shape.r.divide(rows);
-        use(term, tap(k, c, r, s));
-      }
-    };
-    const float scale = describe_filter<Scheme::scaled>(header, first_of_group + warp, dense, each);
+    const float scale = describe_filter<Scheme::scaled>(header, first_of_group + warp, taps,
+                                                        first_k + warp, packed + shape.dense_at);
     if (lane == 0) scales[warp] = scale;
   }
   __syncthreads();
@@ -142,7 +120,7 @@ __global__ void __launch_bounds__(pack_threads)
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const PackedTap at = slots(slot, of_lane, j);
-      values[j] = tap(first_k + filter, at.c, at.r, at.s - shift) * scales[filter];
+      values[j] = taps(first_k + filter, at.c, at.r, at.s - shift) * scales[filter];
     }
     const Slot filled = Scheme::slot(values);
     // As code for the same architecture reads them.
@@ -158,8 +136,8 @@ template <class Scheme, class Slots, class... Stored>
 void pack_windows(const FilterPacking& packing, const PackedWindows& packed) {
   with_stored<Stored...>(packing.problem.dtype, [&]<class S>(S) {
     Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.eights),
-           pack_threads)(pack_eights<Scheme, Slots, S>, PackShape(packing.problem, packed),
-                         Slots(packed), static_cast<const S*>(packing.w),
+           pack_threads)(pack_eights<Scheme, Slots, S>, PackShape(packed), Slots(packed),
+                         FilterTaps<S>(packing.problem, packing.w),
                          static_cast<char*>(packing.filters));
   });
 }

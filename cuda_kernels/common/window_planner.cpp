@@ -3,9 +3,8 @@
 #include <array>
 #include <limits>
 #include <span>
-#include <utility>
-#include <vector>
 
+#include "cuda_kernels/common/remembered.hpp"
 #include "cuda_kernels/common/window_model.hpp"
 
 namespace plumb::cuda {
@@ -236,34 +235,11 @@ Asked asked_about(const ConvProblem& problem, const DeviceInfo& device,
   return asked;
 }
 
-/// What was last asked for, and the answers: making one takes microseconds, and each launch of a
-/// plan asks again.
-template <class Answer>
-class Remembered {
- public:
-  template <class Make>
-  Answer get(const Asked& asked, Make&& make) {
-    for (const auto& [known, answer] : known_)
-      if (known == asked) return answer;
-    const Answer answer = make();
-    if (known_.size() < most)
-      known_.emplace_back(asked, answer);
-    else
-      known_[oldest_++ % most] = {asked, answer};
-    return answer;
-  }
-
- private:
-  static constexpr std::size_t most = 32;
-  std::vector<std::pair<Asked, Answer>> known_;
-  std::size_t oldest_ = 0;
-};
-
 }  // namespace
 
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowUnit& unit, const WindowCosts& costs, Staging wanted) {
-  thread_local Remembered<WindowTiles> remembered;
+  thread_local Remembered<Asked, WindowTiles> remembered;
   return remembered.get(asked_about(problem, device, std::span(&unit, 1), costs, wanted),
                         [&] { return Planner(problem, device, unit, costs, wanted).best(); });
 }
@@ -271,7 +247,7 @@ WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
 WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device,
                        std::span<const WindowUnit> units, const WindowCosts& costs,
                        Staging wanted) {
-  thread_local Remembered<WindowUnit> remembered;
+  thread_local Remembered<Asked, WindowUnit> remembered;
   return remembered.get(asked_about(problem, device, units, costs, wanted), [&] {
     const auto seconds = [&](const WindowUnit& unit) {
       return Planner(problem, device, unit, costs, wanted).best().seconds;
