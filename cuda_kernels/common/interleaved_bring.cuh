@@ -61,13 +61,15 @@ __device__ inline void write_lines(const InterleavedShape& shape) {
   }
 }
 
-/// Brings the records of planes of so many channels.
-template <int channels>
+/// Brings a warp's records, `first` to before `last`, of planes of so many channels. Each thread
+/// has several on their way, and fetches the next in the place of one that it has written.
+/// `place_is_empty()` waits for that, behind the first reads.
+template <int channels, class Wait>
 __device__ void bring_plane(const InterleavedShape& shape, const InterleavedItem& item,
-                            const DevicePlane& plane, float scale, char* x_tile, MetElements& met) {
+                            const DevicePlane& plane, int first, int last, float scale,
+                            char* x_tile, MetElements& met, const Wait& place_is_empty) {
   constexpr int at_once = 4, taps = 8 / channels;
   const auto& step = shape.conv.x_step;
-  const int threads = bringers(shape), last = plane.end_line * shape.pitch.value();
   const auto* const lines = reinterpret_cast<const int4*>(dynamic_shared() + shape.lines_at);
   const float* const x = shape.x + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
   // Held in registers: read anew from constant memory they would take most of the time.
@@ -78,61 +80,76 @@ __device__ void bring_plane(const InterleavedShape& shape, const InterleavedItem
     asm volatile("" : "+r"(offsets[e]));
   }
   asm volatile("" : "+r"(taps_bits));
-#pragma unroll 1
-  for (int first = plane.first_line * shape.pitch.value() + bringer(); first < last;
-       first += at_once * threads) {
-    float values[at_once][8] = {};
+  const auto fetch = [&](float(&values)[8], int number) {
+    const auto [line, column] = shape.pitch.divide(min(number, last - 1));
+    const int4 of = lines[line];
+    const int right = column * shape.stride_w;
+    const int h = item.first_h + of.x, w = item.first_w + of.y + right;
+    const bool exists = of.w < item.images && number < last;
+    const float* from = x + (of.z + right * step.w);
+    // Else offsets would be added to the sum of x and these, in four instructions each.
+    asm volatile("" : "+l"(from));
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
-      const int number = first + i * threads;
-      const auto [line, column] = shape.pitch.divide(min(number, last - 1));
-      const int4 of = lines[line];
-      const int right = column * shape.stride_w;
-      const int h = item.first_h + of.x, w = item.first_w + of.y + right;
-      const bool exists = of.w < item.images && number < last;
-      const float* const from = x + (of.z + right * step.w);
+    for (float& value : values) value = 0;
 #pragma unroll
-      for (int tap = 0; tap < taps; ++tap) {
-        const int below = taps == 1 ? 0 : tap >> taps_bits;
-        const int beside = taps == 1 ? 0 : tap & ((1 << taps_bits) - 1);
-        const bool inside =
-            exists && static_cast<unsigned>(h + below) < static_cast<unsigned>(shape.conv.h) &&
-            static_cast<unsigned>(w + beside) < static_cast<unsigned>(shape.conv.w);
+    for (int tap = 0; tap < taps; ++tap) {
+      const int below = taps == 1 ? 0 : tap >> taps_bits;
+      const int beside = taps == 1 ? 0 : tap & ((1 << taps_bits) - 1);
+      const bool inside = exists &&
+                          static_cast<unsigned>(h + below) < static_cast<unsigned>(shape.conv.h) &&
+                          static_cast<unsigned>(w + beside) < static_cast<unsigned>(shape.conv.w);
 #pragma unroll
-        for (int c = 0; c < channels; ++c) {
-          const float* const at = from + offsets[tap * channels + c];
-          if (inside) values[i][tap * channels + c] = *at;
-        }
+      for (int c = 0; c < channels; ++c) {
+        const float* const at = from + offsets[tap * channels + c];
+        if (inside) values[tap * channels + c] = *at;
       }
     }
+  };
+  int number = first + bringer() % 32;
+  float values[at_once][8];
+#pragma unroll
+  for (int i = 0; i < at_once; ++i) fetch(values[i], number + i * 32);
+  place_is_empty();
+#pragma unroll 1
+  for (; number < last; number += at_once * 32) {
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const int number = first + i * threads;
+      const int of = number + i * 32;
       uint4 high, low;
       make_records(values[i], scale, met, high, low);
-      if (number >= last) continue;
-      *reinterpret_cast<uint4*>(x_tile + number * 16) = high;
-      *reinterpret_cast<uint4*>(x_tile + number * 16 + shape.low_apart) = low;
+      fetch(values[i], of + at_once * 32);
+      if (of >= last) continue;
+      *reinterpret_cast<uint4*>(x_tile + of * 16) = high;
+      *reinterpret_cast<uint4*>(x_tile + of * 16 + shape.low_apart) = low;
     }
   }
 }
 
-/// Brings all records of a tile.
-__device__ inline MetElements bring_tile(const InterleavedShape& shape, const InterleavedItem& item,
-                                         float scale, char* x_tile) {
+/// Brings all records of a tile, as many by each warp.
+template <class Wait>
+__device__ MetElements bring_tile(const InterleavedShape& shape, const InterleavedItem& item,
+                                  float scale, char* x_tile, const Wait& place_is_empty) {
   MetElements met;
+  const int warps = bringers(shape) / 32, warp = bringer() / 32;
+  const int of_warp = (shape.lines * shape.pitch.value() + warps - 1) / warps;
 #pragma unroll 1
   for (int i = 0; i < shape.plane_count; ++i) {
     const DevicePlane& plane = shape.planes[i];
+    const int first = max(warp * of_warp, plane.first_line * shape.pitch.value());
+    const int last = min((warp + 1) * of_warp, plane.end_line * shape.pitch.value());
+    if (first >= last) continue;
+    const auto bring = [&]<int channels>() {
+      bring_plane<channels>(shape, item, plane, first, last, scale, x_tile, met, place_is_empty);
+    };
     switch (plane.channels) {
-      case 1: bring_plane<1>(shape, item, plane, scale, x_tile, met); break;
-      case 2: bring_plane<2>(shape, item, plane, scale, x_tile, met); break;
-      case 3: bring_plane<3>(shape, item, plane, scale, x_tile, met); break;
-      case 4: bring_plane<4>(shape, item, plane, scale, x_tile, met); break;
-      case 5: bring_plane<5>(shape, item, plane, scale, x_tile, met); break;
-      case 6: bring_plane<6>(shape, item, plane, scale, x_tile, met); break;
-      case 7: bring_plane<7>(shape, item, plane, scale, x_tile, met); break;
-      default: bring_plane<8>(shape, item, plane, scale, x_tile, met);
+      case 1: bring.template operator()<1>(); break;
+      case 2: bring.template operator()<2>(); break;
+      case 3: bring.template operator()<3>(); break;
+      case 4: bring.template operator()<4>(); break;
+      case 5: bring.template operator()<5>(); break;
+      case 6: bring.template operator()<6>(); break;
+      case 7: bring.template operator()<7>(); break;
+      default: bring.template operator()<8>();
     }
   }
   return met;
@@ -149,16 +166,29 @@ __device__ inline int find_exponent(const InterleavedShape& shape, InterleavedCo
   const int top = max(item.first_h, 0), left = max(item.first_w, 0);
   const int rows = max(min(item.first_h + shape.x_rows, conv.h) - top, 0);
   const int columns = min(item.first_w + shape.x_columns, conv.w) - left;
+  // Several rows at once, as all wait for this.
+  constexpr int at_once = 8;
+  const int warps = bringers(shape) / 32, all = item.images * conv.group_c * rows;
   int most = 0;
 #pragma unroll 1
-  for (int i = bringer() / 32; i < item.images * conv.group_c * rows; i += bringers(shape) / 32) {
-    const int plane = i / rows, image = plane / conv.group_c, c = plane % conv.group_c;
-    const float* const row = shape.x + (item.n + image) * conv.x_step.n + c * conv.x_step.c +
-                             (top + i % rows) * conv.x_step.h + left * conv.x_step.w;
-#pragma unroll 4
-    for (int column = bringer() % 32; column < columns; column += 32)
-      if (const int bits = magnitude_bits(row[column * conv.x_step.w]); bits < infinity_bits)
-        most = max(most, bits);
+  for (int first = bringer() / 32; first < all; first += at_once * warps) {
+    const float* from[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const int row = min(first + i * warps, all - 1), plane = row / rows;
+      const int image = plane / conv.group_c, c = plane % conv.group_c;
+      from[i] = shape.x + (item.n + image) * conv.x_step.n + c * conv.x_step.c +
+                (top + row % rows) * conv.x_step.h + left * conv.x_step.w;
+    }
+#pragma unroll 1
+    for (int column = bringer() % 32; column < columns; column += 32) {
+      int bits[at_once];
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) bits[i] = magnitude_bits(from[i][column * conv.x_step.w]);
+#pragma unroll
+      for (int of : bits)
+        if (of < infinity_bits) most = max(most, of);
+    }
   }
   most = __reduce_max_sync(0xffffffff, most);
   if (bringer() % 32 == 0) atomicMax(&control.largest, most);
@@ -175,15 +205,17 @@ __device__ void bring(const InterleavedShape& shape, InterleavedControl& control
   for (int number = team.first; number < shape.items; number += team.members, ++round) {
     const InterleavedItem item(shape, number, rows);
     const int turn = round % 2;
-    if (round >= 2) control.empty[turn].wait((round / 2 - 1) & 1);
+    const auto place_is_empty = [&] {
+      if (round >= 2) control.empty[turn].wait((round / 2 - 1) & 1);
+    };
     char* const x_tile = dynamic_shared() + shape.x_at + turn * shape.x_apart;
     // Cleared a tile ahead: nobody looks at it any more, or tells it anything yet.
     int& met = control.met[round % 3];
     int flags = 0;
     for (bool own_scale = round == 0;; own_scale = true) {
       if (own_scale) exponent = find_exponent(shape, control, item);
-      const int found =
-          bring_tile(shape, item, power_of_two(exponent), x_tile).flags(exponent, own_scale);
+      const int found = bring_tile(shape, item, power_of_two(exponent), x_tile, place_is_empty)
+                            .flags(exponent, own_scale);
       if (found != 0) atomicOr(&met, found);
       if (bringer() == 0) control.met[(round + 1) % 3] = 0;
       meet_bringers(shape);

@@ -23,99 +23,138 @@ __device__ inline void multiply_slot(InterleavedSums& sums, InterleavedSums& sma
   wgmma_shared(small, w, x_low, 1);
 }
 
-/// Multiplies tile after tile, 128 places of outputs at a time by each warpgroup, and hands the
-/// sums over to those who write.
-__device__ inline void multiply(const InterleavedShape& shape, InterleavedControl& control) {
-  constexpr int places_at_once = interleaved_warpgroups * interleaved_columns;
-  // From one half of A's terms to the other.
+/// Where a warpgroup is in the ring of places that filters stream through.
+struct FilterRing {
+  int place = 0, parity = 0;
+};
+
+/// The address of a place of filters, from one half of a slot's terms to the other.
+__device__ inline std::uint32_t filters_at(const InterleavedShape& shape, int place) {
   constexpr std::uint32_t halves_apart = interleaved_rows * 16 / 16 << 16;
-  constexpr std::uint32_t slot_sixteenths = interleaved_slot_bytes / 16;
-  const InterleavedTeam team(shape);
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  constexpr std::uint32_t place_sixteenths = slice_slots * interleaved_slot_bytes / 16;
+  return (wgmma_address(dynamic_shared() + shape.w_at) | halves_apart) + place * place_sixteenths;
+}
+
+/// Multiplies the 128 places from `x` on by filters that stay in shared memory.
+__device__ inline void multiply_by_all(const InterleavedShape& shape, std::uint32_t x,
+                                       InterleavedSums& sums, InterleavedSums& small) {
+  const std::uint32_t low = shape.low_apart / 16;
+  std::uint32_t w = filters_at(shape, 0);
+  wgmma_begin();
+#pragma unroll 2
+  for (int slot = 0; slot < shape.slots; ++slot, w += interleaved_slot_bytes / 16) {
+    const std::uint32_t at = x + shape.slots_at[slot];
+    multiply_slot(sums, small, w, at, at + low, slot);
+  }
+  wgmma_commit();
+  wgmma_end();
+}
+
+/// The same, by filters that stream, slice after slice; each is left when the next one's products
+/// are under way.
+__device__ inline void multiply_by_slices(const InterleavedShape& shape,
+                                          InterleavedControl& control, std::uint32_t x,
+                                          FilterRing& ring, InterleavedSums& sums,
+                                          InterleavedSums& small) {
+  const std::uint32_t low = shape.low_apart / 16;
+  const auto leave_last = [&] {
+    if (threadIdx.x % 128 == 0)
+      control.left[ring.place == 0 ? shape.places - 1 : ring.place - 1].arrive();
+  };
+#pragma unroll 1
+  for (int slice = 0; slice < shape.slices; ++slice) {
+    control.filled[ring.place].wait(ring.parity);
+    const std::uint32_t w = filters_at(shape, ring.place);
+    wgmma_begin();
+#pragma unroll
+    for (int i = 0; i < slice_slots; ++i) {
+      const std::uint32_t at = x + shape.slots_at[slice * slice_slots + i];
+      multiply_slot(sums, small, w + i * (interleaved_slot_bytes / 16), at, at + low, slice + i);
+    }
+    wgmma_commit();
+    wgmma_end<1>();
+    if (slice > 0) leave_last();
+    if (++ring.place == shape.places) ring.place = 0, ring.parity ^= 1;
+  }
+  wgmma_end();
+  leave_last();
+}
+
+/// Hands a pass's sums over to those who write.
+__device__ inline void stage(const InterleavedSums& sums, const InterleavedSums& small, float* to) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
             lane = static_cast<int>(threadIdx.x) % 32;
-  float* const stages = reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes) +
-                        (warp * 16 + lane / 4) * stage_pitch + lane % 4 * 2;
-  const std::uint32_t w_first = wgmma_address(dynamic_shared() + shape.w_at) | halves_apart;
-  const std::uint32_t low = shape.low_apart / 16;
+  to += (warp * 16 + lane / 4) * stage_pitch + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < 64; i += 4) {
+    const auto sum = [&](int j) { return fmaf(small[i + j], 1 / split_raise, sums[i + j]); };
+    *reinterpret_cast<float2*>(to + i * 2) = {sum(0), sum(1)};
+    *reinterpret_cast<float2*>(to + i * 2 + 8 * stage_pitch) = {sum(2), sum(3)};
+  }
+}
+
+/// Multiplies tile after tile, 128 places of outputs at a time. These passes are numbered through
+/// the block's tiles, and its warpgroups take turns.
+__device__ inline void multiply(const InterleavedShape& shape, InterleavedControl& control) {
+  const InterleavedTeam team(shape);
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int passes = team.tiles(shape) * shape.passes;
   const bool streams = shape.places > 1;
-  int place = 0, parity = 0, grants = 0, round = 0;
-  const auto leave = [&](int of) {
-    if (threadIdx.x % 128 == 0) control.left[of == 0 ? shape.places - 1 : of - 1].arrive();
-  };
-  for (int number = team.first; number < shape.items; number += team.members, ++round) {
-    const int turn = round % 2;
-    control.full[turn].wait(round / 2 & 1);
-    const int2 of_tile = {control.exponent[turn], control.flags[turn]};
-    const std::uint32_t x_first =
-        wgmma_address(dynamic_shared() + shape.x_at + turn * shape.x_apart);
+  FilterRing ring;
+  int grants = 0;  // of the stages, their parities
+  int round = -1;  // of tiles
+  int2 of_tile = {};
 #pragma unroll 1
-    for (int both = 0; both < shape.span; both += places_at_once) {
-      const int first = both + warpgroup * interleaved_columns;
-      const bool exists = first < shape.span;
-      InterleavedSums sums, small;
-      // From one lane, so that compilers know it for the same.
-      const std::uint32_t x = __shfl_sync(0xffffffff, x_first + (exists ? first : 0), 0);
-      if (!streams) {
-        if (round == 0 && both == 0) control.filled[0].wait(0);
-        std::uint32_t w = w_first;
-        wgmma_begin();
-#pragma unroll 2
-        for (int slot = 0; slot < shape.slots; ++slot, w += slot_sixteenths) {
-          const std::uint32_t at = x + shape.slots_at[slot];
-          multiply_slot(sums, small, w, at, at + low, slot);
-        }
-        wgmma_commit();
-      } else {
-        // Both warpgroups take all slices, also where one has nothing to make of them.
-#pragma unroll 1
-        for (int slice = 0; slice < shape.slices; ++slice) {
-          control.filled[place].wait(parity);
-          const std::uint32_t w = w_first + place * slice_slots * slot_sixteenths;
-          wgmma_begin();
-#pragma unroll
-          for (int i = 0; i < slice_slots; ++i) {
-            const std::uint32_t at = x + shape.slots_at[slice * slice_slots + i];
-            multiply_slot(sums, small, w + i * slot_sixteenths, at, at + low, slice + i);
-          }
-          wgmma_commit();
-          wgmma_end<1>();
-          if (slice > 0) leave(place);
-          if (++place == shape.places) place = 0, parity ^= 1;
-        }
-      }
-      wgmma_end();
-      if (streams) leave(place);
-      wgmma_settle(sums);
-      wgmma_settle(small);
-      if (both + places_at_once >= shape.span) control.empty[turn].arrive();
-      if (!exists) continue;
-      const int pass = round * shape.passes + first / interleaved_columns;
-      const int stage = shape.stages == 1 ? 0 : pass % most_stages;
-      if (pass >= shape.stages) {
-        control.granted[warpgroup][stage][warp].wait(grants >> stage & 1);
-        grants ^= 1 << stage;
-      }
-      float* const to = stages + stage * (stage_bytes / 4);
-#pragma unroll
-      for (int i = 0; i < 64; i += 4) {
-        const auto sum = [&](int j) { return fmaf(small[i + j], 1 / split_raise, sums[i + j]); };
-        *reinterpret_cast<float2*>(to + i * 2) = {sum(0), sum(1)};
-        *reinterpret_cast<float2*>(to + i * 2 + 8 * stage_pitch) = {sum(2), sum(3)};
-      }
-      if (lane == 0) control.stage_of[stage][warp] = of_tile;
-      control.staged[stage][warp].arrive();
+  for (int first_pass = 0, of_tile_pass = warpgroup, next = 0; first_pass < passes;
+       first_pass += interleaved_warpgroups, of_tile_pass += interleaved_warpgroups) {
+    const int pass = first_pass + warpgroup;
+    // Both warpgroups take all slices, also where one has nothing to make of them.
+    const bool exists = pass < passes;
+    if (!exists && !streams) break;
+    for (; of_tile_pass >= shape.passes; of_tile_pass -= shape.passes) ++next;
+    // Tiles of which this warpgroup makes nothing are left at once.
+    while (exists && round < next) {
+      ++round;
+      control.full[round % 2].wait(round / 2 & 1);
+      of_tile = {control.exponent[round % 2], control.flags[round % 2]};
+      if (round < next) control.empty[round % 2].arrive();
     }
+    const int turn = max(round, 0) % 2;
+    const std::uint32_t tile_at =
+        wgmma_address(dynamic_shared() + shape.x_at + turn * shape.x_apart);
+    // From one lane, so that compilers know it for the same.
+    const std::uint32_t x =
+        __shfl_sync(0xffffffff, tile_at + (exists ? of_tile_pass * interleaved_columns : 0), 0);
+    InterleavedSums sums, small;
+    if (streams) {
+      multiply_by_slices(shape, control, x, ring, sums, small);
+    } else {
+      if (first_pass == 0) control.filled[0].wait(0);
+      multiply_by_all(shape, x, sums, small);
+    }
+    wgmma_settle(sums);
+    wgmma_settle(small);
+    if (!exists) break;
+    if (of_tile_pass + interleaved_warpgroups >= shape.passes) control.empty[turn].arrive();
+    const int place = shape.stages == 1 ? 0 : pass % most_stages;
+    if (pass >= shape.stages) {
+      control.granted[warpgroup][place][warp].wait(grants >> place & 1);
+      grants ^= 1 << place;
+    }
+    stage(sums, small,
+          reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes +
+                                   place * stage_bytes));
+    if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = of_tile;
+    control.staged[warpgroup][warp].arrive();
   }
 }
 
 /// Fills the places of filters, over and over where they stream. By one thread.
 __device__ inline void feed(const InterleavedShape& shape, InterleavedControl& control) {
   const InterleavedTeam team(shape);
-  const int tiles =
-      team.first < shape.items ? (shape.items - team.first - 1) / team.members + 1 : 0;
-  const int rounds =
-      tiles * ((shape.span - 1) / (interleaved_warpgroups * interleaved_columns) + 1);
+  const int passes = team.tiles(shape) * shape.passes;
+  const int rounds = (passes + interleaved_warpgroups - 1) / interleaved_warpgroups;
   const int all = shape.places > 1 ? rounds * shape.slices : 1;
   const char* const slots = shape.packed + team.number * shape.group_bytes + packed_header_bytes;
   const int bytes = shape.slice_slots * interleaved_slot_bytes;

@@ -27,14 +27,14 @@ inline constexpr int interleaved_threads = first_bringer + most_bringers;
 /// In front of a block's shared memory.
 struct InterleavedControl {
   Meeting full[2], empty[2];                                ///< places of input
-  Meeting staged[most_stages][4];                           ///< by the rows of a warp
+  Meeting staged[interleaved_warpgroups][4];                ///< by the rows of a warp
   Meeting granted[interleaved_warpgroups][most_stages][4];  ///< to a warpgroup's next pass
   CopyBarrier filled[most_places];                          ///< places of filters
   Meeting left[most_places];
-  int exponent[2], flags[2];      ///< of what is in the places of input
-  int2 stage_of[most_stages][4];  ///< the same, of what is staged
-  int met[3];                     ///< flags of tiles, in turn
-  int largest;                    ///< bits of a tile's largest |x|
+  int exponent[2], flags[2];                 ///< of what is in the places of input
+  int2 stage_of[interleaved_warpgroups][4];  ///< the same, of what is staged
+  int met[3];                                ///< flags of tiles, in turn
+  int largest;                               ///< bits of a tile's largest |x|
   int filter_flags, least_exponent, most_exponent;
   float filter_scales[interleaved_rows], filter_bias[interleaved_rows];
 };
@@ -154,6 +154,10 @@ struct InterleavedTeam {
     const int teams = min(shape.groups, blocks);
     number = block % teams, first = block / teams;
     members = (blocks - number - 1) / teams + 1;
+  }
+  /// Of this block.
+  __device__ int tiles(const InterleavedShape& shape) const {
+    return first < shape.items ? (shape.items - first - 1) / members + 1 : 0;
   }
 };
 

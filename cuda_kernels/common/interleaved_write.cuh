@@ -59,9 +59,9 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
                            place.p * conv.y_step.h + place.q * conv.y_step.w);
       }
       const int stage = shape.stages == 1 ? 0 : pass % most_stages;
-      const int round = shape.stages == 1 ? pass : pass / most_stages;
-      control.staged[stage][warp].wait(round & 1);
-      const auto [exponent, tile_flags] = control.stage_of[stage][warp];
+      const int warpgroup = pass % interleaved_warpgroups;
+      control.staged[warpgroup][warp].wait(pass / interleaved_warpgroups & 1);
+      const auto [exponent, tile_flags] = control.stage_of[warpgroup][warp];
       const float* const from =
           reinterpret_cast<const float*>(dynamic_shared() + interleaved_control_bytes +
                                          stage * stage_bytes) +
@@ -96,9 +96,7 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
           for (int j = 0; j < chunks; ++j) to[j] += conv.y_step.c;
         }
       }
-      int next = first / interleaved_columns + shape.stages;
-      while (next >= shape.passes) next -= shape.passes;
-      control.granted[next % interleaved_warpgroups][stage][warp].arrive();
+      control.granted[(pass + shape.stages) % interleaved_warpgroups][stage][warp].arrive();
       int flags = tile_flags | control.filter_flags;
       if (!scales_fit(control, exponent)) flags |= met_range;
       if (flags == 0) continue;
