@@ -34,10 +34,10 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, int output_rows
       row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
       stride_h(rows * row_stride),
       stride_w(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
-      tap_rows(static_cast<int>(problem.r) + (rows - 1) * row_stride),
       group_filters(interleaved_rows / rows),
       groups(static_cast<int>(tiles_of(problem.k, group_filters))) {
   const int c = static_cast<int>(problem.c), tap_columns = static_cast<int>(problem.s);
+  const int tap_rows = static_cast<int>(problem.r) + (rows - 1) * row_stride;  // that outputs read
   for (int first = 0; first < c; first += 8)
     planes.push_back(plane_of(first, std::min(c - first, 8), tap_rows, tap_columns));
   for (std::size_t i = 0; i < planes.size(); ++i)

@@ -49,7 +49,6 @@ struct InterleavedLayout {
   int rows;                ///< of outputs, for each filter
   int row_stride;          ///< rows of x from one row of outputs to the next
   int stride_h, stride_w;  ///< from one place of outputs to the next: rows * row_stride
-  int tap_rows;            ///< that all rows of outputs read
   int group_filters, groups, slots;
   std::vector<RecordPlane> planes;
   std::vector<Sheet> sheets;

@@ -81,7 +81,8 @@ __device__ inline void multiply_by_slices(const InterleavedShape& shape,
 }
 
 /// Hands a pass's sums over to those who write.
-__device__ inline void stage(const InterleavedSums& sums, const InterleavedSums& small, float* to) {
+__device__ inline void hand_over(const InterleavedSums& sums, const InterleavedSums& small,
+                                 float* to) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
             lane = static_cast<int>(threadIdx.x) % 32;
   to += (warp * 16 + lane / 4) * stage_pitch + lane % 4 * 2;
@@ -99,7 +100,7 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
   const InterleavedTeam team(shape);
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  const int passes = team.tiles(shape) * shape.passes;
+  const int passes = team.passes(shape);
   const bool streams = shape.places > 1;
   FilterRing ring;
   int grants = 0;  // of the stages, their parities
@@ -137,14 +138,12 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
     wgmma_settle(small);
     if (!exists) break;
     if (of_tile_pass + interleaved_warpgroups >= shape.passes) control.empty[turn].arrive();
-    const int place = shape.stages == 1 ? 0 : pass % most_stages;
+    const int stage = shape.stage(pass);
     if (pass >= shape.stages) {
-      control.granted[warpgroup][place][warp].wait(grants >> place & 1);
-      grants ^= 1 << place;
+      control.granted[warpgroup][stage][warp].wait(grants >> stage & 1);
+      grants ^= 1 << stage;
     }
-    stage(sums, small,
-          reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes +
-                                   place * stage_bytes));
+    hand_over(sums, small, shape.staged(stage));
     if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = of_tile;
     control.staged[warpgroup][warp].arrive();
   }
@@ -153,8 +152,7 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
 /// Fills the places of filters, over and over where they stream. By one thread.
 __device__ inline void feed(const InterleavedShape& shape, InterleavedControl& control) {
   const InterleavedTeam team(shape);
-  const int passes = team.tiles(shape) * shape.passes;
-  const int rounds = (passes + interleaved_warpgroups - 1) / interleaved_warpgroups;
+  const int rounds = (team.passes(shape) + interleaved_warpgroups - 1) / interleaved_warpgroups;
   const int all = shape.places > 1 ? rounds * shape.slices : 1;
   const char* const slots = shape.packed + team.number * shape.group_bytes + packed_header_bytes;
   const int bytes = shape.slice_slots * interleaved_slot_bytes;

@@ -129,6 +129,13 @@ struct InterleavedShape {
                                                   (place(2 * slot + 1) - place(2 * slot)) << 16);
   }
 
+  /// Where the outputs of a pass are staged.
+  __device__ int stage(int pass) const { return stages == 1 ? 0 : pass % most_stages; }
+  __device__ float* staged(int stage) const {
+    return reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes +
+                                    stage * stage_bytes);
+  }
+
  private:
   DevicePlane device_plane(const RecordPlane& plane, int first_line) const {
     DevicePlane made{plane.channels,
@@ -155,9 +162,10 @@ struct InterleavedTeam {
     number = block % teams, first = block / teams;
     members = (blocks - number - 1) / teams + 1;
   }
-  /// Of this block.
-  __device__ int tiles(const InterleavedShape& shape) const {
-    return first < shape.items ? (shape.items - first - 1) / members + 1 : 0;
+  /// Of this block, over all of its tiles.
+  __device__ int passes(const InterleavedShape& shape) const {
+    const int tiles = first < shape.items ? (shape.items - first - 1) / members + 1 : 0;
+    return tiles * shape.passes;
   }
 };
 

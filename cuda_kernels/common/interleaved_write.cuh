@@ -58,14 +58,11 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
         to[j] = shape.y + (place.n * conv.y_step.n + filters.first_k * conv.y_step.c +
                            place.p * conv.y_step.h + place.q * conv.y_step.w);
       }
-      const int stage = shape.stages == 1 ? 0 : pass % most_stages;
+      const int stage = shape.stage(pass);
       const int warpgroup = pass % interleaved_warpgroups;
       control.staged[warpgroup][warp].wait(pass / interleaved_warpgroups & 1);
       const auto [exponent, tile_flags] = control.stage_of[warpgroup][warp];
-      const float* const from =
-          reinterpret_cast<const float*>(dynamic_shared() + interleaved_control_bytes +
-                                         stage * stage_bytes) +
-          warp * 16 * stage_pitch + lane;
+      const float* const from = shape.staged(stage) + warp * 16 * stage_pitch + lane;
       const float undo = power_of_two(-exponent);
       constexpr int at_once = rows < 4 ? 4 / rows : 1;
 #pragma unroll 1
