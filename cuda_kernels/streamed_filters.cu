@@ -47,7 +47,7 @@ WindowUnit unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging
 /// As WindowUnits, of filters that stream.
 template <class Scheme>
 struct Units {
-  static constexpr int products = Scheme::scaled ? 3 : 1;
+  static constexpr int products = Scheme::products;
   static constexpr int term_multiple = Scheme::terms;
 
   static Support fit(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {

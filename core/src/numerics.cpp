@@ -19,7 +19,8 @@ double operand_rounding(Operand operand, DType dtype) {
     // f16 and bf16 have no more significant bits than TF32, and no wider exponents.
     case Operand::tf32_rounded: return stored_f16 || stored_bf16 ? 0 : 0x1p-11;
     case Operand::tf32_truncated: return stored_f16 || stored_bf16 ? 0 : 0x1p-10;
-    case Operand::fp16: return stored_f16 ? 0 : 0x1p-11;
+    case Operand::fp16:
+    case Operand::fp16_scaled: return stored_f16 ? 0 : 0x1p-11;
     case Operand::bf16: return stored_bf16 ? 0 : 0x1p-8;
   }
   return std::numeric_limits<double>::infinity();
@@ -75,7 +76,8 @@ Math math_class(const Numerics& numerics, DType dtype) {
     case Operand::fp64:
     case Operand::fp32: return Math::fp32;
     case Operand::tf32_rounded:
-    case Operand::tf32_truncated: return Math::tf32;
+    case Operand::tf32_truncated:
+    case Operand::fp16_scaled: return Math::tf32;
     case Operand::fp16: return Math::fp16;
     case Operand::bf16: return Math::bf16;
   }

@@ -29,13 +29,15 @@ RecordPlane plane_of(int first_c, int channels, int tap_rows, int tap_columns) {
 
 }  // namespace
 
-InterleavedLayout::InterleavedLayout(const ConvProblem& problem, int output_rows)
+InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs,
+                                     int output_rows)
     : rows(output_rows),
       row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
       stride_h(rows * row_stride),
       stride_w(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
       group_filters(interleaved_rows / rows),
-      groups(static_cast<int>(tiles_of(problem.k, group_filters))) {
+      groups(static_cast<int>(tiles_of(problem.k, group_filters))),
+      slot_bytes(costs.slot_bytes()) {
   const int c = static_cast<int>(problem.c), tap_columns = static_cast<int>(problem.s);
   const int tap_rows = static_cast<int>(problem.r) + (rows - 1) * row_stride;  // that outputs read
   for (int first = 0; first < c; first += 8)
@@ -55,21 +57,23 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, int output_rows
   std::sort(records.begin(), records.end(),
             [&](const Record& a, const Record& b) { return place(a) < place(b); });
   slots = static_cast<int>(tiles_of(static_cast<std::int64_t>(records.size()), 2));
+  packed_slots = static_cast<int>(tiles_of(slots, costs.slice_slots())) * costs.slice_slots();
 }
 
-InterleavedLayout::InterleavedLayout(const ConvProblem& problem) : InterleavedLayout(problem, 1) {
+InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs)
+    : InterleavedLayout(problem, costs, 1) {
   const auto products = [](const InterleavedLayout& of) {
     return static_cast<double>(of.slots) * of.groups / of.rows;
   };
   for (int more = 2; more <= most_output_rows && more <= problem.p(); more *= 2) {
     // Rows that are not there are multiplied too: a few per cent are not worth it.
-    if (InterleavedLayout other(problem, more); products(other) < 0.97 * products(*this))
+    if (InterleavedLayout other(problem, costs, more); products(other) < 0.97 * products(*this))
       *this = std::move(other);
   }
 }
 
 std::size_t InterleavedLayout::group_bytes() const {
-  return packed_header_bytes + static_cast<std::size_t>(slots + slots % 2) * interleaved_slot_bytes;
+  return packed_header_bytes + static_cast<std::size_t>(packed_slots) * static_cast<std::size_t>(slot_bytes);
 }
 
 int InterleavedTiles::span() const {
@@ -88,9 +92,11 @@ namespace {
 /// Tiles of a problem, and the time that they take.
 class Planner {
  public:
-  Planner(const ConvProblem& problem, const DeviceInfo& device, const InterleavedLayout& layout)
+  Planner(const ConvProblem& problem, const DeviceInfo& device, const InterleavedLayout& layout,
+          const InterleavedCosts& costs)
       : problem_(problem),
         layout_(layout),
+        costs_(costs),
         limit_(static_cast<std::int64_t>(device.shared_memory_bytes)),
         units_(std::max(device.units, 1)),
         clocks_per_second_(clock_share * device.nominal_fp32_flop_per_second / flop_per_clock /
@@ -133,16 +139,16 @@ class Planner {
   bool fit(InterleavedTiles& tile, bool streams, int stages) const {
     const auto sheets = static_cast<std::int64_t>(layout_.sheets.size());
     const std::int64_t lines = sheets * tile.images * tile.sheet_rows;
-    if (lines * tile.pitch > limit_ / 32) return false;
-    tile.x_bytes = 32 * lines * tile.pitch;
+    if (lines * tile.pitch > limit_ / (2 * costs_.record_bytes())) return false;
+    tile.x_bytes = costs_.record_bytes() * lines * tile.pitch;
     tile.line_bytes = 16 * lines;
     tile.stages = stages;
     if (!streams) {
-      tile.slice_slots = layout_.slots;
+      tile.place_bytes = layout_.slots * layout_.slot_bytes;
       return tile.bytes() <= limit_;
     }
-    tile.slice_slots = slice_slots;
-    tile.slices = static_cast<int>(tiles_of(layout_.slots, slice_slots));
+    tile.place_bytes = slice_bytes;
+    tile.slices = layout_.packed_slots / costs_.slice_slots();
     tile.places = std::min(most_places, tile.slices);
     while (tile.places >= least_places && tile.bytes() > limit_) --tile.places;
     return tile.places >= least_places;
@@ -178,12 +184,14 @@ class Planner {
   double clocks(const InterleavedTiles& tile) const {
     const auto number = [](auto value) { return static_cast<double>(value); };
     const double passes = number(tiles_of(tile.span(), interleaved_columns));
-    const double multiplying =
-        passes * (201 * layout_.slots + (tile.streams() ? 32 * tile.slices : 0));
-    // One of four warps that bring feeds filters that stream.
-    const double bringing = number(tile.x_bytes) / 32 * (tile.streams() ? 6.1 : 4.73) +
-                            1590 * number(layout_.planes.size());
-    const double writing = 1990 * passes;
+    const double multiplying = passes * (costs_.of_slot * layout_.slots +
+                                         (tile.streams() ? costs_.of_slice * tile.slices : 0));
+    // One of the warps that bring feeds filters that stream.
+    const double bringing =
+        number(tile.x_bytes) / costs_.record_bytes() *
+            (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
+        costs_.of_plane * number(layout_.planes.size());
+    const double writing = costs_.of_pass * passes;
     const bool whole_rows = tile.column_tiles == 1;
     const double written_run =
         whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
@@ -193,7 +201,8 @@ class Planner {
     const double read =
         number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
     const double moving =
-        0.172 * (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
+        0.043 * costs_.stored_bytes *
+        (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
                  read * (1 + 12 / read_run));
     constexpr double together = 2.55;
     double sum = 0;
@@ -204,6 +213,7 @@ class Planner {
 
   const ConvProblem& problem_;
   const InterleavedLayout& layout_;
+  const InterleavedCosts& costs_;
   std::int64_t limit_;
   int units_;
   double clocks_per_second_;
@@ -215,6 +225,7 @@ class Planner {
 /// All that a plan follows from.
 struct Asked {
   ConvProblem problem;
+  const InterleavedCosts* costs;
   DeviceId device;
   int units;
   std::size_t shared_memory_bytes;
@@ -224,13 +235,14 @@ struct Asked {
 
 }  // namespace
 
-InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
+InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
+                                 const InterleavedCosts& costs) {
   thread_local Remembered<Asked, InterleavedPlan> remembered;
-  return remembered.get({problem, device.id, device.units, device.shared_memory_bytes,
+  return remembered.get({problem, &costs, device.id, device.units, device.shared_memory_bytes,
                          device.nominal_fp32_flop_per_second},
                         [&] {
-                          InterleavedLayout layout(problem);
-                          const InterleavedTiles tile = Planner(problem, device, layout).best();
+                          InterleavedLayout layout(problem, costs);
+                          const InterleavedTiles tile = Planner(problem, device, layout, costs).best();
                           return InterleavedPlan{std::move(layout), tile};
                         });
 }

@@ -18,15 +18,29 @@ namespace plumb::cuda {
 
 inline constexpr int interleaved_rows = 64;      ///< of a product: filters times rows of outputs
 inline constexpr int interleaved_columns = 128;  ///< of a product: places of outputs
-inline constexpr int interleaved_part_bytes = interleaved_rows * 16 * 2;
-inline constexpr int interleaved_slot_bytes = 2 * interleaved_part_bytes;  ///< high parts, low ones
-inline constexpr int interleaved_warpgroups = 2;                           ///< that multiply
+inline constexpr int interleaved_part_bytes = interleaved_rows * 16 * 2;  ///< of a slot of filters
+inline constexpr int interleaved_warpgroups = 2;                          ///< that multiply
 
 // What kernels have room for.
 inline constexpr int most_interleaved_slots = 240, most_sheets = 40, most_planes = 4;
 inline constexpr int most_output_rows = 8, most_stages = 2;
-/// Slots of filters come in slices of so many where they stream, through a ring of so many places.
-inline constexpr int slice_slots = 2, most_places = 16, least_places = 4;
+/// Where filters stream they come in slices of so many bytes, through a ring of so many places.
+inline constexpr int slice_bytes = 8192, most_places = 16, least_places = 4;
+
+/// What a product is made of, and how long it takes: clocks of a multiprocessor (plan_interleaved()).
+struct InterleavedCosts {
+  int parts;         ///< of records and filters: 2 where operands are split in high and low ones
+  int stored_bytes;  ///< of an element of x and y
+  double of_slot;    ///< its products for a pass
+  double of_slice;   ///< that streams
+  double of_record, of_record_beside_stream;  ///< brought
+  double of_plane;                            ///< of a tile
+  double of_pass;                             ///< written
+
+  constexpr int slot_bytes() const { return parts * interleaved_part_bytes; }
+  constexpr int record_bytes() const { return parts * 16; }
+  constexpr int slice_slots() const { return slice_bytes / slot_bytes(); }
+};
 
 /// Elements of a record: `channels` of them at each of `taps_h` by `taps_w` taps.
 struct RecordPlane {
@@ -50,19 +64,20 @@ struct InterleavedLayout {
   int row_stride;          ///< rows of x from one row of outputs to the next
   int stride_h, stride_w;  ///< from one place of outputs to the next: rows * row_stride
   int group_filters, groups, slots;
+  int packed_slots;  ///< whole slices of them
+  int slot_bytes;
   std::vector<RecordPlane> planes;
   std::vector<Sheet> sheets;
   std::vector<Record> records;  ///< as they follow each other in shared memory
 
   /// The one of fewest products.
-  explicit InterleavedLayout(const ConvProblem& problem);
+  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs);
 
-  std::size_t group_bytes()
-      const;  ///< packed: a header and the slots, of which there are an even number
+  std::size_t group_bytes() const;  ///< packed: a header and the slots
   std::size_t dense_at() const { return group_bytes() * groups; }
 
  private:
-  InterleavedLayout(const ConvProblem& problem, int rows);
+  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs, int rows);
 };
 
 /// A block's tile: places of outputs, `rows` by `columns` of `images`, and its shared memory.
@@ -70,7 +85,8 @@ struct InterleavedTiles {
   int images = 1, rows = 1, columns = 1;
   int pitch = 1, sheet_rows = 1;  ///< of a sheet, and of an image in it
   int bands = 1, column_tiles = 1;
-  int slice_slots = 0, slices = 1, places = 1;  ///< of filters; one place: all of them stay
+  int slices = 1, places = 1;                   ///< of filters; one place: all of them stay
+  int place_bytes = 0;
   int stages = most_stages;                     ///< of outputs
   std::int64_t x_bytes = 0;                     ///< of one of two places of input
   std::int64_t line_bytes = 0;                  ///< of the table of lines
@@ -79,9 +95,7 @@ struct InterleavedTiles {
   bool streams() const { return places > 1; }
   int sheet_records() const { return images * sheet_rows * pitch; }
   int span() const;  ///< records from the first place's to behind the last's
-  std::int64_t w_bytes() const {
-    return std::int64_t{places} * slice_slots * interleaved_slot_bytes;
-  }
+  std::int64_t w_bytes() const { return std::int64_t{places} * place_bytes; }
   std::int64_t bytes() const;
   std::int64_t items(const ConvProblem& problem) const;
 };
@@ -96,6 +110,7 @@ struct InterleavedPlan {
   InterleavedLayout layout;
   InterleavedTiles tile;  ///< of least predicted time
 };
-InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device);
+InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
+                                 const InterleavedCosts& costs);
 
 }  // namespace plumb::cuda

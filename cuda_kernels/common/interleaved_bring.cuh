@@ -1,5 +1,5 @@
-// The input of interleaved.cu's tiles on its way from x to records in shared memory: scaled by a
-// power of two, as high and low halves.
+// The input of interleaved_kernel.cuh's tiles on its way from x to records in shared memory: scaled
+// by a power of two, as high and low halves, or as it is.
 #pragma once
 
 #include "cuda_kernels/common/interleaved_shape.cuh"
@@ -7,53 +7,70 @@
 
 namespace plumb::cuda {
 
-__device__ inline int bringers(const InterleavedShape& shape) {
-  return shape.places > 1 ? most_bringers - 32 : most_bringers;
-}
-__device__ inline int bringer() { return static_cast<int>(threadIdx.x) - first_bringer; }
-__device__ inline void meet_bringers(const InterleavedShape& shape) {
-  asm volatile("bar.sync 1, %0;" ::"r"(bringers(shape)) : "memory");
-}
+/// Two halves that are multiplied: the high parts of two elements.
+template <class Half>
+using HalfPair = std::conditional_t<std::is_same_v<Half, __half>, __half2, __nv_bfloat162>;
 
 /// What is met of a tile's elements.
+template <class Scheme>
 struct MetElements {
-  __half2 most = __half2half2(0);    ///< of the magnitudes of high parts; NaN where one is
+  using Pair = HalfPair<typename Scheme::Half>;
+  Pair most = {0, 0};                ///< of the magnitudes of high parts; NaN where one is
   std::uint32_t least = 0xffffffff;  ///< of the bits of magnitudes, less one: zeros are the largest
 
+  __device__ void look_at(Fragment high) {
+    most = __hmax2_nan(most, __habs2(*reinterpret_cast<const Pair*>(&high)));
+  }
+  /// Before it is scaled.
+  __device__ void look_at(float value) {
+    least = min(least, static_cast<std::uint32_t>(magnitude_bits(value)) - 1);
+  }
   /// WindowFlags. What overflows is met once more with the tile's `own_scale`, if it is finite.
   __device__ int flags(int exponent, bool own_scale) const {
+    const bool finite = __low2float(most) < infinity<float> && __high2float(most) < infinity<float>;
+    if (!Scheme::scaled) return finite ? 0 : met_non_finite;
     const float smallest = split_least * power_of_two(-exponent);
     const bool small = least < static_cast<std::uint32_t>(magnitude_bits(smallest)) - 1;
-    const bool finite = __low2float(most) < infinity<float> && __high2float(most) < infinity<float>;
     if (finite) return small ? met_range : 0;
     return own_scale ? met_non_finite | (small ? met_range : 0) : met_range;
   }
 };
 
-/// Eight elements as a record of high parts and one of low ones.
-__device__ inline void make_records(const float (&values)[8], float scale, MetElements& met,
-                                    uint4& high, uint4& low) {
-  Fragment parts[2][4];
+/// Eight elements as a record, or one of high parts and one of low ones.
+template <class Scheme>
+__device__ void make_records(const typename Scheme::Stored (&values)[8], float scale,
+                             MetElements<Scheme>& met, uint4 (&records)[Scheme::costs.parts]) {
+  Fragment parts[Scheme::costs.parts][4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float first = values[2 * i], second = values[2 * i + 1];
-    met.least = min(met.least, static_cast<std::uint32_t>(magnitude_bits(first)) - 1);
-    met.least = min(met.least, static_cast<std::uint32_t>(magnitude_bits(second)) - 1);
-    const SplitHalves halves(first * scale, second * scale);
-    parts[0][i] = halves.high, parts[1][i] = halves.low;
-    met.most = __hmax2_nan(met.most, __habs2(*reinterpret_cast<const __half2*>(&halves.high)));
+    const auto first = values[2 * i], second = values[2 * i + 1];
+    if constexpr (!Scheme::scaled) {
+      const HalfPair<typename Scheme::Half> pair{first, second};
+      parts[0][i] = *reinterpret_cast<const Fragment*>(&pair);
+    } else {
+      met.look_at(first), met.look_at(second);
+      if constexpr (Scheme::costs.parts == 1) {
+        parts[0][i] = two_halves<__half>(first * scale, second * scale);
+      } else {
+        const SplitHalves halves(first * scale, second * scale);
+        parts[0][i] = halves.high, parts[1][i] = halves.low;
+      }
+    }
+    met.look_at(parts[0][i]);
   }
-  high = {parts[0][0], parts[0][1], parts[0][2], parts[0][3]};
-  low = {parts[1][0], parts[1][1], parts[1][2], parts[1][3]};
+#pragma unroll
+  for (int i = 0; i < Scheme::costs.parts; ++i)
+    records[i] = {parts[i][0], parts[i][1], parts[i][2], parts[i][3]};
 }
 
 /// Lines of a tile: rows and columns from its first, elements from there, and the image. By the
 /// whole block, before a barrier.
-__device__ inline void write_lines(const InterleavedShape& shape) {
+template <class Shape>
+__device__ void write_lines(const Shape& shape) {
   auto* const lines = reinterpret_cast<int4*>(dynamic_shared() + shape.lines_at);
   const auto& step = shape.conv.x_step;
   const int sheet_lines = shape.images * shape.sheet_rows.value();
-  for (int i = static_cast<int>(threadIdx.x); i < shape.lines; i += interleaved_threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < shape.lines; i += Shape::Roles::threads) {
     const auto& sheet = shape.sheets[i / sheet_lines];
     const auto [image, row] = shape.sheet_rows.divide(i % sheet_lines);
     const int h = sheet.row_phase + row * shape.stride_h, w = sheet.column_phase;
@@ -64,14 +81,16 @@ __device__ inline void write_lines(const InterleavedShape& shape) {
 /// Brings a warp's records, `first` to before `last`, of planes of so many channels. Each thread
 /// has several on their way, and fetches the next in the place of one that it has written.
 /// `place_is_empty()` waits for that, behind the first reads.
-template <int channels, class Wait>
-__device__ void bring_plane(const InterleavedShape& shape, const InterleavedItem& item,
+template <int channels, class Shape, class Wait>
+__device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
                             const DevicePlane& plane, int first, int last, float scale,
-                            char* x_tile, MetElements& met, const Wait& place_is_empty) {
-  constexpr int at_once = 4, taps = 8 / channels;
+                            char* x_tile, MetElements<typename Shape::Scheme>& met,
+                            const Wait& place_is_empty) {
+  using Stored = typename Shape::Stored;
+  constexpr int at_once = 4, taps = 8 / channels, parts = Shape::costs.parts;
   const auto& step = shape.conv.x_step;
   const auto* const lines = reinterpret_cast<const int4*>(dynamic_shared() + shape.lines_at);
-  const float* const x = shape.x + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
+  const Stored* const x = shape.x + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
   // Held in registers: read anew from constant memory they would take most of the time.
   int offsets[taps * channels], taps_bits = plane.taps_w_bits;
 #pragma unroll
@@ -80,17 +99,18 @@ __device__ void bring_plane(const InterleavedShape& shape, const InterleavedItem
     asm volatile("" : "+r"(offsets[e]));
   }
   asm volatile("" : "+r"(taps_bits));
-  const auto fetch = [&](float(&values)[8], int number) {
+  const auto fetch = [&](Stored(&values)[8], int number) {
     const auto [line, column] = shape.pitch.divide(min(number, last - 1));
     const int4 of = lines[line];
     const int right = column * shape.stride_w;
     const int h = item.first_h + of.x, w = item.first_w + of.y + right;
     const bool exists = of.w < item.images && number < last;
-    const float* from = x + (of.z + right * step.w);
+    const Stored* from = x + (of.z + right * step.w);
     // Else offsets would be added to the sum of x and these, in four instructions each.
     asm volatile("" : "+l"(from));
+    __builtin_assume(__isGlobal(from));
 #pragma unroll
-    for (float& value : values) value = 0;
+    for (Stored& value : values) value = convert<Stored>(0.0f);
 #pragma unroll
     for (int tap = 0; tap < taps; ++tap) {
       const int below = taps == 1 ? 0 : tap >> taps_bits;
@@ -100,13 +120,13 @@ __device__ void bring_plane(const InterleavedShape& shape, const InterleavedItem
                           static_cast<unsigned>(w + beside) < static_cast<unsigned>(shape.conv.w);
 #pragma unroll
       for (int c = 0; c < channels; ++c) {
-        const float* const at = from + offsets[tap * channels + c];
+        const Stored* const at = from + offsets[tap * channels + c];
         if (inside) values[tap * channels + c] = *at;
       }
     }
   };
-  int number = first + bringer() % 32;
-  float values[at_once][8];
+  int number = first + static_cast<int>(threadIdx.x) % 32;
+  Stored values[at_once][8];
 #pragma unroll
   for (int i = 0; i < at_once; ++i) fetch(values[i], number + i * 32);
   place_is_empty();
@@ -115,22 +135,26 @@ __device__ void bring_plane(const InterleavedShape& shape, const InterleavedItem
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       const int of = number + i * 32;
-      uint4 high, low;
-      make_records(values[i], scale, met, high, low);
+      uint4 records[parts];
+      make_records(values[i], scale, met, records);
       fetch(values[i], of + at_once * 32);
       if (of >= last) continue;
-      *reinterpret_cast<uint4*>(x_tile + of * 16) = high;
-      *reinterpret_cast<uint4*>(x_tile + of * 16 + shape.low_apart) = low;
+#pragma unroll
+      for (int part = 0; part < parts; ++part)
+        *reinterpret_cast<uint4*>(x_tile + of * 16 + part * shape.low_apart) = records[part];
     }
   }
 }
 
 /// Brings all records of a tile, as many by each warp.
-template <class Wait>
-__device__ MetElements bring_tile(const InterleavedShape& shape, const InterleavedItem& item,
-                                  float scale, char* x_tile, const Wait& place_is_empty) {
-  MetElements met;
-  const int warps = bringers(shape) / 32, warp = bringer() / 32;
+template <class Shape, class Wait>
+__device__ MetElements<typename Shape::Scheme> bring_tile(const Shape& shape,
+                                                          const InterleavedItem& item, float scale,
+                                                          char* x_tile,
+                                                          const Wait& place_is_empty) {
+  using Roles = typename Shape::Roles;
+  MetElements<typename Shape::Scheme> met;
+  const int warps = Roles::bringing(shape.streams()), warp = Roles::bringer() / 32;
   const int of_warp = (shape.lines * shape.pitch.value() + warps - 1) / warps;
 #pragma unroll 1
   for (int i = 0; i < shape.plane_count; ++i) {
@@ -157,21 +181,24 @@ __device__ MetElements bring_tile(const InterleavedShape& shape, const Interleav
 
 /// The exponent of the scale that brings the largest finite value of a tile's input, and around it,
 /// to between 2^14 and 2^15. By all bringers.
-__device__ inline int find_exponent(const InterleavedShape& shape, InterleavedControl& control,
-                                    const InterleavedItem& item) {
+template <class Shape>
+__device__ int find_exponent(const Shape& shape, InterleavedControl& control,
+                             const InterleavedItem& item) {
+  using Roles = typename Shape::Roles;
   const ConvShape<int>& conv = shape.conv;
-  meet_bringers(shape);
-  if (bringer() == 0) control.largest = 0;
-  meet_bringers(shape);
+  const int bringer = Roles::bringer();
+  Roles::meet_bringers(shape.streams());
+  if (bringer == 0) control.largest = 0;
+  Roles::meet_bringers(shape.streams());
   const int top = max(item.first_h, 0), left = max(item.first_w, 0);
   const int rows = max(min(item.first_h + shape.x_rows, conv.h) - top, 0);
   const int columns = min(item.first_w + shape.x_columns, conv.w) - left;
   // Several rows at once, as all wait for this.
   constexpr int at_once = 8;
-  const int warps = bringers(shape) / 32, all = item.images * conv.group_c * rows;
+  const int warps = Roles::bringing(shape.streams()), all = item.images * conv.group_c * rows;
   int most = 0;
 #pragma unroll 1
-  for (int first = bringer() / 32; first < all; first += at_once * warps) {
+  for (int first = bringer / 32; first < all; first += at_once * warps) {
     const float* from[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
@@ -181,7 +208,7 @@ __device__ inline int find_exponent(const InterleavedShape& shape, InterleavedCo
                 (top + row % rows) * conv.x_step.h + left * conv.x_step.w;
     }
 #pragma unroll 1
-    for (int column = bringer() % 32; column < columns; column += 32) {
+    for (int column = bringer % 32; column < columns; column += 32) {
       int bits[at_once];
 #pragma unroll
       for (int i = 0; i < at_once; ++i) bits[i] = magnitude_bits(from[i][column * conv.x_step.w]);
@@ -191,16 +218,19 @@ __device__ inline int find_exponent(const InterleavedShape& shape, InterleavedCo
     }
   }
   most = __reduce_max_sync(0xffffffff, most);
-  if (bringer() % 32 == 0) atomicMax(&control.largest, most);
-  meet_bringers(shape);
+  if (bringer % 32 == 0) atomicMax(&control.largest, most);
+  Roles::meet_bringers(shape.streams());
   return scale_exponent(control.largest);
 }
 
 /// Brings tile after tile. The scale of the tile before fits most; what it does not fit is brought
 /// again.
-template <int rows>
-__device__ void bring(const InterleavedShape& shape, InterleavedControl& control) {
+template <int rows, class Shape>
+__device__ void bring(const Shape& shape, InterleavedControl& control) {
+  using Roles = typename Shape::Roles;
+  constexpr bool scaled = Shape::Scheme::scaled;
   const InterleavedTeam team(shape);
+  const int bringer = Roles::bringer();
   int exponent = 0, round = 0;
   for (int number = team.first; number < shape.items; number += team.members, ++round) {
     const InterleavedItem item(shape, number, rows);
@@ -213,18 +243,19 @@ __device__ void bring(const InterleavedShape& shape, InterleavedControl& control
     int& met = control.met[round % 3];
     int flags = 0;
     for (bool own_scale = round == 0;; own_scale = true) {
-      if (own_scale) exponent = find_exponent(shape, control, item);
+      if constexpr (scaled)
+        if (own_scale) exponent = find_exponent(shape, control, item);
       const int found = bring_tile(shape, item, power_of_two(exponent), x_tile, place_is_empty)
                             .flags(exponent, own_scale);
       if (found != 0) atomicOr(&met, found);
-      if (bringer() == 0) control.met[(round + 1) % 3] = 0;
-      meet_bringers(shape);
+      if (bringer == 0) control.met[(round + 1) % 3] = 0;
+      Roles::meet_bringers(shape.streams());
       flags = met;
-      if (own_scale || flags == 0) break;
-      meet_bringers(shape);
-      if (bringer() == 0) met = 0;
+      if (!scaled || own_scale || flags == 0) break;
+      Roles::meet_bringers(shape.streams());
+      if (bringer == 0) met = 0;
     }
-    if (bringer() == 0) control.exponent[turn] = exponent, control.flags[turn] = flags;
+    if (bringer == 0) control.exponent[turn] = exponent, control.flags[turn] = flags;
     order_shared_writes();
     control.full[turn].arrive();
   }

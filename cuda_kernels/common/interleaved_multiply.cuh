@@ -15,13 +15,31 @@ namespace plumb::cuda {
 /// The sums that a thread has of 64 x 128.
 using InterleavedSums = float[64];
 
-/// A slot's three products. What is small has sums of its own (SplitWindows).
-__device__ inline void multiply_slot(InterleavedSums& sums, InterleavedSums& small, std::uint32_t w,
-                                     std::uint32_t x, std::uint32_t x_low, int add) {
-  wgmma_shared(small, w + interleaved_part_bytes / 16, x, add);
-  wgmma_shared(sums, w, x, add);
-  wgmma_shared(small, w, x_low, 1);
-}
+/// The sums of one of split operands' products, or of the others.
+template <class Scheme>
+struct PassSums {
+  InterleavedSums of;
+
+  /// A slot's product.
+  __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t, int add) {
+    wgmma_shared<typename Scheme::Half>(of, w, x, add);
+  }
+  __device__ void settle() { wgmma_settle(of); }
+  __device__ float operator[](int i) const { return of[i]; }
+};
+/// What is small has sums of its own (SplitWindows).
+template <>
+struct PassSums<SplitRecords> {
+  InterleavedSums of, small;
+
+  __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t low_apart, int add) {
+    wgmma_shared<__half>(small, w + interleaved_part_bytes / 16, x, add);
+    wgmma_shared<__half>(of, w, x, add);
+    wgmma_shared<__half>(small, w, x + low_apart, 1);
+  }
+  __device__ void settle() { wgmma_settle(of), wgmma_settle(small); }
+  __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
+};
 
 /// Where a warpgroup is in the ring of places that filters stream through.
 struct FilterRing {
@@ -29,33 +47,31 @@ struct FilterRing {
 };
 
 /// The address of a place of filters, from one half of a slot's terms to the other.
-__device__ inline std::uint32_t filters_at(const InterleavedShape& shape, int place) {
+template <class Shape>
+__device__ std::uint32_t filters_at(const Shape& shape, int place) {
   constexpr std::uint32_t halves_apart = interleaved_rows * 16 / 16 << 16;
-  constexpr std::uint32_t place_sixteenths = slice_slots * interleaved_slot_bytes / 16;
-  return (wgmma_address(dynamic_shared() + shape.w_at) | halves_apart) + place * place_sixteenths;
+  return (wgmma_address(dynamic_shared() + shape.w_at) | halves_apart) + place * (slice_bytes / 16);
 }
 
 /// Multiplies the 128 places from `x` on by filters that stay in shared memory.
-__device__ inline void multiply_by_all(const InterleavedShape& shape, std::uint32_t x,
-                                       InterleavedSums& sums, InterleavedSums& small) {
+template <class Shape>
+__device__ void multiply_by_all(const Shape& shape, std::uint32_t x,
+                                PassSums<typename Shape::Scheme>& sums) {
   const std::uint32_t low = shape.low_apart / 16;
   std::uint32_t w = filters_at(shape, 0);
   wgmma_begin();
 #pragma unroll 2
-  for (int slot = 0; slot < shape.slots; ++slot, w += interleaved_slot_bytes / 16) {
-    const std::uint32_t at = x + shape.slots_at[slot];
-    multiply_slot(sums, small, w, at, at + low, slot);
-  }
+  for (int slot = 0; slot < shape.slots; ++slot, w += Shape::slot_bytes / 16)
+    sums.multiply(w, x + shape.slots_at[slot], low, slot);
   wgmma_commit();
   wgmma_end();
 }
 
 /// The same, by filters that stream, slice after slice; each is left when the next one's products
 /// are under way.
-__device__ inline void multiply_by_slices(const InterleavedShape& shape,
-                                          InterleavedControl& control, std::uint32_t x,
-                                          FilterRing& ring, InterleavedSums& sums,
-                                          InterleavedSums& small) {
+template <class Shape>
+__device__ void multiply_by_slices(const Shape& shape, InterleavedControl& control, std::uint32_t x,
+                                   FilterRing& ring, PassSums<typename Shape::Scheme>& sums) {
   const std::uint32_t low = shape.low_apart / 16;
   const auto leave_last = [&] {
     if (threadIdx.x % 128 == 0)
@@ -67,10 +83,9 @@ __device__ inline void multiply_by_slices(const InterleavedShape& shape,
     const std::uint32_t w = filters_at(shape, ring.place);
     wgmma_begin();
 #pragma unroll
-    for (int i = 0; i < slice_slots; ++i) {
-      const std::uint32_t at = x + shape.slots_at[slice * slice_slots + i];
-      multiply_slot(sums, small, w + i * (interleaved_slot_bytes / 16), at, at + low, slice + i);
-    }
+    for (int i = 0; i < Shape::slice_slots; ++i)
+      sums.multiply(w + i * (Shape::slot_bytes / 16),
+                    x + shape.slots_at[slice * Shape::slice_slots + i], low, slice + i);
     wgmma_commit();
     wgmma_end<1>();
     if (slice > 0) leave_last();
@@ -81,27 +96,27 @@ __device__ inline void multiply_by_slices(const InterleavedShape& shape,
 }
 
 /// Hands a pass's sums over to those who write.
-__device__ inline void hand_over(const InterleavedSums& sums, const InterleavedSums& small,
-                                 float* to) {
+template <class Scheme>
+__device__ void hand_over(const PassSums<Scheme>& sums, float* to) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
             lane = static_cast<int>(threadIdx.x) % 32;
   to += (warp * 16 + lane / 4) * stage_pitch + lane % 4 * 2;
 #pragma unroll
   for (int i = 0; i < 64; i += 4) {
-    const auto sum = [&](int j) { return fmaf(small[i + j], 1 / split_raise, sums[i + j]); };
-    *reinterpret_cast<float2*>(to + i * 2) = {sum(0), sum(1)};
-    *reinterpret_cast<float2*>(to + i * 2 + 8 * stage_pitch) = {sum(2), sum(3)};
+    *reinterpret_cast<float2*>(to + i * 2) = {sums[i], sums[i + 1]};
+    *reinterpret_cast<float2*>(to + i * 2 + 8 * stage_pitch) = {sums[i + 2], sums[i + 3]};
   }
 }
 
 /// Multiplies tile after tile, 128 places of outputs at a time. These passes are numbered through
 /// the block's tiles, and its warpgroups take turns.
-__device__ inline void multiply(const InterleavedShape& shape, InterleavedControl& control) {
+template <class Shape>
+__device__ void multiply(const Shape& shape, InterleavedControl& control) {
   const InterleavedTeam team(shape);
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int passes = team.passes(shape);
-  const bool streams = shape.places > 1;
+  const bool streams = shape.streams();
   FilterRing ring;
   int grants = 0;  // of the stages, their parities
   int round = -1;  // of tiles
@@ -127,15 +142,14 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
     // From one lane, so that compilers know it for the same.
     const std::uint32_t x =
         __shfl_sync(0xffffffff, tile_at + (exists ? of_tile_pass * interleaved_columns : 0), 0);
-    InterleavedSums sums, small;
+    PassSums<typename Shape::Scheme> sums;
     if (streams) {
-      multiply_by_slices(shape, control, x, ring, sums, small);
+      multiply_by_slices(shape, control, x, ring, sums);
     } else {
       if (first_pass == 0) control.filled[0].wait(0);
-      multiply_by_all(shape, x, sums, small);
+      multiply_by_all(shape, x, sums);
     }
-    wgmma_settle(sums);
-    wgmma_settle(small);
+    sums.settle();
     if (!exists) break;
     if (of_tile_pass + interleaved_warpgroups >= shape.passes) control.empty[turn].arrive();
     const int stage = shape.stage(pass);
@@ -143,19 +157,20 @@ __device__ inline void multiply(const InterleavedShape& shape, InterleavedContro
       control.granted[warpgroup][stage][warp].wait(grants >> stage & 1);
       grants ^= 1 << stage;
     }
-    hand_over(sums, small, shape.staged(stage));
+    hand_over(sums, shape.staged(stage));
     if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = of_tile;
     control.staged[warpgroup][warp].arrive();
   }
 }
 
 /// Fills the places of filters, over and over where they stream. By one thread.
-__device__ inline void feed(const InterleavedShape& shape, InterleavedControl& control) {
+template <class Shape>
+__device__ void feed(const Shape& shape, InterleavedControl& control) {
   const InterleavedTeam team(shape);
   const int rounds = (team.passes(shape) + interleaved_warpgroups - 1) / interleaved_warpgroups;
-  const int all = shape.places > 1 ? rounds * shape.slices : 1;
+  const int all = shape.streams() ? rounds * shape.slices : 1;
   const char* const slots = shape.packed + team.number * shape.group_bytes + packed_header_bytes;
-  const int bytes = shape.slice_slots * interleaved_slot_bytes;
+  const int bytes = shape.place_bytes;
   int place = 0, slice = 0, parity = 1;
   for (int i = 0; i < all; ++i) {
     if (i >= shape.places) control.left[place].wait(parity);

@@ -2,7 +2,8 @@
 // block's share of the work.
 //
 // A block's warps have roles: two warpgroups multiply, four warps write what those made to y, and
-// four bring the input of the next tile (three, where the last one feeds filters that stream).
+// four or eight bring the input of the next tile (one less, where the last one feeds filters that
+// stream).
 #pragma once
 
 #include <algorithm>
@@ -20,9 +21,77 @@
 
 namespace plumb::cuda {
 
-inline constexpr int first_writer = interleaved_warpgroups * 128, writers = 128;
-inline constexpr int first_bringer = first_writer + writers, most_bringers = 128;
-inline constexpr int interleaved_threads = first_bringer + most_bringers;
+/// fp32 as two fp16, in three products (SplitWindows).
+struct SplitRecords {
+  using Stored = float;
+  using Half = __half;
+  static constexpr bool scaled = true;
+  /// A fit of 1,761 tiles of 197 convolutions, measured one by one on one H200: to 8 % in the root
+  /// mean square for the tiles taken of those that this kernel makes as fast as others.
+  static constexpr InterleavedCosts costs{.parts = 2,
+                                          .stored_bytes = 4,
+                                          .of_slot = 201,
+                                          .of_slice = 32,
+                                          .of_record = 4.73,
+                                          .of_record_beside_stream = 6.1,
+                                          .of_plane = 1590,
+                                          .of_pass = 1990};
+};
+
+/// One product of halves: what tensors of them hold.
+template <class Of>
+struct HalfRecords {
+  using Stored = Of;
+  using Half = Of;
+  static constexpr bool scaled = false;
+  static constexpr InterleavedCosts costs{.parts = 1,
+                                          .stored_bytes = 2,
+                                          .of_slot = 67,
+                                          .of_slice = 32,
+                                          .of_record = 2.4,
+                                          .of_record_beside_stream = 2.8,
+                                          .of_plane = 1000,
+                                          .of_pass = 1990};
+};
+
+/// One product of fp32 that is scaled and rounded to fp16 (ScaledWindows).
+struct ScaledRecords {
+  using Stored = float;
+  using Half = __half;
+  static constexpr bool scaled = true;
+  static constexpr InterleavedCosts costs{.parts = 1,
+                                          .stored_bytes = 4,
+                                          .of_slot = 67,
+                                          .of_slice = 32,
+                                          .of_record = 2.6,
+                                          .of_record_beside_stream = 3,
+                                          .of_plane = 1000,
+                                          .of_pass = 1990};
+};
+
+/// Threads of a block by their roles, and the registers of each.
+template <class Scheme>
+struct InterleavedRoles {
+  static constexpr bool split = Scheme::costs.parts == 2;
+  /// Warps that bring: the sums of split products leave registers for four.
+  static constexpr int most_bringing = split ? 4 : 8;
+  static constexpr int first_writer = interleaved_warpgroups * 128;
+  static constexpr int first_bringer = first_writer + 128;
+  static constexpr int threads = first_bringer + most_bringing * 32;
+  static constexpr int begin_registers = 65536 / threads / 8 * 8;
+  static constexpr int to_multiply = split ? 160 : 96, to_write = split ? 72 : 64;
+  static constexpr int to_bring = split ? 120 : 112;
+  static_assert(interleaved_warpgroups * 128 * to_multiply + 128 * to_write +
+                    most_bringing * 32 * to_bring <=
+                threads * begin_registers);
+
+  /// The warps that bring.
+  __device__ static int bringing(bool streams) { return streams ? most_bringing - 1 : most_bringing; }
+  __device__ static int bringer() { return static_cast<int>(threadIdx.x) - first_bringer; }
+  __device__ static void meet_bringers(bool streams) {
+    asm volatile("bar.sync 1, %0;" ::"r"(bringing(streams) * 32) : "memory");
+  }
+};
 
 /// In front of a block's shared memory.
 struct InterleavedControl {
@@ -47,11 +116,18 @@ struct DevicePlane {
   int offsets[8];
 };
 
+template <class Of>
 struct InterleavedShape {
+  using Scheme = Of;
+  using Stored = typename Scheme::Stored;
+  using Roles = InterleavedRoles<Scheme>;
+  static constexpr InterleavedCosts costs = Scheme::costs;
+  static constexpr int slot_bytes = costs.slot_bytes(), slice_slots = costs.slice_slots();
+
   ConvShape<int> conv;
-  const float *x, *w;  ///< w: dense
-  float* y;
-  Epilogue<float> epilogue;
+  const Stored *x, *w;  ///< w: dense
+  Stored* y;
+  Epilogue<Stored> epilogue;
   const char* packed;
   std::int64_t group_bytes;
   // Terms.
@@ -62,22 +138,22 @@ struct InterleavedShape {
   } sheets[most_sheets];
   /// Of a slot: where its first record lies, in records from a place's, and how far behind it the
   /// second one does, in the upper half: as descriptors of products have it.
-  std::uint32_t slots_at[most_interleaved_slots + 1];
+  std::uint32_t slots_at[most_interleaved_slots + slice_slots - 1];
   int slots, stride_h, stride_w, groups, group_filters;
   // Tiles.
   Divisor<int> pitch, sheet_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
   int x_rows, x_columns;  ///< of a tile's input, or more
-  int slice_slots, slices, places, stages;
+  int slices, places, place_bytes, stages;
   int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
 
   InterleavedShape(const ConvLaunch& call, const ConvProblem& dense,
                    const InterleavedLayout& layout, const InterleavedTiles& tile)
       : conv(dense),
-        x(static_cast<const float*>(call.x)),
-        w(reinterpret_cast<const float*>(static_cast<const char*>(call.filters) +
+        x(static_cast<const Stored*>(call.x)),
+        w(reinterpret_cast<const Stored*>(static_cast<const char*>(call.filters) +
                                          layout.dense_at())),
-        y(static_cast<float*>(call.y)),
+        y(static_cast<Stored*>(call.y)),
         epilogue(call),
         packed(static_cast<const char*>(call.filters)),
         group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
@@ -99,9 +175,9 @@ struct InterleavedShape {
         items(static_cast<int>(tile.items(call.problem))),
         x_rows((tile.sheet_rows + 8) * layout.stride_h),
         x_columns((tile.pitch + 8) * layout.stride_w),
-        slice_slots(tile.slice_slots),
         slices(tile.slices),
         places(tile.places),
+        place_bytes(tile.place_bytes),
         stages(tile.stages),
         w_at(interleaved_control_bytes + tile.stages * stage_bytes),
         x_at(w_at + static_cast<int>(tile.w_bytes())),
@@ -124,11 +200,12 @@ struct InterleavedShape {
       const Record& of = layout.records[std::min<std::size_t>(i, layout.records.size() - 1)];
       return of.sheet * tile.sheet_records() + of.r / stride_h * tile.pitch + of.s / stride_w;
     };
-    for (int slot = 0; slot < slots + 1; ++slot)  // they are packed in even numbers
+    for (int slot = 0; slot < layout.packed_slots; ++slot)
       slots_at[slot] = static_cast<std::uint32_t>(place(2 * slot) |
                                                   (place(2 * slot + 1) - place(2 * slot)) << 16);
   }
 
+  __device__ bool streams() const { return places > 1; }
   /// Where the outputs of a pass are staged.
   __device__ int stage(int pass) const { return stages == 1 ? 0 : pass % most_stages; }
   __device__ float* staged(int stage) const {
@@ -156,14 +233,16 @@ struct InterleavedShape {
 struct InterleavedTeam {
   int number, members, first;  ///< its group, its blocks, and which of them this one is
 
-  __device__ explicit InterleavedTeam(const InterleavedShape& shape) {
+  template <class Shape>
+  __device__ explicit InterleavedTeam(const Shape& shape) {
     const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
     const int teams = min(shape.groups, blocks);
     number = block % teams, first = block / teams;
     members = (blocks - number - 1) / teams + 1;
   }
   /// Of this block, over all of its tiles.
-  __device__ int passes(const InterleavedShape& shape) const {
+  template <class Shape>
+  __device__ int passes(const Shape& shape) const {
     const int tiles = first < shape.items ? (shape.items - first - 1) / members + 1 : 0;
     return tiles * shape.passes;
   }
@@ -173,7 +252,8 @@ struct InterleavedTeam {
 struct InterleavedItem {
   int n, p, q, images, first_h, first_w;
 
-  __device__ InterleavedItem(const InterleavedShape& shape, int number, int rows) {
+  template <class Shape>
+  __device__ InterleavedItem(const Shape& shape, int number, int rows) {
     const auto [above, column_tile] = shape.column_tiles.divide(number);
     const auto [image_tile, band] = shape.bands.divide(above);
     n = image_tile * shape.images;
@@ -190,8 +270,9 @@ struct InterleavedPlace {
   int n, p, q;
   int rows_left;  ///< of y from there on; 0: there is no output
 
-  __device__ InterleavedPlace(const InterleavedShape& shape, const InterleavedItem& item,
-                              int number, int rows) {
+  template <class Shape>
+  __device__ InterleavedPlace(const Shape& shape, const InterleavedItem& item, int number,
+                              int rows) {
     const auto [line, column] = shape.pitch.divide(number);
     const auto [image, row] = shape.sheet_rows.divide(line);
     n = item.n + image, p = item.p + row * rows, q = item.q + column;

@@ -13,8 +13,8 @@ struct WarpFilters {
   int first, count;  ///< of the group, and how many of them there are
   int first_k;
 
-  __device__ WarpFilters(const InterleavedShape& shape, const InterleavedTeam& team, int warp,
-                         int filters)
+  template <class Shape>
+  __device__ WarpFilters(const Shape& shape, const InterleavedTeam& team, int warp, int filters)
       : first(warp * filters), first_k(team.number * shape.group_filters + first) {
     count = min(shape.conv.k.value() - first_k, filters);
   }
@@ -22,8 +22,8 @@ struct WarpFilters {
 
 /// Sums outputs again as the definition says, of a warp's rows and a pass: all of them, or those
 /// that are NaN.
-template <int rows>
-__device__ void sum_again(const InterleavedShape& shape, const InterleavedItem& item, int first,
+template <int rows, class Shape>
+__device__ void sum_again(const Shape& shape, const InterleavedItem& item, int first,
                           const WarpFilters& filters, bool all) {
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x) % 32; i < 16 * interleaved_columns; i += 32) {
@@ -36,8 +36,9 @@ __device__ void sum_again(const InterleavedShape& shape, const InterleavedItem& 
 }
 
 /// Writes what is staged to y, pass after pass: each warp the rows that one of a warpgroup's made.
-template <int rows>
-__device__ void write(const InterleavedShape& shape, InterleavedControl& control) {
+template <int rows, class Shape>
+__device__ void write(const Shape& shape, InterleavedControl& control) {
+  using Stored = typename Shape::Stored;
   const ConvShape<int>& conv = shape.conv;
   const InterleavedTeam team(shape);
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
@@ -49,7 +50,7 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
     const InterleavedItem item(shape, number, rows);
     for (int first = 0; first < shape.span; first += interleaved_columns, ++pass) {
       // Where the lane's outputs of the first filter go, and the rows of y from there on.
-      float* to[chunks];
+      Stored* to[chunks];
       int left[chunks];
 #pragma unroll
       for (int j = 0; j < chunks; ++j) {
@@ -86,8 +87,8 @@ __device__ void write(const InterleavedShape& shape, InterleavedControl& control
             for (int j = 0; j < chunks; ++j) {
               const float value =
                   larger(fmaf(values[i][below][j], scale, bias), shape.epilogue.least);
-              float* const at = to[j] + below * conv.y_step.h;
-              if (below < left[j] && filter + i < filters.count) *at = value;
+              Stored* const at = to[j] + below * conv.y_step.h;
+              if (below < left[j] && filter + i < filters.count) *at = convert<Stored>(value);
             }
 #pragma unroll
           for (int j = 0; j < chunks; ++j) to[j] += conv.y_step.c;

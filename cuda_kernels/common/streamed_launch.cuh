@@ -29,7 +29,7 @@ constexpr WindowUnit streamed_unit =
 using TogetherEights = CompileTime<2, 3, 4, 6, 8, 10, 12, 14, 16>;
 template <class Scheme>
 using AloneEights =
-    std::conditional_t<Scheme::scaled, CompileTime<1, 2, 4, 6>, CompileTime<1, 2, 4, 6, 8>>;
+    std::conditional_t<Scheme::products == 3, CompileTime<1, 2, 4, 6>, CompileTime<1, 2, 4, 6, 8>>;
 template <class Scheme>
 constexpr int most_alone = std::min(eights_of_two_rows<Scheme>, 8);
 

@@ -190,6 +190,7 @@ constexpr WindowCosts window_costs{
     .slot_bytes = sizeof(typename Scheme::Slot),
     .steps_of_slot = Scheme::steps_of_slot,
     .scaled = Scheme::scaled,
+    .products = Scheme::products,
 };
 
 /// Launches the kernel on a slice with tiles planned for it. `packed` are its filters, and behind
@@ -215,7 +216,7 @@ void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const Packe
 /// Units that there are kernels for: of so many pairs of rows, and each of the numbers of filters.
 template <class Scheme, int row_pairs, int... eights>
 struct WindowUnits {
-  static constexpr int products = Scheme::scaled ? 3 : 1;
+  static constexpr int products = Scheme::products;
   static constexpr int term_multiple = Scheme::terms;
   using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
   using SevenOfWarpgroups = FixedTerms<7, 1, true>;

@@ -243,7 +243,7 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
     return std::max(clocks_of_product, clocks_of_eight * of_eights);
   };
   const double tensor = !together ? products * 4 / steps_per_clock * eights
-                        : costs_.scaled
+                        : costs_.products == 3
                             ? rows_of_slots * (of_columns(eights) + of_columns(2 * eights))
                             : products * of_columns(eights);
   const double filters_read =

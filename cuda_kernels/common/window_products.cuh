@@ -49,6 +49,7 @@ struct Tf32Windows {
   static constexpr int element_bytes = 4;
   static constexpr int terms = 8;  ///< of a step
   static constexpr double steps_of_slot = 2;
+  static constexpr int products = 1;  ///< of a term
   static constexpr bool scaled = false;
 
   __device__ static Row row(const char* at) { return *reinterpret_cast<const uint2*>(at); }
@@ -122,6 +123,7 @@ struct HalfWindows {
   static constexpr int element_bytes = 2;
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 1;
+  static constexpr int products = 1;
   static constexpr bool scaled = false;
 
   __device__ static Row row(const char* at) { return *reinterpret_cast<const Row*>(at); }
@@ -153,6 +155,20 @@ struct HalfWindows {
   }
 };
 
+/// fp32 as FP16 after scaling by a power of two: as many bits as TF32 has, in half the room and half
+/// the steps.
+struct ScaledWindows : HalfWindows<__half> {
+  static constexpr bool scaled = true;
+
+  template <int count>
+  __device__ static void put(char* to, const float (&values)[count], float scale) {
+    float scaled_values[count];
+#pragma unroll
+    for (int i = 0; i < count; ++i) scaled_values[i] = values[i] * scale;
+    HalfWindows::put(to, scaled_values, 1);
+  }
+};
+
 struct SplitHalves {
   Fragment high, low;
 
@@ -179,6 +195,7 @@ struct SplitWindows {
   static constexpr int element_bytes = 4;  ///< high parts of two neighbours, then low ones
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 3;
+  static constexpr int products = 3;
   static constexpr bool scaled = true;
 
   __device__ static Row row(const char* at) {

@@ -52,6 +52,7 @@ struct WindowCosts {
   int slot_bytes;        ///< of a lane's filters for two segments
   double steps_of_slot;  ///< products of 16 x 8 pairs of registers
   bool scaled;           ///< reads the input twice
+  int products;          ///< of a term
 
   friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
 };

@@ -29,6 +29,7 @@ enum class Operand : std::uint8_t {
   tf32_rounded,    ///< converted with round-to-nearest
   tf32_truncated,  ///< the hardware drops the low bits
   fp16,
+  fp16_scaled,  ///< by powers of two, so that no bits are lost; what they do not fit is not rounded
   bf16,
 };
 

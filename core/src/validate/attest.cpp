@@ -170,8 +170,9 @@ Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype) {
     case Math::fp64: return Arithmetic::fp64;
     case Math::fp32: return Arithmetic::fp32;
     case Math::tf32:
-      return numerics.operand == Operand::tf32_rounded ? Arithmetic::tf32_rounded
-                                                       : Arithmetic::tf32_truncated;
+      // Scaled fp16 has the bits of TF32 and no limits to its range.
+      return numerics.operand == Operand::tf32_truncated ? Arithmetic::tf32_truncated
+                                                         : Arithmetic::tf32_rounded;
     case Math::bf16: return Arithmetic::bf16;
     case Math::fp16: return Arithmetic::fp16;
   }
