@@ -37,7 +37,6 @@ extern const ConvAlgorithm few_channels_half_fp16_8_rows =
     window_entry<Fp16TallUnits, Staging::bulk, float, __half>(
         "cuda.conv.few_channels_half.fp16.8_rows", Operand::fp16);
 
-
 extern const ConvAlgorithm few_channels_half_fp16_scaled =
     window_entry<ScaledUnits, Staging::bulk, float>("cuda.conv.few_channels_half.fp16_scaled",
                                                     Operand::fp16_scaled);
@@ -45,7 +44,7 @@ extern const ConvAlgorithm few_channels_half_fp16_scaled_8_rows =
     window_entry<ScaledTallUnits, Staging::bulk, float>(
         "cuda.conv.few_channels_half.fp16_scaled.8_rows", Operand::fp16_scaled);
 extern const ConvAlgorithm few_channels_half_fp16_scaled_sm80 =
-    window_entry<ScaledUnits, Staging::async, float>(
-        "cuda.conv.few_channels_half.fp16_scaled.sm80", Operand::fp16_scaled);
+    window_entry<ScaledUnits, Staging::async, float>("cuda.conv.few_channels_half.fp16_scaled.sm80",
+                                                     Operand::fp16_scaled);
 
 }  // namespace plumb::cuda

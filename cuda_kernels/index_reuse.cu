@@ -186,7 +186,9 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double tiles = static_cast<double>(TileCounts(problem, tile, block_pixels).all());
   // Of each thread at each step, and around the steps.
   const double instructions = tiles * threads * ((110 + tile * 1.5) * steps + 400);
-  return model_seconds(problem, device, {.instructions = instructions});
+  // Of nine problems of few200 they took 1.03 to 2.7 times what the model says (one H200).
+  constexpr double measured = 2;
+  return measured * model_seconds(problem, device, {.instructions = instructions});
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {

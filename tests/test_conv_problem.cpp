@@ -121,6 +121,7 @@ TEST_CASE("classes of arithmetic") {
   const Numerics fp32{}, fp64{Operand::fp64, Accumulator::fp64_fma};
   const Numerics tf32{Operand::tf32_rounded, Accumulator::tensor_core_fp32};
   const Numerics fp16{Operand::fp16, Accumulator::tensor_core_fp32};
+  const Numerics scaled{Operand::fp16_scaled, Accumulator::tensor_core_fp32};
   const Numerics split{Operand::fp16, Accumulator::tensor_core_fp32, 3};
   const Numerics half{Operand::fp16, Accumulator::fp16_fma};
   REQUIRE(math_class(fp32, DType::f32) == Math::fp32);
@@ -129,7 +130,8 @@ TEST_CASE("classes of arithmetic") {
   REQUIRE(math_class(tf32, DType::f16) == Math::fp32);  // f16 fits TF32: nothing is rounded
   REQUIRE(math_class(fp16, DType::f32) == Math::fp16);
   REQUIRE(math_class(fp16, DType::f16) == Math::fp32);
-  REQUIRE(math_class(fp16, DType::bf16) == Math::fp16);  // bf16 has more range than fp16
+  REQUIRE(math_class(fp16, DType::bf16) == Math::fp16);   // bf16 has more range than fp16
+  REQUIRE(math_class(scaled, DType::f32) == Math::tf32);  // as many digits, and no less range
   REQUIRE(math_class(split, DType::f32) == Math::fp32);
   REQUIRE(math_class(half, DType::f16) == Math::fp16);
 
@@ -150,6 +152,13 @@ TEST_CASE("the error bound by hand") {
   REQUIRE(bound <= gamma_2 * 3 * 1.000001);
   // Who promises nothing is bound by nothing.
   REQUIRE(std::isinf(conv_error_bound({.bounded = false}, problem, {.magnitude = 3}, 1)));
+  // Operands that are scaled before they are rounded to fp16 are bound as in TF32, however small.
+  const OracleTerm small{.magnitude = 0x1p-60, .x_magnitude = 1, .w_magnitude = 0x1p-60};
+  const auto of = [&](Operand operand) {
+    return conv_error_bound({operand, Accumulator::tensor_core_fp32}, problem, small, 0);
+  };
+  REQUIRE(of(Operand::fp16_scaled) == of(Operand::tf32_rounded));
+  REQUIRE(of(Operand::fp16) >= 0x1p-25);
   // Storing as f16 adds half a unit in the last place of the result.
   problem.dtype = DType::f16;
   const double stored = conv_error_bound(Numerics{}, problem, {.magnitude = 3}, 1);

@@ -2,6 +2,7 @@
 // apart, filters are packed for any batch, and those that stream are planned for devices with and
 // without wgmma.
 #ifdef PLUMB_TEST_CUDA
+#include <catch2/generators/catch_generators.hpp>
 #include <cmath>
 #include <limits>
 
@@ -99,7 +100,10 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
   std::vector<float> result(images.expected.size());
   int found = 0;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    if (algorithm->name.find("fp16x3") == std::string_view::npos) continue;
+    const auto in_name = [&](const char* part) {
+      return algorithm->name.find(part) != std::string_view::npos;
+    };
+    if (!in_name("fp16x3") && !in_name("fp16_scaled")) continue;
     CAPTURE(algorithm->name);
     ++found;
     REQUIRE(algorithm->supports(images.all, device.info()).sentence == "");
@@ -112,7 +116,7 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
                !(std::isnan(result[i]) && std::isnan(images.expected[i]));
     CHECK(wrong == 0);
   }
-  CHECK(found == 7);
+  CHECK(found == 11);
 }
 
 TEST_CASE("cuda: images may lie farther apart than their channels reach") {
@@ -177,7 +181,7 @@ TEST_CASE("cuda: few channels' packed filters depend on no batch and on no strid
       }
     CHECK(packed > 48);
   }
-  CHECK(entries == 13);
+  CHECK(entries == 16);
 }
 
 TEST_CASE("cuda: streamed filters are planned for devices with and without wgmma") {
@@ -216,8 +220,18 @@ TEST_CASE("cuda: streamed filters are planned for devices with and without wgmma
 }
 
 TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
-  const ConvAlgorithm& algorithm = named("cuda.conv.interleaved.fp16x3");
-  const ConvProblem problem = parse_problem("mb9ic3ih64oc24kh7").problem;
+  using Entry = std::pair<const char*, DType>;
+  const auto entry = GENERATE(
+      Entry{"interleaved.fp16x3", DType::f32}, Entry{"interleaved_half.fp16_scaled", DType::f32},
+      Entry{"interleaved_half.fp16", DType::f16}, Entry{"interleaved_half.bf16", DType::bf16});
+  const DType dtype = entry.second;
+  CAPTURE(entry.first);
+  const ConvAlgorithm& algorithm = named(std::string("cuda.conv.") + entry.first);
+  const auto stored = [dtype](ConvProblem of) {
+    of.dtype = dtype;
+    return of;
+  };
+  const ConvProblem problem = stored(parse_problem("mb9ic3ih64oc24kh7").problem);
   for (const DeviceInfo& device : {ampere(), hopper()})
     if (const Support asked = algorithm.supports(problem, device); !asked) {
       CHECK(asked.reason == Reason::device_limit);
@@ -235,19 +249,21 @@ TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
            {"mb1ic32ih40oc6kh11", "terms"},
            {"mb1ic1ih12oc9000kh3", "groups of filters"}}) {
     CAPTURE(text);
-    const Support refused = algorithm.supports(parse_problem(text).problem, hopper());
+    const Support refused = algorithm.supports(stored(parse_problem(text).problem), hopper());
     CHECK(refused.reason == Reason::geometry);
     CHECK(refused.sentence.find(named) != std::string::npos);
   }
   int runs = 0;
   for (const NamedProblem& one : suite("few200")) {
     CAPTURE(one.name);
-    if (!algorithm.supports(one.problem, hopper())) continue;
+    const ConvProblem of_suite = stored(one.problem);
+    if (!algorithm.supports(of_suite, hopper())) continue;
     ++runs;
-    const std::size_t bytes = algorithm.filter_bytes(one.problem, hopper());
-    CHECK(bytes > 4 * static_cast<std::size_t>(element_count(one.problem.w_extents())));
+    const std::size_t bytes = algorithm.filter_bytes(of_suite, hopper());
+    CHECK(bytes >
+          size_in_bytes(dtype) * static_cast<std::size_t>(element_count(of_suite.w_extents())));
     for (const std::int64_t images : {1, 100}) {
-      ConvProblem other = one.problem;
+      ConvProblem other = of_suite;
       other.n = images;
       other = check(other);
       CHECK(algorithm.filter_bytes(other, hopper()) == bytes);

@@ -73,14 +73,15 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
 }
 
 std::size_t InterleavedLayout::group_bytes() const {
-  return packed_header_bytes + static_cast<std::size_t>(packed_slots) * static_cast<std::size_t>(slot_bytes);
+  return packed_header_bytes +
+         static_cast<std::size_t>(packed_slots) * static_cast<std::size_t>(slot_bytes);
 }
 
 int InterleavedTiles::span() const {
   return ((images - 1) * sheet_rows + rows - 1) * pitch + columns;
 }
 std::int64_t InterleavedTiles::bytes() const {
-  return interleaved_control_bytes + stages * stage_bytes + w_bytes() + 2 * x_bytes + slack_bytes +
+  return interleaved_control_bytes + stage_bytes + w_bytes() + 2 * x_bytes + slack_bytes +
          line_bytes;
 }
 std::int64_t InterleavedTiles::items(const ConvProblem& problem) const {
@@ -136,13 +137,12 @@ class Planner {
   }
 
   /// Gives a tile its shared memory; whether there is enough.
-  bool fit(InterleavedTiles& tile, bool streams, int stages) const {
+  bool fit(InterleavedTiles& tile, bool streams) const {
     const auto sheets = static_cast<std::int64_t>(layout_.sheets.size());
     const std::int64_t lines = sheets * tile.images * tile.sheet_rows;
     if (lines * tile.pitch > limit_ / (2 * costs_.record_bytes())) return false;
     tile.x_bytes = costs_.record_bytes() * lines * tile.pitch;
     tile.line_bytes = 16 * lines;
-    tile.stages = stages;
     if (!streams) {
       tile.place_bytes = layout_.slots * layout_.slot_bytes;
       return tile.bytes() <= limit_;
@@ -163,13 +163,12 @@ class Planner {
     tile.column_tiles = static_cast<int>(tiles_of(problem_.q(), tile.columns));
     tile.pitch = tile.columns + most_s_;
     tile.sheet_rows = tile.rows + most_r_;
-    for (const bool streams : {false, true})
-      for (int stages = most_stages; stages >= 1; --stages) {
-        InterleavedTiles fitted = tile;
-        if (!fit(fitted, streams, stages)) continue;
-        fitted.seconds = clocks(fitted) * rounds(fitted) / clocks_per_second_;
-        if (best_.seconds == 0 || fitted.seconds < best_.seconds) best_ = fitted;
-      }
+    for (const bool streams : {false, true}) {
+      InterleavedTiles fitted = tile;
+      if (!fit(fitted, streams)) continue;
+      fitted.seconds = clocks(fitted) * rounds(fitted) / clocks_per_second_;
+      if (best_.seconds == 0 || fitted.seconds < best_.seconds) best_ = fitted;
+    }
   }
 
   double rounds(const InterleavedTiles& tile) const {
@@ -200,10 +199,9 @@ class Planner {
                            number(std::min<std::int64_t>(problem_.k, layout_.group_filters));
     const double read =
         number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
-    const double moving =
-        0.043 * costs_.stored_bytes *
-        (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
-                 read * (1 + 12 / read_run));
+    const double moving = 0.043 * costs_.stored_bytes *
+                          (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
+                           read * (1 + 12 / read_run));
     constexpr double together = 2.55;
     double sum = 0;
     for (const double each : {multiplying, bringing, writing, moving})
@@ -225,7 +223,7 @@ class Planner {
 /// All that a plan follows from.
 struct Asked {
   ConvProblem problem;
-  const InterleavedCosts* costs;
+  InterleavedCosts costs;
   DeviceId device;
   int units;
   std::size_t shared_memory_bytes;
@@ -238,11 +236,12 @@ struct Asked {
 InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
                                  const InterleavedCosts& costs) {
   thread_local Remembered<Asked, InterleavedPlan> remembered;
-  return remembered.get({problem, &costs, device.id, device.units, device.shared_memory_bytes,
+  return remembered.get({problem, costs, device.id, device.units, device.shared_memory_bytes,
                          device.nominal_fp32_flop_per_second},
                         [&] {
                           InterleavedLayout layout(problem, costs);
-                          const InterleavedTiles tile = Planner(problem, device, layout, costs).best();
+                          const InterleavedTiles tile =
+                              Planner(problem, device, layout, costs).best();
                           return InterleavedPlan{std::move(layout), tile};
                         });
 }

@@ -23,11 +23,12 @@ inline constexpr int interleaved_warpgroups = 2;                          ///< t
 
 // What kernels have room for.
 inline constexpr int most_interleaved_slots = 240, most_sheets = 40, most_planes = 4;
-inline constexpr int most_output_rows = 8, most_stages = 2;
+inline constexpr int most_output_rows = 8;
 /// Where filters stream they come in slices of so many bytes, through a ring of so many places.
 inline constexpr int slice_bytes = 8192, most_places = 16, least_places = 4;
 
-/// What a product is made of, and how long it takes: clocks of a multiprocessor (plan_interleaved()).
+/// What a product is made of, and how long it takes: clocks of a multiprocessor
+/// (plan_interleaved()).
 struct InterleavedCosts {
   int parts;         ///< of records and filters: 2 where operands are split in high and low ones
   int stored_bytes;  ///< of an element of x and y
@@ -37,6 +38,7 @@ struct InterleavedCosts {
   double of_plane;                            ///< of a tile
   double of_pass;                             ///< written
 
+  friend bool operator==(const InterleavedCosts&, const InterleavedCosts&) = default;
   constexpr int slot_bytes() const { return parts * interleaved_part_bytes; }
   constexpr int record_bytes() const { return parts * 16; }
   constexpr int slice_slots() const { return slice_bytes / slot_bytes(); }
@@ -85,12 +87,11 @@ struct InterleavedTiles {
   int images = 1, rows = 1, columns = 1;
   int pitch = 1, sheet_rows = 1;  ///< of a sheet, and of an image in it
   int bands = 1, column_tiles = 1;
-  int slices = 1, places = 1;                   ///< of filters; one place: all of them stay
+  int slices = 1, places = 1;  ///< of filters; one place: all of them stay
   int place_bytes = 0;
-  int stages = most_stages;                     ///< of outputs
-  std::int64_t x_bytes = 0;                     ///< of one of two places of input
-  std::int64_t line_bytes = 0;                  ///< of the table of lines
-  double seconds = 0;                           ///< predicted; 0: no tile fits
+  std::int64_t x_bytes = 0;     ///< of one of two places of input
+  std::int64_t line_bytes = 0;  ///< of the table of lines
+  double seconds = 0;           ///< predicted; 0: no tile fits
 
   bool streams() const { return places > 1; }
   int sheet_records() const { return images * sheet_rows * pitch; }

@@ -36,17 +36,27 @@ struct MetElements {
   }
 };
 
+/// An element on its way: halves in a register of their own, where two are soon put together.
+template <class Stored>
+using LoadedElement = std::conditional_t<std::is_same_v<Stored, float>, float, std::uint32_t>;
+template <class Stored>
+__device__ LoadedElement<Stored> load_element(const Stored* from) {
+  if constexpr (std::is_same_v<Stored, float>)
+    return *from;
+  else
+    return *reinterpret_cast<const std::uint16_t*>(from);
+}
+
 /// Eight elements as a record, or one of high parts and one of low ones.
 template <class Scheme>
-__device__ void make_records(const typename Scheme::Stored (&values)[8], float scale,
+__device__ void make_records(const LoadedElement<typename Scheme::Stored> (&values)[8], float scale,
                              MetElements<Scheme>& met, uint4 (&records)[Scheme::costs.parts]) {
   Fragment parts[Scheme::costs.parts][4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const auto first = values[2 * i], second = values[2 * i + 1];
     if constexpr (!Scheme::scaled) {
-      const HalfPair<typename Scheme::Half> pair{first, second};
-      parts[0][i] = *reinterpret_cast<const Fragment*>(&pair);
+      parts[0][i] = __byte_perm(first, second, 0x5410);
     } else {
       met.look_at(first), met.look_at(second);
       if constexpr (Scheme::costs.parts == 1) {
@@ -99,7 +109,7 @@ __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
     asm volatile("" : "+r"(offsets[e]));
   }
   asm volatile("" : "+r"(taps_bits));
-  const auto fetch = [&](Stored(&values)[8], int number) {
+  const auto fetch = [&](LoadedElement<Stored>(&values)[8], int number) {
     const auto [line, column] = shape.pitch.divide(min(number, last - 1));
     const int4 of = lines[line];
     const int right = column * shape.stride_w;
@@ -110,7 +120,7 @@ __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
     asm volatile("" : "+l"(from));
     __builtin_assume(__isGlobal(from));
 #pragma unroll
-    for (Stored& value : values) value = convert<Stored>(0.0f);
+    for (auto& value : values) value = 0;
 #pragma unroll
     for (int tap = 0; tap < taps; ++tap) {
       const int below = taps == 1 ? 0 : tap >> taps_bits;
@@ -121,12 +131,12 @@ __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
 #pragma unroll
       for (int c = 0; c < channels; ++c) {
         const Stored* const at = from + offsets[tap * channels + c];
-        if (inside) values[tap * channels + c] = *at;
+        if (inside) values[tap * channels + c] = load_element(at);
       }
     }
   };
   int number = first + static_cast<int>(threadIdx.x) % 32;
-  Stored values[at_once][8];
+  LoadedElement<Stored> values[at_once][8];
 #pragma unroll
   for (int i = 0; i < at_once; ++i) fetch(values[i], number + i * 32);
   place_is_empty();

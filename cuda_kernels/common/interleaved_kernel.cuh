@@ -32,11 +32,10 @@ __device__ void prepare(const Shape& shape, InterleavedControl& control) {
       control.full[i].init(Shape::Roles::bringing(shape.streams()) * 32);
       control.empty[i].init(interleaved_warpgroups * 128);
     }
-    for (auto& of_stage : control.staged)
-      for (Meeting& of_warp : of_stage) of_warp.init(32);
+    for (auto& of_warpgroup : control.staged)
+      for (Meeting& of_warp : of_warpgroup) of_warp.init(32);
     for (auto& of_warpgroup : control.granted)
-      for (auto& of_stage : of_warpgroup)
-        for (Meeting& of_warp : of_stage) of_warp.init(32);
+      for (Meeting& of_warp : of_warpgroup) of_warp.init(32);
     for (int i = 0; i < shape.places; ++i) {
       control.filled[i].init();
       control.left[i].init(interleaved_warpgroups);
@@ -70,17 +69,17 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
   prepare(shape, control);
   const int thread = static_cast<int>(threadIdx.x);
   if (thread >= Roles::first_bringer) {
-    take_registers<Roles::begin_registers, Roles::to_bring>();
+    take_registers<Roles::begin_registers, Roles::registers.to_bring>();
     if (Roles::bringer() < Roles::bringing(shape.streams()) * 32)
       return bring<rows>(shape, control);
     if (thread % 32 == 0) feed(shape, control);
   } else if (thread >= Roles::first_writer) {
-    take_registers<Roles::begin_registers, Roles::to_write>();
+    take_registers<Roles::begin_registers, Roles::registers.to_write>();
     if (!shape.streams() && thread == Roles::first_writer) feed(shape, control);
     __syncwarp();
     write<rows>(shape, control);
   } else {
-    take_registers<Roles::begin_registers, Roles::to_multiply>();
+    take_registers<Roles::begin_registers, Roles::registers.to_multiply>();
     multiply(shape, control);
   }
 #endif
@@ -130,8 +129,8 @@ __global__ void __launch_bounds__(packing_threads)
   const int k = static_cast<int>(blockIdx.x), of_group = k % shape.group_filters;
   char* const group = packed + k / shape.group_filters * shape.group_bytes;
   if (threadIdx.x < 32) {
-    const float scale = describe_filter<Scheme::scaled>(*reinterpret_cast<PackedHeader*>(group), of_group,
-                                              taps, k, packed + shape.dense_at);
+    const float scale = describe_filter<Scheme::scaled>(*reinterpret_cast<PackedHeader*>(group),
+                                                        of_group, taps, k, packed + shape.dense_at);
     if (threadIdx.x == 0) shared_scale = scale;
   }
   __syncthreads();
@@ -169,7 +168,9 @@ __global__ void __launch_bounds__(packing_threads)
 template <class Scheme>
 Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr int most_stride = 4, most_taps = 64;
-  if (Support usual = forward_in_slices({dtype_of_stored<typename Scheme::Stored>}, problem); !usual) return usual;
+  if (Support usual = forward_in_slices({dtype_of_stored<typename Scheme::Stored>}, problem);
+      !usual)
+    return usual;
   if (!products_by_warpgroups(interleaved_columns / 8, Staging::bulk, device))
     return {Reason::device_limit, "no wgmma; expected a device and a build of sm_90a"};
   const auto text = [](auto value) { return std::to_string(value); };
@@ -202,17 +203,16 @@ Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& devic
   return {};
 }
 
-/// Predicted, and what that may err by, so that this is chosen only where it wins: more where
-/// filters stream, and most outside of the family of few200, where no tiles have been measured. And
-/// what comes before a block's first tile, of which kernels of half a millisecond say little.
+/// Predicted, and what that may err by, so that this is chosen only where it wins: most outside of
+/// the family of few200, where no tiles have been measured. And what comes before a block's first
+/// tile, of which kernels of half a millisecond say little.
 template <class Scheme>
 double interleaved_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const bool of_family = problem.c <= 16 && problem.k <= interleaved_rows && problem.r <= 11 &&
                          problem.s <= 11 && problem.stride.h <= 2 && problem.stride.w <= 2;
-  const InterleavedTiles tile = plan_interleaved(problem, device, Scheme::costs).tile;
-  const double margin = !of_family ? 1.5 : tile.streams() ? 1.15 : 1.06;
+  const double margin = of_family ? 1.06 : 1.5;
   constexpr double before = 10e-6;
-  return before + tile.seconds * margin;
+  return before + plan_interleaved(problem, device, Scheme::costs).tile.seconds * margin;
 }
 
 template <class Scheme>

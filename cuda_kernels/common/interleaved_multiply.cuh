@@ -118,7 +118,7 @@ __device__ void multiply(const Shape& shape, InterleavedControl& control) {
   const int passes = team.passes(shape);
   const bool streams = shape.streams();
   FilterRing ring;
-  int grants = 0;  // of the stages, their parities
+  int grant = 0;   // the parity of the next one
   int round = -1;  // of tiles
   int2 of_tile = {};
 #pragma unroll 1
@@ -152,12 +152,11 @@ __device__ void multiply(const Shape& shape, InterleavedControl& control) {
     sums.settle();
     if (!exists) break;
     if (of_tile_pass + interleaved_warpgroups >= shape.passes) control.empty[turn].arrive();
-    const int stage = shape.stage(pass);
-    if (pass >= shape.stages) {
-      control.granted[warpgroup][stage][warp].wait(grants >> stage & 1);
-      grants ^= 1 << stage;
+    if (pass > 0) {
+      control.granted[warpgroup][warp].wait(grant);
+      grant ^= 1;
     }
-    hand_over(sums, shape.staged(stage));
+    hand_over(sums, shape.staged());
     if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = of_tile;
     control.staged[warpgroup][warp].arrive();
   }

@@ -1,9 +1,5 @@
 // A convolution as interleaved.cu's warps see it, what they tell each other in shared memory, and a
 // block's share of the work.
-//
-// A block's warps have roles: two warpgroups multiply, four warps write what those made to y, and
-// four or eight bring the input of the next tile (one less, where the last one feeds filters that
-// stream).
 #pragma once
 
 #include <algorithm>
@@ -14,91 +10,19 @@
 #include "cuda_kernels/common/conv_shape.cuh"
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/epilogue.cuh"
-#include "cuda_kernels/common/interleaved.hpp"
+#include "cuda_kernels/common/interleaved_scheme.cuh"
 #include "cuda_kernels/common/meeting.cuh"
 #include "cuda_kernels/common/packed_header.hpp"
 #include "cuda_kernels/common/tiles.hpp"
 
 namespace plumb::cuda {
 
-/// fp32 as two fp16, in three products (SplitWindows).
-struct SplitRecords {
-  using Stored = float;
-  using Half = __half;
-  static constexpr bool scaled = true;
-  /// A fit of 1,761 tiles of 197 convolutions, measured one by one on one H200: to 8 % in the root
-  /// mean square for the tiles taken of those that this kernel makes as fast as others.
-  static constexpr InterleavedCosts costs{.parts = 2,
-                                          .stored_bytes = 4,
-                                          .of_slot = 201,
-                                          .of_slice = 32,
-                                          .of_record = 4.73,
-                                          .of_record_beside_stream = 6.1,
-                                          .of_plane = 1590,
-                                          .of_pass = 1990};
-};
-
-/// One product of halves: what tensors of them hold.
-template <class Of>
-struct HalfRecords {
-  using Stored = Of;
-  using Half = Of;
-  static constexpr bool scaled = false;
-  static constexpr InterleavedCosts costs{.parts = 1,
-                                          .stored_bytes = 2,
-                                          .of_slot = 67,
-                                          .of_slice = 32,
-                                          .of_record = 2.4,
-                                          .of_record_beside_stream = 2.8,
-                                          .of_plane = 1000,
-                                          .of_pass = 1990};
-};
-
-/// One product of fp32 that is scaled and rounded to fp16 (ScaledWindows).
-struct ScaledRecords {
-  using Stored = float;
-  using Half = __half;
-  static constexpr bool scaled = true;
-  static constexpr InterleavedCosts costs{.parts = 1,
-                                          .stored_bytes = 4,
-                                          .of_slot = 67,
-                                          .of_slice = 32,
-                                          .of_record = 2.6,
-                                          .of_record_beside_stream = 3,
-                                          .of_plane = 1000,
-                                          .of_pass = 1990};
-};
-
-/// Threads of a block by their roles, and the registers of each.
-template <class Scheme>
-struct InterleavedRoles {
-  static constexpr bool split = Scheme::costs.parts == 2;
-  /// Warps that bring: the sums of split products leave registers for four.
-  static constexpr int most_bringing = split ? 4 : 8;
-  static constexpr int first_writer = interleaved_warpgroups * 128;
-  static constexpr int first_bringer = first_writer + 128;
-  static constexpr int threads = first_bringer + most_bringing * 32;
-  static constexpr int begin_registers = 65536 / threads / 8 * 8;
-  static constexpr int to_multiply = split ? 160 : 96, to_write = split ? 72 : 64;
-  static constexpr int to_bring = split ? 120 : 112;
-  static_assert(interleaved_warpgroups * 128 * to_multiply + 128 * to_write +
-                    most_bringing * 32 * to_bring <=
-                threads * begin_registers);
-
-  /// The warps that bring.
-  __device__ static int bringing(bool streams) { return streams ? most_bringing - 1 : most_bringing; }
-  __device__ static int bringer() { return static_cast<int>(threadIdx.x) - first_bringer; }
-  __device__ static void meet_bringers(bool streams) {
-    asm volatile("bar.sync 1, %0;" ::"r"(bringing(streams) * 32) : "memory");
-  }
-};
-
 /// In front of a block's shared memory.
 struct InterleavedControl {
-  Meeting full[2], empty[2];                                ///< places of input
-  Meeting staged[interleaved_warpgroups][4];                ///< by the rows of a warp
-  Meeting granted[interleaved_warpgroups][most_stages][4];  ///< to a warpgroup's next pass
-  CopyBarrier filled[most_places];                          ///< places of filters
+  Meeting full[2], empty[2];                   ///< places of input
+  Meeting staged[interleaved_warpgroups][4];   ///< by the rows of a warp
+  Meeting granted[interleaved_warpgroups][4];  ///< the stage, to a warpgroup's next pass
+  CopyBarrier filled[most_places];             ///< places of filters
   Meeting left[most_places];
   int exponent[2], flags[2];                 ///< of what is in the places of input
   int2 stage_of[interleaved_warpgroups][4];  ///< the same, of what is staged
@@ -144,7 +68,7 @@ struct InterleavedShape {
   Divisor<int> pitch, sheet_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
   int x_rows, x_columns;  ///< of a tile's input, or more
-  int slices, places, place_bytes, stages;
+  int slices, places, place_bytes;
   int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
 
   InterleavedShape(const ConvLaunch& call, const ConvProblem& dense,
@@ -152,7 +76,7 @@ struct InterleavedShape {
       : conv(dense),
         x(static_cast<const Stored*>(call.x)),
         w(reinterpret_cast<const Stored*>(static_cast<const char*>(call.filters) +
-                                         layout.dense_at())),
+                                          layout.dense_at())),
         y(static_cast<Stored*>(call.y)),
         epilogue(call),
         packed(static_cast<const char*>(call.filters)),
@@ -178,8 +102,7 @@ struct InterleavedShape {
         slices(tile.slices),
         places(tile.places),
         place_bytes(tile.place_bytes),
-        stages(tile.stages),
-        w_at(interleaved_control_bytes + tile.stages * stage_bytes),
+        w_at(interleaved_control_bytes + stage_bytes),
         x_at(w_at + static_cast<int>(tile.w_bytes())),
         x_apart(static_cast<int>(tile.x_bytes)),
         low_apart(x_apart / 2),
@@ -206,11 +129,9 @@ struct InterleavedShape {
   }
 
   __device__ bool streams() const { return places > 1; }
-  /// Where the outputs of a pass are staged.
-  __device__ int stage(int pass) const { return stages == 1 ? 0 : pass % most_stages; }
-  __device__ float* staged(int stage) const {
-    return reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes +
-                                    stage * stage_bytes);
+  /// Where the outputs of a pass are staged. Input needs L1 more than a second such place is worth.
+  __device__ float* staged() const {
+    return reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes);
   }
 
  private:

@@ -59,11 +59,10 @@ __device__ void write(const Shape& shape, InterleavedControl& control) {
         to[j] = shape.y + (place.n * conv.y_step.n + filters.first_k * conv.y_step.c +
                            place.p * conv.y_step.h + place.q * conv.y_step.w);
       }
-      const int stage = shape.stage(pass);
       const int warpgroup = pass % interleaved_warpgroups;
       control.staged[warpgroup][warp].wait(pass / interleaved_warpgroups & 1);
       const auto [exponent, tile_flags] = control.stage_of[warpgroup][warp];
-      const float* const from = shape.staged(stage) + warp * 16 * stage_pitch + lane;
+      const float* const from = shape.staged() + warp * 16 * stage_pitch + lane;
       const float undo = power_of_two(-exponent);
       constexpr int at_once = rows < 4 ? 4 / rows : 1;
 #pragma unroll 1
@@ -94,7 +93,7 @@ __device__ void write(const Shape& shape, InterleavedControl& control) {
           for (int j = 0; j < chunks; ++j) to[j] += conv.y_step.c;
         }
       }
-      control.granted[(pass + shape.stages) % interleaved_warpgroups][stage][warp].arrive();
+      control.granted[(pass + 1) % interleaved_warpgroups][warp].arrive();
       int flags = tile_flags | control.filter_flags;
       if (!scales_fit(control, exponent)) flags |= met_range;
       if (flags == 0) continue;

@@ -159,9 +159,9 @@ __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const F
 #endif
 }
 
-/// The same of 128 columns with A in shared memory too, or D = A B where not `add`, in fp16 or bf16. Of
-/// both operands eights of rows are 128 bytes, and follow each other; halves of their terms lie as
-/// far apart as the matrices' upper halves say, in sixteens of bytes.
+/// The same of 128 columns with A in shared memory too, or D = A B where not `add`, in fp16 or
+/// bf16. Of both operands eights of rows are 128 bytes, and follow each other; halves of their
+/// terms lie as far apart as the matrices' upper halves say, in sixteens of bytes.
 template <class Operand>
 __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
                                     [[maybe_unused]] WgmmaMatrix a, [[maybe_unused]] WgmmaMatrix b,
@@ -169,12 +169,13 @@ __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr std::uint64_t eights_apart = std::uint64_t{128 / 16} << 32;
   const auto d = [&sums](int i) -> float& { return sums[i]; };
-#define PLUMB_WGMMA_SHARED(kind)                                                  \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"                  \
-               "wgmma.mma_async.sync.aligned.m64n128k16.f32" kind                 \
-               " {" PLUMB_NUMBERS_16 "}, %64, %65, add, 1, 1, 0, 0;\n}\n"         \
-               : PLUMB_SUMS_16                                                    \
-               : "l"(eights_apart | a), "l"(eights_apart | b), "r"(add))
+#define PLUMB_WGMMA_SHARED(kind)                                               \
+  asm volatile(                                                                \
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"                         \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32" kind " {" PLUMB_NUMBERS_16 \
+      "}, %64, %65, add, 1, 1, 0, 0;\n}\n"                                     \
+      : PLUMB_SUMS_16                                                          \
+      : "l"(eights_apart | a), "l"(eights_apart | b), "r"(add))
   if constexpr (std::is_same_v<Operand, __half>)
     PLUMB_WGMMA_SHARED(".f16.f16");
   else

@@ -155,8 +155,8 @@ struct HalfWindows {
   }
 };
 
-/// fp32 as FP16 after scaling by a power of two: as many bits as TF32 has, in half the room and half
-/// the steps.
+/// fp32 as FP16 after scaling by a power of two: as many bits as TF32 has, in half the room and
+/// half the steps.
 struct ScaledWindows : HalfWindows<__half> {
   static constexpr bool scaled = true;
 
