@@ -1,6 +1,6 @@
-// What interleaved_kernel.cuh multiplies, for which tensors, and a block's warps by their roles: two
-// warpgroups multiply, four warps write what those made to y, and four or eight bring the input of
-// the next tile (one less, where the last one feeds filters that stream).
+// What interleaved_kernel.cuh multiplies, for which tensors, and a block's warps by their roles:
+// two warpgroups multiply, four warps write what those made to y, and four or eight bring the input
+// of the next tile (one less, where the last one feeds filters that stream).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -82,7 +82,9 @@ struct InterleavedRoles {
                 threads * begin_registers);
 
   /// The warps that bring.
-  __device__ static int bringing(bool streams) { return streams ? most_bringing - 1 : most_bringing; }
+  __device__ static int bringing(bool streams) {
+    return streams ? most_bringing - 1 : most_bringing;
+  }
   __device__ static int bringer() { return static_cast<int>(threadIdx.x) - first_bringer; }
   __device__ static void meet_bringers(bool streams) {
     asm volatile("bar.sync 1, %0;" ::"r"(bringing(streams) * 32) : "memory");
