@@ -217,6 +217,7 @@ void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const Packe
 template <class Scheme, int row_pairs, int... eights>
 struct WindowUnits {
   static constexpr int products = Scheme::products;
+  static constexpr double measured = Scheme::measured;
   static constexpr int term_multiple = Scheme::terms;
   using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
   using SevenOfWarpgroups = FixedTerms<7, 1, true>;
@@ -317,7 +318,7 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
       .workspace_bytes = no_workspace,
       .estimate_seconds =
           [](const ConvProblem& problem, const DeviceInfo& device) {
-            return Units::plan(problem, device, staging).seconds;
+            return Units::measured * Units::plan(problem, device, staging).seconds;
           },
       .filter_bytes =
           [](const ConvProblem& problem, const DeviceInfo& device) {

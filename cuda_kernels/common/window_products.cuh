@@ -49,7 +49,8 @@ struct Tf32Windows {
   static constexpr int element_bytes = 4;
   static constexpr int terms = 8;  ///< of a step
   static constexpr double steps_of_slot = 2;
-  static constexpr int products = 1;  ///< of a term
+  static constexpr int products = 1;     ///< of a term
+  static constexpr double measured = 1;  ///< of what is predicted
   static constexpr bool scaled = false;
 
   __device__ static Row row(const char* at) { return *reinterpret_cast<const uint2*>(at); }
@@ -124,6 +125,7 @@ struct HalfWindows {
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 1;
   static constexpr int products = 1;
+  static constexpr double measured = 1;
   static constexpr bool scaled = false;
 
   __device__ static Row row(const char* at) { return *reinterpret_cast<const Row*>(at); }
@@ -159,6 +161,8 @@ struct HalfWindows {
 /// half the steps.
 struct ScaledWindows : HalfWindows<__half> {
   static constexpr bool scaled = true;
+  /// Beside TF32 on the four layers; predictions rest on the constants of the other schemes.
+  static constexpr double measured = 0.95;
 
   template <int count>
   __device__ static void put(char* to, const float (&values)[count], float scale) {
@@ -196,6 +200,7 @@ struct SplitWindows {
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 3;
   static constexpr int products = 3;
+  static constexpr double measured = 1;
   static constexpr bool scaled = true;
 
   __device__ static Row row(const char* at) {
