@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <utility>
 
 #include "cuda_kernels/common/packed_header.hpp"
@@ -27,19 +28,45 @@ RecordPlane plane_of(int first_c, int channels, int tap_rows, int tap_columns) {
   return best;
 }
 
+/// Clocks of roles that work side by side, and take from each other: of two that need as long each,
+/// 1.3 times that.
+double together(std::initializer_list<double> clocks) {
+  constexpr double power = 2.55;
+  double sum = 0;
+  for (const double each : clocks) sum += std::pow(each, power);
+  return std::pow(sum, 1 / power);
+}
+
+/// Of an image, whatever tiles it is cut to.
+double image_clocks(const InterleavedLayout& layout, const ConvProblem& problem,
+                    const InterleavedCosts& costs) {
+  int most_s = 0;
+  for (const Record& of : layout.records) most_s = std::max(most_s, of.s / layout.stride_w);
+  const auto places = static_cast<double>(tiles_of(problem.p(), layout.rows) *
+                                          (tiles_of(problem.q(), layout.columns) + most_s));
+  return places * layout.groups *
+         together({costs.of_slot * layout.slots / interleaved_columns,
+                   costs.of_record * static_cast<double>(layout.sheets.size()),
+                   costs.of_pass / interleaved_columns});
+}
+
 }  // namespace
 
 InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs,
-                                     int output_rows)
+                                     int output_rows, int output_columns)
     : rows(output_rows),
+      columns(output_columns),
       row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
+      column_stride(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
       stride_h(rows * row_stride),
-      stride_w(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
-      group_filters(interleaved_rows / rows),
+      stride_w(columns * column_stride),
+      group_filters(interleaved_rows / (rows * columns)),
       groups(static_cast<int>(tiles_of(problem.k, group_filters))),
       slot_bytes(costs.slot_bytes()) {
-  const int c = static_cast<int>(problem.c), tap_columns = static_cast<int>(problem.s);
-  const int tap_rows = static_cast<int>(problem.r) + (rows - 1) * row_stride;  // that outputs read
+  const int c = static_cast<int>(problem.c);
+  // That outputs read.
+  const int tap_rows = static_cast<int>(problem.r) + (rows - 1) * row_stride;
+  const int tap_columns = static_cast<int>(problem.s) + (columns - 1) * column_stride;
   for (int first = 0; first < c; first += 8)
     planes.push_back(plane_of(first, std::min(c - first, 8), tap_rows, tap_columns));
   for (std::size_t i = 0; i < planes.size(); ++i)
@@ -61,15 +88,17 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
 }
 
 InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs)
-    : InterleavedLayout(problem, costs, 1) {
-  const auto products = [](const InterleavedLayout& of) {
-    return static_cast<double>(of.slots) * of.groups / of.rows;
-  };
-  for (int more = 2; more <= most_output_rows && more <= problem.p(); more *= 2) {
-    // Rows that are not there are multiplied too: a few per cent are not worth it.
-    if (InterleavedLayout other(problem, costs, more); products(other) < 0.97 * products(*this))
-      *this = std::move(other);
-  }
+    : InterleavedLayout(problem, costs, 1, 1) {
+  const auto clocks = [&](const InterleavedLayout& of) { return image_clocks(of, problem, costs); };
+  for (int beside = 1; beside <= most_output_columns && beside <= problem.q(); beside *= 2)
+    for (int below = 1; below <= most_output_rows && below <= problem.p(); below *= 2) {
+      // Of tiles, rows and columns that are not there are multiplied too: a few per cent are not
+      // worth it.
+      if (InterleavedLayout other(problem, costs, below, beside);
+          other.groups <= groups && other.sheets.size() <= most_sheets &&
+          clocks(other) < 0.97 * clocks(*this))
+        *this = std::move(other);
+    }
 }
 
 std::size_t InterleavedLayout::group_bytes() const {
@@ -102,7 +131,8 @@ class Planner {
         units_(std::max(device.units, 1)),
         clocks_per_second_(clock_share * device.nominal_fp32_flop_per_second / flop_per_clock /
                            units_),
-        place_rows_(tiles_of(problem.p(), layout.rows)) {
+        place_rows_(tiles_of(problem.p(), layout.rows)),
+        place_columns_(tiles_of(problem.q(), layout.columns)) {
     for (const Record& of : layout.records) {
       most_r_ = std::max(most_r_, of.r / layout.stride_h);
       most_s_ = std::max(most_s_, of.s / layout.stride_w);
@@ -118,9 +148,9 @@ class Planner {
         if (rows == 1) break;
         bands = tiles_of(place_rows_, rows - std::max<std::int64_t>(1, rows > 16 ? rows / 8 : 1));
       }
-      const std::int64_t columns = tiles_of(problem_.q(), column_tiles);
+      const std::int64_t columns = tiles_of(place_columns_, column_tiles);
       if (columns <= 8) break;
-      column_tiles = tiles_of(problem_.q(), columns - std::max<std::int64_t>(1, columns / 16));
+      column_tiles = tiles_of(place_columns_, columns - std::max<std::int64_t>(1, columns / 16));
     }
     return best_;
   }
@@ -158,9 +188,9 @@ class Planner {
     InterleavedTiles tile;
     tile.images = images;
     tile.rows = static_cast<int>(tiles_of(place_rows_, bands));
-    tile.columns = static_cast<int>(tiles_of(problem_.q(), column_tiles));
+    tile.columns = static_cast<int>(tiles_of(place_columns_, column_tiles));
     tile.bands = static_cast<int>(tiles_of(place_rows_, tile.rows));
-    tile.column_tiles = static_cast<int>(tiles_of(problem_.q(), tile.columns));
+    tile.column_tiles = static_cast<int>(tiles_of(place_columns_, tile.columns));
     tile.pitch = tile.columns + most_s_;
     tile.sheet_rows = tile.rows + most_r_;
     for (const bool streams : {false, true}) {
@@ -176,8 +206,7 @@ class Planner {
     return std::max(items + 0.5, std::ceil(items));
   }
 
-  /// Of a multiprocessor, for one tile. Roles and memory work side by side, and take from each
-  /// other: of two that need as long each, 1.3 times that. A fit of 1,761 tiles of 197
+  /// Of a multiprocessor, for one tile. A fit of 1,761 tiles of 197
   /// convolutions, measured one by one on one H200: to 8 % in the root mean square for the tiles
   /// taken of those that this kernel makes as fast as others.
   double clocks(const InterleavedTiles& tile) const {
@@ -196,17 +225,14 @@ class Planner {
         whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
     const double read_run = whole_rows ? 256 : tile.pitch * layout_.stride_w;
     const double written = number(tile.images) * tile.rows * layout_.rows * tile.columns *
+                           layout_.columns *
                            number(std::min<std::int64_t>(problem_.k, layout_.group_filters));
     const double read =
         number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
     const double moving = 0.043 * costs_.stored_bytes *
                           (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
                            read * (1 + 12 / read_run));
-    constexpr double together = 2.55;
-    double sum = 0;
-    for (const double each : {multiplying, bringing, writing, moving})
-      sum += std::pow(each, together);
-    return std::pow(sum, 1 / together) + 450;
+    return together({multiplying, bringing, writing, moving}) + 450;
   }
 
   const ConvProblem& problem_;
@@ -215,7 +241,7 @@ class Planner {
   std::int64_t limit_;
   int units_;
   double clocks_per_second_;
-  std::int64_t place_rows_;
+  std::int64_t place_rows_, place_columns_;
   int most_r_ = 0, most_s_ = 0;
   InterleavedTiles best_;
 };

@@ -23,7 +23,7 @@ inline constexpr int interleaved_warpgroups = 2;                          ///< t
 
 // What kernels have room for.
 inline constexpr int most_interleaved_slots = 240, most_sheets = 40, most_planes = 4;
-inline constexpr int most_output_rows = 8;
+inline constexpr int most_output_rows = 8, most_output_columns = 2;
 /// Where filters stream they come in slices of so many bytes, through a ring of so many places.
 inline constexpr int slice_bytes = 8192, most_places = 16, least_places = 4;
 
@@ -59,12 +59,12 @@ struct Record {
 };
 
 /// The terms of a product. Its rows are filters, and of few filters each several times, for rows of
-/// outputs below each other: (filter, row) of the group is number filter * rows + row. Depends on
-/// neither N nor the tile.
+/// outputs below each other and two columns beside each other: (filter, row, column) of the group
+/// is number (filter * rows + row) * columns + column. Depends on neither N nor the tile.
 struct InterleavedLayout {
-  int rows;                ///< of outputs, for each filter
-  int row_stride;          ///< rows of x from one row of outputs to the next
-  int stride_h, stride_w;  ///< from one place of outputs to the next: rows * row_stride
+  int rows, columns;              ///< of outputs, for each filter
+  int row_stride, column_stride;  ///< in x, from one row or column of outputs to the next
+  int stride_h, stride_w;         ///< from one place of outputs to the next: rows * row_stride
   int group_filters, groups, slots;
   int packed_slots;  ///< whole slices of them
   int slot_bytes;
@@ -72,17 +72,19 @@ struct InterleavedLayout {
   std::vector<Sheet> sheets;
   std::vector<Record> records;  ///< as they follow each other in shared memory
 
-  /// The one of fewest products.
+  /// The one of least predicted time.
   InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs);
 
   std::size_t group_bytes() const;  ///< packed: a header and the slots
   std::size_t dense_at() const { return group_bytes() * groups; }
 
  private:
-  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs, int rows);
+  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs, int rows,
+                    int columns);
 };
 
-/// A block's tile: places of outputs, `rows` by `columns` of `images`, and its shared memory.
+/// A block's tile: `rows` by `columns` places of `images`, where a filter's outputs of a layout's
+/// rows and columns are, and its shared memory.
 struct InterleavedTiles {
   int images = 1, rows = 1, columns = 1;
   int pitch = 1, sheet_rows = 1;  ///< of a sheet, and of an image in it
@@ -102,7 +104,7 @@ struct InterleavedTiles {
 };
 
 inline constexpr int interleaved_control_bytes = 2048;
-inline constexpr int stage_pitch = interleaved_columns + 8;  ///< no bank is met twice
+inline constexpr int stage_pitch = interleaved_columns + 8;  ///< see staged_row
 inline constexpr int stage_bytes = interleaved_rows * stage_pitch * 4;
 /// Behind the input, which the last product of a tile reads beyond: both halves of its terms.
 inline constexpr int slack_bytes = 2 * interleaved_columns * 16;

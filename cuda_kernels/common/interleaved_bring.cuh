@@ -235,7 +235,7 @@ __device__ int find_exponent(const Shape& shape, InterleavedControl& control,
 
 /// Brings tile after tile. The scale of the tile before fits most; what it does not fit is brought
 /// again.
-template <int rows, class Shape>
+template <int rows, int columns, class Shape>
 __device__ void bring(const Shape& shape, InterleavedControl& control) {
   using Roles = typename Shape::Roles;
   constexpr bool scaled = Shape::Scheme::scaled;
@@ -243,7 +243,7 @@ __device__ void bring(const Shape& shape, InterleavedControl& control) {
   const int bringer = Roles::bringer();
   int exponent = 0, round = 0;
   for (int number = team.first; number < shape.items; number += team.members, ++round) {
-    const InterleavedItem item(shape, number, rows);
+    const InterleavedItem item(shape, number, rows, columns);
     const int turn = round % 2;
     const auto place_is_empty = [&] {
       if (round >= 2) control.empty[turn].wait((round / 2 - 1) & 1);

@@ -19,6 +19,7 @@
 namespace plumb::cuda {
 
 using OutputRows = CompileTime<1, 2, 4, most_output_rows>;
+using OutputColumns = CompileTime<1, most_output_columns>;
 
 /// What a block's warps need before they part. By the whole block; ends behind a barrier.
 template <class Shape>
@@ -60,7 +61,7 @@ __device__ void take_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
-template <class Scheme, int rows>
+template <class Scheme, int rows, int columns>
 __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
     interleaved([[maybe_unused]] const __grid_constant__ InterleavedShape<Scheme> shape) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -71,13 +72,13 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
   if (thread >= Roles::first_bringer) {
     take_registers<Roles::begin_registers, Roles::registers.to_bring>();
     if (Roles::bringer() < Roles::bringing(shape.streams()) * 32)
-      return bring<rows>(shape, control);
+      return bring<rows, columns>(shape, control);
     if (thread % 32 == 0) feed(shape, control);
   } else if (thread >= Roles::first_writer) {
     take_registers<Roles::begin_registers, Roles::registers.to_write>();
     if (!shape.streams() && thread == Roles::first_writer) feed(shape, control);
     __syncwarp();
-    write<rows>(shape, control);
+    write<rows, columns>(shape, control);
   } else {
     take_registers<Roles::begin_registers, Roles::registers.to_multiply>();
     multiply(shape, control);
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
 }
 
 struct InterleavedPacking {
-  int rows, row_stride, group_filters, slots, slot_bytes, record_count;
+  int rows, columns, row_stride, column_stride, group_filters, slots, slot_bytes, record_count;
   std::int64_t group_bytes, dense_at;
   struct {
     std::uint8_t first_c, channels, taps_w, count;
@@ -97,7 +98,9 @@ struct InterleavedPacking {
 
   explicit InterleavedPacking(const InterleavedLayout& layout)
       : rows(layout.rows),
+        columns(layout.columns),
         row_stride(layout.row_stride),
+        column_stride(layout.column_stride),
         group_filters(layout.group_filters),
         slots(layout.packed_slots),
         slot_bytes(layout.slot_bytes),
@@ -136,7 +139,8 @@ __global__ void __launch_bounds__(packing_threads)
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x); i < shape.slots * 16; i += packing_threads) {
     const int number = i / 8, element = i % 8;
-    for (int below = 0; below < shape.rows; ++below) {
+    for (int place = 0; place < shape.rows * shape.columns; ++place) {
+      const int below = place / shape.columns, beside = place % shape.columns;
       float value = 0;
       if (number < shape.record_count) {
         const auto& record = shape.records[number];
@@ -145,12 +149,12 @@ __global__ void __launch_bounds__(packing_threads)
         if (element < plane.count)
           value = taps(k, plane.first_c + element % plane.channels,
                        record.r + of_tap / plane.taps_w - below * shape.row_stride,
-                       record.s + of_tap % plane.taps_w);
+                       record.s + of_tap % plane.taps_w - beside * shape.column_stride);
       }
       // Eights of rows, 16 bytes each, and behind all of them the slot's second record.
       char* const at = group + packed_header_bytes + number / 2 * shape.slot_bytes +
                        number % 2 * (interleaved_part_bytes / 2) +
-                       (of_group * shape.rows + below) * 16 + element * 2;
+                       (of_group * shape.rows * shape.columns + place) * 16 + element * 2;
       const auto put = [&](int part, Fragment halves) {
         *reinterpret_cast<std::uint16_t*>(at + part * interleaved_part_bytes) =
             static_cast<std::uint16_t>(halves);
@@ -223,9 +227,12 @@ void launch_interleaved(const ConvLaunch& whole) {
     dense.w_strides = dense_strides(call.problem.w_extents());
     const InterleavedShape<Scheme> shape(call, dense, plan.layout, plan.tile);
     OutputRows::with(plan.layout.rows, [&]<int rows>() {
-      Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.groups, 1),
-             InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(plan.tile.bytes()))
-          .resident(interleaved<Scheme, rows>, call.device)(interleaved<Scheme, rows>, shape);
+      OutputColumns::with(plan.layout.columns, [&]<int columns>() {
+        constexpr auto kernel = interleaved<Scheme, rows, columns>;
+        Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.groups, 1),
+               InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(plan.tile.bytes()))
+            .resident(kernel, call.device)(kernel, shape);
+      });
     });
   });
 }

@@ -100,7 +100,7 @@ template <class Scheme>
 __device__ void hand_over(const PassSums<Scheme>& sums, float* to) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
             lane = static_cast<int>(threadIdx.x) % 32;
-  to += (warp * 16 + lane / 4) * stage_pitch + lane % 4 * 2;
+  to += (warp * 16 + staged_row(lane / 4)) * stage_pitch + lane % 4 * 2;
 #pragma unroll
   for (int i = 0; i < 64; i += 4) {
     *reinterpret_cast<float2*>(to + i * 2) = {sums[i], sums[i + 1]};

@@ -174,29 +174,36 @@ struct InterleavedItem {
   int n, p, q, images, first_h, first_w;
 
   template <class Shape>
-  __device__ InterleavedItem(const Shape& shape, int number, int rows) {
+  __device__ InterleavedItem(const Shape& shape, int number, int rows, int columns) {
     const auto [above, column_tile] = shape.column_tiles.divide(number);
     const auto [image_tile, band] = shape.bands.divide(above);
     n = image_tile * shape.images;
     p = band * shape.tile_rows * rows;
-    q = column_tile * shape.tile_columns;
+    q = column_tile * shape.tile_columns * columns;
     images = min(shape.images, shape.conv.n - n);
     first_h = p * shape.conv.stride_h - shape.conv.top;
     first_w = q * shape.conv.stride_w - shape.conv.left;
   }
 };
 
-/// Where the outputs of a place are: the first of its rows of outputs.
+/// Where a row of a warp's 16 is staged: of each four the middle two change places. Then four rows
+/// that a warp stages at once, and two of which it writes columns beside each other, meet no bank
+/// twice.
+__device__ constexpr int staged_row(int row) {
+  return (row & ~3) | (row & 1) << 1 | (row >> 1 & 1);
+}
+
+/// Where a column of a place's outputs is: the first of its rows.
 struct InterleavedPlace {
   int n, p, q;
   int rows_left;  ///< of y from there on; 0: there is no output
 
   template <class Shape>
-  __device__ InterleavedPlace(const Shape& shape, const InterleavedItem& item, int number,
-                              int rows) {
+  __device__ InterleavedPlace(const Shape& shape, const InterleavedItem& item, int number, int rows,
+                              int columns, int beside) {
     const auto [line, column] = shape.pitch.divide(number);
     const auto [image, row] = shape.sheet_rows.divide(line);
-    n = item.n + image, p = item.p + row * rows, q = item.q + column;
+    n = item.n + image, p = item.p + row * rows, q = item.q + column * columns + beside;
     const bool exists = image < item.images && row < shape.tile_rows &&
                         column < shape.tile_columns && q < shape.conv.q.value();
     rows_left = exists ? shape.conv.p.value() - p : 0;
