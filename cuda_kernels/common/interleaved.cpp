@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "cuda_kernels/common/packed_header.hpp"
 #include "cuda_kernels/common/remembered.hpp"
@@ -13,41 +13,18 @@
 namespace plumb::cuda {
 namespace {
 
-/// Of channels that fill no record: the taps of it that need the fewest of them.
-RecordPlane plane_of(int first_c, int channels, int tap_rows, int tap_columns) {
-  int taps = 1;
-  while (2 * taps * channels <= 8) taps *= 2;
-  RecordPlane best{first_c, channels, 1, taps};
-  std::int64_t least = 0;
-  for (int columns = taps; columns >= 1; columns /= 2) {
-    const std::int64_t count = tiles_of(tap_rows, taps / columns) * tiles_of(tap_columns, columns);
-    if (least != 0 && count >= least) continue;
-    least = count;
-    best = {first_c, channels, taps / columns, columns};
+/// First taps of records, of so many taps each, along one axis of filters of `extent` taps, for
+/// `outputs` outputs that are `stride` apart: of steps that are longer than filters, no taps
+/// between those are read.
+std::vector<int> first_taps(std::int64_t extent, int stride, int outputs, int taps) {
+  const int end = static_cast<int>(extent) + (outputs - 1) * stride;
+  std::vector<int> firsts;
+  for (int first = 0; first < end; first += taps) {
+    bool read = false;
+    for (int tap = first; tap < std::min(first + taps, end); ++tap) read |= tap % stride < extent;
+    if (read) firsts.push_back(first);
   }
-  return best;
-}
-
-/// Clocks of roles that work side by side, and take from each other: of two that need as long each,
-/// 1.3 times that.
-double together(std::initializer_list<double> clocks) {
-  constexpr double power = 2.55;
-  double sum = 0;
-  for (const double each : clocks) sum += std::pow(each, power);
-  return std::pow(sum, 1 / power);
-}
-
-/// Of an image, whatever tiles it is cut to.
-double image_clocks(const InterleavedLayout& layout, const ConvProblem& problem,
-                    const InterleavedCosts& costs) {
-  int most_s = 0;
-  for (const Record& of : layout.records) most_s = std::max(most_s, of.s / layout.stride_w);
-  const auto places = static_cast<double>(tiles_of(problem.p(), layout.rows) *
-                                          (tiles_of(problem.q(), layout.columns) + most_s));
-  return places * layout.groups *
-         together({costs.of_slot * layout.slots / interleaved_columns,
-                   costs.of_record * static_cast<double>(layout.sheets.size()),
-                   costs.of_pass / interleaved_columns});
+  return firsts;
 }
 
 }  // namespace
@@ -63,20 +40,8 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
       group_filters(interleaved_rows / (rows * columns)),
       groups(static_cast<int>(tiles_of(problem.k, group_filters))),
       slot_bytes(costs.slot_bytes()) {
-  const int c = static_cast<int>(problem.c);
-  // That outputs read.
-  const int tap_rows = static_cast<int>(problem.r) + (rows - 1) * row_stride;
-  const int tap_columns = static_cast<int>(problem.s) + (columns - 1) * column_stride;
-  for (int first = 0; first < c; first += 8)
-    planes.push_back(plane_of(first, std::min(c - first, 8), tap_rows, tap_columns));
-  for (std::size_t i = 0; i < planes.size(); ++i)
-    for (int r = 0; r < tap_rows; r += planes[i].taps_h)
-      for (int s = 0; s < tap_columns; s += planes[i].taps_w) {
-        const Sheet sheet{static_cast<int>(i), r % stride_h, s % stride_w};
-        auto at = std::find(sheets.begin(), sheets.end(), sheet);
-        if (at == sheets.end()) at = sheets.insert(at, sheet);
-        records.push_back({static_cast<int>(at - sheets.begin()), r, s});
-      }
+  for (int c = static_cast<int>(problem.c), first = 0; first < c; first += 8)
+    add_plane(problem, first, std::min(c - first, 8));
   // Ascending: the second record of a slot is so far behind its first, in any tile.
   const auto place = [&](const Record& of) {
     return std::array{of.sheet, of.r / stride_h, of.s / stride_w};
@@ -87,17 +52,28 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
   packed_slots = static_cast<int>(tiles_of(slots, costs.slice_slots())) * costs.slice_slots();
 }
 
-InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs)
-    : InterleavedLayout(problem, costs, 1, 1) {
-  const auto clocks = [&](const InterleavedLayout& of) { return image_clocks(of, problem, costs); };
-  for (int beside = 1; beside <= most_output_columns && beside <= problem.q(); beside *= 2)
-    for (int below = 1; below <= most_output_rows && below <= problem.p(); below *= 2) {
-      // Of tiles, rows and columns that are not there are multiplied too: a few per cent are not
-      // worth it.
-      if (InterleavedLayout other(problem, costs, below, beside);
-          other.groups <= groups && other.sheets.size() <= most_sheets &&
-          clocks(other) < 0.97 * clocks(*this))
-        *this = std::move(other);
+void InterleavedLayout::add_plane(const ConvProblem& problem, int first_c, int channels) {
+  // Of channels that fill no record: the taps of it that need the fewest of them.
+  int taps = 1;
+  while (2 * taps * channels <= 8) taps *= 2;
+  RecordPlane plane{};
+  std::vector<int> rows_of_plane, columns_of_plane;
+  for (int taps_w = taps; taps_w >= 1; taps_w /= 2) {
+    auto of_h = first_taps(problem.r, row_stride, rows, taps / taps_w);
+    auto of_w = first_taps(problem.s, column_stride, columns, taps_w);
+    if (plane.channels != 0 &&
+        of_h.size() * of_w.size() >= rows_of_plane.size() * columns_of_plane.size())
+      continue;
+    plane = {first_c, channels, taps / taps_w, taps_w};
+    rows_of_plane = std::move(of_h), columns_of_plane = std::move(of_w);
+  }
+  planes.push_back(plane);
+  for (const int r : rows_of_plane)
+    for (const int s : columns_of_plane) {
+      const Sheet sheet{static_cast<int>(planes.size()) - 1, r % stride_h, s % stride_w};
+      auto at = std::find(sheets.begin(), sheets.end(), sheet);
+      if (at == sheets.end()) at = sheets.insert(at, sheet);
+      records.push_back({static_cast<int>(at - sheets.begin()), r, s});
     }
 }
 
@@ -206,9 +182,8 @@ class Planner {
     return std::max(items + 0.5, std::ceil(items));
   }
 
-  /// Of a multiprocessor, for one tile. A fit of 1,761 tiles of 197
-  /// convolutions, measured one by one on one H200: to 8 % in the root mean square for the tiles
-  /// taken of those that this kernel makes as fast as others.
+  /// Of a multiprocessor, for one tile. Roles and memory work side by side, and take from each
+  /// other: of two that need as long each, 1.3 times that.
   double clocks(const InterleavedTiles& tile) const {
     const auto number = [](auto value) { return static_cast<double>(value); };
     const double passes = number(tiles_of(tile.span(), interleaved_columns));
@@ -219,7 +194,8 @@ class Planner {
         number(tile.x_bytes) / costs_.record_bytes() *
             (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
         costs_.of_plane * number(layout_.planes.size());
-    const double writing = costs_.of_pass * passes;
+    // Columns beside each other are written in shares: places are found for each.
+    const double writing = costs_.of_pass * passes * (layout_.columns > 1 ? 1.25 : 1);
     const bool whole_rows = tile.column_tiles == 1;
     const double written_run =
         whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
@@ -232,7 +208,11 @@ class Planner {
     const double moving = 0.043 * costs_.stored_bytes *
                           (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
                            read * (1 + 12 / read_run));
-    return together({multiplying, bringing, writing, moving}) + 450;
+    constexpr double together = 2.55;
+    double sum = 0;
+    for (const double each : {multiplying, bringing, writing, moving})
+      sum += std::pow(each, together);
+    return std::pow(sum, 1 / together) + 450;
   }
 
   const ConvProblem& problem_;
@@ -246,26 +226,68 @@ class Planner {
   InterleavedTiles best_;
 };
 
-/// All that a plan follows from.
-struct Asked {
+/// Of rows and columns of outputs those of least predicted time. For a large batch, and any device
+/// that this runs on: filters are packed once for all of them.
+InterleavedLayout best_layout(const ConvProblem& problem, const InterleavedCosts& costs) {
+  ConvProblem large = problem;
+  large.n = 1 << 14;
+  DeviceInfo hopper;
+  hopper.units = 132;
+  hopper.shared_memory_bytes = 227 * 1024;
+  hopper.nominal_fp32_flop_per_second = 67e12;
+  InterleavedLayout best(problem, costs, 1, 1);
+  double least = Planner(large, hopper, best, costs).best().seconds;
+  for (int columns = 1; columns <= most_output_columns && columns <= problem.q(); columns *= 2)
+    for (int rows = 1; rows <= most_output_rows && rows <= problem.p(); rows *= 2) {
+      InterleavedLayout other(problem, costs, rows, columns);
+      if (other.groups > best.groups || other.sheets.size() > most_sheets ||
+          other.slots > most_interleaved_slots)
+        continue;
+      const double seconds = Planner(large, hopper, other, costs).best().seconds;
+      // Of less the model knows nothing.
+      if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) continue;
+      least = seconds;
+      best = std::move(other);
+    }
+  return best;
+}
+
+/// All that a layout, and that a plan follows from.
+struct AskedLayout {
   ConvProblem problem;
   InterleavedCosts costs;
+  friend bool operator==(const AskedLayout&, const AskedLayout&) = default;
+};
+struct AskedPlan {
+  AskedLayout layout;
   DeviceId device;
+  std::int64_t images;
   int units;
   std::size_t shared_memory_bytes;
   double flop_per_second;
-  friend bool operator==(const Asked&, const Asked&) = default;
+  friend bool operator==(const AskedPlan&, const AskedPlan&) = default;
 };
+
+AskedLayout asked(const ConvProblem& problem, const InterleavedCosts& costs) {
+  AskedLayout asked{problem, costs};
+  asked.problem.n = 1;
+  return asked;
+}
 
 }  // namespace
 
+InterleavedLayout layout_interleaved(const ConvProblem& problem, const InterleavedCosts& costs) {
+  thread_local Remembered<AskedLayout, InterleavedLayout> remembered;
+  return remembered.get(asked(problem, costs), [&] { return best_layout(problem, costs); });
+}
+
 InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
                                  const InterleavedCosts& costs) {
-  thread_local Remembered<Asked, InterleavedPlan> remembered;
-  return remembered.get({problem, costs, device.id, device.units, device.shared_memory_bytes,
-                         device.nominal_fp32_flop_per_second},
+  thread_local Remembered<AskedPlan, InterleavedPlan> remembered;
+  return remembered.get({asked(problem, costs), device.id, problem.n, device.units,
+                         device.shared_memory_bytes, device.nominal_fp32_flop_per_second},
                         [&] {
-                          InterleavedLayout layout(problem, costs);
+                          InterleavedLayout layout = layout_interleaved(problem, costs);
                           const InterleavedTiles tile =
                               Planner(problem, device, layout, costs).best();
                           return InterleavedPlan{std::move(layout), tile};

@@ -72,16 +72,18 @@ struct InterleavedLayout {
   std::vector<Sheet> sheets;
   std::vector<Record> records;  ///< as they follow each other in shared memory
 
-  /// The one of least predicted time.
-  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs);
+  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs, int rows,
+                    int columns);
 
   std::size_t group_bytes() const;  ///< packed: a header and the slots
   std::size_t dense_at() const { return group_bytes() * groups; }
 
  private:
-  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs, int rows,
-                    int columns);
+  void add_plane(const ConvProblem& problem, int first_c, int channels);
 };
+
+/// The one of least predicted time.
+InterleavedLayout layout_interleaved(const ConvProblem& problem, const InterleavedCosts& costs);
 
 /// A block's tile: `rows` by `columns` places of `images`, where a filter's outputs of a layout's
 /// rows and columns are, and its shared memory.

@@ -240,7 +240,7 @@ void launch_interleaved(const ConvLaunch& whole) {
 template <class Scheme>
 void pack_interleaved_filters(const FilterPacking& packing) {
   using Stored = typename Scheme::Stored;
-  const InterleavedLayout layout(packing.problem, Scheme::costs);
+  const InterleavedLayout layout = layout_interleaved(packing.problem, Scheme::costs);
   Launch(packing.native_queue, static_cast<unsigned>(layout.groups * layout.group_filters),
          packing_threads)(pack_interleaved<Scheme>, InterleavedPacking(layout),
                           FilterTaps<Stored>(packing.problem, packing.w),
@@ -260,7 +260,7 @@ constexpr ConvAlgorithm interleaved_entry(std::string_view name, Operand operand
       .estimate_seconds = interleaved_seconds<Scheme>,
       .filter_bytes =
           [](const ConvProblem& problem, const DeviceInfo&) {
-            return InterleavedLayout(problem, Scheme::costs).dense_at() +
+            return layout_interleaved(problem, Scheme::costs).dense_at() +
                    static_cast<std::size_t>(element_count(problem.w_extents())) *
                        sizeof(typename Scheme::Stored);
           },
