@@ -5,6 +5,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "cuda_exact.hpp"
 #include "devices.hpp"
@@ -216,6 +217,21 @@ TEST_CASE("cuda: streamed filters are planned for devices with and without wgmma
       // Without wgmma there is one way to multiply, and filters of one layout.
       for (const DeviceInfo& device : {ampere(), small})
         CHECK(best.filter_bytes(problem, device) == plain.filter_bytes(problem, device));
+    }
+}
+
+TEST_CASE("cuda: what halves that are not in pairs take is predicted") {
+  // They pass through registers. Measured on one H200 at 6998999
+  // (docs/results/2026-11-23-h200-interleaved-half.json).
+  for (const auto& [name, measured] : std::map<std::string, double>{
+           {"few200_012", 28.98e-3}, {"few200_046", 2.68e-3}, {"few200_086", 5.72e-3}})
+    for (NamedProblem& one : suite("few200")) {
+      if (one.name != name) continue;
+      one.problem.dtype = DType::f16;
+      const double predicted = streamed("fp16").estimate_seconds(one.problem, hopper());
+      CAPTURE(name, predicted);
+      CHECK(predicted > 0.6 * measured);
+      CHECK(predicted < 1.2 * measured);
     }
 }
 

@@ -97,6 +97,8 @@ struct WindowWalks {
 };
 /// Pairs that a lane reads at once where a tile's input is not staged.
 inline constexpr int pairs_at_once = 4;
+/// What a thread has under way at once of a row that is brought in place, pairs or elements.
+inline constexpr int brought_at_once = 4;
 
 /// How many lanes share a row of the tile's input where it is read pair by pair, or copied element
 /// by element: each row has its price.
