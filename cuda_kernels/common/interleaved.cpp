@@ -164,10 +164,15 @@ class Planner {
     InterleavedTiles tile;
     tile.images = images;
     tile.rows = static_cast<int>(tiles_of(place_rows_, bands));
-    tile.columns = static_cast<int>(tiles_of(place_columns_, column_tiles));
+    // Even rows of outputs, where y's are: pairs of them are written at once.
+    const int multiple = layout_.columns == 1 && problem_.q() % 2 == 0 ? 2 : 1;
+    const auto rounded = [&](std::int64_t places) {
+      return static_cast<int>(tiles_of(places, multiple)) * multiple;
+    };
+    tile.columns = rounded(tiles_of(place_columns_, column_tiles));
     tile.bands = static_cast<int>(tiles_of(place_rows_, tile.rows));
     tile.column_tiles = static_cast<int>(tiles_of(place_columns_, tile.columns));
-    tile.pitch = tile.columns + most_s_;
+    tile.pitch = rounded(tile.columns + most_s_);
     tile.sheet_rows = tile.rows + most_r_;
     for (const bool streams : {false, true}) {
       InterleavedTiles fitted = tile;

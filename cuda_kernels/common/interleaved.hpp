@@ -98,6 +98,10 @@ struct InterleavedTiles {
   double seconds = 0;           ///< predicted; 0: no tile fits
 
   bool streams() const { return places > 1; }
+  /// Whether an even number of outputs lies in each row.
+  bool even(const InterleavedLayout& layout) const {
+    return layout.columns == 2 || (columns % 2 == 0 && pitch % 2 == 0);
+  }
   int sheet_records() const { return images * sheet_rows * pitch; }
   int span() const;  ///< records from the first place's to behind the last's
   std::int64_t w_bytes() const { return std::int64_t{places} * place_bytes; }

@@ -8,6 +8,7 @@
 
 #include "cuda_kernels/common/bulk_copy.cuh"
 #include "cuda_kernels/common/conv_shape.cuh"
+#include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/epilogue.cuh"
 #include "cuda_kernels/common/interleaved_scheme.cuh"
@@ -68,6 +69,7 @@ struct InterleavedShape {
   Divisor<int> pitch, sheet_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
   int x_rows, x_columns;  ///< of a tile's input, or more
+  bool pairs;             ///< of outputs beside each other are aligned, and of one tile or none
   int slices, places, place_bytes;
   int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
 
@@ -99,6 +101,8 @@ struct InterleavedShape {
         items(static_cast<int>(tile.items(call.problem))),
         x_rows((tile.sheet_rows + 8) * layout.stride_h),
         x_columns((tile.pitch + 8) * layout.stride_w),
+        pairs(call.problem.q() % 2 == 0 && tile.even(layout) &&
+              row_vector(y, call.problem.y_extents(), call.problem.y_strides, sizeof(Stored)) >= 2),
         slices(tile.slices),
         places(tile.places),
         place_bytes(tile.place_bytes),
