@@ -58,13 +58,14 @@ __device__ void read_staged(const float* from, int row, float (&values)[count]) 
   }
 }
 
-/// How a warp's lanes share the places of a pass: each has one output or two neighbours of a row at a
-/// time, and the warp's are neighbours in it too.
+/// How a warp's lanes share the places of a pass: each has one output or two neighbours of a row at
+/// a time, and the warp's are neighbours in it too.
 template <int columns, bool paired>
 struct WriterLanes {
   static constexpr int of_lane = paired ? 2 : 1;  ///< outputs
   static constexpr int places = 32 * of_lane / columns;
-  static constexpr int chunks = interleaved_columns / places < 4 ? interleaved_columns / places : 4;  ///< of places, at once
+  static constexpr int chunks =
+      interleaved_columns / places < 4 ? interleaved_columns / places : 4;  ///< of places, at once
   static constexpr int share = chunks * places;
 };
 
@@ -115,8 +116,8 @@ __device__ void write_places(const Shape& shape, const InterleavedControl& contr
             Neighbours<Stored, of_lane> finished;
 #pragma unroll
             for (int k = 0; k < of_lane; ++k)
-              finished.of[k] = convert<Stored>(larger(
-                  fmaf(values[i][below][j][k], scales[i], biases[i]), shape.epilogue.least));
+              finished.of[k] = convert<Stored>(
+                  larger(fmaf(values[i][below][j][k], scales[i], biases[i]), shape.epilogue.least));
             Stored* const at = to[j] + i * step.c + (top + below) * step.h;
             if (top + below < left[j] && filter + i < filters.count)
               *reinterpret_cast<Neighbours<Stored, of_lane>*>(at) = finished;
@@ -161,8 +162,8 @@ __device__ void write_passes(const Shape& shape, InterleavedControl& control) {
         flags |= tile_flags | (scales_fit(control, exponent) ? 0 : met_range);
         const float* const from =
             shape.staged() + (warp * 16 + staged_row(beside)) * stage_pitch + of_share;
-        write_places<rows, columns, Lanes>(shape, control, filters, from,
-                                           power_of_two(-exponent), to, left);
+        write_places<rows, columns, Lanes>(shape, control, filters, from, power_of_two(-exponent),
+                                           to, left);
       }
       control.granted[(pass + 1) % interleaved_warpgroups][warp].arrive();
       if (flags == 0) continue;
