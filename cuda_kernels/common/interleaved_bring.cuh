@@ -16,24 +16,28 @@ template <class Scheme>
 struct MetElements {
   using Pair = HalfPair<typename Scheme::Half>;
   Pair most = {0, 0};                ///< of the magnitudes of high parts; NaN where one is
-  std::uint32_t least = 0xffffffff;  ///< of the bits of magnitudes, less one: zeros are the largest
+  std::uint32_t least = 0xffffffff;  ///< as ordered() has them
 
   __device__ void look_at(Fragment high) {
     most = __hmax2_nan(most, __habs2(*reinterpret_cast<const Pair*>(&high)));
   }
-  /// Before it is scaled.
-  __device__ void look_at(float value) {
-    least = min(least, static_cast<std::uint32_t>(magnitude_bits(value)) - 1);
+  /// Before they are scaled. One instruction for each, and one for the least of three.
+  __device__ void look_at(float first, float second) {
+    least = min(min(least, ordered(first)), ordered(second));
   }
   /// WindowFlags. What overflows is met once more with the tile's `own_scale`, if it is finite.
   __device__ int flags(int exponent, bool own_scale) const {
     const bool finite = __low2float(most) < infinity<float> && __high2float(most) < infinity<float>;
     if (!Scheme::scaled) return finite ? 0 : met_non_finite;
     const float smallest = split_least * power_of_two(-exponent);
-    const bool small = least < static_cast<std::uint32_t>(magnitude_bits(smallest)) - 1;
+    const bool small = least < ordered(smallest);
     if (finite) return small ? met_range : 0;
     return own_scale ? met_non_finite | (small ? met_range : 0) : met_range;
   }
+
+ private:
+  /// Magnitudes in their order, but for zeros, which are the largest.
+  __device__ static std::uint32_t ordered(float value) { return 2 * __float_as_uint(value) - 1; }
 };
 
 /// An element on its way: halves in a register of their own, where two are soon put together.
@@ -58,7 +62,7 @@ __device__ void make_records(const LoadedElement<typename Scheme::Stored> (&valu
     if constexpr (!Scheme::scaled) {
       parts[0][i] = __byte_perm(first, second, 0x5410);
     } else {
-      met.look_at(first), met.look_at(second);
+      met.look_at(first, second);
       if constexpr (Scheme::costs.parts == 1) {
         parts[0][i] = two_halves<__half>(first * scale, second * scale);
       } else {
