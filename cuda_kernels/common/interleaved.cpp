@@ -233,18 +233,17 @@ class Planner {
 
 /// Of rows and columns of outputs those of least predicted time. For a large batch, and any device
 /// that this runs on: filters are packed once for all of them.
-InterleavedLayout best_layout(const ConvProblem& problem, const InterleavedCosts& costs) {
-  ConvProblem large = problem;
-  large.n = 1 << 14;
+InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& costs) {
   DeviceInfo hopper;
   hopper.units = 132;
   hopper.shared_memory_bytes = 227 * 1024;
   hopper.nominal_fp32_flop_per_second = 67e12;
-  InterleavedLayout best(problem, costs, 1, 1);
+  InterleavedLayout best(large, costs, 1, 1);
   double least = Planner(large, hopper, best, costs).best().seconds;
-  for (int columns = 1; columns <= most_output_columns && columns <= problem.q(); columns *= 2)
-    for (int rows = 1; rows <= most_output_rows && rows <= problem.p(); rows *= 2) {
-      InterleavedLayout other(problem, costs, rows, columns);
+  for (int columns = 1; columns <= most_output_columns && columns <= large.q(); columns *= 2)
+    for (int rows = 1; rows <= most_output_rows && rows <= large.p(); rows *= 2) {
+      if (rows * columns == 1) continue;  // the best so far
+      InterleavedLayout other(large, costs, rows, columns);
       if (other.groups > best.groups || other.sheets.size() > most_sheets ||
           other.slots > most_interleaved_slots)
         continue;
@@ -264,33 +263,31 @@ struct AskedLayout {
   friend bool operator==(const AskedLayout&, const AskedLayout&) = default;
 };
 struct AskedPlan {
-  AskedLayout layout;
+  AskedLayout of;
   DeviceId device;
-  std::int64_t images;
   int units;
   std::size_t shared_memory_bytes;
   double flop_per_second;
   friend bool operator==(const AskedPlan&, const AskedPlan&) = default;
 };
 
-AskedLayout asked(const ConvProblem& problem, const InterleavedCosts& costs) {
-  AskedLayout asked{problem, costs};
-  asked.problem.n = 1;
-  return asked;
-}
-
 }  // namespace
 
 InterleavedLayout layout_interleaved(const ConvProblem& problem, const InterleavedCosts& costs) {
   thread_local Remembered<AskedLayout, InterleavedLayout> remembered;
-  return remembered.get(asked(problem, costs), [&] { return best_layout(problem, costs); });
+  ConvProblem large = problem;
+  large.n = large_batch;
+  return remembered.get({large, costs}, [&] { return best_layout(large, costs); });
 }
 
 InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
                                  const InterleavedCosts& costs) {
   thread_local Remembered<AskedPlan, InterleavedPlan> remembered;
-  return remembered.get({asked(problem, costs), device.id, problem.n, device.units,
-                         device.shared_memory_bytes, device.nominal_fp32_flop_per_second},
+  return remembered.get({{problem, costs},
+                         device.id,
+                         device.units,
+                         device.shared_memory_bytes,
+                         device.nominal_fp32_flop_per_second},
                         [&] {
                           InterleavedLayout layout = layout_interleaved(problem, costs);
                           const InterleavedTiles tile =

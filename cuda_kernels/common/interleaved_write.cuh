@@ -5,6 +5,7 @@
 #include "cuda_kernels/common/interleaved_shape.cuh"
 #include "cuda_kernels/common/larger.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
+#include "cuda_kernels/common/write_pair.cuh"
 
 namespace plumb::cuda {
 
@@ -36,12 +37,6 @@ __device__ void sum_again(const Shape& shape, const InterleavedItem& item, int f
             filters.first_k + filter, place.p + below, place.q, all);
   }
 }
-
-/// Outputs beside each other, stored at once.
-template <class Stored, int count>
-struct alignas(count * sizeof(Stored)) Neighbours {
-  Stored of[count];
-};
 
 /// Reads sums from the stage: that of a row, or two of neighbours, which are two places or, of two
 /// columns, two rows.
@@ -113,14 +108,16 @@ __device__ void write_places(const Shape& shape, const InterleavedControl& contr
         for (int below = 0; below < rows_at_once; ++below)
 #pragma unroll
           for (int j = 0; j < chunks; ++j) {
-            Neighbours<Stored, of_lane> finished;
+            float(&finished)[of_lane] = values[i][below][j];
 #pragma unroll
-            for (int k = 0; k < of_lane; ++k)
-              finished.of[k] = convert<Stored>(
-                  larger(fmaf(values[i][below][j][k], scales[i], biases[i]), shape.epilogue.least));
+            for (float& value : finished)
+              value = larger(fmaf(value, scales[i], biases[i]), shape.epilogue.least);
             Stored* const at = to[j] + i * step.c + (top + below) * step.h;
-            if (top + below < left[j] && filter + i < filters.count)
-              *reinterpret_cast<Neighbours<Stored, of_lane>*>(at) = finished;
+            if (top + below >= left[j] || filter + i >= filters.count) continue;
+            if constexpr (of_lane == 2)
+              write_pair<false>(at, finished[0], finished[1]);
+            else
+              *at = convert<Stored>(finished[0]);
           }
     }
 #pragma unroll
@@ -173,6 +170,7 @@ __device__ void write_passes(const Shape& shape, InterleavedControl& control) {
   }
 }
 
+/// In pairs where outputs are aligned so.
 template <int rows, int columns, class Shape>
 __device__ void write(const Shape& shape, InterleavedControl& control) {
   if (shape.pairs)

@@ -1,9 +1,15 @@
-// What stands in front of a group's packed filters, for products that are scaled.
+// What stands in front of a group's packed filters, for products that are scaled, and what their
+// layout is chosen for.
 #pragma once
+
+#include <cstdint>
 
 namespace plumb::cuda {
 
 inline constexpr int most_group_filters = 64;
+
+/// Images: packed filters serve any batch.
+inline constexpr std::int64_t large_batch = 1 << 14;
 
 struct PackedHeader {
   float scales[most_group_filters];   ///< what sums are multiplied with to undo them

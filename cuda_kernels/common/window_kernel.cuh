@@ -11,6 +11,7 @@
 #include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/dynamic_shared.cuh"
 #include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/common/packed_header.hpp"
 #include "cuda_kernels/common/window_filters.cuh"
 #include "cuda_kernels/common/window_pack.cuh"
 #include "cuda_kernels/common/window_rows_store.cuh"
@@ -229,7 +230,6 @@ struct WindowUnits {
   /// The one of least predicted time. Filters are packed for it, and serve any batch: it is chosen
   /// for a large one, whatever the problem's own.
   static WindowUnit choose(ConvProblem problem, const DeviceInfo& device, Staging staging) {
-    constexpr std::int64_t large_batch = 1 << 14;
     problem.n = large_batch;
     problem.w_strides = {};  // of no account once the filters are packed
     // Entries that do without the copy engine do without what came with it. One channel is too

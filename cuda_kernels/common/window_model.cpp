@@ -157,7 +157,7 @@ double WindowModel::loads(const WindowTiles& tile) const {
 
 double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one) const {
   const bool copied = tile.staging == Staging::bulk || tile.staging == Staging::async;
-  if (in_place() && !copied && stored_bytes_ < 4 && !pairs_aligned()) {
+  if (in_place() && !copied && stored_bytes_ < 4 && !input_in_pairs(problem_, nullptr)) {
     // Halves that are alone pass through registers, whether they are begun ahead or not.
     const RowLanes lanes(tile.pitch, true);
     return clocks_of_one * number(tiles_of(input_rows(tile) * lanes.count(), tile.threads) *
@@ -165,14 +165,6 @@ double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one
   }
   if (tile.staging != Staging::none) return 0;
   return in_place() ? clocks_of_copies : loads(tile) * clocks_of_one;
-}
-
-bool WindowModel::pairs_aligned() const {
-  const Extents x = problem_.x_extents();
-  bool even = problem_.padding.left % 2 == 0 && problem_.w % 2 == 0 &&
-              (x[3] == 1 || problem_.x_strides[3] == 1);
-  for (int i = 0; i < 3; ++i) even = even && (x[i] == 1 || problem_.x_strides[i] % 2 == 0);
-  return even;
 }
 
 bool WindowModel::in_place() const {

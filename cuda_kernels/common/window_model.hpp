@@ -44,10 +44,8 @@ class WindowModel {
   bool in_fours(const WindowTiles& tile) const;
   /// Times that a thread waits for what it reads from memory.
   double loads(const WindowTiles& tile) const;
-  /// Clocks that a block waits for its input where it is not staged.
+  /// Clocks that a block waits for its input: of what is staged, only for halves that are alone.
   double clocks_to_read(const WindowTiles& tile, double clocks_of_one) const;
-  /// Whether neighbours at even columns of x can be read as one.
-  bool pairs_aligned() const;
   /// Rows of the input under a tile.
   std::int64_t input_rows(const WindowTiles& tile) const;
   /// Instructions of warps that write the tile's input to its place: for a warp of pairs that lie

@@ -122,9 +122,7 @@ struct WindowShape {
     if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0 && staging != Staging::ahead)
       staging = Staging::none;
     const auto even = [](std::int64_t value) { return value % 2 == 0; };
-    pairs_aligned = reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(Stored)) == 0 &&
-                    even(problem.padding.left) && even(problem.w) && conv.x_step.w == 1 &&
-                    even(conv.x_step.h) && even(conv.x_step.c) && even(conv.x_step.n);
+    pairs_aligned = input_in_pairs(problem, x);
     // Rows that follow each other without gaps, and channels that do: also from image to image.
     const bool contiguous =
         pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 && pitch == conv.w &&

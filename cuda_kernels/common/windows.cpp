@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "cuda_kernels/common/conv_support.hpp"
+
 namespace plumb::cuda {
 
 WindowTerms::WindowTerms(const ConvProblem& problem)
@@ -71,6 +73,11 @@ RowLanes::RowLanes(std::int64_t pitch, bool copied) {
   for (const int some : {4, 3, 2})
     if ((some > 2 || !copied) && price(some) < price(bits)) bits = some;
   turns = turns_of(bits);
+}
+
+bool input_in_pairs(const ConvProblem& problem, const void* x) {
+  return problem.padding.left % 2 == 0 && problem.w % 2 == 0 &&
+         row_vector(x, problem.x_extents(), problem.x_strides, size_in_bytes(problem.dtype)) >= 2;
 }
 
 Support windows_fit(const ConvProblem& problem) {

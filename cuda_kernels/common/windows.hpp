@@ -148,6 +148,10 @@ inline constexpr int most_ring = 6;
 /// Yes to geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);
 
+/// Whether neighbours at even columns of the input under a tile can be read as one; `x` nullptr: of
+/// data that are aligned.
+bool input_in_pairs(const ConvProblem& problem, const void* x);
+
 /// Whether filters that stream are multiplied by four warps together: where the device and the
 /// build have wgmma, where its filters may come by the copy engine, and where columns are not so
 /// few that warps are faster by themselves.
