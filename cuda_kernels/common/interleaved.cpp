@@ -199,8 +199,12 @@ class Planner {
         number(tile.x_bytes) / costs_.record_bytes() *
             (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
         costs_.of_plane * number(layout_.planes.size());
-    // Columns beside each other are written in shares: places are found for each.
-    const double writing = costs_.of_pass * passes * (layout_.columns > 1 ? 1.25 : 1);
+    // Pairs of outputs are written at once. One by one those of two columns take the most: their
+    // places are found twice.
+    const double share = tile.pairs(layout_, problem_) ? 0.75
+                         : layout_.columns > 1         ? 1 + 1. / costs_.stored_bytes
+                                                       : 1;
+    const double writing = costs_.of_pass * passes * share;
     const bool whole_rows = tile.column_tiles == 1;
     const double written_run =
         whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);

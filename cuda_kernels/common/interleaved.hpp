@@ -98,9 +98,9 @@ struct InterleavedTiles {
   double seconds = 0;           ///< predicted; 0: no tile fits
 
   bool streams() const { return places > 1; }
-  /// Whether an even number of outputs lies in each row.
-  bool even(const InterleavedLayout& layout) const {
-    return layout.columns == 2 || (columns % 2 == 0 && pitch % 2 == 0);
+  /// Whether outputs lie in pairs, each within a row of y.
+  bool pairs(const InterleavedLayout& layout, const ConvProblem& problem) const {
+    return problem.q() % 2 == 0 && (layout.columns == 2 || (columns % 2 == 0 && pitch % 2 == 0));
   }
   int sheet_records() const { return images * sheet_rows * pitch; }
   int span() const;  ///< records from the first place's to behind the last's

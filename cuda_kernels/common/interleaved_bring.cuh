@@ -7,10 +7,6 @@
 
 namespace plumb::cuda {
 
-/// Two halves that are multiplied: the high parts of two elements.
-template <class Half>
-using HalfPair = std::conditional_t<std::is_same_v<Half, __half>, __half2, __nv_bfloat162>;
-
 /// What is met of a tile's elements.
 template <class Scheme>
 struct MetElements {

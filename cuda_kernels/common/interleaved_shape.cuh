@@ -101,7 +101,7 @@ struct InterleavedShape {
         items(static_cast<int>(tile.items(call.problem))),
         x_rows((tile.sheet_rows + 8) * layout.stride_h),
         x_columns((tile.pitch + 8) * layout.stride_w),
-        pairs(call.problem.q() % 2 == 0 && tile.even(layout) &&
+        pairs(tile.pairs(layout, call.problem) &&
               row_vector(y, call.problem.y_extents(), call.problem.y_strides, sizeof(Stored)) >= 2),
         slices(tile.slices),
         places(tile.places),

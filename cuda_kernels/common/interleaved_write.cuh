@@ -3,9 +3,8 @@
 
 #include "cuda_kernels/common/direct_sum.cuh"
 #include "cuda_kernels/common/interleaved_shape.cuh"
-#include "cuda_kernels/common/larger.cuh"
+#include "cuda_kernels/common/two_outputs.cuh"
 #include "cuda_kernels/common/window_filters.cuh"
-#include "cuda_kernels/common/write_pair.cuh"
 
 namespace plumb::cuda {
 
@@ -38,10 +37,10 @@ __device__ void sum_again(const Shape& shape, const InterleavedItem& item, int f
   }
 }
 
-/// Reads sums from the stage: that of a row, or two of neighbours, which are two places or, of two
+/// Reads one sum of a row from the stage, or two of neighbours, which are two places or, of two
 /// columns, two rows.
 template <int columns, int count>
-__device__ void read_staged(const float* from, int row, float (&values)[count]) {
+__device__ void read_staged(const float* from, int row, float* values) {
   from += staged_row(row) * stage_pitch;
   if constexpr (count == 1) {
     values[0] = *from;
@@ -64,6 +63,38 @@ struct WriterLanes {
   static constexpr int share = chunks * places;
 };
 
+/// Rows of a filter, and filters, whose outputs are on their way from the stage at once.
+template <int of_rows, class Lanes>
+struct WriterBatch {
+  static constexpr int all = 16 / (Lanes::chunks * Lanes::of_lane);
+  static constexpr int rows = Lanes::of_lane == 1 || of_rows < all ? of_rows : all;
+  /// Of two rows two filters: in ScaledRecords one took 4 % more time (13 of few200, one H200).
+  static constexpr int filters = of_rows < all ? all / of_rows : of_rows == 2 ? 2 : 1;
+};
+
+/// Writes a lane's outputs of a filter's row, those of places that have so many rows left.
+template <class Lanes, class Stored, class Least>
+__device__ void write_row(const float (&sums)[Lanes::chunks * Lanes::of_lane], float scale,
+                          float bias, Least least, Stored* const (&to)[Lanes::chunks], int offset,
+                          const int (&left)[Lanes::chunks], int row, bool exists) {
+#pragma unroll
+  for (int i = 0; i < Lanes::chunks * Lanes::of_lane; i += 2) {
+    const TwoOutputs<Stored> two(fmaf(sums[i], scale, bias), fmaf(sums[i + 1], scale, bias), least);
+#pragma unroll
+    for (int j = 0; j < 2 / Lanes::of_lane; ++j) {
+      const int chunk = i / Lanes::of_lane + j;
+      Stored* const at = to[chunk] + offset;
+      if (row >= left[chunk] || !exists) continue;
+      if (Lanes::of_lane == 2)
+        two.write(at);
+      else if (j == 0)
+        two.write_first(at);
+      else
+        two.write_second(at);
+    }
+  }
+}
+
 /// Of a pass, a lane's outputs in some chunks of places, in the rows that each has left; `to` are
 /// those of the warp's first filter. `from` is where the first of them is staged.
 template <int rows, int columns, class Lanes, class Shape>
@@ -71,58 +102,47 @@ __device__ void write_places(const Shape& shape, const InterleavedControl& contr
                              const WarpFilters& filters, const float* from, float undo,
                              typename Shape::Stored* (&to)[Lanes::chunks],
                              const int (&left)[Lanes::chunks]) {
-  using Stored = typename Shape::Stored;
+  using Batch = WriterBatch<rows, Lanes>;
   constexpr int chunks = Lanes::chunks, of_lane = Lanes::of_lane;
   const auto& step = shape.conv.y_step;
-  // Rows of a filter, and filters, that are on their way from the stage at once.
-  constexpr int all_at_once = 16 / (chunks * of_lane),
-                rows_at_once = rows < all_at_once ? rows : all_at_once,
-                at_once = all_at_once / rows_at_once;
-#pragma unroll 1
-  for (int filter = 0; filter < filters.count; filter += at_once) {
-    float scales[at_once], biases[at_once];
+  const auto least = TwoOutputs<typename Shape::Stored>::least(shape.epilogue.least);
+  const auto write_batch = [&]<bool all_exist>(int filter) {
+    float scales[Batch::filters], biases[Batch::filters];
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
+    for (int i = 0; i < Batch::filters; ++i) {
       const int of_group = filters.first + filter + i;
       scales[i] = control.filter_scales[of_group] * undo;
       biases[i] = control.filter_bias[of_group];
     }
     const float* const of_filter = from + filter * rows * columns * stage_pitch;
 #pragma unroll
-    for (int top = 0; top < rows; top += rows_at_once) {
-      float values[at_once][rows_at_once][chunks][of_lane];
+    for (int top = 0; top < rows; top += Batch::rows) {
+      float sums[Batch::filters][Batch::rows][chunks * of_lane];
 #pragma unroll
-      for (int i = 0; i < at_once; ++i)
+      for (int i = 0; i < Batch::filters; ++i)
 #pragma unroll
-        for (int below = 0; below < rows_at_once; ++below) {
-          const int row = (i * rows + top + below) * columns;
+        for (int below = 0; below < Batch::rows; ++below)
 #pragma unroll
           for (int j = 0; j < chunks; ++j)
-            read_staged<columns>(of_filter + j * Lanes::places, row, values[i][below][j]);
-        }
-      // Else the compiler reads some of them between stores, and each is waited for.
-      __syncwarp();
+            read_staged<columns, of_lane>(of_filter + j * Lanes::places,
+                                          (i * rows + top + below) * columns,
+                                          sums[i][below] + j * of_lane);
 #pragma unroll
-      for (int i = 0; i < at_once; ++i)
+      for (int i = 0; i < Batch::filters; ++i)
 #pragma unroll
-        for (int below = 0; below < rows_at_once; ++below)
-#pragma unroll
-          for (int j = 0; j < chunks; ++j) {
-            float(&finished)[of_lane] = values[i][below][j];
-#pragma unroll
-            for (float& value : finished)
-              value = larger(fmaf(value, scales[i], biases[i]), shape.epilogue.least);
-            Stored* const at = to[j] + i * step.c + (top + below) * step.h;
-            if (top + below >= left[j] || filter + i >= filters.count) continue;
-            if constexpr (of_lane == 2)
-              write_pair<false>(at, finished[0], finished[1]);
-            else
-              *at = convert<Stored>(finished[0]);
-          }
+        for (int below = 0; below < Batch::rows; ++below)
+          write_row<Lanes>(sums[i][below], scales[i], biases[i], least, to,
+                           i * step.c + (top + below) * step.h, left, top + below,
+                           all_exist || filter + i < filters.count);
     }
 #pragma unroll
-    for (int j = 0; j < chunks; ++j) to[j] += at_once * step.c;
-  }
+    for (int j = 0; j < chunks; ++j) to[j] += Batch::filters * step.c;
+  };
+  int filter = 0;
+#pragma unroll 1
+  for (; filter + Batch::filters <= filters.count; filter += Batch::filters)
+    write_batch.template operator()<true>(filter);
+  if (Batch::filters > 1 && filter < filters.count) write_batch.template operator()<false>(filter);
 }
 
 /// Writes what is staged to y, pass after pass: each warp the rows that one of a warpgroup's made.

@@ -89,6 +89,10 @@ struct Tf32Windows {
   }
 };
 
+/// Two elements of 16 bits, as instructions on both take them.
+template <class Half>
+using HalfPair = std::conditional_t<std::is_same_v<Half, __half>, __half2, __nv_bfloat162>;
+
 /// Two elements of 16 bits in a register, rounded to nearest.
 template <class Half>
 __device__ inline Fragment two_halves(float first, float second) {

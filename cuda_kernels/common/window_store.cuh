@@ -4,10 +4,10 @@
 
 #include "cuda_kernels/common/direct_sum.cuh"
 #include "cuda_kernels/common/larger.cuh"
+#include "cuda_kernels/common/two_outputs.cuh"
 #include "cuda_kernels/common/window_input.cuh"
 #include "cuda_kernels/common/window_products.cuh"
 #include "cuda_kernels/common/window_shape.cuh"
-#include "cuda_kernels/common/write_pair.cuh"
 
 namespace plumb::cuda {
 
