@@ -39,9 +39,9 @@ class TwoOutputs {
  private:
   __device__ static Fragment raised(Fragment of, Fragment least) {
     using Pair = HalfPair<Stored>;
-    const Pair larger =
+    const Pair result =
         __hmax2_nan(*reinterpret_cast<const Pair*>(&of), *reinterpret_cast<const Pair*>(&least));
-    return *reinterpret_cast<const Fragment*>(&larger);
+    return *reinterpret_cast<const Fragment*>(&result);
   }
   __device__ static void write_half(Stored* to, Fragment bits) {
     *reinterpret_cast<std::uint16_t*>(to) = static_cast<std::uint16_t>(bits);

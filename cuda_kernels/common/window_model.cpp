@@ -156,8 +156,7 @@ double WindowModel::loads(const WindowTiles& tile) const {
 }
 
 double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one) const {
-  const bool copied = tile.staging == Staging::bulk || tile.staging == Staging::async;
-  if (in_place() && !copied && stored_bytes_ < 4 && !input_in_pairs(problem_, nullptr)) {
+  if (in_place() && !tile.staged() && stored_bytes_ < 4 && !input_in_pairs(problem_, nullptr)) {
     // Halves that are alone pass through registers, whether they are begun ahead or not.
     const RowLanes lanes(tile.pitch, true);
     return clocks_of_one * number(tiles_of(input_rows(tile) * lanes.count(), tile.threads) *
@@ -179,8 +178,7 @@ double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& 
   const double rows = number(input_rows(tile)), warps_of_pairs = rows * tile.pitch / 64;
   const double besides = costs.besides * warps_of_pairs;
   if (in_fours(tile)) return costs.fours * warps_of_pairs + besides;
-  if (tile.staging == Staging::bulk || tile.staging == Staging::async)
-    return costs.staged * warps_of_pairs + besides;
+  if (tile.staged()) return costs.staged * warps_of_pairs + besides;
   const RowLanes lanes(tile.pitch, in_place());
   const double warps_of_rows = rows * lanes.count() / 32;
   if (in_place())

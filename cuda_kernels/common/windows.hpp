@@ -139,6 +139,8 @@ struct WindowTiles {
   int blocks = 1;              ///< of a multiprocessor at once
   double seconds = 0;
 
+  /// Whether its input comes as it is to a place of its own first.
+  bool staged() const { return staging == Staging::bulk || staging == Staging::async; }
   std::int64_t items() const { return column_tiles * bands * image_tiles; }
   std::size_t bytes() const;
 };
