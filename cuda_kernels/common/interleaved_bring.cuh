@@ -88,57 +88,116 @@ __device__ void write_lines(const Shape& shape) {
   }
 }
 
+/// The next record that a lane fetches, each 32 further on than the last: where it is, without a
+/// division.
+class RecordWalk {
+ public:
+  template <class Shape>
+  __device__ RecordWalk(const Shape& shape, int first)
+      : number_(first + static_cast<int>(threadIdx.x) % 32),
+        right_end_(shape.pitch.value() * shape.stride_w) {
+    const auto [lines_on, columns_on] = shape.pitch.divide(32);
+    const auto [line, column] = shape.pitch.divide(number_);
+    line_ = line, lines_on_ = lines_on;
+    right_ = column * shape.stride_w, right_on_ = columns_on * shape.stride_w;
+  }
+
+  __device__ int number() const { return number_; }
+  __device__ int right() const { return right_; }  ///< columns of x from its line's first
+  /// Of the table of lines (write_lines()); behind the tile's last one that.
+  template <class Shape>
+  __device__ int4 line(const Shape& shape) const {
+    const auto* const lines = reinterpret_cast<const int4*>(dynamic_shared() + shape.lines_at);
+    return lines[min(line_, shape.lines - 1)];
+  }
+  __device__ void advance() {
+    number_ += 32;
+    line_ += lines_on_, right_ += right_on_;
+    if (right_ >= right_end_) right_ -= right_end_, ++line_;
+  }
+
+ private:
+  int number_, line_, lines_on_, right_, right_on_, right_end_;
+};
+
+/// Elements of a tile's first record of a plane, held in registers: read anew from constant memory
+/// they would take most of the time. So many of a record's taps follow each other in x.
+template <int channels, int neighbours, class Stored>
+struct RecordElements {
+  static constexpr int taps = 8 / channels;
+  const Stored* at[taps / neighbours][channels];
+  int taps_bits;
+
+  template <class Shape>
+  __device__ RecordElements(const Shape& shape, const InterleavedItem& item,
+                            const DevicePlane& plane)
+      : taps_bits(plane.taps_w_bits) {
+    const auto& step = shape.conv.x_step;
+    const Stored* const x =
+        shape.x + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
+#pragma unroll
+    for (int i = 0; i < taps / neighbours; ++i)
+#pragma unroll
+      for (int c = 0; c < channels; ++c) {
+        at[i][c] = x + plane.offsets[i * neighbours * channels + c];
+        asm volatile("" : "+l"(at[i][c]));
+      }
+    asm volatile("" : "+r"(taps_bits));
+  }
+
+  /// Those of the record where a lane is, or zeros: outside of the image, and from `last` on.
+  template <class Shape>
+  __device__ void fetch(const Shape& shape, const InterleavedItem& item, const RecordWalk& walk,
+                        int last, LoadedElement<Stored> (&values)[8]) const {
+    const int4 line = walk.line(shape);
+    const int h = item.first_h + line.x, w = item.first_w + line.y + walk.right();
+    const bool exists = line.w < item.images && walk.number() < last;
+    // Never before the first: without a sign it is added in fewer instructions.
+    const auto offset = static_cast<std::uint32_t>(line.z + walk.right() * shape.conv.x_step.w);
+#pragma unroll
+    for (auto& value : values) value = 0;
+#pragma unroll
+    for (int i = 0; i < taps; i += neighbours) {
+      const int below = taps == 1 ? 0 : i >> taps_bits;
+      const int beside = taps == 1 ? 0 : i & ((1 << taps_bits) - 1);
+      const bool in_rows =
+          exists && static_cast<unsigned>(h + below) < static_cast<unsigned>(shape.conv.h);
+#pragma unroll
+      for (int j = 0; j < neighbours; ++j) {
+        if (!in_rows ||
+            static_cast<unsigned>(w + beside + j) >= static_cast<unsigned>(shape.conv.w))
+          continue;
+#pragma unroll
+        for (int c = 0; c < channels; ++c) {
+          const Stored* const from = at[i / neighbours][c] + offset + j;
+          __builtin_assume(__isGlobal(from));
+          values[(i + j) * channels + c] = load_element(from);
+        }
+      }
+    }
+  }
+};
+
 /// Brings a warp's records, `first` to before `last`, of planes of so many channels. Each thread
 /// has several on their way, and fetches the next in the place of one that it has written.
 /// `place_is_empty()` waits for that, behind the first reads.
-template <int channels, class Shape, class Wait>
+template <int channels, int neighbours, class Shape, class Wait>
 __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
                             const DevicePlane& plane, int first, int last, float scale,
                             char* x_tile, MetElements<typename Shape::Scheme>& met,
                             const Wait& place_is_empty) {
   using Stored = typename Shape::Stored;
-  constexpr int at_once = 4, taps = 8 / channels, parts = Shape::costs.parts;
-  const auto& step = shape.conv.x_step;
-  const auto* const lines = reinterpret_cast<const int4*>(dynamic_shared() + shape.lines_at);
-  const Stored* const x = shape.x + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
-  // Held in registers: read anew from constant memory they would take most of the time.
-  int offsets[taps * channels], taps_bits = plane.taps_w_bits;
-#pragma unroll
-  for (int e = 0; e < taps * channels; ++e) {
-    offsets[e] = plane.offsets[e];
-    asm volatile("" : "+r"(offsets[e]));
-  }
-  asm volatile("" : "+r"(taps_bits));
-  const auto fetch = [&](LoadedElement<Stored>(&values)[8], int number) {
-    const auto [line, column] = shape.pitch.divide(min(number, last - 1));
-    const int4 of = lines[line];
-    const int right = column * shape.stride_w;
-    const int h = item.first_h + of.x, w = item.first_w + of.y + right;
-    const bool exists = of.w < item.images && number < last;
-    const Stored* from = x + (of.z + right * step.w);
-    // Else offsets would be added to the sum of x and these, in four instructions each.
-    asm volatile("" : "+l"(from));
-    __builtin_assume(__isGlobal(from));
-#pragma unroll
-    for (auto& value : values) value = 0;
-#pragma unroll
-    for (int tap = 0; tap < taps; ++tap) {
-      const int below = taps == 1 ? 0 : tap >> taps_bits;
-      const int beside = taps == 1 ? 0 : tap & ((1 << taps_bits) - 1);
-      const bool inside = exists &&
-                          static_cast<unsigned>(h + below) < static_cast<unsigned>(shape.conv.h) &&
-                          static_cast<unsigned>(w + beside) < static_cast<unsigned>(shape.conv.w);
-#pragma unroll
-      for (int c = 0; c < channels; ++c) {
-        const Stored* const at = from + offsets[tap * channels + c];
-        if (inside) values[tap * channels + c] = load_element(at);
-      }
-    }
-  };
-  int number = first + static_cast<int>(threadIdx.x) % 32;
+  constexpr int at_once = 4, parts = Shape::costs.parts;
+  const RecordElements<channels, neighbours, Stored> elements(shape, item, plane);
+  RecordWalk walk(shape, first);
   LoadedElement<Stored> values[at_once][8];
+  const auto fetch_next = [&](int i) {
+    elements.fetch(shape, item, walk, last, values[i]);
+    walk.advance();
+  };
+  int number = walk.number();
 #pragma unroll
-  for (int i = 0; i < at_once; ++i) fetch(values[i], number + i * 32);
+  for (int i = 0; i < at_once; ++i) fetch_next(i);
   place_is_empty();
 #pragma unroll 1
   for (; number < last; number += at_once * 32) {
@@ -147,7 +206,7 @@ __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
       const int of = number + i * 32;
       uint4 records[parts];
       make_records(values[i], scale, met, records);
-      fetch(values[i], of + at_once * 32);
+      fetch_next(i);
       if (of >= last) continue;
 #pragma unroll
       for (int part = 0; part < parts; ++part)
@@ -172,14 +231,16 @@ __device__ MetElements<typename Shape::Scheme> bring_tile(const Shape& shape,
     const int first = max(warp * of_warp, plane.first_line * shape.pitch.value());
     const int last = min((warp + 1) * of_warp, plane.end_line * shape.pitch.value());
     if (first >= last) continue;
-    const auto bring = [&]<int channels>() {
-      bring_plane<channels>(shape, item, plane, first, last, scale, x_tile, met, place_is_empty);
+    const auto bring = [&]<int channels, int neighbours = 1>() {
+      bring_plane<channels, neighbours>(shape, item, plane, first, last, scale, x_tile, met,
+                                        place_is_empty);
     };
+    const bool pairs = plane.taps_w_bits > 0 && shape.conv.x_step.w == 1;
     switch (plane.channels) {
-      case 1: bring.template operator()<1>(); break;
-      case 2: bring.template operator()<2>(); break;
-      case 3: bring.template operator()<3>(); break;
-      case 4: bring.template operator()<4>(); break;
+      case 1: pairs ? bring.template operator()<1, 2>() : bring.template operator()<1>(); break;
+      case 2: pairs ? bring.template operator()<2, 2>() : bring.template operator()<2>(); break;
+      case 3: pairs ? bring.template operator()<3, 2>() : bring.template operator()<3>(); break;
+      case 4: pairs ? bring.template operator()<4, 2>() : bring.template operator()<4>(); break;
       case 5: bring.template operator()<5>(); break;
       case 6: bring.template operator()<6>(); break;
       case 7: bring.template operator()<7>(); break;

@@ -72,7 +72,9 @@ struct WriterBatch {
   static constexpr int filters = of_rows < all ? all / of_rows : of_rows == 2 ? 2 : 1;
 };
 
-/// Writes a lane's outputs of a filter's row, those of places that have so many rows left.
+/// Writes a lane's outputs of a filter's row, `offset` behind `to`, those of places that have so
+/// many rows left. (A filter's offset and a row's, added one after the other, make a branch of each
+/// output.)
 template <class Lanes, class Stored, class Least>
 __device__ void write_row(const float (&sums)[Lanes::chunks * Lanes::of_lane], float scale,
                           float bias, Least least, Stored* const (&to)[Lanes::chunks], int offset,

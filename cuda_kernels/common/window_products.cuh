@@ -182,8 +182,9 @@ struct SplitHalves {
 
   __device__ SplitHalves(float first, float second) : high(two_halves<__half>(first, second)) {
     const __half2 pair = *reinterpret_cast<const __half2*>(&high);
-    low = two_halves<__half>((first - __low2float(pair)) * split_raise,
-                             (second - __high2float(pair)) * split_raise);
+    // Exact, and raised beside the rounding of the high parts, not behind it.
+    low = two_halves<__half>(fmaf(__low2float(pair), -split_raise, first * split_raise),
+                             fmaf(__high2float(pair), -split_raise, second * split_raise));
   }
 };
 
