@@ -294,6 +294,30 @@ TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
   CHECK(runs == 200);
 }
 
+TEST_CASE("cuda: interleaved filters of any channels fill their products") {
+  const ConvAlgorithm& algorithm = named("cuda.conv.interleaved.fp16x3");
+  // Two slots of sixteen terms of up to 64 filters, in high and low parts.
+  constexpr std::size_t slice_bytes = 2 * 64 * 16 * 2 * 2;
+  const std::map<std::string, std::size_t> slices{
+      {"few200_101", 7},    // 11x4 of five channels, as four and one: as five of eight it were 11
+      {"few200_174", 13},   // 11x11 of three, for two rows, as two and one: as six of eight 17
+      {"few200_039", 21},   // 7x7 of thirteen, as eight, four and one: as eight and five 25
+      {"few200_098", 18}};  // 6x6 of sixteen
+  std::size_t met = 0;
+  for (const NamedProblem& one : suite("few200")) {
+    const auto known = slices.find(one.name);
+    if (known == slices.end()) continue;
+    if (!algorithm.supports(one.problem, hopper())) SKIP("a build without code for sm_90a");
+    CAPTURE(one.name);
+    ++met;
+    const std::size_t packed =
+        algorithm.filter_bytes(one.problem, hopper()) -
+        sizeof(float) * static_cast<std::size_t>(element_count(one.problem.w_extents()));
+    CHECK(packed / slice_bytes == known->second);
+  }
+  CHECK(met == slices.size());
+}
+
 TEST_CASE("cuda: streamed filters want a block for each of their groups") {
   const ConvProblem many = parse_problem("mb1ic1ih12oc4000kh3").problem;
   for (const char* name : {"fp16x3", "fp16x3.sm80"}) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,10 +29,17 @@ std::vector<int> first_taps(std::int64_t extent, int stride, int outputs, int ta
   return firsts;
 }
 
+/// How many remainders by the stride they have.
+int remainders(const std::vector<int>& firsts, int stride) {
+  std::set<int> met;
+  for (const int first : firsts) met.insert(first % stride);
+  return static_cast<int>(met.size());
+}
+
 }  // namespace
 
 InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs,
-                                     int output_rows, int output_columns)
+                                     int output_rows, int output_columns, RecordForm form)
     : rows(output_rows),
       columns(output_columns),
       row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
@@ -40,8 +49,12 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
       group_filters(interleaved_rows / (rows * columns)),
       groups(static_cast<int>(tiles_of(problem.k, group_filters))),
       slot_bytes(costs.slot_bytes()) {
-  for (int c = static_cast<int>(problem.c), first = 0; first < c; first += 8)
-    add_plane(problem, first, std::min(c - first, 8));
+  for (int c = static_cast<int>(problem.c), first = 0; first < c;) {
+    unsigned channels = static_cast<unsigned>(std::min(c - first, 8));
+    if (form.by_twos) channels = std::bit_floor(channels);
+    add_plane(problem, first, static_cast<int>(channels), form);
+    first += static_cast<int>(channels);
+  }
   // Ascending: the second record of a slot is so far behind its first, in any tile.
   const auto place = [&](const Record& of) {
     return std::array{of.sheet, of.r / stride_h, of.s / stride_w};
@@ -52,18 +65,22 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
   packed_slots = static_cast<int>(tiles_of(slots, costs.slice_slots())) * costs.slice_slots();
 }
 
-void InterleavedLayout::add_plane(const ConvProblem& problem, int first_c, int channels) {
-  // Of channels that fill no record: the taps of it that need the fewest of them.
+void InterleavedLayout::add_plane(const ConvProblem& problem, int first_c, int channels,
+                                  RecordForm form) {
+  // Of channels that fill no record, taps of it.
   int taps = 1;
   while (2 * taps * channels <= 8) taps *= 2;
   RecordPlane plane{};
   std::vector<int> rows_of_plane, columns_of_plane;
+  std::pair<int, int> least;
   for (int taps_w = taps; taps_w >= 1; taps_w /= 2) {
     auto of_h = first_taps(problem.r, row_stride, rows, taps / taps_w);
     auto of_w = first_taps(problem.s, column_stride, columns, taps_w);
-    if (plane.channels != 0 &&
-        of_h.size() * of_w.size() >= rows_of_plane.size() * columns_of_plane.size())
-      continue;
+    const int of_records = static_cast<int>(of_h.size() * of_w.size());
+    const int of_sheets = remainders(of_h, stride_h) * remainders(of_w, stride_w);
+    const std::pair price{of_records + form.per_sheet * of_sheets, of_sheets};
+    if (plane.channels != 0 && price >= least) continue;
+    least = price;
     plane = {first_c, channels, taps / taps_w, taps_w};
     rows_of_plane = std::move(of_h), columns_of_plane = std::move(of_w);
   }
@@ -113,6 +130,7 @@ class Planner {
       most_r_ = std::max(most_r_, of.r / layout.stride_h);
       most_s_ = std::max(most_s_, of.s / layout.stride_w);
     }
+    for (const Sheet& of : layout.sheets) sheet_shares_ += record_share(layout.planes[of.plane]);
   }
 
   InterleavedTiles best() {
@@ -134,6 +152,14 @@ class Planner {
  private:
   // What tensor cores leave of the nominal clock (one H200).
   static constexpr double clock_share = 0.86, flop_per_clock = 256;
+
+  /// What bringing a record takes, by what one of eight channels takes.
+  double record_share(const RecordPlane& of) const {
+    const int taps = of.taps_h * of.taps_w;
+    // Neighbours are asked for together.
+    const double asked = of.taps_w > 1 ? 0.45 * taps : taps;
+    return 1 + costs_.element_share * (of.channels * taps - 8) + costs_.tap_share * (asked - 1);
+  }
 
   void consider_images() {
     constexpr int most_images = 64;
@@ -196,7 +222,7 @@ class Planner {
                                          (tile.streams() ? costs_.of_slice * tile.slices : 0));
     // One of the warps that bring feeds filters that stream.
     const double bringing =
-        number(tile.x_bytes) / costs_.record_bytes() *
+        sheet_shares_ * tile.sheet_records() *
             (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
         costs_.of_plane * number(layout_.planes.size());
     // Pairs of outputs are written at once. One by one those of two columns take the most: their
@@ -232,6 +258,7 @@ class Planner {
   double clocks_per_second_;
   std::int64_t place_rows_, place_columns_;
   int most_r_ = 0, most_s_ = 0;
+  double sheet_shares_ = 0;  ///< of all sheets: what their records take
   InterleavedTiles best_;
 };
 
@@ -242,20 +269,28 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& 
   hopper.units = 132;
   hopper.shared_memory_bytes = 227 * 1024;
   hopper.nominal_fp32_flop_per_second = 67e12;
-  InterleavedLayout best(large, costs, 1, 1);
+  InterleavedLayout best(large, costs, 1, 1, record_forms[0]);
   double least = Planner(large, hopper, best, costs).best().seconds;
+  const auto consider = [&](InterleavedLayout&& other) {
+    if (other.groups > best.groups || other.planes.size() > most_planes ||
+        other.sheets.size() > most_sheets || other.slots > most_interleaved_slots)
+      return;
+    const double seconds = Planner(large, hopper, other, costs).best().seconds;
+    // Of less the model knows nothing.
+    if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) return;
+    least = seconds;
+    best = std::move(other);
+  };
   for (int columns = 1; columns <= most_output_columns && columns <= large.q(); columns *= 2)
     for (int rows = 1; rows <= most_output_rows && rows <= large.p(); rows *= 2) {
-      if (rows * columns == 1) continue;  // the best so far
-      InterleavedLayout other(large, costs, rows, columns);
-      if (other.groups > best.groups || other.sheets.size() > most_sheets ||
-          other.slots > most_interleaved_slots)
-        continue;
-      const double seconds = Planner(large, hopper, other, costs).best().seconds;
-      // Of less the model knows nothing.
-      if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) continue;
-      least = seconds;
-      best = std::move(other);
+      std::vector<std::vector<RecordPlane>> considered;  // most forms come to the same
+      for (const RecordForm form : record_forms) {
+        InterleavedLayout other(large, costs, rows, columns, form);
+        if (std::find(considered.begin(), considered.end(), other.planes) != considered.end())
+          continue;
+        considered.push_back(other.planes);
+        consider(std::move(other));
+      }
     }
   return best;
 }

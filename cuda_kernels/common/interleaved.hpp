@@ -34,7 +34,8 @@ struct InterleavedCosts {
   int stored_bytes;  ///< of an element of x and y
   double of_slot;    ///< its products for a pass
   double of_slice;   ///< that streams
-  double of_record, of_record_beside_stream;  ///< brought
+  double of_record, of_record_beside_stream;  ///< brought, of eight channels
+  double element_share, tap_share;            ///< of that: of each of its elements, and taps
   double of_plane;                            ///< of a tile
   double of_pass;                             ///< written
 
@@ -44,9 +45,19 @@ struct InterleavedCosts {
   constexpr int slice_slots() const { return slice_bytes / slot_bytes(); }
 };
 
+/// How channels that fill no record are put into some. The fewest records of terms make the fewest
+/// products; the fewest sheets of them are the least to bring.
+struct RecordForm {
+  bool by_twos;   ///< seven as four, two and one, whose taps fill records: else as seven of eight
+  int per_sheet;  ///< how many records of terms a sheet is worth, where taps are chosen
+};
+inline constexpr RecordForm record_forms[] = {{false, 0}, {false, 2}, {false, 8},
+                                              {true, 0},  {true, 2},  {true, 8}};
+
 /// Elements of a record: `channels` of them at each of `taps_h` by `taps_w` taps.
 struct RecordPlane {
   int first_c, channels, taps_h, taps_w;
+  bool operator==(const RecordPlane&) const = default;
 };
 /// Records of a plane, at every pixel of these remainders by the stride.
 struct Sheet {
@@ -73,13 +84,13 @@ struct InterleavedLayout {
   std::vector<Record> records;  ///< as they follow each other in shared memory
 
   InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs, int rows,
-                    int columns);
+                    int columns, RecordForm form);
 
   std::size_t group_bytes() const;  ///< packed: a header and the slots
   std::size_t dense_at() const { return group_bytes() * groups; }
 
  private:
-  void add_plane(const ConvProblem& problem, int first_c, int channels);
+  void add_plane(const ConvProblem& problem, int first_c, int channels, RecordForm form);
 };
 
 /// The one of least predicted time.

@@ -7,7 +7,7 @@
 
 namespace plumb::cuda {
 
-/// What was last asked for, and the answers: making one takes microseconds. Of one thread.
+/// What was last asked for, and the answers: making one takes up to a millisecond. Of one thread.
 template <class Asked, class Answer>
 class Remembered {
  public:
