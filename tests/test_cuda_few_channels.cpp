@@ -2,6 +2,7 @@
 // apart, filters are packed for any batch, and those that stream are planned for devices with and
 // without wgmma.
 #ifdef PLUMB_TEST_CUDA
+#include <array>
 #include <catch2/generators/catch_generators.hpp>
 #include <cmath>
 #include <limits>
@@ -237,6 +238,40 @@ TEST_CASE("cuda: what halves that are not in pairs take is predicted") {
     CHECK(predicted < 1.2 * known->second);
   }
   CHECK(met == measured.size());
+}
+
+TEST_CASE("cuda: what is predicted to be the fastest on the four layers is") {
+  // On one H200 at 6bc519f (docs/results/2026-11-23-h200-four-*.json).
+  if (!named("cuda.conv.interleaved.fp16x3").supports(suite("four")[0].problem, hopper()))
+    SKIP("a build without code for sm_90a");
+  const auto [dtype, math, fastest] = GENERATE(table<DType, Math, std::array<const char*, 4>>(
+      {{DType::f32,
+        Math::fp32,
+        {"few_channels_split.fp16x3.8_rows", "interleaved.fp16x3", "interleaved.fp16x3",
+         "interleaved.fp16x3"}},
+       {DType::f32,
+        Math::tf32,
+        {"few_channels.tf32.8_rows", "interleaved_half.fp16_scaled",
+         "few_channels_half.fp16_scaled.8_rows", "interleaved_half.fp16_scaled"}},
+       {DType::f16,
+        Math::fp16,
+        {"few_channels_half.fp16.8_rows", "interleaved_half.fp16", "few_channels_half.fp16.8_rows",
+         "interleaved_half.fp16"}}}));
+  const std::vector<NamedProblem> layers = suite("four");
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    ConvProblem problem = layers[i].problem;
+    problem.dtype = dtype;
+    problem = check(problem);
+    ConvCandidate best;
+    for (const ConvAlgorithm* algorithm : load_backend("cuda").backend->conv_algorithms()) {
+      const ConvCandidate candidate = ask(*algorithm, problem, hopper());
+      if (!candidate.support || algorithm->forced_only || !allows(math, candidate.error_class))
+        continue;
+      if (best.algorithm.empty() || candidate.estimate_seconds < best.estimate_seconds)
+        best = candidate;
+    }
+    CHECK(best.algorithm == std::string("cuda.conv.") + fastest[i]);
+  }
 }
 
 TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
