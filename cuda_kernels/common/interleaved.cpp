@@ -284,6 +284,7 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& 
   for (int columns = 1; columns <= most_output_columns && columns <= large.q(); columns *= 2)
     for (int rows = 1; rows <= most_output_rows && rows <= large.p(); rows *= 2) {
       std::vector<std::vector<RecordPlane>> considered;  // most forms come to the same
+      if (rows * columns == 1) considered.push_back(best.planes);
       for (const RecordForm form : record_forms) {
         InterleavedLayout other(large, costs, rows, columns, form);
         if (std::find(considered.begin(), considered.end(), other.planes) != considered.end())
