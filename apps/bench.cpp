@@ -25,6 +25,7 @@ struct BenchArguments {
   ProblemArguments problems;
   std::vector<std::string> peers;
   int samples = MeasureOptions{}.min_samples;
+  double seconds = MeasureOptions{}.seconds_limit;
   double limit = std::numeric_limits<double>::infinity();
   std::uint64_t seed = 1;
   bool once = false, packed_filters = false;
@@ -166,6 +167,7 @@ void run(const BenchArguments& arguments) {
   if (arguments.once) return run_once(device, cases, arguments);
   const MeasureOptions options{.min_samples = arguments.samples,
                                .max_samples = std::max(arguments.samples, 100),
+                               .seconds_limit = arguments.seconds,
                                .give_up_factor = 30,
                                .packed_filters = arguments.packed_filters,
                                .seed = arguments.seed};
@@ -222,6 +224,11 @@ void add_bench(CLI::App& program) {
       ->check(CLI::IsMember({"cudnn", "onednn"}));
   command->add_option("--samples", a->samples, "Of each algorithm, at least")
       ->check(at_least(1))
+      ->capture_default_str();
+  command
+      ->add_option("--seconds", a->seconds,
+                   "For the samples of each algorithm: past it no more than --samples are taken")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--limit", a->limit,

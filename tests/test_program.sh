@@ -358,6 +358,8 @@ case_bench() {
   run bench --device cpu --suite four --batch 1 --samples 2 --limit 0 --json limit.json
   printed '1 of 4 problems: the limit of 0 s was reached'
   (($(json limit.json left_out) == 3)) || fail "left_out is $(json limit.json left_out)"
+  run bench "${small[@]}" --samples 2 --seconds 0 --json seconds.json
+  (($(json seconds.json samples) == 2)) || fail "samples is $(json seconds.json samples)"
   run bench "${small[@]}" --algorithm 'cpu.conv.*' --samples 2 --packed-filters --json packed.json
   printed '^ +cpu\.conv\.direct\.fp32 .*filters packed before' && printed 'filters were packed before'
   for kind in 'bench.json counted' 'bench.json none' 'packed.json before' 'packed.json none'; do
@@ -375,6 +377,7 @@ case_bench() {
   refuse 2 'peer' bench "${small[@]}" --peer abacus
   refuse 2 'suite' bench --suite five
   refuse 2 'exclude' bench "${small[@]}" --suite four
+  refuse 2 'seconds' bench "${small[@]}" --seconds -1
   refuse 2 'one is required' bench --device cpu
   refuse 1 'ih is 0|h' bench --device cpu --problem mb1ic1ih0oc1kh1
   refuse 1 'no/b.json: cannot be created' bench "${small[@]}" --json no/b.json
