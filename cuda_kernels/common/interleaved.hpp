@@ -71,7 +71,8 @@ struct Record {
 
 /// The terms of a product. Its rows are filters, and of few filters each several times, for rows of
 /// outputs below each other and two columns beside each other: (filter, row, column) of the group
-/// is number (filter * rows + row) * columns + column. Depends on neither N nor the tile.
+/// is number (product_filter(filter) * rows + row) * columns + column. Depends on neither N nor the
+/// tile.
 struct InterleavedLayout {
   int rows, columns;              ///< of outputs, for each filter
   int row_stride, column_stride;  ///< in x, from one row or column of outputs to the next

@@ -129,7 +129,8 @@ __global__ void __launch_bounds__(packing_threads)
                      const __grid_constant__ FilterTaps<typename Scheme::Stored> taps,
                      char* packed) {
   __shared__ float shared_scale;
-  const int k = static_cast<int>(blockIdx.x), of_group = k % shape.group_filters;
+  const int k = static_cast<int>(blockIdx.x), of_group = k % shape.group_filters,
+            row = product_filter(of_group, shape.group_filters);
   char* const group = packed + k / shape.group_filters * shape.group_bytes;
   if (threadIdx.x < 32) {
     const float scale = describe_filter<Scheme::scaled>(*reinterpret_cast<PackedHeader*>(group),
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(packing_threads)
       // Eights of rows, 16 bytes each, and behind all of them the slot's second record.
       char* const at = group + packed_header_bytes + number / 2 * shape.slot_bytes +
                        number % 2 * (interleaved_part_bytes / 2) +
-                       (of_group * shape.rows * shape.columns + place) * 16 + element * 2;
+                       (row * shape.rows * shape.columns + place) * 16 + element * 2;
       const auto put = [&](int part, Fragment halves) {
         *reinterpret_cast<std::uint16_t*>(at + part * interleaved_part_bytes) =
             static_cast<std::uint16_t>(halves);

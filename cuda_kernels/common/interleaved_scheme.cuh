@@ -72,6 +72,12 @@ struct ScaledRecords {
                                           .of_pass = 1950};
 };
 
+/// Where a filter of a group is in a product's rows. Every fourth is in the same sixteen rows,
+/// which one warp writes: so of few filters each of the four has as many.
+__device__ constexpr int product_filter(int of_group, int group_filters) {
+  return of_group % 4 * (group_filters / 4) + of_group / 4;
+}
+
 /// Threads of a block by their roles, and the registers of each.
 template <class Scheme>
 struct InterleavedRoles {

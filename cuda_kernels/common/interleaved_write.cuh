@@ -8,15 +8,16 @@
 
 namespace plumb::cuda {
 
-/// The filters of a warp's rows of a product.
+/// The filters of a warp's rows of a product: every fourth of the group (product_filter()).
 struct WarpFilters {
+  static constexpr int apart = 4;
   int first, count;  ///< of the group, and how many of them there are
   int first_k;
 
   template <class Shape>
   __device__ WarpFilters(const Shape& shape, const InterleavedTeam& team, int warp, int filters)
-      : first(warp * filters), first_k(team.number * shape.group_filters + first) {
-    count = min(shape.conv.k.value() - first_k, filters);
+      : first(warp), first_k(team.number * shape.group_filters + warp) {
+    count = min((shape.conv.k.value() - first_k + apart - 1) / apart, filters);
   }
 };
 
@@ -33,7 +34,7 @@ __device__ void sum_again(const Shape& shape, const InterleavedItem& item, int f
                                  row % columns);
     if (below >= place.rows_left || filter >= filters.count) continue;
     do_over(shape.conv, shape.x, shape.w, shape.y, shape.epilogue, place.n,
-            filters.first_k + filter, place.p + below, place.q, all);
+            filters.first_k + filter * filters.apart, place.p + below, place.q, all);
   }
 }
 
@@ -107,12 +108,13 @@ __device__ void write_places(const Shape& shape, const InterleavedControl& contr
   using Batch = WriterBatch<rows, Lanes>;
   constexpr int chunks = Lanes::chunks, of_lane = Lanes::of_lane;
   const auto& step = shape.conv.y_step;
+  const int filter_step = WarpFilters::apart * step.c;
   const auto least = TwoOutputs<typename Shape::Stored>::least(shape.epilogue.least);
   const auto write_batch = [&]<bool all_exist>(int filter) {
     float scales[Batch::filters], biases[Batch::filters];
 #pragma unroll
     for (int i = 0; i < Batch::filters; ++i) {
-      const int of_group = filters.first + filter + i;
+      const int of_group = filters.first + (filter + i) * WarpFilters::apart;
       scales[i] = control.filter_scales[of_group] * undo;
       biases[i] = control.filter_bias[of_group];
     }
@@ -134,11 +136,11 @@ __device__ void write_places(const Shape& shape, const InterleavedControl& contr
 #pragma unroll
         for (int below = 0; below < Batch::rows; ++below)
           write_row<Lanes>(sums[i][below], scales[i], biases[i], least, to,
-                           i * step.c + (top + below) * step.h, left, top + below,
+                           i * filter_step + (top + below) * step.h, left, top + below,
                            all_exist || filter + i < filters.count);
     }
 #pragma unroll
-    for (int j = 0; j < chunks; ++j) to[j] += Batch::filters * step.c;
+    for (int j = 0; j < chunks; ++j) to[j] += Batch::filters * filter_step;
   };
   int filter = 0;
 #pragma unroll 1
