@@ -38,6 +38,13 @@ int remainders(const std::vector<int>& firsts, int stride) {
 
 }  // namespace
 
+double record_share(const RecordPlane& of, const InterleavedCosts& costs) {
+  const int taps = of.taps_h * of.taps_w;
+  // Neighbours are asked for together.
+  const double asked = of.taps_w > 1 ? 0.45 * taps : taps;
+  return 1 + costs.element_share * (of.channels * taps - 8) + costs.tap_share * (asked - 1);
+}
+
 InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs,
                                      int output_rows, int output_columns, RecordForm form)
     : rows(output_rows),
@@ -130,7 +137,8 @@ class Planner {
       most_r_ = std::max(most_r_, of.r / layout.stride_h);
       most_s_ = std::max(most_s_, of.s / layout.stride_w);
     }
-    for (const Sheet& of : layout.sheets) sheet_shares_ += record_share(layout.planes[of.plane]);
+    for (const Sheet& of : layout.sheets)
+      sheet_shares_ += record_share(layout.planes[of.plane], costs);
   }
 
   InterleavedTiles best() {
@@ -152,14 +160,6 @@ class Planner {
  private:
   // What tensor cores leave of the nominal clock (one H200).
   static constexpr double clock_share = 0.86, flop_per_clock = 256;
-
-  /// What bringing a record takes, by what one of eight channels takes.
-  double record_share(const RecordPlane& of) const {
-    const int taps = of.taps_h * of.taps_w;
-    // Neighbours are asked for together.
-    const double asked = of.taps_w > 1 ? 0.45 * taps : taps;
-    return 1 + costs_.element_share * (of.channels * taps - 8) + costs_.tap_share * (asked - 1);
-  }
 
   void consider_images() {
     constexpr int most_images = 64;

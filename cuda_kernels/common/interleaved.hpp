@@ -59,6 +59,9 @@ struct RecordPlane {
   int first_c, channels, taps_h, taps_w;
   bool operator==(const RecordPlane&) const = default;
 };
+/// What bringing a record of a plane takes, by what one of eight channels takes.
+double record_share(const RecordPlane& plane, const InterleavedCosts& costs);
+
 /// Records of a plane, at every pixel of these remainders by the stride.
 struct Sheet {
   int plane, row_phase, column_phase;

@@ -200,22 +200,24 @@ __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
   for (int i = 0; i < at_once; ++i) fetch_next(i);
   place_is_empty();
 #pragma unroll 1
-  for (; number < last; number += at_once * 32) {
+  for (;;) {
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const int of = number + i * 32;
       uint4 records[parts];
       make_records(values[i], scale, met, records);
       fetch_next(i);
-      if (of >= last) continue;
+      if (number < last)
 #pragma unroll
-      for (int part = 0; part < parts; ++part)
-        *reinterpret_cast<uint4*>(x_tile + of * 16 + part * shape.low_apart) = records[part];
+        for (int part = 0; part < parts; ++part)
+          *reinterpret_cast<uint4*>(x_tile + number * 16 + part * shape.low_apart) = records[part];
+      number += 32;
+      first += 32;
+      if (first >= last) return;
     }
   }
 }
 
-/// Brings all records of a tile, as many by each warp.
+/// Brings all records of a tile, each warp its stretch.
 template <class Shape, class Wait>
 __device__ MetElements<typename Shape::Scheme> bring_tile(const Shape& shape,
                                                           const InterleavedItem& item, float scale,
@@ -223,24 +225,28 @@ __device__ MetElements<typename Shape::Scheme> bring_tile(const Shape& shape,
                                                           const Wait& place_is_empty) {
   using Roles = typename Shape::Roles;
   MetElements<typename Shape::Scheme> met;
-  const int warps = Roles::bringing(shape.streams()), warp = Roles::bringer() / 32;
-  const int of_warp = (shape.lines * shape.pitch.value() + warps - 1) / warps;
+  const int warp = Roles::bringer() / 32;
+  const int begin = shape.stretches[warp], end = shape.stretches[warp + 1];
 #pragma unroll 1
   for (int i = 0; i < shape.plane_count; ++i) {
     const DevicePlane& plane = shape.planes[i];
-    const int first = max(warp * of_warp, plane.first_line * shape.pitch.value());
-    const int last = min((warp + 1) * of_warp, plane.end_line * shape.pitch.value());
+    const int first = max(begin, plane.first_line * shape.pitch.value());
+    const int last = min(end, plane.end_line * shape.pitch.value());
     if (first >= last) continue;
     const auto bring = [&]<int channels, int neighbours = 1>() {
       bring_plane<channels, neighbours>(shape, item, plane, first, last, scale, x_tile, met,
                                         place_is_empty);
     };
+    // Taps side by side that follow each other in x are read from one address.
     const bool pairs = plane.taps_w_bits > 0 && shape.conv.x_step.w == 1;
+    const auto bring_taps = [&]<int channels>() {
+      pairs ? bring.template operator()<channels, 2>() : bring.template operator()<channels>();
+    };
     switch (plane.channels) {
-      case 1: pairs ? bring.template operator()<1, 2>() : bring.template operator()<1>(); break;
-      case 2: pairs ? bring.template operator()<2, 2>() : bring.template operator()<2>(); break;
-      case 3: pairs ? bring.template operator()<3, 2>() : bring.template operator()<3>(); break;
-      case 4: pairs ? bring.template operator()<4, 2>() : bring.template operator()<4>(); break;
+      case 1: bring_taps.template operator()<1>(); break;
+      case 2: bring_taps.template operator()<2>(); break;
+      case 3: bring_taps.template operator()<3>(); break;
+      case 4: bring_taps.template operator()<4>(); break;
       case 5: bring.template operator()<5>(); break;
       case 6: bring.template operator()<6>(); break;
       case 7: bring.template operator()<7>(); break;

@@ -94,7 +94,7 @@ struct InterleavedRoles {
                 threads * begin_registers);
 
   /// The warps that bring.
-  __device__ static int bringing(bool streams) {
+  __host__ __device__ static int bringing(bool streams) {
     return streams ? most_bringing - 1 : most_bringing;
   }
   __device__ static int bringer() { return static_cast<int>(threadIdx.x) - first_bringer; }

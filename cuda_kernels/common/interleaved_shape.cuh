@@ -72,6 +72,7 @@ struct InterleavedShape {
   bool pairs;             ///< of outputs beside each other are aligned, and of one tile or none
   int slices, places, place_bytes;
   int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
+  int stretches[Roles::most_bringing + 1];  ///< of records: where each warp's begins that brings
 
   InterleavedShape(const ConvLaunch& call, const ConvProblem& dense,
                    const InterleavedLayout& layout, const InterleavedTiles& tile)
@@ -130,6 +131,7 @@ struct InterleavedShape {
     for (int slot = 0; slot < layout.packed_slots; ++slot)
       slots_at[slot] = static_cast<std::uint32_t>(place(2 * slot) |
                                                   (place(2 * slot + 1) - place(2 * slot)) << 16);
+    share_out(layout, tile);
   }
 
   __device__ bool streams() const { return places > 1; }
@@ -139,6 +141,26 @@ struct InterleavedShape {
   }
 
  private:
+  /// Stretches that take as long each, in whole steps of a warp.
+  void share_out(const InterleavedLayout& layout, const InterleavedTiles& tile) {
+    const int warps = Roles::bringing(tile.streams());
+    const int of_sheet = tile.sheet_records(), all = lines * tile.pitch;
+    const auto share = [&](const Sheet& of) {
+      return record_share(layout.planes[of.plane], costs) * of_sheet;
+    };
+    double whole = 0, before = 0;
+    for (const Sheet& of : layout.sheets) whole += share(of);
+    std::fill(std::begin(stretches), std::end(stretches), all);
+    stretches[0] = 0;
+    for (int warp = 1, sheet = 0; warp < warps; ++warp) {
+      const double wanted = whole * warp / warps;
+      while (before + share(layout.sheets[sheet]) < wanted) before += share(layout.sheets[sheet++]);
+      const double within = (wanted - before) / share(layout.sheets[sheet]) * of_sheet;
+      const int records = sheet * of_sheet + static_cast<int>(within);
+      stretches[warp] = std::min(static_cast<int>(tiles_of(records, 32)) * 32, all);
+    }
+  }
+
   DevicePlane device_plane(const RecordPlane& plane, int first_line) const {
     DevicePlane made{plane.channels,
                      first_line,
