@@ -230,14 +230,16 @@ class Planner {
     const double share = tile.pairs(layout_, problem_) ? 0.75
                          : layout_.columns > 1         ? 1 + 1. / costs_.stored_bytes
                                                        : 1;
-    const double writing = costs_.of_pass * passes * share;
+    // Four warps write every fourth filter each: as long as the one takes that has the most.
+    const std::int64_t filters = std::min<std::int64_t>(problem_.k, layout_.group_filters);
+    const double of_fullest = number(tiles_of(filters, 4) * 4) / layout_.group_filters;
+    const double writing = costs_.of_pass * passes * share * (0.4 + 0.6 * of_fullest);
     const bool whole_rows = tile.column_tiles == 1;
     const double written_run =
         whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
     const double read_run = whole_rows ? 256 : tile.pitch * layout_.stride_w;
     const double written = number(tile.images) * tile.rows * layout_.rows * tile.columns *
-                           layout_.columns *
-                           number(std::min<std::int64_t>(problem_.k, layout_.group_filters));
+                           layout_.columns * number(filters);
     const double read =
         number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
     const double moving = 0.043 * costs_.stored_bytes *

@@ -27,12 +27,12 @@ struct SplitRecords {
                                           .stored_bytes = 4,
                                           .of_slot = 201,
                                           .of_slice = 32,
-                                          .of_record = 4.8,
-                                          .of_record_beside_stream = 6.5,
+                                          .of_record = 4.9,
+                                          .of_record_beside_stream = 6.7,
                                           .element_share = 0.087,
                                           .tap_share = 0.055,
-                                          .of_plane = 1550,
-                                          .of_pass = 2070};
+                                          .of_plane = 910,
+                                          .of_pass = 2110};
 };
 
 /// One product of halves: what tensors of them hold.
@@ -44,14 +44,14 @@ struct HalfRecords {
   static constexpr RoleRegisters registers{96, 80, 104};
   static constexpr InterleavedCosts costs{.parts = 1,
                                           .stored_bytes = 2,
-                                          .of_slot = 85,
+                                          .of_slot = 83,
                                           .of_slice = 0,
-                                          .of_record = 2.11,
-                                          .of_record_beside_stream = 2.37,
+                                          .of_record = 2.15,
+                                          .of_record_beside_stream = 2.4,
                                           .element_share = 0.071,
                                           .tap_share = 0.11,
-                                          .of_plane = 990,
-                                          .of_pass = 2130};
+                                          .of_plane = 840,
+                                          .of_pass = 2080};
 };
 
 /// One product of fp32 that is scaled and rounded to fp16 (ScaledWindows).
@@ -62,14 +62,14 @@ struct ScaledRecords {
   static constexpr RoleRegisters registers{96, 64, 112};
   static constexpr InterleavedCosts costs{.parts = 1,
                                           .stored_bytes = 4,
-                                          .of_slot = 80,
+                                          .of_slot = 81,
                                           .of_slice = 7,
-                                          .of_record = 3.0,
-                                          .of_record_beside_stream = 3.37,
+                                          .of_record = 3.1,
+                                          .of_record_beside_stream = 3.3,
                                           .element_share = 0.08,
                                           .tap_share = 0.076,
-                                          .of_plane = 1600,
-                                          .of_pass = 1950};
+                                          .of_plane = 1370,
+                                          .of_pass = 2150};
 };
 
 /// Where a filter of a group is in a product's rows. Every fourth is in the same sixteen rows,
