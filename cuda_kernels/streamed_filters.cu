@@ -48,7 +48,7 @@ WindowUnit unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging
 template <class Scheme>
 struct Units {
   static constexpr int products = Scheme::products;
-  static constexpr double measured = Scheme::measured;
+  static constexpr double measured(const ConvProblem&) { return Scheme::measured; }
   static constexpr int term_multiple = Scheme::terms;
 
   static Support fit(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {

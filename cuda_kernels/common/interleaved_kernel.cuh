@@ -215,7 +215,7 @@ template <class Scheme>
 double interleaved_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const bool of_family = problem.c <= 16 && problem.k <= interleaved_rows && problem.r <= 11 &&
                          problem.s <= 11 && problem.stride.h <= 2 && problem.stride.w <= 2;
-  const double margin = of_family ? 1.06 : 1.5;
+  const double margin = of_family ? 1.02 : 1.5;
   constexpr double before = 10e-6;
   return before + plan_interleaved(problem, device, Scheme::costs).tile.seconds * margin;
 }
