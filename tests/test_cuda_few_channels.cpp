@@ -241,7 +241,7 @@ TEST_CASE("cuda: what halves that are not in pairs take is predicted") {
 }
 
 TEST_CASE("cuda: what is predicted to be the fastest on the four layers is") {
-  // On one H200 at 6bc519f (docs/results/2026-11-23-h200-four-*.json).
+  // On one H200 at 614bc91 (docs/results/2026-11-23-h200-four-*.json).
   if (!named("cuda.conv.interleaved.fp16x3").supports(suite("four")[0].problem, hopper()))
     SKIP("a build without code for sm_90a");
   const auto [dtype, math, fastest] = GENERATE(table<DType, Math, std::array<const char*, 4>>(
