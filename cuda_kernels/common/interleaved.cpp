@@ -230,9 +230,10 @@ class Planner {
     const double share = tile.pairs(layout_, problem_) ? 0.75
                          : layout_.columns > 1         ? 1 + 1. / costs_.stored_bytes
                                                        : 1;
-    // Four warps write every fourth filter each: as long as the one takes that has the most.
+    // Warps write every fourth filter each: as long as the one takes that has the most.
     const std::int64_t filters = std::min<std::int64_t>(problem_.k, layout_.group_filters);
-    const double of_fullest = number(tiles_of(filters, 4) * 4) / layout_.group_filters;
+    const double of_fullest = number(tiles_of(filters, interleaved_writers) * interleaved_writers) /
+                              layout_.group_filters;
     const double writing = costs_.of_pass * passes * share * (0.4 + 0.6 * of_fullest);
     const bool whole_rows = tile.column_tiles == 1;
     const double written_run =

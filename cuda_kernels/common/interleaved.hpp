@@ -20,6 +20,7 @@ inline constexpr int interleaved_rows = 64;      ///< of a product: filters time
 inline constexpr int interleaved_columns = 128;  ///< of a product: places of outputs
 inline constexpr int interleaved_part_bytes = interleaved_rows * 16 * 2;  ///< of a slot of filters
 inline constexpr int interleaved_warpgroups = 2;                          ///< that multiply
+inline constexpr int interleaved_writers = 4;  ///< warps that write, each a quarter of the rows
 
 // What kernels have room for.
 inline constexpr int most_interleaved_slots = 240, most_sheets = 40, most_planes = 4;

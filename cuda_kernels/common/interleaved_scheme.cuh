@@ -21,8 +21,8 @@ struct SplitRecords {
   using Half = __half;
   static constexpr bool scaled = true;
   static constexpr RoleRegisters registers{160, 64, 128};
-  /// Fitted to 1,761 tiles of 197 convolutions, measured one by one on one H200, and what a record
-  /// takes to few200 in two layouts of each: to 8 % in the root mean square.
+  /// Fitted to 1,761 tiles of 197 convolutions, measured one by one on one H200, and what a record,
+  /// a plane and a pass take to few200 in two layouts of each: to 8 % in the root mean square.
   static constexpr InterleavedCosts costs{.parts = 2,
                                           .stored_bytes = 4,
                                           .of_slot = 201,
@@ -75,7 +75,8 @@ struct ScaledRecords {
 /// Where a filter of a group is in a product's rows. Every fourth is in the same sixteen rows,
 /// which one warp writes: so of few filters each of the four has as many.
 __device__ constexpr int product_filter(int of_group, int group_filters) {
-  return of_group % 4 * (group_filters / 4) + of_group / 4;
+  return of_group % interleaved_writers * (group_filters / interleaved_writers) +
+         of_group / interleaved_writers;
 }
 
 /// Threads of a block by their roles, and the registers of each.
@@ -85,7 +86,7 @@ struct InterleavedRoles {
   /// Warps that bring: the sums of split products leave registers for four.
   static constexpr int most_bringing = split ? 4 : 8;
   static constexpr int first_writer = interleaved_warpgroups * 128;
-  static constexpr int first_bringer = first_writer + 128;
+  static constexpr int first_bringer = first_writer + interleaved_writers * 32;
   static constexpr int threads = first_bringer + most_bringing * 32;
   static constexpr int begin_registers = 65536 / threads / 8 * 8;
   static constexpr RoleRegisters registers = Scheme::registers;

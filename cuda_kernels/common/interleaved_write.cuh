@@ -10,7 +10,7 @@ namespace plumb::cuda {
 
 /// The filters of a warp's rows of a product: every fourth of the group (product_filter()).
 struct WarpFilters {
-  static constexpr int apart = 4;
+  static constexpr int apart = interleaved_writers;
   int first, count;  ///< of the group, and how many of them there are
   int first_k;
 
@@ -155,7 +155,7 @@ __device__ void write_passes(const Shape& shape, InterleavedControl& control) {
   using Lanes = WriterLanes<columns, paired>;
   const auto& step = shape.conv.y_step;
   const InterleavedTeam team(shape);
-  const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
+  const int warp = static_cast<int>(threadIdx.x) / 32 % interleaved_writers,
             output = static_cast<int>(threadIdx.x) % 32 * Lanes::of_lane,  // of a chunk
       beside = output % columns;
   const WarpFilters filters(shape, team, warp, 16 / (rows * columns));
