@@ -67,7 +67,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: one load and some twenty instructions for a term.
-  return output_a_thread_seconds(problem, device, Accumulator::fp32_fma, problem.flop(), 1.0 / 20);
+  return output_a_thread_seconds(
+      problem, device, {.issued_flop = problem.flop(), .share = 1.0 / 20, .term_clocks = 150});
 }
 
 }  // namespace

@@ -51,7 +51,11 @@ void launch(const ConvLaunch& call) {
 template <Accumulator accumulator>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: two loads and some twenty instructions for a term.
-  return output_a_thread_seconds(problem, device, accumulator, problem.flop(), 1.0 / 22);
+  return output_a_thread_seconds(problem, device,
+                                 {.issued_flop = problem.flop(),
+                                  .share = 1.0 / 22,
+                                  .term_clocks = 150,
+                                  .accumulator = accumulator});
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {

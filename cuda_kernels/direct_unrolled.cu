@@ -137,13 +137,18 @@ Support supports_both(const ConvProblem& problem, const DeviceInfo& device) {
 }
 
 /// Fitted on an H200: of what stands between the loads in direct, unrolling takes away two thirds.
-template <int share_divisor>
+/// Warps at the edge of a padded image go through both loops.
+template <int share_divisor, int unrolled_clocks>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  return output_a_thread_seconds(problem, device, Accumulator::fp32_fma, problem.flop(),
-                                 1.0 / share_divisor);
+  constexpr double direct_clocks = 150;
+  const bool both_loops = unrolled_clocks < direct_clocks && problem.padding != Padding{};
+  const double term_clocks = unrolled_clocks + (both_loops ? direct_clocks : 0);
+  return output_a_thread_seconds(
+      problem, device,
+      {.issued_flop = problem.flop(), .share = 1.0 / share_divisor, .term_clocks = term_clocks});
 }
 
-template <int share_divisor>
+template <int share_divisor, int unrolled_clocks>
 constexpr ConvAlgorithm entry(std::string_view name,
                               Support (*supports)(const ConvProblem&, const DeviceInfo&),
                               void (*launch)(const ConvLaunch&)) {
@@ -151,17 +156,17 @@ constexpr ConvAlgorithm entry(std::string_view name,
           .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
           .supports = supports,
           .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<share_divisor>,
+          .estimate_seconds = estimate<share_divisor, unrolled_clocks>,
           .launch = launch};
 }
 
 }  // namespace
 
-extern const ConvAlgorithm direct_unrolled_fp32_restrict = entry<22>(
+extern const ConvAlgorithm direct_unrolled_fp32_restrict = entry<22, 150>(
     "cuda.conv.direct_unrolled.fp32.restrict", supports, launch_unrolled<at_run_time, at_run_time>);
 extern const ConvAlgorithm direct_unrolled_fp32_columns =
-    entry<12>("cuda.conv.direct_unrolled.fp32.columns", supports_columns, launch_columns);
+    entry<12, 80>("cuda.conv.direct_unrolled.fp32.columns", supports_columns, launch_columns);
 extern const ConvAlgorithm direct_unrolled_fp32_both =
-    entry<11>("cuda.conv.direct_unrolled.fp32.both", supports_both, launch_both);
+    entry<11, 70>("cuda.conv.direct_unrolled.fp32.both", supports_both, launch_both);
 
 }  // namespace plumb::cuda

@@ -54,6 +54,23 @@ constexpr int line_pixels = 32;
 __host__ __device__ constexpr int run_lines(int terms) { return terms <= 24 ? 4 : 3; }
 __host__ __device__ constexpr int run_pixels(int terms) { return run_lines(terms) * line_pixels; }
 
+/// Tiles of pixels, one for each block that has a share of the filters.
+std::int64_t pixel_tiles(const ConvProblem& problem, int terms, int vector, bool lines) {
+  const std::int64_t pixels = problem.p() * problem.q();
+  return lines ? tiles_of(problem.n * tiles_of(pixels, run_pixels(terms)), block_threads / 32)
+               : tiles_of(problem.n * pixels / vector, block_threads * pixels_of(terms) / vector);
+}
+
+/// Filters of a share: no more than fit, and so few that there are enough blocks.
+std::int64_t share_filters(const ConvProblem& problem, const DeviceInfo& device, int terms,
+                           std::int64_t tiles) {
+  const auto bytes = static_cast<std::int64_t>(filter_pitch(terms) * sizeof(float));
+  const std::int64_t fitting = static_cast<std::int64_t>(most_filter_bytes) / bytes;
+  const std::int64_t wanted = std::max(tiles_of(problem.k, fitting),
+                                       tiles_of(enough_blocks * std::max(device.units, 1), tiles));
+  return tiles_of(problem.k, std::min(wanted, problem.k));
+}
+
 /// How pixels and filters are shared out.
 struct Work {
   int vectors;               ///< of pixels, in all
@@ -67,13 +84,8 @@ struct Work {
       : vectors(static_cast<int>(problem.n * problem.p() * problem.q() / vector)),
         row_vectors(problem.q() / vector),
         image_runs(tiles_of(problem.p() * problem.q(), run_pixels(terms))) {
-    const std::int64_t tiles = lines ? tiles_of(problem.n * image_runs.value(), block_threads / 32)
-                                     : tiles_of(vectors, block_threads * pixels_of(terms) / vector);
-    const auto bytes = static_cast<std::int64_t>(filter_pitch(terms) * sizeof(float));
-    const std::int64_t fitting = static_cast<std::int64_t>(most_filter_bytes) / bytes;
-    const std::int64_t wanted = std::max(
-        tiles_of(problem.k, fitting), tiles_of(enough_blocks * std::max(device.units, 1), tiles));
-    filters = static_cast<int>(tiles_of(problem.k, std::min(wanted, problem.k)));
+    const std::int64_t tiles = pixel_tiles(problem, terms, vector, lines);
+    filters = static_cast<int>(share_filters(problem, device, terms, tiles));
     shares = Divisor<int>(tiles_of(problem.k, filters));
     items = tiles * shares.value();
   }
@@ -440,14 +452,20 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
       (terms + 2) * makes + filter_pitch(terms) / 4 + (lines ? 4 * writes + 14 : 3 * reads + 4);
   const double padding = problem.padding == Padding{} ? 0 : 6 * number(problem.r + problem.s);
   const double before = reads * (30 + 11 * terms + padding) + 40;
+  const std::int64_t of_share =
+      share_filters(flat, device, terms, pixel_tiles(flat, terms, lines ? 1 : vector, lines));
+  const double shares = number(tiles_of(problem.k, of_share));
   const double issuing =
       model_seconds(problem, device,
-                    {.instructions = threads * (number(problem.k) * filter + before),
+                    {.instructions = threads * (number(problem.k) * filter + shares * before),
                      .shared_waves = threads / 32 * number(problem.k) * filter_pitch(terms) / 4});
   // Of planes that are written pixel by pixel, as if each filled its last sector of memory.
   constexpr double sector_pixels = 32 / sizeof(float);
   const double filled = lines || vector > 1 ? 1 : 1 + (sector_pixels - 1) / number(pixels);
-  return std::max(issuing, filled * moving_seconds(problem, device, lines ? 4 : vector));
+  const double moving = filled * moving_seconds(problem, device, lines ? 4 : vector);
+  constexpr double instruction_clocks = 4;  // of a thread by itself, on one H200
+  return kernel_seconds(std::max(issuing, moving), device,
+                        instruction_clocks * (before + number(of_share) * filter));
 }
 
 }  // namespace

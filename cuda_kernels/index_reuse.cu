@@ -188,7 +188,9 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double instructions = tiles * threads * ((110 + tile * 1.5) * steps + 400);
   // Of nine problems of few200 they took 1.03 to 2.7 times what the model says (one H200).
   constexpr double measured = 2;
-  return measured * model_seconds(problem, device, {.instructions = instructions});
+  constexpr double step_clocks = tile == 16 ? 1360 : 1600;  // of a block by itself, on one H200
+  return kernel_seconds(measured * model_seconds(problem, device, {.instructions = instructions}),
+                        device, steps * step_clocks);
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {

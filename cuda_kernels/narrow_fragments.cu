@@ -13,6 +13,7 @@
 //   8_filters 1.48 / 1.92 / 2.15 / 6.19
 //   16_filters 1.72 / 1.16 / 1.5 / 4.87
 //   24_filters 2.01 / 1.27 / 1.65 / 2.74
+#include <cmath>
 #include <limits>
 
 #include "cuda_kernels/common/band.cuh"
@@ -394,10 +395,15 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double loading = loaded_rows * (48 + 20 * number(tiles_of(tile.pitch, 32)));
   // Of 49 problems of few200 they took 1.2 to 4.4 times what the model says (one H200).
   constexpr double measured = 2.2;
-  return measured *
-         model_seconds(problem, device,
-                       {.instructions = 32 * blocks * (tasks * (steps * step + around) + loading),
-                        .shared_waves = blocks * tasks * steps * (4 * sixteens + 2 * eights + 1)});
+  const double full =
+      measured *
+      model_seconds(problem, device,
+                    {.instructions = 32 * blocks * (tasks * (steps * step + around) + loading),
+                     .shared_waves = blocks * tasks * steps * (4 * sixteens + 2 * eights + 1)});
+  // A warp by itself takes so many clocks for an instruction (one H200).
+  constexpr double instruction_clocks = 5.5;
+  const double of_warp = std::ceil(tasks / warps) * (steps * step + around) + loading / warps;
+  return kernel_seconds(full, device, instruction_clocks * of_warp);
 }
 
 template <int eights>

@@ -93,7 +93,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: three loads for two terms, and what stands around them.
-  return model_seconds(problem, device, Accumulator::fp16_fma, problem.flop(), 1.0 / 17);
+  const double full =
+      model_seconds(problem, device, Accumulator::fp16_fma, problem.flop(), 1.0 / 17);
+  return kernel_seconds(full, device, 0);
 }
 
 }  // namespace

@@ -313,7 +313,13 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
                                         .shared_waves = warps * rows * row_waves});
   const int y_vector = row_vector(nullptr, problem.y_extents(), problem.y_strides, sizeof(float));
   // Blocks load, multiply and write in turn. Rows of few outputs take longer: a fit to few200.
-  return (issuing + moving_seconds(problem, device, y_vector)) * (1 + 5 / number(problem.q()));
+  const double full =
+      (issuing + moving_seconds(problem, device, y_vector)) * (1 + 5 / number(problem.q()));
+  // A thread by itself, on one H200: clocks of a row, or of each tap that is read by itself, until
+  // what is read has come, and of an instruction.
+  constexpr double row_clocks = 300, tap_clocks = 145, instruction_clocks = 3;
+  const double waited = rows * (row_clocks + (whole_rows ? 0 : tap_clocks * s));
+  return kernel_seconds(full, device, waited + instruction_clocks * (rows * row + around));
 }
 
 template <class Unit>

@@ -136,7 +136,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: L2 takes an addition for each lane.
-  return model_seconds(problem, device, Accumulator::fp32_fma, problem.flop(), 1.0 / 54);
+  const double full =
+      model_seconds(problem, device, Accumulator::fp32_fma, problem.flop(), 1.0 / 54);
+  return kernel_seconds(full, device, 0);
 }
 
 }  // namespace

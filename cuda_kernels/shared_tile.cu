@@ -100,8 +100,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: two reads of shared memory for a term, and what stands around them.
-  return output_a_thread_seconds(problem, device, Accumulator::fp32_fma, issued_flop(problem, tile),
-                                 1.0 / 14);
+  return output_a_thread_seconds(
+      problem, device,
+      {.issued_flop = issued_flop(problem, tile), .share = 1.0 / 14, .term_clocks = 125});
 }
 
 template <int tile, Rows rows>

@@ -130,8 +130,9 @@ template <int tile, Filters filters>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // Fitted on an H200: a read of shared memory for a term, or two with copied filters.
   constexpr double share = filters == Filters::copied ? 1.0 / 13 : 1.0 / 10;
-  return output_a_thread_seconds(problem, device, Accumulator::fp32_fma, issued_flop(problem, tile),
-                                 share);
+  return output_a_thread_seconds(
+      problem, device,
+      {.issued_flop = issued_flop(problem, tile), .share = share, .term_clocks = 125});
 }
 
 template <int tile, Filters filters>

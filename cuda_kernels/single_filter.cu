@@ -382,7 +382,20 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   double seconds = 0;
   with_unit(problem, [&]<class Unit>() {
     const Tiles tiles = tiles_for<Unit>(problem, rows_aligned(problem, nullptr));
-    seconds = model_seconds(problem, device, issued<Unit>(problem, tiles));
+    const IssuedWork work = issued<Unit>(problem, tiles);
+    const double of_thread = work.instructions / (tiles.items(problem) * block_threads);
+    constexpr double instruction_clocks = 4.5;  // of a thread by itself, on one H200
+    // Rows of a tile that begin and end within a sector of memory are completed late: a fit to
+    // 5x5 of 1024x1024 on one H200, whose tiles are 16 wide.
+    constexpr double late_outputs = 34;
+    const int y_vector = tiles.shift == 0 ? row_vector(nullptr, problem.y_extents(),
+                                                       problem.y_strides, sizeof(float))
+                                          : 1;
+    const auto run = static_cast<double>(std::min<std::int64_t>(tiles.columns, problem.q()));
+    const double moving =
+        moving_seconds(problem, device, y_vector) * (y_vector == 4 ? 1 : 1 + late_outputs / run);
+    seconds = kernel_seconds(std::max(model_seconds(problem, device, work), moving), device,
+                             instruction_clocks * of_thread);
   });
   return seconds;
 }

@@ -48,7 +48,9 @@ WindowUnit unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging
 template <class Scheme>
 struct Units {
   static constexpr int products = Scheme::products;
-  static constexpr double measured(const ConvProblem&) { return Scheme::measured; }
+  static double expected(const ConvProblem&, double predicted) {
+    return Scheme::measured * predicted;
+  }
   static constexpr int term_multiple = Scheme::terms;
 
   static Support fit(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {

@@ -44,6 +44,17 @@ Support fits_shared_memory(double bytes, const DeviceInfo& device) {
                       bytes, device.shared_memory_bytes)};
 }
 
+double clock_hertz(const DeviceInfo& device) {
+  constexpr double flop_per_clock = 256, usual = 1.98e9;
+  if (device.nominal_fp32_flop_per_second <= 0 || device.units <= 0) return usual;
+  return device.nominal_fp32_flop_per_second / flop_per_clock / device.units;
+}
+
+double kernel_seconds(double seconds, const DeviceInfo& device, double thread_clocks) {
+  constexpr double seconds_to_start = 3.5e-6;  // measured on one H200
+  return seconds_to_start + std::max(seconds, thread_clocks / clock_hertz(device));
+}
+
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
                      double issued_flop, double share) {
   double rate = device.nominal_fp32_flop_per_second;
@@ -73,18 +84,19 @@ double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int 
 }
 
 double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
-                               Accumulator accumulator, double issued_flop, double share) {
-  const double around_sums = 1 + 16 / static_cast<double>(problem.terms());
+                               const ThreadSum& sum) {
+  const double terms = static_cast<double>(problem.terms()), around_sums = 1 + 16 / terms;
   // Threads of other filters read x again, from L2: at so much of the nominal rate of memory, by
   // filters of 3x1 on one H200.
   constexpr double l2_share = 1.3;
   const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
-  return model_seconds(problem, device, accumulator, issued_flop * around_sums, share) +
-         moving_seconds(
-             problem, device,
-             row_vector(nullptr, problem.y_extents(), problem.y_strides, element_bytes)) +
-         seconds(static_cast<double>(problem.k - 1) * bytes_read(problem) / l2_share,
-                 device.nominal_bytes_per_second);
+  const double full =
+      model_seconds(problem, device, sum.accumulator, sum.issued_flop * around_sums, sum.share) +
+      moving_seconds(problem, device,
+                     row_vector(nullptr, problem.y_extents(), problem.y_strides, element_bytes)) +
+      seconds(static_cast<double>(problem.k - 1) * bytes_read(problem) / l2_share,
+              device.nominal_bytes_per_second);
+  return kernel_seconds(full, device, terms * sum.term_clocks);
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, const IssuedWork& work) {

@@ -17,6 +17,13 @@ Support fits_shared_memory(double bytes, const DeviceInfo& device);
 
 inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 0; }
 
+/// Clocks of a multiprocessor in a second: of what the device says of itself, or an H200's.
+double clock_hertz(const DeviceInfo& device);
+
+/// The time of a kernel that takes `seconds` where there is enough to do for the whole device: no
+/// less than what one of its threads does by itself, and what starting it takes.
+double kernel_seconds(double seconds, const DeviceInfo& device, double thread_clocks);
+
 /// The model: the larger of the time to move the least bytes, and of the time for `issued_flop`
 /// (the problem's, and whatever idle lanes and padding add) at `share` of the nominal rate.
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, Accumulator accumulator,
@@ -31,11 +38,18 @@ int row_vector(const void* data, const Extents& extents, const Strides& strides,
 /// elements: reads, and writes of whole and of begun sectors, reach so much of the nominal rate.
 double moving_seconds(const ConvProblem& problem, const DeviceInfo& device, int y_vector);
 
+/// How a thread makes its output.
+struct ThreadSum {
+  double issued_flop, share;  ///< as of model_seconds()
+  double term_clocks;         ///< from one term to the next, where nothing else holds a thread up
+  Accumulator accumulator = Accumulator::fp32_fma;
+};
+
 /// The model for kernels that make an output a thread, which read, multiply and write in turn, and
 /// read x for each filter. What comes before and after a sum takes as long as sixteen terms of it
 /// (direct_unrolled.cu on one H200).
 double output_a_thread_seconds(const ConvProblem& problem, const DeviceInfo& device,
-                               Accumulator accumulator, double issued_flop, double share);
+                               const ThreadSum& sum);
 
 /// What a kernel makes its multiprocessors do.
 struct IssuedWork {

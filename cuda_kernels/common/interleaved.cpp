@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda_kernels/common/conv_support.hpp"
 #include "cuda_kernels/common/packed_header.hpp"
 #include "cuda_kernels/common/remembered.hpp"
 #include "cuda_kernels/common/tiles.hpp"
@@ -129,8 +130,7 @@ class Planner {
         costs_(costs),
         limit_(static_cast<std::int64_t>(device.shared_memory_bytes)),
         units_(std::max(device.units, 1)),
-        clocks_per_second_(clock_share * device.nominal_fp32_flop_per_second / flop_per_clock /
-                           units_),
+        clocks_per_second_(clock_share * clock_hertz(device)),
         place_rows_(tiles_of(problem.p(), layout.rows)),
         place_columns_(tiles_of(problem.q(), layout.columns)) {
     for (const Record& of : layout.records) {
@@ -159,7 +159,7 @@ class Planner {
 
  private:
   // What tensor cores leave of the nominal clock (one H200).
-  static constexpr double clock_share = 0.86, flop_per_clock = 256;
+  static constexpr double clock_share = 0.86;
 
   void consider_images() {
     constexpr int most_images = 64;
@@ -204,6 +204,7 @@ class Planner {
       InterleavedTiles fitted = tile;
       if (!fit(fitted, streams)) continue;
       fitted.seconds = clocks(fitted) * rounds(fitted) / clocks_per_second_;
+      fitted.bringing_seconds = bringing(fitted) / clocks_per_second_;
       if (best_.seconds == 0 || fitted.seconds < best_.seconds) best_ = fitted;
     }
   }
@@ -213,6 +214,13 @@ class Planner {
     return std::max(items + 0.5, std::ceil(items));
   }
 
+  /// Clocks for a tile's input, of the warps that bring it. One of them feeds filters that stream.
+  double bringing(const InterleavedTiles& tile) const {
+    return sheet_shares_ * tile.sheet_records() *
+               (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
+           costs_.of_plane * static_cast<double>(layout_.planes.size());
+  }
+
   /// Of a multiprocessor, for one tile. Roles and memory work side by side, and take from each
   /// other: of two that need as long each, 1.3 times that.
   double clocks(const InterleavedTiles& tile) const {
@@ -220,11 +228,6 @@ class Planner {
     const double passes = number(tiles_of(tile.span(), interleaved_columns));
     const double multiplying = passes * (costs_.of_slot * layout_.slots +
                                          (tile.streams() ? costs_.of_slice * tile.slices : 0));
-    // One of the warps that bring feeds filters that stream.
-    const double bringing =
-        sheet_shares_ * tile.sheet_records() *
-            (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
-        costs_.of_plane * number(layout_.planes.size());
     // Pairs of outputs are written at once. One by one those of two columns take the most: their
     // places are found twice.
     const double share = tile.pairs(layout_, problem_) ? 0.75
@@ -248,7 +251,7 @@ class Planner {
                            read * (1 + 12 / read_run));
     constexpr double together = 2.55;
     double sum = 0;
-    for (const double each : {multiplying, bringing, writing, moving})
+    for (const double each : {multiplying, bringing(tile), writing, moving})
       sum += std::pow(each, together);
     return std::pow(sum, 1 / together) + 450;
   }

@@ -112,6 +112,7 @@ struct InterleavedTiles {
   std::int64_t x_bytes = 0;     ///< of one of two places of input
   std::int64_t line_bytes = 0;  ///< of the table of lines
   double seconds = 0;           ///< predicted; 0: no tile fits
+  double bringing_seconds = 0;  ///< predicted: of one tile's input
 
   bool streams() const { return places > 1; }
   /// Whether outputs lie in pairs, each within a row of y.

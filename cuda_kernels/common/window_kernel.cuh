@@ -218,10 +218,13 @@ void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const Packe
 template <class Scheme, int row_pairs, int... eights>
 struct WindowUnits {
   static constexpr int products = Scheme::products;
-  /// Times by those that are predicted, which for eight rows are too long by so much more (177 of
-  /// few200, one H200), most of one channel (the first layers of `four`).
-  static constexpr double measured(const ConvProblem& problem) {
-    return Scheme::measured * (row_pairs < 4 ? 1 : problem.c == 1 ? 0.84 : 0.95);
+  /// The time to expect where that is predicted, which for eight rows is too long (177 of few200,
+  /// one H200), most of one channel (the first layers of `four`), but for what a small batch takes
+  /// too.
+  static double expected(const ConvProblem& problem, double predicted) {
+    constexpr double of_small = 30e-6;
+    const double share = row_pairs < 4 ? 1 : problem.c == 1 ? 0.84 : 0.95;
+    return Scheme::measured * (share * predicted + (1 - share) * std::min(predicted, of_small));
   }
   static constexpr int term_multiple = Scheme::terms;
   using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns
@@ -322,7 +325,7 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
       .workspace_bytes = no_workspace,
       .estimate_seconds =
           [](const ConvProblem& problem, const DeviceInfo& device) {
-            return Units::measured(problem) * Units::plan(problem, device, staging).seconds;
+            return Units::expected(problem, Units::plan(problem, device, staging).seconds);
           },
       .filter_bytes =
           [](const ConvProblem& problem, const DeviceInfo& device) {

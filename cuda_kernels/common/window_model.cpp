@@ -4,6 +4,8 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "cuda_kernels/common/conv_support.hpp"
+
 namespace plumb::cuda {
 namespace {
 
@@ -27,7 +29,6 @@ constexpr double clocks_to_next = 1.88;   // from an instruction to the next of 
 constexpr double clocks_of_task = 20, clocks_of_tile = 1200;
 constexpr double clocks_of_load = 985;  // of what a thread reads from memory at once
 constexpr double of_one_block = 1.18;   // as much time where no other block fills the gaps
-constexpr double clock_hertz = 1.98e9;  // where the device keeps its rate to itself
 constexpr double seconds_to_launch = 2e-6;
 constexpr double share_of_bandwidth = 0.71;  // of the nominal one
 // Of tiles that are copied and rounded in place: a row, each element of a lane, each warp of pairs
@@ -286,9 +287,7 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
 }
 
 double WindowModel::seconds(const WindowTiles& tile) const {
-  const double clock = device_.nominal_fp32_flop_per_second > 0 && device_.units > 0
-                           ? device_.nominal_fp32_flop_per_second / 256 / device_.units
-                           : clock_hertz;
+  const double clock = clock_hertz(device_);
   const double units = std::max(device_.units, 1), blocks = tile.blocks;
   const double items = number(tile.items()) * tile.filter_groups;
   const double full_rounds = items / (units * blocks);
