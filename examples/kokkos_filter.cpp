@@ -70,7 +70,7 @@ int run(const char* device_name) {
               {.x = plumb::tensor_view(x, device),
                .w = plumb::tensor_view(w, device),
                .y = plumb::tensor_view(y, device)},
-              {.padding = {.top = 1, .left = 1, .bottom = 1, .right = 1}});
+              {.padding = 1});
   long wrong = 0;
   Kokkos::parallel_reduce("check", Kokkos::RangePolicy<Space>(space, 0, pixels), Check{y}, wrong);
   std::printf("%s, Kokkos %s: %ld of %d pixels wrong\n", device.info().name.c_str(), Space::name(),

@@ -63,7 +63,7 @@ int run() {
   MPI_Comm_free(&node);
   const plumb::Device device = device_of_rank(rank_on_node);
 
-  const plumb::ConvGeometry geometry{.padding = {1, 1, 1, 1}};
+  const plumb::ConvGeometry geometry{.padding = 1};
   std::vector<float> batch, results, w(filters * 9);
   if (rank == 0) {
     batch.resize(images * image_values);

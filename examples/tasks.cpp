@@ -42,7 +42,7 @@ std::vector<float> keep_data_on_the_device(const plumb::Device& device) {
   plumb::Tensor y(device, plumb::DType::f32, {1, 4, 8, 8});
   copy(queue, {image.data(), x.extents()}, x);
   copy(queue, {filters.data(), w.extents()}, w);
-  conv(queue, {.x = x, .w = w, .y = y}, {.padding = {1, 1, 1, 1}});
+  conv(queue, {.x = x, .w = w, .y = y}, {.padding = 1});
   relu(queue, y, y);
   copy(queue, y, {result.data(), y.extents()});
   queue.synchronize();
@@ -130,7 +130,7 @@ std::size_t stream_a_large_batch(const plumb::Device& device, const std::vector<
 
 void classify_with_a_network(plumb::Queue& queue, const plumb::Tensor& maps,
                              const plumb::Tensor& weights, const plumb::Tensor& classes) {
-  const plumb::PoolGeometry halves{.window = {2, 2}, .stride = {2, 2}};
+  const plumb::PoolGeometry halves{.window = 2, .stride = 2};
   const plumb::Tensor pooled(queue.device(), maps.dtype(), pooled_extents(maps.extents(), halves));
   pool(queue, maps, pooled, halves);
   const std::int64_t n = maps.extents()[0], features = weights.extents()[1];

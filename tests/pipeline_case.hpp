@@ -18,7 +18,7 @@ inline plumb::ConvProblem pipeline_problem(std::int64_t n) {
   problem.n = n, problem.c = 4, problem.h = 9, problem.w = 11;
   problem.k = 6, problem.r = 3, problem.s = 2, problem.groups = 2;
   problem.stride = {2, 1};
-  problem.padding = {.top = 1, .left = 0, .bottom = 2, .right = 1};
+  problem.padding = {1, 0, 2, 1};
   return problem;
 }
 

@@ -162,7 +162,7 @@ TEST_CASE("nn: pooling by hand") {
 TEST_CASE("nn: padding never wins a maximum, and counts in an average only if asked") {
   for (const Device& device : all_devices()) {
     CAPTURE(to_string(device.id()));
-    PoolGeometry g{.window = {1, 2}, .stride = {1, 2}, .padding = {.left = 1}};
+    PoolGeometry g{.window = {1, 2}, .stride = {1, 2}, .padding = {0, 1, 0, 0}};
     CHECK(pooled(device, {1, 1, 1, 3}, {-5, -6, -7}, g) == Values{-5, -6});
     g.kind = PoolKind::average;
     CHECK(pooled(device, {1, 1, 1, 3}, {1, 2, 3}, g) == Values{1, 2.5});
@@ -174,7 +174,7 @@ TEST_CASE("nn: padding never wins a maximum, and counts in an average only if as
 TEST_CASE("nn: with ceil_mode the last window hangs over, and what hangs over never counts") {
   for (const Device& device : all_devices()) {
     CAPTURE(to_string(device.id()));
-    PoolGeometry g{.window = {1, 3}, .stride = {1, 3}, .padding = {.right = 1}};
+    PoolGeometry g{.window = {1, 3}, .stride = {1, 3}, .padding = {0, 0, 0, 1}};
     const Values x{3, 1, 2, 8};
     CHECK(pooled(device, {1, 1, 1, 4}, x, g) == Values{3});
     g.ceil_mode = true;

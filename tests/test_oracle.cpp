@@ -69,7 +69,7 @@ TEST_CASE("oracle: each of the four paddings is its own") {
   ConvProblem problem = single_channel(2, 2, 2, 2);
   const Values x{1, 2, 3, 4}, w{1, 10, 100, 1000};
   SECTION("top 1, left 2") {
-    problem.padding = {.top = 1, .left = 2};
+    problem.padding = {1, 2, 0, 0};
     // 0 0 0 0
     // 0 0 1 2
     // 0 0 3 4
@@ -78,7 +78,7 @@ TEST_CASE("oracle: each of the four paddings is its own") {
     REQUIRE(oracle(problem, x, w).y == Values{0, 1000, 2100, 0, 10 + 3000, 1 + 20 + 300 + 4000});
   }
   SECTION("bottom 1, right 2") {
-    problem.padding = {.bottom = 1, .right = 2};
+    problem.padding = {0, 0, 1, 2};
     // 1 2 0 0
     // 3 4 0 0
     // 0 0 0 0
@@ -107,7 +107,7 @@ TEST_CASE("oracle: stride, dilation and padding together") {
   ConvProblem problem = single_channel(1, 5, 1, 2);
   problem.stride.w = 3;
   problem.dilation.w = 2;
-  problem.padding = {.left = 1, .right = 1};
+  problem.padding = {0, 1};
   // columns -1 .. 5: 0 [1 2 3 4 5] 0, taps two apart, from -1 and from 2
   REQUIRE(oracle(problem, {1, 2, 3, 4, 5}, {1, 10}).y == Values{0 + 20, 3 + 50});
 }

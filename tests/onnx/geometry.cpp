@@ -31,7 +31,7 @@ Padding padding_of(const Node& node, bool one_dimensional) {
   if (pads.size() != (one_dimensional ? 2 : 4))
     throw ParseError(fmt::format("pads has {} values, expected two for each dimension of the image",
                                  pads.size()));
-  if (one_dimensional) return {.left = pads[0], .right = pads[1]};
+  if (one_dimensional) return {0, pads[0], 0, pads[1]};
   return {pads[0], pads[1], pads[2], pads[3]};
 }
 

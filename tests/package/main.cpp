@@ -34,7 +34,7 @@ void convolve() {
   const plumb::Device device = plumb::Device::open();
   conv_host(device,
             {.x = {x.data(), x_extents}, .w = {w.data(), w_extents}, .y = {y.data(), y_extents}},
-            {.padding = {1, 1, 1, 1}}, {.activation = plumb::Activation::relu});
+            {.padding = 1}, {.activation = plumb::Activation::relu});
   std::printf("plumb %s on %s\n", plumb::version.data(), device.info().name.c_str());
 
   bool same = true;  // small integers: every order of summation gives the same bits

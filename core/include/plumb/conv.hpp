@@ -33,9 +33,9 @@ enum class Direction : std::uint8_t { forward, backward_data, backward_weights }
 
 /// How the filter moves over the image, and what becomes of its outputs.
 struct ConvGeometry {
-  Pair stride;              ///< step of the filter, at least 1
-  Pair dilation;            ///< distance between filter taps, at least 1
-  Padding padding;          ///< zeros around the image, at least 0
+  Pair stride = {};         ///< step of the filter, at least 1
+  Pair dilation = {};       ///< distance between filter taps, at least 1
+  Padding padding = {};     ///< zeros around the image, at least 0
   std::int64_t groups = 1;  ///< G: each sees C/G input channels and makes K/G output channels
   Pool pool = Pool::none;   ///< of the activated outputs
   friend bool operator==(const ConvGeometry&, const ConvGeometry&) = default;  ///< in every field
@@ -53,9 +53,9 @@ struct PLUMB_API ConvProblem : ConvGeometry {
   std::int64_t k = 1;                        ///< output channels
   std::int64_t r = 1;                        ///< filter height
   std::int64_t s = 1;                        ///< filter width
-  Strides x_strides;                         ///< of N C H W, in elements; empty: dense NCHW
-  Strides w_strides;                         ///< of K C/G R S, in elements; empty: dense
-  Strides y_strides;  ///< of N K P Q (pooled: P/2 Q/2), in elements; empty: dense
+  Strides x_strides = {};                    ///< of N C H W, in elements; empty: dense NCHW
+  Strides w_strides = {};                    ///< of K C/G R S, in elements; empty: dense
+  Strides y_strides = {};  ///< of N K P Q (pooled: P/2 Q/2), in elements; empty: dense
 
   std::int64_t p() const;  ///< height of the convolution's output, whether it is pooled or not
   std::int64_t q() const;  ///< width of it
@@ -85,7 +85,7 @@ PLUMB_API ConvProblem check(ConvProblem problem);
 struct ConvOptions {
   Math math = Math::fp32;  ///< the least accurate that may be chosen
   /// Run this algorithm or none; empty leaves the choice to Plumb (or PLUMB_CONV_ALGORITHM).
-  std::string algorithm;
+  std::string algorithm = {};
   /// A bias is added to each output channel; execute() then needs one.
   bool bias = false;
   Activation activation = Activation::none;  ///< after the bias
@@ -120,10 +120,10 @@ PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& p
 /// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2], whatever their strides, all of one dtype and on the
 /// queue's device.
 struct ConvTensors {
-  ConstTensorView x;          ///< the input
+  ConstTensorView x = {};     ///< the input
   ConstTensorView w = {};     ///< the filters; none where they have been packed
   ConstTensorView bias = {};  ///< added to each output channel, where it is not empty
-  TensorView y;               ///< the output; overlaps none of the others
+  TensorView y = {};          ///< the output; overlaps none of the others
 };
 
 struct PlannedConv;

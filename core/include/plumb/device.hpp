@@ -82,20 +82,21 @@ struct Allocator {
   /// `bytes` (at least 1), 256-byte aligned, or null where there is no more. Memory for a
   /// workspace comes with the native queue that alone will use it, in order: a pool may give what
   /// earlier work of that queue still uses. Otherwise `native_queue` is null.
-  std::function<void*(std::size_t bytes, Memory memory, void* native_queue)> allocate;
+  std::function<void*(std::size_t bytes, Memory memory, void* native_queue)> allocate = {};
   /// With the arguments that `allocate` had. With a native queue, work on it may still use the
   /// memory; otherwise nothing does.
-  std::function<void(void* data, std::size_t bytes, Memory memory, void* native_queue)> deallocate;
+  std::function<void(void* data, std::size_t bytes, Memory memory, void* native_queue)> deallocate =
+      {};
 };
 
 /// What a device is opened with: its own, so that other users of the library in the same process
 /// see nothing of it.
 struct DeviceOptions {
-  Allocator allocator;  ///< empty: the backend's own memory
+  Allocator allocator = {};  ///< empty: the backend's own memory
   /// Gets each message (a line, without its end): the devices that `auto` passed over, each plan
   /// as it is made. Called on the thread that causes it, by several at once. Empty: standard error
   /// where PLUMB_VERBOSE is set, otherwise nothing.
-  std::function<void(std::string_view line)> log;
+  std::function<void(std::string_view line)> log = {};
 };
 
 /// What `auto` did not take, or gave up while it worked, and why.

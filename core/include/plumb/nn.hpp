@@ -16,10 +16,10 @@ enum class PoolKind : std::uint8_t { max, average };
 /// How the window moves over the image.
 struct PoolGeometry {
   PoolKind kind = PoolKind::max;  ///< what is taken
-  Pair window;                    ///< at least 1
-  Pair stride;                    ///< at least 1
-  Pair dilation;                  ///< at least 1
-  Padding padding;                ///< less than the (dilated) window on each side
+  Pair window = {};               ///< at least 1
+  Pair stride = {};               ///< at least 1
+  Pair dilation = {};             ///< at least 1
+  Padding padding = {};           ///< less than the (dilated) window on each side
   bool ceil_mode =
       false;  ///< a last window that starts inside the image or its top/left padding may hang over
   bool count_padding = false;  ///< average: padding counts in the divisor, what hangs over does not

@@ -23,7 +23,7 @@ namespace plumb {
 struct TuneOptions {
   /// Only what may serve this arithmetic is timed; plans that allow other arithmetic are then
   /// chosen as if nothing had been tuned. Empty: everything is.
-  std::optional<Math> math;
+  std::optional<Math> math = {};
   MeasureOptions measure{.seconds_limit = 0.2, .give_up_factor = 4};  ///< of each problem
   bool write = true;  ///< keep the times in the cache
 };

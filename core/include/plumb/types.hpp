@@ -159,19 +159,36 @@ PLUMB_API Strides dense_strides(const Extents&);
 /// The strides of a dense tensor of rank 4, extents always given as N C H W.
 PLUMB_API Strides strides_for(Layout, const Extents& nchw);
 
-/// One value along the height, one along the width.
+/// One value along the height, one along the width. A single number means both.
 struct Pair {
-  std::int64_t h = 1;                                          ///< along the height
-  std::int64_t w = 1;                                          ///< along the width
+  std::int64_t h = 1;  ///< along the height
+  std::int64_t w = 1;  ///< along the width
+
+  constexpr Pair() = default;                              ///< {1, 1}
+  constexpr Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit on purpose
+  constexpr Pair(std::int64_t height, std::int64_t width)
+      : h(height), w(width) {}                                 ///< each its own
   friend bool operator==(const Pair&, const Pair&) = default;  ///< in both
 };
 
-/// Rows and columns of zeros around an image, each side its own.
+/// Rows and columns of zeros around an image. One number pads every side, two pad top and bottom,
+/// then left and right; four give each side its own.
 struct Padding {
-  std::int64_t top = 0;                                              ///< rows above
-  std::int64_t left = 0;                                             ///< columns before
-  std::int64_t bottom = 0;                                           ///< rows below
-  std::int64_t right = 0;                                            ///< columns after
+  std::int64_t top = 0;     ///< rows above
+  std::int64_t left = 0;    ///< columns before
+  std::int64_t bottom = 0;  ///< rows below
+  std::int64_t right = 0;   ///< columns after
+
+  constexpr Padding() = default;  ///< none
+  /// The same on every side.
+  constexpr Padding(std::int64_t every_side)  // NOLINT: implicit on purpose
+      : Padding(every_side, every_side) {}
+  /// `rows` above and below, `columns` before and after.
+  constexpr Padding(std::int64_t rows, std::int64_t columns)
+      : Padding(rows, columns, rows, columns) {}
+  /// Each side its own.
+  constexpr Padding(std::int64_t above, std::int64_t before, std::int64_t below, std::int64_t after)
+      : top(above), left(before), bottom(below), right(after) {}
   friend bool operator==(const Padding&, const Padding&) = default;  ///< on every side
 };
 
