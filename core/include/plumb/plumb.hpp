@@ -10,6 +10,7 @@
 #include "plumb/nn.hpp"
 #include "plumb/pipeline.hpp"
 #include "plumb/problem_text.hpp"
+#include "plumb/quote.hpp"
 #include "plumb/suites.hpp"
 #include "plumb/tensor.hpp"
 #include "plumb/tune.hpp"
