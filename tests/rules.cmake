@@ -39,6 +39,15 @@ plumb_test_shown(docs/embedding.md examples/first_convolution.c c)
 plumb_test_shown(docs/embedding.md examples/mpi_filter.cpp cpp)
 plumb_test_shown(docs/embedding.md examples/heat.f90 fortran -DPART=ON)
 
+# What users write must warn under no warnings of theirs. A compiler that is not here is a skip.
+foreach(compiler IN ITEMS g++ clang++)
+  add_test(NAME "rules: what users write does not warn: ${compiler}"
+           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_warnings ${PROJECT_SOURCE_DIR}
+                   ${PROJECT_BINARY_DIR}/include ${compiler})
+  set_tests_properties("rules: what users write does not warn: ${compiler}" PROPERTIES
+    SKIP_RETURN_CODE 4)
+endforeach()
+
 add_executable(tasks ${PROJECT_SOURCE_DIR}/examples/tasks.cpp)
 target_link_libraries(tasks PRIVATE plumb::plumb plumb_compiler)
 plumb_runs_with_modules(tasks)

@@ -18,7 +18,7 @@ struct ConvProblem;
 /// the value met and what was expected.
 struct Support {
   Reason reason = Reason::none;                                      ///< none: it can run
-  std::string sentence;                                              ///< for people
+  std::string sentence = {};                                         ///< for people
   explicit operator bool() const { return reason == Reason::none; }  ///< whether it can run
 };
 

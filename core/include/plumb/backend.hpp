@@ -21,9 +21,9 @@ namespace plumb {
 
 /// One pooling, checked by pool().
 struct PoolLaunch {
-  ConstTensorView x;      ///< N C H W
-  TensorView y;           ///< N C P Q
-  PoolGeometry geometry;  ///< of the windows
+  ConstTensorView x = {};      ///< N C H W
+  TensorView y = {};           ///< N C P Q; overlaps neither itself nor x
+  PoolGeometry geometry = {};  ///< of the windows
 };
 
 /// A point in a queue's work.

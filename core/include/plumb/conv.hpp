@@ -78,7 +78,7 @@ struct PLUMB_API ConvProblem : ConvGeometry {
 /// The problem with its empty strides filled in. Error (invalid_argument) names the first value
 /// that makes no sense and what was expected: sizes below 1 (N may be 0), groups that do not
 /// divide C and K, a filter larger than the padded image, fewer outputs than the pooling takes,
-/// products past 2^63, an output that overlaps itself.
+/// sizes past 2^48, offsets past 2^58, an output that overlaps itself.
 PLUMB_API ConvProblem check(ConvProblem problem);
 
 /// What the caller asks of the algorithm, and what is fused into it.
@@ -118,12 +118,13 @@ PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& p
 
 /// The tensors of one convolution: x [N,C,H,W], w [K,C/G,R,S], bias [K] dense or empty,
 /// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2], whatever their strides, all of one dtype and on the
-/// queue's device.
+/// queue's device. y shares no element with the others: an Error (invalid_argument) says which one
+/// it overlaps. Views that interleave in one buffer (its even and its odd columns) do not overlap.
 struct ConvTensors {
   ConstTensorView x = {};     ///< the input
   ConstTensorView w = {};     ///< the filters; none where they have been packed
   ConstTensorView bias = {};  ///< added to each output channel, where it is not empty
-  TensorView y = {};          ///< the output; overlaps none of the others
+  TensorView y = {};          ///< the output
 };
 
 struct PlannedConv;
@@ -169,7 +170,8 @@ class PLUMB_API ConvPlan {
 
   /// Puts the convolution on the queue; it is done when the queue has passed it. Workspace comes
   /// from the queue, or from `workspace`, 256-byte aligned device memory of `workspace_bytes()`.
-  /// Error (invalid_argument) where a tensor is not what the problem says or not on the device.
+  /// Error (invalid_argument) where a tensor is not what the problem says or not on the device, or
+  /// where y or the workspace overlaps another tensor.
   void execute(Queue& queue, const ConvTensors& tensors, void* workspace = nullptr) const;
 
   /// Puts the packing of w on the queue. The filters may be used on this queue at once, and on
@@ -183,7 +185,7 @@ class PLUMB_API ConvPlan {
   bool takes(const PackedFilters& filters) const;
   /// The same convolution, bit for bit, with filters that have been packed and no `tensors.w`.
   /// `workspace`, where it is given, is of `packed_workspace_bytes()`. Error (invalid_argument)
-  /// where the plan does not take the filters, with what differs.
+  /// where the plan does not take the filters, with what differs, and as above.
   void execute(Queue& queue, const PackedFilters& filters, const ConvTensors& tensors,
                void* workspace = nullptr) const;
 

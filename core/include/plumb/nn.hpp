@@ -1,6 +1,7 @@
 // What a small network needs around convolution, put on a queue of any device. Views may have any
-// strides; all are on the queue's device and of one dtype, and what does not fit is an Error
-// (invalid_argument). f64 is computed in double, the other types in float. NaN stays NaN.
+// strides; all are on the queue's device and of one dtype, and y overlaps neither itself nor an
+// input. What does not fit, and what would not fit into 64 bits, is an Error (invalid_argument).
+// f64 is computed in double, the other types in float. NaN stays NaN.
 #pragma once
 
 #include "plumb/conv.hpp"
@@ -37,7 +38,8 @@ PLUMB_API void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
 /// empty, y [N,K]. It is the 1x1 convolution of 1x1 images, with its options and errors.
 PLUMB_API void linear(Queue& queue, const ConvTensors& tensors, ConvOptions options = {});
 
-/// y = max(x, 0), element by element; x and y of the same extents, and may be the same memory.
+/// y = max(x, 0), element by element; x and y of the same extents. They may be the same memory:
+/// one address and the same strides. Any other overlap is an Error (invalid_argument).
 PLUMB_API void relu(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
 /// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum, as ONNX's Softmax. x, y [N,C].

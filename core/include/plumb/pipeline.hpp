@@ -70,8 +70,8 @@ class PLUMB_API ConvPipeline {
   /// The convolution, from host memory to host memory; y is complete when it returns. The first
   /// run with pageable tensors allocates the staging memory. `timeline` is filled where it is
   /// given, in no certain order. Error: invalid_argument where a tensor is not what the problem
-  /// says or not on the host; what the device reports. No copy is under way any more when it
-  /// throws, and what y holds then is unspecified.
+  /// says or not on the host, or y overlaps another one; what the device reports. No copy is under
+  /// way any more when it throws, and what y holds then is unspecified.
   void run(const ConvTensors& tensors, std::vector<PipelineSpan>* timeline = nullptr);
 
  private:
@@ -85,8 +85,8 @@ class PLUMB_API ConvPipeline {
 /// Where `auto` chose the device and it fails on the way (out of memory, an error of its own), the
 /// CPU does the whole convolution again: x and w are the caller's still. Returns the device that
 /// has done it, whose passed_over() then says what failed. Not so, but an Error as of ConvPipeline,
-/// where the device was asked for by name, no algorithm of the CPU may run, or y lies over x, w or
-/// bias.
+/// where the device was asked for by name or no algorithm of the CPU may run. Error
+/// (invalid_argument) where y overlaps x, w or bias.
 PLUMB_API Device conv_host(const Device& device, const ConvTensors& tensors,
                            const ConvGeometry& geometry = {}, ConvOptions options = {},
                            const PipelineOptions& pipeline = {});

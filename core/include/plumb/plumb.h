@@ -181,7 +181,8 @@ PLUMB_API plumb_status plumb_queue_native(const plumb_queue* queue, void** nativ
 /// Waits on the host, and returns what the device reports.
 PLUMB_API plumb_status plumb_queue_synchronize(plumb_queue* queue);
 /// Puts a copy on the queue; either side may be host memory, which must stay alive and untouched
-/// until the queue has passed it.
+/// until the queue has passed it. PLUMB_INVALID_ARGUMENT where the two overlap without being the
+/// same memory.
 PLUMB_API plumb_status plumb_copy(plumb_queue* queue, void* to, const void* from, size_t bytes);
 
 /// An event that happens when the work put on the queue so far is done.
@@ -217,7 +218,8 @@ enum {
 };
 
 /// How the filter moves over the image, and what becomes of its outputs. plumb_conv_geometry_init()
-/// makes it the plain one.
+/// makes it the plain one; plumb_conv_geometry_set_*() make one number both directions or every
+/// side, as it is in C++, and what is not the same everywhere is set field by field.
 typedef struct plumb_conv_geometry {
   int64_t stride_h;        ///< step along the height, at least 1
   int64_t stride_w;        ///< step along the width, at least 1
@@ -259,6 +261,14 @@ typedef struct plumb_conv_options {
 
 /// Strides, dilations and groups of 1, no padding.
 PLUMB_API plumb_status plumb_conv_geometry_init(plumb_conv_geometry* geometry);
+/// `both` along the height and the width.
+PLUMB_API plumb_status plumb_conv_geometry_set_stride(plumb_conv_geometry* geometry, int64_t both);
+/// `both` along the height and the width.
+PLUMB_API plumb_status plumb_conv_geometry_set_dilation(plumb_conv_geometry* geometry,
+                                                        int64_t both);
+/// As many rows and columns of zeros on each of the four sides.
+PLUMB_API plumb_status plumb_conv_geometry_set_padding(plumb_conv_geometry* geometry,
+                                                       int64_t every_side);
 /// Every size 1, f32, the plain geometry, dense.
 PLUMB_API plumb_status plumb_conv_problem_init(plumb_conv_problem* problem);
 /// PLUMB_FP32, no activation, no bias, any workspace, Plumb's choice.
@@ -287,7 +297,7 @@ PLUMB_API plumb_status plumb_plan_packed_workspace_bytes(const plumb_plan* plan,
 /// to the element of index zero, and hold what the problem says; bias is K dense elements, or NULL
 /// where the plan was made without. `workspace`: plumb_plan_workspace_bytes() of the device's
 /// memory, 256-byte aligned and used by nothing else until the queue has passed; NULL takes it from
-/// the queue.
+/// the queue. PLUMB_INVALID_ARGUMENT where y overlaps x, w or bias, or the workspace any of them.
 PLUMB_API plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* queue, const void* x,
                                           const void* w, const void* bias, void* y,
                                           void* workspace);
@@ -365,7 +375,8 @@ PLUMB_API plumb_status plumb_validate(const plumb_device* device, const plumb_co
 
 /// Borrowed memory: the element of index zero, extents, strides in elements (zero or negative are
 /// well for inputs), and the device whose memory it is; NULL stands for the host. Written only
-/// where a function says so. plumb_tensor_init() fills one in.
+/// where a function says so; what is written overlaps neither itself nor an input, or the status is
+/// PLUMB_INVALID_ARGUMENT. plumb_tensor_init() fills one in.
 typedef struct plumb_tensor {
   void* data;                  ///< the element of index zero
   const plumb_device* device;  ///< whose memory it is; NULL: the host's
@@ -391,7 +402,7 @@ PLUMB_API plumb_status plumb_conv(plumb_queue* queue, const plumb_tensor* x, con
 /// The same from host memory to host memory, by a device with its own: in segments whose copies and
 /// kernels overlap, whatever the size of the batch. y is complete when it returns. x and y: images
 /// without gaps, one after the other; w without gaps. Where "auto" chose the device and it fails on
-/// the way, the CPU does the whole convolution again, unless y lies over x, w or bias.
+/// the way, the CPU does the whole convolution again.
 PLUMB_API plumb_status plumb_conv_host(const plumb_device* device, const plumb_tensor* x,
                                        const plumb_tensor* w, const plumb_tensor* bias,
                                        const plumb_tensor* y, const plumb_conv_geometry* geometry,
@@ -421,6 +432,16 @@ typedef struct plumb_pool_geometry {
 } plumb_pool_geometry;
 /// The maximum of 1x1.
 PLUMB_API plumb_status plumb_pool_geometry_init(plumb_pool_geometry* geometry);
+/// `both` along the height and the width.
+PLUMB_API plumb_status plumb_pool_geometry_set_window(plumb_pool_geometry* geometry, int64_t both);
+/// `both` along the height and the width.
+PLUMB_API plumb_status plumb_pool_geometry_set_stride(plumb_pool_geometry* geometry, int64_t both);
+/// `both` along the height and the width.
+PLUMB_API plumb_status plumb_pool_geometry_set_dilation(plumb_pool_geometry* geometry,
+                                                        int64_t both);
+/// As many rows and columns on each of the four sides.
+PLUMB_API plumb_status plumb_pool_geometry_set_padding(plumb_pool_geometry* geometry,
+                                                       int64_t every_side);
 /// N C P Q of the pooled x of N C H W.
 PLUMB_API plumb_status plumb_pooled_extents(const int64_t x_extents[4],
                                             const plumb_pool_geometry* geometry,
@@ -432,7 +453,7 @@ PLUMB_API plumb_status plumb_pool(plumb_queue* queue, const plumb_tensor* x, con
 PLUMB_API plumb_status plumb_linear(plumb_queue* queue, const plumb_tensor* x,
                                     const plumb_tensor* w, const plumb_tensor* bias,
                                     const plumb_tensor* y, const plumb_conv_options* options);
-/// y = max(x, 0); x and y may be the same memory.
+/// y = max(x, 0); x and y may be the same memory, at one address and with the same strides.
 PLUMB_API plumb_status plumb_relu(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* y);
 /// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum.
 PLUMB_API plumb_status plumb_softmax(plumb_queue* queue, const plumb_tensor* x,

@@ -22,8 +22,8 @@ namespace plumb {
 
 /// A problem and what it is called.
 struct NamedProblem {
-  std::string name;     ///< empty where the text has none
-  ConvProblem problem;  ///< checked
+  std::string name = {};     ///< empty where the text has none
+  ConvProblem problem = {};  ///< checked
 };
 
 /// Dense NCHW, of f32, checked. Error (invalid_argument) says at which character, what was met

@@ -28,8 +28,9 @@ inline constexpr DType dtype_of = [] {
 }();
 
 /// Borrowed memory: a pointer to the element of index zero, a stored type, extents, strides in
-/// elements, and the device that can read it. Strides may be zero or negative on inputs; outputs
-/// must not overlap themselves. A default-made view is empty, and stands for "none".
+/// elements, and the device that can read it. Strides may be zero or negative on inputs. An output
+/// that overlaps itself, and offsets past 2^58 elements, are an Error where the view is used. A
+/// default-made view is empty, and stands for "none".
 template <class Void>
 class BasicTensorView {
  public:
@@ -106,7 +107,8 @@ inline void store_element(const TensorView& view, std::int64_t offset, double va
   }
 }
 
-/// `view` over [begin, begin + count) of one dimension. Error (invalid_argument) past its end.
+/// `view` over [begin, begin + count) of one dimension. Error (invalid_argument) past its end, and
+/// where offsets would pass 2^58 elements.
 PLUMB_API TensorView slice(const TensorView& view, int dimension, std::int64_t begin,
                            std::int64_t count);
 /// The same of what is only read.
@@ -149,7 +151,8 @@ class PLUMB_API Tensor {
 
 /// Copies between views of the same dtype, extents and strides, each without gaps; one of them
 /// may be on the queue's device and the other on the host. Asynchronous: the host side must stay
-/// alive and untouched until the queue has passed it. Error (invalid_argument) for other views.
+/// alive and untouched until the queue has passed it. Error (invalid_argument) for other views, and
+/// where the two overlap without being the same memory.
 PLUMB_API void copy(Queue& queue, const ConstTensorView& from, const TensorView& to);
 
 }  // namespace plumb

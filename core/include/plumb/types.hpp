@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -153,10 +154,12 @@ PLUMB_API std::string to_string(const Dims&);
 /// or its bytes (8 an element at most) would pass 2^63.
 PLUMB_API std::int64_t element_count(const Extents&);
 
-/// Row-major strides (the last index runs fastest).
+/// Row-major strides (the last index runs fastest). Error (invalid_argument) where one would pass
+/// 2^63.
 PLUMB_API Strides dense_strides(const Extents&);
 
-/// The strides of a dense tensor of rank 4, extents always given as N C H W.
+/// The strides of a dense tensor of rank 4, extents always given as N C H W. Error as
+/// element_count().
 PLUMB_API Strides strides_for(Layout, const Extents& nchw);
 
 /// One value along the height, one along the width. A single number means both.
@@ -164,10 +167,12 @@ struct Pair {
   std::int64_t h = 1;  ///< along the height
   std::int64_t w = 1;  ///< along the width
 
-  constexpr Pair() = default;                              ///< {1, 1}
+  constexpr Pair() = default;  ///< {1, 1}
+  /// The same along both.
   constexpr Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit on purpose
-  constexpr Pair(std::int64_t height, std::int64_t width)
-      : h(height), w(width) {}                                 ///< each its own
+  Pair(std::floating_point auto) = delete;                 ///< no fraction is dropped in silence
+  /// Each its own.
+  constexpr Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
   friend bool operator==(const Pair&, const Pair&) = default;  ///< in both
 };
 
@@ -183,6 +188,7 @@ struct Padding {
   /// The same on every side.
   constexpr Padding(std::int64_t every_side)  // NOLINT: implicit on purpose
       : Padding(every_side, every_side) {}
+  Padding(std::floating_point auto) = delete;  ///< no fraction is dropped in silence
   /// `rows` above and below, `columns` before and after.
   constexpr Padding(std::int64_t rows, std::int64_t columns)
       : Padding(rows, columns, rows, columns) {}

@@ -87,8 +87,8 @@ PLUMB_API std::optional<Placement> parse_placement(std::string_view);  ///< of s
 
 /// One problem as it is validated.
 struct ValidationCase {
-  std::string name;                          ///< empty for problems without one
-  ConvProblem problem;                       ///< strides are set from the placement
+  std::string name = {};                     ///< empty for problems without one
+  ConvProblem problem = {};                  ///< strides are set from the placement
   Placement placement = Placement::nchw;     ///< of its tensors
   bool bias = false;                         ///< with a bias
   Activation activation = Activation::none;  ///< after it

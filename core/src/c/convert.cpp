@@ -113,13 +113,6 @@ ConvTensors tensors_of(const plumb_tensor* x, const plumb_tensor* w, const plumb
 using plumb::c::at;
 using plumb::c::run;
 
-plumb_status plumb_conv_geometry_init(plumb_conv_geometry* geometry) {
-  return run(__func__, [&] {
-    at(geometry, "geometry") = {
-        .stride_h = 1, .stride_w = 1, .dilation_h = 1, .dilation_w = 1, .groups = 1};
-  });
-}
-
 plumb_status plumb_conv_problem_init(plumb_conv_problem* problem) {
   return run(__func__, [&] {
     at(problem, "problem") = {.n = 1, .c = 1, .h = 1, .w = 1, .k = 1, .r = 1, .s = 1};
@@ -131,17 +124,6 @@ plumb_status plumb_conv_options_init(plumb_conv_options* options) {
   return run(__func__, [&] {
     at(options, "options") = {.math = PLUMB_FP32,
                               .workspace_limit_bytes = std::numeric_limits<std::size_t>::max()};
-  });
-}
-
-plumb_status plumb_pool_geometry_init(plumb_pool_geometry* geometry) {
-  return run(__func__, [&] {
-    at(geometry, "geometry") = {.window_h = 1,
-                                .window_w = 1,
-                                .stride_h = 1,
-                                .stride_w = 1,
-                                .dilation_h = 1,
-                                .dilation_w = 1};
   });
 }
 

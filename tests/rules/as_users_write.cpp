@@ -1,0 +1,76 @@
+// What users write, compiled with their warnings: each options struct with any one field named, and
+// padding, strides and windows as one number, two and four. tests/rules/check_warnings compiles it
+// with every compiler that is there; nothing of it runs.
+#include <plumb/plumb.h>
+
+#include <plumb/plumb.hpp>
+
+namespace {
+
+using plumb::ConvGeometry;
+using plumb::Padding;
+using plumb::Pair;
+
+// One number is both directions and every side, two are height and width, four are each side.
+static_assert(ConvGeometry{.stride = 2}.stride == Pair{2, 2});
+static_assert(ConvGeometry{.stride = {2}}.stride == Pair{2, 2});
+static_assert(ConvGeometry{.stride = {2, 3}}.stride == Pair{2, 3});
+static_assert(ConvGeometry{.dilation = 2}.dilation == Pair{2, 2});
+static_assert(ConvGeometry{.padding = 1}.padding == Padding{1, 1, 1, 1});
+static_assert(ConvGeometry{.padding = {1}}.padding == Padding{1, 1, 1, 1});
+static_assert(ConvGeometry{.padding = {1, 2}}.padding == Padding{1, 2, 1, 2});
+static_assert(ConvGeometry{.padding = {1, 2, 3, 4}}.padding == Padding{1, 2, 3, 4});
+static_assert(ConvGeometry{}.padding == Padding{0} && ConvGeometry{}.stride == Pair{1});
+static_assert(plumb::PoolGeometry{.window = 2, .stride = 2}.window == Pair{2, 2});
+static_assert(plumb::PoolGeometry{.window = 2, .padding = 1}.padding == Padding{1, 1, 1, 1});
+// A fraction is no number of pixels.
+static_assert(!std::is_convertible_v<double, Pair> && !std::is_convertible_v<float, Padding>);
+
+}  // namespace
+
+void use(plumb::Queue& queue, const plumb::Tensor& x, const plumb::Tensor& w,
+         const plumb::Tensor& bias, const plumb::Tensor& y, int pixels, std::size_t sizes);
+void use(plumb::Queue& queue, const plumb::Tensor& x, const plumb::Tensor& w,
+         const plumb::Tensor& bias, const plumb::Tensor& y, int pixels, std::size_t sizes) {
+  conv(queue, {.x = x, .w = w, .y = y});
+  conv(queue, {.x = x, .w = w, .y = y}, {.padding = 1});
+  conv(queue, {.x = x, .w = w, .y = y}, {.padding = {1, 1, 1, 1}});
+  conv(queue, {.x = x, .w = w, .y = y}, {.stride = pixels, .padding = {pixels, 0}});
+  conv(queue, {.x = x, .w = w, .y = y}, {.stride = static_cast<std::int64_t>(sizes)});
+  conv(queue, {.x = x, .w = w, .bias = bias, .y = y}, {.groups = 2}, {.math = plumb::Math::tf32});
+  conv(queue, {.x = x, .w = w, .y = y}, {.pool = plumb::Pool::max_2x2},
+       {.activation = plumb::Activation::relu});
+  conv(queue, {.x = x, .w = w, .y = y}, {}, {.algorithm = "cpu.conv.direct"});
+  pool(queue, x, y, {.window = 2, .stride = 2});
+  pool(queue, x, y, {.kind = plumb::PoolKind::average, .window = {2, 3}, .padding = {1, 1, 0, 0}});
+  linear(queue, {.x = x, .w = w, .y = y}, {.deterministic = true});
+  relu(queue, x, x);
+
+  plumb::ConvProblem problem;
+  problem.padding = 1;
+  problem.stride = {2, 1};
+  const plumb::ConvPlan plan(queue.device(), problem, {.workspace_limit_bytes = 1 << 20});
+  plan.execute(queue, plan.pack(queue, w), {.x = x, .y = y});
+  const plumb::Device with_log = plumb::Device::open("cpu", {.log = [](std::string_view) {}});
+  const plumb::Device with_memory = plumb::Device::open(
+      "cpu", {.allocator = {
+                  .allocate = [](std::size_t, plumb::Memory, void*) -> void* { return nullptr; }}});
+  conv_host(with_log, {.x = x, .w = w, .y = y}, {.padding = 1}, {}, {.streams = 2});
+  conv_host(with_memory, {.x = x, .w = w, .y = y}, {}, {}, {.memory_budget_bytes = 1 << 30});
+  plumb::ConvPipeline(with_log, problem, {}, {.images_per_segment = 8})
+      .run({.x = x, .w = w, .y = y});
+  plumb::measure({&plan, 1}, {.min_samples = 3});
+  plumb::measure({&plan, 1}, {.check = false});
+  tune(with_log, problem, {.math = plumb::Math::fp32});
+  tune(with_log, problem, {.write = false});
+  tune(with_log, problem, {.measure = {.seconds_limit = 0.1}});
+  plumb::validation_corpus({.quick = true});
+  validate(with_log, conv_algorithms(with_log), {.problem = problem});
+  validate(with_log, conv_algorithms(with_log), {.name = "mine", .problem = problem, .bias = true},
+           {.seed = 2});
+  validate(with_log, conv_algorithms(with_log), {.problem = problem}, {.full_check_limit = 1e6});
+
+  plumb_conv_geometry geometry;
+  plumb_conv_geometry_init(&geometry);
+  plumb_conv_geometry_set_padding(&geometry, 1);
+}
