@@ -22,12 +22,14 @@ int64_t fullest_run(int64_t pitch, int64_t q, int64_t most_rows, int64_t unit) {
 }
 
 /// Whether the input of a band lies in x as its planes would, one a channel: an image without
-/// padding, with a stride of 1, and whole where a channel's plane follows another's.
+/// padding, with steps of 1 both ways, and whole where a channel's plane follows another's. The
+/// number of planes does not tell: a filter of one row has one plane of rows at every stride.
 template <class Real>
 bool lies_as_planes(const ConvProblem& p, const Cut& cut) {
   return size_in_bytes(p.dtype) == sizeof(Real) && p.padding == Padding{} &&
-         cut.planes.row_planes == 1 && cut.planes.column_planes == 1 && cut.planes.pitch == p.w &&
-         p.x_strides == dense_strides(p.x_extents()) && (cut.bands == 1 || p.c == p.groups);
+         step_of(p.stride.h, p.p()) == 1 && step_of(p.stride.w, p.q()) == 1 &&
+         cut.planes.pitch == p.w && p.x_strides == dense_strides(p.x_extents()) &&
+         (cut.bands == 1 || p.c == p.groups);
 }
 
 /// The cut with a plane for each column of the filter, or for each remainder; in bands of `rows`,

@@ -231,6 +231,31 @@ TEST_CASE("cpu conv: rows of every width, whole vectors and parts") {
         }
 }
 
+TEST_CASE("cpu conv: filters of one row or one column, at every pair of strides") {
+  Random random(13);
+  const std::vector<Device> devices = devices_of_every_instruction_set();
+  REQUIRE_FALSE(devices.empty());
+  // One channel a group, or images enough that each is one band: what is read where it lies in x.
+  const std::vector<ConvProblem> channels = {make(2, 1, 9, 1, 4, 1, 1), make(2, 2, 9, 1, 4, 1, 1),
+                                             make(64, 2, 9, 1, 3, 1, 1),
+                                             make(2, 3, 9, 1, 6, 1, 1, {.groups = 3})};
+  const std::vector<Pair> filters = {{1, 1}, {1, 3}, {1, 5}, {3, 1}, {5, 1}};
+  for (ConvProblem problem : channels)
+    for (const Pair& filter : filters)
+      for (const std::int64_t stride_h : {1, 2, 3})
+        for (const std::int64_t stride_w : {1, 2})
+          for (const std::int64_t width : {5, 16, 33})
+            for (const DType dtype : {DType::f32, DType::f64}) {
+              problem.r = filter.h, problem.s = filter.w, problem.w = width;
+              problem.stride = {stride_h, stride_w}, problem.dtype = dtype;
+              Case data(problem);
+              data.fill([&] { return random.integer(-3, 3); });
+              const auto exact = exactly(data, Activation::none);
+              for (const Device& device : devices)
+                check_outputs(data, device, Activation::none, exact);
+            }
+}
+
 TEST_CASE("cpu conv: inputs with zero strides repeat") {
   const Device device = Device::open("cpu");
   ConvProblem problem = make(3, 4, 8, 8, 5, 3, 3);
