@@ -161,8 +161,8 @@ std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProble
         "{} on {}: {}, {:.3g} s estimated, {}, {} bytes of workspace", to_string(problem),
         to_string(device.id()), algorithm->name, chosen->estimate_seconds,
         time_text(*chosen, tuned_times(device, problem)), chosen->workspace_bytes));
-  return std::make_shared<PlannedConv>(
-      PlannedConv{problem, options, ConvRun(*algorithm, problem, device.info())});
+  return std::make_shared<PlannedConv>(PlannedConv{
+      problem, options, ConvRun(*algorithm, problem, device.info()), ranges_of(problem)});
 }
 
 std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,

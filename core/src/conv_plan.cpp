@@ -3,18 +3,20 @@
 
 #include "conv_choice.hpp"
 #include "environment.hpp"
+#include "overlap.hpp"
 #include "packed_filters.hpp"
 #include "plan_cache.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/error.hpp"
+#include "sizes.hpp"
 
 namespace plumb {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::invalid_argument, "convolution: " + message);
-}
+constexpr const char* operation = "convolution";
+
+[[noreturn]] void refuse(const std::string& message) { refuse_argument(operation, message); }
 
 /// Strides along extents of one have no say.
 bool same_strides(const Extents& extents, const Strides& a, const Strides& b) {
@@ -117,7 +119,11 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
   if (planned_->problem.n == 0) return;
   if (workspace && reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)
     refuse(fmt::format("the workspace lies at {}; expected a multiple of 256", workspace));
-  if (workspace_bytes > 0 && !workspace) workspace = queue.workspace(workspace_bytes);
+  refuse_overlaps(operation, tensors, planned_->ranges);
+  if (workspace_bytes > 0) {
+    if (!workspace) workspace = queue.workspace(workspace_bytes);
+    refuse_workspace_overlaps(operation, tensors, planned_->ranges, workspace, workspace_bytes);
+  }
   planned_->run.launch(queue.backend(), {.problem = planned_->problem,
                                          .device = device_.info(),
                                          .x = tensors.x.data(),

@@ -17,21 +17,20 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <optional>
 
+#include "overlap.hpp"
 #include "pipeline_recorder.hpp"
 #include "pipeline_segments.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
 #include "plumb/tensor.hpp"
+#include "sizes.hpp"
 
 namespace plumb {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw Error(ErrorCode::invalid_argument, "pipeline: " + message);
-}
+[[noreturn]] void refuse(const std::string& message) { refuse_argument("pipeline", message); }
 
 /// Whether the dimensions from `first` on fill their memory, in whatever order they lie.
 bool has_no_gaps(const Extents& extents, const Strides& strides, int first) {
@@ -103,17 +102,6 @@ ConvTensors checked_tensors(const ConvTensors& tensors, const ConvProblem& probl
 
 std::size_t bytes_of(const ConstTensorView& view) {
   return element_count(view.extents()) * size_in_bytes(view.dtype());
-}
-
-/// Whether a run that failed half-way may have left something else in the inputs.
-bool writes_over_input(const ConvTensors& tensors) {
-  const auto overlap = [&](const ConstTensorView& input) {
-    const auto *y = static_cast<const std::byte*>(tensors.y.data()),
-               *x = static_cast<const std::byte*>(input.data());
-    const std::less<> before;
-    return !input.empty() && before(x, y + bytes_of(tensors.y)) && before(y, x + bytes_of(input));
-  };
-  return overlap(tensors.x) || overlap(tensors.w) || overlap(tensors.bias);
 }
 
 /// Of memory without gaps from end to end.
@@ -360,6 +348,7 @@ std::size_t ConvPipeline::device_bytes() const { return state_->segments.device_
 void ConvPipeline::run(const ConvTensors& tensors, std::vector<PipelineSpan>* timeline) {
   const ConvTensors mine =
       checked_tensors(tensors, state_->problem, state_->segments.plan.options().bias);
+  refuse_overlaps("pipeline", mine, ranges_of(state_->problem));
   if (timeline) timeline->clear();
   if (state_->problem.n == 0) return;
   if (state_->in_place())
@@ -372,6 +361,8 @@ Device conv_host(const Device& device, const ConvTensors& tensors, const ConvGeo
                  ConvOptions options, const PipelineOptions& pipeline) {
   options.bias = !tensors.bias.empty();
   const ConvProblem problem = problem_of(tensors, geometry);
+  // What y overlaps would be lost with the device: the CPU could not do it again.
+  refuse_overlaps("convolution", tensors, ranges_of(problem));
   try {
     ConvPipeline(device, problem, options, pipeline).run(tensors);
     return device;
@@ -380,7 +371,7 @@ Device conv_host(const Device& device, const ConvTensors& tensors, const ConvGeo
     const auto candidates = explain(cpu, problem, options);
     const bool possible = std::any_of(candidates.begin(), candidates.end(),
                                       [](const ConvCandidate& one) { return one.chosen; });
-    if (!possible || writes_over_input(tensors)) throw;
+    if (!possible) throw;
     ConvPipeline(cpu, problem, options, pipeline).run(tensors);
     return cpu;
   }

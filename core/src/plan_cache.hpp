@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conv_run.hpp"
+#include "overlap.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {
@@ -16,6 +17,7 @@ struct PlannedConv {
   ConvProblem problem;  ///< checked, strides filled in
   ConvOptions options;
   ConvRun run;
+  ConvRanges ranges;  ///< of the problem's tensors
 };
 
 /// Keyed by problem and options, the latest used last. Safe to use from several threads. Kept

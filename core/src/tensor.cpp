@@ -9,6 +9,7 @@
 #include "owned_memory.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
+#include "sizes.hpp"
 #include "span.hpp"
 
 namespace plumb {
@@ -20,15 +21,19 @@ View slice_view(const View& view, int dimension, std::int64_t begin, std::int64_
     throw Error(
         ErrorCode::invalid_argument,
         fmt::format("slice of dimension {} of a tensor of rank {}", dimension, view.rank()));
-  if (begin < 0 || count < 0 || begin > view.extent(dimension) - count)
+  check_layout("slice", "the view", view.extents(), view.strides());
+  const std::int64_t extent = view.extent(dimension);
+  if (begin < 0 || count < 0 || count > extent || begin > extent - count)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("slice [{}, {} + {}) of an extent of {}", begin, begin, count,
-                            view.extent(dimension)));
+                fmt::format("slice [{}, {} + {}) of an extent of {}", begin, begin, count, extent));
   Extents extents = view.extents();
   extents[dimension] = count;
   using Byte = std::conditional_t<std::is_same_v<View, TensorView>, std::byte, const std::byte>;
+  // An empty slice at the end begins at an element that there may not be.
   const std::int64_t offset =
-      begin * view.stride(dimension) * static_cast<std::int64_t>(size_in_bytes(view.dtype()));
+      count == 0
+          ? 0
+          : begin * view.stride(dimension) * static_cast<std::int64_t>(size_in_bytes(view.dtype()));
   return View(static_cast<Byte*>(view.data()) + offset, view.dtype(), extents, view.device(),
               view.strides());
 }
@@ -66,13 +71,7 @@ Tensor::Tensor(const Device& device, DType dtype, const Extents& extents, const 
                Memory memory) {
   element_count(extents);  // throws on a negative extent or a product past 2^60
   const Strides used = strides.empty() ? dense_strides(extents) : strides;
-  if (used.rank() != extents.rank())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("{} strides for extents {}", used.rank(), to_string(extents)));
-  if (overlaps_itself(extents, used))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("a tensor of {} with strides {} overlaps itself", to_string(extents),
-                            to_string(used)));
+  check_output_layout("tensor", "memory", extents, used);
   const Span span = span_of(extents, used);
   const std::size_t element_bytes = size_in_bytes(dtype);
   const std::size_t bytes = std::max<std::size_t>(1, span.elements * element_bytes);
@@ -89,6 +88,7 @@ void copy(Queue& queue, const ConstTensorView& from, const TensorView& to) {
         fmt::format("copy from {} {} strides {} to {} {} strides {}; expected the same",
                     to_string(from.dtype()), to_string(from.extents()), to_string(from.strides()),
                     to_string(to.dtype()), to_string(to.extents()), to_string(to.strides())));
+  check_output_layout("copy", "the view", to.extents(), to.strides());
   const Span span = span_of(from.extents(), from.strides());
   if (span.elements != element_count(from.extents()))
     throw Error(ErrorCode::invalid_argument,
@@ -99,7 +99,17 @@ void copy(Queue& queue, const ConstTensorView& from, const TensorView& to) {
     if (side != here && side != host)
       throw Error(ErrorCode::invalid_argument, fmt::format("copy on a queue of {} of a view on {}",
                                                            to_string(here), to_string(side)));
-  if (span.elements == 0) return;
+  if (span.elements == 0 || from.data() == to.data()) return;
+  if (!from.data() || !to.data())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("copy of {} from {} to {}; expected no null pointer",
+                            to_string(from.extents()), from.data(), to.data()));
+  if (overlap(from, to))
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("copy of {} with strides {} from {} to {}, which overlap; expected "
+                    "memory that is the same or has nothing in common",
+                    to_string(from.extents()), to_string(from.strides()), from.data(), to.data()));
   const std::size_t element_bytes = size_in_bytes(from.dtype());
   const std::size_t below = span.below * element_bytes;
   queue.backend().copy(static_cast<std::byte*>(to.data()) - below,

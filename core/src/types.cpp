@@ -64,7 +64,9 @@ Strides dense_strides(const Extents& extents) {
   std::int64_t step = 1;
   for (int i = extents.rank() - 1; i >= 0; --i) {
     strides[i] = step;
-    step *= std::max<std::int64_t>(extents[i], 1);
+    if (i > 0 && __builtin_mul_overflow(step, std::max<std::int64_t>(extents[i], 1), &step))
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("extents {} have dense strides past 2^63", to_string(extents)));
   }
   return strides;
 }
@@ -73,6 +75,7 @@ Strides strides_for(Layout layout, const Extents& nchw) {
   if (nchw.rank() != 4)
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("extents {}; a layout is for rank 4", to_string(nchw)));
+  element_count(nchw);
   if (layout == Layout::nchw) return dense_strides(nchw);
   const std::int64_t c = nchw[1], h = nchw[2], w = nchw[3];
   return {h * w * c, 1, w * c, c};

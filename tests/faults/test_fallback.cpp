@@ -158,7 +158,7 @@ TEST_CASE("fallback: only what the device did is made good") {
   REQUIRE(test.inputs_kept());
 }
 
-TEST_CASE("fallback: inputs that the failed run may have written over are not used again") {
+TEST_CASE("fallback: a y that overlaps an input is refused before a run can fail") {
   const Device device = Device::open("auto");
   std::vector<float> image(64, 1), filter(1, 2);
   const ConvTensors in_place{.x = ConstTensorView(image.data(), {1, 1, 8, 8}),
@@ -166,7 +166,10 @@ TEST_CASE("fallback: inputs that the failed run may have written over are not us
                              .bias = {},
                              .y = TensorView(image.data(), {1, 1, 8, 8})};
   const Playing playing{"launch"};
-  REQUIRE(refusal([&] { conv_host(device, in_place); }).code() == ErrorCode::device_failure);
+  const Error refused = refusal([&] { conv_host(device, in_place); });
+  REQUIRE(refused.code() == ErrorCode::invalid_argument);
+  REQUIRE_THAT(refused.what(), ContainsSubstring("y overlaps x"));
+  REQUIRE(image == std::vector<float>(64, 1));
 }
 
 TEST_CASE("fallback: the CPU fails as it does without a GPU") {

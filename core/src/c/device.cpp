@@ -1,6 +1,7 @@
 // Devices, memory, queues and events from C.
 #include <fmt/format.h>
 
+#include "../overlap.hpp"
 #include "convert.hpp"
 #include "handles.hpp"
 #include "plumb/backend.hpp"
@@ -138,6 +139,12 @@ plumb_status plumb_copy(plumb_queue* queue, void* to, const void* from, std::siz
     Queue& q = at(queue, "queue").queue;
     if (bytes == 0) return;
     if (!to || !from) refuse(to ? "from is NULL" : "to is NULL");
+    if (to == from) return;
+    if (meet(to, bytes, from, bytes))
+      refuse(
+          fmt::format("{} bytes from {} to {} overlap; expected memory that is the same or has "
+                      "nothing in common",
+                      bytes, from, to));
     q.backend().copy(to, from, bytes);
   });
 }
