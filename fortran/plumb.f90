@@ -6,6 +6,7 @@
 ! channels, output channels), the bias is bias(k), and the result is y(q, p, k, n). Trailing indices may
 ! be left out: a field u(nx, ny) is one image of one channel, nx wide and ny high, and a stencil is
 ! w(3, 3). Pairs such as a stride go in the same order: along the first index, then along the second.
+! One number in their place, which need not be an array, is for all directions and every side.
 ! What is computed is the sum of x(i + a, j + b) w(a, b), without turning the filter around.
 !
 ! Every procedure that can fail has `status` and `message`, as allocate has stat and errmsg: status is
@@ -15,6 +16,8 @@
 ! Objects free what they hold when they go out of scope, in any order. A device may be assigned (both
 ! are then the same device); queues, arrays, filters and plans may not. Devices and plans may be used by several
 ! threads at once, a queue by one at a time.
+!
+! y shares no memory with x, w or bias: status is plumb_invalid_argument where it does.
 module plumb
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: real32, real64, int64
@@ -208,10 +211,11 @@ module plumb
       type(plumb_device), intent(in) :: device
       integer, intent(in) :: x_shape(:), w_shape(:)
       integer, intent(in), optional :: dtype        !< plumb_f32 unless given
-      integer, intent(in), optional :: stride(2)    !< along the width, the height
-      integer, intent(in), optional :: dilation(2)  !< along the width, the height
-      !> Zeros around x: (left, top, right, bottom), or two numbers, each for both sides.
-      integer, intent(in), optional :: padding(:)
+      integer, intent(in), optional :: stride(..)    !< one number, or along the width, the height
+      integer, intent(in), optional :: dilation(..)  !< one number, or along the width, the height
+      !> Zeros around x: one number for every side, two for left and right, then top and bottom, or
+      !> (left, top, right, bottom).
+      integer, intent(in), optional :: padding(..)
       integer, intent(in), optional :: groups
       logical, intent(in), optional :: bias         !< one is added; execute then needs it
       integer, intent(in), optional :: activation, math
@@ -326,7 +330,8 @@ module plumb
       real(real32), intent(in), contiguous, target :: x(..), w(..)
       real(real32), intent(inout), contiguous, target :: y(..)
       real(real32), intent(in), contiguous, target, optional :: bias(:)
-      integer, intent(in), optional :: stride(2), dilation(2), padding(:), groups, activation, math
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..)
+      integer, intent(in), optional :: groups, activation, math
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine
@@ -336,7 +341,8 @@ module plumb
       real(real64), intent(in), contiguous, target :: x(..), w(..)
       real(real64), intent(inout), contiguous, target :: y(..)
       real(real64), intent(in), contiguous, target, optional :: bias(:)
-      integer, intent(in), optional :: stride(2), dilation(2), padding(:), groups, activation, math
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..)
+      integer, intent(in), optional :: groups, activation, math
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine

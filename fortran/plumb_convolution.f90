@@ -30,32 +30,62 @@ contains
     text = text//')'
   end function
 
+  !> What was given for `name`, a number or an array of them, as `directions` numbers: one stands for
+  !> all, and two for both sides where there are four. `own` says what is wrong, or is left alone.
+  subroutine spread_out(given, name, directions, numbers, own)
+    integer, intent(in) :: given(..)
+    character(*), intent(in) :: name
+    integer, intent(in) :: directions
+    integer(int64), intent(out) :: numbers(directions)
+    character(:), allocatable, intent(inout) :: own
+    integer :: i, count
+    numbers = 0
+    count = size(given)
+    select rank (given)
+    rank (0)
+      numbers = given
+    rank (1)
+      if (count == 1 .or. count == 2 .or. count == directions) then
+        numbers = [(int(given(mod(i, count) + 1), int64), i=0, directions - 1)]
+      else
+        count = 0
+      end if
+    rank default
+      count = 0
+    end select
+    if (count > 0) return
+    own = name//' has '//text([int(size(given), int64)])//' numbers; expected 1 (everywhere)'// &
+      merge(', 2 (width, height) or 4 (left, top, right, bottom)', &
+      ' or 2 (width, height)                              ', directions == 4)
+    own = trim(own)
+  end subroutine
+
   !> The geometry; `own` says what is wrong with it, or is not allocated.
   subroutine set_geometry(geometry, own, stride, dilation, padding, groups)
     type(geometry_c), intent(out) :: geometry
     character(:), allocatable, intent(out) :: own
-    integer, intent(in), optional :: stride(2), dilation(2), padding(:), groups
+    integer, intent(in), optional :: stride(..), dilation(..), padding(..), groups
+    integer(int64) :: pair(2), sides(4)
     integer(c_int32_t) :: code
     code = plumb_conv_geometry_init_c(geometry)
     if (present(stride)) then
-      geometry%stride_w = stride(1)
-      geometry%stride_h = stride(2)
+      call spread_out(stride, 'stride', 2, pair, own)
+      geometry%stride_w = pair(1)
+      geometry%stride_h = pair(2)
     end if
     if (present(dilation)) then
-      geometry%dilation_w = dilation(1)
-      geometry%dilation_h = dilation(2)
+      call spread_out(dilation, 'dilation', 2, pair, own)
+      geometry%dilation_w = pair(1)
+      geometry%dilation_h = pair(2)
+    end if
+    if (present(padding)) then
+      call spread_out(padding, 'padding', 4, sides, own)
+      geometry%padding_left = sides(1)
+      geometry%padding_top = sides(2)
+      geometry%padding_right = sides(3)
+      geometry%padding_bottom = sides(4)
     end if
     if (present(groups)) geometry%groups = groups
-    if (.not. present(padding)) return
-    if (size(padding) /= 2 .and. size(padding) /= 4) then
-      own = 'padding has '//text([int(size(padding), int64)])// &
-        ' numbers; expected 2 (width, height) or 4 (left, top, right, bottom)'
-      return
-    end if
-    geometry%padding_left = padding(1)
-    geometry%padding_top = padding(2)
-    geometry%padding_right = padding(size(padding) - 1)
-    geometry%padding_bottom = padding(size(padding))
   end subroutine
 
   subroutine release(self)
@@ -355,7 +385,8 @@ contains
     integer, intent(in) :: dtype
     type(c_ptr), intent(in) :: x, w, y, bias
     integer(int64), intent(in) :: x_shape(:), w_shape(:), y_shape(:), biases
-    integer, intent(in), optional :: stride(2), dilation(2), padding(:), groups, activation, math
+    integer, intent(in), optional :: stride(..), dilation(..), padding(..)
+    integer, intent(in), optional :: groups, activation, math
     integer, intent(out), optional :: status
     character(*), intent(inout), optional :: message
     type(geometry_c) :: geometry

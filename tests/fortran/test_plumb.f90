@@ -1,7 +1,7 @@
 ! The Fortran module against plain loops, in every way of calling it. Values are small integers, so
 ! that every order of summation gives the same bits. Prints what failed, and stops with an error.
 program test_plumb
-  use, intrinsic :: iso_c_binding, only: c_ptr, c_null_ptr
+  use, intrinsic :: iso_c_binding, only: c_ptr, c_null_ptr, c_loc, c_f_pointer
   use, intrinsic :: iso_fortran_env, only: real32, real64, int64
   use plumb
   implicit none
@@ -32,6 +32,8 @@ program test_plumb
   call options()
   call explanations()
   call refusals()
+  call one_number()
+  call overlaps()
   call lifetimes()
   if (failures > 0) error stop 'the Fortran module is not right'
   print '(2a)', 'all is well on ', device%id()
@@ -324,6 +326,81 @@ contains
     call check(status == plumb_invalid_argument .and. index(message, 'shape') > 0, message)
     call array%upload(queue, y32, status)
     call check(status == plumb_invalid_argument, 'another kind')
+  end subroutine
+
+  !> One number is both directions and every side; a number and an array of one are the same.
+  subroutine one_number()
+    real(real64) :: wide(5, 5, 1, 1), mean(3, 3), y(5, 5), strided(3, 3), pairs(3, 5)
+    type(plumb_plan) :: plan
+    integer :: i, j
+    wide = 1
+    mean = 1
+    y = -1
+    call plumb_conv(device, wide, mean, y, padding=1)
+    call check(all(y(2:4, 2:4) == 9) .and. all(y(::4, ::4) == 4) .and. all(y(2:4, ::4) == 6) .and. &
+      all(y(::4, 2:4) == 6), 'one number pads every side')
+    y = -1
+    call plumb_conv(device, wide, mean, y, padding=[1])
+    call check(all(y(::4, ::4) == 4), 'an array of one number')
+    do concurrent(i=1:5, j=1:5)
+      wide(i, j, 1, 1) = i + 10 * j
+    end do
+    mean = 0
+    mean(2, 2) = 1
+    call plumb_conv(device, wide, mean, strided, stride=2, padding=1)
+    call check(all(strided == wide(::2, ::2, 1, 1)), 'one number strides both ways')
+    call plumb_conv(device, wide, mean, pairs, stride=[2, 1], padding=[1, 1])
+    call check(all(pairs == wide(::2, :, 1, 1)), 'two numbers are width and height, both sides')
+    call plan%create(device, [9, 7], [3, 3], dilation=2)
+    call check(all(plan%y_shape() == [5, 3, 1, 1]), 'one number dilates both ways')
+    call plan%create(device, [9, 7], [3, 3], padding=[1, 2])
+    call check(all(plan%y_shape() == [9, 9, 1, 1]), 'two paddings are both sides each')
+    call plan%create(device, [9, 7], [3, 3], stride=[1, 2, 3], status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'stride has (3) numbers') > 0, &
+      message)
+    call plan%create(device, [9, 7], [3, 3], dilation=reshape([1, 2], [1, 2]), status=status, &
+      message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'dilation') > 0, message)
+    call plan%create(device, [9, 7], [3, 3], padding=-1, status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, '-1') > 0, message)
+  end subroutine
+
+  !> Results that would lie over what they are computed from.
+  subroutine overlaps()
+    type(plumb_plan) :: plan
+    type(plumb_array) :: dx, dw
+    real(real64), target :: field(5, 5), weights(3, 3), back(5, 5)
+    field = 1
+    weights = 1
+    call plan%create(device, [5, 5], [3, 3], plumb_f64, padding=1)
+    call dx%create(device, [5, 5], plumb_f64)
+    call dw%create(device, [3, 3], plumb_f64)
+    call dx%upload(queue, field)
+    call dw%upload(queue, weights)
+    call plan%execute(queue, dx%address(), dw%address(), dx%address(), status=status, &
+      message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'y overlaps x') > 0, message)
+    call plan%execute(queue, dx%address(), dw%address(), dw%address(), status=status, &
+      message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'y overlaps w') > 0, message)
+    call plan%execute(queue, dx, dw, dx, status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'y overlaps x') > 0, message)
+    call dx%download(queue, back)
+    call check(all(back == field), 'nothing was written over')
+    call on_host(c_loc(field))
+    call check(all(field == 1), 'nor on the host')
+  end subroutine
+
+  !> One array under two names, as a caller who breaks Fortran's rule would have it.
+  subroutine on_host(same)
+    type(c_ptr), intent(in) :: same
+    real(real64), pointer, contiguous :: x(:, :), y(:, :)
+    real(real64) :: weights(1, 1)
+    weights = 2
+    call c_f_pointer(same, x, [5, 5])
+    call c_f_pointer(same, y, [5, 5])
+    call plumb_conv(device, x, weights, y, status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'y overlaps x') > 0, message)
   end subroutine
 
   !> Devices are shared by assignment, and everything keeps what it needs of its device.
