@@ -26,8 +26,8 @@ Pair as_pair(const std::vector<std::int64_t>& values) { return {values.front(), 
 /// One value for all sides, two for height and width, or four: top, left, bottom, right.
 Padding as_padding(const std::vector<std::int64_t>& values) {
   switch (values.size()) {
-    case 1: return {values[0], values[0], values[0], values[0]};
-    case 2: return {values[0], values[1], values[0], values[1]};
+    case 1: return values[0];
+    case 2: return {values[0], values[1]};
     case 4: return {values[0], values[1], values[2], values[3]};
     default:
       throw UsageError(

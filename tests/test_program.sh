@@ -259,6 +259,12 @@ case_conv() {
   # 3-8, 9-0; 1+4+12-20, 3+0+18-0; 4+10+21-32, 6+0+27-0
   npy f4 '1, 1, 3, 2' -5 9 -3 21 3 33 >expected
   cmp y.npy expected || fail "padding: y.npy is not what was expected"
+  # One number is every side and both directions, as two and four that are equal are.
+  npy f4 '1, 1, 2, 2' -4 -6 -20 5 >expected
+  for options in '--pad 1 --stride 2' '--pad 1,1 --stride 2,2' '--pad 1,1,1,1 --stride 2'; do
+    run conv --x x.npy --w w.npy $options --out y.npy
+    cmp y.npy expected || fail "$options: y.npy is not what was expected"
+  done
   # Two groups and dilation 2, in double and in half precision: taps are the four corners.
   for type in f8 f2; do
     npy $type '1, 2, 3, 3' 1 2 3 4 5 6 7 8 9 10 20 30 40 50 60 70 80 90 >x.npy
