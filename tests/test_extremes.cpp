@@ -1,5 +1,5 @@
-// Sizes, strides and windows at the ends of 64 bits: each is refused by its value, and nothing that is
-// computed from it overflows (the preset asan runs this under UBSan, which ends the process).
+// Sizes, strides and windows at the ends of 64 bits: each is refused by its value, and nothing that
+// is computed from it overflows (the preset asan runs this under UBSan, which ends the process).
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdint>
@@ -10,16 +10,16 @@
 #include "refusal.hpp"
 
 using namespace plumb;
-using plumb_test::refusal;
 using Catch::Matchers::ContainsSubstring;
+using plumb_test::refusal;
 
 namespace {
 
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
                        least = std::numeric_limits<std::int64_t>::min(),
                        large = std::int64_t{1} << 62;
-constexpr std::int64_t extremes[] = {most, most - 1, least, least + 1, large, -large,
-                                     7905747460161236407};
+constexpr std::int64_t extremes[] = {most,   most - 1,           least, least + 1, large,
+                                     -large, 7905747460161236407};
 
 template <class F>
 void refused(const F& call, const std::string& value) {
@@ -52,20 +52,27 @@ TEST_CASE("extremes: each value of a pooling is refused by its name") {
     refused([&] { pooled_extents({value, 1, 8, 8}, {}); }, std::to_string(value));
   }
   // Products that wrapped into something small: 7 * dilation + 1, and a padding beside it.
-  refused([] { pooled_extents({1, 1, 2, 2}, {.window = {8, 1}, .dilation = {7905747460161236407, 1}}); },
-          "dilation.h is 7905747460161236407");
   refused(
       [] {
-        pooled_extents({1, 1, 2, 2}, {.window = {2, 1},
-                                      .dilation = {most, 1},
-                                      .padding = {most - 1, 0, most - 1, 0}});
+        pooled_extents({1, 1, 2, 2}, {.window = {8, 1}, .dilation = {7905747460161236407, 1}});
+      },
+      "dilation.h is 7905747460161236407");
+  refused(
+      [] {
+        pooled_extents(
+            {1, 1, 2, 2},
+            {.window = {2, 1}, .dilation = {most, 1}, .padding = {most - 1, 0, most - 1, 0}});
       },
       std::to_string(most));
   // The largest that are taken as sizes.
   constexpr std::int64_t limit = std::int64_t{1} << 48;
-  refused([] { pooled_extents({1, 1, 2, 2}, {.window = {limit, 1}, .dilation = {limit, 1}}); },
-          "a window of 281474976710656 rows at dilation 281474976710656 does not fit");
-  CHECK(pooled_extents({1, 1, limit, 8}, {.window = {2, 1}, .stride = {limit, 1}, .ceil_mode = true}) ==
+  refused(
+      [] {
+        pooled_extents({1, 1, 2, 2}, {.window = {limit, 1}, .dilation = {limit, 1}});
+      },
+      "a window of 281474976710656 rows at dilation 281474976710656 does not fit");
+  CHECK(pooled_extents({1, 1, limit, 8},
+                       {.window = {2, 1}, .stride = {limit, 1}, .ceil_mode = true}) ==
         Extents{1, 1, 1, 8});
 }
 
@@ -85,9 +92,9 @@ TEST_CASE("extremes: each value of a convolution is refused by its name") {
     for (int field = 0; field < 8; ++field) {
       ConvProblem problem;
       problem.h = problem.w = 4, problem.r = problem.s = 2;
-      std::int64_t* const fields[] = {&problem.stride.h,    &problem.stride.w,
-                                      &problem.dilation.h,  &problem.dilation.w,
-                                      &problem.padding.top, &problem.padding.left,
+      std::int64_t* const fields[] = {&problem.stride.h,       &problem.stride.w,
+                                      &problem.dilation.h,     &problem.dilation.w,
+                                      &problem.padding.top,    &problem.padding.left,
                                       &problem.padding.bottom, &problem.padding.right};
       *fields[field] = value;
       refused([&] { check(problem); }, std::to_string(value));
@@ -154,8 +161,11 @@ TEST_CASE("extremes: strides of what every operator reads and writes") {
       refused([&] { softmax(queue, x, far_y); }, named);
       refused([&] { linear(queue, {.x = far_x, .w = x, .y = y}); }, named);
       refused([&] { linear(queue, {.x = x, .w = far_x, .y = y}); }, named);
-      refused([&] { linear(queue, {.x = x, .w = TensorView(from.data() + 8, {2, 2}), .y = far_y}); },
-              named);
+      refused(
+          [&] {
+            linear(queue, {.x = x, .w = TensorView(from.data() + 8, {2, 2}), .y = far_y});
+          },
+          named);
     }
     // Extents too: of views, whose dense strides are made at once, and of memory.
     const auto relu_of = [&](const Extents& extents) {

@@ -1,5 +1,6 @@
-// One number is every side and both directions, two are height and width, four are each side: by the
-// results, on every device and from C. tests/rules/as_users_write.cpp has the same as constants.
+// One number is every side and both directions, two are height and width, four are each side: by
+// the results, on every device and from C. tests/rules/as_users_write.cpp has the same as
+// constants.
 #include <catch2/catch_test_macros.hpp>
 #include <vector>
 
@@ -85,8 +86,8 @@ TEST_CASE("geometry: C's functions set every side and both directions") {
   REQUIRE(plumb_conv_geometry_set_dilation(&g, 3) == PLUMB_OK);
   REQUIRE(plumb_conv_geometry_set_padding(&g, 4) == PLUMB_OK);
   CHECK((g.stride_h == 2 && g.stride_w == 2 && g.dilation_h == 3 && g.dilation_w == 3));
-  CHECK((g.padding_top == 4 && g.padding_left == 4 && g.padding_bottom == 4 &&
-         g.padding_right == 4));
+  CHECK(
+      (g.padding_top == 4 && g.padding_left == 4 && g.padding_bottom == 4 && g.padding_right == 4));
   CHECK(g.groups == small_problem().geometry.groups);
   std::int64_t extents[4] = {};
   REQUIRE(plumb_conv_output_extents(&problem, extents) == PLUMB_OK);

@@ -1,4 +1,5 @@
-// Outputs that lie over an input, the workspace, or themselves are refused; what interleaves is not.
+// Outputs that lie over an input, the workspace, or themselves are refused; what interleaves is
+// not.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdint>
@@ -36,8 +37,8 @@ class Buffer {
     queue.synchronize();
   }
   TensorView view(std::int64_t offset, const Extents& extents, const Strides& strides = {}) const {
-    return {tensor_.data_as<float>() + offset, DType::f32, extents,
-            tensor_.view().device(), strides};
+    return {tensor_.data_as<float>() + offset, DType::f32, extents, tensor_.view().device(),
+            strides};
   }
   std::vector<float> values(Queue& queue) const {
     std::vector<float> now(kept_.size());
@@ -120,7 +121,8 @@ TEST_CASE("overlap: a plan, packed filters and linear refuse it as conv() does")
     CHECK_NOTHROW(packed(buffer.view(100, {1, 4, 3, 3}))());  // w is free after the packing
     refused(
         [&] {
-          linear(queue, {.x = buffer.view(0, {2, 8}), .w = buffer.view(20, {4, 8}),
+          linear(queue, {.x = buffer.view(0, {2, 8}),
+                         .w = buffer.view(20, {4, 8}),
                          .y = buffer.view(15, {2, 4})});
         },
         "y overlaps x");
@@ -148,8 +150,9 @@ TEST_CASE("overlap: the caller's workspace over a tensor is refused") {
           "overlaps w");
   refused([&] { plan.execute(queue, {.x = x, .w = w, .y = at(last - 1, y.extents())}, base + 64); },
           "overlaps y");
-  refused([&] { plan.execute(queue, {.x = x, .w = w, .y = at(base + 64, y.extents())}, base + 64); },
-          "the workspace of " + std::to_string(bytes) + " bytes at 0x");
+  refused(
+      [&] { plan.execute(queue, {.x = x, .w = w, .y = at(base + 64, y.extents())}, base + 64); },
+      "the workspace of " + std::to_string(bytes) + " bytes at 0x");
   CHECK_NOTHROW(plan.execute(queue, {.x = x, .w = w, .y = at(last, y.extents())}, base + 64));
 }
 
@@ -167,10 +170,16 @@ TEST_CASE("overlap: operators refuse it, and relu takes the same memory and no o
             "softmax: y overlaps x");
     refused([&] { softmax(queue, buffer.view(0, two), buffer.view(8, two)); },
             "softmax: y overlaps x");
-    refused([&] { pool(queue, x, buffer.view(31, {1, 2, 2, 2}), {.window = 2, .stride = 2}); },
-            "pool: y overlaps x");
-    refused([&] { resize_bilinear(queue, x, buffer.view(31, {1, 2, 8, 8})); },
-            "resize_bilinear: y overlaps x");
+    refused(
+        [&] {
+          pool(queue, x, buffer.view(31, {1, 2, 2, 2}), {.window = 2, .stride = 2});
+        },
+        "pool: y overlaps x");
+    refused(
+        [&] {
+          resize_bilinear(queue, x, buffer.view(31, {1, 2, 8, 8}));
+        },
+        "resize_bilinear: y overlaps x");
     refused([&] { copy(queue, x, shifted); }, "overlap");
     CHECK(buffer.untouched(queue));
     CHECK_NOTHROW(relu(queue, x, x));
@@ -194,13 +203,20 @@ TEST_CASE("overlap: an output that overlaps itself is refused by every call") {
   refused([&] { relu(queue, x, folded); }, "overlaps itself");
   refused([&] { pool(queue, x, folded, {}); }, "overlaps itself");
   refused([&] { resize_bilinear(queue, x, folded); }, "overlaps itself");
-  refused([&] { softmax(queue, buffer.view(0, {4, 4}), buffer.view(100, {4, 4}, {1, 1})); },
-          "overlaps itself");
-  refused([&] { conv(queue, {.x = x, .w = buffer.view(50, {2, 2, 1, 1}), .y = folded}); },
-          "overlaps itself");
   refused(
       [&] {
-        linear(queue, {.x = buffer.view(0, {4, 2}), .w = buffer.view(50, {4, 2}),
+        softmax(queue, buffer.view(0, {4, 4}), buffer.view(100, {4, 4}, {1, 1}));
+      },
+      "overlaps itself");
+  refused(
+      [&] {
+        conv(queue, {.x = x, .w = buffer.view(50, {2, 2, 1, 1}), .y = folded});
+      },
+      "overlaps itself");
+  refused(
+      [&] {
+        linear(queue, {.x = buffer.view(0, {4, 2}),
+                       .w = buffer.view(50, {4, 2}),
                        .y = buffer.view(100, {4, 4}, {0, 1})});
       },
       "overlaps itself");
@@ -321,12 +337,10 @@ TEST_CASE("overlap: the pipeline and conv_host refuse it before anything runs") 
       bias(memory.data() + 120, {1}), y(memory.data() + 35, {4, 1, 3, 3});
   refused([&] { conv_host(device, {.x = x, .w = w, .bias = bias, .y = y}); }, "y overlaps x");
   const TensorView over_w(memory.data() + 80, {4, 1, 3, 3});
-  refused([&] { conv_host(device, {.x = x, .w = w, .bias = bias, .y = over_w}); },
-          "y overlaps w");
+  refused([&] { conv_host(device, {.x = x, .w = w, .bias = bias, .y = over_w}); }, "y overlaps w");
   const TensorView over_bias(memory.data() + 101, {4, 1, 3, 3});
   ConvPipeline pipeline(device, problem_of({.x = x, .w = w, .y = y}), {.bias = true});
-  refused([&] { pipeline.run({.x = x, .w = w, .bias = bias, .y = over_bias}); },
-          "y overlaps bias");
+  refused([&] { pipeline.run({.x = x, .w = w, .bias = bias, .y = over_bias}); }, "y overlaps bias");
   refused([&] { pipeline.run({.x = x, .w = w, .bias = bias, .y = x}); }, "y overlaps x");
   CHECK(memory == kept);
 }

@@ -119,10 +119,12 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
   if (planned_->problem.n == 0) return;
   if (workspace && reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)
     refuse(fmt::format("the workspace lies at {}; expected a multiple of 256", workspace));
-  refuse_overlaps(operation, tensors, planned_->ranges);
+  const ConvRanges& ranges = planned_->ranges;
+  if (y_meets_input(tensors, ranges)) refuse_overlaps(operation, tensors);
   if (workspace_bytes > 0) {
     if (!workspace) workspace = queue.workspace(workspace_bytes);
-    refuse_workspace_overlaps(operation, tensors, planned_->ranges, workspace, workspace_bytes);
+    if (workspace_meets_tensor(tensors, ranges, workspace, workspace_bytes))
+      refuse_workspace_overlaps(operation, tensors, workspace, workspace_bytes);
   }
   planned_->run.launch(queue.backend(), {.problem = planned_->problem,
                                          .device = device_.info(),

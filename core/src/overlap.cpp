@@ -1,12 +1,12 @@
 // Whether tensors share memory, decided exactly where ranges of memory meet.
 //
-// An element of a lies at a + sum of i s over a's dimensions, one of b at b + sum of j t. Two share a
-// byte where their distance, b - a + sum of j t - sum of i s, is less than an element: a sum of
+// An element of a lies at a + sum of i s over a's dimensions, one of b at b + sum of j t. Two share
+// a byte where their distance, b - a + sum of j t - sum of i s, is less than an element: a sum of
 // multiples of strides, each within its bounds, has to fall into a small interval. That is searched
 // for stride by stride from the largest, which leaves one or two multiples to try for strides as
 // layouts have them. Where the smaller ones do not reach the interval, or their greatest common
-// divisor steps over it, the search goes back (the bounds of Banerjee and the GCD test of dependence
-// analysis: Banerjee 1988, Dependence Analysis for Supercomputing).
+// divisor steps over it, the search goes back (the bounds of Banerjee and the GCD test of
+// dependence analysis: Banerjee 1988, Dependence Analysis for Supercomputing).
 #include "overlap.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,8 @@
 namespace plumb {
 namespace {
 
-/// A multiple of `stride`, from `least` times to `most` times, and what all smaller ones make of it.
+/// A multiple of `stride`, from `least` times to `most` times, and what all smaller ones make of
+/// it.
 struct Term {
   std::int64_t stride = 0, least = 0, most = 0;
 };
@@ -39,9 +40,8 @@ class Search {
       if (extents[i] <= 1 || strides[i] == 0) continue;
       const std::int64_t steps = extents[i] - 1, stride = std::abs(strides[i]) * element;
       const bool rises = (strides[i] > 0) == up;
-      auto* term = std::find_if(terms_.begin(), end_, [&](const Term& t) {
-        return t.stride == stride;
-      });
+      auto* term =
+          std::find_if(terms_.begin(), end_, [&](const Term& t) { return t.stride == stride; });
       if (term == end_) *end_++ = {.stride = stride};
       (rises ? term->most : term->least) += rises ? steps : -steps;
     }
@@ -97,8 +97,7 @@ ByteRange range_of(const Elements& elements) {
   if (element_count(elements.extents) == 0) return {};
   ByteRange range{.begin = 0, .end = elements.bytes};
   for (int i = 0; i < elements.extents.rank(); ++i) {
-    const std::int64_t reach =
-        (elements.extents[i] - 1) * elements.strides[i] * elements.bytes;
+    const std::int64_t reach = (elements.extents[i] - 1) * elements.strides[i] * elements.bytes;
     (reach < 0 ? range.begin : range.end) += reach;
   }
   return range;
@@ -165,9 +164,9 @@ bool same_memory(const ConstTensorView& a, const ConstTensorView& b) {
 void refuse_overlap(std::string_view operation, std::string_view input, const ConstTensorView& x,
                     const ConstTensorView& y) {
   if (overlap(x, y))
-    refuse_argument(operation,
-                    fmt::format("y overlaps {}: {} is {}, y is {}; expected memory of its own for y",
-                                input, input, described(x), described(y)));
+    refuse_argument(
+        operation, fmt::format("y overlaps {}: {} is {}, y is {}; expected memory of its own for y",
+                               input, input, described(x), described(y)));
 }
 
 ConvRanges ranges_of(const ConvProblem& problem) {
@@ -178,33 +177,27 @@ ConvRanges ranges_of(const ConvProblem& problem) {
           .y = byte_range(dtype, problem.y_extents(), problem.y_strides)};
 }
 
-void refuse_overlaps(std::string_view operation, const ConvTensors& tensors,
-                     const ConvRanges& ranges) {
-  const auto check = [&](const char* name, const ConstTensorView& input, const ByteRange& range) {
-    if (!input.empty() && meet(input.data(), range, tensors.y.data(), ranges.y))
-      refuse_overlap(operation, name, input, tensors.y);
-  };
-  check("x", tensors.x, ranges.x);
-  check("w", tensors.w, ranges.w);
-  check("bias", tensors.bias, ranges.bias);
+void refuse_overlaps(std::string_view operation, const ConvTensors& tensors) {
+  if (!tensors.x.empty()) refuse_overlap(operation, "x", tensors.x, tensors.y);
+  if (!tensors.w.empty()) refuse_overlap(operation, "w", tensors.w, tensors.y);
+  if (!tensors.bias.empty()) refuse_overlap(operation, "bias", tensors.bias, tensors.y);
 }
 
 void refuse_workspace_overlaps(std::string_view operation, const ConvTensors& tensors,
-                               const ConvRanges& ranges, const void* workspace,
-                               std::size_t bytes) {
-  const ByteRange all{.begin = 0, .end = static_cast<std::int64_t>(bytes)};
-  const auto check = [&](const char* name, const auto& tensor, const ByteRange& range) {
-    if (tensor.empty() || !meet(tensor.data(), range, workspace, all)) return;
-    if (share(elements_of(tensor), {workspace, all.end, {}, {}}))
+                               const void* workspace, std::size_t bytes) {
+  const auto check = [&](const char* name, const ConstTensorView& tensor) {
+    const Extents one{};
+    const Elements all{workspace, static_cast<std::int64_t>(bytes), one, one};
+    if (!tensor.empty() && share(elements_of(tensor), all))
       refuse_argument(operation,
                       fmt::format("the workspace of {} bytes at {} overlaps {}, which is {}; "
                                   "expected memory of its own",
                                   bytes, workspace, name, described(tensor)));
   };
-  check("x", tensors.x, ranges.x);
-  check("w", tensors.w, ranges.w);
-  check("bias", tensors.bias, ranges.bias);
-  check("y", tensors.y, ranges.y);
+  check("x", tensors.x);
+  check("w", tensors.w);
+  check("bias", tensors.bias);
+  check("y", tensors.y);
 }
 
 }  // namespace plumb

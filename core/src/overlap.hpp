@@ -56,11 +56,27 @@ struct ConvRanges {
 /// Of a problem that has passed check().
 ConvRanges ranges_of(const ConvProblem& problem);
 
+/// Whether y's range meets that of x, w or bias, and whether the workspace's meets any of the four:
+/// then it takes more than numbers. An empty tensor lies at null, where nothing else does.
+inline bool y_meets_input(const ConvTensors& tensors, const ConvRanges& ranges) {
+  const void* const y = tensors.y.data();
+  return meet(tensors.x.data(), ranges.x, y, ranges.y) ||
+         meet(tensors.w.data(), ranges.w, y, ranges.y) ||
+         meet(tensors.bias.data(), ranges.bias, y, ranges.y);
+}
+inline bool workspace_meets_tensor(const ConvTensors& tensors, const ConvRanges& ranges,
+                                   const void* workspace, std::size_t bytes) {
+  const ByteRange all{.begin = 0, .end = static_cast<std::int64_t>(bytes)};
+  return meet(tensors.x.data(), ranges.x, workspace, all) ||
+         meet(tensors.w.data(), ranges.w, workspace, all) ||
+         meet(tensors.bias.data(), ranges.bias, workspace, all) ||
+         meet(tensors.y.data(), ranges.y, workspace, all);
+}
+
 /// Error (invalid_argument) where y overlaps x, w or bias; an empty one is passed over.
-void refuse_overlaps(std::string_view operation, const ConvTensors& tensors,
-                     const ConvRanges& ranges);
+void refuse_overlaps(std::string_view operation, const ConvTensors& tensors);
 /// Error (invalid_argument) where the workspace overlaps one of the tensors; likewise.
 void refuse_workspace_overlaps(std::string_view operation, const ConvTensors& tensors,
-                               const ConvRanges& ranges, const void* workspace, std::size_t bytes);
+                               const void* workspace, std::size_t bytes);
 
 }  // namespace plumb

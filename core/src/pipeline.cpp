@@ -348,7 +348,7 @@ std::size_t ConvPipeline::device_bytes() const { return state_->segments.device_
 void ConvPipeline::run(const ConvTensors& tensors, std::vector<PipelineSpan>* timeline) {
   const ConvTensors mine =
       checked_tensors(tensors, state_->problem, state_->segments.plan.options().bias);
-  refuse_overlaps("pipeline", mine, ranges_of(state_->problem));
+  refuse_overlaps("pipeline", mine);
   if (timeline) timeline->clear();
   if (state_->problem.n == 0) return;
   if (state_->in_place())
@@ -361,8 +361,10 @@ Device conv_host(const Device& device, const ConvTensors& tensors, const ConvGeo
                  ConvOptions options, const PipelineOptions& pipeline) {
   options.bias = !tensors.bias.empty();
   const ConvProblem problem = problem_of(tensors, geometry);
+  if (options.bias)
+    check_layout("convolution", "bias", tensors.bias.extents(), tensors.bias.strides());
   // What y overlaps would be lost with the device: the CPU could not do it again.
-  refuse_overlaps("convolution", tensors, ranges_of(problem));
+  refuse_overlaps("convolution", tensors);
   try {
     ConvPipeline(device, problem, options, pipeline).run(tensors);
     return device;

@@ -17,8 +17,7 @@ void refuse_argument(std::string_view operation, std::string_view message) {
 void check_size(std::string_view operation, std::string_view name, std::int64_t value,
                 std::int64_t minimum) {
   if (value < minimum)
-    refuse_argument(operation,
-                    fmt::format("{} is {}; expected at least {}", name, value, minimum));
+    refuse_argument(operation, fmt::format("{} is {}; expected at least {}", name, value, minimum));
   constexpr std::int64_t limit = std::int64_t{1} << 48;
   if (value > limit)
     refuse_argument(operation, fmt::format("{} is {}; at most 2^48 is possible", name, value));
@@ -46,9 +45,9 @@ void check_layout(std::string_view operation, std::string_view tensor, const Ext
     const bool beyond = stride > limit || stride < -limit ||
                         (steps > 0 && std::abs(stride) > (limit - reach) / steps);
     if (beyond)
-      refuse_argument(operation,
-                      fmt::format("{} has stride {} over extent {}; offsets would pass 2^58",
-                                  tensor, stride, extents[i]));
+      refuse_argument(
+          operation, fmt::format("{} has stride {} over extent {}; offsets would pass 2^58", tensor,
+                                 stride, extents[i]));
     reach += std::abs(stride) * steps;
   }
 }

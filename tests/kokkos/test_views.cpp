@@ -83,6 +83,35 @@ void shift_in_every_layout(const Space& space, const std::string& kokkos_device)
 
 }  // namespace
 
+TEST_CASE("a View over another is refused as an output, and one between its columns is not") {
+  const Device device = Device::open(host_device_name());
+  Queue queue = queue_of(device, HostSpace());
+  using Columns = Kokkos::View<float****, Kokkos::LayoutStride, Kokkos::HostSpace>;
+  const Kokkos::View<float*, Kokkos::HostSpace> memory("memory", 2 * 3 * 4 * 10);
+  Kokkos::deep_copy(memory, 1.0f);
+  const Kokkos::LayoutStride every_other(2, 120, 3, 40, 4, 10, 5, 2);
+  const Columns even(memory.data(), every_other), odd(memory.data() + 1, every_other);
+  const Kokkos::View<float****, Kokkos::LayoutRight, Kokkos::HostSpace> w("w", 3, 3, 1, 1);
+  const auto into = [&](const auto& y) {
+    conv(
+        queue,
+        {.x = tensor_view(even, device), .w = tensor_view(w, device), .y = tensor_view(y, device)});
+    queue.synchronize();
+  };
+  const Error refused = refusal([&] { into(even); });
+  CHECK(refused.code() == ErrorCode::invalid_argument);
+  CHECK_THAT(refused.what(), ContainsSubstring("y overlaps x"));
+  CHECK(odd(1, 2, 3, 4) == 1);
+  into(odd);  // of filters that are zero
+  CHECK(odd(1, 2, 3, 4) == 0);
+  CHECK(even(1, 2, 3, 4) == 1);
+  CHECK_THAT(refusal([&] {
+               relu(queue, tensor_view(even, device),
+                    tensor_view(Columns(memory.data() + 2, every_other), device));
+             }).what(),
+             ContainsSubstring("relu: y overlaps x"));
+}
+
 TEST_CASE("a View is a view of its memory, in every layout and rank") {
   const Kokkos::View<double*, Kokkos::HostSpace> one("one", 9);
   CHECK(tensor_view(one).data() == one.data());
