@@ -140,7 +140,8 @@ const Real* in_image(const ConvShape& conv, const Cut& cut, const OutputRow& fir
   const int64_t at =
       first.n * conv.x_n + first.group * conv.group_c * conv.x_c + first.p * conv.x_h;
   const int64_t read = (conv.group_c - 1) * conv.x_c + cut.planes.rows * conv.x_h + product_places;
-  return cut.in_x && at + read <= conv.x_elements ? static_cast<const Real*>(conv.x) + at : nullptr;
+  const bool readable = cut.in_x && conv.x_readable.holds(at, at + read);
+  return readable ? static_cast<const Real*>(conv.x) + at : nullptr;
 }
 
 /// All outputs of a band's columns, in a thread's own memory.

@@ -4,6 +4,8 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/instruction_set.hpp"
@@ -26,12 +28,36 @@ const ConvKernelSet& kernels_of(InstructionSet set) {
   return conv_kernels_baseline;
 }
 
+/// All from the lowest to the highest element where each one between is x's too, in whatever order
+/// and direction. Of an x with gaps nothing: what lies in them may be another's, who is writing it,
+/// or no memory at all.
+ReadableRange readable_range(const Extents& extents, const Strides& strides) {
+  if (element_count(extents) == 0) return {};
+  struct Dimension {
+    std::int64_t step, reach;  ///< from one index to the next, and from the first to the last
+  };
+  std::array<Dimension, Dims::max_rank> dimensions{};
+  ReadableRange range{0, 1};
+  for (int i = 0; i < extents.rank(); ++i) {
+    const std::int64_t reach = (extents[i] - 1) * strides[i];
+    (reach < 0 ? range.begin : range.end) += reach;
+    if (reach != 0) dimensions[i] = {std::abs(strides[i]), std::abs(reach)};
+  }
+  std::sort(dimensions.begin(), dimensions.end(),
+            [](const Dimension& a, const Dimension& b) { return a.step < b.step; });
+  std::int64_t covered = 1;  // neighbours, by the dimensions so far
+  for (const Dimension& dimension : dimensions) {
+    if (dimension.step > covered) return {};
+    covered += dimension.reach;
+  }
+  return range;
+}
+
 }  // namespace
 
 ConvShape shape_of(const ConvLaunch& launch) {
   const ConvProblem& p = launch.problem;
   const Strides &x = p.x_strides, &w = p.w_strides, &y = p.y_strides;
-  const bool dense = x == dense_strides(p.x_extents());
   return {.dtype = p.dtype,
           .relu = launch.activation == Activation::relu,
           .padded = p.padding != Padding{},
@@ -44,7 +70,7 @@ ConvShape shape_of(const ConvLaunch& launch) {
           .x_c = x[1],
           .x_h = x[2],
           .x_w = x[3],
-          .x_elements = dense ? element_count(p.x_extents()) : 0,
+          .x_readable = readable_range(p.x_extents(), x),
           .filters = launch.w,
           .w_k = w[0],
           .w_c = w[1],

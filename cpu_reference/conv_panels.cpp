@@ -236,7 +236,7 @@ const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   const int64_t at = n * conv.x_n + (panel.group * conv.group_c + panel.first_term) * conv.x_c +
                      panel.first % image;
   const int64_t read = (panel.terms - 1) * conv.x_c + round_up(panel.count, product_places);
-  if (at + read > conv.x_elements) return nullptr;
+  if (!conv.x_readable.holds(at, at + read)) return nullptr;
   return static_cast<const Real*>(conv.x) + at;
 }
 

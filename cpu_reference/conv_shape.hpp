@@ -8,6 +8,13 @@
 
 namespace plumb {
 
+/// The elements around a tensor's pointer that may be read, whatever is made of them: from `begin`,
+/// up to `end`.
+struct ReadableRange {
+  std::int64_t begin = 0, end = 0;
+  bool holds(std::int64_t from, std::int64_t to) const { return begin <= from && to <= end; }
+};
+
 /// Steps are in elements.
 struct ConvShape {
   DType dtype;
@@ -17,7 +24,7 @@ struct ConvShape {
   const void* x;
   std::int64_t h, w;
   std::int64_t x_n, x_c, x_h, x_w;
-  std::int64_t x_elements;  ///< that follow x in memory; 0 where that is not known
+  ReadableRange x_readable;  ///< what loads of whole vectors have to stay in
 
   const void* filters;
   std::int64_t w_k, w_c, w_r, w_s;

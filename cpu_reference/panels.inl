@@ -72,8 +72,8 @@ struct Ahead {
   std::int64_t from, to;
 };
 
-/// to[i] = from[i * step] for i in [0, count), in whole vectors: reads up to product_places * step
-/// elements and writes up to product_places beyond.
+/// to[i] = from[i * step] for i in [0, count), in whole vectors of `to`, and `step` of `from` for
+/// each: reads and writes beyond.
 template <int step, class Real, int... lane>
 inline void copy_stepping(const Real* from, std::int64_t count, Real* to, const Ahead& ahead,
                           std::integer_sequence<int, lane...>) {
@@ -87,6 +87,21 @@ inline void copy_stepping(const Real* from, std::int64_t count, Real* to, const 
       values = __builtin_shufflevector(values, load_vector(from + lanes<Real>), (step * lane)...);
     *reinterpret_cast<Vector<Real>*>(to + i) = values;
   }
+}
+
+/// What copy_stepping() reads of all pieces, from a channel's first element.
+template <class Real>
+inline ReadableRange read_range(const Piece* pieces, std::int64_t count, std::int64_t step) {
+  ReadableRange range;
+  bool any = false;
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece) {
+    if (piece->padding) continue;
+    const std::int64_t end = piece->at + step * in_whole_vectors<Real>(piece->count);
+    range = any ? ReadableRange{lesser(range.begin, piece->at), greater(range.end, end)}
+                : ReadableRange{piece->at, end};
+    any = true;
+  }
+  return range;
 }
 
 /// One term's row of the panel. What is written beyond a piece is written again with the next.
@@ -197,15 +212,13 @@ void load_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
           turn_pieces(x + first, step, pieces, count, end - first, row, to_step);
           continue;
         }
-      // How far into x whole vectors read, with the first channel.
-      std::int64_t reach = 0;
-      for (std::int64_t i = 0; i < count; ++i)
-        if (!pieces[i].padding)
-          reach = before + pieces[i].at + step * (pieces[i].count + product_places);
+      const ReadableRange reads = read_range<Real>(pieces, count, step);
       for (std::int64_t channel = first; channel < end; ++channel, row += to_step) {
         const Stored* const from = x + channel * conv.x_c;
         if constexpr (std::is_same_v<Stored, Real>)
-          if ((step == 1 || step == 2) && reach + channel * conv.x_c <= conv.x_elements) {
+          if ((step == 1 || step == 2) &&
+              conv.x_readable.holds(before + channel * conv.x_c + reads.begin,
+                                    before + channel * conv.x_c + reads.end)) {
             if (step == 1)
               copy_pieces<1>(from, pieces, count, row, ahead);
             else

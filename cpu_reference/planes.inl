@@ -90,9 +90,11 @@ void load_planes_stored(const ConvShape& conv, const Planes& planes, const Outpu
                                 (first + begin * conv.stride.w) * conv.x_w;
         Real* const inside = plane + above * planes.pitch;
         const std::int64_t rows = below - above, count = end - begin;
-        // Whole vectors: what is read beyond a row has to be there.
+        // The last row lies above the first where the image is upside down.
+        const std::int64_t last = at + (rows - 1) * row_step;
         if (std::is_same_v<Stored, Real> && step == 1 && rows > 0 && count > 0 &&
-            at + (rows - 1) * row_step + count + product_places <= conv.x_elements) {
+            conv.x_readable.holds(lesser(at, last),
+                                  greater(at, last) + in_whole_vectors<Real>(count))) {
           copy_rows(reinterpret_cast<const Real*>(x) + at, row_step,
                     {.rows = rows, .left = begin, .count = count, .pitch = planes.pitch}, inside);
         } else {

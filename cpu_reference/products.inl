@@ -32,6 +32,12 @@ constexpr int tile_vectors(int filters) {
   return in_registers < 8 ? in_registers : 8;
 }
 
+/// Elements of the vectors that `count` elements begin to fill.
+template <class Real>
+inline std::int64_t in_whole_vectors(std::int64_t count) {
+  return (count + lanes<Real> - 1) / lanes<Real> * lanes<Real>;
+}
+
 template <class Real>
 inline Vector<Real> load_vector(const Real* from) {
   return *reinterpret_cast<const Vector<Real>*>(from);
