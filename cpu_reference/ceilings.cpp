@@ -2,14 +2,16 @@
 // no cache holds. The best of several runs counts, because a disturbance only ever slows down.
 #include "cpu_reference/ceilings.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
+
+#include "core/src/parallel/parallel.hpp"
 
 namespace plumb {
 namespace {
@@ -83,24 +85,27 @@ FmaLoop fma_loop_of(InstructionSet) {
 
 constexpr int repeats = 15;
 
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 /// All threads at once, each by its own clock: where other programs take turns with us on a core,
 /// a run of a few milliseconds is still undisturbed now and then.
 double flop_per_second(const FmaLoop& loop) {
   constexpr std::int64_t steps = 1'000'000;
-  double sum = 0, seen = 0;
-#pragma omp parallel reduction(+ : sum, seen)
-  {
+  std::atomic<double> sum = 0, seen = 0;
+  run_parallel(available_threads(), [&](const TeamMember& member) {
     double best = std::numeric_limits<double>::infinity();
     for (int repeat = 0; repeat < repeats; ++repeat) {
-#pragma omp barrier
-      const double begin = omp_get_wtime();
+      member.wait_for_team();
+      const double begin = seconds();
       seen += loop.run(steps);
-      best = std::min(best, omp_get_wtime() - begin);
+      best = std::min(best, seconds() - begin);
     }
-    sum = loop.flop_per_step * static_cast<double>(steps) / best;
-  }
+    sum += loop.flop_per_step * static_cast<double>(steps) / best;
+  });
   // Never NaN, which only the loops know: so they have to be run.
-  return std::isnan(seen) ? 0 : sum;
+  return std::isnan(seen.load()) ? 0 : sum.load();
 }
 
 /// Bytes read and written.
@@ -111,26 +116,26 @@ double copy_bytes_per_second(std::size_t free_bytes) {
   const std::size_t bytes = pages * page_bytes;
   const auto from = std::make_unique_for_overwrite<unsigned char[]>(bytes);
   const auto to = std::make_unique_for_overwrite<unsigned char[]>(bytes);
-  const auto part = [&](auto&& use) {
-    const auto threads = static_cast<std::size_t>(omp_get_num_threads());
-    const auto thread = static_cast<std::size_t>(omp_get_thread_num());
-    const std::size_t begin = pages * thread / threads * page_bytes;
-    use(begin, pages * (thread + 1) / threads * page_bytes - begin);
+  const auto by_parts = [&](const auto& use) {
+    run_parallel(available_threads(), [&](const TeamMember& member) {
+      const auto threads = static_cast<std::size_t>(member.threads);
+      const auto thread = static_cast<std::size_t>(member.thread);
+      const std::size_t begin = pages * thread / threads * page_bytes;
+      use(begin, pages * (thread + 1) / threads * page_bytes - begin);
+    });
   };
   // A page comes to lie near the thread that first writes it.
-#pragma omp parallel
-  part([&](std::size_t first, std::size_t count) {
+  by_parts([&](std::size_t first, std::size_t count) {
     std::memset(from.get() + first, 1, count);
     std::memset(to.get() + first, 0, count);
   });
   double best = std::numeric_limits<double>::infinity();
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    const double begin = omp_get_wtime();
-#pragma omp parallel
-    part([&](std::size_t first, std::size_t count) {
+    const double begin = seconds();
+    by_parts([&](std::size_t first, std::size_t count) {
       std::memcpy(to.get() + first, from.get() + first, count);
     });
-    best = std::min(best, omp_get_wtime() - begin);
+    best = std::min(best, seconds() - begin);
   }
   // The last byte is read back, so that the copy cannot be left out.
   return to[bytes - 1] == from[bytes - 1] ? 2.0 * static_cast<double>(bytes) / best : 0;

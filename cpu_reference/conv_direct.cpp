@@ -6,12 +6,12 @@
 #include "cpu_reference/conv_direct.hpp"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <optional>
 
+#include "core/src/parallel/parallel.hpp"
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/conv_launch.hpp"
 #include "cpu_reference/direct_cut.hpp"
@@ -205,14 +205,13 @@ void launch(const ConvLaunch& launch) {
     rest.emplace(shared_of(launch, right, *c.rest, false, own_offsets, bias));
   }
   const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
-                               worthwhile_threads(problem, omp_get_max_threads()));
+                               worthwhile_threads(problem, available_threads()));
   const int64_t bands = c.first.bands, tasks = problem.n * problem.groups * bands;
   // Of depthwise convolutions each is a few microseconds' work.
   const int64_t taken_at_once = std::clamp<int64_t>(tasks / (64 * threads), 1, 16);
-#pragma omp parallel for schedule(dynamic, taken_at_once) num_threads(threads)
-  for (int64_t task = 0; task < tasks; ++task) {
-    std::byte* const slot = workspace + c.shared_bytes() +
-                            static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
+  parallel_tasks(threads, tasks, taken_at_once, [&](int64_t task, int thread) {
+    std::byte* const slot =
+        workspace + c.shared_bytes() + static_cast<std::size_t>(thread) * c.slot_bytes();
     const OutputRow row{.n = task / bands / problem.groups,
                         .group = task / bands % problem.groups,
                         .p = task % bands * c.first.rows,
@@ -221,7 +220,7 @@ void launch(const ConvLaunch& launch) {
     const int64_t rows = std::min(c.first.rows, rows_made(problem) - row.p);
     make_band(first, row, rows, slot);
     if (rest) make_band(*rest, row, rows, slot + c.first.slot_bytes());
-  }
+  });
 }
 
 template <class Real>

@@ -5,12 +5,11 @@
 // same bits for any number of them.
 #include "cpu_reference/conv_im2col.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
+#include "core/src/parallel/parallel.hpp"
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/conv_launch.hpp"
 #include "cpu_reference/im2col_block.hpp"
@@ -39,7 +38,7 @@ struct Cut {
   int64_t columns, k_count, terms;          ///< of one block, at most
   int64_t column_blocks, k_blocks, pieces;  ///< pieces of the reduction
   int64_t groups;
-  std::size_t runs_bytes, patches_bytes, filters_bytes, sums_bytes;
+  std::size_t runs_bytes, patches_bytes, filters_bytes, packed_filters_bytes, sums_bytes;
 
   /// Blocks that give different outputs.
   int64_t outputs() const { return groups * k_blocks * column_blocks; }
@@ -48,7 +47,8 @@ struct Cut {
     return pieces == 1 ? 0 : static_cast<std::size_t>(outputs() * pieces) * sums_bytes;
   }
   std::size_t slot_bytes() const {
-    return runs_bytes + patches_bytes + filters_bytes + (pieces == 1 ? sums_bytes : 0);
+    return runs_bytes + 2 * patches_bytes + filters_bytes + packed_filters_bytes +
+           (pieces == 1 ? sums_bytes : 0);
   }
   /// Threads that there is room for.
   int threads(int wanted) const {
@@ -58,9 +58,8 @@ struct Cut {
 };
 
 /// Sizes in bytes were chosen by measurement on a 2-core AVX-512 machine, where anything near
-/// them does as well. Patches and filters of a product are at most `operand_bytes` each: both fit
-/// into a level-2 cache, and Eigen packs operands of that size on the stack, so that a launch
-/// allocates nothing.
+/// them does as well. Patches and filters of a product are at most `operand_bytes` each, so that
+/// both, as Eigen packs them, fit into a level-2 cache.
 template <class T>
 Cut cut(const ConvProblem& p) {
   constexpr int64_t operand_bytes = 128 << 10, sums_bytes = 256 << 10;
@@ -92,8 +91,8 @@ Cut cut(const ConvProblem& p) {
   cut.runs_bytes = padded(cut.columns * int64_t{sizeof(ColumnRun)});
   cut.patches_bytes = padded(cut.depth * cut.columns * int64_t{sizeof(T)});
   cut.sums_bytes = padded(cut.k_count * cut.columns * int64_t{sizeof(T)});
-  cut.filters_bytes =
-      in_place(p, sizeof(T)) ? 0 : padded(cut.k_product * cut.depth * int64_t{sizeof(T)});
+  cut.packed_filters_bytes = padded(cut.k_product * cut.depth * int64_t{sizeof(T)});
+  cut.filters_bytes = in_place(p, sizeof(T)) ? 0 : cut.packed_filters_bytes;
   return cut;
 }
 
@@ -165,48 +164,50 @@ void launch(const ConvLaunch& launch) {
   const Im2colConv conv = describe(launch);
   const Im2colKernels<T>& kernels = kernels_for<T>(launch.device);
   const int threads =
-      std::min(c.threads(launch.device.units), worthwhile_threads(p, omp_get_max_threads()));
+      std::min(c.threads(launch.device.units), worthwhile_threads(p, available_threads()));
 
   std::byte* const shared = static_cast<std::byte*>(launch.workspace);
   const auto shared_sums = [&](int64_t output, int64_t piece) {
     const auto index = static_cast<std::size_t>(output * c.pieces + piece);
     return reinterpret_cast<T*>(shared + index * c.sums_bytes);
   };
-  const auto scratch_for = [&](int64_t output, int64_t piece) {
+  const auto scratch_for = [&](int64_t output, int64_t piece, int thread) {
     std::byte* const runs =
-        shared + c.shared_bytes() + static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
+        shared + c.shared_bytes() + static_cast<std::size_t>(thread) * c.slot_bytes();
     std::byte* const patches = runs + c.runs_bytes;
-    std::byte* const filters = patches + c.patches_bytes;
-    std::byte* const sums = filters + c.filters_bytes;
+    std::byte* const packed_patches = patches + c.patches_bytes;
+    std::byte* const filters = packed_patches + c.patches_bytes;
+    std::byte* const packed_filters = filters + c.filters_bytes;
+    std::byte* const sums = packed_filters + c.packed_filters_bytes;
     return Im2colScratch<T>{
         .depth = c.depth,
         .k_product = c.k_product,
         .runs = reinterpret_cast<ColumnRun*>(runs),
         .patches = reinterpret_cast<T*>(patches),
         .filters = c.filters_bytes ? reinterpret_cast<T*>(filters) : nullptr,
-        .sums = c.pieces == 1 ? reinterpret_cast<T*>(sums) : shared_sums(output, piece)};
+        .sums = c.pieces == 1 ? reinterpret_cast<T*>(sums) : shared_sums(output, piece),
+        .packed_patches = reinterpret_cast<T*>(packed_patches),
+        .packed_filters = reinterpret_cast<T*>(packed_filters)};
   };
 
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-  for (int64_t i = 0; i < c.outputs() * c.pieces; ++i) {
+  parallel_tasks(threads, c.outputs() * c.pieces, 1, [&](int64_t i, int thread) {
     const int64_t output = i / c.pieces, piece = i % c.pieces;
     const Im2colBlock block = block_of(c, p, conv, output, piece);
-    const Im2colScratch<T> scratch = scratch_for(output, piece);
+    const Im2colScratch<T> scratch = scratch_for(output, piece, thread);
     kernels.sum(conv, block, scratch);
     if (c.pieces == 1) kernels.store(conv, block, scratch);
-  }
+  });
   if (c.pieces == 1) return;
 
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-  for (int64_t output = 0; output < c.outputs(); ++output) {
+  parallel_tasks(threads, c.outputs(), 1, [&](int64_t output, int thread) {
     const Im2colBlock block = block_of(c, p, conv, output, 0);
-    const Im2colScratch<T> scratch = scratch_for(output, 0);
+    const Im2colScratch<T> scratch = scratch_for(output, 0, thread);
     for (int64_t piece = 1; piece < c.pieces; ++piece) {
       const T* more = shared_sums(output, piece);
       for (int64_t j = 0; j < block.k_count * block.columns; ++j) scratch.sums[j] += more[j];
     }
     kernels.store(conv, block, scratch);
-  }
+  });
 }
 
 template <class T>

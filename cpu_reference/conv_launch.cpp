@@ -1,12 +1,11 @@
 // Launches as pieces see them, and what the pieces share.
 #include "cpu_reference/conv_launch.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 
+#include "core/src/parallel/parallel.hpp"
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "cpu_reference/rows.hpp"
@@ -136,9 +135,8 @@ void pack_filters(const FilterPacking& packing) {
   auto* const packed = static_cast<Real*>(packing.filters);
   const std::int64_t runs = ceil_divide(conv.group_k, kernels.filters);
   const int threads =
-      std::min(packing.device.units, worthwhile_threads(problem, omp_get_max_threads()));
-#pragma omp parallel for schedule(static) num_threads(threads)
-  for (std::int64_t task = 0; task < problem.groups * runs; ++task) {
+      std::min(packing.device.units, worthwhile_threads(problem, available_threads()));
+  parallel_for(threads, problem.groups * runs, [&](std::int64_t task) {
     const std::int64_t group = task / runs;
     FilterRange range{.k = task % runs * kernels.filters, .count = kernels.filters};
     const std::int64_t end = std::min(range.k + kernels.filters, conv.group_k);
@@ -147,7 +145,7 @@ void pack_filters(const FilterPacking& packing) {
       kernels.pack(conv, group, range, packed + (group * conv.group_k + range.k) * conv.terms());
       range.k += range.count;
     }
-  }
+  });
 }
 
 template <class Real>

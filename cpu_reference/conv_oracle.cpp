@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/src/parallel/floating_point.hpp"
+#include "core/src/parallel/parallel.hpp"
 #include "plumb/validate.hpp"
 
 namespace plumb {
@@ -57,6 +59,7 @@ OracleTerm convolved(const ConvProblem& problem, const ConstTensorView& x, const
 OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
                           const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
                           std::int64_t k, std::int64_t p, std::int64_t q) {
+  const DefaultFloatingPoint mode;
   const auto at = [&](std::int64_t row, std::int64_t column) {
     return convolved(problem, x, w, bias, n, k, row, column);
   };
@@ -70,14 +73,14 @@ std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTenso
   const Extents y = problem.y_extents();
   const std::int64_t height = y[2], width = y[3];
   std::vector<OracleTerm> terms(static_cast<std::size_t>(element_count(y)));
-#pragma omp parallel for collapse(2)
-  for (std::int64_t n = 0; n < problem.n; ++n)
-    for (std::int64_t k = 0; k < problem.k; ++k)
-      for (std::int64_t p = 0; p < height; ++p)
-        for (std::int64_t q = 0; q < width; ++q) {
-          const std::int64_t index = ((n * problem.k + k) * height + p) * width + q;
-          terms[static_cast<std::size_t>(index)] = conv_oracle_at(problem, x, w, bias, n, k, p, q);
-        }
+  parallel_for(available_threads(), problem.n * problem.k, [&](std::int64_t i) {
+    const std::int64_t n = i / problem.k, k = i % problem.k;
+    for (std::int64_t p = 0; p < height; ++p)
+      for (std::int64_t q = 0; q < width; ++q) {
+        const std::int64_t index = (i * height + p) * width + q;
+        terms[static_cast<std::size_t>(index)] = conv_oracle_at(problem, x, w, bias, n, k, p, q);
+      }
+  });
   return terms;
 }
 

@@ -14,13 +14,13 @@
 #include "cpu_reference/conv_panels.hpp"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "core/src/parallel/parallel.hpp"
 #include "cpu_reference/blocks.hpp"
 #include "cpu_reference/conv_launch.hpp"
 
@@ -288,7 +288,7 @@ void launch(const ConvLaunch& launch) {
   auto* const bias = reinterpret_cast<Real*>(workspace);
   auto* const offsets = reinterpret_cast<int64_t*>(workspace + c.bias_bytes);
   const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
-                               worthwhile_threads(problem, omp_get_max_threads()));
+                               worthwhile_threads(problem, available_threads()));
   for (int64_t term = 0; term < c.block; ++term) {
     offsets[term] = term * c.step;
     offsets[c.block + term] = term * conv.x_c;
@@ -316,19 +316,18 @@ void launch(const ConvLaunch& launch) {
   const bool few = panels < 8 * threads;
   const int64_t least =
       c.together ? 2 : (few ? ceil_divide(runs, threads) : ceil_divide(runs_of_panel, 2));
-  std::atomic<int64_t> taken{0};
-#pragma omp parallel num_threads(threads)
-  {
+  std::atomic<int64_t> copied{0}, taken{0};
+  run_parallel(threads, [&](const TeamMember& member) {
     if (c.together) {
-#pragma omp for schedule(dynamic)
-      for (int64_t task = 0; task < panels * c.blocks; ++task) {
+      for (int64_t task; (task = copied.fetch_add(1)) < panels * c.blocks;) {
         const Panel panel = panel_of(shared, task / c.blocks, task % c.blocks);
         if (!in_image(shared, panel))
           kernels.load_panel(shared.joined, panel, shared.kept + task * c.panel_reals);
       }
+      member.wait_for_team();
     }
-    std::byte* const slot = workspace + c.shared_bytes() +
-                            static_cast<std::size_t>(omp_get_thread_num()) * c.slot_bytes();
+    std::byte* const slot =
+        workspace + c.shared_bytes() + static_cast<std::size_t>(member.thread) * c.slot_bytes();
     for (;;) {
       const auto [begin, end] = take_runs(taken, runs, runs_of_panel, least, threads);
       if (begin == end) break;
@@ -340,7 +339,7 @@ void launch(const ConvLaunch& launch) {
                   {.k = k, .count = std::min(count * kernels.filters, conv.group_k - k)}, slot);
       }
     }
-  }
+  });
 }
 
 template <class Real>

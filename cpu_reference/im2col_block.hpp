@@ -50,6 +50,8 @@ struct Im2colScratch {
   T* patches;              ///< [depth][columns]
   T* filters;              ///< [k_product][depth], null where the filters are used in place
   T* sums;                 ///< [k_count][columns]
+  T* packed_patches;  ///< as many as `patches`, in the order in which Eigen's product reads them
+  T* packed_filters;  ///< [k_product][depth], likewise
 };
 
 /// What is done to a block: `sum` fills the sums from x and the filters, `store` adds the bias,

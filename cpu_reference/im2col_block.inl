@@ -96,13 +96,47 @@ using MatrixMap = Eigen::Map<Matrix<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
 template <class T>
 using ConstMatrixMap = Eigen::Map<const Matrix<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
 
-/// sums[k][column] += sum over t of patches[t][column] filters[k][t].
+/// Where a product packs its operands, and in what pieces. By itself Eigen takes the stack or the
+/// heap: a thread's stack may be small, and of the heap a launch takes nothing.
 template <class T>
-inline void multiply(const T* patches, const T* filters, std::int64_t filter_step, T* sums,
-                     std::int64_t columns, std::int64_t depth, std::int64_t k_count) {
-  MatrixMap<T>(sums, columns, k_count, Eigen::OuterStride<>(columns)).noalias() +=
-      ConstMatrixMap<T>(patches, columns, depth, Eigen::OuterStride<>(columns)) *
-      ConstMatrixMap<T>(filters, depth, k_count, Eigen::OuterStride<>(filter_step));
+class PackedOperands : public Eigen::internal::level3_blocking<T, T> {
+ public:
+  PackedOperands(const Im2colScratch<T>& scratch, Eigen::Index rows, Eigen::Index columns,
+                 Eigen::Index depth) {
+    this->m_blockA = scratch.packed_patches;
+    this->m_blockB = scratch.packed_filters;
+    this->m_mc = rows, this->m_nc = columns, this->m_kc = depth;
+    Eigen::internal::computeProductBlockingSizes<T, T, 1>(this->m_kc, this->m_mc, this->m_nc,
+                                                          Eigen::Index{1});
+  }
+};
+
+template <class T>
+using MatrixProduct =
+    Eigen::internal::general_matrix_matrix_product<Eigen::Index, T, Eigen::ColMajor, false, T,
+                                                   Eigen::ColMajor, false, Eigen::ColMajor
+#if EIGEN_VERSION_AT_LEAST(3, 3, 90)
+                                                   ,
+                                                   1
+#endif
+                                                   >;
+
+/// sums[k][column] += sum over t of patches[t][column] filters[k][t], for the columns of the block.
+template <class T>
+inline void multiply(const Im2colScratch<T>& scratch, const T* filters, std::int64_t filter_step,
+                     T* to, std::int64_t columns, std::int64_t depth, std::int64_t k_count) {
+  MatrixMap<T> sums(to, columns, k_count, Eigen::OuterStride<>(columns));
+  const ConstMatrixMap<T> a(scratch.patches, columns, depth, Eigen::OuterStride<>(columns));
+  const ConstMatrixMap<T> b(filters, depth, k_count, Eigen::OuterStride<>(filter_step));
+  // Of vectors, and of few elements, nothing is packed.
+  if (columns == 1 || k_count == 1 || columns + k_count + depth < 20) {
+    sums.noalias() += a * b;
+    return;
+  }
+  PackedOperands<T> operands(scratch, columns, k_count, depth);
+  Eigen::internal::gemm_functor<T, Eigen::Index, MatrixProduct<T>, ConstMatrixMap<T>,
+                                ConstMatrixMap<T>, MatrixMap<T>, PackedOperands<T>>(
+      a, b, sums, T(1), operands)(0, columns, 0, k_count);
 }
 
 template <class Stored, class T>
@@ -122,7 +156,7 @@ inline void sum_stored(const Im2colConv& conv, const Im2colBlock& block,
         load_filters<Stored>(conv, k, k_count, term, depth, scratch.filters);
       else
         filters = static_cast<const T*>(conv.filters) + (k * conv.w_k + term);
-      multiply(scratch.patches, filters, scratch.filters ? depth : conv.w_k,
+      multiply(scratch, filters, scratch.filters ? depth : conv.w_k,
                scratch.sums + i * block.columns, block.columns, depth, k_count);
     }
   }

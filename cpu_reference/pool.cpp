@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "cpu_reference/blocks.hpp"
 #include "cpu_reference/operators.hpp"
 #include "cpu_reference/rows.hpp"
 
@@ -124,16 +125,16 @@ void pool(const PoolLaunch& launch) {
   const TensorView& y = launch.y;
   const int64_t images = y.extent(0), channels = y.extent(1);
   const int64_t rows = y.extent(2), columns = y.extent(3);
-  const bool worth_it = element_count(x.extents()) > elements_for_one_thread;
-#pragma omp parallel for collapse(4) if (worth_it)
-  for (int64_t n = 0; n < images; ++n)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t p = 0; p < rows; p += tile_rows)
-        for (int64_t q = 0; q < columns; q += tile_columns)
-          pool_tile<Op, Stored, T>(
-              launch, static_cast<const Stored*>(x.data()) + (n * x.stride(0) + c * x.stride(1)),
-              static_cast<Stored*>(y.data()) + (n * y.stride(0) + c * y.stride(1)), p,
-              std::min(rows, p + tile_rows), q, std::min(tile_columns, columns - q));
+  const Tiles tiles{images, channels, ceil_divide(rows, tile_rows),
+                    ceil_divide(columns, tile_columns)};
+  parallel_for(threads_for(element_count(x.extents())), tiles.count(), [&](int64_t i) {
+    const auto [n, c, tile_row, tile_column] = tiles.at(i);
+    const int64_t p = tile_row * tile_rows, q = tile_column * tile_columns;
+    pool_tile<Op, Stored, T>(
+        launch, static_cast<const Stored*>(x.data()) + (n * x.stride(0) + c * x.stride(1)),
+        static_cast<Stored*>(y.data()) + (n * y.stride(0) + c * y.stride(1)), p,
+        std::min(rows, p + tile_rows), q, std::min(tile_columns, columns - q));
+  });
 }
 
 }  // namespace

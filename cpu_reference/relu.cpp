@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "cpu_reference/blocks.hpp"
 #include "cpu_reference/operators.hpp"
 #include "cpu_reference/rows.hpp"
 
@@ -66,21 +67,21 @@ void relu(const ConstTensorView& x, const TensorView& y) {
   const Loop row = all.loops[all.rank - 1];
   int64_t rows = 1;
   for (int i = 0; i + 1 < all.rank; ++i) rows *= all.loops[i].extent;
-#pragma omp parallel for collapse(2) if (rows * row.extent > elements_for_one_thread)
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t begin = 0; begin < row.extent; begin += chunk) {
-      int64_t x_offset = begin * row.x_step, y_offset = begin * row.y_step;
-      int64_t rest = r;
-      for (int i = all.rank - 2; i >= 0; --i) {
-        const int64_t index = rest % all.loops[i].extent;
-        rest /= all.loops[i].extent;
-        x_offset += index * all.loops[i].x_step;
-        y_offset += index * all.loops[i].y_step;
-      }
-      relu_row(static_cast<const Stored*>(x.data()) + x_offset, row.x_step,
-               static_cast<Stored*>(y.data()) + y_offset, row.y_step,
-               std::min(chunk, row.extent - begin));
+  const int64_t chunks = ceil_divide(row.extent, chunk);
+  parallel_for(threads_for(rows * row.extent), rows * chunks, [&](int64_t task) {
+    const int64_t begin = task % chunks * chunk;
+    int64_t x_offset = begin * row.x_step, y_offset = begin * row.y_step;
+    int64_t rest = task / chunks;
+    for (int i = all.rank - 2; i >= 0; --i) {
+      const int64_t index = rest % all.loops[i].extent;
+      rest /= all.loops[i].extent;
+      x_offset += index * all.loops[i].x_step;
+      y_offset += index * all.loops[i].y_step;
     }
+    relu_row(static_cast<const Stored*>(x.data()) + x_offset, row.x_step,
+             static_cast<Stored*>(y.data()) + y_offset, row.y_step,
+             std::min(chunk, row.extent - begin));
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "cpu_reference/blocks.hpp"
 #include "cpu_reference/operators.hpp"
 #include "cpu_reference/rows.hpp"
 
@@ -77,16 +78,16 @@ template <class Stored>
 void resize(const ConstTensorView& x, const TensorView& y) {
   const int64_t images = y.extent(0), channels = y.extent(1);
   const int64_t rows = y.extent(2), columns = y.extent(3);
-  const bool worth_it = element_count(y.extents()) > elements_for_one_thread;
-#pragma omp parallel for collapse(4) if (worth_it)
-  for (int64_t n = 0; n < images; ++n)
-    for (int64_t c = 0; c < channels; ++c)
-      for (int64_t p = 0; p < rows; p += tile_rows)
-        for (int64_t q = 0; q < columns; q += tile_columns)
-          resize_tile<Stored>(
-              x, static_cast<const Stored*>(x.data()) + (n * x.stride(0) + c * x.stride(1)), y,
-              static_cast<Stored*>(y.data()) + (n * y.stride(0) + c * y.stride(1)), p,
-              std::min(rows, p + tile_rows), q, std::min(columns, q + tile_columns));
+  const Tiles tiles{images, channels, ceil_divide(rows, tile_rows),
+                    ceil_divide(columns, tile_columns)};
+  parallel_for(threads_for(element_count(y.extents())), tiles.count(), [&](int64_t i) {
+    const auto [n, c, tile_row, tile_column] = tiles.at(i);
+    const int64_t p = tile_row * tile_rows, q = tile_column * tile_columns;
+    resize_tile<Stored>(x,
+                        static_cast<const Stored*>(x.data()) + (n * x.stride(0) + c * x.stride(1)),
+                        y, static_cast<Stored*>(y.data()) + (n * y.stride(0) + c * y.stride(1)), p,
+                        std::min(rows, p + tile_rows), q, std::min(columns, q + tile_columns));
+  });
 }
 
 }  // namespace

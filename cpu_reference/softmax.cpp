@@ -28,10 +28,10 @@ void cpu_softmax(const ConstTensorView& x, const TensorView& y) {
   with_type(x.dtype(), [&](auto stored) {
     using Stored = decltype(stored);
     const int64_t rows = x.extent(0);
-#pragma omp parallel for if (rows * x.extent(1) > elements_for_one_thread)
-    for (int64_t n = 0; n < rows; ++n)
+    parallel_for(threads_for(rows * x.extent(1)), rows, [&](int64_t n) {
       softmax_row(static_cast<const Stored*>(x.data()) + n * x.stride(0), x.stride(1),
                   static_cast<Stored*>(y.data()) + n * y.stride(0), y.stride(1), x.extent(1));
+    });
   });
 }
 

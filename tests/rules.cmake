@@ -23,6 +23,11 @@ add_test(NAME "rules: includes" COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/che
 add_test(NAME "rules: the include check finds a breach"
          COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_includes_test)
 
+add_test(NAME "rules: one way to OpenMP" COMMAND bash
+         ${CMAKE_CURRENT_LIST_DIR}/rules/check_openmp ${PROJECT_SOURCE_DIR})
+add_test(NAME "rules: the check of the way to OpenMP finds a breach"
+         COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_openmp_test)
+
 add_executable(first_convolution ${PROJECT_SOURCE_DIR}/examples/first_convolution.cpp)
 target_link_libraries(first_convolution PRIVATE plumb::plumb plumb_compiler)
 plumb_runs_with_modules(first_convolution)

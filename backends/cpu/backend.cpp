@@ -1,11 +1,11 @@
 // The CPU as a backend: always there, one device.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include "backends/cpu/algorithms.hpp"
 #include "backends/cpu/host.hpp"
 #include "backends/cpu/memory.hpp"
 #include "backends/cpu/queue.hpp"
+#include "core/src/parallel/parallel.hpp"
 #include "cpu_reference/ceilings.hpp"
 #include "cpu_reference/instruction_set.hpp"
 #include "plumb/backend.hpp"
@@ -32,7 +32,7 @@ DeviceInfo describe_cpu() {
   info.id = host;
   info.name = processor_name();
   info.instruction_set = to_string(set);
-  info.units = omp_get_max_threads();
+  info.units = available_threads();
   info.memory_bytes = physical_memory_bytes();
   // The system knows neither the clock under load nor the memory's speed; these are guesses, good
   // enough to tell algorithms of one device apart.

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "environment.hpp"
+#include "parallel/floating_point.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
@@ -122,6 +123,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
 
 std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& problem,
                                       const ConvOptions& options) {
+  const DefaultFloatingPoint mode;  // which algorithm runs is the same under all of the caller's
   const TunedTimes tuned = tuned_times(device, problem);
   std::vector<ConvCandidate> all;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "parallel/floating_point.hpp"
+
 namespace plumb {
 namespace {
 
@@ -41,6 +43,7 @@ std::int64_t images_per_slice(const ConvProblem& convolution, const DeviceInfo& 
 ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                  const DeviceInfo& device)
     : algorithm_(&algorithm), slice_(problem) {
+  const DefaultFloatingPoint mode;  // or what is planned might not be what is launched
   const bool pools = problem.pool != Pool::none;
   if (!pools || algorithm.fuses_pool) ask_alone(problem, device);
   fuses_pool_ = pools && algorithm.fuses_pool && support_;
@@ -89,6 +92,7 @@ std::size_t ConvRun::workspace_bytes() const {
 
 void ConvRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
                    void* filters) const {
+  const DefaultFloatingPoint mode;
   queue.pack_filters(*algorithm_, {.problem = launched(),
                                    .device = device,
                                    .w = w,
@@ -97,6 +101,7 @@ void ConvRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
 }
 
 void ConvRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
+  const DefaultFloatingPoint mode;
   if (filter_bytes_ == 0 || launch.filters) return launch_packed(queue, launch);
   void* const filters =
       static_cast<std::byte*>(launch.workspace) + aligned(packed_workspace_bytes());

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "overlap.hpp"
+#include "parallel/parallel.hpp"
 #include "pipeline_recorder.hpp"
 #include "pipeline_segments.hpp"
 #include "plumb/backend.hpp"
@@ -117,13 +118,12 @@ void copy_on_host(const ConstTensorView& from, const TensorView& to) {
   constexpr std::size_t part_bytes = 512 * 1024;
   const std::size_t bytes = bytes_of(from);
   const auto parts = static_cast<std::int64_t>((bytes + part_bytes - 1) / part_bytes);
-#pragma omp parallel for schedule(static) if (parts > 1)
-  for (std::int64_t part = 0; part < parts; ++part) {
+  parallel_for(available_threads(), parts, [&](std::int64_t part) {
     const std::size_t begin = static_cast<std::size_t>(part) * part_bytes;
     std::memcpy(static_cast<std::byte*>(to.data()) + begin,
                 static_cast<const std::byte*>(from.data()) + begin,
                 std::min(part_bytes, bytes - begin));
-  }
+  });
 }
 
 /// Buffers that segments take turns on.

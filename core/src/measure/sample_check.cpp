@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../parallel/parallel.hpp"
 #include "../validate/guarded_tensor.hpp"
 #include "../validate/test_data.hpp"
 
@@ -22,15 +23,14 @@ std::vector<double> gathered(const Pattern& pattern, const Extents& extents, con
   const std::int64_t row = extents[extents.rank() - 1], step = strides[extents.rank() - 1];
   const std::int64_t rows = element_count(extents) / std::max<std::int64_t>(row, 1);
   std::vector<double> values(static_cast<std::size_t>(element_count(extents)));
-#pragma omp parallel for
-  for (std::int64_t i = 0; i < rows; ++i) {
+  parallel_for(available_threads(), rows, [&](std::int64_t i) {
     std::int64_t element = first_element, left = i;
     for (int d = extents.rank() - 2; d >= 0; left /= extents[d--])
       element += left % extents[d] * strides[d];
     pattern.read(element, step,
                  std::span(values).subspan(static_cast<std::size_t>(i * row),
                                            static_cast<std::size_t>(row)));
-  }
+  });
   return values;
 }
 
@@ -99,12 +99,11 @@ void SampleCheck::ask_oracle(const Buffers& buffers) {
       bias.empty() ? ConstTensorView{} : ConstTensorView(bias.data(), {few.k});
   expected_.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
-#pragma omp parallel for schedule(dynamic, 256)
-  for (std::int64_t i = 0; i < count; ++i) {
+  parallel_tasks(available_threads(), count, 256, [&](std::int64_t i, int) {
     const auto [image, k, p, q] = points_[static_cast<std::size_t>(i)];
     expected_[static_cast<std::size_t>(i)] =
         conv_oracle_at(few, x_view, w_view, bias_view, static_cast<std::int64_t>(image), k, p, q);
-  }
+  });
 }
 
 double SampleCheck::max_error_over_bound(Queue& queue, const Buffers& buffers,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../parallel/parallel.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb {
@@ -80,11 +81,10 @@ void Trial::load_data(DataKind kind) {
   upload_inputs();
   expected_.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
-#pragma omp parallel for schedule(dynamic, 256)
-  for (std::int64_t i = 0; i < count; ++i) {
+  parallel_tasks(available_threads(), count, 256, [&](std::int64_t i, int) {
     const auto [n, k, p, q] = points_[static_cast<std::size_t>(i)];
     expected_[static_cast<std::size_t>(i)] = conv_oracle_at(problem_, x(), w(), bias(), n, k, p, q);
-  }
+  });
   checksums_.clear();
   const bool linear = activation_ == Activation::none && problem_.pool == Pool::none;
   if (!every_output_ && linear && kind != DataKind::non_finite) expect_checksums();
