@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "plumb/error.hpp"
+#include "plumb/quote.hpp"
 
 namespace plumb {
 namespace {
@@ -42,12 +43,11 @@ InstructionSet instruction_set_of(std::string_view name) {
 
 InstructionSet choose_instruction_set() {
   const InstructionSet best = best_of_machine();
-  const char* wish = std::getenv("PLUMB_CPU_ISA");
+  const char* wish = secure_getenv("PLUMB_CPU_ISA");
   if (!wish || !*wish) return best;
   if (std::find(names.begin(), names.end(), std::string_view(wish)) == names.end())
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("PLUMB_CPU_ISA is '{}'; expected one of {}", wish, fmt::join(names, ", ")));
+    throw Error(ErrorCode::invalid_argument, fmt::format("PLUMB_CPU_ISA is {}; expected one of {}",
+                                                         quoted(wish), fmt::join(names, ", ")));
   return std::min(best, instruction_set_of(wish));
 }
 

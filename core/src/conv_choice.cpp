@@ -12,6 +12,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
+#include "plumb/quote.hpp"
 #include "plumb/tune.hpp"
 
 namespace plumb {
@@ -28,14 +29,14 @@ Support refused_unasked(const ConvAlgorithm& algorithm, const ConvProblem& probl
   if (algorithm.forced_only && options.algorithm.empty())
     return refuse(Reason::forced_only, "runs only when it is asked for by name");
   if (algorithm.forced_only && options.algorithm != algorithm.name)
-    return refuse(Reason::not_forced, fmt::format("{} is forced", options.algorithm));
+    return refuse(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
   return {};
 }
 
 /// What the options rule out of what an algorithm can do.
 Support refused_by_options(const ConvCandidate& candidate, const ConvOptions& options) {
   if (!options.algorithm.empty() && options.algorithm != candidate.algorithm)
-    return refuse(Reason::not_forced, fmt::format("{} is forced", options.algorithm));
+    return refuse(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
   if (!allows(options.math, candidate.error_class))
     return refuse(Reason::math,
                   fmt::format("computes in {}; {} is asked for", to_string(candidate.error_class),
@@ -150,7 +151,7 @@ std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProble
                        std::any_of(all.begin(), all.end(), [&](const auto& candidate) {
                          return candidate.algorithm == options.algorithm;
                        });
-    if (!known) message += fmt::format("; there is no '{}' among them", options.algorithm);
+    if (!known) message += fmt::format("; there is no {} among them", quoted(options.algorithm));
     for (const ConvCandidate& candidate : all)
       if (known && candidate.support.reason != Reason::not_forced)
         message += fmt::format("; {}: {} ({})", candidate.algorithm, candidate.support.sentence,

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "plumb/error.hpp"
+#include "plumb/quote.hpp"
 
 namespace plumb {
 namespace {
@@ -15,6 +16,9 @@ namespace {
 using Value = std::optional<std::int64_t>;
 
 constexpr std::string_view pool_key = "poolmax2x2";
+
+/// A whole problem with its name is longer than most of what is quoted.
+std::string shown(std::string_view problem) { return quoted(problem, 160); }
 
 /// One direction of the image, as the text gives it.
 struct Side {
@@ -55,7 +59,7 @@ class Parser {
  private:
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("problem '{}', character {}: {}", text_, position_ + 1, what));
+                fmt::format("problem {}, character {}: {}", shown(text_), position_ + 1, what));
   }
 
   void field(Fields& fields) {
@@ -80,9 +84,9 @@ class Parser {
                                     [&](const auto& k) { return rest.starts_with(k.key); });
     if (found == std::end(known))
       refuse(
-          fmt::format("'{}' is no field; expected one of g mb ic ih iw oc oh ow kh kw sh sw ph "
+          fmt::format("{} is no field; expected one of g mb ic ih iw oc oh ow kh kw sh sw ph "
                       "pw dh dw {} n",
-                      rest.substr(0, rest.find_first_of("0123456789")), pool_key));
+                      quoted(rest.substr(0, rest.find_first_of("0123456789"))), pool_key));
     const std::string_view key = found->key;
     if (found->value) refuse(fmt::format("{} is given twice", key));
     position_ += key.size();
@@ -151,7 +155,7 @@ class Completion {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorCode::invalid_argument, fmt::format("problem '{}': {}", text_, what));
+    throw Error(ErrorCode::invalid_argument, fmt::format("problem {}: {}", shown(text_), what));
   }
 
   /// Below 2^30 (or 2^bits), so that what is computed from a few of them stays below 2^63.
@@ -192,7 +196,7 @@ Side width_from_height(Side width, const Side& height) {
 NamedProblem parse_problem(std::string_view text) {
   const Fields fields = Parser(text).parse();
   const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("problem '{}': {}", text, what));
+    throw Error(ErrorCode::invalid_argument, fmt::format("problem {}: {}", shown(text), what));
   };
   if (fields.depth.any()) refuse("a depth is given; 3-D convolutions are not supported");
   if (!fields.channels) refuse("ic is missing");

@@ -6,6 +6,7 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "plumb/pipeline.hpp"
+#include "plumb/quote.hpp"
 #include "plumb/validate.hpp"
 
 using namespace plumb;
@@ -24,7 +25,7 @@ const ConvAlgorithm& algorithm_named(const Device& device, std::string_view name
   for (const ConvAlgorithm* algorithm : conv_algorithms(device))
     if (algorithm->name == name) return *algorithm;
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} has no algorithm '{}'", to_string(device.id()), name));
+              fmt::format("{} has no algorithm {}", to_string(device.id()), quoted(name)));
 }
 
 /// The caller's pointers as the plan's tensors.
