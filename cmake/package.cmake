@@ -1,5 +1,6 @@
 # What `cmake --install` puts where, find_package(plumb CONFIG), and plumb.pc. The installed tree may be
-# moved: nothing in it names a folder outside, and programs and modules find libplumb by $ORIGIN.
+# moved: programs and modules find libplumb by $ORIGIN, and nothing in it names a folder outside, but for
+# those of other libraries (Kokkos, OpenMP) that do not lie in the system's folders.
 #
 # Adding a component (find_package(plumb CONFIG COMPONENTS <name>)) is one call where it is built:
 #
@@ -23,6 +24,18 @@ if(PLUMB_INSTALL AND PLUMB_PEERS AND NOT BUILD_SHARED_LIBS)
   message(STATUS "Installing: off, a static library with peers would need theirs wherever it is used")
   set(PLUMB_INSTALL OFF)
 endif()
+
+# plumb_runs_from(<target> <folder>...): where the loader looks for what the target needs, from the
+# target's own folder. The same in the build and the install tree: what CMake links with one path and
+# changes to another when it installs it ends the first with a colon, an empty folder, for which the
+# loader takes the working folder.
+function(plumb_runs_from target)
+  list(TRANSFORM ARGN PREPEND $ORIGIN/ OUTPUT_VARIABLE folders)
+  list(TRANSFORM folders REPLACE "/[.]?$" "")
+  list(REMOVE_DUPLICATES folders)
+  set_target_properties(${target} PROPERTIES INSTALL_RPATH "${folders}"
+                        INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
+endfunction()
 
 # plumb_install(<export set> <target>...)
 function(plumb_install export)
