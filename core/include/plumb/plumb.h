@@ -44,11 +44,13 @@ enum {
 /// "out_of_memory"; "?" for what is no status.
 PLUMB_API const char* plumb_status_name(plumb_status status);
 /// What the last function that failed on this thread had to say; empty before there was one. Valid
-/// until the next one fails on this thread.
+/// until the next one fails on this thread, and as long as the thread lives. More than 4,000 bytes
+/// are cut between two characters, with "... (cut)" at the end.
 PLUMB_API const char* plumb_last_message(void);
-/// For PLUMB_DEVICE_UNAVAILABLE, which obstacle it was, as a stable code: "no_driver";
-/// "unknown_backend" for a device's name that is PLUMB_INVALID_ARGUMENT; otherwise "none". Of the
-/// same failure as plumb_last_message().
+/// For a device that cannot be had, which obstacle it was, as a stable code: "no_driver" and others
+/// for PLUMB_DEVICE_UNAVAILABLE, "out_of_memory" where memory for it ran out; "unknown_backend" for
+/// a device's name that is PLUMB_INVALID_ARGUMENT; otherwise "none". Of the same failure as
+/// plumb_last_message().
 PLUMB_API const char* plumb_last_reason(void);
 /// Of the library that runs, "0.1.0"; PLUMB_VERSION_* are those of the header.
 PLUMB_API const char* plumb_version(void);
@@ -135,7 +137,8 @@ typedef struct plumb_device_info {
 } plumb_device_info;
 
 /// The devices of a backend ("cpu", "cuda"). Where there are none the status is
-/// PLUMB_DEVICE_UNAVAILABLE, and the message and plumb_last_reason() say why.
+/// PLUMB_DEVICE_UNAVAILABLE (PLUMB_OUT_OF_MEMORY where memory to look for them ran out), and the
+/// message and plumb_last_reason() say why.
 PLUMB_API plumb_status plumb_device_count(const char* backend, int32_t* count);
 /// `spec`: "auto" (the first GPU that works, otherwise the CPU), or a name that must be had: "cpu",
 /// "cuda", "cuda:1". NULL or "": PLUMB_DEVICE, or "auto" without it. `options` may be NULL.

@@ -1,8 +1,13 @@
 // Statuses, and the last message of each thread.
 #include "plumb/error.hpp"
 
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <new>
-#include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "handles.hpp"
 #include "plumb/version.hpp"
@@ -21,26 +26,58 @@ plumb_status status_of(ErrorCode code) {
   return PLUMB_INTERNAL_ERROR;
 }
 
+/// This thread's last failure, but for its message. Small and of initial-exec: memory for it is
+/// there since the thread began. Everything else that is thread-local may take memory when the
+/// thread first touches it (a destructor to register, the variable's own in a library that was
+/// opened by dlopen()), and the C library ends the process where there is none.
 struct LastFailure {
-  std::string message;
-  const char* without_memory = nullptr;  // shown where there was none left for the message
+  const char* literal = "";  ///< shown in place of a message; null: the message is in the buffer
   Reason reason = Reason::none;
 };
-LastFailure& last_failure() {
-  thread_local LastFailure failure;
-  return failure;
+static_assert(std::is_trivially_destructible_v<LastFailure>);
+[[gnu::tls_model("initial-exec")]] constinit thread_local LastFailure last_failure;
+
+constexpr std::size_t buffer_bytes = 4096;
+constexpr std::string_view cut_mark = "... (cut)";
+
+/// The buffer for this thread's message, or null where there is no memory for one. The thread's end
+/// frees it by a function of the C library, so that nothing hangs on libplumb being there still.
+char* message_buffer(bool make) noexcept {
+  static pthread_key_t key;
+  static const bool has_key = pthread_key_create(&key, std::free) == 0;
+  if (!has_key) return nullptr;
+  if (void* buffer = pthread_getspecific(key); buffer || !make) return static_cast<char*>(buffer);
+  void* buffer = std::malloc(buffer_bytes);
+  if (buffer && pthread_setspecific(key, buffer) != 0) {
+    std::free(buffer);
+    buffer = nullptr;
+  }
+  return static_cast<char*>(buffer);
+}
+
+/// Appends what fits behind `size` bytes; false where it did not all fit, and was cut between two
+/// characters.
+bool append(char* buffer, std::size_t& size, std::string_view text) noexcept {
+  const std::size_t room = buffer_bytes - 1 - cut_mark.size() - size;
+  std::size_t count = std::min(text.size(), room);
+  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; };
+  if (count < text.size())
+    while (count > 0 && continues(text[count])) --count;
+  size = static_cast<std::size_t>(std::copy_n(text.data(), count, buffer + size) - buffer);
+  return count == text.size();
 }
 
 plumb_status remember(plumb_status status, const char* function, const char* what,
                       Reason reason = Reason::none) noexcept {
-  LastFailure& failure = last_failure();
-  failure.reason = reason;
-  failure.without_memory = nullptr;
-  try {
-    failure.message = std::string(function) + ": " + what;
-  } catch (...) {
-    failure.without_memory = "out of memory, also for a message";
-  }
+  last_failure.reason = reason;
+  char* buffer = message_buffer(true);
+  last_failure.literal = buffer ? nullptr : "host memory ran out, also for a message";
+  if (!buffer) return status;
+  std::size_t size = 0;
+  if (!append(buffer, size, function) || !append(buffer, size, ": ") || !append(buffer, size, what))
+    size = static_cast<std::size_t>(std::copy(cut_mark.begin(), cut_mark.end(), buffer + size) -
+                                    buffer);
+  buffer[size] = '\0';
   return status;
 }
 
@@ -78,13 +115,14 @@ const char* plumb_status_name(plumb_status status) {
 }
 
 const char* plumb_last_message(void) {
-  const auto& failure = plumb::c::last_failure();
-  return failure.without_memory ? failure.without_memory : failure.message.c_str();
+  if (const char* literal = plumb::c::last_failure.literal) return literal;
+  const char* message = plumb::c::message_buffer(false);
+  return message ? message : "";  // the thread is ending, and the buffer is gone
 }
 
 // Names of reasons are literals, which end in a NUL.
 const char* plumb_last_reason(void) {
-  return plumb::to_string(plumb::c::last_failure().reason).data();
+  return plumb::to_string(plumb::c::last_failure.reason).data();
 }
 
 const char* plumb_version(void) { return plumb::version.data(); }
