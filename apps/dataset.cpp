@@ -13,7 +13,7 @@ namespace {
 constexpr const char* debian_folder = "/usr/share/datasets/fashion-mnist";
 
 std::string find_default(const std::string& file) {
-  const char* folder = std::getenv("PLUMB_DATA_DIR");
+  const char* folder = secure_getenv("PLUMB_DATA_DIR");
   const std::string plain = fmt::format("{}/{}", folder ? folder : debian_folder, file);
   std::error_code ignored;
   for (const std::string& path : {plain + ".gz", plain})

@@ -77,11 +77,8 @@ class CpuBackend final : public Backend {
   }
   BackendProbe probe() const noexcept override try {
     return {.devices = {describe_cpu()}};
-  } catch (const std::exception& e) {
-    BackendProbe nothing;
-    nothing.reason = Reason::device_error;
-    nothing.sentence = e.what();
-    return nothing;
+  } catch (...) {
+    return failed_probe();
   }
   std::unique_ptr<BackendDevice> open(int) override { return std::make_unique<CpuDevice>(); }
 };

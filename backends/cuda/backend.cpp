@@ -13,22 +13,23 @@ namespace plumb {
 namespace cuda {
 namespace {
 
+ErrorCode code_of(Reason obstacle) {
+  return obstacle == Reason::out_of_memory ? ErrorCode::out_of_memory
+                                           : ErrorCode::device_unavailable;
+}
+
 BackendProbe probe_devices() {
   DeviceCount count = count_devices();
   BackendProbe probe{.reason = count.reason, .sentence = std::move(count.sentence)};
-  try {
-    for (int index = 0; index < count.devices; ++index)
-      probe.devices.push_back(describe_device(index));
-  } catch (const Error& e) {
-    return {.reason = Reason::device_error, .sentence = e.what()};
-  }
+  for (int index = 0; index < count.devices; ++index)
+    probe.devices.push_back(describe_device(index));
   return probe;
 }
 
 /// Makes the device's context, and asks it for one of this build's kernels.
 void check_device_runs_our_code(const DeviceInfo& device) {
   const auto refuse = [&](Reason reason, const std::string& why) {
-    throw Error(ErrorCode::device_unavailable,
+    throw Error(code_of(reason),
                 fmt::format("{} ({}, compute capability {}.{}): {}", to_string(device.id),
                             device.name, device.compute_major, device.compute_minor, why),
                 reason);
@@ -81,21 +82,14 @@ class CudaBackend final : public Backend {
   std::span<const ConvAlgorithm* const> conv_algorithms() const override {
     return cuda::conv_algorithms();
   }
-  BackendProbe probe() const noexcept override {
-    try {
-      return probe_devices();
-    } catch (...) {  // only memory for a sentence can be missing here: this one needs none
-      BackendProbe failed;
-      failed.reason = Reason::device_error;
-      failed.sentence = "out of memory";
-      return failed;
-    }
+  BackendProbe probe() const noexcept override try { return probe_devices(); } catch (...) {
+    return failed_probe();
   }
 
   std::unique_ptr<BackendDevice> open(int index) override {
     const DeviceCount count = count_devices();
     if (count.reason != Reason::none)
-      throw Error(ErrorCode::device_unavailable, count.sentence, count.reason);
+      throw Error(code_of(count.reason), count.sentence, count.reason);
     if (index < 0 || index >= count.devices)
       throw Error(ErrorCode::device_unavailable,
                   fmt::format("no device cuda:{}; there {} {}", index,

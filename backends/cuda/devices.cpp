@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cuda_kernels/common/check.hpp"
+#include "plumb/quote.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -61,11 +62,11 @@ DeviceCount count_devices() {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
     return none(Reason::no_device,
                 visible ? fmt::format("the NVIDIA driver shows no GPU (CUDA_VISIBLE_DEVICES is "
-                                      "'{}')",
-                                      visible)
+                                      "{})",
+                                      quoted(visible))
                         : "the NVIDIA driver shows no GPU");
   }
-  return none(Reason::device_error,
+  return none(status == cudaErrorMemoryAllocation ? Reason::out_of_memory : Reason::device_error,
               fmt::format("the NVIDIA driver does not start: {} ({})", cudaGetErrorName(status),
                           cudaGetErrorString(status)));
 }

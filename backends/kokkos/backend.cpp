@@ -43,17 +43,8 @@ class KokkosBackend final : public Backend {
     return kokkos::conv_algorithms();
   }
   /// Does not start Kokkos: the process may be one whose own code will.
-  BackendProbe probe() const noexcept override {
-    BackendProbe failed;
-    try {
-      return probe_spaces();
-    } catch (const Error& e) {
-      failed.sentence = e.what();
-    } catch (...) {  // only memory for a sentence can be missing here: this one needs none
-      failed.sentence = "out of memory";
-    }
-    failed.reason = Reason::device_error;
-    return failed;
+  BackendProbe probe() const noexcept override try { return probe_spaces(); } catch (...) {
+    return failed_probe();
   }
 
   std::unique_ptr<BackendDevice> open(int index) override {

@@ -10,6 +10,7 @@
 #include "environment.hpp"
 #include "plan_cache.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/quote.hpp"
 #include "queue_workspace.hpp"
 
 namespace plumb {
@@ -49,8 +50,7 @@ Spec parse_spec(std::string_view text) {
   const auto [stop, error] = std::from_chars(which.data(), end, spec.index);
   if (which.empty() || error != std::errc{} || stop != end || spec.index < 0)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("device '{}': '{}' is no index; expected a name like cuda or cuda:1",
-                            text, which));
+                fmt::format("{} is no index; expected a name like cuda or cuda:1", quoted(which)));
   return spec;
 }
 
@@ -62,25 +62,30 @@ int index_of(std::string_view alias, std::span<const DeviceInfo> devices) {
     if (!device.alias.empty()) known += (known.empty() ? "" : ", ") + device.alias;
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("'{}' is no device of it; expected {}", alias,
+              fmt::format("{} is no device of it; expected {}", quoted(alias),
                           known.empty() ? "an index" : "an index or one of " + known));
 }
 
-/// Throws Error (device_unavailable, or invalid_argument for a name that no backend has).
+[[noreturn]] void refuse(Reason obstacle, const std::string& sentence) {
+  throw Error(
+      obstacle == Reason::out_of_memory ? ErrorCode::out_of_memory : ErrorCode::device_unavailable,
+      sentence, obstacle);
+}
+
+/// Throws Error: device_unavailable, out_of_memory, or invalid_argument for a name that no backend
+/// has.
 std::unique_ptr<BackendDevice> open_backend_device(const Spec& spec) {
-  const LoadedBackend& loaded = load_backend(spec.backend);
+  const LoadedBackend loaded = load_backend(spec.backend);
   if (loaded.reason == Reason::unknown_backend)
     throw Error(ErrorCode::invalid_argument, loaded.sentence, loaded.reason);
-  if (!loaded.backend) throw Error(ErrorCode::device_unavailable, loaded.sentence, loaded.reason);
+  if (!loaded.backend) refuse(loaded.reason, loaded.sentence);
   const BackendProbe probe = loaded.backend->probe();
-  if (probe.devices.empty())
-    throw Error(ErrorCode::device_unavailable, probe.sentence, probe.reason);
+  if (probe.devices.empty()) refuse(probe.reason, probe.sentence);
   const int index = spec.alias.empty() ? spec.index : index_of(spec.alias, probe.devices);
   if (index >= static_cast<int>(probe.devices.size()))
-    throw Error(ErrorCode::device_unavailable,
-                fmt::format("no device {}:{}; there {} {}", spec.backend, index,
-                            probe.devices.size() == 1 ? "is" : "are", probe.devices.size()),
-                Reason::no_device);
+    refuse(Reason::no_device,
+           fmt::format("no device {}:{}; there {} {}", spec.backend, index,
+                       probe.devices.size() == 1 ? "is" : "are", probe.devices.size()));
   return loaded.backend->open(index);
 }
 
@@ -117,9 +122,9 @@ double DeviceCeilings::flop_per_second(Math math) const {
 Device Device::open(std::string_view spec, DeviceOptions options) {
   if (!options.allocator.allocate != !options.allocator.deallocate)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("device '{}': an allocator that cannot {}; expected both functions, or "
+                fmt::format("device {}: an allocator that cannot {}; expected both functions, or "
                             "neither",
-                            spec, options.allocator.allocate ? "deallocate" : "allocate"));
+                            quoted(spec), options.allocator.allocate ? "deallocate" : "allocate"));
   const std::string from_environment = spec.empty() ? environment("PLUMB_DEVICE") : "";
   if (spec.empty()) spec = from_environment.empty() ? std::string_view("auto") : from_environment;
 
@@ -129,7 +134,7 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
     try {
       state->backend = open_backend_device(parse_spec(spec));
     } catch (const Error& e) {
-      throw Error(e.code(), fmt::format("device '{}': {}", spec, e.what()), e.reason());
+      throw Error(e.code(), fmt::format("device {}: {}", quoted(spec), e.what()), e.reason());
     }
     return Device(state);
   }
@@ -137,7 +142,7 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
   for (const BackendSource& source : backend_list()) {
     if (source.by_name_only) continue;
     // Every device of a backend is tried: the first may be one that there is no code for.
-    const LoadedBackend& loaded = load_backend(source.name);
+    const LoadedBackend loaded = load_backend(source.name);
     const std::size_t count = loaded.backend ? loaded.backend->probe().devices.size() : 0;
     for (int index = 0; index < std::max(1, static_cast<int>(count)); ++index) {
       try {
@@ -204,7 +209,7 @@ void Device::deallocate(void* data, std::size_t bytes, Memory memory) const noex
 std::vector<BackendReport> backend_reports() {
   std::vector<BackendReport> reports;
   for (const BackendSource& source : backend_list()) {
-    const LoadedBackend& loaded = load_backend(source.name);
+    const LoadedBackend loaded = load_backend(source.name);
     BackendReport report{
         .name = std::string(source.name), .reason = loaded.reason, .sentence = loaded.sentence};
     if (loaded.backend) {

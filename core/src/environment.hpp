@@ -6,9 +6,11 @@
 
 namespace plumb {
 
-/// The variable's value, or empty where it is not set.
+/// The variable's value, or empty where it is not set, and in a process that runs with more rights
+/// than its user has (setuid, file capabilities): who starts such a program may not say which code
+/// it loads or which files it writes.
 inline std::string environment(const char* name) {
-  const char* value = std::getenv(name);
+  const char* value = secure_getenv(name);
   return value ? value : "";
 }
 

@@ -2,13 +2,18 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <new>
 
-#include "environment.hpp"
 #include "module_file.hpp"
+#include "module_folders.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/error.hpp"
+#include "plumb/quote.hpp"
 #include "plumb/version.hpp"
 
 namespace plumb {
@@ -16,30 +21,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#ifdef PLUMB_STATIC  // a module would bring a second libplumb with it
-constexpr bool loads_modules = false;
-#else
-constexpr bool loads_modules = true;
-#endif
-
 LoadedBackend refuse(Reason reason, std::string sentence) {
   return {.reason = reason, .sentence = std::move(sentence)};
 }
 
-/// PLUMB_BACKEND_PATH (folders, colons between), or the folder that libplumb itself lies in.
-std::vector<fs::path> module_folders() {
-  std::vector<fs::path> folders;
-  const std::string path = environment("PLUMB_BACKEND_PATH");
-  for (std::size_t begin = 0; begin < path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    if (end > begin) folders.emplace_back(path.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  if (!folders.empty()) return folders;
-  Dl_info self{};
-  if (dladdr(reinterpret_cast<void*>(&load_backend), &self) != 0 && self.dli_fname)
-    folders.push_back(fs::absolute(self.dli_fname).parent_path());
-  return folders;
+/// What dlopen() has to say of a module. Where it is memory that ran out, that has passed when
+/// there is some again; dlerror() tells it by the system's text alone.
+LoadedBackend refuse_unopened(const fs::path& path) {
+  const char* said = dlerror();
+  const std::string_view why = said ? said : "";
+  const bool memory = why.ends_with(std::strerror(ENOMEM)) ||
+                      why.find("cannot allocate memory") != why.npos || why == "out of memory";
+  return refuse(memory ? Reason::out_of_memory : Reason::module_broken,
+                why.find(path.native()) == why.npos ? fmt::format("{}: {}", path.string(), why)
+                                                    : std::string(why));
 }
 
 LoadedBackend open_module(std::string_view name) {
@@ -56,10 +51,7 @@ LoadedBackend open_module(std::string_view name) {
       return refuse(Reason::module_broken, fmt::format("{}: {}", path.string(), missing));
     // Never closed: devices, queues and plans hold code of the module for as long as they live.
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-      const char* why = dlerror();
-      return refuse(Reason::module_broken, why ? why : path.string());
-    }
+    if (!handle) return refuse_unopened(path);
     const auto entry =
         reinterpret_cast<BackendModuleFunction*>(dlsym(handle, backend_module_symbol));
     if (!entry)
@@ -82,36 +74,77 @@ LoadedBackend open_module(std::string_view name) {
                 fmt::format("no {} in {}", file, looked_in.empty() ? "no folder" : looked_in));
 }
 
-LoadedBackend load(std::string_view name) try {
-  for (const BackendSource& source : backend_list())
-    if (source.name == name) {
-      if (source.linked) return {.backend = &source.linked()};
-      if (loads_modules) return open_module(name);
-      return refuse(Reason::module_missing,
-                    fmt::format("this static build of Plumb has no backend '{}', and loads no "
-                                "modules",
-                                name));
+/// May throw: the module's own code runs, and memory may run out.
+LoadedBackend load(const BackendSource& source) {
+  if (source.linked) return {.backend = &source.linked()};
+  if (loads_modules) return open_module(source.name);
+  return refuse(Reason::module_missing, fmt::format("this static build of Plumb has no backend {}, "
+                                                    "and loads no modules",
+                                                    quoted(source.name)));
+}
+
+/// The backends that were loaded, each once: of the list alone, so that no caller's text makes it
+/// grow.
+LoadedBackend load_once(const BackendSource& source) {
+  constinit static std::mutex mutex;
+  // Never destroyed: other threads may still open devices while the process ends.
+  static auto& loaded = *new std::map<const BackendSource*, Backend*>;
+  const std::lock_guard lock(mutex);
+  if (const auto found = loaded.find(&source); found != loaded.end())
+    return {.backend = found->second};
+  LoadedBackend result = load(source);
+  if (result.backend) loaded.emplace(&source, result.backend);
+  return result;
+}
+
+struct Obstacle {
+  Reason reason = Reason::out_of_memory;
+  std::string sentence = "out of memory";  // short enough to lie in the string itself
+};
+
+/// What the exception being handled says; `otherwise` where it says neither that memory ran out nor
+/// a reason of its own.
+Obstacle obstacle_of_exception(Reason otherwise) noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return {};
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::out_of_memory) return {.sentence = e.what()};
+      return {e.reason() == Reason::none ? otherwise : e.reason(), e.what()};
+    } catch (const std::exception& e) {
+      return {otherwise, e.what()};
+    } catch (...) {
+      return {otherwise, "something was thrown that is no exception"};
     }
+  } catch (...) {  // no memory for the sentence
+    return {};
+  }
+}
+
+LoadedBackend find_and_load(std::string_view name) {
   std::string known;
-  for (const BackendSource& source : backend_list())
+  for (const BackendSource& source : backend_list()) {
+    if (source.name == name) return load_once(source);
     known += (known.empty() ? "" : ", ") + std::string(source.name);
-  return refuse(Reason::unknown_backend, fmt::format("no backend '{}'; there are {}", name, known));
-} catch (const std::exception& e) {
-  return refuse(Reason::module_broken, e.what());
-} catch (...) {
-  return refuse(Reason::module_broken,
-                fmt::format("backend '{}' threw what is no exception", name));
+  }
+  return refuse(Reason::unknown_backend,
+                fmt::format("no backend {}; there are {}", quoted(name), known));
 }
 
 }  // namespace
 
-const LoadedBackend& load_backend(std::string_view name) {
-  static std::mutex mutex;
-  static std::map<std::string, LoadedBackend, std::less<>> loaded;
-  const std::lock_guard lock(mutex);
-  const auto found = loaded.find(name);
-  if (found != loaded.end()) return found->second;
-  return loaded.emplace(name, load(name)).first->second;
+LoadedBackend load_backend(std::string_view name) noexcept try {
+  return find_and_load(name);
+} catch (...) {
+  auto [reason, sentence] = obstacle_of_exception(Reason::module_broken);
+  return {.reason = reason, .sentence = std::move(sentence)};
+}
+
+BackendProbe failed_probe() noexcept {
+  auto [reason, sentence] = obstacle_of_exception(Reason::device_error);
+  return {.devices = {}, .reason = reason, .sentence = std::move(sentence)};
 }
 
 }  // namespace plumb

@@ -208,7 +208,7 @@ std::string describe(const Engine& engine) {
 }
 
 bool verbose() {
-  const char* value = std::getenv("PLUMB_VERBOSE");
+  const char* value = secure_getenv("PLUMB_VERBOSE");
   return value && *value && std::string_view(value) != "0";
 }
 

@@ -87,6 +87,10 @@ struct BackendProbe {
   Reason reason = Reason::none;     ///< why there are none
   std::string sentence;             ///< the same for people
 };
+/// The probe that says of the exception being handled why there are no devices: `out_of_memory`
+/// where memory ran out (std::bad_alloc, or Error with that code), otherwise `device_error` with
+/// its message. For the handler of a backend's probe(); takes no memory that must be there.
+PLUMB_API BackendProbe failed_probe() noexcept;
 
 /// A kind of device. There is one object of each backend in a process.
 class PLUMB_API Backend {
@@ -106,7 +110,7 @@ class PLUMB_API Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 5;  ///< of this header
+  static constexpr std::uint32_t current_abi = 6;  ///< of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend
@@ -124,13 +128,14 @@ struct BackendSource {
 /// All backends that Plumb knows of, in the order in which `auto` tries them; the CPU is last.
 PLUMB_API std::span<const BackendSource> backend_list();
 
-/// A backend of the list, loaded if need be, or the reason why it cannot be had. Loaded once.
+/// A backend of the list, loaded if need be, or the reason why it cannot be had.
 struct LoadedBackend {
   Backend* backend = nullptr;    ///< null: it cannot be had
   Reason reason = Reason::none;  ///< why not
   std::string sentence;          ///< the same for people
 };
-/// Error: none, ever; the reason is in what is returned.
-PLUMB_API const LoadedBackend& load_backend(std::string_view name);
+/// A backend that was loaded stays; one that was not is tried again by the next call, since what
+/// was in its way may have passed. Throws nothing: the reason is in what is returned.
+PLUMB_API LoadedBackend load_backend(std::string_view name) noexcept;
 
 }  // namespace plumb

@@ -33,7 +33,7 @@ enum class Reason {
   no_device,           ///< the driver works and shows no device (of that index)
   no_code_for_device,  ///< the backend holds no machine code for that device
   device_error,        ///< the device's own error
-  out_of_memory,       ///< the device's memory, or pinned memory beside it, ran out
+  out_of_memory,       ///< the device's memory, or the host's for it, ran out
   // Algorithms.
   direction,          ///< forward only
   dtype,              ///< not for this stored type
@@ -60,7 +60,8 @@ class PLUMB_API Error : public std::runtime_error {
       : std::runtime_error(message), code_(code), reason_(reason) {}
   ~Error() override;  // its place is libplumb's: one type to catch, whichever module throws
   ErrorCode code() const noexcept { return code_; }  ///< for programs; what() is for people
-  /// For device_unavailable, which obstacle; unknown_backend for a wrong name; otherwise `none`.
+  /// For a device that cannot be had, which obstacle (device_unavailable, or out_of_memory where
+  /// memory for it ran out); unknown_backend for a wrong name; otherwise `none`.
   Reason reason() const noexcept { return reason_; }
 
  private:

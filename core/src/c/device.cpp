@@ -5,6 +5,7 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/quote.hpp"
 
 using namespace plumb;
 using plumb::c::at;
@@ -43,11 +44,13 @@ plumb_status plumb_device_count(const char* backend, std::int32_t* count) {
     for (const BackendReport& report : backend_reports()) {
       if (report.name != name) continue;
       if (report.devices.empty())
-        throw Error(ErrorCode::device_unavailable, report.sentence, report.reason);
+        throw Error(report.reason == Reason::out_of_memory ? ErrorCode::out_of_memory
+                                                           : ErrorCode::device_unavailable,
+                    report.sentence, report.reason);
       *count = static_cast<std::int32_t>(report.devices.size());
       return;
     }
-    throw Error(ErrorCode::invalid_argument, fmt::format("there is no backend '{}'", name),
+    throw Error(ErrorCode::invalid_argument, fmt::format("there is no backend {}", quoted(name)),
                 Reason::unknown_backend);
   });
 }
