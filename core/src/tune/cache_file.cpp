@@ -14,10 +14,13 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "../environment.hpp"
+#include "../replacement_file.hpp"
 #include "plumb/error.hpp"
+#include "plumb/quote.hpp"
 
 namespace plumb {
 namespace {
@@ -41,9 +44,12 @@ class File {
   int fd_;
 };
 
+/// The environment names it, so it is text from outside.
+std::string shown(const std::string& path) { return plumb::quoted(path, 200); }
+
 [[noreturn]] void fail(const std::string& path, const char* what) {
   throw Error(ErrorCode::device_failure,
-              fmt::format("tuning cache {}: {}: {}", path, what, std::strerror(errno)));
+              fmt::format("tuning cache {}: {}: {}", shown(path), what, std::strerror(errno)));
 }
 
 /// A file as it was at one moment, as far as that shows without reading it.
@@ -92,11 +98,12 @@ TuneCacheFile load(const std::string& path) {
   const FileText content = read_text(path);
   TuneCacheFile file;
   if (!content.trouble.empty()) {
-    file.sentence = fmt::format("{} {}", path, content.trouble);
+    file.sentence = fmt::format("{} {}", shown(path), content.trouble);
     return file;
   }
   ParsedTuneCache parsed = parse_tune_cache(content.text);
-  if (!parsed.damage.empty()) file.sentence = fmt::format("{} is ignored: {}", path, parsed.damage);
+  if (!parsed.damage.empty())
+    file.sentence = fmt::format("{} is ignored: {}", shown(path), parsed.damage);
   for (TuneEntry& entry : parsed.entries)
     file.entries.insert_or_assign(std::move(entry.key), std::move(entry.times));
   return file;
@@ -105,7 +112,8 @@ TuneCacheFile load(const std::string& path) {
 /// Held until it goes out of scope. A file of its own, because the cache itself is replaced.
 class Lock {
  public:
-  explicit Lock(const std::string& path) : path_(path + ".lock"), file_(path_, O_CREAT | O_RDWR) {
+  explicit Lock(const std::string& path)
+      : path_(path + ".lock"), file_(path_, O_CREAT | O_RDWR | O_NOFOLLOW) {
     using namespace std::chrono_literals;
     if (!file_) fail(path_, "cannot be opened");
     const auto patience = std::chrono::steady_clock::now() + 10s;
@@ -121,26 +129,24 @@ class Lock {
   File file_;
 };
 
+/// What work() says of the file, as an Error.
+template <class Work>
+auto on_file(const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const std::system_error& error) {
+    throw Error(ErrorCode::device_failure,
+                fmt::format("tuning cache {}: {}", shown(path), error.what()));
+  }
+}
+
 /// Readers see the old content or the new, and after a crash one of them is there.
 void replace_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.tmp-{}", path, getpid());
-  bool written = false;
-  {
-    const File file(temporary, O_CREAT | O_TRUNC | O_WRONLY);
-    if (!file) fail(temporary, "cannot be created");
-    while (!text.empty()) {
-      const ssize_t count = write(file.fd(), text.data(), text.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) break;
-      text.remove_prefix(static_cast<std::size_t>(count));
-    }
-    written = text.empty() && fsync(file.fd()) == 0;
-  }
-  if (written && rename(temporary.c_str(), path.c_str()) == 0) return;
-  const int cause = errno;
-  unlink(temporary.c_str());
-  errno = cause;
-  fail(path, "cannot be written");
+  on_file(path, [&] {
+    ReplacementFile file(path);
+    file.write(text);
+    file.commit();
+  });
 }
 
 void merge(std::vector<TuneEntry>& entries, const TuneEntry& added) {
@@ -197,23 +203,22 @@ std::shared_ptr<const TuneCacheFile> read_tune_cache_file(const std::string& pat
 std::string add_to_tune_cache_file(const std::string& named_path, const TuneEntry& entry) {
   std::error_code ignored;
   fs::create_directories(fs::path(named_path).parent_path(), ignored);
-  // Behind a link the file is replaced, not the link.
-  const fs::path followed = fs::canonical(named_path, ignored);
-  const std::string path = followed.empty() ? named_path : followed.string();
+  // Behind a link the file is replaced, not the link, and the lock lies beside the file.
+  const std::string path = on_file(named_path, [&] { return followed_links(named_path); });
   const Lock lock(path);
   const FileText content = read_text(path);
   if (!content.trouble.empty())
     throw Error(ErrorCode::device_failure,
-                fmt::format("tuning cache {} {}", path, content.trouble));
+                fmt::format("tuning cache {} {}", shown(path), content.trouble));
   ParsedTuneCache parsed = parse_tune_cache(content.text);
   if (!parsed.ours)
     throw Error(ErrorCode::device_failure,
-                fmt::format("{} is there and not a tuning cache; it is left alone", path));
+                fmt::format("{} is there and not a tuning cache; it is left alone", shown(path)));
   merge(parsed.entries, entry);
   replace_file(path, write_tune_cache(parsed.entries));
   return parsed.damage.empty()
              ? ""
-             : fmt::format("{} was damaged and has been replaced: {}", path, parsed.damage);
+             : fmt::format("{} was damaged and has been replaced: {}", shown(path), parsed.damage);
 }
 
 }  // namespace plumb
