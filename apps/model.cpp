@@ -43,17 +43,17 @@ Model read_model(const std::string& path, const NetworkShape& shape) {
   for (int i = 0; i < parameter_count; ++i) {
     const auto found = file.tensors.find(std::string(parameter_names[i]));
     if (found == file.tensors.end())
-      throw FileError(fmt::format("{}: no tensor '{}' {}: not a model of this network", path,
-                                  parameter_names[i], to_string(extents[i])));
+      throw FileError(fmt::format("{}: no tensor '{}' {}: not a model of this network",
+                                  shown_path(path), parameter_names[i], to_string(extents[i])));
     if (!(found->second.extents == extents[i]))
       throw FileError(fmt::format("{}: tensor '{}' is {}, expected {}: a model of another shape",
-                                  path, parameter_names[i], to_string(found->second.extents),
-                                  to_string(extents[i])));
+                                  shown_path(path), parameter_names[i],
+                                  to_string(found->second.extents), to_string(extents[i])));
     model.values[i] = as_floats(found->second);
     file.tensors.erase(found);
   }
   if (!file.tensors.empty())
-    throw FileError(fmt::format("{}: tensor {} does not belong to this network", path,
+    throw FileError(fmt::format("{}: tensor {} does not belong to this network", shown_path(path),
                                 printable(file.tensors.begin()->first)));
   model.metadata = std::move(file.metadata);
   return model;

@@ -14,6 +14,8 @@
 namespace plumb::app {
 namespace {
 
+constexpr std::uint64_t longest_list_bytes = std::uint64_t{16} << 20;  // of problems
+
 /// A suite's own batches are what a GPU is worth; a CPU gets a share of them.
 std::int64_t batch_on(const DeviceId& device, std::string_view suite, std::int64_t own) {
   // Of the special ones some are so for being few.
@@ -31,7 +33,7 @@ std::vector<NamedProblem> problems_asked_for(const ProblemArguments& arguments,
       one.problem.n = batch_on(device, arguments.suite, one.problem.n);
     return problems;
   }
-  const Bytes text = read_file(arguments.problems);
+  const Bytes text = read_file(arguments.problems, longest_list_bytes);
   return parse_problems({reinterpret_cast<const char*>(text.data()), text.size()});
 }
 
@@ -110,7 +112,7 @@ std::vector<ValidationCase> selected_cases(const ProblemArguments& arguments,
     one.problem.dtype = *parse_dtype(arguments.dtype);
     cases.push_back(validation_case(one.name, one.problem, *parse_placement(arguments.layout)));
   }
-  if (cases.empty()) throw FileError(fmt::format("{}: holds no problem", arguments.problems));
+  if (cases.empty()) throw FileError(fmt::format("{}: holds no problem", shown_path(arguments.problems)));
   return cases;
 }
 

@@ -7,21 +7,23 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "errors.hpp"
+#include "formats/source.hpp"
+#include "plumb/quote.hpp"
 #include "plumb/types.hpp"
 
 namespace plumb::app {
 
-using Bytes = std::vector<std::uint8_t>;
-
-/// The file's content, uncompressed where it is gzip. FileError names the path and what failed,
-/// with the number of bytes that could be read where the file ends early.
-Bytes read_file(const std::string& path);
+/// The file's content, uncompressed where it is gzip; at most `most_bytes` of it are ever held.
+/// FileError names the path and what failed: where the file ends early with the number of bytes
+/// that could be read, and where it has more than `most_bytes`.
+Bytes read_file(const std::string& path, std::uint64_t most_bytes);
 
 /// Writes the parts one after another into a new file beside `path` and renames it over `path`
-/// at the end: on failure what was there before is still there. FileError names path and cause.
+/// at the end: on failure what was there before is still there, and what is replaced keeps its
+/// mode. Links are followed, also one that leads to no file yet; a terminal, a pipe or a device is
+/// written to. FileError names path and cause.
 void write_file(const std::string& path,
                 std::initializer_list<std::span<const std::uint8_t>> parts);
 
@@ -51,8 +53,10 @@ std::optional<std::uint64_t> checked_product(std::initializer_list<std::uint64_t
 /// The bytes of a tensor whose extents came from a file, or nothing where they pass 2^62.
 std::optional<std::uint64_t> checked_bytes(const Extents& extents, DType dtype);
 
-/// Text from a file, fit for one line of an error message: at most 40 characters, quoted, with
-/// whatever is not printable as \x00.
-std::string printable(std::string_view text);
+/// A path as messages show it: as it is, or quoted where it is long or cannot be printed.
+std::string shown_path(const std::string& path);
+
+/// Text from a file's header, in quotes: plumb::quoted() of 40 characters.
+inline std::string printable(std::string_view text) { return plumb::quoted(text, 40); }
 
 }  // namespace plumb::app

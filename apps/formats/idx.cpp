@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <limits>
 #include <optional>
 
 namespace plumb::app {
@@ -20,54 +19,76 @@ std::string describe_magic(std::uint32_t magic) {
   }
 }
 
-/// Checks the header against the content and cuts it off; the extents, as many as the magic says.
+/// Bytes of the header, all of which must be there.
+template <std::size_t Count>
+std::array<std::uint8_t, Count> take(ByteSource& source, std::size_t header_bytes) {
+  std::array<std::uint8_t, Count> bytes;
+  if (source.read(bytes) < Count) {
+    const std::uint64_t end = source.position();
+    throw FileError(end < 4
+                        ? fmt::format("{}: {} bytes, too short for an IDX file's magic number of 4",
+                                      source.name(), end)
+                        : fmt::format("{}: ends after {} bytes, inside its header of {}",
+                                      source.name(), end, header_bytes));
+  }
+  return bytes;
+}
+
 template <std::size_t Rank>
-std::array<std::uint32_t, Rank> take_header(Bytes& content, std::uint32_t magic,
-                                            const std::string& name) {
+struct Idx {
+  std::array<std::uint32_t, Rank> extents;
+  Bytes elements;
+};
+
+/// The magic number is looked at before anything else is read, and the elements are read only where
+/// as many as the extents say can be there.
+template <std::size_t Rank>
+Idx<Rank> read_idx(ByteSource& source, std::uint32_t magic) {
   constexpr std::size_t header_bytes = 4 + 4 * Rank;
-  if (content.size() < 4)
-    throw FileError(fmt::format("{}: {} bytes, too short for an IDX file's magic number of 4", name,
-                                content.size()));
-  const auto found = load_big_endian<std::uint32_t>(content, 0);
+  const auto found = load_big_endian<std::uint32_t>(take<4>(source, header_bytes), 0);
   if (found != magic)
     throw FileError(fmt::format("{}: byte 0: magic number 0x{:08x} ({}), expected 0x{:08x} ({})",
-                                name, found, describe_magic(found), magic, describe_magic(magic)));
-  if (content.size() < header_bytes)
-    throw FileError(fmt::format("{}: ends after {} bytes, inside its header of {}", name,
-                                content.size(), header_bytes));
-  std::array<std::uint32_t, Rank> extents;
+                                source.name(), found, describe_magic(found), magic,
+                                describe_magic(magic)));
+  const auto header = take<4 * Rank>(source, header_bytes);
+  Idx<Rank> idx;
   std::optional<std::uint64_t> elements = 1;
   std::string product;
   for (std::size_t i = 0; i < Rank; ++i) {
-    extents[i] = load_big_endian<std::uint32_t>(content, 4 + 4 * i);
-    if (elements) elements = checked_product({*elements, extents[i]});
-    product += fmt::format("{}{}", i == 0 ? "" : " x ", extents[i]);
+    idx.extents[i] = load_big_endian<std::uint32_t>(header, 4 * i);
+    if (elements) elements = checked_product({*elements, idx.extents[i]});
+    product += fmt::format("{}{}", i == 0 ? "" : " x ", idx.extents[i]);
   }
-  const std::size_t present = content.size() - header_bytes;
-  if (elements != present)
-    throw FileError(
-        fmt::format("{}: bytes 4 to {}: the header says {} elements of one byte, but "
-                    "{} bytes follow it",
-                    name, header_bytes - 1, product, present));
-  content.erase(content.begin(), content.begin() + header_bytes);
-  return extents;
+  idx.elements = read_promised(source, elements,
+                               fmt::format("bytes 4 to {}: the header says {} elements of one byte",
+                                           header_bytes - 1, product));
+  return idx;
 }
+
+IdxImages read_images(ByteSource& source) {
+  auto [extents, elements] = read_idx<3>(source, images_magic);
+  return {extents[0], extents[1], extents[2], std::move(elements)};
+}
+Bytes read_labels(ByteSource& source) { return read_idx<1>(source, labels_magic).elements; }
 
 }  // namespace
 
-IdxImages parse_idx_images(Bytes content, const std::string& name) {
-  const auto [count, height, width] = take_header<3>(content, images_magic, name);
-  return {count, height, width, std::move(content)};
+IdxImages parse_idx_images(const Bytes& content, const std::string& name) {
+  MemorySource source(content, name);
+  return read_images(source);
 }
-
-Bytes parse_idx_labels(Bytes content, const std::string& name) {
-  take_header<1>(content, labels_magic, name);
-  return content;
+Bytes parse_idx_labels(const Bytes& content, const std::string& name) {
+  MemorySource source(content, name);
+  return read_labels(source);
 }
 
 IdxImages read_idx_images(const std::string& path) {
-  return parse_idx_images(read_file(path), path);
+  FileSource source(path);
+  return read_images(source);
 }
-Bytes read_idx_labels(const std::string& path) { return parse_idx_labels(read_file(path), path); }
+Bytes read_idx_labels(const std::string& path) {
+  FileSource source(path);
+  return read_labels(source);
+}
 
 }  // namespace plumb::app

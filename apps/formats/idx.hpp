@@ -17,10 +17,11 @@ struct IdxImages {
 
 /// A file's content as images, or as one label a byte. FileError where the magic number, the
 /// extents or the number of bytes are not those of such a file; `name` is the file's, for it.
-IdxImages parse_idx_images(Bytes content, const std::string& name);
-Bytes parse_idx_labels(Bytes content, const std::string& name);
+IdxImages parse_idx_images(const Bytes& content, const std::string& name);
+Bytes parse_idx_labels(const Bytes& content, const std::string& name);
 
-/// The same from a file, gzip or plain.
+/// The same from a file, gzip or plain, of which no more is read than the header promises and a
+/// byte.
 IdxImages read_idx_images(const std::string& path);
 Bytes read_idx_labels(const std::string& path);
 

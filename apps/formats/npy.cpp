@@ -16,6 +16,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "elements are read as they are stored");
 
 constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::uint64_t longest_header_bytes = std::uint64_t{1} << 20;  // NumPy's are below 10,000
 
 struct Header {
   std::string descr;
@@ -157,59 +158,70 @@ std::string_view descr_of(DType dtype) {
   throw FileError("NumPy has no bf16; expected f32, f64 or f16");
 }
 
-/// Where the header's text lies: its begin and its length, as the first bytes say.
-std::pair<std::size_t, std::size_t> locate_header(const Bytes& content, const std::string& name) {
-  if (content.size() < 10 ||
-      !std::equal(magic.begin(), magic.end(), content.begin(),
+/// The header's text; what was read before it is the source's position less its length.
+Bytes read_header_text(ByteSource& source) {
+  const Bytes begin = read_up_to(source, 10);
+  if (begin.size() < 10 ||
+      !std::equal(magic.begin(), magic.end(), begin.begin(),
                   [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; }))
     throw FileError(fmt::format(
-        "{}: {}, expected a .npy file (\\x93NUMPY)", name,
-        content.size() < 10
-            ? fmt::format("{} bytes", content.size())
+        "{}: {}, expected a .npy file (\\x93NUMPY)", source.name(),
+        begin.size() < 10
+            ? fmt::format("{} bytes", begin.size())
             : fmt::format("byte 0: starts with {}",
-                          printable({reinterpret_cast<const char*>(content.data()), 6}))));
-  const int version = content[6];
+                          printable({reinterpret_cast<const char*>(begin.data()), 6}))));
+  const int version = begin[6];
   if (version < 1 || version > 3)
-    throw FileError(
-        fmt::format("{}: byte 6: .npy format version {}, expected 1, 2 or 3", name, version));
-  const std::size_t begin = version == 1 ? 10 : 12;
-  const std::size_t length = version == 1 ? load_little_endian<std::uint16_t>(content, 8)
-                             : content.size() >= begin
-                                 ? load_little_endian<std::uint32_t>(content, 8)
-                                 : content.size();
-  if (content.size() < begin || length > content.size() - begin)
-    throw FileError(
-        fmt::format("{}: ends after {} bytes, inside its .npy header", name, content.size()));
-  return {begin, length};
+    throw FileError(fmt::format("{}: byte 6: .npy format version {}, expected 1, 2 or 3",
+                                source.name(), version));
+  std::uint64_t length = load_little_endian<std::uint16_t>(begin, 8);
+  if (version > 1) {
+    const Bytes high = read_up_to(source, 2);
+    if (high.size() == 2) length |= std::uint64_t{load_little_endian<std::uint16_t>(high, 0)} << 16;
+  }
+  if (length > longest_header_bytes)
+    throw FileError(fmt::format("{}: byte 8: a header of {} bytes, expected {} at most",
+                                source.name(), length, longest_header_bytes));
+  Bytes text = read_up_to(source, length);
+  if (text.size() < length || source.position() < (version == 1 ? 10u : 12u))
+    throw FileError(fmt::format("{}: ends after {} bytes, inside its .npy header", source.name(),
+                                source.position()));
+  return text;
 }
 
-}  // namespace
-
-NpyArray parse_npy(Bytes content, const std::string& name) {
-  const auto [begin, length] = locate_header(content, name);
-  const std::string_view text(reinterpret_cast<const char*>(content.data()) + begin, length);
-  const Header header = HeaderReader(text, begin, name).read();
+NpyArray read_array(ByteSource& source) {
+  const Bytes text = read_header_text(source);
+  const std::string& name = source.name();
+  const Header header =
+      HeaderReader({reinterpret_cast<const char*>(text.data()), text.size()},
+                   static_cast<std::size_t>(source.position()) - text.size(), name)
+          .read();
   const DType dtype = parse_descr(header.descr, name);
   if (header.fortran_order)
     throw FileError(name +
                     ": fortran_order is True, expected False: C order, as "
                     "numpy.ascontiguousarray gives it");
   if (header.shape.empty() || header.shape.size() > Dims::max_rank)
-    throw FileError(fmt::format("{}: shape ({}): {} dimensions, expected 1 to {}", name,
-                                fmt::join(header.shape, ", "), header.shape.size(),
-                                Dims::max_rank));
+    throw FileError(fmt::format("{}: shape of {} dimensions, expected 1 to {}", name,
+                                header.shape.size(), Dims::max_rank));
   const Extents extents(header.shape.data(), header.shape.size());
-  const std::size_t present = content.size() - begin - length;
-  if (checked_bytes(extents, dtype) != present)
-    throw FileError(fmt::format(
-        "{}: byte {}: {} bytes follow the header, but shape ({}) of {} "
-        "is another number",
-        name, begin + length, present, fmt::join(header.shape, ", "), to_string(dtype)));
-  content.erase(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(begin + length));
-  return {dtype, extents, std::move(content)};
+  return {dtype, extents,
+          read_promised(source, checked_bytes(extents, dtype),
+                        fmt::format("byte {}: the header says shape ({}) of {}", source.position(),
+                                    fmt::join(header.shape, ", "), to_string(dtype)))};
 }
 
-NpyArray read_npy(const std::string& path) { return parse_npy(read_file(path), path); }
+}  // namespace
+
+NpyArray parse_npy(const Bytes& content, const std::string& name) {
+  MemorySource source(content, name);
+  return read_array(source);
+}
+
+NpyArray read_npy(const std::string& path) {
+  FileSource source(path);
+  return read_array(source);
+}
 
 Bytes npy_header(DType dtype, const Extents& extents) {
   std::string text =

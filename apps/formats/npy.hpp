@@ -21,7 +21,7 @@ struct NpyArray {
 /// A file's content (format versions 1, 2 and 3) as an array. FileError, naming the file by
 /// `name`, for Fortran order, big-endian or other element types, and wherever the header cannot
 /// be read or does not agree with the number of bytes.
-NpyArray parse_npy(Bytes content, const std::string& name);
+NpyArray parse_npy(const Bytes& content, const std::string& name);
 NpyArray read_npy(const std::string& path);
 
 /// The file of a dense host tensor, version 1.

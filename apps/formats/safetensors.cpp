@@ -26,19 +26,62 @@ constexpr std::pair<const char*, DType> dtype_names[] = {
   throw FileError(fmt::format("{}: tensor {}: {}", name, printable(tensor), what));
 }
 
-/// The JSON header. A name that stands twice is an error of its own, as the JSON reader would
-/// keep only the last.
-json parse_header(const char* begin, const char* end, const std::string& name) {
-  std::set<std::string> names;
-  const auto refuse_twice = [&](int depth, json::parse_event_t event, json& key) {
-    if (depth == 1 && event == json::parse_event_t::key &&
-        !names.insert(key.get<std::string>()).second)
-      fail(name, key.get<std::string>(), "stands twice in the header");
+/// Finds a name that stands twice in the header, or a key twice in an entry, of which the JSON
+/// reader would keep the last. A pass of its own: the reader's callback goes over all entries again
+/// for each. Whatever else is wrong ends the pass and is left to the reader.
+class FirstRepeatedKey final : public nlohmann::json_sax<json> {
+ public:
+  explicit FirstRepeatedKey(const std::string& name) : name_(name) {}
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    if (++depth_ == 2) entry_keys_.clear();
     return true;
-  };
+  }
+  bool end_object() override {
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    ++depth_;
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool key(string_t& text) override {
+    if (depth_ == 1) {
+      tensor_ = text;
+      if (!tensors_.insert(text).second) fail(name_, text, "stands twice in the header");
+    } else if (depth_ == 2 && !entry_keys_.insert(text).second) {
+      fail(name_, tensor_, fmt::format("the key {} stands twice", printable(text)));
+    }
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  const std::string& name_;
+  std::size_t depth_ = 0;
+  std::string tensor_;
+  std::set<std::string> tensors_, entry_keys_;
+};
+
+json parse_header(const Bytes& text, const std::string& name) {
+  FirstRepeatedKey repeated(name);
+  json::sax_parse(text.begin(), text.end(), &repeated);
   json header;
   try {
-    header = json::parse(begin, end, refuse_twice);
+    header = json::parse(text.begin(), text.end());
   } catch (const json::parse_error& error) {
     throw FileError(fmt::format("{}: byte {}: the safetensors header is not JSON", name,
                                 length_bytes + error.byte));
@@ -125,69 +168,92 @@ std::map<std::string, std::string> parse_metadata(const json& entries, const std
   return metadata;
 }
 
-/// The tensors must fill the data, one after another.
-void check_contiguous(std::vector<Entry>& entries, std::uint64_t data_bytes,
-                      const std::string& name) {
+/// The tensors must fill the data, one after another. Sorts them so.
+void require_contiguous(std::vector<Entry>& entries, const ByteSource& source) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
+  const Remaining data = source.remaining();
   std::uint64_t expected = 0;
   for (const Entry& entry : entries) {
-    if (entry.end > data_bytes)
-      fail(name, entry.tensor,
-           fmt::format("its data ends at byte {} of the data, which has {} (is the file cut off?)",
-                       entry.end, data_bytes));
+    if (entry.end > data.bytes)
+      fail(source.name(), entry.tensor,
+           fmt::format("its data ends at byte {} of the data, which has {}{} (is the file cut "
+                       "off?)",
+                       entry.end, data.exact ? "" : "no more than ", data.bytes));
     if (entry.begin != expected)
-      fail(name, entry.tensor,
+      fail(source.name(), entry.tensor,
            fmt::format("its data begins at byte {} of the data, expected {}, where the one before "
                        "it ends",
                        entry.begin, expected));
     expected = entry.end;
   }
-  if (expected != data_bytes)
-    throw FileError(fmt::format("{}: the tensors end at byte {} of the data, which has {}", name,
-                                expected, data_bytes));
+}
+
+/// Its size and its JSON, as far as they can be there.
+Bytes read_header(ByteSource& source) {
+  const Bytes length = read_up_to(source, length_bytes);
+  if (length.size() < length_bytes)
+    throw FileError(fmt::format("{}: {} bytes, too short for a safetensors file", source.name(),
+                                length.size()));
+  const auto header_bytes = load_little_endian<std::uint64_t>(length, 0);
+  if (header_bytes > header_limit_bytes)
+    throw FileError(
+        fmt::format("{}: byte 0: a header of {} bytes, expected {} at most; not a "
+                    "safetensors file",
+                    source.name(), header_bytes, header_limit_bytes));
+  const auto ends_inside = [&](std::uint64_t end) {
+    return FileError(fmt::format("{}: ends after {} bytes, inside its safetensors header of {}",
+                                 source.name(), end, header_bytes));
+  };
+  const Remaining remaining = source.remaining();
+  if (remaining.exact && header_bytes > remaining.bytes)
+    throw ends_inside(source.position() + remaining.bytes);
+  Bytes header = read_up_to(source, header_bytes);
+  if (header.size() < header_bytes) throw ends_inside(source.position());
+  return header;
+}
+
+Safetensors read_tensors(ByteSource& source) {
+  Safetensors file;
+  std::vector<Entry> entries;
+  {
+    const json header = parse_header(read_header(source), source.name());
+    for (const auto& [key, value] : header.items()) {
+      if (key == metadata_key)
+        file.metadata = parse_metadata(value, source.name());
+      else
+        entries.push_back(parse_entry(value, source.name(), key));
+    }
+  }
+  require_contiguous(entries, source);
+  const std::uint64_t data_bytes = entries.empty() ? 0 : entries.back().end;
+  const std::string promise = fmt::format("the tensors end at byte {} of the data, from byte {} on",
+                                          data_bytes, source.position());
+  require_possible(source, data_bytes, promise);
+  for (Entry& entry : entries) {
+    const std::uint64_t bytes = entry.end - entry.begin;
+    entry.stored.data = read_up_to(source, bytes);
+    if (entry.stored.data.size() < bytes)
+      fail(source.name(), entry.tensor,
+           fmt::format("its data ends at byte {} of the data, which has {} (is the file cut off?)",
+                       entry.end, entry.begin + entry.stored.data.size()));
+    file.tensors.emplace(entry.tensor, std::move(entry.stored));
+  }
+  require_end(source, promise);
+  return file;
 }
 
 }  // namespace
 
 Safetensors parse_safetensors(const Bytes& content, const std::string& name) {
-  if (content.size() < length_bytes)
-    throw FileError(
-        fmt::format("{}: {} bytes, too short for a safetensors file", name, content.size()));
-  const auto header_bytes = load_little_endian<std::uint64_t>(content, 0);
-  if (header_bytes > header_limit_bytes)
-    throw FileError(
-        fmt::format("{}: byte 0: a header of {} bytes, expected {} at most; not a "
-                    "safetensors file",
-                    name, header_bytes, header_limit_bytes));
-  if (header_bytes > content.size() - length_bytes)
-    throw FileError(fmt::format("{}: ends after {} bytes, inside its safetensors header of {}",
-                                name, content.size(), header_bytes));
-  const char* text = reinterpret_cast<const char*>(content.data()) + length_bytes;
-  const json header = parse_header(text, text + header_bytes, name);
-
-  Safetensors file;
-  std::vector<Entry> entries;
-  for (const auto& [key, value] : header.items()) {
-    if (key == metadata_key)
-      file.metadata = parse_metadata(value, name);
-    else
-      entries.push_back(parse_entry(value, name, key));
-  }
-  const std::size_t data_begin = length_bytes + static_cast<std::size_t>(header_bytes);
-  check_contiguous(entries, content.size() - data_begin, name);
-  for (Entry& entry : entries) {
-    const auto data = content.begin() + static_cast<std::ptrdiff_t>(data_begin);
-    entry.stored.data.assign(data + static_cast<std::ptrdiff_t>(entry.begin),
-                             data + static_cast<std::ptrdiff_t>(entry.end));
-    file.tensors.emplace(entry.tensor, std::move(entry.stored));
-  }
-  return file;
+  MemorySource source(content, name);
+  return read_tensors(source);
 }
 
 Safetensors read_safetensors(const std::string& path) {
-  return parse_safetensors(read_file(path), path);
+  FileSource source(path);
+  return read_tensors(source);
 }
 
 Bytes safetensors_content(const Safetensors& file) {
