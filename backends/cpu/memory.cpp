@@ -20,16 +20,16 @@ void* allocate_host(std::size_t bytes) {
   constexpr std::size_t huge_page = std::size_t{2} << 20;
   const bool huge = bytes >= huge_page;
   const std::size_t alignment = huge ? huge_page : 256;
-  const std::size_t physical = physical_memory_bytes();
+  // Asking reads files of the system's: not for what every machine has.
   void* memory = nullptr;
-  if (bytes <= physical) {
+  if (!huge || bytes <= physical_memory_bytes()) {
     const std::size_t whole = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment;
     memory = std::aligned_alloc(alignment, whole * alignment);
   }
   if (!memory)
     throw Error(ErrorCode::out_of_memory,
                 fmt::format("cpu: {} bytes asked for; {} bytes are free of {}", bytes,
-                            available_memory_bytes(), physical));
+                            available_memory_bytes(), physical_memory_bytes()));
 #ifdef __linux__
   // Refused, or not there, it changes nothing.
   if (huge) madvise(memory, bytes, MADV_HUGEPAGE);
