@@ -28,6 +28,14 @@ add_test(NAME "rules: one way to OpenMP" COMMAND bash
 add_test(NAME "rules: the check of the way to OpenMP finds a breach"
          COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_openmp_test)
 
+# Names of groups are no regular expressions.
+foreach(group ".*" "build.*" "bui" "")
+  add_test(NAME "rules: scripts/deps has no group '${group}'"
+           COMMAND bash ${PROJECT_SOURCE_DIR}/scripts/deps "${group}")
+  set_tests_properties("rules: scripts/deps has no group '${group}'" PROPERTIES
+    PASS_REGULAR_EXPRESSION "scripts/deps: no group .*expected of: build test")
+endforeach()
+
 add_executable(first_convolution ${PROJECT_SOURCE_DIR}/examples/first_convolution.cpp)
 target_link_libraries(first_convolution PRIVATE plumb::plumb plumb_compiler)
 plumb_runs_with_modules(first_convolution)
