@@ -12,6 +12,7 @@
 #include "errors.hpp"
 #include "formats/file.hpp"
 #include "measured.hpp"
+#include "options.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
 #include "selection.hpp"
@@ -221,25 +222,20 @@ void add_bench(CLI::App& program) {
       ->add_option("--peer", a->peers,
                    "Beside another library, in the same run: cudnn, onednn (PLUMB_PEERS builds)")
       ->delimiter(',')
-      ->check(CLI::IsMember({"cudnn", "onednn"}));
-  command->add_option("--samples", a->samples, "Of each algorithm, at least")
-      ->check(at_least(1))
+      ->check(one_of({"cudnn", "onednn"}));
+  add_integer(*command, "--samples", a->samples, 1, "Of each algorithm, at least")
       ->capture_default_str();
-  command
-      ->add_option("--seconds", a->seconds,
-                   "For the samples of each algorithm: past it no more than --samples are taken")
-      ->check(CLI::NonNegativeNumber)
+  add_seconds(*command, "--seconds", a->seconds,
+              "For the samples of each algorithm: past it no more than --samples are taken")
       ->capture_default_str();
-  command
-      ->add_option("--limit", a->limit,
-                   "Seconds after which no other problem is begun; what was measured is reported")
-      ->check(CLI::NonNegativeNumber);
+  add_seconds(*command, "--limit", a->limit,
+              "Seconds after which no other problem is begun; what was measured is reported");
   command->add_flag("--once", a->once,
                     "One sample of each and no figures: to run under a profiler");
   command->add_flag("--packed-filters", a->packed_filters,
                     "Pack filters before the timing, ours and the peer's, as a program does that "
                     "keeps them; otherwise in every run");
-  command->add_option("--seed", a->seed, "Of the data")->capture_default_str();
+  add_seed(*command, a->seed, "Of the data");
   command->add_option("--json", a->json, "Write every record to this file");
   command->add_option("--plot", a->plot,
                       "Draw ratios to the peer and shares of the roofline to this file (SVG)");

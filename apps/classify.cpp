@@ -10,6 +10,7 @@
 #include "errors.hpp"
 #include "json_file.hpp"
 #include "on_device.hpp"
+#include "options.hpp"
 #include "predict.hpp"
 #include "progress.hpp"
 #include "stopwatch.hpp"
@@ -188,16 +189,14 @@ void add_classify(CLI::App& program) {
       ->delimiter(',')
       ->expected(2)
       ->excludes("--device");
-  command->add_option("--batch", a->batch, "Images at a time")
-      ->check(at_least(1))
-      ->capture_default_str();
+  add_integer(*command, "--batch", a->batch, 1, "Images at a time")->capture_default_str();
   command->add_option("--model", a->model,
                       "Weights, a safetensors file; the default comes with the program");
   command->add_option("--images", a->paths.images,
                       "IDX file of images, .gz or plain; the default is Fashion-MNIST's test set "
                       "in /usr/share/datasets/fashion-mnist, or in PLUMB_DATA_DIR");
   command->add_option("--labels", a->paths.labels, "IDX file of their labels");
-  command->add_option("--limit", a->limit, "Only the first so many images")->check(at_least(1));
+  add_integer(*command, "--limit", a->limit, 1, "Only the first so many images");
   command->add_option("--json", a->json, "Write the figures to this file as JSON");
   command->footer(
       "op is the time in kernels; layer adds the copies from and to the host. A margin is how far\n"

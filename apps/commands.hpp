@@ -2,7 +2,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <string>
 
 #include "plumb/device.hpp"
@@ -22,8 +21,6 @@ void add_ladder(CLI::App& program);
 
 /// "--device", the same everywhere.
 void add_device_option(CLI::App& command, std::string& spec);
-/// Refuses what is no integer of at least `minimum`, and what does not fit 64 bits.
-CLI::Validator at_least(std::int64_t minimum);
 /// Device::open for a name from the command line (empty: nothing was said). A name that no device
 /// could have is a UsageError.
 Device open_device(const std::string& spec);

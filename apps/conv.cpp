@@ -8,6 +8,7 @@
 #include "errors.hpp"
 #include "formats/npy.hpp"
 #include "on_device.hpp"
+#include "options.hpp"
 #include "plumb/plumb.hpp"
 
 namespace plumb::app {
@@ -42,7 +43,7 @@ ConvProblem problem_of_files(const ConvArguments& arguments, const NpyArray& x, 
                              const ConvGeometry& geometry) {
   const auto require_four = [](const Extents& extents, const std::string& path, const char* what) {
     if (extents.rank() != 4)
-      throw FileError(fmt::format("{}: shape {}, expected four dimensions, {}", path,
+      throw FileError(fmt::format("{}: shape {}, expected four dimensions, {}", shown_path(path),
                                   to_string(extents), what));
   };
   require_four(x.extents, arguments.x, "N C H W");
@@ -66,8 +67,8 @@ void require_known_algorithm(const Device& device, const std::string& name) {
   std::string names;
   for (const ConvAlgorithm* algorithm : algorithms)
     names += fmt::format("{}{}", names.empty() ? "" : ", ", algorithm->name);
-  throw UsageError(fmt::format("--algorithm: {} has no '{}', expected one of: {}",
-                               to_string(device.id()), name, names));
+  throw UsageError(fmt::format("--algorithm: {} has no {}, expected one of: {}",
+                               to_string(device.id()), plumb::quoted(name), names));
 }
 
 Tensor uploaded(Queue& queue, const NpyArray& array) {
@@ -152,32 +153,28 @@ void add_conv(CLI::App& program) {
   command
       ->add_option("--out", a->out, "The result, [N, K, P, Q] (pooled: P/2, Q/2), of the same type")
       ->required();
-  command->add_option("--stride", a->stride, "Step of the filter: one value, or height,width")
+  add_integer(*command, "--stride", a->stride, 1, "Step of the filter: one value, or height,width")
       ->delimiter(',')
-      ->expected(1, 2)
-      ->check(at_least(1));
-  command
-      ->add_option("--dilation", a->dilation, "Distance of filter taps: one value, or height,width")
+      ->expected(1, 2);
+  add_integer(*command, "--dilation", a->dilation, 1,
+              "Distance of filter taps: one value, or height,width")
       ->delimiter(',')
-      ->expected(1, 2)
-      ->check(at_least(1));
-  command
-      ->add_option("--pad", a->pad,
-                   "Zeros around the image: one value, height,width, or top,left,bottom,right")
+      ->expected(1, 2);
+  add_integer(*command, "--pad", a->pad, 0,
+              "Zeros around the image: one value, height,width, or top,left,bottom,right")
       ->delimiter(',')
-      ->expected(1, 4)
-      ->check(at_least(0));
-  command->add_option("--groups", a->groups, "Groups G; divides C and K")->check(at_least(1));
+      ->expected(1, 4);
+  add_integer(*command, "--groups", a->groups, 1, "Groups G; divides C and K");
   command
       ->add_option("--math", a->math,
                    "The least accurate arithmetic allowed: fp64, fp32, tf32, bf16, fp16")
-      ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}))
+      ->check(one_of({"fp64", "fp32", "tf32", "bf16", "fp16"}))
       ->capture_default_str();
   command->add_option("--activation", a->activation, "Applied to the result: none or relu")
-      ->check(CLI::IsMember({"none", "relu"}))
+      ->check(one_of({"none", "relu"}))
       ->capture_default_str();
   command->add_option("--pool", a->pool, "Of the activated result: none or max_2x2")
-      ->check(CLI::IsMember({"none", "max_2x2"}))
+      ->check(one_of({"none", "max_2x2"}))
       ->capture_default_str();
   add_device_option(*command, a->device);
   command->add_option("--algorithm", a->algorithm,

@@ -9,6 +9,7 @@
 
 #include "commands.hpp"
 #include "json_file.hpp"
+#include "options.hpp"
 #include "plumb/plumb.hpp"
 #include "selection.hpp"
 #include "terminal.hpp"
@@ -187,8 +188,7 @@ void add_explain(CLI::App& program) {
   add_suite_options(*command, a->problems);
   add_math_option(*command, a->math, "The least accurate arithmetic allowed");
   command->add_option("--algorithm", a->algorithm, "As if this one were forced by name");
-  command->add_option("--workspace-limit", a->workspace_limit, "Bytes of workspace allowed")
-      ->check(at_least(0));
+  add_integer(*command, "--workspace-limit", a->workspace_limit, 0, "Bytes of workspace allowed");
   command->add_flag("--deterministic", a->deterministic,
                     "Only algorithms that give the same bits every time");
   command->add_option("--json", a->json, "Write the same to this file as JSON");

@@ -9,6 +9,7 @@
 #include "formats/file.hpp"
 #include "ladder_report.hpp"
 #include "measured.hpp"
+#include "options.hpp"
 #include "progress.hpp"
 #include "selection.hpp"
 
@@ -33,7 +34,8 @@ std::vector<ValidationCase> layers_of(const LadderArguments& arguments, const De
     return !arguments.layer.empty() && one.name != arguments.layer;
   });
   if (layers.empty())
-    throw UsageError(fmt::format("--layer: '{}', expected one of: {}", arguments.layer, names));
+    throw UsageError(
+        fmt::format("--layer: {}, expected one of: {}", plumb::quoted(arguments.layer), names));
   return layers;
 }
 
@@ -230,12 +232,11 @@ void add_ladder(CLI::App& program) {
       "ladder", "Nineteen techniques on four layers, each beside the one before");
   const auto a = std::make_shared<LadderArguments>();
   add_device_option(*command, a->device);
-  command->add_option("--batch", a->batch, "N; otherwise 10000, on a CPU 500, or what memory holds")
-      ->check(at_least(1));
+  add_integer(*command, "--batch", a->batch, 1,
+              "N; otherwise 10000, on a CPU 500, or what memory holds");
   command->add_option("--layer", a->layer,
                       "One of ece408_l1, ece408_l2, eecs471_l1, eecs471_l2; otherwise all");
-  command->add_option("--samples", a->samples, "Of each algorithm, at least")
-      ->check(at_least(1))
+  add_integer(*command, "--samples", a->samples, 1, "Of each algorithm, at least")
       ->capture_default_str();
   command->add_flag("--all", a->all, "Every variant of each technique, not the fastest alone");
   command->add_flag("--batches", a->batches,

@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
+#include "options.hpp"
 #include "pipeline_report.hpp"
 #include "progress.hpp"
 #include "selection.hpp"
@@ -31,8 +32,8 @@ ConvOptions options_of(const Device& device, const ConvProblem& problem,
   if (arguments.algorithm == "auto") return options;
   const auto named = selected_algorithms(device, arguments.algorithm);
   if (named.size() > 1)
-    throw UsageError(fmt::format("--algorithm: '{}' names {} algorithms, expected one",
-                                 arguments.algorithm, named.size()));
+    throw UsageError(fmt::format("--algorithm: {} names {} algorithms, expected one",
+                                 plumb::quoted(arguments.algorithm), named.size()));
   options.algorithm = named.front()->name;
   options.math = math_class(named.front()->numerics, problem.dtype);
   return options;
@@ -148,24 +149,22 @@ void add_pipeline(CLI::App& program) {
   add_suite_options(*command, a->problems);
   add_algorithm_option(*command, a->algorithm,
                        "auto: what a plan of one segment chooses; or one algorithm's name");
-  command->add_option("--streams", a->streams, "Segments under way at once: one number or several")
+  add_integer(*command, "--streams", a->streams, 1,
+              "Segments under way at once: one number or several")
       ->delimiter(',')
-      ->check(at_least(1))
       ->capture_default_str();
   command->add_option("--memory", a->memory, "The host's: pageable, pinned, or both")
       ->delimiter(',')
-      ->check(CLI::IsMember({"pageable", "pinned"}))
+      ->check(one_of({"pageable", "pinned"}))
       ->capture_default_str();
   command
       ->add_option("--budget", a->budget_bytes,
                    "Bytes of the device's memory to take at most (500MB, 2GB); otherwise half of "
                    "what is free")
-      ->transform(CLI::AsSizeValue(false));
-  command
-      ->add_option("--segment", a->images_per_segment,
-                   "Images in a segment; otherwise chosen from the bytes of the batch")
-      ->check(at_least(1));
-  command->add_option("--seed", a->seed, "Of the data")->capture_default_str();
+      ->transform(byte_count());
+  add_integer(*command, "--segment", a->images_per_segment, 1,
+              "Images in a segment; otherwise chosen from the bytes of the batch");
+  add_seed(*command, a->seed, "Of the data");
   command->add_option("--json", a->json, "Write every record to this file");
   command->add_option("--plot", a->plot,
                       "Draw the timeline of the first problem's fastest run to this file (SVG)");

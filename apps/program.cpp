@@ -48,17 +48,6 @@ void add_device_option(CLI::App& command, std::string& spec) {
                      "CPU. The default is what PLUMB_DEVICE says, or auto");
 }
 
-CLI::Validator at_least(std::int64_t minimum) {
-  const auto check = [minimum](const std::string& text) -> std::string {
-    std::int64_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && stop == end && value >= minimum) return {};
-    return fmt::format("'{}', expected an integer of {} or more", text, minimum);
-  };
-  return {check, fmt::format(">={}", minimum)};
-}
-
 Device open_device(const std::string& spec) {
   try {
     return Device::open(spec);

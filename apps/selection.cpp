@@ -10,6 +10,7 @@
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
+#include "options.hpp"
 
 namespace plumb::app {
 namespace {
@@ -71,18 +72,16 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
       ->excludes(problem);
   command
       .add_option("--dtype", arguments.dtype, "Stored type of given problems: f32, f64, f16, bf16")
-      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
+      ->check(one_of({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
   command
       .add_option("--layout", arguments.layout,
                   "Of given problems: nchw, nhwc, or strided (NCHW with gaps)")
-      ->check(CLI::IsMember({"nchw", "nhwc", "strided"}))
+      ->check(one_of({"nchw", "nhwc", "strided"}))
       ->capture_default_str();
-  command.add_option("--batch", arguments.batch, "N of every given problem")->check(at_least(1));
-  command
-      .add_option("--side", arguments.side,
-                  "H and W of every given problem at most, or what its filters need")
-      ->check(at_least(1));
+  add_integer(command, "--batch", arguments.batch, 1, "N of every given problem");
+  add_integer(command, "--side", arguments.side, 1,
+              "H and W of every given problem at most, or what its filters need");
 }
 
 void add_suite_options(CLI::App& command, ProblemArguments& arguments) {
@@ -90,7 +89,7 @@ void add_suite_options(CLI::App& command, ProblemArguments& arguments) {
   auto* suite_option = command
                            .add_option("--suite", arguments.suite,
                                        fmt::format("Layers by name: {}", fmt::join(names, ", ")))
-                           ->check(CLI::IsMember(names));
+                           ->check(one_of(names));
   for (const char* other : {"--problem", "--problems"})
     suite_option->excludes(command.get_option(other));
 }
@@ -101,7 +100,7 @@ void add_algorithm_option(CLI::App& command, std::string& pattern, const std::st
 
 void add_math_option(CLI::App& command, std::string& math, const std::string& help) {
   command.add_option("--math", math, help + ": fp64, fp32, tf32, bf16, fp16")
-      ->check(CLI::IsMember({"fp64", "fp32", "tf32", "bf16", "fp16"}));
+      ->check(one_of({"fp64", "fp32", "tf32", "bf16", "fp16"}));
 }
 
 std::vector<ValidationCase> selected_cases(const ProblemArguments& arguments,
@@ -112,7 +111,8 @@ std::vector<ValidationCase> selected_cases(const ProblemArguments& arguments,
     one.problem.dtype = *parse_dtype(arguments.dtype);
     cases.push_back(validation_case(one.name, one.problem, *parse_placement(arguments.layout)));
   }
-  if (cases.empty()) throw FileError(fmt::format("{}: holds no problem", shown_path(arguments.problems)));
+  if (cases.empty())
+    throw FileError(fmt::format("{}: holds no problem", shown_path(arguments.problems)));
   return cases;
 }
 
@@ -123,8 +123,8 @@ std::vector<const ConvAlgorithm*> selected_algorithms(const Device& device,
     if (fnmatch(pattern.c_str(), std::string(algorithm->name).c_str(), 0) == 0)
       selected.push_back(algorithm);
   if (selected.empty())
-    throw UsageError(
-        fmt::format("--algorithm: nothing of {} matches '{}'", to_string(device.id()), pattern));
+    throw UsageError(fmt::format("--algorithm: nothing of {} matches {}", to_string(device.id()),
+                                 plumb::quoted(pattern)));
   return selected;
 }
 

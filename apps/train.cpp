@@ -1,12 +1,13 @@
 // plumb train: the network from scratch, on the CPU.
 #include <fmt/format.h>
 
-#include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 
 #include "commands.hpp"
 #include "errors.hpp"
+#include "options.hpp"
 #include "plumb/version.hpp"
 #include "progress.hpp"
 #include "training/trainer.hpp"
@@ -38,7 +39,7 @@ void run(const TrainArguments& arguments) {
   const Dataset test = read_dataset(find_dataset(arguments.test, Split::test), 0, shape.classes);
   if (test.images.height != training.images.height || test.images.width != training.images.width)
     throw FileError(fmt::format("{}: images of {}x{}, but the training set has {}x{}",
-                                find_dataset(arguments.test, Split::test).images,
+                                shown_path(find_dataset(arguments.test, Split::test).images),
                                 test.images.height, test.images.width, training.images.height,
                                 training.images.width));
 
@@ -52,11 +53,6 @@ void run(const TrainArguments& arguments) {
         bar.reset();
         print(figures);
         last = figures;
-        if (!std::isfinite(figures.loss))
-          throw std::runtime_error(
-              fmt::format("the loss is {} after epoch {}: a smaller "
-                          "--learning-rate than {} is needed",
-                          figures.loss, figures.epoch, options.learning_rate));
       },
       [&](std::int64_t epoch, std::int64_t done) {
         if (!bar) bar.emplace(fmt::format("epoch {}", epoch), training.images.count);
@@ -73,7 +69,7 @@ void run(const TrainArguments& arguments) {
       {"test_accuracy", fmt::format("{:.4f}", last.test_accuracy)},
   };
   write_model(arguments.out, model, shape);
-  fmt::print("wrote {}\n", arguments.out);
+  fmt::print("wrote {}\n", shown_path(arguments.out));
 }
 
 }  // namespace
@@ -82,19 +78,14 @@ void add_train(CLI::App& program) {
   CLI::App* command =
       program.add_subcommand("train", "The network from scratch, on the CPU, into a model file");
   const auto a = std::make_shared<TrainArguments>();
-  command->add_option("--epochs", a->options.epochs, "Times through the training images")
-      ->required()
-      ->check(at_least(1));
+  add_integer(*command, "--epochs", a->options.epochs, 1, "Times through the training images")
+      ->required();
   command->add_option("--out", a->out, "The weights after the last epoch, as safetensors")
       ->required();
-  command->add_option("--seed", a->options.seed, "Of the first weights and of the batches' order")
-      ->check(at_least(0))
-      ->capture_default_str();
-  command->add_option("--batch", a->options.batch, "Images a step")
-      ->check(at_least(1))
-      ->capture_default_str();
+  add_seed(*command, a->options.seed, "Of the first weights and of the batches' order");
+  add_integer(*command, "--batch", a->options.batch, 1, "Images a step")->capture_default_str();
   command->add_option("--learning-rate", a->options.learning_rate, "Adam's, at the start")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(Least::above_zero, std::numeric_limits<float>::max()))
       ->capture_default_str();
   CLI::Option* images =
       command->add_option("--images", a->training.images,

@@ -10,6 +10,7 @@
 #include "errors.hpp"
 #include "formats/file.hpp"
 #include "json_file.hpp"
+#include "options.hpp"
 #include "plot/bar_chart.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
@@ -201,8 +202,8 @@ void add_tune(CLI::App& program) {
   add_suite_options(*command, a->problems);
   add_math_option(*command, a->math,
                   "Only algorithms that may serve this arithmetic, and plans that allow no other");
-  command->add_option("--samples", a->samples, "Of each algorithm that is not given up, at least")
-      ->check(at_least(1))
+  add_integer(*command, "--samples", a->samples, 1,
+              "Of each algorithm that is not given up, at least")
       ->capture_default_str();
   command->add_flag("--no-cache", a->no_cache, "Show the times and keep nothing");
   command->add_option("--plot", a->plot, "Write the sweep as a picture to this file (SVG)");

@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "errors.hpp"
 #include "json_file.hpp"
+#include "options.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
 #include "selection.hpp"
@@ -238,9 +239,8 @@ void add_validate(CLI::App& program) {
   add_math_option(*command, a->math, "Only algorithms that may serve this arithmetic");
   command->add_option("--tier", a->tiers, "Only these tiers: exact, bounded, repeatable, attested")
       ->delimiter(',')
-      ->check(CLI::IsMember({"exact", "bounded", "repeatable", "attested"}));
-  command->add_option("--seed", a->seed, "Of the data and of the random problems")
-      ->capture_default_str();
+      ->check(one_of({"exact", "bounded", "repeatable", "attested"}));
+  add_seed(*command, a->seed, "Of the data and of the random problems");
   command->add_flag("--quick", a->quick, "A smaller corpus");
   command->add_option("--json", a->json, "Write every verdict to this file");
   command->footer(

@@ -317,6 +317,8 @@ case_train() {
   printed '^accuracy'
   refuse 1 'no/m: cannot be created' train --epochs 1 --out no/m
   refuse 1 'loss is' train --epochs 3 --learning-rate 1e30 "${files[@]}" --out bad
+  refuse 1 'weight is|loss is' train --epochs 1 --batch 60 --learning-rate 1e38 "${files[@]}" --out bad
+  refuse 2 "^plumb: --learning-rate: 'nan', expected a number above 0" train --epochs 1 --learning-rate nan "${files[@]}" --out bad
   [[ ! -e bad ]] || fail "weights that are no numbers were written"
 }
 
@@ -604,6 +606,49 @@ case_ladder() {
     ladder --device cpu --layer ece408_l3
   refuse 2 'batch' ladder --batch 0
   refuse 1 'no/l.json: cannot be created' ladder --device cpu --json no/l.json
+}
+
+# Every option of every command that takes a number refuses what is none, and what it cannot hold. The
+# options are those that --help shows, so that a new one is tried too.
+case_numbers() {
+  local command option kind bad seen=' ' values
+  for command in info explain classify train conv validate bench tune pipeline ladder; do
+    run $command --help
+    grep -oE '^ +--[a-z-]+ (INT|UINT|FLOAT)[^ ]*' out >numbers || true
+    while read -r option kind; do
+      values=(nan inf -1 1e400 '' -0.5 0x10 ' 1' 1x '1 2' 9999999999999999999999 -9223372036854775809)
+      if [[ $kind == FLOAT* ]]; then values=(nan inf -inf NAN -1 1e400 -1e400 '' 1e-400 0x1p3 ' 1' 1x); fi
+      for bad in "${values[@]}"; do
+        # An empty value, or one with a space, must not vanish in the message.
+        refuse 2 "^plumb: $option: '$bad', expected (an integer|a number|bytes|[0-9]+ bytes)" \
+          "$command" "$option" "$bad"
+      done
+      seen+="$command$option "
+    done <numbers
+  done
+  # What is there today; those that --help would not show as numbers are missed here.
+  for option in classify--batch classify--limit train--epochs train--seed train--batch \
+    train--learning-rate conv--stride conv--dilation conv--pad conv--groups validate--batch \
+    validate--side validate--seed bench--samples bench--seconds bench--limit bench--seed tune--samples \
+    explain--workspace-limit pipeline--streams pipeline--budget pipeline--segment pipeline--seed \
+    ladder--batch ladder--samples; do
+    [[ $seen == *" $option "* ]] || fail "$option was not tried, of$seen"
+  done
+  refuse 2 "^plumb: --stride: 'nan', expected" conv --stride 1,nan
+  refuse 2 "^plumb: --streams: '-1', expected" pipeline --streams 1,-1
+  refuse 2 "^plumb: --seconds: '1e22', expected a number of 0 or more, 1000000000 at most" bench --seconds 1e22
+  refuse 2 "^plumb: --samples: '2147483648', expected an integer from 1 to 2147483647" bench --samples 2147483648
+  refuse 2 "^plumb: --budget: '16E', expected 9223372036854775807 bytes at most" pipeline --budget 16E
+  refuse 2 "^plumb: --budget: '1X', expected bytes" pipeline --budget 1X
+  # Decimal, whatever stands in front; and the largest seed there is.
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 -4 >w.npy
+  refuse 1 'expected.*8|8' conv --x x.npy --w w.npy --pad 0 --groups 08 --out y.npy
+  run validate --device cpu --problem mb1ic1ih3oc1kh2 --algorithm cpu.conv.im2col.fp32 --tier exact \
+    --seed 18446744073709551615 --json v.json
+  grep -q '"seed": 18446744073709551615' v.json || fail "the seed is another one"
+  local small=(--device cpu --problem 'mb5ic3ih12oc4kh3ph1' --streams 1 --memory pinned)
+  for bad in 1m 1MB 1MiB '1 mb' 1048576; do run pipeline "${small[@]}" --budget "$bad"; done
 }
 
 case_output() {

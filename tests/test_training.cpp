@@ -5,6 +5,7 @@
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -419,6 +420,30 @@ TEST_CASE("a training run learns, and repeats bit for bit", "[training]") {
   seeded.epochs = 1;
   seeded.seed = 6;
   CHECK(run(seeded).values != model.values);
+}
+
+TEST_CASE("training that diverges fails, and has no weights to give", "[training]") {
+  const Dataset dataset = bars(20, 31);
+  const auto message = [&](double learning_rate, std::int64_t batch) {
+    std::string text = "trained";
+    try {
+      train(
+          dataset, dataset, {.epochs = 1, .batch = batch, .learning_rate = learning_rate},
+          [](const EpochFigures&) {}, [](std::int64_t, std::int64_t) {});
+    } catch (const TrainingFailure& failure) {
+      text = failure.what();
+    }
+    return text;
+  };
+  const auto says = [](const std::string& text, const char* part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  CHECK(message(0.002, 20) == "trained");
+  // The first loss is that of the first weights; after the only step nothing looks at them again.
+  for (const double rate : {std::nan(""), std::numeric_limits<double>::infinity(), 1e300})
+    says(message(rate, 20), "after 20 images of epoch 1: a smaller learning rate");
+  says(message(1e30, 5), "the loss is");
 }
 
 TEST_CASE("predictions do not depend on the batch", "[training]") {

@@ -1,6 +1,8 @@
 // Trains the network on the CPU.
 #include "training/trainer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -82,6 +84,14 @@ double accuracy(const Device& device, const Network& network, const Dataset& dat
   return static_cast<double>(correct) / static_cast<double>(dataset.labels.size());
 }
 
+void require_finite(double value, const char* what, std::int64_t epoch, std::int64_t images,
+                    const TrainingOptions& options) {
+  if (std::isfinite(value)) return;
+  throw TrainingFailure(
+      fmt::format("{} is {} after {} images of epoch {}: a smaller learning rate than {} is needed",
+                  what, value, images, epoch + 1, options.learning_rate));
+}
+
 }  // namespace
 
 Model initial_model(const NetworkShape& shape, std::uint64_t seed) {
@@ -118,7 +128,7 @@ Model train(const Dataset& training, const Dataset& test, const TrainingOptions&
   Random random(options.seed + 1);
   const Tensor images(device, DType::f32, {batch, 1, shape.image_height, shape.image_width});
   Bytes labels;
-  const double images_in_all = static_cast<double>(options.epochs * count);
+  const double images_in_all = static_cast<double>(options.epochs) * static_cast<double>(count);
 
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     Stopwatch stopwatch;
@@ -131,12 +141,23 @@ Model train(const Dataset& training, const Dataset& test, const TrainingOptions&
              std::span(order).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n)),
              images, labels);
       const BatchResult result = backward.run(queue, slice(images.view(), 0, 0, n), labels);
+      require_finite(result.loss, "the loss", epoch, first, options);
       loss += result.loss * static_cast<double>(n);
       correct += result.correct;
-      const double done = static_cast<double>(epoch * count + first) / images_in_all;
+      const double done =
+          (static_cast<double>(epoch) * static_cast<double>(count) + static_cast<double>(first)) /
+          images_in_all;
       adam.step(network.parameters(), backward.gradients(),
                 options.learning_rate * (1 + std::cos(std::numbers::pi * done)) / 2);
       progress(epoch + 1, first + n);
+    }
+    // A loss is that of the weights before its step, and says nothing of the last one's.
+    for (const Tensor& parameter : network.parameters()) {
+      const auto* values = parameter.data_as<const float>();
+      const auto* end = values + element_count(parameter.extents());
+      const auto* wrong = std::find_if_not(values, end, [](float v) { return std::isfinite(v); });
+      if (wrong != end)
+        require_finite(static_cast<double>(*wrong), "a weight", epoch, count, options);
     }
     const double total = static_cast<double>(count);
     on_epoch({epoch + 1, loss / total, static_cast<double>(correct) / total,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 
 #include "dataset.hpp"
 #include "model.hpp"
@@ -14,6 +15,12 @@ struct TrainingOptions {
   std::int64_t batch = 100;
   double learning_rate = 0.002;  ///< at the start; falls to zero along half a cosine
   std::uint64_t seed = 1;
+};
+
+/// Training that has diverged: there are no weights to keep.
+class TrainingFailure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 /// What one epoch gave.
@@ -31,6 +38,7 @@ Model initial_model(const NetworkShape& shape, std::uint64_t seed);
 
 /// Trains from initial_model() and returns the weights after the last epoch; the test set decides
 /// nothing. The same options, data and number of threads on the same machine give the same bits.
+/// TrainingFailure where the loss or a weight is no finite number, as soon as it is none.
 /// `on_epoch` is called after each epoch, `progress` after each batch with the images done in it.
 Model train(const Dataset& training, const Dataset& test, const TrainingOptions& options,
             const std::function<void(const EpochFigures&)>& on_epoch,

@@ -1,0 +1,56 @@
+// What the values of options may be: every number on the command line comes through here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace plumb::app {
+
+/// A decimal integer from `least` to `most`, and nothing else. To be given to transform(): CLI11
+/// would take 010 for 8, and -1 for the largest number without a sign.
+CLI::Validator integer_in(std::uint64_t least, std::uint64_t most);
+
+enum class Least { zero, above_zero };
+/// A finite decimal number of zero or more, or above zero, up to `most`.
+CLI::Validator number_in(Least least, double most);
+
+/// Bytes: a decimal integer, with a unit or without. K, KB and KiB are all 1024, likewise M, G, T.
+CLI::Validator byte_count();
+
+/// One of the names.
+CLI::Validator one_of(std::vector<std::string> names);
+
+namespace detail {
+template <class T>
+struct ElementOf {
+  using type = T;
+};
+template <class T>
+struct ElementOf<std::vector<T>> {
+  using type = T;
+};
+}  // namespace detail
+
+/// An option for an integer of `least` or more that fits T, or for several where T is a vector.
+template <class T>
+CLI::Option* add_integer(CLI::App& command, const std::string& name, T& value, std::uint64_t least,
+                         const std::string& help) {
+  using Element = typename detail::ElementOf<T>::type;
+  static_assert(std::is_integral_v<Element>);
+  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<Element>::max());
+  return command.add_option(name, value, help)->transform(integer_in(least, most));
+}
+
+/// --seed.
+CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string& help);
+
+/// A time in seconds: 0 or more, and no more than thirty years.
+CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& seconds,
+                         const std::string& help);
+
+}  // namespace plumb::app
