@@ -78,7 +78,7 @@ void print(const TuneCacheReport& tuning) {
     fmt::print("tuning     none: {}\n", tuning.sentence);
     return;
   }
-  fmt::print("tuning     {}: {} problems tuned on the device of auto", tuning.path,
+  fmt::print("tuning     {}: {} problems tuned on the device of auto", shown_path(tuning.path),
              tuning.problems);
   if (tuning.stale > 0) fmt::print(", {} with another driver or Plumb", tuning.stale);
   fmt::print("\n");

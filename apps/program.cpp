@@ -5,39 +5,113 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "commands.hpp"
 #include "errors.hpp"
 #include "plumb/plumb.hpp"
+#include "plumb/quote.hpp"
 
 namespace plumb::app {
 namespace {
 
 constexpr int done = 0, work_failed = 1, wrong_usage = 2;
 
-/// One line, whatever the message holds.
-int report(int exit_code, std::string message) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  std::fputs(fmt::format("plumb: {}\n", message).c_str(), stderr);
-  return exit_code;
+/// How a run ended; a message where it is not done.
+struct Outcome {
+  int exit_code = done;
+  std::string message;
+};
+
+/// One printable line of bounded length, whatever the message holds and wherever it comes from:
+/// what quotes text from outside has escaped it already, and its backslashes stay as they are.
+std::string one_line(std::string_view message) {
+  constexpr std::size_t longest = 8000;
+  const bool cut = message.size() > longest;
+  message = message.substr(0, longest);
+  std::string line;
+  while (!message.empty()) {
+    const std::size_t end = std::min(message.find_first_of("\\\n"), message.size());
+    const std::string printable = plumb::quoted(message.substr(0, end), longest);
+    line.append(printable, 1, printable.size() - 2);
+    if (end < message.size()) line += message[end] == '\n' ? ' ' : message[end];
+    message.remove_prefix(std::min(end + 1, message.size()));
+  }
+  return line + (cut ? "..." : "");
+}
+
+/// CLI11 repeats arguments as they are: those that are long or cannot be printed are quoted.
+std::string with_arguments_quoted(std::string message, std::span<const char* const> arguments) {
+  for (const std::string_view argument : arguments) {
+    std::string shown = plumb::quoted(argument);
+    if (shown.size() == argument.size() + 2) continue;
+    for (std::size_t at = 0; (at = message.find(argument, at)) != std::string::npos;
+         at += shown.size())
+      message.replace(at, argument.size(), shown);
+  }
+  return message;
 }
 
 /// The message of a command line that went wrong, with the help that the user was nearest to.
-int report_usage(const CLI::App& program, std::string message) {
+Outcome wrong(const CLI::App& program, std::string message) {
   const auto chosen = program.get_subcommands();
   const auto unknown = program.remaining();
   if (chosen.empty() && !unknown.empty()) {
     std::vector<std::string> names;
     for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(command->get_name());
-    message =
-        fmt::format("'{}': expected a subcommand: {}", unknown.front(), fmt::join(names, ", "));
+    message = fmt::format("{}: expected a subcommand: {}", plumb::quoted(unknown.front()),
+                          fmt::join(names, ", "));
   }
-  return report(wrong_usage, fmt::format("{} (see plumb {}--help)", message,
-                                         chosen.empty() ? "" : chosen.front()->get_name() + " "));
+  return {wrong_usage, fmt::format("{} (see plumb {}--help)", message,
+                                   chosen.empty() ? "" : chosen.front()->get_name() + " ")};
+}
+
+Outcome run_command(int argc, const char* const* argv) {
+  CLI::App program("Plumb: convolution on any machine, held against a plumb line.", "plumb");
+  program.set_version_flag("--version", fmt::format("plumb {}", version));
+  program.require_subcommand(1);
+  program.footer("Exit codes: 0 done, 1 the work failed, 2 wrong usage.");
+  add_info(program);
+  add_classify(program);
+  add_train(program);
+  add_conv(program);
+  add_validate(program);
+  add_bench(program);
+  add_tune(program);
+  add_explain(program);
+  add_pipeline(program);
+  add_ladder(program);
+  try {
+    program.parse(argc, argv);
+    return {};
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return {program.exit(error), {}};  // --help, --version
+    return wrong(program, with_arguments_quoted(error.what(),
+                                                {argv, argv + static_cast<std::ptrdiff_t>(argc)}));
+  } catch (const UsageError& error) {
+    return wrong(program, error.what());
+  } catch (const Error& error) {
+    const std::string code =
+        error.reason() == Reason::none ? "" : fmt::format(" ({})", to_string(error.reason()));
+    return {work_failed, error.what() + code};
+  } catch (const std::bad_alloc&) {
+    return {work_failed, "out of memory"};
+  } catch (const std::exception& error) {
+    return {work_failed, error.what()};
+  }
+}
+
+/// Whether all that was printed has been written. A full disk shows itself only here, or has ended
+/// an earlier print.
+bool stdout_is_written() {
+  const bool lost = std::ferror(stdout) != 0;
+  return std::fflush(stdout) == 0 && !lost;
 }
 
 }  // namespace
@@ -59,39 +133,14 @@ Device open_device(const std::string& spec) {
 }
 
 int run_program(int argc, const char* const* argv) {
-  CLI::App program("Plumb: convolution on any machine, held against a plumb line.", "plumb");
-  program.set_version_flag("--version", fmt::format("plumb {}", version));
-  program.require_subcommand(1);
-  program.footer("Exit codes: 0 done, 1 the work failed, 2 wrong usage.");
-  add_info(program);
-  add_classify(program);
-  add_train(program);
-  add_conv(program);
-  add_validate(program);
-  add_bench(program);
-  add_tune(program);
-  add_explain(program);
-  add_pipeline(program);
-  add_ladder(program);
-  try {
-    program.parse(argc, argv);
-    // A full disk shows itself only here.
-    if (std::fflush(stdout) != 0) return report(work_failed, "standard output cannot be written");
-    return done;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return program.exit(error);
-    return report_usage(program, error.what());
-  } catch (const UsageError& error) {
-    return report_usage(program, error.what());
-  } catch (const Error& error) {
-    const std::string code =
-        error.reason() == Reason::none ? "" : fmt::format(" ({})", to_string(error.reason()));
-    return report(work_failed, error.what() + code);
-  } catch (const std::bad_alloc&) {
-    return report(work_failed, "out of memory");
-  } catch (const std::exception& error) {
-    return report(work_failed, error.what());
-  }
+  Outcome outcome = run_command(argc, argv);
+  // A command that could not print may have failed for that.
+  if (!stdout_is_written() && outcome.exit_code != wrong_usage)
+    outcome = {work_failed, "standard output cannot be written" +
+                                (outcome.message.empty() ? "" : ": " + outcome.message)};
+  if (!outcome.message.empty())
+    std::fputs(fmt::format("plumb: {}\n", one_line(outcome.message)).c_str(), stderr);
+  return outcome.exit_code;
 }
 
 }  // namespace plumb::app

@@ -162,7 +162,8 @@ void report_cache(const TuneArguments& arguments, const Device& device,
   }
   if (!kept) throw FileError("the times are not kept: " + *remarks.begin());
   const TuneCacheReport report = tune_cache_report(device);
-  fmt::print("cache  {}: {} problems tuned on this device\n", report.path, report.problems);
+  fmt::print("cache  {}: {} problems tuned on this device\n", shown_path(report.path),
+             report.problems);
   for (const std::string& remark : remarks) fmt::print("       {}\n", remark);
 }
 

@@ -651,15 +651,111 @@ case_numbers() {
   for bad in 1m 1MB 1MiB '1 mb' 1048576; do run pipeline "${small[@]}" --budget "$bad"; done
 }
 
+# What a user or a file says is shown quoted, escaped and cut: one readable line of bounded length.
+case_echoes() {
+  local long raw=$'\033[2J\a\x80\n\xe2\x80\xae' value
+  long=$(head -c 100000 /dev/zero | tr '\0' x)
+  readable() {
+    local most=$1 code=0
+    shift
+    "$program" "$@" >out 2>err </dev/null || code=$?
+    ((code == 1 || code == 2)) || fail "exit code $code, expected an error"
+    (($(wc -l <err) == 1)) || fail "expected one line on stderr"
+    (($(wc -c <err) <= most)) || fail "$(wc -c <err) bytes on stderr, expected $most at most"
+    if LC_ALL=C grep -q '[^ -~]' err; then fail "raw bytes on stderr: $(od -c err | head)"; fi
+  }
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
+  for value in "$raw" "$long"; do
+    readable 1000 "$value"
+    readable 1000 classify "$value"
+    readable 1000 classify "--$value"
+    readable 1000 classify "--batch=$value"
+    readable 1000 classify --batch "$value"
+    readable 1000 bench --seconds "$value"
+    readable 1000 pipeline --budget "$value"
+    readable 1000 conv --stride "1,$value"
+    readable 1000 conv --math "$value"
+    readable 1000 validate --suite "$value"
+    readable 1000 validate --tier "exact,$value"
+    readable 1000 bench --peer "$value"
+    readable 1000 bench --device cpu --suite four --algorithm "$value"
+    readable 1000 ladder --device cpu --layer "$value"
+    readable 3000 classify --model "$value"
+    readable 3000 classify --images "$value" --labels "$value"
+    readable 3000 classify --limit 1 --json "$value/j"
+    readable 3000 conv --x "$value" --w w.npy --out y.npy
+    readable 3000 conv --x x.npy --w "x.npy" --out y.npy --device cpu --algorithm "$value"
+    readable 3000 bench --problems "$value"
+    # The library's own words, which the program bounds.
+    readable 9000 classify --device "$value" --limit 1
+    readable 9000 bench --device cpu --problem "$value"
+    PLUMB_DEVICE=$value readable 9000 classify --limit 1
+    PLUMB_DATA_DIR=$value readable 3000 classify --limit 1
+    PLUMB_TUNE_CACHE=/proc/$value/c readable 9000 tune --device cpu --problem mb1ic1ih3oc1kh2 --samples 2
+  done
+  printf 'mb1ic1%s\n' "$raw" >list
+  readable 9000 bench --device cpu --problems list
+  printf "\x93NUMPY\x01\x00\x20\x00{'%s': 1}%-20s\n" "$raw" '' >bad.npy
+  readable 1000 conv --x bad.npy --w x.npy --out y.npy
+  value="{\"\\u001b[2J$long\":[1]}"
+  printf '%b%s' "$(printf '\\x%02x' $((${#value} & 255)) $((${#value} >> 8 & 255)) $((${#value} >> 16)))\\0\\0\\0\\0\\0" "$value" >bad
+  readable 1000 classify --model bad
+}
+
 case_output() {
-  local code=0
-  "$program" info >/dev/full 2>err || code=$?
-  ((code == 1)) || fail "exit code $code on a full disk"
-  grep -q '^plumb: standard output' err || fail "no message about a full disk"
+  local code small=(--device cpu --problem mb1ic1ih3oc1kh2) line
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 -4 >w.npy
+  first_images train 60
+  while read -r line; do
+    for to in full closed; do
+      code=0
+      # shellcheck disable=SC2086
+      if [[ $to == full ]]; then
+        "$program" $line >/dev/full 2>err || code=$?
+      else
+        "$program" $line >&- 2>err || code=$?
+      fi
+      ((code == 1)) || fail "exit code $code from plumb $line with a $to standard output"
+      (($(wc -l <err) == 1)) || fail "expected one line on stderr"
+      grep -q '^plumb: standard output cannot be written' err || fail "no message about standard output"
+    done
+  done <<END
+--help
+--version
+info
+info --json info.json
+train --help
+bench --help
+explain ${small[*]}
+validate ${small[*]} --tier exact
+tune ${small[*]} --no-cache --samples 2
+bench ${small[*]} --samples 2
+classify --device cpu --limit 1
+conv --x x.npy --w w.npy --out y.npy
+train --epochs 2 --images images --labels labels --test-images images --test-labels labels --out m
+END
+  # Nothing that was printed has come into a file that was opened in the place of the closed stream.
+  valid_json info.json version auto backends
+  npy f4 '1, 1, 2, 2' -3 -1 3 5 >expected
+  cmp y.npy expected || fail "y.npy is not what was expected"
   refuse 1 'no/f.json: cannot be created' classify --limit 1 --json no/f.json
   echo before >kept.json
   refuse 1 'nothing' classify --limit 1 --model nothing --json kept.json
   [[ $(cat kept.json) == before ]] || fail "a file was lost by a failure"
+  # Modes, links, and what is left of a write that fails.
+  echo before >private.json && chmod 600 private.json && ln -s private.json link.json
+  run info --json link.json
+  valid_json private.json version
+  [[ $(stat -c %a private.json) == 600 && -L link.json ]] || fail "$(ls -l private.json link.json)"
+  ln -s y2.npy dangling.npy
+  run conv --x x.npy --w w.npy --out dangling.npy
+  [[ -L dangling.npy ]] && cmp y2.npy expected || fail "a dangling link: $(ls -l)"
+  echo before >kept.npy
+  chmod 640 kept.npy
+  run conv --x x.npy --w w.npy --out kept.npy
+  [[ $(stat -c %a kept.npy) == 640 ]] || fail "$(ls -l kept.npy)"
+  refuse 1 '^plumb: /dev/full: cannot be written: No space left' info --json /dev/full
   (($(find . -name '*.tmp-*' | wc -l) == 0)) || fail "a temporary file was left"
 }
 
