@@ -185,6 +185,7 @@ void add_explain(CLI::App& program) {
   const auto a = std::make_shared<ExplainArguments>();
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
+  add_view_options(*command, a->problems);
   add_suite_options(*command, a->problems);
   add_math_option(*command, a->math, "The least accurate arithmetic allowed");
   command->add_option("--algorithm", a->algorithm, "As if this one were forced by name");

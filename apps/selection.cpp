@@ -61,6 +61,30 @@ std::vector<NamedProblem> named_problems(const ProblemArguments& arguments,
   return problems;
 }
 
+Strides strides_from(const std::vector<std::int64_t>& given, const Strides& otherwise) {
+  return given.empty() ? otherwise : Strides{given[0], given[1], given[2], given[3]};
+}
+
+/// With the strides, the paddings and the offset that were given beside its text.
+ValidationCase with_views(ValidationCase test, const ProblemArguments& arguments) {
+  ConvProblem& problem = test.problem;
+  const auto& padding = arguments.padding;
+  if (!padding.empty()) {
+    problem.padding = {padding[0], padding[1], padding[2], padding[3]};
+    problem.y_strides = {};
+    test = validation_case(test.name, problem, test.placement);
+  }
+  const bool strides =
+      !arguments.x_strides.empty() || !arguments.w_strides.empty() || !arguments.y_strides.empty();
+  if (strides || arguments.offset >= 0) test.placement = Placement::views;
+  if (arguments.offset >= 0) test.offset = arguments.offset;
+  problem.x_strides = strides_from(arguments.x_strides, problem.x_strides);
+  problem.w_strides = strides_from(arguments.w_strides, problem.w_strides);
+  problem.y_strides = strides_from(arguments.y_strides, problem.y_strides);
+  problem = check(problem);
+  return test;
+}
+
 }  // namespace
 
 void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
@@ -82,6 +106,23 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
   add_integer(command, "--batch", arguments.batch, 1, "N of every given problem");
   add_integer(command, "--side", arguments.side, 1,
               "H and W of every given problem at most, or what its filters need");
+}
+
+void add_view_options(CLI::App& command, ProblemArguments& arguments) {
+  auto* const problem = command.get_option("--problem");
+  const auto add = [&](const char* name, std::vector<std::int64_t>& values, const char* help) {
+    command.add_option(name, values, help)->delimiter(',')->expected(4)->needs(problem);
+  };
+  add("--x-strides", arguments.x_strides,
+      "Of x, N,C,H,W in elements, below 0 where it is mirrored: --x-strides=64,-8,1,0");
+  add("--w-strides", arguments.w_strides, "Of w, K,C/G,R,S in elements");
+  add("--y-strides", arguments.y_strides, "Of y, N,K,P,Q in elements");
+  add("--padding", arguments.padding, "Top, left, bottom and right, in place of the problem's");
+  command
+      .add_option("--offset", arguments.offset,
+                  "Elements between a 256-byte boundary and the tensors, on a GPU")
+      ->check(at_least(0))
+      ->needs(problem);
 }
 
 void add_suite_options(CLI::App& command, ProblemArguments& arguments) {
@@ -109,7 +150,8 @@ std::vector<ValidationCase> selected_cases(const ProblemArguments& arguments,
   std::vector<ValidationCase> cases;
   for (NamedProblem& one : named_problems(arguments, device)) {
     one.problem.dtype = *parse_dtype(arguments.dtype);
-    cases.push_back(validation_case(one.name, one.problem, *parse_placement(arguments.layout)));
+    cases.push_back(with_views(
+        validation_case(one.name, one.problem, *parse_placement(arguments.layout)), arguments));
   }
   if (cases.empty())
     throw FileError(fmt::format("{}: holds no problem", shown_path(arguments.problems)));

@@ -11,18 +11,22 @@
 #include "options.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
+#include "reproduce.hpp"
 #include "selection.hpp"
 #include "stopwatch.hpp"
+#include "validate_random.hpp"
 
 namespace plumb::app {
 namespace {
 
 struct ValidateArguments {
-  std::string device = "auto", algorithm = "*", math, json;
+  std::string device = "auto", algorithm = "*", math, json, guard = "both";
   ProblemArguments problems;
   std::vector<std::string> tiers;
   std::uint64_t seed = 1;
   bool quick = false, bias = false, relu = false;
+  int threads = 0;
+  RandomArguments random;
 };
 
 std::vector<ValidationCase> cases_of(const ValidateArguments& arguments, const Device& device) {
@@ -50,16 +54,6 @@ struct Verdicts {
   ValidationRecord record;
   std::string reproduce;
 };
-
-std::string reproduce(const ValidationRecord& record, const ValidationCase& test,
-                      std::uint64_t seed) {
-  return fmt::format(
-      "plumb validate --device {} --algorithm {} --problem {} --dtype {} --layout "
-      "{}{}{} --seed {}",
-      record.device, record.algorithm, record.problem, to_string(record.dtype),
-      to_string(record.placement), test.bias ? " --bias" : "",
-      test.activation == Activation::relu ? " --relu" : "", seed);
-}
 
 /// What a table row says about one algorithm.
 struct Summary {
@@ -172,12 +166,29 @@ void write_record(const std::string& path, const Device& device, const ValidateA
                     {"records", std::move(records)}});
 }
 
+/// The exact tier alone, unless others are asked for: it is the one that finds a wrong index.
+void run_random(const ValidateArguments& arguments, const Device& device,
+                std::span<const ConvAlgorithm* const> algorithms) {
+  RandomArguments random = arguments.random;
+  random.seed = arguments.seed;
+  random.tiers = arguments.tiers.empty() ? std::vector{Tier::exact} : tiers_of(arguments);
+  random.math = arguments.math;
+  random.json = arguments.json;
+  validate_random(device, algorithms, random);
+}
+
 void run(const ValidateArguments& arguments) {
   if (!arguments.json.empty()) require_writable(arguments.json);
   const Device device = open_device(arguments.device);
   const auto algorithms = selected_algorithms(device, arguments.algorithm);
+  if (arguments.random.count >= 0) return run_random(arguments, device, algorithms);
   const auto cases = cases_of(arguments, device);
-  const ValidationOptions options{.seed = arguments.seed, .tiers = tiers_of(arguments)};
+  const ValidationOptions options{.seed = arguments.seed,
+                                  .tiers = tiers_of(arguments),
+                                  .guard = *parse_guard_pages(arguments.guard),
+                                  .threads = arguments.threads};
+  Validator validator(device);
+  CrashReport crash_report;
 
   Stopwatch stopwatch;
   std::vector<std::pair<std::string, Summary>> summaries;
@@ -192,12 +203,15 @@ void run(const ValidateArguments& arguments) {
       for (const ConvAlgorithm* algorithm : algorithms)
         if (admits(arguments.math, *algorithm, cases[i].problem.dtype))
           admitted.push_back(algorithm);
-      for (ValidationRecord& record : validate(device, admitted, cases[i], options)) {
+      for (ValidationRecord& record :
+           validator(admitted, cases[i], reported(crash_report, device, cases[i], options))) {
         const auto at = std::find_if(summaries.begin(), summaries.end(), [&](const auto& summary) {
           return summary.first == record.algorithm;
         });
         add(at->second, record, options.tiers.front());
-        std::string again = reproduce(record, cases[i], arguments.seed);
+        std::string again;
+        if (record.verdict == Verdict::fail)
+          again = reproduce(device, record.algorithm, cases[i], options);
         all.push_back({std::move(record), std::move(again)});
       }
       bar.show(static_cast<std::int64_t>(i) + 1);
@@ -233,6 +247,7 @@ void add_validate(CLI::App& program) {
   add_device_option(*command, a->device);
   add_algorithm_option(*command, a->algorithm, "Only names that match, with * and ?");
   add_problem_options(*command, a->problems);
+  add_view_options(*command, a->problems);
   add_suite_options(*command, a->problems);
   command->add_flag("--bias", a->bias, "Given problems add a bias");
   command->add_flag("--relu", a->relu, "Given problems end in a ReLU");
@@ -242,11 +257,38 @@ void add_validate(CLI::App& program) {
       ->check(one_of({"exact", "bounded", "repeatable", "attested"}));
   add_seed(*command, a->seed, "Of the data and of the random problems");
   command->add_flag("--quick", a->quick, "A smaller corpus");
+  command
+      ->add_option("--guard", a->guard,
+                   "Where pages that nobody may touch lie, of the host's memory: behind tensors, "
+                   "before them, both in turn, none")
+      ->check(CLI::IsMember({"behind", "before", "both", "none"}))
+      ->capture_default_str();
+  command->add_option("--threads", a->threads, "OpenMP's threads for the CPU's kernels")
+      ->check(CLI::Range(1, 1024));
+  auto* const random = command->add_option(
+      "--random", a->random.count, "Draw so many problems from the whole space, from --seed");
+  random->check(at_least(1));
+  for (const char* other : {"--problem", "--problems", "--suite"})
+    random->excludes(command->get_option(other));
+  command->add_option("--seconds", a->random.seconds, "Begin no more random problems after so long")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->needs(random);
+  command
+      ->add_option("--failures", a->random.failures,
+                   "Begin no more random problems after so many failures")
+      ->check(at_least(1))
+      ->needs(random);
+  command
+      ->add_option("--products", a->random.products,
+                   "Multiplications of one random problem at most")
+      ->check(CLI::Range(1e3, 1e12))
+      ->needs(random);
   command->add_option("--json", a->json, "Write every verdict to this file");
   command->footer(
       "Exit code 1 where anything fails, and where nothing was validated.\n"
       "Examples:\n"
       "  plumb validate --quick\n"
+      "  plumb validate --random 36000 --seed 7\n"
       "  plumb validate --device cuda --algorithm 'cuda.conv.direct.*' --json verdicts.json");
   command->callback([a] { run(*a); });
 }

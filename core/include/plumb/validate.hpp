@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,6 +83,7 @@ enum class Placement : std::uint8_t {
   nchw,
   nhwc,
   strided,  ///< NCHW with gaps between rows and images, beginning at an odd element
+  views,    ///< strides and an offset of their own, which `validation_case()` leaves alone
 };
 PLUMB_API std::string_view to_string(Placement);                       ///< "nchw"
 PLUMB_API std::optional<Placement> parse_placement(std::string_view);  ///< of such a name
@@ -88,12 +91,17 @@ PLUMB_API std::optional<Placement> parse_placement(std::string_view);  ///< of s
 /// One problem as it is validated.
 struct ValidationCase {
   std::string name = {};                     ///< empty for problems without one
-  ConvProblem problem = {};                  ///< strides are set from the placement
+  ConvProblem problem = {};                  ///< with its strides
   Placement placement = Placement::nchw;     ///< of its tensors
   bool bias = false;                         ///< with a bias
   Activation activation = Activation::none;  ///< after it
+  /// Elements between a 256-byte boundary and the lowest element of x, w and y: an odd number finds
+  /// kernels that count on alignment. Memory between guard pages begins or ends at a page instead.
+  std::int64_t offset = 0;
+  friend bool operator==(const ValidationCase&, const ValidationCase&) = default;  ///< all fields
 };
-/// `problem` with the strides of its placement.
+/// `problem` with the strides and the offset of its placement; with its own, those that are empty
+/// dense, for `views`. Error (invalid_argument) as check().
 PLUMB_API ValidationCase validation_case(std::string name, ConvProblem problem,
                                          Placement placement);
 
@@ -106,6 +114,50 @@ struct CorpusOptions {
 /// and problems drawn from the seed; in every stored type and placement that there is.
 PLUMB_API std::vector<ValidationCase> validation_corpus(const CorpusOptions& options = {});
 
+/// How large the problems are that RandomCases draws.
+struct RandomLimits {
+  double most_products = 4e4;            ///< multiplications of one problem
+  std::int64_t most_elements = 1 << 16;  ///< that the strides of one tensor may span
+};
+
+/// Draws from the whole space of problems: every size from 1, groups, strides, dilations, four
+/// paddings, pooling, bias, ReLU, every stored type; x and w dense, with gaps, mirrored, broadcast
+/// (strides of zero), overlapping themselves, in any order of dimensions; y as any of these that
+/// does not overlap itself; any offset. Weighted to the edges where the conditions of kernels
+/// change. The same on every machine.
+class PLUMB_API RandomCases {
+ public:
+  explicit RandomCases(std::uint64_t seed, const RandomLimits& limits = {});
+  /// Case `index` of the seed, whichever others were drawn. It passes check().
+  ValidationCase at(std::uint64_t index) const;
+  ValidationCase next() { return at(next_++); }  ///< the case after the last one drawn
+
+ private:
+  std::uint64_t seed_;
+  RandomLimits limits_;
+  std::uint64_t next_ = 0;
+};
+
+/// The smallest case that `fails` still accepts, of those that steps from a failing one reach:
+/// fewer images, channels and groups, smaller images and filters, strides and dilations of 1, no
+/// padding, dense tensors, no pooling, bias or ReLU, f32. `fails` is asked of cases that pass
+/// check(), at most `most_tries` times; what it throws is passed on.
+PLUMB_API ValidationCase shrink(ValidationCase failing,
+                                const std::function<bool(const ValidationCase&)>& fails,
+                                int most_tries = 5000);
+
+/// Where a page that nobody may touch lies next to each tensor, the packed filters and the
+/// workspace: a read or a write there ends the process. Of devices that use the host's memory; of
+/// others there are only canaries.
+enum class GuardPages : std::uint8_t {
+  none,    ///< only canaries
+  behind,  ///< memory ends at such a page
+  before,  ///< memory begins at one
+  both,    ///< each run is made twice, once so and once so
+};
+PLUMB_API std::string_view to_string(GuardPages);                         ///< "behind"
+PLUMB_API std::optional<GuardPages> parse_guard_pages(std::string_view);  ///< of such a name
+
 /// How a case is judged.
 struct ValidationOptions {
   std::uint64_t seed = 1;  ///< of the data
@@ -113,6 +165,10 @@ struct ValidationOptions {
   /// random, and by a checksum over all.
   double full_check_limit = 2e8;
   std::vector<Tier> tiers{std::begin(all_tiers), std::end(all_tiers)};  ///< to be judged by
+  GuardPages guard = GuardPages::both;  ///< on devices that use the host's memory
+  int threads = 0;  ///< OpenMP's, for the kernels of the host; 0: as many as the caller has set
+  /// Called before each algorithm runs in each tier: what the process was at when it ends there.
+  std::function<void(const ConvAlgorithm&, Tier)> before_run = {};
 };
 
 /// One verdict.
@@ -134,11 +190,30 @@ struct ValidationRecord {
   Arithmetic arithmetic = Arithmetic::unknown;  ///< of `attested`
 };
 
-/// Judges each algorithm on one case: a record for each tier, or one that says `unsupported`.
-/// Inputs, outputs and workspace lie between canaries, outputs and workspace start as NaN.
-/// What a kernel throws is a failure of the tier it ran in. An algorithm that promises no bound is
-/// measured against that of a chain of fp32 FMAs, and only what it throws or does to memory that is
-/// not its own can fail.
+/// Judges case after case on one device, and keeps the queue and the memory between them. Used by
+/// one thread at a time.
+class PLUMB_API Validator {
+ public:
+  explicit Validator(const Device& device);  ///< Error as Queue's
+  ~Validator();                              ///< gives the memory back
+  Validator(const Validator&) = delete;
+  Validator& operator=(const Validator&) = delete;
+
+  /// Judges each algorithm on one case: a record for each tier, or one that says `unsupported`.
+  /// Inputs, outputs and workspace lie between canaries or guard pages; outputs and workspace start
+  /// as NaN. What a kernel throws is a failure of the tier it ran in. An algorithm that promises no
+  /// bound is measured against that of a chain of fp32 FMAs, and only what it throws or does to
+  /// memory that is not its own can fail.
+  std::vector<ValidationRecord> operator()(std::span<const ConvAlgorithm* const> algorithms,
+                                           const ValidationCase& test,
+                                           const ValidationOptions& options = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// One case, by a Validator of its own.
 PLUMB_API std::vector<ValidationRecord> validate(const Device& device,
                                                  std::span<const ConvAlgorithm* const> algorithms,
                                                  const ValidationCase& test,

@@ -65,6 +65,11 @@ int available_threads() {
   return lost_threads.load(std::memory_order_relaxed) ? 1 : omp_get_max_threads();
 }
 
+RequestedThreads::RequestedThreads(int count) : before_(omp_get_max_threads()) {
+  if (count > 0) omp_set_num_threads(count);
+}
+RequestedThreads::~RequestedThreads() { omp_set_num_threads(before_); }
+
 void run_team(int threads, void (*work)(const void*, const TeamMember&), const void* data) {
   threads = obtainable_threads(threads);
   if (threads <= 1) {

@@ -22,6 +22,19 @@ struct TeamMember {
 /// call.
 int available_threads();
 
+/// For as long as this lives, work begun in this thread may ask for `count` threads; 0 leaves
+/// OpenMP's setting as it is.
+class RequestedThreads {
+ public:
+  explicit RequestedThreads(int count);
+  ~RequestedThreads();
+  RequestedThreads(const RequestedThreads&) = delete;
+  RequestedThreads& operator=(const RequestedThreads&) = delete;
+
+ private:
+  int before_;
+};
+
 /// Calls `work(data, member)` on `threads` threads or fewer. What one of them throws is thrown when
 /// all are done, the first where there are several.
 void run_team(int threads, void (*work)(const void* data, const TeamMember&), const void* data);

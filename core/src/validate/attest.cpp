@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "../names.hpp"
+#include "../overlap.hpp"
 
 namespace plumb {
 namespace {
@@ -95,7 +96,7 @@ class Prober {
       store_element(x, tap.c * xs[1] + tap.h * xs[2] + tap.w * xs[3], term.x);
       store_element(w, tap.c * ws[1] + tap.r * ws[2] + tap.s * ws[3], term.w);
     }
-    trial_.upload_inputs();
+    trial_.upload_inputs(queue_);
     trial_.run(algorithm_, queue_, y_);
     return load_element(y_.host(), row_ * problem.y_strides[2] + column_ * problem.y_strides[3]);
   }
@@ -180,9 +181,14 @@ Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype) {
 }
 
 Arithmetic attest(Trial& trial, const ConvAlgorithm& algorithm, Queue& queue) {
+  // A probe needs an element for each tap.
+  const ConvProblem& problem = trial.problem();
+  if (overlaps_itself(problem.x_extents(), problem.x_strides) ||
+      overlaps_itself(problem.w_extents(), problem.w_strides))
+    return Arithmetic::unknown;
   Prober probe(trial, algorithm, queue);
   if (probe.taps() == 0) return Arithmetic::unknown;
-  const Arithmetic operand = operands(probe, trial.problem().dtype);
+  const Arithmetic operand = operands(probe, problem.dtype);
   // Sums of three terms are needed to see the accumulator, which for these two is the question.
   const bool sums_matter = operand == Arithmetic::fp32 || operand == Arithmetic::fp16;
   const std::vector<std::size_t> places = probe.three_taps();

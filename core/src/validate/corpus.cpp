@@ -8,13 +8,14 @@
 #include "plumb/problem_text.hpp"
 #include "plumb/suites.hpp"
 #include "plumb/validate.hpp"
-#include "test_data.hpp"
 
 namespace plumb {
 namespace {
 
-constexpr Name<Placement> placements[] = {
-    {Placement::nchw, "nchw"}, {Placement::nhwc, "nhwc"}, {Placement::strided, "strided"}};
+constexpr Name<Placement> placements[] = {{Placement::nchw, "nchw"},
+                                          {Placement::nhwc, "nhwc"},
+                                          {Placement::strided, "strided"},
+                                          {Placement::views, "views"}};
 
 /// Shapes at which kernels go wrong, by hand.
 constexpr std::string_view edges = R"(
@@ -71,36 +72,12 @@ g2mb2ic6ih18iw13oc8kh3kw2sh2sw1ph1pw0_poolmax2x2n"pooled groups with strides, an
 mb1ic2ih7oc3kh6_poolmax2x2n"a single window"
 )";
 
-/// A problem that makes sense, of about `most_products` multiplications at the most.
-ConvProblem random_problem(Random& random, double most_products) {
-  for (;;) {
-    ConvProblem problem;
-    const auto one_in = [&](std::int64_t lots) { return random.between(1, lots) == 1; };
-    problem.n = random.between(1, 5);
-    problem.groups = one_in(4) ? random.between(2, 4) : 1;
-    problem.c = problem.groups * random.between(1, one_in(3) ? 40 : 8);
-    problem.k = problem.groups * random.between(1, one_in(3) ? 70 : 20);
-    problem.h = random.between(1, 45);
-    problem.w = random.between(1, 45);
-    problem.r = random.between(1, one_in(4) ? 11 : 5);
-    problem.s = random.between(1, one_in(4) ? 11 : 5);
-    problem.stride = {one_in(3) ? random.between(2, 4) : 1, one_in(3) ? random.between(2, 4) : 1};
-    problem.dilation = {one_in(4) ? random.between(2, 3) : 1, one_in(4) ? random.between(2, 3) : 1};
-    const auto padding = [&] { return one_in(2) ? random.between(0, 4) : 0; };
-    problem.padding = {padding(), padding(), padding(), padding()};
-    if (problem.p() < 1 || problem.q() < 1 || problem.flop() / 2 > most_products) continue;
-    if (one_in(6) && problem.p() > 1 && problem.q() > 1) problem.pool = Pool::max_2x2;
-    // As its own text has it: padding that no window reaches is left out, so that the text
-    // reproduces the case.
-    return parse_problem(to_string(problem)).problem;
-  }
-}
-
 Strides strides_of(Placement placement, const Extents& extents) {
   switch (placement) {
     case Placement::nchw: return dense_strides(extents);
     case Placement::nhwc: return strides_for(Layout::nhwc, extents);
-    case Placement::strided: break;
+    case Placement::strided:
+    case Placement::views: break;
   }
   // Two elements between rows, five between channels, three between images.
   const std::int64_t row = extents[3] + 2, channel = row * extents[2] + 5;
@@ -115,10 +92,15 @@ std::optional<Placement> parse_placement(std::string_view text) {
 }
 
 ValidationCase validation_case(std::string name, ConvProblem problem, Placement placement) {
+  if (placement == Placement::views)
+    return {.name = std::move(name), .problem = check(problem), .placement = placement};
   problem.x_strides = strides_of(placement, problem.x_extents());
   problem.w_strides = strides_of(placement, problem.w_extents());
   problem.y_strides = strides_of(placement, problem.y_extents());
-  return {.name = std::move(name), .problem = check(problem), .placement = placement};
+  return {.name = std::move(name),
+          .problem = check(problem),
+          .placement = placement,
+          .offset = placement == Placement::strided ? 1 : 0};
 }
 
 std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
@@ -163,15 +145,13 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
       add(named, DType::f16, Placement::nhwc);
       add(named, DType::bf16, Placement::nhwc);
     }
-  Random random(options.seed);
+  const RandomLimits limits{.most_products = options.quick ? 1e6 : 1e7,
+                            .most_elements = std::int64_t{1} << 20};
+  RandomCases random(options.seed, limits);
   const int count = options.quick ? 20 : 120;
   for (int i = 0; i < count; ++i) {
-    const NamedProblem named{fmt::format("random {} of seed {}", i, options.seed),
-                             random_problem(random, options.quick ? 1e6 : 1e7)};
-    const DType dtypes[] = {DType::f32, DType::f32, DType::f16, DType::bf16, DType::f64};
-    const Placement all[] = {Placement::nchw, Placement::nhwc, Placement::strided};
-    const DType dtype = dtypes[random.between(0, 4)];
-    add(named, dtype, all[random.between(0, 2)]);
+    cases.push_back(random.next());
+    cases.back().name = fmt::format("random {} of seed {}", i, options.seed);
   }
   return cases;
 }

@@ -25,31 +25,6 @@ void fill_each(const TensorView& view, const Draw& draw) {
                   [&](std::int64_t offset) { store_element(view, offset, draw()); });
 }
 
-/// Whole numbers whose products sum to at most what the narrowest accumulator and the stored type
-/// hold exactly: 2^11 for fp16 sums and f16, 2^8 for bf16. Many terms make most of them zero.
-void fill_integers(Random& random, const ConvProblem& problem, const TensorView& x,
-                   const TensorView& w, const TensorView& bias) {
-  constexpr std::int64_t largest_bias = 7;
-  const double limit = (problem.dtype == DType::bf16 ? 0x1p8 : 0x1p11) - largest_bias;
-  const auto terms = static_cast<double>(problem.terms());
-  // Values in [-largest, largest] without zeros, while even their largest sum stays in the limit;
-  // beyond that, ones so sparse that the sum of |x||w| has its mean at a quarter of it, which is
-  // more than twenty standard deviations away.
-  const auto largest =
-      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(limit / terms)), 1, 5);
-  const double density = terms <= limit ? 1 : std::sqrt(limit / 4 / terms);
-  const auto draw = [&] {
-    if (random.uniform() >= density) return 0.0;
-    const auto value = static_cast<double>(random.between(1, largest));
-    return random.next() & 1 ? value : -value;
-  };
-  fill_each(x, draw);
-  fill_each(w, draw);
-  if (!bias.empty())
-    fill_each(bias,
-              [&] { return static_cast<double>(random.between(-largest_bias, largest_bias)); });
-}
-
 /// A sign and a power of two drawn evenly, and digits behind it.
 double wide_value(Random& random, double low_exponent, double high_exponent) {
   const double magnitude =
@@ -64,6 +39,33 @@ std::string_view to_string(DataKind kind) { return name_of(kinds, kind); }
 double Random::normal() {
   const double radius = std::sqrt(-2 * std::log(1 - uniform()));
   return radius * std::cos(2 * std::numbers::pi * uniform());
+}
+
+double exact_limit(DType dtype) { return dtype == DType::bf16 ? 0x1p8 : 0x1p11; }
+
+/// Many terms make most of them zero.
+void fill_integers(std::uint64_t seed, double share, const ConvProblem& problem,
+                   const TensorView& x, const TensorView& w, const TensorView& bias) {
+  Random random(seed);
+  constexpr std::int64_t largest_bias = 7;
+  const double limit = exact_limit(problem.dtype) - largest_bias;
+  const auto terms = static_cast<double>(problem.terms());
+  // Values in [-largest, largest] without zeros, while even their largest sum stays in the limit;
+  // beyond that, ones so sparse that the sum of |x||w| has its mean at a quarter of it, which is
+  // more than twenty standard deviations away.
+  const auto largest =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::sqrt(limit / terms)), 1, 5);
+  const double density = share * (terms <= limit ? 1 : std::sqrt(limit / 4 / terms));
+  const auto draw = [&] {
+    if (random.uniform() >= density) return 0.0;
+    const auto value = static_cast<double>(random.between(1, largest));
+    return random.next() & 1 ? value : -value;
+  };
+  fill_each(x, draw);
+  fill_each(w, draw);
+  if (!bias.empty())
+    fill_each(bias,
+              [&] { return static_cast<double>(random.between(-largest_bias, largest_bias)); });
 }
 
 void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const TensorView& x,
@@ -81,7 +83,7 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
     return small_range ? wide_value(random, -8, 4) : wide_value(random, -20, 20);
   };
   switch (kind) {
-    case DataKind::integers: return fill_integers(random, problem, x, w, bias);
+    case DataKind::integers: return fill_integers(seed, 1, problem, x, w, bias);
     case DataKind::normal: return fill_all(normal, normal);
     case DataKind::positive: {
       const auto positive = [&] { return 0.5 + random.uniform(); };

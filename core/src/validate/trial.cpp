@@ -12,30 +12,39 @@
 namespace plumb {
 namespace {
 
-std::optional<GuardedTensor> make_bias(const Device& device, const ValidationCase& test) {
-  if (!test.bias) return std::nullopt;
-  return GuardedTensor(device, test.problem.dtype, {test.problem.k}, {1});
-}
+/// Sums of fewer products are not worth waking other threads for.
+constexpr double products_for_one_thread = 1e6;
 
 }  // namespace
 
-Trial::Trial(const Device& device, const ValidationCase& test, const ValidationOptions& options)
-    : device_(device),
+Trial::Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
+             const ValidationOptions& options)
+    : device_(memory->device()),
+      memory_(std::move(memory)),
       problem_(check(test.problem)),
       activation_(test.activation),
       seed_(options.seed),
-      offset_(test.placement == Placement::strided ? 1 : 0),
-      x_(device, problem_.dtype, problem_.x_extents(), problem_.x_strides, offset_),
-      w_(device, problem_.dtype, problem_.w_extents(), problem_.w_strides, offset_),
-      bias_(make_bias(device, test)) {
+      offset_(test.offset),
+      x_(make(problem_.x_extents(), problem_.x_strides)),
+      w_(make(problem_.w_extents(), problem_.w_strides)) {
+  if (test.bias) bias_.emplace(memory_, problem_.dtype, Extents{problem_.k}, Strides{1});
   constexpr double most_points = 4e6;
   const auto outputs = static_cast<double>(element_count(problem_.y_extents()));
   every_output_ = outputs <= most_points && problem_.flop() / 2 <= options.full_check_limit;
   choose_points(options.seed);
 }
 
-GuardedTensor Trial::make_output() const {
-  return GuardedTensor(device_, problem_.dtype, problem_.y_extents(), problem_.y_strides, offset_);
+GuardedTensor Trial::make(const Extents& extents, const Strides& strides) const {
+  return GuardedTensor(memory_, problem_.dtype, extents, strides, offset_, pages_);
+}
+
+GuardedTensor Trial::make_output() const { return make(problem_.y_extents(), problem_.y_strides); }
+
+void Trial::guard(GuardPages pages) {
+  pages_ = pages;
+  x_.place(pages);
+  w_.place(pages);
+  if (bias_) bias_->place(pages);
 }
 
 void Trial::choose_points(std::uint64_t seed) {
@@ -68,26 +77,49 @@ void Trial::choose_points(std::uint64_t seed) {
                        random.between(0, rows - 1), random.between(0, columns - 1)});
 }
 
-void Trial::upload_inputs() {
-  Queue queue(device_);
+void Trial::upload_inputs(Queue& queue) const {
   x_.upload(queue);
   w_.upload(queue);
   if (bias_) bias_->upload(queue);
+  queue.synchronize();
 }
 
 void Trial::load_data(DataKind kind) {
   kind_ = kind;
-  fill(kind, seed_, problem_, x(), w(), bias());
-  upload_inputs();
-  expected_.resize(points_.size());
-  const auto count = static_cast<std::int64_t>(points_.size());
-  parallel_tasks(available_threads(), count, 256, [&](std::int64_t i, int) {
-    const auto [n, k, p, q] = points_[static_cast<std::size_t>(i)];
-    expected_[static_cast<std::size_t>(i)] = conv_oracle_at(problem_, x(), w(), bias(), n, k, p, q);
-  });
+  if (kind == DataKind::integers) {
+    load_integers();
+  } else {
+    fill(kind, seed_, problem_, x(), w(), bias());
+    ask_oracle();
+  }
   checksums_.clear();
   const bool linear = activation_ == Activation::none && problem_.pool == Pool::none;
   if (!every_output_ && linear && kind != DataKind::non_finite) expect_checksums();
+}
+
+/// Many terms are kept small by zeros among them, at random; but elements that overlap are the same
+/// in many terms, and then their sum has to be looked at.
+void Trial::load_integers() {
+  const double limit = exact_limit(problem_.dtype);
+  double largest = 0;
+  for (double share = 1;; share /= 4) {
+    fill_integers(seed_, share, problem_, x(), w(), bias());
+    ask_oracle();
+    largest = 0;
+    for (const OracleTerm& term : expected_) largest = std::max(largest, term.magnitude);
+    if (largest <= limit) return;
+  }
+}
+
+void Trial::ask_oracle() {
+  expected_.resize(points_.size());
+  const auto count = static_cast<std::int64_t>(points_.size());
+  const double products = static_cast<double>(count) * static_cast<double>(problem_.terms());
+  const int threads = products > products_for_one_thread ? available_threads() : 1;
+  parallel_tasks(threads, count, 256, [&](std::int64_t i, int) {
+    const auto [n, k, p, q] = points_[static_cast<std::size_t>(i)];
+    expected_[static_cast<std::size_t>(i)] = conv_oracle_at(problem_, x(), w(), bias(), n, k, p, q);
+  });
 }
 
 /// Sum over k of y[n,k,p,q] is one convolution with the sum of the filters, for each group.
@@ -136,8 +168,10 @@ bool Trial::packs(const ConvAlgorithm& algorithm) const {
 std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue) const {
   if (bytes == 0) return std::nullopt;
   const Extents extents{static_cast<std::int64_t>((bytes + 1) / 2)};
-  GuardedTensor scratch(device_, DType::f16, extents, {1});
+  constexpr std::int64_t alignment = 256;  // what callers promise of a workspace
+  GuardedTensor scratch(memory_, DType::f16, extents, {1}, 0, pages_, alignment);
   scratch.upload(queue);
+  queue.synchronize();
   return scratch;
 }
 
@@ -153,7 +187,8 @@ std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) 
              packed.filters->on_device().data());
   queue.synchronize();
   packed.filters->download(queue);
-  packed.no_w.emplace(device_, problem_.dtype, problem_.w_extents(), problem_.w_strides, offset_);
+  if (const auto broken = packed.filters->broken_canary()) return "filters: " + *broken;
+  packed.no_w = make(problem_.w_extents(), problem_.w_strides);
   packed.no_w->upload(queue);
   return {};
 }
@@ -187,21 +222,13 @@ std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTens
     workspace->download(queue);
     if (const auto broken = workspace->broken_canary()) return "workspace: " + *broken;
   }
-  if (before) {
-    GuardedTensor now = *packed.filters;
-    now.download(queue);
-    if (const auto broken = now.broken_canary()) return "filters: " + *broken;
-    if (now.image() != packed.filters->image()) return "the packed filters were written";
-  }
+  if (before && !packed.filters->same_on_device(queue)) return "the packed filters were written";
   return {};
 }
 
 std::string Trial::changed_inputs(Queue& queue) const {
-  for (const auto& [tensor, name] : {std::pair{&x_, "x"}, {&w_, "w"}}) {
-    GuardedTensor now = *tensor;
-    now.download(queue);
-    if (now.image() != tensor->image()) return fmt::format("the input {} was written", name);
-  }
+  for (const auto& [tensor, name] : {std::pair{&x_, "x"}, {&w_, "w"}})
+    if (!tensor->same_on_device(queue)) return fmt::format("the input {} was written", name);
   return {};
 }
 

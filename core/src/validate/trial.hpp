@@ -27,12 +27,15 @@ enum class Packing {
 
 class Trial {
  public:
-  Trial(const Device& device, const ValidationCase& test, const ValidationOptions& options);
+  Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
+        const ValidationOptions& options);
 
-  /// Fills x, w and bias, on the host and on the device, and asks the oracle.
+  /// Fills x, w and bias on the host and asks the oracle.
   void load_data(DataKind kind);
-  /// Puts what the host tensors hold on the device, without asking the oracle.
-  void upload_inputs();
+  /// Where the guard pages of all tensors made and uploaded from now on lie (not `both`).
+  void guard(GuardPages pages);
+  /// Puts what the host tensors hold on the device.
+  void upload_inputs(Queue& queue) const;
   TensorView x() const { return x_.host(); }
   TensorView w() const { return w_.host(); }
   TensorView bias() const { return bias_ ? bias_->host() : TensorView{}; }
@@ -76,7 +79,14 @@ class Trial {
   void judge_checksums(Tier tier, const Numerics& numerics, const ConstTensorView& y,
                        Judgement& judgement) const;
 
+  /// Fills with integers whose sums the narrowest types hold, whatever the strides.
+  void load_integers();
+  void ask_oracle();
+  GuardedTensor make(const Extents& extents, const Strides& strides) const;
+
   Device device_;
+  std::shared_ptr<GuardedMemory> memory_;
+  GuardPages pages_ = GuardPages::none;
   ConvProblem problem_;
   Activation activation_;
   std::uint64_t seed_;

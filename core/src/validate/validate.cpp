@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "../names.hpp"
+#include "../parallel/parallel.hpp"
 #include "attest.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/problem_text.hpp"
@@ -23,6 +24,11 @@ constexpr Name<Verdict> verdicts[] = {{Verdict::pass, "pass"},
                                       {Verdict::fail, "fail"},
                                       {Verdict::unsupported, "unsupported"},
                                       {Verdict::outside, "outside"}};
+
+constexpr Name<GuardPages> guards[] = {{GuardPages::none, "none"},
+                                       {GuardPages::behind, "behind"},
+                                       {GuardPages::before, "before"},
+                                       {GuardPages::both, "both"}};
 
 /// An algorithm under judgement, and its verdicts so far.
 struct Subject {
@@ -61,13 +67,20 @@ Numerics yardstick(const ConvAlgorithm& algorithm) {
 
 class Court {
  public:
-  Court(const Device& device, const ValidationCase& test, const ValidationOptions& options)
-      : options_(options), trial_(device, test, options), queue_(device) {
+  Court(const std::shared_ptr<GuardedMemory>& memory, Queue& queue, const ValidationCase& test,
+        const ValidationOptions& options)
+      : options_(options), trial_(memory, test, options), queue_(queue) {
+    if (!memory->has_guard_pages())
+      guards_ = {GuardPages::none};
+    else if (options.guard == GuardPages::both)
+      guards_ = {GuardPages::behind, GuardPages::before};
+    else
+      guards_ = {options.guard};
     blank_.problem = to_string(trial_.problem());
     blank_.name = test.name;
     blank_.dtype = trial_.problem().dtype;
     blank_.placement = test.placement;
-    blank_.device = to_string(device.id());
+    blank_.device = to_string(memory->device().id());
   }
 
   std::vector<ValidationRecord> judge(std::span<const ConvAlgorithm* const> algorithms) {
@@ -126,29 +139,45 @@ class Court {
     }
   }
 
+  void before_run(const ConvAlgorithm& algorithm, Tier tier) const {
+    if (options_.before_run) options_.before_run(algorithm, tier);
+  }
+
+  /// The inputs, and all outputs and workspaces made from now on, next to such pages.
+  void place(GuardPages guard) {
+    trial_.guard(guard);
+    trial_.upload_inputs(queue_);
+  }
+
   void judge_data(Tier tier, DataKind kind, std::span<Subject> subjects) {
     if (subjects.empty()) return;
     trial_.load_data(kind);
-    GuardedTensor y = trial_.make_output();
-    for (Subject& subject : subjects) {
-      if (kind == DataKind::non_finite && !subject.algorithm->numerics.keeps_non_finite) continue;
-      ValidationRecord& record = subject.records.back();
-      judged(*subject.algorithm, record, [&]() -> Finding {
-        if (std::string broken = trial_.run(*subject.algorithm, queue_, y); !broken.empty())
-          return {broken, false};
-        if (tier == Tier::exact)
-          if (std::string broken = trial_.changed_inputs(queue_); !broken.empty())
-            return {broken, false};
-        const Judgement judgement = trial_.judge(tier, yardstick(*subject.algorithm), y);
-        record.max_error_over_bound =
-            std::max(record.max_error_over_bound, judgement.max_error_over_bound);
-        record.max_bound_over_tap =
-            std::max(record.max_bound_over_tap, judgement.max_bound_over_tap);
-        if (!judgement.failure.empty() || !trial_.packs(*subject.algorithm))
-          return {judgement.failure};
-        return packed_before(tier, *subject.algorithm, y);
-      });
+    for (const GuardPages guard : guards_) {
+      place(guard);
+      GuardedTensor y = trial_.make_output();
+      for (Subject& subject : subjects) {
+        const ConvAlgorithm& algorithm = *subject.algorithm;
+        if (kind == DataKind::non_finite && !algorithm.numerics.keeps_non_finite) continue;
+        ValidationRecord& record = subject.records.back();
+        judged(algorithm, record, [&] { return judge_result(tier, algorithm, y, record); });
+      }
     }
+  }
+
+  Finding judge_result(Tier tier, const ConvAlgorithm& algorithm, GuardedTensor& y,
+                       ValidationRecord& record) {
+    before_run(algorithm, tier);
+    if (std::string broken = trial_.run(algorithm, queue_, y); !broken.empty())
+      return {broken, false};
+    if (tier == Tier::exact)
+      if (std::string broken = trial_.changed_inputs(queue_); !broken.empty())
+        return {broken, false};
+    const Judgement judgement = trial_.judge(tier, yardstick(algorithm), y);
+    record.max_error_over_bound =
+        std::max(record.max_error_over_bound, judgement.max_error_over_bound);
+    record.max_bound_over_tap = std::max(record.max_bound_over_tap, judgement.max_bound_over_tap);
+    if (!judgement.failure.empty() || !trial_.packs(algorithm)) return {judgement.failure};
+    return packed_before(tier, algorithm, y);
   }
 
   /// Filters that were packed before must give what those packed in the launch gave, `in_launch`.
@@ -177,8 +206,12 @@ class Court {
   }
 
   Finding repeats(const ConvAlgorithm& algorithm) {
-    GuardedTensor first = trial_.make_output(), again = trial_.make_output();
+    before_run(algorithm, Tier::repeatable);
+    place(guards_.front());
+    GuardedTensor first = trial_.make_output();
     trial_.run(algorithm, queue_, first);
+    place(guards_.back());
+    GuardedTensor again = trial_.make_output();
     trial_.run(algorithm, queue_, again);
     if (again.image() != first.image()) return {"the second run gave other bits"};
     // Two threads at once, each with a queue and an output of its own.
@@ -205,19 +238,23 @@ class Court {
 
   void judge_arithmetic(Subject& subject) {
     ValidationRecord& record = subject.records.back();
-    judged(*subject.algorithm, record, [&]() -> Finding {
-      record.arithmetic = attest(trial_, *subject.algorithm, queue_);
-      const Arithmetic claimed =
-          claimed_arithmetic(subject.algorithm->numerics, trial_.problem().dtype);
-      if (record.arithmetic == claimed || record.arithmetic == Arithmetic::unknown) return {};
-      return {fmt::format("computed in {}; claims {}", to_string(record.arithmetic),
-                          to_string(claimed))};
-    });
+    for (const GuardPages guard : guards_)
+      judged(*subject.algorithm, record, [&]() -> Finding {
+        before_run(*subject.algorithm, Tier::attested);
+        trial_.guard(guard);
+        record.arithmetic = attest(trial_, *subject.algorithm, queue_);
+        const Arithmetic claimed =
+            claimed_arithmetic(subject.algorithm->numerics, trial_.problem().dtype);
+        if (record.arithmetic == claimed || record.arithmetic == Arithmetic::unknown) return {};
+        return {fmt::format("computed in {}; claims {}", to_string(record.arithmetic),
+                            to_string(claimed))};
+      });
   }
 
   const ValidationOptions& options_;
   Trial trial_;
-  Queue queue_;
+  Queue& queue_;
+  std::vector<GuardPages> guards_;
   ValidationRecord blank_;
 };
 
@@ -226,11 +263,32 @@ class Court {
 std::string_view to_string(Tier tier) { return name_of(tiers, tier); }
 std::string_view to_string(Verdict verdict) { return name_of(verdicts, verdict); }
 
+std::string_view to_string(GuardPages guard) { return name_of(guards, guard); }
+std::optional<GuardPages> parse_guard_pages(std::string_view text) {
+  return value_of(guards, text);
+}
+
+struct Validator::State {
+  std::shared_ptr<GuardedMemory> memory;
+  Queue queue;
+};
+
+Validator::Validator(const Device& device)
+    : state_(new State{GuardedMemory::of(device), Queue(device)}) {}
+Validator::~Validator() = default;
+
+std::vector<ValidationRecord> Validator::operator()(
+    std::span<const ConvAlgorithm* const> algorithms, const ValidationCase& test,
+    const ValidationOptions& options) {
+  const RequestedThreads threads(options.threads);
+  return Court(state_->memory, state_->queue, test, options).judge(algorithms);
+}
+
 std::vector<ValidationRecord> validate(const Device& device,
                                        std::span<const ConvAlgorithm* const> algorithms,
                                        const ValidationCase& test,
                                        const ValidationOptions& options) {
-  return Court(device, test, options).judge(algorithms);
+  return Validator(device)(algorithms, test, options);
 }
 
 }  // namespace plumb
