@@ -41,38 +41,53 @@ std::uint64_t unit_bytes(std::string_view unit) {
 
 }  // namespace
 
-CLI::Validator integer_in(std::uint64_t least, std::uint64_t most) {
-  const auto check = [least, most](std::string& text) -> std::string {
-    std::uint64_t value = 0;
+CLI::Validator integer_in(std::int64_t least, std::uint64_t most) {
+  const bool any_sign = least == std::numeric_limits<std::int64_t>::min();
+  const auto check = [least, most, any_sign](std::string& text) -> std::string {
+    std::uint64_t magnitude = 0;
+    std::int64_t below_zero = 0;
     std::string_view rest = text;
-    const std::errc error = take_number(rest, value);
-    if (error == std::errc() && rest.empty() && value >= least && value <= most) {
-      text = fmt::format("{}", value);
+    const bool negative = text.starts_with('-');
+    const std::errc error = negative ? take_number(rest, below_zero) : take_number(rest, magnitude);
+    const bool is_integer = error != std::errc::invalid_argument && rest.empty();
+    const bool large_enough = negative
+                                  ? below_zero >= least
+                                  : least <= 0 || magnitude >= static_cast<std::uint64_t>(least);
+    if (is_integer && error == std::errc() && large_enough && (negative || magnitude <= most)) {
+      text = negative ? fmt::format("{}", below_zero) : fmt::format("{}", magnitude);
       return {};
     }
-    const bool too_large =
-        rest.empty() && (error == std::errc::result_out_of_range || value > most);
-    return fmt::format("{}, expected an integer {}", plumb::quoted(text),
-                       too_large ? fmt::format("from {} to {}", least, most)
-                                 : fmt::format("of {} or more", least));
+    const bool too_far =
+        is_integer && (any_sign || (!negative && (error != std::errc() || magnitude > most)));
+    const std::string range = too_far    ? fmt::format(" from {} to {}", least, most)
+                              : any_sign ? ""
+                                         : fmt::format(" of {} or more", least);
+    return fmt::format("{}, expected an integer{}", plumb::quoted(text), range);
   };
-  return {check, fmt::format(">={}", least)};
+  return {check, any_sign ? "" : fmt::format(">={}", least)};
 }
 
-CLI::Validator number_in(Least least, double most) {
-  const bool zero_too = least == Least::zero;
-  const auto check = [zero_too, most](const std::string& text) -> std::string {
+namespace {
+
+CLI::Validator checked_number(double least, double most, bool above) {
+  const auto check = [least, most, above](const std::string& text) -> std::string {
     double value = 0;
     std::string_view rest = text;
     const std::errc error = take_number(rest, value);
     if (error == std::errc() && rest.empty() && std::isfinite(value) && value <= most &&
-        (zero_too ? value >= 0 : value > 0))
+        (above ? value > least : value >= least))
       return {};
-    return fmt::format("{}, expected a number {}, {} at most", plumb::quoted(text),
-                       zero_too ? "of 0 or more" : "above 0", most);
+    return fmt::format("{}, expected a number {} {}, {} at most", plumb::quoted(text),
+                       above ? "above" : "from", least, most);
   };
-  return {check, zero_too ? ">=0" : ">0"};
+  return {check, fmt::format("{}{}", above ? ">" : ">=", least)};
 }
+
+}  // namespace
+
+CLI::Validator number_in(double least, double most) { return checked_number(least, most, false); }
+
+CLI::Validator number_above(double bound, double most) { return checked_number(bound, most, true); }
 
 CLI::Validator byte_count() {
   const auto check = [](std::string& text) -> std::string {
@@ -108,7 +123,7 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string&
 CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& seconds,
                          const std::string& help) {
   constexpr double thirty_years = 1e9;
-  return command.add_option(name, seconds, help)->check(number_in(Least::zero, thirty_years));
+  return command.add_option(name, seconds, help)->check(number_in(0, thirty_years));
 }
 
 }  // namespace plumb::app

@@ -13,11 +13,12 @@ namespace plumb::app {
 
 /// A decimal integer from `least` to `most`, and nothing else. To be given to transform(): CLI11
 /// would take 010 for 8, and -1 for the largest number without a sign.
-CLI::Validator integer_in(std::uint64_t least, std::uint64_t most);
+CLI::Validator integer_in(std::int64_t least, std::uint64_t most);
 
-enum class Least { zero, above_zero };
-/// A finite decimal number of zero or more, or above zero, up to `most`.
-CLI::Validator number_in(Least least, double most);
+/// A finite decimal number from `least` to `most`.
+CLI::Validator number_in(double least, double most);
+/// The same without `bound` itself.
+CLI::Validator number_above(double bound, double most);
 
 /// Bytes: a decimal integer, with a unit or without. K, KB and KiB are all 1024, likewise M, G, T.
 CLI::Validator byte_count();
@@ -36,14 +37,15 @@ struct ElementOf<std::vector<T>> {
 };
 }  // namespace detail
 
-/// An option for an integer of `least` or more that fits T, or for several where T is a vector.
-template <class T>
-CLI::Option* add_integer(CLI::App& command, const std::string& name, T& value, std::uint64_t least,
-                         const std::string& help) {
-  using Element = typename detail::ElementOf<T>::type;
+/// An option for an integer from `least` to what T can hold, or to `most`; for several where T is a
+/// vector.
+template <class T, class Element = typename detail::ElementOf<T>::type>
+CLI::Option* add_integer(CLI::App& command, const std::string& name, T& value, std::int64_t least,
+                         const std::string& help,
+                         Element most = std::numeric_limits<Element>::max()) {
   static_assert(std::is_integral_v<Element>);
-  constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<Element>::max());
-  return command.add_option(name, value, help)->transform(integer_in(least, most));
+  return command.add_option(name, value, help)
+      ->transform(integer_in(least, static_cast<std::uint64_t>(most)));
 }
 
 /// --seed.

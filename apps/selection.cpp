@@ -6,6 +6,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "commands.hpp"
 #include "errors.hpp"
@@ -110,18 +111,18 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
 
 void add_view_options(CLI::App& command, ProblemArguments& arguments) {
   auto* const problem = command.get_option("--problem");
-  const auto add = [&](const char* name, std::vector<std::int64_t>& values, const char* help) {
-    command.add_option(name, values, help)->delimiter(',')->expected(4)->needs(problem);
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
+  const auto add = [&](const char* name, std::vector<std::int64_t>& values, std::int64_t least,
+                       const char* help) {
+    add_integer(command, name, values, least, help)->delimiter(',')->expected(4)->needs(problem);
   };
-  add("--x-strides", arguments.x_strides,
+  add("--x-strides", arguments.x_strides, any,
       "Of x, N,C,H,W in elements, below 0 where it is mirrored: --x-strides=64,-8,1,0");
-  add("--w-strides", arguments.w_strides, "Of w, K,C/G,R,S in elements");
-  add("--y-strides", arguments.y_strides, "Of y, N,K,P,Q in elements");
-  add("--padding", arguments.padding, "Top, left, bottom and right, in place of the problem's");
-  command
-      .add_option("--offset", arguments.offset,
-                  "Elements between a 256-byte boundary and the tensors, on a GPU")
-      ->check(at_least(0))
+  add("--w-strides", arguments.w_strides, any, "Of w, K,C/G,R,S in elements");
+  add("--y-strides", arguments.y_strides, any, "Of y, N,K,P,Q in elements");
+  add("--padding", arguments.padding, 0, "Top, left, bottom and right, in place of the problem's");
+  add_integer(command, "--offset", arguments.offset, 0,
+              "Elements between a 256-byte boundary and the tensors, on a GPU")
       ->needs(problem);
 }
 

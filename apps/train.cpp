@@ -85,7 +85,7 @@ void add_train(CLI::App& program) {
   add_seed(*command, a->options.seed, "Of the first weights and of the batches' order");
   add_integer(*command, "--batch", a->options.batch, 1, "Images a step")->capture_default_str();
   command->add_option("--learning-rate", a->options.learning_rate, "Adam's, at the start")
-      ->check(number_in(Least::above_zero, std::numeric_limits<float>::max()))
+      ->check(number_above(0, std::numeric_limits<float>::max()))
       ->capture_default_str();
   CLI::Option* images =
       command->add_option("--images", a->training.images,

@@ -261,27 +261,23 @@ void add_validate(CLI::App& program) {
       ->add_option("--guard", a->guard,
                    "Where pages that nobody may touch lie, of the host's memory: behind tensors, "
                    "before them, both in turn, none")
-      ->check(CLI::IsMember({"behind", "before", "both", "none"}))
+      ->check(one_of({"behind", "before", "both", "none"}))
       ->capture_default_str();
-  command->add_option("--threads", a->threads, "OpenMP's threads for the CPU's kernels")
-      ->check(CLI::Range(1, 1024));
-  auto* const random = command->add_option(
-      "--random", a->random.count, "Draw so many problems from the whole space, from --seed");
-  random->check(at_least(1));
+  add_integer(*command, "--threads", a->threads, 1, "OpenMP's threads for the CPU's kernels", 1024);
+  auto* const random = add_integer(*command, "--random", a->random.count, 1,
+                                   "Draw so many problems from the whole space, from --seed");
   for (const char* other : {"--problem", "--problems", "--suite"})
     random->excludes(command->get_option(other));
   command->add_option("--seconds", a->random.seconds, "Begin no more random problems after so long")
-      ->check(CLI::Range(1e-3, 1e9))
+      ->check(number_in(1e-3, 1e9))
       ->needs(random);
-  command
-      ->add_option("--failures", a->random.failures,
-                   "Begin no more random problems after so many failures")
-      ->check(at_least(1))
+  add_integer(*command, "--failures", a->random.failures, 1,
+              "Begin no more random problems after so many failures")
       ->needs(random);
   command
       ->add_option("--products", a->random.products,
                    "Multiplications of one random problem at most")
-      ->check(CLI::Range(1e3, 1e12))
+      ->check(number_in(1e3, 1e12))
       ->needs(random);
   command->add_option("--json", a->json, "Write every verdict to this file");
   command->footer(

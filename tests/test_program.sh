@@ -617,11 +617,13 @@ case_numbers() {
     grep -oE '^ +--[a-z-]+ (INT|UINT|FLOAT)[^ ]*' out >numbers || true
     while read -r option kind; do
       values=(nan inf -1 1e400 '' -0.5 0x10 ' 1' 1x '1 2' 9999999999999999999999 -9223372036854775809)
+      if [[ $kind == INT ]]; then values=("${values[@]/#-1/-1x}"); fi  # may be below zero
       if [[ $kind == FLOAT* ]]; then values=(nan inf -inf NAN -1 1e400 -1e400 '' 1e-400 0x1p3 ' 1' 1x); fi
       for bad in "${values[@]}"; do
-        # An empty value, or one with a space, must not vanish in the message.
+        local given=$bad
+        if [[ $option == --*-strides || $option == --padding ]]; then given=${bad:=nothing},1,1,1; fi
         refuse 2 "^plumb: $option: '$bad', expected (an integer|a number|bytes|[0-9]+ bytes)" \
-          "$command" "$option" "$bad"
+          "$command" "$option" "$given"
       done
       seen+="$command$option "
     done <numbers
@@ -629,18 +631,20 @@ case_numbers() {
   # What is there today; those that --help would not show as numbers are missed here.
   for option in classify--batch classify--limit train--epochs train--seed train--batch \
     train--learning-rate conv--stride conv--dilation conv--pad conv--groups validate--batch \
-    validate--side validate--seed bench--samples bench--seconds bench--limit bench--seed tune--samples \
+    validate--side validate--seed validate--random validate--threads \
+    validate--seconds validate--failures validate--products validate--x-strides validate--offset bench--samples bench--seconds bench--limit bench--seed tune--samples \
     explain--workspace-limit pipeline--streams pipeline--budget pipeline--segment pipeline--seed \
     ladder--batch ladder--samples; do
     [[ $seen == *" $option "* ]] || fail "$option was not tried, of$seen"
   done
   refuse 2 "^plumb: --stride: 'nan', expected" conv --stride 1,nan
   refuse 2 "^plumb: --streams: '-1', expected" pipeline --streams 1,-1
-  refuse 2 "^plumb: --seconds: '1e22', expected a number of 0 or more, 1000000000 at most" bench --seconds 1e22
+  refuse 2 "^plumb: --seconds: '1e22', expected a number from 0, 1000000000 at most" bench --seconds 1e22
   refuse 2 "^plumb: --samples: '2147483648', expected an integer from 1 to 2147483647" bench --samples 2147483648
   refuse 2 "^plumb: --budget: '16E', expected 9223372036854775807 bytes at most" pipeline --budget 16E
   refuse 2 "^plumb: --budget: '1X', expected bytes" pipeline --budget 1X
   # Decimal, whatever stands in front; and the largest seed there is.
+  refuse 2 "^plumb: --x-strides: '-9223372036854775809', expected an integer from" validate --x-strides 1,2,3,-9223372036854775809
   npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
   npy f4 '1, 1, 2, 2' 1 2 3 -4 >w.npy
   refuse 1 'expected.*8|8' conv --x x.npy --w w.npy --pad 0 --groups 08 --out y.npy
