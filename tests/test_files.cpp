@@ -1,5 +1,5 @@
 // Files: read no further than their headers promise, and replaced as a whole.
-#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -129,8 +129,8 @@ double seconds_to_parse(const Bytes& file) {
 Bytes file_of_tensors(int count) {
   std::string header = "{";
   for (int i = 0; i < count; ++i)
-    header += (i == 0 ? "" : ",") + ("\"t" + std::to_string(i)) +
-              R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+    header += fmt::format(R"({}"t{}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
+                          i == 0 ? "" : ",", i);
   return safetensors_header(header + "}");
 }
 

@@ -1,4 +1,5 @@
 // The file of the tuning cache beside others' files: modes, links, and what is left behind.
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,7 +89,7 @@ TEST_CASE("the tuning cache writes through no link that was planted beside it") 
   const TuneFolder folder;
   std::ofstream(folder / "victim") << "kept";
   // The name that a temporary file had, as everybody could know.
-  fs::create_symlink("victim", folder / ("tune.tmp-" + std::to_string(getpid())));
+  fs::create_symlink("victim", folder / fmt::format("tune.tmp-{}", getpid()));
   require_tuned("mb1ic1ih5oc1kh3");
   CHECK(content(folder / "victim") == "kept");
   CHECK(folder.files() == 4);  // with the cache and its lock
