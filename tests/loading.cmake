@@ -10,22 +10,23 @@ if(NOT BUILD_SHARED_LIBS)
 endif()
 
 # A program that opens libplumb, which it is not linked to.
-function(loading_program name)
-  add_executable(loading_${name} ${CMAKE_CURRENT_SOURCE_DIR}/loading/${name}.cpp)
+function(loading_program source)
+  cmake_path(GET source STEM name)
+  add_executable(loading_${name} ${CMAKE_CURRENT_SOURCE_DIR}/loading/${source})
   target_include_directories(loading_${name} PRIVATE
     $<TARGET_PROPERTY:plumb,INTERFACE_INCLUDE_DIRECTORIES>)
   target_link_libraries(loading_${name} PRIVATE plumb_compiler ${CMAKE_DL_LIBS})
   add_dependencies(loading_${name} plumb)
 endfunction()
 
-loading_program(reopen)
+loading_program(reopen.cpp)
 add_test(NAME "loading: opened, used on two threads and closed, a thousand times"
          COMMAND loading_reopen $<TARGET_FILE:plumb> 1000)
 
 if(PLUMB_SANITIZE)  # they have a malloc of their own, and want to be loaded first
   return()
 endif()
-loading_program(out_of_memory)
+loading_program(out_of_memory.cpp)
 add_executable(loading_out_of_memory_linked loading/out_of_memory.cpp)
 target_link_libraries(loading_out_of_memory_linked PRIVATE -Wl,--no-as-needed plumb::plumb
                       plumb_compiler ${CMAKE_DL_LIBS})
@@ -34,7 +35,11 @@ add_test(NAME "loading: memory runs out in a thread's first calls"
 add_test(NAME "loading: memory runs out in a thread's first calls, linked"
          COMMAND loading_out_of_memory_linked $<TARGET_FILE:plumb>)
 
-loading_program(open_device)
+loading_program(no_memory.c)
+add_test(NAME "loading: no memory at all in a thread's first call, from C"
+         COMMAND loading_no_memory $<TARGET_FILE:plumb>)
+
+loading_program(open_device.cpp)
 add_library(loading_hostile_module MODULE loading/hostile_module.cpp)
 target_link_libraries(loading_hostile_module PRIVATE plumb_compiler)
 foreach(case IN ITEMS relative variable setuid)
@@ -44,3 +49,9 @@ foreach(case IN ITEMS relative variable setuid)
                    $<TARGET_FILE:plumb_fake_fake> $<TARGET_FILE:loading_hostile_module>)
   set_tests_properties("loading: module folders (${case})" PROPERTIES SKIP_RETURN_CODE 4)
 endforeach()
+
+loading_program(shortage.cpp)
+add_test(NAME "loading: a shortage that passes"
+         COMMAND loading_shortage $<TARGET_FILE:plumb> cuda)
+set_tests_properties("loading: a shortage that passes" PROPERTIES
+  ENVIRONMENT PLUMB_BACKEND_PATH=$<TARGET_FILE_DIR:plumb_fake_fake>)

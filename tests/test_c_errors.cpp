@@ -283,6 +283,34 @@ TEST_CASE("c: each kind of failure has its status") {
   REQUIRE(std::string(plumb_status_name(7)) == "?");
 }
 
+TEST_CASE("c: a message that is too long is cut between two characters") {
+  static std::string thrown;
+  const plumb_device_options options{
+      .log = [](void*, const char*) { throw std::runtime_error(thrown); }};
+  plumb_device* device = nullptr;
+  REQUIRE(plumb_device_open("cpu", &options, &device) == PLUMB_OK);
+  const plumb_conv_problem problem = small_problem();
+  const std::string begin = "plumb_plan_create: ", mark = "... (cut)";
+  for (const std::size_t odd : {0, 1, 2}) {
+    thrown = std::string(odd, 'x');
+    for (int i = 0; i < 2000; ++i) thrown += "\u20ac";  // a euro: three bytes
+    plumb_plan* plan = nullptr;
+    REQUIRE(plumb_plan_create(device, &problem, nullptr, &plan) == PLUMB_INTERNAL_ERROR);
+    const std::string message = plumb_last_message();
+    REQUIRE(message.size() > 4000);
+    REQUIRE(message.size() < 4096);
+    REQUIRE(message.ends_with(mark));
+    const std::size_t shown = message.size() - begin.size() - mark.size();
+    REQUIRE(message == begin + thrown.substr(0, shown) + mark);
+    REQUIRE((shown - odd) % 3 == 0);
+  }
+  thrown = std::string(3900, 'y');
+  plumb_plan* plan = nullptr;
+  REQUIRE(plumb_plan_create(device, &problem, nullptr, &plan) == PLUMB_INTERNAL_ERROR);
+  REQUIRE(plumb_last_message() == begin + thrown);
+  plumb_device_close(device);
+}
+
 TEST_CASE("c: what a callback throws does not pass through C") {
   const plumb_device_options options{
       .allocate = [](void*, std::size_t, plumb_memory, void*) -> void* { throw "a fit"; },

@@ -35,9 +35,16 @@ namespace plumb::c {
 /// The status of the exception being handled; its message becomes this thread's last one.
 plumb_status caught(const char* function) noexcept;
 
+/// Whether an exception can be thrown on this thread; false where there is no memory for the first
+/// one.
+bool can_throw() noexcept;
+/// PLUMB_OUT_OF_MEMORY, and this thread's last message says so.
+plumb_status without_memory(const char* function) noexcept;
+
 /// Runs the body of the C function `function`.
 template <class Body>
 plumb_status run(const char* function, Body&& body) noexcept {
+  if (!can_throw()) return without_memory(function);
   try {
     std::forward<Body>(body)();
     return PLUMB_OK;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <string_view>
 #include <type_traits>
@@ -33,6 +34,7 @@ plumb_status status_of(ErrorCode code) {
 struct LastFailure {
   const char* literal = "";  ///< shown in place of a message; null: the message is in the buffer
   Reason reason = Reason::none;
+  bool can_throw = false;  ///< the C++ runtime has what it needs for exceptions of this thread
 };
 static_assert(std::is_trivially_destructible_v<LastFailure>);
 [[gnu::tls_model("initial-exec")]] constinit thread_local LastFailure last_failure;
@@ -83,6 +85,23 @@ plumb_status remember(plumb_status status, const char* function, const char* wha
 
 }  // namespace
 
+// In a program that is not C++'s and opened libplumb by dlopen(), the C++ runtime takes memory for
+// its thread-local when a thread first throws. Whether there is some is asked before, where the
+// answer may be no: what is given back here is what the runtime takes.
+bool can_throw() noexcept {
+  if (last_failure.can_throw) return true;
+  constexpr std::size_t more_than_it_takes = 8192;
+  void* memory = std::malloc(more_than_it_takes);
+  std::free(memory);
+  // What is asked does not matter: the answer lies in the runtime's thread-local.
+  last_failure.can_throw = memory && std::uncaught_exceptions() >= 0;
+  return last_failure.can_throw;
+}
+
+plumb_status without_memory(const char* function) noexcept {
+  return remember(PLUMB_OUT_OF_MEMORY, function, "host memory ran out");
+}
+
 void refuse(const std::string& message) { throw Error(ErrorCode::invalid_argument, message); }
 
 plumb_status caught(const char* function) noexcept {
@@ -91,7 +110,7 @@ plumb_status caught(const char* function) noexcept {
   } catch (const Error& e) {
     return remember(status_of(e.code()), function, e.what(), e.reason());
   } catch (const std::bad_alloc&) {
-    return remember(PLUMB_OUT_OF_MEMORY, function, "host memory ran out");
+    return without_memory(function);
   } catch (const std::exception& e) {
     return remember(PLUMB_INTERNAL_ERROR, function, e.what());
   } catch (...) {  // a callback of the caller's, in a language that throws anything
