@@ -1,10 +1,16 @@
 // Text from outside in messages: printable, valid UTF-8 and short, whatever was given.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
+#include <functional>
 #include <string>
+#include <utility>
 
-#include "plumb/quote.hpp"
+#include "c_handles.hpp"
+#include "plumb/plumb.hpp"
+#include "refusal.hpp"
 
-using plumb::quoted;
+using namespace plumb;
+using plumb_test::refusal;
 using namespace std::string_literals;
 
 TEST_CASE("quoted: printable text stands as it is, between quotes") {
@@ -41,4 +47,55 @@ TEST_CASE("quoted: long text is cut between characters, and its size is told") {
         "'" + std::string(80, 'x') + "...' (the first 80 of 1000000 bytes)");
   CHECK(quoted(std::string(1'000'000, '\1')).size() < 400);
   CHECK(quoted("x", 0) == "'...' (the first 0 of 1 bytes)");
+}
+
+namespace {
+
+void require_readable(const std::string& message) {
+  INFO(message);
+  CHECK(message.size() < 1500);
+  CHECK(std::none_of(message.begin(), message.end(),
+                     [](unsigned char c) { return c < 0x20 || c >= 0x7f; }));
+}
+
+}  // namespace
+
+TEST_CASE("messages: whatever a caller gives, in C++ and C, is quoted") {
+  const std::string raw = "\x1b]0;\x07\xff\n" + std::string(1'000'000, 'x');
+  const Device cpu = Device::open("cpu");
+  ConvProblem problem;
+  problem.h = problem.w = 4;
+  const std::pair<const char*, std::function<void()>> calls[] = {
+      {"a device", [&] { Device::open(raw); }},
+      {"an index", [&] { Device::open("cpu:" + raw); }},
+      {"an alias", [&] { Device::open("cpu:a" + raw); }},
+      {"a problem", [&] { parse_problem(raw); }},
+      {"a problem's field", [&] { parse_problem("ic3ih8oc4kh3" + raw); }},
+      {"lines of problems", [&] { parse_problems("ic3ih8oc4kh3\n\x1b" + raw); }},
+      {"a problem without sizes", [&] { parse_problem("ic3n" + raw); }},
+      {"a suite", [&] { suite(raw); }},
+      {"an algorithm", [&] { ConvPlan(cpu, problem, {.algorithm = raw}); }},
+  };
+  for (const auto& [what, call] : calls) {
+    CAPTURE(what);
+    require_readable(refusal(call).what());
+  }
+  for (const ConvCandidate& candidate : explain(cpu, problem, {.algorithm = raw}))
+    require_readable(candidate.support.sentence);
+
+  const plumb_test::CDevice device;
+  plumb_device* opened = nullptr;
+  std::int32_t count = 0;
+  CHECK(plumb_device_open(raw.c_str(), nullptr, &opened) == PLUMB_INVALID_ARGUMENT);
+  require_readable(plumb_last_message());
+  CHECK(plumb_device_count(raw.c_str(), &count) == PLUMB_INVALID_ARGUMENT);
+  require_readable(plumb_last_message());
+  plumb_conv_options options;
+  plumb_conv_options_init(&options);
+  options.algorithm = raw.c_str();
+  plumb_conv_problem small;
+  plumb_conv_problem_init(&small);
+  plumb_plan* plan = nullptr;
+  CHECK(plumb_plan_create(device, &small, &options, &plan) == PLUMB_UNSUPPORTED);
+  require_readable(plumb_last_message());
 }

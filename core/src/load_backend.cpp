@@ -1,6 +1,9 @@
 // Finds backends: linked in, or opened as modules. A module that is missing or broken is a reason.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -25,16 +28,27 @@ LoadedBackend refuse(Reason reason, std::string sentence) {
   return {.reason = reason, .sentence = std::move(sentence)};
 }
 
-/// What dlopen() has to say of a module. Where it is memory that ran out, that has passed when
-/// there is some again; dlerror() tells it by the system's text alone.
+/// Whether code of the file may be run: not so where its file system is mounted noexec.
+bool may_be_run(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  void* page = mmap(nullptr, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0);
+  const bool denied = page == MAP_FAILED && errno != ENOMEM;
+  if (page != MAP_FAILED) munmap(page, 1);
+  close(file);
+  return !denied;
+}
+
+/// What dlopen() has to say of a module. Where it was memory that ran out, its text alone tells:
+/// the loader has an errno of its own.
 LoadedBackend refuse_unopened(const fs::path& path) {
   const char* said = dlerror();
   const std::string_view why = said ? said : "";
-  const bool memory = why.ends_with(std::strerror(ENOMEM)) ||
-                      why.find("cannot allocate memory") != why.npos || why == "out of memory";
+  const auto says = [&](std::string_view text) { return why.find(text) != why.npos; };
+  const bool memory = says(std::strerror(ENOMEM)) || says("cannot allocate memory") ||
+                      says("out of memory") || (says("failed to map segment") && may_be_run(path));
   return refuse(memory ? Reason::out_of_memory : Reason::module_broken,
-                why.find(path.native()) == why.npos ? fmt::format("{}: {}", path.string(), why)
-                                                    : std::string(why));
+                says(path.native()) ? std::string(why) : fmt::format("{}: {}", path.string(), why));
 }
 
 LoadedBackend open_module(std::string_view name) {

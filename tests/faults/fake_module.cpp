@@ -3,6 +3,7 @@
 // does about a device that fails can be tested on every machine.
 //
 //   no_driver driver_too_old no_device device_error   there is no device, for that reason
+//   probe_memory          memory runs out while devices are looked for
 //   no_code_for_device    there is one, and it cannot be opened
 //   out_of_memory         no memory can be allocated; out_of_memory:3 after three times that it
 //   could workspace             a queue has no memory for workspace launch                a kernel
@@ -16,6 +17,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -206,12 +208,15 @@ class FakeBackend final : public Backend {
   std::span<const ConvAlgorithm* const> conv_algorithms() const override {
     return fake_algorithms();
   }
-  BackendProbe probe() const noexcept override {
+  BackendProbe probe() const noexcept override try {
+    if (fault() == "probe_memory") throw std::bad_alloc();
     for (const Reason reason :
          {Reason::no_driver, Reason::driver_too_old, Reason::no_device, Reason::device_error})
       if (fault() == to_string(reason))
         return {.devices = {}, .reason = reason, .sentence = "played by a fake"};
     return {.devices = {fake_info()}, .reason = Reason::none, .sentence = {}};
+  } catch (...) {
+    return failed_probe();
   }
   std::unique_ptr<BackendDevice> open(int) override {
     if (fault() == "no_code_for_device")

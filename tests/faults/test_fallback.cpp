@@ -58,6 +58,24 @@ TEST_CASE("fallback: a device that cannot be had") {
   REQUIRE_THAT(error.what(), ContainsSubstring("played by a fake"));
 }
 
+TEST_CASE("fallback: memory runs out while devices are looked for, and is there again") {
+  {
+    const Playing playing{"probe_memory"};
+    const Error error = refusal([] { Device::open("cuda"); });
+    REQUIRE(error.code() == ErrorCode::out_of_memory);
+    REQUIRE(error.reason() == Reason::out_of_memory);
+    const Device device = Device::open("auto");
+    REQUIRE(device.id() == host);
+    REQUIRE(device.passed_over().at(0).reason == Reason::out_of_memory);
+    std::int32_t count = -1;
+    REQUIRE(plumb_device_count("cuda", &count) == PLUMB_OUT_OF_MEMORY);
+    REQUIRE(plumb_last_reason() == std::string("out_of_memory"));
+    plumb_device* none = nullptr;
+    REQUIRE(plumb_device_open("cuda", nullptr, &none) == PLUMB_OUT_OF_MEMORY);
+  }
+  REQUIRE(Device::open("auto").id() == DeviceId{"cuda", 0});
+}
+
 TEST_CASE("fallback: the device's memory runs out in the middle") {
   // Allocations of conv_host: w, then x and y for each stream, then pinned staging memory.
   const int before = GENERATE(0, 1, 2, 5, 9, 12);
