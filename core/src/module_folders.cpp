@@ -3,10 +3,10 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <limits.h>
-#include <stdlib.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
