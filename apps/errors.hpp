@@ -23,4 +23,11 @@ class ValidationFailure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The user or the system asked the program to end. What was done has been reported and kept. Exit
+/// code 130.
+class Interrupted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace plumb::app

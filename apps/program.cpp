@@ -21,6 +21,7 @@ namespace plumb::app {
 namespace {
 
 constexpr int done = 0, work_failed = 1, wrong_usage = 2;
+constexpr int interrupted = 130;  // as shells have it after Ctrl-C
 
 /// How a run ended; a message where it is not done.
 struct Outcome {
@@ -76,7 +77,7 @@ Outcome run_command(int argc, const char* const* argv) {
   CLI::App program("Plumb: convolution on any machine, held against a plumb line.", "plumb");
   program.set_version_flag("--version", fmt::format("plumb {}", version));
   program.require_subcommand(1);
-  program.footer("Exit codes: 0 done, 1 the work failed, 2 wrong usage.");
+  program.footer("Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.");
   add_info(program);
   add_classify(program);
   add_train(program);
@@ -96,6 +97,8 @@ Outcome run_command(int argc, const char* const* argv) {
                                                 {argv, argv + static_cast<std::ptrdiff_t>(argc)}));
   } catch (const UsageError& error) {
     return wrong(program, error.what());
+  } catch (const Interrupted& error) {
+    return {interrupted, error.what()};
   } catch (const Error& error) {
     const std::string code =
         error.reason() == Reason::none ? "" : fmt::format(" ({})", to_string(error.reason()));

@@ -7,10 +7,11 @@
 
 #include "commands.hpp"
 #include "errors.hpp"
-#include "json_file.hpp"
+#include "interrupt.hpp"
 #include "options.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
+#include "record_file.hpp"
 #include "reproduce.hpp"
 #include "selection.hpp"
 #include "stopwatch.hpp"
@@ -117,6 +118,18 @@ void print(const std::vector<std::pair<std::string, Summary>>& summaries) {
     if (!summary.outside.empty()) fmt::print("{:<{}}  {}\n", name, width, counted(summary.outside));
 }
 
+/// The problems that this machine has no memory for, with what they need, for one algorithm each.
+void print_too_large(const std::vector<Verdicts>& all) {
+  std::map<std::string, const ValidationRecord*> problems;
+  for (const Verdicts& one : all)
+    if (one.record.reason == Reason::too_large || one.record.reason == Reason::out_of_memory)
+      problems.emplace(fmt::format("{} {}", one.record.problem, to_string(one.record.dtype)),
+                       &one.record);
+  for (const auto& [problem, record] : problems)
+    fmt::print("\n{} on {}: {} ({})\n", problem, record->algorithm, record->sentence,
+               to_string(record->reason));
+}
+
 nlohmann::ordered_json to_json(const Verdicts& verdicts) {
   const ValidationRecord& record = verdicts.record;
   const bool unsupported = record.verdict == Verdict::unsupported;
@@ -149,21 +162,31 @@ nlohmann::ordered_json to_json(const std::string& algorithm, const Summary& summ
           {"bound_wider_than_a_tap", summary.blunt}};
 }
 
-void write_record(const std::string& path, const Device& device, const ValidateArguments& arguments,
-                  double seconds, const std::vector<std::pair<std::string, Summary>>& summaries,
-                  const std::vector<Verdicts>& all) {
+/// How far the work has come.
+struct Done {
+  std::size_t problems = 0, of = 0;
+  double seconds = 0;
+};
+
+nlohmann::ordered_json to_json(const Device& device, const ValidateArguments& arguments,
+                               const Done& done,
+                               const std::vector<std::pair<std::string, Summary>>& summaries,
+                               const std::vector<Verdicts>& all) {
   nlohmann::ordered_json summary = nlohmann::ordered_json::array();
   for (const auto& [algorithm, one] : summaries) summary.push_back(to_json(algorithm, one));
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   for (const Verdicts& verdicts : all) records.push_back(to_json(verdicts));
-  write_json(path, {{"version", version},
-                    {"device", to_string(device.id())},
-                    {"device_name", device.info().name},
-                    {"seed", arguments.seed},
-                    {"quick", arguments.quick},
-                    {"seconds", seconds},
-                    {"summary", std::move(summary)},
-                    {"records", std::move(records)}});
+  return {{"version", version},
+          {"device", to_string(device.id())},
+          {"device_name", device.info().name},
+          {"seed", arguments.seed},
+          {"quick", arguments.quick},
+          {"seconds", done.seconds},
+          {"complete", done.problems == done.of},
+          {"problems_done", done.problems},
+          {"problems", done.of},
+          {"summary", std::move(summary)},
+          {"records", std::move(records)}};
 }
 
 /// The exact tier alone, unless others are asked for: it is the one that finds a wrong index.
@@ -178,7 +201,7 @@ void run_random(const ValidateArguments& arguments, const Device& device,
 }
 
 void run(const ValidateArguments& arguments) {
-  if (!arguments.json.empty()) require_writable(arguments.json);
+  RecordFile file(arguments.json);
   const Device device = open_device(arguments.device);
   const auto algorithms = selected_algorithms(device, arguments.algorithm);
   if (arguments.random.count >= 0) return run_random(arguments, device, algorithms);
@@ -195,10 +218,17 @@ void run(const ValidateArguments& arguments) {
   for (const ConvAlgorithm* algorithm : algorithms)
     summaries.emplace_back(algorithm->name, Summary{});
   std::vector<Verdicts> all;
+  Done done{.of = cases.size()};
+  const InterruptScope interrupt;
+  const auto so_far = [&] {
+    done.seconds = stopwatch.total();
+    return to_json(device, arguments, done, summaries, all);
+  };
+  file.update(so_far);
   {
     ProgressBar bar("validate on " + to_string(device.id()),
                     static_cast<std::int64_t>(cases.size()));
-    for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (std::size_t i = 0; i < cases.size() && !interrupt.requested(); ++i) {
       std::vector<const ConvAlgorithm*> admitted;
       for (const ConvAlgorithm* algorithm : algorithms)
         if (admits(arguments.math, *algorithm, cases[i].problem.dtype))
@@ -214,12 +244,15 @@ void run(const ValidateArguments& arguments) {
           again = reproduce(device, record.algorithm, cases[i], options);
         all.push_back({std::move(record), std::move(again)});
       }
-      bar.show(static_cast<std::int64_t>(i) + 1);
+      done.problems = i + 1;
+      bar.show(static_cast<std::int64_t>(done.problems));
+      file.update(so_far);
     }
   }
-  const double seconds = stopwatch.total();
+  done.seconds = stopwatch.total();
 
   print(summaries);
+  print_too_large(all);
   int validated = 0, failed = 0;
   for (const auto& [name, summary] : summaries) {
     validated += summary.run;
@@ -230,10 +263,11 @@ void run(const ValidateArguments& arguments) {
       fmt::print("\n{} failed: {}\n  {}\n", to_string(verdicts.record.tier),
                  verdicts.record.sentence, verdicts.reproduce);
   fmt::print("\n{} on {}: {} problems, {} algorithms, {} runs validated, {} failures, {:.1f} s\n",
-             to_string(device.id()), device.info().name, cases.size(), algorithms.size(), validated,
-             failed, seconds);
-  if (!arguments.json.empty())
-    write_record(arguments.json, device, arguments, seconds, summaries, all);
+             to_string(device.id()), device.info().name, done.problems, algorithms.size(),
+             validated, failed, done.seconds);
+  file.finish(so_far);
+  if (done.problems < done.of)
+    throw Interrupted(fmt::format("interrupted after {} of {} problems", done.problems, done.of));
   if (failed > 0) throw ValidationFailure(fmt::format("{} verdicts are failures", failed));
   if (validated == 0) throw ValidationFailure("nothing was validated");
 }
@@ -281,7 +315,8 @@ void add_validate(CLI::App& program) {
       ->needs(random);
   command->add_option("--json", a->json, "Write every verdict to this file");
   command->footer(
-      "Exit code 1 where anything fails, and where nothing was validated.\n"
+      "Exit code 1 where anything fails, and where nothing was validated; 130 where it was "
+      "interrupted,\nwith what was validated by then. The file of --json is kept up to date.\n"
       "Examples:\n"
       "  plumb validate --quick\n"
       "  plumb validate --random 36000 --seed 7\n"

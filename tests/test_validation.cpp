@@ -135,6 +135,26 @@ TEST_CASE("a large problem is judged by borders, samples and a checksum") {
     }
 }
 
+TEST_CASE("a case that memory does not hold is refused with the bytes, by each that would run it") {
+  const Device cpu = Device::open("cpu");
+  const ValidationCase huge = validation_case(
+      "huge", parse_problem("mb1ic64ih100000iw100000oc1kh1").problem, Placement::nchw);
+  int too_large = 0;
+  const auto algorithms = conv_algorithms(cpu);
+  const auto records = validate(cpu, algorithms, huge);
+  REQUIRE(records.size() == algorithms.size());
+  for (const ValidationRecord& record : records) {
+    CAPTURE(record.algorithm, record.sentence);
+    REQUIRE(record.verdict == Verdict::unsupported);
+    REQUIRE(record.name == "huge");
+    if (!record.sentence.starts_with("validating needs ")) continue;
+    ++too_large;
+    REQUIRE(record.reason == Reason::too_large);
+    REQUIRE(record.sentence.find(" are free") != std::string::npos);
+  }
+  REQUIRE(too_large > 0);
+}
+
 #ifdef PLUMB_CUDA_KERNEL_STEMS
 TEST_CASE("every kernel file is behind a name in the list") {
   const LoadedBackend& loaded = load_backend("cuda");

@@ -75,6 +75,8 @@ void write_text(const std::string& path, std::string_view text) {
   write_file(path, {{reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}});
 }
 
+bool is_replaced(const std::string& path) { return !is_special(path); }
+
 void require_writable(const std::string& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))

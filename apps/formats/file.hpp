@@ -29,6 +29,10 @@ void write_file(const std::string& path,
 
 void write_text(const std::string& path, std::string_view text);
 
+/// Whether write_file(path) replaces a file, or makes a new one; a terminal, a pipe or /dev/null is
+/// written to as it is.
+bool is_replaced(const std::string& path);
+
 /// FileError now where write_file(path) would fail later: for work that takes long.
 void require_writable(const std::string& path);
 

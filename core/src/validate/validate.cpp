@@ -9,6 +9,7 @@
 #include "../names.hpp"
 #include "../parallel/parallel.hpp"
 #include "attest.hpp"
+#include "memory.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/problem_text.hpp"
 #include "trial.hpp"
@@ -281,7 +282,10 @@ std::vector<ValidationRecord> Validator::operator()(
     std::span<const ConvAlgorithm* const> algorithms, const ValidationCase& test,
     const ValidationOptions& options) {
   const RequestedThreads threads(options.threads);
-  return Court(state_->memory, state_->queue, test, options).judge(algorithms);
+  return judge_within_memory(
+      state_->memory->device(), algorithms, test, options, [&](const auto& judged) {
+        return Court(state_->memory, state_->queue, test, options).judge(judged);
+      });
 }
 
 std::vector<ValidationRecord> validate(const Device& device,
