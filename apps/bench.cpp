@@ -11,10 +11,12 @@
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
+#include "interrupt.hpp"
 #include "measured.hpp"
 #include "options.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
+#include "record_file.hpp"
 #include "selection.hpp"
 #include "stopwatch.hpp"
 
@@ -88,15 +90,38 @@ void compare_with_peers(std::vector<BenchRecord>& records) {
   }
 }
 
+/// Cuts the batch to what memory holds; refused where not one image fits.
+Support cut_to_memory(const Device& device, ConvProblem& problem) {
+  try {
+    problem = fit_to_memory(device, problem);
+    return {};
+  } catch (const Error& error) {
+    if (error.reason() != Reason::too_large) throw;
+    return {error.reason(), error.what()};
+  }
+}
+
+/// Whether the algorithm runs the problem, and the memory for its workspace is there.
+Support measurable(const Device& device, const ConvAlgorithm& algorithm,
+                   const ConvProblem& problem) {
+  const ConvCandidate candidate = ask(algorithm, problem, device.info());
+  return candidate.support ? fits_in_memory(device, problem, candidate.workspace_bytes)
+                           : candidate.support;
+}
+
 BenchCase bench_case(const Device& device, ValidationCase test, const DeviceCeilings& ceilings,
                      const BenchArguments& arguments, const MeasureOptions& options) {
   BenchCase bench{.test = std::move(test)};
   bench.asked_batch = bench.test.problem.n;
-  bench.test.problem = fit_to_memory(device, bench.test.problem);
+  bench.test.problem = check(bench.test.problem);
+  if (const Support support = cut_to_memory(device, bench.test.problem); !support) {
+    bench.refusals.push_back({arguments.algorithm, support});
+    return bench;
+  }
   const ConvProblem& problem = bench.test.problem;
   std::vector<ConvPlan> plans;
   for (const ConvAlgorithm* algorithm : contestants(device, problem, arguments)) {
-    if (const Support support = ask(*algorithm, problem, device.info()).support; !support) {
+    if (const Support support = measurable(device, *algorithm, problem); !support) {
       bench.refusals.push_back({algorithm->name, support});
       continue;
     }
@@ -159,8 +184,8 @@ std::string title_of(const BenchArguments& arguments, const Device& device) {
 }
 
 void run(const BenchArguments& arguments) {
-  for (const std::string& path : {arguments.json, arguments.plot})
-    if (!path.empty()) require_writable(path);
+  if (!arguments.plot.empty()) require_writable(arguments.plot);
+  RecordFile file(arguments.json);
   const Device device = open_device(arguments.device);
   const auto cases = selected_cases(arguments.problems, device.id());
   peer_algorithms(device, arguments.peers);
@@ -173,16 +198,26 @@ void run(const BenchArguments& arguments) {
                                .packed_filters = arguments.packed_filters,
                                .seed = arguments.seed};
 
+  const InterruptScope interrupt;
   const DeviceCeilings ceilings = device.measure_ceilings();
   print_device(device, ceilings);
   std::vector<BenchCase> benches;
+  const auto summary_so_far = [&] {
+    BenchSummary summary = summary_of(benches);
+    summary.left_out = static_cast<int>(cases.size() - benches.size());
+    return summary;
+  };
+  const auto so_far = [&] { return to_json(device, ceilings, options, benches, summary_so_far()); };
+  file.update(so_far);
   {
     ProgressBar bar("bench on " + to_string(device.id()), static_cast<std::int64_t>(cases.size()));
     const Stopwatch watch;
     for (const ValidationCase& one : cases) {
-      if (!benches.empty() && watch.total() > arguments.limit) break;
+      const bool late = !benches.empty() && watch.total() > arguments.limit;
+      if (late || interrupt.requested()) break;
       benches.push_back(bench_case(device, one, ceilings, arguments, options));
       bar.show(static_cast<std::int64_t>(benches.size()));
+      file.update(so_far);
     }
   }
   for (const BenchCase& bench : benches) print(bench);
@@ -190,16 +225,18 @@ void run(const BenchArguments& arguments) {
              arguments.packed_filters
                  ? "filters were packed before, what else changes layouts does so in every run"
                  : "what packs filters or changes layouts does so in every run");
-  if (benches.size() < cases.size())
+  const bool interrupted = interrupt.requested() && benches.size() < cases.size();
+  if (benches.size() < cases.size() && !interrupted)
     fmt::print("{} of {} problems: the limit of {} s was reached, the others are left out.\n",
                benches.size(), cases.size(), arguments.limit);
-  BenchSummary summary = summary_of(benches);
-  summary.left_out = static_cast<int>(cases.size() - benches.size());
-  if (benches.size() > 1) fmt::print("\n{}", to_string(summary));
-  if (!arguments.json.empty())
-    write_bench(arguments.json, device, ceilings, options, benches, summary);
-  if (!arguments.plot.empty())
+  const BenchSummary summary = summary_so_far();
+  if (benches.size() > 1 || summary.unsteady > 0) fmt::print("\n{}", to_string(summary));
+  file.finish(so_far);
+  if (!arguments.plot.empty() && !benches.empty())
     write_text(arguments.plot, to_svg(chart_of(summary, title_of(arguments, device))));
+  if (interrupted)
+    throw Interrupted(
+        fmt::format("interrupted after {} of {} problems", benches.size(), cases.size()));
   require_right(benches);
 }
 
@@ -240,7 +277,8 @@ void add_bench(CLI::App& program) {
   command->add_option("--plot", a->plot,
                       "Draw ratios to the peer and shares of the roofline to this file (SVG)");
   command->footer(
-      "Exit code 1 where an algorithm fails or is wrong, and where nothing was measured.\n"
+      "Exit code 1 where an algorithm fails or is wrong, and where nothing was measured; 130 where "
+      "it\nwas interrupted, after the problem under way and with what was measured by then.\n"
       "Examples:\n"
       "  plumb bench --suite four --algorithm '*' --json four.json\n"
       "  plumb bench --suite resnet50 --dtype f16 --layout nhwc --peer cudnn\n"

@@ -10,8 +10,6 @@
 
 #include "bench_summary.hpp"
 
-#include "json_file.hpp"
-
 namespace plumb::app {
 namespace {
 
@@ -24,6 +22,7 @@ std::string remark(const BenchRecord& record) {
   if (!record.compared_with.empty())
     add(fmt::format("{:.2f} x as fast as {}", record.speed_over_peer, record.compared_with));
   if (seen.packing == PackingTime::before) add("filters packed before");
+  if (!seen.unsteady.empty()) add("unsteady: " + seen.unsteady);
   if (seen.given_up) add(fmt::format("given up after {} samples", seen.samples));
   if (!seen.bounded) add("no promise: error over fp32's bound");
   return text;
@@ -56,7 +55,9 @@ nlohmann::ordered_json to_json(const BenchCase& bench, const BenchRecord& record
                {"sm_clock_mhz", bench.clock_hertz * 1e-6},
                {"runs_per_sample", seen.runs_per_sample},
                {"buffer_sets", bench.buffer_sets},
-               {"given_up", seen.given_up}});
+               {"given_up", seen.given_up},
+               {"tries", seen.tries},
+               {"unsteady", seen.unsteady}});
   if (!record.compared_with.empty()) {
     json["peer"] = record.compared_with;
     json["speed_over_peer"] = record.speed_over_peer;
@@ -84,6 +85,7 @@ nlohmann::ordered_json to_json(const BenchSummary& summary) {
   nlohmann::ordered_json json = {{"roofline_fraction", to_json(summary.share)}};
   if (summary.ratio.count > 0) json["speed_over_peer"] = to_json(summary.ratio);
   if (summary.left_out > 0) json["left_out"] = summary.left_out;
+  if (summary.unsteady > 0) json["unsteady"] = summary.unsteady;
   return json;
 }
 
@@ -134,9 +136,9 @@ void print(const BenchCase& bench) {
   fmt::print("\n");
 }
 
-void write_bench(const std::string& path, const Device& device, const DeviceCeilings& ceilings,
-                 const MeasureOptions& options, const std::vector<BenchCase>& benches,
-                 const BenchSummary& summary) {
+nlohmann::ordered_json to_json(const Device& device, const DeviceCeilings& ceilings,
+                               const MeasureOptions& options, const std::vector<BenchCase>& benches,
+                               const BenchSummary& summary) {
   const std::string name = to_string(device.id());
   nlohmann::ordered_json records = nlohmann::ordered_json::array();
   nlohmann::ordered_json refused = nlohmann::ordered_json::array();
@@ -149,18 +151,19 @@ void write_bench(const std::string& path, const Device& device, const DeviceCeil
                          {"reason", to_string(refusal.support.reason)},
                          {"sentence", refusal.support.sentence}});
   }
-  write_json(path, {{"version", version},
-                    {"date", timestamp()},
-                    {"device", name},
-                    {"device_name", device.info().name},
-                    {"instruction_set", device.info().instruction_set},
-                    {"units", device.info().units},
-                    {"driver_version", device.info().driver_version},
-                    {"seed", options.seed},
-                    {"ceilings", to_json(ceilings)},
-                    {"records", std::move(records)},
-                    {"refused", std::move(refused)},
-                    {"summary", to_json(summary)}});
+  return {{"version", version},
+          {"date", timestamp()},
+          {"device", name},
+          {"device_name", device.info().name},
+          {"instruction_set", device.info().instruction_set},
+          {"units", device.info().units},
+          {"driver_version", device.info().driver_version},
+          {"seed", options.seed},
+          {"complete", summary.left_out == 0},
+          {"ceilings", to_json(ceilings)},
+          {"records", std::move(records)},
+          {"refused", std::move(refused)},
+          {"summary", to_json(summary)}};
 }
 
 }  // namespace plumb::app

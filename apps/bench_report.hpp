@@ -1,6 +1,7 @@
 // What a bench has seen, as a table and as JSON.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,9 +37,9 @@ struct BenchCase {
 
 void print(const BenchCase& bench);
 struct BenchSummary;
-void write_bench(const std::string& path, const Device& device, const DeviceCeilings& ceilings,
-                 const MeasureOptions& options, const std::vector<BenchCase>& benches,
-                 const BenchSummary& summary);
+nlohmann::ordered_json to_json(const Device& device, const DeviceCeilings& ceilings,
+                               const MeasureOptions& options, const std::vector<BenchCase>& benches,
+                               const BenchSummary& summary);
 
 /// UTC, "2026-01-31T12:00:00Z".
 std::string timestamp();

@@ -35,6 +35,8 @@ Spread spread_of(std::vector<NamedValue> values) {
 BenchSummary summary_of(const std::vector<BenchCase>& benches) {
   BenchSummary summary;
   for (const BenchCase& bench : benches) {
+    for (const BenchRecord& record : bench.records)
+      summary.unsteady += !record.measurement.unsteady.empty();
     const BenchRecord* ours = fastest_of_ours(bench);
     if (!ours) {
       ++summary.failed;
@@ -63,6 +65,11 @@ std::string to_string(const BenchSummary& summary) {
         ratio.count, ratio.median, ratio.least, ratio.least_name);
   if (summary.failed > 0)
     text += fmt::format("{} problems without a figure of ours\n", summary.failed);
+  if (summary.unsteady > 0)
+    text += fmt::format(
+        "{} times are unsteady: something else keeps the device or the cores busy, and they say "
+        "little\n",
+        summary.unsteady);
   return text;
 }
 

@@ -24,6 +24,7 @@ struct BenchSummary {
   Spread ratio, share;
   int failed = 0;    ///< problems that none of ours ran
   int left_out = 0;  ///< problems for which there was no time
+  int unsteady = 0;  ///< times that are not to be relied on, of all algorithms
 };
 
 /// Of each problem its fastest algorithm that is not another library's.

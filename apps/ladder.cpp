@@ -48,7 +48,11 @@ class Contest {
     std::vector<ConvPlan> plans;
     for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
       if (!algorithm->name.starts_with(fmt::format("{}.conv.", device.id().backend))) continue;
-      if (const Support support = ask(*algorithm, problem, device.info()).support; !support) {
+      const ConvCandidate candidate = ask(*algorithm, problem, device.info());
+      const Support support = candidate.support
+                                  ? fits_in_memory(device, problem, candidate.workspace_bytes)
+                                  : candidate.support;
+      if (!support) {
         refused_.push_back({algorithm, support.sentence});
         continue;
       }
@@ -202,7 +206,7 @@ void run(const LadderArguments& arguments) {
     ProgressBar bar("ladder on " + to_string(device.id()), static_cast<std::int64_t>(cases.size()));
     for (const ValidationCase& one : cases) {
       LadderLayer layer{.name = one.name,
-                        .problem = fit_to_memory(device, one.problem),
+                        .problem = fit_to_memory(device, one.problem, true),
                         .asked_batch = one.problem.n};
       layer.roofline_seconds = roofline_seconds(ceilings, layer.problem, Math::fp32);
       const Contest& contest = contests.emplace_back(device, layer.problem, ceilings, options);

@@ -2,6 +2,8 @@
 #include "record_file.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 namespace plumb::app {
 
@@ -9,6 +11,10 @@ RecordFile::RecordFile(std::string path) : path_(std::move(path)), replaced_(fal
   if (path_.empty()) return;
   require_writable(path_);
   replaced_ = is_replaced(path_);
+  // Once: what /dev/stdout leads to is another file when the first write has replaced it.
+  std::error_code ignored;
+  const auto followed = std::filesystem::canonical(path_, ignored);
+  if (replaced_ && !followed.empty()) path_ = followed.string();
 }
 
 void RecordFile::update(const Record& record) {

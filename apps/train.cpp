@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 
 #include "commands.hpp"
 #include "errors.hpp"
+#include "interrupt.hpp"
 #include "options.hpp"
 #include "plumb/version.hpp"
 #include "progress.hpp"
@@ -31,6 +33,22 @@ void print(const EpochFigures& figures) {
   std::fflush(stdout);
 }
 
+std::map<std::string, std::string> metadata_of(const TrainingOptions& options,
+                                               const EpochFigures& last) {
+  return {
+      {"made_by", fmt::format("plumb {} train", version)},
+      {"epochs", last.epoch == options.epochs
+                     ? fmt::format("{}", options.epochs)
+                     : fmt::format("{} of {}", last.epoch, options.epochs)},
+      {"batch", fmt::format("{}", options.batch)},
+      {"learning_rate", fmt::format("{}", options.learning_rate)},
+      {"seed", fmt::format("{}", options.seed)},
+      {"loss", fmt::format("{:.4f}", last.loss)},
+      {"train_accuracy", fmt::format("{:.4f}", last.train_accuracy)},
+      {"test_accuracy", fmt::format("{:.4f}", last.test_accuracy)},
+  };
+}
+
 void run(const TrainArguments& arguments) {
   require_writable(arguments.out);
   NetworkShape shape;
@@ -46,32 +64,28 @@ void run(const TrainArguments& arguments) {
   const TrainingOptions& options = arguments.options;
   print_heading();
   std::optional<ProgressBar> bar;
-  EpochFigures last;
-  Model model = train(
+  std::int64_t epochs = 0;
+  const InterruptScope interrupt;
+  const bool all = train(
       training, test, options,
-      [&](const EpochFigures& figures) {
+      [&](const EpochFigures& figures, Model model) {
         bar.reset();
         print(figures);
-        last = figures;
+        model.metadata = metadata_of(options, figures);
+        write_model(arguments.out, model, shape);
+        epochs = figures.epoch;
       },
       [&](std::int64_t epoch, std::int64_t done) {
         if (!bar) bar.emplace(fmt::format("epoch {}", epoch), training.images.count);
         bar->show(done);
+        return !interrupt.requested();
       });
-  model.metadata = {
-      {"made_by", fmt::format("plumb {} train", version)},
-      {"epochs", fmt::format("{}", options.epochs)},
-      {"batch", fmt::format("{}", options.batch)},
-      {"learning_rate", fmt::format("{}", options.learning_rate)},
-      {"seed", fmt::format("{}", options.seed)},
-      {"loss", fmt::format("{:.4f}", last.loss)},
-      {"train_accuracy", fmt::format("{:.4f}", last.train_accuracy)},
-      {"test_accuracy", fmt::format("{:.4f}", last.test_accuracy)},
-  };
-  write_model(arguments.out, model, shape);
-  fmt::print("wrote {}\n", shown_path(arguments.out));
+  bar.reset();
+  if (epochs > 0) fmt::print("wrote {}\n", shown_path(arguments.out));
+  if (!all)
+    throw Interrupted(fmt::format("interrupted after {} of {} epochs{}", epochs, options.epochs,
+                                  epochs == 0 ? "; nothing is written" : ""));
 }
-
 }  // namespace
 
 void add_train(CLI::App& program) {
@@ -80,7 +94,7 @@ void add_train(CLI::App& program) {
   const auto a = std::make_shared<TrainArguments>();
   add_integer(*command, "--epochs", a->options.epochs, 1, "Times through the training images")
       ->required();
-  command->add_option("--out", a->out, "The weights after the last epoch, as safetensors")
+  command->add_option("--out", a->out, "The weights, as safetensors: written after every epoch")
       ->required();
   add_seed(*command, a->options.seed, "Of the first weights and of the batches' order");
   add_integer(*command, "--batch", a->options.batch, 1, "Images a step")->capture_default_str();
@@ -102,7 +116,9 @@ void add_train(CLI::App& program) {
   test_labels->needs(test_images);
   command->footer(
       "The same seed on the same machine gives the same file. Accuracies are shares of 1; train\n"
-      "is that of the batches as they came by.\n"
+      "is that of the batches as they came by. An interrupt (Ctrl-C) ends it at the next batch, "
+      "with "
+      "exit\ncode 130 and the weights of the last whole epoch in the file; a second one at once.\n"
       "Example:\n  plumb train --epochs 10 --seed 1 --out lenet.safetensors");
   command->callback([a] { run(*a); });
 }

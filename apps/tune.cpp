@@ -9,11 +9,12 @@
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
-#include "json_file.hpp"
+#include "interrupt.hpp"
 #include "options.hpp"
 #include "plot/bar_chart.hpp"
 #include "plumb/plumb.hpp"
 #include "progress.hpp"
+#include "record_file.hpp"
 #include "selection.hpp"
 
 namespace plumb::app {
@@ -23,29 +24,45 @@ struct TuneArguments {
   std::string device = "auto", math, plot, json;
   ProblemArguments problems;
   int samples = MeasureOptions{}.min_samples;
+  double scatter_limit = MeasureOptions{}.scatter_limit;
+  double estimate_limit = MeasureOptions{}.estimate_limit;
   bool no_cache = false;
 };
 
 struct Tuned {
   std::string name;  ///< of the problem, or its text
   TuneResult result;
+  Support support = {};  ///< why nothing was timed, and then there are no algorithms
 };
 
 /// Whether it was timed and did not fail.
 bool has_time(const TunedAlgorithm& one) { return one.support && one.measurement.failure.empty(); }
 
+bool is_unsteady(const TunedAlgorithm& one) {
+  return has_time(one) && !one.measurement.unsteady.empty();
+}
+
 const TunedAlgorithm* fastest(const TuneResult& result) {
   const TunedAlgorithm* best = nullptr;
   for (const TunedAlgorithm& one : result.algorithms)
-    if (has_time(one) &&
+    if (has_time(one) && !is_unsteady(one) &&
         (!best || one.measurement.median_seconds < best->measurement.median_seconds))
       best = &one;
   return best;
 }
 
+std::string remark(const TunedAlgorithm& one, const TunedAlgorithm* best) {
+  if (is_unsteady(one)) return "unsteady, not kept: " + one.measurement.unsteady;
+  return &one == best ? "fastest" : one.measurement.given_up ? "given up" : "";
+}
+
 void print(const Tuned& tuned) {
   const TuneResult& result = tuned.result;
   fmt::print("{}  {}\n", tuned.name, to_string(result.problem.dtype));
+  if (!tuned.support) {
+    fmt::print("  not run: {} ({})\n\n", tuned.support.sentence, to_string(tuned.support.reason));
+    return;
+  }
   std::size_t width = 9;
   for (const TunedAlgorithm& one : result.algorithms) width = std::max(width, one.algorithm.size());
   fmt::print("  {:<{}}  math  samples  median ms  estimate ms  workspace MB\n", "algorithm", width);
@@ -65,21 +82,42 @@ void print(const Tuned& tuned) {
     fmt::print("  {:<{}}  {:<4}  {:>7}  {:>9.4f}  {:>11.4f}  {:>12.1f}  {}\n", one.algorithm, width,
                to_string(one.error_class), seen.samples, seen.median_seconds * 1e3,
                one.estimate_seconds * 1e3, static_cast<double>(one.workspace_bytes) * 1e-6,
-               &one == best ? "fastest" : (seen.given_up ? "given up" : ""));
+               remark(one, best));
   }
   fmt::print("\n");
+}
+
+int unsteady_times(const std::vector<Tuned>& all) {
+  int count = 0;
+  for (const Tuned& tuned : all)
+    count += static_cast<int>(
+        std::count_if(tuned.result.algorithms.begin(), tuned.result.algorithms.end(), is_unsteady));
+  return count;
+}
+
+/// What was not kept, and what that means.
+void print_unsteady(const std::vector<Tuned>& all) {
+  const int count = unsteady_times(all);
+  if (count == 0) return;
+  fmt::print(
+      "{} times are unsteady after {} tries and not kept: something else keeps the device or the "
+      "cores busy.\nPlans that may take those algorithms go on by estimates. On a CPU, "
+      "OMP_WAIT_POLICY=passive helps.\n",
+      count, MeasureOptions{}.tries);
 }
 
 /// The sweep as bars: a panel for each problem, a bar for each algorithm that ran in any of them.
 BarChart chart_of(const std::vector<Tuned>& all, const Device& device) {
   BarChart chart{.title = fmt::format("Tuning on {}", device.info().name),
                  .axis = "median of the device's time, ms"};
-  const auto& first = all.front().result.algorithms;
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    const bool timed = std::any_of(all.begin(), all.end(), [&](const Tuned& tuned) {
-      return has_time(tuned.result.algorithms[i]);
-    });
-    if (timed) chart.categories.emplace_back(first[i].algorithm);
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
+    const auto timed = [&](const TunedAlgorithm& one) {
+      return one.algorithm == algorithm->name && has_time(one);
+    };
+    if (std::any_of(all.begin(), all.end(), [&](const Tuned& tuned) {
+          return std::any_of(tuned.result.algorithms.begin(), tuned.result.algorithms.end(), timed);
+        }))
+      chart.categories.emplace_back(algorithm->name);
   }
   const auto series_of = [&](Math math) {
     const std::string name(to_string(math));
@@ -89,6 +127,7 @@ BarChart chart_of(const std::vector<Tuned>& all, const Device& device) {
     return index;
   };
   for (const Tuned& tuned : all) {
+    if (!tuned.support) continue;
     BarPanel panel{.title = tuned.name};
     for (const TunedAlgorithm& one : tuned.result.algorithms) {
       if (std::find(chart.categories.begin(), chart.categories.end(), one.algorithm) ==
@@ -101,6 +140,7 @@ BarChart chart_of(const std::vector<Tuned>& all, const Device& device) {
       else
         bar.note = one.support ? "failed" : std::string(to_string(one.support.reason));
       if (has_time(one) && one.measurement.given_up) bar.note = "given up";
+      if (is_unsteady(one)) bar.note = "unsteady";
       panel.bars.push_back({std::move(bar)});
     }
     chart.panels.push_back(std::move(panel));
@@ -125,71 +165,115 @@ nlohmann::ordered_json to_json(const Tuned& tuned) {
                    {"median_seconds", one.measurement.median_seconds},
                    {"min_seconds", one.measurement.min_seconds},
                    {"max_error_over_bound", one.measurement.max_error_over_bound},
-                   {"given_up", one.measurement.given_up}});
+                   {"given_up", one.measurement.given_up},
+                   {"tries", one.measurement.tries},
+                   {"unsteady", one.measurement.unsteady}});
     algorithms.push_back(std::move(json));
   }
   return {{"problem", to_string(tuned.result.problem)},
           {"name", tuned.name},
           {"dtype", to_string(tuned.result.problem.dtype)},
+          {"reason", to_string(tuned.support.reason)},
+          {"sentence", tuned.support.sentence},
           {"sm_clock_mhz", tuned.result.measurements.clock_hertz * 1e-6},
           {"algorithms", std::move(algorithms)}};
 }
 
-void write_record(const std::string& path, const Device& device, const std::vector<Tuned>& all) {
+nlohmann::ordered_json to_json(const Device& device, const std::vector<Tuned>& all,
+                               std::size_t wanted) {
   nlohmann::ordered_json problems = nlohmann::ordered_json::array();
   for (const Tuned& tuned : all) problems.push_back(to_json(tuned));
-  write_json(path, {{"version", version},
-                    {"date", timestamp()},
-                    {"device", to_string(device.id())},
-                    {"device_name", device.info().name},
-                    {"driver_version", device.info().driver_version},
-                    {"cache", all.back().result.cache_path},
-                    {"problems", std::move(problems)}});
+  return {{"version", version},
+          {"date", timestamp()},
+          {"device", to_string(device.id())},
+          {"device_name", device.info().name},
+          {"driver_version", device.info().driver_version},
+          {"cache", all.empty() ? "" : all.back().result.cache_path},
+          {"complete", all.size() == wanted},
+          {"unsteady", unsteady_times(all)},
+          {"problems", std::move(problems)}};
 }
 
-/// Says where the times are; throws where they should be kept and are not.
-void report_cache(const TuneArguments& arguments, const Device& device,
-                  const std::vector<Tuned>& all) {
+/// Why times that are steady are not in the cache, or none is there at all; empty where all is
+/// well.
+std::string cache_trouble(const std::vector<Tuned>& all) {
+  bool kept = false;
+  std::string trouble;
+  for (const Tuned& tuned : all) {
+    if (!tuned.support) continue;
+    const TuneResult& result = tuned.result;
+    kept = kept || !result.cache_path.empty();
+    const bool steady =
+        std::any_of(result.algorithms.begin(), result.algorithms.end(),
+                    [](const TunedAlgorithm& one) { return one.support && !is_unsteady(one); });
+    if (result.cache_path.empty() && steady) return result.cache_sentence;
+    if (result.cache_path.empty()) trouble = result.cache_sentence;
+  }
+  return kept ? "" : trouble;
+}
+
+/// Where the times are, and what was wrong there.
+void print_cache(const TuneArguments& arguments, const Device& device,
+                 const std::vector<Tuned>& all) {
   if (arguments.no_cache) {
     fmt::print("cache  not written (--no-cache)\n");
     return;
   }
   std::set<std::string> remarks;
-  bool kept = true;
-  for (const Tuned& tuned : all) {
-    kept = kept && !tuned.result.cache_path.empty();
+  for (const Tuned& tuned : all)
     if (!tuned.result.cache_sentence.empty()) remarks.insert(tuned.result.cache_sentence);
-  }
-  if (!kept) throw FileError("the times are not kept: " + *remarks.begin());
   const TuneCacheReport report = tune_cache_report(device);
   fmt::print("cache  {}: {} problems tuned on this device\n", shown_path(report.path),
              report.problems);
   for (const std::string& remark : remarks) fmt::print("       {}\n", remark);
 }
 
+/// Times one problem, or says why not.
+Tuned tuned(const Device& device, const ValidationCase& one, const TuneOptions& options) {
+  const std::string name = one.name.empty() ? to_string(one.problem) : one.name;
+  if (const Support support = fits_in_memory(device, one.problem); !support)
+    return {name, {.problem = check(one.problem)}, support};
+  return {name, tune(device, one.problem, options)};
+}
+
 void run(const TuneArguments& arguments) {
-  for (const std::string& path : {arguments.plot, arguments.json})
-    if (!path.empty()) require_writable(path);
+  if (!arguments.plot.empty()) require_writable(arguments.plot);
+  RecordFile file(arguments.json);
   const Device device = open_device(arguments.device);
   TuneOptions options;
   if (!arguments.math.empty()) options.math = parse_math(arguments.math);
   options.measure.min_samples = arguments.samples;
   options.measure.max_samples = std::max(options.measure.max_samples, arguments.samples);
+  options.measure.scatter_limit = arguments.scatter_limit;
+  options.measure.estimate_limit = arguments.estimate_limit;
   options.write = !arguments.no_cache;
+  const auto cases = selected_cases(arguments.problems, device.id());
   std::vector<Tuned> all;
+  const InterruptScope interrupt;
+  const auto so_far = [&] { return to_json(device, all, cases.size()); };
+  file.update(so_far);
   {
-    const auto cases = selected_cases(arguments.problems, device.id());
     ProgressBar bar("tune on " + to_string(device.id()), static_cast<std::int64_t>(cases.size()));
     for (const ValidationCase& one : cases) {
-      TuneResult result = tune(device, one.problem, options);
-      all.push_back({one.name.empty() ? to_string(one.problem) : one.name, std::move(result)});
+      if (interrupt.requested()) break;
+      all.push_back(tuned(device, one, options));
       bar.show(static_cast<std::int64_t>(all.size()));
+      file.update(so_far);
     }
   }
-  for (const Tuned& tuned : all) print(tuned);
-  if (!arguments.plot.empty()) write_text(arguments.plot, to_svg(chart_of(all, device)));
-  if (!arguments.json.empty()) write_record(arguments.json, device, all);
-  report_cache(arguments, device, all);
+  for (const Tuned& one : all) print(one);
+  print_unsteady(all);
+  if (!arguments.plot.empty() && !all.empty())
+    write_text(arguments.plot, to_svg(chart_of(all, device)));
+  file.finish(so_far);
+  const std::string trouble = arguments.no_cache ? "" : cache_trouble(all);
+  if (trouble.empty()) print_cache(arguments, device, all);
+  if (all.size() < cases.size())
+    throw Interrupted(fmt::format("interrupted after {} of {} problems", all.size(), cases.size()));
+  if (std::none_of(all.begin(), all.end(), [](const Tuned& one) { return bool{one.support}; }))
+    throw Error(ErrorCode::unsupported, "no problem was timed: " + all.front().support.sentence,
+                all.front().support.reason);
+  if (!trouble.empty()) throw FileError("the times are not kept: " + trouble);
 }
 
 }  // namespace
@@ -206,13 +290,26 @@ void add_tune(CLI::App& program) {
   add_integer(*command, "--samples", a->samples, 1,
               "Of each algorithm that is not given up, at least")
       ->capture_default_str();
+  command
+      ->add_option(
+          "--scatter-limit", a->scatter_limit,
+          "A time is unsteady, taken again and then not kept, where the median lies further "
+          "above the minimum than this share of it")
+      ->check(number_in(Least::zero, 1e300))
+      ->capture_default_str();
+  command
+      ->add_option("--estimate-limit", a->estimate_limit,
+                   "So is one that is more than this times the algorithm's estimate")
+      ->check(number_in(Least::zero, 1e300))
+      ->capture_default_str();
   command->add_flag("--no-cache", a->no_cache, "Show the times and keep nothing");
   command->add_option("--plot", a->plot, "Write the sweep as a picture to this file (SVG)");
   command->add_option("--json", a->json, "Write the sweep to this file");
   command->footer(
       "The times go to the file that PLUMB_TUNE_CACHE names, or plumb/tune under XDG_CACHE_HOME "
       "or\n"
-      "~/.cache. Deleting it undoes all tuning.\n"
+      "~/.cache. Deleting it undoes all tuning. An interrupt (Ctrl-C) ends it after the problem "
+      "under\nway, with exit code 130 and what was done; a second one at once.\n"
       "Examples:\n"
       "  plumb tune --problem mb10000ic1ih86oc4kh7\n"
       "  plumb tune --suite four --math fp32 --plot four.svg");

@@ -80,6 +80,9 @@ first_images() {
   { head -c 4 whole && printf "\0\0$bytes" && tail -c +9 whole | head -c "$count"; } >labels || true
 }
 
+# Of plumb tune: no time is unsteady. Tests run beside others, and with sanitizers.
+any_time=(--scatter-limit 1e9 --estimate-limit 1e9)
+
 case_help() {
   run --version
   printed '^plumb [0-9]+\.[0-9]+\.[0-9]+$'
@@ -395,7 +398,10 @@ case_bench() {
 
 case_tune() {
   export PLUMB_TUNE_CACHE=$folder/cache
-  local small=(--device cpu --problem mb2ic3ih9oc4kh3)
+  # Threads that wait for each other would be slow beside other tests, and their times not kept.
+  export OMP_NUM_THREADS=1
+  local small=(--device cpu --problem mb2ic3ih9oc4kh3 "${any_time[@]}")
+  local bench=(--device cpu --problem mb2ic3ih9oc4kh3)
   run tune "${small[@]}" --samples 3 --no-cache
   printed 'not written' && [[ ! -e cache ]] || fail "a cache was written with --no-cache"
   run tune "${small[@]}" --samples 3 --plot tune.svg --json tune.json
@@ -408,11 +414,11 @@ case_tune() {
   run info --json info.json
   valid_json info.json tuning
   # Later runs choose by it, and say so.
-  PLUMB_VERBOSE=1 "$program" bench "${small[@]}" --samples 2 >out 2>err || fail "exit code $?"
+  PLUMB_VERBOSE=1 "$program" bench "${bench[@]}" --samples 2 >out 2>err || fail "exit code $?"
   grep -q 's tuned' err || fail "the plan was not chosen by its time"
   # What is damaged is not used, and tuning again replaces it.
   head -c 60 cache >cut && mv cut cache
-  PLUMB_VERBOSE=1 "$program" bench "${small[@]}" --samples 2 >out 2>err || fail "exit code $?"
+  PLUMB_VERBOSE=1 "$program" bench "${bench[@]}" --samples 2 >out 2>err || fail "exit code $?"
   grep -q 'is ignored' err || fail "nothing said of the damaged cache"
   run tune "${small[@]}" --samples 2
   printed 'was damaged and has been replaced'
@@ -441,7 +447,7 @@ case_explain() {
   printed 'workspace_limit: needs [0-9]+ bytes of workspace; at most 1 are allowed' && printed '^Nothing can run it'
   printed '^not_forced: cpu\.conv\.im2col\.fp32 is forced'
   # Tuned times, and no line wider than the terminal, from 60 columns on.
-  run tune "${small[@]}" --samples 2
+  OMP_NUM_THREADS=1 run tune "${small[@]}" --samples 2 "${any_time[@]}"
   for columns in 120 80 60; do
     COLUMNS=$columns run explain "${small[@]}" --math fp64
     (($(grep -v '^g1mb' out | wc -L) <= columns)) || fail "a line is wider than $columns columns"
@@ -761,6 +767,190 @@ END
   [[ $(stat -c %a kept.npy) == 640 ]] || fail "$(ls -l kept.npy)"
   refuse 1 '^plumb: /dev/full: cannot be written: No space left' info --json /dev/full
   (($(find . -name '*.tmp-*' | wc -l) == 0)) || fail "a temporary file was left"
+}
+
+# begin COMMAND...: in the background, with its own SIGINT: a shell has it ignored there. Sets `process`.
+begin() {
+  env --default-signal=INT "$program" "$@" >out 2>err &
+  process=$!
+}
+
+# until_in FILE PATTERN: waits until a line of the file matches, or the process is gone.
+until_in() {
+  while ! grep -qE -- "$2" "$1" 2>/dev/null; do
+    kill -0 $process 2>/dev/null || fail "ended before '$2' was in $1"
+    sleep 0.05
+  done
+}
+
+# ended CODE: waits for the process, which must end with this code.
+ended() {
+  local code=0
+  wait $process || code=$?
+  ((code == $1)) || fail "exit code $code, expected $1"
+}
+
+# Many problems, so that there is work left whenever the signal comes.
+many_problems() {
+  local i
+  for ((i = 1; i <= 5000; ++i)); do echo "mb2ic3ih$((8 + i % 50))oc4kh3ph1"; done >many
+}
+
+case_interrupt() {
+  many_problems
+  local signal work
+  export PLUMB_TUNE_CACHE=$folder/cache
+  for signal in INT TERM; do
+    begin validate --device cpu --problems many --json v.json
+    until_in v.json '"problems_done": [1-9]'
+    kill -$signal $process
+    ended 130
+    printed ' [1-9][0-9]* problems, .* 0 failures' && printed '^cpu\.conv\.direct\.fp32 '
+    grep -qE '^plumb: interrupted after [0-9]+ of 5000 problems$' err || fail "nothing said of $signal"
+    (($(wc -l <err) == 1)) || fail "expected one line on stderr"
+    valid_json v.json complete problems_done summary records verdict
+    [[ $(json v.json complete) == false ]] || fail "complete is $(json v.json complete)"
+    holds "$(json v.json problems_done) >= 1 && $(json v.json problems_done) < 5000"
+    rm v.json
+  done
+  begin bench --device cpu --problems many --samples 2 --json b.json --plot b.svg
+  until_in b.json '"median_seconds"'
+  kill -INT $process
+  ended 130
+  printed '^ +cpu\.conv\.' && printed 'of the roofline in the median'
+  grep -qE '^plumb: interrupted after [0-9]+ of 5000 problems$' err || fail "nothing said"
+  valid_json b.json complete records summary left_out
+  [[ $(json b.json complete) == false ]] || fail "complete is $(json b.json complete)"
+  grep -q '</svg>' b.svg || fail "no picture"
+  begin tune --device cpu --problems many --samples 2 "${any_time[@]}" --json t.json --plot t.svg
+  until_in t.json '"median_seconds"'
+  kill -INT $process
+  ended 130
+  printed '^  cpu\.conv\.im2col\.fp32 '
+  grep -qE '^plumb: interrupted after [0-9]+ of 5000 problems$' err || fail "nothing said"
+  valid_json t.json complete problems algorithms median_seconds
+  [[ $(json t.json complete) == false ]] || fail "complete is $(json t.json complete)"
+  grep -q '</svg>' t.svg || fail "no picture"
+  # Training ends at the next batch, with the weights of the last whole epoch.
+  first_images train 600
+  local files=(--images images --labels labels --test-images images --test-labels labels)
+  begin train --epochs 100000 --batch 25 "${files[@]}" --out weights
+  until_in out '^ +2 '
+  kill -INT $process
+  ended 130
+  printed '^wrote weights$'
+  grep -qE '^plumb: interrupted after [0-9]+ of 100000 epochs$' err || fail "nothing said"
+  run classify --device cpu --model weights --images images --labels labels
+  # A second signal ends what a first one lets finish, here minutes of work on one problem.
+  begin validate --device cpu --problem mb64ic64ih56oc64kh3ph1 --algorithm 'cpu.conv.im2col.*'
+  sleep 1
+  kill -INT $process
+  sleep 0.5
+  kill -0 $process 2>/dev/null || fail "the first signal ended it at once"
+  kill -INT $process
+  ended 130
+  [[ ! -s out ]] || fail "the second signal did not end it at once"
+}
+
+case_killed() {
+  many_problems
+  export PLUMB_TUNE_CACHE=$folder/cache
+  begin validate --device cpu --problems many --json v.json
+  until_in v.json '"problems_done": [1-9]'
+  kill -KILL $process
+  ended 137
+  valid_json v.json complete problems_done summary records verdict
+  [[ $(json v.json complete) == false ]] || fail "complete is $(json v.json complete)"
+  begin bench --device cpu --problems many --samples 2 --json b.json
+  until_in b.json '"median_seconds"'
+  kill -KILL $process
+  ended 137
+  valid_json b.json complete records summary left_out
+  begin tune --device cpu --problems many --samples 2 "${any_time[@]}" --json t.json
+  until_in t.json '"median_seconds"'
+  kill -KILL $process
+  ended 137
+  valid_json t.json complete problems algorithms
+  run info
+  printed '^tuning .*cache' || fail "no cache"
+  first_images train 600
+  local files=(--images images --labels labels --test-images images --test-labels labels)
+  begin train --epochs 100000 --batch 25 "${files[@]}" --out weights
+  until_in out '^ +3 '
+  kill -KILL $process
+  ended 137
+  run classify --device cpu --model weights --images images --labels labels
+  # A pipe gets one record, at the end, and what a name leads to is asked once.
+  printf 'mb2ic3ih8oc4kh3\nmb2ic3ih9oc4kh3\n' >two
+  "$program" validate --device cpu --problems two --json /dev/stderr 2>&1 >out | cat >piped
+  "$program" validate --device cpu --problems two --json /dev/stderr >out 2>file || fail "exit code $?"
+  for record in piped file; do
+    valid_json $record records
+    [[ $(json $record complete) == true ]] || fail "complete is $(json $record complete) in $record"
+  done
+}
+
+# A problem that the machine has no memory for costs nothing but its own verdicts.
+case_too_large() {
+  local huge=mb1ic64ih100000iw100000oc1kh1 wanted='[0-9]{13,} bytes on cpu; [0-9]+ are free'
+  export PLUMB_TUNE_CACHE=$folder/cache
+  printf 'mb2ic3ih8oc4kh3\n%s\nmb2ic3ih9oc4kh3\n' $huge >list
+  run validate --device cpu --problems list --json v.json
+  printed '3 problems, .* 0 failures' && printed 'too_large [1-9]' && printed "$wanted"
+  valid_json v.json records
+  [[ $(json v.json complete) == true ]] || fail "complete is $(json v.json complete)"
+  (($(grep -c '"verdict": "pass"' v.json) >= 16)) || fail "the problems beside it were not validated"
+  grep -q '"reason": "too_large"' v.json && grep -qE "\"sentence\": \"validating needs $wanted" v.json ||
+    fail "no reason: $(grep -A1 unsupported v.json)"
+  refuse 1 'nothing was validated' validate --device cpu --problem $huge
+  run bench --device cpu --problems list --samples 2 --json b.json
+  printed "not run: .*not one image fits.* $wanted.*too_large"
+  grep -q '"reason": "too_large"' b.json || fail "no reason: $(cat b.json)"
+  (($(grep -c '"median_seconds"' b.json) == 2)) || fail "the problems beside it were not timed"
+  run tune --device cpu --problems list --samples 2 "${any_time[@]}" --json t.json --plot t.svg
+  printed "not run: .* $wanted.*too_large" && printed ': 2 problems tuned'
+  grep -q '"reason": "too_large"' t.json || fail "no reason: $(cat t.json)"
+  refuse 1 "$wanted.*too_large" tune --device cpu --problem $huge --samples 2
+  # Of what memory there is, a limit of the process counts.
+  local code=0
+  (ulimit -v 4000000 && "$program" validate --device cpu --problem mb1ic64ih4096iw4096oc1kh1 \
+    --algorithm cpu.conv.im2col.fp32 --json limit.json >out 2>err) || code=$?
+  ((code == 1)) || fail "exit code $code under a limit"
+  grep -q 'nothing was validated' err || fail "$(cat err)"
+  grep -qE '"reason": "(too_large|out_of_memory)"' limit.json || fail "$(cat limit.json)"
+}
+
+# on_one_core CODE ARGUMENT...: on a problem that is worth two threads, which wait for each other on one
+# core and do not sleep while they do, as beside a busy neighbour. OpenMP would have them sleep if it
+# knew: they are bound to the core when it has started, and waits for the problem.
+on_one_core() {
+  local code=0 expected=$1
+  shift
+  rm -f problem && mkfifo problem
+  OMP_NUM_THREADS=2 OMP_WAIT_POLICY=active "$program" "$@" --device cpu --problems problem --samples 5 >out 2>err &
+  exec 3>problem
+  taskset -acp "${cores[0]}" $! >/dev/null
+  echo mb1ic16ih14oc16kh3ph1 >&3
+  exec 3>&-
+  wait $! || code=$?
+  ((code == expected)) || fail "exit code $code from plumb $*, expected $expected"
+}
+
+# No time that a busy neighbour disturbed is kept.
+case_unsteady() {
+  local cores why='(samples scatter|the median is) '
+  mapfile -t cores < <(for core in $(seq 0 1023); do taskset -c $core true 2>/dev/null && echo $core; done)
+  if ((${#cores[@]} < 2)); then echo "one core alone: nothing to show" && exit 77; fi
+  export PLUMB_TUNE_CACHE=$folder/cache
+  on_one_core 1 tune --json t.json
+  grep -qE '^plumb: the times are not kept: no time of .* is steady$' err || fail "nothing said"
+  printed "cpu\.conv\.direct\.fp32 .* unsteady, not kept: $why" && printed '^[0-9]+ times are unsteady'
+  valid_json t.json unsteady tries
+  grep -qE "\"unsteady\": \"$why" t.json || fail "$(cat t.json)"
+  [[ ! -e cache ]] || fail "unsteady times were kept: $(cat cache)"
+  on_one_core 0 bench --json b.json
+  printed "unsteady: $why" && printed '^1 times are unsteady'
+  grep -qE "\"unsteady\": \"$why" b.json || fail "$(cat b.json)"
 }
 
 "case_$case"

@@ -405,9 +405,15 @@ TEST_CASE("a training run learns, and repeats bit for bit", "[training]") {
   const auto run = [&](const TrainingOptions& with) {
     figures.clear();
     batches = 0;
-    return train(
-        training, test, with, [&](const EpochFigures& epoch) { figures.push_back(epoch); },
-        [&](std::int64_t, std::int64_t) { ++batches; });
+    Model last;
+    REQUIRE(train(
+        training, test, with,
+        [&](const EpochFigures& epoch, Model model) {
+          figures.push_back(epoch);
+          last = std::move(model);
+        },
+        [&](std::int64_t, std::int64_t) { return ++batches > 0; }));
+    return last;
   };
   const Model model = run(options);
   REQUIRE(figures.size() == 6);
@@ -429,7 +435,8 @@ TEST_CASE("training that diverges fails, and has no weights to give", "[training
     try {
       train(
           dataset, dataset, {.epochs = 1, .batch = batch, .learning_rate = learning_rate},
-          [](const EpochFigures&) {}, [](std::int64_t, std::int64_t) {});
+          [](const EpochFigures&, const Model&) {},
+          [](std::int64_t, std::int64_t) { return true; });
     } catch (const TrainingFailure& failure) {
       text = failure.what();
     }
@@ -444,6 +451,18 @@ TEST_CASE("training that diverges fails, and has no weights to give", "[training
   for (const double rate : {std::nan(""), std::numeric_limits<double>::infinity(), 1e300})
     says(message(rate, 20), "after 20 images of epoch 1: a smaller learning rate");
   says(message(1e30, 5), "the loss is");
+}
+
+TEST_CASE("training ends at the batch that it is told to, with whole epochs alone", "[training]") {
+  const Dataset training = bars(60, 21), test = bars(20, 22);
+  const TrainingOptions options{.epochs = 6, .batch = 16, .seed = 5};
+  std::int64_t epochs = 0, batches = 0;
+  const bool all = train(
+      training, test, options, [&](const EpochFigures&, const Model&) { ++epochs; },
+      [&](std::int64_t, std::int64_t) { return ++batches < 2 * 4 + 3; });
+  CHECK_FALSE(all);
+  CHECK(epochs == 2);
+  CHECK(batches == 2 * 4 + 3);
 }
 
 TEST_CASE("predictions do not depend on the batch", "[training]") {

@@ -15,6 +15,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
 #include <sstream>
 #include <thread>
 
@@ -96,9 +100,15 @@ std::string edited(std::string text, const std::string& from, const std::string&
 ConvProblem problem_of(const char* text) { return parse_problem(text).problem; }
 ConvProblem small() { return problem_of("mb2ic3ih9iw10oc4kh3"); }
 
-const TuneOptions quick{
-    .measure = {
-        .min_samples = 3, .max_samples = 3, .warm_up_seconds = 0, .cold_bytes = 0, .check = false}};
+/// Whatever else the machine does meanwhile: times are kept however they scatter.
+constexpr double any = std::numeric_limits<double>::infinity();
+const TuneOptions quick{.measure = {.min_samples = 3,
+                                    .max_samples = 3,
+                                    .warm_up_seconds = 0,
+                                    .cold_bytes = 0,
+                                    .check = false,
+                                    .scatter_limit = any,
+                                    .estimate_limit = any}};
 
 const ConvCandidate& chosen(const std::vector<ConvCandidate>& all) {
   return *std::find_if(all.begin(), all.end(), [](const auto& c) { return c.chosen; });
@@ -203,6 +213,61 @@ TEST_CASE("times that leave an algorithm out do not choose") {
   // The rest is added to what is there.
   tune(cpu, small(), quick);
   REQUIRE(chosen(explain(cpu, small())).measured_seconds);
+}
+
+namespace {
+
+/// The options of `quick` with the usual limits and a clock: what `disturbed` names takes ten
+/// microseconds in one of three samples and a hundred times as long in the others, everything else
+/// a millisecond.
+TuneOptions beside_a_neighbour(std::function<bool(std::string_view)> disturbed) {
+  TuneOptions options = quick;
+  options.measure.scatter_limit = MeasureOptions{}.scatter_limit;
+  const auto runs = std::make_shared<std::map<std::string, int>>();
+  options.measure.clock = [=](std::string_view algorithm, double) {
+    if (!disturbed(algorithm)) return 1e-3;
+    return ++(*runs)[std::string(algorithm)] % 3 == 0 ? 1e-5 : 1e-3;
+  };
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("unsteady times are not kept, and what is kept beside them does not choose") {
+  const CacheFolder cache;
+  const Device cpu = Device::open("cpu");
+  const std::string by_estimate(ConvPlan(cpu, small()).algorithm().name);
+  const std::string_view steady = "cpu.conv.im2col.fp64";
+  REQUIRE(by_estimate != steady);
+  const TuneResult result =
+      tune(cpu, small(), beside_a_neighbour([&](std::string_view name) { return name != steady; }));
+  REQUIRE(result.cache_path == cache.file());
+  for (const TunedAlgorithm& one : result.algorithms) {
+    CAPTURE(one.algorithm, one.measurement.unsteady);
+    if (one.support) REQUIRE(one.measurement.unsteady.empty() == (one.algorithm == steady));
+  }
+  REQUIRE(tuned_times(cpu, small()).times == std::vector<TunedTime>{{std::string(steady), 1e-3}});
+  // Today's only time is that of the one that nothing disturbed; it is not the fastest for that.
+  const auto candidates = explain(cpu, small());
+  REQUIRE(chosen(candidates).algorithm == by_estimate);
+  REQUIRE_FALSE(chosen(candidates).measured_seconds);
+  // Tuned again on a quiet machine, all have a time, and the times choose.
+  tune(cpu, small(), beside_a_neighbour([](std::string_view) { return false; }));
+  REQUIRE(chosen(explain(cpu, small())).measured_seconds == 1e-3);
+}
+
+TEST_CASE("where no time is steady, the cache stays as it was") {
+  const CacheFolder cache;
+  const Device cpu = Device::open("cpu");
+  const auto all = beside_a_neighbour([](std::string_view) { return true; });
+  const TuneResult nothing = tune(cpu, small(), all);
+  REQUIRE(nothing.cache_path.empty());
+  REQUIRE_THAT(nothing.cache_sentence, ContainsSubstring("no time of g1mb2ic3"));
+  REQUIRE_FALSE(fs::exists(cache.file()));
+  tune(cpu, small(), quick);
+  const std::string before = content(cache.file());
+  tune(cpu, small(), all);
+  REQUIRE(content(cache.file()) == before);
 }
 
 TEST_CASE("conv plans anew after tuning") {
@@ -409,5 +474,13 @@ TEST_CASE("what cannot be tuned is refused with each one's reason") {
                          MessageMatches(ContainsSubstring("backward")));
   REQUIRE_THROWS_MATCHES(tune(cpu, problem_of("mb0ic3ih9oc4kh3"), quick), Error,
                          MessageMatches(ContainsSubstring("batch of 0")));
+  try {
+    tune(cpu, problem_of("mb1ic64ih100000iw100000oc1kh1"), quick);
+    FAIL("2.6 TB were tuned");
+  } catch (const Error& error) {
+    REQUIRE(error.code() == ErrorCode::unsupported);
+    REQUIRE(error.reason() == Reason::too_large);
+    REQUIRE_THAT(error.what(), ContainsSubstring("bytes on cpu"));
+  }
   REQUIRE_FALSE(fs::exists(cache.file()));
 }

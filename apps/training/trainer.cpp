@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -75,9 +76,13 @@ Model download(const Network& network) {
   return model;
 }
 
-double accuracy(const Device& device, const Network& network, const Dataset& dataset) {
-  const Predictions predictions =
-      predict(device, download(network), network.shape(), dataset.images, test_batch);
+/// NaN where an output is no finite number.
+double accuracy(const Device& device, const Model& model, const NetworkShape& shape,
+                const Dataset& dataset) {
+  const Predictions predictions = predict(device, model, shape, dataset.images, test_batch);
+  if (!std::all_of(predictions.logits.begin(), predictions.logits.end(),
+                   [](float logit) { return std::isfinite(logit); }))
+    return std::numeric_limits<double>::quiet_NaN();
   const auto correct =
       std::inner_product(dataset.labels.begin(), dataset.labels.end(), predictions.classes.begin(),
                          std::int64_t{0}, std::plus<>(), std::equal_to<>());
@@ -109,9 +114,9 @@ Model initial_model(const NetworkShape& shape, std::uint64_t seed) {
   return model;
 }
 
-Model train(const Dataset& training, const Dataset& test, const TrainingOptions& options,
-            const std::function<void(const EpochFigures&)>& on_epoch,
-            const std::function<void(std::int64_t, std::int64_t)>& progress) {
+bool train(const Dataset& training, const Dataset& test, const TrainingOptions& options,
+           const std::function<void(const EpochFigures&, Model)>& on_epoch,
+           const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   NetworkShape shape;
   shape.image_height = training.images.height;
   shape.image_width = training.images.width;
@@ -149,7 +154,7 @@ Model train(const Dataset& training, const Dataset& test, const TrainingOptions&
           images_in_all;
       adam.step(network.parameters(), backward.gradients(),
                 options.learning_rate * (1 + std::cos(std::numbers::pi * done)) / 2);
-      progress(epoch + 1, first + n);
+      if (!progress(epoch + 1, first + n)) return false;
     }
     // A loss is that of the weights before its step, and says nothing of the last one's.
     for (const Tensor& parameter : network.parameters()) {
@@ -160,10 +165,14 @@ Model train(const Dataset& training, const Dataset& test, const TrainingOptions&
         require_finite(static_cast<double>(*wrong), "a weight", epoch, count, options);
     }
     const double total = static_cast<double>(count);
-    on_epoch({epoch + 1, loss / total, static_cast<double>(correct) / total,
-              accuracy(device, network, test), stopwatch.total()});
+    Model model = download(network);
+    const double tested = accuracy(device, model, shape, test);
+    require_finite(tested, "on test images the loss", epoch, count, options);
+    on_epoch(
+        {epoch + 1, loss / total, static_cast<double>(correct) / total, tested, stopwatch.total()},
+        std::move(model));
   }
-  return download(network);
+  return true;
 }
 
 }  // namespace plumb::app

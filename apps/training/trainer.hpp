@@ -36,12 +36,13 @@ struct EpochFigures {
 /// zero.
 Model initial_model(const NetworkShape& shape, std::uint64_t seed);
 
-/// Trains from initial_model() and returns the weights after the last epoch; the test set decides
-/// nothing. The same options, data and number of threads on the same machine give the same bits.
-/// TrainingFailure where the loss or a weight is no finite number, as soon as it is none.
-/// `on_epoch` is called after each epoch, `progress` after each batch with the images done in it.
-Model train(const Dataset& training, const Dataset& test, const TrainingOptions& options,
-            const std::function<void(const EpochFigures&)>& on_epoch,
-            const std::function<void(std::int64_t epoch, std::int64_t done)>& progress);
+/// Trains from initial_model(); the test set decides nothing. The same options, data and number of
+/// threads on the same machine give the same bits. `on_epoch` is called after each epoch with the
+/// weights that it left, `progress` after each batch with the images done in the epoch. Where that
+/// returns false, training ends there; returns whether it went on to the end. TrainingFailure where
+/// the loss, a weight or an output for the test set is no finite number, as soon as it is none.
+bool train(const Dataset& training, const Dataset& test, const TrainingOptions& options,
+           const std::function<void(const EpochFigures&, Model)>& on_epoch,
+           const std::function<bool(std::int64_t epoch, std::int64_t done)>& progress);
 
 }  // namespace plumb::app

@@ -6,10 +6,16 @@
 // several of them back to back, because the events themselves cost about a microsecond. Where a run
 // is under 200 us, each works on another of several sets of buffers, 256 MiB in all, so that no
 // contestant finds its tensors in a cache. Medians are taken over the samples.
+//
+// A neighbour that keeps the processor or the device busy can make short runs a hundred times
+// slower. Where the samples of a contestant scatter, or lie far above what its estimate says, they
+// are taken again, and where they still do, the measurement says that it is not steady. Such times
+// are shown and never kept.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +47,17 @@ struct MeasureOptions {
   /// that pack do so in each run.
   bool packed_filters = false;
   std::uint64_t seed = 1;  ///< of the data, and of the outputs that are checked
+  /// A median that lies above the minimum by more than this share of it is unsteady. Of 1,498 times
+  /// recorded on quiet machines (docs/results/) the furthest lies 0.47 above.
+  double scatter_limit = 0.5;
+  /// So is a median of more than this times the algorithm's estimate and 5 us, which the estimates
+  /// of very short runs leave out. Of 152 tuned on an H200 the furthest is 1.7 times its estimate.
+  /// A third of it for what was given up after few samples. Not asked of what runs when forced.
+  double estimate_limit = 10;
+  int tries = 3;  ///< the samples of an unsteady contestant are taken so often at most
+  /// What takes the place of the clock in tests: gets an algorithm and the device's seconds for one
+  /// run, and returns those to go by. Empty: the device's own.
+  std::function<double(std::string_view algorithm, double seconds)> clock = {};
 };
 
 /// Where the time goes that packing filters takes.
@@ -60,6 +77,10 @@ struct Measurement {
   double median_seconds = 0;                ///< of the device
   double min_seconds = 0;                   ///< of the device
   bool given_up = false;                    ///< hopelessly slower than the best: few samples
+  int tries = 1;                            ///< the samples are those of the last one
+  /// Why the seconds are not to be relied on, after all tries: how far the samples scatter, or how
+  /// far they lie above the estimate. Empty: they are steady.
+  std::string unsteady = {};
   /// The largest error over its bound among the outputs checked, those of the first, the last and
   /// a few images between; infinite where one was not written or is no number. 0 if unchecked.
   double max_error_over_bound = 0;
@@ -77,10 +98,16 @@ struct Measurements {
   double clock_hertz = 0;  ///< of the device's multiprocessors right after; 0 where unknown
 };
 
+/// Whether the memory is there to measure the problem with so much workspace: yes, or
+/// Reason::too_large with the bytes needed and those free, on the device or on the host.
+PLUMB_API Support fits_in_memory(const Device& device, const ConvProblem& problem,
+                                 std::size_t workspace_bytes = 0);
+
 /// Times plans of one problem and device against each other. Their bias and activation are those
 /// of the plans, the workspace is the queue's. What a contestant throws is its `failure`; Error
 /// (invalid_argument) where the plans are not of one problem, bias, activation and device, where
-/// the batch is empty, or strides are negative; Error (out_of_memory) where the tensors do not fit.
+/// the batch is empty, or strides are negative; Error (out_of_memory, with Reason::too_large) where
+/// fits_in_memory() says no.
 PLUMB_API Measurements measure(std::span<const ConvPlan> contestants,
                                const MeasureOptions& options = {});
 
@@ -92,7 +119,9 @@ PLUMB_API double roofline_seconds(const DeviceCeilings& ceilings, const ConvProb
                                   Math math);
 
 /// The problem with as much of its batch as the device has memory for now, with a fifth of it left
-/// for workspace. Error (out_of_memory) where not one image fits.
-PLUMB_API ConvProblem fit_to_memory(const Device& device, ConvProblem problem);
+/// for workspace, and the host for what is checked there, or `on_host_too` for all tensors. Error
+/// (out_of_memory, with Reason::too_large) where not one image fits.
+PLUMB_API ConvProblem fit_to_memory(const Device& device, ConvProblem problem,
+                                    bool on_host_too = false);
 
 }  // namespace plumb

@@ -43,14 +43,16 @@ struct TuneResult {
   ConvProblem problem;                     ///< checked
   std::vector<TunedAlgorithm> algorithms;  ///< of the device, in its order
   Measurements measurements;               ///< of those that were timed, in the same order
-  std::string cache_path;                  ///< where the times are now; empty: nowhere
+  std::string cache_path;                  ///< where the steady times are now; empty: nowhere
   std::string cache_sentence;              ///< why nowhere, or what was found wrong there before
 };
 
 /// Times all algorithms that can run the problem, apart from those that run only when forced, and
-/// writes their times to the cache. Plans that this device and its copies made for conv() before
-/// are forgotten; a ConvPlan that the caller keeps stays what it is. Without a cache to write to,
-/// the times are in the result alone, with the reason. Error as ConvPlan and measure().
+/// writes their steady times to the cache; where one is unsteady or the memory is not there for it,
+/// plans that may take that algorithm go on by estimates. Plans that this device and its copies
+/// made for conv() before are forgotten; a ConvPlan that the caller keeps stays what it is. Without
+/// a cache to write to, the times are in the result alone, with the reason. Error as ConvPlan and
+/// measure().
 PLUMB_API TuneResult tune(const Device& device, const ConvProblem& problem,
                           const TuneOptions& options = {});
 

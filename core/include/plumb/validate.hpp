@@ -199,13 +199,13 @@ class PLUMB_API Validator {
   Validator(const Validator&) = delete;
   Validator& operator=(const Validator&) = delete;
 
-  /// Judges each algorithm on one case: a record for each tier, or one that says `unsupported`, also
-  /// where the machine does not have the memory (Reason::too_large, before anything is allocated,
-  /// with the bytes needed and those free; Reason::out_of_memory where it ran out all the same).
-  /// Inputs, outputs and workspace lie between canaries or guard pages; outputs and workspace start
-  /// as NaN. What a kernel throws is a failure of the tier it ran in. An algorithm that promises no
-  /// bound is measured against that of a chain of fp32 FMAs, and only what it throws or does to
-  /// memory that is not its own can fail.
+  /// Judges each algorithm on one case: a record for each tier, or one that says `unsupported`,
+  /// also where the machine does not have the memory (Reason::too_large, before anything is
+  /// allocated, with the bytes needed and those free; Reason::out_of_memory where it ran out all
+  /// the same). Inputs, outputs and workspace lie between canaries or guard pages; outputs and
+  /// workspace start as NaN. What a kernel throws is a failure of the tier it ran in. An algorithm
+  /// that promises no bound is measured against that of a chain of fp32 FMAs, and only what it
+  /// throws or does to memory that is not its own can fail.
   std::vector<ValidationRecord> operator()(std::span<const ConvAlgorithm* const> algorithms,
                                            const ValidationCase& test,
                                            const ValidationOptions& options = {});

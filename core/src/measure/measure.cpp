@@ -11,6 +11,7 @@
 
 #include "../names.hpp"
 #include "buffers.hpp"
+#include "memory.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
 #include "sample_check.hpp"
@@ -25,6 +26,7 @@ constexpr double sample_seconds = 100e-6;    ///< that such a sample should last
 constexpr int most_runs_per_sample = 64;
 constexpr double cold_run_seconds = 200e-6;  ///< below, each run gets other buffers
 constexpr int samples_of_the_hopeless = 3;
+constexpr double unestimated_seconds = 5e-6;  ///< of a call, which estimates may leave out
 
 struct Contestant {
   Contestant(const ConvPlan& its_plan, bool pack_before) : plan(its_plan) {
@@ -34,6 +36,7 @@ struct Contestant {
       result.packing = pack_before ? PackingTime::before : PackingTime::counted;
   }
   bool runs() const { return result.failure.empty(); }
+  bool wants_more() const { return runs() && static_cast<int>(seconds.size()) < wanted_samples; }
 
   const ConvPlan& plan;
   Measurement result;
@@ -54,6 +57,34 @@ void guarded(Contestant& contestant, const Work& work) {
   }
 }
 
+/// Median, minimum and what is wrong with them, of samples there are some of.
+void sum_up(Contestant& contestant, const MeasureOptions& options) {
+  std::vector<double>& seconds = contestant.seconds;
+  std::sort(seconds.begin(), seconds.end());
+  const std::size_t middle = seconds.size() / 2;
+  Measurement& result = contestant.result;
+  result.samples = static_cast<int>(seconds.size());
+  result.min_seconds = seconds.front();
+  result.median_seconds =
+      seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
+
+  const double median = result.median_seconds, minimum = result.min_seconds;
+  // Nothing is chosen by the estimate of what runs only when forced, and it may be anything.
+  const ConvPlan& plan = contestant.plan;
+  const double estimate =
+      plan.algorithm().forced_only
+          ? 0
+          : ask(plan.algorithm(), plan.problem(), plan.device().info()).estimate_seconds;
+  const double limit = options.estimate_limit / (result.given_up ? 3 : 1);
+  result.unsteady.clear();
+  if (median > (1 + options.scatter_limit) * minimum)
+    result.unsteady = fmt::format("samples scatter: the median of {} is {:.3g} times the minimum",
+                                  result.samples, median / minimum);
+  else if (estimate > 0 && median > limit * (estimate + unestimated_seconds))
+    result.unsteady = fmt::format("the median is {:.3g} times the estimate of {:.3g} ms",
+                                  median / estimate, estimate * 1e3);
+}
+
 class Contest {
  public:
   Contest(std::span<const ConvPlan> plans, const MeasureOptions& options)
@@ -65,18 +96,22 @@ class Contest {
 
   Measurements run() {
     first_runs();
-    give_up_the_hopeless();
+    for (Contestant& contestant : contestants_) plan_samples(contestant, best_seconds());
     if (best_seconds() < cold_run_seconds) {
       buffers_.spread(queue_, options_.cold_bytes);
       for (Contestant& contestant : contestants_)
         if (contestant.runs()) guarded(contestant, [&] { pack_filters(contestant); });
     }
-    warm_up();
-    while (sample_round()) continue;
+    for (int tried = 0; tried == 0 || try_again(tried); ++tried) {
+      warm_up();
+      while (sample_round()) continue;
+      for (Contestant& contestant : contestants_)
+        if (contestant.runs() && !contestant.seconds.empty()) sum_up(contestant, options_);
+    }
 
     Measurements all{.buffer_sets = buffers_.sets(),
                      .clock_hertz = queue_.device().measure_clock_hertz()};
-    for (Contestant& contestant : contestants_) all.contestants.push_back(finished(contestant));
+    for (Contestant& contestant : contestants_) all.contestants.push_back(contestant.result);
     return all;
   }
 
@@ -127,7 +162,7 @@ class Contest {
     for (int run = 0; run < 3 && total < 0.1; ++run) {
       const Event begin = queue_.record();
       execute(contestant, 0);
-      const double seconds = seconds_between(begin, queue_.record());
+      const double seconds = seconds_of(contestant, begin, queue_.record());
       shortest = std::min(shortest, seconds);
       total += seconds;
     }
@@ -141,36 +176,62 @@ class Contest {
     return best;
   }
 
-  void give_up_the_hopeless() {
-    const double best = best_seconds();
+  double seconds_of(const Contestant& contestant, const Event& begin, const Event& end,
+                    int runs = 1) const {
+    const double seconds = seconds_between(begin, end) / runs;
+    return options_.clock ? options_.clock(contestant.result.algorithm, seconds) : seconds;
+  }
+
+  /// How many samples of how many runs, given what is known of the time of a run and of the best's.
+  void plan_samples(Contestant& contestant, double best) const {
+    const double run_seconds = std::max(contestant.estimate_seconds, 1e-7);
+    Measurement& result = contestant.result;
+    result.given_up = options_.give_up_factor > 0 && run_seconds > options_.give_up_factor * best;
+    result.runs_per_sample = 1;
+    if (run_seconds < short_run_seconds)
+      result.runs_per_sample =
+          std::min(most_runs_per_sample, static_cast<int>(std::ceil(sample_seconds / run_seconds)));
+    const double affordable = options_.seconds_limit / (run_seconds * result.runs_per_sample);
+    contestant.wanted_samples = static_cast<int>(
+        std::clamp<double>(affordable, options_.min_samples, options_.max_samples));
+    if (result.given_up)
+      contestant.wanted_samples = std::min(options_.min_samples, samples_of_the_hopeless);
+  }
+
+  /// Given up for an estimate that was disturbed: its samples are as fast as others'.
+  bool was_given_up_wrongly(const Contestant& contestant) const {
+    return contestant.result.given_up &&
+           contestant.estimate_seconds <= options_.give_up_factor * best_seconds();
+  }
+
+  /// Throws away the samples that say little, tried so often; false where there are none, or were
+  /// tries enough.
+  bool try_again(int tried) {
+    if (tried >= options_.tries) return false;
+    for (Contestant& contestant : contestants_)
+      if (contestant.runs() && contestant.result.samples > 0)
+        contestant.estimate_seconds =
+            std::min(contestant.estimate_seconds, contestant.result.min_seconds);
+    bool any = false;
     for (Contestant& contestant : contestants_) {
-      const double run_seconds = std::max(contestant.estimate_seconds, 1e-7);
-      Measurement& result = contestant.result;
-      result.given_up = options_.give_up_factor > 0 && run_seconds > options_.give_up_factor * best;
-      if (run_seconds < short_run_seconds)
-        result.runs_per_sample = std::min(
-            most_runs_per_sample, static_cast<int>(std::ceil(sample_seconds / run_seconds)));
-      const double affordable = options_.seconds_limit / (run_seconds * result.runs_per_sample);
-      contestant.wanted_samples = static_cast<int>(
-          std::clamp<double>(affordable, options_.min_samples, options_.max_samples));
-      if (result.given_up)
-        contestant.wanted_samples = std::min(options_.min_samples, samples_of_the_hopeless);
+      if (!contestant.runs() || contestant.result.samples == 0) continue;
+      if (contestant.result.unsteady.empty() && !was_given_up_wrongly(contestant)) continue;
+      contestant.seconds.clear();
+      ++contestant.result.tries;
+      plan_samples(contestant, best_seconds());
+      any = true;
     }
+    return any;
   }
 
   void warm_up() {
     const auto enough = Clock::now() + std::chrono::duration<double>(options_.warm_up_seconds);
     do {
       for (Contestant& contestant : contestants_)
-        if (contestant.runs() && !contestant.result.given_up)
+        if (contestant.wants_more() && !contestant.result.given_up)
           guarded(contestant, [&] { execute_on_next(contestant); });
       queue_.synchronize();
     } while (Clock::now() < enough);
-  }
-
-  bool wants_more(const Contestant& contestant) const {
-    return contestant.runs() &&
-           static_cast<int>(contestant.seconds.size()) < contestant.wanted_samples;
   }
 
   /// One sample of each contestant that wants more; false when there is none. The host waits at the
@@ -184,7 +245,7 @@ class Contest {
     std::vector<Sample> samples;
     bool first = queue_.device().id() != host;
     for (Contestant& contestant : contestants_) {
-      if (!wants_more(contestant)) continue;
+      if (!contestant.wants_more()) continue;
       guarded(contestant, [&] {
         const int runs = contestant.result.runs_per_sample;
         // The device has nothing to do at the start of a round: a sample more keeps it busy until
@@ -199,22 +260,9 @@ class Contest {
     }
     queue_.synchronize();
     for (const Sample& sample : samples)
-      sample.contestant->seconds.push_back(seconds_between(sample.begin, sample.end) /
-                                           sample.contestant->result.runs_per_sample);
+      sample.contestant->seconds.push_back(seconds_of(*sample.contestant, sample.begin, sample.end,
+                                                      sample.contestant->result.runs_per_sample));
     return !samples.empty();
-  }
-
-  static Measurement finished(Contestant& contestant) {
-    Measurement& result = contestant.result;
-    std::vector<double>& seconds = contestant.seconds;
-    if (!contestant.runs() || seconds.empty()) return result;
-    std::sort(seconds.begin(), seconds.end());
-    const std::size_t middle = seconds.size() / 2;
-    result.samples = static_cast<int>(seconds.size());
-    result.min_seconds = seconds.front();
-    result.median_seconds =
-        seconds.size() % 2 == 1 ? seconds[middle] : (seconds[middle - 1] + seconds[middle]) / 2;
-    return result;
   }
 
   MeasureOptions options_;
@@ -231,6 +279,7 @@ void check_contestants(std::span<const ConvPlan> contestants, const MeasureOptio
   if (options.min_samples < 1 || options.max_samples < options.min_samples)
     refuse(fmt::format("{} to {} samples; expected 1 or more, and no fewer at most than at least",
                        options.min_samples, options.max_samples));
+  if (options.tries < 1) refuse(fmt::format("{} tries; expected 1 or more", options.tries));
   const ConvPlan& first = contestants.front();
   if (first.problem().n == 0) refuse("a batch of 0; expected an image or more");
   for (const ConvPlan& plan : contestants) {
@@ -259,6 +308,7 @@ std::string_view to_string(PackingTime time) { return name_of(packing_times, tim
 Measurements measure(std::span<const ConvPlan> contestants, const MeasureOptions& options) {
   if (contestants.empty()) return {};
   check_contestants(contestants, options);
+  require_memory(contestants, options);
   return Contest(contestants, options).run();
 }
 
@@ -277,28 +327,6 @@ double roofline_seconds(const DeviceCeilings& ceilings, const ConvProblem& probl
   const auto seconds = [](double work, double speed) { return speed > 0 ? work / speed : 0; };
   return std::max(seconds(problem.bytes(), ceilings.bytes_per_second),
                   seconds(problem.flop(), flop_per_second));
-}
-
-ConvProblem fit_to_memory(const Device& device, ConvProblem problem) {
-  problem = check(problem);
-  const double budget = 0.8 * static_cast<double>(device.free_bytes());
-  const auto fits = [&](std::int64_t n) {
-    ConvProblem part = problem;
-    part.n = n;
-    return static_cast<double>(SetLayout(part, true).bytes) <= budget;
-  };
-  if (fits(problem.n)) return problem;
-  std::int64_t fitting = 0, too_many = problem.n;
-  while (too_many - fitting > 1) {
-    const std::int64_t middle = fitting + (too_many - fitting) / 2;
-    (fits(middle) ? fitting : too_many) = middle;
-  }
-  if (fitting == 0)
-    throw Error(ErrorCode::out_of_memory,
-                fmt::format("{}: not one image fits into the {} bytes that are free on {}",
-                            to_string(problem), device.free_bytes(), to_string(device.id())));
-  problem.n = fitting;
-  return problem;
 }
 
 }  // namespace plumb

@@ -34,7 +34,29 @@ std::vector<double> gathered(const Pattern& pattern, const Extents& extents, con
   return values;
 }
 
+/// How many images between the first and the last are checked.
+std::int64_t images_between(const ConvProblem& problem) {
+  const std::int64_t of_image = std::max<std::int64_t>(problem.c * problem.h * problem.w, 1);
+  return std::clamp<std::int64_t>(most_elements / of_image - 2, 0, 3);
+}
+
 }  // namespace
+
+double SampleCheck::host_bytes(const ConvProblem& problem) {
+  const auto count = [](const Extents& extents) {
+    return static_cast<double>(element_count(extents));
+  };
+  const auto images =
+      static_cast<double>(std::min<std::int64_t>(problem.n, 2 + images_between(problem)));
+  const double batch = static_cast<double>(std::max<std::int64_t>(problem.n, 1));
+  Extents image = problem.y_extents();
+  image[0] = 1;
+  const double y_bytes = static_cast<double>(span_elements(image, problem.y_strides)) *
+                         static_cast<double>(size_in_bytes(problem.dtype));
+  // Inputs as doubles, an image of them once more while it is gathered; outputs as they are stored.
+  return 8 * ((images + 1) * count(problem.x_extents()) / batch + count(problem.w_extents())) +
+         images * y_bytes;
+}
 
 SampleCheck::SampleCheck(const Buffers& buffers, Activation activation, std::uint64_t seed)
     : problem_(buffers.problem()), activation_(activation) {
@@ -46,9 +68,7 @@ SampleCheck::SampleCheck(const Buffers& buffers, Activation activation, std::uin
 void SampleCheck::choose_images(std::uint64_t seed) {
   Random random(seed);
   images_ = {0, problem_.n - 1};
-  const std::int64_t of_image = std::max<std::int64_t>(problem_.c * problem_.h * problem_.w, 1);
-  const std::int64_t affordable = most_elements / of_image - 2;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(affordable, 3); ++i)
+  for (std::int64_t i = 0; i < images_between(problem_); ++i)
     images_.push_back(random.between(0, problem_.n - 1));
   std::sort(images_.begin(), images_.end());
   images_.erase(std::unique(images_.begin(), images_.end()), images_.end());
@@ -82,6 +102,7 @@ void SampleCheck::ask_oracle(const Buffers& buffers) {
   Extents one_image = problem_.x_extents();
   one_image[0] = 1;
   std::vector<double> x;
+  x.reserve(images_.size() * static_cast<std::size_t>(element_count(one_image)));
   for (const std::int64_t n : images_) {
     const auto image =
         gathered(buffers.x_pattern(), one_image, problem_.x_strides, n * problem_.x_strides[0]);

@@ -15,6 +15,9 @@ class SampleCheck {
  public:
   SampleCheck(const Buffers& buffers, Activation activation, std::uint64_t seed);
 
+  /// That it holds at most, of a checked problem.
+  static double host_bytes(const ConvProblem& problem);
+
   /// The largest error over its bound in what the first set's y holds now; infinite where an
   /// output is no number. Without a promise the bound is that of a chain of fp32 FMAs.
   double max_error_over_bound(Queue& queue, const Buffers& buffers, const Numerics& numerics) const;

@@ -14,8 +14,8 @@
 namespace plumb {
 namespace {
 
-TunedAlgorithm asked(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                     const DeviceInfo& device, const TuneOptions& options) {
+TunedAlgorithm asked(const Device& device, const ConvAlgorithm& algorithm,
+                     const ConvProblem& problem, const TuneOptions& options) {
   TunedAlgorithm answer{.algorithm = algorithm.name,
                         .error_class = math_class(algorithm.numerics, problem.dtype)};
   if (algorithm.forced_only)
@@ -25,8 +25,9 @@ TunedAlgorithm asked(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                       fmt::format("computes in {}; {} is asked for", to_string(answer.error_class),
                                   to_string(*options.math))};
   if (!answer.support) return answer;
-  const ConvCandidate candidate = ask(algorithm, problem, device);
-  answer.support = candidate.support;
+  const ConvCandidate candidate = ask(algorithm, problem, device.info());
+  answer.support = candidate.support ? fits_in_memory(device, problem, candidate.workspace_bytes)
+                                     : candidate.support;
   answer.estimate_seconds = candidate.estimate_seconds;
   answer.workspace_bytes = candidate.workspace_bytes;
   return answer;
@@ -39,15 +40,21 @@ TunedAlgorithm asked(const ConvAlgorithm& algorithm, const ConvProblem& problem,
   for (const TunedAlgorithm& one : result.algorithms)
     message += fmt::format("; {}: {} ({})", one.algorithm, one.support.sentence,
                            to_string(one.support.reason));
-  throw Error(ErrorCode::unsupported, message);
+  const bool too_large =
+      std::any_of(result.algorithms.begin(), result.algorithms.end(),
+                  [](const auto& one) { return one.support.reason == Reason::too_large; });
+  throw Error(ErrorCode::unsupported, message, too_large ? Reason::too_large : Reason::none);
 }
 
+/// What is steady, and what failed. A time that is left out has plans go by estimates, where they
+/// may take its algorithm: all of them then, so that the times of the others have no say.
 TuneEntry entry_of(const Device& device, const TuneResult& result) {
   TuneEntry entry{.key = tune_key(device.info(), result.problem), .times = {}};
   for (const Measurement& one : result.measurements.contestants)
-    entry.times.push_back(
-        {std::string(one.algorithm),
-         one.failure.empty() ? one.median_seconds : std::numeric_limits<double>::infinity()});
+    if (!one.failure.empty())
+      entry.times.push_back({std::string(one.algorithm), std::numeric_limits<double>::infinity()});
+    else if (one.unsteady.empty())
+      entry.times.push_back({std::string(one.algorithm), one.median_seconds});
   return entry;
 }
 
@@ -55,8 +62,13 @@ void write(const Device& device, TuneResult& result) {
   const TuneCachePlace place = tune_cache_place();
   result.cache_sentence = place.sentence;
   if (place.path.empty()) return;
+  const TuneEntry entry = entry_of(device, result);
+  if (entry.times.empty()) {
+    result.cache_sentence = fmt::format("no time of {} is steady", to_string(result.problem));
+    return;
+  }
   try {
-    result.cache_sentence = add_to_tune_cache_file(place.path, entry_of(device, result));
+    result.cache_sentence = add_to_tune_cache_file(place.path, entry);
     result.cache_path = place.path;
   } catch (const Error& e) {
     result.cache_sentence = e.what();
@@ -76,7 +88,7 @@ TuneResult tune(const Device& device, const ConvProblem& problem, const TuneOpti
   if (result.problem.direction != Direction::forward)
     throw Error(ErrorCode::unsupported, "tuning: a backward convolution; expected forward");
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    TunedAlgorithm one = asked(*algorithm, result.problem, device.info(), options);
+    TunedAlgorithm one = asked(device, *algorithm, result.problem, options);
     if (one.support)
       plans.emplace_back(
           device, result.problem,
