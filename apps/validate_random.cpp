@@ -7,8 +7,9 @@
 #include <map>
 
 #include "errors.hpp"
-#include "json_file.hpp"
+#include "interrupt.hpp"
 #include "progress.hpp"
+#include "record_file.hpp"
 #include "reproduce.hpp"
 #include "selection.hpp"
 #include "stopwatch.hpp"
@@ -36,6 +37,7 @@ class RandomRun {
       : device_(device),
         algorithms_(algorithms),
         arguments_(arguments),
+        file_(arguments.json),
         validator_(device),
         counts_(algorithms.size()) {}
 
@@ -44,9 +46,12 @@ class RandomRun {
     if (arguments_.products > 0) limits.most_products = arguments_.products;
     RandomCases cases(arguments_.seed, limits);
     ProgressBar bar("validate on " + to_string(device_.id()), arguments_.count);
-    while (problems_ < arguments_.count && !over()) {
+    file_.update([&] { return record(); });
+    while (problems_ < arguments_.count && !over() && !interrupt_.requested()) {
       judge(cases.next());
       bar.show(++problems_);
+      seconds_ = stopwatch_.total();
+      file_.update([&] { return record(); });
     }
     seconds_ = stopwatch_.total();
   }
@@ -73,7 +78,17 @@ class RandomRun {
         algorithms_.size(), runs(), failures(), seconds_, runs_per_second());
   }
 
-  void write(const std::string& path) const {
+  bool complete() const { return problems_ >= arguments_.count || over(); }
+
+  /// FileError where the file cannot be written; Interrupted where the run was.
+  void finish() {
+    file_.finish([&] { return record(); });
+    if (!complete())
+      throw Interrupted(
+          fmt::format("interrupted after {} of {} problems", problems_, arguments_.count));
+  }
+
+  nlohmann::ordered_json record() const {
     nlohmann::ordered_json summary = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < algorithms_.size(); ++i)
       summary.push_back({{"algorithm", algorithms_[i]->name},
@@ -88,19 +103,20 @@ class RandomRun {
                         {"reproduce", failure.drawn},
                         {"shrunk", failure.shrunk},
                         {"shrunk_sentence", failure.shrunk_sentence}});
-    write_json(path, {{"version", version},
-                      {"device", to_string(device_.id())},
-                      {"device_name", device_.info().name},
-                      {"instruction_set", device_.info().instruction_set},
-                      {"seed", arguments_.seed},
-                      {"asked_for", arguments_.count},
-                      {"problems", problems_},
-                      {"runs", runs()},
-                      {"failed", failures()},
-                      {"seconds", seconds_},
-                      {"runs_per_second", runs_per_second()},
-                      {"summary", std::move(summary)},
-                      {"failures", std::move(failed)}});
+    return {{"version", version},
+            {"device", to_string(device_.id())},
+            {"device_name", device_.info().name},
+            {"instruction_set", device_.info().instruction_set},
+            {"seed", arguments_.seed},
+            {"asked_for", arguments_.count},
+            {"complete", complete()},
+            {"problems", problems_},
+            {"runs", runs()},
+            {"failed", failures()},
+            {"seconds", seconds_},
+            {"runs_per_second", runs_per_second()},
+            {"summary", std::move(summary)},
+            {"failures", std::move(failed)}};
   }
 
   std::int64_t runs() const { return sum(&Count::run); }
@@ -184,6 +200,8 @@ class RandomRun {
   const Device& device_;
   std::span<const ConvAlgorithm* const> algorithms_;
   const RandomArguments& arguments_;
+  RecordFile file_;
+  InterruptScope interrupt_;
   Validator validator_;
   CrashReport crash_report_;
   Stopwatch stopwatch_;
@@ -200,7 +218,7 @@ void validate_random(const Device& device, std::span<const ConvAlgorithm* const>
   RandomRun run(device, algorithms, arguments);
   run.run();
   run.print();
-  if (!arguments.json.empty()) run.write(arguments.json);
+  run.finish();
   if (run.failures() > 0)
     throw ValidationFailure(fmt::format("{} verdicts are failures", run.failures()));
   if (run.runs() == 0) throw ValidationFailure("nothing was validated");
