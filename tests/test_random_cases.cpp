@@ -2,6 +2,7 @@
 // fails is shrunk.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <functional>
@@ -236,6 +237,25 @@ TEST_CASE("views are shrunk to what matters of them", "[random]") {
       [](const ValidationCase& c) { return c.problem.w > 1 && c.problem.x_strides[3] == 0; });
   CHECK(broadcast_columns.problem.x_extents() == Extents{1, 1, 1, 2});
   CHECK(broadcast_columns.problem.x_strides[3] == 0);
+}
+
+TEST_CASE("random problems: a narrow condition is met within 5,000", "[random]") {
+  // One that chose the wrong path: a filter of one row that strides over rows but not over columns.
+  std::uint64_t latest = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const RandomCases cases(seed);
+    std::uint64_t i = 0;
+    for (; i < 5000; ++i) {
+      const ValidationCase test = cases.at(i);
+      const ConvProblem& p = test.problem;
+      if (p.r == 1 && p.stride.h > 1 && p.stride.w == 1 && p.padding == Padding() && p.p() > 1 &&
+          p.n > 0 && test.placement == Placement::nchw && p.dtype == DType::f32)
+        break;
+    }
+    latest = std::max(latest, i);
+  }
+  fmt::print("met after {} problems at the latest\n", latest);
+  CHECK(latest < 5000);
 }
 
 TEST_CASE("shrinking asks no more often than it may", "[random]") {
