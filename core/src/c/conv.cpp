@@ -176,8 +176,10 @@ plumb_status plumb_validate(const plumb_device* device, const plumb_conv_problem
     const ConvAlgorithm* judged =
         algorithm ? &algorithm_named(on, algorithm) : &ConvPlan(on, dense).algorithm();
     plumb_validation seen{.passed = 1};
+    // In a caller's process a fault is a verdict, and must not end it.
+    const ValidationOptions options{.guard = GuardPages::none};
     for (const ValidationRecord& record :
-         validate(on, {&judged, 1}, validation_case("", dense, Placement::nchw))) {
+         validate(on, {&judged, 1}, validation_case("", dense, Placement::nchw), options)) {
       if (record.verdict == Verdict::unsupported)
         throw Error(ErrorCode::unsupported,
                     fmt::format("{}: {}", record.algorithm, record.sentence));

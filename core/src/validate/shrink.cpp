@@ -4,7 +4,6 @@
 #include <numeric>
 #include <vector>
 
-#include "../overlap.hpp"
 #include "plumb/error.hpp"
 #include "plumb/validate.hpp"
 
