@@ -66,8 +66,7 @@ class Sequence:
         self.scratch = folder / "scratch"
         self.scratch.mkdir(exist_ok=True)
         path = folder / "reached.json"
-        commands = [(f"validation: {' '.join(v)}", [str(self.bin / "plumb"), *v])
-                    for v in config["validation"]]
+        commands = [(f"validation: {line}", self._command(line)) for line in config["validation"]]
         kept = json.loads(path.read_text()) if path.is_file() else {}
         if kept.get("stamp") != stamp:
             kept = {"stamp": stamp, "runs": {}}
@@ -84,6 +83,12 @@ class Sequence:
         self.runs = validations + sorted(tests, key=lambda run: run.seconds)
         print(f"{len(validations)} validations and {len(tests)} tests reach "
               f"{len(frozenset().union(*(r.reached for r in self.runs)))} sites", flush=True)
+
+    def _command(self, line):
+        """Of the program; words like NAME=value before its arguments are its environment."""
+        words = line.split()
+        first = next(i for i, word in enumerate(words) if "=" not in word)
+        return ["env", *words[:first], str(self.bin / "plumb"), *words[first:]]
 
     def _tests(self, config):
         program = str(self.bin / "plumb_tests")

@@ -36,6 +36,13 @@ foreach(group ".*" "build.*" "bui" "")
     PASS_REGULAR_EXPRESSION "scripts/deps: no group .*expected of: build test")
 endforeach()
 
+find_program(PLUMB_PYTHON python3)
+if(PLUMB_PYTHON)
+  add_test(NAME "rules: mutation sites are found"
+           COMMAND ${PLUMB_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/rules/mutation_sites_test
+                   ${PROJECT_SOURCE_DIR})
+endif()
+
 add_executable(first_convolution ${PROJECT_SOURCE_DIR}/examples/first_convolution.cpp)
 target_link_libraries(first_convolution PRIVATE plumb::plumb plumb_compiler)
 plumb_runs_with_modules(first_convolution)
