@@ -1,4 +1,5 @@
 """Runs the validation and the tests against one mutant after the other, for scripts/mutants."""
+import concurrent.futures
 import json
 import os
 import resource
@@ -60,7 +61,7 @@ def execute(arguments, folder, library, mutant=0, cpu_limit=600.0, wall_limit=60
 class Sequence:
     """The runs that each mutant goes through, until one of them notices."""
 
-    def __init__(self, folder, programs, config, stamp):
+    def __init__(self, folder, programs, config, stamp, jobs):
         self.folder, self.bin = folder, programs.resolve() / "bin"
         self.library = folder / "build/lib"
         self.scratch = folder / "scratch"
@@ -70,11 +71,14 @@ class Sequence:
         kept = json.loads(path.read_text()) if path.is_file() else {}
         if kept.get("stamp") != stamp:
             kept = {"stamp": stamp, "runs": {}}
-        self.runs = []
-        for name, arguments in commands + self._tests(config):
-            if name not in kept["runs"]:
-                kept["runs"][name] = self._record(name, arguments)
+        wanted = commands + self._tests(config)
+        missing = [one for one in wanted if one[0] not in kept["runs"]]
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for name, one in pool.map(lambda run: self._record(*run), missing):
+                kept["runs"][name] = one
                 path.write_text(json.dumps(kept))
+        self.runs = []
+        for name, arguments in wanted:
             one = kept["runs"][name]
             if one["how"] == "passes" and one["reached"]:
                 self.runs.append(Run(name, arguments, one["seconds"], one["reached"]))
@@ -107,7 +111,7 @@ class Sequence:
         print(f"  {name}: {how}, {seconds:.1f} s, {len(ids)} sites", flush=True)
         if how != "passes" and name.startswith("validation"):
             raise SystemExit(f"mutants: without a mutant '{name}' {how}")
-        return {"how": how, "seconds": seconds, "reached": ids}
+        return name, {"how": how, "seconds": seconds, "reached": ids}
 
     def judge(self, mutant):
         """(what notices or None, how, seconds of the processor)."""
