@@ -1,0 +1,16 @@
+# What CMake makes of a machine where a compiler or a GPU comes later, or goes: tests/build.
+if(PLUMB_SANITIZE)  # configures the same
+  return()
+endif()
+
+# build_test(<case of build/run> <name>)
+function(build_test case name)
+  add_test(NAME "build: ${name}" COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/build/run ${case})
+  set_tests_properties("build: ${name}" PROPERTIES SKIP_RETURN_CODE 4 TIMEOUT 300
+    ENVIRONMENT "PLUMB_SOURCE=${PROJECT_SOURCE_DIR};PLUMB_CXX=${CMAKE_CXX_COMPILER};PLUMB_FC=${CMAKE_Fortran_COMPILER};PLUMB_NVCC=${CMAKE_CUDA_COMPILER};PLUMB_GENERATOR=${CMAKE_GENERATOR}")
+endfunction()
+build_test(demo_alone "the preset demo makes the program and needs no Catch2")
+build_test(fortran_later "a Fortran compiler that is installed later is found")
+build_test(nvcc_later "an nvcc that is installed later is found")
+build_test(gpus "the driver is asked for the chips of this machine's GPUs")
+build_test(native "PLUMB_CUDA=NATIVE builds kernels for the GPU that answers alone")
