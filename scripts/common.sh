@@ -8,22 +8,24 @@ if ! command -v nvcc >/dev/null && [[ -x /usr/local/cuda/bin/nvcc ]]; then
   PATH=$PATH:/usr/local/cuda/bin
 fi
 
-# CMake reads the launchers from the environment when a build folder is first made. Paths are
-# hashed relative to the tree, so that a clone elsewhere finds what an earlier one compiled.
-if command -v ccache >/dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
-  export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
-fi
-
 step() { printf '\n== %s\n' "$*"; }
 
-# build_preset PRESET [TARGET...]
+# CMake reads the launchers from the environment when a build folder is first made. Paths are hashed
+# relative to the tree, so that a clone elsewhere finds what an earlier one compiled.
+use_ccache() {
+  if command -v ccache >/dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
+  fi
+}
+
+# build_preset PRESET [OPTION OF cmake...]
 build_preset() {
-  local preset=$1 targets=()
+  local preset=$1
   shift
-  if (($#)); then targets=(--target "$@"); fi
+  use_ccache
   step "Configure build/$preset"
-  cmake -S "$root" --preset "$preset"
+  cmake -S "$root" --preset "$preset" "$@"
   step "Build build/$preset"
-  cmake --build "$root/build/$preset" "${targets[@]}"
+  cmake --build "$root/build/$preset"
 }
