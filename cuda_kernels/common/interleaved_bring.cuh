@@ -73,8 +73,8 @@ __device__ void make_records(const LoadedElement<typename Scheme::Stored> (&valu
     records[i] = {parts[i][0], parts[i][1], parts[i][2], parts[i][3]};
 }
 
-/// Lines of a tile: rows and columns from its first, elements from there, and the image. By the
-/// whole block, before a barrier.
+/// Lines of a tile: rows and columns from its first, elements from `x_before` elements in front of
+/// it, and the image. By the whole block, before a barrier.
 template <class Shape>
 __device__ void write_lines(const Shape& shape) {
   auto* const lines = reinterpret_cast<int4*>(dynamic_shared() + shape.lines_at);
@@ -84,7 +84,9 @@ __device__ void write_lines(const Shape& shape) {
     const auto& sheet = shape.sheets[i / sheet_lines];
     const auto [image, row] = shape.sheet_rows.divide(i % sheet_lines);
     const int h = sheet.row_phase + row * shape.stride_h, w = sheet.column_phase;
-    lines[i] = {h, w, image * step.n + sheet.first_c * step.c + h * step.h + w * step.w, image};
+    lines[i] = {h, w,
+                shape.x_before + image * step.n + sheet.first_c * step.c + h * step.h + w * step.w,
+                image};
   }
 }
 
@@ -134,7 +136,7 @@ struct RecordElements {
       : taps_bits(plane.taps_w_bits) {
     const auto& step = shape.conv.x_step;
     const Stored* const x =
-        shape.x + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
+        shape.x - shape.x_before + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
 #pragma unroll
     for (int i = 0; i < taps / neighbours; ++i)
 #pragma unroll
@@ -152,7 +154,7 @@ struct RecordElements {
     const int4 line = walk.line(shape);
     const int h = item.first_h + line.x, w = item.first_w + line.y + walk.right();
     const bool exists = line.w < item.images && walk.number() < last;
-    // Never before the first: without a sign it is added in fewer instructions.
+    // Never negative, by x_before: without a sign it is added in fewer instructions.
     const auto offset = static_cast<std::uint32_t>(line.z + walk.right() * shape.conv.x_step.w);
 #pragma unroll
     for (auto& value : values) value = 0;

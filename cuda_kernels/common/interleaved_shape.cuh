@@ -51,6 +51,7 @@ struct InterleavedShape {
 
   ConvShape<int> conv;
   const Stored *x, *w;  ///< w: dense
+  int x_before;         ///< elements of an image's input that may lie in front of a tile's first
   Stored* y;
   Epilogue<Stored> epilogue;
   const char* packed;
@@ -80,6 +81,7 @@ struct InterleavedShape {
         x(static_cast<const Stored*>(call.x)),
         w(reinterpret_cast<const Stored*>(static_cast<const char*>(call.filters) +
                                           layout.dense_at())),
+        x_before(mirrored_reach(conv)),
         y(static_cast<Stored*>(call.y)),
         epilogue(call),
         packed(static_cast<const char*>(call.filters)),
@@ -141,6 +143,15 @@ struct InterleavedShape {
   }
 
  private:
+  /// How far negative strides lead from an element, over the image and the padding in front of it,
+  /// where a tile may begin. 32 bits hold it (fits_32_bits()).
+  static int mirrored_reach(const ConvShape<int>& conv) {
+    const auto reach = [](int step, int steps) { return step < 0 ? -step * steps : 0; };
+    return reach(conv.x_step.n, conv.n - 1) + reach(conv.x_step.c, conv.group_c - 1) +
+           reach(conv.x_step.h, conv.h - 1 + conv.top) +
+           reach(conv.x_step.w, conv.w - 1 + conv.left);
+  }
+
   /// Stretches that take as long each, in whole steps of a warp.
   void share_out(const InterleavedLayout& layout, const InterleavedTiles& tile) {
     const int warps = Roles::bringing(tile.streams());
