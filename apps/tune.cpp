@@ -295,12 +295,12 @@ void add_tune(CLI::App& program) {
           "--scatter-limit", a->scatter_limit,
           "A time is unsteady, taken again and then not kept, where the median lies further "
           "above the minimum than this share of it")
-      ->check(number_in(Least::zero, 1e300))
+      ->check(number_in(0, 1e300))
       ->capture_default_str();
   command
       ->add_option("--estimate-limit", a->estimate_limit,
                    "So is one that is more than this times the algorithm's estimate")
-      ->check(number_in(Least::zero, 1e300))
+      ->check(number_in(0, 1e300))
       ->capture_default_str();
   command->add_flag("--no-cache", a->no_cache, "Show the times and keep nothing");
   command->add_option("--plot", a->plot, "Write the sweep as a picture to this file (SVG)");
