@@ -110,7 +110,8 @@ bool is_caught_by(const ConvAlgorithm& algorithm, Tier tier) {
       ValidationCase test = validation_case("", problem_of(text), Placement::strided);
       test.bias = true;
       test.activation = activation;
-      for (const ValidationRecord& record : validate(cpu, list, test, {.tiers = {tier}})) {
+      for (const ValidationRecord& record :
+           validate(cpu, list, test, {.tiers = {tier}, .guard = GuardPages::none})) {
         REQUIRE(record.verdict != Verdict::unsupported);
         caught = caught || record.verdict == Verdict::fail;
       }

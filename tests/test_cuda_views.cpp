@@ -10,8 +10,8 @@ using namespace plumb;
 namespace {
 
 constexpr const char* problems[] = {"mb2ic3ih20iw23oc8kh5ph2", "mb3ic1ih40iw43oc4kh7",
-                                    "mb2ic16ih12oc24kh3ph1", "mb2ic4ih18oc16kh3sh2ph1",
-                                    "mb2ic8ih9oc12kh1", "g2mb2ic6ih11oc8kh3ph1"};
+                                    "mb2ic16ih12oc24kh3ph1",   "mb2ic4ih18oc16kh3sh2ph1",
+                                    "mb2ic8ih9oc12kh1",        "g2mb2ic6ih11oc8kh3ph1"};
 
 /// Runs of the exact tier, all of which must pass; how many there were.
 int judge(Validator& validator, const Device& device, const ConvProblem& problem) {

@@ -469,7 +469,7 @@ case_explain() {
   grep -q '"reason": "math"' explain.json || fail "no reason in the JSON"
   run explain "${small[@]}" --algorithm cpu.conv.im2col.fp32 --workspace-limit 1
   printed 'workspace_limit: needs [0-9]+ bytes of workspace; at most 1 are allowed' && printed '^Nothing can run it'
-  printed '^not_forced: cpu\.conv\.im2col\.fp32 is forced'
+  printed "^not_forced: 'cpu\.conv\.im2col\.fp32' is forced"
   # Tuned times, and no line wider than the terminal, from 60 columns on.
   OMP_NUM_THREADS=1 run tune "${small[@]}" --samples 2 "${any_time[@]}"
   for columns in 120 80 60; do

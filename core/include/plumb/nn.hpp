@@ -42,7 +42,8 @@ PLUMB_API void linear(Queue& queue, const ConvTensors& tensors, ConvOptions opti
 /// one address and the same strides. Any other overlap is an Error (invalid_argument).
 PLUMB_API void relu(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
-/// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum, as ONNX's Softmax. x, y [N,C].
+/// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum, as ONNX's Softmax. x, y [N,C]. They may be
+/// the same memory, as of relu().
 PLUMB_API void softmax(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
 /// Bilinear interpolation with half-pixel centres, edges clamped: y [N,C,P,Q] samples x [N,C,H,W]

@@ -127,6 +127,7 @@ struct RandomLimits {
 /// change. The same on every machine.
 class PLUMB_API RandomCases {
  public:
+  /// The cases of a seed, none of them beyond the limits.
   explicit RandomCases(std::uint64_t seed, const RandomLimits& limits = {});
   /// Case `index` of the seed, whichever others were drawn. It passes check().
   ValidationCase at(std::uint64_t index) const;
