@@ -962,7 +962,7 @@ on_one_core() {
 
 # No time that a busy neighbour disturbed is kept.
 case_unsteady() {
-  local cores why='(samples scatter|the median is) '
+  local cores why='(samples scatter:|the median is) '
   mapfile -t cores < <(for core in $(seq 0 1023); do taskset -c $core true 2>/dev/null && echo $core; done)
   if ((${#cores[@]} < 2)); then echo "one core alone: nothing to show" && exit 77; fi
   export PLUMB_TUNE_CACHE=$folder/cache
