@@ -1,5 +1,6 @@
 """Runs the validation and the tests against one mutant after the other, for scripts/mutants."""
 import concurrent.futures
+import hashlib
 import json
 import os
 import resource
@@ -69,6 +70,10 @@ class Sequence:
         path = folder / "reached.json"
         commands = [(f"validation: {line}", self._command(line)) for line in config["validation"]]
         kept = json.loads(path.read_text()) if path.is_file() else {}
+        # What is reached depends on the tests as well.
+        for name in ("plumb", "plumb_tests"):
+            if (self.bin / name).is_file():
+                stamp += hashlib.sha256((self.bin / name).read_bytes()).hexdigest()[:16]
         if kept.get("stamp") != stamp:
             kept = {"stamp": stamp, "runs": {}}
         wanted = commands + self._tests(config)

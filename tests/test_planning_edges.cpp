@@ -127,6 +127,15 @@ TEST_CASE("edges: what does not count against a limit is not held against it") {
     REQUIRE(support_of(algorithm, deep));
 }
 
+TEST_CASE("edges: memory stays within its limit where one more row or panel would pass it") {
+  // Seven panels of 20,700 terms, which no two threads have room to keep.
+  ConvProblem deep = problem_of(2300, 30, 30, 4, 3, 3);
+  const ConvPlan plan(Device::open("cpu"), deep, {.algorithm = "cpu.conv.panels.fp32"});
+  REQUIRE(plan.workspace_bytes() <= std::size_t{64} << 20);
+  // A band of one row in 64 would take more than there is; fewer rows fit.
+  REQUIRE(support_of("cpu.conv.direct.fp32", problem_of(64, 4096, 4096, 1, 3, 3)));
+}
+
 TEST_CASE("edges: outputs whose rows are as far apart as the image's, and are shorter") {
   for (const char* algorithm :
        {"cpu.conv.im2col.fp32", "cpu.conv.panels.fp32", "cpu.conv.direct.fp32"}) {
@@ -144,8 +153,8 @@ TEST_CASE("edges: outputs whose columns are neighbours, in rows of every length"
   for (const char* algorithm : {"cpu.conv.direct.fp32", "cpu.conv.direct.fp64"})
     for (std::int64_t w = 15; w <= 70; ++w)
       for (std::int64_t taps : {1, 2, 3}) {
-        ConvProblem problem = problem_of(1, taps + 3, w, 2, taps, taps);
-        problem.y_strides = {2 * 4 * problem.q(), 4 * problem.q(), 1, 4};
+        ConvProblem problem = problem_of(1, taps + 3, w, 16, taps, taps);
+        problem.y_strides = {16 * 4 * problem.q(), 4 * problem.q(), 1, 4};
         holds_exactly(problem, algorithm);
       }
 }
