@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "devices.hpp"
 
@@ -21,6 +22,20 @@ enum class Fault {
   loses_a_filter,    ///< the last filter is not packed
   rounds_to_16_bits  ///< what is packed is not what was given
 };
+
+/// As launches have them that pack none.
+std::vector<float> dense_filters(const ConvLaunch& call) {
+  const ConvProblem& p = call.problem;
+  std::vector<float> dense;
+  const auto* const w = static_cast<const float*>(call.w);
+  for (std::int64_t k = 0; k < p.k; ++k)
+    for (std::int64_t c = 0; c < p.c / p.groups; ++c)
+      for (std::int64_t r = 0; r < p.r; ++r)
+        for (std::int64_t s = 0; s < p.s; ++s)
+          dense.push_back(
+              w[k * p.w_strides[0] + c * p.w_strides[1] + r * p.w_strides[2] + s * p.w_strides[3]]);
+  return dense;
+}
 
 /// Filters that are packed, dense, from the last to the first where that is asked for.
 template <Fault fault>
@@ -109,6 +124,26 @@ std::string found(Tier tier) {
   return sentence;
 }
 
+/// Adds to the first output what nobody wrote into the workspace, and sums again where that is NaN,
+/// as kernels do that take a NaN for one of the inputs'.
+constexpr ConvAlgorithm mends_its_workspace{
+    .name = "cpu.conv.mends",
+    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .supports = [](const ConvProblem&, const DeviceInfo&) -> Support { return {}; },
+    .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return std::size_t{256}; },
+    .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
+    .launch =
+        [](const ConvLaunch& call) {
+          const ConvProblem& p = call.problem;
+          ConvLaunch plain = call;
+          const std::vector<float> w = dense_filters(call);
+          plain.filters = w.data();
+          launch<Fault::none>(plain);
+          float& first = *static_cast<float*>(call.y);
+          const float sum = first + *static_cast<const float*>(call.workspace);
+          if (p.n > 0 && !std::isnan(sum)) first = sum;
+        }};
+
 bool says(const std::string& sentence, const char* words) {
   INFO(sentence);
   const bool said = sentence.find(words) != std::string::npos;
@@ -130,4 +165,21 @@ TEST_CASE("packing: what an algorithm gets wrong with its own layout is caught",
     CHECK(found<Fault::loses_a_filter>(tier) != "");
   }
   CHECK(found<Fault::rounds_to_16_bits>(Tier::bounded) != "");
+}
+
+TEST_CASE("packing: unwritten workspace is found where its NaN would be mended", "[faults]") {
+  const Device cpu = Device::open("cpu");
+  const ConvAlgorithm* const algorithm = &mends_its_workspace;
+  const ValidationCase test =
+      validation_case("", parse_problem("mb1ic2ih6oc3kh3ph1").problem, Placement::strided);
+  const auto failures = [&](GuardPages guard) {
+    int count = 0;
+    for (const ValidationRecord& record :
+         validate(cpu, {&algorithm, 1}, test, {.seed = 3, .tiers = {Tier::exact}, .guard = guard}))
+      count += record.verdict == Verdict::fail;
+    return count;
+  };
+  REQUIRE(failures(GuardPages::behind) == 0);
+  REQUIRE(failures(GuardPages::before) == 1);
+  REQUIRE(failures(GuardPages::both) == 1);
 }

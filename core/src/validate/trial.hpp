@@ -67,7 +67,8 @@ class Trial {
   };
   /// Returns what is wrong, or empty.
   std::string pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const;
-  /// Scratch memory between canaries, all NaN; none for no bytes.
+  /// Scratch memory between canaries, all NaN or, behind a guard page, all large numbers; none for
+  /// no bytes.
   std::optional<GuardedTensor> make_scratch(std::size_t bytes, Queue& queue) const;
   void choose_points(std::uint64_t seed);
   void expect_checksums();
