@@ -18,7 +18,7 @@ namespace plumb::app {
 namespace {
 
 /// Later failures are counted and printed as they were drawn.
-constexpr std::size_t most_shrunk = 10;
+constexpr std::size_t max_shrunk = 10;
 
 struct Failure {
   std::string algorithm, sentence, drawn;
@@ -43,7 +43,7 @@ class RandomRun {
 
   void run() {
     RandomLimits limits;
-    if (arguments_.products > 0) limits.most_products = arguments_.products;
+    if (arguments_.products > 0) limits.max_products = arguments_.products;
     RandomCases cases(arguments_.seed, limits);
     ProgressBar bar("validate on " + to_string(device_.id()), arguments_.count);
     file_.update([&] { return record(); });
@@ -179,7 +179,7 @@ class RandomRun {
                     .sentence = record.sentence,
                     .drawn = reproduce(device_, algorithm.name, test, options),
                     .tier = record.tier};
-    if (failures_.size() < most_shrunk) {
+    if (failures_.size() < max_shrunk) {
       const ConvAlgorithm* const only = &algorithm;
       const auto fails = [&](const ValidationCase& smaller) {
         for (const ValidationRecord& again : judged({&only, 1}, smaller, options))
@@ -194,7 +194,7 @@ class RandomRun {
       for (const Failure& other : failures_)
         if (other.shrunk == failure.shrunk) return;
     }
-    if (failures_.size() < most_shrunk) failures_.push_back(std::move(failure));
+    if (failures_.size() < max_shrunk) failures_.push_back(std::move(failure));
   }
 
   const Device& device_;

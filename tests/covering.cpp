@@ -221,8 +221,8 @@ class Dice {
 /// be had (the method of Cohen, Dalal, Fredman and Patton 1997).
 class Construction {
  public:
-  explicit Construction(double most_products)
-      : most_products_(most_products), missing_(numbering_.size(), false) {
+  explicit Construction(double max_products)
+      : most_products_(max_products), missing_(numbering_.size(), false) {
     for_each_triple([&](int a, int la, int b, int lb, int c, int lc) {
       if (!possible_(with(a, la, b, lb, c, lc))) return;
       missing_[numbering_(a, la, b, lb, c, lc)] = true;
@@ -356,8 +356,8 @@ ValidationCase case_of(const Assignment& levels) {
   return test;
 }
 
-std::vector<Assignment> covering_array(double most_products) {
-  return Construction(most_products).run();
+std::vector<Assignment> covering_array(double max_products) {
+  return Construction(max_products).run();
 }
 
 Triples count_triples(const std::vector<Assignment>& cases) {

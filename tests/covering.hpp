@@ -32,8 +32,8 @@ struct Triples {
 };
 
 /// Cases for all the triples that are possible, the same on every machine, each of no more than
-/// `most_products` multiplications.
-std::vector<Assignment> covering_array(double most_products);
+/// `max_products` multiplications.
+std::vector<Assignment> covering_array(double max_products);
 
 /// Counts anew, from nothing but the cases and check().
 Triples count_triples(const std::vector<Assignment>& cases);

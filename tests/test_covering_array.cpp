@@ -7,6 +7,7 @@
 #include <string>
 
 #include "covering.hpp"
+#include "forced_instruction_set.hpp"
 
 using namespace plumb;
 
@@ -16,21 +17,6 @@ const std::vector<plumb_test::Assignment>& cases() {
   static const auto all = plumb_test::covering_array(2e5);
   return all;
 }
-
-/// PLUMB_CPU_ISA for as long as this lives.
-class InstructionSet {
- public:
-  explicit InstructionSet(const char* name) { setenv("PLUMB_CPU_ISA", name, 1); }
-  ~InstructionSet() {
-    if (before_.empty())
-      unsetenv("PLUMB_CPU_ISA");
-    else
-      setenv("PLUMB_CPU_ISA", before_.c_str(), 1);
-  }
-
- private:
-  std::string before_ = std::getenv("PLUMB_CPU_ISA") ? std::getenv("PLUMB_CPU_ISA") : "";
-};
 
 }  // namespace
 
@@ -50,7 +36,7 @@ TEST_CASE("covering array: no triple of edge values is missing", "[covering]") {
 TEST_CASE("covering array: the CPU is exact on every case", "[covering]") {
   int validated = 0;
   for (const char* name : {"sse2", "avx2", "avx512"}) {
-    const InstructionSet forced(name);
+    const plumb_test::ForcedInstructionSet forced(name);
     const Device cpu = Device::open("cpu");
     if (cpu.info().instruction_set != name) continue;  // this machine lacks it
     Validator validator(cpu);

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "forced_instruction_set.hpp"
 #include "host_tensor.hpp"
 
 using namespace plumb;
@@ -124,26 +125,11 @@ std::vector<ConvProblem> layouts(const ConvProblem& shape) {
 /// binary32, which holds the values that tests ask for.)
 double rounded(DType dtype, double value) { return HostTensor::of(dtype, {1}, {value}).at({0}); }
 
-/// PLUMB_CPU_ISA for as long as this lives.
-class ForcedInstructionSet {
- public:
-  explicit ForcedInstructionSet(const char* name) { setenv("PLUMB_CPU_ISA", name, 1); }
-  ~ForcedInstructionSet() {
-    if (before_.empty())
-      unsetenv("PLUMB_CPU_ISA");
-    else
-      setenv("PLUMB_CPU_ISA", before_.c_str(), 1);
-  }
-
- private:
-  std::string before_ = std::getenv("PLUMB_CPU_ISA") ? std::getenv("PLUMB_CPU_ISA") : "";
-};
-
 /// The CPU once for each instruction set that this machine has, the baseline first.
 std::vector<Device> devices_of_every_instruction_set() {
   std::vector<Device> devices;
   for (const char* name : {"generic", "sse2", "avx2", "avx512"}) {
-    const ForcedInstructionSet force(name);
+    const plumb_test::ForcedInstructionSet force(name);
     for (const BackendReport& report : backend_reports())
       if (report.name == "cpu" && !report.devices.empty() &&
           report.devices[0].instruction_set == name)
@@ -524,9 +510,9 @@ TEST_CASE("cpu: PLUMB_CPU_ISA lowers the instruction set, and names what it does
   const std::vector<Device> devices = devices_of_every_instruction_set();
   REQUIRE_FALSE(devices.empty());
   {
-    const ForcedInstructionSet force("");
+    const plumb_test::ForcedInstructionSet force("");
     CHECK(Device::open("cpu").info().instruction_set == devices.back().info().instruction_set);
   }
-  const ForcedInstructionSet force("avx1024");
+  const plumb_test::ForcedInstructionSet force("avx1024");
   REQUIRE_THROWS_MATCHES(Device::open("cpu"), Error, MessageMatches(ContainsSubstring("avx1024")));
 }

@@ -146,17 +146,17 @@ TEST_CASE("random problems: the seed says which, on every machine", "[random]") 
 }
 
 TEST_CASE("random problems: within their limits, and what a plan takes", "[random]") {
-  const RandomLimits limits{.most_products = 5000, .most_elements = 2000};
+  const RandomLimits limits{.max_products = 5000, .max_elements = 2000};
   RandomCases cases(3, limits);
   for (int i = 0; i < 3000; ++i) {
     const ValidationCase drawn = cases.next();
     const ConvProblem& problem = drawn.problem;
     CAPTURE(text_of(drawn));
     REQUIRE(check(problem) == problem);
-    REQUIRE(problem.flop() / 2 <= limits.most_products);
-    REQUIRE(element_count(problem.x_extents()) <= limits.most_elements);
-    REQUIRE(element_count(problem.w_extents()) <= limits.most_elements);
-    REQUIRE(element_count(problem.y_extents()) <= limits.most_elements);
+    REQUIRE(problem.flop() / 2 <= limits.max_products);
+    REQUIRE(element_count(problem.x_extents()) <= limits.max_elements);
+    REQUIRE(element_count(problem.w_extents()) <= limits.max_elements);
+    REQUIRE(element_count(problem.y_extents()) <= limits.max_elements);
     // The text and the options beside it make the same problem again.
     ConvProblem read = parse_problem(to_string(problem)).problem;
     REQUIRE(read.p() == problem.p());
@@ -288,7 +288,7 @@ TEST_CASE("planted faults are found by random problems and shrunk", "[random]") 
                                              {Fault::unwritten_corner, 1},
                                              {Fault::lost_bias, 1},
                                              {Fault::written_input, 1}};
-  for (const auto& [fault, most_products] : faults) {
+  for (const auto& [fault, max_products] : faults) {
     const ConvAlgorithm* const copy = plumb_test::cpu_copy(fault);
     CAPTURE(copy->name, static_cast<int>(fault));
     const auto fails = [&](const ValidationCase& test) {
@@ -306,6 +306,6 @@ TEST_CASE("planted faults are found by random problems and shrunk", "[random]") 
     fmt::print("fault {:>2}: problem {:>3}, {}\n  shrunk to {}\n", static_cast<int>(fault), tried,
                text_of(drawn), text_of(smallest));
     CHECK(fails(smallest));
-    CHECK(smallest.problem.flop() / 2 <= most_products);
+    CHECK(smallest.problem.flop() / 2 <= max_products);
   }
 }

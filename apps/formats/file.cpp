@@ -49,15 +49,15 @@ void on_file(const std::string& path, Work&& work) {
 
 }  // namespace
 
-Bytes read_file(const std::string& path, std::uint64_t most_bytes) {
+Bytes read_file(const std::string& path, std::uint64_t max_bytes) {
   FileSource source(path);
   Bytes content;
   const Remaining remaining = source.remaining();
-  const bool larger = remaining.exact && remaining.bytes > most_bytes;
-  if (!larger) content = read_up_to(source, most_bytes + 1);
-  if (larger || content.size() > most_bytes)
+  const bool larger = remaining.exact && remaining.bytes > max_bytes;
+  if (!larger) content = read_up_to(source, max_bytes + 1);
+  if (larger || content.size() > max_bytes)
     throw FileError(
-        fmt::format("{}: more than {} bytes, expected so many at most", source.name(), most_bytes));
+        fmt::format("{}: more than {} bytes, expected so many at most", source.name(), max_bytes));
   return content;
 }
 

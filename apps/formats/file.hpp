@@ -15,10 +15,10 @@
 
 namespace plumb::app {
 
-/// The file's content, uncompressed where it is gzip; at most `most_bytes` of it are ever held.
+/// The file's content, uncompressed where it is gzip; at most `max_bytes` of it are ever held.
 /// FileError names the path and what failed: where the file ends early with the number of bytes
-/// that could be read, and where it has more than `most_bytes`.
-Bytes read_file(const std::string& path, std::uint64_t most_bytes);
+/// that could be read, and where it has more than `max_bytes`.
+Bytes read_file(const std::string& path, std::uint64_t max_bytes);
 
 /// Writes the parts one after another into a new file beside `path` and renames it over `path`
 /// at the end: on failure what was there before is still there, and what is replaced keeps its

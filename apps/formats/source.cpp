@@ -25,7 +25,7 @@ constexpr std::size_t first_chunk_bytes = std::size_t{1} << 20;
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
 /// The most that one byte of deflate becomes: two bits may stand for 258 bytes.
-constexpr std::uint64_t most_inflated = 1032;
+constexpr std::uint64_t max_inflated = 1032;
 
 std::uint64_t physical_memory_bytes() {
   return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
@@ -80,8 +80,8 @@ Remaining FileSource::remaining() const {
     return bytes - std::min(bytes, position());
   };
   if (gzdirect(gzip_->file)) return {after_position(*stored_bytes_), true};
-  const bool overflows = *stored_bytes_ > unlimited / most_inflated;
-  return {overflows ? unlimited : after_position(*stored_bytes_ * most_inflated), false};
+  const bool overflows = *stored_bytes_ > unlimited / max_inflated;
+  return {overflows ? unlimited : after_position(*stored_bytes_ * max_inflated), false};
 }
 
 std::size_t FileSource::read_some(std::span<std::uint8_t> to) {

@@ -50,9 +50,9 @@ std::string followed_links(const std::string& path) {
   // refuses links of other users.
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 && errno != ENOENT) fail("cannot be created", errno);
-  constexpr int most_links = 40;  // the system's limit
+  constexpr int max_links = 40;  // the system's limit
   std::string at = path;
-  for (int links = 0; links <= most_links; ++links) {
+  for (int links = 0; links <= max_links; ++links) {
     char buffer[4096];
     const ssize_t size = readlink(at.c_str(), buffer, sizeof buffer);
     if (size < 0 && (errno == EINVAL || errno == ENOENT)) return at;  // no link, or nothing yet

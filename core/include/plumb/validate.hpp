@@ -116,8 +116,8 @@ PLUMB_API std::vector<ValidationCase> validation_corpus(const CorpusOptions& opt
 
 /// How large the problems are that RandomCases draws.
 struct RandomLimits {
-  double most_products = 4e4;            ///< multiplications of one problem
-  std::int64_t most_elements = 1 << 16;  ///< that the strides of one tensor may span
+  double max_products = 4e4;            ///< multiplications of one problem
+  std::int64_t max_elements = 1 << 16;  ///< that the strides of one tensor may span
 };
 
 /// Draws from the whole space of problems: every size from 1, groups, strides, dilations, four
@@ -142,10 +142,10 @@ class PLUMB_API RandomCases {
 /// The smallest case that `fails` still accepts, of those that steps from a failing one reach:
 /// fewer images, channels and groups, smaller images and filters, strides and dilations of 1, no
 /// padding, dense tensors, no pooling, bias or ReLU, f32. `fails` is asked of cases that pass
-/// check(), at most `most_tries` times; what it throws is passed on.
+/// check(), at most `max_tries` times; what it throws is passed on.
 PLUMB_API ValidationCase shrink(ValidationCase failing,
                                 const std::function<bool(const ValidationCase&)>& fails,
-                                int most_tries = 5000);
+                                int max_tries = 5000);
 
 /// Where a page that nobody may touch lies next to each tensor, the packed filters and the
 /// workspace: a read or a write there ends the process. Of devices that use the host's memory; of

@@ -13,9 +13,9 @@ namespace plumb {
 namespace {
 
 /// Multiplications that the oracle does for one problem.
-constexpr double most_products = 5e7;
+constexpr double max_products = 5e7;
 /// Elements of the input that it is given, but for the first and the last image.
-constexpr std::int64_t most_elements = 16'000'000;
+constexpr std::int64_t max_elements = 16'000'000;
 
 /// The values that a pattern lays over a tensor, dense, for one index of its first extent or all.
 std::vector<double> gathered(const Pattern& pattern, const Extents& extents, const Strides& strides,
@@ -37,7 +37,7 @@ std::vector<double> gathered(const Pattern& pattern, const Extents& extents, con
 /// How many images between the first and the last are checked.
 std::int64_t images_between(const ConvProblem& problem) {
   const std::int64_t of_image = std::max<std::int64_t>(problem.c * problem.h * problem.w, 1);
-  return std::clamp<std::int64_t>(most_elements / of_image - 2, 0, 3);
+  return std::clamp<std::int64_t>(max_elements / of_image - 2, 0, 3);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ void SampleCheck::choose_points(std::uint64_t seed) {
   const std::int64_t rows = problem_.y_extents()[2], columns = problem_.y_extents()[3];
   const double products_of_one =
       problem_.flop() / 2 / static_cast<double>(element_count(problem_.y_extents()));
-  const double affordable = most_products / products_of_one / static_cast<double>(images_.size());
+  const double affordable = max_products / products_of_one / static_cast<double>(images_.size());
   const bool all = static_cast<double>(problem_.k * rows * columns) <= affordable;
   Random random(seed);
   for (std::size_t image = 0; image < images_.size(); ++image) {

@@ -146,8 +146,8 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
       add(named, DType::f16, Placement::nhwc);
       add(named, DType::bf16, Placement::nhwc);
     }
-  const RandomLimits limits{.most_products = options.quick ? 1e6 : 1e7,
-                            .most_elements = std::int64_t{1} << 20};
+  const RandomLimits limits{.max_products = options.quick ? 1e6 : 1e7,
+                            .max_elements = std::int64_t{1} << 20};
   RandomCases random(options.seed, limits);
   const int count = options.quick ? 20 : 120;
   for (int i = 0; i < count; ++i) {

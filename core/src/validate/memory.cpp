@@ -37,10 +37,10 @@ MemoryNeed validation_memory(const ValidationCase& test, const ValidationOptions
   const double tensors =
       x + 2 * w + bias + outputs * y + workspaces * static_cast<double>(workspace_bytes);
   // The expected outputs, a term and its place each, and the copy of an input that was read back.
-  constexpr double bytes_of_a_point = 64, most_points = 4e6;
+  constexpr double bytes_of_a_point = 64, max_points = 4e6;
   const double points =
-      std::min(most_points, static_cast<double>(p.n) * static_cast<double>(p.k) *
-                                static_cast<double>(p.p()) * static_cast<double>(p.q()));
+      std::min(max_points, static_cast<double>(p.n) * static_cast<double>(p.k) *
+                               static_cast<double>(p.p()) * static_cast<double>(p.q()));
   // Which bytes are elements is a bit for each.
   const double bits = std::max(y, static_cast<double>(workspace_bytes)) / 8;
   return {.host_bytes = tensors + std::max(x, w) + bits + points * bytes_of_a_point,

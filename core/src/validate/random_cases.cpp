@@ -22,7 +22,7 @@ class Draw {
     ValidationCase test;
     do {
       test.problem = sizes();
-    } while (test.problem.flop() / 2 > limits_.most_products || too_large(test.problem));
+    } while (test.problem.flop() / 2 > limits_.max_products || too_large(test.problem));
     ConvProblem& problem = test.problem;
     if (problem.p() > 1 && problem.q() > 1 && one_in(8)) problem.pool = Pool::max_2x2;
     problem.dtype = pick({DType::f32, DType::f32, DType::f32, DType::f64, DType::f16, DType::bf16});
@@ -165,7 +165,7 @@ class Draw {
   /// Draws the largest sizes anew, smaller, until the problem is within the limit. The filter
   /// stays: its conditions are the ones that were drawn with care.
   void fit(ConvProblem& problem) {
-    while (problem.p() > 0 && problem.q() > 0 && problem.flop() / 2 > limits_.most_products) {
+    while (problem.p() > 0 && problem.q() > 0 && problem.flop() / 2 > limits_.max_products) {
       const std::int64_t in_group = problem.c / problem.groups, out = problem.k / problem.groups;
       const std::int64_t largest =
           std::max({problem.n, in_group, out, problem.groups, problem.p(), problem.q()});
@@ -198,7 +198,7 @@ class Draw {
     if (problem.p() < 1 || problem.q() < 1) return true;
     const auto count = [](const Extents& extents) { return element_count(extents); };
     return std::max({count(problem.x_extents()), count(problem.w_extents()),
-                     count(problem.y_extents())}) > limits_.most_elements;
+                     count(problem.y_extents())}) > limits_.max_elements;
   }
 
   /// Strides of all three tensors: of one placement, or each its own.
@@ -213,7 +213,7 @@ class Draw {
     }
     const auto strides = [&](const Extents& extents, bool written) {
       Strides drawn = random_strides(random_, extents, written);
-      if (span_of(extents, drawn).elements > limits_.most_elements) drawn = dense_strides(extents);
+      if (span_of(extents, drawn).elements > limits_.max_elements) drawn = dense_strides(extents);
       return drawn;
     };
     problem.x_strides = strides(problem.x_extents(), false);

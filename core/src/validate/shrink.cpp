@@ -82,8 +82,8 @@ Strides packed(const Strides& strides, const Extents& extents) {
 class Shrinking {
  public:
   Shrinking(ValidationCase failing, const std::function<bool(const ValidationCase&)>& fails,
-            int most_tries)
-      : smallest_(std::move(failing)), fails_(fails), tries_(most_tries) {}
+            int max_tries)
+      : smallest_(std::move(failing)), fails_(fails), tries_(max_tries) {}
 
   ValidationCase run() {
     smallest_.name.clear();
@@ -237,8 +237,8 @@ class Shrinking {
 }  // namespace
 
 ValidationCase shrink(ValidationCase failing,
-                      const std::function<bool(const ValidationCase&)>& fails, int most_tries) {
-  return Shrinking(std::move(failing), fails, most_tries).run();
+                      const std::function<bool(const ValidationCase&)>& fails, int max_tries) {
+  return Shrinking(std::move(failing), fails, max_tries).run();
 }
 
 }  // namespace plumb

@@ -29,9 +29,9 @@ Trial::Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
       x_(make(problem_.x_extents(), problem_.x_strides)),
       w_(make(problem_.w_extents(), problem_.w_strides)) {
   if (test.bias) bias_.emplace(memory_, problem_.dtype, Extents{problem_.k}, Strides{1});
-  constexpr double most_points = 4e6;
+  constexpr double max_points = 4e6;
   const auto outputs = static_cast<double>(element_count(problem_.y_extents()));
-  every_output_ = outputs <= most_points && problem_.flop() / 2 <= options.full_check_limit;
+  every_output_ = outputs <= max_points && problem_.flop() / 2 <= options.full_check_limit;
   choose_points(options.seed);
 }
 
@@ -57,10 +57,10 @@ void Trial::choose_points(std::uint64_t seed) {
           for (std::int64_t q = 0; q < columns; ++q) points_.push_back({n, k, p, q});
     return;
   }
-  constexpr double random_points = 1e5, most_products = 2e9;
+  constexpr double random_points = 1e5, max_products = 2e9;
   const double products_of_one =
       problem_.flop() / 2 / static_cast<double>(element_count(problem_.y_extents()));
-  const double affordable = most_products / products_of_one;
+  const double affordable = max_products / products_of_one;
   const auto corners = [](std::int64_t extent) {
     return extent == 1 ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, extent - 1};
   };
