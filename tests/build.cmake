@@ -3,11 +3,19 @@ if(PLUMB_SANITIZE)  # configures the same
   return()
 endif()
 
+# Where there is no compiler CMake's variable says NOTFOUND; the test is told nothing then.
+foreach(language IN ITEMS Fortran CUDA)
+  set(build_test_${language} "")
+  if(CMAKE_${language}_COMPILER)
+    set(build_test_${language} ${CMAKE_${language}_COMPILER})
+  endif()
+endforeach()
+
 # build_test(<case of build/run> <name>)
 function(build_test case name)
   add_test(NAME "build: ${name}" COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/build/run ${case})
   set_tests_properties("build: ${name}" PROPERTIES SKIP_RETURN_CODE 4 TIMEOUT 300
-    ENVIRONMENT "PLUMB_SOURCE=${PROJECT_SOURCE_DIR};PLUMB_CXX=${CMAKE_CXX_COMPILER};PLUMB_FC=${CMAKE_Fortran_COMPILER};PLUMB_NVCC=${CMAKE_CUDA_COMPILER};PLUMB_GENERATOR=${CMAKE_GENERATOR}")
+    ENVIRONMENT "PLUMB_SOURCE=${PROJECT_SOURCE_DIR};PLUMB_CXX=${CMAKE_CXX_COMPILER};PLUMB_FC=${build_test_Fortran};PLUMB_NVCC=${build_test_CUDA};PLUMB_GENERATOR=${CMAKE_GENERATOR}")
 endfunction()
 build_test(demo_alone "the preset demo makes the program and needs no Catch2")
 build_test(fortran_later "a Fortran compiler that is installed later is found")

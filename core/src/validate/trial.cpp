@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../overlap.hpp"
 #include "../parallel/parallel.hpp"
 #include "plumb/backend.hpp"
 
@@ -180,13 +181,26 @@ std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue
   return scratch;
 }
 
-std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const {
+ConvRun Trial::run_with_other_batch(const ConvAlgorithm& algorithm) const {
   ConvProblem other = problem_;
   other.n = problem_.n == 1 ? 2 : 1;
-  const ConvRun packs(run.algorithm(), other, device_.info());
+  // The batch stride of one image may be anything; that of two keeps them apart.
+  const auto keep_apart = [&](const Extents& extents, Strides& strides) {
+    if (extents[0] != 1 || strides.empty()) return;
+    const ByteRange image = byte_range(problem_.dtype, extents, strides);
+    strides[0] = (image.end - image.begin) / static_cast<std::int64_t>(size_in_bytes(problem_.dtype));
+  };
+  keep_apart(problem_.x_extents(), other.x_strides);
+  keep_apart(problem_.y_extents(), other.y_strides);
+  ConvRun run(algorithm, other, device_.info());
+  return run.support() ? run : ConvRun(algorithm, problem_, device_.info());
+}
+
+std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const {
+  const ConvRun packs = run_with_other_batch(run.algorithm());
   if (packs.filter_bytes() != run.filter_bytes())
     return fmt::format("packed filters take {} bytes for N={} and {} for N={}",
-                       packs.filter_bytes(), other.n, run.filter_bytes(), problem_.n);
+                       packs.filter_bytes(), packs.launched().n, run.filter_bytes(), problem_.n);
   packed.filters = make_scratch(run.filter_bytes(), queue);
   packs.pack(queue.backend(), device_.info(), w_.on_device().data(),
              packed.filters->on_device().data());
