@@ -120,6 +120,21 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string&
   return add_integer(command, "--seed", seed, 0, help)->capture_default_str();
 }
 
+CLI::Option* add_share(CLI::App& command, Share& share, const std::string& help) {
+  const auto take = [&share](const std::string& text) {
+    std::string_view rest = text;
+    const bool has_part = take_number(rest, share.part) == std::errc() && rest.starts_with('/');
+    rest.remove_prefix(has_part ? 1 : 0);
+    if (has_part && take_number(rest, share.of) == std::errc() && rest.empty() && share.part >= 1 &&
+        share.part <= share.of)
+      return;
+    throw CLI::ValidationError(
+        "--share",
+        fmt::format("{}, expected PART/OF with 1 <= PART <= OF, like 2/4", plumb::quoted(text)));
+  };
+  return command.add_option_function<std::string>("--share", take, help)->type_name("PART/OF");
+}
+
 CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& seconds,
                          const std::string& help) {
   constexpr double thirty_years = 1e9;

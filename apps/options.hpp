@@ -51,6 +51,14 @@ CLI::Option* add_integer(CLI::App& command, const std::string& name, T& value, s
 /// --seed.
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string& help);
 
+/// Every `of`-th piece of some work, beginning with the piece number `part`, which counts from 1:
+/// `of` processes with the parts 1 to `of` do all of it.
+struct Share {
+  std::int64_t part = 1, of = 1;
+};
+/// --share PART/OF.
+CLI::Option* add_share(CLI::App& command, Share& share, const std::string& help);
+
 /// A time in seconds: 0 or more, and no more than thirty years.
 CLI::Option* add_seconds(CLI::App& command, const std::string& name, double& seconds,
                          const std::string& help);

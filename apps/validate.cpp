@@ -24,13 +24,14 @@ struct ValidateArguments {
   std::string device = "auto", algorithm = "*", math, json, guard = "both";
   ProblemArguments problems;
   std::vector<std::string> tiers;
+  Share share;
   std::uint64_t seed = 1;
   bool quick = false, bias = false, relu = false;
   int threads = 0;
   RandomArguments random;
 };
 
-std::vector<ValidationCase> cases_of(const ValidateArguments& arguments, const Device& device) {
+std::vector<ValidationCase> all_cases(const ValidateArguments& arguments, const Device& device) {
   if (!arguments.problems.given())
     return validation_corpus({.seed = arguments.seed, .quick = arguments.quick});
   std::vector<ValidationCase> cases = selected_cases(arguments.problems, device.id());
@@ -38,6 +39,15 @@ std::vector<ValidationCase> cases_of(const ValidateArguments& arguments, const D
     one.bias = arguments.bias;
     one.activation = arguments.relu ? Activation::relu : Activation::none;
   }
+  return cases;
+}
+
+/// Those of this process's share.
+std::vector<ValidationCase> cases_of(const ValidateArguments& arguments, const Device& device) {
+  std::vector<ValidationCase> all = all_cases(arguments, device), cases;
+  const auto step = static_cast<std::size_t>(arguments.share.of);
+  for (auto i = static_cast<std::size_t>(arguments.share.part - 1); i < all.size(); i += step)
+    cases.push_back(std::move(all[i]));
   return cases;
 }
 
@@ -181,6 +191,7 @@ nlohmann::ordered_json to_json(const Device& device, const ValidateArguments& ar
           {"device_name", device.info().name},
           {"seed", arguments.seed},
           {"quick", arguments.quick},
+          {"share", fmt::format("{}/{}", arguments.share.part, arguments.share.of)},
           {"seconds", done.seconds},
           {"complete", done.problems == done.of},
           {"problems_done", done.problems},
@@ -194,6 +205,7 @@ void run_random(const ValidateArguments& arguments, const Device& device,
                 std::span<const ConvAlgorithm* const> algorithms) {
   RandomArguments random = arguments.random;
   random.seed = arguments.seed;
+  random.share = arguments.share;
   random.tiers = arguments.tiers.empty() ? std::vector{Tier::exact} : tiers_of(arguments);
   random.math = arguments.math;
   random.json = arguments.json;
@@ -290,6 +302,8 @@ void add_validate(CLI::App& program) {
       ->delimiter(',')
       ->check(one_of({"exact", "bounded", "repeatable", "attested"}));
   add_seed(*command, a->seed, "Of the data and of the random problems");
+  add_share(*command, a->share,
+            "Only every OF-th problem, from problem PART on: for several processes");
   command->add_flag("--quick", a->quick, "A smaller corpus");
   command
       ->add_option("--guard", a->guard,

@@ -39,16 +39,19 @@ class RandomRun {
         arguments_(arguments),
         file_(arguments.json),
         validator_(device),
-        counts_(algorithms.size()) {}
+        counts_(algorithms.size()),
+        wanted_((arguments.count - arguments.share.part + arguments.share.of) /
+                arguments.share.of) {}
 
   void run() {
     RandomLimits limits;
     if (arguments_.products > 0) limits.max_products = arguments_.products;
     RandomCases cases(arguments_.seed, limits);
-    ProgressBar bar("validate on " + to_string(device_.id()), arguments_.count);
+    ProgressBar bar("validate on " + to_string(device_.id()), wanted_);
     file_.update([&] { return record(); });
-    while (problems_ < arguments_.count && !over() && !interrupt_.requested()) {
-      judge(cases.next());
+    while (problems_ < wanted_ && !over() && !interrupt_.requested()) {
+      index_ = arguments_.share.part - 1 + problems_ * arguments_.share.of;
+      judge(cases.at(static_cast<std::uint64_t>(index_)));
       bar.show(++problems_);
       seconds_ = stopwatch_.total();
       file_.update([&] { return record(); });
@@ -78,14 +81,13 @@ class RandomRun {
         algorithms_.size(), runs(), failures(), seconds_, runs_per_second());
   }
 
-  bool complete() const { return problems_ >= arguments_.count || over(); }
+  bool complete() const { return problems_ >= wanted_ || over(); }
 
   /// FileError where the file cannot be written; Interrupted where the run was.
   void finish() {
     file_.finish([&] { return record(); });
     if (!complete())
-      throw Interrupted(
-          fmt::format("interrupted after {} of {} problems", problems_, arguments_.count));
+      throw Interrupted(fmt::format("interrupted after {} of {} problems", problems_, wanted_));
   }
 
   nlohmann::ordered_json record() const {
@@ -109,6 +111,7 @@ class RandomRun {
             {"instruction_set", device_.info().instruction_set},
             {"seed", arguments_.seed},
             {"asked_for", arguments_.count},
+            {"share", fmt::format("{}/{}", arguments_.share.part, arguments_.share.of)},
             {"complete", complete()},
             {"problems", problems_},
             {"runs", runs()},
@@ -138,7 +141,7 @@ class RandomRun {
   /// Guard pages on either side in turn. One problem in eight runs on several threads: waking them
   /// takes longer than most of these problems do.
   ValidationOptions options() const {
-    ValidationOptions options{.seed = arguments_.seed + static_cast<std::uint64_t>(problems_),
+    ValidationOptions options{.seed = arguments_.seed + static_cast<std::uint64_t>(index_),
                               .tiers = arguments_.tiers};
     options.guard = problems_ % 2 == 0 ? GuardPages::behind : GuardPages::before;
     if (device_.id() == host)
@@ -207,7 +210,9 @@ class RandomRun {
   Stopwatch stopwatch_;
   std::vector<Count> counts_;
   std::vector<Failure> failures_;
-  std::int64_t problems_ = 0;
+  std::int64_t wanted_ = 0;    ///< problems of this share
+  std::int64_t problems_ = 0;  ///< done
+  std::int64_t index_ = 0;     ///< of the one at hand, among those of the seed
   double seconds_ = 0;
 };
 

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "options.hpp"
 #include "plumb/plumb.hpp"
 
 namespace plumb::app {
 
 struct RandomArguments {
-  std::int64_t count = -1;    ///< of problems; below 0: none are drawn
+  std::int64_t count = -1;    ///< of problems in all shares; below 0: none are drawn
+  Share share;                ///< of those problems
   double seconds = 0;         ///< after which no more are begun; 0: no limit
   std::int64_t failures = 0;  ///< after so many no more are begun; 0: no limit
   double products = 0;        ///< multiplications of one problem at most; 0: the default

@@ -214,6 +214,20 @@ case_random() {
   valid_json random.json seed runs summary failures
   run validate --device cpu --random 1000000 --seconds 0.5 --json few.json
   (($(json few.json problems) < 1000000)) || fail "a limit of half a second was not kept"
+  # The shares of three processes are the whole, and no problem is in two of them.
+  local part total=0
+  for part in 1 2 3; do
+    run validate --device cpu --random 100 --seed 3 --share $part/3 --json share.json
+    total=$((total + $(json share.json runs)))
+    grep -q "\"share\": \"$part/3\"" share.json || fail "$(head -12 share.json)"
+  done
+  run validate --device cpu --random 100 --seed 3 --json whole.json
+  ((total == $(json whole.json runs))) || fail "the shares ran $total, the whole $(json whole.json runs)"
+  run validate --device cpu --quick --tier exact --share 40/200 --json share.json
+  (($(json share.json problems) == 2)) || fail "$(json share.json problems) problems are in share 40/200"
+  for bad in 0/2 3/2 1 1/ /2 1/2x x 1/-2; do
+    refuse 2 "--share: '$bad', expected PART/OF with 1 <= PART <= OF" validate --quick --share "$bad"
+  done
   refuse 2 "--random: '0'" validate --random 0
   refuse 2 '--random' validate --random 5 --problem mb1ic1ih1oc1kh1
   refuse 2 '--seconds' validate --seconds 5

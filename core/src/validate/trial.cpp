@@ -188,7 +188,8 @@ ConvRun Trial::run_with_other_batch(const ConvAlgorithm& algorithm) const {
   const auto keep_apart = [&](const Extents& extents, Strides& strides) {
     if (extents[0] != 1 || strides.empty()) return;
     const ByteRange image = byte_range(problem_.dtype, extents, strides);
-    strides[0] = (image.end - image.begin) / static_cast<std::int64_t>(size_in_bytes(problem_.dtype));
+    strides[0] =
+        (image.end - image.begin) / static_cast<std::int64_t>(size_in_bytes(problem_.dtype));
   };
   keep_apart(problem_.x_extents(), other.x_strides);
   keep_apart(problem_.y_extents(), other.y_strides);

@@ -65,7 +65,8 @@ class Trial {
   struct PackedBefore {
     std::optional<GuardedTensor> filters, no_w;
   };
-  /// The run of the same filters in another batch, or in this one where the algorithm takes no other.
+  /// The run of the same filters in another batch, or in this one where the algorithm takes no
+  /// other.
   ConvRun run_with_other_batch(const ConvAlgorithm& algorithm) const;
   /// Returns what is wrong, or empty.
   std::string pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const;
