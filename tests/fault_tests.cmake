@@ -50,7 +50,7 @@ target_link_libraries(plumb_fake_driver PRIVATE plumb_compiler)
 
 # The CUDA backend as it would be if it had been built for chips that no test machine has: the probe
 # that it asks a device about is compiled for those alone.
-add_library(plumb_other_probe OBJECT ${PROJECT_SOURCE_DIR}/cuda_kernels/common/device_code.cu)
+add_library(plumb_other_probe OBJECT ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/device_code.cu)
 set_target_properties(plumb_other_probe PROPERTIES CUDA_ARCHITECTURES 75-real)
 target_include_directories(plumb_other_probe PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(plumb_other_probe PRIVATE plumb::plumb plumb_compiler)

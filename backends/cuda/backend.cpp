@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "conv_algorithms.hpp"
-#include "cuda_kernels/common/device_code.hpp"
+#include "cuda_kernels/primitives/device_code.hpp"
 #include "device.hpp"
 #include "device_guard.hpp"
 #include "devices.hpp"

@@ -1,7 +1,7 @@
 // Makes a device current for a few calls, and gives the caller's back.
 #pragma once
 
-#include "cuda_kernels/common/check.hpp"
+#include "cuda_kernels/primitives/check.hpp"
 
 namespace plumb::cuda {
 

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "cuda_kernels/common/check.hpp"
+#include "cuda_kernels/primitives/check.hpp"
 #include "plumb/quote.hpp"
 
 namespace plumb::cuda {

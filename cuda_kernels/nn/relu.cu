@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <numeric>
 
-#include "cuda_kernels/common/index.cuh"
-#include "cuda_kernels/common/launch.cuh"
-#include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
+#include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
 
 namespace plumb::cuda {
 namespace {

@@ -2,11 +2,11 @@
 //
 // Tiling: none; neighbouring threads are neighbouring outputs in the order N C P Q.
 // Bytes: y once, x once where it is enlarged; neighbours share pixels through L1.
-#include "cuda_kernels/common/conv_shape.cuh"
-#include "cuda_kernels/common/elements.cuh"
-#include "cuda_kernels/common/launch.cuh"
-#include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/conv/conv_shape.cuh"
+#include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
+#include "cuda_kernels/primitives/elements.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
 
 namespace plumb::cuda {
 namespace {

@@ -5,10 +5,10 @@
 //   along it side by side.
 // Bytes: x three times (maximum, sum, result), the second and third from L1 or L2 for all but very
 //   long rows; y once.
-#include "cuda_kernels/common/index.cuh"
-#include "cuda_kernels/common/launch.cuh"
-#include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
+#include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
 
 namespace plumb::cuda {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "cuda_kernels/common/launch.cuh"
+#include "cuda_kernels/conv/launch.cuh"
 
 namespace plumb::cuda {
 

@@ -5,7 +5,7 @@
 //   convolution would have them: rows of 128 bytes with the swizzle that avoids bank conflicts.
 #include "cuda_kernels/probes/tensor_cores.hpp"
 
-#include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
 #include "cuda_kernels/probes/probe.cuh"
 
 namespace plumb::cuda {

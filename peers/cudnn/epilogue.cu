@@ -1,6 +1,6 @@
 // Bias and ReLU as passes over a dense output.
-#include "cuda_kernels/common/launch.cuh"
-#include "cuda_kernels/common/scalar.cuh"
+#include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
 #include "peers/cudnn/epilogue.hpp"
 
 namespace plumb::cuda::cudnn {

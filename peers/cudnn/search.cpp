@@ -9,7 +9,7 @@
 #include <map>
 #include <mutex>
 
-#include "cuda_kernels/common/check.hpp"
+#include "cuda_kernels/primitives/check.hpp"
 #include "peers/cudnn/epilogue.hpp"
 #include "peers/placement.hpp"
 #include "peers/problem_cache.hpp"

@@ -1,0 +1,37 @@
+// What every convolution does to a finished sum: bias, activation, rounding to the stored type.
+#pragma once
+
+#include "cuda_kernels/primitives/larger.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
+#include "plumb/algorithm.hpp"
+
+namespace plumb::cuda {
+
+template <class Stored>
+struct Epilogue {
+  const Stored* bias;  ///< K dense elements, or null
+  float least;         ///< what results are raised to: 0 for a ReLU, otherwise -Inf
+
+  explicit Epilogue(const ConvLaunch& launch)
+      : bias(static_cast<const Stored*>(launch.bias)),
+        least(launch.activation == Activation::relu ? 0.0f : -infinity<float>) {}
+
+  bool changes_nothing() const { return !bias && least < 0; }
+
+  template <class Accumulate, class Index>
+  __device__ Stored operator()(Accumulate sum, Index k) const {
+    return finish(sum, bias_of<Accumulate>(k));
+  }
+
+  /// The two halves of it, for kernels that finish many sums of one filter.
+  template <class Accumulate, class Index>
+  __device__ Accumulate bias_of(Index k) const {
+    return bias ? convert<Accumulate>(bias[k]) : Accumulate{0};
+  }
+  template <class Accumulate>
+  __device__ Stored finish(Accumulate sum, Accumulate bias_of_filter) const {
+    return convert<Stored>(larger(sum + bias_of_filter, static_cast<Accumulate>(least)));
+  }
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,83 @@
+// Kernel launches: checked, on one-dimensional grids that hold any size.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "cuda_kernels/primitives/check.hpp"
+#include "cuda_kernels/primitives/tiles.hpp"
+#include "plumb/device.hpp"
+
+namespace plumb::cuda {
+
+/// Blocks of `per_block` that cover `count`, as far as a grid reaches; kernels loop over the rest.
+/// Only a grid's x dimension goes beyond 65,535, so all grids here are lines.
+inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
+  constexpr std::int64_t widest_grid = 0x7fffffff;
+  return static_cast<unsigned>(std::min(tiles_of(count, per_block), widest_grid));
+}
+
+/// Where a kernel runs. `Launch(stream, blocks, threads)(kernel, arguments...)` reports a failed
+/// launch with the line it stands on. Legal while a stream is being captured.
+class Launch {
+ public:
+  Launch(void* stream, unsigned blocks, dim3 threads, std::size_t shared_bytes = 0,
+         std::source_location where = std::source_location::current())
+      : where_(where) {
+    config_.gridDim = dim3(blocks);
+    config_.blockDim = threads;
+    config_.dynamicSmemBytes = shared_bytes;
+    config_.stream = static_cast<cudaStream_t>(stream);
+  }
+  /// Narrows the grid to what the device holds at once, for kernels whose blocks stay and take one
+  /// share of the work after the other.
+  template <class Kernel>
+  Launch& resident(Kernel kernel, const DeviceInfo& device) {
+    allow_shared_memory(kernel);
+    int blocks = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+              &blocks, kernel, static_cast<int>(config_.blockDim.x), config_.dynamicSmemBytes),
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor", where_);
+    const auto most = static_cast<unsigned>(std::max(blocks, 1) * std::max(device.units, 1));
+    config_.gridDim.x = std::min(config_.gridDim.x, most);
+    return *this;
+  }
+
+  template <class... Parameters, class... Arguments>
+  void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) {
+    allow_shared_memory(kernel);
+    // Its status is this launch's own, where cudaGetLastError would also bring up what other code
+    // on the thread left behind.
+    check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
+          "kernel launch", where_);
+  }
+
+ private:
+  static constexpr std::size_t without_asking = 48 << 10;  ///< of dynamic shared memory
+
+  /// Asks, once a launch and where it must, for as much as the device has: another thread may
+  /// launch the same kernel with more.
+  template <class Kernel>
+  void allow_shared_memory(Kernel kernel) {
+    if (config_.dynamicSmemBytes <= without_asking || asked_) return;
+    asked_ = true;
+    int device = 0, most = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice", where_);
+    check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+          "cudaDeviceGetAttribute", where_);
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes", where_);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               most - static_cast<int>(attributes.sharedSizeBytes)),
+          "cudaFuncSetAttribute", where_);
+  }
+
+  cudaLaunchConfig_t config_{};
+  bool asked_ = false;
+  std::source_location where_;
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,129 @@
+// A group's filters as they are packed: what outputs need of them, and behind it the slots of the
+// product as lanes or four warps together read them from shared memory.
+#pragma once
+
+#include <cstring>
+
+#include "cuda_kernels/conv/conv_shape.cuh"
+#include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/few_channels/window_input.cuh"
+#include "cuda_kernels/primitives/async_copy.cuh"
+
+namespace plumb::cuda {
+
+/// Filters that are packed: in any strides, with zeros around them.
+template <class Stored>
+struct FilterTaps {
+  const Stored* w;
+  FilterSteps<int> step;
+  int k, c;
+  Divisor<int> r, s;
+
+  FilterTaps(const ConvProblem& problem, const void* filters)
+      : w(static_cast<const Stored*>(filters)),
+        step(problem.w_extents(), problem.w_strides),
+        k(static_cast<int>(problem.k)),
+        c(static_cast<int>(problem.c)),
+        r(problem.r),
+        s(problem.s) {}
+
+  __device__ float operator()(int of_k, int of_c, int of_r, int of_s) const {
+    if (of_k >= k || of_c >= c || of_r < 0 || of_r >= r.value() || of_s < 0 || of_s >= s.value())
+      return 0;
+    return convert<float>(w[of_k * step.k + of_c * step.c + of_r * step.r + of_s * step.s]);
+  }
+  /// Calls `use(term, value)` for a filter's terms, a warp's lanes sharing them.
+  template <class Use>
+  __device__ void each(int of_k, Use&& use) const {
+    const int terms = of_k < k ? c * r.value() * s.value() : 0;
+    for (int term = static_cast<int>(threadIdx.x) % 32; term < terms; term += 32) {
+      const auto [rows, of_s] = s.divide(term);
+      const auto [of_c, of_r] = r.divide(rows);
+      use(term, (*this)(of_k, of_c, of_r, of_s));
+    }
+  }
+};
+
+/// Writes what outputs need of filter `k` to its group's header, and its elements to their place in
+/// `dense`; returns the scale of what is packed. By a warp.
+template <bool scaled, class Stored>
+__device__ float describe_filter(PackedHeader& header, int of_group, const FilterTaps<Stored>& taps,
+                                 int k, char* dense) {
+  const std::int64_t terms = taps.c * taps.r.value() * taps.s.value();
+  Stored* const to = reinterpret_cast<Stored*>(dense) + k * terms;
+  int most = 0;
+  taps.each(k, [&](int term, float value) {
+    most = max(most, magnitude_bits(value));
+    to[term] = convert<Stored>(value);
+  });
+  most = __reduce_max_sync(0xffffffff, most);
+  const bool finite = most < infinity_bits;
+  const int exponent = scaled ? scale_exponent(finite ? most : 0) : 0;
+  bool small = false;
+  if constexpr (scaled) {
+    const float scale = power_of_two(exponent);
+    taps.each(k, [&](int, float value) {
+      small = small || (value != 0 && fabsf(value * scale) < split_least);
+    });
+  }
+  small = __any_sync(0xffffffff, small);
+  if (threadIdx.x % 32 == 0) {
+    header.scales[of_group] = power_of_two(-exponent);
+    header.exponents[of_group] = most > 0 ? exponent : no_exponent;
+    header.flags[of_group] = (finite ? 0 : met_non_finite) | (small ? met_range : 0);
+  }
+  return power_of_two(exponent);
+}
+
+/// Writes a lane's part of a slot as wgmma() wants it: a lane's first taps are in the first half of
+/// a matrix, its second ones in the other, and the slot's matrices follow each other.
+template <class Scheme>
+__device__ void write_slot(const typename Scheme::Slot& filled, char* slots, int slot, int eight,
+                           int eights, int lane) {
+  constexpr int words = sizeof filled / sizeof(Fragment);
+  Fragment word[words];
+  memcpy(word, &filled, sizeof filled);
+  Fragment* const to = reinterpret_cast<Fragment*>(slots) + lane;
+#pragma unroll
+  for (int j = 0; j < words; ++j)
+    to[((slot * words / 2 + j / 2) * eights + eight) * 64 + j % 2 * 32] = word[j];
+}
+
+/// Before a group's header is taken. By one thread, before a barrier.
+template <class Control>
+__device__ void clear_header(Control& control) {
+  control.filter_flags = 0;
+  control.least_exponent = no_exponent;
+  control.most_exponent = -no_exponent;
+}
+/// Takes what a group's outputs need of its filters, from `first_k` on. By the whole block; ends
+/// without a barrier. `bias` is of all `all_k` filters, or null.
+template <class Stored, class Control>
+__device__ void take_header(const PackedHeader& header, int group_filters, int first_k, int all_k,
+                            const Stored* bias, Control& control) {
+  for (int i = static_cast<int>(threadIdx.x); i < group_filters; i += blockDim.x) {
+    const int k = first_k + i;
+    control.filter_scales[i] = header.scales[i];
+    control.filter_bias[i] = bias && k < all_k ? convert<float>(bias[k]) : 0;
+    if (header.flags[i] != 0) atomicOr(&control.filter_flags, header.flags[i]);
+    if (header.exponents[i] == no_exponent) continue;
+    atomicMin(&control.least_exponent, header.exponents[i]);
+    atomicMax(&control.most_exponent, header.exponents[i]);
+  }
+}
+/// Whether floats hold what undoes the scales of a tile, by its exponent, and of all filters taken.
+template <class Control>
+__device__ bool scales_fit(const Control& control, int exponent) {
+  return control.most_exponent == -no_exponent ||
+         (exponent + control.least_exponent >= -120 && exponent + control.most_exponent <= 120);
+}
+
+/// Begins to copy a group's slots to `w_tile`, a multiple of 16 bytes. By the whole block; each
+/// thread waits for its own copies.
+__device__ inline void copy_filters(const char* slots, int bytes, char* w_tile) {
+  const int step = static_cast<int>(blockDim.x) * 16;
+  for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += step)
+    copy_16_bytes_async(w_tile + at, slots + at);
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,317 @@
+// The input under a tile, written to shared memory as products want it, with zeros where there is
+// none.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_kernels/few_channels/window_shape.cuh"
+#include "cuda_kernels/few_channels/window_stage.cuh"
+#include "cuda_kernels/primitives/bulk_copy.cuh"
+#include "cuda_kernels/primitives/larger.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
+#include "cuda_kernels/primitives/split.hpp"
+
+namespace plumb::cuda {
+
+/// What was met in a tile, that its outputs have to be looked at for.
+enum WindowFlags : int {
+  met_non_finite = 1,  ///< zeros of the product may have met Inf
+  met_range = 2,       ///< values too far apart for split products
+};
+
+/// In front of a block's shared memory. What a tile finds out goes to places that take turns, so
+/// that one can be cleared while the other is read.
+struct WindowControl {
+  CopyBarrier staged;
+  CopyBarrier filled[most_ring];  ///< places of filters that stream
+  std::uint32_t left[most_ring];  ///< the same: warps that have left it
+  const char* packed;             ///< the same: where their slices come from
+  int flags[2];
+  int largest[2];  ///< bits of the largest |x|
+  int members;     ///< blocks that share the tiles
+  int first_k;     ///< of the group of filters
+  int exponent;    ///< of the scale of the tile that is multiplied
+  int filter_flags;
+  int least_exponent, most_exponent;  ///< of the filters' scales
+  float filter_scales[64];            ///< what sums are multiplied with to undo them
+  float filter_bias[64];
+};
+static_assert(sizeof(WindowControl) <= window_control_bytes);
+
+constexpr int infinity_bits = 0x7f800000;
+__device__ inline int magnitude_bits(float value) { return __float_as_int(value) & 0x7fffffff; }
+
+/// Where elements of a tile are read from: the tensor, or a StagedTile.
+template <class Stored>
+struct TensorSource {
+  const Stored* x;  ///< first image, first channel, row 0
+  int image, channel, row, column;
+};
+
+template <class Stored>
+__device__ TensorSource<Stored> tensor_source(const WindowShape& shape, const WindowItem& item,
+                                              const Stored* x) {
+  const auto& step = shape.conv.x_step;
+  const int plane = shape.channels.value() == 1 ? step.n : step.c;
+  return {x + item.n * step.n, step.n, plane, step.h, step.w};
+}
+
+/// A row of a tile's input as it lies in the tensor.
+template <class Stored>
+struct TileRow {
+  bool inside;         ///< the batch and the image
+  const Stored* from;  ///< where the tile's first column is, or would be
+
+  __device__ TileRow(const WindowShape& shape, const WindowItem& item,
+                     const TensorSource<Stored>& source, int tile_row) {
+    const auto [plane, row] = shape.x_rows.divide(tile_row);
+    const auto [image, channel] = shape.channels.divide(plane);
+    const int h = item.first_h + row;
+    inside = image < item.images && h >= 0 && h < shape.conv.h;
+    from = source.x + image * source.image + channel * source.channel + h * source.row +
+           item.first_w * std::int64_t{source.column};
+  }
+};
+
+/// Elements that were loaded together, however that was.
+template <class Stored, class Loaded, int width>
+__device__ inline void to_floats(const Loaded& loaded, float (&values)[width]) {
+  static_assert(sizeof(Loaded) == width * sizeof(Stored));
+  const Stored* const of = reinterpret_cast<const Stored*>(&loaded);
+#pragma unroll
+  for (int i = 0; i < width; ++i) values[i] = convert<float>(of[i]);
+}
+template <class Stored, class Loaded, int count, int width>
+__device__ inline void to_floats(const Loaded (&loaded)[count], float (&values)[count][width]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) to_floats<Stored>(loaded[i], values[i]);
+}
+
+/// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
+/// image. Some lanes share a row, so that what a row costs is paid once for several pairs of each.
+template <class Stored, class Use>
+__device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
+                              const TensorSource<Stored>& source, Use&& use) {
+  constexpr int at_once = pairs_at_once;
+  using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
+  const int bits = shape.row_lanes_bits, lanes = 1 << bits;
+  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1), pairs = shape.pitch / 2;
+#pragma unroll 1
+  for (int tile_row = static_cast<int>(threadIdx.x) >> bits; tile_row < shape.tile_rows;
+       tile_row += shape.rows_at_once) {
+    const auto [inside, from] = TileRow<Stored>(shape, item, source, tile_row);
+    const int to = tile_row * shape.pitch;
+#pragma unroll 1
+    for (int first = lane; first < pairs; first += at_once * lanes) {
+      float two[at_once][2];
+      if (shape.pairs_aligned) {
+        Loaded loaded[at_once];
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          const int pair = first + i * lanes, w = item.first_w + 2 * pair;
+          loaded[i] = {};
+          if (inside && pair < pairs && w >= 0 && w < shape.conv.w)
+            loaded[i] = *reinterpret_cast<const Loaded*>(from + 2 * pair);
+        }
+        to_floats<Stored>(loaded, two);
+      } else {
+        Stored loaded[at_once][2];
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          const int pair = first + i * lanes, w = item.first_w + 2 * pair;
+          const bool of_row = inside && pair < pairs;
+          const Stored* const at = from + 2 * pair * source.column;
+          loaded[i][0] = loaded[i][1] = convert<Stored>(0.0f);
+          if (of_row && w >= 0 && w < shape.conv.w) loaded[i][0] = at[0];
+          if (of_row && w >= -1 && w < shape.conv.w - 1) loaded[i][1] = at[source.column];
+        }
+        to_floats<Stored>(loaded, two);
+      }
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+        if (first + i * lanes < pairs) use(to + 2 * (first + i * lanes), two[i]);
+    }
+  }
+}
+
+/// The same for a tile that is staged: an index is soon made, and no lane need be idle.
+template <class Stored, class Use>
+__device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
+                              const StagedTile<Stored>& staged, Use&& use) {
+  constexpr int at_once = 4;
+  using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
+  const int end =
+      shape.images * shape.channels.value() * shape.x_rows.value() * shape.pitch_pairs.value();
+  const int threads = static_cast<int>(blockDim.x), first_row = item.first_h - staged.row;
+#pragma unroll 1
+  for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
+    float two[at_once][2];
+    const auto each = [&](auto&& load) {
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const auto [tile_row, pair] = shape.pitch_pairs.divide(first + i * threads);
+        const auto [plane, row] = shape.x_rows.divide(tile_row);
+        const int w = item.first_w + 2 * pair, staged_row = first_row + row;
+        const bool inside = plane < staged.planes &&
+                            static_cast<unsigned>(staged_row) < static_cast<unsigned>(staged.rows);
+        load(i, staged(plane, staged_row) + w, w, inside);
+      }
+    };
+    const auto in_row = [&](int w) {
+      return static_cast<unsigned>(w) < static_cast<unsigned>(shape.conv.w);
+    };
+    if (shape.pairs_aligned) {
+      Loaded loaded[at_once];
+      each([&](int i, const Stored* from, int w, bool inside) {
+        loaded[i] = {};
+        if (inside && in_row(w)) loaded[i] = *reinterpret_cast<const Loaded*>(from);
+      });
+      to_floats<Stored>(loaded, two);
+    } else {
+      Stored loaded[at_once][2];
+      each([&](int i, const Stored* from, int w, bool inside) {
+        loaded[i][0] = loaded[i][1] = convert<Stored>(0.0f);
+        if (inside && in_row(w)) loaded[i][0] = from[0];
+        if (inside && in_row(w + 1)) loaded[i][1] = from[1];
+      });
+      to_floats<Stored>(loaded, two);
+    }
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const int number = first + i * threads;
+      if (number < end) use(2 * number, two[i]);
+    }
+  }
+}
+
+/// Where row 0 of a plane begins, or would.
+template <class Stored>
+__device__ const Stored* row_0(const TensorSource<Stored>& source, int plane) {
+  return source.x + plane * source.channel;
+}
+template <class Stored>
+__device__ const Stored* row_0(const StagedTile<Stored>& staged, int plane) {
+  return staged(plane, 0) - staged.row * staged.width;
+}
+
+/// Four neighbours of a tile whose planes are `in_fours`: contiguous, and aligned in x and in the
+/// tile.
+template <class Stored>
+struct TileFour {
+  bool inside;         ///< the batch and the image
+  const Stored* from;  ///< where they are, or would be
+
+  template <class Source>
+  __device__ TileFour(const WindowShape& shape, const WindowItem& item, const Source& source,
+                      int number) {
+    const auto [plane, four] = shape.plane_fours.divide(number);
+    const int at = item.first_h * shape.conv.w + 4 * four;
+    inside =
+        plane < item.images * shape.channels.value() && at >= 0 && at < shape.conv.h * shape.conv.w;
+    from = row_0(source, plane) + at;
+  }
+};
+
+/// Calls `use(to, four)` for all fours of such a tile.
+template <class Stored, class Source, class Use>
+__device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
+                              const Source& source, Use&& use) {
+  constexpr int at_once = 4;
+  using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
+  const int end = shape.images * shape.channels.value() * shape.plane_fours.value();
+  const int threads = static_cast<int>(blockDim.x);
+#pragma unroll 1
+  for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
+    Loaded loaded[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const TileFour<Stored> four(shape, item, source, first + i * threads);
+      loaded[i] = {};
+      if (four.inside) loaded[i] = *reinterpret_cast<const Loaded*>(four.from);
+    }
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      float four[4];
+      to_floats<Stored>(loaded[i], four);
+      const int number = first + i * threads;
+      if (number < end) use(4 * number, four);
+    }
+  }
+}
+
+/// Calls `use(to, values)` for all of the tile, two or four neighbours at a time.
+template <class Stored, template <class> class Source, class Use>
+__device__ void for_each_run(const WindowShape& shape, const WindowItem& item,
+                             const Source<Stored>& source, Use&& use) {
+  if (shape.in_fours)
+    for_each_four<Stored>(shape, item, source, use);
+  else
+    for_each_pair(shape, item, source, use);
+}
+
+/// The power of two that brings `largest` to between 2^14 and 2^15; its exponent.
+__device__ inline int scale_exponent(int largest) {
+  const int biased = max(largest >> 23, 1);
+  return largest == 0 ? 0 : min(14 + 127 - biased, 126);
+}
+__device__ inline float power_of_two(int exponent) {
+  return __int_as_float((exponent + 127) << 23);
+}
+
+/// What is not finite has no say in a tile's scale, and is met.
+struct LargestFinite {
+  int bits = 0;
+  bool non_finite = false;
+
+  __device__ void look_at(float value) {
+    const int bits_of_it = magnitude_bits(value);
+    non_finite = non_finite || bits_of_it >= infinity_bits;
+    if (bits_of_it < infinity_bits) bits = max(bits, bits_of_it);
+  }
+  /// Bits of the largest |x| go to `largest`.
+  __device__ void tell(int* largest, int* flags) const {
+    const int most = __reduce_max_sync(0xffffffff, bits);
+    if (threadIdx.x % 32 == 0 && most > 0) atomicMax(largest, most);
+    if (non_finite) atomicOr(flags, met_non_finite);
+  }
+};
+
+template <class Source>
+__device__ void find_largest(const WindowShape& shape, const WindowItem& item, const Source& source,
+                             WindowControl& control, int turn) {
+  LargestFinite found;
+  for_each_run(shape, item, source, [&](int, const auto& values) {
+#pragma unroll
+    for (const float value : values) found.look_at(value);
+  });
+  found.tell(&control.largest[turn], &control.flags[turn]);
+}
+
+/// Writes the tile to `x_tile`, times a power of two, and says what was met. Of scaled tiles that
+/// is values which the scale does not fit: too small ones, and too large ones where it is not made
+/// for the tile's largest (`own_scale`, and then what is not finite has been met).
+template <class Scheme, class Source>
+__device__ int write_tile(const WindowShape& shape, const WindowItem& item, const Source& source,
+                          int exponent, bool own_scale, char* x_tile) {
+  const float scale = power_of_two(exponent);
+  float most = 0;
+  std::uint32_t least = 0xffffffff;  // of the bits of magnitudes, less one: zeros are the largest
+  for_each_run(shape, item, source, [&](int to, const auto& values) {
+#pragma unroll
+    for (const float value : values) {
+      most = larger(most, fabsf(value));
+      if constexpr (Scheme::scaled)
+        least = min(least, static_cast<std::uint32_t>(magnitude_bits(value)) - 1);
+    }
+    Scheme::put(x_tile + to * Scheme::element_bytes, values, scale);
+  });
+  if constexpr (Scheme::scaled) {
+    const float smallest = split_least * power_of_two(-exponent);
+    const bool small = least < static_cast<std::uint32_t>(magnitude_bits(smallest)) - 1;
+    const bool large = !own_scale && !(most * scale < split_most);
+    return small || large ? met_range : 0;
+  }
+  return most < infinity<float> ? 0 : met_non_finite;
+}
+
+}  // namespace plumb::cuda

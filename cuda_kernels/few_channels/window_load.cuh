@@ -1,0 +1,115 @@
+// The input under a tile on its way to where it is multiplied, as it is: where filters stream and
+// products want as many bytes of an element as x has, it is rounded there, in place. Copies do not
+// pass through registers, so that all of a tile's are under way at once, whatever its alignment.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_kernels/few_channels/window_input.cuh"
+#include "cuda_kernels/primitives/async_copy.cuh"
+
+namespace plumb::cuda {
+
+/// Not where filters stay: most of their tiles are staged, and the registers that it takes cost
+/// those 4 to 10 % of their time (one H200).
+template <class Scheme, class Terms, class Stored>
+inline constexpr bool loads_in_place = Scheme::element_bytes == sizeof(Stored) && Terms::streams;
+
+/// A tile's input in shared memory, as it is in x, with zeros where there is none.
+template <class Stored>
+struct LoadedTile {
+  const Stored* at;
+};
+
+/// The thread's number, read anew: what follows from it would be made before the loop over tiles
+/// otherwise, and held in registers beside the sums.
+__device__ inline int thread_anew() {
+  int thread = static_cast<int>(threadIdx.x);
+  asm volatile("" : "+r"(thread));
+  return thread;
+}
+
+/// Begins to copy a tile of planes that are `in_fours`.
+template <class Stored>
+__device__ void begin_fours(const WindowShape& shape, const WindowItem& item,
+                            const TensorSource<Stored>& source, Stored* x_tile) {
+  const int end = shape.tile_elements / 4;
+  for (int i = thread_anew(); i < end; i += static_cast<int>(blockDim.x)) {
+    const TileFour<Stored> four(shape, item, source, i);
+    copy_bytes_async<4 * sizeof(Stored)>(x_tile + 4 * i, four.from, four.inside);
+  }
+}
+
+/// Begins to copy a tile's input to `x_tile`, which nothing reads any more. By the whole block;
+/// done behind wait_for_copies() and a barrier.
+template <class Stored>
+__device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
+                           const TensorSource<Stored>& source, Stored* x_tile) {
+  if (shape.in_fours) return begin_fours(shape, item, source, x_tile);
+  const int bits = shape.row_lanes_bits, lanes = 1 << bits, pitch = shape.pitch;
+  const int thread = thread_anew(), lane = thread & (lanes - 1);
+#pragma unroll 1
+  for (int tile_row = thread >> bits; tile_row < shape.tile_rows; tile_row += shape.rows_at_once) {
+    const auto [inside, from] = TileRow<Stored>(shape, item, source, tile_row);
+    const unsigned width = inside ? static_cast<unsigned>(shape.conv.w) : 0;
+    Stored* const to = x_tile + tile_row * pitch;
+    // Calls `copy(to, from, inside)` for so many neighbours at a time.
+    const auto each = [&](auto neighbours, auto&& copy) {
+      constexpr int at_once = brought_at_once, count = decltype(neighbours)::value;
+      const std::int64_t step = source.column;
+      const int apart = count * lanes;
+      int column = count * lane;
+      const Stored* x = from + column * step;
+#pragma unroll 1
+      for (; column < pitch; column += at_once * apart) {
+#pragma unroll
+        for (int i = 0; i < at_once; ++i) {
+          if (column + i * apart < pitch)
+            copy(to + column + i * apart, x,
+                 static_cast<unsigned>(item.first_w + column + i * apart) < width);
+          x += apart * step;
+        }
+      }
+    };
+    using One = std::integral_constant<int, 1>;
+    using Two = std::integral_constant<int, 2>;
+    if (shape.pairs_aligned) {
+      each(Two{}, copy_bytes_async<2 * sizeof(Stored)>);
+    } else if constexpr (sizeof(Stored) == 4) {
+      each(One{}, copy_bytes_async<4>);
+    } else {  // less than what can be copied so
+      each(One{}, [](Stored* to_shared, const Stored* x, bool valid) {
+        *to_shared = valid ? *x : convert<Stored>(0.0f);
+      });
+    }
+  }
+  // It is read in fours.
+  const int end = shape.tile_elements;
+  if (thread < 2 && end % 4 != 0) x_tile[end + thread] = convert<Stored>(0.0f);
+}
+
+/// Calls `use(to, four)` for all fours of a tile, which may write to their places.
+template <class Stored, class Use>
+__device__ void for_each_run(const WindowShape& shape, const WindowItem&,
+                             const LoadedTile<Stored>& tile, Use&& use) {
+  constexpr int at_once = 4;
+  using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
+  const int threads = static_cast<int>(blockDim.x);
+#pragma unroll 1
+  for (int first = thread_anew(); 4 * first < shape.tile_elements; first += at_once * threads) {
+    Loaded loaded[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i)
+      if (4 * (first + i * threads) < shape.tile_elements)
+        loaded[i] = *reinterpret_cast<const Loaded*>(tile.at + 4 * (first + i * threads));
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      if (4 * (first + i * threads) >= shape.tile_elements) break;
+      float four[4];
+      to_floats<Stored>(loaded[i], four);
+      use(4 * (first + i * threads), four);
+    }
+  }
+}
+
+}  // namespace plumb::cuda

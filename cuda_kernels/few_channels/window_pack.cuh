@@ -1,0 +1,145 @@
+// Packs filters as kernels of windows take them. For each group: a header, and slots of all its
+// columns; behind the groups the filters as they are, dense, for outputs that are summed again.
+#pragma once
+
+#include "cuda_kernels/conv/conv_shape.cuh"
+#include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/few_channels/window_filters.cuh"
+#include "cuda_kernels/few_channels/window_stream.cuh"
+
+namespace plumb::cuda {
+
+/// What packed filters depend on, and where their parts lie in bytes.
+struct PackedWindows {
+  WindowTerms terms;
+  WindowWalks walks;  ///< of filters that stream
+  int eights, groups, slots;
+  bool warpgroups;  ///< slots as wgmma() wants them, otherwise [slot][eight][lane]
+  std::size_t group_bytes, dense_at, bytes;
+
+  PackedWindows(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs)
+      : terms(problem, unit),
+        walks(unit.streams ? WindowWalks(problem, unit, costs) : WindowWalks()),
+        eights(unit.filter_eights),
+        groups(static_cast<int>(tiles_of(problem.k, std::int64_t{terms.eight_filters()} * eights))),
+        slots(unit.streams ? walks.slots() : static_cast<int>(problem.c) * terms.slots()),
+        warpgroups(unit.warpgroups) {
+    group_bytes =
+        packed_header_bytes + static_cast<std::size_t>(slots) * eights * 32 * costs.slot_bytes;
+    dense_at = group_bytes * groups;
+    bytes = dense_at + static_cast<std::size_t>(element_count(problem.w_extents())) *
+                           size_in_bytes(problem.dtype);
+  }
+};
+
+struct PackedTap {
+  int c, r, s;  ///< may lie outside the filter
+};
+
+/// The taps of filters that stream.
+struct WalkedSlots {
+  int walk_length, walk_step;
+  Divisor<int> row_terms, starts, parities, lengths;
+
+  explicit WalkedSlots(const PackedWindows& packed)
+      : walk_length(packed.walks.length),
+        walk_step(packed.walks.step),
+        row_terms(packed.terms.columns / 2),
+        starts(packed.walks.starts),
+        parities(packed.walks.parities),
+        lengths(packed.walks.length) {}
+  /// The lane's j-th of four in a slot.
+  __device__ PackedTap operator()(int slot, int lane, int j) const {
+    const auto [walk, row] = lengths.divide(slot);
+    const WalkedPair pair(*this, walk * WindowWalks::pairs + j / 2 * 4 + lane % 4);
+    return {pair.channel, pair.row + row * walk_step, 2 * pair.column_pair + j % 2};
+  }
+};
+
+/// The taps of filters that stay: channel by channel, two segments a slot.
+struct SegmentSlots {
+  int segment_rows, segment_bits;
+  bool wide;
+  Divisor<int> channel_slots;
+
+  explicit SegmentSlots(const PackedWindows& packed)
+      : segment_rows(packed.terms.segment_rows),
+        segment_bits(packed.terms.segment_bits()),
+        wide(packed.terms.wide()),
+        channel_slots(packed.terms.slots()) {}
+  __device__ PackedTap operator()(int slot, int lane, int j) const {
+    const auto [c, of_channel] = channel_slots.divide(slot);
+    const int tap = lane % 4 * 2 + j % 2, column = tap & ((1 << segment_bits) - 1);
+    if (wide) return {c, of_channel, j / 2 * 8 + column};
+    return {c, (2 * of_channel + j / 2) * segment_rows + (tap >> segment_bits), column};
+  }
+};
+
+struct PackShape {
+  int shifts, eights, slots;
+  bool warpgroups;
+  std::int64_t group_bytes, dense_at;
+
+  explicit PackShape(const PackedWindows& packed)
+      : shifts(packed.terms.shifts),
+        eights(packed.eights),
+        slots(packed.slots),
+        warpgroups(packed.warpgroups),
+        group_bytes(static_cast<std::int64_t>(packed.group_bytes)),
+        dense_at(static_cast<std::int64_t>(packed.dense_at)) {}
+};
+
+inline constexpr int pack_threads = 256;
+
+/// A block packs the filters of eight columns.
+template <class Scheme, class Slots, class Stored>
+__global__ void __launch_bounds__(pack_threads)
+    pack_eights(const __grid_constant__ PackShape shape, const __grid_constant__ Slots slots,
+                const __grid_constant__ FilterTaps<Stored> taps, char* packed) {
+  using Slot = typename Scheme::Slot;
+  __shared__ float scales[8];
+  const int eight = static_cast<int>(blockIdx.x) % shape.eights;
+  const int group = static_cast<int>(blockIdx.x) / shape.eights;
+  const int filters = 8 / shape.shifts;
+  const int first_of_group = eight * filters;
+  const int first_k = group * filters * shape.eights + first_of_group;
+  char* const of_group = packed + group * shape.group_bytes;
+  PackedHeader& header = *reinterpret_cast<PackedHeader*>(of_group);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  if (warp < filters) {
+    const float scale = describe_filter<Scheme::scaled>(header, first_of_group + warp, taps,
+                                                        first_k + warp, packed + shape.dense_at);
+    if (lane == 0) scales[warp] = scale;
+  }
+  __syncthreads();
+  char* const to = of_group + packed_header_bytes;
+  for (int i = static_cast<int>(threadIdx.x); i < shape.slots * 32; i += pack_threads) {
+    const int of_lane = i % 32, slot = i / 32;
+    const int filter = of_lane / 4 / shape.shifts, shift = of_lane / 4 % shape.shifts;
+    float values[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const PackedTap at = slots(slot, of_lane, j);
+      values[j] = taps(first_k + filter, at.c, at.r, at.s - shift) * scales[filter];
+    }
+    const Slot filled = Scheme::slot(values);
+    // As code for the same architecture reads them.
+    if (shape.warpgroups && warpgroup_products)
+      write_slot<Scheme>(filled, to, slot, eight, shape.eights, of_lane);
+    else
+      reinterpret_cast<Slot*>(to)[(slot * shape.eights + eight) * 32 + of_lane] = filled;
+  }
+}
+
+/// Packs filters of tensors stored as one of `Stored`.
+template <class Scheme, class Slots, class... Stored>
+void pack_windows(const FilterPacking& packing, const PackedWindows& packed) {
+  with_stored<Stored...>(packing.problem.dtype, [&]<class S>(S) {
+    Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.eights),
+           pack_threads)(pack_eights<Scheme, Slots, S>, PackShape(packed), Slots(packed),
+                         FilterTaps<S>(packing.problem, packing.w),
+                         static_cast<char*>(packing.filters));
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,263 @@
+// Tiles of least predicted time.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+
+#include "cuda_kernels/conv/remembered.hpp"
+#include "cuda_kernels/few_channels/window_model.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+std::int64_t even_share(std::int64_t extent, std::int64_t most) {
+  return tiles_of(extent, tiles_of(extent, std::max<std::int64_t>(most, 1)));
+}
+
+std::size_t to_16(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 15) / 16 * 16); }
+
+constexpr std::int64_t most_images = 64;
+
+class Planner {
+ public:
+  Planner(const ConvProblem& problem, const DeviceInfo& device, const WindowUnit& unit,
+          const WindowCosts& costs, Staging wanted)
+      : problem_(problem),
+        device_(device),
+        unit_(unit),
+        costs_(costs),
+        wanted_(wanted),
+        terms_(problem, unit),
+        stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))),
+        strips_(tiles_of(problem.p(), unit.strip_rows())),
+        windows_(tiles_of(problem.q(), terms_.shifts)),
+        walks_(unit.streams ? WindowWalks(problem, unit, costs) : WindowWalks()),
+        model_(problem, device, unit, costs) {
+    best_.seconds = std::numeric_limits<double>::infinity();
+    best_.x_bytes = std::size_t{1} << 30;
+  }
+
+  WindowTiles best() {
+    for (const std::int64_t columns : {windows_, std::int64_t{128}, std::int64_t{48}})
+      if (columns <= windows_) try_strips(even_share(windows_, columns));
+    // Filters that stream leave room for many channels of a narrow tile.
+    for (const std::int64_t columns : {64, 32, 16})
+      if (unit_.streams && columns < windows_) try_strips(columns);
+    return best_;
+  }
+
+ private:
+  void try_strips(std::int64_t windows) {
+    std::int64_t last = 0;
+    for (std::int64_t bands = 1; bands <= strips_; bands += std::max<std::int64_t>(1, bands / 4)) {
+      const std::int64_t strips = even_share(strips_, tiles_of(strips_, bands));
+      if (strips == last || strips > 64) continue;
+      last = strips;
+      try_tile(1, strips, windows);
+      if (strips == strips_ && windows == windows_)
+        for (std::int64_t images = 2; images <= std::min(problem_.n, most_images); images *= 2)
+          try_tile(images, strips, windows);
+    }
+  }
+
+  void try_tile(std::int64_t images, std::int64_t strips, std::int64_t windows) {
+    WindowTiles tile;
+    tile.images = static_cast<int>(images);
+    tile.strips = static_cast<int>(strips);
+    tile.windows = static_cast<int>(windows);
+    const std::int64_t rows = unit_.strip_rows() * strips;
+    const std::int64_t stride_h = problem_.p() > 1 ? problem_.stride.h : 0;
+    const std::int64_t reach =
+        unit_.streams ? walks_.reach
+                      : tiles_of(problem_.r, terms_.segment_rows) * terms_.segment_rows;
+    const std::int64_t x_rows = (rows - 1) * stride_h + reach;
+    const std::int64_t pitch = window_step * (windows - 1) + terms_.columns;
+    const std::int64_t elements = images * problem_.c * x_rows * pitch;
+    if (elements > 120 * 1024) return;
+    tile.x_rows = static_cast<int>(x_rows);
+    tile.pitch = static_cast<int>(pitch);
+    tile.column_tiles = tiles_of(windows_, windows);
+    tile.bands = tiles_of(strips_, strips);
+    tile.image_tiles = tiles_of(std::max<std::int64_t>(problem_.n, 1), images);
+    tile.filter_groups = static_cast<int>(
+        tiles_of(problem_.k, std::int64_t{terms_.eight_filters()} * unit_.filter_eights));
+    tile.x_bytes = to_16(elements * costs_.element_bytes);
+    tile.row_lanes_bits = RowLanes(pitch, model_.in_place()).bits;
+    if (unit_.streams) return try_streams(tile);
+    tile.w_bytes =
+        to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
+    try_outputs(tile);
+  }
+
+  /// With all filters in shared memory, and with a ring of slices of them.
+  void try_streams(WindowTiles tile) {
+    constexpr std::int64_t ring_bytes = 64 << 10;
+    const std::int64_t slots = walks_.slots();
+    const std::int64_t slot_bytes = std::int64_t{unit_.filter_eights} * 32 * costs_.slot_bytes;
+    tile.table_bytes =
+        static_cast<std::size_t>((walks_.count + WindowWalks::ahead) * WindowWalks::table_bytes);
+    tile.slice_walks = walks_.count;
+    tile.walks = walks_;
+    tile.bulk_filters = wanted_ == Staging::bulk;
+    tile.w_bytes = static_cast<std::size_t>(slots * slot_bytes);
+    if (tile.w_bytes < device_.shared_memory_bytes) try_outputs(tile);
+    // Warps that make one row take two walks at a time.
+    const std::int64_t at_once = unit_.fragments == 1 ? 2 : 1;
+    const std::int64_t bytes_at_once = at_once * walks_.length * slot_bytes;
+    std::int64_t last = 0;
+    for (const std::int64_t slice_bytes : {16 << 10, 24 << 10, 32 << 10, 48 << 10}) {
+      const std::int64_t some = std::max<std::int64_t>(slice_bytes / bytes_at_once, 1);
+      if (some == last) continue;
+      last = some;
+      tile.slice_walks = static_cast<int>(some * at_once);
+      tile.slices = static_cast<int>(tiles_of(walks_.count, tile.slice_walks));
+      const std::int64_t of_slice = some * bytes_at_once;
+      tile.ring = static_cast<int>(std::clamp<std::int64_t>(ring_bytes / of_slice, 3, most_ring));
+      tile.w_bytes = static_cast<std::size_t>(tile.ring * of_slice);
+      if (tile.slices > tile.ring) try_outputs(tile);
+    }
+  }
+
+  /// As they are made, and gathered.
+  void try_outputs(WindowTiles tile) {
+    tile.whole_sectors = model_.stores_whole_sectors(tile);
+    consider_threads(tile);
+    // Where filters are many, gathering their outputs never was the faster on an H200.
+    if (tile.whole_sectors || unit_.streams || !model_.columns_follow()) return;
+    tile.bulk_stores = wanted_ == Staging::bulk;
+    gather(tile);
+    consider_threads(tile);
+  }
+
+  /// With each size of block, and all ways of staging.
+  void consider_threads(WindowTiles tile) {
+    WindowTiles staged = tile, ahead = tile;
+    stage(staged);
+    if (model_.in_place()) {
+      ahead.staging = Staging::ahead;
+      ahead.x_bytes *= 2;
+    }
+    for (int threads = unit_.streams ? 128 : 256;;
+         threads = threads == 128 ? 256 : unit_.most_threads()) {
+      tile.threads = staged.threads = ahead.threads = threads;
+      consider(tile);
+      for (WindowTiles* const way : {&staged, &ahead})
+        if (way->staging != Staging::none) consider(*way);
+      if (threads == unit_.most_threads()) break;
+    }
+  }
+
+  /// A place for the tile's outputs.
+  void gather(WindowTiles& tile) const {
+    constexpr std::int64_t banks = 32, bank_bytes = 4;
+    const Extents y = problem_.y_extents();
+    const std::int64_t vector = 16 / stored_bytes_;
+    const bool follow = tile.column_tiles == 1 && (y[2] == 1 || problem_.y_strides[2] == y[3]);
+    // A run begins up to a vector less one behind the multiple of 16 bytes before it.
+    tile.y_row_pitch =
+        static_cast<int>(follow ? 0 : tiles_of(model_.columns(tile) + vector - 1, vector) * vector);
+    const std::int64_t elements =
+        follow ? model_.rows(tile) * y[3] + vector - 1 : model_.rows(tile) * tile.y_row_pitch;
+    // Four filters' pieces of a row, 8 banks each, should lie in different banks.
+    const std::int64_t in_banks = tiles_of(elements * stored_bytes_, bank_bytes);
+    const std::int64_t pitch = in_banks <= 8 ? 8 : 8 + tiles_of(in_banks - 8, banks) * banks;
+    tile.y_pitch = static_cast<int>(pitch * bank_bytes / stored_bytes_);
+    tile.y_bytes = to_16(tile.images * model_.filters() * pitch * bank_bytes);
+  }
+
+  /// In the longest stretches of neighbours in x that there are.
+  void stage(WindowTiles& tile) const {
+    const Extents x = problem_.x_extents();
+    const Strides dense = dense_strides(x);
+    const auto is_dense = [&](int i) { return x[i] == 1 || problem_.x_strides[i] == dense[i]; };
+    if (wanted_ == Staging::none || tile.column_tiles > 1 || !is_dense(3) || !is_dense(2)) return;
+    for (int i = 0; i < 2; ++i)
+      if (x[i] > 1 && problem_.x_strides[i] < 0) return;
+    tile.whole_images = tile.bands == 1 && is_dense(1) && is_dense(0);
+    if (tile.images > 1 && !tile.whole_images) return;
+    const std::int64_t length =
+        tile.whole_images ? tile.images * dense[0] : tile.x_rows * problem_.w;
+    // One that begins and ends anywhere lies in up to two more sixteens.
+    const std::int64_t sixteen = 16 / stored_bytes_;
+    const std::int64_t raw_pitch = (tiles_of(length, sixteen) + 1) * sixteen;
+    const std::int64_t bytes = raw_pitch * stored_bytes_ * (tile.whole_images ? 1 : problem_.c);
+    if (bytes >= std::int64_t{1} << 18) return;
+    tile.raw_pitch = static_cast<int>(raw_pitch);
+    tile.raw_bytes = to_16(bytes);
+    tile.staging = wanted_;
+  }
+
+  void consider(WindowTiles& tile) {
+    constexpr std::size_t of_system = 1 << 10;  // of each block
+    if (tile.bytes() > device_.shared_memory_bytes) {
+      tile.seconds = std::numeric_limits<double>::infinity();
+      if (best_.bytes() > device_.shared_memory_bytes && tile.bytes() < best_.bytes()) best_ = tile;
+      return;
+    }
+    // A multiprocessor has as much as the largest block takes.
+    const std::size_t available = device_.shared_memory_bytes + of_system;
+    tile.blocks = static_cast<int>(std::clamp<std::size_t>(available / (tile.bytes() + of_system),
+                                                           1, unit_.warps() * 32 / tile.threads));
+    tile.seconds = model_.seconds(tile);
+    if (tile.seconds < best_.seconds) best_ = tile;
+  }
+
+  const ConvProblem& problem_;
+  const DeviceInfo& device_;
+  WindowUnit unit_;
+  WindowCosts costs_;
+  Staging wanted_;
+  WindowTerms terms_;
+  std::int64_t stored_bytes_, strips_, windows_;
+  WindowWalks walks_;
+  WindowModel model_;
+  WindowTiles best_;
+};
+
+/// All that a plan follows from.
+struct Asked {
+  ConvProblem problem;
+  DeviceId device;
+  WindowCosts costs;
+  Staging wanted;
+  std::array<WindowUnit, most_units> units{};  ///< one, or those to choose from
+  std::array<double, 4> device_has{};
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
+
+Asked asked_about(const ConvProblem& problem, const DeviceInfo& device,
+                  std::span<const WindowUnit> units, const WindowCosts& costs, Staging wanted) {
+  Asked asked{problem, device.id, costs, wanted};
+  std::copy(units.begin(), units.end(), asked.units.begin());
+  asked.device_has = {static_cast<double>(device.units),
+                      static_cast<double>(device.shared_memory_bytes),
+                      device.nominal_bytes_per_second, device.nominal_fp32_flop_per_second};
+  return asked;
+}
+
+}  // namespace
+
+WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
+                         const WindowUnit& unit, const WindowCosts& costs, Staging wanted) {
+  thread_local Remembered<Asked, WindowTiles> remembered;
+  return remembered.get(asked_about(problem, device, std::span(&unit, 1), costs, wanted),
+                        [&] { return Planner(problem, device, unit, costs, wanted).best(); });
+}
+
+WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device,
+                       std::span<const WindowUnit> units, const WindowCosts& costs,
+                       Staging wanted) {
+  thread_local Remembered<Asked, WindowUnit> remembered;
+  return remembered.get(asked_about(problem, device, units, costs, wanted), [&] {
+    const auto seconds = [&](const WindowUnit& unit) {
+      return Planner(problem, device, unit, costs, wanted).best().seconds;
+    };
+    WindowUnit best = units.front();
+    double least = seconds(best);
+    for (const WindowUnit& unit : units.subspan(1))
+      if (const double time = seconds(unit); time < least) best = unit, least = time;
+    return best;
+  });
+}
+
+}  // namespace plumb::cuda

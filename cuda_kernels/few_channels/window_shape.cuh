@@ -1,0 +1,207 @@
+// A problem and its tiles as the kernels of windows see them, and a block's share of the work.
+#pragma once
+
+#include "cuda_kernels/conv/conv_shape.cuh"
+#include "cuda_kernels/conv/conv_support.hpp"
+#include "cuda_kernels/few_channels/window_products.cuh"
+#include "cuda_kernels/few_channels/windows.hpp"
+
+namespace plumb::cuda {
+
+struct WindowShape {
+  ConvShape<int> conv;
+  // Terms.
+  int shifts, segments, segment_rows;
+  int segment_bits;  ///< log2 of a segment's columns: 2, 4 or 8
+  int second, pair;  ///< elements from a channel's first segment to its second and third
+  // Tiles.
+  int images, pitch, plane, channel_slots;
+  int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
+  Divisor<int> windows, strips, x_rows, pitch_pairs, plane_fours, channels;
+  Divisor<int> column_tiles, bands;
+  // Filters, packed in global memory.
+  const char* packed = nullptr;
+  std::int64_t packed_group_bytes = 0;
+  // Of filters that stream.
+  bool bulk_filters = false;  ///< as in WindowTiles
+  int slots = 0, slice_slots = 0, slice_walks = 0, slices = 1, ring = 1;
+  int walks = 0, walk_length = 1, walk_step = 1;  ///< as in WindowWalks
+  Divisor<int> parities{1}, starts{1};
+  Divisor<int> row_terms{1};  ///< pairs of a filter's row
+  int items, filter_groups, group_filters;
+  Zeros zeros;
+  // Shared memory: where the input lies in it, where it is staged and where outputs are gathered,
+  // in bytes.
+  int x_at, raw_at, y_at, table_at;
+  int x_apart = 0;     ///< from one place of tiles to the other; 0: there is one
+  int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
+  // Of all planes, and what a block takes of them at once: made of others, once for all tiles.
+  int tile_rows, tile_elements, rows_at_once;
+  // Outputs, in elements.
+  int y_pitch, y_row_pitch;  ///< as in WindowTiles
+  int y_filters;             ///< stretches of an image
+  int y_before;              ///< from the multiple of 16 bytes at or before y
+  int y_row_step;            ///< from a row of a stretch to the next
+  int y_run_mask;            ///< of where a run begins, the bits that its stretch repeats
+  bool y_pairs;              ///< outputs at even columns and their neighbours can be written as one
+  bool y_fours;              ///< four outputs of two windows can be written as one
+  bool y_in_vectors;         ///< stretches lie as in y
+  Staging staging;
+  bool wide;   ///< a filter row is two segments
+  bool pools;  ///< y has the maxima of 2x2
+  bool whole_images;
+  int raw_pitch;       ///< as in WindowTiles
+  int x_elements;      ///< from the first to behind the last
+  bool bulk_stores;    ///< by the copy engine, of what is gathered
+  bool in_fours;       ///< a tile's planes can be read and written four elements at a time
+  bool pairs_aligned;  ///< neighbours at even columns of a tile can be read as one
+
+  template <class Stored>
+  WindowShape(const ConvProblem& problem, const WindowTiles& tile, const WindowUnit& unit,
+              const Stored* x, const Stored* y)
+      : conv(problem),
+        images(tile.images),
+        pitch(tile.pitch),
+        plane(tile.x_rows * tile.pitch),
+        windows(tile.windows),
+        strips(tile.strips),
+        x_rows(tile.x_rows),
+        pitch_pairs(tile.pitch / 2),
+        plane_fours(std::max<std::int64_t>(std::int64_t{tile.x_rows} * tile.pitch / 4, 1)),
+        channels(problem.c),
+        column_tiles(tile.column_tiles),
+        bands(tile.bands),
+        items(static_cast<int>(tile.items())),
+        filter_groups(tile.filter_groups),
+        y_pitch(tile.y_pitch),
+        y_row_pitch(tile.y_row_pitch),
+        staging(tile.staging),
+        pools(problem.pool == Pool::max_2x2),
+        whole_images(tile.whole_images),
+        raw_pitch(tile.raw_pitch),
+        x_elements(static_cast<int>(reach(problem.x_extents(), problem.x_strides)) + 1),
+        bulk_stores(tile.bulk_stores) {
+    const WindowTerms terms(problem, unit);
+    shifts = terms.shifts;
+    segments = terms.segments;
+    segment_rows = terms.segment_rows;
+    segment_bits = terms.segment_bits();
+    wide = terms.wide();
+    second = wide ? 8 : terms.second * pitch;
+    pair = terms.pair * pitch;
+    channel_slots = terms.slots();
+    row_step = conv.stride_h * pitch;
+    strip_step = unit.strip_rows() * row_step;
+    group_filters = terms.eight_filters() * unit.filter_eights;
+    x_at = static_cast<int>(window_control_bytes + tile.w_bytes);
+    raw_at = x_at + static_cast<int>(tile.x_bytes);
+    y_at = raw_at + static_cast<int>(tile.raw_bytes);
+    table_at = y_at + static_cast<int>(tile.y_bytes);
+    if (unit.streams) {
+      const WindowWalks& of = tile.walks;
+      slots = of.slots(), walks = of.count, walk_length = of.length, walk_step = of.step;
+      parities = Divisor<int>(of.parities), starts = Divisor<int>(of.starts);
+      row_terms = Divisor<int>(terms.columns / 2);
+      slice_walks = tile.slice_walks, slice_slots = slice_walks * walk_length;
+      slices = tile.slices, ring = tile.ring, bulk_filters = tile.bulk_filters;
+    }
+    row_lanes_bits = tile.row_lanes_bits;
+    if (staging == Staging::ahead) x_apart = static_cast<int>(tile.x_bytes / 2);
+    tile_rows = images * static_cast<int>(problem.c) * tile.x_rows;
+    tile_elements = tile_rows * pitch;
+    rows_at_once = tile.threads >> row_lanes_bits;
+    see_input(problem, tile, x);
+    see_outputs(problem, tile, y);
+  }
+
+ private:
+  /// What alignment and strides allow.
+  template <class Stored>
+  void see_input(const ConvProblem& problem, const WindowTiles& tile, const Stored* x) {
+    // A staged copy needs the address that its stretches were planned for.
+    if (reinterpret_cast<std::uintptr_t>(x) % 16 != 0 && staging != Staging::ahead)
+      staging = Staging::none;
+    const auto even = [](std::int64_t value) { return value % 2 == 0; };
+    pairs_aligned = input_in_pairs(problem, x);
+    // Rows that follow each other without gaps, and channels that do: also from image to image.
+    const bool contiguous =
+        pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 && pitch == conv.w &&
+        (problem.h == 1 || conv.x_step.h == conv.w) && even(problem.h * problem.w) &&
+        (tile.images == 1 || problem.c == 1 || conv.x_step.n == problem.c * conv.x_step.c);
+    const auto fours = [](std::int64_t value) { return value % 4 == 0; };
+    in_fours = contiguous && reinterpret_cast<std::uintptr_t>(x) % (4 * sizeof(Stored)) == 0 &&
+               fours(plane) && fours(problem.h * problem.w) && fours(conv.x_step.n) &&
+               fours(conv.x_step.c) &&
+               fours(tile.bands > 1 ? problem.w : problem.padding.top * problem.w);
+  }
+  template <class Stored>
+  void see_outputs(const ConvProblem& problem, const WindowTiles& tile, const Stored* y) {
+    y_filters = std::min(group_filters, conv.k.value());
+    y_before = static_cast<int>(reinterpret_cast<std::uintptr_t>(y) % 16 / sizeof(Stored));
+    const bool rows_follow = y_row_pitch == 0;
+    y_row_step = rows_follow ? conv.y_step.h : y_row_pitch;
+    y_run_mask = rows_follow ? 16 / static_cast<int>(sizeof(Stored)) - 1 : 0;
+    const Extents y_extents = problem.y_extents();
+    const int aligned = row_vector(y, y_extents, problem.y_strides, sizeof(Stored));
+    y_pairs = !rows_follow || aligned >= 2;
+    y_fours = rows_follow && aligned == 4 && shifts == 2 && !pools && problem.q() % 4 == 0 &&
+              tile.windows % 2 == 0;
+    // Rows that are runs of their own are gathered from multiples of 16 bytes on.
+    const int vector = 16 / static_cast<int>(sizeof(Stored));
+    y_in_vectors = rows_follow || y_before == 0;
+    for (const int step :
+         {conv.y_step.n, conv.y_step.c, conv.y_step.h, tile.windows * shifts / (pools ? 2 : 1)})
+      y_in_vectors = y_in_vectors && (rows_follow || step % vector == 0);
+    bulk_stores = bulk_stores && y_in_vectors;
+  }
+};
+
+/// The first of eight pairs' places in slot 0 of a walk, of all pairs counted through.
+struct WalkedPair {
+  int channel, row, column_pair;
+
+  /// `shape` has row_terms, starts, parities, walk_step and walk_length.
+  template <class Shape>
+  __device__ WalkedPair(const Shape& shape, int number) {
+    const auto [rows, of_row] = shape.row_terms.divide(number);
+    const auto [c, start] = shape.starts.divide(rows);
+    const auto [part, parity] = shape.parities.divide(start);
+    channel = c, column_pair = of_row;
+    row = parity + part * shape.walk_step * shape.walk_length;
+  }
+};
+
+/// One tile: its images, and where its outputs begin.
+struct WindowItem {
+  int n, p, q;
+  int images, strips;  ///< that lie in the batch and in the image
+  int first_h, first_w;
+
+  __device__ WindowItem(const WindowShape& shape, int item, int strip_rows) {
+    const auto [above_columns, column_tile] = shape.column_tiles.divide(item);
+    const auto [image_tile, band] = shape.bands.divide(above_columns);
+    n = image_tile * shape.images;
+    p = band * shape.strips.value() * strip_rows;
+    q = column_tile * shape.windows.value() * shape.shifts;
+    images = min(shape.images, shape.conv.n - n);
+    // Whole strips where images follow each other, so that numbers of windows go through.
+    const int rows = shape.conv.p.value() - p;
+    strips =
+        images > 1 ? shape.strips.value() : min(shape.strips.value(), (rows - 1) / strip_rows + 1);
+    first_h = p * shape.conv.stride_h - shape.conv.top;
+    first_w = q * shape.conv.stride_w - shape.conv.left;
+  }
+};
+
+/// Where a window of a tile is, of the `numbers` that it has; of those past them, the last one.
+struct TileWindow {
+  int image, strip, window;
+
+  __device__ TileWindow(const WindowShape& shape, int number, int numbers) {
+    const auto [strips_before, of_strip] = shape.windows.divide(min(number, numbers - 1));
+    const auto [images_before, of_image] = shape.strips.divide(strips_before);
+    image = images_before, strip = of_image, window = of_strip;
+  }
+};
+
+}  // namespace plumb::cuda

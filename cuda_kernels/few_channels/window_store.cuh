@@ -1,0 +1,271 @@
+// What becomes of a warp's sums: bias, activation, 2x2 maximum, and the writing of outputs. And the
+// outputs that zeros of a product have spoiled, which are summed again as the definition says.
+#pragma once
+
+#include "cuda_kernels/conv/direct_sum.cuh"
+#include "cuda_kernels/conv/two_outputs.cuh"
+#include "cuda_kernels/few_channels/window_input.cuh"
+#include "cuda_kernels/few_channels/window_products.cuh"
+#include "cuda_kernels/few_channels/window_shape.cuh"
+#include "cuda_kernels/primitives/larger.cuh"
+
+namespace plumb::cuda {
+
+/// Where results go. Outputs of a tile are gathered in shared memory first (shape.y_pitch > 0), in
+/// stretches: one for each image and filter. Where rows follow each other a stretch is one run of
+/// y, and lies as far from a multiple of 16 bytes as it does in y; otherwise each row is a run.
+template <class Stored>
+struct WindowOutput {
+  static constexpr int vector = 16 / sizeof(Stored);
+  const WindowShape& shape;
+  Stored* y;         ///< a multiple of 16 bytes, shape.y_before in front of the tensor
+  Stored* gathered;  ///< in shared memory
+  const Epilogue<Stored>& epilogue;
+
+  /// Of what is stored: where an output goes. A shift, as a division takes twenty instructions.
+  __device__ int stored(int output) const { return output >> (shape.pools ? 1 : 0); }
+  __device__ bool gathers() const { return shape.y_pitch > 0; }
+  __device__ bool rows_follow() const { return shape.y_row_pitch == 0; }
+  /// In y, of what is stored.
+  __device__ int at(int n, int k, int p, int q) const {
+    const auto& step = shape.conv.y_step;
+    return shape.y_before + n * step.n + k * step.c + p * step.h + q * step.w;
+  }
+  /// Of a stretch's first element, whose run begins at `run` in y.
+  __device__ int stretch(int image, int filter, int run) const {
+    return (image * shape.y_filters + filter) * shape.y_pitch + (run & shape.y_run_mask);
+  }
+};
+
+/// Where a lane's outputs of a strip go: in y, or in what is gathered.
+template <bool gathers, class Stored>
+struct StripPlace {
+  const WindowOutput<Stored>& output;
+  int first;  ///< of the lane's first filter
+  int run;    ///< where that filter's run begins in y
+
+  /// At what is stored of outputs `p` and `q`.
+  __device__ StripPlace(const WindowOutput<Stored>& output, const WindowItem& item, int image,
+                        int filter, int first_k, int p, int q)
+      : output(output), run(0) {
+    const int n = item.n + image, k = first_k + filter;
+    if constexpr (gathers) {
+      const WindowShape& shape = output.shape;
+      run = output.at(n, k, output.stored(item.p), output.stored(item.q));
+      first = (image * shape.y_filters + filter) * shape.y_pitch +
+              output.stored(p - item.p) * shape.y_row_step + output.stored(q - item.q);
+    } else {
+      first = output.at(n, k, output.stored(p), output.stored(q));
+    }
+  }
+  /// For the filter so much further on.
+  __device__ Stored* of(int filter) const {
+    const WindowShape& shape = output.shape;
+    const int in_y = filter * shape.conv.y_step.c;
+    if constexpr (gathers)
+      return output.gathered + first + filter * shape.y_pitch + ((run + in_y) & shape.y_run_mask);
+    else
+      return output.y + first + in_y;
+  }
+  __device__ int row_step() const {
+    return gathers ? output.shape.y_row_step : output.shape.conv.y_step.h;
+  }
+};
+
+/// To where four elements are aligned.
+template <class Stored>
+__device__ inline void write_four(Stored* to, const float (&four)[4]) {
+  if constexpr (sizeof(Stored) < sizeof(float))
+    *reinterpret_cast<uint2*>(to) = {two_halves<Stored>(four[0], four[1]),
+                                     two_halves<Stored>(four[2], four[3])};
+  else
+    *reinterpret_cast<float4*>(to) = {four[0], four[1], four[2], four[3]};
+}
+
+/// What becomes of sums of one filter: of[pair] are those of two rows.
+template <bool scaled, class Sum, int row_pairs>
+struct FilterSums {
+  const Sum* of[row_pairs];
+  float bias, factor, least;
+
+  __device__ float operator()(int row, int column) const {
+    return finish((*of[row / 2])[row % 2 * 2 + column]);
+  }
+  /// All that comes after the sum grows with it, so that the maximum is taken first.
+  __device__ float pooled(int pair) const {
+    const Sum& sum = *of[pair];
+    return finish(larger(larger(sum[0], sum[1]), larger(sum[2], sum[3])));
+  }
+
+ private:
+  __device__ float finish(float sum) const {
+    return larger(scaled ? fmaf(sum, factor, bias) : sum + bias, least);
+  }
+};
+
+/// Writes a lane's sums of a strip, whose first output is at `p` and `q` of the tile's image.
+/// `scale` undoes that of the input.
+template <bool scaled, bool gathers, class Sum, int row_pairs, int eights, class Stored>
+__device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem& item,
+                            const Sum (&sums)[row_pairs][eights], const WindowControl& control,
+                            float scale, int first_k, int image, int p, int q) {
+  const WindowShape& shape = output.shape;
+  const int columns = shape.conv.q.value() - q, rows = shape.conv.p.value() - p;
+  if (columns <= 0) return;
+  const int t = static_cast<int>(threadIdx.x) % 4;
+  // Of eight columns of the product a lane has two: of one filter at two outputs, or of two.
+  const int lanes_filter = shape.shifts == 2 ? t : 2 * t,
+            filters_of_eight = shape.shifts == 2 ? 4 : 8;
+  const StripPlace<gathers, Stored> place(output, item, image, lanes_filter, first_k, p, q);
+  const int filters = shape.conv.k.value() - first_k - lanes_filter, row_step = place.row_step();
+  const auto each = [&](auto&& write) {
+#pragma unroll
+    for (int eight = 0; eight < eights; ++eight) {
+      const int filter = eight * filters_of_eight;
+      if (filter >= filters) break;
+      FilterSums<scaled, Sum, row_pairs> of{
+          {},
+          control.filter_bias[lanes_filter + filter],
+          scaled ? control.filter_scales[lanes_filter + filter] * scale : 1,
+          output.epilogue.least};
+#pragma unroll
+      for (int pair = 0; pair < row_pairs; ++pair) of.of[pair] = &sums[pair][eight];
+      write(of, filter);
+    }
+  };
+  if (shape.shifts == 1) {
+    each([&](auto& of, int filter) {
+#pragma unroll
+      for (int column = 0; column < 2; ++column) {
+        if (filter + column >= filters) break;
+        if (column == 1) {
+          of.bias = control.filter_bias[lanes_filter + filter + 1];
+          if (scaled) of.factor = control.filter_scales[lanes_filter + filter + 1] * scale;
+        }
+        Stored* to = place.of(filter + column);
+#pragma unroll
+        for (int row = 0; row < 2 * row_pairs; ++row, to += row_step)
+          if (row < rows) *to = convert<Stored>(of(row, column));
+      }
+    });
+  } else if (shape.pools) {
+    each([&](const auto& of, int filter) {
+      Stored* to = place.of(filter);
+#pragma unroll
+      for (int pair = 0; pair < row_pairs; ++pair, to += row_step)
+        if (columns > 1 && 2 * pair + 1 < rows) *to = convert<Stored>(of.pooled(pair));
+    });
+  } else if (shape.y_pairs && columns > 1 && rows >= 2 * row_pairs) {
+    each([&](const auto& of, int filter) {
+      Stored* to = place.of(filter);
+#pragma unroll
+      for (int row = 0; row < 2 * row_pairs; ++row, to += row_step)
+        write_pair<gathers>(to, of(row, 0), of(row, 1));
+    });
+  } else {
+    const int column_step = gathers ? 1 : shape.conv.y_step.w;
+    each([&](const auto& of, int filter) {
+      Stored* to = place.of(filter);
+#pragma unroll
+      for (int row = 0; row < 2 * row_pairs; ++row, to += row_step) {
+        if (row < rows) *to = convert<Stored>(of(row, 0));
+        if (row < rows && columns > 1) to[column_step] = convert<Stored>(of(row, 1));
+      }
+    });
+  }
+}
+
+/// What a tile stores: images, filters, rows and columns.
+struct TileExtents {
+  int images, filters, rows, columns;
+
+  template <class Stored>
+  __device__ TileExtents(const WindowOutput<Stored>& output, const WindowItem& item, int strip_rows,
+                         int first_k)
+      : images(item.images) {
+    const WindowShape& shape = output.shape;
+    filters = min(shape.group_filters, shape.conv.k.value() - first_k);
+    rows = output.stored(min(item.strips * strip_rows, shape.conv.p.value() - item.p));
+    columns =
+        output.stored(min(shape.windows.value() * shape.shifts, shape.conv.q.value() - item.q));
+  }
+};
+
+/// Sums outputs of the tile again, one by one: all of them, or those that came out NaN. By the
+/// whole block, after a barrier behind the writing.
+template <class Stored>
+__device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& item,
+                          int strip_rows, int first_k, bool all, const Stored* x, const Stored* w) {
+  const ConvShape<int>& conv = output.shape.conv;
+  const int side = output.shape.pools ? 2 : 1;  // of the square of outputs under a stored one
+  const TileExtents extents(output, item, strip_rows, first_k);
+  const int count = extents.images * extents.filters * extents.rows * extents.columns;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+    const int q = output.stored(item.q) + i % extents.columns;
+    const int row = i / extents.columns % extents.rows, p = output.stored(item.p) + row;
+    const int filter = i / extents.columns / extents.rows % extents.filters, k = first_k + filter;
+    const int image = i / extents.columns / extents.rows / extents.filters, n = item.n + image;
+    const int run = output.at(n, k, output.stored(item.p), output.stored(item.q));
+    Stored& result =
+        output.gathers()
+            ? output.gathered[output.stretch(image, filter, run) + row * output.shape.y_row_step +
+                              q - output.stored(item.q)]
+            : output.y[output.at(n, k, p, q)];
+    if (const float written = convert<float>(result); !all && written == written) continue;
+    float largest = -infinity<float>;
+#pragma unroll 1
+    for (int of_square = 0; of_square < side * side; ++of_square) {
+      const int of_p = p * side + of_square / side, of_q = q * side + of_square % side;
+      largest =
+          larger(largest, direct_sum<float>(conv, x + n * conv.x_step.n, w + k * conv.w_step.k,
+                                            of_p * conv.stride_h - conv.top,
+                                            of_q * conv.stride_w - conv.left));
+    }
+    result = output.epilogue(largest, k);
+  }
+}
+
+/// Writes to y what was gathered, run by run: where a run lies as in y, whole vectors of 16 bytes
+/// by the copy engine or by a warp, and what is before and after them one by one. By the whole
+/// block, after a barrier; the copy engine goes on reading.
+template <class Stored>
+__device__ void write_gathered(const WindowOutput<Stored>& output, const WindowItem& item,
+                               int strip_rows, int first_k) {
+  constexpr int vector = WindowOutput<Stored>::vector;
+  const WindowShape& shape = output.shape;
+  const TileExtents extents(output, item, strip_rows, first_k);
+  const bool follow = output.rows_follow();
+  const int rows = follow ? 1 : extents.rows;
+  const int length = follow ? extents.rows * extents.columns : extents.columns;
+  const int count = extents.images * extents.filters * rows;
+  const bool bulk = bulk_copies && shape.bulk_stores;
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  // Enough for what is before and after the vectors; the copy engine needs one thread.
+  const int lanes = bulk ? 8 : 32, lane = thread % lanes;
+#pragma unroll 1
+  for (int i = thread / lanes; i < count; i += threads / lanes) {
+    const int row = i % rows, filter = i / rows % extents.filters;
+    const int image = i / rows / extents.filters;
+    const int begin = output.at(item.n + image, first_k + filter, output.stored(item.p) + row,
+                                output.stored(item.q));
+    const int end = begin + length;
+    const Stored* const from =
+        output.gathered + output.stretch(image, filter, begin) + row * shape.y_row_pitch - begin;
+    const int first = shape.y_in_vectors ? min((begin + vector - 1) & -vector, end) : end;
+    const int last = max(end & -vector, first);
+    for (int at = begin + lane; at < first; at += lanes) output.y[at] = from[at];
+    for (int at = last + lane; at < end; at += lanes) output.y[at] = from[at];
+    if (bulk) {
+      if (lane == 0 && last > first)
+        bulk_store(output.y + first, from + first,
+                   (last - first) * static_cast<int>(sizeof(Stored)));
+    } else {
+      for (int at = first + lane * vector; at < last; at += lanes * vector)
+        *reinterpret_cast<uint4*>(output.y + at) = *reinterpret_cast<const uint4*>(from + at);
+    }
+  }
+  if (bulk) commit_stores();
+}
+
+}  // namespace plumb::cuda

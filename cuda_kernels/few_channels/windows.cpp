@@ -1,0 +1,122 @@
+// How filters are cut into terms, and what windows fit.
+#include "cuda_kernels/few_channels/windows.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cuda_kernels/conv/conv_support.hpp"
+
+namespace plumb::cuda {
+
+WindowTerms::WindowTerms(const ConvProblem& problem)
+    : shifts(problem.q() > 1 && problem.stride.w > 1 ? 1 : 2) {
+  const auto taps = static_cast<int>(problem.s) + shifts - 1, rows = static_cast<int>(problem.r);
+  columns = taps <= 2 ? 2 : taps <= 4 ? 4 : taps <= 8 ? 8 : 16;
+  segment_rows = columns < 8 ? 8 / columns : 1;
+  segments = columns > 8 ? 2 * rows : (rows - 1) / segment_rows + 1;
+  // In (rows, columns), put together by the kernel once the pitch is known.
+  second = columns > 8 ? 0 : segment_rows;
+  pair = columns > 8 ? 1 : 2 * segment_rows;
+}
+
+WindowTerms WindowTerms::in_pairs(const ConvProblem& problem) {
+  WindowTerms terms(problem);
+  terms.columns = static_cast<int>(tiles_of(problem.s + terms.shifts - 1, 2) * 2);
+  terms.segment_rows = 1;
+  terms.segments = static_cast<int>(problem.r);
+  terms.second = terms.pair = 0;
+  return terms;
+}
+
+WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
+                         const WindowCosts& costs) {
+  // Of filters that stay in shared memory, and otherwise of a walk that is a slice, at most.
+  constexpr double resident = 96 << 10, walk_bytes = 24 << 10;
+  const auto rows = static_cast<int>(problem.r);
+  const auto column_pairs = problem.c * (WindowTerms::in_pairs(problem).columns / 2);
+  const auto stride = static_cast<int>(problem.stride.h);
+  const double slot_bytes = 32.0 * unit.filter_eights * costs.slot_bytes;
+  double least = 0;
+  length = 0;
+  // A row of outputs without another below it has none to read for.
+  const int longest = problem.p() > 1 && unit.fragments > 1 ? (rows - 1) / stride + 1 : 1;
+  for (int some = 1; some <= longest; ++some) {
+    // As many rows for as few starts, or fewer.
+    const int between = some > 1 ? std::min(stride, rows) : 1;
+    const int rows_between = (rows - 1) / between + 1, parts = (rows_between - 1) / some + 1;
+    if (some > 1 && (rows_between - 1) / parts + 1 < some) continue;
+    const auto walks = static_cast<int>(tiles_of(column_pairs * between * parts, pairs));
+    if (some > 1 && some * slot_bytes > walk_bytes && walks * some * slot_bytes > resident)
+      continue;
+    // Clocks of shared memory: the products read all filters, the lanes of four warps rows of x. By
+    // warps themselves products take longer than that.
+    const double of_product = unit.warpgroups ? 2 : 7;
+    const double products =
+        of_product * costs.steps_of_slot * unit.filter_eights * unit.fragments * some;
+    const double reads = 10.5 * costs.element_bytes * (some + unit.fragments - 1);
+    if (const double time = walks * (products + reads); length == 0 || time < least) {
+      least = time;
+      length = some, step = some > 1 ? stride : 1, parities = between, starts = between * parts;
+      count = walks;
+      reach = between + step * (parts * some - 1);
+    }
+  }
+}
+
+RowLanes::RowLanes(std::int64_t pitch, bool copied) {
+  const std::int64_t at_once = copied ? 1 : 2 * pairs_at_once;
+  const auto turns_of = [&](int some) {
+    return static_cast<int>(tiles_of(pitch, at_once << some));
+  };
+  const auto price = [&](int some) { return (5 * turns_of(some) + (copied ? 25 : 2)) << some; };
+  for (const int some : {4, 3, 2})
+    if ((some > 2 || !copied) && price(some) < price(bits)) bits = some;
+  turns = turns_of(bits);
+}
+
+bool input_in_pairs(const ConvProblem& problem, const void* x) {
+  return problem.padding.left % 2 == 0 && problem.w % 2 == 0 &&
+         row_vector(x, problem.x_extents(), problem.x_strides, size_in_bytes(problem.dtype)) >= 2;
+}
+
+Support windows_fit(const ConvProblem& problem) {
+  if (problem.groups != 1)
+    return {Reason::geometry, fmt::format("{} groups; expected 1", problem.groups)};
+  if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
+    return {Reason::geometry,
+            fmt::format("dilation {}x{}; expected none", problem.dilation.h, problem.dilation.w)};
+  if (problem.q() > 1 && problem.stride.w > 2)
+    return {Reason::geometry,
+            fmt::format("a stride of {} columns; expected 1 or 2", problem.stride.w)};
+  if (problem.pool != Pool::none && problem.stride.w > 1)
+    return {Reason::geometry,
+            fmt::format("pools at a stride of {} columns; expected 1", problem.stride.w)};
+  if (problem.s > widest_filter)
+    return {Reason::geometry,
+            fmt::format("filters {} wide; expected at most {}", problem.s, widest_filter)};
+  return {};
+}
+
+bool products_by_warpgroups(int eights, Staging staging, const DeviceInfo& device) {
+#ifdef PLUMB_CUDA_SM90A
+  constexpr bool compiled = true;
+#else
+  constexpr bool compiled = false;
+#endif
+  // Of eight columns, wgmma takes 13 clocks for four warps' step, mma.sync 6.2 to 7 (an H200).
+  return compiled && eights > 1 && staging == Staging::bulk && device.compute_major == 9;
+}
+
+Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups) {
+  if (groups > device.units)
+    return {Reason::geometry, fmt::format("{} groups of {} filters; expected at most {}", groups,
+                                          tiles_of(problem.k, groups), device.units)};
+  return {};
+}
+
+std::size_t WindowTiles::bytes() const {
+  return window_control_bytes + w_bytes + x_bytes + raw_bytes + y_bytes + table_bytes;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,179 @@
+// Convolutions of few channels as a product of windows and filters: how a problem is cut into
+// windows, steps and tiles.
+//
+// A window is the stretch of a row of the input under `shifts` neighbouring outputs. Each filter
+// row stands in the product `shifts` times, each time one output further, so that windows follow
+// each other every two elements: two outputs at stride 1, one at stride 2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cuda_kernels/primitives/tiles.hpp"
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb::cuda {
+
+inline constexpr int window_step = 2;  ///< elements from one window to the next
+inline constexpr int widest_filter = 15;
+
+/// How the input comes to shared memory.
+enum class Staging {
+  bulk,   ///< ahead of its use, as it is, by the copy engine (sm_90)
+  async,  ///< the same by copies of 16 bytes (sm_80)
+  ahead,  ///< the same, row by row, to one of two places where it is multiplied
+  none,   ///< when it is used
+};
+
+inline constexpr int streamed_windows = 16;  ///< of a warp, where filters stream
+
+/// What a kernel is compiled for.
+struct WindowUnit {
+  int fragments = 0;        ///< sums of sixteen outputs that a warp makes, one above the other
+  int filter_eights = 0;    ///< columns of the product, in eights
+  bool warpgroups = false;  ///< four warps multiply together, with filters from shared memory
+  bool streams = false;     ///< packed filters come slice by slice while they are multiplied
+  int warps_held = 16;      ///< by a multiprocessor, for the registers that they take
+
+  friend bool operator==(const WindowUnit&, const WindowUnit&) = default;
+  /// A fragment is eight windows at two rows; where filters stream, sixteen at one.
+  constexpr int strip_rows() const { return streams ? fragments : 2 * fragments; }
+  constexpr int warp_windows() const { return streams ? streamed_windows : 8; }
+  constexpr bool small() const { return !streams && fragments <= 2 && filter_eights == 1; }
+  constexpr int warps() const { return small() ? 24 : warps_held; }
+  constexpr int most_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
+};
+
+/// What its arithmetic needs.
+struct WindowCosts {
+  int element_bytes;     ///< in shared memory, all parts of it
+  int slot_bytes;        ///< of a lane's filters for two segments
+  double steps_of_slot;  ///< products of 16 x 8 pairs of registers
+  bool scaled;           ///< reads the input twice
+  int products;          ///< of a term
+
+  friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
+};
+
+/// How a filter's terms stand in the product.
+struct WindowTerms {
+  int shifts;        ///< outputs of a window along its row
+  int segments;      ///< of eight taps, of a channel
+  int segment_rows;  ///< filter rows in one
+  int columns;       ///< of the input that a window spans
+  int second, pair;  ///< from the first to the second and third segment: rows, then columns
+
+  explicit WindowTerms(const ConvProblem& problem);
+  WindowTerms(const ConvProblem& problem, const WindowUnit& unit)
+      : WindowTerms(unit.streams ? in_pairs(problem) : WindowTerms(problem)) {}
+  /// Filter rows one after the other, in pairs of columns, through all channels.
+  static WindowTerms in_pairs(const ConvProblem& problem);
+  int slots() const { return (segments + 1) / 2; }
+  int eight_filters() const { return 8 / shifts; }  ///< filters in eight columns of the product
+  bool wide() const { return columns > 8; }
+  int segment_bits() const { return columns >= 8 ? 3 : columns / 2; }  ///< log2 of its columns
+};
+
+/// Terms of streamed filters. A slot of the product is eight pairs, each two neighbours in a row of
+/// the filter. From slot to slot they walk down the filter's rows together, so that what a fragment
+/// of outputs reads for one slot is what the fragment above reads for the next.
+struct WindowWalks {
+  static constexpr int pairs = 8;                      ///< abreast
+  static constexpr int table_bytes = 8 * sizeof(int);  ///< of where the pairs of a walk begin
+  static constexpr int ahead = 2;                      ///< walks that the table is read ahead
+  int length = 1;    ///< slots of a walk: rows of the filter, `step` apart
+  int step = 1;      ///< the stride; 1 for walks of one slot
+  int parities = 1;  ///< walks of neighbouring rows that go between each other
+  int starts = 1;    ///< of walks in two neighbouring columns of the filter
+  int count = 0;     ///< walks of eight pairs abreast
+  int reach = 1;     ///< filter rows from the first to the last, which may lie behind the filter's
+
+  WindowWalks() = default;
+  /// Those of least time.
+  WindowWalks(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs);
+  int slots() const { return count * length; }
+};
+/// Pairs that a lane reads at once where a tile's input is not staged.
+inline constexpr int pairs_at_once = 4;
+/// What a thread has under way at once of a row that is brought in place, pairs or elements.
+inline constexpr int brought_at_once = 4;
+
+/// How many lanes share a row of the tile's input where it is read pair by pair, or copied element
+/// by element: each row has its price.
+struct RowLanes {
+  int bits = 5;  ///< log2 of the lanes
+  int turns = 1;
+
+  RowLanes(std::int64_t pitch, bool copied);
+  int count() const { return 1 << bits; }
+};
+
+/// A problem cut into tiles: some images, strips of rows and columns of outputs, all channels. A
+/// strip is what a warp makes of one window.
+struct WindowTiles {
+  int images = 1, strips = 1, windows = 1;  ///< of a tile
+  int x_rows = 0, pitch = 0;                ///< of the input under it, in elements
+  std::int64_t column_tiles = 1, bands = 1, image_tiles = 1;
+  int filter_groups = 1;
+  Staging staging = Staging::none;
+  bool whole_images = false;  ///< staged as one stretch
+  int raw_pitch = 0;          ///< elements from a staged stretch to the next
+  std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
+  int row_lanes_bits = 5;  ///< as in RowLanes
+  // Of filters that stream: walks of a slice, slices of all filters, and those that have a place.
+  int slice_walks = 0, slices = 1, ring = 1;
+  bool bulk_filters = false;  ///< slices come by the copy engine, where there is one
+  WindowWalks walks;
+  std::size_t table_bytes = 0;  ///< where a slot's pairs lie in the tile
+  // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
+  // runs: what warps make are short pieces of rows, and pieces of a memory sector cost more than
+  // all of it.
+  int y_pitch = 0;      ///< elements from one stretch to the next; 0: written as they are made
+  int y_row_pitch = 0;  ///< of the rows in it; 0: they follow each other, as in y
+  std::size_t y_bytes = 0;
+  bool bulk_stores = false;    ///< by the copy engine
+  bool whole_sectors = false;  ///< of y are what warps make
+  int threads = 256;           ///< of a block
+  int blocks = 1;              ///< of a multiprocessor at once
+  double seconds = 0;
+
+  /// Whether its input comes as it is to a place of its own first.
+  bool staged() const { return staging == Staging::bulk || staging == Staging::async; }
+  std::int64_t items() const { return column_tiles * bands * image_tiles; }
+  std::size_t bytes() const;
+};
+
+inline constexpr int most_ring = 6;
+
+/// Yes to geometries that windows can be cut from.
+Support windows_fit(const ConvProblem& problem);
+
+/// Whether neighbours at even columns of the input under a tile can be read as one; `x` nullptr: of
+/// data that are aligned.
+bool input_in_pairs(const ConvProblem& problem, const void* x);
+
+/// Whether filters that stream are multiplied by four warps together: where the device and the
+/// build have wgmma, where its filters may come by the copy engine, and where columns are not so
+/// few that warps are faster by themselves.
+bool products_by_warpgroups(int eights, Staging staging, const DeviceInfo& device);
+
+/// Yes where filters in so many groups can stream: a block meets one group.
+Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups);
+
+/// Bytes of shared memory in front of the filters.
+inline constexpr std::size_t window_control_bytes = 1024;
+
+/// The tiles of least predicted time with that unit; `bytes()` is more than the device has where
+/// there are none.
+WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
+                         const WindowUnit& unit, const WindowCosts& costs, Staging wanted);
+
+inline constexpr std::size_t most_units = 8;
+/// Of one to most_units units the one whose tiles have the least predicted time; the first where
+/// none has tiles.
+WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device,
+                       std::span<const WindowUnit> units, const WindowCosts& costs, Staging wanted);
+
+}  // namespace plumb::cuda

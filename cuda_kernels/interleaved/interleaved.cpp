@@ -1,0 +1,345 @@
+#include "cuda_kernels/interleaved/interleaved.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cuda_kernels/conv/conv_support.hpp"
+#include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/conv/remembered.hpp"
+#include "cuda_kernels/primitives/tiles.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+/// First taps of records, of so many taps each, along one axis of filters of `extent` taps, for
+/// `outputs` outputs that are `stride` apart: of steps that are longer than filters, no taps
+/// between those are read.
+std::vector<int> first_taps(std::int64_t extent, int stride, int outputs, int taps) {
+  const int end = static_cast<int>(extent) + (outputs - 1) * stride;
+  std::vector<int> firsts;
+  for (int first = 0; first < end; first += taps) {
+    bool read = false;
+    for (int tap = first; tap < std::min(first + taps, end); ++tap) read |= tap % stride < extent;
+    if (read) firsts.push_back(first);
+  }
+  return firsts;
+}
+
+/// How many remainders by the stride they have.
+int remainders(const std::vector<int>& firsts, int stride) {
+  std::set<int> met;
+  for (const int first : firsts) met.insert(first % stride);
+  return static_cast<int>(met.size());
+}
+
+}  // namespace
+
+double record_share(const RecordPlane& of, const InterleavedCosts& costs) {
+  const int taps = of.taps_h * of.taps_w;
+  // Neighbours are asked for together.
+  const double asked = of.taps_w > 1 ? 0.45 * taps : taps;
+  return 1 + costs.element_share * (of.channels * taps - 8) + costs.tap_share * (asked - 1);
+}
+
+InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs,
+                                     int output_rows, int output_columns, RecordForm form)
+    : rows(output_rows),
+      columns(output_columns),
+      row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
+      column_stride(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
+      stride_h(rows * row_stride),
+      stride_w(columns * column_stride),
+      group_filters(interleaved_rows / (rows * columns)),
+      groups(static_cast<int>(tiles_of(problem.k, group_filters))),
+      slot_bytes(costs.slot_bytes()) {
+  for (int c = static_cast<int>(problem.c), first = 0; first < c;) {
+    unsigned channels = static_cast<unsigned>(std::min(c - first, 8));
+    if (form.by_twos) channels = std::bit_floor(channels);
+    add_plane(problem, first, static_cast<int>(channels), form);
+    first += static_cast<int>(channels);
+  }
+  // Ascending: the second record of a slot is so far behind its first, in any tile.
+  const auto place = [&](const Record& of) {
+    return std::array{of.sheet, of.r / stride_h, of.s / stride_w};
+  };
+  std::sort(records.begin(), records.end(),
+            [&](const Record& a, const Record& b) { return place(a) < place(b); });
+  slots = static_cast<int>(tiles_of(static_cast<std::int64_t>(records.size()), 2));
+  packed_slots = static_cast<int>(tiles_of(slots, costs.slice_slots())) * costs.slice_slots();
+}
+
+void InterleavedLayout::add_plane(const ConvProblem& problem, int first_c, int channels,
+                                  RecordForm form) {
+  // Of channels that fill no record, taps of it.
+  int taps = 1;
+  while (2 * taps * channels <= 8) taps *= 2;
+  RecordPlane plane{};
+  std::vector<int> rows_of_plane, columns_of_plane;
+  std::pair<int, int> least;
+  for (int taps_w = taps; taps_w >= 1; taps_w /= 2) {
+    auto of_h = first_taps(problem.r, row_stride, rows, taps / taps_w);
+    auto of_w = first_taps(problem.s, column_stride, columns, taps_w);
+    const int of_records = static_cast<int>(of_h.size() * of_w.size());
+    const int of_sheets = remainders(of_h, stride_h) * remainders(of_w, stride_w);
+    const std::pair price{of_records + form.per_sheet * of_sheets, of_sheets};
+    if (plane.channels != 0 && price >= least) continue;
+    least = price;
+    plane = {first_c, channels, taps / taps_w, taps_w};
+    rows_of_plane = std::move(of_h), columns_of_plane = std::move(of_w);
+  }
+  planes.push_back(plane);
+  for (const int r : rows_of_plane)
+    for (const int s : columns_of_plane) {
+      const Sheet sheet{static_cast<int>(planes.size()) - 1, r % stride_h, s % stride_w};
+      auto at = std::find(sheets.begin(), sheets.end(), sheet);
+      if (at == sheets.end()) at = sheets.insert(at, sheet);
+      records.push_back({static_cast<int>(at - sheets.begin()), r, s});
+    }
+}
+
+std::size_t InterleavedLayout::group_bytes() const {
+  return packed_header_bytes +
+         static_cast<std::size_t>(packed_slots) * static_cast<std::size_t>(slot_bytes);
+}
+
+int InterleavedTiles::span() const {
+  return ((images - 1) * sheet_rows + rows - 1) * pitch + columns;
+}
+std::int64_t InterleavedTiles::bytes() const {
+  return interleaved_control_bytes + stage_bytes + w_bytes() + 2 * x_bytes + slack_bytes +
+         line_bytes;
+}
+std::int64_t InterleavedTiles::items(const ConvProblem& problem) const {
+  return tiles_of(problem.n, images) * bands * column_tiles;
+}
+
+namespace {
+
+/// Tiles of a problem, and the time that they take.
+class Planner {
+ public:
+  Planner(const ConvProblem& problem, const DeviceInfo& device, const InterleavedLayout& layout,
+          const InterleavedCosts& costs)
+      : problem_(problem),
+        layout_(layout),
+        costs_(costs),
+        limit_(static_cast<std::int64_t>(device.shared_memory_bytes)),
+        units_(std::max(device.units, 1)),
+        clocks_per_second_(clock_share * clock_hertz(device)),
+        place_rows_(tiles_of(problem.p(), layout.rows)),
+        place_columns_(tiles_of(problem.q(), layout.columns)) {
+    for (const Record& of : layout.records) {
+      most_r_ = std::max(most_r_, of.r / layout.stride_h);
+      most_s_ = std::max(most_s_, of.s / layout.stride_w);
+    }
+    for (const Sheet& of : layout.sheets)
+      sheet_shares_ += record_share(layout.planes[of.plane], costs);
+  }
+
+  InterleavedTiles best() {
+    for (std::int64_t column_tiles = 1;;) {
+      for (std::int64_t bands = 1;;) {
+        consider(1, bands, column_tiles);
+        if (bands == 1 && column_tiles == 1) consider_images();
+        const std::int64_t rows = tiles_of(place_rows_, bands);
+        if (rows == 1) break;
+        bands = tiles_of(place_rows_, rows - std::max<std::int64_t>(1, rows > 16 ? rows / 8 : 1));
+      }
+      const std::int64_t columns = tiles_of(place_columns_, column_tiles);
+      if (columns <= 8) break;
+      column_tiles = tiles_of(place_columns_, columns - std::max<std::int64_t>(1, columns / 16));
+    }
+    return best_;
+  }
+
+ private:
+  // What tensor cores leave of the nominal clock (one H200).
+  static constexpr double clock_share = 0.86;
+
+  void consider_images() {
+    constexpr int most_images = 64;
+    for (int images = 2; images <= most_images && images <= problem_.n;
+         images += images < 8 ? 1 : images / 4)
+      consider(images, 1, 1);
+  }
+
+  /// Gives a tile its shared memory; whether there is enough.
+  bool fit(InterleavedTiles& tile, bool streams) const {
+    const auto sheets = static_cast<std::int64_t>(layout_.sheets.size());
+    const std::int64_t lines = sheets * tile.images * tile.sheet_rows;
+    if (lines * tile.pitch > limit_ / (2 * costs_.record_bytes())) return false;
+    tile.x_bytes = costs_.record_bytes() * lines * tile.pitch;
+    tile.line_bytes = 16 * lines;
+    if (!streams) {
+      tile.place_bytes = layout_.slots * layout_.slot_bytes;
+      return tile.bytes() <= limit_;
+    }
+    tile.place_bytes = slice_bytes;
+    tile.slices = layout_.packed_slots / costs_.slice_slots();
+    tile.places = std::min(most_places, tile.slices);
+    while (tile.places >= least_places && tile.bytes() > limit_) --tile.places;
+    return tile.places >= least_places;
+  }
+
+  void consider(int images, std::int64_t bands, std::int64_t column_tiles) {
+    InterleavedTiles tile;
+    tile.images = images;
+    tile.rows = static_cast<int>(tiles_of(place_rows_, bands));
+    // Even rows of outputs, where y's are: pairs of them are written at once.
+    const int multiple = layout_.columns == 1 && problem_.q() % 2 == 0 ? 2 : 1;
+    const auto rounded = [&](std::int64_t places) {
+      return static_cast<int>(tiles_of(places, multiple)) * multiple;
+    };
+    tile.columns = rounded(tiles_of(place_columns_, column_tiles));
+    tile.bands = static_cast<int>(tiles_of(place_rows_, tile.rows));
+    tile.column_tiles = static_cast<int>(tiles_of(place_columns_, tile.columns));
+    tile.pitch = rounded(tile.columns + most_s_);
+    tile.sheet_rows = tile.rows + most_r_;
+    for (const bool streams : {false, true}) {
+      InterleavedTiles fitted = tile;
+      if (!fit(fitted, streams)) continue;
+      fitted.seconds = clocks(fitted) * rounds(fitted) / clocks_per_second_;
+      fitted.bringing_seconds = bringing(fitted) / clocks_per_second_;
+      if (best_.seconds == 0 || fitted.seconds < best_.seconds) best_ = fitted;
+    }
+  }
+
+  double rounds(const InterleavedTiles& tile) const {
+    const double items = static_cast<double>(tile.items(problem_)) * layout_.groups / units_;
+    return std::max(items + 0.5, std::ceil(items));
+  }
+
+  /// Clocks for a tile's input, of the warps that bring it. One of them feeds filters that stream.
+  double bringing(const InterleavedTiles& tile) const {
+    return sheet_shares_ * tile.sheet_records() *
+               (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
+           costs_.of_plane * static_cast<double>(layout_.planes.size());
+  }
+
+  /// Of a multiprocessor, for one tile. Roles and memory work side by side, and take from each
+  /// other: of two that need as long each, 1.3 times that.
+  double clocks(const InterleavedTiles& tile) const {
+    const auto number = [](auto value) { return static_cast<double>(value); };
+    const double passes = number(tiles_of(tile.span(), interleaved_columns));
+    const double multiplying = passes * (costs_.of_slot * layout_.slots +
+                                         (tile.streams() ? costs_.of_slice * tile.slices : 0));
+    // Pairs of outputs are written at once. One by one those of two columns take the most: their
+    // places are found twice.
+    const double share = tile.pairs(layout_, problem_) ? 0.75
+                         : layout_.columns > 1         ? 1 + 1. / costs_.stored_bytes
+                                                       : 1;
+    // Warps write every fourth filter each: as long as the one takes that has the most.
+    const std::int64_t filters = std::min<std::int64_t>(problem_.k, layout_.group_filters);
+    const double of_fullest = number(tiles_of(filters, interleaved_writers) * interleaved_writers) /
+                              layout_.group_filters;
+    const double writing = costs_.of_pass * passes * share * (0.4 + 0.6 * of_fullest);
+    const bool whole_rows = tile.column_tiles == 1;
+    const double written_run =
+        whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
+    const double read_run = whole_rows ? 256 : tile.pitch * layout_.stride_w;
+    const double written = number(tile.images) * tile.rows * layout_.rows * tile.columns *
+                           layout_.columns * number(filters);
+    const double read =
+        number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
+    const double moving = 0.043 * costs_.stored_bytes *
+                          (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
+                           read * (1 + 12 / read_run));
+    constexpr double together = 2.55;
+    double sum = 0;
+    for (const double each : {multiplying, bringing(tile), writing, moving})
+      sum += std::pow(each, together);
+    return std::pow(sum, 1 / together) + 450;
+  }
+
+  const ConvProblem& problem_;
+  const InterleavedLayout& layout_;
+  const InterleavedCosts& costs_;
+  std::int64_t limit_;
+  int units_;
+  double clocks_per_second_;
+  std::int64_t place_rows_, place_columns_;
+  int most_r_ = 0, most_s_ = 0;
+  double sheet_shares_ = 0;  ///< of all sheets: what their records take
+  InterleavedTiles best_;
+};
+
+/// Of rows and columns of outputs those of least predicted time. For a large batch, and any device
+/// that this runs on: filters are packed once for all of them.
+InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& costs) {
+  DeviceInfo hopper;
+  hopper.units = 132;
+  hopper.shared_memory_bytes = 227 * 1024;
+  hopper.nominal_fp32_flop_per_second = 67e12;
+  InterleavedLayout best(large, costs, 1, 1, record_forms[0]);
+  double least = Planner(large, hopper, best, costs).best().seconds;
+  const auto consider = [&](InterleavedLayout&& other) {
+    if (other.groups > best.groups || other.planes.size() > most_planes ||
+        other.sheets.size() > most_sheets || other.slots > most_interleaved_slots)
+      return;
+    const double seconds = Planner(large, hopper, other, costs).best().seconds;
+    // Of less the model knows nothing.
+    if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) return;
+    least = seconds;
+    best = std::move(other);
+  };
+  for (int columns = 1; columns <= most_output_columns && columns <= large.q(); columns *= 2)
+    for (int rows = 1; rows <= most_output_rows && rows <= large.p(); rows *= 2) {
+      std::vector<std::vector<RecordPlane>> considered;  // most forms come to the same
+      if (rows * columns == 1) considered.push_back(best.planes);
+      for (const RecordForm form : record_forms) {
+        InterleavedLayout other(large, costs, rows, columns, form);
+        if (std::find(considered.begin(), considered.end(), other.planes) != considered.end())
+          continue;
+        considered.push_back(other.planes);
+        consider(std::move(other));
+      }
+    }
+  return best;
+}
+
+/// All that a layout, and that a plan follows from.
+struct AskedLayout {
+  ConvProblem problem;
+  InterleavedCosts costs;
+  friend bool operator==(const AskedLayout&, const AskedLayout&) = default;
+};
+struct AskedPlan {
+  AskedLayout of;
+  DeviceId device;
+  int units;
+  std::size_t shared_memory_bytes;
+  double flop_per_second;
+  friend bool operator==(const AskedPlan&, const AskedPlan&) = default;
+};
+
+}  // namespace
+
+InterleavedLayout layout_interleaved(const ConvProblem& problem, const InterleavedCosts& costs) {
+  thread_local Remembered<AskedLayout, InterleavedLayout> remembered;
+  ConvProblem large = problem;
+  large.n = large_batch;
+  return remembered.get({large, costs}, [&] { return best_layout(large, costs); });
+}
+
+InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
+                                 const InterleavedCosts& costs) {
+  thread_local Remembered<AskedPlan, InterleavedPlan> remembered;
+  return remembered.get({{problem, costs},
+                         device.id,
+                         device.units,
+                         device.shared_memory_bytes,
+                         device.nominal_fp32_flop_per_second},
+                        [&] {
+                          InterleavedLayout layout = layout_interleaved(problem, costs);
+                          const InterleavedTiles tile =
+                              Planner(problem, device, layout, costs).best();
+                          return InterleavedPlan{std::move(layout), tile};
+                        });
+}
+
+}  // namespace plumb::cuda

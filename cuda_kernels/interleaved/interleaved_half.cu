@@ -1,0 +1,20 @@
+// The product of interleaved.cu in FP16 and BF16, for tensors of f16 and bf16, and for those of
+// f32, scaled before as there, with the digits of TF32. A record has one part, and a slot one
+// product.
+//
+// Tiling: that of interleaved.cu. Sums leave registers for eight warps that bring.
+// Bytes: that of interleaved.cu.
+// Wins: over streamed_filters.cu and few_channels_half.cu where products are most of the work.
+// Measured: docs/few_channels.md.
+#include "cuda_kernels/interleaved/interleaved_kernel.cuh"
+
+namespace plumb::cuda {
+
+extern const ConvAlgorithm interleaved_half_fp16 =
+    interleaved_entry<HalfRecords<__half>>("cuda.conv.interleaved_half.fp16", Operand::fp16);
+extern const ConvAlgorithm interleaved_half_bf16 =
+    interleaved_entry<HalfRecords<__nv_bfloat16>>("cuda.conv.interleaved_half.bf16", Operand::bf16);
+extern const ConvAlgorithm interleaved_half_fp16_scaled = interleaved_entry<ScaledRecords>(
+    "cuda.conv.interleaved_half.fp16_scaled", Operand::fp16_scaled);
+
+}  // namespace plumb::cuda

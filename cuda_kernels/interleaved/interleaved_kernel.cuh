@@ -1,0 +1,275 @@
+// The kernel of interleaved.cu and interleaved_half.cu, its filters, and what they are in the list
+// of algorithms.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "cuda_kernels/conv/batch_slices.hpp"
+#include "cuda_kernels/conv/conv_support.hpp"
+#include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/few_channels/window_filters.cuh"
+#include "cuda_kernels/few_channels/windows.hpp"
+#include "cuda_kernels/interleaved/interleaved_bring.cuh"
+#include "cuda_kernels/interleaved/interleaved_multiply.cuh"
+#include "cuda_kernels/interleaved/interleaved_write.cuh"
+#include "cuda_kernels/primitives/compile_time.hpp"
+
+namespace plumb::cuda {
+
+using OutputRows = CompileTime<1, 2, 4, most_output_rows>;
+using OutputColumns = CompileTime<1, most_output_columns>;
+
+/// What a block's warps need before they part. By the whole block; ends behind a barrier.
+template <class Shape>
+__device__ void prepare(const Shape& shape, InterleavedControl& control) {
+  const InterleavedTeam team(shape);
+  const auto& header =
+      *reinterpret_cast<const PackedHeader*>(shape.packed + team.number * shape.group_bytes);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread == 0) {
+    for (int i = 0; i < 2; ++i) {
+      control.full[i].init(Shape::Roles::bringing(shape.streams()) * 32);
+      control.empty[i].init(interleaved_warpgroups * 128);
+    }
+    for (auto& of_warpgroup : control.staged)
+      for (Meeting& of_warp : of_warpgroup) of_warp.init(32);
+    for (auto& of_warpgroup : control.granted)
+      for (Meeting& of_warp : of_warpgroup) of_warp.init(32);
+    for (int i = 0; i < shape.places; ++i) {
+      control.filled[i].init();
+      control.left[i].init(interleaved_warpgroups);
+    }
+    for (int& met : control.met) met = 0;
+    clear_header(control);
+  }
+  __syncthreads();
+  write_lines(shape);
+  take_header(header, shape.group_filters, team.number * shape.group_filters, shape.conv.k.value(),
+              shape.epilogue.bias, control);
+  __syncthreads();
+}
+
+/// Gives the warps of a role so many registers instead of those that they begin with (PTX
+/// setmaxnreg).
+template <int begin, int count>
+__device__ void take_registers() {
+  if constexpr (count > begin)
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+  else
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+template <class Scheme, int rows, int columns>
+__global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
+    interleaved([[maybe_unused]] const __grid_constant__ InterleavedShape<Scheme> shape) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  using Roles = InterleavedRoles<Scheme>;
+  auto& control = *reinterpret_cast<InterleavedControl*>(dynamic_shared());
+  prepare(shape, control);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread >= Roles::first_bringer) {
+    take_registers<Roles::begin_registers, Roles::registers.to_bring>();
+    if (Roles::bringer() < Roles::bringing(shape.streams()) * 32)
+      return bring<rows, columns>(shape, control);
+    if (thread % 32 == 0) feed(shape, control);
+  } else if (thread >= Roles::first_writer) {
+    take_registers<Roles::begin_registers, Roles::registers.to_write>();
+    if (!shape.streams() && thread == Roles::first_writer) feed(shape, control);
+    __syncwarp();
+    write<rows, columns>(shape, control);
+  } else {
+    take_registers<Roles::begin_registers, Roles::registers.to_multiply>();
+    multiply(shape, control);
+  }
+#endif
+}
+
+struct InterleavedPacking {
+  int rows, columns, row_stride, column_stride, group_filters, slots, slot_bytes, record_count;
+  std::int64_t group_bytes, dense_at;
+  struct {
+    std::uint8_t first_c, channels, taps_w, count;
+  } planes[most_planes];
+  struct {
+    std::uint8_t plane, r, s;
+  } records[2 * most_interleaved_slots];
+
+  explicit InterleavedPacking(const InterleavedLayout& layout)
+      : rows(layout.rows),
+        columns(layout.columns),
+        row_stride(layout.row_stride),
+        column_stride(layout.column_stride),
+        group_filters(layout.group_filters),
+        slots(layout.packed_slots),
+        slot_bytes(layout.slot_bytes),
+        record_count(static_cast<int>(layout.records.size())),
+        group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
+        dense_at(static_cast<std::int64_t>(layout.dense_at())) {
+    const auto byte = [](int value) { return static_cast<std::uint8_t>(value); };
+    for (std::size_t i = 0; i < layout.planes.size(); ++i) {
+      const RecordPlane& of = layout.planes[i];
+      planes[i] = {byte(of.first_c), byte(of.channels), byte(of.taps_w),
+                   byte(of.channels * of.taps_h * of.taps_w)};
+    }
+    for (std::size_t i = 0; i < layout.records.size(); ++i) {
+      const Record& of = layout.records[i];
+      records[i] = {byte(layout.sheets[of.sheet].plane), byte(of.r), byte(of.s)};
+    }
+  }
+};
+
+constexpr int packing_threads = 256;
+
+/// A block packs a filter: its rows of each slot's parts.
+template <class Scheme>
+__global__ void __launch_bounds__(packing_threads)
+    pack_interleaved(const __grid_constant__ InterleavedPacking shape,
+                     const __grid_constant__ FilterTaps<typename Scheme::Stored> taps,
+                     char* packed) {
+  __shared__ float shared_scale;
+  const int k = static_cast<int>(blockIdx.x), of_group = k % shape.group_filters,
+            row = product_filter(of_group, shape.group_filters);
+  char* const group = packed + k / shape.group_filters * shape.group_bytes;
+  if (threadIdx.x < 32) {
+    const float scale = describe_filter<Scheme::scaled>(*reinterpret_cast<PackedHeader*>(group),
+                                                        of_group, taps, k, packed + shape.dense_at);
+    if (threadIdx.x == 0) shared_scale = scale;
+  }
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < shape.slots * 16; i += packing_threads) {
+    const int number = i / 8, element = i % 8;
+    for (int place = 0; place < shape.rows * shape.columns; ++place) {
+      const int below = place / shape.columns, beside = place % shape.columns;
+      float value = 0;
+      if (number < shape.record_count) {
+        const auto& record = shape.records[number];
+        const auto& plane = shape.planes[record.plane];
+        const int of_tap = element / plane.channels;
+        if (element < plane.count)
+          value = taps(k, plane.first_c + element % plane.channels,
+                       record.r + of_tap / plane.taps_w - below * shape.row_stride,
+                       record.s + of_tap % plane.taps_w - beside * shape.column_stride);
+      }
+      // Eights of rows, 16 bytes each, and behind all of them the slot's second record.
+      char* const at = group + packed_header_bytes + number / 2 * shape.slot_bytes +
+                       number % 2 * (interleaved_part_bytes / 2) +
+                       (row * shape.rows * shape.columns + place) * 16 + element * 2;
+      const auto put = [&](int part, Fragment halves) {
+        *reinterpret_cast<std::uint16_t*>(at + part * interleaved_part_bytes) =
+            static_cast<std::uint16_t>(halves);
+      };
+      if constexpr (Scheme::costs.parts == 1) {
+        put(0, two_halves<typename Scheme::Half>(value * shared_scale, 0));
+      } else {
+        const SplitHalves halves(value * shared_scale, 0);
+        put(0, halves.high), put(1, halves.low);
+      }
+    }
+  }
+}
+
+template <class Scheme>
+Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
+  constexpr int most_stride = 4, most_taps = 64;
+  if (Support usual = forward_in_slices({dtype_of_stored<typename Scheme::Stored>}, problem);
+      !usual)
+    return usual;
+  if (!products_by_warpgroups(interleaved_columns / 8, Staging::bulk, device))
+    return {Reason::device_limit, "no wgmma; expected a device and a build of sm_90a"};
+  const auto text = [](auto value) { return std::to_string(value); };
+  const auto refuse = [](const std::string& sentence) {
+    return Support{Reason::geometry, sentence};
+  };
+  if (problem.groups != 1) return refuse(text(problem.groups) + " groups; expected 1");
+  if (problem.pool != Pool::none) return refuse("pools; expected none");
+  if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
+    return refuse("dilation " + text(problem.dilation.h) + "x" + text(problem.dilation.w) +
+                  "; expected none");
+  if (problem.c > 8 * most_planes)
+    return refuse(text(problem.c) + " channels; expected at most " + text(8 * most_planes));
+  if (problem.stride.h > most_stride || problem.stride.w > most_stride)
+    return refuse("stride " + text(problem.stride.h) + "x" + text(problem.stride.w) +
+                  "; expected at most " + text(most_stride));
+  if (problem.r > most_taps || problem.s > most_taps)
+    return refuse("filters of " + text(problem.r) + "x" + text(problem.s) + "; expected at most " +
+                  text(most_taps) + " rows and columns");
+  const auto [layout, tile] = plan_interleaved(problem, device, Scheme::costs);
+  if (layout.slots > most_interleaved_slots)
+    return refuse(text(16 * layout.slots) + " terms as they are packed; expected at most " +
+                  text(16 * most_interleaved_slots));
+  if (layout.sheets.size() > most_sheets)
+    return refuse(text(layout.sheets.size()) + " sheets; expected at most " + text(most_sheets));
+  if (layout.groups > device.units)
+    return refuse(text(layout.groups) + " groups of filters; expected at most " +
+                  text(device.units));
+  if (tile.seconds == 0) return {Reason::device_limit, "no tile fits a block's shared memory"};
+  return {};
+}
+
+/// Predicted, and what that may err by outside of the family of few200, where no tiles have been
+/// measured, so that this is chosen only where it wins. And what comes before a block multiplies
+/// its first tile, whose input comes while nothing else goes on and has nothing ahead of it: a fit
+/// to 108 small convolutions on one H200.
+template <class Scheme>
+double interleaved_seconds(const ConvProblem& problem, const DeviceInfo& device) {
+  const bool of_family = problem.c <= 16 && problem.k <= interleaved_rows && problem.r <= 11 &&
+                         problem.s <= 11 && problem.stride.h <= 2 && problem.stride.w <= 2;
+  const double margin = of_family ? 1.01 : 1.5;
+  constexpr double before = 7e-6, first_input = Scheme::costs.parts == 2 ? 3.5 : 1.5;
+  const InterleavedTiles tile = plan_interleaved(problem, device, Scheme::costs).tile;
+  return before + first_input * tile.bringing_seconds + margin * tile.seconds;
+}
+
+template <class Scheme>
+void launch_interleaved(const ConvLaunch& whole) {
+  for_each_slice(whole, [](const ConvLaunch& call) {
+    const auto plan = plan_interleaved(call.problem, call.device, Scheme::costs);
+    ConvProblem dense = call.problem;
+    dense.w_strides = dense_strides(call.problem.w_extents());
+    const InterleavedShape<Scheme> shape(call, dense, plan.layout, plan.tile);
+    OutputRows::with(plan.layout.rows, [&]<int rows>() {
+      OutputColumns::with(plan.layout.columns, [&]<int columns>() {
+        constexpr auto kernel = interleaved<Scheme, rows, columns>;
+        Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.groups, 1),
+               InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(plan.tile.bytes()))
+            .resident(kernel, call.device)(kernel, shape);
+      });
+    });
+  });
+}
+
+template <class Scheme>
+void pack_interleaved_filters(const FilterPacking& packing) {
+  using Stored = typename Scheme::Stored;
+  const InterleavedLayout layout = layout_interleaved(packing.problem, Scheme::costs);
+  Launch(packing.native_queue, static_cast<unsigned>(layout.groups * layout.group_filters),
+         packing_threads)(pack_interleaved<Scheme>, InterleavedPacking(layout),
+                          FilterTaps<Stored>(packing.problem, packing.w),
+                          static_cast<char*>(packing.filters));
+}
+
+template <class Scheme>
+constexpr ConvAlgorithm interleaved_entry(std::string_view name, Operand operand) {
+  return {
+      .name = name,
+      .numerics = {.operand = operand,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .products = Scheme::costs.parts == 2 ? 3 : 1,
+                   .term_multiple = 16},
+      .supports = supports_interleaved<Scheme>,
+      .workspace_bytes = no_workspace,
+      .estimate_seconds = interleaved_seconds<Scheme>,
+      .filter_bytes =
+          [](const ConvProblem& problem, const DeviceInfo&) {
+            return layout_interleaved(problem, Scheme::costs).dense_at() +
+                   static_cast<std::size_t>(element_count(problem.w_extents())) *
+                       sizeof(typename Scheme::Stored);
+          },
+      .pack_filters = pack_interleaved_filters<Scheme>,
+      .launch = launch_interleaved<Scheme>,
+  };
+}
+
+}  // namespace plumb::cuda

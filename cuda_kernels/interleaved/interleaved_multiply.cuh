@@ -1,0 +1,184 @@
+// The products of interleaved.cu, both operands in shared memory (PTX wgmma), and the filters that
+// stream there.
+//
+// Nothing of x passes through registers: a tap further on is a descriptor so many records further
+// on, whatever the alignment. So a product of 64 x 128 x 16 takes its 64 clocks (one H200, also by
+// one warpgroup alone), and there are ten instructions for each three.
+#pragma once
+
+#include "cuda_kernels/interleaved/interleaved_shape.cuh"
+#include "cuda_kernels/primitives/split.hpp"
+#include "cuda_kernels/primitives/wgmma.cuh"
+
+namespace plumb::cuda {
+
+/// The sums that a thread has of 64 x 128.
+using InterleavedSums = float[64];
+
+/// The sums of one of split operands' products, or of the others.
+template <class Scheme>
+struct PassSums {
+  InterleavedSums of;
+
+  /// A slot's product.
+  __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t, int add) {
+    wgmma_shared<typename Scheme::Half>(of, w, x, add);
+  }
+  __device__ void settle() { wgmma_settle(of); }
+  __device__ float operator[](int i) const { return of[i]; }
+};
+/// What is small has sums of its own (SplitWindows).
+template <>
+struct PassSums<SplitRecords> {
+  InterleavedSums of, small;
+
+  __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t low_apart, int add) {
+    wgmma_shared<__half>(small, w + interleaved_part_bytes / 16, x, add);
+    wgmma_shared<__half>(of, w, x, add);
+    wgmma_shared<__half>(small, w, x + low_apart, 1);
+  }
+  __device__ void settle() { wgmma_settle(of), wgmma_settle(small); }
+  __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
+};
+
+/// Where a warpgroup is in the ring of places that filters stream through.
+struct FilterRing {
+  int place = 0, parity = 0;
+};
+
+/// The address of a place of filters, from one half of a slot's terms to the other.
+template <class Shape>
+__device__ std::uint32_t filters_at(const Shape& shape, int place) {
+  constexpr std::uint32_t halves_apart = interleaved_rows * 16 / 16 << 16;
+  return (wgmma_address(dynamic_shared() + shape.w_at) | halves_apart) + place * (slice_bytes / 16);
+}
+
+/// Multiplies the 128 places from `x` on by filters that stay in shared memory.
+template <class Shape>
+__device__ void multiply_by_all(const Shape& shape, std::uint32_t x,
+                                PassSums<typename Shape::Scheme>& sums) {
+  const std::uint32_t low = shape.low_apart / 16;
+  std::uint32_t w = filters_at(shape, 0);
+  wgmma_begin();
+#pragma unroll 2
+  for (int slot = 0; slot < shape.slots; ++slot, w += Shape::slot_bytes / 16)
+    sums.multiply(w, x + shape.slots_at[slot], low, slot);
+  wgmma_commit();
+  wgmma_end();
+}
+
+/// The same, by filters that stream, slice after slice; each is left when the next one's products
+/// are under way.
+template <class Shape>
+__device__ void multiply_by_slices(const Shape& shape, InterleavedControl& control, std::uint32_t x,
+                                   FilterRing& ring, PassSums<typename Shape::Scheme>& sums) {
+  const std::uint32_t low = shape.low_apart / 16;
+  const auto leave_last = [&] {
+    if (threadIdx.x % 128 == 0)
+      control.left[ring.place == 0 ? shape.places - 1 : ring.place - 1].arrive();
+  };
+#pragma unroll 1
+  for (int slice = 0; slice < shape.slices; ++slice) {
+    control.filled[ring.place].wait(ring.parity);
+    const std::uint32_t w = filters_at(shape, ring.place);
+    wgmma_begin();
+#pragma unroll
+    for (int i = 0; i < Shape::slice_slots; ++i)
+      sums.multiply(w + i * (Shape::slot_bytes / 16),
+                    x + shape.slots_at[slice * Shape::slice_slots + i], low, slice + i);
+    wgmma_commit();
+    wgmma_end<1>();
+    if (slice > 0) leave_last();
+    if (++ring.place == shape.places) ring.place = 0, ring.parity ^= 1;
+  }
+  wgmma_end();
+  leave_last();
+}
+
+/// Hands a pass's sums over to those who write.
+template <class Scheme>
+__device__ void hand_over(const PassSums<Scheme>& sums, float* to) {
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
+            lane = static_cast<int>(threadIdx.x) % 32;
+  to += (warp * 16 + staged_row(lane / 4)) * stage_pitch + lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < 64; i += 4) {
+    *reinterpret_cast<float2*>(to + i * 2) = {sums[i], sums[i + 1]};
+    *reinterpret_cast<float2*>(to + i * 2 + 8 * stage_pitch) = {sums[i + 2], sums[i + 3]};
+  }
+}
+
+/// Multiplies tile after tile, 128 places of outputs at a time. These passes are numbered through
+/// the block's tiles, and its warpgroups take turns.
+template <class Shape>
+__device__ void multiply(const Shape& shape, InterleavedControl& control) {
+  const InterleavedTeam team(shape);
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int passes = team.passes(shape);
+  const bool streams = shape.streams();
+  FilterRing ring;
+  int grant = 0;   // the parity of the next one
+  int round = -1;  // of tiles
+  int2 of_tile = {};
+#pragma unroll 1
+  for (int first_pass = 0, of_tile_pass = warpgroup, next = 0; first_pass < passes;
+       first_pass += interleaved_warpgroups, of_tile_pass += interleaved_warpgroups) {
+    const int pass = first_pass + warpgroup;
+    // Both warpgroups take all slices, also where one has nothing to make of them.
+    const bool exists = pass < passes;
+    if (!exists && !streams) break;
+    for (; of_tile_pass >= shape.passes; of_tile_pass -= shape.passes) ++next;
+    // Tiles of which this warpgroup makes nothing are left at once.
+    while (exists && round < next) {
+      ++round;
+      control.full[round % 2].wait(round / 2 & 1);
+      of_tile = {control.exponent[round % 2], control.flags[round % 2]};
+      if (round < next) control.empty[round % 2].arrive();
+    }
+    const int turn = max(round, 0) % 2;
+    const std::uint32_t tile_at =
+        wgmma_address(dynamic_shared() + shape.x_at + turn * shape.x_apart);
+    // From one lane, so that compilers know it for the same.
+    const std::uint32_t x =
+        __shfl_sync(0xffffffff, tile_at + (exists ? of_tile_pass * interleaved_columns : 0), 0);
+    PassSums<typename Shape::Scheme> sums;
+    if (streams) {
+      multiply_by_slices(shape, control, x, ring, sums);
+    } else {
+      if (first_pass == 0) control.filled[0].wait(0);
+      multiply_by_all(shape, x, sums);
+    }
+    sums.settle();
+    if (!exists) break;
+    if (of_tile_pass + interleaved_warpgroups >= shape.passes) control.empty[turn].arrive();
+    if (pass > 0) {
+      control.granted[warpgroup][warp].wait(grant);
+      grant ^= 1;
+    }
+    hand_over(sums, shape.staged());
+    if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = of_tile;
+    control.staged[warpgroup][warp].arrive();
+  }
+}
+
+/// Fills the places of filters, over and over where they stream. By one thread.
+template <class Shape>
+__device__ void feed(const Shape& shape, InterleavedControl& control) {
+  const InterleavedTeam team(shape);
+  const int rounds = (team.passes(shape) + interleaved_warpgroups - 1) / interleaved_warpgroups;
+  const int all = shape.streams() ? rounds * shape.slices : 1;
+  const char* const slots = shape.packed + team.number * shape.group_bytes + packed_header_bytes;
+  const int bytes = shape.place_bytes;
+  int place = 0, slice = 0, parity = 1;
+  for (int i = 0; i < all; ++i) {
+    if (i >= shape.places) control.left[place].wait(parity);
+    control.filled[place].expect(bytes);
+    control.filled[place].copy(dynamic_shared() + shape.w_at + place * bytes,
+                               slots + static_cast<std::int64_t>(slice) * bytes, bytes);
+    if (++slice == shape.slices) slice = 0;
+    if (++place == shape.places) place = 0, parity ^= 1;
+  }
+}
+
+}  // namespace plumb::cuda

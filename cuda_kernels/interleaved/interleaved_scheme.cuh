@@ -1,0 +1,107 @@
+// What interleaved_kernel.cuh multiplies, for which tensors, and a block's warps by their roles:
+// two warpgroups multiply, four warps write what those made to y, and four or eight bring the input
+// of the next tile (one less, where the last one feeds filters that stream).
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "cuda_kernels/interleaved/interleaved.hpp"
+
+namespace plumb::cuda {
+
+/// Of a thread, by what it does.
+struct RoleRegisters {
+  int to_multiply, to_write, to_bring;
+};
+
+/// fp32 as two fp16, in three products (SplitWindows).
+struct SplitRecords {
+  using Stored = float;
+  using Half = __half;
+  static constexpr bool scaled = true;
+  static constexpr RoleRegisters registers{160, 64, 128};
+  /// Fitted to 1,761 tiles of 197 convolutions, measured one by one on one H200, and what a record,
+  /// a plane and a pass take to few200 in two layouts of each: to 8 % in the root mean square.
+  static constexpr InterleavedCosts costs{.parts = 2,
+                                          .stored_bytes = 4,
+                                          .of_slot = 201,
+                                          .of_slice = 32,
+                                          .of_record = 4.9,
+                                          .of_record_beside_stream = 6.7,
+                                          .element_share = 0.087,
+                                          .tap_share = 0.055,
+                                          .of_plane = 910,
+                                          .of_pass = 2110};
+};
+
+/// One product of halves: what tensors of them hold.
+template <class Of>
+struct HalfRecords {
+  using Stored = Of;
+  using Half = Of;
+  static constexpr bool scaled = false;
+  static constexpr RoleRegisters registers{96, 80, 104};
+  static constexpr InterleavedCosts costs{.parts = 1,
+                                          .stored_bytes = 2,
+                                          .of_slot = 83,
+                                          .of_slice = 0,
+                                          .of_record = 2.15,
+                                          .of_record_beside_stream = 2.4,
+                                          .element_share = 0.071,
+                                          .tap_share = 0.11,
+                                          .of_plane = 840,
+                                          .of_pass = 2080};
+};
+
+/// One product of fp32 that is scaled and rounded to fp16 (ScaledWindows).
+struct ScaledRecords {
+  using Stored = float;
+  using Half = __half;
+  static constexpr bool scaled = true;
+  static constexpr RoleRegisters registers{96, 64, 112};
+  static constexpr InterleavedCosts costs{.parts = 1,
+                                          .stored_bytes = 4,
+                                          .of_slot = 81,
+                                          .of_slice = 7,
+                                          .of_record = 3.1,
+                                          .of_record_beside_stream = 3.3,
+                                          .element_share = 0.08,
+                                          .tap_share = 0.076,
+                                          .of_plane = 1370,
+                                          .of_pass = 2150};
+};
+
+/// Where a filter of a group is in a product's rows. Every fourth is in the same sixteen rows,
+/// which one warp writes: so of few filters each of the four has as many.
+__device__ constexpr int product_filter(int of_group, int group_filters) {
+  return of_group % interleaved_writers * (group_filters / interleaved_writers) +
+         of_group / interleaved_writers;
+}
+
+/// Threads of a block by their roles, and the registers of each.
+template <class Scheme>
+struct InterleavedRoles {
+  static constexpr bool split = Scheme::costs.parts == 2;
+  /// Warps that bring: the sums of split products leave registers for four.
+  static constexpr int most_bringing = split ? 4 : 8;
+  static constexpr int first_writer = interleaved_warpgroups * 128;
+  static constexpr int first_bringer = first_writer + interleaved_writers * 32;
+  static constexpr int threads = first_bringer + most_bringing * 32;
+  static constexpr int begin_registers = 65536 / threads / 8 * 8;
+  static constexpr RoleRegisters registers = Scheme::registers;
+  static_assert(interleaved_warpgroups * 128 * registers.to_multiply + 128 * registers.to_write +
+                    most_bringing * 32 * registers.to_bring <=
+                threads * begin_registers);
+
+  /// The warps that bring.
+  __host__ __device__ static int bringing(bool streams) {
+    return streams ? most_bringing - 1 : most_bringing;
+  }
+  __device__ static int bringer() { return static_cast<int>(threadIdx.x) - first_bringer; }
+  __device__ static void meet_bringers(bool streams) {
+    asm volatile("bar.sync 1, %0;" ::"r"(bringing(streams) * 32) : "memory");
+  }
+};
+
+}  // namespace plumb::cuda

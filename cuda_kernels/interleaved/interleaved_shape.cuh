@@ -1,0 +1,250 @@
+// A convolution as interleaved.cu's warps see it, what they tell each other in shared memory, and a
+// block's share of the work.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "cuda_kernels/conv/conv_shape.cuh"
+#include "cuda_kernels/conv/conv_support.hpp"
+#include "cuda_kernels/conv/epilogue.cuh"
+#include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/interleaved/interleaved_scheme.cuh"
+#include "cuda_kernels/primitives/bulk_copy.cuh"
+#include "cuda_kernels/primitives/dynamic_shared.cuh"
+#include "cuda_kernels/primitives/meeting.cuh"
+#include "cuda_kernels/primitives/tiles.hpp"
+
+namespace plumb::cuda {
+
+/// In front of a block's shared memory.
+struct InterleavedControl {
+  Meeting full[2], empty[2];                   ///< places of input
+  Meeting staged[interleaved_warpgroups][4];   ///< by the rows of a warp
+  Meeting granted[interleaved_warpgroups][4];  ///< the stage, to a warpgroup's next pass
+  CopyBarrier filled[most_places];             ///< places of filters
+  Meeting left[most_places];
+  int exponent[2], flags[2];                 ///< of what is in the places of input
+  int2 stage_of[interleaved_warpgroups][4];  ///< the same, of what is staged
+  int met[3];                                ///< flags of tiles, in turn
+  int largest;                               ///< bits of a tile's largest |x|
+  int filter_flags, least_exponent, most_exponent;
+  float filter_scales[interleaved_rows], filter_bias[interleaved_rows];
+};
+static_assert(sizeof(InterleavedControl) <= interleaved_control_bytes);
+
+/// Planes of one number of channels: their lines, and where a record's elements lie from its first.
+struct DevicePlane {
+  int channels, first_line, end_line;
+  int taps_w_bits;  ///< log2 of the taps side by side
+  int offsets[8];
+};
+
+template <class Of>
+struct InterleavedShape {
+  using Scheme = Of;
+  using Stored = typename Scheme::Stored;
+  using Roles = InterleavedRoles<Scheme>;
+  static constexpr InterleavedCosts costs = Scheme::costs;
+  static constexpr int slot_bytes = costs.slot_bytes(), slice_slots = costs.slice_slots();
+
+  ConvShape<int> conv;
+  const Stored *x, *w;  ///< w: dense
+  int x_before;         ///< elements of an image's input that may lie in front of a tile's first
+  Stored* y;
+  Epilogue<Stored> epilogue;
+  const char* packed;
+  std::int64_t group_bytes;
+  // Terms.
+  DevicePlane planes[most_planes];
+  int plane_count = 0;
+  struct {
+    std::uint8_t first_c, row_phase, column_phase;
+  } sheets[most_sheets];
+  /// Of a slot: where its first record lies, in records from a place's, and how far behind it the
+  /// second one does, in the upper half: as descriptors of products have it.
+  std::uint32_t slots_at[most_interleaved_slots + slice_slots - 1];
+  int slots, stride_h, stride_w, groups, group_filters;
+  // Tiles.
+  Divisor<int> pitch, sheet_rows, column_tiles, bands;
+  int images, tile_rows, tile_columns, span, passes, lines, items;
+  int x_rows, x_columns;  ///< of a tile's input, or more
+  bool pairs;             ///< of outputs beside each other are aligned, and of one tile or none
+  int slices, places, place_bytes;
+  int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
+  int stretches[Roles::most_bringing + 1];  ///< of records: where each warp's begins that brings
+
+  InterleavedShape(const ConvLaunch& call, const ConvProblem& dense,
+                   const InterleavedLayout& layout, const InterleavedTiles& tile)
+      : conv(dense),
+        x(static_cast<const Stored*>(call.x)),
+        w(reinterpret_cast<const Stored*>(static_cast<const char*>(call.filters) +
+                                          layout.dense_at())),
+        x_before(mirrored_reach(conv)),
+        y(static_cast<Stored*>(call.y)),
+        epilogue(call),
+        packed(static_cast<const char*>(call.filters)),
+        group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
+        slots(layout.slots),
+        stride_h(layout.stride_h),
+        stride_w(layout.stride_w),
+        groups(layout.groups),
+        group_filters(layout.group_filters),
+        pitch(tile.pitch),
+        sheet_rows(tile.sheet_rows),
+        column_tiles(tile.column_tiles),
+        bands(tile.bands),
+        images(tile.images),
+        tile_rows(tile.rows),
+        tile_columns(tile.columns),
+        span(tile.span()),
+        passes(static_cast<int>(tiles_of(span, interleaved_columns))),
+        lines(static_cast<int>(layout.sheets.size()) * tile.images * tile.sheet_rows),
+        items(static_cast<int>(tile.items(call.problem))),
+        x_rows((tile.sheet_rows + 8) * layout.stride_h),
+        x_columns((tile.pitch + 8) * layout.stride_w),
+        pairs(tile.pairs(layout, call.problem) &&
+              row_vector(y, call.problem.y_extents(), call.problem.y_strides, sizeof(Stored)) >= 2),
+        slices(tile.slices),
+        places(tile.places),
+        place_bytes(tile.place_bytes),
+        w_at(interleaved_control_bytes + stage_bytes),
+        x_at(w_at + static_cast<int>(tile.w_bytes())),
+        x_apart(static_cast<int>(tile.x_bytes)),
+        low_apart(x_apart / 2),
+        lines_at(x_at + 2 * x_apart + slack_bytes) {
+    const int sheet_lines = tile.images * tile.sheet_rows;
+    for (std::size_t i = 0; i < layout.sheets.size(); ++i) {
+      const Sheet& of = layout.sheets[i];
+      const RecordPlane& plane = layout.planes[of.plane];
+      sheets[i] = {static_cast<std::uint8_t>(plane.first_c),
+                   static_cast<std::uint8_t>(of.row_phase),
+                   static_cast<std::uint8_t>(of.column_phase)};
+      const int first_line = static_cast<int>(i) * sheet_lines;
+      if (plane_count == 0 || planes[plane_count - 1].channels != plane.channels)
+        planes[plane_count++] = device_plane(plane, first_line);
+      planes[plane_count - 1].end_line = first_line + sheet_lines;
+    }
+    const auto place = [&](int i) {
+      const Record& of = layout.records[std::min<std::size_t>(i, layout.records.size() - 1)];
+      return of.sheet * tile.sheet_records() + of.r / stride_h * tile.pitch + of.s / stride_w;
+    };
+    for (int slot = 0; slot < layout.packed_slots; ++slot)
+      slots_at[slot] = static_cast<std::uint32_t>(place(2 * slot) |
+                                                  (place(2 * slot + 1) - place(2 * slot)) << 16);
+    share_out(layout, tile);
+  }
+
+  __device__ bool streams() const { return places > 1; }
+  /// Where the outputs of a pass are staged. Input needs L1 more than a second such place is worth.
+  __device__ float* staged() const {
+    return reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes);
+  }
+
+ private:
+  /// How far negative strides lead from an element, over the image and the padding in front of it,
+  /// where a tile may begin. 32 bits hold it (fits_32_bits()).
+  static int mirrored_reach(const ConvShape<int>& conv) {
+    const auto reach = [](int step, int steps) { return step < 0 ? -step * steps : 0; };
+    return reach(conv.x_step.n, conv.n - 1) + reach(conv.x_step.c, conv.group_c - 1) +
+           reach(conv.x_step.h, conv.h - 1 + conv.top) +
+           reach(conv.x_step.w, conv.w - 1 + conv.left);
+  }
+
+  /// Stretches that take as long each, in whole steps of a warp.
+  void share_out(const InterleavedLayout& layout, const InterleavedTiles& tile) {
+    const int warps = Roles::bringing(tile.streams());
+    const int of_sheet = tile.sheet_records(), all = lines * tile.pitch;
+    const auto share = [&](const Sheet& of) {
+      return record_share(layout.planes[of.plane], costs) * of_sheet;
+    };
+    double whole = 0, before = 0;
+    for (const Sheet& of : layout.sheets) whole += share(of);
+    std::fill(std::begin(stretches), std::end(stretches), all);
+    stretches[0] = 0;
+    for (int warp = 1, sheet = 0; warp < warps; ++warp) {
+      const double wanted = whole * warp / warps;
+      while (before + share(layout.sheets[sheet]) < wanted) before += share(layout.sheets[sheet++]);
+      const double within = (wanted - before) / share(layout.sheets[sheet]) * of_sheet;
+      const int records = sheet * of_sheet + static_cast<int>(within);
+      stretches[warp] = std::min(static_cast<int>(tiles_of(records, 32)) * 32, all);
+    }
+  }
+
+  DevicePlane device_plane(const RecordPlane& plane, int first_line) const {
+    DevicePlane made{plane.channels,
+                     first_line,
+                     first_line,
+                     std::countr_zero(static_cast<unsigned>(plane.taps_w)),
+                     {}};
+    for (int e = 0; e < plane.channels * plane.taps_h * plane.taps_w; ++e) {
+      const int tap = e / plane.channels;
+      made.offsets[e] = e % plane.channels * conv.x_step.c + tap / plane.taps_w * conv.x_step.h +
+                        tap % plane.taps_w * conv.x_step.w;
+    }
+    return made;
+  }
+};
+
+/// The blocks that take the tiles of one group of filters.
+struct InterleavedTeam {
+  int number, members, first;  ///< its group, its blocks, and which of them this one is
+
+  template <class Shape>
+  __device__ explicit InterleavedTeam(const Shape& shape) {
+    const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+    const int teams = min(shape.groups, blocks);
+    number = block % teams, first = block / teams;
+    members = (blocks - number - 1) / teams + 1;
+  }
+  /// Of this block, over all of its tiles.
+  template <class Shape>
+  __device__ int passes(const Shape& shape) const {
+    const int tiles = first < shape.items ? (shape.items - first - 1) / members + 1 : 0;
+    return tiles * shape.passes;
+  }
+};
+
+/// A tile: its images, and where its outputs and its input begin.
+struct InterleavedItem {
+  int n, p, q, images, first_h, first_w;
+
+  template <class Shape>
+  __device__ InterleavedItem(const Shape& shape, int number, int rows, int columns) {
+    const auto [above, column_tile] = shape.column_tiles.divide(number);
+    const auto [image_tile, band] = shape.bands.divide(above);
+    n = image_tile * shape.images;
+    p = band * shape.tile_rows * rows;
+    q = column_tile * shape.tile_columns * columns;
+    images = min(shape.images, shape.conv.n - n);
+    first_h = p * shape.conv.stride_h - shape.conv.top;
+    first_w = q * shape.conv.stride_w - shape.conv.left;
+  }
+};
+
+/// Where a row of a warp's 16 is staged: of each four the middle two change places. Then four rows
+/// that a warp stages at once, and two of which it writes columns beside each other, meet no bank
+/// twice.
+__device__ constexpr int staged_row(int row) {
+  return (row & ~3) | (row & 1) << 1 | (row >> 1 & 1);
+}
+
+/// Where a column of a place's outputs is: the first of its rows.
+struct InterleavedPlace {
+  int n, p, q;
+  int rows_left;  ///< of y from there on; 0: there is no output
+
+  template <class Shape>
+  __device__ InterleavedPlace(const Shape& shape, const InterleavedItem& item, int number, int rows,
+                              int columns, int beside) {
+    const auto [line, column] = shape.pitch.divide(number);
+    const auto [image, row] = shape.sheet_rows.divide(line);
+    n = item.n + image, p = item.p + row * rows, q = item.q + column * columns + beside;
+    const bool exists = image < item.images && row < shape.tile_rows &&
+                        column < shape.tile_columns && q < shape.conv.q.value();
+    rows_left = exists ? shape.conv.p.value() - p : 0;
+  }
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,206 @@
+// What becomes of interleaved.cu's sums: scale, bias and activation, and their way to y.
+#pragma once
+
+#include "cuda_kernels/conv/direct_sum.cuh"
+#include "cuda_kernels/conv/two_outputs.cuh"
+#include "cuda_kernels/few_channels/window_filters.cuh"
+#include "cuda_kernels/interleaved/interleaved_shape.cuh"
+
+namespace plumb::cuda {
+
+/// The filters of a warp's rows of a product: every fourth of the group (product_filter()).
+struct WarpFilters {
+  static constexpr int apart = interleaved_writers;
+  int first, count;  ///< of the group, and how many of them there are
+  int first_k;
+
+  template <class Shape>
+  __device__ WarpFilters(const Shape& shape, const InterleavedTeam& team, int warp, int filters)
+      : first(warp), first_k(team.number * shape.group_filters + warp) {
+    count = min((shape.conv.k.value() - first_k + apart - 1) / apart, filters);
+  }
+};
+
+/// Sums outputs again as the definition says, of a warp's rows and a pass: all of them, or those
+/// that are NaN.
+template <int rows, int columns, class Shape>
+__device__ void sum_again(const Shape& shape, const InterleavedItem& item, int first,
+                          const WarpFilters& filters, bool all) {
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x) % 32; i < 16 * interleaved_columns; i += 32) {
+    const int row = i / interleaved_columns, filter = row / (rows * columns),
+              below = row / columns % rows;
+    const InterleavedPlace place(shape, item, first + i % interleaved_columns, rows, columns,
+                                 row % columns);
+    if (below >= place.rows_left || filter >= filters.count) continue;
+    do_over(shape.conv, shape.x, shape.w, shape.y, shape.epilogue, place.n,
+            filters.first_k + filter * filters.apart, place.p + below, place.q, all);
+  }
+}
+
+/// Reads one sum of a row from the stage, or two of neighbours, which are two places or, of two
+/// columns, two rows.
+template <int columns, int count>
+__device__ void read_staged(const float* from, int row, float* values) {
+  from += staged_row(row) * stage_pitch;
+  if constexpr (count == 1) {
+    values[0] = *from;
+  } else if constexpr (columns == 2) {
+    values[0] = *from, values[1] = from[staged_row(1) * stage_pitch];
+  } else {
+    const auto both = *reinterpret_cast<const float2*>(from);
+    values[0] = both.x, values[1] = both.y;
+  }
+}
+
+/// How a warp's lanes share the places of a pass: each has one output or two neighbours of a row at
+/// a time, and the warp's are neighbours in it too.
+template <int columns, bool paired>
+struct WriterLanes {
+  static constexpr int of_lane = paired ? 2 : 1;  ///< outputs
+  static constexpr int places = 32 * of_lane / columns;
+  static constexpr int chunks =
+      interleaved_columns / places < 4 ? interleaved_columns / places : 4;  ///< of places, at once
+  static constexpr int share = chunks * places;
+};
+
+/// Rows of a filter, and filters, whose outputs are on their way from the stage at once.
+template <int of_rows, class Lanes>
+struct WriterBatch {
+  static constexpr int all = 16 / (Lanes::chunks * Lanes::of_lane);
+  static constexpr int rows = Lanes::of_lane == 1 || of_rows < all ? of_rows : all;
+  /// Of two rows two filters: in ScaledRecords one took 4 % more time (13 of few200, one H200).
+  static constexpr int filters = of_rows < all ? all / of_rows : of_rows == 2 ? 2 : 1;
+};
+
+/// Writes a lane's outputs of a filter's row, `offset` behind `to`, those of places that have so
+/// many rows left. (A filter's offset and a row's, added one after the other, make a branch of each
+/// output.)
+template <class Lanes, class Stored, class Least>
+__device__ void write_row(const float (&sums)[Lanes::chunks * Lanes::of_lane], float scale,
+                          float bias, Least least, Stored* const (&to)[Lanes::chunks], int offset,
+                          const int (&left)[Lanes::chunks], int row, bool exists) {
+#pragma unroll
+  for (int i = 0; i < Lanes::chunks * Lanes::of_lane; i += 2) {
+    const TwoOutputs<Stored> two(fmaf(sums[i], scale, bias), fmaf(sums[i + 1], scale, bias), least);
+#pragma unroll
+    for (int j = 0; j < 2 / Lanes::of_lane; ++j) {
+      const int chunk = i / Lanes::of_lane + j;
+      Stored* const at = to[chunk] + offset;
+      if (row >= left[chunk] || !exists) continue;
+      if (Lanes::of_lane == 2)
+        two.write(at);
+      else if (j == 0)
+        two.write_first(at);
+      else
+        two.write_second(at);
+    }
+  }
+}
+
+/// Of a pass, a lane's outputs in some chunks of places, in the rows that each has left; `to` are
+/// those of the warp's first filter. `from` is where the first of them is staged.
+template <int rows, int columns, class Lanes, class Shape>
+__device__ void write_places(const Shape& shape, const InterleavedControl& control,
+                             const WarpFilters& filters, const float* from, float undo,
+                             typename Shape::Stored* (&to)[Lanes::chunks],
+                             const int (&left)[Lanes::chunks]) {
+  using Batch = WriterBatch<rows, Lanes>;
+  constexpr int chunks = Lanes::chunks, of_lane = Lanes::of_lane;
+  const auto& step = shape.conv.y_step;
+  const int filter_step = WarpFilters::apart * step.c;
+  const auto least = TwoOutputs<typename Shape::Stored>::least(shape.epilogue.least);
+  const auto write_batch = [&]<bool all_exist>(int filter) {
+    float scales[Batch::filters], biases[Batch::filters];
+#pragma unroll
+    for (int i = 0; i < Batch::filters; ++i) {
+      const int of_group = filters.first + (filter + i) * WarpFilters::apart;
+      scales[i] = control.filter_scales[of_group] * undo;
+      biases[i] = control.filter_bias[of_group];
+    }
+    const float* const of_filter = from + filter * rows * columns * stage_pitch;
+#pragma unroll
+    for (int top = 0; top < rows; top += Batch::rows) {
+      float sums[Batch::filters][Batch::rows][chunks * of_lane];
+#pragma unroll
+      for (int i = 0; i < Batch::filters; ++i)
+#pragma unroll
+        for (int below = 0; below < Batch::rows; ++below)
+#pragma unroll
+          for (int j = 0; j < chunks; ++j)
+            read_staged<columns, of_lane>(of_filter + j * Lanes::places,
+                                          (i * rows + top + below) * columns,
+                                          sums[i][below] + j * of_lane);
+#pragma unroll
+      for (int i = 0; i < Batch::filters; ++i)
+#pragma unroll
+        for (int below = 0; below < Batch::rows; ++below)
+          write_row<Lanes>(sums[i][below], scales[i], biases[i], least, to,
+                           i * filter_step + (top + below) * step.h, left, top + below,
+                           all_exist || filter + i < filters.count);
+    }
+#pragma unroll
+    for (int j = 0; j < chunks; ++j) to[j] += Batch::filters * filter_step;
+  };
+  int filter = 0;
+#pragma unroll 1
+  for (; filter + Batch::filters <= filters.count; filter += Batch::filters)
+    write_batch.template operator()<true>(filter);
+  if (Batch::filters > 1 && filter < filters.count) write_batch.template operator()<false>(filter);
+}
+
+/// Writes what is staged to y, pass after pass: each warp the rows that one of a warpgroup's made.
+template <int rows, int columns, bool paired, class Shape>
+__device__ void write_passes(const Shape& shape, InterleavedControl& control) {
+  using Lanes = WriterLanes<columns, paired>;
+  const auto& step = shape.conv.y_step;
+  const InterleavedTeam team(shape);
+  const int warp = static_cast<int>(threadIdx.x) / 32 % interleaved_writers,
+            output = static_cast<int>(threadIdx.x) % 32 * Lanes::of_lane,  // of a chunk
+      beside = output % columns;
+  const WarpFilters filters(shape, team, warp, 16 / (rows * columns));
+  int pass = 0;
+  for (int number = team.first; number < shape.items; number += team.members) {
+    const InterleavedItem item(shape, number, rows, columns);
+    for (int first = 0; first < shape.span; first += interleaved_columns, ++pass) {
+      const int warpgroup = pass % interleaved_warpgroups;
+      int flags = control.filter_flags;
+#pragma unroll 1
+      for (int share = 0; share < interleaved_columns; share += Lanes::share) {
+        typename Shape::Stored* to[Lanes::chunks];
+        int left[Lanes::chunks];
+        const int of_share = share + output / columns;
+#pragma unroll
+        for (int j = 0; j < Lanes::chunks; ++j) {
+          const InterleavedPlace place(shape, item, first + of_share + j * Lanes::places, rows,
+                                       columns, beside);
+          left[j] = place.rows_left;
+          to[j] = shape.y + (place.n * step.n + filters.first_k * step.c + place.p * step.h +
+                             place.q * step.w);
+        }
+        control.staged[warpgroup][warp].wait(pass / interleaved_warpgroups & 1);
+        const auto [exponent, tile_flags] = control.stage_of[warpgroup][warp];
+        flags |= tile_flags | (scales_fit(control, exponent) ? 0 : met_range);
+        const float* const from =
+            shape.staged() + (warp * 16 + staged_row(beside)) * stage_pitch + of_share;
+        write_places<rows, columns, Lanes>(shape, control, filters, from, power_of_two(-exponent),
+                                           to, left);
+      }
+      control.granted[(pass + 1) % interleaved_warpgroups][warp].arrive();
+      if (flags == 0) continue;
+      __syncwarp();
+      sum_again<rows, columns>(shape, item, first, filters, (flags & met_range) != 0);
+    }
+  }
+}
+
+/// In pairs where outputs are aligned so.
+template <int rows, int columns, class Shape>
+__device__ void write(const Shape& shape, InterleavedControl& control) {
+  if (shape.pairs)
+    write_passes<rows, columns, true>(shape, control);
+  else
+    write_passes<rows, columns, false>(shape, control);
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,82 @@
+// Copies of any length from global to shared memory by the copy engine (PTX cp.async.bulk, sm_90),
+// and the barrier in shared memory that counts their bytes (PTX mbarrier).
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_kernels/primitives/meeting.cuh"
+
+namespace plumb::cuda {
+
+/// Whether the code being compiled may use what follows: also where a newer device runs code for an
+/// older architecture it may not.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+inline constexpr bool bulk_copies = true;
+#else
+inline constexpr bool bulk_copies = false;
+#endif
+
+/// In shared memory, for copies that come in rounds. One thread expects and begins them, all may
+/// wait.
+class CopyBarrier : public Meeting {
+ public:
+  /// By one thread, before a barrier of the block.
+  __device__ void init() {
+    Meeting::init(1);
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+  }
+  /// Begins a round of `bytes`. By one thread, after a barrier of the block behind whatever read
+  /// the memory that is copied to.
+  __device__ void expect(int bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()),
+                 "r"(bytes)
+                 : "memory");
+#endif
+  }
+  /// Part of the round: addresses and `bytes` are multiples of 16.
+  __device__ void copy(void* to_shared, const void* from, int bytes) {
+#if __CUDA_ARCH__ >= 900
+    const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(to),
+        "l"(from), "r"(bytes), "r"(address())
+        : "memory");
+#endif
+  }
+};
+
+/// Orders what the thread wrote to shared memory before what the copy engine and warpgroups'
+/// products read of it after a barrier.
+__device__ inline void order_shared_writes() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+/// The other way, by single threads: behind order_shared_writes() of all and a barrier some begin
+/// stores, which they commit and wait for themselves. Addresses and `bytes` are multiples of 16.
+__device__ inline void bulk_store(void* to, const void* from_shared, int bytes) {
+#if __CUDA_ARCH__ >= 900
+  const auto from = static_cast<std::uint32_t>(__cvta_generic_to_shared(from_shared));
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from),
+               "r"(bytes)
+               : "memory");
+#endif
+}
+__device__ inline void commit_stores() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+/// Until the thread's stores have read shared memory.
+__device__ inline void wait_for_store_reads() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,28 @@
+// Streamed filters by warps for themselves (PTX mma.sync, sm_80): the kernels for devices without
+// wgmma, and for one eight of columns.
+#include "cuda_kernels/streamed_filters/streamed_launch.cuh"
+
+namespace plumb::cuda {
+
+template <class Scheme, class Stored>
+void launch_streamed_alone(const ConvLaunch& call, const WindowTiles& tile,
+                           const PackedWindows& packed) {
+  AloneEights<Scheme>::with(packed.eights, [&]<int eights>() {
+    launch_windows<Scheme, StreamedTerms<false>, streamed_rows<Scheme, eights>, eights, Stored>(
+        call, tile, packed);
+  });
+}
+
+template void launch_streamed_alone<SplitWindows, float>(const ConvLaunch&, const WindowTiles&,
+                                                         const PackedWindows&);
+template void launch_streamed_alone<Tf32Windows, float>(const ConvLaunch&, const WindowTiles&,
+                                                        const PackedWindows&);
+template void launch_streamed_alone<Fp16Windows, float>(const ConvLaunch&, const WindowTiles&,
+                                                        const PackedWindows&);
+template void launch_streamed_alone<Fp16Windows, __half>(const ConvLaunch&, const WindowTiles&,
+                                                         const PackedWindows&);
+template void launch_streamed_alone<Bf16Windows, __nv_bfloat16>(const ConvLaunch&,
+                                                                const WindowTiles&,
+                                                                const PackedWindows&);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,118 @@
+// The product of few_channels.cu for filters of any size: they are packed in global memory as
+// tensor cores want them, and come to shared memory slice by slice while four warps at a time
+// multiply (PTX wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through columns
+// and channels, so that 3, 5 or 9 columns fill the product nearly as well as 7, and walk down the
+// filter's rows together. Devices without wgmma, and one eight of columns, are left to warps that
+// multiply each for itself (mma.sync).
+//
+// Tiling: a block of 4 to 16 warps keeps the input under a tile in shared memory, of all channels,
+//   and the sums of up to 64 filters in registers. Four warps make 64 windows of two outputs (one
+//   at a stride of two) at 4 rows, at 2, or at 1 where sums are many; warps for themselves keep to
+//   two rows or more, and take fewer filters. Filters that fit stay in shared memory; others go
+//   round a ring of slices of 16 to 48 KB, which the copy engine fills, or (sm80) all threads by
+//   cp.async. Outputs go to y in runs of 32.
+// Bytes: y once; x once for each group of filters, and the rows and columns where tiles overlap; w
+//   once for each block, or from L2 for each pass of its warps.
+// Wins: over few_channels.cu where filters are many, or their terms: those it has to hold, all
+//   channels of a group, leave shared memory no room, and it reads the input for each group again.
+// Measured: docs/few_channels.md.
+#include "cuda_kernels/streamed_filters/streamed_launch.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+/// The unit that serves a problem. Groups are of one size, as few as can be; of filters that are
+/// pooled, and where warps multiply by themselves, a group leaves a warp two rows.
+template <class Scheme>
+WindowUnit unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+  const std::int64_t filters = WindowTerms(problem).eight_filters();
+  const std::int64_t needed = tiles_of(problem.k, filters);
+  const auto of_group = [&](std::int64_t most) {
+    return static_cast<int>(tiles_of(needed, tiles_of(needed, most)));
+  };
+  const std::int64_t most = tiles_of(most_group_filters, filters);
+  const auto at_most = [&](int eights) { return std::min<std::int64_t>(most, eights); };
+  const int together =
+      of_group(problem.pool == Pool::none ? most : at_most(eights_of_two_rows<Scheme>));
+  WindowUnit unit;
+  if (products_by_warpgroups(together, staging, device))
+    TogetherEights::with(TogetherEights::at_least(together),
+                         [&]<int eights>() { unit = streamed_unit<Scheme, true, eights>; });
+  else
+    AloneEights<Scheme>::with(AloneEights<Scheme>::at_least(of_group(at_most(most_alone<Scheme>))),
+                              [&]<int eights>() { unit = streamed_unit<Scheme, false, eights>; });
+  return unit;
+}
+
+/// As WindowUnits, of filters that stream.
+template <class Scheme>
+struct Units {
+  static constexpr int products = Scheme::products;
+  static double expected(const ConvProblem&, double predicted) {
+    return Scheme::measured * predicted;
+  }
+  static constexpr int term_multiple = Scheme::terms;
+
+  static Support fit(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+    return streams_fit(problem, device, packed(problem, device, staging).groups);
+  }
+  static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+    return plan_windows(problem, device, unit_of<Scheme>(problem, device, staging),
+                        window_costs<Scheme>, staging);
+  }
+  static PackedWindows packed(const ConvProblem& problem, const DeviceInfo& device,
+                              Staging staging) {
+    return {problem, unit_of<Scheme>(problem, device, staging), window_costs<Scheme>};
+  }
+
+  template <class... Stored>
+  static void pack(const FilterPacking& packing, Staging staging) {
+    pack_windows<Scheme, WalkedSlots, Stored...>(packing,
+                                                 packed(packing.problem, packing.device, staging));
+  }
+
+  template <class... Stored>
+  static void launch(const ConvLaunch& whole, Staging staging) {
+    const PackedWindows packed = Units::packed(whole.problem, whole.device, staging);
+    for_each_slice(whole, [&](const ConvLaunch& call) {
+      const WindowTiles tile = plan(call.problem, call.device, staging);
+      with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
+        if (!packed.warpgroups) return launch_streamed_alone<Scheme, S>(call, tile, packed);
+        TogetherEights::with(packed.eights, [&]<int eights>() {
+          launch_windows<Scheme, StreamedTerms<true>, streamed_rows<Scheme, eights>, eights, S>(
+              call, tile, packed);
+        });
+      });
+    });
+  }
+};
+
+}  // namespace
+
+extern const ConvAlgorithm streamed_filters_fp16x3 =
+    window_entry<Units<SplitWindows>, Staging::bulk, float>("cuda.conv.streamed_filters.fp16x3",
+                                                            Operand::fp16);
+extern const ConvAlgorithm streamed_filters_tf32 =
+    window_entry<Units<Tf32Windows>, Staging::bulk, float>("cuda.conv.streamed_filters.tf32",
+                                                           Operand::tf32_rounded);
+extern const ConvAlgorithm streamed_filters_fp16 =
+    window_entry<Units<Fp16Windows>, Staging::bulk, float, __half>(
+        "cuda.conv.streamed_filters.fp16", Operand::fp16);
+extern const ConvAlgorithm streamed_filters_bf16 =
+    window_entry<Units<Bf16Windows>, Staging::bulk, __nv_bfloat16>(
+        "cuda.conv.streamed_filters.bf16", Operand::bf16);
+
+extern const ConvAlgorithm streamed_filters_fp16x3_sm80 =
+    window_entry<Units<SplitWindows>, Staging::async, float>(
+        "cuda.conv.streamed_filters.fp16x3.sm80", Operand::fp16);
+extern const ConvAlgorithm streamed_filters_tf32_sm80 =
+    window_entry<Units<Tf32Windows>, Staging::async, float>("cuda.conv.streamed_filters.tf32.sm80",
+                                                            Operand::tf32_rounded);
+extern const ConvAlgorithm streamed_filters_fp16_sm80 =
+    window_entry<Units<Fp16Windows>, Staging::async, float, __half>(
+        "cuda.conv.streamed_filters.fp16.sm80", Operand::fp16);
+extern const ConvAlgorithm streamed_filters_bf16_sm80 =
+    window_entry<Units<Bf16Windows>, Staging::async, __nv_bfloat16>(
+        "cuda.conv.streamed_filters.bf16.sm80", Operand::bf16);
+
+}  // namespace plumb::cuda

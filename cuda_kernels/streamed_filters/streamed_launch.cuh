@@ -1,0 +1,44 @@
+// Kernels of streamed filters: which there are. Those of warps for themselves are compiled in a
+// source of their own.
+#pragma once
+
+#include <algorithm>
+#include <type_traits>
+
+#include "cuda_kernels/few_channels/window_kernel.cuh"
+#include "cuda_kernels/primitives/compile_time.hpp"
+
+namespace plumb::cuda {
+
+/// Sums that a lane has of one row where it has two.
+inline constexpr std::size_t most_of_two_rows = 48;
+template <class Scheme>
+constexpr int eights_of_two_rows = most_of_two_rows * sizeof(float) / sizeof(typename Scheme::Sum);
+/// Rows of outputs for which registers hold the sums, and the unit of so many eights.
+template <class Scheme, int eights>
+constexpr int streamed_rows = [] {
+  constexpr std::size_t sums = sizeof(typename Scheme::Sum) / sizeof(float) * eights;
+  return sums <= 16 ? 4 : sums <= most_of_two_rows ? 2 : 1;
+}();
+template <class Scheme, bool warpgroups, int eights>
+constexpr WindowUnit streamed_unit =
+    window_unit<Scheme, StreamedTerms<warpgroups>, streamed_rows<Scheme, eights>, eights>;
+
+/// Eights of columns that there are kernels for: of four warps together, up to those of
+/// most_group_filters, and of warps by themselves, which make two rows or more.
+using TogetherEights = CompileTime<2, 3, 4, 6, 8, 10, 12, 14, 16>;
+template <class Scheme>
+using AloneEights =
+    std::conditional_t<Scheme::products == 3, CompileTime<1, 2, 4, 6>, CompileTime<1, 2, 4, 6, 8>>;
+template <class Scheme>
+constexpr int most_alone = std::min(eights_of_two_rows<Scheme>, 8);
+
+using Fp16Windows = HalfWindows<__half>;
+using Bf16Windows = HalfWindows<__nv_bfloat16>;
+
+/// Launches the kernel of warps for themselves with as many eights as are packed.
+template <class Scheme, class Stored>
+void launch_streamed_alone(const ConvLaunch& call, const WindowTiles& tile,
+                           const PackedWindows& packed);
+
+}  // namespace plumb::cuda
