@@ -15,7 +15,7 @@
 namespace plumb::app {
 namespace {
 
-constexpr std::uint64_t most_int64 = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t max_int64 = std::numeric_limits<std::int64_t>::max();
 
 /// Reads the number that the text begins with, and takes it off; what it has of a number that T
 /// cannot hold is taken off too.
@@ -99,8 +99,8 @@ CLI::Validator byte_count() {
     if (error == std::errc::invalid_argument || bytes == 0)
       return fmt::format("{}, expected bytes: an integer of 0 or more, or one with K, M, G or T",
                          plumb::quoted(text));
-    if (error != std::errc() || number > most_int64 / bytes)
-      return fmt::format("{}, expected {} bytes at most", plumb::quoted(text), most_int64);
+    if (error != std::errc() || number > max_int64 / bytes)
+      return fmt::format("{}, expected {} bytes at most", plumb::quoted(text), max_int64);
     text = fmt::format("{}", number * bytes);
     return {};
   };

@@ -8,7 +8,7 @@
 namespace plumb::app {
 namespace {
 
-constexpr int least_samples = 5, most_samples = 30;
+constexpr int min_samples = 5, max_samples = 30;
 constexpr double seconds_limit = 1;
 
 /// The median of what `sample` returns, called as often as time allows.
@@ -16,8 +16,8 @@ template <class Sample>
 double median_of(const Sample& sample) {
   std::vector<double> seconds;
   const Stopwatch stopwatch;
-  while (static_cast<int>(seconds.size()) < least_samples ||
-         (static_cast<int>(seconds.size()) < most_samples && stopwatch.total() < seconds_limit))
+  while (static_cast<int>(seconds.size()) < min_samples ||
+         (static_cast<int>(seconds.size()) < max_samples && stopwatch.total() < seconds_limit))
     seconds.push_back(sample());
   std::sort(seconds.begin(), seconds.end());
   const std::size_t middle = seconds.size() / 2;

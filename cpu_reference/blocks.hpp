@@ -14,9 +14,9 @@ namespace plumb {
 inline constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
 
 /// For numbers that are not negative.
-inline std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
-  return ceil_divide(a, multiple) * multiple;
+  return ceil_div(a, multiple) * multiple;
 }
 /// Bytes up to where the next part of a workspace may begin.
 inline std::size_t padded(std::int64_t bytes) {

@@ -149,8 +149,8 @@ void store_pooled(const ConvShape& conv, const OutputRow& row, FilterRange filte
 }
 
 template <class Real>
-constexpr ConvKernels<Real> kernels_for{.filters = most_filters,
-                                        .tile_places = tile_vectors(most_filters) * lanes<Real>,
+constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
+                                        .tile_places = tile_vectors(max_filters) * lanes<Real>,
                                         .blocks_terms = PLUMB_REGISTERS == 16,
                                         .sum = &sum_products<Real>,
                                         .load_planes = &load_planes<Real>,

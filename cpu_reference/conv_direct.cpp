@@ -62,8 +62,8 @@ int64_t block_of(const ConvShape& conv, const Planes& planes, const ConvKernels<
   if (!kernels.blocks_terms || !own_columns(conv, planes) || reach < 3 * tile) return conv.terms();
   const int64_t read = planes.row_planes * planes.column_planes * (reach + tile);
   const int64_t channel_bytes = (read + taps * kernels.filters) * int64_t{sizeof(Real)};
-  const int64_t most = std::max(in_cache / channel_bytes, ceil_divide(enough_terms, taps));
-  return ceil_divide(conv.group_c, ceil_divide(conv.group_c, most)) * taps;
+  const int64_t most = std::max(in_cache / channel_bytes, ceil_div(enough_terms, taps));
+  return ceil_div(conv.group_c, ceil_div(conv.group_c, most)) * taps;
 }
 
 /// What all bands read.

@@ -63,30 +63,29 @@ struct Cut {
 template <class T>
 Cut cut(const ConvProblem& p) {
   constexpr int64_t operand_bytes = 128 << 10, sums_bytes = 256 << 10;
-  constexpr int64_t most_terms = 256, most_channels = 512, most_columns = 1024;
+  constexpr int64_t max_terms = 256, max_channels = 512, max_columns = 1024;
   constexpr int64_t enough_blocks = 64, few_columns = 128;
 
   Cut cut{};
   cut.groups = p.groups;
   const int64_t group_k = p.k / p.groups;
-  cut.depth = ceil_divide(p.terms(), ceil_divide(p.terms(), most_terms));
+  cut.depth = ceil_div(p.terms(), ceil_div(p.terms(), max_terms));
   cut.k_product = std::min(group_k, operand_bytes / int64_t{sizeof(T)} / cut.depth);
-  cut.k_count = ceil_divide(group_k, ceil_divide(group_k, most_channels));
-  cut.k_blocks = ceil_divide(group_k, cut.k_count);
+  cut.k_count = ceil_div(group_k, ceil_div(group_k, max_channels));
+  cut.k_blocks = ceil_div(group_k, cut.k_count);
 
   const int64_t pixels = std::max<int64_t>(1, p.n * p.p() * p.q());
   const int64_t in_cache =
       std::min(operand_bytes / cut.depth, sums_bytes / cut.k_count) / int64_t{sizeof(T)} / 16 * 16;
-  const int64_t in_parallel =
-      std::max(few_columns, round_up(ceil_divide(pixels, enough_blocks), 16));
-  cut.columns = std::min({pixels, in_cache, in_parallel, most_columns});
-  cut.column_blocks = ceil_divide(pixels, cut.columns);
+  const int64_t in_parallel = std::max(few_columns, round_up(ceil_div(pixels, enough_blocks), 16));
+  cut.columns = std::min({pixels, in_cache, in_parallel, max_columns});
+  cut.column_blocks = ceil_div(pixels, cut.columns);
 
   // Few outputs with a long reduction: there is work for all threads along the reduction alone.
-  const int64_t products = ceil_divide(p.terms(), cut.depth);
-  const int64_t wanted = std::min(products, ceil_divide(enough_blocks, cut.outputs()));
-  cut.terms = ceil_divide(products, wanted) * cut.depth;
-  cut.pieces = ceil_divide(p.terms(), cut.terms);
+  const int64_t products = ceil_div(p.terms(), cut.depth);
+  const int64_t wanted = std::min(products, ceil_div(enough_blocks, cut.outputs()));
+  cut.terms = ceil_div(products, wanted) * cut.depth;
+  cut.pieces = ceil_div(p.terms(), cut.terms);
 
   cut.runs_bytes = padded(cut.columns * int64_t{sizeof(ColumnRun)});
   cut.patches_bytes = padded(cut.depth * cut.columns * int64_t{sizeof(T)});

@@ -133,7 +133,7 @@ void pack_filters(const FilterPacking& packing) {
                                    .native_queue = nullptr});
   const ConvKernels<Real>& kernels = conv_kernels<Real>(packing.device);
   auto* const packed = static_cast<Real*>(packing.filters);
-  const std::int64_t runs = ceil_divide(conv.group_k, kernels.filters);
+  const std::int64_t runs = ceil_div(conv.group_k, kernels.filters);
   const int threads =
       std::min(packing.device.units, worthwhile_threads(problem, available_threads()));
   parallel_for(threads, problem.groups * runs, [&](std::int64_t task) {

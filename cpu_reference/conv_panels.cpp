@@ -91,7 +91,7 @@ template <class Real>
 Cut cut(const ConvProblem& p, int threads) {
   // A multiple of the tiles' widths: a panel of a block's terms takes part of a level-2 cache, and
   // the sums of a task's filters another. Blocks are long, so that sums are seldom put aside.
-  constexpr int64_t most_terms = 512 * sizeof(float) / sizeof(Real);
+  constexpr int64_t max_terms = 512 * sizeof(float) / sizeof(Real);
   const int64_t image = p.p() * p.q(), group_k = p.k / p.groups;
   const int64_t outputs = std::max<int64_t>(p.n, 1) * image;
   const auto bytes_of = [](int64_t reals) { return padded(reals * int64_t{sizeof(Real)}); };
@@ -99,14 +99,14 @@ Cut cut(const ConvProblem& p, int threads) {
   const bool in_images = reads_images<Real>(p);
   const int64_t places = in_images ? image : outputs;
   const int64_t most = in_images ? image_places : panel_places;
-  cut.width = round_up(ceil_divide(places, ceil_divide(places, most)), product_places);
-  cut.panels = ceil_divide(places, cut.width);
+  cut.width = round_up(ceil_div(places, ceil_div(places, most)), product_places);
+  cut.panels = ceil_div(places, cut.width);
   if (in_images) {
     cut.image_panels = cut.panels;
     cut.panels *= std::max<int64_t>(p.n, 1);
   }
-  cut.blocks = ceil_divide(p.terms(), most_terms);
-  cut.block = ceil_divide(p.terms(), cut.blocks);
+  cut.blocks = ceil_div(p.terms(), max_terms);
+  cut.block = ceil_div(p.terms(), cut.blocks);
   const int64_t panels = cut.panels * p.groups;
   cut.step = cut.width + product_places;
   cut.panel_reals = cut.block * cut.step;
@@ -180,8 +180,8 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   const bool one_image = (panel.first + panel.count - 1) / outputs == n;
   // The next panel is fetched with this one, each run's tiles fetching the lines of a few terms:
   // all at once they would keep the tiles waiting.
-  const int64_t runs = ceil_divide(task.count, kernels.filters);
-  const int64_t most_fetched = values.image ? ceil_divide(panel.terms, runs) : 0;
+  const int64_t runs = ceil_div(task.count, kernels.filters);
+  const int64_t max_fetched = values.image ? ceil_div(panel.terms, runs) : 0;
   for (int64_t k = task.k; k < task.k + task.count;) {
     const int64_t of_all = panel.group * conv.group_k + k;
     const FilterRange range{.k = k, .count = run_filters(task.k + task.count - k, kernels.filters)};
@@ -193,12 +193,12 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
       step = conv.y_k;
     }
     const Real* const packed = shared.filters + of_all * conv.terms();
-    const int64_t fetched = std::min((k - task.k) / kernels.filters * most_fetched, panel.terms);
+    const int64_t fetched = std::min((k - task.k) / kernels.filters * max_fetched, panel.terms);
     const bool nan = kernels.sum({.x = values.first,
                                   .offsets = values.offsets,
                                   .terms = panel.terms,
                                   .fetched_offsets = values.offsets + fetched,
-                                  .fetched = std::min(most_fetched, panel.terms - fetched),
+                                  .fetched = std::min(max_fetched, panel.terms - fetched),
                                   .ahead = cut.width,
                                   .w = packed + panel.first_term * range.count,
                                   .filters = range.count,
@@ -309,13 +309,13 @@ void launch(const ConvLaunch& launch) {
       .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1)};
 
   const int64_t panels = c.panels * problem.groups;
-  const int64_t runs_of_panel = ceil_divide(conv.group_k, kernels.filters);
+  const int64_t runs_of_panel = ceil_div(conv.group_k, kernels.filters);
   const int64_t runs = panels * runs_of_panel;
   // With few panels that each thread copies for itself, one share for each; with more, half a panel
   // at least. A panel that is there already costs little to go on with.
   const bool few = panels < 8 * threads;
   const int64_t least =
-      c.together ? 2 : (few ? ceil_divide(runs, threads) : ceil_divide(runs_of_panel, 2));
+      c.together ? 2 : (few ? ceil_div(runs, threads) : ceil_div(runs_of_panel, 2));
   std::atomic<int64_t> copied{0}, taken{0};
   run_parallel(threads, [&](const TeamMember& member) {
     if (c.together) {

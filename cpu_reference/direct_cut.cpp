@@ -10,13 +10,13 @@ using std::int64_t;
 
 /// The rows of a run, a multiple of `unit`, of which most places are outputs; among equals the
 /// most, up to what stays in a level-1 cache for a few filters.
-int64_t fullest_run(int64_t pitch, int64_t q, int64_t most_rows, int64_t unit) {
-  constexpr int64_t most_places = 768;
+int64_t fullest_run(int64_t pitch, int64_t q, int64_t max_rows, int64_t unit) {
+  constexpr int64_t max_places = 768;
   const auto places = [&](int64_t rows) {
     return round_up(places_of(rows, pitch, q), product_places);
   };
   int64_t best = unit;
-  for (int64_t rows = 2 * unit; rows <= most_rows && rows * pitch <= most_places; rows += unit)
+  for (int64_t rows = 2 * unit; rows <= max_rows && rows * pitch <= max_places; rows += unit)
     if (rows * places(best) >= best * places(rows)) best = rows;
   return best;
 }
@@ -51,12 +51,12 @@ Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
   const int64_t in_cache = planes_bytes / std::max<int64_t>(row_bytes, 1) - reach_h;
   const int64_t images = std::max<int64_t>(p.n, 1) * p.groups;
   const int64_t made = rows_made(p), unit = rows_together(p);
-  const int64_t in_parallel = ceil_divide(made, ceil_divide(enough_bands, images));
+  const int64_t in_parallel = ceil_div(made, ceil_div(enough_bands, images));
   // A band shorter than the filter loads more than it makes.
   const int64_t most = std::max<int64_t>({1, std::min(in_cache, in_parallel), reach_h});
-  cut.bands = ceil_divide(made, std::min(most, made));
-  cut.rows = rows > 0 ? rows : round_up(ceil_divide(made, cut.bands), unit);
-  cut.bands = ceil_divide(made, cut.rows);
+  cut.bands = ceil_div(made, std::min(most, made));
+  cut.rows = rows > 0 ? rows : round_up(ceil_div(made, cut.bands), unit);
+  cut.bands = ceil_div(made, cut.rows);
   cut.planes.rows = cut.rows + reach_h;
   cut.planes.plane = round_up(cut.planes.rows * cut.planes.pitch, 16);
   // Planes a power of two apart would share the few lines of one set of a cache.

@@ -125,8 +125,7 @@ void pool(const PoolLaunch& launch) {
   const TensorView& y = launch.y;
   const int64_t images = y.extent(0), channels = y.extent(1);
   const int64_t rows = y.extent(2), columns = y.extent(3);
-  const Tiles tiles{images, channels, ceil_divide(rows, tile_rows),
-                    ceil_divide(columns, tile_columns)};
+  const Tiles tiles{images, channels, ceil_div(rows, tile_rows), ceil_div(columns, tile_columns)};
   parallel_for(threads_for(element_count(x.extents())), tiles.count(), [&](int64_t i) {
     const auto [n, c, tile_row, tile_column] = tiles.at(i);
     const int64_t p = tile_row * tile_rows, q = tile_column * tile_columns;

@@ -304,7 +304,7 @@ bool sum_products(const ProductRun<Real>& run) {
 }
 
 /// As many filters as registers make worth while: what a tile reads of x serves all of them.
-inline constexpr std::int64_t most_filters = PLUMB_REGISTERS == 32 ? 8 : 6;
+inline constexpr std::int64_t max_filters = PLUMB_REGISTERS == 32 ? 8 : 6;
 
 }  // namespace
 }  // namespace plumb

@@ -67,7 +67,7 @@ void relu(const ConstTensorView& x, const TensorView& y) {
   const Loop row = all.loops[all.rank - 1];
   int64_t rows = 1;
   for (int i = 0; i + 1 < all.rank; ++i) rows *= all.loops[i].extent;
-  const int64_t chunks = ceil_divide(row.extent, chunk);
+  const int64_t chunks = ceil_div(row.extent, chunk);
   parallel_for(threads_for(rows * row.extent), rows * chunks, [&](int64_t task) {
     const int64_t begin = task % chunks * chunk;
     int64_t x_offset = begin * row.x_step, y_offset = begin * row.y_step;

@@ -222,7 +222,7 @@ class Dice {
 class Construction {
  public:
   explicit Construction(double max_products)
-      : most_products_(max_products), missing_(numbering_.size(), false) {
+      : max_products_(max_products), missing_(numbering_.size(), false) {
     for_each_triple([&](int a, int la, int b, int lb, int c, int lc) {
       if (!possible_(with(a, la, b, lb, c, lc))) return;
       missing_[numbering_(a, la, b, lb, c, lc)] = true;
@@ -243,7 +243,7 @@ class Construction {
   Assignment around(const Assignment& triple) {
     for (int attempt = 0; attempt < 200; ++attempt) {
       const Assignment levels = completed(triple, attempt);
-      if (sizes_of(levels).flop() / 2 <= most_products_) return levels;
+      if (sizes_of(levels).flop() / 2 <= max_products_) return levels;
     }
     throw std::logic_error("a triple takes more multiplications than a case may have");
   }
@@ -300,7 +300,7 @@ class Construction {
         for (int c = b + 1; c < count; ++c) missing_[number({a, b, c}, levels)] = false;
   }
 
-  double most_products_;
+  double max_products_;
   Numbering numbering_;
   Possible possible_;
   Dice dice_;

@@ -15,7 +15,7 @@ using namespace plumb;
 namespace {
 
 /// An algorithm that accepts fewer problems of the corpus has not been validated.
-constexpr int least_problems = 25;
+constexpr int min_problems = 25;
 
 struct Tally {
   int run = 0, failed = 0;
@@ -68,7 +68,7 @@ TEST_CASE("every algorithm passes the four tiers", "[validation]") {
   for (const Device& device : plumb_test::all_devices())
     for (const auto& [name, tally] : validate_all(device, cases)) {
       CAPTURE(name, tally.run, tally.failed);
-      CHECK(tally.run >= least_problems);
+      CHECK(tally.run >= min_problems);
       if (tally.outside > 0)
         WARN(name << " promises no bound: " << tally.outside << " verdicts outside, error at most "
                   << tally.max_error_over_bound << " of the bound of fp32 FMA");

@@ -51,10 +51,10 @@ bool any_reference(const BarChart& chart) {
                      [](const BarPanel& panel) { return panel.reference.has_value(); });
 }
 
-Grid grid_of(std::size_t panels, double width, double least_panel_width, double gap) {
+Grid grid_of(std::size_t panels, double width, double min_panel_width, double gap) {
   Grid grid;
   panels = std::max<std::size_t>(1, panels);
-  const double fit = std::floor((width + gap) / (least_panel_width + gap));
+  const double fit = std::floor((width + gap) / (min_panel_width + gap));
   grid.columns = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(1.0, fit)), 1, panels);
   grid.rows = (panels + grid.columns - 1) / grid.columns;
   grid.columns = (panels + grid.rows - 1) / grid.rows;

@@ -27,7 +27,7 @@ struct Grid {
   std::size_t columns = 1, rows = 1;
   double panel_width = 0;
 };
-Grid grid_of(std::size_t panels, double width, double least_panel_width, double gap);
+Grid grid_of(std::size_t panels, double width, double min_panel_width, double gap);
 
 /// A panel's title, and under it what its reference line stands for.
 inline constexpr double panel_title_height = 18, reference_label_height = 15;

@@ -9,7 +9,7 @@
 namespace plumb::app {
 namespace {
 
-constexpr double panel_gap = 18, least_panel_width = 150, tick_labels_height = 18;
+constexpr double panel_gap = 18, min_panel_width = 150, tick_labels_height = 18;
 
 struct Rows {
   double top = 0;
@@ -86,7 +86,7 @@ double draw_bars_across(SvgCanvas& canvas, const BarChart& chart, double y) {
   const double names = names_width(chart);
   const double left = chart_margin + (names > 0 ? names + 8 : 0);
   const Grid grid =
-      grid_of(chart.panels.size(), chart.width - chart_margin - left, least_panel_width, panel_gap);
+      grid_of(chart.panels.size(), chart.width - chart_margin - left, min_panel_width, panel_gap);
   const std::size_t group = bars_in_group(chart);
   Rows rows;
   rows.bar_height = group == 1 ? 15 : 13;

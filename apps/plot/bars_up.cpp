@@ -9,7 +9,7 @@
 namespace plumb::app {
 namespace {
 
-constexpr double panel_gap = 26, least_panel_width = 260, plot_height = 220;
+constexpr double panel_gap = 26, min_panel_width = 260, plot_height = 220;
 constexpr double tick_labels_width = 44, turned_degrees = -35, longest_turned = 170;
 const double turned_sine = std::sin(35 * M_PI / 180), turned_cosine = std::cos(35 * M_PI / 180);
 
@@ -121,7 +121,7 @@ void draw_panel(SvgCanvas& canvas, const BarChart& chart, const BarPanel& panel,
 
 double draw_bars_up(SvgCanvas& canvas, const BarChart& chart, double y) {
   const double inner = chart.width - 2 * chart_margin;
-  const Grid grid = grid_of(chart.panels.size(), inner, least_panel_width, panel_gap);
+  const Grid grid = grid_of(chart.panels.size(), inner, min_panel_width, panel_gap);
   Plot plot;
   plot.categories = std::max<std::size_t>(1, chart.categories.size());
   plot.width = grid.panel_width - tick_labels_width;

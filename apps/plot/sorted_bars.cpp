@@ -11,7 +11,7 @@
 namespace plumb::app {
 namespace {
 
-constexpr double panel_gap = 30, least_panel_width = 300, plot_height = 240;
+constexpr double panel_gap = 30, min_panel_width = 300, plot_height = 240;
 constexpr double tick_labels_width = 44, names_height = 22;
 
 std::vector<NamedValue> in_order(std::vector<NamedValue> values) {
@@ -68,7 +68,7 @@ std::string to_svg(const SortedBars& chart) {
   const double inner_width = chart.width - 2 * chart_margin;
   canvas.text(chart_margin, chart_margin + 14, shortened(chart.title, title_size, inner_width),
               TextStyle::title);
-  const Grid grid = grid_of(chart.panels.size(), inner_width, least_panel_width, panel_gap);
+  const Grid grid = grid_of(chart.panels.size(), inner_width, min_panel_width, panel_gap);
   const double row_height =
       panel_title_height + reference_label_height + 8 + plot_height + names_height + 12;
   const double top = chart_margin + 34;

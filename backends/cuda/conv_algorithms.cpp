@@ -1,5 +1,6 @@
-// The ordered list of convolution algorithms, one line each. An entry is a constant that a .cu of
-// cuda_kernels/ defines; to add one, add its line.
+// The ordered list of convolution algorithms, one line each, by families: a folder of cuda_kernels/
+// each. An entry is a constant that a .cu there defines; to add one, add its line. Of two that are
+// predicted to take the same time the first is chosen.
 #include "conv_algorithms.hpp"
 
 #include <array>
@@ -17,6 +18,7 @@ namespace plumb::cuda {
 std::span<const ConvAlgorithm* const> conv_algorithms() {
   // clang-format off
   static const std::array list{
+      // fma/: sums in fp32 or fp64 FMAs, of any problem; few_terms and single_filter of few terms.
       PLUMB_ENTRY(few_terms_fp32),
       PLUMB_ENTRY(single_filter_fp32),
       PLUMB_ENTRY(register_tile_fp32_12_filters),
@@ -34,23 +36,14 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(direct_unrolled_fp32_both),
       PLUMB_ENTRY(direct_unrolled_fp32_columns),
       PLUMB_ENTRY(direct_unrolled_fp32_restrict),
-      PLUMB_ENTRY(shared_tile_fp32_16x16),
-      PLUMB_ENTRY(shared_tile_fp32_32x32),
-      PLUMB_ENTRY(shared_tile_fp32_8x8),
-      PLUMB_ENTRY(shared_tile_fp32_16x16_padded),
-      PLUMB_ENTRY(shared_tile_fp32_32x32_padded),
-      PLUMB_ENTRY(shared_tile_fp32_8x8_padded),
-      PLUMB_ENTRY(constant_filters_fp32),
-      PLUMB_ENTRY(shared_tile_constant_fp32_16x16),
-      PLUMB_ENTRY(shared_tile_constant_fp32_32x32),
-      PLUMB_ENTRY(shared_tile_constant_fp32_8x8),
-      PLUMB_ENTRY(shared_tile_constant_fp32_16x16_copied),
-      PLUMB_ENTRY(shared_tile_constant_fp32_32x32_copied),
-      PLUMB_ENTRY(shared_tile_constant_fp32_8x8_copied),
+      PLUMB_ENTRY(implicit_gemm_fp64_16x16),
+      PLUMB_ENTRY(direct_fp64),
+      // interleaved/: warp-specialised tensor cores of Hopper, both operands in shared memory.
       PLUMB_ENTRY(interleaved_fp16x3),
       PLUMB_ENTRY(interleaved_half_fp16_scaled),
       PLUMB_ENTRY(interleaved_half_fp16),
       PLUMB_ENTRY(interleaved_half_bf16),
+      // streamed_filters/: tensor cores, filters of any number and size stream through shared memory.
       PLUMB_ENTRY(streamed_filters_fp16x3),
       PLUMB_ENTRY(streamed_filters_tf32),
       PLUMB_ENTRY(streamed_filters_fp16),
@@ -59,6 +52,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(streamed_filters_tf32_sm80),
       PLUMB_ENTRY(streamed_filters_fp16_sm80),
       PLUMB_ENTRY(streamed_filters_bf16_sm80),
+      // few_channels/: tensor cores, all filters of a group stay in shared memory.
       PLUMB_ENTRY(few_channels_split_fp16x3),
       PLUMB_ENTRY(few_channels_split_fp16x3_8_rows),
       PLUMB_ENTRY(few_channels_split_fp16x3_unstaged),
@@ -75,6 +69,20 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(few_channels_half_fp16_scaled_sm80),
       PLUMB_ENTRY(few_channels_half_bf16),
       PLUMB_ENTRY(few_channels_half_bf16_sm80),
+      // ladder/: techniques that are here to be taught and measured.
+      PLUMB_ENTRY(shared_tile_fp32_16x16),
+      PLUMB_ENTRY(shared_tile_fp32_32x32),
+      PLUMB_ENTRY(shared_tile_fp32_8x8),
+      PLUMB_ENTRY(shared_tile_fp32_16x16_padded),
+      PLUMB_ENTRY(shared_tile_fp32_32x32_padded),
+      PLUMB_ENTRY(shared_tile_fp32_8x8_padded),
+      PLUMB_ENTRY(constant_filters_fp32),
+      PLUMB_ENTRY(shared_tile_constant_fp32_16x16),
+      PLUMB_ENTRY(shared_tile_constant_fp32_32x32),
+      PLUMB_ENTRY(shared_tile_constant_fp32_8x8),
+      PLUMB_ENTRY(shared_tile_constant_fp32_16x16_copied),
+      PLUMB_ENTRY(shared_tile_constant_fp32_32x32_copied),
+      PLUMB_ENTRY(shared_tile_constant_fp32_8x8_copied),
       PLUMB_ENTRY(narrow_fragments_tf32_8),
       PLUMB_ENTRY(narrow_fragments_tf32_16),
       PLUMB_ENTRY(narrow_fragments_tf32_24),
@@ -86,8 +94,6 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(tensor_core_fp16_16x16),
       PLUMB_ENTRY(packed_half_fp16),
       PLUMB_ENTRY(scatter_atomics_fp32),
-      PLUMB_ENTRY(implicit_gemm_fp64_16x16),
-      PLUMB_ENTRY(direct_fp64),
 #ifdef PLUMB_PEER_CUDNN
       PLUMB_ENTRY(cudnn_best_fp32),
       PLUMB_ENTRY(cudnn_best_tf32),

@@ -1,7 +1,7 @@
 // What every convolution does to a finished sum: bias, activation, rounding to the stored type.
 #pragma once
 
-#include "cuda_kernels/primitives/larger.cuh"
+#include "cuda_kernels/primitives/max_nan.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
 #include "plumb/algorithm.hpp"
 
@@ -30,7 +30,7 @@ struct Epilogue {
   }
   template <class Accumulate>
   __device__ Stored finish(Accumulate sum, Accumulate bias_of_filter) const {
-    return convert<Stored>(larger(sum + bias_of_filter, static_cast<Accumulate>(least)));
+    return convert<Stored>(max_nan(sum + bias_of_filter, static_cast<Accumulate>(least)));
   }
 };
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/primitives/check.hpp"
-#include "cuda_kernels/primitives/tiles.hpp"
 #include "plumb/device.hpp"
 
 namespace plumb::cuda {
@@ -17,7 +17,7 @@ namespace plumb::cuda {
 /// Only a grid's x dimension goes beyond 65,535, so all grids here are lines.
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
   constexpr std::int64_t widest_grid = 0x7fffffff;
-  return static_cast<unsigned>(std::min(tiles_of(count, per_block), widest_grid));
+  return static_cast<unsigned>(std::min(ceil_div(count, per_block), widest_grid));
 }
 
 /// Where a kernel runs. `Launch(stream, blocks, threads)(kernel, arguments...)` reports a failed

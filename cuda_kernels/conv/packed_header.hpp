@@ -6,15 +6,15 @@
 
 namespace plumb::cuda {
 
-inline constexpr int most_group_filters = 64;
+inline constexpr int max_group_filters = 64;
 
 /// Images: packed filters serve any batch.
 inline constexpr std::int64_t large_batch = 1 << 14;
 
 struct PackedHeader {
-  float scales[most_group_filters];   ///< what sums are multiplied with to undo them
-  int exponents[most_group_filters];  ///< of the scales; of a filter without a value, no_exponent
-  int flags[most_group_filters];      ///< WindowFlags
+  float scales[max_group_filters];   ///< what sums are multiplied with to undo them
+  int exponents[max_group_filters];  ///< of the scales; of a filter without a value, no_exponent
+  int flags[max_group_filters];      ///< WindowFlags
 };
 inline constexpr int no_exponent = 1 << 20;
 inline constexpr int packed_header_bytes = 1024;

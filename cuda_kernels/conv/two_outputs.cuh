@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "cuda_kernels/few_channels/window_products.cuh"
-#include "cuda_kernels/primitives/larger.cuh"
+#include "cuda_kernels/primitives/max_nan.cuh"
 
 namespace plumb::cuda {
 
@@ -53,7 +53,7 @@ template <>
 class TwoOutputs<float> {
  public:
   __device__ TwoOutputs(float first, float second, float least)
-      : first_(larger(first, least)), second_(larger(second, least)) {}
+      : first_(max_nan(first, least)), second_(max_nan(second, least)) {}
 
   __device__ static float least(float of) { return of; }
   __device__ void write(float* to) const { write_pair<false>(to, first_, second_); }

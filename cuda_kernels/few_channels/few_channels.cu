@@ -21,8 +21,8 @@
 namespace plumb::cuda {
 namespace {
 
-using Units = WindowUnits<Tf32Windows, 2, 1, 2, 3, 4, 6, 8>;
-using TallUnits = WindowUnits<Tf32Windows, 4, 1, 2, 3>;
+using Units = WindowKernelConfigs<Tf32Windows, 2, 1, 2, 3, 4, 6, 8>;
+using TallUnits = WindowKernelConfigs<Tf32Windows, 4, 1, 2, 3>;
 
 }  // namespace
 

@@ -12,11 +12,11 @@
 namespace plumb::cuda {
 namespace {
 
-using Fp16Units = WindowUnits<HalfWindows<__half>, 2, 1, 2, 3, 4, 6, 8>;
-using Fp16TallUnits = WindowUnits<HalfWindows<__half>, 4, 1, 2, 3, 4>;
-using ScaledUnits = WindowUnits<ScaledWindows, 2, 1, 2, 3, 4, 6, 8>;
-using ScaledTallUnits = WindowUnits<ScaledWindows, 4, 1, 2, 3, 4>;
-using Bf16Units = WindowUnits<HalfWindows<__nv_bfloat16>, 2, 1, 2, 4, 6, 8>;
+using Fp16Units = WindowKernelConfigs<HalfWindows<__half>, 2, 1, 2, 3, 4, 6, 8>;
+using Fp16TallUnits = WindowKernelConfigs<HalfWindows<__half>, 4, 1, 2, 3, 4>;
+using ScaledUnits = WindowKernelConfigs<ScaledWindows, 2, 1, 2, 3, 4, 6, 8>;
+using ScaledTallUnits = WindowKernelConfigs<ScaledWindows, 4, 1, 2, 3, 4>;
+using Bf16Units = WindowKernelConfigs<HalfWindows<__nv_bfloat16>, 2, 1, 2, 4, 6, 8>;
 
 }  // namespace
 

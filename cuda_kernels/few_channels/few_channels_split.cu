@@ -18,8 +18,8 @@
 namespace plumb::cuda {
 namespace {
 
-using Units = WindowUnits<SplitWindows, 2, 1, 2, 3, 4>;
-using TallUnits = WindowUnits<SplitWindows, 4, 1, 2>;
+using Units = WindowKernelConfigs<SplitWindows, 2, 1, 2, 3, 4>;
+using TallUnits = WindowKernelConfigs<SplitWindows, 4, 1, 2>;
 
 }  // namespace
 

@@ -79,22 +79,22 @@ __device__ float describe_filter(PackedHeader& header, int of_group, const Filte
 /// a matrix, its second ones in the other, and the slot's matrices follow each other.
 template <class Scheme>
 __device__ void write_slot(const typename Scheme::Slot& filled, char* slots, int slot, int eight,
-                           int eights, int lane) {
+                           int n8_tiles, int lane) {
   constexpr int words = sizeof filled / sizeof(Fragment);
   Fragment word[words];
   memcpy(word, &filled, sizeof filled);
   Fragment* const to = reinterpret_cast<Fragment*>(slots) + lane;
 #pragma unroll
   for (int j = 0; j < words; ++j)
-    to[((slot * words / 2 + j / 2) * eights + eight) * 64 + j % 2 * 32] = word[j];
+    to[((slot * words / 2 + j / 2) * n8_tiles + eight) * 64 + j % 2 * 32] = word[j];
 }
 
 /// Before a group's header is taken. By one thread, before a barrier.
 template <class Control>
 __device__ void clear_header(Control& control) {
   control.filter_flags = 0;
-  control.least_exponent = no_exponent;
-  control.most_exponent = -no_exponent;
+  control.min_exponent = no_exponent;
+  control.max_exponent = -no_exponent;
 }
 /// Takes what a group's outputs need of its filters, from `first_k` on. By the whole block; ends
 /// without a barrier. `bias` is of all `all_k` filters, or null.
@@ -107,15 +107,15 @@ __device__ void take_header(const PackedHeader& header, int group_filters, int f
     control.filter_bias[i] = bias && k < all_k ? convert<float>(bias[k]) : 0;
     if (header.flags[i] != 0) atomicOr(&control.filter_flags, header.flags[i]);
     if (header.exponents[i] == no_exponent) continue;
-    atomicMin(&control.least_exponent, header.exponents[i]);
-    atomicMax(&control.most_exponent, header.exponents[i]);
+    atomicMin(&control.min_exponent, header.exponents[i]);
+    atomicMax(&control.max_exponent, header.exponents[i]);
   }
 }
 /// Whether floats hold what undoes the scales of a tile, by its exponent, and of all filters taken.
 template <class Control>
 __device__ bool scales_fit(const Control& control, int exponent) {
-  return control.most_exponent == -no_exponent ||
-         (exponent + control.least_exponent >= -120 && exponent + control.most_exponent <= 120);
+  return control.max_exponent == -no_exponent ||
+         (exponent + control.min_exponent >= -120 && exponent + control.max_exponent <= 120);
 }
 
 /// Begins to copy a group's slots to `w_tile`, a multiple of 16 bytes. By the whole block; each

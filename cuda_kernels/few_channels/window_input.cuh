@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
-#include "cuda_kernels/few_channels/window_shape.cuh"
+#include "cuda_kernels/few_channels/window_params.cuh"
 #include "cuda_kernels/few_channels/window_stage.cuh"
 #include "cuda_kernels/primitives/bulk_copy.cuh"
-#include "cuda_kernels/primitives/larger.cuh"
+#include "cuda_kernels/primitives/max_nan.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
 #include "cuda_kernels/primitives/split.hpp"
 
@@ -23,17 +23,17 @@ enum WindowFlags : int {
 /// that one can be cleared while the other is read.
 struct WindowControl {
   CopyBarrier staged;
-  CopyBarrier filled[most_ring];  ///< places of filters that stream
-  std::uint32_t left[most_ring];  ///< the same: warps that have left it
-  const char* packed;             ///< the same: where their slices come from
+  CopyBarrier filled[max_ring];  ///< places of filters that stream
+  std::uint32_t left[max_ring];  ///< the same: warps that have left it
+  const char* packed;            ///< the same: where their slices come from
   int flags[2];
   int largest[2];  ///< bits of the largest |x|
   int members;     ///< blocks that share the tiles
   int first_k;     ///< of the group of filters
   int exponent;    ///< of the scale of the tile that is multiplied
   int filter_flags;
-  int least_exponent, most_exponent;  ///< of the filters' scales
-  float filter_scales[64];            ///< what sums are multiplied with to undo them
+  int min_exponent, max_exponent;  ///< of the filters' scales
+  float filter_scales[64];         ///< what sums are multiplied with to undo them
   float filter_bias[64];
 };
 static_assert(sizeof(WindowControl) <= window_control_bytes);
@@ -49,10 +49,10 @@ struct TensorSource {
 };
 
 template <class Stored>
-__device__ TensorSource<Stored> tensor_source(const WindowShape& shape, const WindowItem& item,
-                                              const Stored* x) {
-  const auto& step = shape.conv.x_step;
-  const int plane = shape.channels.value() == 1 ? step.n : step.c;
+__device__ TensorSource<Stored> tensor_source(const WindowKernelParams& params,
+                                              const WindowItem& item, const Stored* x) {
+  const auto& step = params.conv.x_step;
+  const int plane = params.channels.value() == 1 ? step.n : step.c;
   return {x + item.n * step.n, step.n, plane, step.h, step.w};
 }
 
@@ -62,12 +62,12 @@ struct TileRow {
   bool inside;         ///< the batch and the image
   const Stored* from;  ///< where the tile's first column is, or would be
 
-  __device__ TileRow(const WindowShape& shape, const WindowItem& item,
+  __device__ TileRow(const WindowKernelParams& params, const WindowItem& item,
                      const TensorSource<Stored>& source, int tile_row) {
-    const auto [plane, row] = shape.x_rows.divide(tile_row);
-    const auto [image, channel] = shape.channels.divide(plane);
+    const auto [plane, row] = params.x_rows.divide(tile_row);
+    const auto [image, channel] = params.channels.divide(plane);
     const int h = item.first_h + row;
-    inside = image < item.images && h >= 0 && h < shape.conv.h;
+    inside = image < item.images && h >= 0 && h < params.conv.h;
     from = source.x + image * source.image + channel * source.channel + h * source.row +
            item.first_w * std::int64_t{source.column};
   }
@@ -90,27 +90,27 @@ __device__ inline void to_floats(const Loaded (&loaded)[count], float (&values)[
 /// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
 /// image. Some lanes share a row, so that what a row costs is paid once for several pairs of each.
 template <class Stored, class Use>
-__device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
+__device__ void for_each_pair(const WindowKernelParams& params, const WindowItem& item,
                               const TensorSource<Stored>& source, Use&& use) {
   constexpr int at_once = pairs_at_once;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
-  const int bits = shape.row_lanes_bits, lanes = 1 << bits;
-  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1), pairs = shape.pitch / 2;
+  const int bits = params.row_lanes_bits, lanes = 1 << bits;
+  const int lane = static_cast<int>(threadIdx.x) & (lanes - 1), pairs = params.pitch / 2;
 #pragma unroll 1
-  for (int tile_row = static_cast<int>(threadIdx.x) >> bits; tile_row < shape.tile_rows;
-       tile_row += shape.rows_at_once) {
-    const auto [inside, from] = TileRow<Stored>(shape, item, source, tile_row);
-    const int to = tile_row * shape.pitch;
+  for (int tile_row = static_cast<int>(threadIdx.x) >> bits; tile_row < params.tile_rows;
+       tile_row += params.rows_at_once) {
+    const auto [inside, from] = TileRow<Stored>(params, item, source, tile_row);
+    const int to = tile_row * params.pitch;
 #pragma unroll 1
     for (int first = lane; first < pairs; first += at_once * lanes) {
       float two[at_once][2];
-      if (shape.pairs_aligned) {
+      if (params.pairs_aligned) {
         Loaded loaded[at_once];
 #pragma unroll
         for (int i = 0; i < at_once; ++i) {
           const int pair = first + i * lanes, w = item.first_w + 2 * pair;
           loaded[i] = {};
-          if (inside && pair < pairs && w >= 0 && w < shape.conv.w)
+          if (inside && pair < pairs && w >= 0 && w < params.conv.w)
             loaded[i] = *reinterpret_cast<const Loaded*>(from + 2 * pair);
         }
         to_floats<Stored>(loaded, two);
@@ -122,8 +122,8 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
           const bool of_row = inside && pair < pairs;
           const Stored* const at = from + 2 * pair * source.column;
           loaded[i][0] = loaded[i][1] = convert<Stored>(0.0f);
-          if (of_row && w >= 0 && w < shape.conv.w) loaded[i][0] = at[0];
-          if (of_row && w >= -1 && w < shape.conv.w - 1) loaded[i][1] = at[source.column];
+          if (of_row && w >= 0 && w < params.conv.w) loaded[i][0] = at[0];
+          if (of_row && w >= -1 && w < params.conv.w - 1) loaded[i][1] = at[source.column];
         }
         to_floats<Stored>(loaded, two);
       }
@@ -136,12 +136,12 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
 
 /// The same for a tile that is staged: an index is soon made, and no lane need be idle.
 template <class Stored, class Use>
-__device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
+__device__ void for_each_pair(const WindowKernelParams& params, const WindowItem& item,
                               const StagedTile<Stored>& staged, Use&& use) {
   constexpr int at_once = 4;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint2, std::uint32_t>;
   const int end =
-      shape.images * shape.channels.value() * shape.x_rows.value() * shape.pitch_pairs.value();
+      params.images * params.channels.value() * params.x_rows.value() * params.pitch_pairs.value();
   const int threads = static_cast<int>(blockDim.x), first_row = item.first_h - staged.row;
 #pragma unroll 1
   for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
@@ -149,8 +149,8 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
     const auto each = [&](auto&& load) {
 #pragma unroll
       for (int i = 0; i < at_once; ++i) {
-        const auto [tile_row, pair] = shape.pitch_pairs.divide(first + i * threads);
-        const auto [plane, row] = shape.x_rows.divide(tile_row);
+        const auto [tile_row, pair] = params.pitch_pairs.divide(first + i * threads);
+        const auto [plane, row] = params.x_rows.divide(tile_row);
         const int w = item.first_w + 2 * pair, staged_row = first_row + row;
         const bool inside = plane < staged.planes &&
                             static_cast<unsigned>(staged_row) < static_cast<unsigned>(staged.rows);
@@ -158,9 +158,9 @@ __device__ void for_each_pair(const WindowShape& shape, const WindowItem& item,
       }
     };
     const auto in_row = [&](int w) {
-      return static_cast<unsigned>(w) < static_cast<unsigned>(shape.conv.w);
+      return static_cast<unsigned>(w) < static_cast<unsigned>(params.conv.w);
     };
-    if (shape.pairs_aligned) {
+    if (params.pairs_aligned) {
       Loaded loaded[at_once];
       each([&](int i, const Stored* from, int w, bool inside) {
         loaded[i] = {};
@@ -202,30 +202,30 @@ struct TileFour {
   const Stored* from;  ///< where they are, or would be
 
   template <class Source>
-  __device__ TileFour(const WindowShape& shape, const WindowItem& item, const Source& source,
-                      int number) {
-    const auto [plane, four] = shape.plane_fours.divide(number);
-    const int at = item.first_h * shape.conv.w + 4 * four;
-    inside =
-        plane < item.images * shape.channels.value() && at >= 0 && at < shape.conv.h * shape.conv.w;
+  __device__ TileFour(const WindowKernelParams& params, const WindowItem& item,
+                      const Source& source, int number) {
+    const auto [plane, four] = params.plane_fours.divide(number);
+    const int at = item.first_h * params.conv.w + 4 * four;
+    inside = plane < item.images * params.channels.value() && at >= 0 &&
+             at < params.conv.h * params.conv.w;
     from = row_0(source, plane) + at;
   }
 };
 
 /// Calls `use(to, four)` for all fours of such a tile.
 template <class Stored, class Source, class Use>
-__device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
+__device__ void for_each_four(const WindowKernelParams& params, const WindowItem& item,
                               const Source& source, Use&& use) {
   constexpr int at_once = 4;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
-  const int end = shape.images * shape.channels.value() * shape.plane_fours.value();
+  const int end = params.images * params.channels.value() * params.plane_fours.value();
   const int threads = static_cast<int>(blockDim.x);
 #pragma unroll 1
   for (int first = static_cast<int>(threadIdx.x); first < end; first += at_once * threads) {
     Loaded loaded[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const TileFour<Stored> four(shape, item, source, first + i * threads);
+      const TileFour<Stored> four(params, item, source, first + i * threads);
       loaded[i] = {};
       if (four.inside) loaded[i] = *reinterpret_cast<const Loaded*>(four.from);
     }
@@ -241,12 +241,12 @@ __device__ void for_each_four(const WindowShape& shape, const WindowItem& item,
 
 /// Calls `use(to, values)` for all of the tile, two or four neighbours at a time.
 template <class Stored, template <class> class Source, class Use>
-__device__ void for_each_run(const WindowShape& shape, const WindowItem& item,
+__device__ void for_each_run(const WindowKernelParams& params, const WindowItem& item,
                              const Source<Stored>& source, Use&& use) {
-  if (shape.in_fours)
-    for_each_four<Stored>(shape, item, source, use);
+  if (params.in_fours)
+    for_each_four<Stored>(params, item, source, use);
   else
-    for_each_pair(shape, item, source, use);
+    for_each_pair(params, item, source, use);
 }
 
 /// The power of two that brings `largest` to between 2^14 and 2^15; its exponent.
@@ -277,10 +277,10 @@ struct LargestFinite {
 };
 
 template <class Source>
-__device__ void find_largest(const WindowShape& shape, const WindowItem& item, const Source& source,
-                             WindowControl& control, int turn) {
+__device__ void find_largest(const WindowKernelParams& params, const WindowItem& item,
+                             const Source& source, WindowControl& control, int turn) {
   LargestFinite found;
-  for_each_run(shape, item, source, [&](int, const auto& values) {
+  for_each_run(params, item, source, [&](int, const auto& values) {
 #pragma unroll
     for (const float value : values) found.look_at(value);
   });
@@ -291,15 +291,15 @@ __device__ void find_largest(const WindowShape& shape, const WindowItem& item, c
 /// is values which the scale does not fit: too small ones, and too large ones where it is not made
 /// for the tile's largest (`own_scale`, and then what is not finite has been met).
 template <class Scheme, class Source>
-__device__ int write_tile(const WindowShape& shape, const WindowItem& item, const Source& source,
-                          int exponent, bool own_scale, char* x_tile) {
+__device__ int write_tile(const WindowKernelParams& params, const WindowItem& item,
+                          const Source& source, int exponent, bool own_scale, char* x_tile) {
   const float scale = power_of_two(exponent);
   float most = 0;
   std::uint32_t least = 0xffffffff;  // of the bits of magnitudes, less one: zeros are the largest
-  for_each_run(shape, item, source, [&](int to, const auto& values) {
+  for_each_run(params, item, source, [&](int to, const auto& values) {
 #pragma unroll
     for (const float value : values) {
-      most = larger(most, fabsf(value));
+      most = max_nan(most, fabsf(value));
       if constexpr (Scheme::scaled)
         least = min(least, static_cast<std::uint32_t>(magnitude_bits(value)) - 1);
     }

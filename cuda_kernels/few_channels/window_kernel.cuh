@@ -23,64 +23,64 @@
 namespace plumb::cuda {
 
 /// Makes the outputs of a tile from its input and filters in shared memory.
-template <class Scheme, class Terms, int row_pairs, int eights, bool gathers, class Stored>
+template <class Scheme, class Terms, int row_pairs, int n8_tiles, bool gathers, class Stored>
 __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                               int first_k, const char* x_tile, const char* w_tile,
                               const WindowControl& control, float scale) {
-  const WindowShape& shape = output.shape;
+  const WindowKernelParams& params = output.params;
   constexpr int strip_rows = 2 * row_pairs;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int tap = lane % 4 * 2, tap_row = tap >> shape.segment_bits;
-  const int lane_at = tap_row * (shape.pitch - (1 << shape.segment_bits)) + tap;
-  const int numbers = item.images * item.strips * shape.windows.value();
-  const int channels = shape.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
+  const int tap = lane % 4 * 2, tap_row = tap >> params.segment_bits;
+  const int lane_at = tap_row * (params.pitch - (1 << params.segment_bits)) + tap;
+  const int numbers = item.images * item.strips * params.windows.value();
+  const int channels = params.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
   // Warps that multiply together go on together.
   constexpr int together = Terms::warpgroups ? 32 : 8;
   for (int first = warp * 8; first - warp * 8 % together < numbers; first += all_warps * 8) {
-    const auto [image, strip, window] = TileWindow(shape, first + lane / 4, numbers);
-    const char* x = x_tile + (image * channels * shape.plane + strip * shape.strip_step +
+    const auto [image, strip, window] = TileWindow(params, first + lane / 4, numbers);
+    const char* x = x_tile + (image * channels * params.plane + strip * params.strip_step +
                               window * window_step + lane_at) *
                                  Scheme::element_bytes;
-    typename Scheme::Sum sums[row_pairs][eights];
-    sum_channels<Scheme, Terms>(sums, shape, x, w_tile);
+    typename Scheme::Sum sums[row_pairs][n8_tiles];
+    sum_channels<Scheme, Terms>(sums, params, x, w_tile);
     if (first + lane / 4 < numbers)
       store_strip<Scheme::scaled, gathers>(output, item, sums, control, scale, first_k, image,
                                            item.p + strip * strip_rows,
-                                           item.q + window * shape.shifts);
+                                           item.q + window * params.shifts);
   }
 }
 
 /// The same with filters that stream, of the tile of that number.
-template <class Scheme, class Terms, int rows, int eights, class Stored>
+template <class Scheme, class Terms, int rows, int n8_tiles, class Stored>
 __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number,
                                   const char* x_tile, FilterStream<Terms>& stream,
                                   const WindowControl& control) {
-  const WindowShape& shape = output.shape;
+  const WindowKernelParams& params = output.params;
   constexpr int windows = streamed_windows;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int all_warps = static_cast<int>(blockDim.x) / 32;
-  const auto* const table = reinterpret_cast<const int*>(dynamic_shared() + shape.table_at);
+  const auto* const table = reinterpret_cast<const int*>(dynamic_shared() + params.table_at);
   // Made anew each time: kept beside the sums it would cost registers.
   const auto item_of = [&] {
     asm volatile("" : "+r"(number));
-    return WindowItem(shape, number, rows);
+    return WindowItem(params, number, rows);
   };
   const auto numbers_of = [&](const WindowItem& item) {
-    return item.images * item.strips * shape.windows.value();
+    return item.images * item.strips * params.windows.value();
   };
   const int all_numbers = numbers_of(item_of());
   // All warps of the block share the stream, and go on together.
   for (int first = warp * windows; first - warp * windows < all_numbers;
        first += all_warps * windows) {
     const auto begin = [&](int of_lane) {
-      const auto [image, strip, window] = TileWindow(shape, of_lane, all_numbers);
-      return (image * shape.channels.value() * shape.plane + strip * shape.strip_step +
+      const auto [image, strip, window] = TileWindow(params, of_lane, all_numbers);
+      return (image * params.channels.value() * params.plane + strip * params.strip_step +
               window * window_step) *
              Scheme::element_bytes;
     };
     const int window = begin(first + lane / 4 * 2), second = begin(first + lane / 4 * 2 + 1);
-    typename Scheme::Sum sums[rows][eights];
-    sum_streamed<Scheme, Terms>(sums, shape, x_tile + window, second - window, table, stream);
+    typename Scheme::Sum sums[rows][n8_tiles];
+    sum_streamed<Scheme, Terms>(sums, params, x_tile + window, second - window, table, stream);
     const WindowItem item = item_of();
     store_rows<Scheme::scaled>(output, item, sums, control, power_of_two(-control.exponent),
                                control.first_k, first, numbers_of(item));
@@ -90,82 +90,83 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
 /// Begins a group of filters, which are packed at `packed`: what products and outputs need of them.
 /// By the whole block, behind a barrier; ends without one.
 template <class Scheme, class Terms, class Stored>
-__device__ void begin_filters(const WindowShape& shape, const char* packed, int first_k,
+__device__ void begin_filters(const WindowKernelParams& params, const char* packed, int first_k,
                               const Stored* bias, WindowControl& control, char* w_tile,
                               FilterStream<Terms>& stream) {
   if constexpr (Terms::streams) {
     stream.begin();
-    write_pair_table(shape, Scheme::element_bytes,
-                     reinterpret_cast<int*>(dynamic_shared() + shape.table_at));
+    write_pair_table(params, Scheme::element_bytes,
+                     reinterpret_cast<int*>(dynamic_shared() + params.table_at));
   } else {
     copy_filters(packed + packed_header_bytes,
-                 static_cast<int>(shape.packed_group_bytes) - packed_header_bytes, w_tile);
+                 static_cast<int>(params.packed_group_bytes) - packed_header_bytes, w_tile);
   }
-  take_header(*reinterpret_cast<const PackedHeader*>(packed), shape.group_filters, first_k,
-              shape.conv.k.value(), bias, control);
+  take_header(*reinterpret_cast<const PackedHeader*>(packed), params.group_filters, first_k,
+              params.conv.k.value(), bias, control);
   if constexpr (!Terms::streams) {
     wait_for_copies();
     if constexpr (Terms::warpgroups) order_shared_writes();
   }
 }
 
-template <class Scheme, class Terms, int row_pairs, int eights, class Stored>
-__global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.most_threads(),
-                                  window_unit<Scheme, Terms, row_pairs, eights>.warps() * 32 /
-                                      window_unit<Scheme, Terms, row_pairs, eights>.most_threads())
-    multiply_windows(const __grid_constant__ WindowShape shape, const Stored* x, const Stored* w,
-                     Stored* y, const __grid_constant__ Epilogue<Stored> epilogue) {
+template <class Scheme, class Terms, int row_pairs, int n8_tiles, class Stored>
+__global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, n8_tiles>.max_threads(),
+                                  window_unit<Scheme, Terms, row_pairs, n8_tiles>.warps() * 32 /
+                                      window_unit<Scheme, Terms, row_pairs, n8_tiles>.max_threads())
+    multiply_windows(const __grid_constant__ WindowKernelParams params, const Stored* x,
+                     const Stored* w, Stored* y,
+                     const __grid_constant__ Epilogue<Stored> epilogue) {
   if (!Terms::launched) return;
   char* const shared = dynamic_shared();
   WindowControl& control = *reinterpret_cast<WindowControl*>(shared);
   char* const w_tile = shared + window_control_bytes;
-  const WindowOutput<Stored> output{shape, y - shape.y_before,
-                                    reinterpret_cast<Stored*>(shared + shape.y_at), epilogue};
-  constexpr int strip_rows = unit_strip_rows<Scheme, Terms, row_pairs, eights>;
-  TileInput<Scheme, Terms, Stored> input(shape, control, x);
+  const WindowOutput<Stored> output{params, y - params.y_before,
+                                    reinterpret_cast<Stored*>(shared + params.y_at), epilogue};
+  constexpr int strip_rows = unit_strip_rows<Scheme, Terms, row_pairs, n8_tiles>;
+  TileInput<Scheme, Terms, Stored> input(params, control, x);
   // Blocks side by side take the same tiles for different filters.
   const int grid = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
-  const int teams = min(shape.filter_groups, grid), team = block % teams;
+  const int teams = min(params.filter_groups, grid), team = block % teams;
   if (threadIdx.x == 0) control.members = (grid - team - 1) / teams + 1;
 
-  FilterStream<Terms> stream(shape, control,
-                             eights * 32 * static_cast<int>(sizeof(typename Scheme::Slot)), w_tile);
+  FilterStream<Terms> stream(
+      params, control, n8_tiles * 32 * static_cast<int>(sizeof(typename Scheme::Slot)), w_tile);
   if (threadIdx.x == 0) {
     if constexpr (Terms::streams)
-      stream.init(shape.packed + team * shape.packed_group_bytes + packed_header_bytes);
+      stream.init(params.packed + team * params.packed_group_bytes + packed_header_bytes);
     control.staged.init();
     control.flags[0] = control.flags[1] = 0;
     control.largest[0] = control.largest[1] = 0;
   }
   int round = 0;
-  for (int group = team; group < shape.filter_groups; group += teams) {
-    const int first_k = group * shape.group_filters;
+  for (int group = team; group < params.filter_groups; group += teams) {
+    const int first_k = group * params.group_filters;
     if (threadIdx.x == 0) {
       control.first_k = first_k;
       clear_header(control);
     }
     __syncthreads();
     int number = block / teams;
-    if (number < shape.items) input.begin_ahead(WindowItem(shape, number, strip_rows), round % 2);
-    begin_filters<Scheme, Terms>(shape, shape.packed + group * shape.packed_group_bytes, first_k,
+    if (number < params.items) input.begin_ahead(WindowItem(params, number, strip_rows), round % 2);
+    begin_filters<Scheme, Terms>(params, params.packed + group * params.packed_group_bytes, first_k,
                                  epilogue.bias, control, w_tile, stream);
-    for (; number < shape.items; number += control.members, ++round) {
-      const WindowItem item(shape, number, strip_rows);
+    for (; number < params.items; number += control.members, ++round) {
+      const WindowItem item(params, number, strip_rows);
       const int turn = round % 2;
       const int exponent = input.take(item, turn, round == 0);
-      if (const int after = number + control.members; after < shape.items)
-        input.begin_ahead(WindowItem(shape, after, strip_rows), 1 - turn);
+      if (const int after = number + control.members; after < params.items)
+        input.begin_ahead(WindowItem(params, after, strip_rows), 1 - turn);
       int flags = control.flags[turn] | control.filter_flags;
       if (Scheme::scaled && !scales_fit(control, exponent)) flags |= met_range;
       if (threadIdx.x == 0) control.flags[1 - turn] = control.largest[1 - turn] = 0;
       const auto multiply = [&](auto gathers) {
         if constexpr (!Terms::streams)
-          multiply_tile<Scheme, Terms, row_pairs, eights, decltype(gathers)::value>(
+          multiply_tile<Scheme, Terms, row_pairs, n8_tiles, decltype(gathers)::value>(
               output, item, control.first_k, input.tile(turn), w_tile, control,
               power_of_two(-exponent));
         else if constexpr (!decltype(gathers)::value)
-          multiply_streamed<Scheme, Terms, row_pairs, eights>(output, number, input.tile(turn),
-                                                              stream, control);
+          multiply_streamed<Scheme, Terms, row_pairs, n8_tiles>(output, number, input.tile(turn),
+                                                                stream, control);
       };
       const bool again = (flags & met_range) != 0;  // all is summed again
       if (!again && output.gathers()) multiply(std::true_type{});
@@ -174,14 +175,14 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, eights>.
         __syncthreads();
         redo_tile(output, item, strip_rows, control.first_k, again, x, w);
       }
-      if (output.gathers() && shape.bulk_stores) order_shared_writes();
+      if (output.gathers() && params.bulk_stores) order_shared_writes();
       __syncthreads();
       if (output.gathers()) write_gathered(output, item, strip_rows, control.first_k);
     }
     if constexpr (Terms::streams) break;  // a grid has a block for each group, so that it meets one
   }
   if constexpr (Terms::streams) stream.end();
-  if (bulk_copies && shape.bulk_stores) wait_for_store_reads();
+  if (bulk_copies && params.bulk_stores) wait_for_store_reads();
 }
 
 /// A scheme of arithmetic for tensors stored as `Stored`.
@@ -196,27 +197,27 @@ constexpr WindowCosts window_costs{
 
 /// Launches the kernel on a slice with tiles planned for it. `packed` are its filters, and behind
 /// them their dense copy.
-template <class Scheme, class Terms, int fragments, int eights, class Stored>
+template <class Scheme, class Terms, int fragments, int n8_tiles, class Stored>
 void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const PackedWindows& packed) {
   ConvProblem problem = call.problem;
   problem.w_strides = dense_strides(problem.w_extents());
   const auto* const x = static_cast<const Stored*>(call.x);
   auto* const y = static_cast<Stored*>(call.y);
   const auto* const filters = static_cast<const char*>(call.filters);
-  WindowShape shape(problem, tile, window_unit<Scheme, Terms, fragments, eights>, x, y);
-  shape.packed = filters;
-  shape.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
-  const auto kernel = multiply_windows<Scheme, Terms, fragments, eights, Stored>;
-  Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.filter_groups, 1),
+  WindowKernelParams params(problem, tile, window_unit<Scheme, Terms, fragments, n8_tiles>, x, y);
+  params.packed = filters;
+  params.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
+  const auto kernel = multiply_windows<Scheme, Terms, fragments, n8_tiles, Stored>;
+  Launch(call.native_queue, blocks_for(std::int64_t{params.items} * params.filter_groups, 1),
          static_cast<unsigned>(tile.threads), tile.bytes())
-      .resident(kernel, call.device)(kernel, shape, x,
+      .resident(kernel, call.device)(kernel, params, x,
                                      reinterpret_cast<const Stored*>(filters + packed.dense_at), y,
                                      Epilogue<Stored>(call));
 }
 
 /// Units that there are kernels for: of so many pairs of rows, and each of the numbers of filters.
-template <class Scheme, int row_pairs, int... eights>
-struct WindowUnits {
+template <class Scheme, int row_pairs, int... n8_tiles>
+struct WindowKernelConfigs {
   static constexpr int products = Scheme::products;
   /// The time to expect where that is predicted, which for eight rows is too long (177 of few200,
   /// one H200), most of one channel (the first layers of `four`), but for what a small batch takes
@@ -236,28 +237,29 @@ struct WindowUnits {
 
   /// The one of least predicted time. Filters are packed for it, and serve any batch: it is chosen
   /// for a large one, whatever the problem's own.
-  static WindowUnit choose(ConvProblem problem, const DeviceInfo& device, Staging staging) {
+  static WindowKernelConfig choose(ConvProblem problem, const DeviceInfo& device, Staging staging) {
     problem.n = large_batch;
     problem.w_strides = {};  // of no account once the filters are packed
     // Entries that do without the copy engine do without what came with it. One channel is too
     // little to multiply while something else is done.
     const bool warpgroups = staging == Staging::bulk && device.compute_major == 9 &&
                             problem.c > 1 && Seven::fit(problem);
-    static_assert(sizeof...(eights) <= most_units);
-    std::array<WindowUnit, sizeof...(eights)> units;
+    static_assert(sizeof...(n8_tiles) <= max_units);
+    std::array<WindowKernelConfig, sizeof...(n8_tiles)> units;
     std::size_t count = 0;
     // More filters than are needed only where nothing fits better.
-    const auto needed = tiles_of(problem.k, WindowTerms(problem).eight_filters());
-    const auto consider = [&](WindowUnit unit, WindowUnit of_warpgroups) {
-      if (count > 0 && units[count - 1].filter_eights >= needed) return;
-      units[count++] = warpgroups && unit.filter_eights > 1 ? of_warpgroups : unit;
+    const auto needed = ceil_div(problem.k, WindowTerms(problem).eight_filters());
+    const auto consider = [&](WindowKernelConfig unit, WindowKernelConfig of_warpgroups) {
+      if (count > 0 && units[count - 1].filter_n8_tiles >= needed) return;
+      units[count++] = warpgroups && unit.filter_n8_tiles > 1 ? of_warpgroups : unit;
     };
-    (consider({row_pairs, eights}, window_unit<Scheme, SevenOfWarpgroups, row_pairs, eights>), ...);
+    (consider({row_pairs, n8_tiles}, window_unit<Scheme, SevenOfWarpgroups, row_pairs, n8_tiles>),
+     ...);
     return choose_unit(problem, device, std::span(units).first(count), window_costs<Scheme>,
                        staging);
   }
-  static WindowTiles plan(ConvProblem problem, const DeviceInfo& device, const WindowUnit& unit,
-                          Staging staging) {
+  static WindowTiles plan(ConvProblem problem, const DeviceInfo& device,
+                          const WindowKernelConfig& unit, Staging staging) {
     problem.w_strides = {};  // as there
     return plan_windows(problem, device, unit, window_costs<Scheme>, staging);
   }
@@ -277,18 +279,20 @@ struct WindowUnits {
   }
   template <class... Stored>
   static void launch(const ConvLaunch& whole, Staging staging) {
-    const WindowUnit unit = choose(whole.problem, whole.device, staging);
+    const WindowKernelConfig unit = choose(whole.problem, whole.device, staging);
     for_each_slice(whole, [&](const ConvLaunch& call) {
       const WindowTiles tile = plan(call.problem, call.device, unit, staging);
       with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
-        ((unit.filter_eights == eights ? launch_unit<eights, S>(call, unit, tile) : void()), ...);
+        ((unit.filter_n8_tiles == n8_tiles ? launch_unit<n8_tiles, S>(call, unit, tile) : void()),
+         ...);
       });
     });
   }
 
  private:
   template <int count, class Stored>
-  static void launch_unit(const ConvLaunch& call, const WindowUnit& unit, const WindowTiles& tile) {
+  static void launch_unit(const ConvLaunch& call, const WindowKernelConfig& unit,
+                          const WindowTiles& tile) {
     const PackedWindows packed(call.problem, unit, window_costs<Scheme>);
     const auto run = [&]<class Terms>(Terms) {
       launch_windows<Scheme, Terms, row_pairs, count, Stored>(call, tile, packed);

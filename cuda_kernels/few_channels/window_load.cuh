@@ -31,11 +31,11 @@ __device__ inline int thread_anew() {
 
 /// Begins to copy a tile of planes that are `in_fours`.
 template <class Stored>
-__device__ void begin_fours(const WindowShape& shape, const WindowItem& item,
+__device__ void begin_fours(const WindowKernelParams& params, const WindowItem& item,
                             const TensorSource<Stored>& source, Stored* x_tile) {
-  const int end = shape.tile_elements / 4;
+  const int end = params.tile_elements / 4;
   for (int i = thread_anew(); i < end; i += static_cast<int>(blockDim.x)) {
-    const TileFour<Stored> four(shape, item, source, i);
+    const TileFour<Stored> four(params, item, source, i);
     copy_bytes_async<4 * sizeof(Stored)>(x_tile + 4 * i, four.from, four.inside);
   }
 }
@@ -43,15 +43,16 @@ __device__ void begin_fours(const WindowShape& shape, const WindowItem& item,
 /// Begins to copy a tile's input to `x_tile`, which nothing reads any more. By the whole block;
 /// done behind wait_for_copies() and a barrier.
 template <class Stored>
-__device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
+__device__ void begin_tile(const WindowKernelParams& params, const WindowItem& item,
                            const TensorSource<Stored>& source, Stored* x_tile) {
-  if (shape.in_fours) return begin_fours(shape, item, source, x_tile);
-  const int bits = shape.row_lanes_bits, lanes = 1 << bits, pitch = shape.pitch;
+  if (params.in_fours) return begin_fours(params, item, source, x_tile);
+  const int bits = params.row_lanes_bits, lanes = 1 << bits, pitch = params.pitch;
   const int thread = thread_anew(), lane = thread & (lanes - 1);
 #pragma unroll 1
-  for (int tile_row = thread >> bits; tile_row < shape.tile_rows; tile_row += shape.rows_at_once) {
-    const auto [inside, from] = TileRow<Stored>(shape, item, source, tile_row);
-    const unsigned width = inside ? static_cast<unsigned>(shape.conv.w) : 0;
+  for (int tile_row = thread >> bits; tile_row < params.tile_rows;
+       tile_row += params.rows_at_once) {
+    const auto [inside, from] = TileRow<Stored>(params, item, source, tile_row);
+    const unsigned width = inside ? static_cast<unsigned>(params.conv.w) : 0;
     Stored* const to = x_tile + tile_row * pitch;
     // Calls `copy(to, from, inside)` for so many neighbours at a time.
     const auto each = [&](auto neighbours, auto&& copy) {
@@ -73,7 +74,7 @@ __device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
     };
     using One = std::integral_constant<int, 1>;
     using Two = std::integral_constant<int, 2>;
-    if (shape.pairs_aligned) {
+    if (params.pairs_aligned) {
       each(Two{}, copy_bytes_async<2 * sizeof(Stored)>);
     } else if constexpr (sizeof(Stored) == 4) {
       each(One{}, copy_bytes_async<4>);
@@ -84,27 +85,27 @@ __device__ void begin_tile(const WindowShape& shape, const WindowItem& item,
     }
   }
   // It is read in fours.
-  const int end = shape.tile_elements;
+  const int end = params.tile_elements;
   if (thread < 2 && end % 4 != 0) x_tile[end + thread] = convert<Stored>(0.0f);
 }
 
 /// Calls `use(to, four)` for all fours of a tile, which may write to their places.
 template <class Stored, class Use>
-__device__ void for_each_run(const WindowShape& shape, const WindowItem&,
+__device__ void for_each_run(const WindowKernelParams& params, const WindowItem&,
                              const LoadedTile<Stored>& tile, Use&& use) {
   constexpr int at_once = 4;
   using Loaded = std::conditional_t<sizeof(Stored) == 4, uint4, uint2>;
   const int threads = static_cast<int>(blockDim.x);
 #pragma unroll 1
-  for (int first = thread_anew(); 4 * first < shape.tile_elements; first += at_once * threads) {
+  for (int first = thread_anew(); 4 * first < params.tile_elements; first += at_once * threads) {
     Loaded loaded[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i)
-      if (4 * (first + i * threads) < shape.tile_elements)
+      if (4 * (first + i * threads) < params.tile_elements)
         loaded[i] = *reinterpret_cast<const Loaded*>(tile.at + 4 * (first + i * threads));
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      if (4 * (first + i * threads) >= shape.tile_elements) break;
+      if (4 * (first + i * threads) >= params.tile_elements) break;
       float four[4];
       to_floats<Stored>(loaded[i], four);
       use(4 * (first + i * threads), four);

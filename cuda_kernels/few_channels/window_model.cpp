@@ -10,7 +10,7 @@ namespace plumb::cuda {
 namespace {
 
 /// Of times that overlap: a little more than the longest.
-double most_of(std::initializer_list<double> times) {
+double max_of(std::initializer_list<double> times) {
   double sum = 0;
   for (const double time : times) sum += time * time * time * time;
   return std::sqrt(std::sqrt(sum));
@@ -65,7 +65,7 @@ constexpr double share_of_bandwidth = 0.548, seconds_to_pack = 3e-6;
 }  // namespace
 
 WindowModel::WindowModel(const ConvProblem& problem, const DeviceInfo& device,
-                         const WindowUnit& unit, const WindowCosts& costs)
+                         const WindowKernelConfig& unit, const WindowCosts& costs)
     : problem_(problem),
       device_(device),
       unit_(unit),
@@ -85,7 +85,7 @@ std::int64_t WindowModel::rows(const WindowTiles& tile) const {
 }
 
 std::int64_t WindowModel::filters() const {
-  return std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_eights, problem_.k);
+  return std::min<std::int64_t>(terms_.eight_filters() * unit_.filter_n8_tiles, problem_.k);
 }
 
 bool WindowModel::columns_follow() const {
@@ -119,14 +119,15 @@ double WindowModel::writing(const WindowTiles& tile) const {
 }
 
 double WindowModel::issued_of_task(const WindowTiles& tile, double steps, double slots) const {
-  const double pairs = unit_.fragments, eights = unit_.filter_eights;
+  const double pairs = unit_.fragments, n8_tiles = unit_.filter_n8_tiles;
   const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
   const double storing = terms_.shifts == 1 ? 34 : one_by_one ? 70 : 26, own = 45;
   const double again = rows_stay() ? 0 : 4 * pairs;
   if (unit_.warpgroups)  // every row is kept twice, and every product has an address
-    return 1.3 * steps / eights + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
-           pairs * eights * storing;
-  return steps + 0.88 * rows_read() + slots * (eights + 4 + again) + own + pairs * eights * storing;
+    return 1.3 * steps / n8_tiles + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
+           pairs * n8_tiles * storing;
+  return steps + 0.88 * rows_read() + slots * (n8_tiles + 4 + again) + own +
+         pairs * n8_tiles * storing;
 }
 
 bool WindowModel::rows_stay() const {
@@ -151,17 +152,17 @@ bool WindowModel::in_fours(const WindowTiles& tile) const {
 
 double WindowModel::loads(const WindowTiles& tile) const {
   const std::int64_t rows = input_rows(tile);
-  if (in_fours(tile)) return number(tiles_of(rows * tile.pitch, 16 * tile.threads));
+  if (in_fours(tile)) return number(ceil_div(rows * tile.pitch, 16 * tile.threads));
   const RowLanes lanes(tile.pitch, false);
-  return number(tiles_of(rows * lanes.count(), tile.threads) * lanes.turns);
+  return number(ceil_div(rows * lanes.count(), tile.threads) * lanes.turns);
 }
 
 double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one) const {
   if (in_place() && !tile.staged() && stored_bytes_ < 4 && !input_in_pairs(problem_, nullptr)) {
     // Halves that are alone pass through registers, whether they are begun ahead or not.
     const RowLanes lanes(tile.pitch, true);
-    return clocks_of_one * number(tiles_of(input_rows(tile) * lanes.count(), tile.threads) *
-                                  tiles_of(lanes.turns, brought_at_once));
+    return clocks_of_one * number(ceil_div(input_rows(tile) * lanes.count(), tile.threads) *
+                                  ceil_div(lanes.turns, brought_at_once));
   }
   if (tile.staging != Staging::none) return 0;
   return in_place() ? clocks_of_copies : loads(tile) * clocks_of_one;
@@ -189,15 +190,15 @@ double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& 
 }
 
 double WindowModel::clocks(const WindowTiles& tile) const {
-  const double blocks = tile.blocks, warps = tile.threads / 32, eights = unit_.filter_eights;
+  const double blocks = tile.blocks, warps = tile.threads / 32, n8_tiles = unit_.filter_n8_tiles;
   const double together = unit_.warpgroups ? 4 : 1;  // warps
   const double windows = number(std::int64_t{tile.images} * tile.strips * tile.windows);
   const double tasks = std::ceil(windows / unit_.warp_windows() / together) * together;
   const double tensor_rate = unit_.warpgroups ? warpgroup_steps_per_clock : steps_per_clock;
   const double slots = number(problem_.c) * terms_.segments / 2.0;
-  const double steps = slots * unit_.fragments * eights * costs_.steps_of_slot;
+  const double steps = slots * unit_.fragments * n8_tiles * costs_.steps_of_slot;
   const double of_filters =
-      unit_.warpgroups ? steps * 2 / together : slots * eights * costs_.slot_bytes / 4;
+      unit_.warpgroups ? steps * 2 / together : slots * n8_tiles * costs_.slot_bytes / 4;
   const double waves = rows_read() * costs_.element_bytes / 2.0 + of_filters;
   const double of_task = issued_of_task(tile, steps, slots);
   const double loading = issued_to_load(
@@ -205,7 +206,7 @@ double WindowModel::clocks(const WindowTiles& tile) const {
       {.fours = 7.5, .staged = 21, .row = 40, .turn = 40, .besides = costs_.scaled ? 50.0 : 0});
   const double issued = tasks * of_task + loading + issued_to_write(tile) + 148 * warps;
   // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
-  const double shared = most_of(
+  const double shared = max_of(
       {issued / issued_per_clock, tasks * steps / tensor_rate, tasks * waves / waves_per_clock});
   const double of_chain = clocks_to_next * (of_task + 2 * steps / tensor_rate);
   const double waited = std::ceil(tasks / warps) * (clocks_of_task + of_chain) +
@@ -236,7 +237,7 @@ double WindowModel::streamed_bytes(const WindowTiles& tile) const {
 
 double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   using namespace streams;
-  const double blocks = tile.blocks, warps = tile.threads / 32, eights = unit_.filter_eights;
+  const double blocks = tile.blocks, warps = tile.threads / 32, n8_tiles = unit_.filter_n8_tiles;
   const double strip_rows = unit_.fragments, slots = tile.walks.slots();
   // Warps that share a stream of filters go through all of it.
   const double passes = streamed_passes(tile), tasks = passes * warps;
@@ -245,20 +246,21 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   // Of four warps, by themselves or together. A warp by itself reads a slot's filters for all rows;
   // together two of three products are one of twice the columns.
   const bool together = unit_.warpgroups;
-  const auto of_columns = [&](double of_eights) {
-    return std::max(clocks_of_product, clocks_of_eight * of_eights);
+  const auto of_columns = [&](double of_n8_tiles) {
+    return std::max(clocks_of_product, clocks_of_eight * of_n8_tiles);
   };
-  const double tensor = !together ? products * 4 / steps_per_clock * eights
+  const double tensor = !together ? products * 4 / steps_per_clock * n8_tiles
                         : costs_.products == 3
-                            ? rows_of_slots * (of_columns(eights) + of_columns(2 * eights))
-                            : products * of_columns(eights);
+                            ? rows_of_slots * (of_columns(n8_tiles) + of_columns(2 * n8_tiles))
+                            : products * of_columns(n8_tiles);
   const double filters_read =
-      together ? products * eights / 2 : slots * eights * costs_.slot_bytes / 4;
+      together ? products * n8_tiles / 2 : slots * n8_tiles * costs_.slot_bytes / 4;
   const bool fours = terms_.shifts == 2 && problem_.pool == Pool::none && steps_of(4) &&
                      problem_.q() % 4 == 0 && tile.windows % 2 == 0;
-  const double of_products = together ? products * issued_of_product : (products + slots) * eights;
+  const double of_products =
+      together ? products * issued_of_product : (products + slots) * n8_tiles;
   const double of_task = fragments * issued_of_fragment + of_products + streams::issued_of_task +
-                         strip_rows * eights * (fours ? issued_to_store_fours : issued_to_store);
+                         strip_rows * n8_tiles * (fours ? issued_to_store_fours : issued_to_store);
   const double of_pair = costs_.scaled ? issued_of_pair : issued_of_plain_pair;
   const double loading = issued_to_load(
       tile,
@@ -267,10 +269,10 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const double waves = tasks * (10.4 * element_words * fragments + filters_read) +
                        6 * element_words * number(input_rows(tile)) * tile.pitch / 64;
   const double streamed =
-      tile.slices > 1 ? passes * slots * eights * 32 * costs_.slot_bytes / bytes_per_clock : 0;
+      tile.slices > 1 ? passes * slots * n8_tiles * 32 * costs_.slot_bytes / bytes_per_clock : 0;
   const double shared =
-      most_of({(tasks * of_task + loading + 150 * warps) / streams::issued_per_clock,
-               tasks / 4 * tensor, waves / streams::waves_per_clock, streamed});
+      max_of({(tasks * of_task + loading + 150 * warps) / streams::issued_per_clock,
+              tasks / 4 * tensor, waves / streams::waves_per_clock, streamed});
   const double of_walks = tile.walks.length == 1 ? rows_of_slots * clocks_of_fragment
                                                  : tile.walks.count * clocks_of_walk +
                                                        slots * clocks_of_slot + 0.6 * tensor;
@@ -278,10 +280,10 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
       clocks_to_next * (fragments * issued_of_fragment + of_products + tensor / 2);
   const double of_slices = tile.slices > 1 ? clocks_of_slice * tile.slices : 0;
   const double chain = (together ? of_walks + of_slices : by_itself) +
-                       std::ceil(strip_rows * eights / 4) * clocks_to_store;
+                       std::ceil(strip_rows * n8_tiles / 4) * clocks_to_store;
   const double waited =
       streams::clocks_of_tile + 2 * loading / warps + clocks_to_read(tile, streams::clocks_of_load);
-  return most_of(
+  return max_of(
              {shared * (tile.blocks == 1 ? streams::of_one_block : 1), passes * chain / blocks}) +
          waited / blocks;
 }
@@ -297,16 +299,16 @@ double WindowModel::seconds(const WindowTiles& tile) const {
                                                 : 0;
   };
   if (unit_.streams)
-    return most_of({rounds * blocks * streamed_clocks(tile) / clock,
-                    moving(streamed_bytes(tile), streams::share_of_bandwidth)}) +
+    return max_of({rounds * blocks * streamed_clocks(tile) / clock,
+                   moving(streamed_bytes(tile), streams::share_of_bandwidth)}) +
            streams::seconds_to_pack + seconds_to_launch;
   // A block copies a group's packed filters, from L2 as those that stream.
-  const double copying = number(problem_.c * terms_.slots() * unit_.filter_eights) * 32 *
+  const double copying = number(problem_.c * terms_.slots() * unit_.filter_n8_tiles) * 32 *
                          costs_.slot_bytes / streams::bytes_per_clock;
   const Extents y = problem_.y_extents();
   const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
-  return most_of({blocks * (rounds * clocks(tile) + copying) / clock,
-                  moving(problem_.bytes() + y_bytes * (writing(tile) - 1), share_of_bandwidth)}) +
+  return max_of({blocks * (rounds * clocks(tile) + copying) / clock,
+                 moving(problem_.bytes() + y_bytes * (writing(tile) - 1), share_of_bandwidth)}) +
          streams::seconds_to_pack + seconds_to_launch;
 }
 

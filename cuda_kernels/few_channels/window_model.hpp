@@ -8,7 +8,7 @@ namespace plumb::cuda {
 class WindowModel {
  public:
   /// `problem` and `device` outlive it.
-  WindowModel(const ConvProblem& problem, const DeviceInfo& device, const WindowUnit& unit,
+  WindowModel(const ConvProblem& problem, const DeviceInfo& device, const WindowKernelConfig& unit,
               const WindowCosts& costs);
 
   /// Of all tiles of the problem, of which `tile.blocks` are on a multiprocessor at once.
@@ -65,7 +65,7 @@ class WindowModel {
 
   const ConvProblem& problem_;
   const DeviceInfo& device_;
-  WindowUnit unit_;
+  WindowKernelConfig unit_;
   WindowCosts costs_;
   WindowTerms terms_;
   std::int64_t stored_bytes_;

@@ -13,19 +13,21 @@ namespace plumb::cuda {
 struct PackedWindows {
   WindowTerms terms;
   WindowWalks walks;  ///< of filters that stream
-  int eights, groups, slots;
+  int n8_tiles, groups, slots;
   bool warpgroups;  ///< slots as wgmma() wants them, otherwise [slot][eight][lane]
   std::size_t group_bytes, dense_at, bytes;
 
-  PackedWindows(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs)
+  PackedWindows(const ConvProblem& problem, const WindowKernelConfig& unit,
+                const WindowCosts& costs)
       : terms(problem, unit),
         walks(unit.streams ? WindowWalks(problem, unit, costs) : WindowWalks()),
-        eights(unit.filter_eights),
-        groups(static_cast<int>(tiles_of(problem.k, std::int64_t{terms.eight_filters()} * eights))),
+        n8_tiles(unit.filter_n8_tiles),
+        groups(
+            static_cast<int>(ceil_div(problem.k, std::int64_t{terms.eight_filters()} * n8_tiles))),
         slots(unit.streams ? walks.slots() : static_cast<int>(problem.c) * terms.slots()),
         warpgroups(unit.warpgroups) {
     group_bytes =
-        packed_header_bytes + static_cast<std::size_t>(slots) * eights * 32 * costs.slot_bytes;
+        packed_header_bytes + static_cast<std::size_t>(slots) * n8_tiles * 32 * costs.slot_bytes;
     dense_at = group_bytes * groups;
     bytes = dense_at + static_cast<std::size_t>(element_count(problem.w_extents())) *
                            size_in_bytes(problem.dtype);
@@ -75,14 +77,14 @@ struct SegmentSlots {
   }
 };
 
-struct PackShape {
-  int shifts, eights, slots;
+struct PackParams {
+  int shifts, n8_tiles, slots;
   bool warpgroups;
   std::int64_t group_bytes, dense_at;
 
-  explicit PackShape(const PackedWindows& packed)
+  explicit PackParams(const PackedWindows& packed)
       : shifts(packed.terms.shifts),
-        eights(packed.eights),
+        n8_tiles(packed.n8_tiles),
         slots(packed.slots),
         warpgroups(packed.warpgroups),
         group_bytes(static_cast<std::int64_t>(packed.group_bytes)),
@@ -94,28 +96,28 @@ inline constexpr int pack_threads = 256;
 /// A block packs the filters of eight columns.
 template <class Scheme, class Slots, class Stored>
 __global__ void __launch_bounds__(pack_threads)
-    pack_eights(const __grid_constant__ PackShape shape, const __grid_constant__ Slots slots,
-                const __grid_constant__ FilterTaps<Stored> taps, char* packed) {
+    pack_n8_tiles(const __grid_constant__ PackParams params, const __grid_constant__ Slots slots,
+                  const __grid_constant__ FilterTaps<Stored> taps, char* packed) {
   using Slot = typename Scheme::Slot;
   __shared__ float scales[8];
-  const int eight = static_cast<int>(blockIdx.x) % shape.eights;
-  const int group = static_cast<int>(blockIdx.x) / shape.eights;
-  const int filters = 8 / shape.shifts;
+  const int eight = static_cast<int>(blockIdx.x) % params.n8_tiles;
+  const int group = static_cast<int>(blockIdx.x) / params.n8_tiles;
+  const int filters = 8 / params.shifts;
   const int first_of_group = eight * filters;
-  const int first_k = group * filters * shape.eights + first_of_group;
-  char* const of_group = packed + group * shape.group_bytes;
+  const int first_k = group * filters * params.n8_tiles + first_of_group;
+  char* const of_group = packed + group * params.group_bytes;
   PackedHeader& header = *reinterpret_cast<PackedHeader*>(of_group);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   if (warp < filters) {
     const float scale = describe_filter<Scheme::scaled>(header, first_of_group + warp, taps,
-                                                        first_k + warp, packed + shape.dense_at);
+                                                        first_k + warp, packed + params.dense_at);
     if (lane == 0) scales[warp] = scale;
   }
   __syncthreads();
   char* const to = of_group + packed_header_bytes;
-  for (int i = static_cast<int>(threadIdx.x); i < shape.slots * 32; i += pack_threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < params.slots * 32; i += pack_threads) {
     const int of_lane = i % 32, slot = i / 32;
-    const int filter = of_lane / 4 / shape.shifts, shift = of_lane / 4 % shape.shifts;
+    const int filter = of_lane / 4 / params.shifts, shift = of_lane / 4 % params.shifts;
     float values[4];
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
@@ -124,10 +126,10 @@ __global__ void __launch_bounds__(pack_threads)
     }
     const Slot filled = Scheme::slot(values);
     // As code for the same architecture reads them.
-    if (shape.warpgroups && warpgroup_products)
-      write_slot<Scheme>(filled, to, slot, eight, shape.eights, of_lane);
+    if (params.warpgroups && warpgroup_products)
+      write_slot<Scheme>(filled, to, slot, eight, params.n8_tiles, of_lane);
     else
-      reinterpret_cast<Slot*>(to)[(slot * shape.eights + eight) * 32 + of_lane] = filled;
+      reinterpret_cast<Slot*>(to)[(slot * params.n8_tiles + eight) * 32 + of_lane] = filled;
   }
 }
 
@@ -135,8 +137,8 @@ __global__ void __launch_bounds__(pack_threads)
 template <class Scheme, class Slots, class... Stored>
 void pack_windows(const FilterPacking& packing, const PackedWindows& packed) {
   with_stored<Stored...>(packing.problem.dtype, [&]<class S>(S) {
-    Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.eights),
-           pack_threads)(pack_eights<Scheme, Slots, S>, PackShape(packed), Slots(packed),
+    Launch(packing.native_queue, static_cast<unsigned>(packed.groups * packed.n8_tiles),
+           pack_threads)(pack_n8_tiles<Scheme, Slots, S>, PackParams(packed), Slots(packed),
                          FilterTaps<S>(packing.problem, packing.w),
                          static_cast<char*>(packing.filters));
   });

@@ -11,16 +11,16 @@ namespace plumb::cuda {
 namespace {
 
 std::int64_t even_share(std::int64_t extent, std::int64_t most) {
-  return tiles_of(extent, tiles_of(extent, std::max<std::int64_t>(most, 1)));
+  return ceil_div(extent, ceil_div(extent, std::max<std::int64_t>(most, 1)));
 }
 
 std::size_t to_16(std::int64_t bytes) { return static_cast<std::size_t>((bytes + 15) / 16 * 16); }
 
-constexpr std::int64_t most_images = 64;
+constexpr std::int64_t max_images = 64;
 
 class Planner {
  public:
-  Planner(const ConvProblem& problem, const DeviceInfo& device, const WindowUnit& unit,
+  Planner(const ConvProblem& problem, const DeviceInfo& device, const WindowKernelConfig& unit,
           const WindowCosts& costs, Staging wanted)
       : problem_(problem),
         device_(device),
@@ -29,8 +29,8 @@ class Planner {
         wanted_(wanted),
         terms_(problem, unit),
         stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))),
-        strips_(tiles_of(problem.p(), unit.strip_rows())),
-        windows_(tiles_of(problem.q(), terms_.shifts)),
+        strips_(ceil_div(problem.p(), unit.strip_rows())),
+        windows_(ceil_div(problem.q(), terms_.shifts)),
         walks_(unit.streams ? WindowWalks(problem, unit, costs) : WindowWalks()),
         model_(problem, device, unit, costs) {
     best_.seconds = std::numeric_limits<double>::infinity();
@@ -50,12 +50,12 @@ class Planner {
   void try_strips(std::int64_t windows) {
     std::int64_t last = 0;
     for (std::int64_t bands = 1; bands <= strips_; bands += std::max<std::int64_t>(1, bands / 4)) {
-      const std::int64_t strips = even_share(strips_, tiles_of(strips_, bands));
+      const std::int64_t strips = even_share(strips_, ceil_div(strips_, bands));
       if (strips == last || strips > 64) continue;
       last = strips;
       try_tile(1, strips, windows);
       if (strips == strips_ && windows == windows_)
-        for (std::int64_t images = 2; images <= std::min(problem_.n, most_images); images *= 2)
+        for (std::int64_t images = 2; images <= std::min(problem_.n, max_images); images *= 2)
           try_tile(images, strips, windows);
     }
   }
@@ -69,23 +69,23 @@ class Planner {
     const std::int64_t stride_h = problem_.p() > 1 ? problem_.stride.h : 0;
     const std::int64_t reach =
         unit_.streams ? walks_.reach
-                      : tiles_of(problem_.r, terms_.segment_rows) * terms_.segment_rows;
+                      : ceil_div(problem_.r, terms_.segment_rows) * terms_.segment_rows;
     const std::int64_t x_rows = (rows - 1) * stride_h + reach;
     const std::int64_t pitch = window_step * (windows - 1) + terms_.columns;
     const std::int64_t elements = images * problem_.c * x_rows * pitch;
     if (elements > 120 * 1024) return;
     tile.x_rows = static_cast<int>(x_rows);
     tile.pitch = static_cast<int>(pitch);
-    tile.column_tiles = tiles_of(windows_, windows);
-    tile.bands = tiles_of(strips_, strips);
-    tile.image_tiles = tiles_of(std::max<std::int64_t>(problem_.n, 1), images);
+    tile.column_tiles = ceil_div(windows_, windows);
+    tile.bands = ceil_div(strips_, strips);
+    tile.image_tiles = ceil_div(std::max<std::int64_t>(problem_.n, 1), images);
     tile.filter_groups = static_cast<int>(
-        tiles_of(problem_.k, std::int64_t{terms_.eight_filters()} * unit_.filter_eights));
+        ceil_div(problem_.k, std::int64_t{terms_.eight_filters()} * unit_.filter_n8_tiles));
     tile.x_bytes = to_16(elements * costs_.element_bytes);
     tile.row_lanes_bits = RowLanes(pitch, model_.in_place()).bits;
     if (unit_.streams) return try_streams(tile);
     tile.w_bytes =
-        to_16(problem_.c * terms_.slots() * unit_.filter_eights * 32 * costs_.slot_bytes);
+        to_16(problem_.c * terms_.slots() * unit_.filter_n8_tiles * 32 * costs_.slot_bytes);
     try_outputs(tile);
   }
 
@@ -93,7 +93,7 @@ class Planner {
   void try_streams(WindowTiles tile) {
     constexpr std::int64_t ring_bytes = 64 << 10;
     const std::int64_t slots = walks_.slots();
-    const std::int64_t slot_bytes = std::int64_t{unit_.filter_eights} * 32 * costs_.slot_bytes;
+    const std::int64_t slot_bytes = std::int64_t{unit_.filter_n8_tiles} * 32 * costs_.slot_bytes;
     tile.table_bytes =
         static_cast<std::size_t>((walks_.count + WindowWalks::ahead) * WindowWalks::table_bytes);
     tile.slice_walks = walks_.count;
@@ -110,9 +110,9 @@ class Planner {
       if (some == last) continue;
       last = some;
       tile.slice_walks = static_cast<int>(some * at_once);
-      tile.slices = static_cast<int>(tiles_of(walks_.count, tile.slice_walks));
+      tile.slices = static_cast<int>(ceil_div(walks_.count, tile.slice_walks));
       const std::int64_t of_slice = some * bytes_at_once;
-      tile.ring = static_cast<int>(std::clamp<std::int64_t>(ring_bytes / of_slice, 3, most_ring));
+      tile.ring = static_cast<int>(std::clamp<std::int64_t>(ring_bytes / of_slice, 3, max_ring));
       tile.w_bytes = static_cast<std::size_t>(tile.ring * of_slice);
       if (tile.slices > tile.ring) try_outputs(tile);
     }
@@ -138,12 +138,12 @@ class Planner {
       ahead.x_bytes *= 2;
     }
     for (int threads = unit_.streams ? 128 : 256;;
-         threads = threads == 128 ? 256 : unit_.most_threads()) {
+         threads = threads == 128 ? 256 : unit_.max_threads()) {
       tile.threads = staged.threads = ahead.threads = threads;
       consider(tile);
       for (WindowTiles* const way : {&staged, &ahead})
         if (way->staging != Staging::none) consider(*way);
-      if (threads == unit_.most_threads()) break;
+      if (threads == unit_.max_threads()) break;
     }
   }
 
@@ -155,12 +155,12 @@ class Planner {
     const bool follow = tile.column_tiles == 1 && (y[2] == 1 || problem_.y_strides[2] == y[3]);
     // A run begins up to a vector less one behind the multiple of 16 bytes before it.
     tile.y_row_pitch =
-        static_cast<int>(follow ? 0 : tiles_of(model_.columns(tile) + vector - 1, vector) * vector);
+        static_cast<int>(follow ? 0 : ceil_div(model_.columns(tile) + vector - 1, vector) * vector);
     const std::int64_t elements =
         follow ? model_.rows(tile) * y[3] + vector - 1 : model_.rows(tile) * tile.y_row_pitch;
     // Four filters' pieces of a row, 8 banks each, should lie in different banks.
-    const std::int64_t in_banks = tiles_of(elements * stored_bytes_, bank_bytes);
-    const std::int64_t pitch = in_banks <= 8 ? 8 : 8 + tiles_of(in_banks - 8, banks) * banks;
+    const std::int64_t in_banks = ceil_div(elements * stored_bytes_, bank_bytes);
+    const std::int64_t pitch = in_banks <= 8 ? 8 : 8 + ceil_div(in_banks - 8, banks) * banks;
     tile.y_pitch = static_cast<int>(pitch * bank_bytes / stored_bytes_);
     tile.y_bytes = to_16(tile.images * model_.filters() * pitch * bank_bytes);
   }
@@ -179,7 +179,7 @@ class Planner {
         tile.whole_images ? tile.images * dense[0] : tile.x_rows * problem_.w;
     // One that begins and ends anywhere lies in up to two more sixteens.
     const std::int64_t sixteen = 16 / stored_bytes_;
-    const std::int64_t raw_pitch = (tiles_of(length, sixteen) + 1) * sixteen;
+    const std::int64_t raw_pitch = (ceil_div(length, sixteen) + 1) * sixteen;
     const std::int64_t bytes = raw_pitch * stored_bytes_ * (tile.whole_images ? 1 : problem_.c);
     if (bytes >= std::int64_t{1} << 18) return;
     tile.raw_pitch = static_cast<int>(raw_pitch);
@@ -204,7 +204,7 @@ class Planner {
 
   const ConvProblem& problem_;
   const DeviceInfo& device_;
-  WindowUnit unit_;
+  WindowKernelConfig unit_;
   WindowCosts costs_;
   Staging wanted_;
   WindowTerms terms_;
@@ -220,13 +220,14 @@ struct Asked {
   DeviceId device;
   WindowCosts costs;
   Staging wanted;
-  std::array<WindowUnit, most_units> units{};  ///< one, or those to choose from
+  std::array<WindowKernelConfig, max_units> units{};  ///< one, or those to choose from
   std::array<double, 4> device_has{};
   friend bool operator==(const Asked&, const Asked&) = default;
 };
 
 Asked asked_about(const ConvProblem& problem, const DeviceInfo& device,
-                  std::span<const WindowUnit> units, const WindowCosts& costs, Staging wanted) {
+                  std::span<const WindowKernelConfig> units, const WindowCosts& costs,
+                  Staging wanted) {
   Asked asked{problem, device.id, costs, wanted};
   std::copy(units.begin(), units.end(), asked.units.begin());
   asked.device_has = {static_cast<double>(device.units),
@@ -238,23 +239,23 @@ Asked asked_about(const ConvProblem& problem, const DeviceInfo& device,
 }  // namespace
 
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
-                         const WindowUnit& unit, const WindowCosts& costs, Staging wanted) {
+                         const WindowKernelConfig& unit, const WindowCosts& costs, Staging wanted) {
   thread_local Remembered<Asked, WindowTiles> remembered;
   return remembered.get(asked_about(problem, device, std::span(&unit, 1), costs, wanted),
                         [&] { return Planner(problem, device, unit, costs, wanted).best(); });
 }
 
-WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device,
-                       std::span<const WindowUnit> units, const WindowCosts& costs,
-                       Staging wanted) {
-  thread_local Remembered<Asked, WindowUnit> remembered;
+WindowKernelConfig choose_unit(const ConvProblem& problem, const DeviceInfo& device,
+                               std::span<const WindowKernelConfig> units, const WindowCosts& costs,
+                               Staging wanted) {
+  thread_local Remembered<Asked, WindowKernelConfig> remembered;
   return remembered.get(asked_about(problem, device, units, costs, wanted), [&] {
-    const auto seconds = [&](const WindowUnit& unit) {
+    const auto seconds = [&](const WindowKernelConfig& unit) {
       return Planner(problem, device, unit, costs, wanted).best().seconds;
     };
-    WindowUnit best = units.front();
+    WindowKernelConfig best = units.front();
     double least = seconds(best);
-    for (const WindowUnit& unit : units.subspan(1))
+    for (const WindowKernelConfig& unit : units.subspan(1))
       if (const double time = seconds(unit); time < least) best = unit, least = time;
     return best;
   });

@@ -29,13 +29,13 @@ __device__ inline Fragment keep(Fragment value, int zero) {
 }
 
 /// The registers of sums as wgmma() wants them: those of one member, eight columns after another.
-template <auto member, class Sum, int eights>
-__device__ inline auto sums_of(Sum (&sums)[eights]) {
+template <auto member, class Sum, int n8_tiles>
+__device__ inline auto sums_of(Sum (&sums)[n8_tiles]) {
   return [&sums](int i) -> float& { return (sums[i / 4].*member)[i % 4]; };
 }
 /// From one matrix of filters to the next, for wgmma().
-template <int eights>
-inline constexpr WgmmaMatrix matrix_sixteenths = eights* wgmma_eight_bytes / 16;
+template <int n8_tiles>
+inline constexpr WgmmaMatrix matrix_sixteenths = n8_tiles* wgmma_eight_bytes / 16;
 
 /// TF32: a row of the fragment is two registers, a segment one step.
 struct Tf32Windows {
@@ -81,11 +81,11 @@ struct Tf32Windows {
     mma_tf32(sum.of, step.a[1], {slot.z, slot.w});
   }
   /// Four warps' step with a slot of all filters at `w`; `both`: of its two segments.
-  template <bool both, int eights>
-  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
-    wgmma<float, eights>(sums_of<&Sum::of>(sums), step.a[0], w);
+  template <bool both, int n8_tiles>
+  __device__ static void warpgroup(Sum (&sums)[n8_tiles], const Step& step, WgmmaMatrix w) {
+    wgmma<float, n8_tiles>(sums_of<&Sum::of>(sums), step.a[0], w);
     if constexpr (both)
-      wgmma<float, eights>(sums_of<&Sum::of>(sums), step.a[1], w + matrix_sixteenths<eights>);
+      wgmma<float, n8_tiles>(sums_of<&Sum::of>(sums), step.a[1], w + matrix_sixteenths<n8_tiles>);
   }
 };
 
@@ -155,9 +155,9 @@ struct HalfWindows {
   __device__ static void two(Sum& sum, const Step& step, const Slot& slot) {
     multiply<Half>(sum.of, step.a, {slot.x, slot.y});
   }
-  template <bool, int eights>
-  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
-    wgmma<Half, eights>(sums_of<&Sum::of>(sums), step.a, w);
+  template <bool, int n8_tiles>
+  __device__ static void warpgroup(Sum (&sums)[n8_tiles], const Step& step, WgmmaMatrix w) {
+    wgmma<Half, n8_tiles>(sums_of<&Sum::of>(sums), step.a, w);
   }
 };
 
@@ -247,14 +247,14 @@ struct SplitWindows {
   /// The filters' high parts follow their low ones, so that one instruction multiplies both with
   /// the high parts of x. The sums of the other product are the first of its own: of any others
   /// ptxas makes copies.
-  template <bool, int eights>
-  __device__ static void warpgroup(Sum (&sums)[eights], const Step& step, WgmmaMatrix w) {
+  template <bool, int n8_tiles>
+  __device__ static void warpgroup(Sum (&sums)[n8_tiles], const Step& step, WgmmaMatrix w) {
     const auto of = sums_of<&Sum::of>(sums);
     const auto small = sums_of<&Sum::small>(sums);
-    wgmma<__half, eights>(small, step.low, w + matrix_sixteenths<eights>);
-    wgmma<__half, 2 * eights>(
-        [&](int i) -> float& { return i < 4 * eights ? small(i) : of(i - 4 * eights); }, step.high,
-        w);
+    wgmma<__half, n8_tiles>(small, step.low, w + matrix_sixteenths<n8_tiles>);
+    wgmma<__half, 2 * n8_tiles>(
+        [&](int i) -> float& { return i < 4 * n8_tiles ? small(i) : of(i - 4 * n8_tiles); },
+        step.high, w);
   }
 };
 

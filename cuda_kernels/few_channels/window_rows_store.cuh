@@ -36,46 +36,46 @@ struct LaneOutputs {
   /// tile.
   __device__ LaneOutputs(const WindowOutput<Stored>& output, const WindowItem& item, int rows,
                          int first_k, int first, int numbers) {
-    const WindowShape& shape = output.shape;
+    const WindowKernelParams& params = output.params;
     const int lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
-    one = shape.shifts == 1, fours = shape.y_fours;
-    const bool runs_of_32 = !one && !shape.pools;
+    one = params.shifts == 1, fours = params.y_fours;
+    const bool runs_of_32 = !one && !params.pools;
     // The output, the first one in fours.
     const int number = first + (fours        ? lane / 4 * 2
                                 : runs_of_32 ? lane / 2
                                              : lane / 4 * 2 + lane % 2);
-    const auto [image, strip, window] = TileWindow(shape, number, numbers);
+    const auto [image, strip, window] = TileWindow(params, number, numbers);
     const int p = item.p + strip * rows;
-    const int q = item.q + window * shape.shifts + (runs_of_32 && !fours ? lane % 2 : 0);
-    const int last_q = shape.pools ? q + 1 : q;
-    rows_left = number < numbers && last_q < shape.conv.q.value() ? shape.conv.p.value() - p : 0;
-    filter = fours ? t : one ? t / 2 * 4 : shape.pools ? t / 2 * 2 : 0;
+    const int q = item.q + window * params.shifts + (runs_of_32 && !fours ? lane % 2 : 0);
+    const int last_q = params.pools ? q + 1 : q;
+    rows_left = number < numbers && last_q < params.conv.q.value() ? params.conv.p.value() - p : 0;
+    filter = fours ? t : one ? t / 2 * 4 : params.pools ? t / 2 * 2 : 0;
     to = output.y + output.at(item.n + image, first_k + filter, output.stored(p), output.stored(q));
   }
 };
 
 /// Writes a warp's sums of a strip's rows at windows `first` and the next fifteen of the tile, of
 /// `numbers` that it has. `scale` undoes that of the input.
-template <bool scaled, class Sum, int rows, int eights, class Stored>
+template <bool scaled, class Sum, int rows, int n8_tiles, class Stored>
 __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem& item,
-                           const Sum (&sums)[rows][eights], const WindowControl& control,
+                           const Sum (&sums)[rows][n8_tiles], const WindowControl& control,
                            float scale, int first_k, int first, int numbers) {
-  const WindowShape& shape = output.shape;
+  const WindowKernelParams& params = output.params;
   const int t = static_cast<int>(threadIdx.x) % 4;
   const LaneOutputs<Stored> lane(output, item, rows, first_k, first, numbers);
   const bool one = lane.one, fours = lane.fours;
-  const int filters = shape.conv.k.value() - first_k;
-  const auto& step_of = shape.conv.y_step;
+  const int filters = params.conv.k.value() - first_k;
+  const auto& step_of = params.conv.y_step;
   const int filters_of_eight = one ? 4 * 2 : 4;
   const auto finish = [&](float sum, int filter) {
     const float bias = control.filter_bias[filter];
-    return larger(scaled ? fmaf(sum, control.filter_scales[filter] * scale, bias) : sum + bias,
-                  output.epilogue.least);
+    return max_nan(scaled ? fmaf(sum, control.filter_scales[filter] * scale, bias) : sum + bias,
+                   output.epilogue.least);
   };
   // Several at a time, so that none waits for another's shuffles.
   const auto each = [&](auto counts, auto steps, auto&& make) {
     constexpr int count = decltype(counts)::value, step = decltype(steps)::value;
-    constexpr int all = rows / step * eights, at_once = all < 4 ? all : 4;
+    constexpr int all = rows / step * n8_tiles, at_once = all < 4 ? all : 4;
 #pragma unroll
     for (int begin = 0; begin < all; begin += at_once) {
       if (begin / (rows / step) * filters_of_eight >= filters) break;
@@ -112,7 +112,7 @@ __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem&
         values[i] = finish(sums[row][eight][i], eight * filters_of_eight + 2 * t + i % 2);
       exchange<2, 1>(values);
     });
-  } else if (!shape.pools) {
+  } else if (!params.pools) {
     each(Four{}, One{}, [&](float(&values)[4], int eight, int row) {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
@@ -127,9 +127,9 @@ __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem&
       // All that comes after the sum grows with it, so that the maximum is taken first.
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        values[i] = finish(
-            larger(larger(above[2 * i], above[2 * i + 1]), larger(below[2 * i], below[2 * i + 1])),
-            eight * filters_of_eight + t);
+        values[i] = finish(max_nan(max_nan(above[2 * i], above[2 * i + 1]),
+                                   max_nan(below[2 * i], below[2 * i + 1])),
+                           eight * filters_of_eight + t);
       exchange<1, 1>(values);
     });
   }

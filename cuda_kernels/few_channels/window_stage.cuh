@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cuda_kernels/few_channels/window_shape.cuh"
+#include "cuda_kernels/few_channels/window_params.cuh"
 #include "cuda_kernels/primitives/async_copy.cuh"
 #include "cuda_kernels/primitives/bulk_copy.cuh"
 
@@ -24,16 +24,16 @@ struct StagedTile {
   int x_step;      ///< in x, from stretch to stretch
   int width;
 
-  __device__ StagedTile(const WindowShape& shape, const WindowItem& item, const Stored* raw)
-      : raw(raw), width(shape.conv.w) {
-    const ConvShape<int>& conv = shape.conv;
-    row = shape.whole_images ? 0 : max(item.first_h, 0);
-    rows = shape.whole_images ? conv.h
-                              : max(min(item.first_h + shape.x_rows.value(), conv.h) - row, 0);
+  __device__ StagedTile(const WindowKernelParams& params, const WindowItem& item, const Stored* raw)
+      : raw(raw), width(params.conv.w) {
+    const ConvShape<int>& conv = params.conv;
+    row = params.whole_images ? 0 : max(item.first_h, 0);
+    rows = params.whole_images ? conv.h
+                               : max(min(item.first_h + params.x_rows.value(), conv.h) - row, 0);
     first = item.n * conv.x_step.n + row * conv.x_step.h;
-    planes = item.images * shape.channels.value();
-    plane_step = shape.whole_images ? conv.h * conv.w : shape.raw_pitch;
-    x_step = shape.whole_images ? 0 : conv.x_step.c;
+    planes = item.images * params.channels.value();
+    plane_step = params.whole_images ? conv.h * conv.w : params.raw_pitch;
+    x_step = params.whole_images ? 0 : conv.x_step.c;
   }
 
   /// Column 0 of a row, counted from the first one staged.
@@ -46,26 +46,26 @@ struct StagedTile {
 /// Begins to copy a tile's input to `raw`. By the whole block, after a barrier behind the last
 /// reading of `raw`.
 template <class Stored>
-__device__ void stage(const WindowShape& shape, const WindowItem& item, const Stored* x,
+__device__ void stage(const WindowKernelParams& params, const WindowItem& item, const Stored* x,
                       Stored* raw, CopyBarrier& barrier) {
   constexpr int sixteen = StagedTile<Stored>::sixteen;
-  const StagedTile<Stored> tile(shape, item, raw);
-  const int stretches = shape.whole_images ? 1 : tile.planes;
-  const int length = tile.rows * tile.width * (shape.whole_images ? tile.planes : 1);
+  const StagedTile<Stored> tile(params, item, raw);
+  const int stretches = params.whole_images ? 1 : tile.planes;
+  const int length = tile.rows * tile.width * (params.whole_images ? tile.planes : 1);
   // A stretch in whole sixteens, but none that ends behind x: its elements are copied one by one.
   const auto each = [&](auto&& use) {
     for (int i = 0; i < stretches; ++i) {
       const int begin = tile.first + i * tile.x_step, end = begin + length;
       const int from = begin & -sixteen, up = (end + sixteen - 1) & -sixteen;
-      const int to = length == 0 ? from : up <= shape.x_elements ? up : max(end & -sixteen, from);
-      use(raw + i * shape.raw_pitch, x + from, to - from, max(begin, to) - from,
+      const int to = length == 0 ? from : up <= params.x_elements ? up : max(end & -sixteen, from);
+      use(raw + i * params.raw_pitch, x + from, to - from, max(begin, to) - from,
           length == 0 ? 0 : end - from);
     }
   };
   const auto copy_rest = [](Stored* to, const Stored* from, int first, int last, int step) {
     for (int at = first; at < last; at += step) to[at] = from[at];
   };
-  if (bulk_copies && shape.staging == Staging::bulk) {
+  if (bulk_copies && params.staging == Staging::bulk) {
     if (threadIdx.x != 0) return;
     int elements = 0;
     each([&](Stored* to, const Stored* from, int whole, int rest, int end) {

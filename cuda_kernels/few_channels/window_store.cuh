@@ -5,9 +5,9 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/two_outputs.cuh"
 #include "cuda_kernels/few_channels/window_input.cuh"
+#include "cuda_kernels/few_channels/window_params.cuh"
 #include "cuda_kernels/few_channels/window_products.cuh"
-#include "cuda_kernels/few_channels/window_shape.cuh"
-#include "cuda_kernels/primitives/larger.cuh"
+#include "cuda_kernels/primitives/max_nan.cuh"
 
 namespace plumb::cuda {
 
@@ -17,23 +17,23 @@ namespace plumb::cuda {
 template <class Stored>
 struct WindowOutput {
   static constexpr int vector = 16 / sizeof(Stored);
-  const WindowShape& shape;
+  const WindowKernelParams& params;
   Stored* y;         ///< a multiple of 16 bytes, shape.y_before in front of the tensor
   Stored* gathered;  ///< in shared memory
   const Epilogue<Stored>& epilogue;
 
   /// Of what is stored: where an output goes. A shift, as a division takes twenty instructions.
-  __device__ int stored(int output) const { return output >> (shape.pools ? 1 : 0); }
-  __device__ bool gathers() const { return shape.y_pitch > 0; }
-  __device__ bool rows_follow() const { return shape.y_row_pitch == 0; }
+  __device__ int stored(int output) const { return output >> (params.pools ? 1 : 0); }
+  __device__ bool gathers() const { return params.y_pitch > 0; }
+  __device__ bool rows_follow() const { return params.y_row_pitch == 0; }
   /// In y, of what is stored.
   __device__ int at(int n, int k, int p, int q) const {
-    const auto& step = shape.conv.y_step;
-    return shape.y_before + n * step.n + k * step.c + p * step.h + q * step.w;
+    const auto& step = params.conv.y_step;
+    return params.y_before + n * step.n + k * step.c + p * step.h + q * step.w;
   }
   /// Of a stretch's first element, whose run begins at `run` in y.
   __device__ int stretch(int image, int filter, int run) const {
-    return (image * shape.y_filters + filter) * shape.y_pitch + (run & shape.y_run_mask);
+    return (image * params.y_filters + filter) * params.y_pitch + (run & params.y_run_mask);
   }
 };
 
@@ -50,25 +50,25 @@ struct StripPlace {
       : output(output), run(0) {
     const int n = item.n + image, k = first_k + filter;
     if constexpr (gathers) {
-      const WindowShape& shape = output.shape;
+      const WindowKernelParams& params = output.params;
       run = output.at(n, k, output.stored(item.p), output.stored(item.q));
-      first = (image * shape.y_filters + filter) * shape.y_pitch +
-              output.stored(p - item.p) * shape.y_row_step + output.stored(q - item.q);
+      first = (image * params.y_filters + filter) * params.y_pitch +
+              output.stored(p - item.p) * params.y_row_step + output.stored(q - item.q);
     } else {
       first = output.at(n, k, output.stored(p), output.stored(q));
     }
   }
   /// For the filter so much further on.
   __device__ Stored* of(int filter) const {
-    const WindowShape& shape = output.shape;
-    const int in_y = filter * shape.conv.y_step.c;
+    const WindowKernelParams& params = output.params;
+    const int in_y = filter * params.conv.y_step.c;
     if constexpr (gathers)
-      return output.gathered + first + filter * shape.y_pitch + ((run + in_y) & shape.y_run_mask);
+      return output.gathered + first + filter * params.y_pitch + ((run + in_y) & params.y_run_mask);
     else
       return output.y + first + in_y;
   }
   __device__ int row_step() const {
-    return gathers ? output.shape.y_row_step : output.shape.conv.y_step.h;
+    return gathers ? output.params.y_row_step : output.params.conv.y_step.h;
   }
 };
 
@@ -94,33 +94,33 @@ struct FilterSums {
   /// All that comes after the sum grows with it, so that the maximum is taken first.
   __device__ float pooled(int pair) const {
     const Sum& sum = *of[pair];
-    return finish(larger(larger(sum[0], sum[1]), larger(sum[2], sum[3])));
+    return finish(max_nan(max_nan(sum[0], sum[1]), max_nan(sum[2], sum[3])));
   }
 
  private:
   __device__ float finish(float sum) const {
-    return larger(scaled ? fmaf(sum, factor, bias) : sum + bias, least);
+    return max_nan(scaled ? fmaf(sum, factor, bias) : sum + bias, least);
   }
 };
 
 /// Writes a lane's sums of a strip, whose first output is at `p` and `q` of the tile's image.
 /// `scale` undoes that of the input.
-template <bool scaled, bool gathers, class Sum, int row_pairs, int eights, class Stored>
+template <bool scaled, bool gathers, class Sum, int row_pairs, int n8_tiles, class Stored>
 __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem& item,
-                            const Sum (&sums)[row_pairs][eights], const WindowControl& control,
+                            const Sum (&sums)[row_pairs][n8_tiles], const WindowControl& control,
                             float scale, int first_k, int image, int p, int q) {
-  const WindowShape& shape = output.shape;
-  const int columns = shape.conv.q.value() - q, rows = shape.conv.p.value() - p;
+  const WindowKernelParams& params = output.params;
+  const int columns = params.conv.q.value() - q, rows = params.conv.p.value() - p;
   if (columns <= 0) return;
   const int t = static_cast<int>(threadIdx.x) % 4;
   // Of eight columns of the product a lane has two: of one filter at two outputs, or of two.
-  const int lanes_filter = shape.shifts == 2 ? t : 2 * t,
-            filters_of_eight = shape.shifts == 2 ? 4 : 8;
+  const int lanes_filter = params.shifts == 2 ? t : 2 * t,
+            filters_of_eight = params.shifts == 2 ? 4 : 8;
   const StripPlace<gathers, Stored> place(output, item, image, lanes_filter, first_k, p, q);
-  const int filters = shape.conv.k.value() - first_k - lanes_filter, row_step = place.row_step();
+  const int filters = params.conv.k.value() - first_k - lanes_filter, row_step = place.row_step();
   const auto each = [&](auto&& write) {
 #pragma unroll
-    for (int eight = 0; eight < eights; ++eight) {
+    for (int eight = 0; eight < n8_tiles; ++eight) {
       const int filter = eight * filters_of_eight;
       if (filter >= filters) break;
       FilterSums<scaled, Sum, row_pairs> of{
@@ -133,7 +133,7 @@ __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem
       write(of, filter);
     }
   };
-  if (shape.shifts == 1) {
+  if (params.shifts == 1) {
     each([&](auto& of, int filter) {
 #pragma unroll
       for (int column = 0; column < 2; ++column) {
@@ -148,14 +148,14 @@ __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem
           if (row < rows) *to = convert<Stored>(of(row, column));
       }
     });
-  } else if (shape.pools) {
+  } else if (params.pools) {
     each([&](const auto& of, int filter) {
       Stored* to = place.of(filter);
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair, to += row_step)
         if (columns > 1 && 2 * pair + 1 < rows) *to = convert<Stored>(of.pooled(pair));
     });
-  } else if (shape.y_pairs && columns > 1 && rows >= 2 * row_pairs) {
+  } else if (params.y_pairs && columns > 1 && rows >= 2 * row_pairs) {
     each([&](const auto& of, int filter) {
       Stored* to = place.of(filter);
 #pragma unroll
@@ -163,7 +163,7 @@ __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem
         write_pair<gathers>(to, of(row, 0), of(row, 1));
     });
   } else {
-    const int column_step = gathers ? 1 : shape.conv.y_step.w;
+    const int column_step = gathers ? 1 : params.conv.y_step.w;
     each([&](const auto& of, int filter) {
       Stored* to = place.of(filter);
 #pragma unroll
@@ -183,11 +183,11 @@ struct TileExtents {
   __device__ TileExtents(const WindowOutput<Stored>& output, const WindowItem& item, int strip_rows,
                          int first_k)
       : images(item.images) {
-    const WindowShape& shape = output.shape;
-    filters = min(shape.group_filters, shape.conv.k.value() - first_k);
-    rows = output.stored(min(item.strips * strip_rows, shape.conv.p.value() - item.p));
+    const WindowKernelParams& params = output.params;
+    filters = min(params.group_filters, params.conv.k.value() - first_k);
+    rows = output.stored(min(item.strips * strip_rows, params.conv.p.value() - item.p));
     columns =
-        output.stored(min(shape.windows.value() * shape.shifts, shape.conv.q.value() - item.q));
+        output.stored(min(params.windows.value() * params.shifts, params.conv.q.value() - item.q));
   }
 };
 
@@ -196,8 +196,8 @@ struct TileExtents {
 template <class Stored>
 __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                           int strip_rows, int first_k, bool all, const Stored* x, const Stored* w) {
-  const ConvShape<int>& conv = output.shape.conv;
-  const int side = output.shape.pools ? 2 : 1;  // of the square of outputs under a stored one
+  const ConvShape<int>& conv = output.params.conv;
+  const int side = output.params.pools ? 2 : 1;  // of the square of outputs under a stored one
   const TileExtents extents(output, item, strip_rows, first_k);
   const int count = extents.images * extents.filters * extents.rows * extents.columns;
 #pragma unroll 1
@@ -209,7 +209,7 @@ __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& 
     const int run = output.at(n, k, output.stored(item.p), output.stored(item.q));
     Stored& result =
         output.gathers()
-            ? output.gathered[output.stretch(image, filter, run) + row * output.shape.y_row_step +
+            ? output.gathered[output.stretch(image, filter, run) + row * output.params.y_row_step +
                               q - output.stored(item.q)]
             : output.y[output.at(n, k, p, q)];
     if (const float written = convert<float>(result); !all && written == written) continue;
@@ -218,9 +218,9 @@ __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& 
     for (int of_square = 0; of_square < side * side; ++of_square) {
       const int of_p = p * side + of_square / side, of_q = q * side + of_square % side;
       largest =
-          larger(largest, direct_sum<float>(conv, x + n * conv.x_step.n, w + k * conv.w_step.k,
-                                            of_p * conv.stride_h - conv.top,
-                                            of_q * conv.stride_w - conv.left));
+          max_nan(largest, direct_sum<float>(conv, x + n * conv.x_step.n, w + k * conv.w_step.k,
+                                             of_p * conv.stride_h - conv.top,
+                                             of_q * conv.stride_w - conv.left));
     }
     result = output.epilogue(largest, k);
   }
@@ -233,13 +233,13 @@ template <class Stored>
 __device__ void write_gathered(const WindowOutput<Stored>& output, const WindowItem& item,
                                int strip_rows, int first_k) {
   constexpr int vector = WindowOutput<Stored>::vector;
-  const WindowShape& shape = output.shape;
+  const WindowKernelParams& params = output.params;
   const TileExtents extents(output, item, strip_rows, first_k);
   const bool follow = output.rows_follow();
   const int rows = follow ? 1 : extents.rows;
   const int length = follow ? extents.rows * extents.columns : extents.columns;
   const int count = extents.images * extents.filters * rows;
-  const bool bulk = bulk_copies && shape.bulk_stores;
+  const bool bulk = bulk_copies && params.bulk_stores;
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   // Enough for what is before and after the vectors; the copy engine needs one thread.
   const int lanes = bulk ? 8 : 32, lane = thread % lanes;
@@ -251,8 +251,8 @@ __device__ void write_gathered(const WindowOutput<Stored>& output, const WindowI
                                 output.stored(item.q));
     const int end = begin + length;
     const Stored* const from =
-        output.gathered + output.stretch(image, filter, begin) + row * shape.y_row_pitch - begin;
-    const int first = shape.y_in_vectors ? min((begin + vector - 1) & -vector, end) : end;
+        output.gathered + output.stretch(image, filter, begin) + row * params.y_row_pitch - begin;
+    const int first = params.y_in_vectors ? min((begin + vector - 1) & -vector, end) : end;
     const int last = max(end & -vector, first);
     for (int at = begin + lane; at < first; at += lanes) output.y[at] = from[at];
     for (int at = last + lane; at < end; at += lanes) output.y[at] = from[at];

@@ -10,22 +10,24 @@
 #include <cstdint>
 
 #include "cuda_kernels/few_channels/window_input.cuh"
+#include "cuda_kernels/few_channels/window_params.cuh"
 #include "cuda_kernels/few_channels/window_products.cuh"
-#include "cuda_kernels/few_channels/window_shape.cuh"
 #include "cuda_kernels/primitives/async_copy.cuh"
 
 namespace plumb::cuda {
 
 /// Where the pairs of a walk begin, in bytes from where a window does: lane 4 g + t has pair t of
 /// its slots' first half and of their second.
-__device__ inline void write_pair_table(const WindowShape& shape, int element_bytes, int* table) {
-  const int pairs = shape.starts.value() * shape.channels.value() * shape.row_terms.value();
-  const int abreast_all = (shape.walks + WindowWalks::ahead) * WindowWalks::pairs;
+__device__ inline void write_pair_table(const WindowKernelParams& params, int element_bytes,
+                                        int* table) {
+  const int pairs = params.starts.value() * params.channels.value() * params.row_terms.value();
+  const int abreast_all = (params.walks + WindowWalks::ahead) * WindowWalks::pairs;
   for (int i = static_cast<int>(threadIdx.x); i < abreast_all; i += static_cast<int>(blockDim.x)) {
-    const WalkedPair pair(shape, i);
+    const WalkedPair pair(params, i);
     // What fills the last walk meets zeros, and what is read ahead of its use no product.
     const int at =
-        i < pairs ? pair.channel * shape.plane + pair.row * shape.pitch + 2 * pair.column_pair : 0;
+        i < pairs ? pair.channel * params.plane + pair.row * params.pitch + 2 * pair.column_pair
+                  : 0;
     const int walk = i / WindowWalks::pairs, abreast = i % WindowWalks::pairs;
     table[walk * WindowWalks::pairs + abreast % 4 * 2 + abreast / 4] = at * element_bytes;
   }
@@ -48,9 +50,9 @@ __device__ inline bool last_of(std::uint32_t* counted, int all) {
 template <class Terms>
 class FilterStream {
  public:
-  __device__ FilterStream(const WindowShape& shape, WindowControl& control, int slot_bytes,
+  __device__ FilterStream(const WindowKernelParams& params, WindowControl& control, int slot_bytes,
                           char* ring)
-      : shape_(shape), control_(control), slot_bytes_(slot_bytes), ring_(ring) {}
+      : shape_(params), control_(control), slot_bytes_(slot_bytes), ring_(ring) {}
 
   /// Of the slices at `packed`. By one thread, before a barrier of the block.
   __device__ void init(const char* packed) {
@@ -132,7 +134,7 @@ class FilterStream {
       case 3: wait_for_copies<1>(); break;
       case 4: wait_for_copies<2>(); break;
       case 5: wait_for_copies<3>(); break;
-      default: wait_for_copies<most_ring - 2>();
+      default: wait_for_copies<max_ring - 2>();
     }
     __syncthreads();
     const int next = slice + shape_.ring - 1;
@@ -140,7 +142,7 @@ class FilterStream {
          next < shape_.slices ? next : next - shape_.slices);
   }
 
-  const WindowShape& shape_;
+  const WindowKernelParams& shape_;
   WindowControl& control_;
   int slot_bytes_;
   char* ring_;
@@ -159,12 +161,12 @@ __device__ void read_fragment(typename Scheme::Step& step, const char* first, in
 ///
 /// Fragments are numbered down the rows of x: in slot l of a walk, row i of the strip takes number
 /// i + l. A ring in registers holds those of all rows and the next.
-template <class Scheme, class Terms, int rows, int eights>
-__device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][eights],
-                                  const WindowShape& shape, const char* x, int second,
+template <class Scheme, class Terms, int rows, int n8_tiles>
+__device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][n8_tiles],
+                                  const WindowKernelParams& params, const char* x, int second,
                                   const int* table, FilterStream<Terms>& stream) {
   using Step = typename Scheme::Step;
-  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
+  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * n8_tiles / 16;
   constexpr int ring = rows + 1;
   const auto settle = [&] {
 #pragma unroll
@@ -172,14 +174,14 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][eights],
 #pragma unroll
       for (auto& sum : of_row) sum.settle();
   };
-  const int row_step = shape.row_step * Scheme::element_bytes, length = shape.walk_length;
+  const int row_step = params.row_step * Scheme::element_bytes, length = params.walk_length;
   // Tables are read a walk ahead, and two where walks are soon done.
   [[maybe_unused]] constexpr bool two_ahead = rows == 1;
   const int2* offsets = reinterpret_cast<const int2*>(table) + threadIdx.x % 4;
   int2 at = *offsets;
   [[maybe_unused]] int2 next_at = *(offsets + 4);
   const auto read = [&](Step& step, int number) {
-    read_fragment<Scheme>(step, x + number * row_step, second, at, shape.zeros);
+    read_fragment<Scheme>(step, x + number * row_step, second, at, params.zeros);
   };
   // What the products before the last have read may be read anew behind it.
   const auto go_on = [] {
@@ -195,9 +197,9 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][eights],
   read(steps[0], 0);
   settle();
 #pragma unroll 1
-  for (int slice = 0; slice < shape.slices; ++slice) {
+  for (int slice = 0; slice < params.slices; ++slice) {
     WgmmaMatrix w = wgmma_matrix(stream.take(slice));
-    int walks = min(shape.slice_walks, shape.walks - slice * shape.slice_walks);
+    int walks = min(params.slice_walks, params.walks - slice * params.slice_walks);
     if (length == 1) {
       // Two fragments take turns, one read while the other is multiplied.
       constexpr int at_once = rows % 2 == 0 ? 1 : 2;
@@ -258,38 +260,38 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][eights],
 
 /// The same by each warp for itself. Its lanes read a slot's filters, for all rows at once, and a
 /// fragment anew as soon as the last row that wants it is multiplied.
-template <class Scheme, class Terms, int rows, int eights>
-__device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][eights], const WindowShape& shape,
-                             const char* x, int second, const int* table,
-                             FilterStream<Terms>& stream) {
+template <class Scheme, class Terms, int rows, int n8_tiles>
+__device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][n8_tiles],
+                             const WindowKernelParams& params, const char* x, int second,
+                             const int* table, FilterStream<Terms>& stream) {
   using Slot = typename Scheme::Slot;
-  constexpr int held = Terms::template eights_held<Scheme, eights>;
-  const int row_step = shape.row_step * Scheme::element_bytes, length = shape.walk_length;
+  constexpr int held = Terms::template n8_tiles_held<Scheme, n8_tiles>;
+  const int row_step = params.row_step * Scheme::element_bytes, length = params.walk_length;
   const int2* offsets = reinterpret_cast<const int2*>(table) + threadIdx.x % 4;
   int2 at = *offsets;
   const auto read = [&](typename Scheme::Step& step, int number) {
-    read_fragment<Scheme>(step, x + number * row_step, second, at, shape.zeros);
+    read_fragment<Scheme>(step, x + number * row_step, second, at, params.zeros);
   };
   typename Scheme::Step steps[rows];
   const Slot* w = nullptr;
   // Row i takes fragment number turn + i; calls `behind(i)` when it has for the last time.
   const auto multiply = [&](int turn, auto&& behind) {
 #pragma unroll
-    for (int first = 0; first < eights; first += held) {
+    for (int first = 0; first < n8_tiles; first += held) {
       Slot slots[held];
 #pragma unroll
       for (int i = 0; i < held; ++i)
-        if (first + i < eights) slots[i] = w[(first + i) * 32];
+        if (first + i < n8_tiles) slots[i] = w[(first + i) * 32];
 #pragma unroll
       for (int row = 0; row < rows; ++row) {
 #pragma unroll
         for (int i = 0; i < held; ++i)
-          if (first + i < eights)
+          if (first + i < n8_tiles)
             Scheme::two(sums[row][first + i], steps[(turn + row) % rows], slots[i]);
-        if (first + held >= eights) behind(row);
+        if (first + held >= n8_tiles) behind(row);
       }
     }
-    w += eights * 32;
+    w += n8_tiles * 32;
   };
   const auto read_all = [&] {
 #pragma unroll
@@ -298,9 +300,9 @@ __device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][eights], const W
   const auto next_walk = [&] { at = *(offsets += 4); };
   read_all();
 #pragma unroll 1
-  for (int slice = 0; slice < shape.slices; ++slice) {
+  for (int slice = 0; slice < params.slices; ++slice) {
     w = reinterpret_cast<const Slot*>(stream.take(slice)) + threadIdx.x % 32;
-    int walks = min(shape.slice_walks, shape.walks - slice * shape.slice_walks);
+    int walks = min(params.slice_walks, params.walks - slice * params.slice_walks);
 #pragma unroll 1
     for (; walks > 0; --walks) {
       if (length == 1) {
@@ -327,14 +329,14 @@ __device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][eights], const W
 
 /// Makes a strip's sums. `x` is where the lane's first window begins, its second one is `second`
 /// bytes further on.
-template <class Scheme, class Terms, int rows, int eights>
-__device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][eights], const WindowShape& shape,
-                             const char* x, int second, const int* table,
-                             FilterStream<Terms>& stream) {
+template <class Scheme, class Terms, int rows, int n8_tiles>
+__device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][n8_tiles],
+                             const WindowKernelParams& params, const char* x, int second,
+                             const int* table, FilterStream<Terms>& stream) {
   if constexpr (Terms::warpgroups)
-    sum_by_warpgroups<Scheme>(sums, shape, x, second, table, stream);
+    sum_by_warpgroups<Scheme>(sums, params, x, second, table, stream);
   else if constexpr (Terms::launched)
-    sum_by_warps<Scheme>(sums, shape, x, second, table, stream);
+    sum_by_warps<Scheme>(sums, params, x, second, table, stream);
 }
 
 }  // namespace plumb::cuda

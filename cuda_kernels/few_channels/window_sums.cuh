@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda_kernels/few_channels/window_params.cuh"
 #include "cuda_kernels/few_channels/window_products.cuh"
-#include "cuda_kernels/few_channels/window_shape.cuh"
 #include "cuda_kernels/primitives/wgmma.cuh"
 
 namespace plumb::cuda {
@@ -36,11 +36,11 @@ struct StreamedTerms {
   static constexpr bool streams = true, wants_warpgroups = warpgroups_;
   static constexpr bool warpgroups = warpgroups_ && warpgroup_products;
   static constexpr bool launched = warpgroups == wants_warpgroups;
-  /// Eights whose filters a warp holds at once where it multiplies by itself.
-  template <class Scheme, int eights>
-  static constexpr int eights_held = [] {
+  /// N8 tiles whose filters a warp holds at once where it multiplies by itself.
+  template <class Scheme, int n8_tiles>
+  static constexpr int n8_tiles_held = [] {
     constexpr int most = 2 * sizeof(uint4) / sizeof(typename Scheme::Slot);
-    return eights < most ? eights : most;
+    return n8_tiles < most ? n8_tiles : most;
   }();
 };
 
@@ -67,63 +67,64 @@ struct WindowRows {
 };
 
 /// What four warps' products take in registers: all steps of a channel at once.
-template <class Scheme, class Terms, int row_pairs, int eights>
+template <class Scheme, class Terms, int row_pairs, int n8_tiles>
 struct WarpgroupRegisters {
   using Rows = WindowRows<Scheme, Terms, row_pairs>;
-  static constexpr std::size_t bytes = sizeof(typename Scheme::Sum[row_pairs][eights]) +
+  static constexpr std::size_t bytes = sizeof(typename Scheme::Sum[row_pairs][n8_tiles]) +
                                        sizeof(typename Scheme::Step[Rows::step_count]);
   static constexpr bool many = bytes > 100 * sizeof(Fragment);
   /// Whether they leave room for the next channel's rows.
   static constexpr bool ahead = many || bytes + sizeof(Rows) <= 112 * sizeof(Fragment);
 };
-template <class Scheme, class Terms, int row_pairs, int eights>
-constexpr WindowUnit unit_of_terms() {
-  WindowUnit unit{row_pairs, eights, Terms::wants_warpgroups};
+template <class Scheme, class Terms, int row_pairs, int n8_tiles>
+constexpr WindowKernelConfig unit_of_terms() {
+  WindowKernelConfig unit{row_pairs, n8_tiles, Terms::wants_warpgroups};
   if constexpr (Terms::streams) {
     unit.streams = true;
     // Four warps hold a fragment more than is multiplied, warps by themselves some filters.
     constexpr std::size_t beside =
         Terms::wants_warpgroups
             ? sizeof(typename Scheme::Step)
-            : Terms::template eights_held<Scheme, eights> * sizeof(typename Scheme::Slot);
-    constexpr std::size_t registers = (sizeof(typename Scheme::Sum[row_pairs][eights]) +
+            : Terms::template n8_tiles_held<Scheme, n8_tiles> * sizeof(typename Scheme::Slot);
+    constexpr std::size_t registers = (sizeof(typename Scheme::Sum[row_pairs][n8_tiles]) +
                                        sizeof(typename Scheme::Step[row_pairs]) + beside) /
                                       sizeof(float);
     unit.warps_held = registers <= 84 ? 16 : registers <= 128 ? 12 : 8;
   } else if constexpr (Terms::wants_warpgroups)
-    unit.warps_held = WarpgroupRegisters<Scheme, Terms, row_pairs, eights>::many ? 12 : 16;
+    unit.warps_held = WarpgroupRegisters<Scheme, Terms, row_pairs, n8_tiles>::many ? 12 : 16;
   return unit;
 }
-template <class Scheme, class Terms, int row_pairs, int eights>
-constexpr WindowUnit window_unit = unit_of_terms<Scheme, Terms, row_pairs, eights>();
-template <class Scheme, class Terms, int row_pairs, int eights>
-constexpr int unit_strip_rows = window_unit<Scheme, Terms, row_pairs, eights>.strip_rows();
+template <class Scheme, class Terms, int row_pairs, int n8_tiles>
+constexpr WindowKernelConfig window_unit = unit_of_terms<Scheme, Terms, row_pairs, n8_tiles>();
+template <class Scheme, class Terms, int row_pairs, int n8_tiles>
+constexpr int unit_strip_rows = window_unit<Scheme, Terms, row_pairs, n8_tiles>.strip_rows();
 
 /// Adds one channel's products to a strip's sums. `x` is where the lane's window begins, `w` its
 /// filters of the channel.
-template <class Scheme, class Terms, int row_pairs, int eights>
-__device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
-                            const WindowShape& shape, const char* x,
+template <class Scheme, class Terms, int row_pairs, int n8_tiles>
+__device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
+                            const WindowKernelParams& params, const char* x,
                             const typename Scheme::Slot* w) {
   using Slot = typename Scheme::Slot;
   if constexpr (Terms::segments > 0) {
     using Rows = WindowRows<Scheme, Terms, row_pairs>;
     Rows rows;
-    rows.read(x, shape.pitch * Scheme::element_bytes);
+    rows.read(x, params.pitch * Scheme::element_bytes);
     typename Scheme::Step steps[Rows::step_count];
 #pragma unroll
     for (int slot = 0; slot < Terms::slots; ++slot) {
-      Slot slots[eights];
+      Slot slots[n8_tiles];
 #pragma unroll
-      for (int eight = 0; eight < eights; ++eight) slots[eight] = w[(slot * eights + eight) * 32];
+      for (int eight = 0; eight < n8_tiles; ++eight)
+        slots[eight] = w[(slot * n8_tiles + eight) * 32];
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair) {
         typename Scheme::Step& step = steps[pair + slot * Rows::apart];
         // One of the last pairs is the first of a later slot's.
         if (slot == 0 || pair >= row_pairs - Rows::apart)
-          rows.take(step, pair + slot * Rows::apart, shape.zeros);
+          rows.take(step, pair + slot * Rows::apart, params.zeros);
 #pragma unroll
-        for (int eight = 0; eight < eights; ++eight)
+        for (int eight = 0; eight < n8_tiles; ++eight)
           if (2 * slot + 1 < Terms::segments)
             Scheme::two(sums[pair][eight], step, slots[eight]);
           else
@@ -132,43 +133,45 @@ __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][eights],
     }
   } else {
     constexpr int bytes = Scheme::element_bytes;
-    const int second = shape.second * bytes, step_bytes = shape.row_step * bytes;
+    const int second = params.second * bytes, step_bytes = params.row_step * bytes;
     const auto add = [&](auto both) {
-      Slot slots[eights];
+      Slot slots[n8_tiles];
 #pragma unroll
-      for (int eight = 0; eight < eights; ++eight) slots[eight] = w[eight * 32];
+      for (int eight = 0; eight < n8_tiles; ++eight) slots[eight] = w[eight * 32];
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair) {
         const char* const low = x + 2 * pair * step_bytes;
         const char* const high = low + step_bytes;
         typename Scheme::Step step;
-        Scheme::take(step, 0, Scheme::row(low), Scheme::row(high), shape.zeros);
+        Scheme::take(step, 0, Scheme::row(low), Scheme::row(high), params.zeros);
         if constexpr (decltype(both)::value)
-          Scheme::take(step, 1, Scheme::row(low + second), Scheme::row(high + second), shape.zeros);
+          Scheme::take(step, 1, Scheme::row(low + second), Scheme::row(high + second),
+                       params.zeros);
 #pragma unroll
-        for (int eight = 0; eight < eights; ++eight)
+        for (int eight = 0; eight < n8_tiles; ++eight)
           if constexpr (decltype(both)::value)
             Scheme::two(sums[pair][eight], step, slots[eight]);
           else
             Scheme::one(sums[pair][eight], step, slots[eight]);
       }
-      x += shape.pair * bytes;
-      w += eights * 32;
+      x += params.pair * bytes;
+      w += n8_tiles * 32;
     };
 #pragma unroll 1
-    for (int segment = 1; segment < shape.segments; segment += 2) add(std::true_type{});
-    if (shape.segments % 2 != 0) add(std::false_type{});
+    for (int segment = 1; segment < params.segments; segment += 2) add(std::true_type{});
+    if (params.segments % 2 != 0) add(std::false_type{});
   }
 }
 
 /// Makes a strip's sums of all channels, by four warps together. `x` is where the lane's window
 /// begins.
-template <class Scheme, class Terms, int row_pairs, int eights>
-__device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][eights],
-                                 const WindowShape& shape, const char* x, const char* w_tile) {
-  using Registers = WarpgroupRegisters<Scheme, Terms, row_pairs, eights>;
+template <class Scheme, class Terms, int row_pairs, int n8_tiles>
+__device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
+                                 const WindowKernelParams& params, const char* x,
+                                 const char* w_tile) {
+  using Registers = WarpgroupRegisters<Scheme, Terms, row_pairs, n8_tiles>;
   using Rows = typename Registers::Rows;
-  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * eights / 16;
+  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * n8_tiles / 16;
   WgmmaMatrix w = wgmma_matrix(w_tile);
   const auto settle = [&] {
 #pragma unroll
@@ -178,7 +181,7 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][eights]
   };
   Rows rows;
   const auto read = [&] {
-    int pitch = shape.pitch * Scheme::element_bytes;
+    int pitch = params.pitch * Scheme::element_bytes;
     // Addresses are made anew each time: kept from channel to channel they would cost registers.
     asm volatile("" : "+r"(pitch));
     rows.read(x, pitch);
@@ -186,7 +189,7 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][eights]
   const auto multiply = [&](auto last) {
     typename Scheme::Step steps[Rows::step_count];
 #pragma unroll
-    for (int i = 0; i < Rows::step_count; ++i) rows.take(steps[i], i, shape.zeros);
+    for (int i = 0; i < Rows::step_count; ++i) rows.take(steps[i], i, params.zeros);
     const auto multiply_slot = [&](int slot, auto both) {
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair)
@@ -198,7 +201,7 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][eights]
     for (int slot = 0; slot < Terms::slots - 1; ++slot) multiply_slot(slot, std::true_type{});
     multiply_slot(Terms::slots - 1, std::bool_constant<Terms::segments % 2 == 0>{});
     wgmma_commit();
-    x += shape.plane * Scheme::element_bytes;
+    x += params.plane * Scheme::element_bytes;
     w += Terms::slots * slot_sixteenths;
     // The next channel's rows come while this one's are multiplied.
     if constexpr (Registers::ahead && !decltype(last)::value) read();
@@ -208,25 +211,25 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][eights]
   read();
   settle();
 #pragma unroll 1
-  for (int c = 1; c < shape.channels.value(); ++c) multiply(std::false_type{});
+  for (int c = 1; c < params.channels.value(); ++c) multiply(std::false_type{});
   multiply(std::true_type{});
   settle();
 }
 
 /// Makes a strip's sums of all channels.
-template <class Scheme, class Terms, int row_pairs, int eights>
-__device__ void sum_channels(typename Scheme::Sum (&sums)[row_pairs][eights],
-                             const WindowShape& shape, const char* x, const char* w_tile) {
+template <class Scheme, class Terms, int row_pairs, int n8_tiles>
+__device__ void sum_channels(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
+                             const WindowKernelParams& params, const char* x, const char* w_tile) {
   if constexpr (Terms::warpgroups) {
-    sum_by_warpgroup<Scheme, Terms>(sums, shape, x, w_tile);
+    sum_by_warpgroup<Scheme, Terms>(sums, params, x, w_tile);
   } else {
     const auto* w = reinterpret_cast<const typename Scheme::Slot*>(w_tile) + threadIdx.x % 32;
-    const int channels = shape.channels.value();
+    const int channels = params.channels.value();
 #pragma unroll 1
     for (int c = 0; c < channels; ++c) {
-      add_channel<Scheme, Terms>(sums, shape, x, w);
-      x += shape.plane * Scheme::element_bytes;
-      w += shape.channel_slots * eights * 32;
+      add_channel<Scheme, Terms>(sums, params, x, w);
+      x += params.plane * Scheme::element_bytes;
+      w += params.channel_slots * n8_tiles * 32;
     }
   }
 }

@@ -10,8 +10,8 @@ namespace plumb::cuda {
 template <class Scheme, class Terms, class Stored>
 class TileInput {
  public:
-  __device__ TileInput(const WindowShape& shape, WindowControl& control, const Stored* x)
-      : shape_(shape), control_(control), x_(x) {}
+  __device__ TileInput(const WindowKernelParams& params, WindowControl& control, const Stored* x)
+      : shape_(params), control_(control), x_(x) {}
 
   /// Where the tile of that turn is multiplied.
   __device__ char* tile(int turn) const {
@@ -93,7 +93,7 @@ class TileInput {
       use(tensor_source(shape_, item, x_));
   }
 
-  const WindowShape& shape_;
+  const WindowKernelParams& shape_;
   WindowControl& control_;
   const Stored* x_;
 };

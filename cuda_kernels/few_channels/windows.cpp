@@ -22,21 +22,21 @@ WindowTerms::WindowTerms(const ConvProblem& problem)
 
 WindowTerms WindowTerms::in_pairs(const ConvProblem& problem) {
   WindowTerms terms(problem);
-  terms.columns = static_cast<int>(tiles_of(problem.s + terms.shifts - 1, 2) * 2);
+  terms.columns = static_cast<int>(ceil_div(problem.s + terms.shifts - 1, 2) * 2);
   terms.segment_rows = 1;
   terms.segments = static_cast<int>(problem.r);
   terms.second = terms.pair = 0;
   return terms;
 }
 
-WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
+WindowWalks::WindowWalks(const ConvProblem& problem, const WindowKernelConfig& unit,
                          const WindowCosts& costs) {
   // Of filters that stay in shared memory, and otherwise of a walk that is a slice, at most.
   constexpr double resident = 96 << 10, walk_bytes = 24 << 10;
   const auto rows = static_cast<int>(problem.r);
   const auto column_pairs = problem.c * (WindowTerms::in_pairs(problem).columns / 2);
   const auto stride = static_cast<int>(problem.stride.h);
-  const double slot_bytes = 32.0 * unit.filter_eights * costs.slot_bytes;
+  const double slot_bytes = 32.0 * unit.filter_n8_tiles * costs.slot_bytes;
   double least = 0;
   length = 0;
   // A row of outputs without another below it has none to read for.
@@ -46,14 +46,14 @@ WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
     const int between = some > 1 ? std::min(stride, rows) : 1;
     const int rows_between = (rows - 1) / between + 1, parts = (rows_between - 1) / some + 1;
     if (some > 1 && (rows_between - 1) / parts + 1 < some) continue;
-    const auto walks = static_cast<int>(tiles_of(column_pairs * between * parts, pairs));
+    const auto walks = static_cast<int>(ceil_div(column_pairs * between * parts, pairs));
     if (some > 1 && some * slot_bytes > walk_bytes && walks * some * slot_bytes > resident)
       continue;
     // Clocks of shared memory: the products read all filters, the lanes of four warps rows of x. By
     // warps themselves products take longer than that.
     const double of_product = unit.warpgroups ? 2 : 7;
     const double products =
-        of_product * costs.steps_of_slot * unit.filter_eights * unit.fragments * some;
+        of_product * costs.steps_of_slot * unit.filter_n8_tiles * unit.fragments * some;
     const double reads = 10.5 * costs.element_bytes * (some + unit.fragments - 1);
     if (const double time = walks * (products + reads); length == 0 || time < least) {
       least = time;
@@ -67,7 +67,7 @@ WindowWalks::WindowWalks(const ConvProblem& problem, const WindowUnit& unit,
 RowLanes::RowLanes(std::int64_t pitch, bool copied) {
   const std::int64_t at_once = copied ? 1 : 2 * pairs_at_once;
   const auto turns_of = [&](int some) {
-    return static_cast<int>(tiles_of(pitch, at_once << some));
+    return static_cast<int>(ceil_div(pitch, at_once << some));
   };
   const auto price = [&](int some) { return (5 * turns_of(some) + (copied ? 25 : 2)) << some; };
   for (const int some : {4, 3, 2})
@@ -98,20 +98,20 @@ Support windows_fit(const ConvProblem& problem) {
   return {};
 }
 
-bool products_by_warpgroups(int eights, Staging staging, const DeviceInfo& device) {
+bool products_by_warpgroups(int n8_tiles, Staging staging, const DeviceInfo& device) {
 #ifdef PLUMB_CUDA_SM90A
   constexpr bool compiled = true;
 #else
   constexpr bool compiled = false;
 #endif
   // Of eight columns, wgmma takes 13 clocks for four warps' step, mma.sync 6.2 to 7 (an H200).
-  return compiled && eights > 1 && staging == Staging::bulk && device.compute_major == 9;
+  return compiled && n8_tiles > 1 && staging == Staging::bulk && device.compute_major == 9;
 }
 
 Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups) {
   if (groups > device.units)
     return {Reason::geometry, fmt::format("{} groups of {} filters; expected at most {}", groups,
-                                          tiles_of(problem.k, groups), device.units)};
+                                          ceil_div(problem.k, groups), device.units)};
   return {};
 }
 

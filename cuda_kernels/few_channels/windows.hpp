@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <span>
 
-#include "cuda_kernels/primitives/tiles.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 
@@ -30,20 +30,20 @@ enum class Staging {
 inline constexpr int streamed_windows = 16;  ///< of a warp, where filters stream
 
 /// What a kernel is compiled for.
-struct WindowUnit {
+struct WindowKernelConfig {
   int fragments = 0;        ///< sums of sixteen outputs that a warp makes, one above the other
-  int filter_eights = 0;    ///< columns of the product, in eights
+  int filter_n8_tiles = 0;  ///< columns of the product, in n8 tiles
   bool warpgroups = false;  ///< four warps multiply together, with filters from shared memory
   bool streams = false;     ///< packed filters come slice by slice while they are multiplied
   int warps_held = 16;      ///< by a multiprocessor, for the registers that they take
 
-  friend bool operator==(const WindowUnit&, const WindowUnit&) = default;
+  friend bool operator==(const WindowKernelConfig&, const WindowKernelConfig&) = default;
   /// A fragment is eight windows at two rows; where filters stream, sixteen at one.
   constexpr int strip_rows() const { return streams ? fragments : 2 * fragments; }
   constexpr int warp_windows() const { return streams ? streamed_windows : 8; }
-  constexpr bool small() const { return !streams && fragments <= 2 && filter_eights == 1; }
+  constexpr bool small() const { return !streams && fragments <= 2 && filter_n8_tiles == 1; }
   constexpr int warps() const { return small() ? 24 : warps_held; }
-  constexpr int most_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
+  constexpr int max_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
 };
 
 /// What its arithmetic needs.
@@ -66,7 +66,7 @@ struct WindowTerms {
   int second, pair;  ///< from the first to the second and third segment: rows, then columns
 
   explicit WindowTerms(const ConvProblem& problem);
-  WindowTerms(const ConvProblem& problem, const WindowUnit& unit)
+  WindowTerms(const ConvProblem& problem, const WindowKernelConfig& unit)
       : WindowTerms(unit.streams ? in_pairs(problem) : WindowTerms(problem)) {}
   /// Filter rows one after the other, in pairs of columns, through all channels.
   static WindowTerms in_pairs(const ConvProblem& problem);
@@ -92,7 +92,7 @@ struct WindowWalks {
 
   WindowWalks() = default;
   /// Those of least time.
-  WindowWalks(const ConvProblem& problem, const WindowUnit& unit, const WindowCosts& costs);
+  WindowWalks(const ConvProblem& problem, const WindowKernelConfig& unit, const WindowCosts& costs);
   int slots() const { return count * length; }
 };
 /// Pairs that a lane reads at once where a tile's input is not staged.
@@ -145,7 +145,7 @@ struct WindowTiles {
   std::size_t bytes() const;
 };
 
-inline constexpr int most_ring = 6;
+inline constexpr int max_ring = 6;
 
 /// Yes to geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);
@@ -157,7 +157,7 @@ bool input_in_pairs(const ConvProblem& problem, const void* x);
 /// Whether filters that stream are multiplied by four warps together: where the device and the
 /// build have wgmma, where its filters may come by the copy engine, and where columns are not so
 /// few that warps are faster by themselves.
-bool products_by_warpgroups(int eights, Staging staging, const DeviceInfo& device);
+bool products_by_warpgroups(int n8_tiles, Staging staging, const DeviceInfo& device);
 
 /// Yes where filters in so many groups can stream: a block meets one group.
 Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups);
@@ -168,12 +168,13 @@ inline constexpr std::size_t window_control_bytes = 1024;
 /// The tiles of least predicted time with that unit; `bytes()` is more than the device has where
 /// there are none.
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
-                         const WindowUnit& unit, const WindowCosts& costs, Staging wanted);
+                         const WindowKernelConfig& unit, const WindowCosts& costs, Staging wanted);
 
-inline constexpr std::size_t most_units = 8;
-/// Of one to most_units units the one whose tiles have the least predicted time; the first where
+inline constexpr std::size_t max_units = 8;
+/// Of one to max_units units the one whose tiles have the least predicted time; the first where
 /// none has tiles.
-WindowUnit choose_unit(const ConvProblem& problem, const DeviceInfo& device,
-                       std::span<const WindowUnit> units, const WindowCosts& costs, Staging wanted);
+WindowKernelConfig choose_unit(const ConvProblem& problem, const DeviceInfo& device,
+                               std::span<const WindowKernelConfig> units, const WindowCosts& costs,
+                               Staging wanted);
 
 }  // namespace plumb::cuda

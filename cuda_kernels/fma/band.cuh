@@ -21,9 +21,9 @@ struct Bands {
       : column_units(tile.columns),
         row_units(tile.rows),
         filter_units(tile.filters),
-        column_tiles(tiles_of(problem.q(), tile.columns * tile.unit.columns)),
-        row_tiles(tiles_of(problem.p(), tile.rows * tile.unit.rows)),
-        filter_tiles(tiles_of(problem.k / problem.groups, tile.filters * tile.unit.filters)),
+        column_tiles(ceil_div(problem.q(), tile.columns * tile.unit.columns)),
+        row_tiles(ceil_div(problem.p(), tile.rows * tile.unit.rows)),
+        filter_tiles(ceil_div(problem.k / problem.groups, tile.filters * tile.unit.filters)),
         groups(problem.groups),
         x_rows(tile.x_rows),
         channels(tile.channels),
@@ -34,7 +34,7 @@ struct Bands {
         filters(static_cast<int>(tile.filters * tile.unit.filters)),
         x_columns(static_cast<int>(tile.x_columns)),
         pitch(static_cast<int>(tile.pitch)),
-        blocks(tiles_of(problem.n, images) * problem.groups * filter_tiles.value() *
+        blocks(ceil_div(problem.n, images) * problem.groups * filter_tiles.value() *
                row_tiles.value() * column_tiles.value()) {}
 
   /// How many channels the chunk has that begins with `first_c`.

@@ -8,7 +8,7 @@ namespace {
 
 /// The tile of at most `most` that cuts `extent` into equal shares.
 std::int64_t even_share(std::int64_t extent, std::int64_t most) {
-  return tiles_of(extent, tiles_of(extent, std::max<std::int64_t>(most, 1)));
+  return ceil_div(extent, ceil_div(extent, std::max<std::int64_t>(most, 1)));
 }
 
 /// Elements under `outputs` neighbouring outputs along one direction.
@@ -40,12 +40,12 @@ BandTile make_band_tile(const ConvProblem& problem, const UnitTile& unit,
                         const BandLimits& limits) {
   BandTile tile{.unit = unit};
   tile.columns =
-      even_share(tiles_of(problem.q(), unit.columns), std::min(limits.columns, limits.units));
-  tile.filters = even_share(tiles_of(problem.k / problem.groups, unit.filters),
+      even_share(ceil_div(problem.q(), unit.columns), std::min(limits.columns, limits.units));
+  tile.filters = even_share(ceil_div(problem.k / problem.groups, unit.filters),
                             std::min(limits.filters, limits.units / tile.columns));
   tile.rows =
-      even_share(tiles_of(problem.p(), unit.rows), limits.units / (tile.columns * tile.filters));
-  tile.images = even_share(tiles_of(std::max<std::int64_t>(problem.n, 1), unit.images),
+      even_share(ceil_div(problem.p(), unit.rows), limits.units / (tile.columns * tile.filters));
+  tile.images = even_share(ceil_div(std::max<std::int64_t>(problem.n, 1), unit.images),
                            limits.enough_units / (tile.columns * tile.filters * tile.rows));
   measure(tile, problem, limits.bytes);
   // Fewer outputs a block, until their input fits.

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda_kernels/primitives/tiles.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 

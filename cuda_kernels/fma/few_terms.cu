@@ -35,12 +35,12 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int block_threads = 128;
-constexpr std::size_t most_filter_bytes = 16 << 10;  // of a share
-constexpr int enough_blocks = 8;                     // on a multiprocessor
+constexpr std::size_t max_filter_bytes = 16 << 10;  // of a share
+constexpr int enough_blocks = 8;                    // on a multiprocessor
 
 /// Numbers of terms that there are kernels for; those between take the next one.
 using TermCounts = CompileTime<1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32>;
-constexpr int most_terms = 32;
+constexpr int max_terms = 32;
 
 /// Pixels of a thread.
 __host__ __device__ constexpr int pixels_of(int terms) { return terms <= 16 ? 4 : 2; }
@@ -57,18 +57,18 @@ __host__ __device__ constexpr int run_pixels(int terms) { return run_lines(terms
 /// Tiles of pixels, one for each block that has a share of the filters.
 std::int64_t pixel_tiles(const ConvProblem& problem, int terms, int vector, bool lines) {
   const std::int64_t pixels = problem.p() * problem.q();
-  return lines ? tiles_of(problem.n * tiles_of(pixels, run_pixels(terms)), block_threads / 32)
-               : tiles_of(problem.n * pixels / vector, block_threads * pixels_of(terms) / vector);
+  return lines ? ceil_div(problem.n * ceil_div(pixels, run_pixels(terms)), block_threads / 32)
+               : ceil_div(problem.n * pixels / vector, block_threads * pixels_of(terms) / vector);
 }
 
 /// Filters of a share: no more than fit, and so few that there are enough blocks.
 std::int64_t share_filters(const ConvProblem& problem, const DeviceInfo& device, int terms,
                            std::int64_t tiles) {
   const auto bytes = static_cast<std::int64_t>(filter_pitch(terms) * sizeof(float));
-  const std::int64_t fitting = static_cast<std::int64_t>(most_filter_bytes) / bytes;
-  const std::int64_t wanted = std::max(tiles_of(problem.k, fitting),
-                                       tiles_of(enough_blocks * std::max(device.units, 1), tiles));
-  return tiles_of(problem.k, std::min(wanted, problem.k));
+  const std::int64_t fitting = static_cast<std::int64_t>(max_filter_bytes) / bytes;
+  const std::int64_t wanted = std::max(ceil_div(problem.k, fitting),
+                                       ceil_div(enough_blocks * std::max(device.units, 1), tiles));
+  return ceil_div(problem.k, std::min(wanted, problem.k));
 }
 
 /// How pixels and filters are shared out.
@@ -83,10 +83,10 @@ struct Work {
   Work(const ConvProblem& problem, const DeviceInfo& device, int terms, int vector, bool lines)
       : vectors(static_cast<int>(problem.n * problem.p() * problem.q() / vector)),
         row_vectors(problem.q() / vector),
-        image_runs(tiles_of(problem.p() * problem.q(), run_pixels(terms))) {
+        image_runs(ceil_div(problem.p() * problem.q(), run_pixels(terms))) {
     const std::int64_t tiles = pixel_tiles(problem, terms, vector, lines);
     filters = static_cast<int>(share_filters(problem, device, terms, tiles));
-    shares = Divisor<int>(tiles_of(problem.k, filters));
+    shares = Divisor<int>(ceil_div(problem.k, filters));
     items = tiles * shares.value();
   }
 };
@@ -96,7 +96,7 @@ struct Work {
 struct Terms {
   int count;
   std::uint32_t of_channels = 0;  ///< a bit for the first term of each
-  int x[most_terms] = {}, w[most_terms] = {};
+  int x[max_terms] = {}, w[max_terms] = {};
 
   explicit Terms(const ConvProblem& problem) : count(static_cast<int>(problem.terms())) {
     const ConvShape<int> shape(problem);
@@ -114,7 +114,7 @@ struct Terms {
   /// A bit for each that lies in the image, where the first does so at a row and a column.
   template <bool padded>
   __device__ std::uint32_t inside(const ConvShape<int>& shape, int row, int column) const {
-    if (!padded) return ~std::uint32_t{0} >> (most_terms - count);
+    if (!padded) return ~std::uint32_t{0} >> (max_terms - count);
     std::uint32_t columns = 0, rows = 0;
 #pragma unroll 1
     for (int s = 0; s < shape.s.value(); ++s, column += shape.dilation_w.value())
@@ -389,7 +389,7 @@ bool dense_planes(const ConvProblem& problem) {
 bool writes_lines(const ConvProblem& problem, int vector) {
   const std::int64_t pixels = problem.p() * problem.q();
   const std::int64_t run = run_pixels(TermCounts::at_least(problem.terms()));
-  return vector <= 2 && dense_planes(problem) && 10 * pixels >= 7 * tiles_of(pixels, run) * run;
+  return vector <= 2 && dense_planes(problem) && 10 * pixels >= 7 * ceil_div(pixels, run) * run;
 }
 
 void launch(const ConvLaunch& whole) {
@@ -427,9 +427,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
   if (problem.groups != 1)
     return {Reason::geometry, std::to_string(problem.groups) + " groups; expected 1"};
-  if (problem.terms() > most_terms)
+  if (problem.terms() > max_terms)
     return {Reason::geometry, std::to_string(problem.terms()) + " terms; expected at most " +
-                                  std::to_string(most_terms)};
+                                  std::to_string(max_terms)};
   return {};
 }
 
@@ -445,7 +445,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const auto number = [](auto value) { return static_cast<double>(value); };
   const std::int64_t pixels = flat.p() * flat.q();
   const std::int64_t image =
-      lines ? tiles_of(pixels, run_pixels(terms)) * run_pixels(terms) : pixels;
+      lines ? ceil_div(pixels, run_pixels(terms)) * run_pixels(terms) : pixels;
   const double threads = number(flat.n) * number(image) / writes;
   // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
   const double filter =
@@ -454,7 +454,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double before = reads * (30 + 11 * terms + padding) + 40;
   const std::int64_t of_share =
       share_filters(flat, device, terms, pixel_tiles(flat, terms, lines ? 1 : vector, lines));
-  const double shares = number(tiles_of(problem.k, of_share));
+  const double shares = number(ceil_div(problem.k, of_share));
   const double issuing =
       model_seconds(problem, device,
                     {.instructions = threads * (number(problem.k) * filter + shares * before),

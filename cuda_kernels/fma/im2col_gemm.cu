@@ -45,8 +45,8 @@ double chunk_bytes(const ConvProblem& problem, const Chunk& chunk) {
 
 /// As much as this many bytes of workspace hold, but at least one group of one image.
 Chunk chunk_of(const ConvProblem& problem) {
-  constexpr double most_bytes = 256 << 20;
-  const auto fitting = static_cast<std::int64_t>(most_bytes / chunk_bytes(problem, {1, 1}));
+  constexpr double max_bytes = 256 << 20;
+  const auto fitting = static_cast<std::int64_t>(max_bytes / chunk_bytes(problem, {1, 1}));
   return {.images = std::clamp<std::int64_t>(fitting / problem.groups, 1, slice_images(problem)),
           .groups = std::clamp<std::int64_t>(fitting, 1, problem.groups)};
 }
@@ -161,7 +161,7 @@ void launch_chunk(const ConvLaunch& call) {
   auto* matrix = static_cast<float*>(call.workspace);
   float* sums = matrix + problem.groups * problem.terms() * columns;
 
-  const std::int64_t column_tiles = tiles_of(columns, block_threads);
+  const std::int64_t column_tiles = ceil_div(columns, block_threads);
   const std::int64_t unroll_tiles = problem.c * column_tiles;
   Launch(call.native_queue, blocks_for(unroll_tiles, 1), block_threads)(
       unroll, shape, x, matrix, narrow_columns, Divisor<int>(column_tiles), unroll_tiles);
@@ -217,7 +217,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double instructions = 2.25 * tile + 25;
   const double share = tile / 4.0 / std::max(1.25 * tile, instructions / 4);
   const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>(tiles_of(problem.terms(), tile));
+  const double steps = static_cast<double>(ceil_div(problem.terms(), tile));
   const double issued_flop = 2.0 * static_cast<double>(tiles.all()) * steps * tile * tile * tile;
   const double moved = 2 * chunk_bytes(problem, {problem.n, problem.groups});
   const double rate = device.nominal_bytes_per_second;

@@ -98,7 +98,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const double fma_clocks = tile / 4.0;
   const double share = fma_clocks / std::max(requests, instructions / 4);
   const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>(tiles_of(problem.terms(), tile));
+  const double steps = static_cast<double>(ceil_div(problem.terms(), tile));
   const double issued_flop = 2.0 * static_cast<double>(tiles.all()) * steps * tile * tile * tile;
   // Fitted on an H200, with the clocks of a step where nothing else holds a block up.
   constexpr double reached = tile == 32 ? 0.42 : 0.56;

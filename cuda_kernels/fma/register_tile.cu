@@ -27,7 +27,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int most_threads = 320;
+constexpr int max_threads = 320;
 constexpr std::size_t wanted_bytes = 56 << 10;  // four blocks on a multiprocessor with 228 KB
 
 /// The outputs that a thread makes. A type, because nvcc does not pass structs to kernel templates.
@@ -181,7 +181,7 @@ __device__ void store(const ConvShape<int>& shape, const BandOrigin& origin,
 
 /// `width`: the filters', with stride and dilation 1; or 0, for any filter, stride and dilation.
 template <class Unit, int width>
-__global__ void __launch_bounds__(most_threads, 2)
+__global__ void __launch_bounds__(max_threads, 2)
     register_tile(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Bands bands,
                   const float* x, const float* w, float* y, int y_vector,
                   const __grid_constant__ Epilogue<float> epilogue) {
@@ -241,7 +241,7 @@ template <class Unit>
 BandTile tile_for(const ConvProblem& problem) {
   return make_band_tile(
       problem, {Unit::images, Unit::rows, Unit::columns, Unit::filters},
-      {.units = most_threads, .columns = 32, .enough_units = most_threads, .bytes = wanted_bytes});
+      {.units = max_threads, .columns = 32, .enough_units = max_threads, .bytes = wanted_bytes});
 }
 
 /// The width of filters that there is a kernel for; 0 stands for any.
@@ -257,7 +257,7 @@ void launch(const ConvLaunch& whole) {
     const ConvProblem& problem = call.problem;
     const BandTile tile = tile_for<Unit>(problem);
     const Bands bands(problem, tile);
-    const int threads = static_cast<int>(tiles_of(tile.units(), 32) * 32);
+    const int threads = static_cast<int>(ceil_div(tile.units(), 32) * 32);
     const auto run = [&](auto kernel) {
       Launch(call.native_queue, blocks_for(bands.blocks, 1), threads, tile.bytes)
           .resident(kernel, call.device)(
@@ -285,7 +285,7 @@ template <class Unit>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const auto number = [](auto value) { return static_cast<double>(value); };
   const BandTile tile = tile_for<Unit>(problem);
-  const double warps = number(Bands(problem, tile).blocks) * number(tiles_of(tile.units(), 32));
+  const double warps = number(Bands(problem, tile).blocks) * number(ceil_div(tile.units(), 32));
   const double rows = number(problem.c / problem.groups * problem.r);  // of a filter
   const double s = number(problem.s), x_rows = Unit::images * Unit::rows;
 
@@ -294,17 +294,17 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr double outputs = Unit::images * Unit::rows * Unit::columns * Unit::filters;
   constexpr double w_vectors = Unit::filters % 4 == 0 ? Unit::filters / 4 : Unit::filters;
   const bool whole_rows = kernel_width(problem) > 0;
-  const double x_vectors = number(tiles_of(Unit::columns + problem.s - 1, Unit::columns));
+  const double x_vectors = number(ceil_div(Unit::columns + problem.s - 1, Unit::columns));
   const double x_reads = x_rows * (whole_rows ? x_vectors : Unit::columns * s);
   const double row = outputs * s + x_reads + (w_vectors + (whole_rows ? 1 : 8)) * s + 4;
   const double tap_waves = 2 * number(std::min<std::int64_t>(problem.stride.w, 4));
   const double row_waves = x_reads * (whole_rows ? Unit::columns : tap_waves) + w_vectors * s;
   // For each block: the input that each warp loads, the filters where they do not stay, and what
   // comes before and after.
-  const double block_warps = number(tiles_of(tile.units(), 32));
+  const double block_warps = number(ceil_div(tile.units(), 32));
   const double channels = number(problem.c / problem.groups);
   const double x_loads = number(tile.images * Unit::images * tile.x_rows) * channels *
-                         (24 + 4 * number(tiles_of(tile.pitch, 32)));
+                         (24 + 4 * number(ceil_div(tile.pitch, 32)));
   const bool stay = tile.channels == problem.c / problem.groups;
   const double w_loads = stay ? 0 : rows * s * number(tile.filters * Unit::filters) / 32 * 6;
   const double around = (x_loads + w_loads) / block_warps + 330 + 6 * outputs;

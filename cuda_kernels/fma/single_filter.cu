@@ -35,7 +35,7 @@ constexpr double wanted_bytes = 72 << 10;  // three blocks on a multiprocessor w
 using Widths = CompileTime<1, 2, 3, 4, 5, 7, 9, 11>;
 constexpr int widest = 11;
 using Filters = CompileTime<1, 2, 3>;
-constexpr int most_filters = 3;
+constexpr int max_filters = 3;
 
 __host__ __device__ constexpr int fours(int count) { return (count + 3) / 4; }
 
@@ -82,8 +82,8 @@ Tiles Tiles::make(const ConvProblem& problem, Unit, int column_bits, bool aligne
   tiles.columns = column_units * Unit::columns;
   // Padding moves the input against the outputs; where its rows are aligned the tiles follow it.
   tiles.shift = aligned ? static_cast<int>((4 - problem.padding.left % 4) % 4) : 0;
-  tiles.row_tiles = tiles_of(problem.p(), tiles.rows);
-  tiles.column_tiles = tiles_of(problem.q() + tiles.shift, tiles.columns);
+  tiles.row_tiles = ceil_div(problem.p(), tiles.rows);
+  tiles.column_tiles = ceil_div(problem.q() + tiles.shift, tiles.columns);
   // No tile holds more rows, and whoever asks for more is refused by the bytes.
   tiles.x_rows = tiles.rows + static_cast<int>(std::min<std::int64_t>(problem.r, 1 << 16)) - 1;
   tiles.pitch = (column_units - 1) * Unit::columns + 4 * Unit::x_fours;
@@ -360,8 +360,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
     return Support{Reason::geometry, std::to_string(value) + what};
   };
   if (problem.groups != 1) return refused(problem.groups, " groups; expected 1");
-  if (problem.k > most_filters)
-    return refused(problem.k, " filters; expected at most " + std::to_string(most_filters));
+  if (problem.k > max_filters)
+    return refused(problem.k, " filters; expected at most " + std::to_string(max_filters));
   if (problem.s > widest)
     return refused(problem.s, " columns of the filter; expected at most " + std::to_string(widest));
   // What moves nothing may be any number.

@@ -5,8 +5,8 @@
 #include "cuda_kernels/conv/conv_shape.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/primitives/scalar.cuh"
-#include "cuda_kernels/primitives/tiles.hpp"
 
 namespace plumb::cuda {
 
@@ -16,9 +16,9 @@ struct TileCounts {
   std::int64_t filters, groups, pixels;
 
   TileCounts(const ConvProblem& problem, std::int64_t filters_of_tile, std::int64_t pixels_of_tile)
-      : filters(tiles_of(problem.k / problem.groups, filters_of_tile)),
+      : filters(ceil_div(problem.k / problem.groups, filters_of_tile)),
         groups(problem.groups),
-        pixels(tiles_of(problem.n * problem.p() * problem.q(), pixels_of_tile)) {}
+        pixels(ceil_div(problem.n * problem.p() * problem.q(), pixels_of_tile)) {}
   TileCounts(const ConvProblem& problem, std::int64_t tile) : TileCounts(problem, tile, tile) {}
   std::int64_t all() const { return filters * groups * pixels; }
 };

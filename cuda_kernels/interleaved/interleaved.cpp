@@ -11,7 +11,7 @@
 #include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/packed_header.hpp"
 #include "cuda_kernels/conv/remembered.hpp"
-#include "cuda_kernels/primitives/tiles.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -55,7 +55,7 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
       stride_h(rows * row_stride),
       stride_w(columns * column_stride),
       group_filters(interleaved_rows / (rows * columns)),
-      groups(static_cast<int>(tiles_of(problem.k, group_filters))),
+      groups(static_cast<int>(ceil_div(problem.k, group_filters))),
       slot_bytes(costs.slot_bytes()) {
   for (int c = static_cast<int>(problem.c), first = 0; first < c;) {
     unsigned channels = static_cast<unsigned>(std::min(c - first, 8));
@@ -69,8 +69,8 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
   };
   std::sort(records.begin(), records.end(),
             [&](const Record& a, const Record& b) { return place(a) < place(b); });
-  slots = static_cast<int>(tiles_of(static_cast<std::int64_t>(records.size()), 2));
-  packed_slots = static_cast<int>(tiles_of(slots, costs.slice_slots())) * costs.slice_slots();
+  slots = static_cast<int>(ceil_div(static_cast<std::int64_t>(records.size()), 2));
+  packed_slots = static_cast<int>(ceil_div(slots, costs.slice_slots())) * costs.slice_slots();
 }
 
 void InterleavedLayout::add_plane(const ConvProblem& problem, int first_c, int channels,
@@ -115,7 +115,7 @@ std::int64_t InterleavedTiles::bytes() const {
          line_bytes;
 }
 std::int64_t InterleavedTiles::items(const ConvProblem& problem) const {
-  return tiles_of(problem.n, images) * bands * column_tiles;
+  return ceil_div(problem.n, images) * bands * column_tiles;
 }
 
 namespace {
@@ -131,11 +131,11 @@ class Planner {
         limit_(static_cast<std::int64_t>(device.shared_memory_bytes)),
         units_(std::max(device.units, 1)),
         clocks_per_second_(clock_share * clock_hertz(device)),
-        place_rows_(tiles_of(problem.p(), layout.rows)),
-        place_columns_(tiles_of(problem.q(), layout.columns)) {
+        place_rows_(ceil_div(problem.p(), layout.rows)),
+        place_columns_(ceil_div(problem.q(), layout.columns)) {
     for (const Record& of : layout.records) {
-      most_r_ = std::max(most_r_, of.r / layout.stride_h);
-      most_s_ = std::max(most_s_, of.s / layout.stride_w);
+      max_r_ = std::max(max_r_, of.r / layout.stride_h);
+      max_s_ = std::max(max_s_, of.s / layout.stride_w);
     }
     for (const Sheet& of : layout.sheets)
       sheet_shares_ += record_share(layout.planes[of.plane], costs);
@@ -146,13 +146,13 @@ class Planner {
       for (std::int64_t bands = 1;;) {
         consider(1, bands, column_tiles);
         if (bands == 1 && column_tiles == 1) consider_images();
-        const std::int64_t rows = tiles_of(place_rows_, bands);
+        const std::int64_t rows = ceil_div(place_rows_, bands);
         if (rows == 1) break;
-        bands = tiles_of(place_rows_, rows - std::max<std::int64_t>(1, rows > 16 ? rows / 8 : 1));
+        bands = ceil_div(place_rows_, rows - std::max<std::int64_t>(1, rows > 16 ? rows / 8 : 1));
       }
-      const std::int64_t columns = tiles_of(place_columns_, column_tiles);
+      const std::int64_t columns = ceil_div(place_columns_, column_tiles);
       if (columns <= 8) break;
-      column_tiles = tiles_of(place_columns_, columns - std::max<std::int64_t>(1, columns / 16));
+      column_tiles = ceil_div(place_columns_, columns - std::max<std::int64_t>(1, columns / 16));
     }
     return best_;
   }
@@ -162,8 +162,8 @@ class Planner {
   static constexpr double clock_share = 0.86;
 
   void consider_images() {
-    constexpr int most_images = 64;
-    for (int images = 2; images <= most_images && images <= problem_.n;
+    constexpr int max_images = 64;
+    for (int images = 2; images <= max_images && images <= problem_.n;
          images += images < 8 ? 1 : images / 4)
       consider(images, 1, 1);
   }
@@ -176,35 +176,35 @@ class Planner {
     tile.x_bytes = costs_.record_bytes() * lines * tile.pitch;
     tile.line_bytes = 16 * lines;
     if (!streams) {
-      tile.place_bytes = layout_.slots * layout_.slot_bytes;
+      tile.filter_stage_bytes = layout_.slots * layout_.slot_bytes;
       return tile.bytes() <= limit_;
     }
-    tile.place_bytes = slice_bytes;
+    tile.filter_stage_bytes = slice_bytes;
     tile.slices = layout_.packed_slots / costs_.slice_slots();
-    tile.places = std::min(most_places, tile.slices);
-    while (tile.places >= least_places && tile.bytes() > limit_) --tile.places;
-    return tile.places >= least_places;
+    tile.filter_stages = std::min(max_filter_stages, tile.slices);
+    while (tile.filter_stages >= min_filter_stages && tile.bytes() > limit_) --tile.filter_stages;
+    return tile.filter_stages >= min_filter_stages;
   }
 
   void consider(int images, std::int64_t bands, std::int64_t column_tiles) {
     InterleavedTiles tile;
     tile.images = images;
-    tile.rows = static_cast<int>(tiles_of(place_rows_, bands));
+    tile.rows = static_cast<int>(ceil_div(place_rows_, bands));
     // Even rows of outputs, where y's are: pairs of them are written at once.
     const int multiple = layout_.columns == 1 && problem_.q() % 2 == 0 ? 2 : 1;
     const auto rounded = [&](std::int64_t places) {
-      return static_cast<int>(tiles_of(places, multiple)) * multiple;
+      return static_cast<int>(ceil_div(places, multiple)) * multiple;
     };
-    tile.columns = rounded(tiles_of(place_columns_, column_tiles));
-    tile.bands = static_cast<int>(tiles_of(place_rows_, tile.rows));
-    tile.column_tiles = static_cast<int>(tiles_of(place_columns_, tile.columns));
-    tile.pitch = rounded(tile.columns + most_s_);
-    tile.sheet_rows = tile.rows + most_r_;
+    tile.columns = rounded(ceil_div(place_columns_, column_tiles));
+    tile.bands = static_cast<int>(ceil_div(place_rows_, tile.rows));
+    tile.column_tiles = static_cast<int>(ceil_div(place_columns_, tile.columns));
+    tile.pitch = rounded(tile.columns + max_s_);
+    tile.sheet_rows = tile.rows + max_r_;
     for (const bool streams : {false, true}) {
       InterleavedTiles fitted = tile;
       if (!fit(fitted, streams)) continue;
       fitted.seconds = clocks(fitted) * rounds(fitted) / clocks_per_second_;
-      fitted.bringing_seconds = bringing(fitted) / clocks_per_second_;
+      fitted.load_seconds = producer_warps(fitted) / clocks_per_second_;
       if (best_.seconds == 0 || fitted.seconds < best_.seconds) best_ = fitted;
     }
   }
@@ -214,8 +214,8 @@ class Planner {
     return std::max(items + 0.5, std::ceil(items));
   }
 
-  /// Clocks for a tile's input, of the warps that bring it. One of them feeds filters that stream.
-  double bringing(const InterleavedTiles& tile) const {
+  /// Clocks in which the producer warps load a tile's input. One of them loads filters that stream.
+  double producer_warps(const InterleavedTiles& tile) const {
     return sheet_shares_ * tile.sheet_records() *
                (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
            costs_.of_plane * static_cast<double>(layout_.planes.size());
@@ -225,7 +225,7 @@ class Planner {
   /// other: of two that need as long each, 1.3 times that.
   double clocks(const InterleavedTiles& tile) const {
     const auto number = [](auto value) { return static_cast<double>(value); };
-    const double passes = number(tiles_of(tile.span(), interleaved_columns));
+    const double passes = number(ceil_div(tile.span(), interleaved_columns));
     const double multiplying = passes * (costs_.of_slot * layout_.slots +
                                          (tile.streams() ? costs_.of_slice * tile.slices : 0));
     // Pairs of outputs are written at once. One by one those of two columns take the most: their
@@ -235,8 +235,9 @@ class Planner {
                                                        : 1;
     // Warps write every fourth filter each: as long as the one takes that has the most.
     const std::int64_t filters = std::min<std::int64_t>(problem_.k, layout_.group_filters);
-    const double of_fullest = number(tiles_of(filters, interleaved_writers) * interleaved_writers) /
-                              layout_.group_filters;
+    const double of_fullest =
+        number(ceil_div(filters, interleaved_epilogue_warps) * interleaved_epilogue_warps) /
+        layout_.group_filters;
     const double writing = costs_.of_pass * passes * share * (0.4 + 0.6 * of_fullest);
     const bool whole_rows = tile.column_tiles == 1;
     const double written_run =
@@ -251,7 +252,7 @@ class Planner {
                            read * (1 + 12 / read_run));
     constexpr double together = 2.55;
     double sum = 0;
-    for (const double each : {multiplying, bringing(tile), writing, moving})
+    for (const double each : {multiplying, producer_warps(tile), writing, moving})
       sum += std::pow(each, together);
     return std::pow(sum, 1 / together) + 450;
   }
@@ -263,7 +264,7 @@ class Planner {
   int units_;
   double clocks_per_second_;
   std::int64_t place_rows_, place_columns_;
-  int most_r_ = 0, most_s_ = 0;
+  int max_r_ = 0, max_s_ = 0;
   double sheet_shares_ = 0;  ///< of all sheets: what their records take
   InterleavedTiles best_;
 };
@@ -278,8 +279,8 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& 
   InterleavedLayout best(large, costs, 1, 1, record_forms[0]);
   double least = Planner(large, hopper, best, costs).best().seconds;
   const auto consider = [&](InterleavedLayout&& other) {
-    if (other.groups > best.groups || other.planes.size() > most_planes ||
-        other.sheets.size() > most_sheets || other.slots > most_interleaved_slots)
+    if (other.groups > best.groups || other.planes.size() > max_planes ||
+        other.sheets.size() > max_sheets || other.slots > max_interleaved_slots)
       return;
     const double seconds = Planner(large, hopper, other, costs).best().seconds;
     // Of less the model knows nothing.
@@ -287,8 +288,8 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& 
     least = seconds;
     best = std::move(other);
   };
-  for (int columns = 1; columns <= most_output_columns && columns <= large.q(); columns *= 2)
-    for (int rows = 1; rows <= most_output_rows && rows <= large.p(); rows *= 2) {
+  for (int columns = 1; columns <= max_output_columns && columns <= large.q(); columns *= 2)
+    for (int rows = 1; rows <= max_output_rows && rows <= large.p(); rows *= 2) {
       std::vector<std::vector<RecordPlane>> considered;  // most forms come to the same
       if (rows * columns == 1) considered.push_back(best.planes);
       for (const RecordForm form : record_forms) {

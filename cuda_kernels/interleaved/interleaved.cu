@@ -6,12 +6,12 @@
 //
 // Tiling: a block has a tile of one or several images, all channels of it, two of them in turn, and
 //   64 filters (fewer several times, for rows of outputs below each other). Two warpgroups make
-//   64 x 128 sums each; four warps bring the next tile's input and round it meanwhile, and four
-//   write the sums to y. Filters stay in shared memory, or go round a ring of slices of 8 KB, which
-//   one thread has the copy engine fill. Where there are more filters than 64, blocks share them
-//   out.
+//   64 x 128 sums each; four producer warps load the next tile's input and round it meanwhile, and
+//   four write the sums to y. Filters stay in shared memory, or go round a ring of slices of 8 KB,
+//   which one thread has the copy engine fill. Where there are more filters than 64, blocks share
+//   them out.
 // Bytes: y once; x once for each group of filters, and the rows and columns where tiles overlap; w
-//   once for each block, or from L2 for each 256 places of outputs.
+//   once for each block, or from L2 for each 256 output positions.
 // Wins: over streamed_filters.cu, whose warps wait for the windows that they read to registers,
 //   where products or outputs are most of the work, by up to half. Loses where filters are few, and
 //   where reading is most of the work.

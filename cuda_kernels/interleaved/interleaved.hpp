@@ -17,16 +17,16 @@
 namespace plumb::cuda {
 
 inline constexpr int interleaved_rows = 64;      ///< of a product: filters times rows of outputs
-inline constexpr int interleaved_columns = 128;  ///< of a product: places of outputs
+inline constexpr int interleaved_columns = 128;  ///< of a product: output positions
 inline constexpr int interleaved_part_bytes = interleaved_rows * 16 * 2;  ///< of a slot of filters
-inline constexpr int interleaved_warpgroups = 2;                          ///< that multiply
-inline constexpr int interleaved_writers = 4;  ///< warps that write, each a quarter of the rows
+inline constexpr int interleaved_warpgroups = 2;                          ///< consumer warp groups
+inline constexpr int interleaved_epilogue_warps = 4;  ///< each stores a quarter of the rows
 
 // What kernels have room for.
-inline constexpr int most_interleaved_slots = 240, most_sheets = 40, most_planes = 4;
-inline constexpr int most_output_rows = 8, most_output_columns = 2;
-/// Where filters stream they come in slices of so many bytes, through a ring of so many places.
-inline constexpr int slice_bytes = 8192, most_places = 16, least_places = 4;
+inline constexpr int max_interleaved_slots = 240, max_sheets = 40, max_planes = 4;
+inline constexpr int max_output_rows = 8, max_output_columns = 2;
+/// Filters that stream come in slices of so many bytes, through a ring of so many stages.
+inline constexpr int slice_bytes = 8192, max_filter_stages = 16, min_filter_stages = 4;
 
 /// What a product is made of, and how long it takes: clocks of a multiprocessor
 /// (plan_interleaved()).
@@ -35,7 +35,7 @@ struct InterleavedCosts {
   int stored_bytes;  ///< of an element of x and y
   double of_slot;    ///< its products for a pass
   double of_slice;   ///< that streams
-  double of_record, of_record_beside_stream;  ///< brought, of eight channels
+  double of_record, of_record_beside_stream;  ///< loaded, of eight channels
   double element_share, tap_share;            ///< of that: of each of its elements, and taps
   double of_plane;                            ///< of a tile
   double of_pass;                             ///< written
@@ -47,7 +47,7 @@ struct InterleavedCosts {
 };
 
 /// How channels that fill no record are put into some. The fewest records of terms make the fewest
-/// products; the fewest sheets of them are the least to bring.
+/// products; the fewest sheets of them are the least to load.
 struct RecordForm {
   bool by_twos;   ///< seven as four, two and one, whose taps fill records: else as seven of eight
   int per_sheet;  ///< how many records of terms a sheet is worth, where taps are chosen
@@ -60,7 +60,7 @@ struct RecordPlane {
   int first_c, channels, taps_h, taps_w;
   bool operator==(const RecordPlane&) const = default;
 };
-/// What bringing a record of a plane takes, by what one of eight channels takes.
+/// Time to load a record of a plane, as a multiple of that of a record of eight channels.
 double record_share(const RecordPlane& plane, const InterleavedCosts& costs);
 
 /// Records of a plane, at every pixel of these remainders by the stride.
@@ -80,7 +80,7 @@ struct Record {
 struct InterleavedLayout {
   int rows, columns;              ///< of outputs, for each filter
   int row_stride, column_stride;  ///< in x, from one row or column of outputs to the next
-  int stride_h, stride_w;         ///< from one place of outputs to the next: rows * row_stride
+  int stride_h, stride_w;         ///< from one output position to the next: rows * row_stride
   int group_filters, groups, slots;
   int packed_slots;  ///< whole slices of them
   int slot_bytes;
@@ -101,27 +101,27 @@ struct InterleavedLayout {
 /// The one of least predicted time.
 InterleavedLayout layout_interleaved(const ConvProblem& problem, const InterleavedCosts& costs);
 
-/// A block's tile: `rows` by `columns` places of `images`, where a filter's outputs of a layout's
-/// rows and columns are, and its shared memory.
+/// A block's tile: `rows` by `columns` output positions of `images`, each with a filter's outputs
+/// of a layout's rows and columns; and its shared memory.
 struct InterleavedTiles {
   int images = 1, rows = 1, columns = 1;
   int pitch = 1, sheet_rows = 1;  ///< of a sheet, and of an image in it
   int bands = 1, column_tiles = 1;
-  int slices = 1, places = 1;  ///< of filters; one place: all of them stay
-  int place_bytes = 0;
-  std::int64_t x_bytes = 0;     ///< of one of two places of input
+  int slices = 1, filter_stages = 1;  ///< one stage: all filters stay
+  int filter_stage_bytes = 0;
+  std::int64_t x_bytes = 0;     ///< of one of the two stages of input
   std::int64_t line_bytes = 0;  ///< of the table of lines
   double seconds = 0;           ///< predicted; 0: no tile fits
-  double bringing_seconds = 0;  ///< predicted: of one tile's input
+  double load_seconds = 0;      ///< predicted: of one tile's input
 
-  bool streams() const { return places > 1; }
+  bool streams() const { return filter_stages > 1; }
   /// Whether outputs lie in pairs, each within a row of y.
   bool pairs(const InterleavedLayout& layout, const ConvProblem& problem) const {
     return problem.q() % 2 == 0 && (layout.columns == 2 || (columns % 2 == 0 && pitch % 2 == 0));
   }
   int sheet_records() const { return images * sheet_rows * pitch; }
-  int span() const;  ///< records from the first place's to behind the last's
-  std::int64_t w_bytes() const { return std::int64_t{places} * place_bytes; }
+  int span() const;  ///< records from the first position's to behind the last's
+  std::int64_t w_bytes() const { return std::int64_t{filter_stages} * filter_stage_bytes; }
   std::int64_t bytes() const;
   std::int64_t items(const ConvProblem& problem) const;
 };

@@ -2,7 +2,7 @@
 // f32, scaled before as there, with the digits of TF32. A record has one part, and a slot one
 // product.
 //
-// Tiling: that of interleaved.cu. Sums leave registers for eight warps that bring.
+// Tiling: that of interleaved.cu. Its sums leave registers for eight producer warps.
 // Bytes: that of interleaved.cu.
 // Wins: over streamed_filters.cu and few_channels_half.cu where products are most of the work.
 // Measured: docs/few_channels.md.

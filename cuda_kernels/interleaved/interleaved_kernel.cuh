@@ -11,43 +11,43 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/few_channels/window_filters.cuh"
 #include "cuda_kernels/few_channels/windows.hpp"
-#include "cuda_kernels/interleaved/interleaved_bring.cuh"
-#include "cuda_kernels/interleaved/interleaved_multiply.cuh"
-#include "cuda_kernels/interleaved/interleaved_write.cuh"
+#include "cuda_kernels/interleaved/interleaved_consumer.cuh"
+#include "cuda_kernels/interleaved/interleaved_epilogue.cuh"
+#include "cuda_kernels/interleaved/interleaved_producer.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
 
 namespace plumb::cuda {
 
-using OutputRows = CompileTime<1, 2, 4, most_output_rows>;
-using OutputColumns = CompileTime<1, most_output_columns>;
+using OutputRows = CompileTime<1, 2, 4, max_output_rows>;
+using OutputColumns = CompileTime<1, max_output_columns>;
 
 /// What a block's warps need before they part. By the whole block; ends behind a barrier.
-template <class Shape>
-__device__ void prepare(const Shape& shape, InterleavedControl& control) {
-  const InterleavedTeam team(shape);
+template <class Params>
+__device__ void prepare(const Params& params, InterleavedControl& control) {
+  const InterleavedTeam team(params);
   const auto& header =
-      *reinterpret_cast<const PackedHeader*>(shape.packed + team.number * shape.group_bytes);
+      *reinterpret_cast<const PackedHeader*>(params.packed + team.number * params.group_bytes);
   const int thread = static_cast<int>(threadIdx.x);
   if (thread == 0) {
     for (int i = 0; i < 2; ++i) {
-      control.full[i].init(Shape::Roles::bringing(shape.streams()) * 32);
+      control.full[i].init(Params::Roles::producer_warps(params.streams()) * 32);
       control.empty[i].init(interleaved_warpgroups * 128);
     }
-    for (auto& of_warpgroup : control.staged)
-      for (Meeting& of_warp : of_warpgroup) of_warp.init(32);
-    for (auto& of_warpgroup : control.granted)
-      for (Meeting& of_warp : of_warpgroup) of_warp.init(32);
-    for (int i = 0; i < shape.places; ++i) {
-      control.filled[i].init();
-      control.left[i].init(interleaved_warpgroups);
+    for (auto& of_warpgroup : control.output_full)
+      for (Mbarrier& of_warp : of_warpgroup) of_warp.init(32);
+    for (auto& of_warpgroup : control.output_empty)
+      for (Mbarrier& of_warp : of_warpgroup) of_warp.init(32);
+    for (int i = 0; i < params.filter_stages; ++i) {
+      control.filters_full[i].init();
+      control.filters_empty[i].init(interleaved_warpgroups);
     }
     for (int& met : control.met) met = 0;
     clear_header(control);
   }
   __syncthreads();
-  write_lines(shape);
-  take_header(header, shape.group_filters, team.number * shape.group_filters, shape.conv.k.value(),
-              shape.epilogue.bias, control);
+  write_lines(params);
+  take_header(header, params.group_filters, team.number * params.group_filters,
+              params.conv.k.value(), params.epilogue.bias, control);
   __syncthreads();
 }
 
@@ -63,25 +63,25 @@ __device__ void take_registers() {
 
 template <class Scheme, int rows, int columns>
 __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
-    interleaved([[maybe_unused]] const __grid_constant__ InterleavedShape<Scheme> shape) {
+    interleaved([[maybe_unused]] const __grid_constant__ InterleavedParams<Scheme> params) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   using Roles = InterleavedRoles<Scheme>;
   auto& control = *reinterpret_cast<InterleavedControl*>(dynamic_shared());
-  prepare(shape, control);
+  prepare(params, control);
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread >= Roles::first_bringer) {
-    take_registers<Roles::begin_registers, Roles::registers.to_bring>();
-    if (Roles::bringer() < Roles::bringing(shape.streams()) * 32)
-      return bring<rows, columns>(shape, control);
-    if (thread % 32 == 0) feed(shape, control);
-  } else if (thread >= Roles::first_writer) {
-    take_registers<Roles::begin_registers, Roles::registers.to_write>();
-    if (!shape.streams() && thread == Roles::first_writer) feed(shape, control);
+  if (thread >= Roles::first_producer) {
+    take_registers<Roles::begin_registers, Roles::registers.producer>();
+    if (Roles::producer() < Roles::producer_warps(params.streams()) * 32)
+      return produce<rows, columns>(params, control);
+    if (thread % 32 == 0) produce_filters(params, control);
+  } else if (thread >= Roles::first_epilogue) {
+    take_registers<Roles::begin_registers, Roles::registers.epilogue>();
+    if (!params.streams() && thread == Roles::first_epilogue) produce_filters(params, control);
     __syncwarp();
-    write<rows, columns>(shape, control);
+    run_epilogue<rows, columns>(params, control);
   } else {
-    take_registers<Roles::begin_registers, Roles::registers.to_multiply>();
-    multiply(shape, control);
+    take_registers<Roles::begin_registers, Roles::registers.consumer>();
+    consume(params, control);
   }
 #endif
 }
@@ -91,10 +91,10 @@ struct InterleavedPacking {
   std::int64_t group_bytes, dense_at;
   struct {
     std::uint8_t first_c, channels, taps_w, count;
-  } planes[most_planes];
+  } planes[max_planes];
   struct {
     std::uint8_t plane, r, s;
-  } records[2 * most_interleaved_slots];
+  } records[2 * max_interleaved_slots];
 
   explicit InterleavedPacking(const InterleavedLayout& layout)
       : rows(layout.rows),
@@ -125,37 +125,37 @@ constexpr int packing_threads = 256;
 /// A block packs a filter: its rows of each slot's parts.
 template <class Scheme>
 __global__ void __launch_bounds__(packing_threads)
-    pack_interleaved(const __grid_constant__ InterleavedPacking shape,
+    pack_interleaved(const __grid_constant__ InterleavedPacking params,
                      const __grid_constant__ FilterTaps<typename Scheme::Stored> taps,
                      char* packed) {
   __shared__ float shared_scale;
-  const int k = static_cast<int>(blockIdx.x), of_group = k % shape.group_filters,
-            row = product_filter(of_group, shape.group_filters);
-  char* const group = packed + k / shape.group_filters * shape.group_bytes;
+  const int k = static_cast<int>(blockIdx.x), of_group = k % params.group_filters,
+            row = product_filter(of_group, params.group_filters);
+  char* const group = packed + k / params.group_filters * params.group_bytes;
   if (threadIdx.x < 32) {
-    const float scale = describe_filter<Scheme::scaled>(*reinterpret_cast<PackedHeader*>(group),
-                                                        of_group, taps, k, packed + shape.dense_at);
+    const float scale = describe_filter<Scheme::scaled>(
+        *reinterpret_cast<PackedHeader*>(group), of_group, taps, k, packed + params.dense_at);
     if (threadIdx.x == 0) shared_scale = scale;
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < shape.slots * 16; i += packing_threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < params.slots * 16; i += packing_threads) {
     const int number = i / 8, element = i % 8;
-    for (int place = 0; place < shape.rows * shape.columns; ++place) {
-      const int below = place / shape.columns, beside = place % shape.columns;
+    for (int place = 0; place < params.rows * params.columns; ++place) {
+      const int below = place / params.columns, beside = place % params.columns;
       float value = 0;
-      if (number < shape.record_count) {
-        const auto& record = shape.records[number];
-        const auto& plane = shape.planes[record.plane];
+      if (number < params.record_count) {
+        const auto& record = params.records[number];
+        const auto& plane = params.planes[record.plane];
         const int of_tap = element / plane.channels;
         if (element < plane.count)
           value = taps(k, plane.first_c + element % plane.channels,
-                       record.r + of_tap / plane.taps_w - below * shape.row_stride,
-                       record.s + of_tap % plane.taps_w - beside * shape.column_stride);
+                       record.r + of_tap / plane.taps_w - below * params.row_stride,
+                       record.s + of_tap % plane.taps_w - beside * params.column_stride);
       }
-      // Eights of rows, 16 bytes each, and behind all of them the slot's second record.
-      char* const at = group + packed_header_bytes + number / 2 * shape.slot_bytes +
+      // N8 tiles of rows, 16 bytes each, and behind all of them the slot's second record.
+      char* const at = group + packed_header_bytes + number / 2 * params.slot_bytes +
                        number % 2 * (interleaved_part_bytes / 2) +
-                       (row * shape.rows * shape.columns + place) * 16 + element * 2;
+                       (row * params.rows * params.columns + place) * 16 + element * 2;
       const auto put = [&](int part, Fragment halves) {
         *reinterpret_cast<std::uint16_t*>(at + part * interleaved_part_bytes) =
             static_cast<std::uint16_t>(halves);
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(packing_threads)
 
 template <class Scheme>
 Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
-  constexpr int most_stride = 4, most_taps = 64;
+  constexpr int max_stride = 4, max_taps = 64;
   if (Support usual = forward_in_slices({dtype_of_stored<typename Scheme::Stored>}, problem);
       !usual)
     return usual;
@@ -187,20 +187,20 @@ Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& devic
   if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
     return refuse("dilation " + text(problem.dilation.h) + "x" + text(problem.dilation.w) +
                   "; expected none");
-  if (problem.c > 8 * most_planes)
-    return refuse(text(problem.c) + " channels; expected at most " + text(8 * most_planes));
-  if (problem.stride.h > most_stride || problem.stride.w > most_stride)
+  if (problem.c > 8 * max_planes)
+    return refuse(text(problem.c) + " channels; expected at most " + text(8 * max_planes));
+  if (problem.stride.h > max_stride || problem.stride.w > max_stride)
     return refuse("stride " + text(problem.stride.h) + "x" + text(problem.stride.w) +
-                  "; expected at most " + text(most_stride));
-  if (problem.r > most_taps || problem.s > most_taps)
+                  "; expected at most " + text(max_stride));
+  if (problem.r > max_taps || problem.s > max_taps)
     return refuse("filters of " + text(problem.r) + "x" + text(problem.s) + "; expected at most " +
-                  text(most_taps) + " rows and columns");
+                  text(max_taps) + " rows and columns");
   const auto [layout, tile] = plan_interleaved(problem, device, Scheme::costs);
-  if (layout.slots > most_interleaved_slots)
+  if (layout.slots > max_interleaved_slots)
     return refuse(text(16 * layout.slots) + " terms as they are packed; expected at most " +
-                  text(16 * most_interleaved_slots));
-  if (layout.sheets.size() > most_sheets)
-    return refuse(text(layout.sheets.size()) + " sheets; expected at most " + text(most_sheets));
+                  text(16 * max_interleaved_slots));
+  if (layout.sheets.size() > max_sheets)
+    return refuse(text(layout.sheets.size()) + " sheets; expected at most " + text(max_sheets));
   if (layout.groups > device.units)
     return refuse(text(layout.groups) + " groups of filters; expected at most " +
                   text(device.units));
@@ -219,7 +219,7 @@ double interleaved_seconds(const ConvProblem& problem, const DeviceInfo& device)
   const double margin = of_family ? 1.01 : 1.5;
   constexpr double before = 7e-6, first_input = Scheme::costs.parts == 2 ? 3.5 : 1.5;
   const InterleavedTiles tile = plan_interleaved(problem, device, Scheme::costs).tile;
-  return before + first_input * tile.bringing_seconds + margin * tile.seconds;
+  return before + first_input * tile.load_seconds + margin * tile.seconds;
 }
 
 template <class Scheme>
@@ -228,13 +228,13 @@ void launch_interleaved(const ConvLaunch& whole) {
     const auto plan = plan_interleaved(call.problem, call.device, Scheme::costs);
     ConvProblem dense = call.problem;
     dense.w_strides = dense_strides(call.problem.w_extents());
-    const InterleavedShape<Scheme> shape(call, dense, plan.layout, plan.tile);
+    const InterleavedParams<Scheme> params(call, dense, plan.layout, plan.tile);
     OutputRows::with(plan.layout.rows, [&]<int rows>() {
       OutputColumns::with(plan.layout.columns, [&]<int columns>() {
         constexpr auto kernel = interleaved<Scheme, rows, columns>;
-        Launch(call.native_queue, blocks_for(std::int64_t{shape.items} * shape.groups, 1),
+        Launch(call.native_queue, blocks_for(std::int64_t{params.items} * params.groups, 1),
                InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(plan.tile.bytes()))
-            .resident(kernel, call.device)(kernel, shape);
+            .resident(kernel, call.device)(kernel, params);
       });
     });
   });

@@ -1,6 +1,7 @@
 // What interleaved_kernel.cuh multiplies, for which tensors, and a block's warps by their roles:
-// two warpgroups multiply, four warps write what those made to y, and four or eight bring the input
-// of the next tile (one less, where the last one feeds filters that stream).
+// two consumer warp groups multiply, four epilogue warps store their sums to y, and four or eight
+// producer warps load the input of the next tile (one less where the last one loads filters that
+// stream).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,9 +11,9 @@
 
 namespace plumb::cuda {
 
-/// Of a thread, by what it does.
+/// Registers of a thread, by its role.
 struct RoleRegisters {
-  int to_multiply, to_write, to_bring;
+  int consumer, epilogue, producer;
 };
 
 /// fp32 as two fp16, in three products (SplitWindows).
@@ -73,34 +74,34 @@ struct ScaledRecords {
 };
 
 /// Where a filter of a group is in a product's rows. Every fourth is in the same sixteen rows,
-/// which one warp writes: so of few filters each of the four has as many.
+/// which one warp stores: so of few filters each of the four has as many.
 __device__ constexpr int product_filter(int of_group, int group_filters) {
-  return of_group % interleaved_writers * (group_filters / interleaved_writers) +
-         of_group / interleaved_writers;
+  return of_group % interleaved_epilogue_warps * (group_filters / interleaved_epilogue_warps) +
+         of_group / interleaved_epilogue_warps;
 }
 
 /// Threads of a block by their roles, and the registers of each.
 template <class Scheme>
 struct InterleavedRoles {
   static constexpr bool split = Scheme::costs.parts == 2;
-  /// Warps that bring: the sums of split products leave registers for four.
-  static constexpr int most_bringing = split ? 4 : 8;
-  static constexpr int first_writer = interleaved_warpgroups * 128;
-  static constexpr int first_bringer = first_writer + interleaved_writers * 32;
-  static constexpr int threads = first_bringer + most_bringing * 32;
+  /// The sums of split products leave registers for four producer warps.
+  static constexpr int max_producer_warps = split ? 4 : 8;
+  static constexpr int first_epilogue = interleaved_warpgroups * 128;
+  static constexpr int first_producer = first_epilogue + interleaved_epilogue_warps * 32;
+  static constexpr int threads = first_producer + max_producer_warps * 32;
   static constexpr int begin_registers = 65536 / threads / 8 * 8;
   static constexpr RoleRegisters registers = Scheme::registers;
-  static_assert(interleaved_warpgroups * 128 * registers.to_multiply + 128 * registers.to_write +
-                    most_bringing * 32 * registers.to_bring <=
+  static_assert(interleaved_warpgroups * 128 * registers.consumer + 128 * registers.epilogue +
+                    max_producer_warps * 32 * registers.producer <=
                 threads * begin_registers);
 
-  /// The warps that bring.
-  __host__ __device__ static int bringing(bool streams) {
-    return streams ? most_bringing - 1 : most_bringing;
+  /// Producer warps that load input.
+  __host__ __device__ static int producer_warps(bool streams) {
+    return streams ? max_producer_warps - 1 : max_producer_warps;
   }
-  __device__ static int bringer() { return static_cast<int>(threadIdx.x) - first_bringer; }
-  __device__ static void meet_bringers(bool streams) {
-    asm volatile("bar.sync 1, %0;" ::"r"(bringing(streams) * 32) : "memory");
+  __device__ static int producer() { return static_cast<int>(threadIdx.x) - first_producer; }
+  __device__ static void sync_producers(bool streams) {
+    asm volatile("bar.sync 1, %0;" ::"r"(producer_warps(streams) * 32) : "memory");
   }
 };
 

@@ -182,7 +182,7 @@ void launch(const ConvLaunch& whole) {
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const double steps = static_cast<double>(tiles_of(problem.terms(), step_terms));
+  const double steps = static_cast<double>(ceil_div(problem.terms(), step_terms));
   const double tiles = static_cast<double>(TileCounts(problem, tile, block_pixels).all());
   // Of each thread at each step, and around the steps.
   const double instructions = tiles * threads * ((110 + tile * 1.5) * steps + 400);

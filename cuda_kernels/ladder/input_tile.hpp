@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda_kernels/primitives/tiles.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb::cuda {
@@ -36,8 +36,8 @@ InputTile input_tile(const ConvProblem& problem, const SharedTile& shared);
 struct OutputTiles {
   std::int64_t down, across, all;
   OutputTiles(const ConvProblem& problem, int tile)
-      : down(tiles_of(problem.p(), tile)),
-        across(tiles_of(problem.q(), tile)),
+      : down(ceil_div(problem.p(), tile)),
+        across(ceil_div(problem.q(), tile)),
         all(problem.n * problem.k * down * across) {}
 };
 

@@ -40,7 +40,7 @@ struct Layout {
 
   Layout(const ConvProblem& problem, const BandTile& tile)
       : steps(
-            static_cast<int>(tiles_of(tile.channels * problem.r * problem.s, Tf32Product::terms))),
+            static_cast<int>(ceil_div(tile.channels * problem.r * problem.s, Tf32Product::terms))),
         x_elements(static_cast<int>(tile.images * tile.channels * tile.x_rows * tile.pitch)),
         w_elements(steps * Tf32Product::terms * tile.unit.filters),
         table_elements(steps * Tf32Product::terms) {}
@@ -100,11 +100,11 @@ __device__ void load_input(const ConvShape<int>& shape, const Bands& bands,
 }
 
 /// The chunk's filters as B fragments: w_tile[step][eight filters][lane]{term t, term t + 4}.
-template <int eights, class Stored>
+template <int n8_tiles, class Stored>
 __device__ void load_filters(const ConvShape<int>& shape, const BandOrigin& origin, const Stored* w,
                              int first_c, int terms, int steps, float2* w_tile) {
-  for (int i = static_cast<int>(threadIdx.x); i < steps * eights * 32; i += threads) {
-    const int lane = i % 32, eight = i / 32 % eights, step = i / 32 / eights;
+  for (int i = static_cast<int>(threadIdx.x); i < steps * n8_tiles * 32; i += threads) {
+    const int lane = i % 32, eight = i / 32 % n8_tiles, step = i / 32 / n8_tiles;
     const int k_of_group = origin.k_of_group + eight * 8 + lane / 4;
     const Stored* const from =
         w + (origin.group * shape.group_k.value() + k_of_group) * shape.w_step.k;
@@ -154,11 +154,11 @@ struct BandPixel {
 };
 
 /// The filters whose sums a lane holds: two neighbours of each eight.
-template <int eights>
+template <int n8_tiles>
 struct LaneFilters {
   int first_k;
   int left;  ///< filters of the group from the first on
-  float biases[eights * 2];
+  float biases[n8_tiles * 2];
 
   template <class Stored>
   __device__ LaneFilters(const ConvShape<int>& shape, const BandOrigin& origin,
@@ -168,7 +168,7 @@ struct LaneFilters {
     first_k = first_of_group + first_k_of_group;
     left = shape.group_k.value() - first_k_of_group;
 #pragma unroll
-    for (int j = 0; j < eights * 2; ++j)
+    for (int j = 0; j < n8_tiles * 2; ++j)
       biases[j] = has(j) ? epilogue.template bias_of<float>(first_k + distance(j)) : 0.0f;
   }
   __device__ static int distance(int j) { return j / 2 * 8 + j % 2; }
@@ -176,12 +176,12 @@ struct LaneFilters {
 };
 
 /// The 64 pixels that a warp makes at a time; the lane's are every eighth.
-template <int eights>
+template <int n8_tiles>
 struct Task {
   static constexpr int nowhere = std::numeric_limits<int>::min();
   int places[sixteens][2];    ///< of their first taps in the input's tile, in bytes
   int outputs[sixteens * 2];  ///< of their first filter in y, in elements; or `nowhere`
-  float sums[sixteens][eights][4] = {};
+  float sums[sixteens][n8_tiles][4] = {};
 
   __device__ Task(const ConvShape<int>& shape, const Bands& bands, const PixelSteps& step,
                   const BandOrigin& origin, int first_k, int first_number) {
@@ -230,10 +230,10 @@ struct Task {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     for (int step = 0; step < steps; ++step) {
       const int2 term = table[step * 4 + lane % 4];
-      Fragment b[eights][2];
+      Fragment b[n8_tiles][2];
 #pragma unroll
-      for (int eight = 0; eight < eights; ++eight) {
-        const float2 pair = w_tile[(step * eights + eight) * 32 + lane];
+      for (int eight = 0; eight < n8_tiles; ++eight) {
+        const float2 pair = w_tile[(step * n8_tiles + eight) * 32 + lane];
         b[eight][0] = __float_as_uint(pair.x), b[eight][1] = __float_as_uint(pair.y);
       }
 #pragma unroll
@@ -242,15 +242,15 @@ struct Task {
         const Fragment a[4] = {at(x_tile, low + term.x), at(x_tile, high + term.x),
                                at(x_tile, low + term.y), at(x_tile, high + term.y)};
 #pragma unroll
-        for (int eight = 0; eight < eights; ++eight) mma_tf32(sums[i][eight], a, b[eight]);
+        for (int eight = 0; eight < n8_tiles; ++eight) mma_tf32(sums[i][eight], a, b[eight]);
       }
     }
   }
 };
 
-template <int eights, class Stored>
+template <int n8_tiles, class Stored>
 __device__ void store(const ConvShape<int>& shape, const Bands& bands, const BandOrigin& origin,
-                      const LaneFilters<eights>& filters, const Task<eights>& task,
+                      const LaneFilters<n8_tiles>& filters, const Task<n8_tiles>& task,
                       int first_number, const Stored* x, const Stored* w, Stored* y,
                       const Epilogue<Stored>& epilogue) {
   bool not_a_number = false;
@@ -258,7 +258,7 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
   for (int i = 0; i < sixteens * 2; ++i) {
     const int to = task.outputs[i];
 #pragma unroll
-    for (int j = 0; j < eights * 2; ++j) {
+    for (int j = 0; j < n8_tiles * 2; ++j) {
       const float sum = task.sums[i / 2][j / 2][i % 2 * 2 + j % 2];
       not_a_number = not_a_number || sum != sum;
       if (to != task.nowhere && filters.has(j))
@@ -278,14 +278,14 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
     if (pixel.image >= bands.images || n >= shape.n || p >= shape.p.value() || q >= shape.q.value())
       continue;
 #pragma unroll 1
-    for (int j = 0; j < eights * 2; ++j)
+    for (int j = 0; j < n8_tiles * 2; ++j)
       if (filters.has(j))
         do_over(shape, x, w, y, epilogue, n, filters.first_k + filters.distance(j), p, q);
   }
 }
 
-template <int eights, class Stored>
-__global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
+template <int n8_tiles, class Stored>
+__global__ void __launch_bounds__(threads, n8_tiles > 1 ? 2 : 3)
     narrow_fragments(const __grid_constant__ ConvShape<int> shape,
                      const __grid_constant__ Bands bands, const __grid_constant__ Layout layout,
                      const __grid_constant__ PixelSteps step, const Stored* x, const Stored* w,
@@ -306,10 +306,10 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
   for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
     BandOrigin origin(bands, block);
     origin.keep();
-    const LaneFilters<eights> filters(shape, origin, epilogue);
+    const LaneFilters<n8_tiles> filters(shape, origin, epilogue);
     for (int first_of_round = 0; first_of_round < pixels; first_of_round += warps * task_pixels) {
       const int first_pixel = first_of_round + warp * task_pixels + lane / 4;
-      Task<eights> task(shape, bands, step, origin, filters.first_k, first_pixel);
+      Task<n8_tiles> task(shape, bands, step, origin, filters.first_k, first_pixel);
       for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
         const Divisor<int>& channels = bands.channels_from(first_c, shape.group_c);
         const int terms = channels.value() * taps;
@@ -317,7 +317,7 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
           __syncthreads();  // the last chunk or band has been read
           load_input(shape, bands, origin, x, first_c, channels, x_tile);
           if (!one_chunk || loaded_group != origin.group || loaded_filter != origin.k_of_group)
-            load_filters<eights>(shape, origin, w, first_c, terms, layout.steps, w_tile);
+            load_filters<n8_tiles>(shape, origin, w, first_c, terms, layout.steps, w_tile);
           loaded_group = origin.group;
           loaded_filter = origin.k_of_group;
           __syncthreads();
@@ -332,11 +332,11 @@ __global__ void __launch_bounds__(threads, eights > 1 ? 2 : 3)
 
 /// All channels at once where three blocks, or else two, fit a multiprocessor of 228 KB that way;
 /// otherwise as many pixels as the warps make at a time, and chunks of channels.
-template <int eights>
+template <int n8_tiles>
 BandTile tile_for(const ConvProblem& problem) {
-  const auto tile = [&](std::int64_t most_pixels, std::size_t bytes) {
-    return make_band_tile(problem, {.images = 1, .rows = 1, .columns = 1, .filters = 8 * eights},
-                          {.units = most_pixels,
+  const auto tile = [&](std::int64_t max_pixels, std::size_t bytes) {
+    return make_band_tile(problem, {.images = 1, .rows = 1, .columns = 1, .filters = 8 * n8_tiles},
+                          {.units = max_pixels,
                            .columns = 256,
                            .filters = 1,
                            .enough_units = warps * task_pixels,
@@ -344,23 +344,22 @@ BandTile tile_for(const ConvProblem& problem) {
   };
   constexpr std::size_t third = 72 << 10, half = 108 << 10;
   for (const std::size_t bytes : {third, half})
-    for (std::int64_t most_pixels = 16 * warps * task_pixels; most_pixels >= 512;
-         most_pixels /= 2) {
-      const BandTile whole = tile(most_pixels, bytes);
+    for (std::int64_t max_pixels = 16 * warps * task_pixels; max_pixels >= 512; max_pixels /= 2) {
+      const BandTile whole = tile(max_pixels, bytes);
       if (whole.channels == problem.c / problem.groups) return whole;
     }
   return tile(warps * task_pixels, third);
 }
 
-template <int eights>
+template <int n8_tiles>
 void launch(const ConvLaunch& whole) {
   for_each_slice(whole, [](const ConvLaunch& call) {
     const ConvProblem& problem = call.problem;
-    const BandTile tile = tile_for<eights>(problem);
+    const BandTile tile = tile_for<n8_tiles>(problem);
     const Bands bands(problem, tile);
     const Layout layout(problem, tile);
     with_stored<float, __half, __nv_bfloat16>(problem.dtype, [&]<class S>(S) {
-      const auto kernel = narrow_fragments<eights, S>;
+      const auto kernel = narrow_fragments<n8_tiles, S>;
       Launch(call.native_queue, blocks_for(bands.blocks, 1), threads, layout.bytes())
           .resident(kernel, call.device)(kernel, ConvShape<int>(problem), bands, layout,
                                          PixelSteps(problem, bands), static_cast<const S*>(call.x),
@@ -370,52 +369,52 @@ void launch(const ConvLaunch& whole) {
   });
 }
 
-template <int eights>
+template <int n8_tiles>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   if (const Support usual = forward_in_slices({DType::f32, DType::f16, DType::bf16}, problem);
       !usual)
     return usual;
-  const BandTile tile = tile_for<eights>(problem);
+  const BandTile tile = tile_for<n8_tiles>(problem);
   if (Support rough = fits_shared_memory(static_cast<double>(tile.bytes), device); !rough)
     return rough;
   return fits_shared_memory(static_cast<double>(Layout(problem, tile).bytes()), device);
 }
 
-template <int eights>
+template <int n8_tiles>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const auto number = [](auto value) { return static_cast<double>(value); };
-  const BandTile tile = tile_for<eights>(problem);
+  const BandTile tile = tile_for<n8_tiles>(problem);
   const double blocks = number(Bands(problem, tile).blocks);
-  const double chunks = number(tiles_of(problem.c / problem.groups, tile.channels));
-  const double tasks = number(tiles_of(tile.images * tile.rows * tile.columns, task_pixels));
+  const double chunks = number(ceil_div(problem.c / problem.groups, tile.channels));
+  const double tasks = number(ceil_div(tile.images * tile.rows * tile.columns, task_pixels));
   const double steps = chunks * Layout(problem, tile).steps;
   // For each task: its steps, and what comes before and after.
-  const double step = 40 + 7 * eights, around = 180 + 110 * eights;
+  const double step = 40 + 7 * n8_tiles, around = 180 + 110 * n8_tiles;
   const double loaded_rows = number(tile.images * tile.x_rows) * number(problem.c / problem.groups);
-  const double loading = loaded_rows * (48 + 20 * number(tiles_of(tile.pitch, 32)));
+  const double loading = loaded_rows * (48 + 20 * number(ceil_div(tile.pitch, 32)));
   // Of 49 problems of few200 they took 1.2 to 4.4 times what the model says (one H200).
   constexpr double measured = 2.2;
   const double full =
       measured *
       model_seconds(problem, device,
                     {.instructions = 32 * blocks * (tasks * (steps * step + around) + loading),
-                     .shared_waves = blocks * tasks * steps * (4 * sixteens + 2 * eights + 1)});
+                     .shared_waves = blocks * tasks * steps * (4 * sixteens + 2 * n8_tiles + 1)});
   // A warp by itself takes so many clocks for an instruction (one H200).
   constexpr double instruction_clocks = 5.5;
   const double of_warp = std::ceil(tasks / warps) * (steps * step + around) + loading / warps;
   return kernel_seconds(full, device, instruction_clocks * of_warp);
 }
 
-template <int eights>
+template <int n8_tiles>
 constexpr ConvAlgorithm entry(std::string_view name) {
   return {.name = name,
           .numerics = {.operand = Operand::tf32_rounded,
                        .accumulator = Accumulator::tensor_core_fp32,
                        .term_multiple = Tf32Product::terms},
-          .supports = supports<eights>,
+          .supports = supports<n8_tiles>,
           .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<eights>,
-          .launch = launch<eights>};
+          .estimate_seconds = estimate<n8_tiles>,
+          .launch = launch<n8_tiles>};
 }
 
 }  // namespace

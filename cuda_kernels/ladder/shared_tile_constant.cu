@@ -42,10 +42,10 @@ enum class Filters { straight, copied };
 /// Blocks that a multiprocessor shall hold at once. Left alone (0), the compiler goes for two of
 /// 1,024 threads, and spills.
 template <int tile>
-constexpr int least_blocks = tile == 32 ? 1 : 0;
+constexpr int min_blocks = tile == 32 ? 1 : 0;
 
 template <int tile, Filters filters, int taps>
-__global__ void __launch_bounds__(tile* tile, least_blocks<tile>)
+__global__ void __launch_bounds__(tile* tile, min_blocks<tile>)
     shared_tile_constant(const __grid_constant__ ConvShape<int> shape,
                          const __grid_constant__ InputTile input, const float* x, int first_filter,
                          float* y, const __grid_constant__ Epilogue<float> epilogue,

@@ -116,7 +116,7 @@ void launch(const ConvLaunch& call) {
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>(tiles_of(problem.terms(), step_terms));
+  const double steps = static_cast<double>(ceil_div(problem.terms(), step_terms));
   const double elements = static_cast<double>(tiles.all()) * steps * 2 * tile * step_terms;
   constexpr double step_clocks = tile == 16 ? 8800 : 2720;  // of a block by itself, on one H200
   return kernel_seconds(model_seconds(problem, device, {.instructions = 42 * elements}), device,

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "cuda_kernels/primitives/meeting.cuh"
+#include "cuda_kernels/primitives/mbarrier.cuh"
 
 namespace plumb::cuda {
 
@@ -18,11 +18,11 @@ inline constexpr bool bulk_copies = false;
 
 /// In shared memory, for copies that come in rounds. One thread expects and begins them, all may
 /// wait.
-class CopyBarrier : public Meeting {
+class CopyBarrier : public Mbarrier {
  public:
   /// By one thread, before a barrier of the block.
   __device__ void init() {
-    Meeting::init(1);
+    Mbarrier::init(1);
 #if __CUDA_ARCH__ >= 900
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif

@@ -1,8 +1,8 @@
 // Matrix products of four warps at a time on tensor cores (PTX wgmma, sm_90a): D += A B, with A of
 // 64 rows, sixteen of each warp, in registers as mma.cuh's fragments are, and B in shared memory. D
-// has eight columns times `eights`, each eight of them held as mma.cuh's D is.
+// has eight columns times `n8_tiles`, each eight of them held as mma.cuh's D is.
 //
-// B's eights follow each other, 256 bytes each: two halves of its terms, and in each the eight
+// B's n8 tiles follow each other, 256 bytes each: two halves of its terms, and in each the eight
 // columns, 16 bytes of terms that follow each other (the PTX ISA's K-major layout without
 // swizzling).
 //
@@ -44,8 +44,8 @@ __device__ inline WgmmaMatrix wgmma_matrix(const void* shared) {
   return __shfl_sync(0xffffffff, wgmma_address(shared) | halves_apart << 16, 0);
 }
 __device__ inline std::uint64_t wgmma_descriptor(WgmmaMatrix matrix) {
-  constexpr std::uint64_t eights_apart = wgmma_eight_bytes / 16;
-  return eights_apart << 32 | matrix;
+  constexpr std::uint64_t n8_tiles_apart = wgmma_eight_bytes / 16;
+  return n8_tiles_apart << 32 | matrix;
 }
 
 __device__ inline void wgmma_begin() {
@@ -124,7 +124,7 @@ __device__ inline void wgmma_settle(float (&sums)[count]) {
                : PLUMB_SUMS_##count                                                  \
                : "r"(a_[0]), "r"(a_[1]), "r"(a_[2]), "r"(a_[3]), "l"(b_), "r"(1))
 #define PLUMB_WGMMA(count, columns, a, b, one)                                         \
-  if constexpr (eights == count) {                                                     \
+  if constexpr (n8_tiles == count) {                                                   \
     if constexpr (std::is_same_v<Operand, float>)                                      \
       PLUMB_WGMMA_AS(count, "m64n" columns "k8", ".f32.tf32.tf32", "", a, b, one);     \
     else if constexpr (std::is_same_v<Operand, __half>)                                \
@@ -136,7 +136,7 @@ __device__ inline void wgmma_settle(float (&sums)[count]) {
 
 /// D += A B, of operands in TF32 (`float`, eight terms), fp16 or bf16 (sixteen). `d(i)` is register
 /// i % 4 of D's eight columns i / 4.
-template <class Operand, int eights, class Sums>
+template <class Operand, int n8_tiles, class Sums>
 __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const Fragment (&a_)[4],
                              [[maybe_unused]] WgmmaMatrix matrix) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -154,20 +154,20 @@ __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const F
   PLUMB_WGMMA(24, "192", "%96,%97,%98,%99", "%100", "%101")
   PLUMB_WGMMA(28, "224", "%112,%113,%114,%115", "%116", "%117")
   PLUMB_WGMMA(32, "256", "%128,%129,%130,%131", "%132", "%133")
-  static_assert(eights == 2 || eights == 3 || (eights % 2 == 0 && eights <= 16) ||
-                (eights % 4 == 0 && eights <= 32));
+  static_assert(n8_tiles == 2 || n8_tiles == 3 || (n8_tiles % 2 == 0 && n8_tiles <= 16) ||
+                (n8_tiles % 4 == 0 && n8_tiles <= 32));
 #endif
 }
 
 /// The same of 128 columns with A in shared memory too, or D = A B where not `add`, in fp16 or
-/// bf16. Of both operands eights of rows are 128 bytes, and follow each other; halves of their
+/// bf16. Of both operands n8 tiles of rows are 128 bytes, and follow each other; halves of their
 /// terms lie as far apart as the matrices' upper halves say, in sixteens of bytes.
 template <class Operand>
 __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
                                     [[maybe_unused]] WgmmaMatrix a, [[maybe_unused]] WgmmaMatrix b,
                                     [[maybe_unused]] int add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr std::uint64_t eights_apart = std::uint64_t{128 / 16} << 32;
+  constexpr std::uint64_t n8_tiles_apart = std::uint64_t{128 / 16} << 32;
   const auto d = [&sums](int i) -> float& { return sums[i]; };
 #define PLUMB_WGMMA_SHARED(kind)                                               \
   asm volatile(                                                                \
@@ -175,7 +175,7 @@ __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
       "wgmma.mma_async.sync.aligned.m64n128k16.f32" kind " {" PLUMB_NUMBERS_16 \
       "}, %64, %65, add, 1, 1, 0, 0;\n}\n"                                     \
       : PLUMB_SUMS_16                                                          \
-      : "l"(eights_apart | a), "l"(eights_apart | b), "r"(add))
+      : "l"(n8_tiles_apart | a), "l"(n8_tiles_apart | b), "r"(add))
   if constexpr (std::is_same_v<Operand, __half>)
     PLUMB_WGMMA_SHARED(".f16.f16");
   else

@@ -7,8 +7,8 @@ namespace plumb::cuda {
 template <class Scheme, class Stored>
 void launch_streamed_alone(const ConvLaunch& call, const WindowTiles& tile,
                            const PackedWindows& packed) {
-  AloneEights<Scheme>::with(packed.eights, [&]<int eights>() {
-    launch_windows<Scheme, StreamedTerms<false>, streamed_rows<Scheme, eights>, eights, Stored>(
+  AloneN8Tiles<Scheme>::with(packed.n8_tiles, [&]<int n8_tiles>() {
+    launch_windows<Scheme, StreamedTerms<false>, streamed_rows<Scheme, n8_tiles>, n8_tiles, Stored>(
         call, tile, packed);
   });
 }

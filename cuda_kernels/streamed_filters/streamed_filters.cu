@@ -24,27 +24,28 @@ namespace {
 /// The unit that serves a problem. Groups are of one size, as few as can be; of filters that are
 /// pooled, and where warps multiply by themselves, a group leaves a warp two rows.
 template <class Scheme>
-WindowUnit unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
+WindowKernelConfig unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
   const std::int64_t filters = WindowTerms(problem).eight_filters();
-  const std::int64_t needed = tiles_of(problem.k, filters);
+  const std::int64_t needed = ceil_div(problem.k, filters);
   const auto of_group = [&](std::int64_t most) {
-    return static_cast<int>(tiles_of(needed, tiles_of(needed, most)));
+    return static_cast<int>(ceil_div(needed, ceil_div(needed, most)));
   };
-  const std::int64_t most = tiles_of(most_group_filters, filters);
-  const auto at_most = [&](int eights) { return std::min<std::int64_t>(most, eights); };
+  const std::int64_t most = ceil_div(max_group_filters, filters);
+  const auto at_most = [&](int n8_tiles) { return std::min<std::int64_t>(most, n8_tiles); };
   const int together =
-      of_group(problem.pool == Pool::none ? most : at_most(eights_of_two_rows<Scheme>));
-  WindowUnit unit;
+      of_group(problem.pool == Pool::none ? most : at_most(n8_tiles_of_two_rows<Scheme>));
+  WindowKernelConfig unit;
   if (products_by_warpgroups(together, staging, device))
-    TogetherEights::with(TogetherEights::at_least(together),
-                         [&]<int eights>() { unit = streamed_unit<Scheme, true, eights>; });
+    TogetherN8Tiles::with(TogetherN8Tiles::at_least(together),
+                          [&]<int n8_tiles>() { unit = streamed_unit<Scheme, true, n8_tiles>; });
   else
-    AloneEights<Scheme>::with(AloneEights<Scheme>::at_least(of_group(at_most(most_alone<Scheme>))),
-                              [&]<int eights>() { unit = streamed_unit<Scheme, false, eights>; });
+    AloneN8Tiles<Scheme>::with(
+        AloneN8Tiles<Scheme>::at_least(of_group(at_most(max_alone<Scheme>))),
+        [&]<int n8_tiles>() { unit = streamed_unit<Scheme, false, n8_tiles>; });
   return unit;
 }
 
-/// As WindowUnits, of filters that stream.
+/// As WindowKernelConfigs, of filters that stream.
 template <class Scheme>
 struct Units {
   static constexpr int products = Scheme::products;
@@ -78,8 +79,8 @@ struct Units {
       const WindowTiles tile = plan(call.problem, call.device, staging);
       with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
         if (!packed.warpgroups) return launch_streamed_alone<Scheme, S>(call, tile, packed);
-        TogetherEights::with(packed.eights, [&]<int eights>() {
-          launch_windows<Scheme, StreamedTerms<true>, streamed_rows<Scheme, eights>, eights, S>(
+        TogetherN8Tiles::with(packed.n8_tiles, [&]<int n8_tiles>() {
+          launch_windows<Scheme, StreamedTerms<true>, streamed_rows<Scheme, n8_tiles>, n8_tiles, S>(
               call, tile, packed);
         });
       });

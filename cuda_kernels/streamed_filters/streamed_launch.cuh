@@ -11,32 +11,32 @@
 namespace plumb::cuda {
 
 /// Sums that a lane has of one row where it has two.
-inline constexpr std::size_t most_of_two_rows = 48;
+inline constexpr std::size_t max_of_two_rows = 48;
 template <class Scheme>
-constexpr int eights_of_two_rows = most_of_two_rows * sizeof(float) / sizeof(typename Scheme::Sum);
-/// Rows of outputs for which registers hold the sums, and the unit of so many eights.
-template <class Scheme, int eights>
+constexpr int n8_tiles_of_two_rows = max_of_two_rows * sizeof(float) / sizeof(typename Scheme::Sum);
+/// Rows of outputs for which registers hold the sums, and the unit of so many n8 tiles.
+template <class Scheme, int n8_tiles>
 constexpr int streamed_rows = [] {
-  constexpr std::size_t sums = sizeof(typename Scheme::Sum) / sizeof(float) * eights;
-  return sums <= 16 ? 4 : sums <= most_of_two_rows ? 2 : 1;
+  constexpr std::size_t sums = sizeof(typename Scheme::Sum) / sizeof(float) * n8_tiles;
+  return sums <= 16 ? 4 : sums <= max_of_two_rows ? 2 : 1;
 }();
-template <class Scheme, bool warpgroups, int eights>
-constexpr WindowUnit streamed_unit =
-    window_unit<Scheme, StreamedTerms<warpgroups>, streamed_rows<Scheme, eights>, eights>;
+template <class Scheme, bool warpgroups, int n8_tiles>
+constexpr WindowKernelConfig streamed_unit =
+    window_unit<Scheme, StreamedTerms<warpgroups>, streamed_rows<Scheme, n8_tiles>, n8_tiles>;
 
-/// Eights of columns that there are kernels for: of four warps together, up to those of
-/// most_group_filters, and of warps by themselves, which make two rows or more.
-using TogetherEights = CompileTime<2, 3, 4, 6, 8, 10, 12, 14, 16>;
+/// N8 tiles of columns that there are kernels for: of four warps together, up to those of
+/// max_group_filters, and of warps by themselves, which make two rows or more.
+using TogetherN8Tiles = CompileTime<2, 3, 4, 6, 8, 10, 12, 14, 16>;
 template <class Scheme>
-using AloneEights =
+using AloneN8Tiles =
     std::conditional_t<Scheme::products == 3, CompileTime<1, 2, 4, 6>, CompileTime<1, 2, 4, 6, 8>>;
 template <class Scheme>
-constexpr int most_alone = std::min(eights_of_two_rows<Scheme>, 8);
+constexpr int max_alone = std::min(n8_tiles_of_two_rows<Scheme>, 8);
 
 using Fp16Windows = HalfWindows<__half>;
 using Bf16Windows = HalfWindows<__nv_bfloat16>;
 
-/// Launches the kernel of warps for themselves with as many eights as are packed.
+/// Launches the kernel of warps for themselves with as many n8 tiles as are packed.
 template <class Scheme, class Stored>
 void launch_streamed_alone(const ConvLaunch& call, const WindowTiles& tile,
                            const PackedWindows& packed);

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double short_run_seconds = 20e-6;  ///< below, a sample is several runs
 constexpr double sample_seconds = 100e-6;    ///< that such a sample should last
-constexpr int most_runs_per_sample = 64;
+constexpr int max_runs_per_sample = 64;
 constexpr double cold_run_seconds = 200e-6;  ///< below, each run gets other buffers
 constexpr int samples_of_the_hopeless = 3;
 constexpr double unestimated_seconds = 5e-6;  ///< of a call, which estimates may leave out
@@ -190,7 +190,7 @@ class Contest {
     result.runs_per_sample = 1;
     if (run_seconds < short_run_seconds)
       result.runs_per_sample =
-          std::min(most_runs_per_sample, static_cast<int>(std::ceil(sample_seconds / run_seconds)));
+          std::min(max_runs_per_sample, static_cast<int>(std::ceil(sample_seconds / run_seconds)));
     const double affordable = options_.seconds_limit / (run_seconds * result.runs_per_sample);
     contestant.wanted_samples = static_cast<int>(
         std::clamp<double>(affordable, options_.min_samples, options_.max_samples));

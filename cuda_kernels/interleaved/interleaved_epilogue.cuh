@@ -4,41 +4,41 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/two_outputs.cuh"
 #include "cuda_kernels/few_channels/window_filters.cuh"
-#include "cuda_kernels/interleaved/interleaved_shape.cuh"
+#include "cuda_kernels/interleaved/interleaved_params.cuh"
 
 namespace plumb::cuda {
 
 /// The filters of a warp's rows of a product: every fourth of the group (product_filter()).
 struct WarpFilters {
-  static constexpr int apart = interleaved_writers;
+  static constexpr int apart = interleaved_epilogue_warps;
   int first, count;  ///< of the group, and how many of them there are
   int first_k;
 
-  template <class Shape>
-  __device__ WarpFilters(const Shape& shape, const InterleavedTeam& team, int warp, int filters)
-      : first(warp), first_k(team.number * shape.group_filters + warp) {
-    count = min((shape.conv.k.value() - first_k + apart - 1) / apart, filters);
+  template <class Params>
+  __device__ WarpFilters(const Params& params, const InterleavedTeam& team, int warp, int filters)
+      : first(warp), first_k(team.number * params.group_filters + warp) {
+    count = min((params.conv.k.value() - first_k + apart - 1) / apart, filters);
   }
 };
 
 /// Sums outputs again as the definition says, of a warp's rows and a pass: all of them, or those
 /// that are NaN.
-template <int rows, int columns, class Shape>
-__device__ void sum_again(const Shape& shape, const InterleavedItem& item, int first,
+template <int rows, int columns, class Params>
+__device__ void sum_again(const Params& params, const InterleavedItem& item, int first,
                           const WarpFilters& filters, bool all) {
 #pragma unroll 1
   for (int i = static_cast<int>(threadIdx.x) % 32; i < 16 * interleaved_columns; i += 32) {
     const int row = i / interleaved_columns, filter = row / (rows * columns),
               below = row / columns % rows;
-    const InterleavedPlace place(shape, item, first + i % interleaved_columns, rows, columns,
-                                 row % columns);
-    if (below >= place.rows_left || filter >= filters.count) continue;
-    do_over(shape.conv, shape.x, shape.w, shape.y, shape.epilogue, place.n,
-            filters.first_k + filter * filters.apart, place.p + below, place.q, all);
+    const OutputPosition at(params, item, first + i % interleaved_columns, rows, columns,
+                            row % columns);
+    if (below >= at.rows_left || filter >= filters.count) continue;
+    do_over(params.conv, params.x, params.w, params.y, params.epilogue, at.n,
+            filters.first_k + filter * filters.apart, at.p + below, at.q, all);
   }
 }
 
-/// Reads one sum of a row from the stage, or two of neighbours, which are two places or, of two
+/// Reads one sum of a row from the stage, or two of neighbours, which are two positions or, of two
 /// columns, two rows.
 template <int columns, int count>
 __device__ void read_staged(const float* from, int row, float* values) {
@@ -53,27 +53,28 @@ __device__ void read_staged(const float* from, int row, float* values) {
   }
 }
 
-/// How a warp's lanes share the places of a pass: each has one output or two neighbours of a row at
-/// a time, and the warp's are neighbours in it too.
+/// How a warp's lanes share the positions of a pass: each has one output or two neighbours of a row
+/// at a time, and the warp's are neighbours in it too.
 template <int columns, bool paired>
-struct WriterLanes {
+struct EpilogueLanes {
   static constexpr int of_lane = paired ? 2 : 1;  ///< outputs
-  static constexpr int places = 32 * of_lane / columns;
-  static constexpr int chunks =
-      interleaved_columns / places < 4 ? interleaved_columns / places : 4;  ///< of places, at once
-  static constexpr int share = chunks * places;
+  static constexpr int positions = 32 * of_lane / columns;
+  static constexpr int chunks = interleaved_columns / positions < 4
+                                    ? interleaved_columns / positions
+                                    : 4;  ///< of positions, at once
+  static constexpr int share = chunks * positions;
 };
 
 /// Rows of a filter, and filters, whose outputs are on their way from the stage at once.
 template <int of_rows, class Lanes>
-struct WriterBatch {
+struct EpilogueBatch {
   static constexpr int all = 16 / (Lanes::chunks * Lanes::of_lane);
   static constexpr int rows = Lanes::of_lane == 1 || of_rows < all ? of_rows : all;
   /// Of two rows two filters: in ScaledRecords one took 4 % more time (13 of few200, one H200).
   static constexpr int filters = of_rows < all ? all / of_rows : of_rows == 2 ? 2 : 1;
 };
 
-/// Writes a lane's outputs of a filter's row, `offset` behind `to`, those of places that have so
+/// Writes a lane's outputs of a filter's row, `offset` behind `to`, those of positions that have so
 /// many rows left. (A filter's offset and a row's, added one after the other, make a branch of each
 /// output.)
 template <class Lanes, class Stored, class Least>
@@ -98,18 +99,18 @@ __device__ void write_row(const float (&sums)[Lanes::chunks * Lanes::of_lane], f
   }
 }
 
-/// Of a pass, a lane's outputs in some chunks of places, in the rows that each has left; `to` are
-/// those of the warp's first filter. `from` is where the first of them is staged.
-template <int rows, int columns, class Lanes, class Shape>
-__device__ void write_places(const Shape& shape, const InterleavedControl& control,
-                             const WarpFilters& filters, const float* from, float undo,
-                             typename Shape::Stored* (&to)[Lanes::chunks],
-                             const int (&left)[Lanes::chunks]) {
-  using Batch = WriterBatch<rows, Lanes>;
+/// Of a pass, a lane's outputs in some chunks of positions, in the rows that each has left; `to`
+/// are those of the warp's first filter. `from` is where the first of them is staged.
+template <int rows, int columns, class Lanes, class Params>
+__device__ void store_positions(const Params& params, const InterleavedControl& control,
+                                const WarpFilters& filters, const float* from, float undo,
+                                typename Params::Stored* (&to)[Lanes::chunks],
+                                const int (&left)[Lanes::chunks]) {
+  using Batch = EpilogueBatch<rows, Lanes>;
   constexpr int chunks = Lanes::chunks, of_lane = Lanes::of_lane;
-  const auto& step = shape.conv.y_step;
+  const auto& step = params.conv.y_step;
   const int filter_step = WarpFilters::apart * step.c;
-  const auto least = TwoOutputs<typename Shape::Stored>::least(shape.epilogue.least);
+  const auto least = TwoOutputs<typename Params::Stored>::least(params.epilogue.least);
   const auto write_batch = [&]<bool all_exist>(int filter) {
     float scales[Batch::filters], biases[Batch::filters];
 #pragma unroll
@@ -128,7 +129,7 @@ __device__ void write_places(const Shape& shape, const InterleavedControl& contr
         for (int below = 0; below < Batch::rows; ++below)
 #pragma unroll
           for (int j = 0; j < chunks; ++j)
-            read_staged<columns, of_lane>(of_filter + j * Lanes::places,
+            read_staged<columns, of_lane>(of_filter + j * Lanes::positions,
                                           (i * rows + top + below) * columns,
                                           sums[i][below] + j * of_lane);
 #pragma unroll
@@ -150,57 +151,57 @@ __device__ void write_places(const Shape& shape, const InterleavedControl& contr
 }
 
 /// Writes what is staged to y, pass after pass: each warp the rows that one of a warpgroup's made.
-template <int rows, int columns, bool paired, class Shape>
-__device__ void write_passes(const Shape& shape, InterleavedControl& control) {
-  using Lanes = WriterLanes<columns, paired>;
-  const auto& step = shape.conv.y_step;
-  const InterleavedTeam team(shape);
-  const int warp = static_cast<int>(threadIdx.x) / 32 % interleaved_writers,
+template <int rows, int columns, bool paired, class Params>
+__device__ void store_passes(const Params& params, InterleavedControl& control) {
+  using Lanes = EpilogueLanes<columns, paired>;
+  const auto& step = params.conv.y_step;
+  const InterleavedTeam team(params);
+  const int warp = static_cast<int>(threadIdx.x) / 32 % interleaved_epilogue_warps,
             output = static_cast<int>(threadIdx.x) % 32 * Lanes::of_lane,  // of a chunk
       beside = output % columns;
-  const WarpFilters filters(shape, team, warp, 16 / (rows * columns));
+  const WarpFilters filters(params, team, warp, 16 / (rows * columns));
   int pass = 0;
-  for (int number = team.first; number < shape.items; number += team.members) {
-    const InterleavedItem item(shape, number, rows, columns);
-    for (int first = 0; first < shape.span; first += interleaved_columns, ++pass) {
+  for (int number = team.first; number < params.items; number += team.members) {
+    const InterleavedItem item(params, number, rows, columns);
+    for (int first = 0; first < params.span; first += interleaved_columns, ++pass) {
       const int warpgroup = pass % interleaved_warpgroups;
       int flags = control.filter_flags;
 #pragma unroll 1
       for (int share = 0; share < interleaved_columns; share += Lanes::share) {
-        typename Shape::Stored* to[Lanes::chunks];
+        typename Params::Stored* to[Lanes::chunks];
         int left[Lanes::chunks];
         const int of_share = share + output / columns;
 #pragma unroll
         for (int j = 0; j < Lanes::chunks; ++j) {
-          const InterleavedPlace place(shape, item, first + of_share + j * Lanes::places, rows,
-                                       columns, beside);
-          left[j] = place.rows_left;
-          to[j] = shape.y + (place.n * step.n + filters.first_k * step.c + place.p * step.h +
-                             place.q * step.w);
+          const OutputPosition at(params, item, first + of_share + j * Lanes::positions, rows,
+                                  columns, beside);
+          left[j] = at.rows_left;
+          to[j] =
+              params.y + (at.n * step.n + filters.first_k * step.c + at.p * step.h + at.q * step.w);
         }
-        control.staged[warpgroup][warp].wait(pass / interleaved_warpgroups & 1);
+        control.output_full[warpgroup][warp].wait(pass / interleaved_warpgroups & 1);
         const auto [exponent, tile_flags] = control.stage_of[warpgroup][warp];
         flags |= tile_flags | (scales_fit(control, exponent) ? 0 : met_range);
         const float* const from =
-            shape.staged() + (warp * 16 + staged_row(beside)) * stage_pitch + of_share;
-        write_places<rows, columns, Lanes>(shape, control, filters, from, power_of_two(-exponent),
-                                           to, left);
+            params.staged() + (warp * 16 + staged_row(beside)) * stage_pitch + of_share;
+        store_positions<rows, columns, Lanes>(params, control, filters, from,
+                                              power_of_two(-exponent), to, left);
       }
-      control.granted[(pass + 1) % interleaved_warpgroups][warp].arrive();
+      control.output_empty[(pass + 1) % interleaved_warpgroups][warp].arrive();
       if (flags == 0) continue;
       __syncwarp();
-      sum_again<rows, columns>(shape, item, first, filters, (flags & met_range) != 0);
+      sum_again<rows, columns>(params, item, first, filters, (flags & met_range) != 0);
     }
   }
 }
 
 /// In pairs where outputs are aligned so.
-template <int rows, int columns, class Shape>
-__device__ void write(const Shape& shape, InterleavedControl& control) {
-  if (shape.pairs)
-    write_passes<rows, columns, true>(shape, control);
+template <int rows, int columns, class Params>
+__device__ void run_epilogue(const Params& params, InterleavedControl& control) {
+  if (params.pairs)
+    store_passes<rows, columns, true>(params, control);
   else
-    write_passes<rows, columns, false>(shape, control);
+    store_passes<rows, columns, false>(params, control);
 }
 
 }  // namespace plumb::cuda

@@ -8,7 +8,7 @@ namespace plumb::cuda {
 
 /// One that so many threads arrive at, in rounds of parity 0, 1, 0 and so on. A round is waited for
 /// before the next but one begins.
-class Meeting {
+class Mbarrier {
  public:
   /// By one thread, before a barrier of the block.
   __device__ void init(int arrivals) {

@@ -12,24 +12,24 @@
 #include "cuda_kernels/conv/packed_header.hpp"
 #include "cuda_kernels/interleaved/interleaved_scheme.cuh"
 #include "cuda_kernels/primitives/bulk_copy.cuh"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
-#include "cuda_kernels/primitives/meeting.cuh"
-#include "cuda_kernels/primitives/tiles.hpp"
+#include "cuda_kernels/primitives/mbarrier.cuh"
 
 namespace plumb::cuda {
 
 /// In front of a block's shared memory.
 struct InterleavedControl {
-  Meeting full[2], empty[2];                   ///< places of input
-  Meeting staged[interleaved_warpgroups][4];   ///< by the rows of a warp
-  Meeting granted[interleaved_warpgroups][4];  ///< the stage, to a warpgroup's next pass
-  CopyBarrier filled[most_places];             ///< places of filters
-  Meeting left[most_places];
-  int exponent[2], flags[2];                 ///< of what is in the places of input
+  Mbarrier full[2], empty[2];                        ///< stages of input
+  Mbarrier output_full[interleaved_warpgroups][4];   ///< staged by the rows of a warp
+  Mbarrier output_empty[interleaved_warpgroups][4];  ///< for a warp group's next pass
+  CopyBarrier filters_full[max_filter_stages];       ///< stages of filters
+  Mbarrier filters_empty[max_filter_stages];
+  int exponent[2], flags[2];                 ///< of what is in the stages of input
   int2 stage_of[interleaved_warpgroups][4];  ///< the same, of what is staged
   int met[3];                                ///< flags of tiles, in turn
   int largest;                               ///< bits of a tile's largest |x|
-  int filter_flags, least_exponent, most_exponent;
+  int filter_flags, min_exponent, max_exponent;
   float filter_scales[interleaved_rows], filter_bias[interleaved_rows];
 };
 static_assert(sizeof(InterleavedControl) <= interleaved_control_bytes);
@@ -42,7 +42,7 @@ struct DevicePlane {
 };
 
 template <class Of>
-struct InterleavedShape {
+struct InterleavedParams {
   using Scheme = Of;
   using Stored = typename Scheme::Stored;
   using Roles = InterleavedRoles<Scheme>;
@@ -57,26 +57,26 @@ struct InterleavedShape {
   const char* packed;
   std::int64_t group_bytes;
   // Terms.
-  DevicePlane planes[most_planes];
+  DevicePlane planes[max_planes];
   int plane_count = 0;
   struct {
     std::uint8_t first_c, row_phase, column_phase;
-  } sheets[most_sheets];
-  /// Of a slot: where its first record lies, in records from a place's, and how far behind it the
-  /// second one does, in the upper half: as descriptors of products have it.
-  std::uint32_t slots_at[most_interleaved_slots + slice_slots - 1];
+  } sheets[max_sheets];
+  /// Of a slot: where its first record lies, in records from a position's, and how far behind it
+  /// the second one does, in the upper half: as descriptors of products have it.
+  std::uint32_t slots_at[max_interleaved_slots + slice_slots - 1];
   int slots, stride_h, stride_w, groups, group_filters;
   // Tiles.
   Divisor<int> pitch, sheet_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
   int x_rows, x_columns;  ///< of a tile's input, or more
   bool pairs;             ///< of outputs beside each other are aligned, and of one tile or none
-  int slices, places, place_bytes;
+  int slices, filter_stages, filter_stage_bytes;
   int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
-  int stretches[Roles::most_bringing + 1];  ///< of records: where each warp's begins that brings
+  int stretches[Roles::max_producer_warps + 1];  ///< of records: where each producer warp's begins
 
-  InterleavedShape(const ConvLaunch& call, const ConvProblem& dense,
-                   const InterleavedLayout& layout, const InterleavedTiles& tile)
+  InterleavedParams(const ConvLaunch& call, const ConvProblem& dense,
+                    const InterleavedLayout& layout, const InterleavedTiles& tile)
       : conv(dense),
         x(static_cast<const Stored*>(call.x)),
         w(reinterpret_cast<const Stored*>(static_cast<const char*>(call.filters) +
@@ -99,7 +99,7 @@ struct InterleavedShape {
         tile_rows(tile.rows),
         tile_columns(tile.columns),
         span(tile.span()),
-        passes(static_cast<int>(tiles_of(span, interleaved_columns))),
+        passes(static_cast<int>(ceil_div(span, interleaved_columns))),
         lines(static_cast<int>(layout.sheets.size()) * tile.images * tile.sheet_rows),
         items(static_cast<int>(tile.items(call.problem))),
         x_rows((tile.sheet_rows + 8) * layout.stride_h),
@@ -107,8 +107,8 @@ struct InterleavedShape {
         pairs(tile.pairs(layout, call.problem) &&
               row_vector(y, call.problem.y_extents(), call.problem.y_strides, sizeof(Stored)) >= 2),
         slices(tile.slices),
-        places(tile.places),
-        place_bytes(tile.place_bytes),
+        filter_stages(tile.filter_stages),
+        filter_stage_bytes(tile.filter_stage_bytes),
         w_at(interleaved_control_bytes + stage_bytes),
         x_at(w_at + static_cast<int>(tile.w_bytes())),
         x_apart(static_cast<int>(tile.x_bytes)),
@@ -136,8 +136,8 @@ struct InterleavedShape {
     share_out(layout, tile);
   }
 
-  __device__ bool streams() const { return places > 1; }
-  /// Where the outputs of a pass are staged. Input needs L1 more than a second such place is worth.
+  __device__ bool streams() const { return filter_stages > 1; }
+  /// Where the outputs of a pass are staged. Input needs L1 more than a second stage is worth.
   __device__ float* staged() const {
     return reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes);
   }
@@ -154,7 +154,7 @@ struct InterleavedShape {
 
   /// Stretches that take as long each, in whole steps of a warp.
   void share_out(const InterleavedLayout& layout, const InterleavedTiles& tile) {
-    const int warps = Roles::bringing(tile.streams());
+    const int warps = Roles::producer_warps(tile.streams());
     const int of_sheet = tile.sheet_records(), all = lines * tile.pitch;
     const auto share = [&](const Sheet& of) {
       return record_share(layout.planes[of.plane], costs) * of_sheet;
@@ -168,7 +168,7 @@ struct InterleavedShape {
       while (before + share(layout.sheets[sheet]) < wanted) before += share(layout.sheets[sheet++]);
       const double within = (wanted - before) / share(layout.sheets[sheet]) * of_sheet;
       const int records = sheet * of_sheet + static_cast<int>(within);
-      stretches[warp] = std::min(static_cast<int>(tiles_of(records, 32)) * 32, all);
+      stretches[warp] = std::min(static_cast<int>(ceil_div(records, 32)) * 32, all);
     }
   }
 
@@ -191,18 +191,18 @@ struct InterleavedShape {
 struct InterleavedTeam {
   int number, members, first;  ///< its group, its blocks, and which of them this one is
 
-  template <class Shape>
-  __device__ explicit InterleavedTeam(const Shape& shape) {
+  template <class Params>
+  __device__ explicit InterleavedTeam(const Params& params) {
     const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
-    const int teams = min(shape.groups, blocks);
+    const int teams = min(params.groups, blocks);
     number = block % teams, first = block / teams;
     members = (blocks - number - 1) / teams + 1;
   }
   /// Of this block, over all of its tiles.
-  template <class Shape>
-  __device__ int passes(const Shape& shape) const {
-    const int tiles = first < shape.items ? (shape.items - first - 1) / members + 1 : 0;
-    return tiles * shape.passes;
+  template <class Params>
+  __device__ int passes(const Params& params) const {
+    const int tiles = first < params.items ? (params.items - first - 1) / members + 1 : 0;
+    return tiles * params.passes;
   }
 };
 
@@ -210,16 +210,16 @@ struct InterleavedTeam {
 struct InterleavedItem {
   int n, p, q, images, first_h, first_w;
 
-  template <class Shape>
-  __device__ InterleavedItem(const Shape& shape, int number, int rows, int columns) {
-    const auto [above, column_tile] = shape.column_tiles.divide(number);
-    const auto [image_tile, band] = shape.bands.divide(above);
-    n = image_tile * shape.images;
-    p = band * shape.tile_rows * rows;
-    q = column_tile * shape.tile_columns * columns;
-    images = min(shape.images, shape.conv.n - n);
-    first_h = p * shape.conv.stride_h - shape.conv.top;
-    first_w = q * shape.conv.stride_w - shape.conv.left;
+  template <class Params>
+  __device__ InterleavedItem(const Params& params, int number, int rows, int columns) {
+    const auto [above, column_tile] = params.column_tiles.divide(number);
+    const auto [image_tile, band] = params.bands.divide(above);
+    n = image_tile * params.images;
+    p = band * params.tile_rows * rows;
+    q = column_tile * params.tile_columns * columns;
+    images = min(params.images, params.conv.n - n);
+    first_h = p * params.conv.stride_h - params.conv.top;
+    first_w = q * params.conv.stride_w - params.conv.left;
   }
 };
 
@@ -230,20 +230,20 @@ __device__ constexpr int staged_row(int row) {
   return (row & ~3) | (row & 1) << 1 | (row >> 1 & 1);
 }
 
-/// Where a column of a place's outputs is: the first of its rows.
-struct InterleavedPlace {
+/// Where a column of an output position's outputs is: the first of its rows.
+struct OutputPosition {
   int n, p, q;
   int rows_left;  ///< of y from there on; 0: there is no output
 
-  template <class Shape>
-  __device__ InterleavedPlace(const Shape& shape, const InterleavedItem& item, int number, int rows,
-                              int columns, int beside) {
-    const auto [line, column] = shape.pitch.divide(number);
-    const auto [image, row] = shape.sheet_rows.divide(line);
+  template <class Params>
+  __device__ OutputPosition(const Params& params, const InterleavedItem& item, int number, int rows,
+                            int columns, int beside) {
+    const auto [line, column] = params.pitch.divide(number);
+    const auto [image, row] = params.sheet_rows.divide(line);
     n = item.n + image, p = item.p + row * rows, q = item.q + column * columns + beside;
-    const bool exists = image < item.images && row < shape.tile_rows &&
-                        column < shape.tile_columns && q < shape.conv.q.value();
-    rows_left = exists ? shape.conv.p.value() - p : 0;
+    const bool exists = image < item.images && row < params.tile_rows &&
+                        column < params.tile_columns && q < params.conv.q.value();
+    rows_left = exists ? params.conv.p.value() - p : 0;
   }
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cuda_kernels/few_channels/window_input.cuh"
-#include "cuda_kernels/interleaved/interleaved_shape.cuh"
+#include "cuda_kernels/interleaved/interleaved_params.cuh"
 
 namespace plumb::cuda {
 
@@ -75,17 +75,17 @@ __device__ void make_records(const LoadedElement<typename Scheme::Stored> (&valu
 
 /// Lines of a tile: rows and columns from its first, elements from `x_before` elements in front of
 /// it, and the image. By the whole block, before a barrier.
-template <class Shape>
-__device__ void write_lines(const Shape& shape) {
-  auto* const lines = reinterpret_cast<int4*>(dynamic_shared() + shape.lines_at);
-  const auto& step = shape.conv.x_step;
-  const int sheet_lines = shape.images * shape.sheet_rows.value();
-  for (int i = static_cast<int>(threadIdx.x); i < shape.lines; i += Shape::Roles::threads) {
-    const auto& sheet = shape.sheets[i / sheet_lines];
-    const auto [image, row] = shape.sheet_rows.divide(i % sheet_lines);
-    const int h = sheet.row_phase + row * shape.stride_h, w = sheet.column_phase;
+template <class Params>
+__device__ void write_lines(const Params& params) {
+  auto* const lines = reinterpret_cast<int4*>(dynamic_shared() + params.lines_at);
+  const auto& step = params.conv.x_step;
+  const int sheet_lines = params.images * params.sheet_rows.value();
+  for (int i = static_cast<int>(threadIdx.x); i < params.lines; i += Params::Roles::threads) {
+    const auto& sheet = params.sheets[i / sheet_lines];
+    const auto [image, row] = params.sheet_rows.divide(i % sheet_lines);
+    const int h = sheet.row_phase + row * params.stride_h, w = sheet.column_phase;
     lines[i] = {h, w,
-                shape.x_before + image * step.n + sheet.first_c * step.c + h * step.h + w * step.w,
+                params.x_before + image * step.n + sheet.first_c * step.c + h * step.h + w * step.w,
                 image};
   }
 }
@@ -94,23 +94,23 @@ __device__ void write_lines(const Shape& shape) {
 /// division.
 class RecordWalk {
  public:
-  template <class Shape>
-  __device__ RecordWalk(const Shape& shape, int first)
+  template <class Params>
+  __device__ RecordWalk(const Params& params, int first)
       : number_(first + static_cast<int>(threadIdx.x) % 32),
-        right_end_(shape.pitch.value() * shape.stride_w) {
-    const auto [lines_on, columns_on] = shape.pitch.divide(32);
-    const auto [line, column] = shape.pitch.divide(number_);
+        right_end_(params.pitch.value() * params.stride_w) {
+    const auto [lines_on, columns_on] = params.pitch.divide(32);
+    const auto [line, column] = params.pitch.divide(number_);
     line_ = line, lines_on_ = lines_on;
-    right_ = column * shape.stride_w, right_on_ = columns_on * shape.stride_w;
+    right_ = column * params.stride_w, right_on_ = columns_on * params.stride_w;
   }
 
   __device__ int number() const { return number_; }
   __device__ int right() const { return right_; }  ///< columns of x from its line's first
   /// Of the table of lines (write_lines()); behind the tile's last one that.
-  template <class Shape>
-  __device__ int4 line(const Shape& shape) const {
-    const auto* const lines = reinterpret_cast<const int4*>(dynamic_shared() + shape.lines_at);
-    return lines[min(line_, shape.lines - 1)];
+  template <class Params>
+  __device__ int4 line(const Params& params) const {
+    const auto* const lines = reinterpret_cast<const int4*>(dynamic_shared() + params.lines_at);
+    return lines[min(line_, params.lines - 1)];
   }
   __device__ void advance() {
     number_ += 32;
@@ -130,13 +130,13 @@ struct RecordElements {
   const Stored* at[taps / neighbours][channels];
   int taps_bits;
 
-  template <class Shape>
-  __device__ RecordElements(const Shape& shape, const InterleavedItem& item,
+  template <class Params>
+  __device__ RecordElements(const Params& params, const InterleavedItem& item,
                             const DevicePlane& plane)
       : taps_bits(plane.taps_w_bits) {
-    const auto& step = shape.conv.x_step;
-    const Stored* const x =
-        shape.x - shape.x_before + item.n * step.n + item.first_h * step.h + item.first_w * step.w;
+    const auto& step = params.conv.x_step;
+    const Stored* const x = params.x - params.x_before + item.n * step.n + item.first_h * step.h +
+                            item.first_w * step.w;
 #pragma unroll
     for (int i = 0; i < taps / neighbours; ++i)
 #pragma unroll
@@ -148,14 +148,14 @@ struct RecordElements {
   }
 
   /// Those of the record where a lane is, or zeros: outside of the image, and from `last` on.
-  template <class Shape>
-  __device__ void fetch(const Shape& shape, const InterleavedItem& item, const RecordWalk& walk,
+  template <class Params>
+  __device__ void fetch(const Params& params, const InterleavedItem& item, const RecordWalk& walk,
                         int last, LoadedElement<Stored> (&values)[8]) const {
-    const int4 line = walk.line(shape);
+    const int4 line = walk.line(params);
     const int h = item.first_h + line.x, w = item.first_w + line.y + walk.right();
     const bool exists = line.w < item.images && walk.number() < last;
     // Never negative, by x_before: without a sign it is added in fewer instructions.
-    const auto offset = static_cast<std::uint32_t>(line.z + walk.right() * shape.conv.x_step.w);
+    const auto offset = static_cast<std::uint32_t>(line.z + walk.right() * params.conv.x_step.w);
 #pragma unroll
     for (auto& value : values) value = 0;
 #pragma unroll
@@ -163,11 +163,11 @@ struct RecordElements {
       const int below = taps == 1 ? 0 : i >> taps_bits;
       const int beside = taps == 1 ? 0 : i & ((1 << taps_bits) - 1);
       const bool in_rows =
-          exists && static_cast<unsigned>(h + below) < static_cast<unsigned>(shape.conv.h);
+          exists && static_cast<unsigned>(h + below) < static_cast<unsigned>(params.conv.h);
 #pragma unroll
       for (int j = 0; j < neighbours; ++j) {
         if (!in_rows ||
-            static_cast<unsigned>(w + beside + j) >= static_cast<unsigned>(shape.conv.w))
+            static_cast<unsigned>(w + beside + j) >= static_cast<unsigned>(params.conv.w))
           continue;
 #pragma unroll
         for (int c = 0; c < channels; ++c) {
@@ -180,27 +180,27 @@ struct RecordElements {
   }
 };
 
-/// Brings a warp's records, `first` to before `last`, of planes of so many channels. Each thread
-/// has several on their way, and fetches the next in the place of one that it has written.
-/// `place_is_empty()` waits for that, behind the first reads.
-template <int channels, int neighbours, class Shape, class Wait>
-__device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
-                            const DevicePlane& plane, int first, int last, float scale,
-                            char* x_tile, MetElements<typename Shape::Scheme>& met,
-                            const Wait& place_is_empty) {
-  using Stored = typename Shape::Stored;
-  constexpr int at_once = 4, parts = Shape::costs.parts;
-  const RecordElements<channels, neighbours, Stored> elements(shape, item, plane);
-  RecordWalk walk(shape, first);
+/// Loads a warp's records, `first` to before `last`, of planes of so many channels. Each thread
+/// has several in flight, and fetches the next into the registers of one that it has stored.
+/// `wait_until_empty()` waits for that, behind the first reads.
+template <int channels, int neighbours, class Params, class Wait>
+__device__ void load_plane(const Params& params, const InterleavedItem& item,
+                           const DevicePlane& plane, int first, int last, float scale, char* x_tile,
+                           MetElements<typename Params::Scheme>& met,
+                           const Wait& wait_until_empty) {
+  using Stored = typename Params::Stored;
+  constexpr int at_once = 4, parts = Params::costs.parts;
+  const RecordElements<channels, neighbours, Stored> elements(params, item, plane);
+  RecordWalk walk(params, first);
   LoadedElement<Stored> values[at_once][8];
   const auto fetch_next = [&](int i) {
-    elements.fetch(shape, item, walk, last, values[i]);
+    elements.fetch(params, item, walk, last, values[i]);
     walk.advance();
   };
   int number = walk.number();
 #pragma unroll
   for (int i = 0; i < at_once; ++i) fetch_next(i);
-  place_is_empty();
+  wait_until_empty();
 #pragma unroll 1
   for (;;) {
 #pragma unroll
@@ -211,7 +211,7 @@ __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
       if (number < last)
 #pragma unroll
         for (int part = 0; part < parts; ++part)
-          *reinterpret_cast<uint4*>(x_tile + number * 16 + part * shape.low_apart) = records[part];
+          *reinterpret_cast<uint4*>(x_tile + number * 16 + part * params.low_apart) = records[part];
       number += 32;
       first += 32;
       if (first >= last) return;
@@ -219,75 +219,76 @@ __device__ void bring_plane(const Shape& shape, const InterleavedItem& item,
   }
 }
 
-/// Brings all records of a tile, each warp its stretch.
-template <class Shape, class Wait>
-__device__ MetElements<typename Shape::Scheme> bring_tile(const Shape& shape,
+/// Loads all records of a tile, each producer warp its stretch.
+template <class Params, class Wait>
+__device__ MetElements<typename Params::Scheme> load_tile(const Params& params,
                                                           const InterleavedItem& item, float scale,
                                                           char* x_tile,
-                                                          const Wait& place_is_empty) {
-  using Roles = typename Shape::Roles;
-  MetElements<typename Shape::Scheme> met;
-  const int warp = Roles::bringer() / 32;
-  const int begin = shape.stretches[warp], end = shape.stretches[warp + 1];
+                                                          const Wait& wait_until_empty) {
+  using Roles = typename Params::Roles;
+  MetElements<typename Params::Scheme> met;
+  const int warp = Roles::producer() / 32;
+  const int begin = params.stretches[warp], end = params.stretches[warp + 1];
 #pragma unroll 1
-  for (int i = 0; i < shape.plane_count; ++i) {
-    const DevicePlane& plane = shape.planes[i];
-    const int first = max(begin, plane.first_line * shape.pitch.value());
-    const int last = min(end, plane.end_line * shape.pitch.value());
+  for (int i = 0; i < params.plane_count; ++i) {
+    const DevicePlane& plane = params.planes[i];
+    const int first = max(begin, plane.first_line * params.pitch.value());
+    const int last = min(end, plane.end_line * params.pitch.value());
     if (first >= last) continue;
-    const auto bring = [&]<int channels, int neighbours = 1>() {
-      bring_plane<channels, neighbours>(shape, item, plane, first, last, scale, x_tile, met,
-                                        place_is_empty);
+    const auto load = [&]<int channels, int neighbours = 1>() {
+      load_plane<channels, neighbours>(params, item, plane, first, last, scale, x_tile, met,
+                                       wait_until_empty);
     };
     // Taps side by side that follow each other in x are read from one address.
-    const bool pairs = plane.taps_w_bits > 0 && shape.conv.x_step.w == 1;
-    const auto bring_taps = [&]<int channels>() {
-      pairs ? bring.template operator()<channels, 2>() : bring.template operator()<channels>();
+    const bool pairs = plane.taps_w_bits > 0 && params.conv.x_step.w == 1;
+    const auto load_taps = [&]<int channels>() {
+      pairs ? load.template operator()<channels, 2>() : load.template operator()<channels>();
     };
     switch (plane.channels) {
-      case 1: bring_taps.template operator()<1>(); break;
-      case 2: bring_taps.template operator()<2>(); break;
-      case 3: bring_taps.template operator()<3>(); break;
-      case 4: bring_taps.template operator()<4>(); break;
-      case 5: bring.template operator()<5>(); break;
-      case 6: bring.template operator()<6>(); break;
-      case 7: bring.template operator()<7>(); break;
-      default: bring.template operator()<8>();
+      case 1: load_taps.template operator()<1>(); break;
+      case 2: load_taps.template operator()<2>(); break;
+      case 3: load_taps.template operator()<3>(); break;
+      case 4: load_taps.template operator()<4>(); break;
+      case 5: load.template operator()<5>(); break;
+      case 6: load.template operator()<6>(); break;
+      case 7: load.template operator()<7>(); break;
+      default: load.template operator()<8>();
     }
   }
   return met;
 }
 
-/// The exponent of the scale that brings the largest finite value of a tile's input, and around it,
-/// to between 2^14 and 2^15. By all bringers.
-template <class Shape>
-__device__ int find_exponent(const Shape& shape, InterleavedControl& control,
+/// The exponent of the scale that moves the largest finite value of a tile's input, and around it,
+/// to between 2^14 and 2^15. By all producers.
+template <class Params>
+__device__ int find_exponent(const Params& params, InterleavedControl& control,
                              const InterleavedItem& item) {
-  using Roles = typename Shape::Roles;
-  const ConvShape<int>& conv = shape.conv;
-  const int bringer = Roles::bringer();
-  Roles::meet_bringers(shape.streams());
-  if (bringer == 0) control.largest = 0;
-  Roles::meet_bringers(shape.streams());
+  using Roles = typename Params::Roles;
+  const ConvShape<int>& conv = params.conv;
+  const int producer = Roles::producer();
+  Roles::sync_producers(params.streams());
+  if (producer == 0) control.largest = 0;
+  Roles::sync_producers(params.streams());
   const int top = max(item.first_h, 0), left = max(item.first_w, 0);
-  const int rows = max(min(item.first_h + shape.x_rows, conv.h) - top, 0);
-  const int columns = min(item.first_w + shape.x_columns, conv.w) - left;
+  const int rows = max(min(item.first_h + params.x_rows, conv.h) - top, 0);
+  const int columns = min(item.first_w + params.x_columns, conv.w) - left;
   // Several rows at once, as all wait for this.
   constexpr int at_once = 8;
-  const int warps = Roles::bringing(shape.streams()), all = item.images * conv.group_c * rows;
+  const int warps = Roles::producer_warps(params.streams()),
+            all = item.images * conv.group_c * rows;
   int most = 0;
 #pragma unroll 1
-  for (int first = bringer / 32; first < all; first += at_once * warps) {
+  for (int first = producer / 32; first < all; first += at_once * warps) {
     const float* from[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
       const int row = min(first + i * warps, all - 1), plane = row / rows;
       const int image = plane / conv.group_c, c = plane % conv.group_c;
-      from[i] = shape.x + (item.n + image) * conv.x_step.n + c * conv.x_step.c +
+      from[i] = params.x + (item.n + image) * conv.x_step.n + c * conv.x_step.c +
                 (top + row % rows) * conv.x_step.h + left * conv.x_step.w;
     }
 #pragma unroll 1
-    for (int column = bringer % 32; column < columns; column += 32) {
+    for (int column = producer % 32; column < columns; column += 32) {
       int bits[at_once];
 #pragma unroll
       for (int i = 0; i < at_once; ++i) bits[i] = magnitude_bits(from[i][column * conv.x_step.w]);
@@ -297,44 +298,44 @@ __device__ int find_exponent(const Shape& shape, InterleavedControl& control,
     }
   }
   most = __reduce_max_sync(0xffffffff, most);
-  if (bringer % 32 == 0) atomicMax(&control.largest, most);
-  Roles::meet_bringers(shape.streams());
+  if (producer % 32 == 0) atomicMax(&control.largest, most);
+  Roles::sync_producers(params.streams());
   return scale_exponent(control.largest);
 }
 
-/// Brings tile after tile. The scale of the tile before fits most; what it does not fit is brought
-/// again.
-template <int rows, int columns, class Shape>
-__device__ void bring(const Shape& shape, InterleavedControl& control) {
-  using Roles = typename Shape::Roles;
-  constexpr bool scaled = Shape::Scheme::scaled;
-  const InterleavedTeam team(shape);
-  const int bringer = Roles::bringer();
+/// The producer warps: loads tile after tile. The scale of the tile before fits most; a tile that
+/// it does not fit is loaded again.
+template <int rows, int columns, class Params>
+__device__ void produce(const Params& params, InterleavedControl& control) {
+  using Roles = typename Params::Roles;
+  constexpr bool scaled = Params::Scheme::scaled;
+  const InterleavedTeam team(params);
+  const int producer = Roles::producer();
   int exponent = 0, round = 0;
-  for (int number = team.first; number < shape.items; number += team.members, ++round) {
-    const InterleavedItem item(shape, number, rows, columns);
+  for (int number = team.first; number < params.items; number += team.members, ++round) {
+    const InterleavedItem item(params, number, rows, columns);
     const int turn = round % 2;
-    const auto place_is_empty = [&] {
+    const auto wait_until_empty = [&] {
       if (round >= 2) control.empty[turn].wait((round / 2 - 1) & 1);
     };
-    char* const x_tile = dynamic_shared() + shape.x_at + turn * shape.x_apart;
+    char* const x_tile = dynamic_shared() + params.x_at + turn * params.x_apart;
     // Cleared a tile ahead: nobody looks at it any more, or tells it anything yet.
     int& met = control.met[round % 3];
     int flags = 0;
     for (bool own_scale = round == 0;; own_scale = true) {
       if constexpr (scaled)
-        if (own_scale) exponent = find_exponent(shape, control, item);
-      const int found = bring_tile(shape, item, power_of_two(exponent), x_tile, place_is_empty)
+        if (own_scale) exponent = find_exponent(params, control, item);
+      const int found = load_tile(params, item, power_of_two(exponent), x_tile, wait_until_empty)
                             .flags(exponent, own_scale);
       if (found != 0) atomicOr(&met, found);
-      if (bringer == 0) control.met[(round + 1) % 3] = 0;
-      Roles::meet_bringers(shape.streams());
+      if (producer == 0) control.met[(round + 1) % 3] = 0;
+      Roles::sync_producers(params.streams());
       flags = met;
       if (!scaled || own_scale || flags == 0) break;
-      Roles::meet_bringers(shape.streams());
-      if (bringer == 0) met = 0;
+      Roles::sync_producers(params.streams());
+      if (producer == 0) met = 0;
     }
-    if (bringer == 0) control.exponent[turn] = exponent, control.flags[turn] = flags;
+    if (producer == 0) control.exponent[turn] = exponent, control.flags[turn] = flags;
     order_shared_writes();
     control.full[turn].arrive();
   }

@@ -8,7 +8,7 @@
 
 namespace plumb::cuda {
 
-struct WindowShape {
+struct WindowKernelParams {
   ConvShape<int> conv;
   // Terms.
   int shifts, segments, segment_rows;
@@ -57,8 +57,8 @@ struct WindowShape {
   bool pairs_aligned;  ///< neighbours at even columns of a tile can be read as one
 
   template <class Stored>
-  WindowShape(const ConvProblem& problem, const WindowTiles& tile, const WindowUnit& unit,
-              const Stored* x, const Stored* y)
+  WindowKernelParams(const ConvProblem& problem, const WindowTiles& tile,
+                     const WindowKernelConfig& unit, const Stored* x, const Stored* y)
       : conv(problem),
         images(tile.images),
         pitch(tile.pitch),
@@ -92,7 +92,7 @@ struct WindowShape {
     channel_slots = terms.slots();
     row_step = conv.stride_h * pitch;
     strip_step = unit.strip_rows() * row_step;
-    group_filters = terms.eight_filters() * unit.filter_eights;
+    group_filters = terms.eight_filters() * unit.filter_n8_tiles;
     x_at = static_cast<int>(window_control_bytes + tile.w_bytes);
     raw_at = x_at + static_cast<int>(tile.x_bytes);
     y_at = raw_at + static_cast<int>(tile.raw_bytes);
@@ -160,14 +160,14 @@ struct WindowShape {
 struct WalkedPair {
   int channel, row, column_pair;
 
-  /// `shape` has row_terms, starts, parities, walk_step and walk_length.
+  /// `params` has row_terms, starts, parities, walk_step and walk_length.
   template <class Shape>
-  __device__ WalkedPair(const Shape& shape, int number) {
-    const auto [rows, of_row] = shape.row_terms.divide(number);
-    const auto [c, start] = shape.starts.divide(rows);
-    const auto [part, parity] = shape.parities.divide(start);
+  __device__ WalkedPair(const Shape& params, int number) {
+    const auto [rows, of_row] = params.row_terms.divide(number);
+    const auto [c, start] = params.starts.divide(rows);
+    const auto [part, parity] = params.parities.divide(start);
     channel = c, column_pair = of_row;
-    row = parity + part * shape.walk_step * shape.walk_length;
+    row = parity + part * params.walk_step * params.walk_length;
   }
 };
 
@@ -177,19 +177,19 @@ struct WindowItem {
   int images, strips;  ///< that lie in the batch and in the image
   int first_h, first_w;
 
-  __device__ WindowItem(const WindowShape& shape, int item, int strip_rows) {
-    const auto [above_columns, column_tile] = shape.column_tiles.divide(item);
-    const auto [image_tile, band] = shape.bands.divide(above_columns);
-    n = image_tile * shape.images;
-    p = band * shape.strips.value() * strip_rows;
-    q = column_tile * shape.windows.value() * shape.shifts;
-    images = min(shape.images, shape.conv.n - n);
+  __device__ WindowItem(const WindowKernelParams& params, int item, int strip_rows) {
+    const auto [above_columns, column_tile] = params.column_tiles.divide(item);
+    const auto [image_tile, band] = params.bands.divide(above_columns);
+    n = image_tile * params.images;
+    p = band * params.strips.value() * strip_rows;
+    q = column_tile * params.windows.value() * params.shifts;
+    images = min(params.images, params.conv.n - n);
     // Whole strips where images follow each other, so that numbers of windows go through.
-    const int rows = shape.conv.p.value() - p;
-    strips =
-        images > 1 ? shape.strips.value() : min(shape.strips.value(), (rows - 1) / strip_rows + 1);
-    first_h = p * shape.conv.stride_h - shape.conv.top;
-    first_w = q * shape.conv.stride_w - shape.conv.left;
+    const int rows = params.conv.p.value() - p;
+    strips = images > 1 ? params.strips.value()
+                        : min(params.strips.value(), (rows - 1) / strip_rows + 1);
+    first_h = p * params.conv.stride_h - params.conv.top;
+    first_w = q * params.conv.stride_w - params.conv.left;
   }
 };
 
@@ -197,9 +197,9 @@ struct WindowItem {
 struct TileWindow {
   int image, strip, window;
 
-  __device__ TileWindow(const WindowShape& shape, int number, int numbers) {
-    const auto [strips_before, of_strip] = shape.windows.divide(min(number, numbers - 1));
-    const auto [images_before, of_image] = shape.strips.divide(strips_before);
+  __device__ TileWindow(const WindowKernelParams& params, int number, int numbers) {
+    const auto [strips_before, of_strip] = params.windows.divide(min(number, numbers - 1));
+    const auto [images_before, of_image] = params.strips.divide(strips_before);
     image = images_before, strip = of_image, window = of_strip;
   }
 };

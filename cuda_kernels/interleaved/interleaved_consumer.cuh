@@ -6,7 +6,7 @@
 // one warpgroup alone), and there are ten instructions for each three.
 #pragma once
 
-#include "cuda_kernels/interleaved/interleaved_shape.cuh"
+#include "cuda_kernels/interleaved/interleaved_params.cuh"
 #include "cuda_kernels/primitives/split.hpp"
 #include "cuda_kernels/primitives/wgmma.cuh"
 
@@ -41,55 +41,57 @@ struct PassSums<SplitRecords> {
   __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
 };
 
-/// Where a warpgroup is in the ring of places that filters stream through.
+/// Where a warp group is in the ring of stages that filters stream through.
 struct FilterRing {
-  int place = 0, parity = 0;
+  int stage = 0, parity = 0;
 };
 
-/// The address of a place of filters, from one half of a slot's terms to the other.
-template <class Shape>
-__device__ std::uint32_t filters_at(const Shape& shape, int place) {
+/// The address of a stage of filters, from one half of a slot's terms to the other.
+template <class Params>
+__device__ std::uint32_t filters_at(const Params& params, int stage) {
   constexpr std::uint32_t halves_apart = interleaved_rows * 16 / 16 << 16;
-  return (wgmma_address(dynamic_shared() + shape.w_at) | halves_apart) + place * (slice_bytes / 16);
+  return (wgmma_address(dynamic_shared() + params.w_at) | halves_apart) +
+         stage * (slice_bytes / 16);
 }
 
-/// Multiplies the 128 places from `x` on by filters that stay in shared memory.
-template <class Shape>
-__device__ void multiply_by_all(const Shape& shape, std::uint32_t x,
-                                PassSums<typename Shape::Scheme>& sums) {
-  const std::uint32_t low = shape.low_apart / 16;
-  std::uint32_t w = filters_at(shape, 0);
+/// Multiplies the 128 positions from `x` on by filters that stay in shared memory.
+template <class Params>
+__device__ void multiply_by_all(const Params& params, std::uint32_t x,
+                                PassSums<typename Params::Scheme>& sums) {
+  const std::uint32_t low = params.low_apart / 16;
+  std::uint32_t w = filters_at(params, 0);
   wgmma_begin();
 #pragma unroll 2
-  for (int slot = 0; slot < shape.slots; ++slot, w += Shape::slot_bytes / 16)
-    sums.multiply(w, x + shape.slots_at[slot], low, slot);
+  for (int slot = 0; slot < params.slots; ++slot, w += Params::slot_bytes / 16)
+    sums.multiply(w, x + params.slots_at[slot], low, slot);
   wgmma_commit();
   wgmma_end();
 }
 
 /// The same, by filters that stream, slice after slice; each is left when the next one's products
 /// are under way.
-template <class Shape>
-__device__ void multiply_by_slices(const Shape& shape, InterleavedControl& control, std::uint32_t x,
-                                   FilterRing& ring, PassSums<typename Shape::Scheme>& sums) {
-  const std::uint32_t low = shape.low_apart / 16;
+template <class Params>
+__device__ void multiply_by_slices(const Params& params, InterleavedControl& control,
+                                   std::uint32_t x, FilterRing& ring,
+                                   PassSums<typename Params::Scheme>& sums) {
+  const std::uint32_t low = params.low_apart / 16;
   const auto leave_last = [&] {
     if (threadIdx.x % 128 == 0)
-      control.left[ring.place == 0 ? shape.places - 1 : ring.place - 1].arrive();
+      control.filters_empty[ring.stage == 0 ? params.filter_stages - 1 : ring.stage - 1].arrive();
   };
 #pragma unroll 1
-  for (int slice = 0; slice < shape.slices; ++slice) {
-    control.filled[ring.place].wait(ring.parity);
-    const std::uint32_t w = filters_at(shape, ring.place);
+  for (int slice = 0; slice < params.slices; ++slice) {
+    control.filters_full[ring.stage].wait(ring.parity);
+    const std::uint32_t w = filters_at(params, ring.stage);
     wgmma_begin();
 #pragma unroll
-    for (int i = 0; i < Shape::slice_slots; ++i)
-      sums.multiply(w + i * (Shape::slot_bytes / 16),
-                    x + shape.slots_at[slice * Shape::slice_slots + i], low, slice + i);
+    for (int i = 0; i < Params::slice_slots; ++i)
+      sums.multiply(w + i * (Params::slot_bytes / 16),
+                    x + params.slots_at[slice * Params::slice_slots + i], low, slice + i);
     wgmma_commit();
     wgmma_end<1>();
     if (slice > 0) leave_last();
-    if (++ring.place == shape.places) ring.place = 0, ring.parity ^= 1;
+    if (++ring.stage == params.filter_stages) ring.stage = 0, ring.parity ^= 1;
   }
   wgmma_end();
   leave_last();
@@ -108,15 +110,15 @@ __device__ void hand_over(const PassSums<Scheme>& sums, float* to) {
   }
 }
 
-/// Multiplies tile after tile, 128 places of outputs at a time. These passes are numbered through
+/// Multiplies tile after tile, 128 output positions at a time. These passes are numbered through
 /// the block's tiles, and its warpgroups take turns.
-template <class Shape>
-__device__ void multiply(const Shape& shape, InterleavedControl& control) {
-  const InterleavedTeam team(shape);
+template <class Params>
+__device__ void consume(const Params& params, InterleavedControl& control) {
+  const InterleavedTeam team(params);
   const int warpgroup = static_cast<int>(threadIdx.x) / 128;
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  const int passes = team.passes(shape);
-  const bool streams = shape.streams();
+  const int passes = team.passes(params);
+  const bool streams = params.streams();
   FilterRing ring;
   int grant = 0;   // the parity of the next one
   int round = -1;  // of tiles
@@ -128,7 +130,7 @@ __device__ void multiply(const Shape& shape, InterleavedControl& control) {
     // Both warpgroups take all slices, also where one has nothing to make of them.
     const bool exists = pass < passes;
     if (!exists && !streams) break;
-    for (; of_tile_pass >= shape.passes; of_tile_pass -= shape.passes) ++next;
+    for (; of_tile_pass >= params.passes; of_tile_pass -= params.passes) ++next;
     // Tiles of which this warpgroup makes nothing are left at once.
     while (exists && round < next) {
       ++round;
@@ -138,46 +140,46 @@ __device__ void multiply(const Shape& shape, InterleavedControl& control) {
     }
     const int turn = max(round, 0) % 2;
     const std::uint32_t tile_at =
-        wgmma_address(dynamic_shared() + shape.x_at + turn * shape.x_apart);
+        wgmma_address(dynamic_shared() + params.x_at + turn * params.x_apart);
     // From one lane, so that compilers know it for the same.
     const std::uint32_t x =
         __shfl_sync(0xffffffff, tile_at + (exists ? of_tile_pass * interleaved_columns : 0), 0);
-    PassSums<typename Shape::Scheme> sums;
+    PassSums<typename Params::Scheme> sums;
     if (streams) {
-      multiply_by_slices(shape, control, x, ring, sums);
+      multiply_by_slices(params, control, x, ring, sums);
     } else {
-      if (first_pass == 0) control.filled[0].wait(0);
-      multiply_by_all(shape, x, sums);
+      if (first_pass == 0) control.filters_full[0].wait(0);
+      multiply_by_all(params, x, sums);
     }
     sums.settle();
     if (!exists) break;
-    if (of_tile_pass + interleaved_warpgroups >= shape.passes) control.empty[turn].arrive();
+    if (of_tile_pass + interleaved_warpgroups >= params.passes) control.empty[turn].arrive();
     if (pass > 0) {
-      control.granted[warpgroup][warp].wait(grant);
+      control.output_empty[warpgroup][warp].wait(grant);
       grant ^= 1;
     }
-    hand_over(sums, shape.staged());
+    hand_over(sums, params.staged());
     if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = of_tile;
-    control.staged[warpgroup][warp].arrive();
+    control.output_full[warpgroup][warp].arrive();
   }
 }
 
-/// Fills the places of filters, over and over where they stream. By one thread.
-template <class Shape>
-__device__ void feed(const Shape& shape, InterleavedControl& control) {
-  const InterleavedTeam team(shape);
-  const int rounds = (team.passes(shape) + interleaved_warpgroups - 1) / interleaved_warpgroups;
-  const int all = shape.streams() ? rounds * shape.slices : 1;
-  const char* const slots = shape.packed + team.number * shape.group_bytes + packed_header_bytes;
-  const int bytes = shape.place_bytes;
-  int place = 0, slice = 0, parity = 1;
+/// Loads filters into their stages, over and over where they stream. By one thread.
+template <class Params>
+__device__ void produce_filters(const Params& params, InterleavedControl& control) {
+  const InterleavedTeam team(params);
+  const int rounds = (team.passes(params) + interleaved_warpgroups - 1) / interleaved_warpgroups;
+  const int all = params.streams() ? rounds * params.slices : 1;
+  const char* const slots = params.packed + team.number * params.group_bytes + packed_header_bytes;
+  const int bytes = params.filter_stage_bytes;
+  int stage = 0, slice = 0, parity = 1;
   for (int i = 0; i < all; ++i) {
-    if (i >= shape.places) control.left[place].wait(parity);
-    control.filled[place].expect(bytes);
-    control.filled[place].copy(dynamic_shared() + shape.w_at + place * bytes,
-                               slots + static_cast<std::int64_t>(slice) * bytes, bytes);
-    if (++slice == shape.slices) slice = 0;
-    if (++place == shape.places) place = 0, parity ^= 1;
+    if (i >= params.filter_stages) control.filters_empty[stage].wait(parity);
+    control.filters_full[stage].expect(bytes);
+    control.filters_full[stage].copy(dynamic_shared() + params.w_at + stage * bytes,
+                                     slots + static_cast<std::int64_t>(slice) * bytes, bytes);
+    if (++slice == params.slices) slice = 0;
+    if (++stage == params.filter_stages) stage = 0, parity ^= 1;
   }
 }
 

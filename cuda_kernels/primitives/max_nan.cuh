@@ -4,7 +4,7 @@
 namespace plumb::cuda {
 
 /// The larger; NaN where either is.
-__device__ inline float larger(float a, float b) {
+__device__ inline float max_nan(float a, float b) {
 #ifdef __CUDA_ARCH__
   float result;
   asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
@@ -13,6 +13,6 @@ __device__ inline float larger(float a, float b) {
   return a > b || a != a ? a : b;
 #endif
 }
-__device__ inline double larger(double a, double b) { return a > b || a != a ? a : b; }
+__device__ inline double max_nan(double a, double b) { return a > b || a != a ? a : b; }
 
 }  // namespace plumb::cuda
