@@ -41,6 +41,8 @@ if(PLUMB_PYTHON)
   add_test(NAME "rules: mutation sites are found"
            COMMAND ${PLUMB_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/rules/mutation_sites_test
                    ${PROJECT_SOURCE_DIR})
+  add_test(NAME "rules: docs/performance.md is generated"
+           COMMAND ${PLUMB_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/performance --check)
   add_test(NAME "rules: links between pages lead somewhere"
            COMMAND ${PLUMB_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/rules/check_links
                    ${PROJECT_SOURCE_DIR})
