@@ -89,11 +89,13 @@ ValidationCase with_views(ValidationCase test, const ProblemArguments& arguments
 }  // namespace
 
 void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
-  auto* problem = command.add_option("--problem", arguments.problem,
-                                     "One problem, in benchdnn's notation: mb2ic3ih32oc8kh3ph1");
+  auto* problem =
+      command.add_option("--problem", arguments.problem,
+                         "One problem, in benchdnn's notation: mb8ic3ih32oc8kh3ph1; without mb the "
+                         "batch is 2 (docs/problem_notation.md)");
   command
       .add_option("--problems", arguments.problems,
-                  "A file of problems, one a line, # for comments")
+                  "A file of problems, one a line, # for comments; without mb a batch is 2")
       ->excludes(problem);
   command
       .add_option("--dtype", arguments.dtype, "Stored type of given problems: f32, f64, f16, bf16")

@@ -6,7 +6,7 @@
 namespace plumb {
 
 /// "cpu.conv.direct.fp32": tensors stored as f32, f16 or bf16, computed in fp32. Fuses pooling.
-/// docs/cpu.md has what it was measured at.
+/// docs/kernels/cpu.md has what it was measured at.
 extern const ConvAlgorithm conv_direct_fp32;
 /// "cpu.conv.direct.fp64": tensors of any dtype, computed in fp64.
 extern const ConvAlgorithm conv_direct_fp64;

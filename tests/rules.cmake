@@ -41,6 +41,13 @@ if(PLUMB_PYTHON)
   add_test(NAME "rules: mutation sites are found"
            COMMAND ${PLUMB_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/rules/mutation_sites_test
                    ${PROJECT_SOURCE_DIR})
+  add_test(NAME "rules: docs/performance.md is generated"
+           COMMAND ${PLUMB_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/performance --check)
+  add_test(NAME "rules: links between pages lead somewhere"
+           COMMAND ${PLUMB_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/rules/check_links
+                   ${PROJECT_SOURCE_DIR})
+  add_test(NAME "rules: the check of links finds a breach"
+           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_links_test)
 endif()
 
 add_executable(first_convolution ${PROJECT_SOURCE_DIR}/examples/first_convolution.cpp)

@@ -2,7 +2,7 @@
 // the row of the image that lies under two neighbouring outputs is a row of one matrix, each filter
 // row, as it stands for the one output and for the other, two columns of the other. Nothing is
 // unrolled, 7 of 8 multiplications are the convolution's own where filters are 7 wide, and what a
-// lane gets are squares of 2x2 outputs. docs/few_channels.md has the picture.
+// lane gets are squares of 2x2 outputs. docs/kernels/few_channels.md has the picture.
 //
 // Tiling: a block of 8 warps keeps a group of packed filters and the input under a tile in shared
 //   memory: images, or strips of rows, all channels. A warp makes 8 windows at 4 rows of outputs
@@ -15,7 +15,7 @@
 // Wins: over narrow_fragments.cu, which adds two addresses for each element of a fragment where
 //   this adds one for a whole row of taps, and reads an element for each row of the filter where
 //   this keeps it in a register.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/few_channels.md.
 #include "cuda_kernels/few_channels/window_kernel.cuh"
 
 namespace plumb::cuda {

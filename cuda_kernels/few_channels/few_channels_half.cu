@@ -6,7 +6,7 @@
 // Bytes: that of few_channels.cu.
 // Wins: where products and not bytes are the limit: half the steps and half the reads of shared
 //   memory. Tensors that are stored in 16 bits lose nothing by it.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/few_channels.md.
 #include "cuda_kernels/few_channels/window_kernel.cuh"
 
 namespace plumb::cuda {

@@ -12,7 +12,7 @@
 // Bytes: that of few_channels.cu.
 // Wins: over FMAs wherever filters have more than a handful of terms: tensor cores form three
 //   products in half the time of one FMA. Tiles summed with FMAs are as slow as direct.cu.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/few_channels.md.
 #include "cuda_kernels/few_channels/window_kernel.cuh"
 
 namespace plumb::cuda {

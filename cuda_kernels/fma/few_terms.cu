@@ -15,7 +15,7 @@
 //   once a block.
 // Wins: where terms are few: all that is left to do is to move x and y, and each is read or written
 //   once and in the order in which it lies.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/few_terms.md.
 #include <algorithm>
 #include <cstdint>
 #include <optional>

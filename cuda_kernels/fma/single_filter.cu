@@ -10,7 +10,7 @@
 // Bytes: y once, x once and the rows and columns where blocks overlap (from L2), w once a block.
 // Wins: for one to three filters, which leave most of a product's columns empty: tensor cores then
 //   multiply zeros, and tiles of several filters sum for filters that are not there.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/single_filter.md.
 #include <algorithm>
 #include <string>
 #include <utility>

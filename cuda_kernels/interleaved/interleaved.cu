@@ -15,7 +15,7 @@
 // Wins: over streamed_filters.cu, whose warps wait for the windows that they read to registers,
 //   where products or outputs are most of the work, by up to half. Loses where filters are few, and
 //   where reading is most of the work.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/interleaved.md.
 #include "cuda_kernels/interleaved/interleaved_kernel.cuh"
 
 namespace plumb::cuda {

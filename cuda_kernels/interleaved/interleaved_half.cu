@@ -5,7 +5,7 @@
 // Tiling: that of interleaved.cu. Its sums leave registers for eight producer warps.
 // Bytes: that of interleaved.cu.
 // Wins: over streamed_filters.cu and few_channels_half.cu where products are most of the work.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/interleaved.md.
 #include "cuda_kernels/interleaved/interleaved_kernel.cuh"
 
 namespace plumb::cuda {

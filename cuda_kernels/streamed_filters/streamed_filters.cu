@@ -15,7 +15,7 @@
 //   once for each block, or from L2 for each pass of its warps.
 // Wins: over few_channels.cu where filters are many, or their terms: those it has to hold, all
 //   channels of a group, leave shared memory no room, and it reads the input for each group again.
-// Measured: docs/few_channels.md.
+// Measured: docs/kernels/streamed_filters.md.
 #include "cuda_kernels/streamed_filters/streamed_launch.cuh"
 
 namespace plumb::cuda {

@@ -26,8 +26,8 @@ struct NamedProblem {
   ConvProblem problem = {};  ///< checked
 };
 
-/// Dense NCHW, of f32, checked. Error (invalid_argument) says at which character, what was met
-/// and what was expected.
+/// Dense NCHW, of f32, checked; without mb the batch is 2, as in benchdnn. Error (invalid_argument)
+/// says at which character, what was met and what was expected.
 PLUMB_API NamedProblem parse_problem(std::string_view text);
 
 /// A list of problems: one a line, `#` starts a comment. Errors name the line.
