@@ -19,6 +19,17 @@ fake_module(other_version "PLUMB_FAKE_VERSION=\"0.0.9\"")
 fake_module(other_abi PLUMB_FAKE_ABI=4711)
 fake_module(no_symbol PLUMB_FAKE_SYMBOL=another_symbol)
 fake_module(throws PLUMB_FAKE_THROWS)
+# A module with a C++ runtime of its own, as where libstdc++ is linked statically.
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_LINK_OPTIONS -static-libstdc++)
+check_cxx_source_compiles("#include <string>
+int main(int argc, char** argv) { return std::string(argv[argc - 1]) == argv[0]; }" PLUMB_STATIC_CXX_RUNTIME)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
+if(PLUMB_STATIC_CXX_RUNTIME AND NOT PLUMB_SANITIZE)
+  fake_module(own_runtime)
+  target_link_options(plumb_fake_own_runtime PRIVATE -static-libstdc++
+    LINKER:--version-script=${PROJECT_SOURCE_DIR}/backends/module.map)
+endif()
 get_property(fakes GLOBAL PROPERTY PLUMB_FAKE_MODULES)
 
 file(GLOB fault_sources CONFIGURE_DEPENDS faults/test_*.cpp)

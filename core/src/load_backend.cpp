@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <new>
 
 #include "module_file.hpp"
 #include "module_folders.hpp"
@@ -111,32 +110,6 @@ LoadedBackend load_once(const BackendSource& source) {
   return result;
 }
 
-struct Obstacle {
-  Reason reason = Reason::out_of_memory;
-  std::string sentence = "out of memory";  // short enough to lie in the string itself
-};
-
-/// What the exception being handled says; `otherwise` where it says neither that memory ran out nor
-/// a reason of its own.
-Obstacle obstacle_of_exception(Reason otherwise) noexcept {
-  try {
-    try {
-      throw;
-    } catch (const std::bad_alloc&) {
-      return {};
-    } catch (const Error& e) {
-      if (e.code() == ErrorCode::out_of_memory) return {.sentence = e.what()};
-      return {e.reason() == Reason::none ? otherwise : e.reason(), e.what()};
-    } catch (const std::exception& e) {
-      return {otherwise, e.what()};
-    } catch (...) {
-      return {otherwise, "something was thrown that is no exception"};
-    }
-  } catch (...) {  // no memory for the sentence
-    return {};
-  }
-}
-
 LoadedBackend find_and_load(std::string_view name) {
   std::string known;
   for (const BackendSource& source : backend_list()) {
@@ -152,13 +125,8 @@ LoadedBackend find_and_load(std::string_view name) {
 LoadedBackend load_backend(std::string_view name) noexcept try {
   return find_and_load(name);
 } catch (...) {
-  auto [reason, sentence] = obstacle_of_exception(Reason::module_broken);
-  return {.reason = reason, .sentence = std::move(sentence)};
-}
-
-BackendProbe failed_probe() noexcept {
-  auto [reason, sentence] = obstacle_of_exception(Reason::device_error);
-  return {.devices = {}, .reason = reason, .sentence = std::move(sentence)};
+  BackendProbe failed = failed_probe(Reason::module_broken);
+  return {.reason = failed.reason, .sentence = std::move(failed.sentence)};
 }
 
 }  // namespace plumb

@@ -4,6 +4,7 @@
 //
 //   no_driver driver_too_old no_device device_error   there is no device, for that reason
 //   probe_memory          memory runs out while devices are looked for
+//   probe_throws          looking for devices fails with an exception that has no reason
 //   no_code_for_device    there is one, and it cannot be opened
 //   out_of_memory         no memory can be allocated; out_of_memory:3 after three times that it
 //   could workspace             a queue has no memory for workspace launch                a kernel
@@ -210,6 +211,7 @@ class FakeBackend final : public Backend {
   }
   BackendProbe probe() const noexcept override try {
     if (fault() == "probe_memory") throw std::bad_alloc();
+    if (fault() == "probe_throws") throw std::runtime_error("played by a fake");
     for (const Reason reason :
          {Reason::no_driver, Reason::driver_too_old, Reason::no_device, Reason::device_error})
       if (fault() == to_string(reason))
