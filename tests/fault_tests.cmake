@@ -19,6 +19,10 @@ fake_module(other_version "PLUMB_FAKE_VERSION=\"0.0.9\"")
 fake_module(other_abi PLUMB_FAKE_ABI=4711)
 fake_module(no_symbol PLUMB_FAKE_SYMBOL=another_symbol)
 fake_module(throws PLUMB_FAKE_THROWS)
+if(NOT PLUMB_SANITIZE)  # their dlopen() is not thrown through
+  fake_module(constructor_throws PLUMB_FAKE_CONSTRUCTOR_THROWS)
+endif()
+fake_module(third_party)  # that brings a library, for the tests of loading
 # A module with a C++ runtime of its own, as where libstdc++ is linked statically.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_LINK_OPTIONS -static-libstdc++)

@@ -12,8 +12,8 @@
 //   every call after it restarted             as after a new start of the process: what broke works
 //   again wrong                 results are off by one
 //
-// With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL or PLUMB_FAKE_THROWS it is compiled as
-// a module that is broken or another Plumb's.
+// With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL, PLUMB_FAKE_THROWS or
+// PLUMB_FAKE_CONSTRUCTOR_THROWS it is compiled as a module that is broken or another Plumb's.
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -55,7 +55,12 @@ void require_working() {
                 "cudaStreamSynchronize: cudaErrorIllegalAddress (played by a fake)");
 }
 
-Backend& cpu() { return *load_backend("cpu").backend; }
+/// Only want of memory can keep the CPU away.
+Backend& cpu() {
+  Backend* const backend = load_backend("cpu").backend;
+  if (!backend) throw std::bad_alloc();
+  return *backend;
+}
 
 const ConvAlgorithm& cpu_algorithm() {
   for (const ConvAlgorithm* algorithm : cpu().conv_algorithms())
@@ -157,7 +162,9 @@ class FakeQueue final : public BackendQueue {
 };
 
 DeviceInfo fake_info() {
-  DeviceInfo info = cpu().probe().devices.front();
+  const BackendProbe probe = cpu().probe();
+  if (probe.devices.empty()) throw std::bad_alloc();
+  DeviceInfo info = probe.devices.front();
   info.id = {"cuda", 0};
   info.name = "a CPU that plays a GPU";
   return info;
@@ -231,6 +238,10 @@ class FakeBackend final : public Backend {
     return std::make_unique<FakeDevice>();
   }
 };
+
+#ifdef PLUMB_FAKE_CONSTRUCTOR_THROWS
+const bool constructed = []() -> bool { throw std::bad_alloc(); }();
+#endif
 
 Backend& fake_backend() {
 #ifdef PLUMB_FAKE_THROWS

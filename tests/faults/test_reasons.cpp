@@ -194,6 +194,13 @@ TEST_CASE("modules: one that is broken is a reason, whatever is wrong with it") 
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("modules: one whose static constructor finds no memory") {
+  const std::string folder = PLUMB_FAKE_MODULES "/constructor_throws";
+  if (!std::filesystem::exists(folder))
+    SKIP("sanitizers end a program that throws through dlopen()");
+  CHECK(refused_elsewhere(folder)[0] == "out_of_memory");
+}
+
 TEST_CASE("modules: one with a C++ runtime of its own") {
   const std::string folder = PLUMB_FAKE_MODULES "/own_runtime";
   if (!std::filesystem::exists(folder)) SKIP("no C++ runtime to link statically");

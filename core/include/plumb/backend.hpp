@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <new>
@@ -115,6 +116,16 @@ inline BackendProbe failed_probe(Reason otherwise = Reason::device_error) noexce
   } catch (...) {  // or no memory for the sentence; this one lies in the string itself
     return because(Reason::out_of_memory, "out of memory");
   }
+}
+
+/// Whether there are so many bytes of host memory now. For use before a call into what ends the
+/// process, or breaks it, where it gets no memory: what is given back here is what is taken there,
+/// unless another thread is quicker.
+inline bool memory_is_there(std::size_t bytes) noexcept {
+  void* volatile memory = std::malloc(bytes);  // a compiler may leave out a malloc that is freed
+  const bool is_there = memory != nullptr;
+  std::free(memory);
+  return is_there;
 }
 
 /// A kind of device. There is one object of each backend in a process.

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "handles.hpp"
+#include "plumb/backend.hpp"
 #include "plumb/version.hpp"
 
 namespace plumb::c {
@@ -91,9 +92,7 @@ plumb_status remember(plumb_status status, const char* function, const char* wha
 bool can_throw() noexcept {
   if (last_failure.can_throw) return true;
   constexpr std::size_t more_than_it_takes = 8192;
-  void* memory = std::malloc(more_than_it_takes);
-  std::free(memory);
-  if (!memory) return false;
+  if (!memory_is_there(more_than_it_takes)) return false;
   // The answer lies in the runtime's thread-local, and does not matter. It may be -1: after what
   // was thrown by a module that has a runtime of its own.
   [[maybe_unused]] const volatile int answer = std::uncaught_exceptions();
