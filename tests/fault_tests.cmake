@@ -19,6 +19,21 @@ fake_module(other_version "PLUMB_FAKE_VERSION=\"0.0.9\"")
 fake_module(other_abi PLUMB_FAKE_ABI=4711)
 fake_module(no_symbol PLUMB_FAKE_SYMBOL=another_symbol)
 fake_module(throws PLUMB_FAKE_THROWS)
+if(NOT PLUMB_SANITIZE)  # their dlopen() is not thrown through
+  fake_module(constructor_throws PLUMB_FAKE_CONSTRUCTOR_THROWS)
+endif()
+fake_module(third_party)  # that brings a library, for the tests of loading
+# A module with a C++ runtime of its own, as where libstdc++ is linked statically.
+include(CheckCXXSourceCompiles)
+set(CMAKE_REQUIRED_LINK_OPTIONS -static-libstdc++)
+check_cxx_source_compiles("#include <string>
+int main(int argc, char** argv) { return std::string(argv[argc - 1]) == argv[0]; }" PLUMB_STATIC_CXX_RUNTIME)
+unset(CMAKE_REQUIRED_LINK_OPTIONS)
+if(PLUMB_STATIC_CXX_RUNTIME AND NOT PLUMB_SANITIZE)
+  fake_module(own_runtime)
+  target_link_options(plumb_fake_own_runtime PRIVATE -static-libstdc++
+    LINKER:--version-script=${PROJECT_SOURCE_DIR}/backends/module.map)
+endif()
 get_property(fakes GLOBAL PROPERTY PLUMB_FAKE_MODULES)
 
 file(GLOB fault_sources CONFIGURE_DEPENDS faults/test_*.cpp)
@@ -36,7 +51,8 @@ if(TARGET plumb_program)
     add_test(NAME program.${case}
              COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_program.sh
                      $<TARGET_FILE:plumb_program> ${case})
-    set_tests_properties(program.${case} PROPERTIES ENVIRONMENT PLUMB_FAKE_MODULES=${fake_modules})
+    set_tests_properties(program.${case} PROPERTIES SKIP_RETURN_CODE 77
+                         ENVIRONMENT PLUMB_FAKE_MODULES=${fake_modules})
   endforeach()
 endif()
 if(NOT PLUMB_HAVE_CUDA OR NOT TARGET plumb_program)

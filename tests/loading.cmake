@@ -30,10 +30,24 @@ loading_program(out_of_memory.cpp)
 add_executable(loading_out_of_memory_linked loading/out_of_memory.cpp)
 target_link_libraries(loading_out_of_memory_linked PRIVATE -Wl,--no-as-needed plumb::plumb
                       plumb_compiler ${CMAKE_DL_LIBS})
+# Libraries call the malloc and the dlopen of these two.
+set_target_properties(loading_out_of_memory loading_out_of_memory_linked PROPERTIES
+                      ENABLE_EXPORTS ON)
 add_test(NAME "loading: memory runs out in a thread's first calls"
          COMMAND loading_out_of_memory $<TARGET_FILE:plumb>)
 add_test(NAME "loading: memory runs out in a thread's first calls, linked"
          COMMAND loading_out_of_memory_linked $<TARGET_FILE:plumb>)
+
+add_library(loading_third_party SHARED loading/third_party.cpp)
+target_link_libraries(loading_third_party PRIVATE plumb_compiler)
+target_link_libraries(plumb_fake_third_party PRIVATE -Wl,--no-as-needed loading_third_party)
+add_test(NAME "loading: memory runs out in a thread's first calls, a module"
+         COMMAND loading_out_of_memory $<TARGET_FILE:plumb> cuda
+                 $<TARGET_FILE_DIR:plumb_fake_third_party>)
+if(TARGET plumb_kokkos)
+  add_test(NAME "loading: memory runs out in a thread's first calls, Kokkos"
+           COMMAND loading_out_of_memory $<TARGET_FILE:plumb> kokkos $<TARGET_FILE_DIR:plumb_kokkos>)
+endif()
 
 loading_program(no_memory.c)
 add_test(NAME "loading: no memory at all in a thread's first call, from C"

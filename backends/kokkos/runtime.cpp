@@ -3,6 +3,9 @@
 
 #include <Kokkos_Core.hpp>
 #include <atomic>
+#include <new>
+#include <string>
+#include <string_view>
 
 namespace plumb::kokkos {
 namespace {
@@ -49,11 +52,30 @@ void start() {
                 Reason::device_error);
   try {
     initialize();
-  } catch (const std::exception& e) {
-    throw Error(ErrorCode::device_unavailable, std::string("Kokkos does not start: ") + e.what(),
-                Reason::device_error);
+  } catch (...) {
+    throw_as_error("Kokkos does not start", ErrorCode::device_unavailable, Reason::device_error);
   }
   has_run = true;
+}
+
+void throw_as_error(const char* what, ErrorCode otherwise, Reason reason) {
+  const auto error = [&](ErrorCode code, Reason why, const std::exception& e) {
+    return Error(code, std::string(what) + ": " + e.what(), why);
+  };
+  try {
+    throw;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc& e) {
+    throw error(ErrorCode::out_of_memory, Reason::out_of_memory, e);
+  } catch (const std::exception& e) {
+    // Of its own failed allocations Kokkos makes a std::runtime_error, of another text by version.
+    const std::string_view text = e.what();
+    const auto says = [&](std::string_view part) { return text.find(part) != text.npos; };
+    if (says("insufficient memory") || says("failed to allocate"))
+      throw error(ErrorCode::out_of_memory, Reason::out_of_memory, e);
+    throw error(otherwise, reason, e);
+  }
 }
 
 void require_running() {

@@ -7,8 +7,6 @@
 #pragma once
 
 #include <mutex>
-#include <new>
-#include <string>
 
 #include "plumb/error.hpp"
 
@@ -17,14 +15,19 @@ namespace plumb::kokkos {
 /// Initialised, and not finalised since.
 bool is_running() noexcept;
 
-/// Initialises Kokkos where nobody has; warnings of Kokkos' own are turned off then. Error
-/// (device_unavailable) where it has been finalised already, or does not start.
+/// Initialises Kokkos where nobody has; warnings of Kokkos' own are turned off then. Error:
+/// device_unavailable where it has been finalised already, or does not start, out_of_memory.
 void start();
 
 /// Error (device_failure) where Kokkos does not run.
 void require_running();
 
 std::mutex& kokkos_mutex();
+
+/// In the handler of an exception: throws it as an Error, which says that memory ran out where it
+/// did, and otherwise has this code and reason. It begins with `what`.
+[[noreturn]] void throw_as_error(const char* what, ErrorCode otherwise,
+                                 Reason reason = Reason::none);
 
 /// Calls `f`, which uses Kokkos, when nobody else does. Throws Error alone: device_failure where
 /// Kokkos has been finalised or reports one, out_of_memory.
@@ -34,12 +37,8 @@ auto in_kokkos(F&& f) {
   require_running();
   try {
     return f();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc& e) {
-    throw Error(ErrorCode::out_of_memory, std::string("Kokkos: ") + e.what());
-  } catch (const std::exception& e) {
-    throw Error(ErrorCode::device_failure, std::string("Kokkos: ") + e.what());
+  } catch (...) {
+    throw_as_error("Kokkos", ErrorCode::device_failure);
   }
 }
 

@@ -39,14 +39,29 @@ bool may_be_run(const fs::path& path) {
   return !denied;
 }
 
+/// More than the loader and the constructors of what it loads ask for, which is 8 KiB with Kokkos
+/// 3.4. A constructor's exception goes through the loader, which keeps its lock for ever then, and
+/// some of the loader's own failures leave it broken.
+constexpr std::size_t bytes_to_load = 64 << 10;
+
+/// dlopen(), from which exceptions come, unlike the C library's header has it.
+void* open_library(const fs::path& path) {
+  using Open = void*(const char*, int);
+  Open* const volatile open = &dlopen;
+  return open(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 /// What dlopen() has to say of a module. Where it was memory that ran out, its text alone tells:
-/// the loader has an errno of its own.
+/// the loader has an errno of its own, and not always one. Without memory it cannot create this or
+/// allocate that, and the file that cannot be opened has no reason.
 LoadedBackend refuse_unopened(const fs::path& path) {
   const char* said = dlerror();
   const std::string_view why = said ? said : "";
   const auto says = [&](std::string_view text) { return why.find(text) != why.npos; };
-  const bool memory = says(std::strerror(ENOMEM)) || says("cannot allocate memory") ||
-                      says("out of memory") || (says("failed to map segment") && may_be_run(path));
+  const bool memory = says(std::strerror(ENOMEM)) || says("cannot allocate ") ||
+                      says("cannot create ") || says("out of memory") ||
+                      why.ends_with("cannot open shared object file") ||
+                      (says("failed to map segment") && may_be_run(path));
   return refuse(memory ? Reason::out_of_memory : Reason::module_broken,
                 says(path.native()) ? std::string(why) : fmt::format("{}: {}", path.string(), why));
 }
@@ -63,8 +78,9 @@ LoadedBackend open_module(std::string_view name) {
     }
     if (const std::string missing = missing_part(path); !missing.empty())
       return refuse(Reason::module_broken, fmt::format("{}: {}", path.string(), missing));
+    if (!memory_is_there(bytes_to_load)) throw std::bad_alloc();
     // Never closed: devices, queues and plans hold code of the module for as long as they live.
-    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* handle = open_library(path);
     if (!handle) return refuse_unopened(path);
     const auto entry =
         reinterpret_cast<BackendModuleFunction*>(dlsym(handle, backend_module_symbol));
@@ -111,32 +127,6 @@ LoadedBackend load_once(const BackendSource& source) {
   return result;
 }
 
-struct Obstacle {
-  Reason reason = Reason::out_of_memory;
-  std::string sentence = "out of memory";  // short enough to lie in the string itself
-};
-
-/// What the exception being handled says; `otherwise` where it says neither that memory ran out nor
-/// a reason of its own.
-Obstacle obstacle_of_exception(Reason otherwise) noexcept {
-  try {
-    try {
-      throw;
-    } catch (const std::bad_alloc&) {
-      return {};
-    } catch (const Error& e) {
-      if (e.code() == ErrorCode::out_of_memory) return {.sentence = e.what()};
-      return {e.reason() == Reason::none ? otherwise : e.reason(), e.what()};
-    } catch (const std::exception& e) {
-      return {otherwise, e.what()};
-    } catch (...) {
-      return {otherwise, "something was thrown that is no exception"};
-    }
-  } catch (...) {  // no memory for the sentence
-    return {};
-  }
-}
-
 LoadedBackend find_and_load(std::string_view name) {
   std::string known;
   for (const BackendSource& source : backend_list()) {
@@ -152,13 +142,8 @@ LoadedBackend find_and_load(std::string_view name) {
 LoadedBackend load_backend(std::string_view name) noexcept try {
   return find_and_load(name);
 } catch (...) {
-  auto [reason, sentence] = obstacle_of_exception(Reason::module_broken);
-  return {.reason = reason, .sentence = std::move(sentence)};
-}
-
-BackendProbe failed_probe() noexcept {
-  auto [reason, sentence] = obstacle_of_exception(Reason::device_error);
-  return {.devices = {}, .reason = reason, .sentence = std::move(sentence)};
+  BackendProbe failed = failed_probe(Reason::module_broken);
+  return {.reason = failed.reason, .sentence = std::move(failed.sentence)};
 }
 
 }  // namespace plumb

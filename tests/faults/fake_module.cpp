@@ -4,6 +4,7 @@
 //
 //   no_driver driver_too_old no_device device_error   there is no device, for that reason
 //   probe_memory          memory runs out while devices are looked for
+//   probe_throws          looking for devices fails with an exception that has no reason
 //   no_code_for_device    there is one, and it cannot be opened
 //   out_of_memory         no memory can be allocated; out_of_memory:3 after three times that it
 //   could workspace             a queue has no memory for workspace launch                a kernel
@@ -11,8 +12,8 @@
 //   every call after it restarted             as after a new start of the process: what broke works
 //   again wrong                 results are off by one
 //
-// With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL or PLUMB_FAKE_THROWS it is compiled as
-// a module that is broken or another Plumb's.
+// With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL, PLUMB_FAKE_THROWS or
+// PLUMB_FAKE_CONSTRUCTOR_THROWS it is compiled as a module that is broken or another Plumb's.
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -54,7 +55,12 @@ void require_working() {
                 "cudaStreamSynchronize: cudaErrorIllegalAddress (played by a fake)");
 }
 
-Backend& cpu() { return *load_backend("cpu").backend; }
+/// Only want of memory can keep the CPU away.
+Backend& cpu() {
+  Backend* const backend = load_backend("cpu").backend;
+  if (!backend) throw std::bad_alloc();
+  return *backend;
+}
 
 const ConvAlgorithm& cpu_algorithm() {
   for (const ConvAlgorithm* algorithm : cpu().conv_algorithms())
@@ -156,7 +162,9 @@ class FakeQueue final : public BackendQueue {
 };
 
 DeviceInfo fake_info() {
-  DeviceInfo info = cpu().probe().devices.front();
+  const BackendProbe probe = cpu().probe();
+  if (probe.devices.empty()) throw std::bad_alloc();
+  DeviceInfo info = probe.devices.front();
   info.id = {"cuda", 0};
   info.name = "a CPU that plays a GPU";
   return info;
@@ -210,6 +218,7 @@ class FakeBackend final : public Backend {
   }
   BackendProbe probe() const noexcept override try {
     if (fault() == "probe_memory") throw std::bad_alloc();
+    if (fault() == "probe_throws") throw std::runtime_error("played by a fake");
     for (const Reason reason :
          {Reason::no_driver, Reason::driver_too_old, Reason::no_device, Reason::device_error})
       if (fault() == to_string(reason))
@@ -229,6 +238,10 @@ class FakeBackend final : public Backend {
     return std::make_unique<FakeDevice>();
   }
 };
+
+#ifdef PLUMB_FAKE_CONSTRUCTOR_THROWS
+const bool constructed = []() -> bool { throw std::bad_alloc(); }();
+#endif
 
 Backend& fake_backend() {
 #ifdef PLUMB_FAKE_THROWS

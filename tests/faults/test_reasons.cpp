@@ -193,3 +193,25 @@ TEST_CASE("modules: one that is broken is a reason, whatever is wrong with it") 
   CHECK(refused_elsewhere(folder)[0] == "module_broken");
   std::filesystem::remove_all(folder);
 }
+
+TEST_CASE("modules: one whose static constructor finds no memory") {
+  const std::string folder = PLUMB_FAKE_MODULES "/constructor_throws";
+  if (!std::filesystem::exists(folder))
+    SKIP("sanitizers end a program that throws through dlopen()");
+  CHECK(refused_elsewhere(folder)[0] == "out_of_memory");
+}
+
+TEST_CASE("modules: one with a C++ runtime of its own") {
+  const std::string folder = PLUMB_FAKE_MODULES "/own_runtime";
+  if (!std::filesystem::exists(folder)) SKIP("no C++ runtime to link statically");
+  CHECK(refused_elsewhere(folder)[0] == "none");
+  // What it throws, and what it catches and asks failed_probe() of.
+  const std::map<std::string, std::string> reasons{{"no_code_for_device", "no_code_for_device"},
+                                                   {"probe_memory", "out_of_memory"},
+                                                   {"probe_throws", "device_error"}};
+  for (const auto& [fault, reason] : reasons) {
+    const Playing playing{fault};
+    INFO(fault);
+    CHECK(refused_elsewhere(folder)[0] == reason);
+  }
+}

@@ -1,97 +1,29 @@
 // Memory that runs out in the first calls of a thread: at each allocation in turn, once or for
 // good, each in a process of its own. Every call gives PLUMB_OK or PLUMB_OUT_OF_MEMORY, nothing
-// ends the process, and with memory again everything works. usage: out_of_memory LIBPLUMB    where
-// it is linked to libplumb too, the same with one that is not
-//                                  opened by dlopen()
+// ends the process, and with memory again everything works.
+// usage: out_of_memory LIBPLUMB                  the CPU, and no modules. Where this program is
+//                                                linked to libplumb too, the same with one that is
+//                                                not opened by dlopen()
+//        out_of_memory LIBPLUMB DEVICE FOLDER    a device of a module that lies there
 #include <dlfcn.h>
-#include <link.h>
-#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
 
+#include "failing_malloc.hpp"
 #include "plumb/plumb.h"
-
-namespace {
-
-// ---- malloc, which fails when it is told to. ----
-
-constexpr long never = -1;
-/// Of this thread: how many allocations still succeed.
-thread_local long left = never;
-thread_local bool fails_for_good = false;
-thread_local bool has_failed = false;
-
-/// OpenMP's runtime ends the process where it gets no memory; docs/embedding.md says so.
-struct Range {
-  std::uintptr_t begin = 0, end = 0;
-} openmp;
-
-bool fails(const void* caller) {
-  const auto address = reinterpret_cast<std::uintptr_t>(caller);
-  if (left == never || (address >= openmp.begin && address < openmp.end)) return false;
-  if (left > 0) {
-    --left;
-    return false;
-  }
-  if (has_failed && !fails_for_good) return false;
-  has_failed = true;
-  errno = ENOMEM;
-  return true;
-}
-
-int find_openmp(dl_phdr_info* info, std::size_t, void*) {
-  if (!std::strstr(info->dlpi_name, "libgomp") && !std::strstr(info->dlpi_name, "libomp")) return 0;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    if (info->dlpi_phdr[i].p_type != PT_LOAD) continue;
-    const std::uintptr_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-    if (openmp.begin == 0) openmp.begin = begin;
-    openmp.end = begin + info->dlpi_phdr[i].p_memsz;
-  }
-  return 1;
-}
-
-}  // namespace
-
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-
-void* malloc(std::size_t bytes) {
-  return fails(__builtin_return_address(0)) ? nullptr : __libc_malloc(bytes);
-}
-void* calloc(std::size_t count, std::size_t bytes) {
-  return fails(__builtin_return_address(0)) ? nullptr : __libc_calloc(count, bytes);
-}
-void* realloc(void* data, std::size_t bytes) {
-  return fails(__builtin_return_address(0)) ? nullptr : __libc_realloc(data, bytes);
-}
-void* memalign(std::size_t alignment, std::size_t bytes) {
-  return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, bytes);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-  return fails(__builtin_return_address(0)) ? nullptr : __libc_memalign(alignment, bytes);
-}
-int posix_memalign(void** data, std::size_t alignment, std::size_t bytes) {
-  if (fails(__builtin_return_address(0))) return ENOMEM;
-  *data = __libc_memalign(alignment, bytes);
-  return *data ? 0 : ENOMEM;
-}
-}
 
 namespace {
 
 // ---- What is called. ----
 
 void* library = nullptr;
+const char* device_name = "cpu";
 
 /// The function of libplumb of that name.
 #define PLUMB(name) reinterpret_cast<decltype(&name)>(dlsym(library, #name))
@@ -100,7 +32,7 @@ int wrong = 0;
 
 /// What a call may give: that there is no memory, or what it gives with memory.
 plumb_status expect(plumb_status expected, plumb_status status, const char* call) {
-  const bool failed = status == PLUMB_OUT_OF_MEMORY && has_failed;
+  const bool failed = status == PLUMB_OUT_OF_MEMORY && failing::has_failed;
   if (status == expected || failed) {
     if (status != PLUMB_OK && !*PLUMB(plumb_last_message)()) {
       std::printf("%s: no message\n", call);
@@ -120,11 +52,11 @@ void call_all() {
   for (float& value : x) value = 1;
   for (float& value : w) value = 1.0f / 9;
   std::int32_t count = 0;
-  EXPECT(PLUMB_OK, plumb_device_count, "cpu", &count);
+  EXPECT(PLUMB_OK, plumb_device_count, device_name, &count);
   EXPECT(PLUMB_INVALID_ARGUMENT, plumb_device_open, "abacus", nullptr, nullptr);
   plumb_device* device = nullptr;
   EXPECT(PLUMB_INVALID_ARGUMENT, plumb_device_open, "abacus", nullptr, &device);
-  if (EXPECT(PLUMB_OK, plumb_device_open, "cpu", nullptr, &device) != PLUMB_OK) return;
+  if (EXPECT(PLUMB_OK, plumb_device_open, device_name, nullptr, &device) != PLUMB_OK) return;
   plumb_queue* queue = nullptr;
   plumb_plan* plan = nullptr;
   plumb_explanation* explanation = nullptr;
@@ -163,33 +95,54 @@ void call_all() {
 // ---- Each allocation in turn. ----
 
 enum Outcome { passed = 0, failed = 1, all_succeeded = 2 };
+enum class Kind { alone, for_good, loaders, kibibytes };
+constexpr const char* kinds[] = {
+    "allocations, each failing alone", "allocations, each failing with all after it",
+    "allocations, each failing alone, in the dynamic loader", "KiB, and each number below"};
 
-/// Of a process of its own, in a thread of its own.
-Outcome try_allocation(long number, bool for_good) {
+/// The loader calls a library that a module brings missing where it had no memory to look for it.
+void count_devices() {
+  std::int32_t count = 0;
+  const plumb_status status = PLUMB(plumb_device_count)(device_name, &count);
+  const bool not_found = status == PLUMB_DEVICE_UNAVAILABLE && failing::has_failed &&
+                         std::strstr(PLUMB(plumb_last_message)(), "No such file or directory");
+  if (!not_found) expect(PLUMB_OK, status, "plumb_device_count");
+}
+
+/// Of a process of its own, in a thread of its own. After the loader went without memory only that
+/// it said so is asked for: it may have broken what it keeps (docs/never_falls_over.md).
+Outcome try_allocation(long number, Kind kind) {
   bool reached = false;
   std::thread([&] {
-    left = number;
-    fails_for_good = for_good;
-    call_all();
-    reached = has_failed;
-    left = never;
-    has_failed = false;
-    call_all();
+    failing::for_good = kind == Kind::for_good;
+    failing::which = kind == Kind::loaders     ? failing::Which::loaders
+                     : kind == Kind::kibibytes ? failing::Which::bytes
+                                               : failing::Which::all_but_third_parties;
+    failing::left = kind == Kind::kibibytes ? number * 1024 : number;
+    kind == Kind::loaders ? count_devices() : call_all();
+    reached = failing::has_failed;
+    failing::left = failing::never;
+    failing::has_failed = false;
+    if (kind != Kind::loaders) call_all();
   }).join();
-  left = never;
-  std::thread(call_all).join();
+  if (kind != Kind::loaders) std::thread(call_all).join();
+  if (failing::own_in_constructors > 0) {
+    std::printf("%d allocations by static constructors of Plumb's\n", failing::own_in_constructors);
+    ++wrong;
+  }
   return wrong ? failed : reached ? passed : all_succeeded;
 }
 
 /// 1 where one of them failed, or too few were met for this to be a test.
-int sweep(bool for_good) {
+int sweep(Kind kind) {
+  const char* const name = kinds[static_cast<int>(kind)];
   int broken = 0;
   for (long number = 0;; ++number) {
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
       alarm(20);  // a process that hangs is broken too
-      const Outcome outcome = try_allocation(number, for_good);
+      const Outcome outcome = try_allocation(number, kind);
       std::fflush(stdout);
       _exit(outcome);
     }
@@ -197,30 +150,42 @@ int sweep(bool for_good) {
     waitpid(child, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == passed) continue;
     if (WIFEXITED(status) && WEXITSTATUS(status) == all_succeeded) {
-      std::printf("%ld allocations, each failing %s: %d broken\n", number,
-                  for_good ? "with all after it" : "alone", broken);
-      return broken > 0 || number < 20;
+      std::printf("%ld %s: %d broken\n", number, name, broken);
+      return broken > 0 || number < (kind == Kind::loaders ? 5 : 20);
     }
-    std::printf("allocation %ld, %s: ended by %s %d\n", number, for_good ? "for good" : "once",
+    std::printf("number %ld of %s: ended by %s %d\n", number, name,
                 WIFSIGNALED(status) ? "signal" : "exit code",
                 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     if (++broken == 10) return 1;  // enough is known
   }
 }
 
+/// Asking for the CPU loads nobody's module.
+int count_cpu() {
+  std::int32_t count = 0;
+  EXPECT(PLUMB_OK, plumb_device_count, "cpu", &count);
+  if (failing::dlopens == 0) return wrong;
+  std::printf("%d libraries were opened to count the CPU\n", failing::dlopens);
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 2 && argc != 4) return 2;
+  const bool module = argc == 4;
   setenv("OMP_NUM_THREADS", "1", 1);
-  // No modules: constructors of libraries that they bring (Kokkos) throw through dlopen(), whose
-  // lock stays taken then.
-  setenv("PLUMB_BACKEND_PATH", "/nowhere", 1);
+  setenv("PLUMB_BACKEND_PATH", module ? argv[3] : "/nowhere", 1);
+  if (module) device_name = argv[2];
+  failing::spares_third_parties = module;
   library = dlopen(argv[1], RTLD_NOW);
   if (!library) {
     std::printf("%s\n", dlerror());
     return 2;
   }
-  dl_iterate_phdr(find_openmp, nullptr);
-  return sweep(false) + sweep(true) == 0 ? 0 : 1;
+  failing::dlopens = 0;
+  failing::prepare();
+  const int broken = sweep(Kind::alone) + sweep(Kind::for_good) + sweep(Kind::kibibytes) +
+                     (module ? sweep(Kind::loaders) + count_cpu() : 0);
+  return broken == 0 ? 0 : 1;
 }

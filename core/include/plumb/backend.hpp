@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <exception>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +16,7 @@
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
+#include "plumb/error.hpp"
 #include "plumb/export.h"
 #include "plumb/nn.hpp"
 #include "plumb/tensor.hpp"
@@ -88,9 +92,41 @@ struct BackendProbe {
   std::string sentence;             ///< the same for people
 };
 /// The probe that says of the exception being handled why there are no devices: `out_of_memory`
-/// where memory ran out (std::bad_alloc, or Error with that code), otherwise `device_error` with
-/// its message. For the handler of a backend's probe(); takes no memory that must be there.
-PLUMB_API BackendProbe failed_probe() noexcept;
+/// where memory ran out (std::bad_alloc, or Error with that code), otherwise the reason that an
+/// Error names, or else this one, with its message. For the handler of a backend's probe(); takes
+/// no memory that must be there. Inline, since a module may have a C++ runtime of its own
+/// (-static-libstdc++), and only the runtime that caught an exception can throw it again.
+inline BackendProbe failed_probe(Reason otherwise = Reason::device_error) noexcept {
+  const auto because = [](Reason reason, const char* sentence) {
+    return BackendProbe{.devices = {}, .reason = reason, .sentence = sentence};
+  };
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const Error& e) {
+      if (e.code() == ErrorCode::out_of_memory) return because(Reason::out_of_memory, e.what());
+      return because(e.reason() == Reason::none ? otherwise : e.reason(), e.what());
+    } catch (const std::exception& e) {
+      return because(otherwise, e.what());
+    } catch (...) {
+      return because(otherwise, "something was thrown that is no exception");
+    }
+  } catch (...) {  // or no memory for the sentence; this one lies in the string itself
+    return because(Reason::out_of_memory, "out of memory");
+  }
+}
+
+/// Whether there are so many bytes of host memory now. For use before a call into what ends the
+/// process, or breaks it, where it gets no memory: what is given back here is what is taken there,
+/// unless another thread is quicker.
+inline bool memory_is_there(std::size_t bytes) noexcept {
+  void* volatile memory = std::malloc(bytes);  // a compiler may leave out a malloc that is freed
+  const bool is_there = memory != nullptr;
+  std::free(memory);
+  return is_there;
+}
 
 /// A kind of device. There is one object of each backend in a process.
 class PLUMB_API Backend {
@@ -110,7 +146,7 @@ class PLUMB_API Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 6;  ///< of this header
+  static constexpr std::uint32_t current_abi = 7;  ///< of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend

@@ -41,17 +41,17 @@ plumb_status plumb_device_count(const char* backend, std::int32_t* count) {
   return run(__func__, [&] {
     at(count, "count") = 0;
     const std::string name = &at(backend, "backend");
-    for (const BackendReport& report : backend_reports()) {
-      if (report.name != name) continue;
-      if (report.devices.empty())
-        throw Error(report.reason == Reason::out_of_memory ? ErrorCode::out_of_memory
-                                                           : ErrorCode::device_unavailable,
-                    report.sentence, report.reason);
-      *count = static_cast<std::int32_t>(report.devices.size());
-      return;
-    }
-    throw Error(ErrorCode::invalid_argument, fmt::format("there is no backend {}", quoted(name)),
-                Reason::unknown_backend);
+    const auto refuse_for = [](Reason reason, const std::string& sentence) {
+      throw Error(reason == Reason::unknown_backend ? ErrorCode::invalid_argument
+                  : reason == Reason::out_of_memory ? ErrorCode::out_of_memory
+                                                    : ErrorCode::device_unavailable,
+                  sentence, reason);
+    };
+    const LoadedBackend loaded = load_backend(name);
+    if (!loaded.backend) refuse_for(loaded.reason, loaded.sentence);
+    const BackendProbe probe = loaded.backend->probe();
+    if (probe.devices.empty()) refuse_for(probe.reason, probe.sentence);
+    *count = static_cast<std::int32_t>(probe.devices.size());
   });
 }
 

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "handles.hpp"
+#include "plumb/backend.hpp"
 #include "plumb/version.hpp"
 
 namespace plumb::c {
@@ -91,11 +92,11 @@ plumb_status remember(plumb_status status, const char* function, const char* wha
 bool can_throw() noexcept {
   if (last_failure.can_throw) return true;
   constexpr std::size_t more_than_it_takes = 8192;
-  void* memory = std::malloc(more_than_it_takes);
-  std::free(memory);
-  // What is asked does not matter: the answer lies in the runtime's thread-local.
-  last_failure.can_throw = memory && std::uncaught_exceptions() >= 0;
-  return last_failure.can_throw;
+  if (!memory_is_there(more_than_it_takes)) return false;
+  // The answer lies in the runtime's thread-local, and does not matter. It may be -1: after what
+  // was thrown by a module that has a runtime of its own.
+  [[maybe_unused]] const volatile int answer = std::uncaught_exceptions();
+  return last_failure.can_throw = true;
 }
 
 plumb_status without_memory(const char* function) noexcept {
