@@ -97,9 +97,9 @@ __device__ void multiply_by_slices(const Params& params, InterleavedControl& con
   leave_last();
 }
 
-/// Hands a pass's sums over to those who write.
+/// Stores a pass's sums to the stage that the epilogue warps read.
 template <class Scheme>
-__device__ void hand_over(const PassSums<Scheme>& sums, float* to) {
+__device__ void stage_outputs(const PassSums<Scheme>& sums, float* to) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4,
             lane = static_cast<int>(threadIdx.x) % 32;
   to += (warp * 16 + staged_row(lane / 4)) * stage_pitch + lane % 4 * 2;
@@ -158,7 +158,7 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
       control.output_empty[warpgroup][warp].wait(grant);
       grant ^= 1;
     }
-    hand_over(sums, params.staged());
+    stage_outputs(sums, params.staged());
     if (threadIdx.x % 32 == 0) control.stage_of[warpgroup][warp] = of_tile;
     control.output_full[warpgroup][warp].arrive();
   }
