@@ -5,6 +5,7 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/did_you_mean.hpp"
 #include "plumb/quote.hpp"
 
 using namespace plumb;
@@ -41,7 +42,10 @@ plumb_status plumb_device_count(const char* backend, std::int32_t* count) {
   return run(__func__, [&] {
     at(count, "count") = 0;
     const std::string name = &at(backend, "backend");
-    for (const BackendReport& report : backend_reports()) {
+    const std::vector<BackendReport> reports = backend_reports();
+    std::vector<std::string_view> names;
+    for (const BackendReport& report : reports) {
+      names.push_back(report.name);
       if (report.name != name) continue;
       if (report.devices.empty())
         throw Error(report.reason == Reason::out_of_memory ? ErrorCode::out_of_memory
@@ -50,7 +54,8 @@ plumb_status plumb_device_count(const char* backend, std::int32_t* count) {
       *count = static_cast<std::int32_t>(report.devices.size());
       return;
     }
-    throw Error(ErrorCode::invalid_argument, fmt::format("there is no backend {}", quoted(name)),
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("there is no backend {}{}", quoted(name), did_you_mean(name, names)),
                 Reason::unknown_backend);
   });
 }
