@@ -57,12 +57,22 @@ Inputs load(const ClassifyArguments& arguments) {
   return inputs;
 }
 
-Run run_on(const std::string& spec, const Inputs& inputs, std::int64_t batch) {
+/// A device, and how long it took to open.
+struct Opened {
+  Device device;
+  double seconds;
+};
+
+Opened opened(const std::string& spec) {
   Stopwatch stopwatch;
-  const Device first = open_device(spec);
-  const double open_seconds = stopwatch.total();
+  const Device device = open_device(spec);
+  return {device, stopwatch.total()};
+}
+
+Run run_on(const Opened& chosen, const Inputs& inputs, std::int64_t batch) {
+  Stopwatch stopwatch;
   const IdxImages& images = inputs.dataset.images;
-  auto [device, predictions] = on_device_or_cpu(first, [&](const Device& one) {
+  auto [device, predictions] = on_device_or_cpu(chosen.device, [&](const Device& one) {
     ProgressBar bar("classify on " + to_string(one.id()), images.count);
     return predict(one, inputs.model, inputs.shape, images, std::min(batch, images.count),
                    [&](std::int64_t done) { bar.show(done); });
@@ -75,8 +85,8 @@ Run run_on(const std::string& spec, const Inputs& inputs, std::int64_t batch) {
           images.count,
           correct,
           inputs.load_seconds,
-          open_seconds,
-          inputs.load_seconds + stopwatch.total(),
+          chosen.seconds,
+          inputs.load_seconds + chosen.seconds + stopwatch.total(),
           std::move(predictions)};
 }
 
@@ -155,18 +165,23 @@ void classify(const ClassifyArguments& arguments) {
   if (arguments.paths.images.empty() != arguments.paths.labels.empty())
     throw UsageError("--images and --labels belong together: one of them is missing");
   if (!arguments.json.empty()) require_writable(arguments.json);
+  // All devices before any work: a name that is wrong, or a device that is not there, is told at
+  // once.
+  std::vector<Opened> devices;
+  if (arguments.compare.empty()) devices.push_back(opened(arguments.device));
+  for (const std::string& spec : arguments.compare) devices.push_back(opened(spec));
   const Inputs inputs = load(arguments);
 
   if (arguments.compare.empty()) {
-    const Run run = run_on(arguments.device, inputs, arguments.batch);
+    const Run run = run_on(devices[0], inputs, arguments.batch);
     print(run, inputs.shape);
     if (!arguments.json.empty()) write_json(arguments.json, to_json(run, inputs.shape));
     return;
   }
-  const Run a = run_on(arguments.compare[0], inputs, arguments.batch);
+  const Run a = run_on(devices[0], inputs, arguments.batch);
   print(a, inputs.shape);
   fmt::print("\n");
-  const Run b = run_on(arguments.compare[1], inputs, arguments.batch);
+  const Run b = run_on(devices[1], inputs, arguments.batch);
   print(b, inputs.shape);
   fmt::print("\n");
   const Comparison comparison = compare(a.predictions, b.predictions);

@@ -1,5 +1,6 @@
 // plumb conv: one convolution on NumPy files.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -18,7 +19,9 @@ struct ConvArguments {
   std::string x, w, bias, out;
   std::vector<std::int64_t> stride{1}, dilation{1}, pad{0};
   std::int64_t groups = 1;
-  std::string math = "fp32", activation = "none", pool = "none", device, algorithm;
+  std::string layout = "nchw", math = "fp32", activation = "none", pool = "none";
+  std::string device, algorithm;
+  bool channels_last() const { return layout == "nhwc"; }
 };
 
 /// One value serves both directions.
@@ -38,6 +41,25 @@ Padding as_padding(const std::vector<std::int64_t>& values) {
   }
 }
 
+/// A file's four extents or strides, N H W C (of filters K R S C/G), as the library has them.
+template <class Four>
+Four channels_second(const Four& file) {
+  return {file[0], file[3], file[1], file[2]};
+}
+
+/// The same elements with the channels behind the images, whichever way they lie.
+template <class View>
+View as_library_has_it(const View& file, bool channels_last) {
+  if (!channels_last) return file;
+  return {file.data(), file.dtype(), channels_second(file.extents()), file.device(),
+          channels_second(file.strides())};
+}
+
+/// The extents of y in its file.
+Extents y_in_file(const Extents& y, bool channels_last) {
+  return channels_last ? Extents{y[0], y[2], y[3], y[1]} : y;
+}
+
 /// The problem that the two files make, before there is an output.
 ConvProblem problem_of_files(const ConvArguments& arguments, const NpyArray& x, const NpyArray& w,
                              const ConvGeometry& geometry) {
@@ -46,15 +68,22 @@ ConvProblem problem_of_files(const ConvArguments& arguments, const NpyArray& x, 
       throw FileError(fmt::format("{}: shape {}, expected four dimensions, {}", shown_path(path),
                                   to_string(extents), what));
   };
-  require_four(x.extents, arguments.x, "N C H W");
-  require_four(w.extents, arguments.w, "K C/G R S");
-  ConvProblem problem;
-  static_cast<ConvGeometry&>(problem) = geometry;
-  problem.dtype = x.dtype;
-  problem.n = x.extents[0], problem.c = x.extents[1];
-  problem.h = x.extents[2], problem.w = x.extents[3];
-  problem.k = w.extents[0], problem.r = w.extents[2], problem.s = w.extents[3];
-  return check(problem);
+  const bool last = arguments.channels_last();
+  require_four(x.extents, arguments.x, last ? "N H W C" : "N C H W");
+  require_four(w.extents, arguments.w, last ? "K R S C/G" : "K C/G R S");
+  return problem_of(
+      {.x = as_library_has_it(x.view(), last), .w = as_library_has_it(w.view(), last)}, geometry);
+}
+
+/// The output replaces its file as a whole, and an input that was that file would be lost.
+void require_file_of_its_own(const ConvArguments& arguments) {
+  if (!is_replaced(arguments.out)) return;
+  const std::pair<const char*, const std::string&> inputs[] = {
+      {"--x", arguments.x}, {"--w", arguments.w}, {"--bias", arguments.bias}};
+  for (const auto& [option, path] : inputs)
+    if (same_file(path, arguments.out))
+      throw UsageError(fmt::format("--out: {} is the file of {}, {}; expected another file",
+                                   shown_path(arguments.out), option, shown_path(path)));
 }
 
 /// An algorithm that the device does not have is a wrong name; one that refuses the problem is
@@ -64,11 +93,11 @@ void require_known_algorithm(const Device& device, const std::string& name) {
   if (name.empty() || std::any_of(algorithms.begin(), algorithms.end(),
                                   [&](const auto* algorithm) { return algorithm->name == name; }))
     return;
-  std::string names;
-  for (const ConvAlgorithm* algorithm : algorithms)
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", algorithm->name);
-  throw UsageError(fmt::format("--algorithm: {} has no {}, expected one of: {}",
-                               to_string(device.id()), plumb::quoted(name), names));
+  std::vector<std::string_view> names;
+  for (const ConvAlgorithm* algorithm : algorithms) names.push_back(algorithm->name);
+  throw UsageError(fmt::format("--algorithm: {} has no {}, expected one of: {}{}",
+                               to_string(device.id()), plumb::quoted(name), fmt::join(names, ", "),
+                               did_you_mean(name, names)));
 }
 
 Tensor uploaded(Queue& queue, const NpyArray& array) {
@@ -81,6 +110,7 @@ Tensor uploaded(Queue& queue, const NpyArray& array) {
 struct Inputs {
   NpyArray x, w, bias;  ///< bias without data: there is none
   ConvGeometry geometry;
+  bool channels_last;  ///< x, w and y in their files
 };
 
 struct Result {
@@ -89,13 +119,18 @@ struct Result {
   double seconds;
 };
 
+/// `y_extents`: as in y's file.
 Result convolve(const Device& device, const Inputs& inputs, const ConvOptions& options,
                 const Extents& y_extents) {
   Queue queue(device);
   const Tensor x = uploaded(queue, inputs.x), w = uploaded(queue, inputs.w);
   const Tensor bias = options.bias ? uploaded(queue, inputs.bias) : Tensor();
   const Tensor y(device, inputs.x.dtype, y_extents);
-  const ConvTensors tensors{.x = x, .w = w, .bias = bias.view(), .y = y.view()};
+  const bool last = inputs.channels_last;
+  const ConvTensors tensors{.x = as_library_has_it(ConstTensorView(x), last),
+                            .w = as_library_has_it(ConstTensorView(w), last),
+                            .bias = bias.view(),
+                            .y = as_library_has_it(y.view(), last)};
   const ConvPlan plan(device, problem_of(tensors, inputs.geometry), options);
   const Event begin = queue.record();
   plan.execute(queue, tensors);
@@ -111,6 +146,7 @@ Result convolve(const Device& device, const Inputs& inputs, const ConvOptions& o
 }
 
 void run(const ConvArguments& arguments) {
+  require_file_of_its_own(arguments);
   require_writable(arguments.out);
   const bool biased = !arguments.bias.empty();
   const ConvGeometry geometry{.stride = as_pair(arguments.stride),
@@ -121,7 +157,8 @@ void run(const ConvArguments& arguments) {
   const Inputs inputs{.x = read_npy(arguments.x),
                       .w = read_npy(arguments.w),
                       .bias = biased ? read_npy(arguments.bias) : NpyArray{},
-                      .geometry = geometry};
+                      .geometry = geometry,
+                      .channels_last = arguments.channels_last()};
   const ConvProblem problem = problem_of_files(arguments, inputs.x, inputs.w, inputs.geometry);
   const ConvOptions options{
       .math = *parse_math(arguments.math),
@@ -132,7 +169,7 @@ void run(const ConvArguments& arguments) {
   const Device first = open_device(arguments.device);
   require_known_algorithm(first, arguments.algorithm);
   const auto [device, result] = on_device_or_cpu(first, [&](const Device& one) {
-    return convolve(one, inputs, options, problem.y_extents());
+    return convolve(one, inputs, options, y_in_file(problem.y_extents(), inputs.channels_last));
   });
   write_npy(arguments.out, result.y.view());
   fmt::print("device     {}\n", to_string(device.id()));
@@ -146,13 +183,22 @@ void run(const ConvArguments& arguments) {
 void add_conv(CLI::App& program) {
   CLI::App* command = program.add_subcommand("conv", "One convolution on NumPy files");
   const auto a = std::make_shared<ConvArguments>();
-  command->add_option("--x", a->x, "Images, [N, C, H, W]: .npy of f32, f64 or f16 in C order")
+  command
+      ->add_option("--x", a->x, "Images, [N, C, H, W]: a .npy file of f32, f64 or f16 in C order")
       ->required();
   command->add_option("--w", a->w, "Filters, [K, C/G, R, S], of the same type")->required();
   command->add_option("--bias", a->bias, "Bias, [K], of the same type");
   command
-      ->add_option("--out", a->out, "The result, [N, K, P, Q] (pooled: P/2, Q/2), of the same type")
+      ->add_option("--out", a->out,
+                   "Write the result, [N, K, P, Q] (pooled: [N, K, P/2, Q/2]), of the same type, "
+                   "to this file, which must not be one of the inputs")
       ->required();
+  command
+      ->add_option("--layout", a->layout,
+                   "Order of the dimensions in the files. nchw: as above. nhwc: x is "
+                   "[N, H, W, C], w is [K, R, S, C/G], the result is [N, P, Q, K]")
+      ->check(one_of({"nchw", "nhwc"}))
+      ->capture_default_str();
   add_integer(*command, "--stride", a->stride, 1, "Step of the filter: one value, or height,width")
       ->delimiter(',')
       ->expected(1, 2);

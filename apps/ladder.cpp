@@ -1,5 +1,6 @@
 // plumb ladder: every technique on the four layers, each beside the one before.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -28,15 +29,14 @@ std::vector<ValidationCase> layers_of(const LadderArguments& arguments, const De
   problems.suite = "four";
   problems.batch = arguments.batch;
   std::vector<ValidationCase> layers = selected_cases(problems, device);
-  std::string names;
-  for (const ValidationCase& one : layers) names += (names.empty() ? "" : ", ") + one.name;
-  std::erase_if(layers, [&](const ValidationCase& one) {
-    return !arguments.layer.empty() && one.name != arguments.layer;
-  });
-  if (layers.empty())
-    throw UsageError(
-        fmt::format("--layer: {}, expected one of: {}", plumb::quoted(arguments.layer), names));
-  return layers;
+  if (arguments.layer.empty()) return layers;
+  const std::vector<ValidationCase> all = layers;
+  std::erase_if(layers, [&](const ValidationCase& one) { return one.name != arguments.layer; });
+  if (!layers.empty()) return layers;
+  std::vector<std::string_view> names;
+  for (const ValidationCase& one : all) names.push_back(one.name);
+  throw UsageError(fmt::format("--layer: {}, expected one of: {}{}", plumb::quoted(arguments.layer),
+                               fmt::join(names, ", "), did_you_mean(arguments.layer, names)));
 }
 
 /// Everything of Plumb's own that runs the problem on the device, timed in turns.

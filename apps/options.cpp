@@ -10,6 +10,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "plumb/did_you_mean.hpp"
 #include "plumb/quote.hpp"
 
 namespace plumb::app {
@@ -111,7 +112,9 @@ CLI::Validator one_of(std::vector<std::string> names) {
   std::string description = fmt::format("{{{}}}", fmt::join(names, ","));
   const auto check = [names = std::move(names)](const std::string& text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end()) return {};
-    return fmt::format("{}, expected one of: {}", plumb::quoted(text), fmt::join(names, ", "));
+    return fmt::format(
+        "{}, expected one of: {}{}", plumb::quoted(text), fmt::join(names, ", "),
+        did_you_mean(text, std::vector<std::string_view>(names.begin(), names.end())));
   };
   return {check, std::move(description)};
 }

@@ -46,6 +46,12 @@ std::string one_line(std::string_view message) {
   return line + (cut ? "..." : "");
 }
 
+/// An option as it was given, quoted only where it is long or cannot be printed.
+std::string one_word(const std::string& argument) {
+  std::string shown = plumb::quoted(argument);
+  return shown.size() == argument.size() + 2 ? argument : shown;
+}
+
 /// CLI11 repeats arguments as they are: those that are long or cannot be printed are quoted.
 std::string with_arguments_quoted(std::string message, std::span<const char* const> arguments) {
   for (const std::string_view argument : arguments) {
@@ -58,19 +64,45 @@ std::string with_arguments_quoted(std::string message, std::span<const char* con
   return message;
 }
 
-/// The message of a command line that went wrong, with the help that the user was nearest to.
+/// An option that the command does not have, without its value; empty where all are known.
+std::string unknown_option(const CLI::App& command) {
+  for (const std::string& argument : command.remaining())
+    if (argument.size() > 1 && argument[0] == '-' && (argument[1] < '0' || argument[1] > '9'))
+      return argument.substr(0, argument.find('='));
+  return {};
+}
+
+std::string no_such_option(const CLI::App& command, const std::string& unknown) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return fmt::format(
+      "{}: {} has no such option{}", one_word(unknown), command.get_name(),
+      did_you_mean(unknown, std::vector<std::string_view>(names.begin(), names.end())));
+}
+
+std::string no_such_command(const CLI::App& program, const std::string& unknown) {
+  std::vector<std::string_view> names;
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return fmt::format("{}: expected a subcommand: {}{}", plumb::quoted(unknown),
+                     fmt::join(names, ", "), did_you_mean(unknown, names));
+}
+
+/// The message of a command line that went wrong, with the help that the user was nearest to. What
+/// is not known goes first: an option that is missing may be there by a name that is not right.
 Outcome wrong(const CLI::App& program, std::string message) {
   const auto chosen = program.get_subcommands();
+  const CLI::App& command = chosen.empty() ? program : *chosen.front();
   const auto unknown = program.remaining();
-  if (chosen.empty() && !unknown.empty()) {
-    std::vector<std::string> names;
-    for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; }))
-      names.push_back(command->get_name());
-    message = fmt::format("{}: expected a subcommand: {}", plumb::quoted(unknown.front()),
-                          fmt::join(names, ", "));
-  }
+  if (const std::string option = unknown_option(command); !option.empty())
+    message = no_such_option(command, option);
+  else if (const std::string misplaced = unknown_option(program); !misplaced.empty())
+    message = no_such_option(program, misplaced);
+  else if (chosen.empty() && !unknown.empty())
+    message = no_such_command(program, unknown.front());
   return {wrong_usage, fmt::format("{} (see plumb {}--help)", message,
-                                   chosen.empty() ? "" : chosen.front()->get_name() + " ")};
+                                   chosen.empty() ? "" : command.get_name() + " ")};
 }
 
 Outcome run_command(int argc, const char* const* argv) {

@@ -164,12 +164,15 @@ std::vector<ValidationCase> selected_cases(const ProblemArguments& arguments,
 std::vector<const ConvAlgorithm*> selected_algorithms(const Device& device,
                                                       const std::string& pattern) {
   std::vector<const ConvAlgorithm*> selected;
-  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+  std::vector<std::string_view> names;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
+    names.push_back(algorithm->name);
     if (fnmatch(pattern.c_str(), std::string(algorithm->name).c_str(), 0) == 0)
       selected.push_back(algorithm);
+  }
   if (selected.empty())
-    throw UsageError(fmt::format("--algorithm: nothing of {} matches {}", to_string(device.id()),
-                                 plumb::quoted(pattern)));
+    throw UsageError(fmt::format("--algorithm: nothing of {} matches {}{}", to_string(device.id()),
+                                 plumb::quoted(pattern), did_you_mean(pattern, names)));
   return selected;
 }
 

@@ -21,9 +21,16 @@ constexpr Backend& (*kokkos)() = nullptr;
 
 std::span<const BackendSource> backend_list() {
   static constexpr std::array list{
-      BackendSource{"cuda", cuda},
+      BackendSource{.name = "cuda",
+                    .linked = cuda,
+                    .where_built = "a build where CMake finds nvcc (PLUMB_CUDA=ON)"},
       // Opening it may initialise Kokkos, which is not to happen unasked.
-      BackendSource{.name = "kokkos", .linked = kokkos, .by_name_only = true},
+      BackendSource{.name = "kokkos",
+                    .linked = kokkos,
+                    .by_name_only = true,
+                    .has_aliases = true,
+                    .where_built = "a build where CMake finds Kokkos (PLUMB_KOKKOS=ON, Kokkos_ROOT "
+                                   "is its folder; docs/kokkos.md)"},
       BackendSource{"cpu", &cpu_backend},
   };
   return list;

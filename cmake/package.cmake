@@ -93,8 +93,7 @@ function(plumb_package)
   endif()
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/core/include/plumb ${PROJECT_BINARY_DIR}/include/plumb
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
-  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-          DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  plumb_install_pages()
 
   set(needs "")
   set(link_flags "")
@@ -119,10 +118,44 @@ function(plumb_package)
                 ${PROJECT_BINARY_DIR}/package/plumb-config-version.cmake
           DESTINATION ${plumb_cmake_folder})
 
+  plumb_install_pkg_config("${link_flags}" "${compile_flags}")
+endfunction()
+
+# The pages and the examples, so that links between them lead somewhere. The records of measurements
+# (docs/results) and the recipes for packagers stay in the sources.
+function(plumb_install_pages)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+                ${PROJECT_SOURCE_DIR}/README.md
+          DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+          FILES_MATCHING PATTERN "*.md" PATTERN "*.svg"
+          PATTERN "results" EXCLUDE PATTERN "packaging" EXCLUDE)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endfunction()
+
+# plumb_install_pkg_config(<linker's flags> <compiler's flags>): plumb.pc, and plumb-fortran.pc where the
+# module is built. The flags of a shared libplumb have a run path, unless it goes where the loader looks.
+function(plumb_install_pkg_config link_flags compile_flags)
   foreach(kind IN ITEMS LIBDIR INCLUDEDIR)
     file(RELATIVE_PATH ${kind} ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_${kind}})
   endforeach()
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/plumb.pc.in ${PROJECT_BINARY_DIR}/package/plumb.pc @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/package/plumb.pc
-          DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  set(rpath "")
+  if(BUILD_SHARED_LIBS AND NOT CMAKE_INSTALL_FULL_LIBDIR IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+    set(rpath "-Wl,-rpath,\${libdir}")
+  endif()
+  set(cxx_runtime "")
+  if(NOT BUILD_SHARED_LIBS)  # which a linker for Fortran does not add
+    set(cxx_runtime ${CMAKE_CXX_IMPLICIT_LINK_LIBRARIES})
+    list(FILTER cxx_runtime INCLUDE REGEX "c[+][+]")
+    list(TRANSFORM cxx_runtime PREPEND " -l")
+    list(JOIN cxx_runtime "" cxx_runtime)
+  endif()
+  set(files plumb.pc)
+  if(PLUMB_HAVE_FORTRAN)
+    list(APPEND files plumb-fortran.pc)
+  endif()
+  foreach(file IN LISTS files)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/${file}.in ${PROJECT_BINARY_DIR}/package/${file} @ONLY)
+    install(FILES ${PROJECT_BINARY_DIR}/package/${file} DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  endforeach()
 endfunction()

@@ -71,13 +71,22 @@ contains
     if (same) same = all(self%extents == extents)
     if (.not. same) then
       call conclude(wrong, status, message, &
-        'array: the array on the host has another shape or kind than the one on the device')
+        'array: the array on the host has another shape or kind than the one on the device: '// &
+        text(extents)//' on the host, '//device_shape(self)//' on the device')
       return
     end if
     code = plumb_copy_c(queue%handle, to, from, self%bytes)
     if (code == plumb_ok) code = plumb_queue_synchronize_c(queue%handle)
     call conclude(code, status, message)
   end subroutine
+
+  !> The shape of the array on the device, for a message.
+  function device_shape(self) result(shown)
+    class(plumb_array), intent(in) :: self
+    character(:), allocatable :: shown
+    shown = 'none'
+    if (allocated(self%extents)) shown = text(self%extents)
+  end function
 
   module procedure array_assign
     if (c_associated(from%memory) .or. c_associated(to%memory)) &

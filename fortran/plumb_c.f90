@@ -297,6 +297,65 @@ contains
     if (length > 0) text = transfer(letters, text)
   end function
 
+  !> A shape as messages show it: (w, h, c, n).
+  pure function text(numbers)
+    integer(c_int64_t), intent(in) :: numbers(:)
+    character(:), allocatable :: text
+    character(20) :: number
+    integer :: i
+    text = '('
+    do i = 1, size(numbers)
+      write (number, '(i0)') numbers(i)
+      text = text//trim(number)
+      if (i < size(numbers)) text = text//', '
+    end do
+    text = text//')'
+  end function
+
+  !> A sentence of C's as Fortran has it: shapes and strides, which C writes as [n, c, h, w], turned
+  !> around, (w, h, c, n). Brackets around anything but integers stay as they are.
+  function in_fortran_order(from) result(text)
+    character(*), intent(in) :: from
+    character(:), allocatable :: text
+    integer :: open, close, at
+    text = ''
+    at = 1
+    do
+      open = index(from(at:), '[')
+      if (open == 0) exit
+      open = at + open - 1
+      close = scan(from(open + 1:), '[]')
+      if (close == 0) exit
+      close = open + close
+      text = text//from(at:open - 1)
+      if (from(close:close) == ']' .and. close > open + 1 .and. &
+        verify(from(open + 1:close - 1), '0123456789-, ') == 0) then
+        text = text//'('//reversed(from(open + 1:close - 1))//')'
+        at = close + 1
+      else
+        text = text//from(open:close - 1)
+        at = close
+      end if
+    end do
+    text = text//from(at:)
+  end function
+
+  !> What stands between commas, the last first.
+  function reversed(list) result(text)
+    character(*), intent(in) :: list
+    character(:), allocatable :: text
+    integer :: comma, rest
+    text = ''
+    rest = len(list)
+    do
+      comma = index(list(:rest), ', ', back=.true.)
+      if (comma == 0) exit
+      text = text//list(comma + 2:rest)//', '
+      rest = comma - 1
+    end do
+    text = text//list(:rest)
+  end function
+
   !> What every procedure ends with: the code of the C function, or an own message beside one.
   subroutine conclude(code, status, message, own)
     integer(c_int32_t), intent(in) :: code
@@ -306,7 +365,7 @@ contains
     integer(c_int32_t), parameter :: plumb_ok = 0
     character(:), allocatable :: text
     text = ''
-    if (code /= plumb_ok) text = text_of(plumb_last_message_c())
+    if (code /= plumb_ok) text = in_fortran_order(text_of(plumb_last_message_c()))
     if (present(own)) text = own
     if (present(message) .and. code /= plumb_ok) message = text
     if (present(status)) then

@@ -16,20 +16,6 @@ contains
     filled(:size(extents)) = extents
   end function
 
-  pure function text(numbers)
-    integer(int64), intent(in) :: numbers(:)
-    character(:), allocatable :: text
-    character(20) :: number
-    integer :: i
-    text = '('
-    do i = 1, size(numbers)
-      write (number, '(i0)') numbers(i)
-      text = text//trim(number)
-      if (i < size(numbers)) text = text//', '
-    end do
-    text = text//')'
-  end function
-
   !> What was given for `name`, a number or an array of them, as `directions` numbers: one stands for
   !> all, and two for both sides where there are four. `own` says what is wrong, or is left alone.
   subroutine spread_out(given, name, directions, numbers, own)
@@ -88,6 +74,21 @@ contains
     if (present(groups)) geometry%groups = groups
   end subroutine
 
+  !> Says in `own` what is wrong between the channels of x and w, and which number of groups would fit,
+  !> or leaves it alone.
+  subroutine check_channels(x, w, groups, own)
+    integer(int64), intent(in) :: x(4), w(4), groups
+    character(:), allocatable, intent(inout) :: own
+    character(20) :: number
+    if (w(3) * groups == x(3)) return
+    own = 'x is '//text(x)//' and w is '//text(w)//'; expected '//shapes
+    if (w(3) < 1 .or. x(3) < 1) return
+    if (mod(x(3), w(3)) /= 0) return
+    if (mod(w(4), x(3) / w(3)) /= 0) return
+    write (number, '(i0)') x(3) / w(3)
+    own = own//'; groups='//trim(number)//' would fit'
+  end subroutine
+
   subroutine release(self)
     class(plumb_plan), intent(inout) :: self
     call plumb_plan_destroy_c(self%handle)
@@ -106,9 +107,8 @@ contains
     call set_geometry(problem%geometry, own, stride, dilation, padding, groups)
     self%x_extents = four(int(x_shape, int64))
     self%w_extents = four(int(w_shape, int64))
-    if (self%w_extents(3) * problem%geometry%groups /= self%x_extents(3)) &
-      own = 'x is '//text(self%x_extents)//' and w is '//text(self%w_extents)// &
-        '; expected '//shapes
+    if (.not. allocated(own)) &
+      call check_channels(self%x_extents, self%w_extents, problem%geometry%groups, own)
     if (allocated(own)) then
       call conclude(wrong, status, message, 'plan: '//own)
       return
@@ -188,7 +188,7 @@ contains
       code = plumb_explanation_entry_c(explanation, int(i - 1, c_size_t), from)
       candidates(i)%algorithm = text_of(from%algorithm)
       candidates(i)%reason = text_of(from%reason)
-      candidates(i)%sentence = text_of(from%sentence)
+      candidates(i)%sentence = in_fortran_order(text_of(from%sentence))
       candidates(i)%remedy = text_of(from%remedy)
       candidates(i)%estimate_seconds = from%estimate_seconds
       candidates(i)%measured_seconds = from%measured_seconds
@@ -398,6 +398,8 @@ contains
     call set_geometry(geometry, own, stride, dilation, padding, groups)
     if (max(size(x_shape), size(w_shape), size(y_shape)) > 4) &
       own = 'an array has more than four indices; expected '//shapes
+    if (.not. allocated(own)) &
+      call check_channels(four(x_shape), four(w_shape), geometry%groups, own)
     if (allocated(own)) then
       call conclude(wrong, status, message, 'conv: '//own)
       return

@@ -22,6 +22,20 @@ endfunction()
 package_test("install" "install;installed" FIXTURES_SETUP package_installed)
 package_test("find_package" "find_package;installed" FIXTURES_REQUIRED package_installed)
 package_test("pkg-config" "pkg_config;installed" FIXTURES_REQUIRED package_installed)
+package_test("examples and pages" "examples;installed" FIXTURES_REQUIRED package_installed)
+if(PLUMB_HAVE_FORTRAN)
+  package_test("pkg-config from Fortran" "pkg_config_fortran;installed;${CMAKE_Fortran_COMPILER}"
+               FIXTURES_REQUIRED package_installed)
+endif()
+if(PLUMB_KOKKOS_LANGUAGE STREQUAL "CXX")
+  package_test("example for Kokkos" "kokkos_example;installed;found;${Kokkos_DIR}"
+               FIXTURES_REQUIRED package_installed)
+  if(TARGET trilinos_kokkoscore)
+    package_test("example for upstream's Kokkos"
+                 "kokkos_example;installed;upstream;none;${PLUMB_KOKKOS_HEADERS}"
+                 FIXTURES_REQUIRED package_installed)
+  endif()
+endif()
 if(BUILD_SHARED_LIBS)
   package_test("from C" "language;installed;C;examples/first_convolution.c"
                FIXTURES_REQUIRED package_installed)

@@ -9,3 +9,6 @@ foreach(case help info classify bound compare devices usage data model conv conv
                    $<TARGET_FILE:plumb_program> ${case})
   set_tests_properties(program.${case} PROPERTIES SKIP_RETURN_CODE 77)
 endforeach()
+add_test(NAME "rules: docs/reference.md names what runs f16 in fp64"
+         COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/rules/check_fp64_row ${PROJECT_SOURCE_DIR}/docs/reference.md
+                 $<TARGET_FILE:plumb_program>)

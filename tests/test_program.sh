@@ -181,6 +181,10 @@ case_bound() {
 case_compare() {
   refuse 2 'compare' classify --compare cpu
   refuse 2 'exclude' classify --compare cpu,cpu --device cpu
+  # Both devices are opened before anything is computed, and before a file is read.
+  refuse 1 'cpu:7' classify --compare cpu,cpu:7 --limit 50
+  [[ ! -s out ]] || fail "the first device worked before the second was opened"
+  refuse 2 'abacus' classify --compare cpu,abacus --model nothing
   has_data || return 0
   run classify --compare cpu,cpu --limit 50 --json compare.json
   printed 'largest difference of the logits: 0\.000e\+00' && printed 'disagree: 0$'
@@ -193,6 +197,14 @@ case_devices() {
   refuse 2 'abacus' classify --device abacus
   refuse 2 'cpu:x|cpu' classify --device cpu:x
   refuse 1 'cpu:7' classify --device cpu:7
+  # A wrong name, whether there is a driver or not.
+  refuse 2 "^plumb: device 'cuda:x': 'x' is no index; .* as in cuda:0" classify --device cuda:x
+  refuse 2 "no backend 'cdua'; .*; did you mean 'cuda'\?" classify --device cdua
+  refuse 2 "did you mean 'kokkos'\?" classify --device kokos:serial
+  # A build without the backend says which has it.
+  PLUMB_BACKEND_PATH=/nowhere refuse 1 "kokkos.*; a build where CMake finds Kokkos \(PLUMB_KOKKOS=ON, Kokkos_ROOT .*docs/kokkos.md\) has it" \
+    classify --device kokkos
+  PLUMB_BACKEND_PATH=/nowhere refuse 1 'a build where CMake finds nvcc \(PLUMB_CUDA=ON\) has it' classify --device cuda
   refuse 2 'abacus' classify --compare cpu,abacus --limit 1
   PLUMB_DEVICE=abacus refuse 2 'abacus' classify --limit 1
   PLUMB_DEVICE=abacus run classify --device cpu --limit 1
@@ -210,7 +222,19 @@ case_devices() {
 case_usage() {
   refuse 2 'subcommand'
   refuse 2 "'paint': expected a subcommand: info, classify, train, conv" paint
-  refuse 2 '--colour' classify --colour red
+  refuse 2 '--colour: classify has no such option' classify --colour red
+  # What is nearly right says what is, also where it hides that something is missing.
+  refuse 2 "^plumb: --padding: conv has no such option; did you mean '--pad'\?" conv --x x --w w --out y --padding 1
+  refuse 2 "^plumb: --output: .* did you mean '--out'\?" conv --x x --w w --output=y
+  refuse 2 "^plumb: --limt: .* did you mean '--limit'\?" classify --limt 3
+  refuse 2 "^plumb: 'clasify': .* did you mean 'classify'\?" clasify
+  refuse 2 "^plumb: --verison: .* did you mean '--version'\?" --verison
+  refuse 2 "^plumb: --device: plumb has no such option" --device cpu info
+  refuse 2 "did you mean 'few200'\?" bench --suite few20
+  refuse 2 "did you mean 'nhwc'\?" bench --layout nwhc
+  refuse 2 "did you mean 'ece408_l1'\?" ladder --device cpu --layer ece408_11
+  refuse 2 "nothing of cpu matches .*; did you mean 'cpu.conv.direct.fp32'\?" \
+    bench --device cpu --suite four --algorithm cpu.conv.dirct.fp32
   refuse 2 '--batch' classify --batch 0
   refuse 2 '--batch' classify --batch many
   refuse 2 '--limit' classify --limit -1
@@ -348,6 +372,18 @@ case_conv() {
     npy $type '1, 2, 1, 1' 20 -80 >expected
     cmp y.npy expected || fail "groups in $type: y.npy is not what was expected"
   done
+  # The same in NHWC files, and their result: two images of 2x2 with two channels, three filters of 1x2.
+  npy f4 '2, 2, 2, 2' 1 10 2 20 3 30 4 40 5 50 6 60 7 70 8 80 >x.npy
+  npy f4 '3, 1, 2, 2' 1 0 0 1 0 1 1 0 1 1 1 1 >w.npy
+  run conv --layout nhwc --x x.npy --w w.npy --out y.npy
+  printed '^y +\[2, 2, 1, 3\] f32'
+  npy f4 '2, 2, 1, 3' 21 12 33 43 34 77 65 56 121 87 78 165 >expected
+  cmp y.npy expected || fail "nhwc: y.npy is not what was expected"
+  npy f4 '2, 2, 2, 2' 1 2 3 4 10 20 30 40 5 6 7 8 50 60 70 80 >x.npy
+  npy f4 '3, 2, 1, 2' 1 0 0 1 0 1 1 0 1 1 1 1 >w.npy
+  run conv --layout nchw --x x.npy --w w.npy --out y.npy
+  npy f4 '2, 3, 2, 1' 21 43 12 34 33 77 65 87 56 78 121 165 >expected
+  cmp y.npy expected || fail "nchw: y.npy is not what was expected"
   # No images, no work.
   npy f4 '0, 1, 3, 3' >x.npy
   npy f4 '1, 1, 2, 2' 1 2 3 4 >w.npy
@@ -373,6 +409,27 @@ case_conv_errors() {
   refuse 1 '2' conv --x x.npy --w w.npy --groups 2 --out y.npy
   refuse 1 'cut.npy: byte 128: .* 12 bytes follow' conv --x cut.npy --w w.npy --out y.npy
   refuse 1 'w.txt' conv --x x.npy --w w.txt --out y.npy
+  refuse 2 "did you mean 'cpu.conv.direct.fp32'\?" \
+    conv --x x.npy --w w.npy --device cpu --algorithm cpu.conv.dirct.fp32 --out y.npy
+  refuse 1 'flat.npy: shape \[2, 2\], expected four dimensions, K R S C/G' conv --layout nhwc --x x.npy --w flat.npy --out y.npy
+  refuse 2 'layout' conv --layout chwn --x x.npy --w w.npy --out y.npy
+  # Channels of another number of groups.
+  npy f4 '1, 4, 2, 2' 1 2 3 4 5 6 7 8 1 2 3 4 5 6 7 8 >four.npy
+  npy f4 '2, 2, 1, 1' 1 2 3 4 >pairs.npy
+  refuse 1 'w is \[2, 2, 1, 1\].*groups=2 would fit' conv --x four.npy --w pairs.npy --out y.npy
+  refuse 1 'groups=2 would fit' conv --x four.npy --w pairs.npy --groups 3 --out y.npy
+  run conv --x four.npy --w pairs.npy --groups 2 --out grouped.npy
+  # An input is not written over, by whatever name.
+  cp x.npy kept.npy && ln -s x.npy link.npy && ln x.npy hard.npy && ln -s . here
+  npy f4 '1,' 1 >one.npy
+  local name
+  for name in x.npy ./x.npy "$folder/x.npy" link.npy hard.npy here/x.npy; do
+    refuse 2 '^plumb: --out: .* is the file of --x, x.npy; expected another file' conv --x x.npy --w w.npy --out $name
+    refuse 2 '^plumb: --out: x.npy is the file of --x,' conv --x $name --w w.npy --out x.npy
+  done
+  refuse 2 'is the file of --w' conv --x kept.npy --w w.npy --out w.npy
+  refuse 2 'is the file of --bias' conv --x kept.npy --w w.npy --bias one.npy --out one.npy
+  cmp x.npy kept.npy || fail "an input was written over"
   refuse 2 'cpu.conv.none.*cpu.conv.im2col.fp32' conv --x x.npy --w w.npy --device cpu --algorithm cpu.conv.none --out y.npy
   refuse 1 'cpu.conv.im2col.fp32' conv --x double.npy --w double.npy --device cpu --algorithm cpu.conv.im2col.fp32 --out y.npy
   refuse 1 'no/y.npy: cannot be created' conv --x x.npy --w w.npy --out no/y.npy

@@ -77,6 +77,11 @@ void write_text(const std::string& path, std::string_view text) {
 
 bool is_replaced(const std::string& path) { return !is_special(path); }
 
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code no_file;
+  return fs::equivalent(a, b, no_file) && !no_file;
+}
+
 void require_writable(const std::string& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored))

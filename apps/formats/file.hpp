@@ -33,6 +33,10 @@ void write_text(const std::string& path, std::string_view text);
 /// written to as it is.
 bool is_replaced(const std::string& path);
 
+/// Whether both paths lead to one file, through symbolic or hard links or by another spelling; no
+/// where one of them leads to none.
+bool same_file(const std::string& a, const std::string& b);
+
 /// FileError now where write_file(path) would fail later: for work that takes long.
 void require_writable(const std::string& path);
 

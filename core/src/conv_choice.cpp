@@ -3,13 +3,16 @@
 #include "conv_choice.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "environment.hpp"
+#include "forward_only.hpp"
 #include "parallel/floating_point.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/did_you_mean.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/quote.hpp"
@@ -24,8 +27,7 @@ Support refuse(Reason reason, std::string sentence) { return {reason, std::move(
 /// it can say anything.
 Support refused_unasked(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                         const ConvOptions& options) {
-  if (problem.direction != Direction::forward)
-    return refuse(Reason::direction, "a backward convolution; expected forward");
+  if (Support forward = forward_only(problem); !forward) return forward;
   if (algorithm.forced_only && options.algorithm.empty())
     return refuse(Reason::forced_only, "runs only when it is asked for by name");
   if (algorithm.forced_only && options.algorithm != algorithm.name)
@@ -94,6 +96,47 @@ std::optional<double> time_of(const TunedTimes& tuned, std::string_view algorith
   return std::nullopt;
 }
 
+/// Each refusal once, behind the algorithms that it is of.
+std::string refusals_text(const std::vector<ConvCandidate>& all) {
+  struct Refusal {
+    const Support& support;
+    std::vector<std::string_view> algorithms;
+  };
+  std::vector<Refusal> refusals;
+  for (const ConvCandidate& one : all) {
+    if (one.support.reason == Reason::not_forced) continue;
+    const auto same = std::find_if(refusals.begin(), refusals.end(), [&](const Refusal& other) {
+      return other.support.reason == one.support.reason &&
+             other.support.sentence == one.support.sentence;
+    });
+    if (same == refusals.end())
+      refusals.push_back({one.support, {one.algorithm}});
+    else
+      same->algorithms.push_back(one.algorithm);
+  }
+  std::string text;
+  for (const Refusal& one : refusals)
+    text += fmt::format("; {}: {} ({})", fmt::join(one.algorithms, ", "), one.support.sentence,
+                        to_string(one.support.reason));
+  return text;
+}
+
+[[noreturn]] void refuse_problem(const Device& device, const ConvProblem& problem,
+                                 const ConvOptions& options,
+                                 const std::vector<ConvCandidate>& all) {
+  std::vector<std::string_view> names;
+  for (const ConvCandidate& one : all) names.push_back(one.algorithm);
+  const bool known = options.algorithm.empty() ||
+                     std::find(names.begin(), names.end(), options.algorithm) != names.end();
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("no algorithm of {} runs {} in {}{}", to_string(device.id()), to_string(problem),
+                  to_string(problem.dtype),
+                  known ? refusals_text(all)
+                        : fmt::format("; there is no {} among them{}", quoted(options.algorithm),
+                                      did_you_mean(options.algorithm, names))));
+}
+
 /// The time from tuning, or why there is none.
 std::string time_text(const ConvCandidate& candidate, const TunedTimes& tuned) {
   if (candidate.measured_seconds) return fmt::format("{:.3g} s tuned", *candidate.measured_seconds);
@@ -144,20 +187,7 @@ std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProble
   const auto all = candidates(device, problem, options);
   const auto chosen = std::find_if(all.begin(), all.end(), [](const auto& c) { return c.chosen; });
   const auto algorithms = conv_algorithms(device);
-  if (chosen == all.end()) {
-    std::string message = fmt::format("no algorithm of {} runs {} in {}", to_string(device.id()),
-                                      to_string(problem), to_string(problem.dtype));
-    const bool known = options.algorithm.empty() ||
-                       std::any_of(all.begin(), all.end(), [&](const auto& candidate) {
-                         return candidate.algorithm == options.algorithm;
-                       });
-    if (!known) message += fmt::format("; there is no {} among them", quoted(options.algorithm));
-    for (const ConvCandidate& candidate : all)
-      if (known && candidate.support.reason != Reason::not_forced)
-        message += fmt::format("; {}: {} ({})", candidate.algorithm, candidate.support.sentence,
-                               to_string(candidate.support.reason));
-    throw Error(ErrorCode::unsupported, message);
-  }
+  if (chosen == all.end()) refuse_problem(device, problem, options, all);
   const ConvAlgorithm* algorithm = algorithms[static_cast<std::size_t>(chosen - all.begin())];
   if (device.logs())
     device.log(fmt::format(

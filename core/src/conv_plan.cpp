@@ -41,6 +41,22 @@ void check_view(const ConstTensorView& view, const char* name, DType dtype, cons
   if (!view.data() && element_count(extents) > 0) wrong("has no data (a null pointer)");
 }
 
+/// Refuses a w whose channels are not C/G, with the number of groups that would fit. What makes no
+/// sense by itself is left to check().
+void check_channels(const Extents& x, const Extents& w, std::int64_t groups) {
+  const std::int64_t c = x[1], per_group = w[1];
+  if (groups < 1 || c < 1 || per_group < 1) return;
+  const bool whole = c % groups == 0;
+  if (whole && c / groups == per_group) return;
+  const std::int64_t fitting = c % per_group == 0 ? c / per_group : 0;
+  const bool fits = fitting > 0 && w[0] % fitting == 0;
+  if (!whole && !fits) return;
+  refuse(fmt::format("w is {} (K, C/G, R, S), x is {} (N, C, H, W), groups is {}{}{}", to_string(w),
+                     to_string(x), groups,
+                     whole ? fmt::format("; expected C/G to be {}", c / groups) : "",
+                     fits ? fmt::format("; groups={} would fit", fitting) : ""));
+}
+
 }  // namespace
 
 ConvPlan::ConvPlan(const Device& device, const ConvProblem& problem, const ConvOptions& options)
@@ -148,10 +164,12 @@ ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry)
   const ConstTensorView &x = tensors.x, &w = tensors.w, y = tensors.y;
   rank_four(x, "x", "N C H W");
   rank_four(w, "w", "K C/G R S");
-  rank_four(y, "y", "N K P Q");
-  if (w.dtype() != x.dtype() || y.dtype() != x.dtype())
-    refuse(fmt::format("x is {}, w {}, y {}; expected one dtype", to_string(x.dtype()),
-                       to_string(w.dtype()), to_string(y.dtype())));
+  if (!y.empty()) rank_four(y, "y", "N K P Q");
+  if (w.dtype() != x.dtype() || (!y.empty() && y.dtype() != x.dtype()))
+    refuse(fmt::format("x is {}, w {}{}; expected one dtype", to_string(x.dtype()),
+                       to_string(w.dtype()),
+                       y.empty() ? "" : fmt::format(", y {}", to_string(y.dtype()))));
+  check_channels(x.extents(), w.extents(), geometry.groups);
   ConvProblem problem;
   static_cast<ConvGeometry&>(problem) = geometry;
   problem.dtype = x.dtype();
@@ -165,9 +183,7 @@ ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry)
   problem.x_strides = x.strides();
   problem.w_strides = w.strides();
   problem = check(problem);
-  if (w.extents() != problem.w_extents())
-    refuse(fmt::format("w is {}; expected {} for x {} in {} groups", to_string(w.extents()),
-                       to_string(problem.w_extents()), to_string(x.extents()), problem.groups));
+  if (y.empty()) return problem;
   if (y.extents() != problem.y_extents())
     refuse(fmt::format("y is {}; expected {}", to_string(y.extents()),
                        to_string(problem.y_extents())));

@@ -2,6 +2,7 @@
 #include "plumb/device.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include "environment.hpp"
 #include "plan_cache.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/did_you_mean.hpp"
 #include "plumb/quote.hpp"
 #include "queue_workspace.hpp"
 
@@ -56,14 +58,25 @@ Spec parse_spec(std::string_view text) {
 
 /// The index of the device that goes by this alias.
 int index_of(std::string_view alias, std::span<const DeviceInfo> devices) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const DeviceInfo& device : devices) {
     if (device.alias == alias) return device.id.index;
-    if (!device.alias.empty()) known += (known.empty() ? "" : ", ") + device.alias;
+    if (!device.alias.empty()) known.push_back(device.alias);
   }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} is no device of it; expected {}", quoted(alias),
-                          known.empty() ? "an index" : "an index or one of " + known));
+              fmt::format("{} is no device of it; expected an index or one of {}{}", quoted(alias),
+                          fmt::join(known, ", "), did_you_mean(alias, known)));
+}
+
+/// Refuses a name in the place of an index where the backend, whether it can be had or not, has
+/// indices alone: a wrong name is no missing driver.
+void check_alias(const Spec& spec) {
+  if (spec.alias.empty()) return;
+  for (const BackendSource& source : backend_list())
+    if (source.name == spec.backend && !source.has_aliases)
+      throw Error(ErrorCode::invalid_argument,
+                  fmt::format("{} is no index; devices of {} have indices alone, as in {}:0",
+                              quoted(spec.alias), source.name, source.name));
 }
 
 [[noreturn]] void refuse(Reason obstacle, const std::string& sentence) {
@@ -75,6 +88,7 @@ int index_of(std::string_view alias, std::span<const DeviceInfo> devices) {
 /// Throws Error: device_unavailable, out_of_memory, or invalid_argument for a name that no backend
 /// has.
 std::unique_ptr<BackendDevice> open_backend_device(const Spec& spec) {
+  check_alias(spec);
   const LoadedBackend loaded = load_backend(spec.backend);
   if (loaded.reason == Reason::unknown_backend)
     throw Error(ErrorCode::invalid_argument, loaded.sentence, loaded.reason);

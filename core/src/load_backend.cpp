@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,10 +12,12 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <vector>
 
 #include "module_file.hpp"
 #include "module_folders.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/did_you_mean.hpp"
 #include "plumb/error.hpp"
 #include "plumb/quote.hpp"
 #include "plumb/version.hpp"
@@ -66,8 +69,13 @@ LoadedBackend refuse_unopened(const fs::path& path) {
                 says(path.native()) ? std::string(why) : fmt::format("{}: {}", path.string(), why));
 }
 
-LoadedBackend open_module(std::string_view name) {
-  const std::string file = fmt::format("libplumb_{}.so", name);
+/// How to get what this build does not have.
+std::string who_has(const BackendSource& source) {
+  return source.where_built.empty() ? "" : fmt::format("; {} has it", source.where_built);
+}
+
+LoadedBackend open_module(const BackendSource& source) {
+  const std::string file = fmt::format("libplumb_{}.so", source.name);
   std::string looked_in;
   for (const fs::path& folder : module_folders()) {
     const fs::path path = folder / file;
@@ -101,16 +109,17 @@ LoadedBackend open_module(std::string_view name) {
     return {.backend = &module->backend()};
   }
   return refuse(Reason::module_missing,
-                fmt::format("no {} in {}", file, looked_in.empty() ? "no folder" : looked_in));
+                fmt::format("no {} in {}{}", file, looked_in.empty() ? "no folder" : looked_in,
+                            who_has(source)));
 }
 
 /// May throw: the module's own code runs, and memory may run out.
 LoadedBackend load(const BackendSource& source) {
   if (source.linked) return {.backend = &source.linked()};
-  if (loads_modules) return open_module(source.name);
+  if (loads_modules) return open_module(source);
   return refuse(Reason::module_missing, fmt::format("this static build of Plumb has no backend {}, "
-                                                    "and loads no modules",
-                                                    quoted(source.name)));
+                                                    "and loads no modules{}",
+                                                    quoted(source.name), who_has(source)));
 }
 
 /// The backends that were loaded, each once: of the list alone, so that no caller's text makes it
@@ -128,13 +137,14 @@ LoadedBackend load_once(const BackendSource& source) {
 }
 
 LoadedBackend find_and_load(std::string_view name) {
-  std::string known;
+  std::vector<std::string_view> known;
   for (const BackendSource& source : backend_list()) {
     if (source.name == name) return load_once(source);
-    known += (known.empty() ? "" : ", ") + std::string(source.name);
+    known.push_back(source.name);
   }
   return refuse(Reason::unknown_backend,
-                fmt::format("no backend {}; there are {}", quoted(name), known));
+                fmt::format("no backend {}; there are {}{}", quoted(name), fmt::join(known, ", "),
+                            did_you_mean(name, known)));
 }
 
 }  // namespace

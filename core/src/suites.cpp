@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "plumb/did_you_mean.hpp"
 #include "plumb/error.hpp"
 #include "plumb/quote.hpp"
 #include "validate/test_data.hpp"
@@ -118,9 +119,9 @@ std::vector<NamedProblem> suite(std::string_view name, std::optional<std::int64_
   if (name == "four") return with_batch(parse_problems(four), batch.value_or(10000));
   if (name == "resnet50") return with_batch(parse_problems(resnet50), batch.value_or(128));
   if (name != "few200" && name != "few_special")
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("suite {}; expected one of {}", quoted(name), fmt::join(suite_names, ", ")));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("suite {}; expected one of {}{}", quoted(name),
+                            fmt::join(suite_names, ", "), did_you_mean(name, suite_names)));
   std::vector<NamedProblem> problems = name == "few200" ? few200() : parse_problems(few_special);
   return batch ? with_batch(std::move(problems), *batch) : problems;
 }

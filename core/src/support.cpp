@@ -4,13 +4,18 @@
 #include <algorithm>
 #include <string>
 
+#include "forward_only.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {
 
+Support forward_only(const ConvProblem& problem) {
+  if (problem.direction == Direction::forward) return {};
+  return {Reason::direction, "a backward convolution; expected forward"};
+}
+
 Support forward_stored_as(std::initializer_list<DType> stored, const ConvProblem& problem) {
-  if (problem.direction != Direction::forward)
-    return {Reason::direction, "a backward convolution; expected forward"};
+  if (Support forward = forward_only(problem); !forward) return forward;
   if (std::find(stored.begin(), stored.end(), problem.dtype) != stored.end()) return {};
   std::string expected;
   for (const DType dtype : stored)

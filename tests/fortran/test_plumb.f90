@@ -314,6 +314,7 @@ contains
     call check(status == plumb_invalid_argument .and. index(message, 'kind') > 0, message)
     call plumb_conv(device, x, w, wrong, bias, stride, dilation, padding, groups, status=status)
     call check(status == plumb_invalid_argument, 'a y that does not fit')
+    call shapes_as_fortran_has_them()
 
     call array%create(device, [6, -1], status=status)
     call check(status == plumb_invalid_argument, 'a negative extent')
@@ -326,6 +327,27 @@ contains
     call check(status == plumb_invalid_argument .and. index(message, 'shape') > 0, message)
     call array%upload(queue, y32, status)
     call check(status == plumb_invalid_argument, 'another kind')
+  end subroutine
+
+  !> C says [n, c, h, w]; no message of Fortran's does.
+  subroutine shapes_as_fortran_has_them()
+    real(real64) :: y(6, 10, 4, 2), wrong(6, 11, 4, 2)
+    type(plumb_plan) :: plan
+    type(plumb_array) :: array
+    call plumb_conv(device, x, w, wrong, bias, stride, dilation, padding, groups, status=status, &
+      message=message)
+    call check(index(message, '(6, 11, 4, 2)') > 0 .and. index(message, '(6, 10, 4, 2)') > 0 .and. &
+      index(message, '[') == 0, message)
+    call plumb_conv(device, x, w, y, bias, status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'groups=2 would fit') > 0 .and. &
+      index(message, '(11, 9, 6, 2)') > 0 .and. index(message, '(3, 2, 3, 4)') > 0, message)
+    call plan%create(device, x_shape, w_shape, status=status, message=message)
+    call check(status == plumb_invalid_argument .and. index(message, 'groups=2 would fit') > 0, message)
+    call plan%create(device, x_shape, [3, 2, 5, 4], status=status, message=message)
+    call check(index(message, 'would fit') == 0, message)
+    call array%create(device, [6, 10, 4, 2], plumb_f64)
+    call array%upload(queue, wrong, status, message)
+    call check(index(message, '(6, 11, 4, 2)') > 0 .and. index(message, '(6, 10, 4, 2)') > 0, message)
   end subroutine
 
   !> One number is both directions and every side; a number and an array of one are the same.
@@ -380,6 +402,8 @@ contains
     call plan%execute(queue, dx%address(), dw%address(), dx%address(), status=status, &
       message=message)
     call check(status == plumb_invalid_argument .and. index(message, 'y overlaps x') > 0, message)
+    call check(index(message, '(5, 5, 1, 1) with strides (1, 5, 25, 25)') > 0 .and. &
+      index(message, '[') == 0, message)
     call plan%execute(queue, dx%address(), dw%address(), dw%address(), status=status, &
       message=message)
     call check(status == plumb_invalid_argument .and. index(message, 'y overlaps w') > 0, message)

@@ -160,6 +160,11 @@ struct BackendSource {
   std::string_view name;      ///< of the backend
   Backend& (*linked)();       ///< null: the backend is a module
   bool by_name_only = false;  ///< never taken by `auto`
+  /// Its devices have names beside their indices (DeviceInfo::alias). Where it is false, a device
+  /// like `cuda:x` is a wrong name, whether the backend can be had or not.
+  bool has_aliases = false;
+  /// For people, what has the backend where this build does not: "a build where CMake finds nvcc".
+  std::string_view where_built = {};
 };
 /// All backends that Plumb knows of, in the order in which `auto` tries them; the CPU is last.
 PLUMB_API std::span<const BackendSource> backend_list();

@@ -28,7 +28,8 @@
 
 namespace plumb {
 
-/// Which of the three convolutions of a layer. Only `forward` has algorithms today.
+/// Which of the three convolutions of a layer. Algorithms run `forward`; Reason::direction refuses
+/// the others.
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
 /// How the filter moves over the image, and what becomes of its outputs.
@@ -210,8 +211,10 @@ PLUMB_API std::vector<ConvCandidate> explain(const Device& device, const ConvPro
 /// All algorithms of the device's backend, in its order.
 PLUMB_API std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
 
-/// The problem that these tensors and this geometry make. Error (invalid_argument) where ranks,
-/// extents or dtypes do not fit each other.
+/// The problem that these tensors and this geometry make. Without a y it is the one with a dense y,
+/// whose extents are the problem's y_extents(). Error (invalid_argument) where ranks, extents or
+/// dtypes do not fit each other; where the channels of w would fit another number of groups, it
+/// says which.
 PLUMB_API ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry = {});
 
 /// One convolution: plans it (or takes the plan from the device's cache) and puts it on the queue.

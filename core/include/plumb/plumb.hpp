@@ -4,6 +4,7 @@
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/device.hpp"
+#include "plumb/did_you_mean.hpp"
 #include "plumb/error.hpp"
 #include "plumb/mdspan.hpp"
 #include "plumb/measure.hpp"

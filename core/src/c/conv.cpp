@@ -5,6 +5,7 @@
 
 #include "convert.hpp"
 #include "handles.hpp"
+#include "plumb/did_you_mean.hpp"
 #include "plumb/pipeline.hpp"
 #include "plumb/quote.hpp"
 #include "plumb/validate.hpp"
@@ -22,10 +23,14 @@ using plumb::c::to_c;
 namespace {
 
 const ConvAlgorithm& algorithm_named(const Device& device, std::string_view name) {
-  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+  std::vector<std::string_view> names;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
     if (algorithm->name == name) return *algorithm;
+    names.push_back(algorithm->name);
+  }
   throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} has no algorithm {}", to_string(device.id()), quoted(name)));
+              fmt::format("{} has no algorithm {}{}", to_string(device.id()), quoted(name),
+                          did_you_mean(name, names)));
 }
 
 /// The caller's pointers as the plan's tensors.

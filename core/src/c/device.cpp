@@ -5,6 +5,7 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "plumb/backend.hpp"
+#include "plumb/did_you_mean.hpp"
 #include "plumb/quote.hpp"
 
 using namespace plumb;

@@ -1,0 +1,11 @@
+// The one sentence about the directions of a convolution.
+#pragma once
+
+#include "plumb/conv.hpp"
+
+namespace plumb {
+
+/// Yes to a forward convolution; `direction` to the two backward ones, which no algorithm runs.
+Support forward_only(const ConvProblem& problem);
+
+}  // namespace plumb
