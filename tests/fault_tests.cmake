@@ -18,7 +18,16 @@ fake_module(fake)
 fake_module(other_version "PLUMB_FAKE_VERSION=\"0.0.9\"")
 fake_module(other_abi PLUMB_FAKE_ABI=4711)
 fake_module(no_symbol PLUMB_FAKE_SYMBOL=another_symbol)
-fake_module(throws PLUMB_FAKE_THROWS)
+fake_module(nothing PLUMB_FAKE_NOTHING)
+fake_module(throws PLUMB_FAKE_THROWS=1)
+fake_module(throws_words "PLUMB_FAKE_THROWS=std::runtime_error(\"a module's own words\")")
+fake_module(throws_memory "PLUMB_FAKE_THROWS=std::bad_alloc()")
+fake_module(throws_out_of_memory
+            "PLUMB_FAKE_THROWS=Error(ErrorCode::out_of_memory,\"no memory for the driver\")")
+fake_module(throws_reason
+  "PLUMB_FAKE_THROWS=Error(ErrorCode::device_unavailable,\"no driver\",Reason::no_driver)")
+fake_module(throws_no_reason
+            "PLUMB_FAKE_THROWS=Error(ErrorCode::device_failure,\"it broke\")")
 get_property(fakes GLOBAL PROPERTY PLUMB_FAKE_MODULES)
 
 file(GLOB fault_sources CONFIGURE_DEPENDS faults/test_*.cpp)
