@@ -12,7 +12,8 @@
 //   without_words         launching throws an exception that says nothing
 //   kernel                a kernel breaks: the next wait says so, and so does every call after it
 //   restarted             as after a new start of the process: what broke works again
-//   wrong                 results are off by one
+//   wrong                 the first result is off by one
+//   nan                   the first result is no number
 //   pinned                all memory counts as pinned
 //   alias                 the device goes by the name of `emu` too
 //
@@ -21,6 +22,7 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -165,6 +167,7 @@ class FakeQueue final : public BackendQueue {
     }
     queue_->conv(algorithm, launch);
     if (fault() == "wrong") static_cast<float*>(launch.y)[0] += 1;
+    if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }
   void pool(const PoolLaunch& launch) override { queue_->pool(launch); }
   void relu(const ConstTensorView& x, const TensorView& y) override { queue_->relu(x, y); }

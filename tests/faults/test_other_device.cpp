@@ -2,7 +2,10 @@
 // measuring, validating and allocating make of a device that is not the host.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <set>
+#include <string_view>
 
 #include "fault.hpp"
 #include "plumb/measure.hpp"
@@ -128,6 +131,24 @@ TEST_CASE("measuring: what a contestant throws is its own failure") {
       CHECK_THAT(one.failure, ContainsSubstring(words));
       CHECK(one.samples == 0);
     }
+  }
+}
+
+TEST_CASE("measuring: a wrong result is found, also where not every output is checked") {
+  const Device fake = Device::open("cuda");
+  for (const char* text : {"mb2ic3ih9oc4kh3", "mb2ic64ih48oc64kh3ph1"}) {
+    const ConvPlan plan(fake, parse_problem(text).problem, {.algorithm = "cuda.conv.fake.fp32"});
+    const auto error_with = [&](const char* fault) {
+      const Playing playing{fault};
+      const Measurement seen = measure({&plan, 1}, few).contestants[0];
+      CHECK(seen.failure.empty());
+      return seen.max_error_over_bound;
+    };
+    CAPTURE(text);
+    CHECK(error_with("") <= 1);
+    CHECK(error_with("") > 0);
+    CHECK(error_with("wrong") > 100);
+    CHECK(std::isinf(error_with("nan")));
   }
 }
 
