@@ -18,7 +18,6 @@ fake_module(fake)
 fake_module(other_version "PLUMB_FAKE_VERSION=\"0.0.9\"")
 fake_module(other_abi PLUMB_FAKE_ABI=4711)
 fake_module(no_symbol PLUMB_FAKE_SYMBOL=another_symbol)
-fake_module(throws PLUMB_FAKE_THROWS)
 if(NOT PLUMB_SANITIZE)  # their dlopen() is not thrown through
   fake_module(constructor_throws PLUMB_FAKE_CONSTRUCTOR_THROWS)
 endif()
@@ -34,6 +33,16 @@ if(PLUMB_STATIC_CXX_RUNTIME AND NOT PLUMB_SANITIZE)
   target_link_options(plumb_fake_own_runtime PRIVATE -static-libstdc++
     LINKER:--version-script=${PROJECT_SOURCE_DIR}/backends/module.map)
 endif()
+fake_module(nothing PLUMB_FAKE_NOTHING)
+fake_module(throws PLUMB_FAKE_THROWS=1)
+fake_module(throws_words "PLUMB_FAKE_THROWS=std::runtime_error(\"a module's own words\")")
+fake_module(throws_memory "PLUMB_FAKE_THROWS=std::bad_alloc()")
+fake_module(throws_out_of_memory
+            "PLUMB_FAKE_THROWS=Error(ErrorCode::out_of_memory,\"no memory for the driver\")")
+fake_module(throws_reason
+  "PLUMB_FAKE_THROWS=Error(ErrorCode::device_unavailable,\"no driver\",Reason::no_driver)")
+fake_module(throws_no_reason
+            "PLUMB_FAKE_THROWS=Error(ErrorCode::device_failure,\"it broke\")")
 get_property(fakes GLOBAL PROPERTY PLUMB_FAKE_MODULES)
 
 file(GLOB fault_sources CONFIGURE_DEPENDS faults/test_*.cpp)

@@ -53,6 +53,9 @@ loading_program(no_memory.c)
 add_test(NAME "loading: no memory at all in a thread's first call, from C"
          COMMAND loading_no_memory $<TARGET_FILE:plumb>)
 
+loading_program(no_keys.c)
+add_test(NAME "loading: no key for a thread's message, from C" COMMAND loading_no_keys $<TARGET_FILE:plumb>)
+
 loading_program(open_device.cpp)
 add_library(loading_hostile_module MODULE loading/hostile_module.cpp)
 target_link_libraries(loading_hostile_module PRIVATE plumb_compiler)

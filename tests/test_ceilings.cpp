@@ -2,6 +2,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "devices.hpp"
+#include "forced_instruction_set.hpp"
 
 using namespace plumb;
 
@@ -55,4 +56,15 @@ TEST_CASE("cpu: narrow arithmetic has the ceiling of fp32, and the clock cannot 
   for (const Math narrow : {Math::tf32, Math::bf16, Math::fp16})
     CHECK(ceilings.flop_per_second(narrow) == ceilings.flop_per_second(Math::fp32));
   CHECK(device.measure_clock_hertz() == 0);
+}
+
+TEST_CASE("cpu: every instruction set has its ceilings, and fp32 twice the lanes of fp64") {
+  for (const char* name : {"sse2", "avx2", "avx512"}) {
+    const plumb_test::ForcedInstructionSet forced(name);
+    const DeviceCeilings ceilings = Device::open("cpu").measure_ceilings();
+    CAPTURE(name, ceilings.fp32_flop_per_second, ceilings.fp64_flop_per_second);
+    CHECK(ceilings.fp64_flop_per_second > 1e8);
+    CHECK(2 * ceilings.fp32_flop_per_second > ceilings.fp64_flop_per_second);
+    CHECK(ceilings.bytes_per_second > 1e8);
+  }
 }

@@ -16,6 +16,7 @@
 #include "formats/idx.hpp"
 #include "formats/npy.hpp"
 #include "formats/safetensors.hpp"
+#include "obstacles.hpp"
 
 using namespace plumb;
 using namespace plumb::app;
@@ -73,42 +74,6 @@ mode_t mode_of(const std::string& path) {
 std::ptrdiff_t files_in(const fs::path& folder) {
   return std::distance(fs::directory_iterator(folder), {});
 }
-
-/// Root may write everything: for this scope the process is somebody else.
-class Nobody {
- public:
-  Nobody() : root_(geteuid() == 0) {
-    if (root_) REQUIRE(seteuid(65534) == 0);
-  }
-  ~Nobody() {
-    if (root_ && seteuid(0) != 0) std::abort();
-  }
-  Nobody(const Nobody&) = delete;
-  Nobody& operator=(const Nobody&) = delete;
-
- private:
-  bool root_;
-};
-
-/// No file may grow past so many bytes, as on a disk that is full.
-class SmallDisk {
- public:
-  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    REQUIRE(getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    const rlimit small{bytes, before_.rlim_max};
-    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  }
-  ~SmallDisk() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
 
 /// This thread's processor time, whatever else the machine does: the least of three.
 double seconds_to_parse(const Bytes& file) {

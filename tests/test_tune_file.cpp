@@ -1,20 +1,26 @@
 // The file of the tuning cache beside others' files: modes, links, and what is left behind.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
+#include "obstacles.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/tune.hpp"
 
 using namespace plumb;
+using namespace plumb_test;
 using Catch::Matchers::ContainsSubstring;
 namespace fs = std::filesystem;
 
@@ -58,6 +64,14 @@ void require_tuned(const char* problem) {
   const TuneResult result = tune_once(problem);
   INFO(result.cache_sentence);
   REQUIRE_FALSE(result.cache_path.empty());
+}
+
+/// Tuning does its work, and the cache stays as it is, for a reason that says so.
+void require_not_kept(const char* words) {
+  const TuneResult result = tune_once("mb1ic1ih7oc1kh3");
+  CHECK(result.cache_path.empty());
+  CHECK_FALSE(result.measurements.contestants.empty());
+  CHECK_THAT(result.cache_sentence, ContainsSubstring(words));
 }
 
 std::string content(const fs::path& path) {
@@ -116,4 +130,113 @@ TEST_CASE("the tuning cache lies where a link leads, also one that dangles") {
   const TuneResult circle = tune_once("mb1ic1ih5oc1kh3");
   CHECK(circle.cache_path.empty());
   CHECK_THAT(circle.cache_sentence, ContainsSubstring("symbolic links"));
+}
+
+TEST_CASE("the tuning cache that cannot be written stays as it was, and nothing is left") {
+  const TuneFolder folder;
+  require_tuned("mb1ic1ih5oc1kh3");
+  const std::string before = content(folder.file());
+  const fs::path lock = folder / "tune.lock";
+  REQUIRE(chmod(lock.c_str(), 0666) == 0);
+  {
+    const SmallDisk disk(16);
+    require_not_kept("cannot be written: File too large");
+  }
+  REQUIRE(chmod(folder.file().c_str(), 0444) == 0);
+  REQUIRE(chmod(folder.file().parent_path().c_str(), 0777) == 0);
+  {
+    const Nobody nobody;
+    require_not_kept("cannot be written: Permission denied");
+  }
+  REQUIRE(chmod(folder.file().c_str(), 0666) == 0);
+  REQUIRE(chmod(folder.file().parent_path().c_str(), 0555) == 0);
+  {
+    const Nobody nobody;
+    require_not_kept("cannot be created: Permission denied");
+  }
+  REQUIRE(chmod(folder.file().parent_path().c_str(), 0777) == 0);
+  CHECK(content(folder.file()) == before);
+  CHECK(folder.files() == 2);
+}
+
+TEST_CASE("the tuning cache of another user keeps its owner, or gives its group no rights") {
+  if (geteuid() != 0) SKIP("only root gives files away");
+  const TuneFolder folder;
+  require_tuned("mb1ic1ih5oc1kh3");
+  REQUIRE(chown(folder.file().c_str(), 65534, 65534) == 0);
+  REQUIRE(chmod(folder.file().c_str(), 0640) == 0);
+  require_tuned("mb1ic1ih6oc1kh3");
+  struct stat status {};
+  REQUIRE(stat(folder.file().c_str(), &status) == 0);
+  CHECK(status.st_uid == 65534);
+  CHECK(status.st_gid == 65534);
+  CHECK(mode_of(folder.file()) == 0640);
+
+  REQUIRE(chown(folder.file().c_str(), 0, 12345) == 0);
+  REQUIRE(chmod(folder.file().c_str(), 0666) == 0);
+  REQUIRE(chmod((folder / "tune.lock").c_str(), 0666) == 0);
+  REQUIRE(chmod(folder.file().parent_path().c_str(), 0777) == 0);
+  {
+    const Nobody nobody;
+    require_tuned("mb1ic1ih7oc1kh3");
+  }
+  REQUIRE(stat(folder.file().c_str(), &status) == 0);
+  CHECK(status.st_uid == 65534);
+  CHECK(status.st_gid != 12345);
+  CHECK(mode_of(folder.file()) == 0606);
+}
+
+TEST_CASE("the tuning cache where no file can lie, or one that is none") {
+  const TuneFolder folder;
+  std::ofstream(folder / "plain") << "text";
+  const auto at = [&](const fs::path& path, const char* words) {
+    setenv("PLUMB_TUNE_CACHE", path.c_str(), 1);
+    require_not_kept(words);
+  };
+  at(folder / "plain/tune", "cannot be created: Not a directory");
+  at(folder / "new/", "is not a regular file");
+  std::ofstream(folder / "large") << "plumb";
+  fs::resize_file(folder / "large", (std::uintmax_t{1} << 26) + 1);
+  at(folder / "large", "has 67108865 bytes, more than any tuning cache");
+  CHECK_THAT(tune_cache_report(Device::open("cpu")).sentence, ContainsSubstring("67108865 bytes"));
+  CHECK(content(folder / "plain") == "text");
+}
+
+TEST_CASE("the tuning cache is found by names without a folder and through absolute links") {
+  const TuneFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.file().parent_path());
+  setenv("PLUMB_TUNE_CACHE", "tune", 1);
+  const bool tuned = !tune_once("mb1ic1ih5oc1kh3").cache_path.empty();
+  fs::create_symlink("tune", "near");
+  setenv("PLUMB_TUNE_CACHE", "near", 1);
+  const bool through_link = !tune_once("mb1ic1ih6oc1kh3").cache_path.empty();
+  fs::current_path(before);
+  CHECK(tuned);
+  CHECK(through_link);
+  fs::create_symlink(folder.file(), folder / "far");
+  setenv("PLUMB_TUNE_CACHE", (folder / "far").c_str(), 1);
+  require_tuned("mb1ic1ih7oc1kh3");
+  CHECK(tune_cache_report(Device::open("cpu")).problems == 3);
+  CHECK(fs::is_symlink(folder / "far"));
+}
+
+TEST_CASE("the tuning cache waits for who holds its lock") {
+  const TuneFolder folder;
+  require_tuned("mb1ic1ih5oc1kh3");
+  const int lock = open((folder / "tune.lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(lock >= 0);
+  REQUIRE(flock(lock, LOCK_EX) == 0);
+  std::thread holder([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    flock(lock, LOCK_UN);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const TuneResult result = tune_once("mb1ic1ih6oc1kh3");
+  const auto waited = std::chrono::steady_clock::now() - begin;
+  holder.join();
+  close(lock);
+  CHECK(result.cache_path == folder.file());
+  CHECK(waited >= std::chrono::milliseconds(150));
+  CHECK(tune_cache_report(Device::open("cpu")).problems == 2);
 }

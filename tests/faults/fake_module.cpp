@@ -7,16 +7,24 @@
 //   probe_throws          looking for devices fails with an exception that has no reason
 //   no_code_for_device    there is one, and it cannot be opened
 //   out_of_memory         no memory can be allocated; out_of_memory:3 after three times that it
-//   could workspace             a queue has no memory for workspace launch                a kernel
-//   cannot be launched kernel                a kernel breaks: the next wait says so, and so does
-//   every call after it restarted             as after a new start of the process: what broke works
-//   again wrong                 results are off by one
+//                         could
+//   workspace             a queue has no memory for workspace
+//   launch                a kernel cannot be launched
+//   without_words         launching throws an exception that says nothing
+//   kernel                a kernel breaks: the next wait says so, and so does every call after it
+//   restarted             as after a new start of the process: what broke works again
+//   wrong                 the first result is off by one
+//   nan                   the first result is no number
+//   pinned                all memory counts as pinned
+//   alias                 the device goes by the name of `emu` too
 //
-// With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL, PLUMB_FAKE_THROWS or
-// PLUMB_FAKE_CONSTRUCTOR_THROWS it is compiled as a module that is broken or another Plumb's.
+// With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL, PLUMB_FAKE_THROWS (what is thrown),
+// PLUMB_FAKE_CONSTRUCTOR_THROWS or PLUMB_FAKE_NOTHING it is compiled as a module that is broken or
+// another Plumb's.
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -99,7 +107,23 @@ std::span<const ConvAlgorithm* const> fake_algorithms() {
     algorithm.estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1e9; };
     return algorithm;
   }();
-  static const std::array list{&works, &layout, &geometry, &limit, &forced, &loose};
+  static const ConvAlgorithm many = [] {
+    ConvAlgorithm algorithm = named("cuda.conv.fake.many");
+    algorithm.supports = [](const ConvProblem& problem, const DeviceInfo& device) {
+      if (problem.n > 1 && problem.n < 4) return cpu_algorithm().supports(problem, device);
+      return Support{Reason::geometry, "a fake wants two or three images"};
+    };
+    algorithm.estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1e-12; };
+    return algorithm;
+  }();
+  static const ConvAlgorithm unbounded = [] {
+    ConvAlgorithm algorithm = named("cuda.conv.fake.unbounded");
+    algorithm.forced_only = true;
+    algorithm.numerics.bounded = algorithm.numerics.keeps_non_finite = false;
+    return algorithm;
+  }();
+  static const std::array list{&works,  &layout, &geometry, &limit,
+                               &forced, &loose,  &many,     &unbounded};
   return list;
 }
 
@@ -143,12 +167,14 @@ class FakeQueue final : public BackendQueue {
     require_working();
     if (fault() == "launch")
       throw Error(ErrorCode::device_failure, "cuda:0: a launch is refused (played by a fake)");
+    if (fault() == "without_words") throw std::runtime_error("");
     if (fault() == "kernel") {
       broken = true;
       return;
     }
     queue_->conv(algorithm, launch);
     if (fault() == "wrong") static_cast<float*>(launch.y)[0] += 1;
+    if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }
   void pool(const PoolLaunch& launch) override { queue_->pool(launch); }
   void relu(const ConstTensorView& x, const TensorView& y) override { queue_->relu(x, y); }
@@ -167,6 +193,7 @@ DeviceInfo fake_info() {
   DeviceInfo info = probe.devices.front();
   info.id = {"cuda", 0};
   info.name = "a CPU that plays a GPU";
+  if (fault() == "alias") info.alias = "emu";
   return info;
 }
 
@@ -193,7 +220,7 @@ class FakeDevice final : public BackendDevice {
   void deallocate(void* memory, Memory kind) noexcept override {
     device_->deallocate(memory, kind);
   }
-  bool is_pinned(const void*) const noexcept override { return false; }
+  bool is_pinned(const void*) const noexcept override { return fault() == "pinned"; }
   std::unique_ptr<BackendQueue> make_queue() override {
     require_working();
     return std::make_unique<FakeQueue>(device_->make_queue());
@@ -245,7 +272,7 @@ const bool constructed = []() -> bool { throw std::bad_alloc(); }();
 
 Backend& fake_backend() {
 #ifdef PLUMB_FAKE_THROWS
-  throw 1;
+  throw PLUMB_FAKE_THROWS;
 #endif
   static FakeBackend backend;
   return backend;
@@ -257,5 +284,8 @@ Backend& fake_backend() {
 extern "C" PLUMB_API const plumb::BackendModule* PLUMB_FAKE_SYMBOL() {
   static const plumb::BackendModule module{PLUMB_FAKE_ABI, PLUMB_FAKE_VERSION,
                                            &plumb::fake_backend};
+#ifdef PLUMB_FAKE_NOTHING
+  return nullptr;
+#endif
   return &module;
 }

@@ -1,6 +1,9 @@
 // Every reason code: reached by something that really happens, and documented in docs/reasons.md.
+#include <elf.h>
+
 #include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -154,11 +157,42 @@ TEST_CASE("reasons: docs/reasons.md has each, with what would change it") {
   for (const auto& [name, row] : rows) FAIL_CHECK("docs/reasons.md: there is no reason " << name);
 }
 
+TEST_CASE("modules: what one throws while it is loaded is a reason of its own") {
+  const struct {
+    const char* module;
+    const char* reason;
+    const char* words;
+  } cases[] = {{"nothing", "module_broken", "plumb_backend_module returned nothing"},
+               {"throws", "module_broken", "something was thrown that is no exception"},
+               {"throws_words", "module_broken", "a module's own words"},
+               {"throws_memory", "out_of_memory", "out of memory"},
+               {"throws_out_of_memory", "out_of_memory", "no memory for the driver"},
+               {"throws_reason", "no_driver", "no driver"},
+               {"throws_no_reason", "module_broken", "it broke"}};
+  for (const auto& one : cases) {
+    INFO(one.module);
+    const auto [reason, sentence] =
+        refused_elsewhere(PLUMB_FAKE_MODULES "/" + std::string(one.module));
+    CHECK(reason == one.reason);
+    CHECK(sentence.find(one.words) != std::string::npos);
+  }
+}
+
+TEST_CASE("modules: where they are looked for") {
+  const auto [reason, sentence] = refused_elsewhere("modules/fake");
+  CHECK(reason == "module_missing");
+  CHECK(sentence.find("PLUMB_BACKEND_PATH has 'modules/fake'; expected absolute folders") !=
+        std::string::npos);
+  const auto [missing, folders] = refused_elsewhere("/nowhere:/not/here");
+  CHECK(missing == "module_missing");
+  CHECK(folders.find("no libplumb_cuda.so in /nowhere, /not/here") != std::string::npos);
+}
+
 TEST_CASE("modules: one that is broken is a reason, whatever is wrong with it") {
   const std::string modules = PLUMB_FAKE_MODULES;
   CHECK(refused_elsewhere(modules + "/fake")[0] == "none");
   CHECK(refused_elsewhere(modules + "/nowhere:" + modules + "/fake")[0] == "none");
-  CHECK(refused_elsewhere(modules + "/throws")[0] == "module_broken");
+  CHECK(refused_elsewhere("::" + modules + "/fake:")[0] == "none");
   const auto version = refused_elsewhere(modules + "/other_version");
   CHECK(version[0] == "module_version");
   CHECK(version[1].find("of Plumb 0.0.9") != std::string::npos);
@@ -187,6 +221,12 @@ TEST_CASE("modules: one that is broken is a reason, whatever is wrong with it") 
     CHECK(refusal[1].find("cut off after " + std::to_string(length)) != std::string::npos);
   }
   CHECK(write("#!/bin/sh\n" + std::string(100, '\n'))[0] == "module_broken");
+  std::string other = bytes;
+  other[EI_CLASS] = ELFCLASS32;
+  CHECK(write(other)[0] == "module_broken");
+  other = bytes;
+  other[offsetof(Elf64_Ehdr, e_phentsize)] = 1;
+  CHECK(write(other)[0] == "module_broken");
   CHECK(write(bytes)[0] == "none");
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder / "libplumb_cuda.so");
