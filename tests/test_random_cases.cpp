@@ -309,3 +309,32 @@ TEST_CASE("planted faults are found by random problems and shrunk", "[random]") 
     CHECK(smallest.problem.flop() / 2 <= max_products);
   }
 }
+
+/// Runs of the CPU's algorithms on so many random problems, on three threads; each must be exact.
+/// The sanitizers' share: the thread sanitizer's build has no program to validate with.
+static int exact_runs(int problems, double max_products) {
+  const Device cpu = Device::open("cpu");
+  Validator validator(cpu);
+  RandomCases cases(20261124, {.max_products = max_products});
+  int runs = 0;
+  for (int i = 0; i < problems; ++i) {
+    const ValidationCase test = cases.next();
+    const ValidationOptions options{.seed = static_cast<std::uint64_t>(i),
+                                    .tiers = {Tier::exact},
+                                    .guard = i % 2 == 0 ? GuardPages::behind : GuardPages::before,
+                                    .threads = 3};
+    for (const ValidationRecord& record : validator(conv_algorithms(cpu), test, options)) {
+      if (record.verdict == Verdict::unsupported) continue;
+      ++runs;
+      if (record.verdict == Verdict::fail)
+        FAIL_CHECK(record.algorithm << " on " << text_of(test) << ": " << record.sentence);
+    }
+  }
+  return runs;
+}
+
+TEST_CASE("random problems: the CPU is exact on three threads", "[random]") {
+  CHECK(exact_runs(400, 4e4) > 1600);
+  // Smaller ones are not worth a second thread to some of the kernels.
+  CHECK(exact_runs(40, 2e6) > 160);
+}
