@@ -95,7 +95,7 @@ ConvProblem plain_problem(DType dtype) {
 ValidationRecord attested(const ConvAlgorithm& one, const ConvProblem& problem) {
   const ConvAlgorithm* judged = &one;
   const auto records =
-      validate(Device::open("cpu"), {&judged, 1}, validation_case("", problem, Placement::own),
+      validate(Device::open("cpu"), {&judged, 1}, validation_case("", problem, Placement::views),
                {.tiers = {Tier::attested}, .guard = GuardPages::none});
   REQUIRE(records.size() == 1);
   return records[0];

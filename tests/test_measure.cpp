@@ -288,6 +288,8 @@ TEST_CASE("contestants that do not belong together are refused") {
   refused({one, ConvPlan(cpu, one.problem(), {.activation = Activation::relu})}, "activation");
   refused({ConvPlan(cpu, problem_of("mb0ic3ih9oc4kh3"))}, "batch of 0");
   refused({one}, "samples", {.min_samples = 0});
+  refused({one}, "5 to 4 samples; expected", {.min_samples = 5, .max_samples = 4});
+  refused({one, ConvPlan(cpu, one.problem(), {.bias = true})}, "with or without a bias");
   refused({one}, "0 tries; expected 1 or more", {.tries = 0});
   ConvProblem reversed = one.problem();
   reversed.x_strides[0] = -reversed.x_strides[0];
@@ -333,6 +335,10 @@ TEST_CASE("the roofline is the slower of memory and arithmetic") {
   dense.dtype = DType::f16;  // products of stored halves round nothing
   REQUIRE_THAT(roofline_seconds(ceilings, dense, Math::fp32),
                WithinRel(dense.flop() / 16e12, 1e-12));
+  dense.dtype = DType::bf16;  // as fast as what is more accurate, where there is no bf16
+  REQUIRE_THAT(roofline_seconds(ceilings, dense, Math::fp32),
+               WithinRel(dense.flop() / 8e12, 1e-12));
+  REQUIRE(roofline_seconds({}, dense, Math::fp32) == 0);  // nothing is known of the device
   // What is pooled is not written.
   ConvProblem first = problem_of("mb100ic1ih86oc4kh7");
   const double bytes = first.bytes();

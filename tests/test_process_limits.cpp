@@ -214,3 +214,18 @@ TEST_CASE("limits: a stack of 64 KiB is enough, the caller's and each thread's o
   CHECK(exit_code_of("alone: all threads have small stacks", "OMP_STACKSIZE",
                      sanitized ? "1M" : "64K") == 0);
 }
+
+TEST_CASE("alone: threads of the stack size that OpenMP is told", "[.]") {
+  omp_set_num_threads(1);
+  const std::vector<std::byte> expected = work();
+  omp_set_num_threads(2);
+  CHECK(work() == expected);
+  CHECK((sanitized || threads_of_process() == 2));
+}
+TEST_CASE("limits: stack sizes as OpenMP has them, and what it passes over") {
+  for (const char* size : {"1024", "2 M", " 1048576B", "2097152 b", "1m", "none", "64x", "-1", ""})
+    for (const char* name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
+      INFO(name << "='" << size << "'");
+      CHECK(exit_code_of("alone: threads of the stack size that OpenMP is told", name, size) == 0);
+    }
+}

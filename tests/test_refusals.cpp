@@ -198,3 +198,81 @@ TEST_CASE("refusals: strides along an extent of one have no say") {
   require_refused({{[&] { ConvPlan(cpu, test.problem(), test.options()).execute(queue, tensors); },
                     "x is [1, 4, 9, 11] with strides [12345, 100, 11, 1]; the plan is for"}});
 }
+
+TEST_CASE("refusals: nothing is needed of a tensor without elements") {
+  const Device cpu = Device::open("cpu");
+  Queue queue(cpu);
+  relu(queue, ConstTensorView(nullptr, DType::f32, {0, 3}),
+       TensorView(nullptr, DType::f32, {0, 3}));
+  ConvProblem problem = pipeline_problem(0);
+  const ConvPlan plan(cpu, problem);
+  PipelineCase test(problem, false);
+  ConvTensors tensors = test.tensors();
+  const auto before = test.y().bytes();
+  tensors.x = {nullptr, DType::f32, tensors.x.extents()};
+  plan.execute(queue, tensors);
+  ConvPipeline(cpu, problem).run(tensors);
+  CHECK((test.y().bytes() == before));
+}
+
+TEST_CASE("refusals: devices, allocators and memory of the caller's") {
+  const auto only = [](Allocator allocator) {
+    Device::open("cpu", {.allocator = std::move(allocator)});
+  };
+  const auto allocate = [](std::size_t, Memory, void*) -> void* { return nullptr; };
+  const auto deallocate = [](void*, std::size_t, Memory, void*) { FAIL("nothing was allocated"); };
+  require_refused({{[&] { only({.allocate = allocate}); }, "an allocator that cannot deallocate"},
+                   {[&] { only({.deallocate = deallocate}); }, "an allocator that cannot allocate"},
+                   {[] { Device::open("cpu:{"); }, "'{' is no index"}});
+  const Device empty = Device::open("cpu", {.allocator = {allocate, deallocate}});
+  for (const auto& [memory, words] :
+       {std::pair{Memory::device, "no 100 bytes of device memory"},
+        {Memory::pinned_host, "no 100 bytes of pinned host memory"}}) {
+    const Error error = refusal([&] { empty.allocate(100, memory); });
+    CHECK(error.code() == ErrorCode::out_of_memory);
+    CHECK_THAT(error.what(), ContainsSubstring(words));
+    empty.deallocate(nullptr, 100, memory);
+  }
+}
+
+TEST_CASE("refusals: one convolution after the other, more than plans are kept") {
+  Queue queue(Device::open("cpu"));
+  const float w = 3;
+  for (int round = 0; round < 2; ++round)
+    for (std::int64_t width = 1; width <= 200; ++width) {
+      std::vector<float> x(static_cast<std::size_t>(width), 2), y(x.size());
+      conv(queue, {.x = ConstTensorView(x.data(), {1, 1, 1, width}),
+                   .w = ConstTensorView(&w, {1, 1, 1, 1}),
+                   .bias = {},
+                   .y = TensorView(y.data(), {1, 1, 1, width})});
+      REQUIRE(y == std::vector<float>(x.size(), 6));
+    }
+  std::vector<float> x(4), y(4);
+  require_refused({{[&] {
+                      conv(queue, {.x = ConstTensorView(x.data(), {1, 1, 2, 2}),
+                                   .w = ConstTensorView(&w, {1, 1, 1, 1}),
+                                   .bias = {},
+                                   .y = TensorView(y.data(), DType::f16, {1, 1, 2, 2})});
+                    },
+                    "f16"}});
+}
+
+TEST_CASE("texts of problems: what is said of the width alone") {
+  const struct {
+    const char* text;
+    std::int64_t w, s, stride, left, dilation;
+  } cases[] = {{"mb1ic1ih8iw9oc1kh3", 9, 3, 1, 0, 1}, {"mb1ic1ih8oc1kh3kw2", 8, 2, 1, 0, 1},
+               {"mb1ic1ih8oc1kh3sw2", 8, 3, 2, 0, 1}, {"mb1ic1ih8oc1kh3pw1", 8, 3, 1, 1, 1},
+               {"mb1ic1ih8oc1kh3dw1", 8, 3, 1, 0, 2}, {"mb1ic1ih8oc1kh3", 8, 3, 1, 0, 1}};
+  for (const auto& one : cases) {
+    INFO(one.text);
+    const ConvProblem problem = parse_problem(one.text).problem;
+    CHECK(problem.w == one.w);
+    CHECK(problem.s == one.s);
+    CHECK(problem.stride.w == one.stride);
+    CHECK(problem.padding.left == one.left);
+    CHECK(problem.dilation.w == one.dilation);
+    CHECK(problem.h == 8);
+    CHECK(problem.stride.h == 1);
+  }
+}
