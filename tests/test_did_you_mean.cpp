@@ -79,8 +79,7 @@ TEST_CASE("a name in the place of an index is wrong wherever the backend has ind
 TEST_CASE("what no algorithm runs is refused with each sentence once") {
   ConvProblem problem = parse_problem("mb1ic1ih3oc1kh2").problem;
   problem.direction = Direction::backward_data;
-  const std::string message =
-      refusal([&] { ConvPlan(Device::open("cpu"), problem); }).what();
+  const std::string message = refusal([&] { ConvPlan(Device::open("cpu"), problem); }).what();
   const std::string sentence = "expected forward";
   REQUIRE_THAT(message, ContainsSubstring(sentence));
   CHECK(message.find(sentence) == message.rfind(sentence));

@@ -93,7 +93,14 @@ case_help() {
   for command in info explain classify train conv validate bench tune pipeline ladder; do
     run $command --help
     printed 'Example'
+    # What an option does begins with what it is or does, in words: no "Of each", no "Their labels".
+    if cut -c31- out | grep -E '^(Of|Their|So|For|Beside|Given|Adam|Times|Only names)\b'; then
+      fail "a description of plumb $command --help has to be read twice"
+    fi
   done
+  run bench --help
+  printed 'Crop images to at most this height and width, but never to less than the filter covers'
+  printed 'Seed of the data'
 }
 
 case_info() {
