@@ -233,7 +233,7 @@ void run(const BenchArguments& arguments) {
   if (benches.size() > 1 || summary.unsteady > 0) fmt::print("\n{}", to_string(summary));
   file.finish(so_far);
   if (!arguments.plot.empty() && !benches.empty())
-    write_text(arguments.plot, to_svg(chart_of(summary, title_of(arguments, device))));
+    write_text(arguments.plot, picture_of(benches, summary, title_of(arguments, device)));
   if (interrupted)
     throw Interrupted(
         fmt::format("interrupted after {} of {} problems", benches.size(), cases.size()));
