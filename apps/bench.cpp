@@ -233,7 +233,7 @@ void run(const BenchArguments& arguments) {
   if (benches.size() > 1 || summary.unsteady > 0) fmt::print("\n{}", to_string(summary));
   file.finish(so_far);
   if (!arguments.plot.empty() && !benches.empty())
-    write_text(arguments.plot, to_svg(chart_of(summary, title_of(arguments, device))));
+    write_text(arguments.plot, picture_of(benches, summary, title_of(arguments, device)));
   if (interrupted)
     throw Interrupted(
         fmt::format("interrupted after {} of {} problems", benches.size(), cases.size()));
@@ -249,41 +249,41 @@ void add_bench(CLI::App& program) {
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
   add_suite_options(*command, a->problems);
-  add_algorithm_option(
-      *command, a->algorithm,
-      "auto: what a plan chooses; or names that match, with * and ?, also of those "
-      "that run only when asked for");
+  add_algorithm_option(*command, a->algorithm,
+                       "Time the algorithms whose names match this pattern of * and ?, also those "
+                       "that run only when named; auto: the one that a plan chooses");
   add_math_option(*command, a->math,
-                  "Only algorithms that may serve this arithmetic (auto: fp32 unless given)");
+                  "Time only algorithms at least as accurate as this (with auto, fp32 by default)");
   command
-      ->add_option("--peer", a->peers,
-                   "Beside another library, in the same run: cudnn, onednn (PLUMB_PEERS builds)")
+      ->add_option(
+          "--peer", a->peers,
+          "Also time another library in the same run: cudnn, onednn (in builds with PLUMB_PEERS)")
       ->delimiter(',')
       ->check(one_of({"cudnn", "onednn"}));
-  add_integer(*command, "--samples", a->samples, 1, "Of each algorithm, at least")
+  add_integer(*command, "--samples", a->samples, 1,
+              "Take at least this many samples of each algorithm")
       ->capture_default_str();
   add_seconds(*command, "--seconds", a->seconds,
-              "For the samples of each algorithm: past it no more than --samples are taken")
+              "Stop sampling an algorithm after this many seconds, once it has --samples")
       ->capture_default_str();
   add_seconds(*command, "--limit", a->limit,
-              "Seconds after which no other problem is begun; what was measured is reported");
+              "Begin no problem after this many seconds, and report what was measured");
   command->add_flag("--once", a->once,
-                    "One sample of each and no figures: to run under a profiler");
-  command->add_flag("--packed-filters", a->packed_filters,
-                    "Pack filters before the timing, ours and the peer's, as a program does that "
-                    "keeps them; otherwise in every run");
-  add_seed(*command, a->seed, "Of the data");
-  command->add_option("--json", a->json, "Write every record to this file");
+                    "Run each algorithm once and report no times: to run under a profiler");
+  command->add_flag(
+      "--packed-filters", a->packed_filters,
+      "Pack filters before the timing, ours and the peer's; otherwise every run packs them");
+  add_seed(*command, a->seed, "Seed of the data");
+  command->add_option("--json", a->json, "Also write every time to this file as JSON");
   command->add_option("--plot", a->plot,
-                      "Draw ratios to the peer and shares of the roofline to this file (SVG)");
+                      "Draw the times to this file (SVG): of up to 8 problems every algorithm, of "
+                      "more the fastest, by its share of the roofline and its ratio to the peer");
   command->footer(
-      "Exit code 1 where an algorithm fails or is wrong, and where nothing was measured; 130 where "
-      "it\nwas interrupted, after the problem under way and with what was measured by then.\n"
-      "Examples:\n"
-      "  plumb bench --suite four --algorithm '*' --json four.json\n"
-      "  plumb bench --suite resnet50 --dtype f16 --layout nhwc --peer cudnn\n"
-      "  plumb bench --suite few200 --math fp32 --peer cudnn --json few.json "
-      "--plot few.svg");
+      "Exit code 1: an algorithm failed or was wrong, or nothing was measured. 130: interrupted; "
+      "the\nproblem under way was finished, and what was measured is reported.\nExamples:\n  plumb "
+      "bench --suite four --algorithm '*' --json four.json\n  plumb bench --suite resnet50 --dtype "
+      "f16 --layout nhwc --peer cudnn\n  plumb bench --suite few200 --math fp32 --peer cudnn "
+      "--json few.json --plot few.svg");
   command->callback([a] { run(*a); });
 }
 

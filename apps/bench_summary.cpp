@@ -73,6 +73,67 @@ std::string to_string(const BenchSummary& summary) {
   return text;
 }
 
+namespace {
+
+/// Where a value stands in a list that grows by those that are new.
+template <class Value>
+std::size_t index_in(std::vector<std::string>& list, const Value& value) {
+  const auto found = std::find(list.begin(), list.end(), value);
+  const auto index = static_cast<std::size_t>(found - list.begin());
+  if (found == list.end()) list.emplace_back(value);
+  return index;
+}
+
+Bar bar_of(const BenchRecord& record, std::vector<std::string>& series) {
+  Bar bar{.series = index_in(series, to_string(record.math))};
+  if (!record.measurement.failure.empty()) {
+    bar.note = "failed";
+    return bar;
+  }
+  bar.value = record.measurement.median_seconds * 1e3;
+  bar.note = fmt::format("ms, {:.0f} %{}", record.roofline_fraction * 100,
+                         record.measurement.unsteady.empty() ? "" : ", unsteady");
+  return bar;
+}
+
+std::string shares_text(const Spread& share) {
+  return fmt::format("share of the roofline: median {:.1f} %, least {:.1f} %", share.median * 100,
+                     share.least * 100);
+}
+
+}  // namespace
+
+BarChart algorithms_chart(const std::vector<BenchCase>& benches, const std::string& title) {
+  BarChart chart{.title = title};
+  for (const BenchCase& bench : benches) {
+    for (const BenchRecord& record : bench.records)
+      index_in(chart.categories, record.measurement.algorithm);
+    for (const BenchRefusal& one : bench.refusals) index_in(chart.categories, one.algorithm);
+  }
+  for (const BenchCase& bench : benches) {
+    BarPanel panel{.title =
+                       bench.test.name.empty() ? to_string(bench.test.problem) : bench.test.name};
+    panel.bars.resize(chart.categories.size());
+    for (const BenchRecord& record : bench.records)
+      panel.bars[index_in(chart.categories, record.measurement.algorithm)] = {
+          bar_of(record, chart.series)};
+    for (const BenchRefusal& one : bench.refusals)
+      panel.bars[index_in(chart.categories, one.algorithm)] = {
+          Bar{.note = std::string(to_string(one.support.reason))}};
+    chart.panels.push_back(std::move(panel));
+  }
+  chart.axis = "median of the device's time, ms, and % of the roofline";
+  if (benches.size() > 1) chart.axis += "; " + shares_text(summary_of(benches).share);
+  return chart;
+}
+
+std::string picture_of(const std::vector<BenchCase>& benches, const BenchSummary& summary,
+                       const std::string& title) {
+  constexpr std::size_t few = 8;
+  return benches.size() <= few ? to_svg(algorithms_chart(benches, title))
+                               : to_svg(chart_of(summary, title));
+}
+
 SortedBars chart_of(const BenchSummary& summary, const std::string& title) {
   SortedBars chart{.title = title};
   if (!summary.ratios.empty())
@@ -82,8 +143,7 @@ SortedBars chart_of(const BenchSummary& summary, const std::string& title) {
          .scale = Scale::logarithmic,
          .values = summary.ratios,
          .reference = Reference{1, "as fast as the peer:"}});
-  SortedPanel shares{.title = fmt::format("share of the roofline: median {:.1f} %, least {:.1f} %",
-                                          summary.share.median * 100, summary.share.least * 100),
+  SortedPanel shares{.title = shares_text(summary.share),
                      .reference = Reference{100, "all of the roofline, %:"}};
   for (const NamedValue& one : summary.shares) shares.values.push_back({one.name, one.value * 100});
   chart.panels.push_back(std::move(shares));

@@ -31,6 +31,13 @@ struct BenchSummary {
 BenchSummary summary_of(const std::vector<BenchCase>& benches);
 /// A line or two.
 std::string to_string(const BenchSummary& summary);
+/// Of many problems: the fastest algorithm of each, in order.
 SortedBars chart_of(const BenchSummary& summary, const std::string& title);
+/// Of few: a panel for each problem, and in it a bar for each of its algorithms, with its time (ms)
+/// and its share of the roofline, or why it has none.
+BarChart algorithms_chart(const std::vector<BenchCase>& benches, const std::string& title);
+/// The picture that fits the number of problems, as SVG.
+std::string picture_of(const std::vector<BenchCase>& benches, const BenchSummary& summary,
+                       const std::string& title);
 
 }  // namespace plumb::app

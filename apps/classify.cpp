@@ -194,28 +194,33 @@ void classify(const ClassifyArguments& arguments) {
 }  // namespace
 
 void add_classify(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("classify", "Labelled images through the network, layer by layer");
+  CLI::App* command = program.add_subcommand(
+      "classify", "Classify labelled images with a small network, and time each layer");
   const auto a = std::make_shared<ClassifyArguments>();
   add_device_option(*command, a->device);
   command
       ->add_option("--compare", a->compare,
-                   "Run on two devices, as in cpu,cuda, and say where they differ")
+                   "Run on two devices, such as cpu,cuda, and show where their results differ")
       ->delimiter(',')
       ->expected(2)
       ->excludes("--device");
-  add_integer(*command, "--batch", a->batch, 1, "Images at a time")->capture_default_str();
-  command->add_option("--model", a->model,
-                      "Weights, a safetensors file; the default comes with the program");
-  command->add_option("--images", a->paths.images,
-                      "IDX file of images, .gz or plain; the default is Fashion-MNIST's test set "
-                      "in /usr/share/datasets/fashion-mnist, or in PLUMB_DATA_DIR");
-  command->add_option("--labels", a->paths.labels, "IDX file of their labels");
-  add_integer(*command, "--limit", a->limit, 1, "Only the first so many images");
-  command->add_option("--json", a->json, "Write the figures to this file as JSON");
+  add_integer(*command, "--batch", a->batch, 1, "Images in a batch")->capture_default_str();
+  command->add_option(
+      "--model", a->model,
+      "Read the weights from this safetensors file; the default comes with the program");
+  command->add_option(
+      "--images", a->paths.images,
+      "Read the images from this IDX file, .gz or plain; the default is Fashion-MNIST's test set "
+      "in PLUMB_DATA_DIR, or in /usr/share/datasets/fashion-mnist");
+  command->add_option("--labels", a->paths.labels,
+                      "Read the labels of --images from this IDX file");
+  add_integer(*command, "--limit", a->limit, 1,
+              "Classify only this many images, from the first on");
+  command->add_option("--json", a->json,
+                      "Also write the times and the accuracy to this file as JSON");
   command->footer(
-      "op is the time in kernels; layer adds the copies from and to the host. A margin is how far\n"
-      "the winning logit lies above the next on the first device.\n"
+      "op is the time in kernels; layer adds the copies from and to the host. margin is the\n"
+      "difference between the two largest logits on the first device.\n"
       "Examples:\n"
       "  plumb classify --device cuda --batch 5000 --json figures.json\n"
       "  plumb classify --compare cpu,cuda");

@@ -181,7 +181,7 @@ void run(const ConvArguments& arguments) {
 }  // namespace
 
 void add_conv(CLI::App& program) {
-  CLI::App* command = program.add_subcommand("conv", "One convolution on NumPy files");
+  CLI::App* command = program.add_subcommand("conv", "Run one convolution on NumPy files");
   const auto a = std::make_shared<ConvArguments>();
   command
       ->add_option("--x", a->x, "Images, [N, C, H, W]: a .npy file of f32, f64 or f16 in C order")
@@ -199,35 +199,36 @@ void add_conv(CLI::App& program) {
                    "[N, H, W, C], w is [K, R, S, C/G], the result is [N, P, Q, K]")
       ->check(one_of({"nchw", "nhwc"}))
       ->capture_default_str();
-  add_integer(*command, "--stride", a->stride, 1, "Step of the filter: one value, or height,width")
+  add_integer(*command, "--stride", a->stride, 1, "Stride: one value, or height,width")
       ->delimiter(',')
       ->expected(1, 2);
-  add_integer(*command, "--dilation", a->dilation, 1,
-              "Distance of filter taps: one value, or height,width")
+  add_integer(*command, "--dilation", a->dilation, 1, "Dilation: one value, or height,width")
       ->delimiter(',')
       ->expected(1, 2);
   add_integer(*command, "--pad", a->pad, 0,
-              "Zeros around the image: one value, height,width, or top,left,bottom,right")
+              "Zero padding: one value, height,width, or top,left,bottom,right")
       ->delimiter(',')
       ->expected(1, 4);
-  add_integer(*command, "--groups", a->groups, 1, "Groups G; divides C and K");
+  add_integer(*command, "--groups", a->groups, 1, "Number of groups G, which must divide C and K");
   command
       ->add_option("--math", a->math,
-                   "The least accurate arithmetic allowed: fp64, fp32, tf32, bf16, fp16")
+                   "Least accurate arithmetic allowed: fp64, fp32, tf32, bf16 or fp16")
       ->check(one_of({"fp64", "fp32", "tf32", "bf16", "fp16"}))
       ->capture_default_str();
-  command->add_option("--activation", a->activation, "Applied to the result: none or relu")
+  command->add_option("--activation", a->activation, "Activation after the bias: none or relu")
       ->check(one_of({"none", "relu"}))
       ->capture_default_str();
-  command->add_option("--pool", a->pool, "Of the activated result: none or max_2x2")
+  command->add_option("--pool", a->pool, "Pooling after the activation: none or max_2x2")
       ->check(one_of({"none", "max_2x2"}))
       ->capture_default_str();
   add_device_option(*command, a->device);
   command->add_option("--algorithm", a->algorithm,
-                      "Run this algorithm or none; empty leaves the choice to Plumb");
+                      "Run this algorithm, and fail where it cannot run; without it Plumb chooses");
   command->footer(
-      "Example, held against SciPy or PyTorch afterwards:\n"
-      "  plumb conv --x x.npy --w w.npy --bias b.npy --stride 2 --pad 3,3,2,2 --out y.npy");
+      "TensorFlow keeps filters as [R, S, C/G, K]: np.transpose(w, (3, 0, 1, 2)) is what nhwc "
+      "expects.\nExamples, to be compared with SciPy or PyTorch:\n  plumb conv --x x.npy --w w.npy "
+      "--bias b.npy --stride 2 --pad 3,3,2,2 --out y.npy\n  plumb conv --layout nhwc --x x.npy --w "
+      "w.npy --pad 1 --out y.npy");
   command->callback([a] { run(*a); });
 }
 

@@ -181,23 +181,23 @@ void run(const ExplainArguments& arguments) {
 void add_explain(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
       "explain",
-      "What every algorithm says to a problem, which one is chosen, and why not the others");
+      "Say which algorithms can run a problem, which one is chosen, and why not the others");
   const auto a = std::make_shared<ExplainArguments>();
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
   add_view_options(*command, a->problems);
   add_suite_options(*command, a->problems);
-  add_math_option(*command, a->math, "The least accurate arithmetic allowed");
-  command->add_option("--algorithm", a->algorithm, "As if this one were forced by name");
-  add_integer(*command, "--workspace-limit", a->workspace_limit, 0, "Bytes of workspace allowed");
+  add_math_option(*command, a->math, "Least accurate arithmetic allowed");
+  command->add_option("--algorithm", a->algorithm, "Explain the choice with this algorithm forced");
+  add_integer(*command, "--workspace-limit", a->workspace_limit, 0,
+              "Allow an algorithm at most this many bytes of workspace");
   command->add_flag("--deterministic", a->deterministic,
-                    "Only algorithms that give the same bits every time");
-  command->add_option("--json", a->json, "Write the same to this file as JSON");
+                    "Allow only algorithms that give the same bits in every run");
+  command->add_option("--json", a->json, "Also write the explanation to this file as JSON");
   command->footer(
-      "> marks what a plan would take. A guess is the algorithm's own estimate; work is "
-      "workspace.\n"
-      "docs/reasons.md has the reason codes.\n"
-      "Example:\n  plumb explain --problem mb128ic64ih56oc64kh3ph1 --math tf32");
+      "> marks the algorithm that a plan would take. guess is the algorithm's own estimate of "
+      "its\ntime, work is its workspace. docs/reasons.md has the reason codes.\nExample:\n  plumb "
+      "explain --problem mb128ic64ih56oc64kh3ph1 --math tf32");
   command->callback([a] { run(*a); });
 }
 

@@ -114,9 +114,9 @@ void run(const std::string& json_path) {
 
 void add_info(CLI::App& program) {
   CLI::App* command =
-      program.add_subcommand("info", "Devices and backends, and why each missing one is missing");
+      program.add_subcommand("info", "List devices and backends, and say why one cannot be used");
   const auto json_path = std::make_shared<std::string>();
-  command->add_option("--json", *json_path, "Write the same to this file as JSON");
+  command->add_option("--json", *json_path, "Also write the list to this file as JSON");
   command->footer("Example:\n  plumb info --json machine.json");
   command->callback([json_path] { run(*json_path); });
 }

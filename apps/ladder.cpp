@@ -233,26 +233,26 @@ void run(const LadderArguments& arguments) {
 
 void add_ladder(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
-      "ladder", "Nineteen techniques on four layers, each beside the one before");
+      "ladder", "Time nineteen techniques on four layers, each beside the one before");
   const auto a = std::make_shared<LadderArguments>();
   add_device_option(*command, a->device);
   add_integer(*command, "--batch", a->batch, 1,
-              "N; otherwise 10000, on a CPU 500, or what memory holds");
+              "Number of images N; without it 10000, on a CPU 500, or as many as memory holds");
   command->add_option("--layer", a->layer,
-                      "One of ece408_l1, ece408_l2, eecs471_l1, eecs471_l2; otherwise all");
-  add_integer(*command, "--samples", a->samples, 1, "Of each algorithm, at least")
+                      "Time only this layer: ece408_l1, ece408_l2, eecs471_l1 or eecs471_l2");
+  add_integer(*command, "--samples", a->samples, 1,
+              "Take at least this many samples of each algorithm")
       ->capture_default_str();
-  command->add_flag("--all", a->all, "Every variant of each technique, not the fastest alone");
+  command->add_flag("--all", a->all, "Print every variant of each technique, not only the fastest");
   command->add_flag("--batches", a->batches,
-                    "Also N of 100, 1000, 5000 and 10000: the kernel, and the layer with copies");
-  command->add_option("--json", a->json, "Write every figure to this file");
-  command->add_option("--plot", a->plot, "Draw the ladder to this file (SVG)");
+                    "Also time batches of 100, 1000, 5000 and 10000 images: the kernel alone, and "
+                    "the layer with its copies");
+  command->add_option("--json", a->json, "Also write every time to this file as JSON");
+  command->add_option("--plot", a->plot, "Draw the rungs that the device has to this file (SVG)");
   command->footer(
-      "The gain is over the rung before that ran; that of tuning is over rung 9. Exit code 1 where "
-      "an\nalgorithm fails or is wrong.\n"
-      "Examples:\n"
-      "  plumb ladder --json ladder.json --plot ladder.svg --batches\n"
-      "  plumb ladder --layer eecs471_l2 --all");
+      "gain is the speed over the last rung before it that ran; for tuning, over rung 9. Exit code "
+      "1: an\nalgorithm failed or was wrong.\nExamples:\n  plumb ladder --json ladder.json --plot "
+      "ladder.svg --batches\n  plumb ladder --layer eecs471_l2 --all");
   command->callback([a] { run(*a); });
 }
 

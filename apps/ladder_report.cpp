@@ -80,6 +80,16 @@ std::size_t series_of(Math math) {
 }
 constexpr std::size_t with_copies_series = 3;
 
+/// What a bar says beside its time. On a rung of CUDA's the variant is enough; elsewhere, and where
+/// the rung is a choice, it is the algorithm, without the device and the operation that all have.
+std::string bar_name(const Rung& rung, std::string_view algorithm) {
+  if (rung.kind == RungKind::technique && algorithm.starts_with("cuda."))
+    return std::string(variant_name(algorithm));
+  constexpr std::string_view operation = ".conv.";
+  const std::size_t at = algorithm.find(operation);
+  return std::string(at == algorithm.npos ? algorithm : algorithm.substr(at + operation.size()));
+}
+
 Bar bar_of(const LadderRung& one, const LayerTime& with_copies) {
   Bar bar;
   if (one.rung->kind == RungKind::pipeline && one.missing.empty()) {
@@ -88,7 +98,7 @@ Bar bar_of(const LadderRung& one, const LayerTime& with_copies) {
   } else if (const LadderVariant* best = one.best()) {
     bar.value = best->measurement.median_seconds * 1e3;
     bar.series = series_of(best->math);
-    if (one.rung->kind == RungKind::technique) bar.note = variant_name(best->measurement.algorithm);
+    bar.note = bar_name(*one.rung, best->measurement.algorithm);
   } else {
     bar.note = one.missing;
   }
@@ -181,13 +191,16 @@ BarChart ladder_chart(const std::vector<LadderLayer>& layers, const Device& devi
                  .axis = "median of the device's time, ms",
                  .scale = Scale::logarithmic,
                  .series = {"fp32", "tf32", "fp16", "with the copies"}};
+  const auto algorithms = conv_algorithms(device);
   for (const Rung& rung : ladder_rungs())
-    chart.categories.push_back(fmt::format("{}  {}", rung.number, rung.title));
+    if (!is_elsewhere(rung, algorithms))
+      chart.categories.push_back(fmt::format("{}  {}", rung.number, rung.title));
   for (const LadderLayer& layer : layers) {
     BarPanel panel{.title = fmt::format("{}, N = {}", layer.name, layer.problem.n),
                    .reference = Reference{layer.roofline_seconds * 1e3, "fp32 roofline"}};
     for (const LadderRung& one : layer.rungs)
-      panel.bars.push_back({bar_of(one, layer.with_copies)});
+      if (!is_elsewhere(*one.rung, algorithms))
+        panel.bars.push_back({bar_of(one, layer.with_copies)});
     chart.panels.push_back(std::move(panel));
   }
   return chart;

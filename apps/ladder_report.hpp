@@ -58,7 +58,7 @@ void print(const LadderLayer& layer, bool all);
 void print_batches(const std::vector<LadderLayer>& layers);
 void write_ladder(const std::string& path, const Device& device, const DeviceCeilings& ceilings,
                   const std::vector<LadderLayer>& layers);
-/// A panel for each layer, a bar for each rung.
+/// A panel for each layer, a bar for each rung that the device's backend has.
 BarChart ladder_chart(const std::vector<LadderLayer>& layers, const Device& device);
 
 }  // namespace plumb::app

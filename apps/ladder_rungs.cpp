@@ -3,13 +3,17 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
 #include <string>
 
 namespace plumb::app {
 namespace {
 
 constexpr Rung rungs[] = {
-    {.number = 1, .title = "direct", .pattern = "cuda.conv.direct.fp32"},
+    {.number = 1,
+     .title = "direct",
+     .pattern = "cuda.conv.direct.fp32",
+     .pattern_elsewhere = "kokkos.conv.direct.*"},
     {.number = 2,
      .title = "restrict, loops unrolled",
      .pattern = "cuda.conv.direct_unrolled.fp32.*"},
@@ -19,7 +23,8 @@ constexpr Rung rungs[] = {
     {.number = 4,
      .title = "shared-memory tile",
      .pattern = "cuda.conv.shared_tile.fp32.*",
-     .except = "*.padded"},
+     .except = "*.padded",
+     .pattern_elsewhere = "kokkos.conv.team_tile.*"},
     {.number = 5,
      .title = "tile, filters constant to shared",
      .pattern = "cuda.conv.shared_tile_constant.fp32.*.copied"},
@@ -30,12 +35,19 @@ constexpr Rung rungs[] = {
     {.number = 7,
      .title = "tile, stride padded by one",
      .pattern = "cuda.conv.shared_tile.fp32.*.padded"},
-    {.number = 8, .title = "shared and registers", .pattern = "cuda.conv.register_tile.fp32.*"},
+    {.number = 8,
+     .title = "shared and registers",
+     .pattern = "cuda.conv.register_tile.fp32.*",
+     .pattern_elsewhere = "cpu.conv.direct.*"},
     {.number = 9, .title = "a kernel for each layer size", .kind = RungKind::chosen},
-    {.number = 10, .title = "unroll, product, permute", .pattern = "cuda.conv.im2col_gemm.fp32.*"},
+    {.number = 10,
+     .title = "unroll, product, permute",
+     .pattern = "cuda.conv.im2col_gemm.fp32.*",
+     .pattern_elsewhere = "cpu.conv.im2col.*"},
     {.number = 11,
      .title = "fused unroll and product",
-     .pattern = "cuda.conv.implicit_gemm.fp32.*"},
+     .pattern = "cuda.conv.implicit_gemm.fp32.*",
+     .pattern_elsewhere = "cpu.conv.panels.*"},
     {.number = 12, .title = "tensor cores, TF32", .pattern = "cuda.conv.tensor_core.tf32.*"},
     {.number = 13, .title = "tensor cores, FP16", .pattern = "cuda.conv.tensor_core.fp16.*"},
     {.number = 14, .title = "index reuse", .pattern = "cuda.conv.index_reuse.*"},
@@ -55,8 +67,16 @@ bool matches(std::string_view pattern, std::string_view name) {
 std::span<const Rung> ladder_rungs() { return rungs; }
 
 bool is_variant(const Rung& rung, const ConvAlgorithm& algorithm) {
-  return rung.kind == RungKind::technique && matches(rung.pattern, algorithm.name) &&
-         (rung.except.empty() || !matches(rung.except, algorithm.name));
+  if (rung.kind != RungKind::technique) return false;
+  return (matches(rung.pattern, algorithm.name) &&
+          (rung.except.empty() || !matches(rung.except, algorithm.name))) ||
+         matches(rung.pattern_elsewhere, algorithm.name);
+}
+
+bool is_elsewhere(const Rung& rung, std::span<const ConvAlgorithm* const> algorithms) {
+  return rung.kind == RungKind::technique &&
+         std::none_of(algorithms.begin(), algorithms.end(),
+                      [&](const ConvAlgorithm* algorithm) { return is_variant(rung, *algorithm); });
 }
 
 std::string_view variant_name(std::string_view algorithm) {

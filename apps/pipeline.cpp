@@ -142,30 +142,30 @@ void run(const PipelineArguments& arguments) {
 
 void add_pipeline(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
-      "pipeline", "A batch on the host through a device, in segments that overlap");
+      "pipeline", "Time a batch in host memory, copied through a device in segments that overlap");
   const auto a = std::make_shared<PipelineArguments>();
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
   add_suite_options(*command, a->problems);
   add_algorithm_option(*command, a->algorithm,
-                       "auto: what a plan of one segment chooses; or one algorithm's name");
+                       "Run this algorithm; auto: the one that a plan chooses for a segment");
   add_integer(*command, "--streams", a->streams, 1,
-              "Segments under way at once: one number or several")
+              "Number of segments in flight: one value, or several to be compared")
       ->delimiter(',')
       ->capture_default_str();
-  command->add_option("--memory", a->memory, "The host's: pageable, pinned, or both")
+  command->add_option("--memory", a->memory, "Kind of host memory: pageable, pinned, or both")
       ->delimiter(',')
       ->check(one_of({"pageable", "pinned"}))
       ->capture_default_str();
   command
       ->add_option("--budget", a->budget_bytes,
-                   "Bytes of the device's memory to take at most (500MB, 2GB); otherwise half of "
-                   "what is free")
+                   "Take at most this much of the device's memory (500MB, 2GB); without it, half "
+                   "of what is free")
       ->transform(byte_count());
   add_integer(*command, "--segment", a->images_per_segment, 1,
-              "Images in a segment; otherwise chosen from the bytes of the batch");
-  add_seed(*command, a->seed, "Of the data");
-  command->add_option("--json", a->json, "Write every record to this file");
+              "Images in a segment; without it Plumb chooses by the size of the batch");
+  add_seed(*command, a->seed, "Seed of the data");
+  command->add_option("--json", a->json, "Also write every time to this file as JSON");
   command->add_option("--plot", a->plot,
                       "Draw the timeline of the first problem's fastest run to this file (SVG)");
   command->footer(

@@ -152,9 +152,10 @@ bool stdout_is_written() {
 }  // namespace
 
 void add_device_option(CLI::App& command, std::string& spec) {
-  command.add_option("--device", spec,
-                     "cpu, cuda, cuda:1, kokkos, or auto: the first GPU that works, otherwise the "
-                     "CPU. The default is what PLUMB_DEVICE says, or auto");
+  command.add_option(
+      "--device", spec,
+      "Device to run on: cpu, cuda, cuda:1, kokkos, or auto (the first GPU that works, otherwise "
+      "the CPU). The default is PLUMB_DEVICE, or auto where that is not set");
 }
 
 Device open_device(const std::string& spec) {

@@ -7,6 +7,12 @@
 
 namespace plumb::app {
 
+/// What a bar shows: `label [=====     ]  50% ETA 0:42`. The time that is left (m:ss, or h:mm:ss)
+/// is the time so far in proportion, and stands there once some of the work is done and a second
+/// has passed. A total of 0 or less is work that is done.
+std::string progress_line(const std::string& label, std::int64_t done, std::int64_t total,
+                          double elapsed_seconds);
+
 /// Drawn on stderr while it lives, and wiped at its end; silent where stderr is no terminal.
 class ProgressBar {
  public:
@@ -24,7 +30,7 @@ class ProgressBar {
   std::int64_t total_;
   bool on_terminal_;
   bool drawn_ = false;
-  Clock::time_point next_;
+  Clock::time_point begin_, next_;
 };
 
 }  // namespace plumb::app

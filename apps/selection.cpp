@@ -89,26 +89,29 @@ ValidationCase with_views(ValidationCase test, const ProblemArguments& arguments
 }  // namespace
 
 void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
-  auto* problem =
-      command.add_option("--problem", arguments.problem,
-                         "One problem, in benchdnn's notation: mb8ic3ih32oc8kh3ph1; without mb the "
-                         "batch is 2 (docs/problem_notation.md)");
+  auto* problem = command.add_option(
+      "--problem", arguments.problem,
+      "One problem in benchdnn's notation, such as mb8ic3ih32oc8kh3ph1; without mb "
+      "the batch is 2 (docs/problem_notation.md)");
   command
       .add_option("--problems", arguments.problems,
-                  "A file of problems, one a line, # for comments; without mb a batch is 2")
+                  "Read the problems from this file: one a line, # begins a comment; without mb a "
+                  "batch is 2")
       ->excludes(problem);
   command
-      .add_option("--dtype", arguments.dtype, "Stored type of given problems: f32, f64, f16, bf16")
+      .add_option("--dtype", arguments.dtype, "Element type of x, w and y: f32, f64, f16 or bf16")
       ->check(one_of({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
   command
       .add_option("--layout", arguments.layout,
-                  "Of given problems: nchw, nhwc, or strided (NCHW with gaps)")
+                  "Layout of x, w and y: nchw, nhwc, or strided (NCHW with gaps)")
       ->check(one_of({"nchw", "nhwc", "strided"}))
       ->capture_default_str();
-  add_integer(command, "--batch", arguments.batch, 1, "N of every given problem");
-  add_integer(command, "--side", arguments.side, 1,
-              "H and W of every given problem at most, or what its filters need");
+  add_integer(command, "--batch", arguments.batch, 1,
+              "Replace N, the number of images, of every problem");
+  add_integer(
+      command, "--side", arguments.side, 1,
+      "Crop images to at most this height and width, but never to less than the filter covers");
 }
 
 void add_view_options(CLI::App& command, ProblemArguments& arguments) {
@@ -119,21 +122,23 @@ void add_view_options(CLI::App& command, ProblemArguments& arguments) {
     add_integer(command, name, values, least, help)->delimiter(',')->expected(4)->needs(problem);
   };
   add("--x-strides", arguments.x_strides, any,
-      "Of x, N,C,H,W in elements, below 0 where it is mirrored: --x-strides=64,-8,1,0");
-  add("--w-strides", arguments.w_strides, any, "Of w, K,C/G,R,S in elements");
-  add("--y-strides", arguments.y_strides, any, "Of y, N,K,P,Q in elements");
-  add("--padding", arguments.padding, 0, "Top, left, bottom and right, in place of the problem's");
+      "Strides of x along N,C,H,W in elements; a negative stride mirrors x: --x-strides=64,-8,1,0");
+  add("--w-strides", arguments.w_strides, any, "Strides of w along K,C/G,R,S in elements");
+  add("--y-strides", arguments.y_strides, any, "Strides of y along N,K,P,Q in elements");
+  add("--padding", arguments.padding, 0,
+      "Padding at the top, left, bottom and right, in place of the problem's own");
   add_integer(command, "--offset", arguments.offset, 0,
-              "Elements between a 256-byte boundary and the tensors, on a GPU")
+              "On a GPU, let each tensor begin this many elements past a 256-byte boundary")
       ->needs(problem);
 }
 
 void add_suite_options(CLI::App& command, ProblemArguments& arguments) {
   const std::vector<std::string> names(std::begin(suite_names), std::end(suite_names));
-  auto* suite_option = command
-                           .add_option("--suite", arguments.suite,
-                                       fmt::format("Layers by name: {}", fmt::join(names, ", ")))
-                           ->check(one_of(names));
+  auto* suite_option =
+      command
+          .add_option("--suite", arguments.suite,
+                      fmt::format("Run a suite of named layers: {}", fmt::join(names, ", ")))
+          ->check(one_of(names));
   for (const char* other : {"--problem", "--problems"})
     suite_option->excludes(command.get_option(other));
 }

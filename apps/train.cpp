@@ -89,37 +89,41 @@ void run(const TrainArguments& arguments) {
 }  // namespace
 
 void add_train(CLI::App& program) {
-  CLI::App* command =
-      program.add_subcommand("train", "The network from scratch, on the CPU, into a model file");
+  CLI::App* command = program.add_subcommand(
+      "train", "Train the network of classify on the CPU, and write its weights to a file");
   const auto a = std::make_shared<TrainArguments>();
-  add_integer(*command, "--epochs", a->options.epochs, 1, "Times through the training images")
+  add_integer(*command, "--epochs", a->options.epochs, 1,
+              "Number of passes over the training images")
       ->required();
-  command->add_option("--out", a->out, "The weights, as safetensors: written after every epoch")
+  command
+      ->add_option("--out", a->out, "Write the weights to this safetensors file, after every epoch")
       ->required();
-  add_seed(*command, a->options.seed, "Of the first weights and of the batches' order");
-  add_integer(*command, "--batch", a->options.batch, 1, "Images a step")->capture_default_str();
-  command->add_option("--learning-rate", a->options.learning_rate, "Adam's, at the start")
+  add_seed(*command, a->options.seed, "Seed of the initial weights and of the order of the images");
+  add_integer(*command, "--batch", a->options.batch, 1, "Images in a training step")
+      ->capture_default_str();
+  command->add_option("--learning-rate", a->options.learning_rate, "Initial learning rate of Adam")
       ->check(number_above(0, std::numeric_limits<float>::max()))
       ->capture_default_str();
-  CLI::Option* images =
-      command->add_option("--images", a->training.images,
-                          "IDX file of training images, .gz or plain; the default is "
-                          "Fashion-MNIST's in /usr/share/datasets/fashion-mnist, or in "
-                          "PLUMB_DATA_DIR");
-  CLI::Option* labels = command->add_option("--labels", a->training.labels, "Their labels");
-  CLI::Option* test_images =
-      command->add_option("--test-images", a->test.images, "IDX file of test images");
-  CLI::Option* test_labels = command->add_option("--test-labels", a->test.labels, "Their labels");
+  CLI::Option* images = command->add_option(
+      "--images", a->training.images,
+      "Read the training images from this IDX file, .gz or plain; the default is Fashion-MNIST in "
+      "PLUMB_DATA_DIR, or in /usr/share/datasets/fashion-mnist");
+  CLI::Option* labels = command->add_option("--labels", a->training.labels,
+                                            "Read the labels of --images from this IDX file");
+  CLI::Option* test_images = command->add_option("--test-images", a->test.images,
+                                                 "Read the test images from this IDX file");
+  CLI::Option* test_labels = command->add_option(
+      "--test-labels", a->test.labels, "Read the labels of --test-images from this IDX file");
   images->needs(labels);
   labels->needs(images);
   test_images->needs(test_labels);
   test_labels->needs(test_images);
   command->footer(
-      "The same seed on the same machine gives the same file. Accuracies are shares of 1; train\n"
-      "is that of the batches as they came by. An interrupt (Ctrl-C) ends it at the next batch, "
-      "with "
-      "exit\ncode 130 and the weights of the last whole epoch in the file; a second one at once.\n"
-      "Example:\n  plumb train --epochs 10 --seed 1 --out lenet.safetensors");
+      "The same seed on the same machine gives the same file. Accuracies lie between 0 and 1; "
+      "train is\nthe mean over the batches while the weights still change. Ctrl-C ends the "
+      "training at the next\nbatch, with exit code 130 and the weights of the last whole epoch in "
+      "the file; a second Ctrl-C\nends it at once.\nExample:\n  plumb train --epochs 10 --seed 1 "
+      "--out lenet.safetensors");
   command->callback([a] { run(*a); });
 }
 

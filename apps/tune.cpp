@@ -285,31 +285,35 @@ void add_tune(CLI::App& program) {
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
   add_suite_options(*command, a->problems);
-  add_math_option(*command, a->math,
-                  "Only algorithms that may serve this arithmetic, and plans that allow no other");
+  add_math_option(
+      *command, a->math,
+      "Time only algorithms at least as accurate as this, for plans that allow nothing less");
   add_integer(*command, "--samples", a->samples, 1,
-              "Of each algorithm that is not given up, at least")
+              "Take at least this many samples of each algorithm that is not given up as slow")
       ->capture_default_str();
   command
       ->add_option(
           "--scatter-limit", a->scatter_limit,
-          "A time is unsteady, taken again and then not kept, where the median lies further "
-          "above the minimum than this share of it")
+          "Call a time unsteady where the median exceeds the minimum by more than this fraction of "
+          "it; unsteady times are measured again, and not kept if they stay so")
       ->check(number_in(0, 1e300))
       ->capture_default_str();
   command
-      ->add_option("--estimate-limit", a->estimate_limit,
-                   "So is one that is more than this times the algorithm's estimate")
+      ->add_option(
+          "--estimate-limit", a->estimate_limit,
+          "Also call a time unsteady where it exceeds the algorithm's estimate by this factor")
       ->check(number_in(0, 1e300))
       ->capture_default_str();
-  command->add_flag("--no-cache", a->no_cache, "Show the times and keep nothing");
-  command->add_option("--plot", a->plot, "Write the sweep as a picture to this file (SVG)");
-  command->add_option("--json", a->json, "Write the sweep to this file");
+  command->add_flag("--no-cache", a->no_cache,
+                    "Show the times, but do not write them to the cache");
+  command->add_option("--plot", a->plot, "Draw the times of all algorithms to this file (SVG)");
+  command->add_option("--json", a->json, "Also write the times to this file as JSON");
   command->footer(
-      "The times go to the file that PLUMB_TUNE_CACHE names, or plumb/tune under XDG_CACHE_HOME "
+      "The times go to the file that PLUMB_TUNE_CACHE names, or to plumb/tune under XDG_CACHE_HOME "
       "or\n"
-      "~/.cache. Deleting it undoes all tuning. An interrupt (Ctrl-C) ends it after the problem "
-      "under\nway, with exit code 130 and what was done; a second one at once.\n"
+      "~/.cache. Deleting that file undoes all tuning. Ctrl-C ends the tuning after the problem "
+      "under\n"
+      "way, with exit code 130 and what was done; a second Ctrl-C ends it at once.\n"
       "Examples:\n"
       "  plumb tune --problem mb10000ic1ih86oc4kh7\n"
       "  plumb tune --suite four --math fp32 --plot four.svg");

@@ -288,53 +288,60 @@ void run(const ValidateArguments& arguments) {
 
 void add_validate(CLI::App& program) {
   CLI::App* command = program.add_subcommand(
-      "validate", "Hold every algorithm of a device against the double-precision oracle");
+      "validate", "Check every algorithm of a device against an oracle in double precision");
   const auto a = std::make_shared<ValidateArguments>();
   add_device_option(*command, a->device);
-  add_algorithm_option(*command, a->algorithm, "Only names that match, with * and ?");
+  add_algorithm_option(*command, a->algorithm,
+                       "Check only the algorithms whose names match this pattern of * and ?");
   add_problem_options(*command, a->problems);
   add_view_options(*command, a->problems);
   add_suite_options(*command, a->problems);
-  command->add_flag("--bias", a->bias, "Given problems add a bias");
-  command->add_flag("--relu", a->relu, "Given problems end in a ReLU");
-  add_math_option(*command, a->math, "Only algorithms that may serve this arithmetic");
-  command->add_option("--tier", a->tiers, "Only these tiers: exact, bounded, repeatable, attested")
+  command->add_flag("--bias", a->bias, "Add a bias in the given problems");
+  command->add_flag("--relu", a->relu, "Apply a ReLU at the end of the given problems");
+  add_math_option(*command, a->math,
+                  "Check only algorithms that are at least as accurate as this arithmetic");
+  command
+      ->add_option("--tier", a->tiers,
+                   "Run only these tiers of checks: exact, bounded, repeatable, attested")
       ->delimiter(',')
       ->check(one_of({"exact", "bounded", "repeatable", "attested"}));
-  add_seed(*command, a->seed, "Of the data and of the random problems");
+  add_seed(*command, a->seed, "Seed of the data and of the random problems");
   add_share(*command, a->share,
-            "Only every OF-th problem, from problem PART on: for several processes");
-  command->add_flag("--quick", a->quick, "A smaller corpus");
+            "Check only every OF-th problem, beginning with number PART, so that OF processes "
+            "share the work");
+  command->add_flag("--quick", a->quick, "Check a smaller set of problems");
   command
       ->add_option("--guard", a->guard,
-                   "Where pages that nobody may touch lie, of the host's memory: behind tensors, "
-                   "before them, both in turn, none")
+                   "Where to put inaccessible pages, which catch accesses out of bounds, in host "
+                   "memory: behind tensors, before them, both (by turns) or none")
       ->check(one_of({"behind", "before", "both", "none"}))
       ->capture_default_str();
-  add_integer(*command, "--threads", a->threads, 1, "OpenMP's threads for the CPU's kernels", 1024);
+  add_integer(*command, "--threads", a->threads, 1, "Number of OpenMP threads of the CPU's kernels",
+              1024);
   auto* const random = add_integer(*command, "--random", a->random.count, 1,
-                                   "Draw so many problems from the whole space, from --seed");
+                                   "Check this many random problems, drawn with --seed");
   for (const char* other : {"--problem", "--problems", "--suite"})
     random->excludes(command->get_option(other));
-  command->add_option("--seconds", a->random.seconds, "Begin no more random problems after so long")
+  command
+      ->add_option("--seconds", a->random.seconds,
+                   "Begin no random problem after this many seconds")
       ->check(number_in(1e-3, 1e9))
       ->needs(random);
   add_integer(*command, "--failures", a->random.failures, 1,
-              "Begin no more random problems after so many failures")
+              "Begin no random problem after this many failures")
       ->needs(random);
   command
       ->add_option("--products", a->random.products,
-                   "Multiplications of one random problem at most")
+                   "Draw only random problems of at most this many multiplications")
       ->check(number_in(1e3, 1e12))
       ->needs(random);
-  command->add_option("--json", a->json, "Write every verdict to this file");
+  command->add_option("--json", a->json,
+                      "Also write every verdict to this file as JSON, kept up to date");
   command->footer(
-      "Exit code 1 where anything fails, and where nothing was validated; 130 where it was "
-      "interrupted,\nwith what was validated by then. The file of --json is kept up to date.\n"
-      "Examples:\n"
-      "  plumb validate --quick\n"
-      "  plumb validate --random 36000 --seed 7\n"
-      "  plumb validate --device cuda --algorithm 'cuda.conv.direct.*' --json verdicts.json");
+      "Exit code 1: something failed, or nothing was checked. 130: interrupted; what was checked "
+      "by then\nis reported.\nExamples:\n  plumb validate --quick\n  plumb validate --random 36000 "
+      "--seed 7\n  plumb validate --device cuda --algorithm 'cuda.conv.direct.*' --json "
+      "verdicts.json");
   command->callback([a] { run(*a); });
 }
 

@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "bench_summary.hpp"
+#include "ladder_rungs.hpp"
 #include "plot/axis.hpp"
 #include "plot/bar_chart.hpp"
 #include "plot/sorted_bars.hpp"
 #include "plot/svg.hpp"
 #include "plot/timeline.hpp"
+#include "progress.hpp"
 
 using namespace plumb::app;
 using Catch::Matchers::ContainsSubstring;
@@ -221,4 +224,59 @@ TEST_CASE("plot: timelines are legible") {
   CHECK_THAT(svg, ContainsSubstring(">ms<"));
   timeline.lanes.clear();
   require_legible(to_svg(timeline));  // nothing happened
+}
+
+TEST_CASE("a bar of progress says when it will be done") {
+  CHECK_THAT(progress_line("work", 0, 10, 5), !ContainsSubstring("ETA"));
+  CHECK_THAT(progress_line("work", 1, 10, 0.2), !ContainsSubstring("ETA"));
+  CHECK_THAT(progress_line("work", 10, 10, 5), !ContainsSubstring("ETA"));
+  CHECK(progress_line("work", 5, 10, 42) == "work [===============               ]  50% ETA 0:42");
+  CHECK_THAT(progress_line("work", 1, 10, 60), ContainsSubstring(" 10% ETA 9:00"));
+  CHECK_THAT(progress_line("work", 1, 1000, 60), ContainsSubstring("  0% ETA 16:39:00"));
+  CHECK_THAT(progress_line("work", 0, 0, 5), ContainsSubstring("100%"));
+  CHECK_THAT(progress_line("work", 20, 10, 5), ContainsSubstring("100%"));
+}
+
+TEST_CASE("the ladder of a CPU has the techniques that a CPU has") {
+  const auto algorithms = plumb::conv_algorithms(plumb::Device::open("cpu"));
+  std::vector<int> numbers;
+  for (const Rung& rung : ladder_rungs())
+    if (!is_elsewhere(rung, algorithms)) numbers.push_back(rung.number);
+  CHECK(numbers == std::vector{8, 9, 10, 11, 18, 19});
+  for (const plumb::ConvAlgorithm* algorithm : algorithms) {
+    if (!algorithm->name.starts_with("cpu.")) continue;  // another library's
+    CAPTURE(algorithm->name);
+    CHECK(std::any_of(ladder_rungs().begin(), ladder_rungs().end(),
+                      [&](const Rung& rung) { return is_variant(rung, *algorithm); }));
+  }
+}
+
+TEST_CASE("a bench of few problems draws every algorithm with its name and figures") {
+  BenchCase bench;
+  bench.test.name = "layer";
+  bench.records.resize(2);
+  bench.records[0].measurement.algorithm = "cpu.conv.a.fp32";
+  bench.records[0].measurement.median_seconds = 2e-3;
+  bench.records[0].roofline_fraction = 0.25;
+  bench.records[1].measurement.algorithm = "cpu.conv.b.fp64";
+  bench.records[1].measurement.failure = "wrong";
+  bench.records[1].math = plumb::Math::fp64;
+  bench.refusals.push_back({"cpu.conv.c.fp32", {plumb::Reason::geometry, "not for this"}});
+  const std::string svg = picture_of({bench}, summary_of({bench}), "a bench");
+  require_legible(svg);
+  for (const char* text : {">layer<", ">cpu.conv.a.fp32<", ">cpu.conv.b.fp64<", ">cpu.conv.c.fp32<",
+                           ">2.00 ms, 25 %<", ">failed<", ">geometry<"})
+    CHECK_THAT(svg, ContainsSubstring(text));
+}
+
+TEST_CASE("many values in order are labelled where there is room, and at the ends otherwise") {
+  const auto name = [](int i) { return std::string("p").append(std::to_string(i)); };
+  SortedBars chart{.title = "many", .panels = {{.title = "values"}}};
+  for (int i = 0; i < 20; ++i) chart.panels[0].values.push_back({name(i), i + 1.0});
+  for (int i = 0; i < 20; ++i) CHECK_THAT(to_svg(chart), ContainsSubstring(name(i).append(" ")));
+  for (int i = 20; i < 200; ++i) chart.panels[0].values.push_back({name(i), i + 1.0});
+  const std::string svg = to_svg(chart);
+  for (const char* text : {">p0 1.00<", ">p100 101<", ">p199 200<"})
+    CHECK_THAT(svg, ContainsSubstring(text));
+  CHECK_THAT(svg, !ContainsSubstring(">p50 "));
 }

@@ -108,7 +108,14 @@ case_help() {
   for command in info explain classify train conv validate bench tune pipeline ladder; do
     run $command --help
     printed 'Example'
+    # What an option does begins with what it is or does, in words: no "Of each", no "Their labels".
+    if cut -c31- out | grep -E '^(Of|Their|So|For|Beside|Given|Adam|Times|Only names)\b'; then
+      fail "a description of plumb $command --help has to be read twice"
+    fi
   done
+  run bench --help
+  printed 'Crop images to at most this height and width, but never to less than the filter covers'
+  printed 'Seed of the data'
 }
 
 case_info() {
@@ -486,6 +493,11 @@ case_bench() {
   (($(grep -c '"median_seconds"' list.json) == 2)) || fail "expected a record for each problem of the list"
   valid_json list.json summary roofline_fraction median least
   grep -q 'share of the roofline: median' list.svg || fail "no picture: $(head -c 300 list.svg)"
+  run bench "${small[@]}" --algorithm '*' --samples 2 --plot all.svg
+  for name in cpu.conv.direct.fp32 cpu.conv.panels.fp32 cpu.conv.im2col.fp64 small; do
+    grep -q ">$name<" all.svg || fail "no $name in the picture: $(grep '<text' all.svg)"
+  done
+  (($(grep -cE '>[0-9.e-]+ ms, [0-9]+ %' all.svg) == $(grep -c '^  cpu\.conv\.' out))) || fail "bars without figures"
   run bench --device cpu --problems list --batch 3 --samples 2
   printed '^g1mb3ic2' && printed '^g2mb3ic4'
   # Images are cropped, but not to less than filters need: 9 rows and 2 of padding for 11 taps.
@@ -739,6 +751,13 @@ case_ladder() {
   (($(grep -c '"rung":' ladder.json) == 19)) || fail "expected nineteen rungs"
   holds "$(json ladder.json max_error_over_bound) > 0 && $(json ladder.json max_error_over_bound) <= 1"
   grep -q '</svg>' ladder.svg && grep -q 'roofline' ladder.svg || fail "no picture"
+  # The picture has what a CPU has, by name, and no rung that only CUDA has.
+  for rung in '8  shared and registers' '10  unroll, product, permute' '11  fused unroll and product'; do
+    grep -q ">$rung<" ladder.svg || fail "no rung $rung in the picture"
+  done
+  grep -q ' direct\.fp32<' ladder.svg && grep -q ' panels\.fp32<' ladder.svg || fail "bars without names"
+  if grep -q '>12  tensor cores' ladder.svg; then fail "a rung that no CPU has is in the picture"; fi
+  printed '^ +8  shared and registers +cpu\.conv\.direct\.fp32 ' && printed '^ +11 .* cpu\.conv\.panels\.fp32 '
   refuse 2 "'ece408_l3', expected one of: ece408_l1, ece408_l2, eecs471_l1, eecs471_l2" \
     ladder --device cpu --layer ece408_l3
   refuse 2 'batch' ladder --batch 0

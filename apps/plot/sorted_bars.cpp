@@ -33,6 +33,28 @@ Axis axis_over(const SortedPanel& panel, const std::vector<NamedValue>& sorted) 
   return Axis(panel.scale, smallest, largest);
 }
 
+/// The bars that get their names: all where they are wide enough, otherwise those at the ends and
+/// the one in the middle.
+std::vector<std::size_t> labelled(std::size_t count, double step) {
+  if (count == 0) return {};
+  std::vector<std::size_t> bars;
+  if (step >= small_size + 2)
+    for (std::size_t i = 0; i < count; ++i) bars.push_back(i);
+  else
+    bars = {0, count / 2, count - 1};
+  return bars;
+}
+
+/// Upright: above a low bar, in a high one.
+void draw_label(SvgCanvas& canvas, const NamedValue& one, double middle, double bottom,
+                double height) {
+  const bool above = height < plot_height / 2;
+  const std::string label = fmt::format("{} {}", one.name, short_number(one.value));
+  canvas.text(middle + 4, bottom - height + (above ? -4 : 4),
+              shortened(label, small_size, plot_height / 2 - 8), TextStyle::small,
+              above ? Anchor::start : Anchor::end, -90);
+}
+
 void draw_panel(SvgCanvas& canvas, const SortedPanel& panel, double x, double y, double width) {
   draw_panel_head(canvas, {.title = panel.title, .reference = panel.reference}, x, y, width);
   const double left = x + tick_labels_width, plot_width = width - tick_labels_width;
@@ -55,6 +77,9 @@ void draw_panel(SvgCanvas& canvas, const SortedPanel& panel, double x, double y,
     const double at = bottom - height_of(panel.reference->value);
     canvas.reference_line(left, at, left + plot_width, at);
   }
+  for (const std::size_t i : labelled(sorted.size(), step))
+    draw_label(canvas, sorted[i], left + (static_cast<double>(i) + 0.45) * step, bottom,
+               height_of(sorted[i].value));
   canvas.text(left, bottom + 16,
               fmt::format("{} problems, in order{}", sorted.size(),
                           panel.scale == Scale::logarithmic ? "; logarithmic" : ""),

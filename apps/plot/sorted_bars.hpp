@@ -9,7 +9,7 @@
 namespace plumb::app {
 
 struct NamedValue {
-  std::string name;  ///< shown where the pointer rests
+  std::string name;  ///< at its bar where there is room, and where the pointer rests
   double value = 0;
 };
 
