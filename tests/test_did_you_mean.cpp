@@ -100,7 +100,7 @@ TEST_CASE("w that fits another number of groups says which") {
   CHECK_THAT(message({64, 2, 3, 3}, 3), ContainsSubstring("groups=32 would fit"));
   CHECK_THAT(message({64, 3, 3, 3}, 1), !ContainsSubstring("would fit"));  // of 64 channels
   CHECK_THAT(message({48, 2, 3, 3}, 1), !ContainsSubstring("would fit"));  // nor of 48 filters
-  CHECK_THAT(message({48, 2, 3, 3}, 1), ContainsSubstring("expected C/G to be 64"));
+  CHECK_THAT(message({48, 2, 3, 3}, 1), ContainsSubstring("expected w to be [48, 64, 3, 3]"));
 }
 
 TEST_CASE("the problem of x and w alone has a dense y") {

@@ -51,10 +51,10 @@ void check_channels(const Extents& x, const Extents& w, std::int64_t groups) {
   const std::int64_t fitting = c % per_group == 0 ? c / per_group : 0;
   const bool fits = fitting > 0 && w[0] % fitting == 0;
   if (!whole && !fits) return;
-  refuse(fmt::format("w is {} (K, C/G, R, S), x is {} (N, C, H, W), groups is {}{}{}", to_string(w),
-                     to_string(x), groups,
-                     whole ? fmt::format("; expected C/G to be {}", c / groups) : "",
-                     fits ? fmt::format("; groups={} would fit", fitting) : ""));
+  refuse(fmt::format(
+      "w is {} (K, C/G, R, S), x is {} (N, C, H, W), groups is {}{}{}", to_string(w), to_string(x),
+      groups, whole ? "; expected w to be " + to_string(Extents{w[0], c / groups, w[2], w[3]}) : "",
+      fits ? fmt::format("; groups={} would fit", fitting) : ""));
 }
 
 }  // namespace

@@ -137,11 +137,12 @@ LoadedBackend load_once(const BackendSource& source) {
 }
 
 LoadedBackend find_and_load(std::string_view name) {
-  std::vector<std::string_view> known;
-  for (const BackendSource& source : backend_list()) {
+  // A backend that is there is found without memory: a plan asks for its own where there may be
+  // none.
+  for (const BackendSource& source : backend_list())
     if (source.name == name) return load_once(source);
-    known.push_back(source.name);
-  }
+  std::vector<std::string_view> known;
+  for (const BackendSource& source : backend_list()) known.push_back(source.name);
   return refuse(Reason::unknown_backend,
                 fmt::format("no backend {}; there are {}{}", quoted(name), fmt::join(known, ", "),
                             did_you_mean(name, known)));
