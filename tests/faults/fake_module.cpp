@@ -16,7 +16,6 @@
 //   wrong                 the first result is off by one
 //   nan                   the first result is no number
 //   pinned                all memory counts as pinned
-//   alias                 the device goes by the name of `emu` too
 //
 // With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL, PLUMB_FAKE_THROWS (what is thrown),
 // PLUMB_FAKE_CONSTRUCTOR_THROWS or PLUMB_FAKE_NOTHING it is compiled as a module that is broken or
@@ -193,7 +192,6 @@ DeviceInfo fake_info() {
   DeviceInfo info = probe.devices.front();
   info.id = {"cuda", 0};
   info.name = "a CPU that plays a GPU";
-  if (fault() == "alias") info.alias = "emu";
   return info;
 }
 
