@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "../overlap.hpp"
 #include "../parallel/parallel.hpp"
 #include "plumb/backend.hpp"
 
@@ -182,17 +181,10 @@ std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue
 }
 
 ConvRun Trial::run_with_other_batch(const ConvAlgorithm& algorithm) const {
+  // With the same strides, of which packed filters may depend on each. The one along N was free
+  // where there is one image: two may overlap in y, which an algorithm may refuse.
   ConvProblem other = problem_;
   other.n = problem_.n == 1 ? 2 : 1;
-  // The batch stride of one image may be anything; that of two keeps them apart.
-  const auto keep_apart = [&](const Extents& extents, Strides& strides) {
-    if (extents[0] != 1 || strides.empty()) return;
-    const ByteRange image = byte_range(problem_.dtype, extents, strides);
-    strides[0] =
-        (image.end - image.begin) / static_cast<std::int64_t>(size_in_bytes(problem_.dtype));
-  };
-  keep_apart(problem_.x_extents(), other.x_strides);
-  keep_apart(problem_.y_extents(), other.y_strides);
   ConvRun run(algorithm, other, device_.info());
   return run.support() ? run : ConvRun(algorithm, problem_, device_.info());
 }
