@@ -228,7 +228,7 @@ TEST_CASE("refusals: devices, allocators and memory of the caller's") {
   for (const auto& [memory, words] :
        {std::pair{Memory::device, "no 100 bytes of device memory"},
         {Memory::pinned_host, "no 100 bytes of pinned host memory"}}) {
-    const Error error = refusal([&] { empty.allocate(100, memory); });
+    const Error error = refusal([&, memory = memory] { empty.allocate(100, memory); });
     CHECK(error.code() == ErrorCode::out_of_memory);
     CHECK_THAT(error.what(), ContainsSubstring(words));
     empty.deallocate(nullptr, 100, memory);
