@@ -78,7 +78,7 @@ nlohmann::ordered_json to_json(const Spread& spread) {
   return {{"problems", spread.count},
           {"median", spread.median},
           {"least", spread.least},
-          {"least_problem", spread.min_name}};
+          {"least_problem", spread.least_problem}};
 }
 
 nlohmann::ordered_json to_json(const BenchSummary& summary) {

@@ -27,7 +27,7 @@ Spread spread_of(std::vector<NamedValue> values) {
           .median = values.size() % 2 == 1 ? values[middle].value
                                            : (values[middle - 1].value + values[middle].value) / 2,
           .least = values.front().value,
-          .min_name = values.front().name};
+          .least_problem = values.front().name};
 }
 
 }  // namespace
@@ -57,12 +57,12 @@ std::string to_string(const BenchSummary& summary) {
   std::string text = fmt::format(
       "{} problems: {:.1f} % of the roofline in the "
       "median, {:.1f} % at the least ({})\n",
-      share.count, share.median * 100, share.least * 100, share.min_name);
+      share.count, share.median * 100, share.least * 100, share.least_problem);
   if (ratio.count > 0)
     text += fmt::format(
         "{} beside a peer: {:.2f} x as fast in the median, {:.2f} "
         "x at the least ({})\n",
-        ratio.count, ratio.median, ratio.least, ratio.min_name);
+        ratio.count, ratio.median, ratio.least, ratio.least_problem);
   if (summary.failed > 0)
     text += fmt::format("{} problems without a figure of ours\n", summary.failed);
   if (summary.unsteady > 0)

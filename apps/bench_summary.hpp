@@ -15,7 +15,7 @@ namespace plumb::app {
 struct Spread {
   std::size_t count = 0;
   double median = 0, least = 0;
-  std::string min_name;  ///< of the problem
+  std::string least_problem;  ///< its name
 };
 
 struct BenchSummary {

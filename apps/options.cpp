@@ -123,6 +123,8 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string&
   return add_integer(command, "--seed", seed, 0, help)->capture_default_str();
 }
 
+std::string to_string(const Share& share) { return fmt::format("{}/{}", share.part, share.of); }
+
 CLI::Option* add_share(CLI::App& command, Share& share, const std::string& help) {
   const auto take = [&share](const std::string& text) {
     std::string_view rest = text;

@@ -55,7 +55,13 @@ CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string&
 /// `of` processes with the parts 1 to `of` do all of it.
 struct Share {
   std::int64_t part = 1, of = 1;
+
+  /// How many of `total` pieces are this part's.
+  std::int64_t count(std::int64_t total) const { return (total - part + of) / of; }
+  /// The number of this part's piece `i` among all, both counted from 0.
+  std::int64_t piece(std::int64_t i) const { return part - 1 + i * of; }
 };
+std::string to_string(const Share& share);  ///< "2/4"
 /// --share PART/OF.
 CLI::Option* add_share(CLI::App& command, Share& share, const std::string& help);
 

@@ -45,9 +45,9 @@ std::vector<ValidationCase> all_cases(const ValidateArguments& arguments, const 
 /// Those of this process's share.
 std::vector<ValidationCase> cases_of(const ValidateArguments& arguments, const Device& device) {
   std::vector<ValidationCase> all = all_cases(arguments, device), cases;
-  const auto step = static_cast<std::size_t>(arguments.share.of);
-  for (auto i = static_cast<std::size_t>(arguments.share.part - 1); i < all.size(); i += step)
-    cases.push_back(std::move(all[i]));
+  const std::int64_t count = arguments.share.count(std::ssize(all));
+  for (std::int64_t i = 0; i < count; ++i)
+    cases.push_back(std::move(all[static_cast<std::size_t>(arguments.share.piece(i))]));
   return cases;
 }
 
@@ -191,7 +191,7 @@ nlohmann::ordered_json to_json(const Device& device, const ValidateArguments& ar
           {"device_name", device.info().name},
           {"seed", arguments.seed},
           {"quick", arguments.quick},
-          {"share", fmt::format("{}/{}", arguments.share.part, arguments.share.of)},
+          {"share", to_string(arguments.share)},
           {"seconds", done.seconds},
           {"complete", done.problems == done.of},
           {"problems_done", done.problems},

@@ -37,11 +37,10 @@ class RandomRun {
       : device_(device),
         algorithms_(algorithms),
         arguments_(arguments),
+        wanted_(arguments.share.count(arguments.count)),
         file_(arguments.json),
         validator_(device),
-        counts_(algorithms.size()),
-        wanted_((arguments.count - arguments.share.part + arguments.share.of) /
-                arguments.share.of) {}
+        counts_(algorithms.size()) {}
 
   void run() {
     RandomLimits limits;
@@ -50,8 +49,7 @@ class RandomRun {
     ProgressBar bar("validate on " + to_string(device_.id()), wanted_);
     file_.update([&] { return record(); });
     while (problems_ < wanted_ && !over() && !interrupt_.requested()) {
-      index_ = arguments_.share.part - 1 + problems_ * arguments_.share.of;
-      judge(cases.at(static_cast<std::uint64_t>(index_)));
+      judge(cases.at(index()));
       bar.show(++problems_);
       seconds_ = stopwatch_.total();
       file_.update([&] { return record(); });
@@ -111,7 +109,7 @@ class RandomRun {
             {"instruction_set", device_.info().instruction_set},
             {"seed", arguments_.seed},
             {"asked_for", arguments_.count},
-            {"share", fmt::format("{}/{}", arguments_.share.part, arguments_.share.of)},
+            {"share", to_string(arguments_.share)},
             {"complete", complete()},
             {"problems", problems_},
             {"runs", runs()},
@@ -138,11 +136,15 @@ class RandomRun {
            (arguments_.failures > 0 && failures() >= arguments_.failures);
   }
 
+  /// Of the problem at hand, among those of the seed.
+  std::uint64_t index() const {
+    return static_cast<std::uint64_t>(arguments_.share.piece(problems_));
+  }
+
   /// Guard pages on either side in turn. One problem in eight runs on several threads: waking them
   /// takes longer than most of these problems do.
   ValidationOptions options() const {
-    ValidationOptions options{.seed = arguments_.seed + static_cast<std::uint64_t>(index_),
-                              .tiers = arguments_.tiers};
+    ValidationOptions options{.seed = arguments_.seed + index(), .tiers = arguments_.tiers};
     options.guard = problems_ % 2 == 0 ? GuardPages::behind : GuardPages::before;
     if (device_.id() == host)
       options.threads = problems_ % 8 == 7 ? 2 + static_cast<int>(problems_ / 8 % 3) : 1;
@@ -203,6 +205,7 @@ class RandomRun {
   const Device& device_;
   std::span<const ConvAlgorithm* const> algorithms_;
   const RandomArguments& arguments_;
+  const std::int64_t wanted_;  ///< problems of this share
   RecordFile file_;
   InterruptScope interrupt_;
   Validator validator_;
@@ -210,9 +213,7 @@ class RandomRun {
   Stopwatch stopwatch_;
   std::vector<Count> counts_;
   std::vector<Failure> failures_;
-  std::int64_t wanted_ = 0;    ///< problems of this share
   std::int64_t problems_ = 0;  ///< done
-  std::int64_t index_ = 0;     ///< of the one at hand, among those of the seed
   double seconds_ = 0;
 };
 
