@@ -13,6 +13,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/did_you_mean.hpp"
 #include "plumb/quote.hpp"
+#include "probed_backend.hpp"
 #include "queue_workspace.hpp"
 
 namespace plumb {
@@ -89,18 +90,13 @@ void check_alias(const Spec& spec) {
 /// has.
 std::unique_ptr<BackendDevice> open_backend_device(const Spec& spec) {
   check_alias(spec);
-  const LoadedBackend loaded = load_backend(spec.backend);
-  if (loaded.reason == Reason::unknown_backend)
-    throw Error(ErrorCode::invalid_argument, loaded.sentence, loaded.reason);
-  if (!loaded.backend) refuse(loaded.reason, loaded.sentence);
-  const BackendProbe probe = loaded.backend->probe();
-  if (probe.devices.empty()) refuse(probe.reason, probe.sentence);
+  const auto [backend, probe] = probed_backend(spec.backend);
   const int index = spec.alias.empty() ? spec.index : index_of(spec.alias, probe.devices);
   if (index >= static_cast<int>(probe.devices.size()))
     refuse(Reason::no_device,
            fmt::format("no device {}:{}; there {} {}", spec.backend, index,
                        probe.devices.size() == 1 ? "is" : "are", probe.devices.size()));
-  return loaded.backend->open(index);
+  return backend.open(index);
 }
 
 /// Whether another device might do better.
@@ -117,6 +113,16 @@ Reason reason_of(const Error& failure) {
 }
 
 }  // namespace
+
+ProbedBackend probed_backend(std::string_view name) {
+  const LoadedBackend loaded = load_backend(name);
+  if (loaded.reason == Reason::unknown_backend)
+    throw Error(ErrorCode::invalid_argument, loaded.sentence, loaded.reason);
+  if (!loaded.backend) refuse(loaded.reason, loaded.sentence);
+  BackendProbe probe = loaded.backend->probe();
+  if (probe.devices.empty()) refuse(probe.reason, probe.sentence);
+  return {*loaded.backend, std::move(probe)};
+}
 
 std::string to_string(const DeviceId& id) {
   return id == host ? std::string(id.backend) : fmt::format("{}:{}", id.backend, id.index);

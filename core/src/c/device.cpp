@@ -2,11 +2,9 @@
 #include <fmt/format.h>
 
 #include "../overlap.hpp"
+#include "../probed_backend.hpp"
 #include "convert.hpp"
 #include "handles.hpp"
-#include "plumb/backend.hpp"
-#include "plumb/did_you_mean.hpp"
-#include "plumb/quote.hpp"
 
 using namespace plumb;
 using plumb::c::at;
@@ -42,17 +40,7 @@ plumb_status plumb_device_count(const char* backend, std::int32_t* count) {
   return run(__func__, [&] {
     at(count, "count") = 0;
     const std::string name = &at(backend, "backend");
-    const auto refuse_for = [](Reason reason, const std::string& sentence) {
-      throw Error(reason == Reason::unknown_backend ? ErrorCode::invalid_argument
-                  : reason == Reason::out_of_memory ? ErrorCode::out_of_memory
-                                                    : ErrorCode::device_unavailable,
-                  sentence, reason);
-    };
-    const LoadedBackend loaded = load_backend(name);
-    if (!loaded.backend) refuse_for(loaded.reason, loaded.sentence);
-    const BackendProbe probe = loaded.backend->probe();
-    if (probe.devices.empty()) refuse_for(probe.reason, probe.sentence);
-    *count = static_cast<std::int32_t>(probe.devices.size());
+    *count = static_cast<std::int32_t>(probed_backend(name).probe.devices.size());
   });
 }
 
