@@ -230,17 +230,15 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
 const ConvAlgorithm conv_im2col_fp32{
     .name = "cpu.conv.im2col.fp32",
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-    .supports = &supports<float>,
-    .workspace_bytes = &workspace_bytes<float>,
-    .estimate_seconds = &estimate_seconds<float>,
-    .launch = &launch<float>};
+    .plan = plan_of_parts<supports<float>, estimate_seconds<float>, workspace_bytes<float>>,
+    .launch = without_plan<launch<float>>,
+};
 
 const ConvAlgorithm conv_im2col_fp64{
     .name = "cpu.conv.im2col.fp64",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .supports = &supports<double>,
-    .workspace_bytes = &workspace_bytes<double>,
-    .estimate_seconds = &estimate_seconds<double>,
-    .launch = &launch<double>};
+    .plan = plan_of_parts<supports<double>, estimate_seconds<double>, workspace_bytes<double>>,
+    .launch = without_plan<launch<double>>,
+};
 
 }  // namespace plumb

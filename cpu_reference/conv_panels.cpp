@@ -386,14 +386,14 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <class Real>
 constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
-  return {.name = name,
-          .numerics = {.operand = operand, .accumulator = sums},
-          .supports = &supports<Real>,
-          .workspace_bytes = &workspace_bytes<Real>,
-          .estimate_seconds = &estimate_seconds<Real>,
-          .filter_bytes = &packed_bytes<Real>,
-          .pack_filters = &pack_filters<Real>,
-          .launch = &launch<Real>};
+  return {
+      .name = name,
+      .numerics = {.operand = operand, .accumulator = sums},
+      .plan = plan_of_parts<supports<Real>, estimate_seconds<Real>, workspace_bytes<Real>,
+                            packed_bytes<Real>>,
+      .pack_filters = pack_without_plan<pack_filters<Real>>,
+      .launch = without_plan<launch<Real>>,
+  };
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 
 namespace plumb::kokkos {
 
-inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 0; }
-
 /// What the kernels of each arithmetic take.
 Support takes_fp32(const ConvProblem& problem, const DeviceInfo& device);
 Support takes_fp64(const ConvProblem& problem, const DeviceInfo& device);
@@ -20,17 +18,13 @@ inline constexpr Numerics fp32_sums{.operand = Operand::fp32, .accumulator = Acc
 inline constexpr Numerics fp64_sums{.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma};
 
 /// An algorithm without workspace. None can be captured: see docs/kokkos.md.
-constexpr ConvAlgorithm entry(std::string_view name, const Numerics& numerics,
-                              decltype(ConvAlgorithm::supports) supports,
-                              decltype(ConvAlgorithm::estimate_seconds) estimate,
-                              decltype(ConvAlgorithm::launch) launch) {
+template <auto supports, auto estimate, auto launch>
+constexpr ConvAlgorithm entry(std::string_view name, const Numerics& numerics) {
   return {.name = name,
           .numerics = numerics,
           .capturable = false,
-          .supports = supports,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate,
-          .launch = launch};
+          .plan = plan_of_parts<supports, estimate>,
+          .launch = without_plan<launch>};
 }
 
 /// The model: the time to move the least bytes, and that of `issued_flop` at `share` of the nominal

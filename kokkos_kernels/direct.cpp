@@ -45,9 +45,9 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 }  // namespace
 
-const ConvAlgorithm direct_fp32 = entry("kokkos.conv.direct.fp32", fp32_sums, takes_fp32, estimate,
-                                        launch<float, float, Half, BFloat16>);
-const ConvAlgorithm direct_fp64 = entry("kokkos.conv.direct.fp64", fp64_sums, takes_fp64, estimate,
-                                        launch<double, double, float>);
+const ConvAlgorithm direct_fp32 = entry<takes_fp32, estimate, launch<float, float, Half, BFloat16>>(
+    "kokkos.conv.direct.fp32", fp32_sums);
+const ConvAlgorithm direct_fp64 = entry<takes_fp64, estimate, launch<double, double, float>>(
+    "kokkos.conv.direct.fp64", fp64_sums);
 
 }  // namespace plumb::kokkos

@@ -321,8 +321,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int filters>
 constexpr ConvAlgorithm entry_fp32(std::string_view name) {
-  return entry(name, fp32_sums, supports_fp32<filters>, estimate<filters>,
-               launch<float, filters, float, Half, BFloat16>);
+  return entry<supports_fp32<filters>, estimate<filters>,
+               launch<float, filters, float, Half, BFloat16>>(name, fp32_sums);
 }
 
 }  // namespace
@@ -333,7 +333,7 @@ const ConvAlgorithm team_tile_fp32_4_filters =
     entry_fp32<4>("kokkos.conv.team_tile.fp32.4_filters");
 const ConvAlgorithm team_tile_fp32_1_filter = entry_fp32<1>("kokkos.conv.team_tile.fp32.1_filter");
 const ConvAlgorithm team_tile_fp64_8_filters =
-    entry("kokkos.conv.team_tile.fp64.8_filters", fp64_sums, supports_fp64<8>, estimate<8>,
-          launch<double, 8, double, float>);
+    entry<supports_fp64<8>, estimate<8>, launch<double, 8, double, float>>(
+        "kokkos.conv.team_tile.fp64.8_filters", fp64_sums);
 
 }  // namespace plumb::kokkos

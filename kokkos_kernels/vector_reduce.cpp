@@ -87,9 +87,9 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 }  // namespace
 
 const ConvAlgorithm vector_reduce_fp32 =
-    entry("kokkos.conv.vector_reduce.fp32", fp32_sums, takes_fp32, estimate,
-          launch<float, float, Half, BFloat16>);
-const ConvAlgorithm vector_reduce_fp64 = entry("kokkos.conv.vector_reduce.fp64", fp64_sums,
-                                               takes_fp64, estimate, launch<double, double, float>);
+    entry<takes_fp32, estimate, launch<float, float, Half, BFloat16>>(
+        "kokkos.conv.vector_reduce.fp32", fp32_sums);
+const ConvAlgorithm vector_reduce_fp64 = entry<takes_fp64, estimate, launch<double, double, float>>(
+    "kokkos.conv.vector_reduce.fp64", fp64_sums);
 
 }  // namespace plumb::kokkos

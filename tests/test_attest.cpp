@@ -77,12 +77,14 @@ void launch(const ConvLaunch& launch) {
 
 template <Arithmetic arithmetic>
 ConvAlgorithm algorithm(const Numerics& claim) {
-  return {.name = "cpu.conv.plain",
-          .numerics = claim,
-          .supports = [](const ConvProblem&, const DeviceInfo&) { return Support{}; },
-          .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return std::size_t{0}; },
-          .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
-          .launch = launch<arithmetic>};
+  return {
+      .name = "cpu.conv.plain",
+      .numerics = claim,
+      .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
+        return {.estimate_seconds = 1.0};
+      },
+      .launch = without_plan<launch<arithmetic>>,
+  };
 }
 
 ConvProblem plain_problem(DType dtype) {

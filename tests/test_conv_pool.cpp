@@ -87,16 +87,15 @@ void convolve_and_pool(const ConvLaunch& launch) {
         }
 }
 
-constexpr ConvAlgorithm fused(void (*launch)(const ConvLaunch&)) {
+constexpr ConvAlgorithm fused(decltype(ConvAlgorithm::launch) launch) {
   return {
       .name = "cpu.conv.fused.fp32",
       .fuses_pool = true,
-      .supports = [](const ConvProblem& problem, const DeviceInfo&) -> Support {
-        if (problem.dtype == DType::f32 && problem.pool == Pool::max_2x2) return {};
-        return {Reason::dtype, "is for pooled f32"};
+      .plan = [](const ConvProblem& problem, const DeviceInfo&) -> PlanResult {
+        if (problem.dtype == DType::f32 && problem.pool == Pool::max_2x2)
+          return {.estimate_seconds = 1e-6};
+        return {{Reason::dtype, "is for pooled f32"}};
       },
-      .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return std::size_t{0}; },
-      .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1e-6; },
       .launch = launch,
   };
 }
@@ -220,7 +219,7 @@ TEST_CASE("what pooling costs without a kernel that fuses it is in estimate and 
 
 TEST_CASE(
     "a pooled problem is asked of the kernel first, and of the convolution where it refuses") {
-  static constexpr ConvAlgorithm with = fused(convolve_and_pool<PoolFault::none>);
+  static constexpr ConvAlgorithm with = fused(without_plan<convolve_and_pool<PoolFault::none>>);
   const Device cpu = Device::open("cpu");
   const DeviceInfo& info = cpu.info();
   const ConvProblem problem = problem_of(even_problem);
@@ -232,8 +231,9 @@ TEST_CASE(
   REQUIRE_FALSE(ask(with, problem.unpooled(), info).support);
   // One that convolves alone, and says that it pools: it does not support what pools.
   ConvAlgorithm alone = with;
-  alone.supports = [](const ConvProblem& p, const DeviceInfo&) -> Support {
-    return p.pool == Pool::none ? Support{} : Support{Reason::dtype, "not this one"};
+  alone.plan = [](const ConvProblem& p, const DeviceInfo&) -> PlanResult {
+    if (p.pool != Pool::none) return {{Reason::dtype, "not this one"}};
+    return {.estimate_seconds = 1e-6};
   };
   const ConvCandidate behind = ask(alone, problem, info);
   REQUIRE(behind.support);
@@ -243,11 +243,11 @@ TEST_CASE(
 
 TEST_CASE("what a fused pooling gets wrong is caught") {
   const auto require_caught = []<PoolFault fault>(Tier tier) {
-    static constexpr ConvAlgorithm algorithm = fused(convolve_and_pool<fault>);
+    static constexpr ConvAlgorithm algorithm = fused(without_plan<convolve_and_pool<fault>>);
     CAPTURE(static_cast<int>(fault));
     CHECK(is_caught_by(algorithm, tier));
   };
-  static constexpr ConvAlgorithm sound = fused(convolve_and_pool<PoolFault::none>);
+  static constexpr ConvAlgorithm sound = fused(without_plan<convolve_and_pool<PoolFault::none>>);
   for (const Tier tier : all_tiers) CHECK_FALSE(is_caught_by(sound, tier));
   require_caught.operator()<PoolFault::lost_nan>(Tier::bounded);
   require_caught.operator()<PoolFault::first_only>(Tier::exact);
@@ -259,7 +259,7 @@ TEST_CASE("what a fused pooling gets wrong is caught") {
 }
 
 TEST_CASE("the arithmetic of a pooled convolution shows from outside") {
-  static constexpr ConvAlgorithm honest = fused(convolve_and_pool<PoolFault::none>);
+  static constexpr ConvAlgorithm honest = fused(without_plan<convolve_and_pool<PoolFault::none>>);
   ConvAlgorithm boasting = honest;
   boasting.numerics = {Operand::fp64, Accumulator::fp64_fma};
   const Device cpu = Device::open("cpu");

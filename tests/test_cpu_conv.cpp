@@ -357,9 +357,8 @@ TEST_CASE("cpu conv: the workspace stays under 64 MiB however large the problem"
         for (const int threads : {1, 2, 64, 256, 4096}) {
           larger.units = threads;
           const ConvAlgorithm& chosen = plan.algorithm();
-          const std::size_t filters =
-              chosen.filter_bytes ? chosen.filter_bytes(plan.problem(), larger) : 0;
-          const std::size_t bytes = filters + chosen.workspace_bytes(plan.problem(), larger);
+          const PlanResult planned = chosen.plan(plan.problem(), larger);
+          const std::size_t bytes = planned.filter_bytes + planned.workspace_bytes;
           CAPTURE(to_string(problem), threads);
           CHECK(bytes > 0);
           CHECK(bytes <= std::size_t{64} << 20);

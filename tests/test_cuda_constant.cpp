@@ -89,7 +89,7 @@ TEST_CASE("cuda: filters beyond constant memory are refused with the bytes") {
   const ExactConv conv(queue, fits, 7);
   for (const ConvAlgorithm* algorithm : constant_memory_algorithms(device)) {
     CAPTURE(algorithm->name);
-    const Support refused = algorithm->supports(too_many, device.info());
+    const Support refused = algorithm->plan(too_many, device.info()).support;
     CHECK(refused.reason == Reason::device_limit);
     CHECK_THAT(refused.sentence, ContainsSubstring("65792") && ContainsSubstring("65536"));
     CHECK_THROWS_AS(ConvPlan(device, too_many, forcing(*algorithm)), Error);

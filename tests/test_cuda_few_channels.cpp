@@ -121,7 +121,7 @@ TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
     if (!in_name("fp16x3") && !in_name("fp16_scaled")) continue;
     CAPTURE(algorithm->name);
     ++found;
-    REQUIRE(algorithm->supports(images.all, device.info()).sentence == "");
+    REQUIRE(algorithm->plan(images.all, device.info()).support.sentence == "");
     ConvPlan(device, images.all, {.math = Math::tf32, .algorithm = std::string(algorithm->name)})
         .execute(queue, {.x = x, .w = w, .y = y});
     copy(queue, y, TensorView(result.data(), images.all.y_extents()));
@@ -151,7 +151,7 @@ TEST_CASE("cuda: images may lie farther apart than their channels reach") {
   const Tensor w = plumb_test::uploaded(queue, filters, problem.w_extents());
   int streamed = 0;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    if (!algorithm->name.starts_with("cuda.") || !algorithm->supports(problem, device.info()))
+    if (!algorithm->name.starts_with("cuda.") || !algorithm->plan(problem, device.info()).support)
       continue;
     CAPTURE(algorithm->name);
     streamed += algorithm->name.find("streamed_filters") != std::string_view::npos;
@@ -175,15 +175,14 @@ TEST_CASE("cuda: few channels' packed filters depend on no batch and on no strid
     if (!algorithm->name.starts_with("cuda.conv.few_channels")) continue;
     CAPTURE(algorithm->name);
     ++entries;
-    REQUIRE(algorithm->filter_bytes);
     REQUIRE(algorithm->pack_filters);
     int packed = 0;
     for (const DeviceInfo& device : {hopper(), ampere()})
       for (const ConvProblem& problem : problems) {
         CAPTURE(to_string(problem), to_string(problem.dtype), device.compute_major);
-        if (!algorithm->supports(problem, device)) continue;
+        if (!algorithm->plan(problem, device).support) continue;
         ++packed;
-        const std::size_t bytes = algorithm->filter_bytes(problem, device);
+        const std::size_t bytes = algorithm->plan(problem, device).filter_bytes;
         const auto dense = static_cast<std::size_t>(element_count(problem.w_extents())) *
                            size_in_bytes(problem.dtype);
         CHECK(bytes > dense);
@@ -191,8 +190,8 @@ TEST_CASE("cuda: few channels' packed filters depend on no batch and on no strid
         other.w_strides = {problem.terms(), problem.r * problem.s, 1, problem.r};
         for (const std::int64_t images : {0, 1, 2, 7, 100, 3000}) {
           other.n = images;
-          CHECK(algorithm->filter_bytes(other, device) == bytes);
-          if (images > 0) CHECK(algorithm->supports(other, device));
+          CHECK(algorithm->plan(other, device).filter_bytes == bytes);
+          if (images > 0) CHECK(algorithm->plan(other, device).support);
         }
       }
     CHECK(packed > 48);
@@ -219,19 +218,19 @@ TEST_CASE("cuda: streamed filters are planned for devices with and without wgmma
       for (const DeviceInfo& device : {ampere(), small, hopper()}) {
         CAPTURE(device.compute_major, device.shared_memory_bytes);
         for (const ConvAlgorithm* algorithm : {&best, &plain}) {
-          CHECK(algorithm->supports(problem, device).sentence == "");
-          CHECK(algorithm->filter_bytes(problem, device) > 4 * least);
-          CHECK(algorithm->estimate_seconds(problem, device) > 0);
+          CHECK(algorithm->plan(problem, device).support.sentence == "");
+          CHECK(algorithm->plan(problem, device).filter_bytes > 4 * least);
+          CHECK(algorithm->plan(problem, device).estimate_seconds > 0);
           // The layout serves any batch.
           ConvProblem larger = problem;
           larger.n = 1000;
-          CHECK(algorithm->filter_bytes(check(larger), device) ==
-                algorithm->filter_bytes(problem, device));
+          CHECK(algorithm->plan(check(larger), device).filter_bytes ==
+                algorithm->plan(problem, device).filter_bytes);
         }
       }
       // Without wgmma there is one way to multiply, and filters of one layout.
       for (const DeviceInfo& device : {ampere(), small})
-        CHECK(best.filter_bytes(problem, device) == plain.filter_bytes(problem, device));
+        CHECK(best.plan(problem, device).filter_bytes == plain.plan(problem, device).filter_bytes);
     }
 }
 
@@ -246,7 +245,7 @@ TEST_CASE("cuda: what halves that are not in pairs take is predicted") {
     if (known == measured.end()) continue;
     ++met;
     one.problem.dtype = DType::f16;
-    const double predicted = streamed("fp16").estimate_seconds(one.problem, hopper());
+    const double predicted = streamed("fp16").plan(one.problem, hopper()).estimate_seconds;
     CAPTURE(one.name, predicted);
     CHECK(predicted > 0.6 * known->second);
     CHECK(predicted < 1.2 * known->second);
@@ -256,7 +255,7 @@ TEST_CASE("cuda: what halves that are not in pairs take is predicted") {
 
 TEST_CASE("cuda: what is predicted to be the fastest on the four layers is") {
   // On one H200 at 614bc91 (docs/results/2026-11-23-h200-four-*.json).
-  if (!named("cuda.conv.interleaved.fp16x3").supports(suite("four")[0].problem, hopper()))
+  if (!named("cuda.conv.interleaved.fp16x3").plan(suite("four")[0].problem, hopper()).support)
     SKIP("a build without code for sm_90a");
   const auto [dtype, math, fastest] = GENERATE(table<DType, Math, std::array<const char*, 4>>(
       {{DType::f32,
@@ -280,7 +279,7 @@ TEST_CASE("cuda: what is predicted to be the fastest on the four layers is") {
 }
 
 TEST_CASE("cuda: what is predicted to be the fastest of a small batch nearly is") {
-  if (!named("cuda.conv.interleaved.fp16x3").supports(suite("four")[0].problem, hopper()))
+  if (!named("cuda.conv.interleaved.fp16x3").plan(suite("four")[0].problem, hopper()).support)
     SKIP("a build without code for sm_90a");
   // Those that took at most 1.15 times as long as the fastest, on one H200 at e0ac3aa
   // (docs/results/2026-11-24-h200-small-batches.json). By what a full device would do others were
@@ -325,12 +324,12 @@ TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
   };
   const ConvProblem problem = stored(parse_problem("mb9ic3ih64oc24kh7").problem);
   for (const DeviceInfo& device : {ampere(), hopper()})
-    if (const Support asked = algorithm.supports(problem, device); !asked) {
+    if (const Support asked = algorithm.plan(problem, device).support; !asked) {
       CHECK(asked.reason == Reason::device_limit);
       CHECK(asked.sentence.find("sm_90a") != std::string::npos);
     }
-  CHECK_FALSE(algorithm.supports(problem, ampere()));
-  if (!algorithm.supports(problem, hopper())) SKIP("a build without code for sm_90a");
+  CHECK_FALSE(algorithm.plan(problem, ampere()).support);
+  if (!algorithm.plan(problem, hopper()).support) SKIP("a build without code for sm_90a");
   for (const auto& [text, named] : std::vector<std::pair<const char*, const char*>>{
            {"g2mb1ic4ih8oc6kh3", "2 groups"},
            {"mb1ic3ih30oc8kh3_poolmax2x2", "pools"},
@@ -341,7 +340,7 @@ TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
            {"mb1ic32ih40oc6kh11", "terms"},
            {"mb1ic1ih12oc9000kh3", "groups of filters"}}) {
     CAPTURE(text);
-    const Support refused = algorithm.supports(stored(parse_problem(text).problem), hopper());
+    const Support refused = algorithm.plan(stored(parse_problem(text).problem), hopper()).support;
     CHECK(refused.reason == Reason::geometry);
     CHECK(refused.sentence.find(named) != std::string::npos);
   }
@@ -349,18 +348,18 @@ TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {
   for (const NamedProblem& one : suite("few200")) {
     CAPTURE(one.name);
     const ConvProblem of_suite = stored(one.problem);
-    if (!algorithm.supports(of_suite, hopper())) continue;
+    if (!algorithm.plan(of_suite, hopper()).support) continue;
     ++runs;
-    const std::size_t bytes = algorithm.filter_bytes(of_suite, hopper());
+    const std::size_t bytes = algorithm.plan(of_suite, hopper()).filter_bytes;
     CHECK(bytes >
           size_in_bytes(dtype) * static_cast<std::size_t>(element_count(of_suite.w_extents())));
     for (const std::int64_t images : {1, 100}) {
       ConvProblem other = of_suite;
       other.n = images;
       other = check(other);
-      CHECK(algorithm.filter_bytes(other, hopper()) == bytes);
-      CHECK(algorithm.supports(other, hopper()).sentence == "");
-      CHECK(algorithm.estimate_seconds(other, hopper()) > 0);
+      CHECK(algorithm.plan(other, hopper()).filter_bytes == bytes);
+      CHECK(algorithm.plan(other, hopper()).support.sentence == "");
+      CHECK(algorithm.plan(other, hopper()).estimate_seconds > 0);
     }
   }
   CHECK(runs == 200);
@@ -379,11 +378,11 @@ TEST_CASE("cuda: interleaved filters of any channels fill their products") {
   for (const NamedProblem& one : suite("few200")) {
     const auto known = slices.find(one.name);
     if (known == slices.end()) continue;
-    if (!algorithm.supports(one.problem, hopper())) SKIP("a build without code for sm_90a");
+    if (!algorithm.plan(one.problem, hopper()).support) SKIP("a build without code for sm_90a");
     CAPTURE(one.name);
     ++met;
     const std::size_t packed =
-        algorithm.filter_bytes(one.problem, hopper()) -
+        algorithm.plan(one.problem, hopper()).filter_bytes -
         sizeof(float) * static_cast<std::size_t>(element_count(one.problem.w_extents()));
     CHECK(packed / slice_bytes == known->second);
   }
@@ -394,11 +393,11 @@ TEST_CASE("cuda: streamed filters want a block for each of their groups") {
   const ConvProblem many = parse_problem("mb1ic1ih12oc4000kh3").problem;
   for (const char* name : {"fp16x3", "fp16x3.sm80"}) {
     DeviceInfo device = ampere();
-    const Support refused = streamed(name).supports(many, device);
+    const Support refused = streamed(name).plan(many, device).support;
     CHECK(refused.reason == Reason::geometry);
     CHECK(refused.sentence.find("groups") != std::string::npos);
     device.units = 500;
-    CHECK(streamed(name).supports(many, device).sentence == "");
+    CHECK(streamed(name).plan(many, device).support.sentence == "");
   }
 }
 #endif

@@ -28,8 +28,8 @@ TEST_CASE("cuda: the largest tile that shared memory holds runs, and the next is
     if (algorithm->name.find(".shared_tile") == std::string_view::npos) continue;
     CAPTURE(algorithm->name);
     std::int64_t apart = 1;
-    while (algorithm->supports(with_columns(apart), device.info())) ++apart;
-    const Support refused = algorithm->supports(with_columns(apart), device.info());
+    while (algorithm->plan(with_columns(apart), device.info()).support) ++apart;
+    const Support refused = algorithm->plan(with_columns(apart), device.info()).support;
     CHECK(refused.reason == Reason::device_limit);
     CHECK_THAT(refused.sentence,
                ContainsSubstring(std::to_string(device.info().shared_memory_bytes)));

@@ -103,20 +103,21 @@ void launch(const ConvLaunch& call) {
 constexpr ConvAlgorithm plain{
     .name = "cpu.conv.touches",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .supports = [](const ConvProblem&, const DeviceInfo&) -> Support { return {}; },
-    .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return workspace_bytes; },
-    .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
-    .launch = launch};
+    .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
+      return {.estimate_seconds = 1.0, .workspace_bytes = workspace_bytes};
+    },
+    .launch = without_plan<launch>,
+};
 
 constexpr ConvAlgorithm packing{
     .name = "cpu.conv.touches_packed",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .supports = [](const ConvProblem&, const DeviceInfo&) -> Support { return {}; },
-    .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return std::size_t{0}; },
-    .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
-    .filter_bytes = [](const ConvProblem&, const DeviceInfo&) { return filter_bytes; },
-    .pack_filters = pack,
-    .launch = launch};
+    .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
+      return {.estimate_seconds = 1.0, .filter_bytes = filter_bytes};
+    },
+    .pack_filters = pack_without_plan<pack>,
+    .launch = without_plan<launch>,
+};
 
 enum class Outcome { passes, fails, dies };
 

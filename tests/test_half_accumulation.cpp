@@ -58,13 +58,12 @@ constexpr ConvAlgorithm summing_in_half(Accumulator claimed) {
   return {
       .name = "cpu.conv.half_sums.fp16",
       .numerics = {.operand = Operand::fp16, .accumulator = claimed},
-      .supports = [](const ConvProblem& problem, const DeviceInfo&) -> Support {
-        if (problem.dtype == DType::f32 || problem.dtype == DType::f16) return {};
-        return {Reason::dtype, "expected f32 or f16"};
+      .plan = [](const ConvProblem& problem, const DeviceInfo&) -> PlanResult {
+        if (problem.dtype == DType::f32 || problem.dtype == DType::f16)
+          return {.estimate_seconds = 1};
+        return {{Reason::dtype, "expected f32 or f16"}};
       },
-      .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return std::size_t{0}; },
-      .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
-      .launch = launch,
+      .launch = without_plan<launch>,
   };
 }
 

@@ -100,12 +100,13 @@ template <Fault fault>
 constexpr ConvAlgorithm packing{
     .name = "cpu.conv.packing",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .supports = [](const ConvProblem&, const DeviceInfo&) -> Support { return {}; },
-    .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return std::size_t{0}; },
-    .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
-    .filter_bytes = filter_bytes<fault>,
-    .pack_filters = pack<fault>,
-    .launch = launch<fault>};
+    .plan = plan_of_parts<[](const ConvProblem&, const DeviceInfo&) -> Support { return {}; },
+                          [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
+                          [](const ConvProblem&, const DeviceInfo&) { return std::size_t{0}; },
+                          filter_bytes<fault>>,
+    .pack_filters = pack_without_plan<pack<fault>>,
+    .launch = without_plan<launch<fault>>,
+};
 
 /// What is first found wrong, or nothing.
 template <Fault fault>
@@ -129,20 +130,20 @@ std::string found(Tier tier) {
 constexpr ConvAlgorithm mends_its_workspace{
     .name = "cpu.conv.mends",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .supports = [](const ConvProblem&, const DeviceInfo&) -> Support { return {}; },
-    .workspace_bytes = [](const ConvProblem&, const DeviceInfo&) { return std::size_t{256}; },
-    .estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1.0; },
-    .launch =
-        [](const ConvLaunch& call) {
-          const ConvProblem& p = call.problem;
-          ConvLaunch plain = call;
-          const std::vector<float> w = dense_filters(call);
-          plain.filters = w.data();
-          launch<Fault::none>(plain);
-          float& first = *static_cast<float*>(call.y);
-          const float sum = first + *static_cast<const float*>(call.workspace);
-          if (p.n > 0 && !std::isnan(sum)) first = sum;
-        }};
+    .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
+      return {.estimate_seconds = 1.0, .workspace_bytes = std::size_t{256}};
+    },
+    .launch = without_plan<[](const ConvLaunch& call) {
+      const ConvProblem& p = call.problem;
+      ConvLaunch plain = call;
+      const std::vector<float> w = dense_filters(call);
+      plain.filters = w.data();
+      launch<Fault::none>(plain);
+      float& first = *static_cast<float*>(call.y);
+      const float sum = first + *static_cast<const float*>(call.workspace);
+      if (p.n > 0 && !std::isnan(sum)) first = sum;
+    }>,
+};
 
 bool says(const std::string& sentence, const char* words) {
   INFO(sentence);

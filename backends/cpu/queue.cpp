@@ -41,8 +41,9 @@ class CpuQueue final : public BackendQueue {
     }
     return workspace_.get();
   }
-  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) override {
-    algorithm.launch(launch);
+  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
+            const KernelPlan* plan) override {
+    algorithm.launch(launch, plan);
   }
   void pool(const PoolLaunch& launch) override { cpu_pool(launch); }
   void relu(const ConstTensorView& x, const TensorView& y) override { cpu_relu(x, y); }

@@ -120,14 +120,16 @@ void CudaQueue::grow_workspace(std::size_t bytes) {
   workspace_bytes_ = bytes;
 }
 
-void CudaQueue::pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) {
+void CudaQueue::pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing,
+                             const KernelPlan* plan) {
   const DeviceGuard guard(device_.index);
-  algorithm.pack_filters(packing);
+  algorithm.pack_filters(packing, plan);
 }
 
-void CudaQueue::conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) {
+void CudaQueue::conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
+                     const KernelPlan* plan) {
   const DeviceGuard guard(device_.index);
-  algorithm.launch(launch);
+  algorithm.launch(launch, plan);
 }
 
 void CudaQueue::pool(const PoolLaunch& launch) {

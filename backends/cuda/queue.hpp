@@ -45,8 +45,10 @@ class CudaQueue final : public BackendQueue {
   /// Grown in the stream's own order, so that work already there keeps what it was given.
   /// Error: unsupported where it would have to grow while the stream is being captured.
   void* workspace(std::size_t bytes) override;
-  void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) override;
-  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) override;
+  void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing,
+                    const KernelPlan* plan) override;
+  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
+            const KernelPlan* plan) override;
   void pool(const PoolLaunch& launch) override;
   void relu(const ConstTensorView& x, const TensorView& y) override;
   void softmax(const ConstTensorView& x, const TensorView& y) override;

@@ -55,8 +55,9 @@ class KokkosQueue final : public BackendQueue {
     }
     return workspace_;
   }
-  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& call) override {
-    launch([&] { algorithm.launch(call); });
+  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& call,
+            const KernelPlan* plan) override {
+    launch([&] { algorithm.launch(call, plan); });
   }
   void pool(const PoolLaunch& call) override {
     launch([&] { kokkos::pool(call, instance()); });

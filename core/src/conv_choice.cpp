@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "environment.hpp"
 #include "forward_only.hpp"
@@ -58,12 +60,24 @@ ConvCandidate unasked(const ConvAlgorithm& algorithm, DType dtype) {
           .deterministic = algorithm.numerics.deterministic};
 }
 
+ConvCandidate candidate_of(const ConvRun& run, DType dtype) {
+  ConvCandidate candidate = unasked(run.algorithm(), dtype);
+  candidate.support = run.support();
+  candidate.estimate_seconds = run.estimate_seconds();
+  candidate.workspace_bytes = run.workspace_bytes();
+  candidate.pool_fused = run.fuses_pool();
+  return candidate;
+}
+
+/// What an algorithm says under these options; its run is kept in `run` where it can.
 ConvCandidate asked_with(const ConvOptions& options, const ConvAlgorithm& algorithm,
-                         const ConvProblem& problem, const DeviceInfo& device) {
+                         const ConvProblem& problem, const DeviceInfo& device,
+                         std::optional<ConvRun>& run) {
   ConvCandidate candidate = unasked(algorithm, problem.dtype);
   candidate.support = refused_unasked(algorithm, problem, options);
   if (!candidate.support) return candidate;
-  candidate = ask(algorithm, problem, device);
+  run.emplace(algorithm, problem, device);
+  candidate = candidate_of(*run, problem.dtype);
   if (candidate.support) candidate.support = refused_by_options(candidate, options);
   return candidate;
 }
@@ -152,26 +166,23 @@ ConvOptions with_environment(ConvOptions options) {
 
 ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                   const DeviceInfo& device) {
-  const ConvRun run(algorithm, problem, device);
-  ConvCandidate candidate = unasked(algorithm, problem.dtype);
-  candidate.support = run.support();
-  candidate.estimate_seconds = run.estimate_seconds();
-  candidate.workspace_bytes = run.workspace_bytes();
-  candidate.pool_fused = run.fuses_pool();
-  return candidate;
+  return candidate_of(ConvRun(algorithm, problem, device), problem.dtype);
 }
 
 std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
   return load_backend(device.id().backend).backend->conv_algorithms();
 }
 
-std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& problem,
-                                      const ConvOptions& options) {
+/// The same, and the run of each algorithm that was asked, at its candidate's place.
+static std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& problem,
+                                             const ConvOptions& options,
+                                             std::vector<std::optional<ConvRun>>& runs) {
   const DefaultFloatingPoint mode;  // which algorithm runs is the same under all of the caller's
   const TunedTimes tuned = tuned_times(device, problem);
   std::vector<ConvCandidate> all;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    ConvCandidate candidate = asked_with(options, *algorithm, problem, device.info());
+    ConvCandidate candidate =
+        asked_with(options, *algorithm, problem, device.info(), runs.emplace_back());
     if (candidate.estimate_seconds > 0)
       candidate.measured_seconds = time_of(tuned, algorithm->name);
     all.push_back(std::move(candidate));
@@ -182,20 +193,26 @@ std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& p
   return all;
 }
 
+std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& problem,
+                                      const ConvOptions& options) {
+  std::vector<std::optional<ConvRun>> runs;
+  return candidates(device, problem, options, runs);
+}
+
 std::shared_ptr<const PlannedConv> choose(const Device& device, const ConvProblem& problem,
                                           const ConvOptions& options) {
-  const auto all = candidates(device, problem, options);
+  std::vector<std::optional<ConvRun>> runs;
+  const auto all = candidates(device, problem, options, runs);
   const auto chosen = std::find_if(all.begin(), all.end(), [](const auto& c) { return c.chosen; });
-  const auto algorithms = conv_algorithms(device);
   if (chosen == all.end()) refuse_problem(device, problem, options, all);
-  const ConvAlgorithm* algorithm = algorithms[static_cast<std::size_t>(chosen - all.begin())];
+  ConvRun& run = *runs[static_cast<std::size_t>(chosen - all.begin())];
   if (device.logs())
     device.log(fmt::format(
         "{} on {}: {}, {:.3g} s estimated, {}, {} bytes of workspace", to_string(problem),
-        to_string(device.id()), algorithm->name, chosen->estimate_seconds,
+        to_string(device.id()), run.algorithm().name, chosen->estimate_seconds,
         time_text(*chosen, tuned_times(device, problem)), chosen->workspace_bytes));
-  return std::make_shared<PlannedConv>(PlannedConv{
-      problem, options, ConvRun(*algorithm, problem, device.info()), ranges_of(problem)});
+  return std::make_shared<PlannedConv>(
+      PlannedConv{problem, options, std::move(run), ranges_of(problem)});
 }
 
 std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,

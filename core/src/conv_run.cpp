@@ -45,64 +45,56 @@ ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
     : algorithm_(&algorithm), slice_(problem) {
   const DefaultFloatingPoint mode;  // or what is planned might not be what is launched
   const bool pools = problem.pool != Pool::none;
-  if (!pools || algorithm.fuses_pool) ask_alone(problem, device);
-  fuses_pool_ = pools && algorithm.fuses_pool && support_;
-  if (pools && !fuses_pool_) ask_for_slices(problem, device);
+  if (!pools || algorithm.fuses_pool) plan_ = algorithm.plan(problem, device);
+  fuses_pool_ = pools && algorithm.fuses_pool && plan_.support;
+  if (pools && !fuses_pool_) plan_slices(problem, device);
 }
 
-void ConvRun::ask_alone(const ConvProblem& problem, const DeviceInfo& device) {
-  support_ = algorithm_->supports(problem, device);
-  if (!support_) return;
-  algorithm_bytes_ = algorithm_->workspace_bytes(problem, device);
-  filter_bytes_ = bytes_of_filters(problem, device);
-  estimate_seconds_ = algorithm_->estimate_seconds(problem, device);
-}
-
-std::size_t ConvRun::bytes_of_filters(const ConvProblem& problem, const DeviceInfo& device) const {
-  return algorithm_->filter_bytes ? algorithm_->filter_bytes(problem, device) : 0;
-}
-
-void ConvRun::ask_for_slices(const ConvProblem& problem, const DeviceInfo& device) {
+void ConvRun::plan_slices(const ConvProblem& problem, const DeviceInfo& device) {
   in_slices_ = true;
   slice_ = last_slice_ = problem.unpooled();
   slice_.n = images_per_slice(slice_, device);
   last_slice_.n = slice_.n > 0 ? problem.n % slice_.n : 0;
-  support_ = algorithm_->supports(slice_, device);
-  if (support_ && last_slice_.n > 0) support_ = algorithm_->supports(last_slice_, device);
-  if (!support_) return;
-  intermediate_bytes_ = aligned(y_bytes(slice_));
-  algorithm_bytes_ = algorithm_->workspace_bytes(slice_, device);
-  const auto slices = static_cast<double>(slice_.n > 0 ? problem.n / slice_.n : 1);
-  estimate_seconds_ = slices * algorithm_->estimate_seconds(slice_, device);
+  plan_ = algorithm_->plan(slice_, device);
+  if (!plan_.support) return;
+  plan_.estimate_seconds *= static_cast<double>(slice_.n > 0 ? problem.n / slice_.n : 1);
   if (last_slice_.n > 0) {
-    algorithm_bytes_ = std::max(algorithm_bytes_, algorithm_->workspace_bytes(last_slice_, device));
-    estimate_seconds_ += algorithm_->estimate_seconds(last_slice_, device);
+    const PlanResult last = algorithm_->plan(last_slice_, device);
+    if (!last.support) {
+      plan_ = last;
+      return;
+    }
+    last_kernel_ = last.kernel;
+    plan_.workspace_bytes = std::max(plan_.workspace_bytes, last.workspace_bytes);
+    plan_.estimate_seconds += last.estimate_seconds;
   }
-  filter_bytes_ = bytes_of_filters(slice_, device);
+  intermediate_bytes_ = aligned(y_bytes(slice_));
   // The convolution's own estimate has the intermediate written; the pooling reads it.
   if (device.nominal_bytes_per_second > 0)
-    estimate_seconds_ += static_cast<double>(y_bytes(problem.unpooled()) + y_bytes(problem)) /
-                         device.nominal_bytes_per_second;
+    plan_.estimate_seconds += static_cast<double>(y_bytes(problem.unpooled()) + y_bytes(problem)) /
+                              device.nominal_bytes_per_second;
 }
 
 std::size_t ConvRun::workspace_bytes() const {
   const std::size_t without = packed_workspace_bytes();
-  return filter_bytes_ > 0 ? aligned(without) + filter_bytes_ : without;
+  return filter_bytes() > 0 ? aligned(without) + filter_bytes() : without;
 }
 
 void ConvRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
                    void* filters) const {
   const DefaultFloatingPoint mode;
-  queue.pack_filters(*algorithm_, {.problem = launched(),
-                                   .device = device,
-                                   .w = w,
-                                   .filters = filters,
-                                   .native_queue = queue.native()});
+  queue.pack_filters(*algorithm_,
+                     {.problem = launched(),
+                      .device = device,
+                      .w = w,
+                      .filters = filters,
+                      .native_queue = queue.native()},
+                     plan_.kernel.get());
 }
 
 void ConvRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
   const DefaultFloatingPoint mode;
-  if (filter_bytes_ == 0 || launch.filters) return launch_packed(queue, launch);
+  if (filter_bytes() == 0 || launch.filters) return launch_packed(queue, launch);
   void* const filters =
       static_cast<std::byte*>(launch.workspace) + aligned(packed_workspace_bytes());
   pack(queue, launch.device, launch.w, filters);
@@ -113,14 +105,17 @@ void ConvRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
 }
 
 void ConvRun::launch_packed(BackendQueue& queue, const ConvLaunch& launch) const {
-  if (!in_slices_) return queue.conv(*algorithm_, launch);
+  if (!in_slices_) return queue.conv(*algorithm_, launch, plan_.kernel.get());
   const std::int64_t n = launch.problem.n;
   for (std::int64_t first = 0; first < n; first += slice_.n)
-    launch_slice(queue, launch, n - first >= slice_.n ? slice_ : last_slice_, first);
+    if (n - first >= slice_.n)
+      launch_slice(queue, launch, slice_, plan_.kernel.get(), first);
+    else
+      launch_slice(queue, launch, last_slice_, last_kernel_.get(), first);
 }
 
 void ConvRun::launch_slice(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
-                           std::int64_t first) const {
+                           const KernelPlan* plan, std::int64_t first) const {
   const ConvProblem& problem = launch.problem;
   const auto element = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
   auto* const workspace = static_cast<std::byte*>(launch.workspace);
@@ -133,9 +128,9 @@ void ConvRun::launch_slice(BackendQueue& queue, const ConvLaunch& launch, const 
       .bias = launch.bias,
       .y = workspace,
       .activation = launch.activation,
-      .workspace = algorithm_bytes_ > 0 ? workspace + intermediate_bytes_ : nullptr,
+      .workspace = plan_.workspace_bytes > 0 ? workspace + intermediate_bytes_ : nullptr,
       .native_queue = launch.native_queue};
-  queue.conv(*algorithm_, convolution);
+  queue.conv(*algorithm_, convolution, plan);
   Extents pooled = problem.y_extents();
   pooled[0] = slice.n;
   auto* const y = static_cast<std::byte*>(launch.y) + first * problem.y_strides[0] * element;

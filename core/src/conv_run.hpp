@@ -18,15 +18,15 @@ class ConvRun {
   ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem, const DeviceInfo& device);
 
   const ConvAlgorithm& algorithm() const { return *algorithm_; }
-  const Support& support() const { return support_; }
+  const Support& support() const { return plan_.support; }
   /// The problem pools, and the algorithm does it.
   bool fuses_pool() const { return fuses_pool_; }
   /// Of the filters in the algorithm's own layout; 0 where it reads w as it lies.
-  std::size_t filter_bytes() const { return filter_bytes_; }
+  std::size_t filter_bytes() const { return plan_.filter_bytes; }
   /// For a launch that packs filters first, and for one that finds them packed.
   std::size_t workspace_bytes() const;
-  std::size_t packed_workspace_bytes() const { return intermediate_bytes_ + algorithm_bytes_; }
-  double estimate_seconds() const { return estimate_seconds_; }
+  std::size_t packed_workspace_bytes() const { return intermediate_bytes_ + plan_.workspace_bytes; }
+  double estimate_seconds() const { return plan_.estimate_seconds; }
   /// What the algorithm is asked to run, but for N: filters packed for it serve all of N.
   const ConvProblem& launched() const { return slice_; }
 
@@ -37,23 +37,21 @@ class ConvRun {
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
-  void ask_alone(const ConvProblem& problem, const DeviceInfo& device);
-  void ask_for_slices(const ConvProblem& problem, const DeviceInfo& device);
-  std::size_t bytes_of_filters(const ConvProblem& problem, const DeviceInfo& device) const;
+  void plan_slices(const ConvProblem& problem, const DeviceInfo& device);
   void launch_packed(BackendQueue& queue, const ConvLaunch& launch) const;
   void launch_slice(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
-                    std::int64_t first) const;
+                    const KernelPlan* plan, std::int64_t first) const;
 
   const ConvAlgorithm* algorithm_;
-  Support support_;
+  /// Of `slice_`; where there are several slices, the estimate and the workspace are of all of
+  /// them.
+  PlanResult plan_;
   bool fuses_pool_ = false;
   bool in_slices_ = false;
   ConvProblem slice_;       ///< all of the problem, or a part of its batch, without pooling
   ConvProblem last_slice_;  ///< of what is left of the batch; N = 0 where nothing is
+  std::shared_ptr<const KernelPlan> last_kernel_;
   std::size_t intermediate_bytes_ = 0;  ///< a slice's convolution, at the workspace's beginning
-  std::size_t algorithm_bytes_ = 0;     ///< the algorithm's own, behind it
-  std::size_t filter_bytes_ = 0;        ///< at the end, where they are packed there
-  double estimate_seconds_ = 0;
 };
 
 }  // namespace plumb

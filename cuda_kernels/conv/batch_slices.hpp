@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
@@ -30,6 +31,47 @@ void for_each_slice(const ConvLaunch& call, Launch&& launch) {
   for (std::int64_t begin = 0; begin < call.problem.n; begin += images) {
     problem.n = std::min(images, call.problem.n - begin);
     launch(slice(call, problem, begin));
+  }
+}
+
+/// What was planned for the slices of a batch: all but the last are of one size.
+template <class Plan>
+struct SlicePlans {
+  std::int64_t images = 0, slices = 0;  ///< of a slice; of those, slices
+  Plan full;                            ///< of each of them
+  std::optional<Plan> last;             ///< of the images that are left, if there are any
+
+  /// `make(const ConvProblem&)` plans one slice; the problem has passed fits_in_slices().
+  template <class Make>
+  SlicePlans(ConvProblem problem, const Make& make)
+      : images(slice_images(problem)),
+        slices(problem.n / images),
+        full(plan(problem, images, make)) {
+    if (const std::int64_t rest = problem.n % images; rest != 0 && slices > 0)
+      last = plan(problem, rest, make);
+  }
+  /// Predicted, of the whole batch.
+  double seconds() const {
+    return std::max<double>(static_cast<double>(slices), 1) * full.seconds +
+           (last ? last->seconds : 0);
+  }
+
+ private:
+  template <class Make>
+  static Plan plan(ConvProblem problem, std::int64_t n, const Make& make) {
+    problem.n = std::min(problem.n, n);
+    return make(problem);
+  }
+};
+
+/// Calls `launch(const ConvLaunch&, const Plan&)` for each slice of the batch, one after the other.
+template <class Plan, class Launch>
+void for_each_slice(const ConvLaunch& call, const SlicePlans<Plan>& plans, Launch&& launch) {
+  ConvProblem problem = call.problem;
+  for (std::int64_t begin = 0; begin < call.problem.n; begin += plans.images) {
+    const bool whole = call.problem.n - begin >= plans.images || !plans.last;
+    problem.n = std::min(plans.images, call.problem.n - begin);
+    launch(slice(call, problem, begin), whole ? plans.full : *plans.last);
   }
 }
 

@@ -15,8 +15,6 @@ Support forward_of(std::initializer_list<DType> stored, const ConvProblem& probl
 /// Yes where a block of the device may have as much. In double, because it cannot overflow.
 Support fits_shared_memory(double bytes, const DeviceInfo& device);
 
-inline std::size_t no_workspace(const ConvProblem&, const DeviceInfo&) { return 0; }
-
 /// Clocks of a multiprocessor in a second: of what the device says of itself, or an H200's.
 double clock_hertz(const DeviceInfo& device);
 

@@ -215,6 +215,18 @@ void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const Packe
                                      Epilogue<Stored>(call));
 }
 
+/// What is decided for a problem: the kernel, the layout of its filters, which serves any batch,
+/// and the tiles of its batch.
+struct WindowPlan final : KernelPlan {
+  WindowKernelConfig unit;
+  PackedWindows packed;
+  SlicePlans<WindowTiles> tiles;
+
+  WindowPlan(const WindowKernelConfig& chosen, const PackedWindows& layout,
+             const SlicePlans<WindowTiles>& of_batch)
+      : unit(chosen), packed(layout), tiles(of_batch) {}
+};
+
 /// Units that there are kernels for: of so many pairs of rows, and each of the numbers of filters.
 template <class Scheme, int row_pairs, int... n8_tiles>
 struct WindowKernelConfigs {
@@ -233,7 +245,7 @@ struct WindowKernelConfigs {
   using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
 
   /// What they ask for besides windows_fit().
-  static Support fit(const ConvProblem&, const DeviceInfo&, Staging) { return {}; }
+  static Support fit(const ConvProblem&, const DeviceInfo&, const PackedWindows&) { return {}; }
 
   /// The one of least predicted time. Filters are packed for it, and serve any batch: it is chosen
   /// for a large one, whatever the problem's own.
@@ -258,32 +270,24 @@ struct WindowKernelConfigs {
     return choose_unit(problem, device, std::span(units).first(count), window_costs<Scheme>,
                        staging);
   }
-  static WindowTiles plan(ConvProblem problem, const DeviceInfo& device,
-                          const WindowKernelConfig& unit, Staging staging) {
+  static WindowTiles tiles(ConvProblem problem, const DeviceInfo& device,
+                           const WindowKernelConfig& unit, Staging staging) {
     problem.w_strides = {};  // as there
     return plan_windows(problem, device, unit, window_costs<Scheme>, staging);
   }
-  static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
-    return plan(problem, device, choose(problem, device, staging), staging);
-  }
-  static PackedWindows packed(const ConvProblem& problem, const DeviceInfo& device,
-                              Staging staging) {
-    return {problem, choose(problem, device, staging), window_costs<Scheme>};
-  }
+  static constexpr WindowCosts costs = window_costs<Scheme>;
 
   /// For tensors stored as one of `Stored`.
   template <class... Stored>
-  static void pack(const FilterPacking& packing, Staging staging) {
-    pack_windows<Scheme, SegmentSlots, Stored...>(packing,
-                                                  packed(packing.problem, packing.device, staging));
+  static void pack(const FilterPacking& packing, const WindowPlan& plan) {
+    pack_windows<Scheme, SegmentSlots, Stored...>(packing, plan.packed);
   }
   template <class... Stored>
-  static void launch(const ConvLaunch& whole, Staging staging) {
-    const WindowKernelConfig unit = choose(whole.problem, whole.device, staging);
-    for_each_slice(whole, [&](const ConvLaunch& call) {
-      const WindowTiles tile = plan(call.problem, call.device, unit, staging);
+  static void launch(const ConvLaunch& whole, const WindowPlan& plan) {
+    const WindowKernelConfig& unit = plan.unit;
+    for_each_slice(whole, plan.tiles, [&](const ConvLaunch& call, const WindowTiles& tile) {
       with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
-        ((unit.filter_n8_tiles == n8_tiles ? launch_unit<n8_tiles, S>(call, unit, tile) : void()),
+        ((unit.filter_n8_tiles == n8_tiles ? launch_unit<n8_tiles, S>(call, plan, tile) : void()),
          ...);
       });
     });
@@ -291,20 +295,36 @@ struct WindowKernelConfigs {
 
  private:
   template <int count, class Stored>
-  static void launch_unit(const ConvLaunch& call, const WindowKernelConfig& unit,
-                          const WindowTiles& tile) {
-    const PackedWindows packed(call.problem, unit, window_costs<Scheme>);
+  static void launch_unit(const ConvLaunch& call, const WindowPlan& plan, const WindowTiles& tile) {
     const auto run = [&]<class Terms>(Terms) {
-      launch_windows<Scheme, Terms, row_pairs, count, Stored>(call, tile, packed);
+      launch_windows<Scheme, Terms, row_pairs, count, Stored>(call, tile, plan.packed);
     };
     if constexpr (count > 1)
-      if (unit.warpgroups) return run(SevenOfWarpgroups{});
+      if (plan.unit.warpgroups) return run(SevenOfWarpgroups{});
     if (Seven::fit(call.problem)) return run(Seven{});
     if constexpr (row_pairs == 2)
       if (Three::fit(call.problem)) return run(Three{});
     run(FixedTerms<0, 0>{});
   }
 };
+
+template <class Units, Staging staging, class... Stored>
+PlanResult plan_entry(const ConvProblem& problem, const DeviceInfo& device) {
+  if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
+    return {usual};
+  if (Support geometry = windows_fit(problem); !geometry) return {geometry};
+  const WindowKernelConfig unit = Units::choose(problem, device, staging);
+  const PackedWindows packed(problem, unit, Units::costs);
+  if (Support units = Units::fit(problem, device, packed); !units) return {units};
+  const SlicePlans<WindowTiles> tiles(problem, [&](const ConvProblem& slice) {
+    return Units::tiles(slice, device, unit, staging);
+  });
+  const std::size_t bytes = std::max(tiles.full.bytes(), tiles.last ? tiles.last->bytes() : 0);
+  if (Support fits = fits_shared_memory(static_cast<double>(bytes), device); !fits) return {fits};
+  return {.estimate_seconds = Units::expected(problem, tiles.seconds()),
+          .filter_bytes = packed.bytes,
+          .kernel = std::make_shared<WindowPlan>(unit, packed, tiles)};
+}
 
 /// The algorithm for tensors stored as one of `Stored`. Those that do without the copy engine are
 /// there to be measured beside it: where there is none, the others do without it too.
@@ -318,26 +338,16 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
                    .term_multiple = Units::term_multiple},
       .forced_only = staging != Staging::bulk,
       .fuses_pool = true,
-      .supports = [](const ConvProblem& problem, const DeviceInfo& device) -> Support {
-        if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
-          return usual;
-        if (Support geometry = windows_fit(problem); !geometry) return geometry;
-        if (Support units = Units::fit(problem, device, staging); !units) return units;
-        return fits_shared_memory(
-            static_cast<double>(Units::plan(problem, device, staging).bytes()), device);
-      },
-      .workspace_bytes = no_workspace,
-      .estimate_seconds =
-          [](const ConvProblem& problem, const DeviceInfo& device) {
-            return Units::expected(problem, Units::plan(problem, device, staging).seconds);
-          },
-      .filter_bytes =
-          [](const ConvProblem& problem, const DeviceInfo& device) {
-            return Units::packed(problem, device, staging).bytes;
-          },
+      .plan = plan_entry<Units, staging, Stored...>,
       .pack_filters =
-          [](const FilterPacking& packing) { Units::template pack<Stored...>(packing, staging); },
-      .launch = [](const ConvLaunch& call) { Units::template launch<Stored...>(call, staging); }};
+          [](const FilterPacking& packing, const KernelPlan* plan) {
+            Units::template pack<Stored...>(packing, static_cast<const WindowPlan&>(*plan));
+          },
+      .launch =
+          [](const ConvLaunch& call, const KernelPlan* plan) {
+            Units::template launch<Stored...>(call, static_cast<const WindowPlan&>(*plan));
+          },
+  };
 }
 
 }  // namespace plumb::cuda

@@ -1,10 +1,8 @@
 // Tiles of least predicted time.
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <span>
 
-#include "cuda_kernels/conv/remembered.hpp"
 #include "cuda_kernels/few_channels/window_model.hpp"
 
 namespace plumb::cuda {
@@ -214,51 +212,25 @@ class Planner {
   WindowTiles best_;
 };
 
-/// All that a plan follows from.
-struct Asked {
-  ConvProblem problem;
-  DeviceId device;
-  WindowCosts costs;
-  Staging wanted;
-  std::array<WindowKernelConfig, max_units> units{};  ///< one, or those to choose from
-  std::array<double, 4> device_has{};
-  friend bool operator==(const Asked&, const Asked&) = default;
-};
-
-Asked asked_about(const ConvProblem& problem, const DeviceInfo& device,
-                  std::span<const WindowKernelConfig> units, const WindowCosts& costs,
-                  Staging wanted) {
-  Asked asked{problem, device.id, costs, wanted};
-  std::copy(units.begin(), units.end(), asked.units.begin());
-  asked.device_has = {static_cast<double>(device.units),
-                      static_cast<double>(device.shared_memory_bytes),
-                      device.nominal_bytes_per_second, device.nominal_fp32_flop_per_second};
-  return asked;
-}
-
 }  // namespace
 
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowKernelConfig& unit, const WindowCosts& costs, Staging wanted) {
-  thread_local Remembered<Asked, WindowTiles> remembered;
-  return remembered.get(asked_about(problem, device, std::span(&unit, 1), costs, wanted),
-                        [&] { return Planner(problem, device, unit, costs, wanted).best(); });
+  return Planner(problem, device, unit, costs, wanted).best();
 }
 
 WindowKernelConfig choose_unit(const ConvProblem& problem, const DeviceInfo& device,
                                std::span<const WindowKernelConfig> units, const WindowCosts& costs,
                                Staging wanted) {
-  thread_local Remembered<Asked, WindowKernelConfig> remembered;
-  return remembered.get(asked_about(problem, device, units, costs, wanted), [&] {
-    const auto seconds = [&](const WindowKernelConfig& unit) {
-      return Planner(problem, device, unit, costs, wanted).best().seconds;
-    };
-    WindowKernelConfig best = units.front();
-    double least = seconds(best);
-    for (const WindowKernelConfig& unit : units.subspan(1))
-      if (const double time = seconds(unit); time < least) best = unit, least = time;
-    return best;
-  });
+  if (units.size() == 1) return units.front();
+  const auto seconds = [&](const WindowKernelConfig& unit) {
+    return plan_windows(problem, device, unit, costs, wanted).seconds;
+  };
+  WindowKernelConfig best = units.front();
+  double least = seconds(best);
+  for (const WindowKernelConfig& unit : units.subspan(1))
+    if (const double time = seconds(unit); time < least) best = unit, least = time;
+  return best;
 }
 
 }  // namespace plumb::cuda

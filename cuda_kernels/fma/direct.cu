@@ -71,19 +71,15 @@ Support wide(const ConvProblem& problem, const DeviceInfo&) {
 extern const ConvAlgorithm direct_fp32{
     .name = "cuda.conv.direct.fp32",
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-    .supports = single,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate<Accumulator::fp32_fma>,
-    .launch = launch<float, float, __half, __nv_bfloat16>,
+    .plan = plan_of_parts<single, estimate<Accumulator::fp32_fma>>,
+    .launch = without_plan<launch<float, float, __half, __nv_bfloat16>>,
 };
 
 extern const ConvAlgorithm direct_fp64{
     .name = "cuda.conv.direct.fp64",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-    .supports = wide,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate<Accumulator::fp64_fma>,
-    .launch = launch<double, double, float>,
+    .plan = plan_of_parts<wide, estimate<Accumulator::fp64_fma>>,
+    .launch = without_plan<launch<double, double, float>>,
 };
 
 }  // namespace plumb::cuda

@@ -152,12 +152,12 @@ template <int share_divisor, int unrolled_clocks>
 constexpr ConvAlgorithm entry(std::string_view name,
                               Support (*supports)(const ConvProblem&, const DeviceInfo&),
                               void (*launch)(const ConvLaunch&)) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-          .supports = supports,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<share_divisor, unrolled_clocks>,
-          .launch = launch};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .plan = plan_of_parts<supports, estimate<share_divisor, unrolled_clocks>>,
+      .launch = without_plan<launch>,
+  };
 }
 
 }  // namespace

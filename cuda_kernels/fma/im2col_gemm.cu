@@ -234,12 +234,12 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 /// the plain sum.
 template <int tile>
 constexpr ConvAlgorithm entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-          .supports = supports,
-          .workspace_bytes = workspace_bytes,
-          .estimate_seconds = estimate<tile>,
-          .launch = launch<tile>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .plan = plan_of_parts<supports, estimate<tile>, workspace_bytes>,
+      .launch = without_plan<launch<tile>>,
+  };
 }
 
 }  // namespace

@@ -119,22 +119,22 @@ Support wide(const ConvProblem& problem, const DeviceInfo&) {
 /// the plain sum.
 template <int tile>
 constexpr ConvAlgorithm single_entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-          .supports = single,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<tile, Accumulator::fp32_fma>,
-          .launch = launch<tile, float, float, __half, __nv_bfloat16>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .plan = plan_of_parts<single, estimate<tile, Accumulator::fp32_fma>>,
+      .launch = without_plan<launch<tile, float, float, __half, __nv_bfloat16>>,
+  };
 }
 
 template <int tile>
 constexpr ConvAlgorithm wide_entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
-          .supports = wide,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<tile, Accumulator::fp64_fma>,
-          .launch = launch<tile, double, double, float>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+      .plan = plan_of_parts<wide, estimate<tile, Accumulator::fp64_fma>>,
+      .launch = without_plan<launch<tile, double, double, float>>,
+  };
 }
 
 }  // namespace

@@ -324,12 +324,12 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <class Unit>
 constexpr ConvAlgorithm entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-          .supports = supports<Unit>,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<Unit>,
-          .launch = launch<Unit>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .plan = plan_of_parts<supports<Unit>, estimate<Unit>>,
+      .launch = without_plan<launch<Unit>>,
+  };
 }
 
 }  // namespace

@@ -405,10 +405,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 extern const ConvAlgorithm single_filter_fp32{
     .name = "cuda.conv.single_filter.fp32",
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-    .supports = supports,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate,
-    .launch = launch,
+    .plan = plan_of_parts<supports, estimate>,
+    .launch = without_plan<launch>,
 };
 
 }  // namespace plumb::cuda

@@ -10,7 +10,6 @@
 
 #include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/packed_header.hpp"
-#include "cuda_kernels/conv/remembered.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
 
 namespace plumb::cuda {
@@ -303,44 +302,16 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& 
   return best;
 }
 
-/// All that a layout, and that a plan follows from.
-struct AskedLayout {
-  ConvProblem problem;
-  InterleavedCosts costs;
-  friend bool operator==(const AskedLayout&, const AskedLayout&) = default;
-};
-struct AskedPlan {
-  AskedLayout of;
-  DeviceId device;
-  int units;
-  std::size_t shared_memory_bytes;
-  double flop_per_second;
-  friend bool operator==(const AskedPlan&, const AskedPlan&) = default;
-};
-
 }  // namespace
 
-InterleavedLayout layout_interleaved(const ConvProblem& problem, const InterleavedCosts& costs) {
-  thread_local Remembered<AskedLayout, InterleavedLayout> remembered;
-  ConvProblem large = problem;
-  large.n = large_batch;
-  return remembered.get({large, costs}, [&] { return best_layout(large, costs); });
+InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedCosts& costs) {
+  problem.n = large_batch;
+  return best_layout(problem, costs);
 }
 
-InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
-                                 const InterleavedCosts& costs) {
-  thread_local Remembered<AskedPlan, InterleavedPlan> remembered;
-  return remembered.get({{problem, costs},
-                         device.id,
-                         device.units,
-                         device.shared_memory_bytes,
-                         device.nominal_fp32_flop_per_second},
-                        [&] {
-                          InterleavedLayout layout = layout_interleaved(problem, costs);
-                          const InterleavedTiles tile =
-                              Planner(problem, device, layout, costs).best();
-                          return InterleavedPlan{std::move(layout), tile};
-                        });
+InterleavedTiles tile_interleaved(const ConvProblem& problem, const DeviceInfo& device,
+                                  const InterleavedLayout& layout, const InterleavedCosts& costs) {
+  return Planner(problem, device, layout, costs).best();
 }
 
 }  // namespace plumb::cuda

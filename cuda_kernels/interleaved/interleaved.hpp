@@ -98,8 +98,8 @@ struct InterleavedLayout {
   void add_plane(const ConvProblem& problem, int first_c, int channels, RecordForm form);
 };
 
-/// The one of least predicted time.
-InterleavedLayout layout_interleaved(const ConvProblem& problem, const InterleavedCosts& costs);
+/// The one of least predicted time for a large batch, whatever the problem's own.
+InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedCosts& costs);
 
 /// A block's tile: `rows` by `columns` output positions of `images`, each with a filter's outputs
 /// of a layout's rows and columns; and its shared memory.
@@ -132,11 +132,8 @@ inline constexpr int stage_bytes = interleaved_rows * stage_pitch * 4;
 /// Behind the input, which the last product of a tile reads beyond: both halves of its terms.
 inline constexpr int slack_bytes = 2 * interleaved_columns * 16;
 
-struct InterleavedPlan {
-  InterleavedLayout layout;
-  InterleavedTiles tile;  ///< of least predicted time
-};
-InterleavedPlan plan_interleaved(const ConvProblem& problem, const DeviceInfo& device,
-                                 const InterleavedCosts& costs);
+/// The tiles of least predicted time.
+InterleavedTiles tile_interleaved(const ConvProblem& problem, const DeviceInfo& device,
+                                  const InterleavedLayout& layout, const InterleavedCosts& costs);
 
 }  // namespace plumb::cuda

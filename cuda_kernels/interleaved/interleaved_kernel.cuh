@@ -170,8 +170,19 @@ __global__ void __launch_bounds__(packing_threads)
   }
 }
 
+/// What is decided for a problem: the layout of its filters, which serves any batch, and the tiles
+/// of its batch.
+struct InterleavedPlan final : KernelPlan {
+  InterleavedLayout layout;
+  SlicePlans<InterleavedTiles> tiles;
+
+  InterleavedPlan(InterleavedLayout of_filters, const SlicePlans<InterleavedTiles>& of_batch)
+      : layout(std::move(of_filters)), tiles(of_batch) {}
+};
+
+/// What the problem alone decides.
 template <class Scheme>
-Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
+Support takes_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr int max_stride = 4, max_taps = 64;
   if (Support usual = forward_in_slices({dtype_of_stored<typename Scheme::Stored>}, problem);
       !usual)
@@ -195,16 +206,21 @@ Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& devic
   if (problem.r > max_taps || problem.s > max_taps)
     return refuse("filters of " + text(problem.r) + "x" + text(problem.s) + "; expected at most " +
                   text(max_taps) + " rows and columns");
-  const auto [layout, tile] = plan_interleaved(problem, device, Scheme::costs);
+  return {};
+}
+
+/// Whether the kernel has room for a layout.
+inline Support has_room_for(const InterleavedLayout& layout, const DeviceInfo& device) {
+  const auto refuse = [](const char* what, std::size_t met, std::size_t most) {
+    return Support{Reason::geometry,
+                   std::to_string(met) + what + "; expected at most " + std::to_string(most)};
+  };
   if (layout.slots > max_interleaved_slots)
-    return refuse(text(16 * layout.slots) + " terms as they are packed; expected at most " +
-                  text(16 * max_interleaved_slots));
-  if (layout.sheets.size() > max_sheets)
-    return refuse(text(layout.sheets.size()) + " sheets; expected at most " + text(max_sheets));
+    return refuse(" terms as they are packed", 16 * std::size_t(layout.slots),
+                  16 * max_interleaved_slots);
+  if (layout.sheets.size() > max_sheets) return refuse(" sheets", layout.sheets.size(), max_sheets);
   if (layout.groups > device.units)
-    return refuse(text(layout.groups) + " groups of filters; expected at most " +
-                  text(device.units));
-  if (tile.seconds == 0) return {Reason::device_limit, "no tile fits a block's shared memory"};
+    return refuse(" groups of filters", std::size_t(layout.groups), std::size_t(device.units));
   return {};
 }
 
@@ -213,27 +229,43 @@ Support supports_interleaved(const ConvProblem& problem, const DeviceInfo& devic
 /// its first tile, whose input comes while nothing else goes on and has nothing ahead of it: a fit
 /// to 108 small convolutions on one H200.
 template <class Scheme>
-double interleaved_seconds(const ConvProblem& problem, const DeviceInfo& device) {
+double interleaved_seconds(const ConvProblem& problem, const SlicePlans<InterleavedTiles>& tiles) {
   const bool of_family = problem.c <= 16 && problem.k <= interleaved_rows && problem.r <= 11 &&
                          problem.s <= 11 && problem.stride.h <= 2 && problem.stride.w <= 2;
   const double margin = of_family ? 1.01 : 1.5;
   constexpr double before = 7e-6, first_input = Scheme::costs.parts == 2 ? 3.5 : 1.5;
-  const InterleavedTiles tile = plan_interleaved(problem, device, Scheme::costs).tile;
-  return before + first_input * tile.load_seconds + margin * tile.seconds;
+  return before + first_input * tiles.full.load_seconds + margin * tiles.seconds();
 }
 
 template <class Scheme>
-void launch_interleaved(const ConvLaunch& whole) {
-  for_each_slice(whole, [](const ConvLaunch& call) {
-    const auto plan = plan_interleaved(call.problem, call.device, Scheme::costs);
+PlanResult plan_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
+  if (Support taken = takes_interleaved<Scheme>(problem, device); !taken) return {taken};
+  InterleavedLayout layout = layout_interleaved(problem, Scheme::costs);
+  if (Support room = has_room_for(layout, device); !room) return {room};
+  const SlicePlans<InterleavedTiles> tiles(problem, [&](const ConvProblem& slice) {
+    return tile_interleaved(slice, device, layout, Scheme::costs);
+  });
+  if (tiles.full.seconds == 0 || (tiles.last && tiles.last->seconds == 0))
+    return {{Reason::device_limit, "no tile fits a block's shared memory"}};
+  const std::size_t dense_bytes = static_cast<std::size_t>(element_count(problem.w_extents())) *
+                                  sizeof(typename Scheme::Stored);
+  return {.estimate_seconds = interleaved_seconds<Scheme>(problem, tiles),
+          .filter_bytes = layout.dense_at() + dense_bytes,
+          .kernel = std::make_shared<InterleavedPlan>(std::move(layout), tiles)};
+}
+
+template <class Scheme>
+void launch_interleaved(const ConvLaunch& whole, const KernelPlan* kernel_plan) {
+  const auto& plan = static_cast<const InterleavedPlan&>(*kernel_plan);
+  for_each_slice(whole, plan.tiles, [&](const ConvLaunch& call, const InterleavedTiles& tile) {
     ConvProblem dense = call.problem;
     dense.w_strides = dense_strides(call.problem.w_extents());
-    const InterleavedParams<Scheme> params(call, dense, plan.layout, plan.tile);
+    const InterleavedParams<Scheme> params(call, dense, plan.layout, tile);
     OutputRows::with(plan.layout.rows, [&]<int rows>() {
       OutputColumns::with(plan.layout.columns, [&]<int columns>() {
         constexpr auto kernel = interleaved<Scheme, rows, columns>;
         Launch(call.native_queue, blocks_for(std::int64_t{params.items} * params.groups, 1),
-               InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(plan.tile.bytes()))
+               InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(tile.bytes()))
             .resident(kernel, call.device)(kernel, params);
       });
     });
@@ -241,9 +273,9 @@ void launch_interleaved(const ConvLaunch& whole) {
 }
 
 template <class Scheme>
-void pack_interleaved_filters(const FilterPacking& packing) {
+void pack_interleaved_filters(const FilterPacking& packing, const KernelPlan* plan) {
   using Stored = typename Scheme::Stored;
-  const InterleavedLayout layout = layout_interleaved(packing.problem, Scheme::costs);
+  const InterleavedLayout& layout = static_cast<const InterleavedPlan&>(*plan).layout;
   Launch(packing.native_queue, static_cast<unsigned>(layout.groups * layout.group_filters),
          packing_threads)(pack_interleaved<Scheme>, InterleavedPacking(layout),
                           FilterTaps<Stored>(packing.problem, packing.w),
@@ -258,15 +290,7 @@ constexpr ConvAlgorithm interleaved_entry(std::string_view name, Operand operand
                    .accumulator = Accumulator::tensor_core_fp32,
                    .products = Scheme::costs.parts == 2 ? 3 : 1,
                    .term_multiple = 16},
-      .supports = supports_interleaved<Scheme>,
-      .workspace_bytes = no_workspace,
-      .estimate_seconds = interleaved_seconds<Scheme>,
-      .filter_bytes =
-          [](const ConvProblem& problem, const DeviceInfo&) {
-            return layout_interleaved(problem, Scheme::costs).dense_at() +
-                   static_cast<std::size_t>(element_count(problem.w_extents())) *
-                       sizeof(typename Scheme::Stored);
-          },
+      .plan = plan_interleaved<Scheme>,
       .pack_filters = pack_interleaved_filters<Scheme>,
       .launch = launch_interleaved<Scheme>,
   };

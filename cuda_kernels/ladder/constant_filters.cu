@@ -78,12 +78,9 @@ extern const ConvAlgorithm constant_filters_fp32{
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
     .forced_only = true,
     .capturable = false,
-    .supports = supports,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate,
-    .filter_bytes = ConstantBank::filter_bytes,
-    .pack_filters = pack_filters,
-    .launch = launch,
+    .plan = plan_of_parts<supports, estimate, nullptr, ConstantBank::filter_bytes>,
+    .pack_filters = pack_without_plan<pack_filters>,
+    .launch = without_plan<launch>,
 };
 
 }  // namespace plumb::cuda

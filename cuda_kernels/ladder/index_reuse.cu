@@ -199,14 +199,14 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 
 template <int tile>
 constexpr ConvAlgorithm entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp16,
-                       .accumulator = Accumulator::tensor_core_fp32,
-                       .term_multiple = step_terms},
-          .supports = supports,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<tile>,
-          .launch = launch<tile>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp16,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .term_multiple = step_terms},
+      .plan = plan_of_parts<supports, estimate<tile>>,
+      .launch = without_plan<launch<tile>>,
+  };
 }
 
 }  // namespace

@@ -407,14 +407,14 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int n8_tiles>
 constexpr ConvAlgorithm entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::tf32_rounded,
-                       .accumulator = Accumulator::tensor_core_fp32,
-                       .term_multiple = Tf32Product::terms},
-          .supports = supports<n8_tiles>,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<n8_tiles>,
-          .launch = launch<n8_tiles>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::tf32_rounded,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .term_multiple = Tf32Product::terms},
+      .plan = plan_of_parts<supports<n8_tiles>, estimate<n8_tiles>>,
+      .launch = without_plan<launch<n8_tiles>>,
+  };
 }
 
 }  // namespace

@@ -104,10 +104,8 @@ extern const ConvAlgorithm packed_half_fp16{
     .name = "cuda.conv.packed_half.fp16",
     .numerics = {.operand = Operand::fp16, .accumulator = Accumulator::fp16_fma},
     .forced_only = true,
-    .supports = supports,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate,
-    .launch = launch,
+    .plan = plan_of_parts<supports, estimate>,
+    .launch = without_plan<launch>,
 };
 
 }  // namespace plumb::cuda

@@ -151,10 +151,8 @@ extern const ConvAlgorithm scatter_atomics_fp32{
                  .accumulator = Accumulator::fp32_fma,
                  .deterministic = false},
     .forced_only = true,
-    .supports = supports,
-    .workspace_bytes = no_workspace,
-    .estimate_seconds = estimate,
-    .launch = launch,
+    .plan = plan_of_parts<supports, estimate>,
+    .launch = without_plan<launch>,
 };
 
 }  // namespace plumb::cuda

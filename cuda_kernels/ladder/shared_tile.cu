@@ -107,12 +107,12 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile, Rows rows>
 constexpr ConvAlgorithm entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-          .supports = supports<tile, rows>,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<tile>,
-          .launch = launch<tile, rows>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .plan = plan_of_parts<supports<tile, rows>, estimate<tile>>,
+      .launch = without_plan<launch<tile, rows>>,
+  };
 }
 
 }  // namespace

@@ -137,16 +137,16 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile, Filters filters>
 constexpr ConvAlgorithm entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-          .forced_only = true,
-          .capturable = false,
-          .supports = supports<tile, filters>,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<tile, filters>,
-          .filter_bytes = ConstantBank::filter_bytes,
-          .pack_filters = pack_filters,
-          .launch = launch<tile, filters>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .forced_only = true,
+      .capturable = false,
+      .plan = plan_of_parts<supports<tile, filters>, estimate<tile, filters>, nullptr,
+                            ConstantBank::filter_bytes>,
+      .pack_filters = pack_without_plan<pack_filters>,
+      .launch = without_plan<launch<tile, filters>>,
+  };
 }
 
 }  // namespace

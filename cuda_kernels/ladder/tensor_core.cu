@@ -132,26 +132,26 @@ Support half(const ConvProblem& problem, const DeviceInfo&) {
 
 template <int tile>
 constexpr ConvAlgorithm tf32_entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::tf32_rounded,
-                       .accumulator = Accumulator::tensor_core_fp32,
-                       .term_multiple = step_terms},
-          .supports = single,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<tile>,
-          .launch = launch<Tf32Product, tile, float, __half, __nv_bfloat16>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::tf32_rounded,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .term_multiple = step_terms},
+      .plan = plan_of_parts<single, estimate<tile>>,
+      .launch = without_plan<launch<Tf32Product, tile, float, __half, __nv_bfloat16>>,
+  };
 }
 
 template <int tile>
 constexpr ConvAlgorithm fp16_entry(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp16,
-                       .accumulator = Accumulator::tensor_core_fp32,
-                       .term_multiple = step_terms},
-          .supports = half,
-          .workspace_bytes = no_workspace,
-          .estimate_seconds = estimate<tile>,
-          .launch = launch<Fp16Product, tile, float, __half>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp16,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .term_multiple = step_terms},
+      .plan = plan_of_parts<half, estimate<tile>>,
+      .launch = without_plan<launch<Fp16Product, tile, float, __half>>,
+  };
 }
 
 }  // namespace

@@ -54,29 +54,30 @@ struct Units {
   }
   static constexpr int term_multiple = Scheme::terms;
 
-  static Support fit(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
-    return streams_fit(problem, device, packed(problem, device, staging).groups);
+  static constexpr WindowCosts costs = window_costs<Scheme>;
+
+  static Support fit(const ConvProblem& problem, const DeviceInfo& device,
+                     const PackedWindows& packed) {
+    return streams_fit(problem, device, packed.groups);
   }
-  static WindowTiles plan(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
-    return plan_windows(problem, device, unit_of<Scheme>(problem, device, staging),
-                        window_costs<Scheme>, staging);
+  static WindowKernelConfig choose(const ConvProblem& problem, const DeviceInfo& device,
+                                   Staging staging) {
+    return unit_of<Scheme>(problem, device, staging);
   }
-  static PackedWindows packed(const ConvProblem& problem, const DeviceInfo& device,
-                              Staging staging) {
-    return {problem, unit_of<Scheme>(problem, device, staging), window_costs<Scheme>};
+  static WindowTiles tiles(const ConvProblem& problem, const DeviceInfo& device,
+                           const WindowKernelConfig& unit, Staging staging) {
+    return plan_windows(problem, device, unit, costs, staging);
   }
 
   template <class... Stored>
-  static void pack(const FilterPacking& packing, Staging staging) {
-    pack_windows<Scheme, WalkedSlots, Stored...>(packing,
-                                                 packed(packing.problem, packing.device, staging));
+  static void pack(const FilterPacking& packing, const WindowPlan& plan) {
+    pack_windows<Scheme, WalkedSlots, Stored...>(packing, plan.packed);
   }
 
   template <class... Stored>
-  static void launch(const ConvLaunch& whole, Staging staging) {
-    const PackedWindows packed = Units::packed(whole.problem, whole.device, staging);
-    for_each_slice(whole, [&](const ConvLaunch& call) {
-      const WindowTiles tile = plan(call.problem, call.device, staging);
+  static void launch(const ConvLaunch& whole, const WindowPlan& plan) {
+    const PackedWindows& packed = plan.packed;
+    for_each_slice(whole, plan.tiles, [&](const ConvLaunch& call, const WindowTiles& tile) {
       with_stored<Stored...>(call.problem.dtype, [&]<class S>(S) {
         if (!packed.warpgroups) return launch_streamed_alone<Scheme, S>(call, tile, packed);
         TogetherN8Tiles::with(packed.n8_tiles, [&]<int n8_tiles>() {

@@ -102,13 +102,13 @@ void launch(const ConvLaunch& launch) {
 
 template <Accuracy accuracy>
 constexpr ConvAlgorithm algorithm(std::string_view name, const Numerics& numerics) {
-  return {.name = name,
-          .numerics = numerics,
-          .forced_only = true,
-          .supports = &supports<accuracy>,
-          .workspace_bytes = &workspace_bytes<accuracy>,
-          .estimate_seconds = &estimate_seconds,
-          .launch = &launch<accuracy>};
+  return {
+      .name = name,
+      .numerics = numerics,
+      .forced_only = true,
+      .plan = plan_of_parts<supports<accuracy>, estimate_seconds, workspace_bytes<accuracy>>,
+      .launch = without_plan<launch<accuracy>>,
+  };
 }
 
 constexpr Numerics unbounded(Operand operand) {

@@ -139,17 +139,17 @@ void launch(const ConvLaunch& launch) {
 
 template <Layouts layouts>
 constexpr ConvAlgorithm algorithm(std::string_view name) {
-  return {.name = name,
-          .numerics = {.operand = Operand::fp32,
-                       .accumulator = Accumulator::fp32_fma,
-                       .keeps_non_finite = false},
-          .forced_only = true,
-          .supports = &supports<layouts>,
-          .workspace_bytes = &workspace_bytes<layouts>,
-          .estimate_seconds = &estimate_seconds,
-          .filter_bytes = &filter_bytes<layouts>,
-          .pack_filters = &pack_filters<layouts>,
-          .launch = &launch<layouts>};
+  return {
+      .name = name,
+      .numerics = {.operand = Operand::fp32,
+                   .accumulator = Accumulator::fp32_fma,
+                   .keeps_non_finite = false},
+      .forced_only = true,
+      .plan = plan_of_parts<supports<layouts>, estimate_seconds, workspace_bytes<layouts>,
+                            filter_bytes<layouts>>,
+      .pack_filters = pack_without_plan<pack_filters<layouts>>,
+      .launch = without_plan<launch<layouts>>,
+  };
 }
 
 }  // namespace

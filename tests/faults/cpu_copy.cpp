@@ -162,7 +162,8 @@ void launch_copy(const ConvLaunch& launch) {
 }
 
 template <Fault fault>
-constexpr ConvAlgorithm copy_with = copy_entry("cpu.conv.copy.fp32", fault, launch_copy<fault>);
+constexpr ConvAlgorithm copy_with = copy_entry("cpu.conv.copy.fp32", fault,
+                                               without_plan<launch_copy<fault>>);
 
 template <std::size_t... i>
 const ConvAlgorithm* pick(Fault fault, std::index_sequence<i...>) {

@@ -84,8 +84,8 @@ ConvAlgorithm named(std::string_view name) {
 template <Reason reason>
 ConvAlgorithm refusing(std::string_view name) {
   ConvAlgorithm algorithm = named(name);
-  algorithm.supports = [](const ConvProblem&, const DeviceInfo&) {
-    return Support{reason, "a fake refuses everything"};
+  algorithm.plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
+    return {{reason, "a fake refuses everything"}};
   };
   return algorithm;
 }
@@ -103,16 +103,22 @@ std::span<const ConvAlgorithm* const> fake_algorithms() {
   static const ConvAlgorithm loose = [] {
     ConvAlgorithm algorithm = named("cuda.conv.fake.loose");
     algorithm.numerics.deterministic = false;
-    algorithm.estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1e9; };
+    algorithm.plan = [](const ConvProblem& problem, const DeviceInfo& device) {
+      PlanResult plan = cpu_algorithm().plan(problem, device);
+      plan.estimate_seconds = 1e9;
+      return plan;
+    };
     return algorithm;
   }();
   static const ConvAlgorithm many = [] {
     ConvAlgorithm algorithm = named("cuda.conv.fake.many");
-    algorithm.supports = [](const ConvProblem& problem, const DeviceInfo& device) {
-      if (problem.n > 1 && problem.n < 4) return cpu_algorithm().supports(problem, device);
-      return Support{Reason::geometry, "a fake wants two or three images"};
+    algorithm.plan = [](const ConvProblem& problem, const DeviceInfo& device) -> PlanResult {
+      if (problem.n <= 1 || problem.n >= 4)
+        return {{Reason::geometry, "a fake wants two or three images"}};
+      PlanResult plan = cpu_algorithm().plan(problem, device);
+      plan.estimate_seconds = 1e-12;
+      return plan;
     };
-    algorithm.estimate_seconds = [](const ConvProblem&, const DeviceInfo&) { return 1e-12; };
     return algorithm;
   }();
   static const ConvAlgorithm unbounded = [] {
@@ -158,11 +164,13 @@ class FakeQueue final : public BackendQueue {
       throw Error(ErrorCode::out_of_memory, "no workspace on cuda:0 (played by a fake)");
     return queue_->workspace(bytes);
   }
-  void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) override {
+  void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing,
+                    const KernelPlan* plan) override {
     require_working();
-    queue_->pack_filters(algorithm, packing);
+    queue_->pack_filters(algorithm, packing, plan);
   }
-  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) override {
+  void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
+            const KernelPlan* plan) override {
     require_working();
     if (fault() == "launch")
       throw Error(ErrorCode::device_failure, "cuda:0: a launch is refused (played by a fake)");
@@ -171,7 +179,7 @@ class FakeQueue final : public BackendQueue {
       broken = true;
       return;
     }
-    queue_->conv(algorithm, launch);
+    queue_->conv(algorithm, launch, plan);
     if (fault() == "wrong") static_cast<float*>(launch.y)[0] += 1;
     if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }

@@ -65,19 +65,15 @@ inline constexpr auto fault_count = static_cast<std::size_t>(Fault::wrong_claim)
 
 /// The entry of a copy with a fault in it. It claims what the kernel without the fault does.
 constexpr plumb::ConvAlgorithm copy_entry(std::string_view name, Fault fault,
-                                          void (*launch)(const plumb::ConvLaunch&)) {
+                                          decltype(plumb::ConvAlgorithm::launch) launch) {
   return {
       .name = name,
       .numerics = {.operand =
                        fault == Fault::wrong_claim ? plumb::Operand::fp16 : plumb::Operand::fp32},
-      .supports = [](const plumb::ConvProblem& problem,
-                     const plumb::DeviceInfo&) -> plumb::Support {
-        if (problem.dtype == plumb::DType::f32) return {};
-        return {plumb::Reason::dtype, "the copy is for f32"};
+      .plan = [](const plumb::ConvProblem& problem, const plumb::DeviceInfo&) -> plumb::PlanResult {
+        if (problem.dtype == plumb::DType::f32) return {.estimate_seconds = 1};
+        return {{plumb::Reason::dtype, "the copy is for f32"}};
       },
-      .workspace_bytes = [](const plumb::ConvProblem&,
-                            const plumb::DeviceInfo&) { return std::size_t{0}; },
-      .estimate_seconds = [](const plumb::ConvProblem&, const plumb::DeviceInfo&) { return 1.0; },
       .launch = launch,
   };
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -70,6 +71,30 @@ PLUMB_API Math math_class(const Numerics& numerics, DType dtype);
 /// Whether an algorithm of class `offered` may serve a caller who allows `allowed`.
 PLUMB_API bool allows(Math allowed, Math offered);
 
+/// What an algorithm has decided for one problem on one device: its tiles, its layouts, what its
+/// kernel is told. Each algorithm derives its own. Immutable, and shared by threads and queues.
+struct KernelPlan {
+  KernelPlan() = default;
+  KernelPlan(const KernelPlan&) = default;             ///< of plans that are made
+  KernelPlan& operator=(const KernelPlan&) = default;  ///< from others
+  virtual ~KernelPlan() = default;                     ///< with the last PlanResult that has it
+};
+
+/// What an algorithm says to a problem.
+struct PlanResult {
+  Support support = {};  ///< where it refuses, nothing else is set
+  /// A model of the kernel's time, for choosing among untuned algorithms.
+  double estimate_seconds = 0;
+  /// Scratch memory that a launch takes, beside the packed filters.
+  std::size_t workspace_bytes = 0;
+  /// Of the filters in the algorithm's own layout, in which launch() gets them, packed in the same
+  /// call or once for many. 0: launch() gets w as it lies. Neither this nor the layout depends on
+  /// the problem's N: filters serve any batch.
+  std::size_t filter_bytes = 0;
+  /// For pack_filters() and launch(); null where the algorithm keeps nothing.
+  std::shared_ptr<const KernelPlan> kernel = {};
+};
+
 /// One packing of filters into an algorithm's own layout. Pointers are on the device; w's addresses
 /// the element of index zero.
 struct FilterPacking {
@@ -109,24 +134,41 @@ struct ConvAlgorithm {
   /// supports one. Where it does not, and always without this, it is asked about the convolution
   /// alone, and the library pools after it.
   bool fuses_pool = false;
-  /// Exactly where the kernel is right: yes to what the kernel refuses is a bug, and the reverse.
-  /// The problem has passed check(). May take its time where `forced_only`: it is not asked then
-  /// unless the algorithm is forced.
-  Support (*supports)(const ConvProblem&, const DeviceInfo&) = nullptr;
-  /// Scratch memory that a launch of a supported problem takes, beside its packed filters.
-  std::size_t (*workspace_bytes)(const ConvProblem&, const DeviceInfo&) = nullptr;
-  /// A model of the kernel's time, for choosing among untuned algorithms.
-  double (*estimate_seconds)(const ConvProblem&, const DeviceInfo&) = nullptr;
-  /// Of the filters of a supported problem in the algorithm's own layout, in which launch() gets
-  /// them, packed in the same call or once for many. Null, or 0 for a problem: launch() gets w as
-  /// it lies. Neither this nor the layout depends on the problem's N: filters serve any batch.
-  std::size_t (*filter_bytes)(const ConvProblem&, const DeviceInfo&) = nullptr;
-  /// There where filter_bytes() is. Asynchronous, and bound as launch() is; w may change or go once
-  /// the queue has passed it.
-  void (*pack_filters)(const FilterPacking&) = nullptr;
-  /// Asynchronous; allocates no device memory, chooses nothing, waits for nothing. Writes neither
-  /// its inputs nor the packed filters, which other launches may be reading.
-  void (*launch)(const ConvLaunch&) = nullptr;
+  /// Decides all that can be decided before a launch. Supports exactly the problems that the kernel
+  /// computes right: yes to what it refuses is a bug, and the reverse. The problem has passed
+  /// check(). May take its time where `forced_only`: it is not asked then unless it is forced.
+  PlanResult (*plan)(const ConvProblem&, const DeviceInfo&) = nullptr;
+  /// There where a plan may have `filter_bytes`; gets the plan's `kernel`. Asynchronous, and bound
+  /// as launch() is; w may change or go once the queue has passed it.
+  void (*pack_filters)(const FilterPacking&, const KernelPlan*) = nullptr;
+  /// Launches what was planned; gets the plan's `kernel`. Asynchronous; allocates no device memory,
+  /// plans nothing, waits for nothing. Writes neither its inputs nor the packed filters, which
+  /// other launches may be reading.
+  void (*launch)(const ConvLaunch&, const KernelPlan*) = nullptr;
 };
+
+/// The plan() of an algorithm that keeps nothing, from its parts: functions of a problem and a
+/// device, each asked only where `supports` says yes.
+template <auto supports, auto estimate_seconds, auto workspace_bytes = nullptr,
+          auto filter_bytes = nullptr>
+PlanResult plan_of_parts(const ConvProblem& problem, const DeviceInfo& device) {
+  PlanResult result{.support = supports(problem, device)};
+  if (!result.support) return result;
+  result.estimate_seconds = estimate_seconds(problem, device);
+  if constexpr (workspace_bytes != nullptr)
+    result.workspace_bytes = workspace_bytes(problem, device);
+  if constexpr (filter_bytes != nullptr) result.filter_bytes = filter_bytes(problem, device);
+  return result;
+}
+
+/// The launch() and pack_filters() of such an algorithm.
+template <auto launch>
+void without_plan(const ConvLaunch& call, const KernelPlan*) {
+  launch(call);
+}
+template <auto pack>
+void pack_without_plan(const FilterPacking& packing, const KernelPlan*) {
+  pack(packing);
+}
 
 }  // namespace plumb

@@ -56,11 +56,13 @@ class PLUMB_API BackendQueue {
   /// Scratch memory of the queue, 256-byte aligned, valid for the work put on it next.
   virtual void* workspace(std::size_t bytes) = 0;
   /// Makes the device current and packs filters for an algorithm that has a layout of its own.
-  virtual void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing) {
-    algorithm.pack_filters(packing);
+  virtual void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing,
+                            const KernelPlan* plan) {
+    algorithm.pack_filters(packing, plan);
   }
-  /// Makes the device current and launches.
-  virtual void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch) = 0;
+  /// Makes the device current and launches what was planned.
+  virtual void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
+                    const KernelPlan* plan) = 0;
   virtual void pool(const PoolLaunch& launch) = 0;                                  ///< nn.hpp
   virtual void relu(const ConstTensorView& x, const TensorView& y) = 0;             ///< nn.hpp
   virtual void softmax(const ConstTensorView& x, const TensorView& y) = 0;          ///< nn.hpp
@@ -146,7 +148,7 @@ class PLUMB_API Backend {
 /// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 7;  ///< of this header
+  static constexpr std::uint32_t current_abi = 8;  ///< of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend
