@@ -150,7 +150,7 @@ void check_exact(const std::vector<Device>& devices, const ConvProblem& problem,
                           {.algorithm = std::string(algorithm->name), .bias = true});
       y.fill([] { return -1000; });
       // Sizes are multiples of 256 bytes, and so end where a page does.
-      const PagedMemory workspace(plan.plan().workspace_bytes, side);
+      const PagedMemory workspace(plan.workspace_bytes(), side);
       plan.execute(queue, {x.view(), w.view(), bias.view(), y.view()}, workspace.data());
       const std::vector<double> values = y.values();
       std::size_t wrong = 0;

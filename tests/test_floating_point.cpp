@@ -265,8 +265,8 @@ TEST_CASE("floating point: lanes that are thrown away trap nothing and leave no 
           feenableexcept(FE_INVALID | FE_OVERFLOW | FE_DIVBYZERO);
           const ConvPlan plan(device, problem, {.algorithm = algorithm, .bias = true});
           const Tensor workspace(device, DType::f64,
-                                 {static_cast<std::int64_t>(plan.plan().workspace_bytes / 8 + 32)});
-          poison(workspace.data(), plan.plan().workspace_bytes + 256, fp64);
+                                 {static_cast<std::int64_t>(plan.workspace_bytes() / 8 + 32)});
+          poison(workspace.data(), plan.workspace_bytes() + 256, fp64);
           plan.execute(queue, {data.x.view(), data.w.view(), data.bias.view(), data.y.view()},
                        workspace.data());
           const int flags = fetestexcept(FE_ALL_EXCEPT), traps = fegetexcept();
