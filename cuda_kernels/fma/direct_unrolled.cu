@@ -148,10 +148,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
       {.issued_flop = problem.flop(), .share = 1.0 / share_divisor, .term_clocks = term_clocks});
 }
 
-template <int share_divisor, int unrolled_clocks>
-constexpr ConvAlgorithm entry(std::string_view name,
-                              Support (*supports)(const ConvProblem&, const DeviceInfo&),
-                              void (*launch)(const ConvLaunch&)) {
+template <int share_divisor, int unrolled_clocks, auto supports, auto launch>
+constexpr ConvAlgorithm entry(std::string_view name) {
   return {
       .name = name,
       .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
@@ -162,11 +160,12 @@ constexpr ConvAlgorithm entry(std::string_view name,
 
 }  // namespace
 
-extern const ConvAlgorithm direct_unrolled_fp32_restrict = entry<22, 150>(
-    "cuda.conv.direct_unrolled.fp32.restrict", supports, launch_unrolled<at_run_time, at_run_time>);
+extern const ConvAlgorithm direct_unrolled_fp32_restrict =
+    entry<22, 150, supports, launch_unrolled<at_run_time, at_run_time>>(
+        "cuda.conv.direct_unrolled.fp32.restrict");
 extern const ConvAlgorithm direct_unrolled_fp32_columns =
-    entry<12, 80>("cuda.conv.direct_unrolled.fp32.columns", supports_columns, launch_columns);
+    entry<12, 80, supports_columns, launch_columns>("cuda.conv.direct_unrolled.fp32.columns");
 extern const ConvAlgorithm direct_unrolled_fp32_both =
-    entry<11, 70>("cuda.conv.direct_unrolled.fp32.both", supports_both, launch_both);
+    entry<11, 70, supports_both, launch_both>("cuda.conv.direct_unrolled.fp32.both");
 
 }  // namespace plumb::cuda
