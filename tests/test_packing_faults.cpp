@@ -133,16 +133,17 @@ constexpr ConvAlgorithm mends_its_workspace{
     .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
       return {.estimate_seconds = 1.0, .workspace_bytes = std::size_t{256}};
     },
-    .launch = [](const ConvLaunch& call, const KernelPlan*) {
-      const ConvProblem& p = call.problem;
-      ConvLaunch plain = call;
-      const std::vector<float> w = dense_filters(call);
-      plain.filters = w.data();
-      launch<Fault::none>(plain);
-      float& first = *static_cast<float*>(call.y);
-      const float sum = first + *static_cast<const float*>(call.workspace);
-      if (p.n > 0 && !std::isnan(sum)) first = sum;
-    },
+    .launch =
+        [](const ConvLaunch& call, const KernelPlan*) {
+          const ConvProblem& p = call.problem;
+          ConvLaunch plain = call;
+          const std::vector<float> w = dense_filters(call);
+          plain.filters = w.data();
+          launch<Fault::none>(plain);
+          float& first = *static_cast<float*>(call.y);
+          const float sum = first + *static_cast<const float*>(call.workspace);
+          if (p.n > 0 && !std::isnan(sum)) first = sum;
+        },
 };
 
 bool says(const std::string& sentence, const char* words) {

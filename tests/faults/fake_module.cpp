@@ -55,6 +55,8 @@ std::string fault() {
 /// A kernel broke: from then on nothing works in this process, as with CUDA.
 std::atomic<bool> broken = false;
 std::atomic<int> allocations = 0;
+/// By `cuda.conv.fake.fp32`, for the tests of planning.
+std::atomic<int> plans = 0;
 
 void require_working() {
   if (broken)
@@ -91,7 +93,14 @@ ConvAlgorithm refusing(std::string_view name) {
 }
 
 std::span<const ConvAlgorithm* const> fake_algorithms() {
-  static const ConvAlgorithm works = named("cuda.conv.fake.fp32");
+  static const ConvAlgorithm works = [] {
+    ConvAlgorithm algorithm = named("cuda.conv.fake.fp32");
+    algorithm.plan = [](const ConvProblem& problem, const DeviceInfo& device) {
+      ++plans;
+      return cpu_algorithm().plan(problem, device);
+    };
+    return algorithm;
+  }();
   static const ConvAlgorithm layout = refusing<Reason::layout>("cuda.conv.fake.layout");
   static const ConvAlgorithm geometry = refusing<Reason::geometry>("cuda.conv.fake.geometry");
   static const ConvAlgorithm limit = refusing<Reason::device_limit>("cuda.conv.fake.device_limit");
@@ -286,6 +295,8 @@ Backend& fake_backend() {
 
 }  // namespace
 }  // namespace plumb
+
+extern "C" PLUMB_API int plumb_fake_plans() { return plumb::plans; }
 
 extern "C" PLUMB_API const plumb::BackendModule* PLUMB_FAKE_SYMBOL() {
   static const plumb::BackendModule module{PLUMB_FAKE_ABI, PLUMB_FAKE_VERSION,
