@@ -52,7 +52,7 @@ constexpr Rung rungs[] = {
     {.number = 13, .title = "tensor cores, FP16", .pattern = "cuda.conv.tensor_core.fp16.*"},
     {.number = 14, .title = "index reuse", .pattern = "cuda.conv.index_reuse.*"},
     {.number = 15, .title = "narrow fragments", .pattern = "cuda.conv.narrow_fragments.*"},
-    {.number = 16, .title = "packed half arithmetic", .pattern = "cuda.conv.packed_half.*"},
+    {.number = 16, .title = "half2 arithmetic", .pattern = "cuda.conv.half2.*"},
     {.number = 17, .title = "atomics over the input", .pattern = "cuda.conv.scatter_atomics.*"},
     {.number = 18, .title = "streams, with the copies", .kind = RungKind::pipeline},
     {.number = 19, .title = "tuning", .kind = RungKind::tuned},

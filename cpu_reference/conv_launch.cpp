@@ -110,8 +110,8 @@ bool sums_fit_y(const ConvShape& conv) {
 template <class Real>
 Support forward_in(const ConvProblem& problem) {
   if (sizeof(Real) == sizeof(double))
-    return forward_stored_as({DType::f64, DType::f32, DType::f16, DType::bf16}, problem);
-  return forward_stored_as({DType::f32, DType::f16, DType::bf16}, problem);
+    return supports_dtypes({DType::f64, DType::f32, DType::f16, DType::bf16}, problem);
+  return supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
 }
 
 template <class Real>

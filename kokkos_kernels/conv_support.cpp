@@ -6,10 +6,10 @@
 namespace plumb::kokkos {
 
 Support takes_fp32(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_stored_as({DType::f32, DType::f16, DType::bf16}, problem);
+  return supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
 }
 Support takes_fp64(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_stored_as({DType::f64, DType::f32}, problem);
+  return supports_dtypes({DType::f64, DType::f32}, problem);
 }
 
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, double issued_flop,

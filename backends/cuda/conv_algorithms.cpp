@@ -18,9 +18,9 @@ namespace plumb::cuda {
 std::span<const ConvAlgorithm* const> conv_algorithms() {
   // clang-format off
   static const std::array list{
-      // fma/: sums in fp32 or fp64 FMAs, of any problem; few_terms and single_filter of few terms.
+      // fma/: sums in fp32 or fp64 FMAs, of any problem; few_terms and few_filters of few terms.
       PLUMB_ENTRY(few_terms_fp32),
-      PLUMB_ENTRY(single_filter_fp32),
+      PLUMB_ENTRY(few_filters_fp32),
       PLUMB_ENTRY(register_tile_fp32_12_filters),
       PLUMB_ENTRY(register_tile_fp32_8_filters),
       PLUMB_ENTRY(register_tile_fp32_4_filters),
@@ -92,7 +92,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(tensor_core_tf32_16x16),
       PLUMB_ENTRY(tensor_core_fp16_32x32),
       PLUMB_ENTRY(tensor_core_fp16_16x16),
-      PLUMB_ENTRY(packed_half_fp16),
+      PLUMB_ENTRY(half2_fp16),
       PLUMB_ENTRY(scatter_atomics_fp32),
 #ifdef PLUMB_PEER_CUDNN
       PLUMB_ENTRY(cudnn_best_fp32),

@@ -14,7 +14,7 @@ Support forward_only(const ConvProblem& problem) {
   return {Reason::direction, "a backward convolution; expected forward"};
 }
 
-Support forward_stored_as(std::initializer_list<DType> stored, const ConvProblem& problem) {
+Support supports_dtypes(std::initializer_list<DType> stored, const ConvProblem& problem) {
   if (Support forward = forward_only(problem); !forward) return forward;
   if (std::find(stored.begin(), stored.end(), problem.dtype) != stored.end()) return {};
   std::string expected;

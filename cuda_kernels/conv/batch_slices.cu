@@ -5,6 +5,7 @@
 
 #include "cuda_kernels/conv/conv_shape.cuh"
 #include "cuda_kernels/conv/conv_support.hpp"
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 
@@ -17,8 +18,8 @@ Support fits_in_slices(const ConvProblem& problem) {
                                  " elements, whose offsets pass 2^31; expected fewer in one image"};
 }
 
-Support forward_in_slices(std::initializer_list<DType> stored, const ConvProblem& problem) {
-  if (Support type = forward_of(stored, problem); !type) return type;
+Support supports_dtypes_in_slices(std::initializer_list<DType> stored, const ConvProblem& problem) {
+  if (Support type = supports_dtypes(stored, problem); !type) return type;
   return fits_in_slices(problem);
 }
 

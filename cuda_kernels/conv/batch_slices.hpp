@@ -15,7 +15,7 @@ namespace plumb::cuda {
 Support fits_in_slices(const ConvProblem& problem);
 
 /// Yes to forward convolutions of tensors stored as one of `stored` that fit in slices.
-Support forward_in_slices(std::initializer_list<DType> stored, const ConvProblem& problem);
+Support supports_dtypes_in_slices(std::initializer_list<DType> stored, const ConvProblem& problem);
 
 /// The largest number of images, at most N, that 32 bits can index at once.
 std::int64_t slice_images(const ConvProblem& problem);

@@ -33,10 +33,6 @@ double bytes_read(const ConvProblem& problem) {
 
 }  // namespace
 
-Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem) {
-  return forward_stored_as(stored, problem);
-}
-
 Support fits_shared_memory(double bytes, const DeviceInfo& device) {
   if (bytes <= static_cast<double>(device.shared_memory_bytes)) return {};
   return {Reason::device_limit,

@@ -2,15 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
 
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb::cuda {
-
-/// Yes to forward convolutions of tensors stored as one of `stored`.
-Support forward_of(std::initializer_list<DType> stored, const ConvProblem& problem);
 
 /// Yes where a block of the device may have as much. In double, because it cannot overflow.
 Support fits_shared_memory(double bytes, const DeviceInfo& device);

@@ -310,7 +310,7 @@ struct WindowKernelConfigs {
 
 template <class Units, Staging staging, class... Stored>
 PlanResult plan_entry(const ConvProblem& problem, const DeviceInfo& device) {
-  if (Support usual = forward_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
+  if (Support usual = supports_dtypes_in_slices({dtype_of_stored<Stored>...}, problem); !usual)
     return {usual};
   if (Support geometry = windows_fit(problem); !geometry) return {geometry};
   const WindowKernelConfig unit = Units::choose(problem, device, staging);

@@ -13,6 +13,7 @@
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -59,11 +60,11 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f32, DType::f16, DType::bf16}, problem);
+  return supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
 }
 
 Support wide(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f64, DType::f32}, problem);
+  return supports_dtypes({DType::f64, DType::f32}, problem);
 }
 
 }  // namespace

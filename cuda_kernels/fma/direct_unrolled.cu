@@ -118,7 +118,7 @@ void launch_both(const ConvLaunch& call) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_in_slices({DType::f32}, problem);
+  return supports_dtypes_in_slices({DType::f32}, problem);
 }
 
 Support supports_columns(const ConvProblem& problem, const DeviceInfo& device) {

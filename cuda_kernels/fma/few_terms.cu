@@ -424,7 +424,7 @@ void launch(const ConvLaunch& whole) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
+  if (const Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return usual;
   if (problem.groups != 1)
     return {Reason::geometry, std::to_string(problem.groups) + " groups; expected 1"};
   if (problem.terms() > max_terms)

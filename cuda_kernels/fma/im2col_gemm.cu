@@ -201,7 +201,7 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo&) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
+  if (const Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return usual;
   const double bytes = chunk_bytes(problem, chunk_of(problem));
   if (bytes <= static_cast<double>(device.memory_bytes)) return {};
   const auto gibibytes = [](double count) { return std::to_string(count / 0x1p30) + " GiB"; };

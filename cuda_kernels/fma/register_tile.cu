@@ -277,7 +277,7 @@ void launch(const ConvLaunch& whole) {
 
 template <class Unit>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
+  if (const Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return usual;
   return fits_shared_memory(static_cast<double>(tile_for<Unit>(problem).bytes), device);
 }
 

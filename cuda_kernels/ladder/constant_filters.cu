@@ -19,6 +19,7 @@
 #include "cuda_kernels/conv/pack_filters.hpp"
 #include "cuda_kernels/ladder/constant_bank.hpp"
 #include "cuda_kernels/primitives/elements.cuh"
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -60,7 +61,7 @@ void launch(const ConvLaunch& call) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (const Support stored = forward_of({DType::f32}, problem); !stored) return stored;
+  if (const Support stored = supports_dtypes({DType::f32}, problem); !stored) return stored;
   if (const Support held = ConstantBank::holds(problem); !held) return held;
   return fits_in_slices(problem);
 }

@@ -194,7 +194,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_in_slices({DType::f32, DType::f16}, problem);
+  return supports_dtypes_in_slices({DType::f32, DType::f16}, problem);
 }
 
 template <int tile>

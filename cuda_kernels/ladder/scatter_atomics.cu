@@ -20,6 +20,7 @@
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -127,7 +128,7 @@ void launch(const ConvLaunch& call) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  if (const Support stored = forward_of({DType::f32}, problem); !stored) return stored;
+  if (const Support stored = supports_dtypes({DType::f32}, problem); !stored) return stored;
   if (image_elements(problem) > index32_limit)
     return {Reason::too_large, "images of " + to_string(problem.x_extents()) +
                                    "; expected fewer than 2^31 elements in each"};

@@ -23,6 +23,7 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/ladder/input_tile.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -93,7 +94,7 @@ void launch(const ConvLaunch& call) {
 
 template <int tile, Rows rows>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support stored = forward_of({DType::f32}, problem); !stored) return stored;
+  if (const Support stored = supports_dtypes({DType::f32}, problem); !stored) return stored;
   return fits_shared_tile(problem, device, shared<tile, rows>);
 }
 

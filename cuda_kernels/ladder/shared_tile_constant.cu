@@ -26,6 +26,7 @@
 #include "cuda_kernels/ladder/constant_bank.hpp"
 #include "cuda_kernels/ladder/input_tile.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -121,7 +122,7 @@ void launch(const ConvLaunch& call) {
 
 template <int tile, Filters filters>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support stored = forward_of({DType::f32}, problem); !stored) return stored;
+  if (const Support stored = supports_dtypes({DType::f32}, problem); !stored) return stored;
   if (const Support held = ConstantBank::holds(problem); !held) return held;
   return fits_shared_tile(problem, device, shared<tile, filters>);
 }

@@ -19,6 +19,7 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/fma/unrolled.cuh"
 #include "cuda_kernels/primitives/mma.cuh"
+#include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -124,10 +125,10 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f32, DType::f16, DType::bf16}, problem);
+  return supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
 }
 Support half(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_of({DType::f32, DType::f16}, problem);
+  return supports_dtypes({DType::f32, DType::f16}, problem);
 }
 
 template <int tile>

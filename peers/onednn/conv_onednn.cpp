@@ -80,7 +80,7 @@ std::shared_ptr<const Prepared> prepared(const ConvProblem& problem, const Devic
 
 template <Layouts layouts>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (Support stored = forward_stored_as({DType::f32}, problem); !stored) return stored;
+  if (Support stored = supports_dtypes({DType::f32}, problem); !stored) return stored;
   const auto plain = [](const Extents& extents, const Strides& strides) {
     return lies_in(Layout::nchw, extents, strides);
   };

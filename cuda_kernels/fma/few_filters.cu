@@ -10,7 +10,7 @@
 // Bytes: y once, x once and the rows and columns where blocks overlap (from L2), w once a block.
 // Wins: for one to three filters, which leave most of a product's columns empty: tensor cores then
 //   multiply zeros, and tiles of several filters sum for filters that are not there.
-// Measured: docs/kernels/single_filter.md.
+// Measured: docs/kernels/few_filters.md.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -250,7 +250,7 @@ __device__ void store(const ConvShape<int>& shape, const BlockTiles& tiles, cons
 
 template <class Unit>
 __global__ void __launch_bounds__(block_threads, 3)
-    single_filter(const __grid_constant__ ConvShape<int> shape,
+    few_filters(const __grid_constant__ ConvShape<int> shape,
                   const __grid_constant__ BlockTiles tiles, const float* x, const float* w,
                   float* y, int y_vector, const __grid_constant__ Epilogue<float> epilogue) {
   float* const shared = reinterpret_cast<float*>(dynamic_shared());
@@ -343,7 +343,7 @@ void launch_unit(const ConvLaunch& call) {
                        : 1;
   Launch(call.native_queue, blocks_for(static_cast<std::int64_t>(tiles.items(problem)), 1),
          block_threads, static_cast<std::size_t>(tiles.bytes))(
-      single_filter<Unit>, ConvShape<int>(problem), BlockTiles(tiles),
+      few_filters<Unit>, ConvShape<int>(problem), BlockTiles(tiles),
       static_cast<const float*>(call.x), static_cast<const float*>(call.w),
       static_cast<float*>(call.y), y_vector, Epilogue<float>(call));
 }
@@ -355,7 +355,7 @@ void launch(const ConvLaunch& whole) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support usual = forward_in_slices({DType::f32}, problem); !usual) return usual;
+  if (const Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return usual;
   const auto refused = [](std::int64_t value, const std::string& what) {
     return Support{Reason::geometry, std::to_string(value) + what};
   };
@@ -402,8 +402,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 }  // namespace
 
-extern const ConvAlgorithm single_filter_fp32{
-    .name = "cuda.conv.single_filter.fp32",
+extern const ConvAlgorithm few_filters_fp32{
+    .name = "cuda.conv.few_filters.fp32",
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
     .plan = plan_of_parts<supports, estimate>,
     .launch = without_plan<launch>,

@@ -1,4 +1,4 @@
-// Direct convolution in packed half: a thread sums two outputs of one pixel, of filters k and k +
+// Direct convolution in half2 arithmetic: a thread sums two outputs of one pixel, of filters k and k +
 // 1, in the two halves of a register; each term is one multiply-add of both, rounded to fp16.
 //
 // Tiling: none. A block is 256 consecutive pixels in the order N K/2 P Q. Two filters and not two
@@ -52,7 +52,7 @@ __device__ __half2 paired_sum(const ConvShape<int>& shape, const Stored* x, cons
 
 template <class Stored>
 __global__ void __launch_bounds__(block_threads)
-    packed_half(const __grid_constant__ ConvShape<int> shape, const Stored* x, const Stored* w,
+    half2_sums(const __grid_constant__ ConvShape<int> shape, const Stored* x, const Stored* w,
                 Stored* y, const __grid_constant__ Epilogue<Stored> epilogue, Divisor<int> pairs,
                 Divisor<int> group_pairs, std::int64_t elements) {
   for_each_element<block_threads>(
@@ -80,7 +80,7 @@ void launch(const ConvLaunch& call) {
       const std::int64_t pairs = problem.groups * group_pairs;
       const std::int64_t elements = problem.n * pairs * problem.p() * problem.q();
       Launch(part.native_queue, blocks_for(elements, block_threads), block_threads)(
-          packed_half<Stored>, ConvShape<int>(problem), static_cast<const Stored*>(part.x),
+          half2_sums<Stored>, ConvShape<int>(problem), static_cast<const Stored*>(part.x),
           static_cast<const Stored*>(part.w), static_cast<Stored*>(part.y), Epilogue<Stored>(part),
           Divisor<int>(pairs), Divisor<int>(group_pairs), elements);
     });
@@ -88,7 +88,7 @@ void launch(const ConvLaunch& call) {
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
-  return forward_in_slices({DType::f32, DType::f16}, problem);
+  return supports_dtypes_in_slices({DType::f32, DType::f16}, problem);
 }
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
@@ -100,8 +100,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 
 }  // namespace
 
-extern const ConvAlgorithm packed_half_fp16{
-    .name = "cuda.conv.packed_half.fp16",
+extern const ConvAlgorithm half2_fp16{
+    .name = "cuda.conv.half2.fp16",
     .numerics = {.operand = Operand::fp16, .accumulator = Accumulator::fp16_fma},
     .forced_only = true,
     .plan = plan_of_parts<supports, estimate>,
