@@ -251,8 +251,8 @@ __device__ void store(const ConvShape<int>& shape, const BlockTiles& tiles, cons
 template <class Unit>
 __global__ void __launch_bounds__(block_threads, 3)
     few_filters(const __grid_constant__ ConvShape<int> shape,
-                  const __grid_constant__ BlockTiles tiles, const float* x, const float* w,
-                  float* y, int y_vector, const __grid_constant__ Epilogue<float> epilogue) {
+                const __grid_constant__ BlockTiles tiles, const float* x, const float* w, float* y,
+                int y_vector, const __grid_constant__ Epilogue<float> epilogue) {
   float* const shared = reinterpret_cast<float*>(dynamic_shared());
   const Origin origin(tiles);
   const int thread = static_cast<int>(threadIdx.x);

@@ -184,7 +184,8 @@ struct InterleavedPlan final : KernelPlan {
 template <class Scheme>
 Support takes_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr int max_stride = 4, max_taps = 64;
-  if (Support usual = supports_dtypes_in_slices({dtype_of_stored<typename Scheme::Stored>}, problem);
+  if (Support usual =
+          supports_dtypes_in_slices({dtype_of_stored<typename Scheme::Stored>}, problem);
       !usual)
     return usual;
   if (!products_by_warpgroups(interleaved_columns / 8, Staging::bulk, device))

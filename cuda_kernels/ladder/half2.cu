@@ -1,5 +1,5 @@
-// Direct convolution in half2 arithmetic: a thread sums two outputs of one pixel, of filters k and k +
-// 1, in the two halves of a register; each term is one multiply-add of both, rounded to fp16.
+// Direct convolution in half2 arithmetic: a thread sums two outputs of one pixel, of filters k and
+// k + 1, in the two halves of a register; each term is one multiply-add of both, rounded to fp16.
 //
 // Tiling: none. A block is 256 consecutive pixels in the order N K/2 P Q. Two filters and not two
 //   pixels: one pixel serves both halves, so that x is loaded half as often as in direct, in any
@@ -53,8 +53,8 @@ __device__ __half2 paired_sum(const ConvShape<int>& shape, const Stored* x, cons
 template <class Stored>
 __global__ void __launch_bounds__(block_threads)
     half2_sums(const __grid_constant__ ConvShape<int> shape, const Stored* x, const Stored* w,
-                Stored* y, const __grid_constant__ Epilogue<Stored> epilogue, Divisor<int> pairs,
-                Divisor<int> group_pairs, std::int64_t elements) {
+               Stored* y, const __grid_constant__ Epilogue<Stored> epilogue, Divisor<int> pairs,
+               Divisor<int> group_pairs, std::int64_t elements) {
   for_each_element<block_threads>(
       elements, pairs, shape.p, shape.q, [&](int n, int pair, int p, int q) {
         const auto [group, pair_of_group] = group_pairs.divide(pair);

@@ -371,7 +371,8 @@ void launch(const ConvLaunch& whole) {
 
 template <int n8_tiles>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support usual = supports_dtypes_in_slices({DType::f32, DType::f16, DType::bf16}, problem);
+  if (const Support usual =
+          supports_dtypes_in_slices({DType::f32, DType::f16, DType::bf16}, problem);
       !usual)
     return usual;
   const BandTile tile = tile_for<n8_tiles>(problem);

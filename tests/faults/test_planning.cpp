@@ -1,5 +1,5 @@
-// How often algorithms plan: once for each convolution that conv() or a ConvPlan meets, and never in a
-// launch.
+// How often algorithms plan: once for each convolution that conv() or a ConvPlan meets, and never
+// in a launch.
 #include <dlfcn.h>
 
 #include <catch2/catch_test_macros.hpp>

@@ -11,7 +11,6 @@
 namespace plumb {
 
 /// Yes to forward convolutions of tensors stored as one of `stored`.
-PLUMB_API Support supports_dtypes(std::initializer_list<DType> stored,
-                                    const ConvProblem& problem);
+PLUMB_API Support supports_dtypes(std::initializer_list<DType> stored, const ConvProblem& problem);
 
 }  // namespace plumb
