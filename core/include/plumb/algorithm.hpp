@@ -75,9 +75,9 @@ PLUMB_API bool allows(Math allowed, Math offered);
 /// kernel is told. Each algorithm derives its own. Immutable, and shared by threads and queues.
 struct KernelPlan {
   KernelPlan() = default;
-  KernelPlan(const KernelPlan&) = default;             ///< of plans that are made
-  KernelPlan& operator=(const KernelPlan&) = default;  ///< from others
-  virtual ~KernelPlan() = default;                     ///< with the last PlanResult that has it
+  KernelPlan(const KernelPlan&) = default;             ///< for algorithms that plan in steps
+  KernelPlan& operator=(const KernelPlan&) = default;  ///< as above
+  virtual ~KernelPlan() = default;                     ///< plans are shared by pointers to this
 };
 
 /// What an algorithm says to a problem.
@@ -161,11 +161,12 @@ PlanResult plan_of_parts(const ConvProblem& problem, const DeviceInfo& device) {
   return result;
 }
 
-/// The launch() and pack_filters() of such an algorithm.
+/// The launch() of such an algorithm.
 template <auto launch>
 void without_plan(const ConvLaunch& call, const KernelPlan*) {
   launch(call);
 }
+/// The pack_filters() of such an algorithm.
 template <auto pack>
 void pack_without_plan(const FilterPacking& packing, const KernelPlan*) {
   pack(packing);
