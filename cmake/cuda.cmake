@@ -61,6 +61,13 @@ enable_language(CUDA)
 if(CMAKE_VERSION VERSION_LESS 3.26)  # does not know yet that nvcc compiles C++20
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 endif()
+include(CheckCompilerFlag)
+# Machine code is most of a module's size; the driver unpacks what is used (nvcc 12.8 and newer).
+check_compiler_flag(CUDA "--compress-mode=balance" PLUMB_NVCC_COMPRESSES)
+if(PLUMB_NVCC_COMPRESSES)
+  target_compile_options(plumb_compiler INTERFACE
+                         "$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=balance>")
+endif()
 set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)

@@ -18,6 +18,9 @@ namespace {
 Device gpu() { return plumb_test::device_or_skip("cuda"); }
 
 std::vector<const ConvAlgorithm*> constant_memory_algorithms(const Device& device) {
+#ifndef PLUMB_TEST_LADDER
+  SKIP("built without the ladder");
+#endif
   std::vector<const ConvAlgorithm*> found;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device))
     if (algorithm->name.find("constant") != std::string_view::npos) found.push_back(algorithm);

@@ -1,5 +1,5 @@
 // Tiles in shared memory, up to the last byte that a block may have.
-#ifdef PLUMB_TEST_CUDA
+#ifdef PLUMB_TEST_LADDER
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include "cuda_exact.hpp"

@@ -69,6 +69,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(few_channels_half_fp16_scaled_sm80),
       PLUMB_ENTRY(few_channels_half_bf16),
       PLUMB_ENTRY(few_channels_half_bf16_sm80),
+#ifdef PLUMB_LADDER
       // ladder/: techniques that are here to be taught and measured.
       PLUMB_ENTRY(shared_tile_fp32_16x16),
       PLUMB_ENTRY(shared_tile_fp32_32x32),
@@ -94,6 +95,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(tensor_core_fp16_16x16),
       PLUMB_ENTRY(half2_fp16),
       PLUMB_ENTRY(scatter_atomics_fp32),
+#endif
 #ifdef PLUMB_PEER_CUDNN
       PLUMB_ENTRY(cudnn_best_fp32),
       PLUMB_ENTRY(cudnn_best_tf32),
