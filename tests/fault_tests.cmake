@@ -50,6 +50,9 @@ add_executable(plumb_fault_tests faults/main.cpp ${fault_sources})
 target_include_directories(plumb_fault_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(plumb_fault_tests PRIVATE PLUMB_FAKE_MODULES="${fake_modules}"
                            PLUMB_SOURCE="${PROJECT_SOURCE_DIR}")
+if(PLUMB_SANITIZE)
+  target_compile_definitions(plumb_fault_tests PRIVATE PLUMB_TEST_SANITIZED)
+endif()
 target_link_libraries(plumb_fault_tests PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
                       OpenMP::OpenMP_CXX)
 add_dependencies(plumb_fault_tests ${fakes})

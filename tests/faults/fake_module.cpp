@@ -13,6 +13,7 @@
 //   without_words         launching throws an exception that says nothing
 //   kernel                a kernel breaks: the next wait says so, and so does every call after it
 //   restarted             as after a new start of the process: what broke works again
+//   no_kernel             a kernel does nothing, so that a call takes what the host takes
 //   wrong                 the first result is off by one
 //   nan                   the first result is no number
 //   pinned                all memory counts as pinned
@@ -188,6 +189,7 @@ class FakeQueue final : public BackendQueue {
       broken = true;
       return;
     }
+    if (fault() == "no_kernel") return;
     queue_->conv(algorithm, launch, plan);
     if (fault() == "wrong") static_cast<float*>(launch.y)[0] += 1;
     if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
