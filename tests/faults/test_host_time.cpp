@@ -12,7 +12,8 @@ using namespace plumb;
 
 namespace {
 
-/// Microseconds of a call: of the fastest of many batches of calls, which no other process disturbs.
+/// Microseconds of a call: of the fastest of many batches of calls, which no other process
+/// disturbs.
 double call_microseconds(const std::function<void()>& call) {
   constexpr int batches = 200, calls = 100;
   double fastest = 1e9;
