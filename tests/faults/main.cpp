@@ -8,7 +8,7 @@
 
 #include "plumb/plumb.h"
 #include "plumb/plumb.hpp"
-#include "run_catch.hpp"
+#include "support/run_catch.hpp"
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--reason-of") {

@@ -4,10 +4,10 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include "c_handles.hpp"
 #include "fault.hpp"
 #include "plumb/backend.hpp"
-#include "refusal.hpp"
+#include "support/c_handles.hpp"
+#include "support/refusal.hpp"
 
 using namespace plumb;
 using namespace plumb_test;

@@ -8,13 +8,13 @@
 #include <set>
 #include <string_view>
 
-#include "c_handles.hpp"
 #include "fault.hpp"
 #include "plumb/measure.hpp"
 #include "plumb/nn.hpp"
 #include "plumb/tune.hpp"
 #include "plumb/validate.hpp"
-#include "refusal.hpp"
+#include "support/c_handles.hpp"
+#include "support/refusal.hpp"
 
 using namespace plumb;
 using namespace plumb_test;

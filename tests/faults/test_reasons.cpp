@@ -14,7 +14,7 @@
 
 #include "fault.hpp"
 #include "plumb/backend.hpp"
-#include "refusal.hpp"
+#include "support/refusal.hpp"
 
 using namespace plumb;
 using namespace plumb_test;

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "fault.hpp"
-#include "pipeline_case.hpp"
-#include "refusal.hpp"
+#include "support/pipeline_case.hpp"
+#include "support/refusal.hpp"
 
 using namespace plumb;
 using namespace plumb_test;

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "host_tensor.hpp"
 #include "onnx/geometry.hpp"
 #include "onnx/operators.hpp"
+#include "support/host_tensor.hpp"
 
 namespace plumb_test::onnx {
 namespace {

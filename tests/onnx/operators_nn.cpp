@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "host_tensor.hpp"
 #include "onnx/geometry.hpp"
 #include "onnx/operators.hpp"
+#include "support/host_tensor.hpp"
 
 namespace plumb_test::onnx {
 namespace {

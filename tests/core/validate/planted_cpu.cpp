@@ -1,0 +1,180 @@
+// A tiled direct convolution in fp32 on the CPU, with faults to be planted in it.
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "planted_faults.hpp"
+
+using namespace plumb;
+
+namespace plumb_test {
+namespace {
+
+constexpr std::int64_t tile_channels = 4;
+
+std::atomic<unsigned> runs{0};
+
+float rounded_to_bits(float value, int bits) {
+  int exponent = 0;
+  const float fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, bits)), exponent - bits);
+}
+
+template <Fault fault>
+float operand(float value) {
+  return fault == Fault::tf32_operands || fault == Fault::wrong_claim ? rounded_to_bits(value, 11)
+                                                                      : value;
+}
+
+/// One image under one filter: the filter in tiles of a few channels, the sums of a whole image.
+template <Fault fault>
+class FilteredImage {
+ public:
+  FilteredImage(const ConvLaunch& launch, std::int64_t n, std::int64_t k)
+      : launch_(launch), problem_(launch.problem), n_(n), k_(k) {
+    sums_.assign(static_cast<std::size_t>(problem_.p() * problem_.q()), 0.0f);
+    tile_.assign(static_cast<std::size_t>(tile_channels * problem_.r * problem_.s),
+                 std::numeric_limits<float>::quiet_NaN());
+  }
+
+  void run() {
+    const std::int64_t channels =
+        problem_.c / problem_.groups - (fault == Fault::missing_last_channel ? 1 : 0);
+    if constexpr (fault == Fault::missing_barrier) {
+#pragma omp parallel num_threads(2)
+      for (std::int64_t c = 0; c < channels; c += tile_channels) {
+        const std::int64_t end = std::min(channels, c + tile_channels);
+#pragma omp master
+        load_tile(c, end);
+#pragma omp sections nowait
+        {
+#pragma omp section
+          add_tile(c, end, 0, problem_.p() / 2);
+#pragma omp section
+          add_tile(c, end, problem_.p() / 2, problem_.p());
+        }
+      }
+    } else {
+      const bool reverse = fault == Fault::unstable_order && runs.load() % 2 == 1;
+      const std::int64_t tiles = (channels + tile_channels - 1) / tile_channels;
+      for (std::int64_t i = 0; i < tiles; ++i) {
+        const std::int64_t c = (reverse ? tiles - 1 - i : i) * tile_channels;
+        const std::int64_t end = std::min(channels, c + tile_channels);
+        const bool stale = fault == Fault::stale_tile && c > 0 && end == channels;
+        if (!stale) load_tile(c, end);
+        add_tile(c, end, 0, problem_.p());
+      }
+    }
+    store();
+  }
+
+ private:
+  void load_tile(std::int64_t begin, std::int64_t end) {
+    const auto* w = static_cast<const float*>(launch_.w);
+    const Strides& strides = problem_.w_strides;
+    std::size_t at = 0;
+    for (std::int64_t c = begin; c < end; ++c)
+      for (std::int64_t r = 0; r < problem_.r; ++r)
+        for (std::int64_t s = 0; s < problem_.s; ++s) {
+          const bool transpose = fault == Fault::transposed_filter && problem_.r == problem_.s;
+          const std::int64_t row = transpose ? s : r, column = transpose ? r : s;
+          tile_[at++] = operand<fault>(
+              w[k_ * strides[0] + c * strides[1] + row * strides[2] + column * strides[3]]);
+        }
+  }
+
+  void add_tile(std::int64_t begin, std::int64_t end, std::int64_t first_row,
+                std::int64_t last_row) {
+    for (std::int64_t p = first_row; p < last_row; ++p)
+      for (std::int64_t q = 0; q < problem_.q(); ++q) {
+        float& sum = sums_[static_cast<std::size_t>(p * problem_.q() + q)];
+        std::size_t at = 0;
+        for (std::int64_t c = begin; c < end; ++c)
+          for (std::int64_t r = 0; r < problem_.r; ++r)
+            for (std::int64_t s = 0; s < problem_.s; ++s) {
+              const float weight = tile_[at++];
+              if (fault == Fault::missing_second_channel && c == 1) continue;
+              if (fault == Fault::dropped_tap && r == problem_.r - 1 && s == problem_.s - 1)
+                continue;
+              add(sum, c, p, q, r, s, weight);
+            }
+      }
+  }
+
+  void add(float& sum, std::int64_t c, std::int64_t p, std::int64_t q, std::int64_t r,
+           std::int64_t s, float weight) {
+    const std::int64_t left = problem_.padding.left + (fault == Fault::padding_off_by_one ? 1 : 0);
+    const bool early = fault == Fault::wrong_border_stride && q > 0 && q == problem_.q() - 1;
+    const std::int64_t h = p * problem_.stride.h + r * problem_.dilation.h - problem_.padding.top;
+    const std::int64_t v = q * problem_.stride.w - (early ? 1 : 0) + s * problem_.dilation.w - left;
+    if (h < 0 || h >= problem_.h || v < 0 || v >= problem_.w) return;
+    const std::int64_t shift = fault == Fault::swapped_groups ? 1 : 0;
+    const std::int64_t group = (k_ / (problem_.k / problem_.groups) + shift) % problem_.groups;
+    const std::int64_t channel = group * (problem_.c / problem_.groups) + c;
+    const Strides& strides = problem_.x_strides;
+    const float pixel = static_cast<const float*>(
+        launch_.x)[n_ * strides[0] + channel * strides[1] + h * strides[2] + v * strides[3]];
+    sum = std::fma(operand<fault>(pixel), weight, sum);
+    if (fault == Fault::fp16_sums) sum = static_cast<float>(Half(sum));
+  }
+
+  void store() {
+    const Strides& strides = problem_.y_strides;
+    auto* y = static_cast<float*>(launch_.y) + n_ * strides[0] + k_ * strides[1];
+    const bool biased = launch_.bias && !(fault == Fault::lost_bias && k_ == problem_.k - 1);
+    const std::int64_t rows = problem_.p(), columns = problem_.q();
+    for (std::int64_t p = 0; p < rows; ++p)
+      for (std::int64_t q = 0; q < columns; ++q) {
+        const bool last = p == rows - 1 && q == columns - 1;
+        if (fault == Fault::unwritten_corner && last) continue;
+        float value = sums_[static_cast<std::size_t>(p * columns + q)];
+        if (biased) value += static_cast<const float*>(launch_.bias)[k_];
+        if (launch_.activation == Activation::relu && value < 0) value = 0;
+        if (fault == Fault::rounded_result && std::isfinite(value))
+          value = rounded_to_bits(value, 16);
+        if (fault == Fault::swallowed_nan && std::isnan(value)) value = 0;
+        y[p * strides[2] + q * strides[3]] = value;
+        if (fault == Fault::write_past_the_end && last && n_ == problem_.n - 1 &&
+            k_ == problem_.k - 1)
+          y[p * strides[2] + q * strides[3] + 1] = value;
+      }
+  }
+
+  const ConvLaunch& launch_;
+  const ConvProblem& problem_;
+  std::int64_t n_, k_;
+  std::vector<float> sums_, tile_;
+};
+
+template <Fault fault>
+void launch_copy(const ConvLaunch& launch) {
+  ++runs;
+  for (std::int64_t n = 0; n < launch.problem.n; ++n)
+    for (std::int64_t k = 0; k < launch.problem.k; ++k) FilteredImage<fault>(launch, n, k).run();
+  if (fault == Fault::write_before_input)
+    static_cast<float*>(const_cast<void*>(launch.x))[-1] = 0;  // NOLINT: the fault
+  if (fault == Fault::written_input)
+    *static_cast<float*>(const_cast<void*>(launch.x)) += 1;  // NOLINT: the fault
+}
+
+template <Fault fault>
+constexpr ConvAlgorithm copy_with = copy_entry("cpu.conv.copy.fp32", fault,
+                                               without_plan<launch_copy<fault>>);
+
+template <std::size_t... i>
+const ConvAlgorithm* pick(Fault fault, std::index_sequence<i...>) {
+  const ConvAlgorithm* const copies[] = {&copy_with<static_cast<Fault>(i)>...};
+  return copies[static_cast<std::size_t>(fault)];
+}
+
+}  // namespace
+
+const ConvAlgorithm* cpu_copy(Fault fault) {
+  return pick(fault, std::make_index_sequence<fault_count>());
+}
+
+}  // namespace plumb_test

@@ -1,0 +1,384 @@
+#include "support/covering.hpp"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+
+using namespace plumb;
+
+namespace plumb_test {
+namespace {
+
+enum : int {
+  batch,
+  channels,
+  filters,
+  groups,
+  rows,
+  columns,
+  height,
+  width,
+  stride_h,
+  stride_w,
+  dilation_h,
+  dilation_w,
+  top,
+  left,
+  bottom,
+  right,
+  stored,
+  x_view,
+  w_view,
+  y_view,
+  epilogue,
+  pooling,
+  count
+};
+
+constexpr int any = -1;  ///< of a parameter whose level is not chosen yet
+
+/// What check() says no to hangs together within one direction, and through the pooling.
+constexpr std::array<int, 6> along_h{height, rows, stride_h, dilation_h, top, bottom};
+constexpr std::array<int, 6> along_w{width, columns, stride_w, dilation_w, left, right};
+
+int levels_of(int parameter) {
+  return static_cast<int>(parameters()[static_cast<std::size_t>(parameter)].levels.size());
+}
+
+std::int64_t one_of(std::initializer_list<std::int64_t> values, int level) {
+  return values.begin()[level];
+}
+
+struct Side {
+  std::int64_t image, filter, stride, dilation, before, after;
+};
+
+Side side_of(const Assignment& levels, const std::array<int, 6>& along) {
+  const auto level = [&](std::size_t i) { return levels[static_cast<std::size_t>(along[i])]; };
+  Side side{};
+  side.filter = one_of({1, 2, 3, 5, 16}, level(1));
+  side.stride = one_of({1, 2, side.filter, side.filter + 1}, level(2));
+  side.dilation = 1 + level(3);
+  const std::int64_t reach = side.dilation * (side.filter - 1) + 1;
+  const std::int64_t vectors = (reach + 15) / 16 * 16;
+  side.image = one_of({1, reach, reach + 1, (reach + 3) | 1, vectors, vectors + 1}, level(0));
+  side.before = one_of({0, 1, side.filter - 1}, level(4));
+  side.after = one_of({0, 1, side.filter - 1}, level(5));
+  return side;
+}
+
+enum class View { nchw, nhwc, gaps, mirrored, permuted, broadcast, sliding };
+
+Strides view_of(View view, const Extents& extents) {
+  Strides strides = dense_strides(extents);
+  const auto ordered = [&](std::array<int, 4> fastest_first, std::int64_t gap) {
+    std::int64_t reach = 1;
+    for (const int i : fastest_first) {
+      strides[i] = reach;
+      reach = reach * extents[i] + gap;
+    }
+  };
+  switch (view) {
+    case View::nchw: break;
+    case View::nhwc: strides = strides_for(Layout::nhwc, extents); break;
+    case View::gaps: ordered({3, 2, 1, 0}, 3); break;
+    case View::mirrored:
+      for (int i = 0; i < 4; ++i) strides[i] = -strides[i];
+      break;
+    case View::permuted: ordered({2, 0, 3, 1}, 0); break;
+    case View::broadcast: strides[extents[1] > 1 ? 1 : 0] = strides[2] = 0; break;
+    case View::sliding: strides[2] = 1; break;
+  }
+  return strides;
+}
+
+ConvProblem sizes_of(const Assignment& levels) {
+  const auto level = [&](int parameter) { return levels[static_cast<std::size_t>(parameter)]; };
+  ConvProblem problem;
+  problem.n = one_of({1, 2, 3}, level(batch));
+  problem.groups = one_of({1, 2, 3}, level(groups));
+  problem.c = problem.groups * one_of({1, 2, 3, 8, 17}, level(channels));
+  problem.k = problem.groups * one_of({1, 2, 3, 8, 17}, level(filters));
+  const Side h = side_of(levels, along_h), w = side_of(levels, along_w);
+  problem.h = h.image, problem.w = w.image;
+  problem.r = h.filter, problem.s = w.filter;
+  problem.stride = {h.stride, w.stride};
+  problem.dilation = {h.dilation, w.dilation};
+  problem.padding = {h.before, w.before, h.after, w.after};
+  problem.pool = level(pooling) ? Pool::max_2x2 : Pool::none;
+  return problem;
+}
+
+/// Whether check() takes some problem with these levels along one direction, those that are `any`
+/// being chosen for it; the other direction and all else are what it always takes.
+bool possible_along(const Assignment& levels, const std::array<int, 6>& along,
+                    const std::array<int, 6>& other) {
+  Assignment whole(count, 0);
+  whole[pooling] = levels[pooling];
+  whole[static_cast<std::size_t>(other[0])] = 5;  // an image of a vector and one, a filter of 1
+  const auto search = [&](const auto& self, std::size_t i) -> bool {
+    if (i == along.size()) {
+      try {
+        check(sizes_of(whole));
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    }
+    const auto at = static_cast<std::size_t>(along[i]);
+    const int chosen = levels[at];
+    for (int level = 0; level < levels_of(along[i]); ++level)
+      if (chosen == any || chosen == level) {
+        whole[at] = level;
+        if (self(self, i + 1)) return true;
+      }
+    return false;
+  };
+  return search(search, 0);
+}
+
+/// Whether check() takes some problem that has the levels which are not `any`.
+class Possible {
+ public:
+  bool operator()(Assignment levels) {
+    const int asked = levels[pooling];
+    for (int pool = 0; pool < 2; ++pool) {
+      if (asked != any && asked != pool) continue;
+      levels[pooling] = pool;
+      if (side(levels, along_h, along_w) && side(levels, along_w, along_h)) return true;
+    }
+    return false;
+  }
+
+ private:
+  bool side(const Assignment& levels, const std::array<int, 6>& one,
+            const std::array<int, 6>& other) {
+    std::array<int, 8> key{one[0], levels[pooling]};
+    for (std::size_t i = 0; i < one.size(); ++i)
+      key[i + 2] = levels[static_cast<std::size_t>(one[i])];
+    const auto [at, is_new] = known_.try_emplace(key, false);
+    if (is_new) at->second = possible_along(levels, one, other);
+    return at->second;
+  }
+
+  std::map<std::array<int, 8>, bool> known_;
+};
+
+/// A number for each triple of levels.
+class Numbering {
+ public:
+  Numbering() {
+    for (int i = 0; i < count; ++i) {
+      first_.push_back(total_);
+      total_ += levels_of(i);
+    }
+  }
+  std::size_t size() const { return static_cast<std::size_t>(total_ * total_ * total_); }
+  /// Parameters in ascending order.
+  std::size_t operator()(int a, int la, int b, int lb, int c, int lc) const {
+    const auto at = [&](int parameter, int level) {
+      return first_[static_cast<std::size_t>(parameter)] + level;
+    };
+    return static_cast<std::size_t>((at(a, la) * total_ + at(b, lb)) * total_ + at(c, lc));
+  }
+
+ private:
+  std::vector<int> first_;
+  int total_ = 0;
+};
+
+template <class Visit>
+void for_each_triple(const Visit& visit) {
+  for (int a = 0; a < count; ++a)
+    for (int b = a + 1; b < count; ++b)
+      for (int c = b + 1; c < count; ++c)
+        for (int la = 0; la < levels_of(a); ++la)
+          for (int lb = 0; lb < levels_of(b); ++lb)
+            for (int lc = 0; lc < levels_of(c); ++lc) visit(a, la, b, lb, c, lc);
+}
+
+Assignment with(int a, int la, int b, int lb, int c, int lc) {
+  Assignment levels(count, any);
+  levels[static_cast<std::size_t>(a)] = la;
+  levels[static_cast<std::size_t>(b)] = lb;
+  levels[static_cast<std::size_t>(c)] = lc;
+  return levels;
+}
+
+/// Xorshift (Marsaglia 2003).
+class Dice {
+ public:
+  int below(int sides) {
+    state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
+    return static_cast<int>(state_ % static_cast<std::uint64_t>(sides));
+  }
+
+ private:
+  std::uint64_t state_ = 0x2545f4914f6cdd1d;
+};
+
+/// Cases one after the other, each around a triple that is missing and with as many others as can
+/// be had (the method of Cohen, Dalal, Fredman and Patton 1997).
+class Construction {
+ public:
+  explicit Construction(double max_products)
+      : max_products_(max_products), missing_(numbering_.size(), false) {
+    for_each_triple([&](int a, int la, int b, int lb, int c, int lc) {
+      if (!possible_(with(a, la, b, lb, c, lc))) return;
+      missing_[numbering_(a, la, b, lb, c, lc)] = true;
+    });
+  }
+
+  std::vector<Assignment> run() {
+    std::vector<Assignment> cases;
+    for_each_triple([&](int a, int la, int b, int lb, int c, int lc) {
+      if (!missing_[numbering_(a, la, b, lb, c, lc)]) return;
+      cases.push_back(around(with(a, la, b, lb, c, lc)));
+      mark(cases.back());
+    });
+    return cases;
+  }
+
+ private:
+  Assignment around(const Assignment& triple) {
+    for (int attempt = 0; attempt < 200; ++attempt) {
+      const Assignment levels = completed(triple, attempt);
+      if (sizes_of(levels).flop() / 2 <= max_products_) return levels;
+    }
+    throw std::logic_error("a triple takes more multiplications than a case may have");
+  }
+
+  /// Later attempts leave more of the sizes at their first level, which is the smallest.
+  Assignment completed(Assignment levels, int attempt) {
+    std::vector<int> order;
+    for (int i = 0; i < count; ++i)
+      if (levels[static_cast<std::size_t>(i)] == any) order.push_back(i);
+    for (std::size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[static_cast<std::size_t>(dice_.below(static_cast<int>(i)))]);
+    for (const int parameter : order) {
+      const bool small = parameter <= columns && dice_.below(100) < attempt;
+      levels[static_cast<std::size_t>(parameter)] = best_level(levels, parameter, small);
+    }
+    return levels;
+  }
+
+  int best_level(Assignment levels, int parameter, bool smallest) {
+    const int all = levels_of(parameter), begin = smallest ? 0 : dice_.below(all);
+    int best = any, most = -1;
+    for (int i = 0; i < all; ++i) {
+      const int level = (begin + i) % all;
+      levels[static_cast<std::size_t>(parameter)] = level;
+      if (!possible_(levels)) continue;
+      const int gained = smallest ? 0 : gain(levels, parameter);
+      if (gained > most) best = level, most = gained;
+    }
+    return best;
+  }
+
+  /// Missing triples of one parameter with two others that have a level.
+  int gain(const Assignment& levels, int parameter) const {
+    int gained = 0;
+    for (int a = 0; a < count; ++a) {
+      if (a == parameter || levels[static_cast<std::size_t>(a)] == any) continue;
+      for (int b = a + 1; b < count; ++b)
+        if (b != parameter && levels[static_cast<std::size_t>(b)] != any)
+          gained += missing_[number({a, b, parameter}, levels)];
+    }
+    return gained;
+  }
+
+  std::size_t number(std::array<int, 3> three, const Assignment& levels) const {
+    std::sort(three.begin(), three.end());
+    const auto level = [&](int i) { return levels[static_cast<std::size_t>(i)]; };
+    return numbering_(three[0], level(three[0]), three[1], level(three[1]), three[2],
+                      level(three[2]));
+  }
+
+  void mark(const Assignment& levels) {
+    for (int a = 0; a < count; ++a)
+      for (int b = a + 1; b < count; ++b)
+        for (int c = b + 1; c < count; ++c) missing_[number({a, b, c}, levels)] = false;
+  }
+
+  double max_products_;
+  Numbering numbering_;
+  Possible possible_;
+  Dice dice_;
+  std::vector<bool> missing_;
+};
+
+}  // namespace
+
+const std::vector<Parameter>& parameters() {
+  static const std::vector<std::string_view> one_to_17{"1", "2", "3", "8", "17"},
+      taps{"1", "2", "3", "5", "16"},
+      image{"1", "filter", "filter + 1", "odd", "whole vectors", "one more than vectors"},
+      stride{"1", "2", "filter", "filter + 1"}, dilation{"1", "2", "3"},
+      padding{"0", "1", "filter - 1"},
+      read{"nchw", "nhwc", "gaps", "mirrored", "permuted", "broadcast", "sliding"},
+      written{"nchw", "nhwc", "gaps", "mirrored", "permuted"};
+  static const std::vector<Parameter> all{{"N", {"1", "2", "3"}},
+                                          {"C/G", one_to_17},
+                                          {"K/G", one_to_17},
+                                          {"G", {"1", "2", "3"}},
+                                          {"R", taps},
+                                          {"S", taps},
+                                          {"H", image},
+                                          {"W", image},
+                                          {"stride.h", stride},
+                                          {"stride.w", stride},
+                                          {"dilation.h", dilation},
+                                          {"dilation.w", dilation},
+                                          {"padding.top", padding},
+                                          {"padding.left", padding},
+                                          {"padding.bottom", padding},
+                                          {"padding.right", padding},
+                                          {"dtype", {"f32", "f64", "f16", "bf16"}},
+                                          {"x", read},
+                                          {"w", read},
+                                          {"y", written},
+                                          {"after", {"nothing", "bias", "ReLU", "both"}},
+                                          {"pool", {"none", "max_2x2"}}};
+  return all;
+}
+
+ValidationCase case_of(const Assignment& levels) {
+  ConvProblem problem = check(sizes_of(levels));
+  const auto level = [&](int parameter) { return levels[static_cast<std::size_t>(parameter)]; };
+  constexpr DType dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
+  problem.dtype = dtypes[level(stored)];
+  problem.x_strides = view_of(static_cast<View>(level(x_view)), problem.x_extents());
+  problem.w_strides = view_of(static_cast<View>(level(w_view)), problem.w_extents());
+  problem.y_strides = view_of(static_cast<View>(level(y_view)), problem.y_extents());
+  ValidationCase test = validation_case("", problem, Placement::views);
+  test.bias = level(epilogue) % 2 == 1;
+  test.activation = level(epilogue) >= 2 ? Activation::relu : Activation::none;
+  return test;
+}
+
+std::vector<Assignment> covering_array(double max_products) {
+  return Construction(max_products).run();
+}
+
+Triples count_triples(const std::vector<Assignment>& cases) {
+  const Numbering numbering;
+  std::vector<bool> has(numbering.size(), false);
+  for (const Assignment& levels : cases) {
+    case_of(levels);
+    const auto level = [&](int i) { return levels[static_cast<std::size_t>(i)]; };
+    for (int a = 0; a < count; ++a)
+      for (int b = a + 1; b < count; ++b)
+        for (int c = b + 1; c < count; ++c)
+          has[numbering(a, level(a), b, level(b), c, level(c))] = true;
+  }
+  Possible possible;
+  Triples triples;
+  for_each_triple([&](int a, int la, int b, int lb, int c, int lc) {
+    ++triples.all;
+    triples.possible += possible(with(a, la, b, lb, c, lc));
+    triples.covered += has[numbering(a, la, b, lb, c, lc)];
+  });
+  return triples;
+}
+
+}  // namespace plumb_test
