@@ -60,11 +60,8 @@ catch_discover_tests(plumb_fault_tests DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_R
 
 if(TARGET plumb_program)
   foreach(case faults modules)
-    add_test(NAME program.${case}
-             COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/../apps/program/test_program.sh
-                     $<TARGET_FILE:plumb_program> ${case})
-    set_tests_properties(program.${case} PROPERTIES SKIP_RETURN_CODE 77
-                         ENVIRONMENT PLUMB_FAKE_MODULES=${fake_modules})
+    program_test(${CMAKE_CURRENT_LIST_DIR}/program.sh ${case})
+    set_tests_properties(program.${case} PROPERTIES ENVIRONMENT PLUMB_FAKE_MODULES=${fake_modules})
   endforeach()
 endif()
 if(NOT PLUMB_HAVE_CUDA OR NOT TARGET plumb_program)
@@ -91,14 +88,12 @@ target_link_libraries(plumb_other_architecture PRIVATE plumb::plumb plumb_compil
                       CUDA::cudart_static)
 
 foreach(case drivers gpu_faults)
-  add_test(NAME program.${case}
-           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/../apps/program/test_program.sh
-                   $<TARGET_FILE:plumb_program> ${case})
+  program_test(${CMAKE_CURRENT_LIST_DIR}/program.sh ${case})
 endforeach()
 set(fake_driver ${CMAKE_CURRENT_BINARY_DIR}/driver)
 set_tests_properties(program.drivers PROPERTIES ENVIRONMENT
   "PLUMB_FAKE_DRIVER_FOLDER=${fake_driver};PLUMB_CUDA_STUB=${CUDAToolkit_LIBRARY_DIR}/stubs/libcuda.so")
-set_tests_properties(program.gpu_faults PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT
+set_tests_properties(program.gpu_faults PROPERTIES ENVIRONMENT
   PLUMB_OTHER_ARCHITECTURE=${CMAKE_CURRENT_BINARY_DIR}/other_architecture)
 # Hidden from whoever runs all tests in one process: the first takes the whole device's memory, the
 # second breaks the process's device for good.

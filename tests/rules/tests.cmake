@@ -101,3 +101,9 @@ if(PLUMB_SANITIZE STREQUAL "thread")
   set_tests_properties("tsan: the planted race is found" PROPERTIES
     PASS_REGULAR_EXPRESSION "ThreadSanitizer: data race")
 endif()
+
+if(TARGET plumb_program)
+  add_test(NAME "rules: docs/reference.md names what runs f16 in fp64"
+           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/check_fp64_row ${PROJECT_SOURCE_DIR}/docs/reference.md
+                   $<TARGET_FILE:plumb_program>)
+endif()

@@ -1,14 +1,20 @@
-# One test for each case of test_program.sh.
+# The program as its users run it: a test for each function case_... of the scripts in this folder.
 if(NOT TARGET plumb_program)
   return()
 endif()
-foreach(case help info classify bound compare devices usage data model conv conv_errors train bench tune explain
-        pipeline ladder random without_data output numbers echoes interrupt killed too_large unsteady)
-  add_test(NAME program.${case}
-           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/test_program.sh
-                   $<TARGET_FILE:plumb_program> ${case})
+
+# program_test(SCRIPT CASE)
+function(program_test script case)
+  add_test(NAME program.${case} COMMAND bash ${script} $<TARGET_FILE:plumb_program> ${case})
   set_tests_properties(program.${case} PROPERTIES SKIP_RETURN_CODE 77)
+endfunction()
+
+file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.sh)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${scripts})
+foreach(script IN LISTS scripts)
+  file(STRINGS ${script} cases REGEX "^case_[a-z_]+\\(\\)")
+  foreach(case IN LISTS cases)
+    string(REGEX REPLACE "^case_([a-z_]+).*" "\\1" case ${case})
+    program_test(${script} ${case})
+  endforeach()
 endforeach()
-add_test(NAME "rules: docs/reference.md names what runs f16 in fp64"
-         COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/../../rules/check_fp64_row ${PROJECT_SOURCE_DIR}/docs/reference.md
-                 $<TARGET_FILE:plumb_program>)
