@@ -1,16 +1,17 @@
 // The CUDA backend where it differs from the others: what it says without a GPU, and with one its
-// memory, streams, graphs and manners. That its results are right is tested for every device.
+// devices and memory. That its results are right is tested for every device.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <cstring>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "plumb/backend.hpp"
 #include "support/devices.hpp"
 #include "support/refusal.hpp"
 #ifdef PLUMB_TEST_CUDA
-#include "support/cuda_exact.hpp"
+#include "cuda_case.hpp"
 #endif
 
 using namespace plumb;
@@ -52,76 +53,7 @@ TEST_CASE("cuda: without a GPU it is an error with a reason, and auto goes on to
 }
 
 #ifdef PLUMB_TEST_CUDA
-namespace {
-
-Device gpu() { return plumb_test::device_or_skip("cuda"); }
-
-void expect(cudaError_t status) {
-  INFO(cudaGetErrorName(status));
-  REQUIRE(status == cudaSuccess);
-}
-
-struct Stream {
-  cudaStream_t stream = nullptr;
-  Stream() { expect(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking)); }
-  ~Stream() { cudaStreamDestroy(stream); }
-};
-
-std::vector<float> counting(std::size_t count, float first) {
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = first + static_cast<float>(i % 7);
-  return values;
-}
-
-void upload(Queue& queue, const std::vector<float>& values, const Tensor& to) {
-  copy(queue, ConstTensorView(values.data(), to.extents()), to);
-  queue.synchronize();
-}
-
-std::vector<float> download(Queue& queue, const Tensor& from) {
-  std::vector<float> values(static_cast<std::size_t>(element_count(from.extents())), -1.0f);
-  copy(queue, from, TensorView(values.data(), from.extents()));
-  queue.synchronize();
-  return values;
-}
-
-/// A small convolution on small integers, whose result is exact whatever the order of summation.
-struct SmallConv {
-  ConvProblem problem;
-  Tensor x, w, y;
-
-  explicit SmallConv(const Device& device) {
-    problem.n = 3;
-    problem.c = 4;
-    problem.h = problem.w = 9;
-    problem.k = 5;
-    problem.r = problem.s = 3;
-    problem.padding = {1, 1, 1, 1};
-    x = Tensor(device, DType::f32, problem.x_extents());
-    w = Tensor(device, DType::f32, problem.w_extents());
-    y = Tensor(device, DType::f32, problem.y_extents());
-    Queue queue(device);
-    fill_x(queue, 1);
-    upload(queue, counting(static_cast<std::size_t>(element_count(w.extents())), -3), w);
-  }
-  void fill_x(Queue& queue, float first) {
-    upload(queue, counting(static_cast<std::size_t>(element_count(x.extents())), first), x);
-  }
-  void forget_y(Queue& queue) {
-    expect(cudaMemsetAsync(y.data(), 0xff, static_cast<std::size_t>(element_count(y.extents())) * 4,
-                           static_cast<cudaStream_t>(queue.native())));
-    queue.synchronize();
-  }
-  ConvTensors tensors() const { return {.x = x, .w = w, .y = y}; }
-  /// What the oracle makes of x that begins with `first`.
-  std::vector<float> expected(float first) const {
-    const auto x_host = counting(static_cast<std::size_t>(element_count(x.extents())), first);
-    const auto w_host = counting(static_cast<std::size_t>(element_count(w.extents())), -3);
-    return plumb_test::oracle_result(check(problem), x_host, w_host);
-  }
-};
-
-}  // namespace
+using namespace plumb_test::cuda;
 
 TEST_CASE("cuda: an index that is not there is refused with the number that is") {
   gpu();
@@ -180,64 +112,6 @@ TEST_CASE("cuda: pinned memory is the host's, and copies both ways") {
   REQUIRE(std::equal(values.begin(), values.end(), back.data_as<float>()));
 }
 
-TEST_CASE("cuda: the caller's stream is used and left alone") {
-  const Device device = gpu();
-  SmallConv conv(device);
-  const Stream own;
-  for (cudaStream_t stream : {own.stream, cudaStream_t{nullptr}}) {
-    {
-      Queue queue = Queue::wrap(device, stream);
-      REQUIRE(queue.native() == stream);
-      conv.forget_y(queue);
-      ConvPlan(device, conv.problem).execute(queue, conv.tensors());
-      expect(cudaStreamSynchronize(stream));
-      REQUIRE(download(queue, conv.y) == conv.expected(1));
-      queue.backend().workspace(1 << 20);
-    }
-    expect(cudaStreamSynchronize(stream));  // it is still there
-  }
-}
-
-TEST_CASE("cuda: events measure, order queues, and outlive what made them") {
-  const auto [before, after] = [] {
-    const Device device = gpu();
-    Queue queue(device);
-    const Tensor x(device, DType::f32, {1 << 24}), y(device, DType::f32, {1 << 24});
-    relu(queue, x, y);  // so that loading the kernel is not timed
-    const Event first = queue.record();
-    relu(queue, x, y);
-    const Event second = queue.record();
-    Queue other(device);
-    other.wait(second);
-    other.synchronize();
-    REQUIRE(second.done());
-    REQUIRE(first.done());
-    return std::pair(first, second);
-  }();
-  const double seconds = seconds_between(before, after);
-  REQUIRE(seconds > 1e-6);  // 128 MiB must move
-  REQUIRE(seconds < 1);
-}
-
-TEST_CASE("cuda: a queue follows another by an event") {
-  const Device device = gpu();
-  SmallConv conv(device);
-  const ConvPlan plan(device, conv.problem);
-  const Tensor positive(device, DType::f32, conv.y.extents());
-  Queue producer(device), consumer(device);
-  for (int round = 0; round < 20; ++round) {
-    const float first = static_cast<float>(round % 3);
-    conv.fill_x(producer, first);
-    plan.execute(producer, conv.tensors());
-    consumer.wait(producer.record());
-    relu(consumer, conv.y, positive);
-    std::vector<float> expected = conv.expected(first);
-    for (float& value : expected) value = std::max(value, 0.0f);
-    REQUIRE(download(consumer, positive) == expected);
-    producer.wait(consumer.record());
-  }
-}
-
 TEST_CASE("cuda: the workspace grows in the stream's order") {
   const Device device = gpu();
   Queue queue(device);
@@ -280,115 +154,6 @@ TEST_CASE("cuda: out of memory names the sizes, and the device goes on", "[out_o
   ConvPlan(device, conv.problem).execute(queue, conv.tensors());
   REQUIRE(download(queue, conv.y) == conv.expected(1));
   REQUIRE(queue.backend().workspace(256) != nullptr);
-}
-
-namespace {
-
-/// The algorithms that can run the problem, forced: as plans.
-std::vector<ConvPlan> forced_plans(const Device& device, const ConvProblem& problem) {
-  std::vector<ConvPlan> plans;
-  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    const ConvOptions options{.math = Math::fp16, .algorithm = std::string(algorithm->name)};
-    const auto candidates = explain(device, problem, options);
-    if (std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.chosen; }))
-      plans.emplace_back(device, problem, options);
-  }
-  return plans;
-}
-
-}  // namespace
-
-TEST_CASE("cuda: an algorithm can be captured in a graph, or says that it cannot") {
-  const Device device = gpu();
-  SmallConv conv(device);
-  const Tensor positive(device, DType::f32, conv.y.extents());
-  int captured = 0;
-  for (const ConvPlan& plan : forced_plans(device, conv.problem)) {
-    CAPTURE(plan.algorithm().name);
-    const auto bytes = static_cast<std::int64_t>(plan.workspace_bytes());
-    const Tensor workspace(device, DType::f32, {bytes / 4 + 1});
-
-    const Stream own;
-    Queue queue = Queue::wrap(device, own.stream);
-    const auto execute = [&] { plan.execute(queue, conv.tensors(), workspace.data()); };
-    expect(cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeGlobal));
-    if (plan.algorithm().capturable)
-      execute();
-    else
-      CHECK(refusal(execute).code() == ErrorCode::unsupported);
-    relu(queue, conv.y, positive);
-    cudaGraph_t graph = nullptr;
-    expect(cudaStreamEndCapture(own.stream, &graph));
-    cudaGraphExec_t executable = nullptr;
-    expect(cudaGraphInstantiate(&executable, graph, 0));
-    for (const float first : {2.0f, -4.0f}) {
-      conv.fill_x(queue, first);
-      conv.forget_y(queue);
-      if (!plan.algorithm().capturable) execute();
-      expect(cudaGraphLaunch(executable, own.stream));
-      std::vector<float> expected = conv.expected(first);
-      REQUIRE(download(queue, conv.y) == expected);
-      for (float& value : expected) value = std::max(value, 0.0f);
-      REQUIRE(download(queue, positive) == expected);
-    }
-    expect(cudaGraphExecDestroy(executable));
-    expect(cudaGraphDestroy(graph));
-    captured += plan.algorithm().capturable;
-  }
-  REQUIRE(captured >= 4);
-}
-
-TEST_CASE("cuda: packed filters in a graph, and no packing while one is captured") {
-  const Device device = gpu();
-  SmallConv conv(device);
-  int captured = 0;
-  for (const ConvPlan& plan : forced_plans(device, conv.problem)) {
-    if (!plan.algorithm().capturable) continue;
-    CAPTURE(plan.algorithm().name);
-    const auto bytes = static_cast<std::int64_t>(plan.packed_workspace_bytes());
-    const Tensor workspace(device, DType::f32, {bytes / 4 + 1});
-    const Stream own;
-    Queue queue = Queue::wrap(device, own.stream);
-    ConvTensors tensors = conv.tensors();
-    const PackedFilters filters = plan.pack(queue, tensors.w);
-    const auto w = tensors.w;
-    tensors.w = {};
-    expect(cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeGlobal));
-    plan.execute(queue, filters, tensors, workspace.data());
-    const Error e = refusal([&] { plan.pack(queue, w); });
-    CHECK(e.code() == ErrorCode::unsupported);
-    CHECK_THAT(e.what(), ContainsSubstring("captured"));
-    cudaGraph_t graph = nullptr;
-    expect(cudaStreamEndCapture(own.stream, &graph));  // the capture was not broken by it
-    cudaGraphExec_t executable = nullptr;
-    expect(cudaGraphInstantiate(&executable, graph, 0));
-    for (const float first : {2.0f, -4.0f}) {
-      conv.fill_x(queue, first);
-      conv.forget_y(queue);
-      expect(cudaGraphLaunch(executable, own.stream));
-      REQUIRE(download(queue, conv.y) == conv.expected(first));
-    }
-    expect(cudaGraphExecDestroy(executable));
-    expect(cudaGraphDestroy(graph));
-    ++captured;
-  }
-  REQUIRE(captured >= 4);
-}
-
-TEST_CASE("cuda: a workspace does not grow during a capture") {
-  const Device device = gpu();
-  const Stream own;
-  Queue queue = Queue::wrap(device, own.stream);
-  void* before = queue.backend().workspace(4096);
-  expect(cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeGlobal));
-  REQUIRE(queue.backend().workspace(4096) == before);
-  const Error e = refusal([&] { queue.backend().workspace(8192); });
-  REQUIRE(e.code() == ErrorCode::unsupported);
-  REQUIRE_THAT(e.what(), ContainsSubstring("8192") && ContainsSubstring("4096"));
-  cudaGraph_t graph = nullptr;
-  expect(cudaStreamEndCapture(own.stream, &graph));  // the capture was not broken by it
-  expect(cudaGraphDestroy(graph));
-  REQUIRE(queue.backend().workspace(8192) != nullptr);
 }
 
 TEST_CASE("cuda: the caller's current device stays current") {

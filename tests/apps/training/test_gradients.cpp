@@ -1,38 +1,24 @@
-// Training: the gradient of every layer and of the whole loss against central differences of the
-// oracle in double, and the parts that make a training run repeatable.
+// The gradient of every layer and of the whole loss against central differences of the oracle in
+// double.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <numeric>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "compare.hpp"
-#include "plumb/plumb.hpp"
-#include "predict.hpp"
-#include "support/refusal.hpp"
 #include "training/backward.hpp"
 #include "training/gradients.hpp"
-#include "training/random.hpp"
-#include "training/trainer.hpp"
+#include "training_case.hpp"
 
 using namespace plumb;
 using namespace plumb::app;
+using namespace plumb_test::training;
 using Catch::Matchers::WithinAbs;
 
 namespace {
-
-using Values = std::vector<double>;
-
-Values random_values(const Extents& extents, Random& random) {
-  Values values(static_cast<std::size_t>(element_count(extents)));
-  for (double& value : values) value = random.normal();
-  return values;
-}
 
 double dot(const Values& a, const Values& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -52,19 +38,6 @@ Values differences(Values& values, const std::function<double()>& f) {
     result.push_back((above - below) / (2 * step));
   }
   return result;
-}
-
-/// The largest difference of the two, as a share of the largest expected value.
-double relative_error(const Values& computed, const Values& expected) {
-  REQUIRE(computed.size() == expected.size());
-  double error = 0, scale = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    REQUIRE(std::isfinite(computed[i]));
-    error = std::max(error, std::abs(computed[i] - expected[i]));
-    scale = std::max(scale, std::abs(expected[i]));
-  }
-  REQUIRE(scale > 0);
-  return error / scale;
 }
 
 constexpr double tolerance = 1e-7;
@@ -146,29 +119,6 @@ class OracleNetwork {
   Values resized_;
 };
 
-/// Small, and with no two sizes alike where they could be confused.
-constexpr NetworkShape small_shape{.image_height = 7,
-                                   .image_width = 6,
-                                   .resized = 13,
-                                   .conv1_channels = 2,
-                                   .conv2_channels = 3,
-                                   .filter = 3,
-                                   .pool1 = 2,
-                                   .pool2 = 2,
-                                   .hidden = 5,
-                                   .classes = 4};
-
-template <class T>
-Values read(const ConstTensorView& view) {
-  const T* begin = static_cast<const T*>(view.data());
-  return {begin, begin + element_count(view.extents())};
-}
-template <class T>
-void write(const Values& values, const TensorView& view) {
-  std::transform(values.begin(), values.end(), static_cast<T*>(view.data()),
-                 [](double value) { return static_cast<T>(value); });
-}
-
 /// Loss and gradients of the small network, computed in T.
 template <class T>
 struct SmallRun {
@@ -192,22 +142,6 @@ struct SmallRun {
   PerParameter<Values> gradients;
   Values resized;
 };
-
-/// Bars at a height that the class decides, over noise.
-Dataset bars(std::int64_t count, std::uint64_t seed) {
-  Random random(seed);
-  Dataset dataset{{count, 28, 28, Bytes(static_cast<std::size_t>(count) * 784)}, {}};
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto label = static_cast<std::uint8_t>(random.below(10));
-    dataset.labels.push_back(label);
-    for (std::int64_t pixel = 0; pixel < 784; ++pixel) {
-      const bool bar = pixel / 28 / 2 == label + 2;
-      dataset.images.pixels[static_cast<std::size_t>(i * 784 + pixel)] =
-          static_cast<std::uint8_t>((bar ? 180 : 0) + random.below(60));
-    }
-  }
-  return dataset;
-}
 
 }  // namespace
 
@@ -250,48 +184,6 @@ TEST_CASE("linear gradients against differences of the oracle", "[training]") {
                           TensorView(dw.data(), {3, 7}));
   CHECK(relative_error(dx, differences(x, loss)) < tolerance);
   CHECK(relative_error(dw, differences(w, loss)) < tolerance);
-}
-
-TEST_CASE("inference pools in the convolution, and puts out what training does", "[training]") {
-  // Windows that a convolution takes whole, in part, and not at all.
-  for (const auto& [pool1, pool2] : {std::pair{2, 2}, {2, 4}, {4, 1}, {3, 2}, {1, 6}}) {
-    NetworkShape shape = small_shape;
-    shape.resized = 31;
-    shape.pool1 = pool1, shape.pool2 = pool2;
-    CAPTURE(pool1, pool2);
-    const Device device = Device::open("cpu");
-    Queue queue(device);
-    Random random(5);
-    const Model model = initial_model(shape, 3);
-    const Tensor images(device, DType::f64, {4, 1, shape.image_height, shape.image_width});
-    write<double>(random_values(images.extents(), random), images);
-    const auto logits = [&](Purpose purpose, const std::vector<std::int64_t>& packed_batches) {
-      Network network(device, shape, 5, purpose, DType::f64);
-      for (int i = 0; i < parameter_count; ++i)
-        write<double>(Values(model.values[i].begin(), model.values[i].end()),
-                      network.parameters()[i]);
-      network.pack_filters(queue, packed_batches);
-      // Whoever packs them has no more use for the parameters.
-      if (!packed_batches.empty())
-        for (const int i : {conv1_weight, conv2_weight, linear1_weight, linear2_weight})
-          write<double>(Values(model.values[i].size(), NAN), network.parameters()[i]);
-      std::size_t queued = 0;
-      network.forward(queue, images, [&] { ++queued; });
-      CHECK(queued == layers_of(shape, purpose).size());
-      return read<double>(network.activations(4).logits);
-    };
-    const Values pooled = logits(Purpose::inference, {});
-    CHECK(relative_error(pooled, logits(Purpose::training, {})) < 1e-12);
-    CHECK(logits(Purpose::inference, {5, 4}) == pooled);
-  }
-}
-
-TEST_CASE("gradients are refused to a network for inference", "[training]") {
-  const Device device = Device::open("cpu");
-  const Network network(device, small_shape, 2, Purpose::inference);
-  const Error error = plumb_test::refusal([&] { Backward(device, network, 2); });
-  REQUIRE(error.code() == ErrorCode::invalid_argument);
-  REQUIRE(std::string(error.what()).find("for inference") != std::string::npos);
 }
 
 TEST_CASE("relu and max-pool gradients against differences", "[training]") {
@@ -370,148 +262,4 @@ TEST_CASE("the whole network's gradients against differences of the oracle", "[t
     CHECK(relative_error(in_double.gradients[i], differences(weights[i], loss)) < tolerance);
     CHECK(relative_error(in_float.gradients[i], in_double.gradients[i]) < 1e-4);
   }
-}
-
-TEST_CASE("training's random numbers", "[training]") {
-  Random random(3), same(3), other(4);
-  const std::vector<std::uint32_t> order = random.permutation(1000);
-  CHECK(order == same.permutation(1000));
-  CHECK(order != other.permutation(1000));
-  std::vector<std::uint32_t> sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  CHECK(order != sorted);
-  for (std::uint32_t i = 0; i < 1000; ++i) REQUIRE(sorted[i] == i);
-
-  std::vector<int> counts(6);
-  for (int i = 0; i < 6000; ++i) ++counts[random.below(6)];
-  for (const int count : counts) CHECK(std::abs(count - 1000) < 150);  // 5 standard deviations
-
-  double sum = 0, squares = 0;
-  constexpr int draws = 20000;
-  for (int i = 0; i < draws; ++i) {
-    const double value = random.normal();
-    sum += value;
-    squares += value * value;
-  }
-  CHECK(std::abs(sum / draws) < 5 / std::sqrt(draws));
-  CHECK(std::abs(squares / draws - 1) < 5 * std::sqrt(2.0 / draws));
-}
-
-TEST_CASE("a training run learns, and repeats bit for bit", "[training]") {
-  const Dataset training = bars(60, 21), test = bars(20, 22);
-  const TrainingOptions options{.epochs = 6, .batch = 16, .learning_rate = 0.003, .seed = 5};
-  std::vector<EpochFigures> figures;
-  std::int64_t batches = 0;
-  const auto run = [&](const TrainingOptions& with) {
-    figures.clear();
-    batches = 0;
-    Model last;
-    REQUIRE(train(
-        training, test, with,
-        [&](const EpochFigures& epoch, Model model) {
-          figures.push_back(epoch);
-          last = std::move(model);
-        },
-        [&](std::int64_t, std::int64_t) { return ++batches > 0; }));
-    return last;
-  };
-  const Model model = run(options);
-  REQUIRE(figures.size() == 6);
-  CHECK(batches == 6 * 4);
-  CHECK(figures.back().epoch == 6);
-  CHECK(figures.back().loss < 0.5 * figures.front().loss);
-  CHECK(figures.back().test_accuracy > 0.5);  // chance is 0.1
-  CHECK(run(options).values == model.values);
-  TrainingOptions seeded = options;
-  seeded.epochs = 1;
-  seeded.seed = 6;
-  CHECK(run(seeded).values != model.values);
-}
-
-TEST_CASE("training that diverges fails, and has no weights to give", "[training]") {
-  const Dataset dataset = bars(20, 31);
-  const auto message = [&](double learning_rate, std::int64_t batch) {
-    std::string text = "trained";
-    try {
-      train(
-          dataset, dataset, {.epochs = 1, .batch = batch, .learning_rate = learning_rate},
-          [](const EpochFigures&, const Model&) {},
-          [](std::int64_t, std::int64_t) { return true; });
-    } catch (const TrainingFailure& failure) {
-      text = failure.what();
-    }
-    return text;
-  };
-  const auto says = [](const std::string& text, const char* part) {
-    INFO(text);
-    CHECK(text.find(part) != std::string::npos);
-  };
-  CHECK(message(0.002, 20) == "trained");
-  // The first loss is that of the first weights; after the only step nothing looks at them again.
-  for (const double rate : {std::nan(""), std::numeric_limits<double>::infinity(), 1e300})
-    says(message(rate, 20), "after 20 images of epoch 1: a smaller learning rate");
-  says(message(1e30, 5), "the loss is");
-}
-
-TEST_CASE("training ends at the batch that it is told to, with whole epochs alone", "[training]") {
-  const Dataset training = bars(60, 21), test = bars(20, 22);
-  const TrainingOptions options{.epochs = 6, .batch = 16, .seed = 5};
-  std::int64_t epochs = 0, batches = 0;
-  const bool all = train(
-      training, test, options, [&](const EpochFigures&, const Model&) { ++epochs; },
-      [&](std::int64_t, std::int64_t) { return ++batches < 2 * 4 + 3; });
-  CHECK_FALSE(all);
-  CHECK(epochs == 2);
-  CHECK(batches == 2 * 4 + 3);
-}
-
-TEST_CASE("predictions do not depend on the batch", "[training]") {
-  const Dataset dataset = bars(23, 31);
-  const NetworkShape shape;
-  const Model model = initial_model(shape, 9);
-  const Device device = Device::open("cpu");
-  const Predictions whole = predict(device, model, shape, dataset.images, 23);
-  REQUIRE(whole.classes.size() == 23);
-  for (std::size_t i = 0; i < 23; ++i) {
-    const auto row = whole.logits.begin() + static_cast<std::ptrdiff_t>(10 * i);
-    CHECK(std::max_element(row, row + 10) - row == whole.classes[i]);
-    const auto sum = std::accumulate(
-        whole.probabilities.begin() + static_cast<std::ptrdiff_t>(10 * i),
-        whole.probabilities.begin() + static_cast<std::ptrdiff_t>(10 * i + 10), 0.0);
-    CHECK_THAT(sum, WithinAbs(1, 1e-6));
-  }
-  for (const std::int64_t batch : {1, 5, 22, 100}) {
-    INFO("batch " << batch);
-    const Predictions cut = predict(device, model, shape, dataset.images, batch);
-    const Comparison comparison = compare(whole, cut);
-    CHECK(comparison.largest_difference < 1e-5);
-    CHECK(comparison.disagreements.empty());
-    for (const LayerSeconds& layer : cut.layers) {
-      CHECK(layer.op > 0);
-      CHECK(layer.layer >= layer.op);
-    }
-  }
-}
-
-TEST_CASE("two devices' results are compared", "[training]") {
-  Predictions a;
-  a.logits = {1, 3, 2.5f, 0, 4, 1};
-  a.classes = {1, 1};
-  Predictions b = a;
-  CHECK(compare(a, b).largest_difference == 0);
-  CHECK(compare(a, b).disagreements.empty());
-  b.logits[2] = 3.25f;
-  b.classes[0] = 2;
-  const Comparison different = compare(a, b);
-  CHECK(different.largest_difference == 0.75);
-  CHECK(different.image == 0);
-  CHECK(different.class_index == 2);
-  REQUIRE(different.disagreements.size() == 1);
-  CHECK(different.disagreements[0].image == 0);
-  CHECK(different.disagreements[0].class_a == 1);
-  CHECK(different.disagreements[0].class_b == 2);
-  CHECK(different.disagreements[0].margin == 0.5);
-  b.logits[5] = NAN;
-  CHECK(std::isnan(compare(a, b).largest_difference));
-  CHECK(compare(a, b).image == 1);
 }

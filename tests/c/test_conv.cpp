@@ -1,140 +1,18 @@
-// The C interface does what the C++ one does, on every device.
-#include "plumb/plumb.h"
-
+// The convolution of the C interface does what the C++ one does, on every device.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <vector>
 
-#include "plumb/version.hpp"
-#include "support/c_handles.hpp"
+#include "c_case.hpp"
 #include "support/devices.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
+using namespace plumb_test::c;
 using Catch::Matchers::ContainsSubstring;
-
-namespace {
-
-std::vector<float> values(std::size_t count, float step) {
-  std::vector<float> made(count);
-  for (std::size_t i = 0; i < count; ++i) made[i] = std::sin(step * static_cast<float>(i + 1));
-  return made;
-}
-
-/// A host array in the device's memory; the bytes of `array` come back with download().
-class OnDevice {
- public:
-  OnDevice(const plumb_device* device, plumb_queue* queue, const std::vector<float>& array)
-      : device_(device), queue_(queue), bytes_(array.size() * sizeof(float)) {
-    REQUIRE(plumb_allocate(device, bytes_, PLUMB_DEVICE_MEMORY, &data_) == PLUMB_OK);
-    REQUIRE(plumb_copy(queue, data_, array.data(), bytes_) == PLUMB_OK);
-    REQUIRE(plumb_queue_synchronize(queue) == PLUMB_OK);
-  }
-  ~OnDevice() {
-    plumb_queue_synchronize(queue_);
-    plumb_deallocate(device_, data_, bytes_, PLUMB_DEVICE_MEMORY);
-  }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-  operator void*() const { return data_; }  // NOLINT: as the pointer itself
-  std::vector<float> download() const {
-    std::vector<float> array(bytes_ / sizeof(float));
-    REQUIRE(plumb_copy(queue_, array.data(), data_, bytes_) == PLUMB_OK);
-    REQUIRE(plumb_queue_synchronize(queue_) == PLUMB_OK);
-    return array;
-  }
-
- private:
-  const plumb_device* device_;
-  plumb_queue* queue_;
-  std::size_t bytes_;
-  void* data_ = nullptr;
-};
-
-plumb_tensor tensor(const void* data, const plumb_device* device,
-                    const std::vector<std::int64_t>& extents) {
-  plumb_tensor made;
-  REQUIRE(plumb_tensor_init(&made, data, device, PLUMB_F32,
-                            static_cast<std::int32_t>(extents.size()), extents.data(),
-                            nullptr) == PLUMB_OK);
-  return made;
-}
-
-const ConvGeometry small_geometry{
-    .stride = {2, 1}, .dilation = {1, 2}, .padding = {1, 2, 0, 3}, .groups = 2};
-
-/// relu(conv(x, w) + bias) of small_problem(), in the same device through C++.
-struct Reference {
-  std::vector<float> x = values(2 * 6 * 8 * 9, 0.37f), w = values(4 * 3 * 3 * 3, 0.71f);
-  std::vector<float> bias = values(4, 1.3f), y = std::vector<float>(2 * 4 * 4 * 10);
-  explicit Reference(const std::string& spec) {
-    conv_host(Device::open(spec),
-              {.x = {x.data(), {2, 6, 8, 9}},
-               .w = {w.data(), {4, 3, 3, 3}},
-               .bias = {bias.data(), {4}},
-               .y = {y.data(), {2, 4, 4, 10}}},
-              small_geometry, {.activation = Activation::relu});
-  }
-};
-
-plumb_conv_options with_bias_and_relu() {
-  plumb_conv_options options;
-  REQUIRE(plumb_conv_options_init(&options) == PLUMB_OK);
-  options.bias = 1;
-  options.activation = PLUMB_RELU;
-  return options;
-}
-
-/// small_problem() with its reference, and a device and queue through C.
-struct SmallConv {
-  std::string spec;
-  Reference reference;
-  CDevice device;
-  CQueue queue;
-  plumb_conv_problem problem = small_problem();
-  plumb_conv_options options = with_bias_and_relu();
-
-  explicit SmallConv(const Device& same)
-      : spec(to_string(same.id())), reference(spec), device(spec.c_str()), queue(device) {}
-};
-
-}  // namespace
-
-TEST_CASE("c: versions") {
-  REQUIRE(std::string(plumb_version()) == version);
-  REQUIRE(PLUMB_VERSION_MAJOR == version_major);
-  REQUIRE(PLUMB_VERSION_MINOR == version_minor);
-  REQUIRE(PLUMB_VERSION_PATCH == version_patch);
-}
-
-TEST_CASE("c: a device tells what it is") {
-  for (const Device& same : all_devices()) {
-    const CDevice device(to_string(same.id()).c_str());
-    plumb_device_info info;
-    REQUIRE(plumb_device_get_info(device, &info) == PLUMB_OK);
-    REQUIRE(info.id == to_string(same.id()));
-    REQUIRE(info.name == same.info().name);
-    REQUIRE(info.instruction_set == same.info().instruction_set);
-    REQUIRE(std::string(info.why).empty());
-    REQUIRE(info.memory_bytes == same.info().memory_bytes);
-    std::size_t free_bytes = 0;
-    REQUIRE(plumb_device_free_bytes(device, &free_bytes) == PLUMB_OK);
-    REQUIRE(free_bytes > 0);
-    std::int32_t count = 0;
-    REQUIRE(plumb_device_count(std::string(same.id().backend).c_str(), &count) == PLUMB_OK);
-    REQUIRE(count >= 1);
-    plumb_device* copy = nullptr;
-    REQUIRE(plumb_device_copy(device, &copy) == PLUMB_OK);
-    plumb_device_info same_info;
-    REQUIRE(plumb_device_get_info(copy, &same_info) == PLUMB_OK);
-    REQUIRE(std::string(same_info.id) == info.id);
-    plumb_device_close(copy);
-  }
-}
 
 TEST_CASE("c: a plan, the caller's workspace, and each way of calling give C++'s bits") {
   for (const Device& same : all_devices()) {
@@ -339,53 +217,6 @@ TEST_CASE("c: an algorithm is held against the oracle") {
           PLUMB_INVALID_ARGUMENT);
 }
 
-TEST_CASE("c: the operators around convolution") {
-  for (const Device& same : all_devices()) {
-    const CDevice device(to_string(same.id()).c_str());
-    const CQueue queue(device);
-    const std::vector<float> none(4, NAN);
-    const OnDevice x(device, queue, {-1, 2, 3, -4});
-    const auto result = [&](const std::vector<std::int64_t>& extents, auto&& call) {
-      std::size_t count = 1;
-      for (const std::int64_t e : extents) count *= static_cast<std::size_t>(e);
-      const OnDevice y(device, queue, std::vector<float>(count, NAN));
-      const plumb_tensor ty = tensor(y, device, extents);
-      const plumb_status status = call(&ty);
-      INFO(plumb_last_message());
-      REQUIRE(status == PLUMB_OK);
-      return y.download();
-    };
-    const plumb_tensor image = tensor(x, device, {1, 1, 2, 2}), row = tensor(x, device, {1, 4});
-    REQUIRE(result({1, 4}, [&](auto* y) { return plumb_relu(queue, &row, y); }) ==
-            std::vector<float>{0, 2, 3, 0});
-
-    plumb_pool_geometry window;
-    REQUIRE(plumb_pool_geometry_init(&window) == PLUMB_OK);
-    window.window_h = window.window_w = 2;
-    std::int64_t pooled[4];
-    REQUIRE(plumb_pooled_extents(image.extents, &window, pooled) == PLUMB_OK);
-    REQUIRE(Extents(pooled, 4) == Extents{1, 1, 1, 1});
-    const auto pool = [&](auto* y) { return plumb_pool(queue, &image, y, &window); };
-    REQUIRE(result({1, 1, 1, 1}, pool) == std::vector<float>{3});
-    window.kind = PLUMB_POOL_AVERAGE;
-    REQUIRE(result({1, 1, 1, 1}, pool) == std::vector<float>{0});
-    window.kind = 2;
-    REQUIRE(plumb_pool(queue, &image, &image, &window) == PLUMB_INVALID_ARGUMENT);
-
-    const OnDevice weights(device, queue, {1, 0, 0, 0, 1, 1, 1, 1}), shift(device, queue, {10, 20});
-    const plumb_tensor w = tensor(weights, device, {2, 4}), bias = tensor(shift, device, {2});
-    REQUIRE(result({1, 2}, [&](auto* y) {
-              return plumb_linear(queue, &row, &w, &bias, y, nullptr);
-            }) == std::vector<float>{9, 20});
-
-    const auto shares = result({1, 4}, [&](auto* y) { return plumb_softmax(queue, &row, y); });
-    REQUIRE(std::abs(shares[0] + shares[1] + shares[2] + shares[3] - 1) < 1e-6f);
-    REQUIRE(result({1, 1, 1, 1}, [&](auto* y) {
-              return plumb_resize_bilinear(queue, &image, y);
-            }) == std::vector<float>{0});
-  }
-}
-
 TEST_CASE("c: a convolution that pools") {
   plumb_conv_problem problem = small_problem();
   problem.geometry.pool = PLUMB_MAX_POOL_2X2;
@@ -406,79 +237,4 @@ TEST_CASE("c: a convolution that pools") {
   }
   problem.geometry.pool = 2;
   REQUIRE(plumb_conv_output_extents(&problem, extents) == PLUMB_INVALID_ARGUMENT);
-}
-
-TEST_CASE("c: every number of a pooling arrives") {
-  const plumb_pool_geometry in_c{.kind = PLUMB_POOL_AVERAGE,
-                                 .ceil_mode = 1,
-                                 .count_padding = 1,
-                                 .window_h = 2,
-                                 .window_w = 3,
-                                 .stride_h = 3,
-                                 .stride_w = 2,
-                                 .dilation_h = 3,
-                                 .dilation_w = 1,
-                                 .padding_top = 3,
-                                 .padding_left = 1,
-                                 .padding_bottom = 2,
-                                 .padding_right = 0};
-  const PoolGeometry in_cpp{.kind = PoolKind::average,
-                            .window = {2, 3},
-                            .stride = {3, 2},
-                            .dilation = {3, 1},
-                            .padding = {3, 1, 2, 0},
-                            .ceil_mode = true,
-                            .count_padding = true};
-  const std::vector<float> x = values(1 * 2 * 7 * 9, 0.53f);
-  const Extents y_extents = pooled_extents({1, 2, 7, 9}, in_cpp);
-  const std::int64_t x_extents[] = {1, 2, 7, 9};
-  std::int64_t pooled[4];
-  REQUIRE(plumb_pooled_extents(x_extents, &in_c, pooled) == PLUMB_OK);
-  REQUIRE(Extents(pooled, 4) == y_extents);
-
-  std::vector<float> expected(static_cast<std::size_t>(element_count(y_extents)));
-  std::vector<float> y(expected.size());
-  Queue queue(Device::open("cpu"));
-  pool(queue, {x.data(), {1, 2, 7, 9}}, {expected.data(), y_extents}, in_cpp);
-  const CDevice device;
-  const CQueue c_queue(device);
-  const plumb_tensor tx = tensor(x.data(), nullptr, {1, 2, 7, 9});
-  const plumb_tensor ty = tensor(y.data(), nullptr, {pooled[0], pooled[1], pooled[2], pooled[3]});
-  REQUIRE(plumb_pool(c_queue, &tx, &ty, &in_c) == PLUMB_OK);
-  REQUIRE(y == expected);
-}
-
-TEST_CASE("c: the caller's allocator and log") {
-  struct Caller {
-    int allocations = 0, deallocations = 0;
-    std::string heard;
-  } caller;
-  alignas(256) static std::byte memory[4096];
-  const plumb_device_options options{
-      .allocate = [](void* user, std::size_t bytes, plumb_memory, void*) -> void* {
-        ++static_cast<Caller*>(user)->allocations;
-        return bytes <= sizeof memory ? memory : nullptr;
-      },
-      .deallocate =
-          [](void* user, void* data, std::size_t, plumb_memory, void*) {
-            if (data == memory) ++static_cast<Caller*>(user)->deallocations;
-          },
-      .allocator_user = &caller,
-      .log = [](void* user, const char* line) { static_cast<Caller*>(user)->heard += line; },
-      .log_user = &caller};
-  const CDevice device("cpu", &options);
-  void* data = nullptr;
-  REQUIRE(plumb_allocate(device, 8192, PLUMB_DEVICE_MEMORY, &data) == PLUMB_OUT_OF_MEMORY);
-  REQUIRE(plumb_allocate(device, 4096, PLUMB_DEVICE_MEMORY, &data) == PLUMB_OK);
-  REQUIRE(data == memory);
-  REQUIRE(plumb_deallocate(device, data, 4096, PLUMB_DEVICE_MEMORY) == PLUMB_OK);
-  REQUIRE(caller.allocations == 2);
-  REQUIRE(caller.deallocations == 1);
-  REQUIRE(caller.heard.empty());
-  const CPlan plan(device, small_problem());
-  REQUIRE_THAT(caller.heard, ContainsSubstring("cpu.conv."));
-
-  const plumb_device_options half{.allocate = options.allocate};
-  plumb_device* none = nullptr;
-  REQUIRE(plumb_device_open("cpu", &half, &none) == PLUMB_INVALID_ARGUMENT);
 }
