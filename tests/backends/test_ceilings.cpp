@@ -50,7 +50,7 @@ TEST_CASE("cuda: ceilings lie under what the chip's attributes say, and not far 
   CHECK(hertz < 5e9);
 }
 
-TEST_CASE("cpu: narrow arithmetic has the ceiling of fp32, and the clock cannot be told") {
+TEST_CASE("cpu: f16 and bf16 have the ceiling of fp32, and no clock is reported") {
   const Device device = Device::open("cpu");
   const DeviceCeilings ceilings = device.measure_ceilings();
   for (const Math narrow : {Math::tf32, Math::bf16, Math::fp16})

@@ -198,7 +198,7 @@ TEST_CASE("a batch that is pooled in slices") {
       CHECK(candidate.workspace_bytes < std::size_t{64} << 20);
 }
 
-TEST_CASE("what pooling costs without a kernel that fuses it is in estimate and workspace") {
+TEST_CASE("pooling that no kernel fuses is counted in the estimate and in the workspace") {
   const ConvProblem problem = problem_of("mb8ic3ih34oc16kh3_poolmax2x2");
   for (const Device& device : plumb_test::all_devices()) {
     const auto pooled = explain(device, problem), alone = explain(device, problem.unpooled());
@@ -241,7 +241,7 @@ TEST_CASE(
   REQUIRE(behind.workspace_bytes == 2 * 5 * 10 * 10 * 4 + 96);  // to a multiple of 256
 }
 
-TEST_CASE("what a fused pooling gets wrong is caught") {
+TEST_CASE("validation catches what a fused pooling gets wrong") {
   const auto require_caught = []<PoolFault fault>(Tier tier) {
     static constexpr ConvAlgorithm algorithm = fused(without_plan<convolve_and_pool<fault>>);
     CAPTURE(static_cast<int>(fault));
@@ -258,7 +258,7 @@ TEST_CASE("what a fused pooling gets wrong is caught") {
   require_caught.operator()<PoolFault::relu_lost>(Tier::exact);
 }
 
-TEST_CASE("the arithmetic of a pooled convolution shows from outside") {
+TEST_CASE("attestation tells the arithmetic of a pooled convolution") {
   static constexpr ConvAlgorithm honest = fused(without_plan<convolve_and_pool<PoolFault::none>>);
   ConvAlgorithm boasting = honest;
   boasting.numerics = {Operand::fp64, Accumulator::fp64_fma};
@@ -279,7 +279,7 @@ TEST_CASE("the arithmetic of a pooled convolution shows from outside") {
   }
 }
 
-TEST_CASE("one call pools where its geometry says so") {
+TEST_CASE("conv() pools where its geometry asks for pooling") {
   for (const Device& device : plumb_test::all_devices()) {
     Queue queue(device);
     HostTensor x = HostTensor::of(DType::f32, {1, 1, 2, 5}, {1, 5, 3, 9, 0, 7, 2, 8, 4, 100}),

@@ -26,7 +26,7 @@ void refused(const ConvProblem& problem, const std::string& value, const std::st
 
 }  // namespace
 
-TEST_CASE("output sizes by hand") {
+TEST_CASE("conv problem: output sizes are those worked out by hand") {
   ConvProblem problem = small();
   REQUIRE(problem.p() == 6);  // (8 - 3) / 1 + 1
   REQUIRE(problem.q() == 8);  // (9 - 2) / 1 + 1
@@ -42,7 +42,7 @@ TEST_CASE("output sizes by hand") {
   REQUIRE(problem.flop() == 2.0 * 2 * 6 * 3 * 4 * 12);
 }
 
-TEST_CASE("each wrong value is named with what was expected") {
+TEST_CASE("conv problem: each wrong value is refused with what was expected") {
   const auto with = [](auto change) {
     ConvProblem problem = small();
     change(problem);
@@ -67,7 +67,7 @@ TEST_CASE("each wrong value is named with what was expected") {
   REQUIRE(check(with([](auto& p) { p.n = 0; })).n == 0);
 }
 
-TEST_CASE("pooling halves what is stored, and no more") {
+TEST_CASE("conv problem: pooling halves the stored output and changes nothing else") {
   ConvProblem problem = small();
   problem.pool = Pool::max_2x2;
   const double flop = small().flop(), bytes = small().bytes();
@@ -92,7 +92,7 @@ TEST_CASE("pooling halves what is stored, and no more") {
   REQUIRE(to_string(Pool::max_2x2) == "max_2x2");
 }
 
-TEST_CASE("missing strides are filled in, given ones are kept") {
+TEST_CASE("conv problem: missing strides are filled in, given ones are kept") {
   ConvProblem problem = small();
   problem.x_strides = strides_for(Layout::nhwc, problem.x_extents());
   const ConvProblem checked = check(problem);
@@ -101,7 +101,7 @@ TEST_CASE("missing strides are filled in, given ones are kept") {
   REQUIRE(checked.y_strides == Strides{6 * 6 * 8, 48, 8, 1});
 }
 
-TEST_CASE("tensors that do not fit each other are refused by name") {
+TEST_CASE("conv problem: tensors that do not fit each other are refused by name") {
   float data[512] = {};
   const ConstTensorView x(data, {1, 2, 5, 5}), w(data, {3, 2, 3, 3});
   const TensorView y(data, {1, 3, 3, 3});
@@ -117,7 +117,7 @@ TEST_CASE("tensors that do not fit each other are refused by name") {
                          Error, MessageMatches(ContainsSubstring("w f64")));
 }
 
-TEST_CASE("classes of arithmetic") {
+TEST_CASE("numerics: the class of each arithmetic, for each stored type") {
   const Numerics fp32{}, fp64{Operand::fp64, Accumulator::fp64_fma};
   const Numerics tf32{Operand::tf32_rounded, Accumulator::tensor_core_fp32};
   const Numerics fp16{Operand::fp16, Accumulator::tensor_core_fp32};
@@ -143,7 +143,7 @@ TEST_CASE("classes of arithmetic") {
   REQUIRE_FALSE(allows(Math::fp16, Math::bf16));
 }
 
-TEST_CASE("the error bound by hand") {
+TEST_CASE("numerics: the error bound is the one worked out by hand") {
   ConvProblem problem;  // one term
   // gamma_2(2^-24) S, one term and the bias, and the oracle's own gamma_2(2^-53) S.
   const double u = 0x1p-24, gamma_2 = 2 * u / (1 - 2 * u);

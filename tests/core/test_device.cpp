@@ -45,7 +45,7 @@ TEST_CASE("a wrong name is wrong usage, a missing device is not") {
   REQUIRE(refused("cpu:99999999999999999999").code() == ErrorCode::invalid_argument);
 }
 
-TEST_CASE("auto finds something, and says what it passed over") {
+TEST_CASE("auto finds a device, and says which it passed over") {
   const Device device = Device::open("auto");
   if (device.id() == host)
     REQUIRE_FALSE(device.why().empty());

@@ -126,7 +126,7 @@ TEST_CASE("an allocator that has nothing, or the wrong thing, is an Error") {
   REQUIRE(returned == 1);
 }
 
-TEST_CASE("half an allocator is wrong usage") {
+TEST_CASE("an allocator without a deallocator is refused") {
   const auto allocate = [](std::size_t, Memory, void*) -> void* { return nullptr; };
   const Error e = refusal([&] { Device::open("cpu", {.allocator = {.allocate = allocate}}); });
   REQUIRE(e.code() == ErrorCode::invalid_argument);

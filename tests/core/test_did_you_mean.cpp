@@ -68,7 +68,8 @@ TEST_CASE("did you mean: backends, suites and algorithms") {
   CHECK_THAT(plumb_last_message(), ContainsSubstring("did you mean 'cuda'?"));
 }
 
-TEST_CASE("a name in the place of an index is wrong wherever the backend has indices alone") {
+TEST_CASE(
+    "device names: a word instead of an index is refused by backends that number their devices") {
   for (const char* spec : {"cuda:x", "cpu:x", "cuda:first"}) {
     const Error error = refusal([&] { Device::open(spec); });
     CHECK(error.code() == ErrorCode::invalid_argument);
@@ -76,7 +77,7 @@ TEST_CASE("a name in the place of an index is wrong wherever the backend has ind
   }
 }
 
-TEST_CASE("what no algorithm runs is refused with each sentence once") {
+TEST_CASE("a problem that no algorithm runs is refused with each reason said once") {
   ConvProblem problem = parse_problem("mb1ic1ih3oc1kh2").problem;
   problem.direction = Direction::backward_data;
   const std::string message = refusal([&] { ConvPlan(Device::open("cpu"), problem); }).what();
@@ -86,7 +87,7 @@ TEST_CASE("what no algorithm runs is refused with each sentence once") {
   CHECK_THAT(message, ContainsSubstring("cpu.conv.direct.fp32, cpu.conv.panels.fp32"));
 }
 
-TEST_CASE("w that fits another number of groups says which") {
+TEST_CASE("filters that fit another number of groups are refused with that number") {
   const std::vector<float> data(64 * 64 * 9);
   const auto message = [&](const Extents& w, std::int64_t groups) -> std::string {
     return refusal([&] {
@@ -103,7 +104,7 @@ TEST_CASE("w that fits another number of groups says which") {
   CHECK_THAT(message({48, 2, 3, 3}, 1), ContainsSubstring("expected w to be [48, 64, 3, 3]"));
 }
 
-TEST_CASE("the problem of x and w alone has a dense y") {
+TEST_CASE("a problem made from x and w alone gets a dense y") {
   const std::vector<float> data(1000);
   const ConvProblem problem =
       problem_of({.x = {data.data(), {1, 2, 8, 8}}, .w = {data.data(), {4, 1, 3, 3}}},

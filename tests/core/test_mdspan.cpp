@@ -95,7 +95,7 @@ TEST_CASE("a convolution runs on mdspans as they lie") {
 }
 
 #ifdef __cpp_lib_mdspan
-TEST_CASE("std::mdspan is one") {
+TEST_CASE("std::mdspan is taken where this compiler has it") {
   std::vector<float> data(12);
   const std::mdspan span(data.data(), 3, 4);
   CHECK(tensor_view(span).extents() == Extents{3, 4});

@@ -105,7 +105,7 @@ TEST_CASE("edges: what pools has as many products as its outputs before the pool
   REQUIRE_NOTHROW(check(wide));
 }
 
-TEST_CASE("edges: bytes by hand") {
+TEST_CASE("edges: the bytes of a problem are those counted by hand") {
   ConvProblem problem = problem_of(6, 9, 10, 4, 2, 3);
   problem.n = 5;
   REQUIRE(problem.bytes() == 4.0 * (5 * 6 * 9 * 10 + 4 * 6 * 2 * 3 + 5 * 4 * 8 * 8));
@@ -136,7 +136,7 @@ TEST_CASE("edges: memory stays within its limit where one more row or panel woul
   REQUIRE(support_of("cpu.conv.direct.fp32", problem_of(64, 4096, 4096, 1, 3, 3)));
 }
 
-TEST_CASE("edges: outputs whose rows are as far apart as the image's, and are shorter") {
+TEST_CASE("edges: output rows as far apart as the image's, but shorter") {
   for (const char* algorithm :
        {"cpu.conv.im2col.fp32", "cpu.conv.panels.fp32", "cpu.conv.direct.fp32"}) {
     ConvProblem problem = problem_of(2, 5, 11, 3, 1, 3);

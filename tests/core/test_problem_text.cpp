@@ -9,7 +9,7 @@ using namespace plumb;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-TEST_CASE("a problem in full") {
+TEST_CASE("problem text: every field is read") {
   const auto [name, p] = parse_problem("g32mb1ic32ih112oc32oh112kh3sh1ph1dh0n\"depthwise 3x3\"");
   REQUIRE(name == "depthwise 3x3");
   REQUIRE(p.groups == 32);
@@ -19,7 +19,7 @@ TEST_CASE("a problem in full") {
   REQUIRE(p.padding == Padding{1, 1, 1, 1});
 }
 
-TEST_CASE("what is left out has a value") {
+TEST_CASE("problem text: fields that are left out have their defaults") {
   const ConvProblem p = parse_problem("ic3ih8oc4kh3").problem;
   REQUIRE(p.n == 2);
   REQUIRE(p.groups == 1);
@@ -34,7 +34,7 @@ TEST_CASE("what is left out has a value") {
   REQUIRE(parse_problem("mb1ic1iw10oc1kw3").problem.y_extents() == Extents{1, 1, 1, 8});
 }
 
-TEST_CASE("asymmetric padding follows from oh and ow") {
+TEST_CASE("problem text: asymmetric padding follows from oh and ow") {
   const ConvProblem p = parse_problem("mb1ic1ih5iw5oc1oh5ow6kh2kw3ph0pw1").problem;
   REQUIRE(p.padding == Padding{0, 1, 1, 2});
   // Dilation 1 doubles the distance of taps: a filter of 3 reaches 5.
@@ -43,7 +43,7 @@ TEST_CASE("asymmetric padding follows from oh and ow") {
   REQUIRE(dilated.padding == Padding{1, 1, 3, 3});
 }
 
-TEST_CASE("what is written is read back") {
+TEST_CASE("problem text: what is written is read back as the same problem") {
   for (const char* text :
        {"g2mb3ic4ih9iw8oc6oh5ow4kh3kw2sh2sw3ph1pw2dh1dw2", "g1mb0ic1ih1iw1oc1oh1ow1kh1kw1ph0pw0",
         "g1mb2ic3ih7iw5oc2oh7ow9kh3kw1ph0pw2",
@@ -56,7 +56,7 @@ TEST_CASE("what is written is read back") {
   }
 }
 
-TEST_CASE("pooling is a field of Plumb's own") {
+TEST_CASE("problem text: pooling is a field of Plumb's own") {
   const auto [name, p] = parse_problem("mb1ic1poolmax2x2ih9oc4kh3n\"first\"");
   REQUIRE(name == "first");
   REQUIRE(p.pool == Pool::max_2x2);
@@ -65,7 +65,7 @@ TEST_CASE("pooling is a field of Plumb's own") {
   REQUIRE(parse_problem("ic1ih9oc4oh9kh3_poolmax2x2").problem.padding == Padding{1, 1, 1, 1});
 }
 
-TEST_CASE("a list has comments, names and line numbers") {
+TEST_CASE("problem text: a list may have comments and names, and errors say which line") {
   const auto problems = parse_problems(
       "# the first layer\n"
       "mb1ic1ih86oc4kh7n\"ece408_l1\"   # 7x7\r\n"
@@ -78,7 +78,7 @@ TEST_CASE("a list has comments, names and line numbers") {
                          MessageMatches(ContainsSubstring("line 3")));
 }
 
-TEST_CASE("each fault of the text is named") {
+TEST_CASE("problem text: each mistake is refused with what is wrong") {
   const auto refused = [](const char* text, const char* words) {
     CAPTURE(text);
     REQUIRE_THROWS_MATCHES(parse_problem(text), Error, MessageMatches(ContainsSubstring(words)));
@@ -103,4 +103,24 @@ TEST_CASE("each fault of the text is named") {
   refused("ic3ih8oc4kh3_poolmax2x2_poolmax2x2", "poolmax2x2 is given twice");
   refused("ic3ih8oc4kh3_poolmax3x3", "'poolmax' is no field");
   refused("ic3ih8oc4kh7iw7_poolmax2x2", "Q is 1; pooling 2x2 needs at least 2");
+}
+
+TEST_CASE("problem text: a value given for the width alone leaves the height as it is") {
+  const struct {
+    const char* text;
+    std::int64_t w, s, stride, left, dilation;
+  } cases[] = {{"mb1ic1ih8iw9oc1kh3", 9, 3, 1, 0, 1}, {"mb1ic1ih8oc1kh3kw2", 8, 2, 1, 0, 1},
+               {"mb1ic1ih8oc1kh3sw2", 8, 3, 2, 0, 1}, {"mb1ic1ih8oc1kh3pw1", 8, 3, 1, 1, 1},
+               {"mb1ic1ih8oc1kh3dw1", 8, 3, 1, 0, 2}, {"mb1ic1ih8oc1kh3", 8, 3, 1, 0, 1}};
+  for (const auto& one : cases) {
+    INFO(one.text);
+    const ConvProblem problem = parse_problem(one.text).problem;
+    CHECK(problem.w == one.w);
+    CHECK(problem.s == one.s);
+    CHECK(problem.stride.w == one.stride);
+    CHECK(problem.padding.left == one.left);
+    CHECK(problem.dilation.w == one.dilation);
+    CHECK(problem.h == 8);
+    CHECK(problem.stride.h == 1);
+  }
 }

@@ -256,23 +256,3 @@ TEST_CASE("refusals: one convolution after the other, more than plans are kept")
                     },
                     "f16"}});
 }
-
-TEST_CASE("texts of problems: what is said of the width alone") {
-  const struct {
-    const char* text;
-    std::int64_t w, s, stride, left, dilation;
-  } cases[] = {{"mb1ic1ih8iw9oc1kh3", 9, 3, 1, 0, 1}, {"mb1ic1ih8oc1kh3kw2", 8, 2, 1, 0, 1},
-               {"mb1ic1ih8oc1kh3sw2", 8, 3, 2, 0, 1}, {"mb1ic1ih8oc1kh3pw1", 8, 3, 1, 1, 1},
-               {"mb1ic1ih8oc1kh3dw1", 8, 3, 1, 0, 2}, {"mb1ic1ih8oc1kh3", 8, 3, 1, 0, 1}};
-  for (const auto& one : cases) {
-    INFO(one.text);
-    const ConvProblem problem = parse_problem(one.text).problem;
-    CHECK(problem.w == one.w);
-    CHECK(problem.s == one.s);
-    CHECK(problem.stride.w == one.stride);
-    CHECK(problem.padding.left == one.left);
-    CHECK(problem.dilation.w == one.dilation);
-    CHECK(problem.h == 8);
-    CHECK(problem.stride.h == 1);
-  }
-}

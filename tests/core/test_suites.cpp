@@ -69,7 +69,7 @@ TEST_CASE("few200: the same 200 problems of few channels everywhere") {
   REQUIRE(checksum(problems) == 0x3d06c6883bdf606u);
 }
 
-TEST_CASE("few_special: what is special is there") {
+TEST_CASE("few_special: it has the largest image, a small batch and odd widths") {
   const auto problems = suite("few_special");
   const auto any = [&](const auto& is) {
     return std::any_of(problems.begin(), problems.end(),

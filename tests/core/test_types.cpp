@@ -75,7 +75,7 @@ TEST_CASE("element counts are checked before anything is allocated") {
   REQUIRE_THROWS_AS((Extents{1, 1, 1, 1, 1, 1, 1}), Error);
 }
 
-TEST_CASE("strides of the two layouts") {
+TEST_CASE("strides of NCHW and NHWC") {
   const Extents nchw{2, 3, 5, 7};
   REQUIRE(strides_for(Layout::nchw, nchw) == Strides{105, 35, 7, 1});
   REQUIRE(strides_for(Layout::nhwc, nchw) == Strides{105, 1, 21, 3});

@@ -126,7 +126,7 @@ TEST_CASE("cpu conv: fp64 results are rounded once") {
   CHECK(data.y.at({0, 0, 0, 0}) == 1);
 }
 
-TEST_CASE("cpu conv: fp32 serves no f64 tensors") {
+TEST_CASE("cpu conv: tensors in f64 are refused by fp32 algorithms") {
   const Device device = Device::open("cpu");
   ConvProblem problem = make(1, 1, 3, 3, 1, 2, 2);
   const auto chosen = [&](Math math) {

@@ -162,7 +162,8 @@ void check_exact(const std::vector<Device>& devices, const ConvProblem& problem,
 
 }  // namespace
 
-TEST_CASE("cpu conv: mirrored tensors between pages that may not be touched") {
+TEST_CASE(
+    "cpu conv: mirrored tensors are not read or written outside, between pages without access") {
   std::vector<Device> devices;
   for (const char* name : instruction_sets()) {
     setenv("PLUMB_CPU_ISA", name, 1);
@@ -187,7 +188,7 @@ TEST_CASE("cpu conv: mirrored tensors between pages that may not be touched") {
         }
 }
 
-TEST_CASE("cpu conv: gaps of a tensor may be pages that may not be touched") {
+TEST_CASE("cpu conv: gaps between images are not read, even where they are pages without access") {
   const std::int64_t page = sysconf(_SC_PAGESIZE) / std::int64_t{sizeof(float)};
   Queue queue(Device::open("cpu"));
   // An image ends at each second page, and what lies behind it is nobody's.

@@ -157,7 +157,7 @@ TEST_CASE("fallback: a plan whose workspace cannot be had leaves its tensors as 
   REQUIRE(test.right());
 }
 
-TEST_CASE("fallback: only what the device did is made good") {
+TEST_CASE("fallback: the caller's mistakes and what was asked for by name do not fall back") {
   const Device device = Device::open("auto"), named = Device::open("cuda");
   const Error failure(ErrorCode::device_failure, "it broke");
   REQUIRE(device.fall_back(failure).id() == host);

@@ -102,7 +102,7 @@ TEST_CASE("PLUMB_SYNC: the call that breaks the device says so, and not the wait
   }
 }
 
-TEST_CASE("names of devices: an index, and what is none") {
+TEST_CASE("device names: what counts as an index, and what does not") {
   require_refused(refusal([] { Device::open("cuda:emu"); }),
                   "'emu' is no index; devices of cuda have indices alone, as in cuda:0");
   for (const char* spec : {"cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999", "cuda:_"})
@@ -171,7 +171,7 @@ TEST_CASE("validating on another device: right, wrong, thrown, and without memor
   all_are("launch", "cuda.conv.fake.unbounded", Verdict::fail, "threw: ");
 }
 
-TEST_CASE("memory: the device's and the host's are looked at each for its own") {
+TEST_CASE("memory: what is free is asked of the device and of the host separately") {
   const Device fake = Device::open("cuda");
   CHECK(fits_in_memory(fake, parse_problem("mb2ic3ih9oc4kh3").problem));
   const Support support =
@@ -237,7 +237,7 @@ TEST_CASE("validating samples: a bias, a wrong corner, and extents of one") {
     }
 }
 
-TEST_CASE("from C: a device that fails, and a verdict") {
+TEST_CASE("from C: a device that fails has a status, and a validation has a verdict") {
   const CDevice fake("cuda");
   plumb_conv_problem problem;
   REQUIRE(plumb_conv_problem_init(&problem) == PLUMB_OK);

@@ -43,7 +43,7 @@ struct Convolutions {
 
 }  // namespace
 
-TEST_CASE("planning: forty convolutions in turn, a hundred rounds, plan forty times") {
+TEST_CASE("planning: forty convolutions that run a hundred times each are planned once each") {
   const Device device = Device::open("cuda");
   Queue queue(device);
   const Convolutions convolutions(device);

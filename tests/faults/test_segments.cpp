@@ -76,7 +76,7 @@ TEST_CASE("segments: a memory budget makes them smaller, then takes streams, the
   CHECK_THAT(given.what(), ContainsSubstring("3 images at a time in 2 streams need "));
 }
 
-TEST_CASE("segments: the last one is computed as the others are, or as it can be") {
+TEST_CASE("segments: where the chosen algorithm cannot run the last segment another does") {
   const Device device = Device::open("cuda");
   PipelineCase test(pipeline_problem(7));
   ConvOptions options = test.options();

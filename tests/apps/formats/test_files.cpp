@@ -343,7 +343,7 @@ TEST_CASE("where a file cannot be written the old one stays and nothing is left"
   require_refused([] { write_text("", "x"); }, "", {"cannot be created"});
 }
 
-TEST_CASE("paths are shown as they are, or quoted where they are no readable line", "[files]") {
+TEST_CASE("paths are shown as they are, or quoted where they are not readable", "[files]") {
   const Folder folder;
   CHECK(shown_path("a b/ü.npy") == "a b/ü.npy");
   CHECK(shown_path("a\nb") == "'a\\nb'");

@@ -181,7 +181,7 @@ TEST_CASE("plot: a bar's length is its value's") {
   CHECK_THAT(svg, ContainsSubstring(">inf<"));
 }
 
-TEST_CASE("plot: many values in order of size") {
+TEST_CASE("plot: many values are drawn in order of size") {
   SortedBars chart{.title = "few200 on a device beside a peer"};
   SortedPanel ratios{.title = "time of the peer over ours: median 4.2, least 0.9",
                      .scale = Scale::logarithmic,
@@ -226,7 +226,7 @@ TEST_CASE("plot: timelines are legible") {
   require_legible(to_svg(timeline));  // nothing happened
 }
 
-TEST_CASE("a bar of progress says when it will be done") {
+TEST_CASE("progress: the bar says when the work will be done") {
   CHECK_THAT(progress_line("work", 0, 10, 5), !ContainsSubstring("ETA"));
   CHECK_THAT(progress_line("work", 1, 10, 0.2), !ContainsSubstring("ETA"));
   CHECK_THAT(progress_line("work", 10, 10, 5), !ContainsSubstring("ETA"));
@@ -251,7 +251,7 @@ TEST_CASE("the ladder of a CPU has the techniques that a CPU has") {
   }
 }
 
-TEST_CASE("a bench of few problems draws every algorithm with its name and figures") {
+TEST_CASE("plot: a bench of few problems draws every algorithm with its name and figures") {
   BenchCase bench;
   bench.test.name = "layer";
   bench.records.resize(2);
@@ -269,7 +269,7 @@ TEST_CASE("a bench of few problems draws every algorithm with its name and figur
     CHECK_THAT(svg, ContainsSubstring(text));
 }
 
-TEST_CASE("many values in order are labelled where there is room, and at the ends otherwise") {
+TEST_CASE("plot: sorted bars have labels where there is room, and at the ends otherwise") {
   const auto name = [](int i) { return std::string("p").append(std::to_string(i)); };
   SortedBars chart{.title = "many", .panels = {{.title = "values"}}};
   for (int i = 0; i < 20; ++i) chart.panels[0].values.push_back({name(i), i + 1.0});

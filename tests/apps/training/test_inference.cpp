@@ -55,7 +55,7 @@ TEST_CASE("inference pools in the convolution, and puts out what training does",
   }
 }
 
-TEST_CASE("gradients are refused to a network for inference", "[training]") {
+TEST_CASE("a network for inference refuses to compute gradients", "[training]") {
   const Device device = Device::open("cpu");
   const Network network(device, small_shape, 2, Purpose::inference);
   const Error error = plumb_test::refusal([&] { Backward(device, network, 2); });

@@ -16,7 +16,8 @@ using namespace plumb;
 using namespace plumb::app;
 using namespace plumb_test::training;
 
-TEST_CASE("training's random numbers", "[training]") {
+TEST_CASE("training's random numbers repeat by seed and are spread as they should be",
+          "[training]") {
   Random random(3), same(3), other(4);
   const std::vector<std::uint32_t> order = random.permutation(1000);
   CHECK(order == same.permutation(1000));

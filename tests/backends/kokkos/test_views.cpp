@@ -136,7 +136,7 @@ TEST_CASE("a View is a view of its memory, in every layout and rank") {
   CHECK(tensor_view(strided).strides() == Strides{1, 20, 5, 1});
 }
 
-TEST_CASE("const elements make a view that is only read") {
+TEST_CASE("a View of const elements becomes a tensor that is only read") {
   const Kokkos::View<float**, Kokkos::HostSpace> w("w", 2, 2);
   const Kokkos::View<const float**, Kokkos::HostSpace> constant = w;
   static_assert(std::is_same_v<decltype(tensor_view(w)), TensorView>);
@@ -144,7 +144,7 @@ TEST_CASE("const elements make a view that is only read") {
   CHECK(tensor_view(constant).data() == w.data());
 }
 
-TEST_CASE("sixteen bits of Plumb's and of Kokkos' are f16") {
+TEST_CASE("Plumb's and Kokkos' 16-bit floats are both stored as f16") {
   const Kokkos::View<Half*, Kokkos::HostSpace> ours("ours", 3);
   CHECK(tensor_view(ours).dtype() == DType::f16);
   const Kokkos::View<Kokkos::Experimental::half_t*, Kokkos::HostSpace> theirs("theirs", 3);
@@ -155,7 +155,7 @@ TEST_CASE("Views of every layout go through Plumb, on the CPU and on Kokkos") {
   shift_in_every_layout(HostSpace(), host_device_name());
 }
 
-TEST_CASE("a queue of an instance is that instance") {
+TEST_CASE("a queue made of an execution space's instance runs on that instance") {
   const HostSpace space;
   const Device kokkos = Device::open(host_device_name());
   const Queue queue = queue_of(kokkos, space);
@@ -165,7 +165,7 @@ TEST_CASE("a queue of an instance is that instance") {
   CHECK(queue_of(device_of(space), space).native() == nullptr);
 }
 
-TEST_CASE("names of execution spaces stand for their numbers") {
+TEST_CASE("device names: an execution space's name opens the device of its number") {
   const Device by_number = Device::open("kokkos:0");
   const std::string alias = by_number.info().alias;
   CHECK_FALSE(alias.empty());
@@ -192,7 +192,7 @@ TEST_CASE("an instance of another space is refused") {
 #endif
 
 #ifdef KOKKOS_ENABLE_CUDA
-TEST_CASE("memory of the device is the device's") {
+TEST_CASE("a View in GPU memory belongs to the GPU, and other devices refuse it") {
   const Kokkos::View<float**, Kokkos::CudaSpace> x("x", 2, 3);
   const Device cuda = device_of(Kokkos::Cuda());
   CHECK(tensor_view(x).device() == cuda.id());
@@ -213,7 +213,7 @@ TEST_CASE("Views of the GPU's memory go through Plumb, on a stream of their own"
 #endif
 
 #ifdef KOKKOS_ENABLE_IMPL_MDSPAN  // the Kokkos has the reference implementation of mdspan inside
-TEST_CASE("the reference implementation of mdspan is one") {
+TEST_CASE("mdspan's reference implementation is taken") {
   float data[24] = {};
   const Kokkos::mdspan<float, Kokkos::extents<int, 2, 3, 4>> right(data);
   CHECK(tensor_view(right).extents() == Extents{2, 3, 4});

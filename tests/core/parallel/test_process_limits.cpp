@@ -222,7 +222,7 @@ TEST_CASE("alone: threads of the stack size that OpenMP is told", "[.]") {
   CHECK(work() == expected);
   CHECK((sanitized || threads_of_process() == 2));
 }
-TEST_CASE("limits: stack sizes as OpenMP has them, and what it passes over") {
+TEST_CASE("limits: stack sizes are read as OpenMP reads them, and wrong ones passed over") {
   for (const char* size : {"1024", "2 M", " 1048576B", "2097152 b", "1m", "none", "64x", "-1", ""})
     for (const char* name : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
       INFO(name << "='" << size << "'");

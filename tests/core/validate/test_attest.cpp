@@ -143,7 +143,9 @@ TEST_CASE("attestation: each arithmetic is told by its results") {
   require_told<Arithmetic::fp16_accumulate>(DType::f16, {Operand::fp16, Accumulator::fp16_fma});
 }
 
-TEST_CASE("attestation: who claims more than it does is caught, and outside without a promise") {
+TEST_CASE(
+    "attestation: a claim of more accuracy than is there fails, or is reported where nothing is "
+    "promised") {
   require_caught<Arithmetic::tf32_rounded>(DType::f32, {}, Arithmetic::tf32_rounded);
   require_caught<Arithmetic::tf32_truncated>(DType::f32, {}, Arithmetic::tf32_truncated);
   require_caught<Arithmetic::tf32_truncated>(DType::f32, {Operand::tf32_rounded, tensor_core},
@@ -155,7 +157,7 @@ TEST_CASE("attestation: who claims more than it does is caught, and outside with
   require_caught<Arithmetic::fp16_accumulate>(DType::f16, {}, Arithmetic::fp16_accumulate);
 }
 
-TEST_CASE("attestation: too few terms, or elements that are one, say nothing") {
+TEST_CASE("attestation: too few terms, or broadcast inputs, leave the arithmetic unknown") {
   ConvProblem one = plain_problem(DType::f32);
   one.c = one.r = one.s = 1;
   CHECK(attested(algorithm<Arithmetic::fp32>({}), one).arithmetic == Arithmetic::unknown);

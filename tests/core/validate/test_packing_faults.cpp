@@ -169,7 +169,8 @@ TEST_CASE("packing: what an algorithm gets wrong with its own layout is caught",
   CHECK(found<Fault::rounds_to_16_bits>(Tier::bounded) != "");
 }
 
-TEST_CASE("packing: unwritten workspace is found where its NaN would be mended", "[faults]") {
+TEST_CASE("packing: reading unwritten workspace is caught, even where an algorithm replaces NaN",
+          "[faults]") {
   const Device cpu = Device::open("cpu");
   const ConvAlgorithm* const algorithm = &mends_its_workspace;
   const ValidationCase test =

@@ -204,7 +204,7 @@ ValidationCase case_of(const char* text) {
 
 }  // namespace
 
-TEST_CASE("what fails is shrunk to the smallest that fails", "[random]") {
+TEST_CASE("shrinking finds the smallest problem that still fails", "[random]") {
   using Case = const ValidationCase&;
   CHECK(shrunk([](Case) { return true; }) == case_of("mb1ic1ih1oc1kh1"));
   CHECK(shrunk([](Case c) {
@@ -225,7 +225,7 @@ TEST_CASE("what fails is shrunk to the smallest that fails", "[random]") {
   CHECK(shrunk([](Case c) { return c.bias && c.problem.dtype == DType::bf16; }) == biased);
 }
 
-TEST_CASE("views are shrunk to what matters of them", "[random]") {
+TEST_CASE("shrinking keeps of a view only what the failure needs", "[random]") {
   const ValidationCase mirrored_rows = shrunk([](const ValidationCase& c) {
     return c.problem.h > 2 && c.problem.x_strides[2] < 0 && c.problem.w > 1;
   });

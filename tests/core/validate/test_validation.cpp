@@ -111,7 +111,7 @@ TEST_CASE("the corpus has every kind of problem") {
   }
 }
 
-TEST_CASE("the same seed gives the same problems, another seed others") {
+TEST_CASE("the corpus is the same for the same seed and another for another") {
   const auto texts = [](std::uint64_t seed) {
     std::vector<std::string> all;
     for (const ValidationCase& test : validation_corpus({.seed = seed, .quick = true}))
@@ -172,7 +172,7 @@ TEST_CASE("every kernel file is behind a name in the list") {
 }
 #endif
 
-TEST_CASE("names of algorithms are their own") {
+TEST_CASE("no two algorithms of a device have the same name") {
   for (const Device& device : plumb_test::all_devices()) {
     std::set<std::string_view> names;
     for (const ConvAlgorithm* algorithm : conv_algorithms(device))
