@@ -54,7 +54,8 @@ add_test(NAME "loading: no memory at all in a thread's first call, from C"
          COMMAND loading_no_memory $<TARGET_FILE:plumb>)
 
 loading_program(no_keys.c)
-add_test(NAME "loading: no key for a thread's message, from C" COMMAND loading_no_keys $<TARGET_FILE:plumb>)
+add_test(NAME "loading: without a key for a thread's message the status is right, from C"
+         COMMAND loading_no_keys $<TARGET_FILE:plumb>)
 
 loading_program(open_device.cpp)
 add_library(loading_hostile_module MODULE loading/hostile_module.cpp)
@@ -68,7 +69,7 @@ foreach(case IN ITEMS relative variable setuid)
 endforeach()
 
 loading_program(shortage.cpp)
-add_test(NAME "loading: a shortage that passes"
+add_test(NAME "loading: what memory or files ran out for can be had afterwards"
          COMMAND loading_shortage $<TARGET_FILE:plumb> cuda)
-set_tests_properties("loading: a shortage that passes" PROPERTIES
+set_tests_properties("loading: what memory or files ran out for can be had afterwards" PROPERTIES
   ENVIRONMENT PLUMB_BACKEND_PATH=$<TARGET_FILE_DIR:plumb_fake_fake>)

@@ -12,8 +12,8 @@ target_link_libraries(plumb_kokkos_tests PRIVATE plumb::plumb plumb_compiler Cat
                       plumb_found_kokkos)
 add_executable(plumb_kokkos_lifetime backends/kokkos/lifetime.cpp)
 add_executable(kokkos_filter ${PROJECT_SOURCE_DIR}/examples/kokkos_filter.cpp)
-plumb_compile_with_kokkos(backends/kokkos/main.cpp backends/kokkos/test_views.cpp backends/kokkos/lifetime.cpp
-                          ${PROJECT_SOURCE_DIR}/examples/kokkos_filter.cpp)
+plumb_compile_with_kokkos(backends/kokkos/main.cpp backends/kokkos/test_views.cpp
+                          backends/kokkos/lifetime.cpp ${PROJECT_SOURCE_DIR}/examples/kokkos_filter.cpp)
 foreach(program plumb_kokkos_lifetime kokkos_filter)
   target_link_libraries(${program} PRIVATE plumb::plumb plumb_compiler plumb_found_kokkos)
 endforeach()
@@ -22,8 +22,13 @@ foreach(program plumb_kokkos_tests plumb_kokkos_lifetime kokkos_filter)
 endforeach()
 catch_discover_tests(plumb_kokkos_tests DISCOVERY_MODE PRE_TEST TEST_PREFIX "kokkos: "
                      PROPERTIES SKIP_RETURN_CODE 4)
-foreach(case unasked owned started finalised)
-  add_test(NAME "kokkos: lifetime, ${case}" COMMAND plumb_kokkos_lifetime ${case})
-endforeach()
+add_test(NAME "kokkos: looking at the devices does not start Kokkos"
+         COMMAND plumb_kokkos_lifetime unasked)
+add_test(NAME "kokkos: what the program started is left running"
+         COMMAND plumb_kokkos_lifetime owned)
+add_test(NAME "kokkos: what Plumb started is left running"
+         COMMAND plumb_kokkos_lifetime started)
+add_test(NAME "kokkos: after Kokkos was finalised every call is an error"
+         COMMAND plumb_kokkos_lifetime finalised)
 add_test(NAME "example: kokkos_filter" COMMAND kokkos_filter)
 add_test(NAME "example: kokkos_filter through the Kokkos backend" COMMAND kokkos_filter kokkos)
