@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "cpu_reference/conv_direct.hpp"
-#include "cpu_reference/conv_im2col.hpp"
-#include "cpu_reference/conv_panels.hpp"
+#include "cpu_kernels/direct/conv_direct.hpp"
+#include "cpu_kernels/panels/conv_panels.hpp"
+#include "cpu_reference/im2col/conv_im2col.hpp"
 #ifdef PLUMB_PEER_ONEDNN
 #include "peers/onednn/conv_onednn.hpp"
 #endif

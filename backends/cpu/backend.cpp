@@ -6,8 +6,8 @@
 #include "backends/cpu/memory.hpp"
 #include "backends/cpu/queue.hpp"
 #include "core/src/parallel/parallel.hpp"
-#include "cpu_reference/ceilings.hpp"
-#include "cpu_reference/instruction_set.hpp"
+#include "cpu_kernels/primitives/instruction_set.hpp"
+#include "cpu_kernels/probes/ceilings.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/memory.hpp"
-#include "cpu_reference/operators.hpp"
+#include "cpu_kernels/nn/operators.hpp"
 
 namespace plumb {
 namespace {

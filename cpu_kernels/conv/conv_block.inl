@@ -1,0 +1,166 @@
+// All that a convolution does to its data, compiled once for each instruction set, with internal
+// linkage (products.inl says why).
+#pragma once
+
+#include <type_traits>
+
+#include "cpu_kernels/conv/conv_block.hpp"
+#include "cpu_kernels/conv/pack.inl"
+#include "cpu_kernels/conv/products.inl"
+#include "cpu_kernels/direct/planes.inl"
+#include "cpu_kernels/panels/panels.inl"
+#include "cpu_kernels/primitives/rows.hpp"
+#include "cpu_kernels/primitives/transpose.inl"
+
+namespace plumb {
+namespace {
+
+/// Output (k, p, q) straight from the definition: taps outside the image are left out. The filter's
+/// taps lie `w_step` apart.
+template <class Stored, class Real>
+inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std::int64_t k,
+                                std::int64_t q, const Real* w, std::int64_t w_step) {
+  const Stored* const x =
+      static_cast<const Stored*>(conv.x) + row.n * conv.x_n + row.group * conv.group_c * conv.x_c;
+  Real sum = 0;
+  for (std::int64_t c = 0; c < conv.group_c; ++c)
+    for (std::int64_t r = 0; r < conv.r; ++r)
+      for (std::int64_t s = 0; s < conv.s; ++s) {
+        const std::int64_t h = row.p * conv.stride.h + r * conv.dilation.h - conv.top;
+        const std::int64_t column = q * conv.stride.w + s * conv.dilation.w - conv.left;
+        if (h < 0 || h >= conv.h || column < 0 || column >= conv.w) continue;
+        sum += static_cast<Real>(widen(x[c * conv.x_c + h * conv.x_h + column * conv.x_w])) *
+               w[((c * conv.r + r) * conv.s + s) * w_step];
+      }
+  if (conv.bias) {
+    const std::int64_t filter = row.group * conv.group_k + k;
+    sum += static_cast<Real>(widen(static_cast<const Stored*>(conv.bias)[filter]));
+  }
+  return conv.relu && sum < 0 ? Real{0} : sum;
+}
+
+template <class Stored, class Real>
+void mend_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                 const Real* packed, Real* sums, std::int64_t step) {
+  for (std::int64_t i = 0; i < filters.count; ++i)
+    for (std::int64_t q = 0; q < row.count; ++q)
+      if (Real& sum = sums[i * step + q]; sum != sum)
+        sum = sum_without_padding<Stored>(conv, row, filters.k + i, row.q + q, packed + i,
+                                          filters.count);
+}
+
+/// Rows of `count` elements. Those that are shorter than a vector are read as they are: a vector
+/// of two rows would wait for the stores of both.
+template <class Real, int most = lanes<Real> - 1>
+inline void copy_rows_of(std::int64_t count, const Real* from, std::int64_t from_step,
+                         std::int64_t rows, Real* to, std::int64_t to_step) {
+  if constexpr (most > 0) {
+    if (count < most)
+      return copy_rows_of<Real, most - 1>(count, from, from_step, rows, to, to_step);
+    for (; count == most && rows > 0; --rows, from += from_step, to += to_step)
+      __builtin_memcpy(to, from, most * sizeof(Real));
+  }
+  for (; rows > 0; --rows, from += from_step, to += to_step)
+    for (std::int64_t i = 0; i < count; i += lanes<Real>)
+      store_lanes(to + i, load_vector(from + i), count - i);
+}
+
+template <class Stored, class Real>
+void store_stored(const ConvShape& conv, const OutputRow& first, std::int64_t rows,
+                  FilterRange filters, const Real* sums, std::int64_t step, std::int64_t pitch) {
+  Stored* const y = static_cast<Stored*>(conv.y) + first.n * conv.y_n +
+                    (first.group * conv.group_k + filters.k) * conv.y_k + first.p * conv.y_p +
+                    first.q * conv.y_q;
+  if constexpr (std::is_same_v<Stored, float> && std::is_same_v<Real, float>)
+    if (conv.y_k == 1 && conv.y_q != 1) {
+      for (std::int64_t row = 0; row < rows; ++row)
+        transpose(sums + row * pitch, step, filters.count, first.count, y + row * conv.y_p,
+                  conv.y_q);
+      return;
+    }
+  for (std::int64_t i = 0; i < filters.count; ++i) {
+    const Real* const from = sums + i * step;
+    Stored* const to = y + i * conv.y_k;
+    if constexpr (std::is_same_v<Stored, Real>)
+      if (conv.y_q == 1) {
+        copy_rows_of(first.count, from, pitch, rows, to, conv.y_p);
+        continue;
+      }
+    for (std::int64_t row = 0; row < rows; ++row)
+      store_row(from + row * pitch, first.count, to + row * conv.y_p, conv.y_q);
+  }
+}
+
+/// NaN, once met, stays.
+template <class Real>
+inline Real greatest(Real most, Real value) {
+  return value <= most || most != most ? most : value;
+}
+
+template <class Stored, class Real>
+void store_pooled_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                         const Real* sums, std::int64_t step, std::int64_t pitch) {
+  Stored* const y = static_cast<Stored*>(conv.y) + row.n * conv.y_n +
+                    (row.group * conv.group_k + filters.k) * conv.y_k + row.p / 2 * conv.y_p;
+  for (std::int64_t i = 0; i < filters.count; ++i)
+    for (std::int64_t q = 0; q < row.count / 2; ++q) {
+      const Real* const square = sums + i * step + 2 * q;
+      y[i * conv.y_k + q * conv.y_q] = narrow<Stored>(
+          greatest(greatest(square[0], square[1]), greatest(square[pitch], square[pitch + 1])));
+    }
+}
+
+template <class Real>
+void load_planes(const ConvShape& conv, const Planes& planes, const OutputRow& row, Real* to) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    load_planes_stored<decltype(stored)>(conv, planes, row, to);
+  });
+}
+template <class Real>
+void load_panel(const ConvShape& conv, const Panel& panel, Real* to) {
+  with_stored<Real>(conv.dtype,
+                    [&](auto stored) { load_panel_stored<decltype(stored)>(conv, panel, to); });
+}
+template <class Real>
+void pack(const ConvShape& conv, std::int64_t group, FilterRange range, Real* packed) {
+  with_stored<Real>(
+      conv.dtype, [&](auto stored) { pack_stored<decltype(stored)>(conv, group, range, packed); });
+}
+template <class Real>
+void mend(const ConvShape& conv, const OutputRow& row, FilterRange filters, const Real* packed,
+          Real* sums, std::int64_t step) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    mend_stored<decltype(stored)>(conv, row, filters, packed, sums, step);
+  });
+}
+template <class Real>
+void store(const ConvShape& conv, const OutputRow& first, std::int64_t rows, FilterRange filters,
+           const Real* sums, std::int64_t step, std::int64_t pitch) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    store_stored<decltype(stored)>(conv, first, rows, filters, sums, step, pitch);
+  });
+}
+template <class Real>
+void store_pooled(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                  const Real* sums, std::int64_t step, std::int64_t pitch) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    store_pooled_stored<decltype(stored)>(conv, row, filters, sums, step, pitch);
+  });
+}
+
+template <class Real>
+constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
+                                        .tile_places = tile_vectors(max_filters) * lanes<Real>,
+                                        .blocks_terms = PLUMB_REGISTERS == 16,
+                                        .sum = &sum_products<Real>,
+                                        .load_planes = &load_planes<Real>,
+                                        .load_panel = &load_panel<Real>,
+                                        .pack = &pack<Real>,
+                                        .mend = &mend<Real>,
+                                        .store = &store<Real>,
+                                        .store_pooled = &store_pooled<Real>};
+
+constexpr ConvKernelSet kernels_here{kernels_for<float>, kernels_for<double>};
+
+}  // namespace
+}  // namespace plumb

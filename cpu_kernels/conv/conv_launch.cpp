@@ -1,0 +1,169 @@
+// Launches as pieces see them, and what the pieces share.
+#include "cpu_kernels/conv/conv_launch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "core/src/parallel/parallel.hpp"
+#include "cpu_kernels/conv/blocks.hpp"
+#include "cpu_kernels/primitives/instruction_set.hpp"
+#include "cpu_kernels/primitives/rows.hpp"
+#include "plumb/support.hpp"
+
+namespace plumb {
+namespace {
+
+const ConvKernelSet& kernels_of(InstructionSet set) {
+#ifdef __x86_64__
+  switch (set) {
+    case InstructionSet::avx512: return conv_kernels_avx512;
+    case InstructionSet::avx2: return conv_kernels_avx2;
+    case InstructionSet::baseline: break;
+  }
+#else
+  (void)set;
+#endif
+  return conv_kernels_baseline;
+}
+
+/// All from the lowest to the highest element where each one between is x's too, in whatever order
+/// and direction. Of an x with gaps nothing: what lies in them may be another's, who is writing it,
+/// or no memory at all.
+ReadableRange readable_range(const Extents& extents, const Strides& strides) {
+  if (element_count(extents) == 0) return {};
+  struct Dimension {
+    std::int64_t step, reach;  ///< from one index to the next, and from the first to the last
+  };
+  std::array<Dimension, Dims::max_rank> dimensions{};
+  ReadableRange range{0, 1};
+  for (int i = 0; i < extents.rank(); ++i) {
+    const std::int64_t reach = (extents[i] - 1) * strides[i];
+    (reach < 0 ? range.begin : range.end) += reach;
+    if (reach != 0) dimensions[i] = {std::abs(strides[i]), std::abs(reach)};
+  }
+  std::sort(dimensions.begin(), dimensions.end(),
+            [](const Dimension& a, const Dimension& b) { return a.step < b.step; });
+  std::int64_t covered = 1;  // neighbours, by the dimensions so far
+  for (const Dimension& dimension : dimensions) {
+    if (dimension.step > covered) return {};
+    covered += dimension.reach;
+  }
+  return range;
+}
+
+}  // namespace
+
+ConvShape shape_of(const ConvLaunch& launch) {
+  const ConvProblem& p = launch.problem;
+  const Strides &x = p.x_strides, &w = p.w_strides, &y = p.y_strides;
+  return {.dtype = p.dtype,
+          .relu = launch.activation == Activation::relu,
+          .padded = p.padding != Padding{},
+          .pooled = p.pool != Pool::none,
+          .bias = launch.bias,
+          .x = launch.x,
+          .h = p.h,
+          .w = p.w,
+          .x_n = x[0],
+          .x_c = x[1],
+          .x_h = x[2],
+          .x_w = x[3],
+          .x_readable = readable_range(p.x_extents(), x),
+          .filters = launch.w,
+          .w_k = w[0],
+          .w_c = w[1],
+          .w_r = w[2],
+          .w_s = w[3],
+          .group_c = p.c / p.groups,
+          .r = p.r,
+          .s = p.s,
+          .group_k = p.k / p.groups,
+          .y = launch.y,
+          .p = p.p(),
+          .q = p.q(),
+          .y_n = y[0],
+          .y_k = y[1],
+          .y_p = y[2],
+          .y_q = y[3],
+          .stride = p.stride,
+          .dilation = p.dilation,
+          .top = p.padding.top,
+          .left = p.padding.left};
+}
+
+template <>
+const ConvKernels<float>& conv_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).fp32;
+}
+template <>
+const ConvKernels<double>& conv_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).fp64;
+}
+
+template <class Real>
+bool sums_fit_y(const ConvShape& conv) {
+  constexpr DType own = sizeof(Real) == sizeof(double) ? DType::f64 : DType::f32;
+  return conv.dtype == own && (conv.y_q == 1 || conv.q == 1);
+}
+
+template <class Real>
+Support forward_in(const ConvProblem& problem) {
+  if (sizeof(Real) == sizeof(double))
+    return supports_dtypes({DType::f64, DType::f32, DType::f16, DType::bf16}, problem);
+  return supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
+}
+
+template <class Real>
+std::size_t packed_bytes(const ConvProblem& problem, const DeviceInfo&) {
+  return padded(problem.k * problem.terms() * std::int64_t{sizeof(Real)});
+}
+
+template <class Real>
+void pack_filters(const FilterPacking& packing) {
+  const ConvProblem& problem = packing.problem;
+  const ConvShape conv = shape_of({.problem = problem,
+                                   .device = packing.device,
+                                   .x = nullptr,
+                                   .w = packing.w,
+                                   .bias = nullptr,
+                                   .y = nullptr,
+                                   .activation = Activation::none,
+                                   .workspace = nullptr,
+                                   .native_queue = nullptr});
+  const ConvKernels<Real>& kernels = conv_kernels<Real>(packing.device);
+  auto* const packed = static_cast<Real*>(packing.filters);
+  const std::int64_t runs = ceil_div(conv.group_k, kernels.filters);
+  const int threads =
+      std::min(packing.device.units, worthwhile_threads(problem, available_threads()));
+  parallel_for(threads, problem.groups * runs, [&](std::int64_t task) {
+    const std::int64_t group = task / runs;
+    FilterRange range{.k = task % runs * kernels.filters, .count = kernels.filters};
+    const std::int64_t end = std::min(range.k + kernels.filters, conv.group_k);
+    while (range.k < end) {
+      range.count = run_filters(end - range.k, kernels.filters);
+      kernels.pack(conv, group, range, packed + (group * conv.group_k + range.k) * conv.terms());
+      range.k += range.count;
+    }
+  });
+}
+
+template <class Real>
+void widen_bias(const ConvShape& conv, std::int64_t count, Real* bias) {
+  with_stored<Real>(conv.dtype, [&](auto stored) {
+    load_row(static_cast<const decltype(stored)*>(conv.bias), 1, count, bias);
+  });
+}
+
+template void widen_bias(const ConvShape&, std::int64_t, float*);
+template void widen_bias(const ConvShape&, std::int64_t, double*);
+template bool sums_fit_y<float>(const ConvShape&);
+template bool sums_fit_y<double>(const ConvShape&);
+template Support forward_in<float>(const ConvProblem&);
+template Support forward_in<double>(const ConvProblem&);
+template std::size_t packed_bytes<float>(const ConvProblem&, const DeviceInfo&);
+template std::size_t packed_bytes<double>(const ConvProblem&, const DeviceInfo&);
+template void pack_filters<float>(const FilterPacking&);
+template void pack_filters<double>(const FilterPacking&);
+
+}  // namespace plumb

@@ -1,0 +1,310 @@
+// Register tiles, compiled once for each instruction set. A source that includes this has defined
+// PLUMB_VECTOR_BYTES and PLUMB_REGISTERS. Everything here has internal linkage: the linker keeps
+// one copy of each inline function, and must not take one that was compiled for a machine better
+// than the one it runs on.
+#pragma once
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include "cpu_kernels/conv/products.hpp"
+#include "cpu_kernels/primitives/rows.hpp"
+
+namespace plumb {
+namespace {
+
+/// As wide as a register, and at any address that an element may have.
+template <class Real>
+struct VectorOf {
+  typedef Real Type
+      __attribute__((vector_size(PLUMB_VECTOR_BYTES), aligned(sizeof(Real)), may_alias));
+};
+template <class Real>
+using Vector = typename VectorOf<Real>::Type;
+template <class Real>
+inline constexpr int lanes = PLUMB_VECTOR_BYTES / sizeof(Real);
+
+/// Vectors of a tile with so many filters: as many as its sums, values and a weight leave
+/// registers for.
+constexpr int tile_vectors(int filters) {
+  const int in_registers = (PLUMB_REGISTERS - 1) / (filters + 1);
+  return in_registers < 8 ? in_registers : 8;
+}
+
+/// Elements of the vectors that `count` elements begin to fill.
+template <class Real>
+inline std::int64_t in_whole_vectors(std::int64_t count) {
+  return (count + lanes<Real> - 1) / lanes<Real> * lanes<Real>;
+}
+
+template <class Real>
+inline Vector<Real> load_vector(const Real* from) {
+  return *reinterpret_cast<const Vector<Real>*>(from);
+}
+
+#if defined __AVX512F__
+inline Vector<float> load_first(const float* from, std::int64_t count) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
+}
+inline Vector<double> load_first(const double* from, std::int64_t count) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from);
+}
+inline void store_first(float* to, Vector<float> values, std::int64_t count) {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), values);
+}
+inline void store_first(double* to, Vector<double> values, std::int64_t count) {
+  _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), values);
+}
+/// Lanes [low, high).
+template <class Real>
+using Lanes = std::uint16_t;
+template <class Real>
+inline Lanes<Real> lanes_between(std::int64_t low, std::int64_t high) {
+  return static_cast<Lanes<Real>>((1u << high) - (1u << low));
+}
+/// Those lanes, and zeros around them, for which no memory need be there.
+inline Vector<float> load_between(const float* from, Lanes<float> between) {
+  return _mm512_maskz_loadu_ps(between, from);
+}
+inline Vector<double> load_between(const double* from, Lanes<double> between) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(between), from);
+}
+#elif defined __AVX2__
+inline __m256i first_lanes(const float*, std::int64_t count) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane);
+}
+inline __m256i first_lanes(const double*, std::int64_t count) {
+  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+inline Vector<float> load_first(const float* from, std::int64_t count) {
+  return _mm256_maskload_ps(from, first_lanes(from, count));
+}
+inline Vector<double> load_first(const double* from, std::int64_t count) {
+  return _mm256_maskload_pd(from, first_lanes(from, count));
+}
+template <class Real>
+using Lanes = __m256i;
+template <class Real>
+inline Lanes<Real> lanes_between(std::int64_t low, std::int64_t high) {
+  constexpr const Real* of_type = nullptr;
+  return _mm256_andnot_si256(first_lanes(of_type, low), first_lanes(of_type, high));
+}
+inline Vector<float> load_between(const float* from, const Lanes<float>& between) {
+  return _mm256_maskload_ps(from, between);
+}
+inline Vector<double> load_between(const double* from, const Lanes<double>& between) {
+  return _mm256_maskload_pd(from, between);
+}
+// By halves: a masked store of this set is slow on Zen.
+inline void store_first(float* to, Vector<float> values, std::int64_t count) {
+  __m128 part = _mm256_castps256_ps128(values);
+  if (count & 4) {
+    _mm_storeu_ps(to, part);
+    to += 4, part = _mm256_extractf128_ps(values, 1);
+  }
+  if (count & 2) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
+    to += 2, part = _mm_movehl_ps(part, part);
+  }
+  if (count & 1) _mm_store_ss(to, part);
+}
+inline void store_first(double* to, Vector<double> values, std::int64_t count) {
+  __m128d part = _mm256_castpd256_pd128(values);
+  if (count & 2) {
+    _mm_storeu_pd(to, part);
+    to += 2, part = _mm256_extractf128_pd(values, 1);
+  }
+  if (count & 1) _mm_store_sd(to, part);
+}
+#else
+template <class Real>
+inline Vector<Real> load_first(const Real* from, std::int64_t count) {
+  Vector<Real> values{};
+  for (std::int64_t i = 0; i < count; ++i) values[i] = from[i];
+  return values;
+}
+template <class Real>
+inline void store_first(Real* to, Vector<Real> values, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
+}
+#endif
+
+/// The first `count` lanes and zeros, or all where there are fewer.
+template <class Real>
+inline Vector<Real> load_lanes(const Real* from, std::int64_t count) {
+  return count >= lanes<Real> ? load_vector(from) : load_first(from, count);
+}
+
+/// The first `count` lanes, or all where there are fewer.
+template <class Real>
+inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
+  if (count >= lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to) = values;
+  else
+    store_first(to, values, count);
+}
+
+/// Filters of so many terms ahead are fetched: a few hundred cycles, in which they come from afar.
+inline constexpr std::int64_t terms_ahead = 48;
+
+/// With short vectors the loop's own instructions take room from the FMAs'.
+inline constexpr int terms_unrolled = PLUMB_REGISTERS == 32 ? 1 : 2;
+
+/// to[i] = from[i] for i in [0, count), in whole vectors: reads and writes beyond.
+template <class Real>
+inline void copy_vectors(const Real* from, std::int64_t count, Real* to) {
+  for (std::int64_t i = 0; i < count; i += lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to + i) = load_vector(from + i);
+}
+
+/// `vectors` vectors of places by `filters` filters; `some` where the last vector may not be whole.
+/// Unrolled, or the compiler keeps the sums in memory, to index them. What the run says is read
+/// before anything is stored: the compiler cannot know that sums are stored elsewhere.
+template <class Real, int filters, int vectors, bool some, bool goes_on>
+inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
+  constexpr int line = 64 / int{sizeof(Real)};
+  const std::int64_t step = run.step, terms = run.terms;
+  Real* const to = run.sums + place;
+  // Of the last vector.
+  const std::int64_t count = run.count - place - (vectors - 1) * lanes<Real>;
+  Vector<Real> sums[filters][vectors] = {};
+  if constexpr (goes_on) {
+    const Real* const from = run.begin + place;
+    const std::int64_t from_step = run.begin_step;
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) {
+        const Real* const at = from + k * from_step + v * lanes<Real>;
+        sums[k][v] = some && v == vectors - 1 ? load_lanes(at, count) : load_vector(at);
+      }
+  }
+  const Real* const x = run.x + place;
+  const Real* w = run.w;
+  const std::int64_t* const offsets = run.offsets;
+  const auto add = [&](std::int64_t begin, std::int64_t end) __attribute__((always_inline)) {
+#pragma GCC unroll terms_unrolled
+    for (std::int64_t term = begin; term < end; ++term, w += filters) {
+      const Real* const from = x + offsets[term];
+      // With short vectors loads are what a tile has least to spare of.
+      if constexpr (PLUMB_REGISTERS == 32) __builtin_prefetch(w + terms_ahead * filters);
+      Vector<Real> values[vectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
+#pragma GCC unroll 16
+      for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) sums[k][v] += values[v] * w[k];
+    }
+  };
+  // Lines from afar are asked for a few at a time: all at once, those that sums will be stored to,
+  // and those of the next panel, would keep waiting what the terms read.
+  std::int64_t term = 0, fetched = 0;
+#pragma GCC unroll 1
+  for (int part = 1; part <= filters; ++part) {
+    for (int i = 0; i < vectors * lanes<Real>; i += line)
+      __builtin_prefetch(to + (part - 1) * step + i, 1);
+    for (const std::int64_t end = run.fetched * part / filters; fetched < end; ++fetched)
+      for (int i = 0; i < vectors * lanes<Real>; i += line)
+        __builtin_prefetch(x + run.ahead + run.fetched_offsets[fetched] + i);
+    const std::int64_t end = terms * part / filters;
+    add(term, end);
+    term = end;
+  }
+  const bool relu = run.relu, find_nan = run.find_nan;
+  if (const Real* const bias = run.bias)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[k][v] += bias[k];
+  if (relu)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[k][v] = sums[k][v] < 0 ? Vector<Real>{} : sums[k][v];
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      Real* const at = to + k * step + v * lanes<Real>;
+      if (some && v == vectors - 1)
+        store_lanes(at, sums[k][v], count);
+      else
+        *reinterpret_cast<Vector<Real>*>(at) = sums[k][v];
+    }
+  if (!find_nan) return false;
+    // A NaN stays one in any sum; Inf - Inf makes another, and a look in vain.
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v)
+      if (k + v > 0) sums[0][0] += sums[k][v];
+  Real total = 0;
+  for (int i = 0; i < lanes<Real>; ++i) total += sums[0][0][i];
+  return total != total;
+}
+
+template <class Real, int filters, int vectors, bool some>
+inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
+  return run.begin ? sum_tile<Real, filters, vectors, some, true>(run, place)
+                   : sum_tile<Real, filters, vectors, some, false>(run, place);
+}
+
+/// A tile of `wanted` vectors, at most `vectors`, the last of which may not be whole.
+template <class Real, int filters, int vectors>
+inline bool sum_some(const ProductRun<Real>& run, std::int64_t place, std::int64_t wanted) {
+  if constexpr (vectors > 0) {
+    if (wanted == vectors) return sum_tile<Real, filters, vectors, true>(run, place);
+    return sum_some<Real, filters, vectors - 1>(run, place, wanted);
+  } else {
+    return false;
+  }
+}
+
+template <class Real, int filters>
+inline bool sum_filters(ProductRun<Real> run) {
+  constexpr int vectors = tile_vectors(filters);
+  bool nan = false;
+  for (std::int64_t row = 0; row < run.rows; ++row) {
+    std::int64_t place = 0;
+    for (std::int64_t left = (run.count + lanes<Real> - 1) / lanes<Real>; left > 0;) {
+      // The last two share what is left evenly: a small tile has too few sums for the latency of
+      // an FMA, and loads a weight for each of them.
+      const std::int64_t wanted =
+          left <= vectors ? left : (left < 2 * vectors ? (left + 1) / 2 : vectors);
+      if (wanted == vectors && run.count - place >= vectors * lanes<Real>)
+        nan |= sum_tile<Real, filters, vectors, false>(run, place);
+      else
+        nan |= sum_some<Real, filters, vectors>(run, place, wanted);
+      place += wanted * lanes<Real>;
+      left -= wanted;
+    }
+    run.x += run.x_row;
+    if (run.begin) run.begin += run.sums_row;
+    run.sums += run.sums_row;
+  }
+  return nan;
+}
+
+/// False if no sum is NaN, or nobody asked. True may be a false alarm.
+template <class Real>
+bool sum_products(const ProductRun<Real>& run) {
+  switch (run.filters) {
+#if PLUMB_REGISTERS == 32
+    case 8: return sum_filters<Real, 8>(run);
+#else
+    case 6: return sum_filters<Real, 6>(run);
+#endif
+    case 4: return sum_filters<Real, 4>(run);
+    case 2: return sum_filters<Real, 2>(run);
+    default: return sum_filters<Real, 1>(run);
+  }
+}
+
+/// As many filters as registers make worth while: what a tile reads of x serves all of them.
+inline constexpr std::int64_t max_filters = PLUMB_REGISTERS == 32 ? 8 : 6;
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,114 @@
+// The input of a band of output rows, copied into planes (conv_block.hpp says how they lie).
+#pragma once
+
+#include <type_traits>
+
+#include "cpu_kernels/conv/conv_block.hpp"
+#include "cpu_kernels/conv/products.inl"
+#include "cpu_kernels/primitives/rows.hpp"
+
+namespace plumb {
+namespace {
+
+/// Rows of the image that are fetched ahead: other channels' and images' lie behind its own.
+inline constexpr std::int64_t rows_ahead = 8;
+
+/// Zeros in whole vectors: writes beyond.
+template <class Real>
+inline void zero_vectors(Real* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; i += lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to + i) = Vector<Real>{};
+}
+
+/// Rows of a plane: `left` zeros, `count` elements of the image, zeros up to `pitch`.
+struct PaddedRows {
+  std::int64_t rows, left, count, pitch;
+};
+
+/// The rows in whole vectors, `vectors` of them from the image: what is written beyond a row is
+/// written again with the next.
+template <class Real, int vectors>
+inline void copy_rows(const Real* from, std::int64_t from_step, const PaddedRows& lie, Real* to) {
+  const std::int64_t right = lie.left + lie.count;
+  for (std::int64_t row = 0; row < lie.rows; ++row, from += from_step, to += lie.pitch) {
+    Vector<Real> values[vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) {
+      __builtin_prefetch(from + v * lanes<Real> + rows_ahead * from_step);
+      values[v] = load_vector(from + v * lanes<Real>);
+    }
+    zero_vectors(to, lie.left);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v)
+      *reinterpret_cast<Vector<Real>*>(to + lie.left + v * lanes<Real>) = values[v];
+    zero_vectors(to + right, lie.pitch - right);
+  }
+}
+
+template <class Real>
+inline void copy_rows(const Real* from, std::int64_t from_step, const PaddedRows& lie, Real* to) {
+  switch ((lie.count + lanes<Real> - 1) / lanes<Real>) {
+    case 1: return copy_rows<Real, 1>(from, from_step, lie, to);
+    case 2: return copy_rows<Real, 2>(from, from_step, lie, to);
+    case 3: return copy_rows<Real, 3>(from, from_step, lie, to);
+    case 4: return copy_rows<Real, 4>(from, from_step, lie, to);
+    case 5: return copy_rows<Real, 5>(from, from_step, lie, to);
+    case 6: return copy_rows<Real, 6>(from, from_step, lie, to);
+    default:
+      for (std::int64_t row = 0; row < lie.rows; ++row, from += from_step, to += lie.pitch) {
+        zero_vectors(to, lie.left);
+        copy_vectors(from, lie.count, to + lie.left);
+        zero_vectors(to + lie.left + lie.count, lie.pitch - lie.left - lie.count);
+      }
+  }
+}
+
+template <class Stored, class Real>
+void load_planes_stored(const ConvShape& conv, const Planes& planes, const OutputRow& band,
+                        Real* plane) {
+  const Stored* const x = static_cast<const Stored*>(conv.x);
+  const std::int64_t step = conv.stride.w * conv.x_w, row_step = conv.stride.h * conv.x_h;
+  const auto zero = [](Real* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = 0;
+  };
+  for (std::int64_t c = 0; c < conv.group_c; ++c)
+    for (std::int64_t row_plane = 0; row_plane < planes.row_planes; ++row_plane) {
+      // Rows of the plane that lie inside the image.
+      const std::int64_t h = band.p * conv.stride.h + row_plane - conv.top;
+      const std::int64_t above = lesser(greater(0, ceil_quotient(-h, conv.stride.h)), planes.rows);
+      const std::int64_t below =
+          lesser(greater(ceil_quotient(conv.h - h, conv.stride.h), above), planes.rows);
+      for (std::int64_t j = 0; j < planes.column_planes; ++j, plane += planes.plane) {
+        const std::int64_t first = j * planes.column_step - conv.left;
+        const std::int64_t begin =
+            lesser(greater(0, ceil_quotient(-first, conv.stride.w)), planes.pitch);
+        const std::int64_t end =
+            lesser(greater(ceil_quotient(conv.w - first, conv.stride.w), begin), planes.pitch);
+        zero(plane, above * planes.pitch);
+        const std::int64_t at = band.n * conv.x_n + (band.group * conv.group_c + c) * conv.x_c +
+                                (h + above * conv.stride.h) * conv.x_h +
+                                (first + begin * conv.stride.w) * conv.x_w;
+        Real* const inside = plane + above * planes.pitch;
+        const std::int64_t rows = below - above, count = end - begin;
+        // The last row lies above the first where the image is upside down.
+        const std::int64_t last = at + (rows - 1) * row_step;
+        if (std::is_same_v<Stored, Real> && step == 1 && rows > 0 && count > 0 &&
+            conv.x_readable.holds(lesser(at, last),
+                                  greater(at, last) + in_whole_vectors<Real>(count))) {
+          copy_rows(reinterpret_cast<const Real*>(x) + at, row_step,
+                    {.rows = rows, .left = begin, .count = count, .pitch = planes.pitch}, inside);
+        } else {
+          for (std::int64_t row = 0; row < rows; ++row) {
+            Real* const to = inside + row * planes.pitch;
+            zero(to, begin);
+            load_row(x + at + row * row_step, step, count, to + begin);
+            zero(to + end, planes.pitch - end);
+          }
+        }
+        zero(plane + below * planes.pitch, (planes.rows - below) * planes.pitch);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,150 @@
+// Max and average pooling: for each row of outputs, one pass over it for each tap of the window,
+// so that the inner loop has neither borders nor index arithmetic.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "cpu_kernels/conv/blocks.hpp"
+#include "cpu_kernels/nn/operators.hpp"
+#include "cpu_kernels/primitives/rows.hpp"
+
+namespace plumb {
+namespace {
+
+using std::int64_t;
+
+constexpr int64_t tile_columns = 256, tile_rows = 64;
+
+/// Outputs [begin, end) of `count` for which the input at `output * stride + offset` lies in
+/// [0, input).
+struct Inside {
+  int64_t begin, end;
+};
+Inside inside(int64_t count, int64_t stride, int64_t offset, int64_t input) {
+  const auto first_at_least = [&](int64_t position) {  // the first output that reaches it
+    return position <= offset ? 0 : (position - offset - 1) / stride + 1;
+  };
+  const int64_t end = std::min(count, first_at_least(input));
+  return {std::min(end, first_at_least(0)), end};
+}
+
+/// How many of the window's places along one side are averaged over for output `i`: those inside
+/// the image, or with `count_padding` inside the padded image.
+int64_t places(int64_t i, int64_t window, int64_t stride, int64_t dilation, int64_t before,
+               int64_t after, int64_t input, bool count_padding) {
+  const int64_t low = count_padding ? -before : 0;
+  const int64_t high = count_padding ? input + after : input;
+  int64_t count = 0;
+  for (int64_t r = 0; r < window; ++r) {
+    const int64_t position = i * stride + r * dilation - before;
+    count += position >= low && position < high;
+  }
+  return count;
+}
+
+struct Max {
+  template <class T>
+  static T start() {
+    return -std::numeric_limits<T>::infinity();
+  }
+  /// NaN, once met, stays.
+  template <class T>
+  static T join(T most, T value) {
+    return value <= most || most != most ? most : value;
+  }
+};
+struct Sum {
+  template <class T>
+  static T start() {
+    return 0;
+  }
+  template <class T>
+  static T join(T sum, T value) {
+    return sum + value;
+  }
+};
+
+/// joined[i] = join(joined[i], from[i * step]). The steps of dense images are known to the
+/// compiler, which then uses vectors.
+template <class Op, class T, class Stored>
+void join_row(const Stored* from, int64_t step, int64_t count, T* joined) {
+  const auto loop = [&](auto step_of) {
+    for (int64_t i = 0; i < count; ++i)
+      joined[i] = Op::join(joined[i], static_cast<T>(widen(from[i * step_of()])));
+  };
+  switch (step) {
+    case 1: return loop([] { return 1; });
+    case 2: return loop([] { return 2; });
+    case 4: return loop([] { return 4; });
+    default: return loop([&] { return step; });
+  }
+}
+
+/// Rows [p, p_end) and columns [q, q + count) of the outputs of one image and channel, which start
+/// at `x` and `y`.
+template <class Op, class Stored, class T>
+void pool_tile(const PoolLaunch& launch, const Stored* x, Stored* y, int64_t p, int64_t p_end,
+               int64_t q, int64_t count) {
+  const PoolGeometry& g = launch.geometry;
+  const ConstTensorView& xs = launch.x;
+  const TensorView& ys = launch.y;
+  const int64_t height = xs.extent(2), width = xs.extent(3);
+  const bool average = g.kind == PoolKind::average;
+  T columns[tile_columns];  // that an average is taken over
+  for (int64_t i = 0; average && i < count; ++i)
+    columns[i] = static_cast<T>(places(q + i, g.window.w, g.stride.w, g.dilation.w, g.padding.left,
+                                       g.padding.right, width, g.count_padding));
+  for (; p < p_end; ++p) {
+    T joined[tile_columns];
+    std::fill_n(joined, count, Op::template start<T>());
+    for (int64_t r = 0; r < g.window.h; ++r) {
+      const int64_t h = p * g.stride.h + r * g.dilation.h - g.padding.top;
+      if (h < 0 || h >= height) continue;
+      for (int64_t s = 0; s < g.window.w; ++s) {
+        const int64_t offset = q * g.stride.w + s * g.dilation.w - g.padding.left;
+        const Inside in = inside(count, g.stride.w, offset, width);
+        const int64_t w = in.begin * g.stride.w + offset;
+        if (in.begin < in.end)
+          join_row<Op>(x + (h * xs.stride(2) + w * xs.stride(3)), g.stride.w * xs.stride(3),
+                       in.end - in.begin, joined + in.begin);
+      }
+    }
+    if (average) {
+      const T rows = static_cast<T>(places(p, g.window.h, g.stride.h, g.dilation.h, g.padding.top,
+                                           g.padding.bottom, height, g.count_padding));
+      for (int64_t i = 0; i < count; ++i) joined[i] /= rows * columns[i];
+    }
+    store_row(joined, count, y + (p * ys.stride(2) + q * ys.stride(3)), ys.stride(3));
+  }
+}
+
+template <class Op, class Stored>
+void pool(const PoolLaunch& launch) {
+  using T = decltype(widen(Stored{}));
+  const ConstTensorView& x = launch.x;
+  const TensorView& y = launch.y;
+  const int64_t images = y.extent(0), channels = y.extent(1);
+  const int64_t rows = y.extent(2), columns = y.extent(3);
+  const Tiles tiles{images, channels, ceil_div(rows, tile_rows), ceil_div(columns, tile_columns)};
+  parallel_for(threads_for(element_count(x.extents())), tiles.count(), [&](int64_t i) {
+    const auto [n, c, tile_row, tile_column] = tiles.at(i);
+    const int64_t p = tile_row * tile_rows, q = tile_column * tile_columns;
+    pool_tile<Op, Stored, T>(
+        launch, static_cast<const Stored*>(x.data()) + (n * x.stride(0) + c * x.stride(1)),
+        static_cast<Stored*>(y.data()) + (n * y.stride(0) + c * y.stride(1)), p,
+        std::min(rows, p + tile_rows), q, std::min(tile_columns, columns - q));
+  });
+}
+
+}  // namespace
+
+void cpu_pool(const PoolLaunch& launch) {
+  with_type(launch.x.dtype(), [&](auto stored) {
+    if (launch.geometry.kind == PoolKind::max)
+      pool<Max, decltype(stored)>(launch);
+    else
+      pool<Sum, decltype(stored)>(launch);
+  });
+}
+
+}  // namespace plumb

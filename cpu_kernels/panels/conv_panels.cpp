@@ -1,0 +1,406 @@
+// Convolution on the CPU for many channels: outputs of all images are counted through and cut into
+// panels of neighbours; for each, what they are multiplied with is copied into a piece of the
+// matrix that im2col would make, [term][output], a block of terms at a time, and multiplied by all
+// filters. With many filters the copy costs little, and nothing is wasted at the ends of rows and
+// images, whatever their sizes.
+//
+// Panels and their filters are handed out in shares, ever smaller ones as little is left: a thread
+// has panels in a row, each of which it copies into its level-2 cache, and may have some filters of
+// the panel at either end of its share. Where there are few panels for each thread, all first copy
+// them together. A 1x1 convolution of images that lie as a panel would is not copied at all.
+//
+// Each output is summed in the order of its terms, so that results are the same bits however the
+// work is cut and whoever does it.
+#include "cpu_kernels/panels/conv_panels.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/src/parallel/parallel.hpp"
+#include "cpu_kernels/conv/blocks.hpp"
+#include "cpu_kernels/conv/conv_launch.hpp"
+
+namespace plumb {
+namespace {
+
+using std::int64_t;
+
+/// Of one pass over a panel, at most: their sums stay in a cache from one block of terms to the
+/// next.
+constexpr int64_t filters_of_pass = 1024;
+
+/// How a problem is cut, and the memory that takes.
+struct Cut {
+  int64_t width, panels;  ///< outputs of a panel; panels of a group
+  int64_t image_panels;   ///< panels of an image, where none is of two; otherwise 0
+  int64_t step;           ///< from one term of a panel to the next
+  int64_t block, blocks;  ///< terms of a block
+  int64_t panel_reals;    ///< that a panel takes
+  bool together;          ///< panels are copied by all threads, and kept until all is done
+  std::size_t filters_bytes, bias_bytes, offsets_bytes, panels_bytes, panel_bytes, sums_bytes;
+
+  std::size_t shared_bytes() const { return bias_bytes + offsets_bytes + panels_bytes; }
+  std::size_t slot_bytes() const { return panel_bytes + sums_bytes; }
+  /// The packed filters count towards the limit wherever they lie: what runs, and how it is cut,
+  /// does not depend on who keeps them.
+  std::size_t bytes(int threads) const {
+    return filters_bytes + shared_bytes() + static_cast<std::size_t>(threads) * slot_bytes();
+  }
+  /// Threads that there is room for.
+  int threads(int wanted) const {
+    return static_cast<int>(
+        threads_with_room(wanted, filters_bytes + shared_bytes(), slot_bytes()));
+  }
+};
+
+/// Whether a panel's part of the image lies as the panel would.
+bool lies_as_panel(const ConvProblem& p) {
+  return p.r == 1 && p.s == 1 && p.stride == Pair{} && p.padding == Padding{} &&
+         p.x_strides == dense_strides(p.x_extents());
+}
+
+/// Whether images themselves stand in for panels, each of which is then of one image: where images
+/// are large enough that little is wasted in the vectors at their ends.
+template <class Real>
+bool reads_images(const ConvProblem& p) {
+  const int64_t image = p.p() * p.q();
+  return lies_as_panel(p) && size_in_bytes(p.dtype) == sizeof(Real) &&
+         32 * round_up(image, product_places) <= 33 * image;
+}
+
+/// The convolution as its input is copied: the rows of an image are one where they follow each
+/// other evenly, and images of one output are one of many.
+ConvShape joined(ConvShape conv, const ConvProblem& p) {
+  if (p.r != 1 || p.s != 1 || p.padding != Padding{}) return conv;
+  if (conv.p == 1 && conv.q == 1) {
+    conv.q = conv.w = p.n;
+    conv.x_w = conv.x_n;
+    conv.stride.w = 1;
+  } else if (p.stride == Pair{} && conv.x_h == conv.w * conv.x_w) {
+    conv.q = conv.w = conv.p * conv.q;
+    conv.p = conv.h = 1;
+  }
+  return conv;
+}
+
+template <class Real>
+Cut cut(const ConvProblem& p, int threads) {
+  // A multiple of the tiles' widths: a panel of a block's terms takes part of a level-2 cache, and
+  // the sums of a task's filters another. Blocks are long, so that sums are seldom put aside.
+  constexpr int64_t max_terms = 512 * sizeof(float) / sizeof(Real);
+  const int64_t image = p.p() * p.q(), group_k = p.k / p.groups;
+  const int64_t outputs = std::max<int64_t>(p.n, 1) * image;
+  const auto bytes_of = [](int64_t reals) { return padded(reals * int64_t{sizeof(Real)}); };
+  Cut cut{};
+  const bool in_images = reads_images<Real>(p);
+  const int64_t places = in_images ? image : outputs;
+  const int64_t most = in_images ? image_places : panel_places;
+  cut.width = round_up(ceil_div(places, ceil_div(places, most)), product_places);
+  cut.panels = ceil_div(places, cut.width);
+  if (in_images) {
+    cut.image_panels = cut.panels;
+    cut.panels *= std::max<int64_t>(p.n, 1);
+  }
+  cut.blocks = ceil_div(p.terms(), max_terms);
+  cut.block = ceil_div(p.terms(), cut.blocks);
+  const int64_t panels = cut.panels * p.groups;
+  cut.step = cut.width + product_places;
+  cut.panel_reals = cut.block * cut.step;
+  cut.filters_bytes = bytes_of(p.k * p.terms());
+  cut.bias_bytes = bytes_of(p.k);
+  cut.offsets_bytes = padded(2 * cut.block * int64_t{sizeof(int64_t)});
+  const std::size_t panels_bytes = bytes_of(panels * cut.blocks * cut.panel_reals);
+  cut.panel_bytes = bytes_of(cut.panel_reals);
+  // Only where terms are left for another block does anything outlive a run of filters. The last
+  // sum is read with a whole vector.
+  const int64_t kept = cut.blocks > 1 ? std::min(group_k, filters_of_pass) : product_filters;
+  cut.sums_bytes = bytes_of(kept * cut.width + product_places);
+  cut.together = panels < 4 * threads && threads > 1 &&
+                 cut.bytes(0) + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
+  if (cut.together) cut.panels_bytes = panels_bytes, cut.panel_bytes = 0;
+  return cut;
+}
+
+template <class Real>
+std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device) {
+  if (problem.n == 0) return 0;
+  const Cut c = cut<Real>(problem, std::max(device.units, 1));
+  const int threads = c.threads(std::max(device.units, 1));
+  return c.bytes(threads) - c.filters_bytes;
+}
+
+/// Calls `f(row, place)` for the rows of a panel's outputs, of `p` rows of `q` in an image.
+template <class F>
+void for_each_row(const Panel& panel, int64_t p, int64_t q, const F& f) {
+  for (int64_t place = 0; place < panel.count;) {
+    const int64_t i = panel.first + place, column = i % q;
+    const int64_t count = std::min(q - column, panel.count - place);
+    f(OutputRow{i / (p * q), panel.group, i / q % p, column, count}, place);
+    place += count;
+  }
+}
+
+/// What all tasks read.
+template <class Real>
+struct Shared {
+  const ConvShape& conv;
+  ConvShape joined;  ///< as its input is copied
+  const Cut& cut;
+  const ConvKernels<Real>& kernels;
+  const int64_t *panel_offsets, *image_offsets;  ///< of a block's terms
+  const Real* filters;
+  const Real* bias;  ///< of all filters, or null
+  Real* kept;        ///< panels that all threads read, [panel][block]
+  int64_t outputs;   ///< of all images
+  int64_t y_rows;    ///< rows of an image in y: 1 where they follow each other evenly
+  bool in_y;         ///< whether sums may be formed in y, for the outputs of one image
+};
+
+/// Where the values of a panel lie.
+template <class Real>
+struct Values {
+  const Real* first;
+  const int64_t* offsets;
+  bool image;  ///< in x itself, where the next panel follows
+};
+
+/// Adds a block of terms to the sums of a panel and some filters.
+template <class Real>
+void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real>& values,
+               FilterRange task, Real* staged) {
+  const ConvShape& conv = shared.conv;
+  const Cut& cut = shared.cut;
+  const ConvKernels<Real>& kernels = shared.kernels;
+  const bool first = panel.first_term == 0, last = panel.first_term + panel.terms == conv.terms();
+  const int64_t outputs = conv.p * conv.q, n = panel.first / outputs;
+  const bool one_image = (panel.first + panel.count - 1) / outputs == n;
+  // The next panel is fetched with this one, each run's tiles fetching the lines of a few terms:
+  // all at once they would keep the tiles waiting.
+  const int64_t runs = ceil_div(task.count, kernels.filters);
+  const int64_t max_fetched = values.image ? ceil_div(panel.terms, runs) : 0;
+  for (int64_t k = task.k; k < task.k + task.count;) {
+    const int64_t of_all = panel.group * conv.group_k + k;
+    const FilterRange range{.k = k, .count = run_filters(task.k + task.count - k, kernels.filters)};
+    Real* const kept = staged + (cut.blocks > 1 ? (k - task.k) * cut.width : 0);
+    Real* sums = kept;
+    int64_t step = cut.width;
+    if (last && shared.in_y && one_image) {
+      sums = static_cast<Real*>(conv.y) + n * conv.y_n + of_all * conv.y_k + panel.first % outputs;
+      step = conv.y_k;
+    }
+    const Real* const packed = shared.filters + of_all * conv.terms();
+    const int64_t fetched = std::min((k - task.k) / kernels.filters * max_fetched, panel.terms);
+    const bool nan = kernels.sum({.x = values.first,
+                                  .offsets = values.offsets,
+                                  .terms = panel.terms,
+                                  .fetched_offsets = values.offsets + fetched,
+                                  .fetched = std::min(max_fetched, panel.terms - fetched),
+                                  .ahead = cut.width,
+                                  .w = packed + panel.first_term * range.count,
+                                  .filters = range.count,
+                                  .begin = first ? nullptr : kept,
+                                  .begin_step = cut.width,
+                                  .sums = sums,
+                                  .step = step,
+                                  .count = panel.count,
+                                  .rows = 1,
+                                  .x_row = 0,
+                                  .sums_row = 0,
+                                  .bias = last && shared.bias ? shared.bias + of_all : nullptr,
+                                  .relu = last && conv.relu,
+                                  .find_nan = last && conv.padded});
+    k += range.count;
+    if (!last || (!nan && sums != kept)) continue;
+    if (nan)
+      for_each_row(panel, conv.p, conv.q, [&](const OutputRow& row, int64_t place) {
+        kernels.mend(conv, row, range, packed, sums + place, step);
+      });
+    if (sums == kept)
+      for_each_row(panel, shared.y_rows, outputs / shared.y_rows,
+                   [&](const OutputRow& row, int64_t place) {
+                     kernels.store(conv, row, 1, range, sums + place, step, 0);
+                   });
+  }
+}
+
+/// The panel's values in x itself, if they are neighbours there and may be read to a whole vector.
+template <class Real>
+const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
+  const ConvShape& conv = shared.conv;
+  const int64_t image = conv.p * conv.q, n = panel.first / image;
+  if (shared.cut.image_panels == 0) return nullptr;
+  const int64_t at = n * conv.x_n + (panel.group * conv.group_c + panel.first_term) * conv.x_c +
+                     panel.first % image;
+  const int64_t read = (panel.terms - 1) * conv.x_c + round_up(panel.count, product_places);
+  if (!conv.x_readable.holds(at, at + read)) return nullptr;
+  return static_cast<const Real*>(conv.x) + at;
+}
+
+/// Panel `i`, counted through all groups, with a block of its terms.
+template <class Real>
+Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
+  const Cut& cut = shared.cut;
+  const int64_t panel = i % cut.panels, term = block * cut.block;
+  int64_t first = panel * cut.width, end = shared.outputs;
+  if (cut.image_panels > 0) {
+    const int64_t image = shared.conv.p * shared.conv.q, n = panel / cut.image_panels;
+    first = n * image + panel % cut.image_panels * cut.width;
+    end = (n + 1) * image;
+  }
+  return {.group = i / cut.panels,
+          .first = first,
+          .count = std::min(cut.width, end - first),
+          .first_term = term,
+          .terms = std::min(cut.block, shared.conv.terms() - term),
+          .step = cut.step};
+}
+
+/// All terms of panel `i` and some filters, with a thread's own part of the workspace.
+template <class Real>
+void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::byte* slot) {
+  const Cut& cut = shared.cut;
+  auto* const staged = reinterpret_cast<Real*>(slot + cut.panel_bytes);
+  for (int64_t block = 0; block < cut.blocks; ++block) {
+    const Panel panel = panel_of(shared, i, block);
+    Values<Real> values{in_image(shared, panel), shared.image_offsets, true};
+    if (!values.first) {
+      Real* const copied = cut.together ? shared.kept + (i * cut.blocks + block) * cut.panel_reals
+                                        : reinterpret_cast<Real*>(slot);
+      if (!cut.together) shared.kernels.load_panel(shared.joined, panel, copied);
+      values = {copied, shared.panel_offsets, false};
+    }
+    add_block(shared, panel, values, range, staged);
+  }
+}
+
+template <class Real>
+void launch(const ConvLaunch& launch) {
+  const ConvProblem& problem = launch.problem;
+  if (problem.n == 0) return;
+  const Cut c = cut<Real>(problem, std::max(launch.device.units, 1));
+  const ConvShape conv = shape_of(launch);
+  const ConvKernels<Real>& kernels = conv_kernels<Real>(launch.device);
+  std::byte* const workspace = static_cast<std::byte*>(launch.workspace);
+  auto* const bias = reinterpret_cast<Real*>(workspace);
+  auto* const offsets = reinterpret_cast<int64_t*>(workspace + c.bias_bytes);
+  const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
+                               worthwhile_threads(problem, available_threads()));
+  for (int64_t term = 0; term < c.block; ++term) {
+    offsets[term] = term * c.step;
+    offsets[c.block + term] = term * conv.x_c;
+  }
+  if (launch.bias) widen_bias(conv, problem.k, bias);
+  const Shared<Real> shared{
+      .conv = conv,
+      .joined = joined(conv, problem),
+      .cut = c,
+      .kernels = kernels,
+      .panel_offsets = offsets,
+      .image_offsets = offsets + c.block,
+      .filters = static_cast<const Real*>(launch.filters),
+      .bias = launch.bias ? bias : nullptr,
+      .kept = reinterpret_cast<Real*>(workspace + c.shared_bytes() - c.panels_bytes),
+      .outputs = problem.n * conv.p * conv.q,
+      .y_rows = conv.y_p == conv.q * conv.y_q ? 1 : conv.p,
+      .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1)};
+
+  const int64_t panels = c.panels * problem.groups;
+  const int64_t runs_of_panel = ceil_div(conv.group_k, kernels.filters);
+  const int64_t runs = panels * runs_of_panel;
+  // With few panels that each thread copies for itself, one share for each; with more, half a panel
+  // at least. A panel that is there already costs little to go on with.
+  const bool few = panels < 8 * threads;
+  const int64_t least =
+      c.together ? 2 : (few ? ceil_div(runs, threads) : ceil_div(runs_of_panel, 2));
+  std::atomic<int64_t> copied{0}, taken{0};
+  run_parallel(threads, [&](const TeamMember& member) {
+    if (c.together) {
+      for (int64_t task; (task = copied.fetch_add(1)) < panels * c.blocks;) {
+        const Panel panel = panel_of(shared, task / c.blocks, task % c.blocks);
+        if (!in_image(shared, panel))
+          kernels.load_panel(shared.joined, panel, shared.kept + task * c.panel_reals);
+      }
+      member.wait_for_team();
+    }
+    std::byte* const slot =
+        workspace + c.shared_bytes() + static_cast<std::size_t>(member.thread) * c.slot_bytes();
+    for (;;) {
+      const auto [begin, end] = take_runs(taken, runs, runs_of_panel, least, threads);
+      if (begin == end) break;
+      for (int64_t run = begin, count = 0; run < end; run += count) {
+        const int64_t k = run % runs_of_panel * kernels.filters;
+        count = std::min(
+            {end - run, runs_of_panel - run % runs_of_panel, filters_of_pass / kernels.filters});
+        add_terms(shared, run / runs_of_panel,
+                  {.k = k, .count = std::min(count * kernels.filters, conv.group_k - k)}, slot);
+      }
+    }
+  });
+}
+
+template <class Real>
+Support supports(const ConvProblem& problem, const DeviceInfo& device) {
+  if (const Support usual = forward_in<Real>(problem); !usual) return usual;
+  // In double first, because it cannot overflow.
+  double bytes =
+      static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * double{sizeof(Real)};
+  if (bytes <= workspace_limit_bytes) {
+    const Cut c = cut<Real>(problem, std::max(device.units, 1));
+    bytes = static_cast<double>(c.bytes(1));
+  }
+  if (bytes > workspace_limit_bytes)
+    return {Reason::too_large, fmt::format("needs {} bytes for the packed filters and a panel; "
+                                           "expected at most {}",
+                                           static_cast<std::uint64_t>(std::min(bytes, 0x1p63)),
+                                           workspace_limit_bytes)};
+  return {};
+}
+
+/// Most of the nominal rate for the products, and for what is copied on the way; the tensors and
+/// the packed filters moved once.
+template <class Real>
+double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
+  if (problem.n == 0) return 0;
+  const Cut c = cut<Real>(problem, std::max(device.units, 1));
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  // In products: an element of a panel, and a piece of a row, of which there is one a term and row.
+  const bool in_squares = problem.x_strides[1] == 1 && problem.c / problem.groups >= 8;
+  const double copy_of_an_element = problem.x_strides[3] == 1 || in_squares ? 5 : 40;
+  const double copy_of_a_row = 200;
+  const double rows_of_panel = number(c.width) / number(problem.q()) + 1;
+  const double copied = lies_as_panel(problem)
+                            ? 0
+                            : number(problem.terms()) * (number(c.width) * copy_of_an_element +
+                                                         rows_of_panel * copy_of_a_row);
+  const double filters = number(problem.k / problem.groups);
+  const double products = number(c.width) * filters * number(problem.terms());
+  const double packed = number(problem.k) * number(problem.terms());
+  const double rate = 0.9 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
+  return 2 * (number(c.panels) * number(problem.groups) * (products + copied) + 8 * packed) / rate +
+         problem.bytes() / device.nominal_bytes_per_second;
+}
+
+template <class Real>
+constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
+  return {
+      .name = name,
+      .numerics = {.operand = operand, .accumulator = sums},
+      .plan = plan_of_parts<supports<Real>, estimate_seconds<Real>, workspace_bytes<Real>,
+                            packed_bytes<Real>>,
+      .pack_filters = pack_without_plan<pack_filters<Real>>,
+      .launch = without_plan<launch<Real>>,
+  };
+}
+
+}  // namespace
+
+const ConvAlgorithm conv_panels_fp32 =
+    algorithm<float>("cpu.conv.panels.fp32", Operand::fp32, Accumulator::fp32_fma);
+const ConvAlgorithm conv_panels_fp64 =
+    algorithm<double>("cpu.conv.panels.fp64", Operand::fp64, Accumulator::fp64_fma);
+
+}  // namespace plumb

@@ -1,0 +1,234 @@
+// Pieces of the matrix that im2col would make, small enough for a level-2 cache.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "cpu_kernels/conv/conv_block.hpp"
+#include "cpu_kernels/conv/products.inl"
+#include "cpu_kernels/primitives/rows.hpp"
+#include "cpu_kernels/primitives/transpose.inl"
+
+namespace plumb {
+namespace {
+
+/// Calls `f(place, count, low, high, at)` for the rows of a panel's outputs: of `count` outputs
+/// from `place` on, a tap finds [low, high) in a row of the image, where the first's tap lies or
+/// would lie at `at`, from where the group's first channel begins. The same for all channels.
+template <class F>
+inline void for_each_row_of_tap(const ConvShape& conv, const Panel& panel, std::int64_t r,
+                                std::int64_t s, const F& f) {
+  // Output columns whose tap lies inside the image.
+  const std::int64_t shift = s * conv.dilation.w - conv.left;
+  const std::int64_t begin = greater(0, ceil_quotient(-shift, conv.stride.w));
+  const std::int64_t end = ceil_quotient(conv.w - shift, conv.stride.w);
+  const std::int64_t outputs = conv.p * conv.q;
+  std::int64_t n = panel.first / outputs;
+  std::int64_t p = panel.first % outputs / conv.q, q = panel.first % conv.q;
+  for (std::int64_t place = 0; place < panel.count; q = 0) {
+    const std::int64_t count = lesser(conv.q - q, panel.count - place);
+    const std::int64_t h = p * conv.stride.h + r * conv.dilation.h - conv.top;
+    const bool inside = h >= 0 && h < conv.h;
+    const std::int64_t low = inside ? lesser(greater(begin - q, 0), count) : count;
+    const std::int64_t high = inside ? greater(lesser(end - q, count), low) : count;
+    f(place, count, low, high,
+      n * conv.x_n + h * conv.x_h + (q * conv.stride.w + shift) * conv.x_w);
+    place += count;
+    if (++p == conv.p) p = 0, ++n;
+  }
+}
+
+/// Neighbours of a panel that one tap finds in one row of the image, or that are all padding.
+struct Piece {
+  std::int64_t place, count;
+  std::int64_t at;
+  bool padding;
+};
+
+/// The pieces that make up a panel for a tap, in order; how many there are.
+inline std::int64_t cut_pieces(const ConvShape& conv, const Panel& panel, std::int64_t r,
+                               std::int64_t s, Piece (&pieces)[image_places]) {
+  const std::int64_t step = conv.stride.w * conv.x_w;
+  std::int64_t pieces_cut = 0;
+  const auto add = [&](std::int64_t place, std::int64_t count, std::int64_t at, bool padding) {
+    if (count > 0) pieces[pieces_cut++] = {place, count, at, padding};
+  };
+  for_each_row_of_tap(conv, panel, r, s,
+                      [&](std::int64_t place, std::int64_t count, std::int64_t low,
+                          std::int64_t high, std::int64_t at) {
+                        add(place, low, 0, true);
+                        add(place + low, high - low, at + low * step, false);
+                        add(place + high, count - high, 0, true);
+                      });
+  return pieces_cut;
+}
+
+/// Lines of so many channels ahead are fetched: their rows lie pages apart, in the image and often
+/// in the panel too, where no hardware prefetcher follows.
+inline constexpr std::int64_t channels_ahead = 4;
+
+/// From a row to the one that is fetched, in elements.
+struct Ahead {
+  std::int64_t from, to;
+};
+
+/// to[i] = from[i * step] for i in [0, count), in whole vectors of `to`, and `step` of `from` for
+/// each: reads and writes beyond.
+template <int step, class Real, int... lane>
+inline void copy_stepping(const Real* from, std::int64_t count, Real* to, const Ahead& ahead,
+                          std::integer_sequence<int, lane...>) {
+  static_assert(step == 1 || step == 2);
+  for (std::int64_t i = 0; i < count; i += lanes<Real>, from += step * lanes<Real>) {
+    __builtin_prefetch(to + i + ahead.to, 1);
+    for (std::int64_t k = 0; k < step * lanes<Real>; k += 64 / sizeof(Real))
+      __builtin_prefetch(from + ahead.from + k);
+    Vector<Real> values = load_vector(from);
+    if constexpr (step == 2)
+      values = __builtin_shufflevector(values, load_vector(from + lanes<Real>), (step * lane)...);
+    *reinterpret_cast<Vector<Real>*>(to + i) = values;
+  }
+}
+
+/// What copy_stepping() reads of all pieces, from a channel's first element.
+template <class Real>
+inline ReadableRange read_range(const Piece* pieces, std::int64_t count, std::int64_t step) {
+  ReadableRange range;
+  bool any = false;
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece) {
+    if (piece->padding) continue;
+    const std::int64_t end = piece->at + step * in_whole_vectors<Real>(piece->count);
+    range = any ? ReadableRange{lesser(range.begin, piece->at), greater(range.end, end)}
+                : ReadableRange{piece->at, end};
+    any = true;
+  }
+  return range;
+}
+
+/// One term's row of the panel. What is written beyond a piece is written again with the next.
+template <int step, class Real>
+inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, Real* to,
+                        const Ahead& ahead) {
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece)
+    if (piece->padding)
+      for (std::int64_t i = 0; i < piece->count; i += lanes<Real>)
+        *reinterpret_cast<Vector<Real>*>(to + piece->place + i) = Vector<Real>{};
+    else
+      copy_stepping<step>(x + piece->at, piece->count, to + piece->place, ahead,
+                          std::make_integer_sequence<int, lanes<Real>>{});
+}
+
+#ifdef __AVX2__
+/// A vector of a panel, from lanes of a row of the image and zeros where the tap finds padding.
+template <class Real>
+struct PanelVector {
+  std::int64_t place, at;
+  Lanes<Real> inside;
+};
+
+/// The vectors that make up a panel for a tap, in order; how many there are. Outputs are neighbours
+/// where their taps are.
+template <class Real>
+inline std::int64_t cut_vectors(const ConvShape& conv, const Panel& panel, std::int64_t r,
+                                std::int64_t s, PanelVector<Real> (&vectors)[image_places]) {
+  std::int64_t vectors_cut = 0;
+  const auto lane = [](std::int64_t i) { return lesser(greater(i, 0), lanes<Real>); };
+  for_each_row_of_tap(conv, panel, r, s,
+                      [&](std::int64_t place, std::int64_t count, std::int64_t low,
+                          std::int64_t high, std::int64_t at) {
+                        for (std::int64_t i = 0; i < count; i += lanes<Real>)
+                          vectors[vectors_cut++] = {
+                              .place = place + i,
+                              .at = low < high ? at + i : 0,
+                              .inside = lanes_between<Real>(lane(low - i), lane(high - i))};
+                      });
+  return vectors_cut;
+}
+
+/// The rows of `channels` terms of a tap, `to_step` apart. Without a branch for the padding, which
+/// short rows meet again and again. What is written beyond a row of the image is written again with
+/// the next.
+template <class Real>
+inline void copy_padded(const ConvShape& conv, const Panel& panel, std::int64_t tap, const Real* x,
+                        std::int64_t channels, Real* to, std::int64_t to_step) {
+  PanelVector<Real> vectors[image_places];
+  const std::int64_t count = cut_vectors(conv, panel, tap / conv.s, tap % conv.s, vectors);
+  for (std::int64_t c = 0; c < channels; ++c, x += conv.x_c, to += to_step)
+    for (const PanelVector<Real>* vector = vectors; vector < vectors + count; ++vector) {
+      __builtin_prefetch(to + vector->place + channels_ahead * to_step, 1);
+      *reinterpret_cast<Vector<Real>*>(to + vector->place) =
+          load_between(x + vector->at, vector->inside);
+    }
+}
+#endif
+
+template <class Stored, class Real>
+inline void load_pieces(const Stored* x, std::int64_t step, const Piece* pieces, std::int64_t count,
+                        Real* to) {
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece)
+    if (piece->padding)
+      for (std::int64_t i = 0; i < piece->count; ++i) to[piece->place + i] = 0;
+    else
+      load_row(x + piece->at, step, piece->count, to + piece->place);
+}
+
+/// The rows of `channels` terms, `to_step` apart, from an image whose channels lie side by side.
+inline void turn_pieces(const float* x, std::int64_t step, const Piece* pieces, std::int64_t count,
+                        std::int64_t channels, float* to, std::int64_t to_step) {
+  for (const Piece* piece = pieces; piece < pieces + count; ++piece)
+    if (piece->padding)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t i = 0; i < piece->count; ++i) to[c * to_step + piece->place + i] = 0;
+    else
+      transpose(x + piece->at, step, piece->count, channels, to + piece->place, to_step);
+}
+
+template <class Stored, class Real>
+void load_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
+  // So many share the cutting into pieces, and their rows of the image stay in a level-1 cache for
+  // all taps.
+  constexpr std::int64_t channels_together = 16;
+  const std::int64_t before = panel.group * conv.group_c * conv.x_c;
+  const Stored* const x = static_cast<const Stored*>(conv.x) + before;
+  const std::int64_t step = conv.stride.w * conv.x_w, taps = conv.r * conv.s;
+  const std::int64_t last = panel.first_term + panel.terms, to_step = taps * panel.step;
+  const Ahead ahead{.from = channels_ahead * conv.x_c, .to = channels_ahead * to_step};
+  Piece pieces[image_places];
+  for (std::int64_t c = panel.first_term / taps; c * taps < last; c += channels_together)
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t first = greater(c, ceil_quotient(panel.first_term - tap, taps));
+      const std::int64_t end = lesser(c + channels_together, ceil_quotient(last - tap, taps));
+      if (first >= end) continue;
+      Real* row = to + (first * taps + tap - panel.first_term) * panel.step;
+#ifdef __AVX2__
+      if constexpr (std::is_same_v<Stored, Real>)
+        if (conv.padded && step == 1) {
+          copy_padded(conv, panel, tap, x + first * conv.x_c, end - first, row, to_step);
+          continue;
+        }
+#endif
+      const std::int64_t count = cut_pieces(conv, panel, tap / conv.s, tap % conv.s, pieces);
+      if constexpr (std::is_same_v<Stored, float> && std::is_same_v<Real, float>)
+        if (conv.x_c == 1 && step != 1) {
+          turn_pieces(x + first, step, pieces, count, end - first, row, to_step);
+          continue;
+        }
+      const ReadableRange reads = read_range<Real>(pieces, count, step);
+      for (std::int64_t channel = first; channel < end; ++channel, row += to_step) {
+        const Stored* const from = x + channel * conv.x_c;
+        if constexpr (std::is_same_v<Stored, Real>)
+          if ((step == 1 || step == 2) &&
+              conv.x_readable.holds(before + channel * conv.x_c + reads.begin,
+                                    before + channel * conv.x_c + reads.end)) {
+            if (step == 1)
+              copy_pieces<1>(from, pieces, count, row, ahead);
+            else
+              copy_pieces<2>(from, pieces, count, row, ahead);
+            continue;
+          }
+        load_pieces(from, step, pieces, count, row);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace plumb

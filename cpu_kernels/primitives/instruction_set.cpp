@@ -1,0 +1,54 @@
+// Asks the processor, then the environment.
+#include "cpu_kernels/primitives/instruction_set.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "plumb/error.hpp"
+#include "plumb/quote.hpp"
+
+namespace plumb {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::string_view baseline_name = "sse2";
+/// libgcc's check includes that the operating system saves the registers.
+InstructionSet best_of_machine() {
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+  if (avx2 && avx512) return InstructionSet::avx512;
+  return avx2 ? InstructionSet::avx2 : InstructionSet::baseline;
+}
+#else
+constexpr std::string_view baseline_name = "generic";
+InstructionSet best_of_machine() { return InstructionSet::baseline; }
+#endif
+
+constexpr std::array names{baseline_name, std::string_view("avx2"), std::string_view("avx512")};
+
+}  // namespace
+
+std::string_view to_string(InstructionSet set) { return names[static_cast<std::size_t>(set)]; }
+
+InstructionSet instruction_set_of(std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? InstructionSet::baseline
+                              : static_cast<InstructionSet>(found - names.begin());
+}
+
+InstructionSet choose_instruction_set() {
+  const InstructionSet best = best_of_machine();
+  const char* wish = secure_getenv("PLUMB_CPU_ISA");
+  if (!wish || !*wish) return best;
+  if (std::find(names.begin(), names.end(), std::string_view(wish)) == names.end())
+    throw Error(ErrorCode::invalid_argument, fmt::format("PLUMB_CPU_ISA is {}; expected one of {}",
+                                                         quoted(wish), fmt::join(names, ", ")));
+  return std::min(best, instruction_set_of(wish));
+}
+
+}  // namespace plumb

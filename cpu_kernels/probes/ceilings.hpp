@@ -1,0 +1,16 @@
+// The most that this machine's threads and memory do, measured.
+#pragma once
+
+#include <cstddef>
+
+#include "cpu_kernels/primitives/instruction_set.hpp"
+#include "plumb/device.hpp"
+
+namespace plumb {
+
+/// With as many threads as the kernels would take, and FMAs of `set`, which the machine must run.
+/// The copy takes two arrays of at most half a GiB and an eighth of `free_bytes` each. Narrow
+/// operands are computed in fp32 here, so their ceilings are those of fp32.
+DeviceCeilings measure_cpu_ceilings(InstructionSet set, std::size_t free_bytes);
+
+}  // namespace plumb

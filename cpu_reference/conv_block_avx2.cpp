@@ -1,8 +1,0 @@
-// The convolutions for AVX2 and FMA.
-#define PLUMB_VECTOR_BYTES 32
-#define PLUMB_REGISTERS 16
-#include "cpu_reference/conv_block.inl"
-
-namespace plumb {
-const ConvKernelSet conv_kernels_avx2 = kernels_here;
-}  // namespace plumb

@@ -1,8 +1,0 @@
-// The convolutions for what the compiler takes for granted (SSE2 on x86-64).
-#define PLUMB_VECTOR_BYTES 16
-#define PLUMB_REGISTERS 16
-#include "cpu_reference/conv_block.inl"
-
-namespace plumb {
-const ConvKernelSet conv_kernels_baseline = kernels_here;
-}  // namespace plumb

@@ -1,0 +1,73 @@
+// One block of an im2col convolution: the unit of work that is handed out to threads
+// (conv_im2col.cpp) and compiled once for each instruction set (im2col_block.inl).
+//
+// The columns of the unrolled image matrix are output pixels, numbered along rows, images and the
+// batch; its rows are the terms (c, r, s) of one output. A block gathers a piece of that matrix
+// into cache and multiplies it with the filters:
+//
+//   sums[channel][column] = sum over terms of patches[term][column] filters[channel][term]
+//
+// Columns lie next to each other, so that vectors run over pixels however few channels there are.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu_kernels/conv/conv_shape.hpp"
+
+namespace plumb {
+
+/// A convolution as its blocks see it. Where there is one filter its step, w_k, is that of a dense
+/// one, so that it may be used in place.
+struct Im2colConv : ConvShape {
+  /// From one output of a row to the next in x: stride.w * x_w. Images of a single output are laid
+  /// out as one row that runs along the batch: then it is x_n, stride.w is 0, and y_q is that of n.
+  std::int64_t x_q;
+};
+
+/// Output channels [k, k + k_count) of a group and columns [column, column + columns), summed over
+/// the terms [term, term + term_count).
+struct Im2colBlock {
+  std::int64_t group;
+  std::int64_t k, k_count;
+  std::int64_t column, columns;
+  std::int64_t term, term_count;
+};
+
+/// Consecutive columns that lie in one row of outputs.
+struct ColumnRun {
+  std::int64_t q, count;
+  std::int64_t h;  ///< row of x under the first tap, maybe outside the image
+  std::int64_t x;  ///< offset of the first column's first tap, maybe outside the image
+  std::int64_t y;  ///< offset of the first column in y
+};
+
+/// Room for one block, of element type T (the type computed in).
+template <class T>
+struct Im2colScratch {
+  std::int64_t depth;      ///< terms of one product
+  std::int64_t k_product;  ///< channels of one product
+  ColumnRun* runs;         ///< [columns]
+  T* patches;              ///< [depth][columns]
+  T* filters;              ///< [k_product][depth], null where the filters are used in place
+  T* sums;                 ///< [k_count][columns]
+  T* packed_patches;  ///< as many as `patches`, in the order in which Eigen's product reads them
+  T* packed_filters;  ///< [k_product][depth], likewise
+};
+
+/// What is done to a block: `sum` fills the sums from x and the filters, `store` adds the bias,
+/// applies the activation, rounds once, and writes to y.
+template <class T>
+struct Im2colKernels {
+  void (*sum)(const Im2colConv&, const Im2colBlock&, const Im2colScratch<T>&);
+  void (*store)(const Im2colConv&, const Im2colBlock&, const Im2colScratch<T>&);
+};
+struct Im2colKernelSet {
+  Im2colKernels<float> fp32;
+  Im2colKernels<double> fp64;
+};
+
+/// What was compiled for an instruction set; the library holds the baseline's on every machine,
+/// the others' on x86-64.
+extern const Im2colKernelSet im2col_kernels_baseline, im2col_kernels_avx2, im2col_kernels_avx512;
+
+}  // namespace plumb

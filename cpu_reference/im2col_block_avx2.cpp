@@ -1,9 +1,0 @@
-// The im2col block for AVX2 and FMA.
-#define Eigen plumb_eigen_avx2  // why: im2col_block.inl
-#include <Eigen/Core>
-
-#include "cpu_reference/im2col_block.inl"
-
-namespace plumb {
-const Im2colKernelSet im2col_kernels_avx2 = kernels_here;
-}  // namespace plumb
