@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu_kernels/primitives/ceil_div.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {
@@ -13,11 +14,6 @@ namespace plumb {
 /// Of one launch, all threads together.
 inline constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
 
-/// For numbers that are not negative.
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-inline std::int64_t round_up(std::int64_t a, std::int64_t multiple) {
-  return ceil_div(a, multiple) * multiple;
-}
 /// Bytes up to where the next part of a workspace may begin.
 inline std::size_t padded(std::int64_t bytes) {
   return static_cast<std::size_t>(round_up(bytes, 256));

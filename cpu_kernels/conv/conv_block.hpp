@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "cpu_kernels/conv/conv_shape.hpp"
-#include "cpu_kernels/conv/products.hpp"
+#include "cpu_kernels/conv/micro_kernel.hpp"
 
 namespace plumb {
 
@@ -21,35 +21,8 @@ struct FilterRange {
   std::int64_t k, count;
 };
 
-/// The input of a band of output rows, copied so that every term is a shift and the outputs are one
-/// run of neighbours for all terms:
-///
-///   sums[k][i] = sum over terms of planes[i + offset[term]] w[term][k],   i = p * pitch + q.
-///
-/// With a stride, the rows of one remainder make a plane of their own. Columns come in two ways:
-///   - a plane for each remainder, with rows as long as the last tap reaches: at the end of each
-///     row are places that are no outputs, which are computed and dropped;
-///   - a plane for each column of the filter, with rows of just the outputs' width: more to copy,
-///     nothing to drop.
-struct Planes {
-  std::int64_t row_planes, column_planes;  ///< of each channel
-  std::int64_t column_step;                ///< input columns from one plane's first to the next's
-  std::int64_t pitch, rows;                ///< of a plane
-  std::int64_t plane;                      ///< from one plane to the next
-};
-
-/// The most outputs of a panel: three tiles of 32 registers, nine of 16. Of one that lies in an
-/// image more: longer pieces of its rows come from memory faster.
-inline constexpr std::int64_t panel_places = 144, image_places = 224;
-
-/// A piece of the matrix that im2col would make, [term][output]: for outputs that are neighbours
-/// when all images are counted through, what they are multiplied with.
-struct Panel {
-  std::int64_t group;
-  std::int64_t first, count;       ///< outputs, over all images
-  std::int64_t first_term, terms;  ///< counted c r s
-  std::int64_t step;               ///< from one term to the next, `count` + product_places or more
-};
+struct Planes;  // direct/planes.hpp
+struct Panel;   // panels/panel.hpp
 
 template <class Real>
 struct ConvKernels {

@@ -1,16 +1,17 @@
 // All that a convolution does to its data, compiled once for each instruction set, with internal
-// linkage (products.inl says why).
+// linkage (primitives/vectors.inl says why).
 #pragma once
 
 #include <type_traits>
 
 #include "cpu_kernels/conv/conv_block.hpp"
+#include "cpu_kernels/conv/micro_kernel.inl"
 #include "cpu_kernels/conv/pack.inl"
-#include "cpu_kernels/conv/products.inl"
 #include "cpu_kernels/direct/planes.inl"
 #include "cpu_kernels/panels/panels.inl"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/transpose.inl"
+#include "cpu_kernels/primitives/vectors.inl"
 
 namespace plumb {
 namespace {

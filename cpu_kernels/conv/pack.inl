@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "cpu_kernels/conv/conv_block.hpp"
-#include "cpu_kernels/conv/products.inl"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/transpose.inl"
 

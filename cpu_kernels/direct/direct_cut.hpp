@@ -1,5 +1,5 @@
 // How a direct convolution on the CPU is cut into bands of output rows, and what its input is
-// copied to (conv_block.hpp). The cut depends on the problem alone.
+// copied to (planes.hpp). The cut depends on the problem alone.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 
 #include "cpu_kernels/conv/blocks.hpp"
 #include "cpu_kernels/conv/conv_block.hpp"
+#include "cpu_kernels/direct/planes.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {

@@ -1,11 +1,12 @@
-// The input of a band of output rows, copied into planes (conv_block.hpp says how they lie).
+// The input of a band of output rows, copied into planes (planes.hpp says how they lie).
 #pragma once
 
 #include <type_traits>
 
 #include "cpu_kernels/conv/conv_block.hpp"
-#include "cpu_kernels/conv/products.inl"
+#include "cpu_kernels/direct/planes.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
+#include "cpu_kernels/primitives/vectors.inl"
 
 namespace plumb {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "cpu_kernels/conv/blocks.hpp"
 #include "cpu_kernels/nn/operators.hpp"
+#include "cpu_kernels/primitives/ceil_div.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
 
 namespace plumb {

@@ -23,6 +23,7 @@
 #include "core/src/parallel/parallel.hpp"
 #include "cpu_kernels/conv/blocks.hpp"
 #include "cpu_kernels/conv/conv_launch.hpp"
+#include "cpu_kernels/panels/panel.hpp"
 
 namespace plumb {
 namespace {

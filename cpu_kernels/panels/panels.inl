@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "cpu_kernels/conv/conv_block.hpp"
-#include "cpu_kernels/conv/products.inl"
+#include "cpu_kernels/panels/panel.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/transpose.inl"
+#include "cpu_kernels/primitives/vectors.inl"
 
 namespace plumb {
 namespace {

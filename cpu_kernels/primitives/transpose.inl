@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "cpu_kernels/conv/products.inl"
-
 namespace plumb {
 namespace {
 

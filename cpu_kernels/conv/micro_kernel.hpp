@@ -4,7 +4,7 @@
 //
 // Vectors run over places i, neighbours in memory for every term; a tile is a few vectors by a few
 // filters, and stays in registers from the first term to the last. It is compiled once for each
-// instruction set (products.inl); what x is, planes or panels, is the caller's business.
+// instruction set (micro_kernel.inl); what x is, planes or panels, is the caller's business.
 #pragma once
 
 #include <cstdint>

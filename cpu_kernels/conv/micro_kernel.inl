@@ -1,29 +1,12 @@
-// Register tiles, compiled once for each instruction set. A source that includes this has defined
-// PLUMB_VECTOR_BYTES and PLUMB_REGISTERS. Everything here has internal linkage: the linker keeps
-// one copy of each inline function, and must not take one that was compiled for a machine better
-// than the one it runs on.
+// Register tiles, compiled once for each instruction set, with internal linkage
+// (primitives/vectors.inl says why).
 #pragma once
 
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
-
-#include "cpu_kernels/conv/products.hpp"
-#include "cpu_kernels/primitives/rows.hpp"
+#include "cpu_kernels/conv/micro_kernel.hpp"
+#include "cpu_kernels/primitives/vectors.inl"
 
 namespace plumb {
 namespace {
-
-/// As wide as a register, and at any address that an element may have.
-template <class Real>
-struct VectorOf {
-  typedef Real Type
-      __attribute__((vector_size(PLUMB_VECTOR_BYTES), aligned(sizeof(Real)), may_alias));
-};
-template <class Real>
-using Vector = typename VectorOf<Real>::Type;
-template <class Real>
-inline constexpr int lanes = PLUMB_VECTOR_BYTES / sizeof(Real);
 
 /// Vectors of a tile with so many filters: as many as its sums, values and a weight leave
 /// registers for.
@@ -32,132 +15,11 @@ constexpr int tile_vectors(int filters) {
   return in_registers < 8 ? in_registers : 8;
 }
 
-/// Elements of the vectors that `count` elements begin to fill.
-template <class Real>
-inline std::int64_t in_whole_vectors(std::int64_t count) {
-  return (count + lanes<Real> - 1) / lanes<Real> * lanes<Real>;
-}
-
-template <class Real>
-inline Vector<Real> load_vector(const Real* from) {
-  return *reinterpret_cast<const Vector<Real>*>(from);
-}
-
-#if defined __AVX512F__
-inline Vector<float> load_first(const float* from, std::int64_t count) {
-  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
-}
-inline Vector<double> load_first(const double* from, std::int64_t count) {
-  return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from);
-}
-inline void store_first(float* to, Vector<float> values, std::int64_t count) {
-  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), values);
-}
-inline void store_first(double* to, Vector<double> values, std::int64_t count) {
-  _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), values);
-}
-/// Lanes [low, high).
-template <class Real>
-using Lanes = std::uint16_t;
-template <class Real>
-inline Lanes<Real> lanes_between(std::int64_t low, std::int64_t high) {
-  return static_cast<Lanes<Real>>((1u << high) - (1u << low));
-}
-/// Those lanes, and zeros around them, for which no memory need be there.
-inline Vector<float> load_between(const float* from, Lanes<float> between) {
-  return _mm512_maskz_loadu_ps(between, from);
-}
-inline Vector<double> load_between(const double* from, Lanes<double> between) {
-  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(between), from);
-}
-#elif defined __AVX2__
-inline __m256i first_lanes(const float*, std::int64_t count) {
-  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane);
-}
-inline __m256i first_lanes(const double*, std::int64_t count) {
-  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
-}
-inline Vector<float> load_first(const float* from, std::int64_t count) {
-  return _mm256_maskload_ps(from, first_lanes(from, count));
-}
-inline Vector<double> load_first(const double* from, std::int64_t count) {
-  return _mm256_maskload_pd(from, first_lanes(from, count));
-}
-template <class Real>
-using Lanes = __m256i;
-template <class Real>
-inline Lanes<Real> lanes_between(std::int64_t low, std::int64_t high) {
-  constexpr const Real* of_type = nullptr;
-  return _mm256_andnot_si256(first_lanes(of_type, low), first_lanes(of_type, high));
-}
-inline Vector<float> load_between(const float* from, const Lanes<float>& between) {
-  return _mm256_maskload_ps(from, between);
-}
-inline Vector<double> load_between(const double* from, const Lanes<double>& between) {
-  return _mm256_maskload_pd(from, between);
-}
-// By halves: a masked store of this set is slow on Zen.
-inline void store_first(float* to, Vector<float> values, std::int64_t count) {
-  __m128 part = _mm256_castps256_ps128(values);
-  if (count & 4) {
-    _mm_storeu_ps(to, part);
-    to += 4, part = _mm256_extractf128_ps(values, 1);
-  }
-  if (count & 2) {
-    _mm_storel_pi(reinterpret_cast<__m64*>(to), part);
-    to += 2, part = _mm_movehl_ps(part, part);
-  }
-  if (count & 1) _mm_store_ss(to, part);
-}
-inline void store_first(double* to, Vector<double> values, std::int64_t count) {
-  __m128d part = _mm256_castpd256_pd128(values);
-  if (count & 2) {
-    _mm_storeu_pd(to, part);
-    to += 2, part = _mm256_extractf128_pd(values, 1);
-  }
-  if (count & 1) _mm_store_sd(to, part);
-}
-#else
-template <class Real>
-inline Vector<Real> load_first(const Real* from, std::int64_t count) {
-  Vector<Real> values{};
-  for (std::int64_t i = 0; i < count; ++i) values[i] = from[i];
-  return values;
-}
-template <class Real>
-inline void store_first(Real* to, Vector<Real> values, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
-}
-#endif
-
-/// The first `count` lanes and zeros, or all where there are fewer.
-template <class Real>
-inline Vector<Real> load_lanes(const Real* from, std::int64_t count) {
-  return count >= lanes<Real> ? load_vector(from) : load_first(from, count);
-}
-
-/// The first `count` lanes, or all where there are fewer.
-template <class Real>
-inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
-  if (count >= lanes<Real>)
-    *reinterpret_cast<Vector<Real>*>(to) = values;
-  else
-    store_first(to, values, count);
-}
-
 /// Filters of so many terms ahead are fetched: a few hundred cycles, in which they come from afar.
 inline constexpr std::int64_t terms_ahead = 48;
 
 /// With short vectors the loop's own instructions take room from the FMAs'.
 inline constexpr int terms_unrolled = PLUMB_REGISTERS == 32 ? 1 : 2;
-
-/// to[i] = from[i] for i in [0, count), in whole vectors: reads and writes beyond.
-template <class Real>
-inline void copy_vectors(const Real* from, std::int64_t count, Real* to) {
-  for (std::int64_t i = 0; i < count; i += lanes<Real>)
-    *reinterpret_cast<Vector<Real>*>(to + i) = load_vector(from + i);
-}
 
 /// `vectors` vectors of places by `filters` filters; `some` where the last vector may not be whole.
 /// Unrolled, or the compiler keeps the sums in memory, to index them. What the run says is read
