@@ -24,54 +24,12 @@
 #include "cpu_kernels/conv/blocks.hpp"
 #include "cpu_kernels/conv/conv_launch.hpp"
 #include "cpu_kernels/panels/panel.hpp"
+#include "cpu_kernels/panels/panels_cut.hpp"
 
 namespace plumb {
 namespace {
 
 using std::int64_t;
-
-/// Of one pass over a panel, at most: their sums stay in a cache from one block of terms to the
-/// next.
-constexpr int64_t filters_of_pass = 1024;
-
-/// How a problem is cut, and the memory that takes.
-struct Cut {
-  int64_t width, panels;  ///< outputs of a panel; panels of a group
-  int64_t image_panels;   ///< panels of an image, where none is of two; otherwise 0
-  int64_t step;           ///< from one term of a panel to the next
-  int64_t block, blocks;  ///< terms of a block
-  int64_t panel_reals;    ///< that a panel takes
-  bool together;          ///< panels are copied by all threads, and kept until all is done
-  std::size_t filters_bytes, bias_bytes, offsets_bytes, panels_bytes, panel_bytes, sums_bytes;
-
-  std::size_t shared_bytes() const { return bias_bytes + offsets_bytes + panels_bytes; }
-  std::size_t slot_bytes() const { return panel_bytes + sums_bytes; }
-  /// The packed filters count towards the limit wherever they lie: what runs, and how it is cut,
-  /// does not depend on who keeps them.
-  std::size_t bytes(int threads) const {
-    return filters_bytes + shared_bytes() + static_cast<std::size_t>(threads) * slot_bytes();
-  }
-  /// Threads that there is room for.
-  int threads(int wanted) const {
-    return static_cast<int>(
-        threads_with_room(wanted, filters_bytes + shared_bytes(), slot_bytes()));
-  }
-};
-
-/// Whether a panel's part of the image lies as the panel would.
-bool lies_as_panel(const ConvProblem& p) {
-  return p.r == 1 && p.s == 1 && p.stride == Pair{} && p.padding == Padding{} &&
-         p.x_strides == dense_strides(p.x_extents());
-}
-
-/// Whether images themselves stand in for panels, each of which is then of one image: where images
-/// are large enough that little is wasted in the vectors at their ends.
-template <class Real>
-bool reads_images(const ConvProblem& p) {
-  const int64_t image = p.p() * p.q();
-  return lies_as_panel(p) && size_in_bytes(p.dtype) == sizeof(Real) &&
-         32 * round_up(image, product_places) <= 33 * image;
-}
 
 /// The convolution as its input is copied: the rows of an image are one where they follow each
 /// other evenly, and images of one output are one of many.
@@ -89,47 +47,9 @@ ConvShape joined(ConvShape conv, const ConvProblem& p) {
 }
 
 template <class Real>
-Cut cut(const ConvProblem& p, int threads) {
-  // A multiple of the tiles' widths: a panel of a block's terms takes part of a level-2 cache, and
-  // the sums of a task's filters another. Blocks are long, so that sums are seldom put aside.
-  constexpr int64_t max_terms = 512 * sizeof(float) / sizeof(Real);
-  const int64_t image = p.p() * p.q(), group_k = p.k / p.groups;
-  const int64_t outputs = std::max<int64_t>(p.n, 1) * image;
-  const auto bytes_of = [](int64_t reals) { return padded(reals * int64_t{sizeof(Real)}); };
-  Cut cut{};
-  const bool in_images = reads_images<Real>(p);
-  const int64_t places = in_images ? image : outputs;
-  const int64_t most = in_images ? image_places : panel_places;
-  cut.width = round_up(ceil_div(places, ceil_div(places, most)), product_places);
-  cut.panels = ceil_div(places, cut.width);
-  if (in_images) {
-    cut.image_panels = cut.panels;
-    cut.panels *= std::max<int64_t>(p.n, 1);
-  }
-  cut.blocks = ceil_div(p.terms(), max_terms);
-  cut.block = ceil_div(p.terms(), cut.blocks);
-  const int64_t panels = cut.panels * p.groups;
-  cut.step = cut.width + product_places;
-  cut.panel_reals = cut.block * cut.step;
-  cut.filters_bytes = bytes_of(p.k * p.terms());
-  cut.bias_bytes = bytes_of(p.k);
-  cut.offsets_bytes = padded(2 * cut.block * int64_t{sizeof(int64_t)});
-  const std::size_t panels_bytes = bytes_of(panels * cut.blocks * cut.panel_reals);
-  cut.panel_bytes = bytes_of(cut.panel_reals);
-  // Only where terms are left for another block does anything outlive a run of filters. The last
-  // sum is read with a whole vector.
-  const int64_t kept = cut.blocks > 1 ? std::min(group_k, filters_of_pass) : product_filters;
-  cut.sums_bytes = bytes_of(kept * cut.width + product_places);
-  cut.together = panels < 4 * threads && threads > 1 &&
-                 cut.bytes(0) + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
-  if (cut.together) cut.panels_bytes = panels_bytes, cut.panel_bytes = 0;
-  return cut;
-}
-
-template <class Real>
 std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;
-  const Cut c = cut<Real>(problem, std::max(device.units, 1));
+  const PanelCut c = panel_cut<Real>(problem, std::max(device.units, 1));
   const int threads = c.threads(std::max(device.units, 1));
   return c.bytes(threads) - c.filters_bytes;
 }
@@ -150,7 +70,7 @@ template <class Real>
 struct Shared {
   const ConvShape& conv;
   ConvShape joined;  ///< as its input is copied
-  const Cut& cut;
+  const PanelCut& cut;
   const ConvKernels<Real>& kernels;
   const int64_t *panel_offsets, *image_offsets;  ///< of a block's terms
   const Real* filters;
@@ -174,7 +94,7 @@ template <class Real>
 void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real>& values,
                FilterRange task, Real* staged) {
   const ConvShape& conv = shared.conv;
-  const Cut& cut = shared.cut;
+  const PanelCut& cut = shared.cut;
   const ConvKernels<Real>& kernels = shared.kernels;
   const bool first = panel.first_term == 0, last = panel.first_term + panel.terms == conv.terms();
   const int64_t outputs = conv.p * conv.q, n = panel.first / outputs;
@@ -244,7 +164,7 @@ const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
 /// Panel `i`, counted through all groups, with a block of its terms.
 template <class Real>
 Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
-  const Cut& cut = shared.cut;
+  const PanelCut& cut = shared.cut;
   const int64_t panel = i % cut.panels, term = block * cut.block;
   int64_t first = panel * cut.width, end = shared.outputs;
   if (cut.image_panels > 0) {
@@ -263,7 +183,7 @@ Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
 /// All terms of panel `i` and some filters, with a thread's own part of the workspace.
 template <class Real>
 void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::byte* slot) {
-  const Cut& cut = shared.cut;
+  const PanelCut& cut = shared.cut;
   auto* const staged = reinterpret_cast<Real*>(slot + cut.panel_bytes);
   for (int64_t block = 0; block < cut.blocks; ++block) {
     const Panel panel = panel_of(shared, i, block);
@@ -278,67 +198,105 @@ void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::by
   }
 }
 
+/// Runs of filters, counted through all panels.
+struct Runs {
+  int64_t begin, end;
+};
+
+/// The next runs for a thread: a part of what is left, so that all are done at the same time, and
+/// of whole panels as long as there are more than `least`.
+Runs take_runs(std::atomic<int64_t>& taken, int64_t runs, int64_t runs_of_panel, int64_t least,
+               int threads) {
+  int64_t begin = taken.load(std::memory_order_relaxed), end;
+  do {
+    const int64_t left = runs - begin, part = std::max(left / (2 * threads), least);
+    end = begin + std::min(part, left);
+    if (part > least && end / runs_of_panel > begin / runs_of_panel) end -= end % runs_of_panel;
+  } while (!taken.compare_exchange_weak(begin, end, std::memory_order_relaxed));
+  return {begin, end};
+}
+
+/// What all tasks read. What of it is made lies at the front of the workspace: the bias, the
+/// offsets of a block's terms, and the panels where all threads pack them.
+template <class Real>
+Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const PanelCut& cut) {
+  std::byte* const workspace = static_cast<std::byte*>(launch.workspace);
+  auto* const bias = reinterpret_cast<Real*>(workspace);
+  auto* const offsets = reinterpret_cast<int64_t*>(workspace + cut.bias_bytes);
+  for (int64_t term = 0; term < cut.block; ++term) {
+    offsets[term] = term * cut.step;
+    offsets[cut.block + term] = term * conv.x_c;
+  }
+  if (launch.bias) widen_bias(conv, launch.problem.k, bias);
+  return {.conv = conv,
+          .joined = joined(conv, launch.problem),
+          .cut = cut,
+          .kernels = conv_kernels<Real>(launch.device),
+          .panel_offsets = offsets,
+          .image_offsets = offsets + cut.block,
+          .filters = static_cast<const Real*>(launch.filters),
+          .bias = launch.bias ? bias : nullptr,
+          .kept = reinterpret_cast<Real*>(workspace + cut.shared_bytes() - cut.panels_bytes),
+          .outputs = launch.problem.n * conv.p * conv.q,
+          .y_rows = conv.y_p == conv.q * conv.y_q ? 1 : conv.p,
+          .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1)};
+}
+
+/// Packs the blocks of all panels, each by the thread that comes to it first.
+template <class Real>
+void pack_together(const Shared<Real>& shared, int64_t panels, std::atomic<int64_t>& packed) {
+  const PanelCut& cut = shared.cut;
+  for (int64_t task; (task = packed.fetch_add(1)) < panels * cut.blocks;) {
+    const Panel panel = panel_of(shared, task / cut.blocks, task % cut.blocks);
+    if (!in_image(shared, panel))
+      shared.kernels.load_panel(shared.joined, panel, shared.kept + task * cut.panel_reals);
+  }
+}
+
+/// Multiplies a thread's share: its panels one after another, with all or some of their filters.
+template <class Real>
+void multiply_share(const Shared<Real>& shared, Runs share, int64_t runs_of_panel,
+                    std::byte* slot) {
+  const int64_t filters = shared.kernels.filters, group_k = shared.conv.group_k;
+  for (int64_t run = share.begin, count = 0; run < share.end; run += count) {
+    const int64_t k = run % runs_of_panel * filters;
+    count =
+        std::min({share.end - run, runs_of_panel - run % runs_of_panel, filters_of_pass / filters});
+    add_terms(shared, run / runs_of_panel,
+              {.k = k, .count = std::min(count * filters, group_k - k)}, slot);
+  }
+}
+
 template <class Real>
 void launch(const ConvLaunch& launch) {
   const ConvProblem& problem = launch.problem;
   if (problem.n == 0) return;
-  const Cut c = cut<Real>(problem, std::max(launch.device.units, 1));
+  const int units = std::max(launch.device.units, 1);
+  const PanelCut c = panel_cut<Real>(problem, units);
   const ConvShape conv = shape_of(launch);
-  const ConvKernels<Real>& kernels = conv_kernels<Real>(launch.device);
-  std::byte* const workspace = static_cast<std::byte*>(launch.workspace);
-  auto* const bias = reinterpret_cast<Real*>(workspace);
-  auto* const offsets = reinterpret_cast<int64_t*>(workspace + c.bias_bytes);
-  const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
-                               worthwhile_threads(problem, available_threads()));
-  for (int64_t term = 0; term < c.block; ++term) {
-    offsets[term] = term * c.step;
-    offsets[c.block + term] = term * conv.x_c;
-  }
-  if (launch.bias) widen_bias(conv, problem.k, bias);
-  const Shared<Real> shared{
-      .conv = conv,
-      .joined = joined(conv, problem),
-      .cut = c,
-      .kernels = kernels,
-      .panel_offsets = offsets,
-      .image_offsets = offsets + c.block,
-      .filters = static_cast<const Real*>(launch.filters),
-      .bias = launch.bias ? bias : nullptr,
-      .kept = reinterpret_cast<Real*>(workspace + c.shared_bytes() - c.panels_bytes),
-      .outputs = problem.n * conv.p * conv.q,
-      .y_rows = conv.y_p == conv.q * conv.y_q ? 1 : conv.p,
-      .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1)};
+  const Shared<Real> shared = shared_of<Real>(launch, conv, c);
+  const int threads = std::min(c.threads(units), worthwhile_threads(problem, available_threads()));
 
   const int64_t panels = c.panels * problem.groups;
-  const int64_t runs_of_panel = ceil_div(conv.group_k, kernels.filters);
+  const int64_t runs_of_panel = ceil_div(conv.group_k, shared.kernels.filters);
   const int64_t runs = panels * runs_of_panel;
-  // With few panels that each thread copies for itself, one share for each; with more, half a panel
-  // at least. A panel that is there already costs little to go on with.
+  // With few panels that each thread packs for itself, one share for each; with more, half a panel
+  // at least. A panel that is packed already costs little to go on with.
   const bool few = panels < 8 * threads;
   const int64_t least =
       c.together ? 2 : (few ? ceil_div(runs, threads) : ceil_div(runs_of_panel, 2));
-  std::atomic<int64_t> copied{0}, taken{0};
+  std::atomic<int64_t> packed{0}, taken{0};
   run_parallel(threads, [&](const TeamMember& member) {
     if (c.together) {
-      for (int64_t task; (task = copied.fetch_add(1)) < panels * c.blocks;) {
-        const Panel panel = panel_of(shared, task / c.blocks, task % c.blocks);
-        if (!in_image(shared, panel))
-          kernels.load_panel(shared.joined, panel, shared.kept + task * c.panel_reals);
-      }
+      pack_together(shared, panels, packed);
       member.wait_for_team();
     }
-    std::byte* const slot =
-        workspace + c.shared_bytes() + static_cast<std::size_t>(member.thread) * c.slot_bytes();
+    std::byte* const slot = static_cast<std::byte*>(launch.workspace) + c.shared_bytes() +
+                            static_cast<std::size_t>(member.thread) * c.slot_bytes();
     for (;;) {
-      const auto [begin, end] = take_runs(taken, runs, runs_of_panel, least, threads);
-      if (begin == end) break;
-      for (int64_t run = begin, count = 0; run < end; run += count) {
-        const int64_t k = run % runs_of_panel * kernels.filters;
-        count = std::min(
-            {end - run, runs_of_panel - run % runs_of_panel, filters_of_pass / kernels.filters});
-        add_terms(shared, run / runs_of_panel,
-                  {.k = k, .count = std::min(count * kernels.filters, conv.group_k - k)}, slot);
-      }
+      const Runs share = take_runs(taken, runs, runs_of_panel, least, threads);
+      if (share.begin == share.end) break;
+      multiply_share(shared, share, runs_of_panel, slot);
     }
   });
 }
@@ -350,7 +308,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   double bytes =
       static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * double{sizeof(Real)};
   if (bytes <= workspace_limit_bytes) {
-    const Cut c = cut<Real>(problem, std::max(device.units, 1));
+    const PanelCut c = panel_cut<Real>(problem, std::max(device.units, 1));
     bytes = static_cast<double>(c.bytes(1));
   }
   if (bytes > workspace_limit_bytes)
@@ -366,7 +324,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 template <class Real>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;
-  const Cut c = cut<Real>(problem, std::max(device.units, 1));
+  const PanelCut c = panel_cut<Real>(problem, std::max(device.units, 1));
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   // In products: an element of a panel, and a piece of a row, of which there is one a term and row.
   const bool in_squares = problem.x_strides[1] == 1 && problem.c / problem.groups >= 8;

@@ -1,9 +1,9 @@
-// Vectors as wide as a register of the instruction set that a source is compiled for, and loads and stores
-// of their first lanes. A source that includes this has defined PLUMB_VECTOR_BYTES and PLUMB_REGISTERS
-// (conv/conv_block_<isa>.cpp).
+// Vectors as wide as a register of the instruction set that a source is compiled for, and loads and
+// stores of their first lanes. A source that includes this has defined PLUMB_VECTOR_BYTES and
+// PLUMB_REGISTERS (conv/conv_block_<isa>.cpp).
 //
-// Everything here has internal linkage: the linker keeps one copy of each inline function, and must not
-// keep one that was compiled for a better machine than the one it runs on.
+// Everything here has internal linkage: the linker keeps one copy of each inline function, and must
+// not keep one that was compiled for a better machine than the one it runs on.
 #pragma once
 
 #ifdef __AVX2__
