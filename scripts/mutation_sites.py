@@ -35,7 +35,7 @@ NAMES = {}
 for one, other in [("h", "w"), ("r", "s"), ("p", "q"), ("top", "left"), ("top", "bottom"),
                    ("left", "right"), ("x_h", "x_w"), ("y_p", "y_q"), ("x_n", "x_c"),
                    ("y_n", "y_k"), ("w_r", "w_s"), ("row_planes", "column_planes"),
-                   ("step_h", "step_w"), ("reach_h", "reach_w"), ("rows", "columns"),
+                   ("step_h", "step_w"), ("halo_h", "halo_w"), ("rows", "columns"),
                    ("stride", "dilation"), ("x_strides", "y_strides"),
                    ("group_c", "group_k"), ("c", "k"), ("begin", "end"), ("first", "rest"),
                    ("row_plane", "column_plane"), ("x_extents", "y_extents"),

@@ -27,9 +27,9 @@ inline std::int64_t threads_with_room(std::int64_t wanted, std::size_t shared_by
 }
 
 /// Threads that are worth while: with less to do one is done before another would have woken.
-inline int worthwhile_threads(const ConvProblem& problem, int most) {
+inline int worthwhile_threads(const ConvProblem& problem, int max) {
   constexpr double flop_of_one_thread = 5e5;
-  return problem.flop() > flop_of_one_thread ? most : 1;
+  return problem.flop() > flop_of_one_thread ? max : 1;
 }
 
 }  // namespace plumb

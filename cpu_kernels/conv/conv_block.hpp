@@ -26,21 +26,21 @@ struct Panel;   // panels/panel.hpp
 
 template <class Real>
 struct ConvKernels {
-  std::int64_t filters;      ///< of a run of sums, at most
-  std::int64_t tile_places;  ///< of a tile with so many filters
-  bool blocks_terms;         ///< whether runs of many terms are better summed in blocks of them
-  bool (*sum)(const ProductRun<Real>&);
+  std::int64_t filters;         ///< of a run of sums, at most
+  std::int64_t tile_positions;  ///< of a tile with so many filters
+  bool blocks_terms;            ///< whether runs of many terms are better summed in blocks of them
+  bool (*micro_kernel)(const MicroKernelRun<Real>&);
   /// [c][row_plane][column_plane][row][pitch], for the output rows from `row` on; zeros around the
   /// image.
   void (*load_planes)(const ConvShape&, const Planes&, const OutputRow& row, Real* planes);
-  void (*load_panel)(const ConvShape&, const Panel&, Real* panel);
+  void (*pack_panel)(const ConvShape&, const Panel&, Real* panel);
   /// Filters of a group as runs read them: for each run, [term][filter].
   void (*pack)(const ConvShape&, std::int64_t group, FilterRange, Real* packed);
   /// Outputs that are NaN, again, without the taps in the padding: 0 * Inf is NaN, and those shall
   /// contribute nothing. With bias and ReLU, like the sums that it mends, [filter][step]. `packed`
   /// are the filters of the run, [term][filter].
-  void (*mend)(const ConvShape&, const OutputRow&, FilterRange, const Real* packed, Real* sums,
-               std::int64_t step);
+  void (*recompute)(const ConvShape&, const OutputRow&, FilterRange, const Real* packed, Real* sums,
+                    std::int64_t step);
   /// Rounds sums [filter][step] to y: this row's and those of the rows behind it, which follow each
   /// other `pitch` apart.
   void (*store)(const ConvShape&, const OutputRow&, std::int64_t rows, FilterRange,

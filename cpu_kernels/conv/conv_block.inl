@@ -41,8 +41,8 @@ inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std
 }
 
 template <class Stored, class Real>
-void mend_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
-                 const Real* packed, Real* sums, std::int64_t step) {
+void recompute_stored(const ConvShape& conv, const OutputRow& row, FilterRange filters,
+                      const Real* packed, Real* sums, std::int64_t step) {
   for (std::int64_t i = 0; i < filters.count; ++i)
     for (std::int64_t q = 0; q < row.count; ++q)
       if (Real& sum = sums[i * step + q]; sum != sum)
@@ -52,14 +52,14 @@ void mend_stored(const ConvShape& conv, const OutputRow& row, FilterRange filter
 
 /// Rows of `count` elements. Those that are shorter than a vector are read as they are: a vector
 /// of two rows would wait for the stores of both.
-template <class Real, int most = lanes<Real> - 1>
+template <class Real, int max_count = lanes<Real> - 1>
 inline void copy_rows_of(std::int64_t count, const Real* from, std::int64_t from_step,
                          std::int64_t rows, Real* to, std::int64_t to_step) {
-  if constexpr (most > 0) {
-    if (count < most)
-      return copy_rows_of<Real, most - 1>(count, from, from_step, rows, to, to_step);
-    for (; count == most && rows > 0; --rows, from += from_step, to += to_step)
-      __builtin_memcpy(to, from, most * sizeof(Real));
+  if constexpr (max_count > 0) {
+    if (count < max_count)
+      return copy_rows_of<Real, max_count - 1>(count, from, from_step, rows, to, to_step);
+    for (; count == max_count && rows > 0; --rows, from += from_step, to += to_step)
+      __builtin_memcpy(to, from, max_count * sizeof(Real));
   }
   for (; rows > 0; --rows, from += from_step, to += to_step)
     for (std::int64_t i = 0; i < count; i += lanes<Real>)
@@ -94,8 +94,8 @@ void store_stored(const ConvShape& conv, const OutputRow& first, std::int64_t ro
 
 /// NaN, once met, stays.
 template <class Real>
-inline Real greatest(Real most, Real value) {
-  return value <= most || most != most ? most : value;
+inline Real greatest(Real max, Real value) {
+  return value <= max || max != max ? max : value;
 }
 
 template <class Stored, class Real>
@@ -118,9 +118,9 @@ void load_planes(const ConvShape& conv, const Planes& planes, const OutputRow& r
   });
 }
 template <class Real>
-void load_panel(const ConvShape& conv, const Panel& panel, Real* to) {
+void pack_panel(const ConvShape& conv, const Panel& panel, Real* to) {
   with_stored<Real>(conv.dtype,
-                    [&](auto stored) { load_panel_stored<decltype(stored)>(conv, panel, to); });
+                    [&](auto stored) { pack_panel_stored<decltype(stored)>(conv, panel, to); });
 }
 template <class Real>
 void pack(const ConvShape& conv, std::int64_t group, FilterRange range, Real* packed) {
@@ -128,10 +128,10 @@ void pack(const ConvShape& conv, std::int64_t group, FilterRange range, Real* pa
       conv.dtype, [&](auto stored) { pack_stored<decltype(stored)>(conv, group, range, packed); });
 }
 template <class Real>
-void mend(const ConvShape& conv, const OutputRow& row, FilterRange filters, const Real* packed,
-          Real* sums, std::int64_t step) {
+void recompute(const ConvShape& conv, const OutputRow& row, FilterRange filters, const Real* packed,
+               Real* sums, std::int64_t step) {
   with_stored<Real>(conv.dtype, [&](auto stored) {
-    mend_stored<decltype(stored)>(conv, row, filters, packed, sums, step);
+    recompute_stored<decltype(stored)>(conv, row, filters, packed, sums, step);
   });
 }
 template <class Real>
@@ -151,13 +151,13 @@ void store_pooled(const ConvShape& conv, const OutputRow& row, FilterRange filte
 
 template <class Real>
 constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
-                                        .tile_places = tile_vectors(max_filters) * lanes<Real>,
+                                        .tile_positions = tile_vectors(max_filters) * lanes<Real>,
                                         .blocks_terms = PLUMB_REGISTERS == 16,
-                                        .sum = &sum_products<Real>,
+                                        .micro_kernel = &micro_kernel<Real>,
                                         .load_planes = &load_planes<Real>,
-                                        .load_panel = &load_panel<Real>,
+                                        .pack_panel = &pack_panel<Real>,
                                         .pack = &pack<Real>,
-                                        .mend = &mend<Real>,
+                                        .recompute = &recompute<Real>,
                                         .store = &store<Real>,
                                         .store_pooled = &store_pooled<Real>};
 

@@ -15,26 +15,27 @@ constexpr int tile_vectors(int filters) {
   return in_registers < 8 ? in_registers : 8;
 }
 
-/// Filters of so many terms ahead are fetched: a few hundred cycles, in which they come from afar.
+/// Filters of so many terms ahead are prefetched: a few hundred cycles, in which they come from
+/// afar.
 inline constexpr std::int64_t terms_ahead = 48;
 
 /// With short vectors the loop's own instructions take room from the FMAs'.
 inline constexpr int terms_unrolled = PLUMB_REGISTERS == 32 ? 1 : 2;
 
-/// `vectors` vectors of places by `filters` filters; `some` where the last vector may not be whole.
-/// Unrolled, or the compiler keeps the sums in memory, to index them. What the run says is read
-/// before anything is stored: the compiler cannot know that sums are stored elsewhere.
-template <class Real, int filters, int vectors, bool some, bool goes_on>
-inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
+/// `vectors` vectors of positions by `filters` filters; `some` where the last vector may not be
+/// whole. Unrolled, or the compiler keeps the sums in memory, to index them. What the run says is
+/// read before anything is stored: the compiler cannot know that sums are stored elsewhere.
+template <class Real, int filters, int vectors, bool some, bool resumes>
+inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
   constexpr int line = 64 / int{sizeof(Real)};
   const std::int64_t step = run.step, terms = run.terms;
-  Real* const to = run.sums + place;
+  Real* const to = run.sums + position;
   // Of the last vector.
-  const std::int64_t count = run.count - place - (vectors - 1) * lanes<Real>;
+  const std::int64_t count = run.count - position - (vectors - 1) * lanes<Real>;
   Vector<Real> sums[filters][vectors] = {};
-  if constexpr (goes_on) {
-    const Real* const from = run.begin + place;
-    const std::int64_t from_step = run.begin_step;
+  if constexpr (resumes) {
+    const Real* const from = run.partial + position;
+    const std::int64_t from_step = run.partial_step;
 #pragma GCC unroll 16
     for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
@@ -43,7 +44,7 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
         sums[k][v] = some && v == vectors - 1 ? load_lanes(at, count) : load_vector(at);
       }
   }
-  const Real* const x = run.x + place;
+  const Real* const x = run.x + position;
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
   const auto add = [&](std::int64_t begin, std::int64_t end) __attribute__((always_inline)) {
@@ -63,14 +64,15 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
   };
   // Lines from afar are asked for a few at a time: all at once, those that sums will be stored to,
   // and those of the next panel, would keep waiting what the terms read.
-  std::int64_t term = 0, fetched = 0;
+  std::int64_t term = 0, prefetched = 0;
 #pragma GCC unroll 1
   for (int part = 1; part <= filters; ++part) {
     for (int i = 0; i < vectors * lanes<Real>; i += line)
       __builtin_prefetch(to + (part - 1) * step + i, 1);
-    for (const std::int64_t end = run.fetched * part / filters; fetched < end; ++fetched)
+    for (const std::int64_t end = run.prefetch_terms * part / filters; prefetched < end;
+         ++prefetched)
       for (int i = 0; i < vectors * lanes<Real>; i += line)
-        __builtin_prefetch(x + run.ahead + run.fetched_offsets[fetched] + i);
+        __builtin_prefetch(x + run.prefetch_distance + run.prefetch_offsets[prefetched] + i);
     const std::int64_t end = terms * part / filters;
     add(term, end);
     term = end;
@@ -109,42 +111,42 @@ inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
 }
 
 template <class Real, int filters, int vectors, bool some>
-inline bool sum_tile(const ProductRun<Real>& run, std::int64_t place) {
-  return run.begin ? sum_tile<Real, filters, vectors, some, true>(run, place)
-                   : sum_tile<Real, filters, vectors, some, false>(run, place);
+inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
+  return run.partial ? sum_tile<Real, filters, vectors, some, true>(run, position)
+                     : sum_tile<Real, filters, vectors, some, false>(run, position);
 }
 
 /// A tile of `wanted` vectors, at most `vectors`, the last of which may not be whole.
 template <class Real, int filters, int vectors>
-inline bool sum_some(const ProductRun<Real>& run, std::int64_t place, std::int64_t wanted) {
+inline bool sum_some(const MicroKernelRun<Real>& run, std::int64_t position, std::int64_t wanted) {
   if constexpr (vectors > 0) {
-    if (wanted == vectors) return sum_tile<Real, filters, vectors, true>(run, place);
-    return sum_some<Real, filters, vectors - 1>(run, place, wanted);
+    if (wanted == vectors) return sum_tile<Real, filters, vectors, true>(run, position);
+    return sum_some<Real, filters, vectors - 1>(run, position, wanted);
   } else {
     return false;
   }
 }
 
 template <class Real, int filters>
-inline bool sum_filters(ProductRun<Real> run) {
+inline bool sum_filters(MicroKernelRun<Real> run) {
   constexpr int vectors = tile_vectors(filters);
   bool nan = false;
   for (std::int64_t row = 0; row < run.rows; ++row) {
-    std::int64_t place = 0;
+    std::int64_t position = 0;
     for (std::int64_t left = (run.count + lanes<Real> - 1) / lanes<Real>; left > 0;) {
       // The last two share what is left evenly: a small tile has too few sums for the latency of
       // an FMA, and loads a weight for each of them.
       const std::int64_t wanted =
           left <= vectors ? left : (left < 2 * vectors ? (left + 1) / 2 : vectors);
-      if (wanted == vectors && run.count - place >= vectors * lanes<Real>)
-        nan |= sum_tile<Real, filters, vectors, false>(run, place);
+      if (wanted == vectors && run.count - position >= vectors * lanes<Real>)
+        nan |= sum_tile<Real, filters, vectors, false>(run, position);
       else
-        nan |= sum_some<Real, filters, vectors>(run, place, wanted);
-      place += wanted * lanes<Real>;
+        nan |= sum_some<Real, filters, vectors>(run, position, wanted);
+      position += wanted * lanes<Real>;
       left -= wanted;
     }
     run.x += run.x_row;
-    if (run.begin) run.begin += run.sums_row;
+    if (run.partial) run.partial += run.sums_row;
     run.sums += run.sums_row;
   }
   return nan;
@@ -152,7 +154,7 @@ inline bool sum_filters(ProductRun<Real> run) {
 
 /// False if no sum is NaN, or nobody asked. True may be a false alarm.
 template <class Real>
-bool sum_products(const ProductRun<Real>& run) {
+bool micro_kernel(const MicroKernelRun<Real>& run) {
   switch (run.filters) {
 #if PLUMB_REGISTERS == 32
     case 8: return sum_filters<Real, 8>(run);

@@ -26,8 +26,8 @@ bool own_columns(const ConvShape& conv, const Planes& planes) {
   return planes.pitch == conv.q && planes.column_planes == conv.s;
 }
 
-/// Where each term of an output lies in the planes, from the output's place.
-void place_terms(const ConvShape& conv, const Planes& planes, int64_t* offsets) {
+/// Where each term of an output lies in the planes, from the output's position.
+void fill_offsets(const ConvShape& conv, const Planes& planes, int64_t* offsets) {
   const bool own = own_columns(conv, planes);
   for (int64_t c = 0; c < conv.group_c; ++c)
     for (int64_t r = 0; r < conv.r; ++r)
@@ -56,14 +56,14 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
 template <class Real>
 int64_t block_of(const ConvShape& conv, const Planes& planes, const ConvKernels<Real>& kernels) {
   constexpr int64_t in_cache = 16 << 10, enough_terms = 96;
-  const int64_t taps = conv.r * conv.s, tile = kernels.tile_places;
-  const int64_t reach = (conv.r - 1) * conv.dilation.h / planes.row_planes * planes.pitch;
+  const int64_t taps = conv.r * conv.s, tile = kernels.tile_positions;
+  const int64_t halo = (conv.r - 1) * conv.dilation.h / planes.row_planes * planes.pitch;
   // Sums that are put down between blocks cost more than few lines that are read again.
-  if (!kernels.blocks_terms || !own_columns(conv, planes) || reach < 3 * tile) return conv.terms();
-  const int64_t read = planes.row_planes * planes.column_planes * (reach + tile);
+  if (!kernels.blocks_terms || !own_columns(conv, planes) || halo < 3 * tile) return conv.terms();
+  const int64_t read = planes.row_planes * planes.column_planes * (halo + tile);
   const int64_t channel_bytes = (read + taps * kernels.filters) * int64_t{sizeof(Real)};
-  const int64_t most = std::max(in_cache / channel_bytes, ceil_div(enough_terms, taps));
-  return ceil_div(conv.group_c, ceil_div(conv.group_c, most)) * taps;
+  const int64_t max_channels = std::max(in_cache / channel_bytes, ceil_div(enough_terms, taps));
+  return ceil_div(conv.group_c, ceil_div(conv.group_c, max_channels)) * taps;
 }
 
 /// What all bands read.
@@ -81,7 +81,7 @@ struct Shared {
 };
 
 /// All filters for rows [row, row + rows) of a band, whose first output is `first`. Sums are formed
-/// in y where there is no place to stage them.
+/// in y where nothing is staged.
 template <class Real>
 void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& first, int64_t row,
               int64_t rows, Real* staged) {
@@ -96,37 +96,37 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
     Real* const sums = in_y ? static_cast<Real*>(conv.y) + first.n * conv.y_n + of_all * conv.y_k +
                                   (first.p + row) * conv.y_p
                             : staged;
-    const int64_t step = in_y ? conv.y_k : cut.places;
+    const int64_t step = in_y ? conv.y_k : cut.positions;
     const Real* const packed = filters + of_all * terms;
     bool nan = false;
     for (int64_t term = 0; term < terms; term += block) {
       const bool last = term + block >= terms;
-      nan = kernels.sum({.x = planes + row * pitch,
-                         .offsets = offsets + term,
-                         .terms = last ? terms - term : block,
-                         .fetched_offsets = nullptr,
-                         .fetched = 0,
-                         .ahead = 0,
-                         .w = packed + term * range.count,
-                         .filters = range.count,
-                         .begin = term > 0 ? sums : nullptr,
-                         .begin_step = step,
-                         .sums = sums,
-                         .step = step,
-                         .count = row_by_row ? conv.q : places_of(rows, pitch, conv.q),
-                         .rows = row_by_row ? rows : 1,
-                         .x_row = pitch,
-                         .sums_row = sums_row,
-                         .bias = last && bias ? bias + of_all : nullptr,
-                         .relu = last && conv.relu,
-                         .find_nan = last && conv.padded});
+      nan = kernels.micro_kernel({.x = planes + row * pitch,
+                                  .offsets = offsets + term,
+                                  .terms = last ? terms - term : block,
+                                  .prefetch_offsets = nullptr,
+                                  .prefetch_terms = 0,
+                                  .prefetch_distance = 0,
+                                  .w = packed + term * range.count,
+                                  .filters = range.count,
+                                  .partial = term > 0 ? sums : nullptr,
+                                  .partial_step = step,
+                                  .sums = sums,
+                                  .step = step,
+                                  .count = row_by_row ? conv.q : positions_of(rows, pitch, conv.q),
+                                  .rows = row_by_row ? rows : 1,
+                                  .x_row = pitch,
+                                  .sums_row = sums_row,
+                                  .bias = last && bias ? bias + of_all : nullptr,
+                                  .relu = last && conv.relu,
+                                  .find_nan = last && conv.padded});
     }
     // Lambdas cannot capture what a structured binding names.
     const auto outputs = [&first, row, count = conv.q](int64_t i) {
       return OutputRow{first.n, first.group, first.p + row + i, 0, count};
     };
     for (int64_t i = 0; nan && i < rows; ++i)
-      kernels.mend(conv, outputs(i), range, packed, sums + i * sums_row, step);
+      kernels.recompute(conv, outputs(i), range, packed, sums + i * sums_row, step);
     for (int64_t i = 0; conv.pooled && i < rows; i += 2)
       kernels.store_pooled(conv, outputs(i), range, sums + i * pitch, step, pitch);
     if (!in_y && !conv.pooled) kernels.store(conv, outputs(0), rows, range, sums, step, sums_row);
@@ -139,14 +139,15 @@ template <class Real>
 const Real* in_image(const ConvShape& conv, const Cut& cut, const OutputRow& first) {
   const int64_t at =
       first.n * conv.x_n + first.group * conv.group_c * conv.x_c + first.p * conv.x_h;
-  const int64_t read = (conv.group_c - 1) * conv.x_c + cut.planes.rows * conv.x_h + product_places;
+  const int64_t read = (conv.group_c - 1) * conv.x_c + cut.planes.rows * conv.x_h + max_lanes;
   const bool readable = cut.in_x && conv.x_readable.holds(at, at + read);
   return readable ? static_cast<const Real*>(conv.x) + at : nullptr;
 }
 
 /// All outputs of a band's columns, in a thread's own memory.
 template <class Real>
-void make_band(const Shared<Real>& shared, const OutputRow& first, int64_t rows, std::byte* slot) {
+void compute_band(const Shared<Real>& shared, const OutputRow& first, int64_t rows,
+                  std::byte* slot) {
   const auto& [conv, cut, kernels, offsets, filters, bias, block, flat, in_y] = shared;
   const Real* planes = in_image<Real>(conv, cut, first);
   if (!planes) {
@@ -165,7 +166,7 @@ template <class Real>
 Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const Cut& cut,
                        bool whole_vectors, int64_t* offsets, const Real* bias) {
   const ConvKernels<Real>& kernels = conv_kernels<Real>(launch.device);
-  place_terms(conv, cut.planes, offsets);
+  fill_offsets(conv, cut.planes, offsets);
   const bool flat = cut.planes.pitch == conv.q && (conv.y_p == conv.q || conv.p == 1);
   // A run's sums are formed in y where they are neighbours there, or row by row where no vector
   // is cut short.
@@ -217,9 +218,9 @@ void launch(const ConvLaunch& launch) {
                         .p = task % bands * c.first.rows,
                         .q = 0,
                         .count = conv.q};
-    const int64_t rows = std::min(c.first.rows, rows_made(problem) - row.p);
-    make_band(first, row, rows, slot);
-    if (rest) make_band(*rest, row, rows, slot + c.first.slot_bytes());
+    const int64_t rows = std::min(c.first.rows, rows_computed(problem) - row.p);
+    compute_band(first, row, rows, slot);
+    if (rest) compute_band(*rest, row, rows, slot + c.first.slot_bytes());
   });
 }
 
@@ -245,7 +246,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return {};
 }
 
-/// Most of the nominal rate for all places, those that are dropped among them, and for what is
+/// Most of the nominal rate for all positions, those that are dropped among them, and for what is
 /// copied on the way; the tensors moved once.
 template <class Real>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {

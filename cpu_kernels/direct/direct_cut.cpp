@@ -8,16 +8,16 @@ namespace {
 
 using std::int64_t;
 
-/// The rows of a run, a multiple of `unit`, of which most places are outputs; among equals the
+/// The rows of a run, a multiple of `unit`, of which most positions are outputs; among equals the
 /// most, up to what stays in a level-1 cache for a few filters.
 int64_t fullest_run(int64_t pitch, int64_t q, int64_t max_rows, int64_t unit) {
-  constexpr int64_t max_places = 768;
-  const auto places = [&](int64_t rows) {
-    return round_up(places_of(rows, pitch, q), product_places);
+  constexpr int64_t max_positions = 768;
+  const auto positions = [&](int64_t rows) {
+    return round_up(positions_of(rows, pitch, q), max_lanes);
   };
   int64_t best = unit;
-  for (int64_t rows = 2 * unit; rows <= max_rows && rows * pitch <= max_places; rows += unit)
-    if (rows * places(best) >= best * places(rows)) best = rows;
+  for (int64_t rows = 2 * unit; rows <= max_rows && rows * pitch <= max_positions; rows += unit)
+    if (rows * positions(best) >= best * positions(rows)) best = rows;
   return best;
 }
 
@@ -39,32 +39,32 @@ Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
   // The input of a band stays in a level-2 cache, and all threads have bands.
   constexpr int64_t planes_bytes = 384 << 10, enough_bands = 64;
   const int64_t step_h = step_of(p.stride.h, p.p()), step_w = step_of(p.stride.w, p.q());
-  const int64_t reach_h = (p.r - 1) * p.dilation.h / step_h;
-  const int64_t reach_w = own_columns ? 0 : (p.s - 1) * p.dilation.w / step_w;
+  const int64_t halo_h = (p.r - 1) * p.dilation.h / step_h;
+  const int64_t halo_w = own_columns ? 0 : (p.s - 1) * p.dilation.w / step_w;
   Cut cut{};
   cut.planes.row_planes = std::min(step_h, (p.r - 1) * p.dilation.h + 1);
   cut.planes.column_planes = own_columns ? p.s : std::min(step_w, (p.s - 1) * p.dilation.w + 1);
   cut.planes.column_step = own_columns ? p.dilation.w : 1;
-  cut.planes.pitch = p.q() + reach_w;
+  cut.planes.pitch = p.q() + halo_w;
   const int64_t planes = p.c / p.groups * cut.planes.row_planes * cut.planes.column_planes;
   const int64_t row_bytes = planes * cut.planes.pitch * int64_t{sizeof(Real)};
-  const int64_t in_cache = planes_bytes / std::max<int64_t>(row_bytes, 1) - reach_h;
+  const int64_t in_cache = planes_bytes / std::max<int64_t>(row_bytes, 1) - halo_h;
   const int64_t images = std::max<int64_t>(p.n, 1) * p.groups;
-  const int64_t made = rows_made(p), unit = rows_together(p);
-  const int64_t in_parallel = ceil_div(made, ceil_div(enough_bands, images));
+  const int64_t computed = rows_computed(p), unit = rows_together(p);
+  const int64_t in_parallel = ceil_div(computed, ceil_div(enough_bands, images));
   // A band shorter than the filter loads more than it makes.
-  const int64_t most = std::max<int64_t>({1, std::min(in_cache, in_parallel), reach_h});
-  cut.bands = ceil_div(made, std::min(most, made));
-  cut.rows = rows > 0 ? rows : round_up(ceil_div(made, cut.bands), unit);
-  cut.bands = ceil_div(made, cut.rows);
-  cut.planes.rows = cut.rows + reach_h;
+  const int64_t max_rows = std::max<int64_t>({1, std::min(in_cache, in_parallel), halo_h});
+  cut.bands = ceil_div(computed, std::min(max_rows, computed));
+  cut.rows = rows > 0 ? rows : round_up(ceil_div(computed, cut.bands), unit);
+  cut.bands = ceil_div(computed, cut.rows);
+  cut.planes.rows = cut.rows + halo_h;
   cut.planes.plane = round_up(cut.planes.rows * cut.planes.pitch, 16);
   // Planes a power of two apart would share the few lines of one set of a cache.
   if (cut.planes.plane % 256 == 0) cut.planes.plane += 16;
   cut.in_x = !own_columns && lies_as_planes<Real>(p, cut);
   if (cut.in_x) cut.planes.plane = p.x_strides[1];
   cut.run_rows = fullest_run(cut.planes.pitch, p.q(), cut.rows, unit);
-  cut.places = round_up(places_of(cut.run_rows, cut.planes.pitch, p.q()), product_places);
+  cut.positions = round_up(positions_of(cut.run_rows, cut.planes.pitch, p.q()), max_lanes);
   cut.rows_copied = cut.in_x ? 0
                              : static_cast<double>(cut.bands) * static_cast<double>(planes) *
                                    static_cast<double>(cut.planes.rows);
@@ -72,11 +72,12 @@ Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
   cut.offsets_bytes = padded(p.terms() * int64_t{sizeof(int64_t)});
   cut.filters_bytes = padded(p.k * p.terms() * int64_t{sizeof(Real)});
   cut.bias_bytes = padded(p.k * int64_t{sizeof(Real)});
-  // Runs are read to a multiple of the longest vector beyond the last place, in the last plane too.
+  // Runs are read to a multiple of the longest vector beyond the last position, in the last plane
+  // too.
   cut.planes_bytes =
-      padded((planes * cut.planes.plane + reach_w + 2 * product_places) * int64_t{sizeof(Real)});
+      padded((planes * cut.planes.plane + halo_w + 2 * max_lanes) * int64_t{sizeof(Real)});
   // Stored in whole vectors, the last of which is read beyond the last sum.
-  cut.sums_bytes = padded((product_filters * cut.places + product_places) * int64_t{sizeof(Real)});
+  cut.sums_bytes = padded((max_run_filters * cut.positions + max_lanes) * int64_t{sizeof(Real)});
   return cut;
 }
 
@@ -86,10 +87,10 @@ double work(const ConvProblem& p, const Cut& cut) {
   // Columns that are not neighbours lie in a cache line each.
   const double copy_of_an_element = p.x_strides[3] != 1 ? 120 : (p.stride.w == 1 ? 2.5 : 8);
   const int64_t rest = cut.rows % cut.run_rows;
-  const int64_t places =
-      cut.rows / cut.run_rows * cut.places +
-      (rest > 0 ? round_up(places_of(rest, cut.planes.pitch, p.q()), product_places) : 0);
-  return static_cast<double>(cut.bands) * static_cast<double>(places) *
+  const int64_t positions =
+      cut.rows / cut.run_rows * cut.positions +
+      (rest > 0 ? round_up(positions_of(rest, cut.planes.pitch, p.q()), max_lanes) : 0);
+  return static_cast<double>(cut.bands) * static_cast<double>(positions) *
              static_cast<double>(p.k / p.groups) * static_cast<double>(p.terms()) +
          copy_of_an_element * cut.elements_copied + copy_of_a_row * cut.rows_copied;
 }
@@ -104,8 +105,8 @@ ConvProblem behind(ConvProblem problem, int64_t columns) {
 
 double work(const ConvProblem& p, const Cuts& cuts) {
   if (!cuts.rest) return work(p, cuts.first);
-  return static_cast<double>(rows_made(p) * cuts.columns) * static_cast<double>(p.k / p.groups) *
-             static_cast<double>(p.terms()) +
+  return static_cast<double>(rows_computed(p) * cuts.columns) *
+             static_cast<double>(p.k / p.groups) * static_cast<double>(p.terms()) +
          work(behind(p, cuts.columns), *cuts.rest);
 }
 
@@ -115,7 +116,7 @@ Cuts cuts(const ConvProblem& problem) {
   const Cuts own{cut<Real>(problem, true), {}, q}, shared{cut<Real>(problem, false), {}, q};
   const bool fits = own.bytes(1) <= workspace_limit_bytes;
   const Cuts& one = fits && work(problem, own) < work(problem, shared) ? own : shared;
-  const std::int64_t columns = q / product_places * product_places;
+  const std::int64_t columns = q / max_lanes * max_lanes;
   const bool can_part = shared.first.in_x && columns > 0 && columns < q &&
                         problem.pool == Pool::none && problem.y_strides[3] == 1;
   if (!can_part) return one;

@@ -19,7 +19,7 @@ struct Cut {
   bool in_x;                 ///< whether x itself may stand in for planes
   std::int64_t rows, bands;  ///< output rows of a band, at most; bands of an image and group
   std::int64_t run_rows;     ///< output rows of a run whose sums are staged
-  std::int64_t places;       ///< of such a run, with what is dropped
+  std::int64_t positions;    ///< of such a run, with what is dropped
   double rows_copied, elements_copied;  ///< for an image and group
   std::size_t offsets_bytes, filters_bytes, bias_bytes, planes_bytes, sums_bytes;
 
@@ -51,7 +51,7 @@ struct Cuts {
 
 /// Rows of outputs that are made together, and those that are made at all: pooling takes pairs.
 inline std::int64_t rows_together(const ConvProblem& p) { return p.pool == Pool::none ? 1 : 2; }
-inline std::int64_t rows_made(const ConvProblem& p) {
+inline std::int64_t rows_computed(const ConvProblem& p) {
   return p.p() / rows_together(p) * rows_together(p);
 }
 
@@ -61,7 +61,7 @@ inline std::int64_t step_of(std::int64_t stride, std::int64_t outputs) {
 }
 
 /// Places of a run of so many rows.
-inline std::int64_t places_of(std::int64_t rows, std::int64_t pitch, std::int64_t q) {
+inline std::int64_t positions_of(std::int64_t rows, std::int64_t pitch, std::int64_t q) {
   return (rows - 1) * pitch + q;
 }
 
@@ -69,7 +69,7 @@ inline std::int64_t places_of(std::int64_t rows, std::int64_t pitch, std::int64_
 template <class Real>
 Cuts cuts(const ConvProblem& problem);
 
-/// In products: those of all places, dropped ones among them, and what copying takes instead.
+/// In products: those of all positions, dropped ones among them, and what copying takes instead.
 double work(const ConvProblem& problem, const Cuts& cuts);
 
 }  // namespace plumb

@@ -12,7 +12,7 @@ namespace plumb {
 ///
 /// With a stride, the rows of one remainder make a plane of their own. Columns come in two ways:
 ///   - a plane for each remainder, with rows as long as the last tap reaches: at the end of each
-///     row are places that are no outputs, which are computed and dropped;
+///     row are positions that are no outputs, which are computed and dropped;
 ///   - a plane for each column of the filter, with rows of just the outputs' width: more to copy,
 ///     nothing to drop.
 struct Planes {

@@ -11,7 +11,7 @@
 namespace plumb {
 namespace {
 
-/// Rows of the image that are fetched ahead: other channels' and images' lie behind its own.
+/// Rows of the image that are prefetched ahead: other channels' and images' lie behind its own.
 inline constexpr std::int64_t rows_ahead = 8;
 
 /// Zeros in whole vectors: writes beyond.

@@ -54,14 +54,14 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   return c.bytes(threads) - c.filters_bytes;
 }
 
-/// Calls `f(row, place)` for the rows of a panel's outputs, of `p` rows of `q` in an image.
+/// Calls `f(row, position)` for the rows of a panel's outputs, of `p` rows of `q` in an image.
 template <class F>
 void for_each_row(const Panel& panel, int64_t p, int64_t q, const F& f) {
-  for (int64_t place = 0; place < panel.count;) {
-    const int64_t i = panel.first + place, column = i % q;
-    const int64_t count = std::min(q - column, panel.count - place);
-    f(OutputRow{i / (p * q), panel.group, i / q % p, column, count}, place);
-    place += count;
+  for (int64_t position = 0; position < panel.count;) {
+    const int64_t i = panel.first + position, column = i % q;
+    const int64_t count = std::min(q - column, panel.count - position);
+    f(OutputRow{i / (p * q), panel.group, i / q % p, column, count}, position);
+    position += count;
   }
 }
 
@@ -99,10 +99,10 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   const bool first = panel.first_term == 0, last = panel.first_term + panel.terms == conv.terms();
   const int64_t outputs = conv.p * conv.q, n = panel.first / outputs;
   const bool one_image = (panel.first + panel.count - 1) / outputs == n;
-  // The next panel is fetched with this one, each run's tiles fetching the lines of a few terms:
+  // The next panel is prefetched with this one, each run's tiles fetching the lines of a few terms:
   // all at once they would keep the tiles waiting.
   const int64_t runs = ceil_div(task.count, kernels.filters);
-  const int64_t max_fetched = values.image ? ceil_div(panel.terms, runs) : 0;
+  const int64_t max_prefetched = values.image ? ceil_div(panel.terms, runs) : 0;
   for (int64_t k = task.k; k < task.k + task.count;) {
     const int64_t of_all = panel.group * conv.group_k + k;
     const FilterRange range{.k = k, .count = run_filters(task.k + task.count - k, kernels.filters)};
@@ -114,36 +114,38 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
       step = conv.y_k;
     }
     const Real* const packed = shared.filters + of_all * conv.terms();
-    const int64_t fetched = std::min((k - task.k) / kernels.filters * max_fetched, panel.terms);
-    const bool nan = kernels.sum({.x = values.first,
-                                  .offsets = values.offsets,
-                                  .terms = panel.terms,
-                                  .fetched_offsets = values.offsets + fetched,
-                                  .fetched = std::min(max_fetched, panel.terms - fetched),
-                                  .ahead = cut.width,
-                                  .w = packed + panel.first_term * range.count,
-                                  .filters = range.count,
-                                  .begin = first ? nullptr : kept,
-                                  .begin_step = cut.width,
-                                  .sums = sums,
-                                  .step = step,
-                                  .count = panel.count,
-                                  .rows = 1,
-                                  .x_row = 0,
-                                  .sums_row = 0,
-                                  .bias = last && shared.bias ? shared.bias + of_all : nullptr,
-                                  .relu = last && conv.relu,
-                                  .find_nan = last && conv.padded});
+    const int64_t prefetched =
+        std::min((k - task.k) / kernels.filters * max_prefetched, panel.terms);
+    const bool nan =
+        kernels.micro_kernel({.x = values.first,
+                              .offsets = values.offsets,
+                              .terms = panel.terms,
+                              .prefetch_offsets = values.offsets + prefetched,
+                              .prefetch_terms = std::min(max_prefetched, panel.terms - prefetched),
+                              .prefetch_distance = cut.width,
+                              .w = packed + panel.first_term * range.count,
+                              .filters = range.count,
+                              .partial = first ? nullptr : kept,
+                              .partial_step = cut.width,
+                              .sums = sums,
+                              .step = step,
+                              .count = panel.count,
+                              .rows = 1,
+                              .x_row = 0,
+                              .sums_row = 0,
+                              .bias = last && shared.bias ? shared.bias + of_all : nullptr,
+                              .relu = last && conv.relu,
+                              .find_nan = last && conv.padded});
     k += range.count;
     if (!last || (!nan && sums != kept)) continue;
     if (nan)
-      for_each_row(panel, conv.p, conv.q, [&](const OutputRow& row, int64_t place) {
-        kernels.mend(conv, row, range, packed, sums + place, step);
+      for_each_row(panel, conv.p, conv.q, [&](const OutputRow& row, int64_t position) {
+        kernels.recompute(conv, row, range, packed, sums + position, step);
       });
     if (sums == kept)
       for_each_row(panel, shared.y_rows, outputs / shared.y_rows,
-                   [&](const OutputRow& row, int64_t place) {
-                     kernels.store(conv, row, 1, range, sums + place, step, 0);
+                   [&](const OutputRow& row, int64_t position) {
+                     kernels.store(conv, row, 1, range, sums + position, step, 0);
                    });
   }
 }
@@ -156,7 +158,7 @@ const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   if (shared.cut.image_panels == 0) return nullptr;
   const int64_t at = n * conv.x_n + (panel.group * conv.group_c + panel.first_term) * conv.x_c +
                      panel.first % image;
-  const int64_t read = (panel.terms - 1) * conv.x_c + round_up(panel.count, product_places);
+  const int64_t read = (panel.terms - 1) * conv.x_c + round_up(panel.count, max_lanes);
   if (!conv.x_readable.holds(at, at + read)) return nullptr;
   return static_cast<const Real*>(conv.x) + at;
 }
@@ -189,9 +191,10 @@ void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::by
     const Panel panel = panel_of(shared, i, block);
     Values<Real> values{in_image(shared, panel), shared.image_offsets, true};
     if (!values.first) {
-      Real* const copied = cut.together ? shared.kept + (i * cut.blocks + block) * cut.panel_reals
-                                        : reinterpret_cast<Real*>(slot);
-      if (!cut.together) shared.kernels.load_panel(shared.joined, panel, copied);
+      Real* const copied = cut.packed_first
+                               ? shared.kept + (i * cut.blocks + block) * cut.panel_reals
+                               : reinterpret_cast<Real*>(slot);
+      if (!cut.packed_first) shared.kernels.pack_panel(shared.joined, panel, copied);
       values = {copied, shared.panel_offsets, false};
     }
     add_block(shared, panel, values, range, staged);
@@ -204,14 +207,14 @@ struct Runs {
 };
 
 /// The next runs for a thread: a part of what is left, so that all are done at the same time, and
-/// of whole panels as long as there are more than `least`.
-Runs take_runs(std::atomic<int64_t>& taken, int64_t runs, int64_t runs_of_panel, int64_t least,
+/// of whole panels as long as there are more than `min_runs`.
+Runs take_runs(std::atomic<int64_t>& taken, int64_t runs, int64_t runs_of_panel, int64_t min_runs,
                int threads) {
   int64_t begin = taken.load(std::memory_order_relaxed), end;
   do {
-    const int64_t left = runs - begin, part = std::max(left / (2 * threads), least);
+    const int64_t left = runs - begin, part = std::max(left / (2 * threads), min_runs);
     end = begin + std::min(part, left);
-    if (part > least && end / runs_of_panel > begin / runs_of_panel) end -= end % runs_of_panel;
+    if (part > min_runs && end / runs_of_panel > begin / runs_of_panel) end -= end % runs_of_panel;
   } while (!taken.compare_exchange_weak(begin, end, std::memory_order_relaxed));
   return {begin, end};
 }
@@ -244,12 +247,12 @@ Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const Pa
 
 /// Packs the blocks of all panels, each by the thread that comes to it first.
 template <class Real>
-void pack_together(const Shared<Real>& shared, int64_t panels, std::atomic<int64_t>& packed) {
+void pack_all(const Shared<Real>& shared, int64_t panels, std::atomic<int64_t>& packed) {
   const PanelCut& cut = shared.cut;
   for (int64_t task; (task = packed.fetch_add(1)) < panels * cut.blocks;) {
     const Panel panel = panel_of(shared, task / cut.blocks, task % cut.blocks);
     if (!in_image(shared, panel))
-      shared.kernels.load_panel(shared.joined, panel, shared.kept + task * cut.panel_reals);
+      shared.kernels.pack_panel(shared.joined, panel, shared.kept + task * cut.panel_reals);
   }
 }
 
@@ -283,18 +286,18 @@ void launch(const ConvLaunch& launch) {
   // With few panels that each thread packs for itself, one share for each; with more, half a panel
   // at least. A panel that is packed already costs little to go on with.
   const bool few = panels < 8 * threads;
-  const int64_t least =
-      c.together ? 2 : (few ? ceil_div(runs, threads) : ceil_div(runs_of_panel, 2));
+  const int64_t min_runs =
+      c.packed_first ? 2 : (few ? ceil_div(runs, threads) : ceil_div(runs_of_panel, 2));
   std::atomic<int64_t> packed{0}, taken{0};
   run_parallel(threads, [&](const TeamMember& member) {
-    if (c.together) {
-      pack_together(shared, panels, packed);
+    if (c.packed_first) {
+      pack_all(shared, panels, packed);
       member.wait_for_team();
     }
     std::byte* const slot = static_cast<std::byte*>(launch.workspace) + c.shared_bytes() +
                             static_cast<std::size_t>(member.thread) * c.slot_bytes();
     for (;;) {
-      const Runs share = take_runs(taken, runs, runs_of_panel, least, threads);
+      const Runs share = take_runs(taken, runs, runs_of_panel, min_runs, threads);
       if (share.begin == share.end) break;
       multiply_share(shared, share, runs_of_panel, slot);
     }

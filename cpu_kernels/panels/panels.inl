@@ -13,8 +13,8 @@
 namespace plumb {
 namespace {
 
-/// Calls `f(place, count, low, high, at)` for the rows of a panel's outputs: of `count` outputs
-/// from `place` on, a tap finds [low, high) in a row of the image, where the first's tap lies or
+/// Calls `f(position, count, low, high, at)` for the rows of a panel's outputs: of `count` outputs
+/// from `position` on, a tap finds [low, high) in a row of the image, where the first's tap lies or
 /// would lie at `at`, from where the group's first channel begins. The same for all channels.
 template <class F>
 inline void for_each_row_of_tap(const ConvShape& conv, const Panel& panel, std::int64_t r,
@@ -26,49 +26,49 @@ inline void for_each_row_of_tap(const ConvShape& conv, const Panel& panel, std::
   const std::int64_t outputs = conv.p * conv.q;
   std::int64_t n = panel.first / outputs;
   std::int64_t p = panel.first % outputs / conv.q, q = panel.first % conv.q;
-  for (std::int64_t place = 0; place < panel.count; q = 0) {
-    const std::int64_t count = lesser(conv.q - q, panel.count - place);
+  for (std::int64_t position = 0; position < panel.count; q = 0) {
+    const std::int64_t count = lesser(conv.q - q, panel.count - position);
     const std::int64_t h = p * conv.stride.h + r * conv.dilation.h - conv.top;
     const bool inside = h >= 0 && h < conv.h;
     const std::int64_t low = inside ? lesser(greater(begin - q, 0), count) : count;
     const std::int64_t high = inside ? greater(lesser(end - q, count), low) : count;
-    f(place, count, low, high,
+    f(position, count, low, high,
       n * conv.x_n + h * conv.x_h + (q * conv.stride.w + shift) * conv.x_w);
-    place += count;
+    position += count;
     if (++p == conv.p) p = 0, ++n;
   }
 }
 
 /// Neighbours of a panel that one tap finds in one row of the image, or that are all padding.
 struct Piece {
-  std::int64_t place, count;
+  std::int64_t position, count;
   std::int64_t at;
   bool padding;
 };
 
 /// The pieces that make up a panel for a tap, in order; how many there are.
 inline std::int64_t cut_pieces(const ConvShape& conv, const Panel& panel, std::int64_t r,
-                               std::int64_t s, Piece (&pieces)[image_places]) {
+                               std::int64_t s, Piece (&pieces)[image_positions]) {
   const std::int64_t step = conv.stride.w * conv.x_w;
   std::int64_t pieces_cut = 0;
-  const auto add = [&](std::int64_t place, std::int64_t count, std::int64_t at, bool padding) {
-    if (count > 0) pieces[pieces_cut++] = {place, count, at, padding};
+  const auto add = [&](std::int64_t position, std::int64_t count, std::int64_t at, bool padding) {
+    if (count > 0) pieces[pieces_cut++] = {position, count, at, padding};
   };
   for_each_row_of_tap(conv, panel, r, s,
-                      [&](std::int64_t place, std::int64_t count, std::int64_t low,
+                      [&](std::int64_t position, std::int64_t count, std::int64_t low,
                           std::int64_t high, std::int64_t at) {
-                        add(place, low, 0, true);
-                        add(place + low, high - low, at + low * step, false);
-                        add(place + high, count - high, 0, true);
+                        add(position, low, 0, true);
+                        add(position + low, high - low, at + low * step, false);
+                        add(position + high, count - high, 0, true);
                       });
   return pieces_cut;
 }
 
-/// Lines of so many channels ahead are fetched: their rows lie pages apart, in the image and often
-/// in the panel too, where no hardware prefetcher follows.
+/// Lines of so many channels ahead are prefetched: their rows lie pages apart, in the image and
+/// often in the panel too, where no hardware prefetcher follows.
 inline constexpr std::int64_t channels_ahead = 4;
 
-/// From a row to the one that is fetched, in elements.
+/// From a row to the one that is prefetched, in elements.
 struct Ahead {
   std::int64_t from, to;
 };
@@ -112,9 +112,9 @@ inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, 
   for (const Piece* piece = pieces; piece < pieces + count; ++piece)
     if (piece->padding)
       for (std::int64_t i = 0; i < piece->count; i += lanes<Real>)
-        *reinterpret_cast<Vector<Real>*>(to + piece->place + i) = Vector<Real>{};
+        *reinterpret_cast<Vector<Real>*>(to + piece->position + i) = Vector<Real>{};
     else
-      copy_stepping<step>(x + piece->at, piece->count, to + piece->place, ahead,
+      copy_stepping<step>(x + piece->at, piece->count, to + piece->position, ahead,
                           std::make_integer_sequence<int, lanes<Real>>{});
 }
 
@@ -122,7 +122,7 @@ inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, 
 /// A vector of a panel, from lanes of a row of the image and zeros where the tap finds padding.
 template <class Real>
 struct PanelVector {
-  std::int64_t place, at;
+  std::int64_t position, at;
   Lanes<Real> inside;
 };
 
@@ -130,15 +130,15 @@ struct PanelVector {
 /// where their taps are.
 template <class Real>
 inline std::int64_t cut_vectors(const ConvShape& conv, const Panel& panel, std::int64_t r,
-                                std::int64_t s, PanelVector<Real> (&vectors)[image_places]) {
+                                std::int64_t s, PanelVector<Real> (&vectors)[image_positions]) {
   std::int64_t vectors_cut = 0;
   const auto lane = [](std::int64_t i) { return lesser(greater(i, 0), lanes<Real>); };
   for_each_row_of_tap(conv, panel, r, s,
-                      [&](std::int64_t place, std::int64_t count, std::int64_t low,
+                      [&](std::int64_t position, std::int64_t count, std::int64_t low,
                           std::int64_t high, std::int64_t at) {
                         for (std::int64_t i = 0; i < count; i += lanes<Real>)
                           vectors[vectors_cut++] = {
-                              .place = place + i,
+                              .position = position + i,
                               .at = low < high ? at + i : 0,
                               .inside = lanes_between<Real>(lane(low - i), lane(high - i))};
                       });
@@ -151,12 +151,12 @@ inline std::int64_t cut_vectors(const ConvShape& conv, const Panel& panel, std::
 template <class Real>
 inline void copy_padded(const ConvShape& conv, const Panel& panel, std::int64_t tap, const Real* x,
                         std::int64_t channels, Real* to, std::int64_t to_step) {
-  PanelVector<Real> vectors[image_places];
+  PanelVector<Real> vectors[image_positions];
   const std::int64_t count = cut_vectors(conv, panel, tap / conv.s, tap % conv.s, vectors);
   for (std::int64_t c = 0; c < channels; ++c, x += conv.x_c, to += to_step)
     for (const PanelVector<Real>* vector = vectors; vector < vectors + count; ++vector) {
-      __builtin_prefetch(to + vector->place + channels_ahead * to_step, 1);
-      *reinterpret_cast<Vector<Real>*>(to + vector->place) =
+      __builtin_prefetch(to + vector->position + channels_ahead * to_step, 1);
+      *reinterpret_cast<Vector<Real>*>(to + vector->position) =
           load_between(x + vector->at, vector->inside);
     }
 }
@@ -167,9 +167,9 @@ inline void load_pieces(const Stored* x, std::int64_t step, const Piece* pieces,
                         Real* to) {
   for (const Piece* piece = pieces; piece < pieces + count; ++piece)
     if (piece->padding)
-      for (std::int64_t i = 0; i < piece->count; ++i) to[piece->place + i] = 0;
+      for (std::int64_t i = 0; i < piece->count; ++i) to[piece->position + i] = 0;
     else
-      load_row(x + piece->at, step, piece->count, to + piece->place);
+      load_row(x + piece->at, step, piece->count, to + piece->position);
 }
 
 /// The rows of `channels` terms, `to_step` apart, from an image whose channels lie side by side.
@@ -178,13 +178,13 @@ inline void turn_pieces(const float* x, std::int64_t step, const Piece* pieces, 
   for (const Piece* piece = pieces; piece < pieces + count; ++piece)
     if (piece->padding)
       for (std::int64_t c = 0; c < channels; ++c)
-        for (std::int64_t i = 0; i < piece->count; ++i) to[c * to_step + piece->place + i] = 0;
+        for (std::int64_t i = 0; i < piece->count; ++i) to[c * to_step + piece->position + i] = 0;
     else
-      transpose(x + piece->at, step, piece->count, channels, to + piece->place, to_step);
+      transpose(x + piece->at, step, piece->count, channels, to + piece->position, to_step);
 }
 
 template <class Stored, class Real>
-void load_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
+void pack_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
   // So many share the cutting into pieces, and their rows of the image stay in a level-1 cache for
   // all taps.
   constexpr std::int64_t channels_together = 16;
@@ -193,7 +193,7 @@ void load_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
   const std::int64_t step = conv.stride.w * conv.x_w, taps = conv.r * conv.s;
   const std::int64_t last = panel.first_term + panel.terms, to_step = taps * panel.step;
   const Ahead ahead{.from = channels_ahead * conv.x_c, .to = channels_ahead * to_step};
-  Piece pieces[image_places];
+  Piece pieces[image_positions];
   for (std::int64_t c = panel.first_term / taps; c * taps < last; c += channels_together)
     for (std::int64_t tap = 0; tap < taps; ++tap) {
       const std::int64_t first = greater(c, ceil_quotient(panel.first_term - tap, taps));

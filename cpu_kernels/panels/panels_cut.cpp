@@ -18,7 +18,7 @@ template <class Real>
 bool reads_images(const ConvProblem& p) {
   const int64_t image = p.p() * p.q();
   return lies_as_panel(p) && size_in_bytes(p.dtype) == sizeof(Real) &&
-         32 * round_up(image, product_places) <= 33 * image;
+         32 * round_up(image, max_lanes) <= 33 * image;
 }
 
 }  // namespace
@@ -38,10 +38,10 @@ PanelCut panel_cut(const ConvProblem& p, int threads) {
   const auto bytes_of = [](int64_t reals) { return padded(reals * int64_t{sizeof(Real)}); };
   PanelCut cut{};
   const bool in_images = reads_images<Real>(p);
-  const int64_t places = in_images ? image : outputs;
-  const int64_t most = in_images ? image_places : panel_places;
-  cut.width = round_up(ceil_div(places, ceil_div(places, most)), product_places);
-  cut.panels = ceil_div(places, cut.width);
+  const int64_t positions = in_images ? image : outputs;
+  const int64_t max_width = in_images ? image_positions : panel_positions;
+  cut.width = round_up(ceil_div(positions, ceil_div(positions, max_width)), max_lanes);
+  cut.panels = ceil_div(positions, cut.width);
   if (in_images) {
     cut.image_panels = cut.panels;
     cut.panels *= std::max<int64_t>(p.n, 1);
@@ -49,7 +49,7 @@ PanelCut panel_cut(const ConvProblem& p, int threads) {
   cut.blocks = ceil_div(p.terms(), max_terms);
   cut.block = ceil_div(p.terms(), cut.blocks);
   const int64_t panels = cut.panels * p.groups;
-  cut.step = cut.width + product_places;
+  cut.step = cut.width + max_lanes;
   cut.panel_reals = cut.block * cut.step;
   cut.filters_bytes = bytes_of(p.k * p.terms());
   cut.bias_bytes = bytes_of(p.k);
@@ -58,11 +58,11 @@ PanelCut panel_cut(const ConvProblem& p, int threads) {
   cut.panel_bytes = bytes_of(cut.panel_reals);
   // Only where terms are left for another block does anything outlive a run of filters. The last
   // sum is read with a whole vector.
-  const int64_t kept = cut.blocks > 1 ? std::min(group_k, filters_of_pass) : product_filters;
-  cut.sums_bytes = bytes_of(kept * cut.width + product_places);
-  cut.together = panels < 4 * threads && threads > 1 &&
-                 cut.bytes(0) + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
-  if (cut.together) cut.panels_bytes = panels_bytes, cut.panel_bytes = 0;
+  const int64_t kept = cut.blocks > 1 ? std::min(group_k, filters_of_pass) : max_run_filters;
+  cut.sums_bytes = bytes_of(kept * cut.width + max_lanes);
+  cut.packed_first = panels < 4 * threads && threads > 1 &&
+                     cut.bytes(0) + panels_bytes + cut.sums_bytes <= workspace_limit_bytes;
+  if (cut.packed_first) cut.panels_bytes = panels_bytes, cut.panel_bytes = 0;
   return cut;
 }
 

@@ -1,5 +1,5 @@
-// How a convolution on the CPU is cut into panels of neighbouring outputs and blocks of terms, and the
-// memory that takes.
+// How a convolution on the CPU is cut into panels of neighbouring outputs and blocks of terms, and
+// the memory that takes.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct PanelCut {
   std::int64_t step;           ///< from one term of a panel to the next
   std::int64_t block, blocks;  ///< terms of a block
   std::int64_t panel_reals;    ///< that a panel takes
-  bool together;          ///< all threads pack the panels first, and these stay until all is done
+  bool packed_first;  ///< all threads pack the panels first, and these stay until all is done
   std::size_t filters_bytes, bias_bytes, offsets_bytes, panels_bytes, panel_bytes, sums_bytes;
 
   std::size_t shared_bytes() const { return bias_bytes + offsets_bytes + panels_bytes; }
@@ -41,7 +41,8 @@ struct PanelCut {
 /// Whether a panel's part of the image lies as the panel would.
 bool lies_as_panel(const ConvProblem& problem);
 
-/// The cut for so many threads. Results are the same bits whatever the number. For float and double.
+/// The cut for so many threads. Results are the same bits whatever the number. For float and
+/// double.
 template <class Real>
 PanelCut panel_cut(const ConvProblem& problem, int threads);
 
