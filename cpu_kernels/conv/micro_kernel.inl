@@ -22,48 +22,109 @@ inline constexpr std::int64_t terms_ahead = 48;
 /// With short vectors the loop's own instructions take room from the FMAs'.
 inline constexpr int terms_unrolled = PLUMB_REGISTERS == 32 ? 1 : 2;
 
-/// `vectors` vectors of positions by `filters` filters; `some` where the last vector may not be
-/// whole. Unrolled, or the compiler keeps the sums in memory, to index them. What the run says is
-/// read before anything is stored: the compiler cannot know that sums are stored elsewhere.
+/// A register tile: `vectors` vectors of positions by `filters` filters.
+template <class Real, int filters, int vectors>
+struct Tile {
+  Vector<Real> sums[filters][vectors] = {};
+};
+
+// What follows is unrolled, or the compiler keeps the sums in memory, to index them. `some`: the
+// last vector may have only `count` positions.
+
+/// Goes on from the sums of earlier terms.
+template <bool some, class Real, int filters, int vectors>
+[[gnu::always_inline]] inline void load_sums(Tile<Real, filters, vectors>& tile, const Real* from,
+                                             std::int64_t step, std::int64_t count) {
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      const Real* const at = from + k * step + v * lanes<Real>;
+      tile.sums[k][v] = some && v == vectors - 1 ? load_lanes(at, count) : load_vector(at);
+    }
+}
+
+/// Adds the products of terms [begin, end), and moves `w` behind their filters.
+template <class Real, int filters, int vectors>
+[[gnu::always_inline]] inline void add_terms(Tile<Real, filters, vectors>& tile, const Real* x,
+                                             const std::int64_t* offsets, std::int64_t begin,
+                                             std::int64_t end, const Real*& w) {
+#pragma GCC unroll terms_unrolled
+  for (std::int64_t term = begin; term < end; ++term, w += filters) {
+    const Real* const from = x + offsets[term];
+    // With short vectors loads are what a tile has least to spare of.
+    if constexpr (PLUMB_REGISTERS == 32) __builtin_prefetch(w + terms_ahead * filters);
+    Vector<Real> values[vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) tile.sums[k][v] += values[v] * w[k];
+  }
+}
+
+/// Bias and ReLU.
+template <class Real, int filters, int vectors>
+[[gnu::always_inline]] inline void apply_epilogue(Tile<Real, filters, vectors>& tile,
+                                                  const Real* bias, bool relu) {
+  if (bias)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) tile.sums[k][v] += bias[k];
+  if (relu)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v)
+        tile.sums[k][v] = tile.sums[k][v] < 0 ? Vector<Real>{} : tile.sums[k][v];
+}
+
+template <bool some, class Real, int filters, int vectors>
+[[gnu::always_inline]] inline void store_sums(const Tile<Real, filters, vectors>& tile, Real* to,
+                                              std::int64_t step, std::int64_t count) {
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v) {
+      Real* const at = to + k * step + v * lanes<Real>;
+      if (some && v == vectors - 1)
+        store_lanes(at, tile.sums[k][v], count);
+      else
+        *reinterpret_cast<Vector<Real>*>(at) = tile.sums[k][v];
+    }
+}
+
+/// Whether one of the sums is NaN. A NaN stays one in any sum; Inf - Inf makes another, which is a
+/// false alarm.
+template <class Real, int filters, int vectors>
+[[gnu::always_inline]] inline bool may_hold_nan(Tile<Real, filters, vectors>& tile) {
+#pragma GCC unroll 16
+  for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+    for (int v = 0; v < vectors; ++v)
+      if (k + v > 0) tile.sums[0][0] += tile.sums[k][v];
+  Real total = 0;
+  for (int i = 0; i < lanes<Real>; ++i) total += tile.sums[0][0][i];
+  return total != total;
+}
+
+/// One tile from `position` on, from the first term to the last. The run's fields are read before
+/// anything is stored: the compiler cannot know that sums are not stored over them.
 template <class Real, int filters, int vectors, bool some, bool resumes>
 inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
   constexpr int line = 64 / int{sizeof(Real)};
   const std::int64_t step = run.step, terms = run.terms;
   Real* const to = run.sums + position;
-  // Of the last vector.
   const std::int64_t count = run.count - position - (vectors - 1) * lanes<Real>;
-  Vector<Real> sums[filters][vectors] = {};
-  if constexpr (resumes) {
-    const Real* const from = run.partial + position;
-    const std::int64_t from_step = run.partial_step;
-#pragma GCC unroll 16
-    for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) {
-        const Real* const at = from + k * from_step + v * lanes<Real>;
-        sums[k][v] = some && v == vectors - 1 ? load_lanes(at, count) : load_vector(at);
-      }
-  }
+  Tile<Real, filters, vectors> tile;
+  if constexpr (resumes) load_sums<some>(tile, run.partial + position, run.partial_step, count);
   const Real* const x = run.x + position;
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
-  const auto add = [&](std::int64_t begin, std::int64_t end) __attribute__((always_inline)) {
-#pragma GCC unroll terms_unrolled
-    for (std::int64_t term = begin; term < end; ++term, w += filters) {
-      const Real* const from = x + offsets[term];
-      // With short vectors loads are what a tile has least to spare of.
-      if constexpr (PLUMB_REGISTERS == 32) __builtin_prefetch(w + terms_ahead * filters);
-      Vector<Real> values[vectors];
-#pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) values[v] = load_vector(from + v * lanes<Real>);
-#pragma GCC unroll 16
-      for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-        for (int v = 0; v < vectors; ++v) sums[k][v] += values[v] * w[k];
-    }
-  };
-  // Lines from afar are asked for a few at a time: all at once, those that sums will be stored to,
-  // and those of the next panel, would keep waiting what the terms read.
+  // Lines from memory are prefetched a few at a time, between shares of the terms. All at once,
+  // those to be stored to and those of the next panel would delay what the terms read.
   std::int64_t term = 0, prefetched = 0;
 #pragma GCC unroll 1
   for (int part = 1; part <= filters; ++part) {
@@ -74,40 +135,13 @@ inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
       for (int i = 0; i < vectors * lanes<Real>; i += line)
         __builtin_prefetch(x + run.prefetch_distance + run.prefetch_offsets[prefetched] + i);
     const std::int64_t end = terms * part / filters;
-    add(term, end);
+    add_terms(tile, x, offsets, term, end, w);
     term = end;
   }
-  const bool relu = run.relu, find_nan = run.find_nan;
-  if (const Real* const bias = run.bias)
-#pragma GCC unroll 16
-    for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) sums[k][v] += bias[k];
-  if (relu)
-#pragma GCC unroll 16
-    for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) sums[k][v] = sums[k][v] < 0 ? Vector<Real>{} : sums[k][v];
-#pragma GCC unroll 16
-  for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v) {
-      Real* const at = to + k * step + v * lanes<Real>;
-      if (some && v == vectors - 1)
-        store_lanes(at, sums[k][v], count);
-      else
-        *reinterpret_cast<Vector<Real>*>(at) = sums[k][v];
-    }
-  if (!find_nan) return false;
-    // A NaN stays one in any sum; Inf - Inf makes another, and a look in vain.
-#pragma GCC unroll 16
-  for (int k = 0; k < filters; ++k)
-#pragma GCC unroll 16
-    for (int v = 0; v < vectors; ++v)
-      if (k + v > 0) sums[0][0] += sums[k][v];
-  Real total = 0;
-  for (int i = 0; i < lanes<Real>; ++i) total += sums[0][0][i];
-  return total != total;
+  const bool find_nan = run.find_nan;
+  apply_epilogue(tile, run.bias, run.relu);
+  store_sums<some>(tile, to, step, count);
+  return find_nan && may_hold_nan(tile);
 }
 
 template <class Real, int filters, int vectors, bool some>
