@@ -16,12 +16,12 @@ double at(const ConstTensorView& t, std::int64_t i0, std::int64_t i1, std::int64
   return load_element(t, i0 * t.stride(0) + i1 * t.stride(1) + i2 * t.stride(2) + i3 * t.stride(3));
 }
 
-/// The maximum of two outputs, with all that bounds the errors of both. NaN, once met, stays;
-/// beside -Inf, which no finite error turns into a maximum, the other is as if alone.
+/// The maximum of two outputs, with the bounds of both errors. NaN where one is. Beside -Inf, which
+/// no finite error turns into the maximum, the other counts alone.
 OracleTerm larger(const OracleTerm& a, const OracleTerm& b) {
-  constexpr double least = -std::numeric_limits<double>::infinity();
-  if (std::isnan(a.y) || b.y == least) return a;
-  if (std::isnan(b.y) || a.y == least) return b;
+  constexpr double lowest = -std::numeric_limits<double>::infinity();
+  if (std::isnan(a.y) || b.y == lowest) return a;
+  if (std::isnan(b.y) || a.y == lowest) return b;
   return {std::max(a.y, b.y), std::max(a.magnitude, b.magnitude),
           std::max(a.x_magnitude, b.x_magnitude), std::max(a.w_magnitude, b.w_magnitude)};
 }

@@ -1,4 +1,5 @@
-// What the convolutions of the CPU share when they cut a problem into blocks for threads.
+// What the CPU's convolutions share when they cut a problem for threads: the workspace's limit, and
+// how many threads it has room for.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +11,15 @@
 
 namespace plumb {
 
-/// Of one launch, all threads together.
+/// The workspace of one launch, for all threads together, is at most this large.
 inline constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
 
-/// Bytes up to where the next part of a workspace may begin.
+/// `bytes` rounded up to where the next part of a workspace may begin.
 inline std::size_t padded(std::int64_t bytes) {
   return static_cast<std::size_t>(round_up(bytes, 256));
 }
 
-/// Threads, of those wanted, that the workspace has room for beside what they share.
+/// How many of the threads wanted have room in the workspace, beside what all share.
 inline std::int64_t threads_with_room(std::int64_t wanted, std::size_t shared_bytes,
                                       std::size_t bytes_of_thread) {
   const auto room =
@@ -26,7 +27,8 @@ inline std::int64_t threads_with_room(std::int64_t wanted, std::size_t shared_by
   return std::clamp<std::int64_t>(wanted, 1, room);
 }
 
-/// Threads that are worth while: with less to do one is done before another would have woken.
+/// `max`, or 1 where the problem is so small that one thread is done before another would have
+/// woken.
 inline int worthwhile_threads(const ConvProblem& problem, int max) {
   constexpr double flop_of_one_thread = 5e5;
   return problem.flop() > flop_of_one_thread ? max : 1;

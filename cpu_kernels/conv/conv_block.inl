@@ -1,5 +1,5 @@
-// All that a convolution does to its data, compiled once for each instruction set, with internal
-// linkage (primitives/vectors.inl says why).
+// All functions of ConvKernels, compiled once for each instruction set, with internal linkage
+// (primitives/vectors.inl says why): packing, the micro-kernel and stores of both families.
 #pragma once
 
 #include <type_traits>
@@ -16,8 +16,8 @@
 namespace plumb {
 namespace {
 
-/// Output (k, p, q) straight from the definition: taps outside the image are left out. The filter's
-/// taps lie `w_step` apart.
+/// Output (k, p, q) by the definition, without the taps outside the image. The filter's taps lie
+/// `w_step` apart.
 template <class Stored, class Real>
 inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std::int64_t k,
                                 std::int64_t q, const Real* w, std::int64_t w_step) {
@@ -50,8 +50,8 @@ void recompute_stored(const ConvShape& conv, const OutputRow& row, FilterRange f
                                           filters.count);
 }
 
-/// Rows of `count` elements. Those that are shorter than a vector are read as they are: a vector
-/// of two rows would wait for the stores of both.
+/// Copies rows of `count` elements. A row shorter than a vector is read alone: a vector over two
+/// rows would wait for the stores of both.
 template <class Real, int max_count = lanes<Real> - 1>
 inline void copy_rows_of(std::int64_t count, const Real* from, std::int64_t from_step,
                          std::int64_t rows, Real* to, std::int64_t to_step) {
@@ -92,7 +92,7 @@ void store_stored(const ConvShape& conv, const OutputRow& first, std::int64_t ro
   }
 }
 
-/// NaN, once met, stays.
+/// The greater of two; NaN where one is.
 template <class Real>
 inline Real greatest(Real max, Real value) {
   return value <= max || max != max ? max : value;

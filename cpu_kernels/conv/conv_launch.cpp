@@ -1,4 +1,4 @@
-// Launches as pieces see them, and what the pieces share.
+// From a ConvLaunch to what the kernels see.
 #include "cpu_kernels/conv/conv_launch.hpp"
 
 #include <algorithm>
@@ -27,9 +27,9 @@ const ConvKernelSet& kernels_of(InstructionSet set) {
   return conv_kernels_baseline;
 }
 
-/// All from the lowest to the highest element where each one between is x's too, in whatever order
-/// and direction. Of an x with gaps nothing: what lies in them may be another's, who is writing it,
-/// or no memory at all.
+/// From the lowest to the highest element of a tensor without gaps, whatever the order and signs of
+/// its strides. Nothing of a tensor with gaps: somebody else may be writing what lies in them, or
+/// no memory may be there.
 ReadableRange readable_range(const Extents& extents, const Strides& strides) {
   if (element_count(extents) == 0) return {};
   struct Dimension {

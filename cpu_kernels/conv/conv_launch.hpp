@@ -1,4 +1,5 @@
-// A launch as the pieces of the CPU's convolutions see it.
+// From a ConvLaunch to what the kernels see: the shape, the functions of the device's instruction
+// set, packed filters, the bias.
 #pragma once
 
 #include "cpu_kernels/conv/conv_block.hpp"
@@ -8,11 +9,12 @@ namespace plumb {
 
 ConvShape shape_of(const ConvLaunch& launch);
 
-/// What was compiled for the device's instruction set.
+/// The functions that were compiled for the device's instruction set.
 template <class Real>
 const ConvKernels<Real>& conv_kernels(const DeviceInfo& device);
 
-/// Whether the sums of a row can be formed in y itself: its elements are Reals, side by side.
+/// Whether y can hold the sums while they grow: its elements are Reals, and those of a row are
+/// neighbours.
 template <class Real>
 bool sums_fit_y(const ConvShape& conv);
 
@@ -27,7 +29,7 @@ std::size_t packed_bytes(const ConvProblem& problem, const DeviceInfo& device);
 template <class Real>
 void pack_filters(const FilterPacking& packing);
 
-/// The bias of all `count` filters, as Reals.
+/// Writes the bias of all `count` filters to `bias`, as Reals.
 template <class Real>
 void widen_bias(const ConvShape& conv, std::int64_t count, Real* bias);
 

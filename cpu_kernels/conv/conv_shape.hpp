@@ -1,5 +1,5 @@
-// A convolution as the pieces that threads work on see it: plain data, since sources for several
-// instruction sets share it.
+// A convolution as the kernels see it. It is plain data, because sources for several instruction
+// sets share it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,7 @@
 
 namespace plumb {
 
-/// The elements around a tensor's pointer that may be read, whatever is made of them: from `begin`,
-/// up to `end`.
+/// Elements [begin, end), counted from a tensor's pointer, that loads of whole vectors may read.
 struct ReadableRange {
   std::int64_t begin = 0, end = 0;
   bool holds(std::int64_t from, std::int64_t to) const { return begin <= from && to <= end; }
@@ -24,14 +23,14 @@ struct ConvShape {
   const void* x;
   std::int64_t h, w;
   std::int64_t x_n, x_c, x_h, x_w;
-  ReadableRange x_readable;  ///< what loads of whole vectors have to stay in
+  ReadableRange x_readable;  ///< loads of whole vectors stay in it
 
   const void* filters;
   std::int64_t w_k, w_c, w_r, w_s;
   std::int64_t group_c, r, s, group_k;
 
   void* y;
-  std::int64_t p, q;  ///< of the convolution, before pooling
+  std::int64_t p, q;  ///< outputs of the convolution, before pooling
   std::int64_t y_n, y_k, y_p, y_q;
 
   Pair stride, dilation;

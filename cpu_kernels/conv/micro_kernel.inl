@@ -1,4 +1,4 @@
-// Register tiles, compiled once for each instruction set, with internal linkage
+// The micro-kernel, compiled once for each instruction set, with internal linkage
 // (primitives/vectors.inl says why).
 #pragma once
 
@@ -8,18 +8,18 @@
 namespace plumb {
 namespace {
 
-/// Vectors of a tile with so many filters: as many as its sums, values and a weight leave
-/// registers for.
+/// Vectors of a tile with so many filters: registers hold the sums, a vector of x each, and a
+/// weight.
 constexpr int tile_vectors(int filters) {
   const int in_registers = (PLUMB_REGISTERS - 1) / (filters + 1);
   return in_registers < 8 ? in_registers : 8;
 }
 
-/// Filters of so many terms ahead are prefetched: a few hundred cycles, in which they come from
-/// afar.
+/// The packed filters of so many terms ahead are prefetched: the latency of memory, some hundred
+/// cycles.
 inline constexpr std::int64_t terms_ahead = 48;
 
-/// With short vectors the loop's own instructions take room from the FMAs'.
+/// With short vectors the loop's counter and branch are a larger part of what is issued.
 inline constexpr int terms_unrolled = PLUMB_REGISTERS == 32 ? 1 : 2;
 
 /// A register tile: `vectors` vectors of positions by `filters` filters.
@@ -150,7 +150,7 @@ inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
                      : sum_tile<Real, filters, vectors, some, false>(run, position);
 }
 
-/// A tile of `wanted` vectors, at most `vectors`, the last of which may not be whole.
+/// A tile of `wanted` vectors, at most `vectors`, the last of which may be cut short.
 template <class Real, int filters, int vectors>
 inline bool sum_some(const MicroKernelRun<Real>& run, std::int64_t position, std::int64_t wanted) {
   if constexpr (vectors > 0) {
@@ -186,7 +186,7 @@ inline bool sum_filters(MicroKernelRun<Real> run) {
   return nan;
 }
 
-/// False if no sum is NaN, or nobody asked. True may be a false alarm.
+/// Computes the run. Whether a sum may be NaN, where find_nan asks: true may be a false alarm.
 template <class Real>
 bool micro_kernel(const MicroKernelRun<Real>& run) {
   switch (run.filters) {
@@ -201,7 +201,7 @@ bool micro_kernel(const MicroKernelRun<Real>& run) {
   }
 }
 
-/// As many filters as registers make worth while: what a tile reads of x serves all of them.
+/// Filters of a run. A tile of x is read once for all of them; more would leave too few vectors.
 inline constexpr std::int64_t max_filters = PLUMB_REGISTERS == 32 ? 8 : 6;
 
 }  // namespace

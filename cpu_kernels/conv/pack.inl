@@ -1,4 +1,4 @@
-// Filters in the order in which runs of sums read them.
+// Filter packing: [term][filter], as the micro-kernel reads a run's filters.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,5 @@
-// Direct convolution on the CPU: copies the input of each band of output rows into planes
-// (direct_cut.hpp), and hands the bands out to threads.
+// Direct convolution on the CPU: a thread takes a band of output rows, copies its input into planes
+// (planes.hpp), and runs the micro-kernel over them.
 //
 // The cut depends on the problem alone, and each output is summed in the order of its terms, so
 // that results are the same bits for any number of threads.
@@ -26,7 +26,7 @@ bool own_columns(const ConvShape& conv, const Planes& planes) {
   return planes.pitch == conv.q && planes.column_planes == conv.s;
 }
 
-/// Where each term of an output lies in the planes, from the output's position.
+/// Fills in where each term of an output lies in the planes, counted from the output's position.
 void fill_offsets(const ConvShape& conv, const Planes& planes, int64_t* offsets) {
   const bool own = own_columns(conv, planes);
   for (int64_t c = 0; c < conv.group_c; ++c)
@@ -50,15 +50,15 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   return c.bytes(threads) - c.first.filters_bytes;
 }
 
-/// Terms that are summed together. Where each column has a plane of its own, a tile reads a few
-/// lines of every row of the filter, most of which the next tile reads too: terms of so many
-/// channels that these, and the filters, stay in a level-1 cache as tiles go along a run.
+/// Terms that are summed before the next tile. Where each filter column has a plane, a tile reads a
+/// few lines for every filter row, and the next tile reads most of them again. So many channels
+/// make a block that these lines and the filters stay in a level-1 cache along a run.
 template <class Real>
 int64_t block_of(const ConvShape& conv, const Planes& planes, const ConvKernels<Real>& kernels) {
   constexpr int64_t in_cache = 16 << 10, enough_terms = 96;
   const int64_t taps = conv.r * conv.s, tile = kernels.tile_positions;
   const int64_t halo = (conv.r - 1) * conv.dilation.h / planes.row_planes * planes.pitch;
-  // Sums that are put down between blocks cost more than few lines that are read again.
+  // Storing and loading sums between blocks costs more than reading a few lines again.
   if (!kernels.blocks_terms || !own_columns(conv, planes) || halo < 3 * tile) return conv.terms();
   const int64_t read = planes.row_planes * planes.column_planes * (halo + tile);
   const int64_t channel_bytes = (read + taps * kernels.filters) * int64_t{sizeof(Real)};
@@ -66,7 +66,7 @@ int64_t block_of(const ConvShape& conv, const Planes& planes, const ConvKernels<
   return ceil_div(conv.group_c, ceil_div(conv.group_c, max_channels)) * taps;
 }
 
-/// What all bands read.
+/// What all bands share.
 template <class Real>
 struct Shared {
   ConvShape conv;
@@ -75,13 +75,12 @@ struct Shared {
   const int64_t* offsets;
   const Real* filters;
   const Real* bias;  ///< of all filters, or null
-  int64_t block;     ///< terms that are summed together
+  int64_t block;     ///< terms that are summed before the next tile
   bool flat;         ///< whether a band's outputs are neighbours in the planes and in y
-  bool in_y;         ///< whether a run's sums are formed there
+  bool in_y;         ///< whether the sums grow in y; else they are staged
 };
 
-/// All filters for rows [row, row + rows) of a band, whose first output is `first`. Sums are formed
-/// in y where nothing is staged.
+/// Computes all filters for rows [row, row + rows) of a band, whose first output is `first`.
 template <class Real>
 void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& first, int64_t row,
               int64_t rows, Real* staged) {
@@ -134,7 +133,8 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
   }
 }
 
-/// The planes of a band in x itself, if they lie there and may be read to a whole vector.
+/// The planes of a band in x itself, or null where they do not lie there or whole vectors would
+/// read beyond x.
 template <class Real>
 const Real* in_image(const ConvShape& conv, const Cut& cut, const OutputRow& first) {
   const int64_t at =
@@ -144,7 +144,7 @@ const Real* in_image(const ConvShape& conv, const Cut& cut, const OutputRow& fir
   return readable ? static_cast<const Real*>(conv.x) + at : nullptr;
 }
 
-/// All outputs of a band's columns, in a thread's own memory.
+/// Computes a band with a thread's own part of the workspace.
 template <class Real>
 void compute_band(const Shared<Real>& shared, const OutputRow& first, int64_t rows,
                   std::byte* slot) {
@@ -160,16 +160,16 @@ void compute_band(const Shared<Real>& shared, const OutputRow& first, int64_t ro
     sum_rows(shared, planes, first, row, std::min(run_rows, rows - row), staged);
 }
 
-/// What the bands of a cut read. `conv` has its columns alone; `whole_vectors`: no row of them ends
-/// within a vector.
+/// What the bands of one cut share. `conv` has the columns of this cut alone; `whole_vectors`: its
+/// rows fill whole vectors.
 template <class Real>
 Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const Cut& cut,
                        bool whole_vectors, int64_t* offsets, const Real* bias) {
   const ConvKernels<Real>& kernels = conv_kernels<Real>(launch.device);
   fill_offsets(conv, cut.planes, offsets);
   const bool flat = cut.planes.pitch == conv.q && (conv.y_p == conv.q || conv.p == 1);
-  // A run's sums are formed in y where they are neighbours there, or row by row where no vector
-  // is cut short.
+  // Sums grow in y where a run's outputs are neighbours there, or row by row where no vector is cut
+  // short.
   const bool fit = flat || cut.run_rows == 1 || whole_vectors;
   return {.conv = conv,
           .cut = cut,
@@ -208,7 +208,7 @@ void launch(const ConvLaunch& launch) {
   const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
                                worthwhile_threads(problem, available_threads()));
   const int64_t bands = c.first.bands, tasks = problem.n * problem.groups * bands;
-  // Of depthwise convolutions each is a few microseconds' work.
+  // A band of a depthwise convolution takes a few microseconds.
   const int64_t taken_at_once = std::clamp<int64_t>(tasks / (64 * threads), 1, 16);
   parallel_tasks(threads, tasks, taken_at_once, [&](int64_t task, int thread) {
     std::byte* const slot =
@@ -246,8 +246,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return {};
 }
 
-/// Most of the nominal rate for all positions, those that are dropped among them, and for what is
-/// copied on the way; the tensors moved once.
+/// All positions, dropped ones too, and the copies, at most of the nominal rate; and the tensors
+/// moved once.
 template <class Real>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;

@@ -1,4 +1,4 @@
-// Cuts of direct convolutions, and the work that each makes.
+// Cuts of direct convolutions, and the work of each.
 #include "cpu_kernels/direct/direct_cut.hpp"
 
 #include <algorithm>
@@ -8,8 +8,8 @@ namespace {
 
 using std::int64_t;
 
-/// The rows of a run, a multiple of `unit`, of which most positions are outputs; among equals the
-/// most, up to what stays in a level-1 cache for a few filters.
+/// Rows of a run, a multiple of `unit`: the number with the largest share of outputs among its
+/// positions; of equals the largest whose sums stay in a level-1 cache for a few filters.
 int64_t fullest_run(int64_t pitch, int64_t q, int64_t max_rows, int64_t unit) {
   constexpr int64_t max_positions = 768;
   const auto positions = [&](int64_t rows) {
@@ -21,9 +21,9 @@ int64_t fullest_run(int64_t pitch, int64_t q, int64_t max_rows, int64_t unit) {
   return best;
 }
 
-/// Whether the input of a band lies in x as its planes would, one a channel: an image without
-/// padding, with steps of 1 both ways, and whole where a channel's plane follows another's. The
-/// number of planes does not tell: a filter of one row has one plane of rows at every stride.
+/// Whether a band's input lies in x as its planes would: a dense image without padding at stride 1,
+/// and all of it in one band unless a group has one channel. The stride is asked for itself,
+/// because a filter of one row has one row plane at every stride.
 template <class Real>
 bool lies_as_planes(const ConvProblem& p, const Cut& cut) {
   return size_in_bytes(p.dtype) == sizeof(Real) && p.padding == Padding{} &&
@@ -32,11 +32,11 @@ bool lies_as_planes(const ConvProblem& p, const Cut& cut) {
          (cut.bands == 1 || p.c == p.groups);
 }
 
-/// The cut with a plane for each column of the filter, or for each remainder; in bands of `rows`,
-/// where that is not 0.
+/// The cut with a plane for each filter column (`own_columns`), or for each remainder by the
+/// stride; in bands of `rows` rows, unless that is 0.
 template <class Real>
 Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
-  // The input of a band stays in a level-2 cache, and all threads have bands.
+  // A band's input stays in a level-2 cache, and there are bands for all threads.
   constexpr int64_t planes_bytes = 384 << 10, enough_bands = 64;
   const int64_t step_h = step_of(p.stride.h, p.p()), step_w = step_of(p.stride.w, p.q());
   const int64_t halo_h = (p.r - 1) * p.dilation.h / step_h;
@@ -52,14 +52,14 @@ Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
   const int64_t images = std::max<int64_t>(p.n, 1) * p.groups;
   const int64_t computed = rows_computed(p), unit = rows_together(p);
   const int64_t in_parallel = ceil_div(computed, ceil_div(enough_bands, images));
-  // A band shorter than the filter loads more than it makes.
+  // A band has at least as many rows as its halo: below that it loads more rows than it computes.
   const int64_t max_rows = std::max<int64_t>({1, std::min(in_cache, in_parallel), halo_h});
   cut.bands = ceil_div(computed, std::min(max_rows, computed));
   cut.rows = rows > 0 ? rows : round_up(ceil_div(computed, cut.bands), unit);
   cut.bands = ceil_div(computed, cut.rows);
   cut.planes.rows = cut.rows + halo_h;
   cut.planes.plane = round_up(cut.planes.rows * cut.planes.pitch, 16);
-  // Planes a power of two apart would share the few lines of one set of a cache.
+  // Planes a power of two apart would share one set of a cache.
   if (cut.planes.plane % 256 == 0) cut.planes.plane += 16;
   cut.in_x = !own_columns && lies_as_planes<Real>(p, cut);
   if (cut.in_x) cut.planes.plane = p.x_strides[1];
@@ -72,16 +72,15 @@ Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
   cut.offsets_bytes = padded(p.terms() * int64_t{sizeof(int64_t)});
   cut.filters_bytes = padded(p.k * p.terms() * int64_t{sizeof(Real)});
   cut.bias_bytes = padded(p.k * int64_t{sizeof(Real)});
-  // Runs are read to a multiple of the longest vector beyond the last position, in the last plane
-  // too.
+  // Whole vectors read beyond a run's last position, in the last plane too.
   cut.planes_bytes =
       padded((planes * cut.planes.plane + halo_w + 2 * max_lanes) * int64_t{sizeof(Real)});
-  // Stored in whole vectors, the last of which is read beyond the last sum.
+  // Whole vectors of sums are stored, and read beyond the last sum.
   cut.sums_bytes = padded((max_run_filters * cut.positions + max_lanes) * int64_t{sizeof(Real)});
   return cut;
 }
 
-/// Of one cut.
+/// The work of one cut.
 double work(const ConvProblem& p, const Cut& cut) {
   constexpr double copy_of_a_row = 40;
   // Columns that are not neighbours lie in a cache line each.
@@ -95,7 +94,7 @@ double work(const ConvProblem& p, const Cut& cut) {
          copy_of_an_element * cut.elements_copied + copy_of_a_row * cut.rows_copied;
 }
 
-/// The outputs behind so many columns, of a problem without padding.
+/// The problem of the outputs behind the first `columns` ones, without padding.
 ConvProblem behind(ConvProblem problem, int64_t columns) {
   problem.w -= columns;
   return problem;

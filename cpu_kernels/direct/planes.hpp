@@ -1,20 +1,20 @@
-// How the input of a band of output rows lies once it is copied.
+// The layout that the input of a band of output rows is copied to. README.md draws it.
 #pragma once
 
 #include <cstdint>
 
 namespace plumb {
 
-/// The input of a band of output rows, copied so that every term is a shift and the outputs are one
-/// run of neighbours for all terms:
+/// In planes every term is a shift, and a band's outputs are one run of neighbours for all terms:
 ///
 ///   sums[k][i] = sum over terms of planes[i + offset[term]] w[term][k],   i = p * pitch + q.
 ///
-/// With a stride, the rows of one remainder make a plane of their own. Columns come in two ways:
-///   - a plane for each remainder, with rows as long as the last tap reaches: at the end of each
-///     row are positions that are no outputs, which are computed and dropped;
-///   - a plane for each column of the filter, with rows of just the outputs' width: more to copy,
-///     nothing to drop.
+/// A plane has the input rows of one remainder by the vertical stride. For columns there are two
+/// layouts:
+///   - a plane for each remainder by the horizontal stride, whose rows have a halo: the positions
+///     over the halo at the end of each row are no outputs, and are computed and dropped;
+///   - a plane for each filter column, whose rows are as long as those of the outputs: more is
+///     copied, nothing is dropped.
 struct Planes {
   std::int64_t row_planes, column_planes;  ///< of each channel
   std::int64_t column_step;                ///< input columns from one plane's first to the next's

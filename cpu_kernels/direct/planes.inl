@@ -11,10 +11,10 @@
 namespace plumb {
 namespace {
 
-/// Rows of the image that are prefetched ahead: other channels' and images' lie behind its own.
+/// So many rows ahead are prefetched; behind an image's own lie other channels' and images'.
 inline constexpr std::int64_t rows_ahead = 8;
 
-/// Zeros in whole vectors: writes beyond.
+/// Writes zeros in whole vectors, beyond `count` too.
 template <class Real>
 inline void zero_vectors(Real* to, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += lanes<Real>)
@@ -26,8 +26,8 @@ struct PaddedRows {
   std::int64_t rows, left, count, pitch;
 };
 
-/// The rows in whole vectors, `vectors` of them from the image: what is written beyond a row is
-/// written again with the next.
+/// Copies rows in whole vectors, `vectors` of them from the image. The next row overwrites what is
+/// written beyond one.
 template <class Real, int vectors>
 inline void copy_rows(const Real* from, std::int64_t from_step, const PaddedRows& lie, Real* to) {
   const std::int64_t right = lie.left + lie.count;

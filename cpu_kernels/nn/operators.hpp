@@ -10,20 +10,20 @@
 
 namespace plumb {
 
-/// Threads for so many elements: a few are done before others would have woken.
+/// Threads for so many elements: one where it is done before others would have woken.
 inline int threads_for(std::int64_t elements) {
   constexpr std::int64_t elements_for_one_thread = 1 << 14;
   return elements > elements_for_one_thread ? available_threads() : 1;
 }
 
-/// The tiles that the images of all channels are cut into, counted through.
+/// The tiles of all images and channels, counted through.
 struct Tiles {
   std::int64_t images, channels, rows, columns;
-  struct Place {
+  struct Index {
     std::int64_t image, channel, row, column;
   };
   std::int64_t count() const { return images * channels * rows * columns; }
-  Place at(std::int64_t i) const {
+  Index at(std::int64_t i) const {
     const std::int64_t row = i / columns, plane = row / rows;
     return {plane / channels, plane % channels, row % rows, i % columns};
   }

@@ -28,10 +28,10 @@ Inside inside(int64_t count, int64_t stride, int64_t offset, int64_t input) {
   return {std::min(end, first_at_least(0)), end};
 }
 
-/// How many of the window's places along one side are averaged over for output `i`: those inside
-/// the image, or with `count_padding` inside the padded image.
-int64_t places(int64_t i, int64_t window, int64_t stride, int64_t dilation, int64_t before,
-               int64_t after, int64_t input, bool count_padding) {
+/// How many of the window's taps along one side are averaged over for output `i`: those inside the
+/// image, or with `count_padding` inside the padded image.
+int64_t taps_inside(int64_t i, int64_t window, int64_t stride, int64_t dilation, int64_t before,
+                    int64_t after, int64_t input, bool count_padding) {
   const int64_t low = count_padding ? -before : 0;
   const int64_t high = count_padding ? input + after : input;
   int64_t count = 0;
@@ -47,10 +47,10 @@ struct Max {
   static T start() {
     return -std::numeric_limits<T>::infinity();
   }
-  /// NaN, once met, stays.
+  /// NaN where one is.
   template <class T>
-  static T join(T most, T value) {
-    return value <= most || most != most ? most : value;
+  static T join(T max, T value) {
+    return value <= max || max != max ? max : value;
   }
 };
 struct Sum {
@@ -92,8 +92,9 @@ void pool_tile(const PoolLaunch& launch, const Stored* x, Stored* y, int64_t p, 
   const bool average = g.kind == PoolKind::average;
   T columns[tile_columns];  // that an average is taken over
   for (int64_t i = 0; average && i < count; ++i)
-    columns[i] = static_cast<T>(places(q + i, g.window.w, g.stride.w, g.dilation.w, g.padding.left,
-                                       g.padding.right, width, g.count_padding));
+    columns[i] =
+        static_cast<T>(taps_inside(q + i, g.window.w, g.stride.w, g.dilation.w, g.padding.left,
+                                   g.padding.right, width, g.count_padding));
   for (; p < p_end; ++p) {
     T joined[tile_columns];
     std::fill_n(joined, count, Op::template start<T>());
@@ -110,8 +111,9 @@ void pool_tile(const PoolLaunch& launch, const Stored* x, Stored* y, int64_t p, 
       }
     }
     if (average) {
-      const T rows = static_cast<T>(places(p, g.window.h, g.stride.h, g.dilation.h, g.padding.top,
-                                           g.padding.bottom, height, g.count_padding));
+      const T rows =
+          static_cast<T>(taps_inside(p, g.window.h, g.stride.h, g.dilation.h, g.padding.top,
+                                     g.padding.bottom, height, g.count_padding));
       for (int64_t i = 0; i < count; ++i) joined[i] /= rows * columns[i];
     }
     store_row(joined, count, y + (p * ys.stride(2) + q * ys.stride(3)), ys.stride(3));

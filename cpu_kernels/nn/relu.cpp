@@ -1,4 +1,4 @@
-// max(x, 0), element by element, NaN kept.
+// ReLU: max(x, 0) of each element; NaN stays.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -27,9 +27,9 @@ template <class T>
 Between<T> between(int64_t output, int64_t inputs, int64_t outputs) {
   const T scale = static_cast<T>(inputs) / static_cast<T>(outputs);
   const T centre = (static_cast<T>(output) + T(0.5)) * scale - T(0.5);
-  const T place = std::clamp(centre, T(0), static_cast<T>(inputs - 1));
-  const int64_t low = std::min(static_cast<int64_t>(place), inputs - 1);
-  return {low, std::min(low + 1, inputs - 1), place - static_cast<T>(low)};
+  const T position = std::clamp(centre, T(0), static_cast<T>(inputs - 1));
+  const int64_t low = std::min(static_cast<int64_t>(position), inputs - 1);
+  return {low, std::min(low + 1, inputs - 1), position - static_cast<T>(low)};
 }
 
 template <class T>

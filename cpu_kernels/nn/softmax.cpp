@@ -15,11 +15,11 @@ template <class Stored>
 void softmax_row(const Stored* x, int64_t x_step, Stored* y, int64_t y_step, int64_t count) {
   using T = decltype(widen(Stored{}));
   const auto at = [&](int64_t i) { return widen(x[i * x_step]); };
-  T most = -std::numeric_limits<T>::infinity();
-  for (int64_t i = 0; i < count; ++i) most = at(i) <= most || most != most ? most : at(i);
+  T max = -std::numeric_limits<T>::infinity();
+  for (int64_t i = 0; i < count; ++i) max = at(i) <= max || max != max ? max : at(i);
   T sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += std::exp(at(i) - most);
-  for (int64_t i = 0; i < count; ++i) y[i * y_step] = narrow<Stored>(std::exp(at(i) - most) / sum);
+  for (int64_t i = 0; i < count; ++i) sum += std::exp(at(i) - max);
+  for (int64_t i = 0; i < count; ++i) y[i * y_step] = narrow<Stored>(std::exp(at(i) - max) / sum);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
-// Convolution on the CPU for many channels: outputs of all images are counted through and cut into
-// panels of neighbours; for each, what they are multiplied with is copied into a piece of the
-// matrix that im2col would make, [term][output], a block of terms at a time, and multiplied by all
-// filters. With many filters the copy costs little, and nothing is wasted at the ends of rows and
-// images, whatever their sizes.
+// Convolution on the CPU for many channels. The outputs of all images are counted through and cut
+// into panels (panel.hpp); a thread packs a panel's input, [term][output], a block of terms at a
+// time, into its level-2 cache, and multiplies it by all filters. Many filters make up for the
+// packing, and no position is wasted at the ends of rows and images.
 //
-// Panels and their filters are handed out in shares, ever smaller ones as little is left: a thread
-// has panels in a row, each of which it copies into its level-2 cache, and may have some filters of
-// the panel at either end of its share. Where there are few panels for each thread, all first copy
-// them together. A 1x1 convolution of images that lie as a panel would is not copied at all.
+// Panels go to threads in shares, smaller ones towards the end: several whole panels, and maybe
+// some filters of the panel at either end. With few panels for each thread all threads pack them
+// first. A 1x1 convolution of a dense image is not packed: the image is a panel.
 //
 // Each output is summed in the order of its terms, so that results are the same bits however the
 // work is cut and whoever does it.
@@ -31,8 +29,8 @@ namespace {
 
 using std::int64_t;
 
-/// The convolution as its input is copied: the rows of an image are one where they follow each
-/// other evenly, and images of one output are one of many.
+/// The convolution as packing sees it: the rows of a 1x1 convolution's image are joined where they
+/// are evenly spaced, and images of one output become one row.
 ConvShape joined(ConvShape conv, const ConvProblem& p) {
   if (p.r != 1 || p.s != 1 || p.padding != Padding{}) return conv;
   if (conv.p == 1 && conv.q == 1) {
@@ -54,7 +52,7 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   return c.bytes(threads) - c.filters_bytes;
 }
 
-/// Calls `f(row, position)` for the rows of a panel's outputs, of `p` rows of `q` in an image.
+/// Calls `f(row, position)` for each row of outputs in a panel; an image has `p` rows of `q`.
 template <class F>
 void for_each_row(const Panel& panel, int64_t p, int64_t q, const F& f) {
   for (int64_t position = 0; position < panel.count;) {
@@ -65,28 +63,28 @@ void for_each_row(const Panel& panel, int64_t p, int64_t q, const F& f) {
   }
 }
 
-/// What all tasks read.
+/// What all tasks share.
 template <class Real>
 struct Shared {
   const ConvShape& conv;
-  ConvShape joined;  ///< as its input is copied
+  ConvShape joined;  ///< as packing sees it
   const PanelCut& cut;
   const ConvKernels<Real>& kernels;
   const int64_t *panel_offsets, *image_offsets;  ///< of a block's terms
   const Real* filters;
   const Real* bias;  ///< of all filters, or null
-  Real* kept;        ///< panels that all threads read, [panel][block]
+  Real* kept;        ///< panels that were packed first, [panel][block]
   int64_t outputs;   ///< of all images
-  int64_t y_rows;    ///< rows of an image in y: 1 where they follow each other evenly
-  bool in_y;         ///< whether sums may be formed in y, for the outputs of one image
+  int64_t y_rows;    ///< rows of an image in y; 1 where they are evenly spaced
+  bool in_y;         ///< whether the sums of one image's outputs may grow in y
 };
 
-/// Where the values of a panel lie.
+/// A panel's input, packed or in x.
 template <class Real>
 struct Values {
   const Real* first;
   const int64_t* offsets;
-  bool image;  ///< in x itself, where the next panel follows
+  bool image;  ///< whether it lies in x, where the next panel follows
 };
 
 /// Adds a block of terms to the sums of a panel and some filters.
@@ -99,8 +97,8 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   const bool first = panel.first_term == 0, last = panel.first_term + panel.terms == conv.terms();
   const int64_t outputs = conv.p * conv.q, n = panel.first / outputs;
   const bool one_image = (panel.first + panel.count - 1) / outputs == n;
-  // The next panel is prefetched with this one, each run's tiles fetching the lines of a few terms:
-  // all at once they would keep the tiles waiting.
+  // The tiles of each run prefetch a few terms' lines of the next panel: all at once would delay
+  // them.
   const int64_t runs = ceil_div(task.count, kernels.filters);
   const int64_t max_prefetched = values.image ? ceil_div(panel.terms, runs) : 0;
   for (int64_t k = task.k; k < task.k + task.count;) {
@@ -150,7 +148,7 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   }
 }
 
-/// The panel's values in x itself, if they are neighbours there and may be read to a whole vector.
+/// The panel in x itself, or null where it does not lie there or whole vectors would read beyond x.
 template <class Real>
 const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   const ConvShape& conv = shared.conv;
@@ -163,7 +161,7 @@ const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   return static_cast<const Real*>(conv.x) + at;
 }
 
-/// Panel `i`, counted through all groups, with a block of its terms.
+/// A block of the terms of panel `i`, counted through all groups.
 template <class Real>
 Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
   const PanelCut& cut = shared.cut;
@@ -182,7 +180,7 @@ Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
           .step = cut.step};
 }
 
-/// All terms of panel `i` and some filters, with a thread's own part of the workspace.
+/// Computes some filters of panel `i`, all terms, with a thread's own part of the workspace.
 template <class Real>
 void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::byte* slot) {
   const PanelCut& cut = shared.cut;
@@ -201,13 +199,13 @@ void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::by
   }
 }
 
-/// Runs of filters, counted through all panels.
+/// Runs [begin, end) of filters, counted through all panels.
 struct Runs {
   int64_t begin, end;
 };
 
-/// The next runs for a thread: a part of what is left, so that all are done at the same time, and
-/// of whole panels as long as there are more than `min_runs`.
+/// The next share of a thread: a part of what is left, so that all threads end together, and whole
+/// panels as long as it has more than `min_runs`.
 Runs take_runs(std::atomic<int64_t>& taken, int64_t runs, int64_t runs_of_panel, int64_t min_runs,
                int threads) {
   int64_t begin = taken.load(std::memory_order_relaxed), end;
@@ -219,8 +217,8 @@ Runs take_runs(std::atomic<int64_t>& taken, int64_t runs, int64_t runs_of_panel,
   return {begin, end};
 }
 
-/// What all tasks read. What of it is made lies at the front of the workspace: the bias, the
-/// offsets of a block's terms, and the panels where all threads pack them.
+/// What all tasks share. At the front of the workspace lie the bias, the offsets of a block's
+/// terms, and the panels that are packed first.
 template <class Real>
 Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const PanelCut& cut) {
   std::byte* const workspace = static_cast<std::byte*>(launch.workspace);
@@ -256,7 +254,7 @@ void pack_all(const Shared<Real>& shared, int64_t panels, std::atomic<int64_t>& 
   }
 }
 
-/// Multiplies a thread's share: its panels one after another, with all or some of their filters.
+/// Computes a share: its panels one after another, with all or some of their filters.
 template <class Real>
 void multiply_share(const Shared<Real>& shared, Runs share, int64_t runs_of_panel,
                     std::byte* slot) {
@@ -283,8 +281,8 @@ void launch(const ConvLaunch& launch) {
   const int64_t panels = c.panels * problem.groups;
   const int64_t runs_of_panel = ceil_div(conv.group_k, shared.kernels.filters);
   const int64_t runs = panels * runs_of_panel;
-  // With few panels that each thread packs for itself, one share for each; with more, half a panel
-  // at least. A panel that is packed already costs little to go on with.
+  // Few panels that threads pack for themselves are one share a thread; else a share is half a
+  // panel at least, or two runs where panels are packed already.
   const bool few = panels < 8 * threads;
   const int64_t min_runs =
       c.packed_first ? 2 : (few ? ceil_div(runs, threads) : ceil_div(runs_of_panel, 2));
@@ -322,14 +320,15 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   return {};
 }
 
-/// Most of the nominal rate for the products, and for what is copied on the way; the tensors and
-/// the packed filters moved once.
+/// The products and the packing at most of the nominal rate; the tensors and the packed filters
+/// moved once.
 template <class Real>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;
   const PanelCut c = panel_cut<Real>(problem, std::max(device.units, 1));
   const auto number = [](int64_t value) { return static_cast<double>(value); };
-  // In products: an element of a panel, and a piece of a row, of which there is one a term and row.
+  // Packing an element, and a piece of a row (one for each term and row), takes as long as so many
+  // products.
   const bool in_squares = problem.x_strides[1] == 1 && problem.c / problem.groups >= 8;
   const double copy_of_an_element = problem.x_strides[3] == 1 || in_squares ? 5 : 40;
   const double copy_of_a_row = 200;

@@ -1,4 +1,4 @@
-// Convolution on the CPU as a product of filters and panels of neighbouring outputs.
+// Convolution on the CPU as a product of packed filters and panels of the im2col matrix. README.md.
 #pragma once
 
 #include "plumb/algorithm.hpp"

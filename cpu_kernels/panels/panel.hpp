@@ -1,16 +1,15 @@
-// What of the im2col matrix is packed at a time.
+// A panel: the part of the im2col matrix that is packed at a time. README.md draws it.
 #pragma once
 
 #include <cstdint>
 
 namespace plumb {
 
-/// The most outputs of a panel: three tiles of 32 registers, nine of 16. Of one that lies in an
-/// image more: longer pieces of its rows come from memory faster.
+/// The most outputs of a panel: three tiles with AVX-512, nine with AVX2. A panel that lies in an
+/// image has more, because longer pieces of its rows come from memory faster.
 inline constexpr std::int64_t panel_positions = 144, image_positions = 224;
 
-/// A piece of the matrix that im2col would make, [term][output]: for outputs that are neighbours
-/// when all images are counted through, what they are multiplied with.
+/// Input of neighbouring outputs, all images counted through: [term][output], a block of the terms.
 struct Panel {
   std::int64_t group;
   std::int64_t first, count;       ///< outputs, over all images

@@ -1,4 +1,4 @@
-// Pieces of the matrix that im2col would make, small enough for a level-2 cache.
+// Packing of panels: parts of the im2col matrix small enough for a level-2 cache.
 #pragma once
 
 #include <type_traits>
@@ -13,9 +13,10 @@
 namespace plumb {
 namespace {
 
-/// Calls `f(position, count, low, high, at)` for the rows of a panel's outputs: of `count` outputs
-/// from `position` on, a tap finds [low, high) in a row of the image, where the first's tap lies or
-/// would lie at `at`, from where the group's first channel begins. The same for all channels.
+/// Calls `f(position, count, low, high, at)` for each row of outputs in a panel, which has `count`
+/// outputs from `position` on. The tap of those in [low, high) lies inside the image, that of the
+/// others in the padding. `at`: where the first output's tap lies, or would lie, from the group's
+/// first channel. The same for all channels.
 template <class F>
 inline void for_each_row_of_tap(const ConvShape& conv, const Panel& panel, std::int64_t r,
                                 std::int64_t s, const F& f) {
@@ -39,14 +40,14 @@ inline void for_each_row_of_tap(const ConvShape& conv, const Panel& panel, std::
   }
 }
 
-/// Neighbours of a panel that one tap finds in one row of the image, or that are all padding.
+/// Neighbours of a panel whose tap lies in one row of the image, or in the padding.
 struct Piece {
   std::int64_t position, count;
   std::int64_t at;
   bool padding;
 };
 
-/// The pieces that make up a panel for a tap, in order; how many there are.
+/// Cuts a panel into pieces for a tap, in order; returns how many there are.
 inline std::int64_t cut_pieces(const ConvShape& conv, const Panel& panel, std::int64_t r,
                                std::int64_t s, Piece (&pieces)[image_positions]) {
   const std::int64_t step = conv.stride.w * conv.x_w;
@@ -64,17 +65,17 @@ inline std::int64_t cut_pieces(const ConvShape& conv, const Panel& panel, std::i
   return pieces_cut;
 }
 
-/// Lines of so many channels ahead are prefetched: their rows lie pages apart, in the image and
-/// often in the panel too, where no hardware prefetcher follows.
+/// Lines of so many channels ahead are prefetched: rows of channels lie pages apart, in the image
+/// and often in the panel, and no hardware prefetcher follows.
 inline constexpr std::int64_t channels_ahead = 4;
 
-/// From a row to the one that is prefetched, in elements.
+/// How far ahead to prefetch, in elements.
 struct Ahead {
   std::int64_t from, to;
 };
 
-/// to[i] = from[i * step] for i in [0, count), in whole vectors of `to`, and `step` of `from` for
-/// each: reads and writes beyond.
+/// to[i] = from[i * step] for i in [0, count), in whole vectors, which reads and writes beyond
+/// `count`.
 template <int step, class Real, int... lane>
 inline void copy_stepping(const Real* from, std::int64_t count, Real* to, const Ahead& ahead,
                           std::integer_sequence<int, lane...>) {
@@ -90,7 +91,7 @@ inline void copy_stepping(const Real* from, std::int64_t count, Real* to, const 
   }
 }
 
-/// What copy_stepping() reads of all pieces, from a channel's first element.
+/// The elements that copy_stepping() reads of all pieces, counted from a channel's first.
 template <class Real>
 inline ReadableRange read_range(const Piece* pieces, std::int64_t count, std::int64_t step) {
   ReadableRange range;
@@ -105,7 +106,7 @@ inline ReadableRange read_range(const Piece* pieces, std::int64_t count, std::in
   return range;
 }
 
-/// One term's row of the panel. What is written beyond a piece is written again with the next.
+/// Packs one term's row of the panel. The next piece overwrites what is written beyond one.
 template <int step, class Real>
 inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, Real* to,
                         const Ahead& ahead) {
@@ -119,15 +120,15 @@ inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, 
 }
 
 #ifdef __AVX2__
-/// A vector of a panel, from lanes of a row of the image and zeros where the tap finds padding.
+/// A vector of a panel: lanes of a row of the image, and zeros where the tap lies in the padding.
 template <class Real>
 struct PanelVector {
   std::int64_t position, at;
   Lanes<Real> inside;
 };
 
-/// The vectors that make up a panel for a tap, in order; how many there are. Outputs are neighbours
-/// where their taps are.
+/// Cuts a panel into vectors for a tap, in order; returns how many there are. For horizontal stride
+/// 1 and columns side by side.
 template <class Real>
 inline std::int64_t cut_vectors(const ConvShape& conv, const Panel& panel, std::int64_t r,
                                 std::int64_t s, PanelVector<Real> (&vectors)[image_positions]) {
@@ -145,9 +146,9 @@ inline std::int64_t cut_vectors(const ConvShape& conv, const Panel& panel, std::
   return vectors_cut;
 }
 
-/// The rows of `channels` terms of a tap, `to_step` apart. Without a branch for the padding, which
-/// short rows meet again and again. What is written beyond a row of the image is written again with
-/// the next.
+/// Packs the rows of `channels` terms of a tap, `to_step` apart, without a branch for the padding:
+/// short rows would mispredict it again and again. The next vector overwrites what is written
+/// beyond a row's end.
 template <class Real>
 inline void copy_padded(const ConvShape& conv, const Panel& panel, std::int64_t tap, const Real* x,
                         std::int64_t channels, Real* to, std::int64_t to_step) {
@@ -172,7 +173,8 @@ inline void load_pieces(const Stored* x, std::int64_t step, const Piece* pieces,
       load_row(x + piece->at, step, piece->count, to + piece->position);
 }
 
-/// The rows of `channels` terms, `to_step` apart, from an image whose channels lie side by side.
+/// Packs the rows of `channels` terms, `to_step` apart, from an image whose channels lie side by
+/// side (NHWC).
 inline void turn_pieces(const float* x, std::int64_t step, const Piece* pieces, std::int64_t count,
                         std::int64_t channels, float* to, std::int64_t to_step) {
   for (const Piece* piece = pieces; piece < pieces + count; ++piece)
@@ -185,8 +187,8 @@ inline void turn_pieces(const float* x, std::int64_t step, const Piece* pieces, 
 
 template <class Stored, class Real>
 void pack_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
-  // So many share the cutting into pieces, and their rows of the image stay in a level-1 cache for
-  // all taps.
+  // So many channels share the cutting into pieces, and their rows of the image stay in a level-1
+  // cache for all taps.
   constexpr std::int64_t channels_together = 16;
   const std::int64_t before = panel.group * conv.group_c * conv.x_c;
   const Stored* const x = static_cast<const Stored*>(conv.x) + before;

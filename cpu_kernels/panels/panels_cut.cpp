@@ -1,4 +1,4 @@
-// Cuts into panels.
+// How panels and blocks of terms are sized.
 #include "cpu_kernels/panels/panels_cut.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace {
 
 using std::int64_t;
 
-/// Whether images themselves stand in for panels, each of which is then of one image: where images
-/// are large enough that little is wasted in the vectors at their ends.
+/// Whether panels lie in images. A panel then has outputs of one image, so images have to be so
+/// large that at most a 33rd is wasted in the vectors at their ends.
 template <class Real>
 bool reads_images(const ConvProblem& p) {
   const int64_t image = p.p() * p.q();
@@ -30,8 +30,8 @@ bool lies_as_panel(const ConvProblem& p) {
 
 template <class Real>
 PanelCut panel_cut(const ConvProblem& p, int threads) {
-  // A multiple of the tiles' widths: a panel of a block's terms takes part of a level-2 cache, and
-  // the sums of a task's filters another. Blocks are long, so that sums are seldom put aside.
+  // A panel of a block's terms and the sums of a task's filters fit into a level-2 cache. Blocks
+  // are long, so that sums are seldom stored between them.
   constexpr int64_t max_terms = 512 * sizeof(float) / sizeof(Real);
   const int64_t image = p.p() * p.q(), group_k = p.k / p.groups;
   const int64_t outputs = std::max<int64_t>(p.n, 1) * image;
@@ -56,8 +56,8 @@ PanelCut panel_cut(const ConvProblem& p, int threads) {
   cut.offsets_bytes = padded(2 * cut.block * int64_t{sizeof(int64_t)});
   const std::size_t panels_bytes = bytes_of(panels * cut.blocks * cut.panel_reals);
   cut.panel_bytes = bytes_of(cut.panel_reals);
-  // Only where terms are left for another block does anything outlive a run of filters. The last
-  // sum is read with a whole vector.
+  // With one block the sums of a run are stored before the next run. The last sum is read with a
+  // whole vector.
   const int64_t kept = cut.blocks > 1 ? std::min(group_k, filters_of_pass) : max_run_filters;
   cut.sums_bytes = bytes_of(kept * cut.width + max_lanes);
   cut.packed_first = panels < 4 * threads && threads > 1 &&

@@ -10,39 +10,39 @@
 
 namespace plumb {
 
-/// Of one pass over a panel, at most: their sums stay in a cache from one block of terms to the
-/// next.
+/// The most filters of one pass over a panel: their sums stay in a cache from one block of terms to
+/// the next.
 inline constexpr std::int64_t filters_of_pass = 1024;
 
 /// How a problem is cut, and the memory that takes.
 struct PanelCut {
   std::int64_t width, panels;  ///< outputs of a panel; panels of a group
-  std::int64_t image_panels;   ///< panels of an image, where none is of two; otherwise 0
+  std::int64_t image_panels;   ///< panels of an image where none has outputs of two; otherwise 0
   std::int64_t step;           ///< from one term of a panel to the next
   std::int64_t block, blocks;  ///< terms of a block
-  std::int64_t panel_reals;    ///< that a panel takes
-  bool packed_first;  ///< all threads pack the panels first, and these stay until all is done
+  std::int64_t panel_reals;    ///< elements of a packed panel
+  bool packed_first;           ///< all threads pack all panels before any multiplies
   std::size_t filters_bytes, bias_bytes, offsets_bytes, panels_bytes, panel_bytes, sums_bytes;
 
   std::size_t shared_bytes() const { return bias_bytes + offsets_bytes + panels_bytes; }
   std::size_t slot_bytes() const { return panel_bytes + sums_bytes; }
-  /// The packed filters count towards the limit wherever they lie: what runs, and how it is cut,
-  /// does not depend on who keeps them.
+  /// Packed filters count towards the limit even where the caller keeps them, so that neither the
+  /// choice nor the cut depends on who does.
   std::size_t bytes(int threads) const {
     return filters_bytes + shared_bytes() + static_cast<std::size_t>(threads) * slot_bytes();
   }
-  /// Threads that there is room for.
+  /// How many of the threads wanted have room.
   int threads(int wanted) const {
     return static_cast<int>(
         threads_with_room(wanted, filters_bytes + shared_bytes(), slot_bytes()));
   }
 };
 
-/// Whether a panel's part of the image lies as the panel would.
+/// Whether the image itself is a panel: a 1x1 convolution of a dense image at stride 1.
 bool lies_as_panel(const ConvProblem& problem);
 
-/// The cut for so many threads. Results are the same bits whatever the number. For float and
-/// double.
+/// The cut for so many threads, on whose number results do not depend. For float and double, the
+/// type of the sums.
 template <class Real>
 PanelCut panel_cut(const ConvProblem& problem, int threads);
 

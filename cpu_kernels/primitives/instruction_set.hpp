@@ -1,4 +1,4 @@
-// The instruction set that the CPU kernels run with.
+// The instruction set that the CPU's kernels are chosen for at run time.
 #pragma once
 
 #include <string_view>

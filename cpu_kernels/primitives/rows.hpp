@@ -1,4 +1,5 @@
-// Rows of elements of any stored type, read into and written from the type that is computed in.
+// Rows of elements: widened from the type that is stored to the type that is computed in, and
+// rounded back.
 //
 // Everything here has internal linkage and no branches that would keep a compiler from using
 // vectors: sources compiled for several instruction sets include it, and none of them may hand
@@ -15,6 +16,7 @@
 namespace plumb {
 namespace {
 
+/// std::min() and std::max() have external linkage.
 inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 inline std::int64_t greater(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 /// ceil(a / b) for b > 0.

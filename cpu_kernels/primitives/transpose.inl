@@ -1,5 +1,5 @@
-// Squares of floats turned in registers: from filter by filter to term by term, and between
-// layouts that hold channels and those that hold columns side by side.
+// Transposition of floats, square by square in registers: for packed filters, and for images whose
+// channels lie side by side (NHWC).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Square {
 };
 
 /// The same for any number of rows and columns. Where they are no multiple of a square's, the last
-/// squares turn again some of what those before have turned.
+/// squares overlap those before.
 inline void transpose(const float* from, std::int64_t step, std::int64_t rows, std::int64_t columns,
                       float* to, std::int64_t to_step) {
   constexpr int n = PLUMB_REGISTERS == 32 ? 8 : 4;

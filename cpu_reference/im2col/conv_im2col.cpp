@@ -1,5 +1,4 @@
-// Convolution on the CPU by im2col in bounded pieces and Eigen's product: cuts the problem into
-// blocks, and hands these out to threads.
+// Convolution on the CPU by im2col and Eigen's product, in blocks that threads take.
 //
 // The cut depends on the problem alone, never on the number of threads, so that results are the
 // same bits for any number of them.
@@ -21,7 +20,7 @@ namespace {
 
 using std::int64_t;
 
-/// Filters that lie as the product wants them: in the type computed in, terms next to each other.
+/// Whether the product can read the filters in place: in the type computed in, terms side by side.
 bool in_place(const ConvProblem& p, std::size_t computed_bytes) {
   const auto fits = [](int64_t extent, int64_t stride, int64_t expected) {
     return extent == 1 || stride == expected;
@@ -40,9 +39,9 @@ struct Cut {
   int64_t groups;
   std::size_t runs_bytes, patches_bytes, filters_bytes, packed_filters_bytes, sums_bytes;
 
-  /// Blocks that give different outputs.
+  /// Blocks of outputs.
   int64_t outputs() const { return groups * k_blocks * column_blocks; }
-  /// A reduction in pieces leaves its sums in memory that is not a thread's.
+  /// The sums of a reduction in pieces, which other threads add.
   std::size_t shared_bytes() const {
     return pieces == 1 ? 0 : static_cast<std::size_t>(outputs() * pieces) * sums_bytes;
   }
@@ -50,7 +49,7 @@ struct Cut {
     return runs_bytes + 2 * patches_bytes + filters_bytes + packed_filters_bytes +
            (pieces == 1 ? sums_bytes : 0);
   }
-  /// Threads that there is room for.
+  /// How many of the threads wanted have work and room.
   int threads(int wanted) const {
     const int64_t busy = std::min<int64_t>(wanted, outputs() * pieces);
     return static_cast<int>(threads_with_room(busy, shared_bytes(), slot_bytes()));
@@ -81,7 +80,7 @@ Cut cut(const ConvProblem& p) {
   cut.columns = std::min({pixels, in_cache, in_parallel, max_columns});
   cut.column_blocks = ceil_div(pixels, cut.columns);
 
-  // Few outputs with a long reduction: there is work for all threads along the reduction alone.
+  // Few outputs with a long reduction: threads share the reduction (split-K).
   const int64_t products = ceil_div(p.terms(), cut.depth);
   const int64_t wanted = std::min(products, ceil_div(enough_blocks, cut.outputs()));
   cut.terms = ceil_div(products, wanted) * cut.depth;
@@ -95,7 +94,7 @@ Cut cut(const ConvProblem& p) {
   return cut;
 }
 
-/// Where no tap meets a border and the rows of an image follow each other evenly, they are one.
+/// Whether the rows of an image are one: no tap meets a border, and rows are evenly spaced.
 bool rows_join(const ConvProblem& p) {
   return p.r == 1 && p.s == 1 && p.stride == Pair{} && p.padding == Padding{} &&
          p.x_strides[2] == p.w * p.x_strides[3] && p.y_strides[2] == p.w * p.y_strides[3];
@@ -214,8 +213,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return forward_in<T>(problem);
 }
 
-/// Half of the nominal rate for the products, and for what copying a patch's element takes instead,
-/// once for all filters of a group; the tensors moved once.
+/// The products, and for each element of the im2col matrix the time of four more, at half the
+/// nominal rate; and the tensors moved once.
 template <class T>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr double copy_of_an_element = 4;

@@ -1,13 +1,13 @@
-// One block of an im2col convolution: the unit of work that is handed out to threads
-// (conv_im2col.cpp) and compiled once for each instruction set (im2col_block.inl).
+// A block of an im2col convolution: what a thread takes (conv_im2col.cpp). Compiled once for each
+// instruction set (im2col_block.inl).
 //
-// The columns of the unrolled image matrix are output pixels, numbered along rows, images and the
-// batch; its rows are the terms (c, r, s) of one output. A block gathers a piece of that matrix
-// into cache and multiplies it with the filters:
+// The columns of the im2col matrix are output pixels, numbered along rows, images and the batch;
+// its rows are the terms (c, r, s) of an output. A block gathers a part of that matrix and
+// multiplies it by the filters:
 //
 //   sums[channel][column] = sum over terms of patches[term][column] filters[channel][term]
 //
-// Columns lie next to each other, so that vectors run over pixels however few channels there are.
+// Vectors run over pixels, however few channels there are.
 #pragma once
 
 #include <cstdint>

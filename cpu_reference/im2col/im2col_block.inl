@@ -162,7 +162,7 @@ inline void sum_stored(const Im2colConv& conv, const Im2colBlock& block,
   }
 }
 
-/// Output `j` of a run straight from the definition: taps outside the image are left out.
+/// Output `j` of a run by the definition, without the taps outside the image.
 template <class Stored, class T>
 inline T sum_without_padding(const Im2colConv& conv, std::int64_t group, std::int64_t k,
                              const ColumnRun& run, std::int64_t j) {
@@ -184,9 +184,9 @@ inline T sum_without_padding(const Im2colConv& conv, std::int64_t group, std::in
   return sum;
 }
 
-/// In the product a tap in the padding met the filter as a zero, and 0 * Inf is NaN; it shall
-/// contribute nothing. A NaN never leaves a sum again, so sums that are numbers met none; the rare
-/// others are summed once more.
+/// Computes the sums that are NaN once more, without the taps in the padding. In the product these
+/// are zeros, and 0 * Inf is NaN, where they shall contribute nothing. A NaN stays in a sum, so no
+/// other sum is wrong.
 template <class Stored, class T>
 inline void sum_again_where_nan(const Im2colConv& conv, const Im2colBlock& block, std::int64_t k,
                                 const ColumnRun* runs, std::int64_t run_count, T* sums) {
