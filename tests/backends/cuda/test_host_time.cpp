@@ -5,8 +5,8 @@
 #include <chrono>
 #include <string_view>
 
-#include "cuda_exact.hpp"
-#include "devices.hpp"
+#include "support/cuda_exact.hpp"
+#include "support/devices.hpp"
 #include "plumb/backend.hpp"
 
 using namespace plumb;
