@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "cuda_kernels/cost/machine.hpp"
 #include "cuda_kernels/primitives/check.hpp"
 #include "plumb/quote.hpp"
 
@@ -17,9 +18,6 @@ int attribute(cudaDeviceAttr name, int index) {
   check(cudaDeviceGetAttribute(&value, name, index), "cudaDeviceGetAttribute");
   return value;
 }
-
-/// Lanes for fp32 FMA in a multiprocessor, as the CUDA programming guide lists them.
-int fp32_lanes(int major, int minor) { return major < 8 || (major == 8 && minor == 0) ? 64 : 128; }
 
 DeviceCount none(Reason reason, std::string sentence) { return {0, reason, std::move(sentence)}; }
 
@@ -79,7 +77,7 @@ DeviceInfo describe_device(int index) {
   const double memory_clock = hertz_per_kilohertz * attribute(cudaDevAttrMemoryClockRate, index);
   const double bus_bytes = attribute(cudaDevAttrGlobalMemoryBusWidth, index) / 8.0;
   const int units = properties.multiProcessorCount;
-  const int lanes = fp32_lanes(properties.major, properties.minor);
+  const int lanes = fp32_lanes_of(properties.major, properties.minor);
   return {
       .id = {"cuda", index},
       .name = properties.name,

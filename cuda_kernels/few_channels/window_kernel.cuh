@@ -11,6 +11,7 @@
 #include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/cost/windows.hpp"
 #include "cuda_kernels/few_channels/window_filters.cuh"
 #include "cuda_kernels/few_channels/window_pack.cuh"
 #include "cuda_kernels/few_channels/window_rows_store.cuh"
@@ -231,13 +232,8 @@ struct WindowPlan final : KernelPlan {
 template <class Scheme, int row_pairs, int... n8_tiles>
 struct WindowKernelConfigs {
   static constexpr int products = Scheme::products;
-  /// The time to expect where that is predicted, which for eight rows is too long (177 of few200,
-  /// one H200), most of one channel (the first layers of `four`), but for what a small batch takes
-  /// too.
   static double expected(const ConvProblem& problem, double predicted) {
-    constexpr double of_small = 30e-6;
-    const double share = row_pairs < 4 ? 1 : problem.c == 1 ? 0.84 : 0.95;
-    return Scheme::measured * (share * predicted + (1 - share) * std::min(predicted, of_small));
+    return few_channels_seconds(problem, costs, row_pairs >= 4, predicted);
   }
   static constexpr int term_multiple = Scheme::terms;
   using Seven = FixedTerms<7, 1>;  // 7 rows, 4 to 7 columns

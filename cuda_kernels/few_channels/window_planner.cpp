@@ -3,7 +3,7 @@
 #include <limits>
 #include <span>
 
-#include "cuda_kernels/few_channels/window_model.hpp"
+#include "cuda_kernels/cost/window_model.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -216,7 +216,9 @@ class Planner {
 
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowKernelConfig& unit, const WindowCosts& costs, Staging wanted) {
-  return Planner(problem, device, unit, costs, wanted).best();
+  WindowTiles tiles = Planner(problem, device, unit, costs, wanted).best();
+  tiles.seconds = WindowModel(problem, device, unit, costs).expected_seconds(tiles);
+  return tiles;
 }
 
 WindowKernelConfig choose_unit(const ConvProblem& problem, const DeviceInfo& device,
@@ -224,7 +226,7 @@ WindowKernelConfig choose_unit(const ConvProblem& problem, const DeviceInfo& dev
                                Staging wanted) {
   if (units.size() == 1) return units.front();
   const auto seconds = [&](const WindowKernelConfig& unit) {
-    return plan_windows(problem, device, unit, costs, wanted).seconds;
+    return Planner(problem, device, unit, costs, wanted).best().seconds;
   };
   WindowKernelConfig best = units.front();
   double least = seconds(best);

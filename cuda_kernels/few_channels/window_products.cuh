@@ -49,8 +49,7 @@ struct Tf32Windows {
   static constexpr int element_bytes = 4;
   static constexpr int terms = 8;  ///< of a step
   static constexpr double steps_of_slot = 2;
-  static constexpr int products = 1;     ///< of a term
-  static constexpr double measured = 1;  ///< of what is predicted
+  static constexpr int products = 1;  ///< of a term
   static constexpr bool scaled = false;
 
   __device__ static Row row(const char* at) { return *reinterpret_cast<const uint2*>(at); }
@@ -129,7 +128,6 @@ struct HalfWindows {
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 1;
   static constexpr int products = 1;
-  static constexpr double measured = 1;
   static constexpr bool scaled = false;
 
   __device__ static Row row(const char* at) { return *reinterpret_cast<const Row*>(at); }
@@ -166,7 +164,6 @@ struct HalfWindows {
 struct ScaledWindows : HalfWindows<__half> {
   static constexpr bool scaled = true;
   /// Beside TF32 on the four layers; predictions rest on the constants of the other schemes.
-  static constexpr double measured = 0.95;
 
   template <int count>
   __device__ static void put(char* to, const float (&values)[count], float scale) {
@@ -205,7 +202,6 @@ struct SplitWindows {
   static constexpr int terms = 16;
   static constexpr double steps_of_slot = 3;
   static constexpr int products = 3;
-  static constexpr double measured = 1;
   static constexpr bool scaled = true;
 
   __device__ static Row row(const char* at) {

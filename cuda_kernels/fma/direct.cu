@@ -8,10 +8,10 @@
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   fp32 9.36 / 23.8 / 19.1 / 65.4
 //   fp64 10.9 / 28.1 / 22.3 / 77.7
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/primitives/elements.cuh"
 #include "plumb/support.hpp"
 
@@ -51,12 +51,7 @@ void launch(const ConvLaunch& call) {
 
 template <Accumulator accumulator>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: two loads and some twenty instructions for a term.
-  return output_a_thread_seconds(problem, device,
-                                 {.issued_flop = problem.flop(),
-                                  .share = 1.0 / 22,
-                                  .term_clocks = 150,
-                                  .accumulator = accumulator});
+  return direct_seconds(problem, device, accumulator);
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {

@@ -15,10 +15,10 @@
 #include <string>
 
 #include "cuda_kernels/conv/batch_slices.hpp"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/primitives/compile_time.hpp"
 #include "cuda_kernels/primitives/elements.cuh"
 
@@ -136,24 +136,17 @@ Support supports_both(const ConvProblem& problem, const DeviceInfo& device) {
                                 Squares::list()};
 }
 
-/// Fitted on an H200: of what stands between the loads in direct, unrolling takes away two thirds.
-/// Warps at the edge of a padded image go through both loops.
-template <int share_divisor, int unrolled_clocks>
+template <UnrolledTaps unrolled>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  constexpr double direct_clocks = 150;
-  const bool both_loops = unrolled_clocks < direct_clocks && problem.padding != Padding{};
-  const double term_clocks = unrolled_clocks + (both_loops ? direct_clocks : 0);
-  return output_a_thread_seconds(
-      problem, device,
-      {.issued_flop = problem.flop(), .share = 1.0 / share_divisor, .term_clocks = term_clocks});
+  return direct_unrolled_seconds(problem, device, unrolled);
 }
 
-template <int share_divisor, int unrolled_clocks, auto supports, auto launch>
+template <UnrolledTaps unrolled, auto supports, auto launch>
 constexpr ConvAlgorithm entry(std::string_view name) {
   return {
       .name = name,
       .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-      .plan = plan_of_parts<supports, estimate<share_divisor, unrolled_clocks>>,
+      .plan = plan_of_parts<supports, estimate<unrolled>>,
       .launch = without_plan<launch>,
   };
 }
@@ -161,11 +154,12 @@ constexpr ConvAlgorithm entry(std::string_view name) {
 }  // namespace
 
 extern const ConvAlgorithm direct_unrolled_fp32_restrict =
-    entry<22, 150, supports, launch_unrolled<at_run_time, at_run_time>>(
+    entry<UnrolledTaps::none, supports, launch_unrolled<at_run_time, at_run_time>>(
         "cuda.conv.direct_unrolled.fp32.restrict");
 extern const ConvAlgorithm direct_unrolled_fp32_columns =
-    entry<12, 80, supports_columns, launch_columns>("cuda.conv.direct_unrolled.fp32.columns");
+    entry<UnrolledTaps::columns, supports_columns, launch_columns>(
+        "cuda.conv.direct_unrolled.fp32.columns");
 extern const ConvAlgorithm direct_unrolled_fp32_both =
-    entry<11, 70, supports_both, launch_both>("cuda.conv.direct_unrolled.fp32.both");
+    entry<UnrolledTaps::both, supports_both, launch_both>("cuda.conv.direct_unrolled.fp32.both");
 
 }  // namespace plumb::cuda

@@ -20,6 +20,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/primitives/async_copy.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
@@ -288,22 +289,21 @@ __global__ void __launch_bounds__(block_threads, 3)
     store<Unit, 1>(shape, tiles, origin, shared, x, w, y, epilogue);
 }
 
-/// Instructions of all threads, and what shared memory answers.
+/// What its cost follows from.
 template <class Unit>
-IssuedWork issued(const ConvProblem& problem, const Tiles& tiles) {
-  const double r = static_cast<double>(problem.r), channels = static_cast<double>(problem.c);
-  // A row of the filters: FMAs, reads of input with their addresses, reads of weights.
-  constexpr double outputs = Unit::filters * Unit::rows * Unit::columns;
-  constexpr double x_reads = Unit::x_fours, w_reads = Unit::filters * Unit::w_pitch / 4;
-  const double filter_row = outputs * Unit::width + 3 * x_reads + w_reads + 4;
-  const double reads = (r + Unit::rows - 1) * x_reads;
-  const double copies =
-      static_cast<double>(tiles.x_rows) * tiles.pitch / block_threads * (tiles.aligned ? 4 : 8);
-  const double filter_copies = r * Unit::filters * Unit::w_pitch / block_threads * 12;
-  const double channel = r * filter_row + 3 * (Unit::rows - 1) * x_reads + copies + filter_copies;
-  const double threads = tiles.items(problem) * block_threads;
-  return {.instructions = threads * (channels * channel + 8 * outputs + 150),
-          .shared_waves = threads / 32 * (channels * (4 * reads + r * w_reads) + 2 * outputs)};
+FewFilters cost_features(const ConvProblem& problem, const Tiles& tiles) {
+  return {.filters = Unit::filters,
+          .width = Unit::width,
+          .rows = Unit::rows,
+          .columns = Unit::columns,
+          .x_fours = Unit::x_fours,
+          .w_pitch = Unit::w_pitch,
+          .x_rows = tiles.x_rows,
+          .x_pitch = tiles.pitch,
+          .block_threads = block_threads,
+          .tile_columns = tiles.columns,
+          .aligned = tiles.aligned,
+          .blocks = tiles.items(problem)};
 }
 
 /// The tiles of least predicted work.
@@ -313,7 +313,7 @@ Tiles tiles_for(const ConvProblem& problem, bool aligned) {
   double least = 0;
   for (int bits = 0; bits <= block_bits; ++bits) {
     const Tiles tiles = Tiles::make(problem, Unit{}, bits, aligned);
-    const double work = issued<Unit>(problem, tiles).instructions;
+    const double work = few_filters_work(problem, cost_features<Unit>(problem, tiles)).instructions;
     const bool fits = tiles.bytes <= wanted_bytes, best_fits = best.bytes <= wanted_bytes;
     const bool better = fits != best_fits ? fits : fits ? work < least : tiles.bytes < best.bytes;
     if (bits == 0 || better) best = tiles, least = work;
@@ -382,20 +382,10 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   double seconds = 0;
   with_unit(problem, [&]<class Unit>() {
     const Tiles tiles = tiles_for<Unit>(problem, rows_aligned(problem, nullptr));
-    const IssuedWork work = issued<Unit>(problem, tiles);
-    const double of_thread = work.instructions / (tiles.items(problem) * block_threads);
-    constexpr double instruction_clocks = 4.5;  // of a thread by itself, on one H200
-    // Rows of a tile that begin and end within a sector of memory are completed late: a fit to
-    // 5x5 of 1024x1024 on one H200, whose tiles are 16 wide.
-    constexpr double late_outputs = 34;
     const int y_vector = tiles.shift == 0 ? row_vector(nullptr, problem.y_extents(),
                                                        problem.y_strides, sizeof(float))
                                           : 1;
-    const auto run = static_cast<double>(std::min<std::int64_t>(tiles.columns, problem.q()));
-    const double moving =
-        moving_seconds(problem, device, y_vector) * (y_vector == 4 ? 1 : 1 + late_outputs / run);
-    seconds = kernel_seconds(std::max(model_seconds(problem, device, work), moving), device,
-                             instruction_clocks * of_thread);
+    seconds = few_filters_seconds(problem, device, cost_features<Unit>(problem, tiles), y_vector);
   });
   return seconds;
 }

@@ -27,6 +27,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/primitives/compile_time.hpp"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/primitives/vectors.cuh"
@@ -438,34 +439,26 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const int terms = TermCounts::at_least(flat.terms());
   const int vector = vector_of(problem, flat, nullptr, nullptr);
   const bool lines = writes_lines(flat, vector);
-  // Of a thread: pixels that it writes and makes, and what it reads or writes them in.
   const int writes = lines ? run_lines(terms) : pixels_of(terms);
   const int makes = lines ? writes + 1 : writes;
-  const int reads = lines ? makes : makes / std::min(makes, vector);
-  const auto number = [](auto value) { return static_cast<double>(value); };
   const std::int64_t pixels = flat.p() * flat.q();
   const std::int64_t image =
       lines ? ceil_div(pixels, run_pixels(terms)) * run_pixels(terms) : pixels;
-  const double threads = number(flat.n) * number(image) / writes;
-  // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
-  const double filter =
-      (terms + 2) * makes + filter_pitch(terms) / 4 + (lines ? 4 * writes + 14 : 3 * reads + 4);
-  const double padding = problem.padding == Padding{} ? 0 : 6 * number(problem.r + problem.s);
-  const double before = reads * (30 + 11 * terms + padding) + 40;
   const std::int64_t of_share =
       share_filters(flat, device, terms, pixel_tiles(flat, terms, lines ? 1 : vector, lines));
-  const double shares = number(ceil_div(problem.k, of_share));
-  const double issuing =
-      model_seconds(problem, device,
-                    {.instructions = threads * (number(problem.k) * filter + shares * before),
-                     .shared_waves = threads / 32 * number(problem.k) * filter_pitch(terms) / 4});
-  // Of planes that are written pixel by pixel, as if each filled its last sector of memory.
-  constexpr double sector_pixels = 32 / sizeof(float);
-  const double filled = lines || vector > 1 ? 1 : 1 + (sector_pixels - 1) / number(pixels);
-  const double moving = filled * moving_seconds(problem, device, lines ? 4 : vector);
-  constexpr double instruction_clocks = 4;  // of a thread by itself, on one H200
-  return kernel_seconds(std::max(issuing, moving), device,
-                        instruction_clocks * (before + number(of_share) * filter));
+  return few_terms_seconds(
+      problem, device,
+      {.terms = terms,
+       .filter_pitch = filter_pitch(terms),
+       .makes = makes,
+       .reads = lines ? makes : makes / std::min(makes, vector),
+       .writes = writes,
+       .threads = static_cast<double>(flat.n) * static_cast<double>(image) / writes,
+       .lines = lines,
+       .vector = vector,
+       .image_pixels = pixels,
+       .share_filters = of_share,
+       .shares = ceil_div(problem.k, of_share)});
 }
 
 }  // namespace

@@ -18,10 +18,10 @@
 #include <string>
 
 #include "cuda_kernels/conv/batch_slices.hpp"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/fma/unrolled.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
 
@@ -212,22 +212,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // The product as in implicit_gemm, with less index arithmetic; then the workspace's traffic, once
-  // each way.
-  const double instructions = 2.25 * tile + 25;
-  const double share = tile / 4.0 / std::max(1.25 * tile, instructions / 4);
-  const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>(ceil_div(problem.terms(), tile));
-  const double issued_flop = 2.0 * static_cast<double>(tiles.all()) * steps * tile * tile * tile;
-  const double moved = 2 * chunk_bytes(problem, {problem.n, problem.groups});
-  const double rate = device.nominal_bytes_per_second;
-  // Fitted on an H200, with the clocks of a step where nothing else holds a block up.
-  constexpr double reached = 0.58;
-  constexpr double step_clocks = tile == 8 ? 1200 : tile == 16 ? 1440 : 3200;
-  const double unrolling = kernel_seconds(rate > 0 ? moved / rate : 0, device, 0);
-  return unrolling + kernel_seconds(model_seconds(problem, device, Accumulator::fp32_fma,
-                                                  issued_flop, share * reached),
-                                    device, steps * step_clocks);
+  return im2col_gemm_seconds(problem, device, {tile, TileCounts(problem, tile).all()},
+                             chunk_bytes(problem, {problem.n, problem.groups}));
 }
 
 /// The terms that fill up a tile are zeros, and adding zero rounds nothing: numerics are those of

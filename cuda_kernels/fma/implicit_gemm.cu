@@ -12,10 +12,10 @@
 //   8x8 13 / 14.1 / 17.8 / 38
 //   16x16 19.2 / 11 / 13.3 / 38.3
 //   32x32 52.4 / 28.1 / 35.9 / 47.1
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/fma/unrolled.cuh"
 #include "plumb/support.hpp"
 
@@ -91,21 +91,8 @@ void launch(const ConvLaunch& call) {
 
 template <int tile, Accumulator accumulator>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Clocks of a multiprocessor for one warp's step of `tile` terms. Shared memory answers one
-  // request of a warp in a clock: one for each element of x, one for four of w. Four instructions
-  // start in a clock: those, the FMAs, and some 50 of index arithmetic and barriers.
-  const double requests = 1.25 * tile;
-  const double instructions = 2.25 * tile + 50;
-  const double fma_clocks = tile / 4.0;
-  const double share = fma_clocks / std::max(requests, instructions / 4);
-  const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>(ceil_div(problem.terms(), tile));
-  const double issued_flop = 2.0 * static_cast<double>(tiles.all()) * steps * tile * tile * tile;
-  // Fitted on an H200, with the clocks of a step where nothing else holds a block up.
-  constexpr double reached = tile == 32 ? 0.42 : 0.56;
-  constexpr double step_clocks = tile == 8 ? 1200 : tile == 16 ? 1440 : 3200;
-  return kernel_seconds(model_seconds(problem, device, accumulator, issued_flop, share * reached),
-                        device, steps * step_clocks);
+  return implicit_gemm_seconds(problem, device, accumulator,
+                               {tile, TileCounts(problem, tile).all()});
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {

@@ -21,6 +21,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/fma/band.cuh"
 #include "cuda_kernels/primitives/vectors.cuh"
 
@@ -283,43 +284,9 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <class Unit>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const auto number = [](auto value) { return static_cast<double>(value); };
   const BandTile tile = tile_for<Unit>(problem);
-  const double warps = number(Bands(problem, tile).blocks) * number(ceil_div(tile.units(), 32));
-  const double rows = number(problem.c / problem.groups * problem.r);  // of a filter
-  const double s = number(problem.s), x_rows = Unit::images * Unit::rows;
-
-  // For each row of the filters: FMAs, reads of the input and of the filters, and the rest. Filters
-  // without a kernel of their own read each tap's values by themselves.
-  constexpr double outputs = Unit::images * Unit::rows * Unit::columns * Unit::filters;
-  constexpr double w_vectors = Unit::filters % 4 == 0 ? Unit::filters / 4 : Unit::filters;
-  const bool whole_rows = kernel_width(problem) > 0;
-  const double x_vectors = number(ceil_div(Unit::columns + problem.s - 1, Unit::columns));
-  const double x_reads = x_rows * (whole_rows ? x_vectors : Unit::columns * s);
-  const double row = outputs * s + x_reads + (w_vectors + (whole_rows ? 1 : 8)) * s + 4;
-  const double tap_waves = 2 * number(std::min<std::int64_t>(problem.stride.w, 4));
-  const double row_waves = x_reads * (whole_rows ? Unit::columns : tap_waves) + w_vectors * s;
-  // For each block: the input that each warp loads, the filters where they do not stay, and what
-  // comes before and after.
-  const double block_warps = number(ceil_div(tile.units(), 32));
-  const double channels = number(problem.c / problem.groups);
-  const double x_loads = number(tile.images * Unit::images * tile.x_rows) * channels *
-                         (24 + 4 * number(ceil_div(tile.pitch, 32)));
-  const bool stay = tile.channels == problem.c / problem.groups;
-  const double w_loads = stay ? 0 : rows * s * number(tile.filters * Unit::filters) / 32 * 6;
-  const double around = (x_loads + w_loads) / block_warps + 330 + 6 * outputs;
-  const double issuing = model_seconds(problem, device,
-                                       {.instructions = 32 * warps * (rows * row + around),
-                                        .shared_waves = warps * rows * row_waves});
-  const int y_vector = row_vector(nullptr, problem.y_extents(), problem.y_strides, sizeof(float));
-  // Blocks load, multiply and write in turn. Rows of few outputs take longer: a fit to few200.
-  const double full =
-      (issuing + moving_seconds(problem, device, y_vector)) * (1 + 5 / number(problem.q()));
-  // A thread by itself, on one H200: clocks of a row, or of each tap that is read by itself, until
-  // what is read has come, and of an instruction.
-  constexpr double row_clocks = 300, tap_clocks = 145, instruction_clocks = 3;
-  const double waited = rows * (row_clocks + (whole_rows ? 0 : tap_clocks * s));
-  return kernel_seconds(full, device, waited + instruction_clocks * (rows * row + around));
+  return register_tile_seconds(problem, device,
+                               {tile, Bands(problem, tile).blocks, kernel_width(problem) > 0});
 }
 
 template <class Unit>

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/cost/interleaved.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
 
 namespace plumb::cuda {
@@ -38,15 +38,9 @@ int remainders(const std::vector<int>& firsts, int stride) {
 
 }  // namespace
 
-double record_share(const RecordPlane& of, const InterleavedCosts& costs) {
-  const int taps = of.taps_h * of.taps_w;
-  // Neighbours are asked for together.
-  const double asked = of.taps_w > 1 ? 0.45 * taps : taps;
-  return 1 + costs.element_share * (of.channels * taps - 8) + costs.tap_share * (asked - 1);
-}
-
-InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs,
-                                     int output_rows, int output_columns, RecordForm form)
+InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
+                                     const InterleavedElements& elements, int output_rows,
+                                     int output_columns, RecordForm form)
     : rows(output_rows),
       columns(output_columns),
       row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
@@ -55,7 +49,7 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
       stride_w(columns * column_stride),
       group_filters(interleaved_rows / (rows * columns)),
       groups(static_cast<int>(ceil_div(problem.k, group_filters))),
-      slot_bytes(costs.slot_bytes()) {
+      slot_bytes(elements.slot_bytes()) {
   for (int c = static_cast<int>(problem.c), first = 0; first < c;) {
     unsigned channels = static_cast<unsigned>(std::min(c - first, 8));
     if (form.by_twos) channels = std::bit_floor(channels);
@@ -69,7 +63,7 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem, const Interleav
   std::sort(records.begin(), records.end(),
             [&](const Record& a, const Record& b) { return place(a) < place(b); });
   slots = static_cast<int>(ceil_div(static_cast<std::int64_t>(records.size()), 2));
-  packed_slots = static_cast<int>(ceil_div(slots, costs.slice_slots())) * costs.slice_slots();
+  packed_slots = static_cast<int>(ceil_div(slots, elements.slice_slots())) * elements.slice_slots();
 }
 
 void InterleavedLayout::add_plane(const ConvProblem& problem, int first_c, int channels,
@@ -123,21 +117,18 @@ namespace {
 class Planner {
  public:
   Planner(const ConvProblem& problem, const DeviceInfo& device, const InterleavedLayout& layout,
-          const InterleavedCosts& costs)
+          const InterleavedElements& elements)
       : problem_(problem),
         layout_(layout),
-        costs_(costs),
+        elements_(elements),
         limit_(static_cast<std::int64_t>(device.shared_memory_bytes)),
-        units_(std::max(device.units, 1)),
-        clocks_per_second_(clock_share * clock_hertz(device)),
         place_rows_(ceil_div(problem.p(), layout.rows)),
-        place_columns_(ceil_div(problem.q(), layout.columns)) {
+        place_columns_(ceil_div(problem.q(), layout.columns)),
+        model_(problem, device, layout, elements) {
     for (const Record& of : layout.records) {
       max_r_ = std::max(max_r_, of.r / layout.stride_h);
       max_s_ = std::max(max_s_, of.s / layout.stride_w);
     }
-    for (const Sheet& of : layout.sheets)
-      sheet_shares_ += record_share(layout.planes[of.plane], costs);
   }
 
   InterleavedTiles best() {
@@ -157,9 +148,6 @@ class Planner {
   }
 
  private:
-  // What tensor cores leave of the nominal clock (one H200).
-  static constexpr double clock_share = 0.86;
-
   void consider_images() {
     constexpr int max_images = 64;
     for (int images = 2; images <= max_images && images <= problem_.n;
@@ -171,15 +159,15 @@ class Planner {
   bool fit(InterleavedTiles& tile, bool streams) const {
     const auto sheets = static_cast<std::int64_t>(layout_.sheets.size());
     const std::int64_t lines = sheets * tile.images * tile.sheet_rows;
-    if (lines * tile.pitch > limit_ / (2 * costs_.record_bytes())) return false;
-    tile.x_bytes = costs_.record_bytes() * lines * tile.pitch;
+    if (lines * tile.pitch > limit_ / (2 * elements_.record_bytes())) return false;
+    tile.x_bytes = elements_.record_bytes() * lines * tile.pitch;
     tile.line_bytes = 16 * lines;
     if (!streams) {
       tile.filter_stage_bytes = layout_.slots * layout_.slot_bytes;
       return tile.bytes() <= limit_;
     }
     tile.filter_stage_bytes = slice_bytes;
-    tile.slices = layout_.packed_slots / costs_.slice_slots();
+    tile.slices = layout_.packed_slots / elements_.slice_slots();
     tile.filter_stages = std::min(max_filter_stages, tile.slices);
     while (tile.filter_stages >= min_filter_stages && tile.bytes() > limit_) --tile.filter_stages;
     return tile.filter_stages >= min_filter_stages;
@@ -202,86 +190,38 @@ class Planner {
     for (const bool streams : {false, true}) {
       InterleavedTiles fitted = tile;
       if (!fit(fitted, streams)) continue;
-      fitted.seconds = clocks(fitted) * rounds(fitted) / clocks_per_second_;
-      fitted.load_seconds = producer_warps(fitted) / clocks_per_second_;
+      fitted.seconds = model_.seconds(fitted);
+      fitted.load_seconds = model_.load_seconds(fitted);
       if (best_.seconds == 0 || fitted.seconds < best_.seconds) best_ = fitted;
     }
   }
 
-  double rounds(const InterleavedTiles& tile) const {
-    const double items = static_cast<double>(tile.items(problem_)) * layout_.groups / units_;
-    return std::max(items + 0.5, std::ceil(items));
-  }
-
-  /// Clocks in which the producer warps load a tile's input. One of them loads filters that stream.
-  double producer_warps(const InterleavedTiles& tile) const {
-    return sheet_shares_ * tile.sheet_records() *
-               (tile.streams() ? costs_.of_record_beside_stream : costs_.of_record) +
-           costs_.of_plane * static_cast<double>(layout_.planes.size());
-  }
-
-  /// Of a multiprocessor, for one tile. Roles and memory work side by side, and take from each
-  /// other: of two that need as long each, 1.3 times that.
-  double clocks(const InterleavedTiles& tile) const {
-    const auto number = [](auto value) { return static_cast<double>(value); };
-    const double passes = number(ceil_div(tile.span(), interleaved_columns));
-    const double multiplying = passes * (costs_.of_slot * layout_.slots +
-                                         (tile.streams() ? costs_.of_slice * tile.slices : 0));
-    // Pairs of outputs are written at once. One by one those of two columns take the most: their
-    // places are found twice.
-    const double share = tile.pairs(layout_, problem_) ? 0.75
-                         : layout_.columns > 1         ? 1 + 1. / costs_.stored_bytes
-                                                       : 1;
-    // Warps write every fourth filter each: as long as the one takes that has the most.
-    const std::int64_t filters = std::min<std::int64_t>(problem_.k, layout_.group_filters);
-    const double of_fullest =
-        number(ceil_div(filters, interleaved_epilogue_warps) * interleaved_epilogue_warps) /
-        layout_.group_filters;
-    const double writing = costs_.of_pass * passes * share * (0.4 + 0.6 * of_fullest);
-    const bool whole_rows = tile.column_tiles == 1;
-    const double written_run =
-        whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
-    const double read_run = whole_rows ? 256 : tile.pitch * layout_.stride_w;
-    const double written = number(tile.images) * tile.rows * layout_.rows * tile.columns *
-                           layout_.columns * number(filters);
-    const double read =
-        number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
-    const double moving = 0.043 * costs_.stored_bytes *
-                          (written * (problem_.q() % 8 != 0 ? 1.25 : 1) * (1 + 24 / written_run) +
-                           read * (1 + 12 / read_run));
-    constexpr double together = 2.55;
-    double sum = 0;
-    for (const double each : {multiplying, producer_warps(tile), writing, moving})
-      sum += std::pow(each, together);
-    return std::pow(sum, 1 / together) + 450;
-  }
-
   const ConvProblem& problem_;
   const InterleavedLayout& layout_;
-  const InterleavedCosts& costs_;
+  InterleavedElements elements_;
   std::int64_t limit_;
-  int units_;
-  double clocks_per_second_;
   std::int64_t place_rows_, place_columns_;
   int max_r_ = 0, max_s_ = 0;
-  double sheet_shares_ = 0;  ///< of all sheets: what their records take
+  InterleavedModel model_;
   InterleavedTiles best_;
 };
 
 /// Of rows and columns of outputs those of least predicted time. For a large batch, and any device
 /// that this runs on: filters are packed once for all of them.
-InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& costs) {
+InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElements& elements) {
   DeviceInfo hopper;
   hopper.units = 132;
   hopper.shared_memory_bytes = 227 * 1024;
+  hopper.compute_major = 9;
   hopper.nominal_fp32_flop_per_second = 67e12;
-  InterleavedLayout best(large, costs, 1, 1, record_forms[0]);
-  double least = Planner(large, hopper, best, costs).best().seconds;
+  hopper.nominal_bytes_per_second = 4.8e12;
+  InterleavedLayout best(large, elements, 1, 1, record_forms[0]);
+  double least = Planner(large, hopper, best, elements).best().seconds;
   const auto consider = [&](InterleavedLayout&& other) {
     if (other.groups > best.groups || other.planes.size() > max_planes ||
         other.sheets.size() > max_sheets || other.slots > max_interleaved_slots)
       return;
-    const double seconds = Planner(large, hopper, other, costs).best().seconds;
+    const double seconds = Planner(large, hopper, other, elements).best().seconds;
     // Of less the model knows nothing.
     if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) return;
     least = seconds;
@@ -292,7 +232,7 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& 
       std::vector<std::vector<RecordPlane>> considered;  // most forms come to the same
       if (rows * columns == 1) considered.push_back(best.planes);
       for (const RecordForm form : record_forms) {
-        InterleavedLayout other(large, costs, rows, columns, form);
+        InterleavedLayout other(large, elements, rows, columns, form);
         if (std::find(considered.begin(), considered.end(), other.planes) != considered.end())
           continue;
         considered.push_back(other.planes);
@@ -304,14 +244,15 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedCosts& 
 
 }  // namespace
 
-InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedCosts& costs) {
+InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedElements& elements) {
   problem.n = large_batch;
-  return best_layout(problem, costs);
+  return best_layout(problem, elements);
 }
 
 InterleavedTiles tile_interleaved(const ConvProblem& problem, const DeviceInfo& device,
-                                  const InterleavedLayout& layout, const InterleavedCosts& costs) {
-  return Planner(problem, device, layout, costs).best();
+                                  const InterleavedLayout& layout,
+                                  const InterleavedElements& elements) {
+  return Planner(problem, device, layout, elements).best();
 }
 
 }  // namespace plumb::cuda

@@ -28,19 +28,12 @@ inline constexpr int max_output_rows = 8, max_output_columns = 2;
 /// Filters that stream come in slices of so many bytes, through a ring of so many stages.
 inline constexpr int slice_bytes = 8192, max_filter_stages = 16, min_filter_stages = 4;
 
-/// What a product is made of, and how long it takes: clocks of a multiprocessor
-/// (plan_interleaved()).
-struct InterleavedCosts {
+/// What a product is made of. How long it takes is in cost/interleaved.hpp.
+struct InterleavedElements {
   int parts;         ///< of records and filters: 2 where operands are split in high and low ones
   int stored_bytes;  ///< of an element of x and y
-  double of_slot;    ///< its products for a pass
-  double of_slice;   ///< that streams
-  double of_record, of_record_beside_stream;  ///< loaded, of eight channels
-  double element_share, tap_share;            ///< of that: of each of its elements, and taps
-  double of_plane;                            ///< of a tile
-  double of_pass;                             ///< written
 
-  friend bool operator==(const InterleavedCosts&, const InterleavedCosts&) = default;
+  friend bool operator==(const InterleavedElements&, const InterleavedElements&) = default;
   constexpr int slot_bytes() const { return parts * interleaved_part_bytes; }
   constexpr int record_bytes() const { return parts * 16; }
   constexpr int slice_slots() const { return slice_bytes / slot_bytes(); }
@@ -60,8 +53,6 @@ struct RecordPlane {
   int first_c, channels, taps_h, taps_w;
   bool operator==(const RecordPlane&) const = default;
 };
-/// Time to load a record of a plane, as a multiple of that of a record of eight channels.
-double record_share(const RecordPlane& plane, const InterleavedCosts& costs);
 
 /// Records of a plane, at every pixel of these remainders by the stride.
 struct Sheet {
@@ -88,7 +79,7 @@ struct InterleavedLayout {
   std::vector<Sheet> sheets;
   std::vector<Record> records;  ///< as they follow each other in shared memory
 
-  InterleavedLayout(const ConvProblem& problem, const InterleavedCosts& costs, int rows,
+  InterleavedLayout(const ConvProblem& problem, const InterleavedElements& elements, int rows,
                     int columns, RecordForm form);
 
   std::size_t group_bytes() const;  ///< packed: a header and the slots
@@ -99,7 +90,7 @@ struct InterleavedLayout {
 };
 
 /// The one of least predicted time for a large batch, whatever the problem's own.
-InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedCosts& costs);
+InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedElements& elements);
 
 /// A block's tile: `rows` by `columns` output positions of `images`, each with a filter's outputs
 /// of a layout's rows and columns; and its shared memory.
@@ -134,6 +125,7 @@ inline constexpr int slack_bytes = 2 * interleaved_columns * 16;
 
 /// The tiles of least predicted time.
 InterleavedTiles tile_interleaved(const ConvProblem& problem, const DeviceInfo& device,
-                                  const InterleavedLayout& layout, const InterleavedCosts& costs);
+                                  const InterleavedLayout& layout,
+                                  const InterleavedElements& elements);
 
 }  // namespace plumb::cuda

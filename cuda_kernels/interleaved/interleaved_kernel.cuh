@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(packing_threads)
         *reinterpret_cast<std::uint16_t*>(at + part * interleaved_part_bytes) =
             static_cast<std::uint16_t>(halves);
       };
-      if constexpr (Scheme::costs.parts == 1) {
+      if constexpr (Scheme::elements.parts == 1) {
         put(0, two_halves<typename Scheme::Half>(value * shared_scale, 0));
       } else {
         const SplitHalves halves(value * shared_scale, 0);
@@ -225,32 +225,20 @@ inline Support has_room_for(const InterleavedLayout& layout, const DeviceInfo& d
   return {};
 }
 
-/// Predicted, and what that may err by outside of the family of few200, where no tiles have been
-/// measured, so that this is chosen only where it wins. And what comes before a block multiplies
-/// its first tile, whose input comes while nothing else goes on and has nothing ahead of it: a fit
-/// to 108 small convolutions on one H200.
-template <class Scheme>
-double interleaved_seconds(const ConvProblem& problem, const SlicePlans<InterleavedTiles>& tiles) {
-  const bool of_family = problem.c <= 16 && problem.k <= interleaved_rows && problem.r <= 11 &&
-                         problem.s <= 11 && problem.stride.h <= 2 && problem.stride.w <= 2;
-  const double margin = of_family ? 1.01 : 1.5;
-  constexpr double before = 7e-6, first_input = Scheme::costs.parts == 2 ? 3.5 : 1.5;
-  return before + first_input * tiles.full.load_seconds + margin * tiles.seconds();
-}
-
 template <class Scheme>
 PlanResult plan_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
   if (Support taken = takes_interleaved<Scheme>(problem, device); !taken) return {taken};
-  InterleavedLayout layout = layout_interleaved(problem, Scheme::costs);
+  InterleavedLayout layout = layout_interleaved(problem, Scheme::elements);
   if (Support room = has_room_for(layout, device); !room) return {room};
   const SlicePlans<InterleavedTiles> tiles(problem, [&](const ConvProblem& slice) {
-    return tile_interleaved(slice, device, layout, Scheme::costs);
+    return tile_interleaved(slice, device, layout, Scheme::elements);
   });
   if (tiles.full.seconds == 0 || (tiles.last && tiles.last->seconds == 0))
     return {{Reason::device_limit, "no tile fits a block's shared memory"}};
   const std::size_t dense_bytes = static_cast<std::size_t>(element_count(problem.w_extents())) *
                                   sizeof(typename Scheme::Stored);
-  return {.estimate_seconds = interleaved_seconds<Scheme>(problem, tiles),
+  return {.estimate_seconds = interleaved_seconds(problem, Scheme::elements,
+                                                  tiles.full.load_seconds, tiles.seconds()),
           .filter_bytes = layout.dense_at() + dense_bytes,
           .kernel = std::make_shared<InterleavedPlan>(std::move(layout), tiles)};
 }
@@ -289,7 +277,7 @@ constexpr ConvAlgorithm interleaved_entry(std::string_view name, Operand operand
       .name = name,
       .numerics = {.operand = operand,
                    .accumulator = Accumulator::tensor_core_fp32,
-                   .products = Scheme::costs.parts == 2 ? 3 : 1,
+                   .products = Scheme::elements.parts == 2 ? 3 : 1,
                    .term_multiple = 16},
       .plan = plan_interleaved<Scheme>,
       .pack_filters = pack_interleaved_filters<Scheme>,

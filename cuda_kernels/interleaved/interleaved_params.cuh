@@ -10,6 +10,7 @@
 #include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/cost/interleaved.hpp"
 #include "cuda_kernels/interleaved/interleaved_scheme.cuh"
 #include "cuda_kernels/primitives/bulk_copy.cuh"
 #include "cuda_kernels/primitives/ceil_div.hpp"
@@ -46,8 +47,8 @@ struct InterleavedParams {
   using Scheme = Of;
   using Stored = typename Scheme::Stored;
   using Roles = InterleavedRoles<Scheme>;
-  static constexpr InterleavedCosts costs = Scheme::costs;
-  static constexpr int slot_bytes = costs.slot_bytes(), slice_slots = costs.slice_slots();
+  static constexpr InterleavedElements elements = Scheme::elements;
+  static constexpr int slot_bytes = elements.slot_bytes(), slice_slots = elements.slice_slots();
 
   ConvShape<int> conv;
   const Stored *x, *w;  ///< w: dense
@@ -157,7 +158,7 @@ struct InterleavedParams {
     const int warps = Roles::producer_warps(tile.streams());
     const int of_sheet = tile.sheet_records(), all = lines * tile.pitch;
     const auto share = [&](const Sheet& of) {
-      return record_share(layout.planes[of.plane], costs) * of_sheet;
+      return record_share(layout.planes[of.plane], elements) * of_sheet;
     };
     double whole = 0, before = 0;
     for (const Sheet& of : layout.sheets) whole += share(of);

@@ -50,8 +50,8 @@ __device__ LoadedElement<Stored> load_element(const Stored* from) {
 /// Eight elements as a record, or one of high parts and one of low ones.
 template <class Scheme>
 __device__ void make_records(const LoadedElement<typename Scheme::Stored> (&values)[8], float scale,
-                             MetElements<Scheme>& met, uint4 (&records)[Scheme::costs.parts]) {
-  Fragment parts[Scheme::costs.parts][4];
+                             MetElements<Scheme>& met, uint4 (&records)[Scheme::elements.parts]) {
+  Fragment parts[Scheme::elements.parts][4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const auto first = values[2 * i], second = values[2 * i + 1];
@@ -59,7 +59,7 @@ __device__ void make_records(const LoadedElement<typename Scheme::Stored> (&valu
       parts[0][i] = __byte_perm(first, second, 0x5410);
     } else {
       met.look_at(first, second);
-      if constexpr (Scheme::costs.parts == 1) {
+      if constexpr (Scheme::elements.parts == 1) {
         parts[0][i] = two_halves<__half>(first * scale, second * scale);
       } else {
         const SplitHalves halves(first * scale, second * scale);
@@ -69,7 +69,7 @@ __device__ void make_records(const LoadedElement<typename Scheme::Stored> (&valu
     met.look_at(parts[0][i]);
   }
 #pragma unroll
-  for (int i = 0; i < Scheme::costs.parts; ++i)
+  for (int i = 0; i < Scheme::elements.parts; ++i)
     records[i] = {parts[i][0], parts[i][1], parts[i][2], parts[i][3]};
 }
 
@@ -189,7 +189,7 @@ __device__ void load_plane(const Params& params, const InterleavedItem& item,
                            MetElements<typename Params::Scheme>& met,
                            const Wait& wait_until_empty) {
   using Stored = typename Params::Stored;
-  constexpr int at_once = 4, parts = Params::costs.parts;
+  constexpr int at_once = 4, parts = Params::elements.parts;
   const RecordElements<channels, neighbours, Stored> elements(params, item, plane);
   RecordWalk walk(params, first);
   LoadedElement<Stored> values[at_once][8];

@@ -22,18 +22,7 @@ struct SplitRecords {
   using Half = __half;
   static constexpr bool scaled = true;
   static constexpr RoleRegisters registers{160, 64, 128};
-  /// Fitted to 1,761 tiles of 197 convolutions, measured one by one on one H200, and what a record,
-  /// a plane and a pass take to few200 in two layouts of each: to 8 % in the root mean square.
-  static constexpr InterleavedCosts costs{.parts = 2,
-                                          .stored_bytes = 4,
-                                          .of_slot = 201,
-                                          .of_slice = 32,
-                                          .of_record = 4.9,
-                                          .of_record_beside_stream = 6.7,
-                                          .element_share = 0.087,
-                                          .tap_share = 0.055,
-                                          .of_plane = 910,
-                                          .of_pass = 2110};
+  static constexpr InterleavedElements elements{.parts = 2, .stored_bytes = 4};
 };
 
 /// One product of halves: what tensors of them hold.
@@ -43,16 +32,7 @@ struct HalfRecords {
   using Half = Of;
   static constexpr bool scaled = false;
   static constexpr RoleRegisters registers{96, 80, 104};
-  static constexpr InterleavedCosts costs{.parts = 1,
-                                          .stored_bytes = 2,
-                                          .of_slot = 83,
-                                          .of_slice = 0,
-                                          .of_record = 2.15,
-                                          .of_record_beside_stream = 2.4,
-                                          .element_share = 0.071,
-                                          .tap_share = 0.11,
-                                          .of_plane = 840,
-                                          .of_pass = 2080};
+  static constexpr InterleavedElements elements{.parts = 1, .stored_bytes = 2};
 };
 
 /// One product of fp32 that is scaled and rounded to fp16 (ScaledWindows).
@@ -61,16 +41,7 @@ struct ScaledRecords {
   using Half = __half;
   static constexpr bool scaled = true;
   static constexpr RoleRegisters registers{96, 64, 112};
-  static constexpr InterleavedCosts costs{.parts = 1,
-                                          .stored_bytes = 4,
-                                          .of_slot = 81,
-                                          .of_slice = 7,
-                                          .of_record = 3.1,
-                                          .of_record_beside_stream = 3.3,
-                                          .element_share = 0.08,
-                                          .tap_share = 0.076,
-                                          .of_plane = 1370,
-                                          .of_pass = 2150};
+  static constexpr InterleavedElements elements{.parts = 1, .stored_bytes = 4};
 };
 
 /// Where a filter of a group is in a product's rows. Every fourth is in the same sixteen rows,
@@ -83,7 +54,7 @@ __device__ constexpr int product_filter(int of_group, int group_filters) {
 /// Threads of a block by their roles, and the registers of each.
 template <class Scheme>
 struct InterleavedRoles {
-  static constexpr bool split = Scheme::costs.parts == 2;
+  static constexpr bool split = Scheme::elements.parts == 2;
   /// The sums of split products leave registers for four producer warps.
   static constexpr int max_producer_warps = split ? 4 : 8;
   static constexpr int first_epilogue = interleaved_warpgroups * 128;

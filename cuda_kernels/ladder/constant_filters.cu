@@ -12,11 +12,11 @@
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8.45 / 20.9 / 17.2 / 57.1
 #include "cuda_kernels/conv/batch_slices.hpp"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/conv/pack_filters.hpp"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/ladder/constant_bank.hpp"
 #include "cuda_kernels/primitives/elements.cuh"
 #include "plumb/support.hpp"
@@ -66,12 +66,6 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return fits_in_slices(problem);
 }
 
-double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: one load and some twenty instructions for a term.
-  return output_a_thread_seconds(
-      problem, device, {.issued_flop = problem.flop(), .share = 1.0 / 20, .term_clocks = 150});
-}
-
 }  // namespace
 
 extern const ConvAlgorithm constant_filters_fp32{
@@ -79,7 +73,7 @@ extern const ConvAlgorithm constant_filters_fp32{
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
     .forced_only = true,
     .capturable = false,
-    .plan = plan_of_parts<supports, estimate, nullptr, ConstantBank::filter_bytes>,
+    .plan = plan_of_parts<supports, constant_filters_seconds, nullptr, ConstantBank::filter_bytes>,
     .pack_filters = pack_without_plan<pack_filters>,
     .launch = without_plan<launch>,
 };

@@ -13,9 +13,9 @@
 //   6.27 / 16.5 / 12.8 / 45.9
 #include "cuda_kernels/conv/batch_slices.hpp"
 #include "cuda_kernels/conv/conv_shape.cuh"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/primitives/elements.cuh"
 
 namespace plumb::cuda {
@@ -91,20 +91,13 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return supports_dtypes_in_slices({DType::f32, DType::f16}, problem);
 }
 
-double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: three loads for two terms, and what stands around them.
-  const double full =
-      model_seconds(problem, device, Accumulator::fp16_fma, problem.flop(), 1.0 / 17);
-  return kernel_seconds(full, device, 0);
-}
-
 }  // namespace
 
 extern const ConvAlgorithm half2_fp16{
     .name = "cuda.conv.half2.fp16",
     .numerics = {.operand = Operand::fp16, .accumulator = Accumulator::fp16_fma},
     .forced_only = true,
-    .plan = plan_of_parts<supports, estimate>,
+    .plan = plan_of_parts<supports, half2_seconds>,
     .launch = without_plan<launch>,
 };
 

@@ -11,10 +11,10 @@
 //   16_filters 5.17 / 2.37 / 3.61 / 7.33
 //   32_filters 5.83 / 2.72 / 4.07 / 4.59
 #include "cuda_kernels/conv/batch_slices.hpp"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/fma/unrolled.cuh"
 #include "cuda_kernels/primitives/mma.cuh"
 
@@ -182,15 +182,8 @@ void launch(const ConvLaunch& whole) {
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const double steps = static_cast<double>(ceil_div(problem.terms(), step_terms));
-  const double tiles = static_cast<double>(TileCounts(problem, tile, block_pixels).all());
-  // Of each thread at each step, and around the steps.
-  const double instructions = tiles * threads * ((110 + tile * 1.5) * steps + 400);
-  // Of nine problems of few200 they took 1.03 to 2.7 times what the model says (one H200).
-  constexpr double measured = 2;
-  constexpr double step_clocks = tile == 16 ? 1360 : 1600;  // of a block by itself, on one H200
-  return kernel_seconds(measured * model_seconds(problem, device, {.instructions = instructions}),
-                        device, steps * step_clocks);
+  return index_reuse_seconds(
+      problem, device, {tile, threads, step_terms, TileCounts(problem, tile, block_pixels).all()});
 }
 
 Support supports(const ConvProblem& problem, const DeviceInfo&) {

@@ -21,6 +21,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/fma/band.cuh"
 #include "cuda_kernels/primitives/mma.cuh"
 
@@ -383,27 +384,15 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int n8_tiles>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const auto number = [](auto value) { return static_cast<double>(value); };
   const BandTile tile = tile_for<n8_tiles>(problem);
-  const double blocks = number(Bands(problem, tile).blocks);
-  const double chunks = number(ceil_div(problem.c / problem.groups, tile.channels));
-  const double tasks = number(ceil_div(tile.images * tile.rows * tile.columns, task_pixels));
-  const double steps = chunks * Layout(problem, tile).steps;
-  // For each task: its steps, and what comes before and after.
-  const double step = 40 + 7 * n8_tiles, around = 180 + 110 * n8_tiles;
-  const double loaded_rows = number(tile.images * tile.x_rows) * number(problem.c / problem.groups);
-  const double loading = loaded_rows * (48 + 20 * number(ceil_div(tile.pitch, 32)));
-  // Of 49 problems of few200 they took 1.2 to 4.4 times what the model says (one H200).
-  constexpr double measured = 2.2;
-  const double full =
-      measured *
-      model_seconds(problem, device,
-                    {.instructions = 32 * blocks * (tasks * (steps * step + around) + loading),
-                     .shared_waves = blocks * tasks * steps * (4 * sixteens + 2 * n8_tiles + 1)});
-  // A warp by itself takes so many clocks for an instruction (one H200).
-  constexpr double instruction_clocks = 5.5;
-  const double of_warp = std::ceil(tasks / warps) * (steps * step + around) + loading / warps;
-  return kernel_seconds(full, device, instruction_clocks * of_warp);
+  return narrow_fragments_seconds(problem, device,
+                                  {.n8_tiles = n8_tiles,
+                                   .tile = tile,
+                                   .blocks = Bands(problem, tile).blocks,
+                                   .block_warps = warps,
+                                   .task_pixels = task_pixels,
+                                   .fragments = sixteens,
+                                   .steps = Layout(problem, tile).steps});
 }
 
 template <int n8_tiles>

@@ -16,9 +16,9 @@
 
 #include "cuda_kernels/conv/batch_slices.hpp"
 #include "cuda_kernels/conv/conv_shape.cuh"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/primitives/elements.cuh"
 #include "plumb/support.hpp"
 
@@ -135,13 +135,6 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return fits_in_slices(problem);
 }
 
-double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: L2 takes an addition for each lane.
-  const double full =
-      model_seconds(problem, device, Accumulator::fp32_fma, problem.flop(), 1.0 / 54);
-  return kernel_seconds(full, device, 0);
-}
-
 }  // namespace
 
 /// A product is rounded before it is added, but the first addition is to zero and exact: no term is
@@ -152,7 +145,7 @@ extern const ConvAlgorithm scatter_atomics_fp32{
                  .accumulator = Accumulator::fp32_fma,
                  .deterministic = false},
     .forced_only = true,
-    .plan = plan_of_parts<supports, estimate>,
+    .plan = plan_of_parts<supports, scatter_atomics_seconds>,
     .launch = without_plan<launch>,
 };
 

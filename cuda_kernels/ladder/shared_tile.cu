@@ -17,10 +17,10 @@
 //   32x32 12 / 67.7 / 34.4 / 85.8
 //   16x16.padded 7.48 / 30.6 / 20.4 / 65.4
 #include "cuda_kernels/conv/batch_slices.hpp"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/ladder/input_tile.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
 #include "plumb/support.hpp"
@@ -100,10 +100,7 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: two reads of shared memory for a term, and what stands around them.
-  return output_a_thread_seconds(
-      problem, device,
-      {.issued_flop = issued_flop(problem, tile), .share = 1.0 / 14, .term_clocks = 125});
+  return shared_tile_seconds(problem, device, issued_flop(problem, tile));
 }
 
 template <int tile, Rows rows>

@@ -18,11 +18,11 @@
 //   8x8.copied 5.57 / 17.7 / 12.7 / 51.3
 //   16x16.copied 6.27 / 22.6 / 15.8 / 53.2
 #include "cuda_kernels/conv/batch_slices.hpp"
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/conv/pack_filters.hpp"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/ladder/constant_bank.hpp"
 #include "cuda_kernels/ladder/input_tile.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
@@ -129,11 +129,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <int tile, Filters filters>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  // Fitted on an H200: a read of shared memory for a term, or two with copied filters.
-  constexpr double share = filters == Filters::copied ? 1.0 / 13 : 1.0 / 10;
-  return output_a_thread_seconds(
-      problem, device,
-      {.issued_flop = issued_flop(problem, tile), .share = share, .term_clocks = 125});
+  return shared_tile_constant_seconds(problem, device, issued_flop(problem, tile),
+                                      filters == Filters::copied);
 }
 
 template <int tile, Filters filters>

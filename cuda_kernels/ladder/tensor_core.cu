@@ -13,10 +13,10 @@
 //   tf32.32x32 17.3 / 8.52 / 11.9 / 14.5
 //   fp16.16x16 10.7 / 6.71 / 8.06 / 22.4
 //   fp16.32x32 15.6 / 7.82 / 10.8 / 13.5
-#include "cuda_kernels/conv/conv_support.hpp"
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/fma/unrolled.cuh"
 #include "cuda_kernels/primitives/mma.cuh"
 #include "plumb/support.hpp"
@@ -116,12 +116,7 @@ void launch(const ConvLaunch& call) {
 
 template <int tile>
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const TileCounts tiles(problem, tile);
-  const double steps = static_cast<double>(ceil_div(problem.terms(), step_terms));
-  const double elements = static_cast<double>(tiles.all()) * steps * 2 * tile * step_terms;
-  constexpr double step_clocks = tile == 16 ? 8800 : 2720;  // of a block by itself, on one H200
-  return kernel_seconds(model_seconds(problem, device, {.instructions = 42 * elements}), device,
-                        steps * step_clocks);
+  return tensor_core_seconds(problem, device, {tile, step_terms, TileCounts(problem, tile).all()});
 }
 
 Support single(const ConvProblem& problem, const DeviceInfo&) {

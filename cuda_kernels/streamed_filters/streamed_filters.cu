@@ -50,7 +50,7 @@ template <class Scheme>
 struct Units {
   static constexpr int products = Scheme::products;
   static double expected(const ConvProblem&, double predicted) {
-    return Scheme::measured * predicted;
+    return streamed_filters_seconds(costs, predicted);
   }
   static constexpr int term_multiple = Scheme::terms;
 

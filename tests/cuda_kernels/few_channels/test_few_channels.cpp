@@ -2,9 +2,7 @@
 // apart, filters are packed for any batch, and those that stream are planned for devices with and
 // without wgmma.
 #ifdef PLUMB_TEST_CUDA
-#include <array>
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_vector.hpp>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -88,19 +86,6 @@ const ConvAlgorithm& named(const std::string& name) {
 }
 const ConvAlgorithm& streamed(const std::string& variant) {
   return named("cuda.conv.streamed_filters." + variant);
-}
-
-/// Its name behind "cuda.conv.".
-std::string predicted_fastest(const ConvProblem& problem, Math math) {
-  ConvCandidate best;
-  for (const ConvAlgorithm* algorithm : load_backend("cuda").backend->conv_algorithms()) {
-    const ConvCandidate candidate = ask(*algorithm, problem, hopper());
-    if (!candidate.support || algorithm->forced_only || !allows(math, candidate.error_class))
-      continue;
-    if (best.algorithm.empty() || candidate.estimate_seconds < best.estimate_seconds)
-      best = candidate;
-  }
-  return std::string(best.algorithm).substr(std::string("cuda.conv.").size());
 }
 
 }  // namespace
@@ -232,82 +217,6 @@ TEST_CASE("cuda: streamed filters are planned for devices with and without wgmma
       for (const DeviceInfo& device : {ampere(), small})
         CHECK(best.plan(problem, device).filter_bytes == plain.plan(problem, device).filter_bytes);
     }
-}
-
-TEST_CASE("cuda: what halves that are not in pairs take is predicted") {
-  // They pass through registers. Measured on one H200 at 6998999
-  // (docs/results/2026-11-23-h200-interleaved-half.json).
-  const std::map<std::string, double> measured{
-      {"few200_012", 28.98e-3}, {"few200_046", 2.68e-3}, {"few200_086", 5.72e-3}};
-  std::size_t met = 0;
-  for (NamedProblem& one : suite("few200")) {
-    const auto known = measured.find(one.name);
-    if (known == measured.end()) continue;
-    ++met;
-    one.problem.dtype = DType::f16;
-    const double predicted = streamed("fp16").plan(one.problem, hopper()).estimate_seconds;
-    CAPTURE(one.name, predicted);
-    CHECK(predicted > 0.6 * known->second);
-    CHECK(predicted < 1.2 * known->second);
-  }
-  CHECK(met == measured.size());
-}
-
-TEST_CASE("cuda: what is predicted to be the fastest on the four layers is") {
-  // On one H200 at 614bc91 (docs/results/2026-11-23-h200-four-*.json).
-  if (!named("cuda.conv.interleaved.fp16x3").plan(suite("four")[0].problem, hopper()).support)
-    SKIP("a build without code for sm_90a");
-  const auto [dtype, math, fastest] = GENERATE(table<DType, Math, std::array<const char*, 4>>(
-      {{DType::f32,
-        Math::fp32,
-        {"few_channels_split.fp16x3.8_rows", "interleaved.fp16x3", "interleaved.fp16x3",
-         "interleaved.fp16x3"}},
-       {DType::f32,
-        Math::tf32,
-        {"few_channels.tf32.8_rows", "interleaved_half.fp16_scaled",
-         "few_channels_half.fp16_scaled.8_rows", "interleaved_half.fp16_scaled"}},
-       {DType::f16,
-        Math::fp16,
-        {"few_channels_half.fp16.8_rows", "interleaved_half.fp16", "few_channels_half.fp16.8_rows",
-         "interleaved_half.fp16"}}}));
-  const std::vector<NamedProblem> layers = suite("four");
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    ConvProblem problem = layers[i].problem;
-    problem.dtype = dtype;
-    CHECK(predicted_fastest(check(problem), math) == fastest[i]);
-  }
-}
-
-TEST_CASE("cuda: what is predicted to be the fastest of a small batch nearly is") {
-  if (!named("cuda.conv.interleaved.fp16x3").plan(suite("four")[0].problem, hopper()).support)
-    SKIP("a build without code for sm_90a");
-  // Those that took at most 1.15 times as long as the fastest, on one H200 at e0ac3aa
-  // (docs/results/2026-11-24-h200-small-batches.json). By what a full device would do others were
-  // chosen for all of them, which took 1.6 to 7.4 times as long.
-  const auto [text, nearly_fastest] = GENERATE(table<const char*, std::vector<std::string>>(
-      {{"mb1ic1ih72iw72oc12kh7kw7", {"direct_unrolled.fp32.both", "direct_unrolled.fp32.columns"}},
-       {"mb1ic12ih33iw33oc24kh7kw7", {"few_channels_split.fp16x3"}},
-       {"mb16ic12ih33iw33oc24kh7kw7", {"few_channels_split.fp16x3"}},
-       {"mb1ic3ih224iw224oc64kh3kw3ph1pw1",
-        {"streamed_filters.fp16x3", "few_channels_split.fp16x3", "register_tile.fp32.8_filters",
-         "register_tile.fp32.4_filters", "interleaved.fp16x3"}},
-       {"mb1ic3ih224iw224oc32kh3kw3sh2sw2ph1pw1",
-        {"implicit_gemm.fp32.16x16", "register_tile.fp32.4_filters", "streamed_filters.fp16x3"}},
-       {"mb16ic3ih224iw224oc32kh3kw3sh2sw2ph1pw1",
-        {"few_channels_split.fp16x3", "streamed_filters.fp16x3"}},
-       {"mb1ic1ih1024iw1024oc1kh5kw5ph2pw2", {"register_tile.fp32.2x2"}},
-       {"mb1ic6ih51iw51oc42kh5kw5sh2sw2pw2",
-        {"few_channels_split.fp16x3", "implicit_gemm.fp32.16x16", "implicit_gemm.fp32.32x32",
-         "streamed_filters.fp16x3", "implicit_gemm.fp64.16x16"}},
-       {"mb1ic14ih58iw58oc31kh9kw9", {"streamed_filters.fp16x3"}},
-       {"mb11ic7ih31iw31oc1kh7kw7sh1sw2ph3",
-        {"few_channels_split.fp16x3", "few_channels_split.fp16x3.8_rows"}},
-       {"mb1ic8ih188iw57oc15kh4kw4sh2sw1ph2pw2",
-        {"implicit_gemm.fp32.16x16", "streamed_filters.fp16x3"}},
-       {"mb1ic8ih89iw327oc17kh9kw9sh2sw1pw2", {"streamed_filters.fp16x3"}}}));
-  CAPTURE(text);
-  CHECK_THAT(nearly_fastest, Catch::Matchers::VectorContains(
-                                 predicted_fastest(parse_problem(text).problem, Math::fp32)));
 }
 
 TEST_CASE("cuda: interleaved filters want wgmma, and name what they refuse") {

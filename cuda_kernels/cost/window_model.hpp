@@ -1,18 +1,26 @@
-// How long a tile takes: a model fitted to measured tiles.
+// How long tiles of windows take (few_channels/windows.hpp): a model fitted to measured tiles.
 #pragma once
 
+#include "cuda_kernels/cost/machine.hpp"
 #include "cuda_kernels/few_channels/windows.hpp"
 
 namespace plumb::cuda {
 
+// Tables, whose values kernels do not see: they need not be compiled again.
+struct FewChannelsTable;
+struct StreamedFiltersTable;
+
 class WindowModel {
  public:
-  /// `problem` and `device` outlive it.
+  /// `problem` outlives it.
   WindowModel(const ConvProblem& problem, const DeviceInfo& device, const WindowKernelConfig& unit,
               const WindowCosts& costs);
 
   /// Of all tiles of the problem, of which `tile.blocks` are on a multiprocessor at once.
   double seconds(const WindowTiles& tile) const;
+  /// The same with what tiles are not chosen by: until the scale of a block's first tile is known,
+  /// and that of more channels than tiles have been measured of.
+  double expected_seconds(const WindowTiles& tile) const;
 
   /// Whether tiles are copied to where they are multiplied, and rounded there.
   bool in_place() const;
@@ -55,16 +63,25 @@ class WindowModel {
     double fours, staged, row, turn, besides;
   };
   double issued_to_load(const WindowTiles& tile, const IssuedToLoad& costs) const;
-  /// Of a multiprocessor, for a tile of each of its blocks, over their number.
-  double clocks(const WindowTiles& tile) const;
+  /// How many tiles each block takes, in whole rounds where they are few.
+  double rounds(const WindowTiles& tile) const;
+  /// Of a multiprocessor, for a tile of each of its blocks, over their number, where filters stay.
+  double resident_clocks(const WindowTiles& tile) const;
+  double resident_seconds(const WindowTiles& tile) const;
   double streamed_clocks(const WindowTiles& tile) const;
+  /// Instructions of a block's warps to load a tile's input, where filters stream.
+  double streamed_loading(const WindowTiles& tile) const;
+  double first_scale_seconds(const WindowTiles& tile) const;
+  double streamed_seconds(const WindowTiles& tile) const;
   /// How often the warps of a block go through all filters for a tile.
   double streamed_passes(const WindowTiles& tile) const;
   /// Of x and y, and what else costs as much time as moving bytes does.
   double streamed_bytes(const WindowTiles& tile) const;
 
   const ConvProblem& problem_;
-  const DeviceInfo& device_;
+  Machine machine_;
+  const FewChannelsTable& few_;
+  const StreamedFiltersTable& streamed_;
   WindowKernelConfig unit_;
   WindowCosts costs_;
   WindowTerms terms_;

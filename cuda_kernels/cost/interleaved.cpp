@@ -1,0 +1,126 @@
+#include "cuda_kernels/cost/interleaved.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_kernels/cost/tables.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+}  // namespace
+
+const InterleavedRates& interleaved_rates(const InterleavedElements& elements) {
+  const InterleavedTable& table = cost_tables().interleaved;
+  return elements.parts == 2 ? table.split : elements.stored_bytes == 2 ? table.half : table.scaled;
+}
+
+double record_share(const RecordPlane& of, const InterleavedElements& elements) {
+  const InterleavedRates& rates = interleaved_rates(elements);
+  const int taps = of.taps_h * of.taps_w;
+  // Neighbours are asked for together.
+  const double asked = of.taps_w > 1 ? cost_tables().interleaved.taps_asked * taps : taps;
+  return 1 + rates.element_share * (of.channels * taps - 8) + rates.tap_share * (asked - 1);
+}
+
+InterleavedModel::InterleavedModel(const ConvProblem& problem, const DeviceInfo& device,
+                                   const InterleavedLayout& layout,
+                                   const InterleavedElements& elements)
+    : problem_(problem),
+      layout_(layout),
+      elements_(elements),
+      machine_(device),
+      table_(cost_tables().interleaved),
+      rates_(interleaved_rates(elements)),
+      clocks_per_second_(table_.clock_share * machine_.clock_hertz),
+      filters_(number(std::min<std::int64_t>(problem.k, layout.group_filters))) {
+  for (const Sheet& of : layout.sheets)
+    sheet_shares_ += record_share(layout.planes[of.plane], elements);
+}
+
+double InterleavedModel::seconds(const InterleavedTiles& tile) const {
+  return clocks(tile) * rounds(tile) / clocks_per_second_;
+}
+
+double InterleavedModel::load_seconds(const InterleavedTiles& tile) const {
+  return producer_clocks(tile) / clocks_per_second_;
+}
+
+double InterleavedModel::rounds(const InterleavedTiles& tile) const {
+  const double items = number(tile.items(problem_)) * layout_.groups / machine_.units;
+  return std::max(items + 0.5, std::ceil(items));
+}
+
+double InterleavedModel::producer_clocks(const InterleavedTiles& tile) const {
+  // One of the warps loads filters that stream.
+  return sheet_shares_ * tile.sheet_records() *
+             (tile.streams() ? rates_.of_row_beside_stream : rates_.of_row) +
+         rates_.of_plane * static_cast<double>(layout_.planes.size());
+}
+
+double InterleavedModel::consumer_clocks(const InterleavedTiles& tile, double passes) const {
+  return passes *
+         (rates_.of_step * layout_.slots + (tile.streams() ? rates_.of_slice * tile.slices : 0));
+}
+
+double InterleavedModel::epilogue_clocks(const InterleavedTiles& tile, double passes) const {
+  // Pairs of outputs are stored at once. One by one those of two columns take the most: their
+  // places are found twice.
+  const double share = tile.pairs(layout_, problem_) ? table_.store_pairs
+                       : layout_.columns > 1         ? 1 + 1. / elements_.stored_bytes
+                                                     : 1;
+  // Warps store every fourth filter each: as long as the one takes that has the most.
+  const double of_fullest = std::ceil(filters_ / interleaved_epilogue_warps) *
+                            interleaved_epilogue_warps / layout_.group_filters;
+  return rates_.of_pass * passes * share *
+         (table_.store_fixed + (1 - table_.store_fixed) * of_fullest);
+}
+
+double InterleavedModel::moving_clocks(const InterleavedTiles& tile) const {
+  if (machine_.bytes_per_second <= 0) return 0;
+  const bool whole_rows = tile.column_tiles == 1;
+  const double written_run =
+      whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
+  const double read_run = whole_rows ? 256 : tile.pitch * layout_.stride_w;
+  const double written =
+      number(tile.images) * tile.rows * layout_.rows * tile.columns * layout_.columns * filters_;
+  const double read =
+      number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
+  const double sectors = problem_.q() % 8 != 0 ? table_.part_sectors : 1;
+  // Planes that are less than a sector are completed late.
+  const std::int64_t plane = problem_.p() * problem_.q();
+  const bool in_pieces = plane * elements_.stored_bytes < memory_sector_bytes;
+  const double pieces = in_pieces ? written / number(plane) : 0;
+  const double elements = written * sectors * (1 + table_.run_written / written_run) +
+                          read * (1 + table_.run_read / read_run);
+  // All multiprocessors share the memory.
+  const double clocks_of_byte =
+      clocks_per_second_ * machine_.units / (table_.bandwidth_share * machine_.bytes_per_second);
+  return clocks_of_byte * (elements_.stored_bytes * elements + table_.piece_bytes * pieces);
+}
+
+double InterleavedModel::clocks(const InterleavedTiles& tile) const {
+  const double passes = number(ceil_div(tile.span(), interleaved_columns));
+  double sum = 0;
+  for (const double each : {consumer_clocks(tile, passes), producer_clocks(tile),
+                            epilogue_clocks(tile, passes), moving_clocks(tile)})
+    sum += std::pow(each, table_.together);
+  return std::pow(sum, 1 / table_.together) + table_.clocks_of_tile;
+}
+
+double interleaved_seconds(const ConvProblem& problem, const InterleavedElements& elements,
+                           double first_load, double predicted) {
+  const InterleavedTable& table = cost_tables().interleaved;
+  const bool of_family = problem.c <= 16 && problem.k <= interleaved_rows && problem.r <= 11 &&
+                         problem.s <= 11 && problem.stride.h <= 2 && problem.stride.w <= 2;
+  const InterleavedMargins& margins = elements.parts == 2          ? table.split_margins
+                                      : elements.stored_bytes == 2 ? table.half_margins
+                                                                   : table.scaled_margins;
+  return margins.before_seconds + margins.first_input * first_load +
+         (of_family ? margins.family : margins.outside) * predicted;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,11 @@
+#include "cuda_kernels/cost/tables.hpp"
+
+namespace plumb::cuda {
+
+/// Weak: fit_costs.cpp defines it anew.
+[[gnu::weak]] const CostTables& cost_tables() {
+  static constexpr CostTables tables;
+  return tables;
+}
+
+}  // namespace plumb::cuda

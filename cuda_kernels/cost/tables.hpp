@@ -1,0 +1,25 @@
+// All tables of costs, and the one way to them.
+#pragma once
+
+#include "cuda_kernels/cost/few_channels_table.hpp"
+#include "cuda_kernels/cost/fma_table.hpp"
+#include "cuda_kernels/cost/interleaved_table.hpp"
+#include "cuda_kernels/cost/kernel_table.hpp"
+#include "cuda_kernels/cost/ladder_table.hpp"
+#include "cuda_kernels/cost/streamed_filters_table.hpp"
+
+namespace plumb::cuda {
+
+struct CostTables {
+  KernelTable kernel;
+  FmaTable fma;
+  LadderTable ladder;
+  FewChannelsTable few_channels;
+  StreamedFiltersTable streamed_filters;
+  InterleavedTable interleaved;
+};
+
+/// Those that this was built with; the program that fits them brings others (fit_costs.cpp).
+const CostTables& cost_tables();
+
+}  // namespace plumb::cuda
