@@ -24,7 +24,7 @@ double WindowModel::writing(const WindowTiles& tile) const {
                                                       : few_.lost_pieces;
 }
 
-double WindowModel::issued_of_task(const WindowTiles& tile, double steps, double slots) const {
+double WindowModel::issued_of_task(const WindowTiles& tile, double steps, double k_steps) const {
   const double pairs = unit_.fragments, n8_tiles = unit_.filter_n8_tiles;
   const bool one_by_one = tile.y_pitch == 0 && !steps_of(2);
   const double storing = terms_.shifts == 1 ? few_.store_strided
@@ -35,7 +35,7 @@ double WindowModel::issued_of_task(const WindowTiles& tile, double steps, double
   if (unit_.warpgroups)  // every row is kept twice, and every product has an address
     return 1.3 * steps / n8_tiles + (2 + 0.9 * costs_.element_bytes) * rows_read() + own +
            pairs * n8_tiles * storing;
-  return steps + 0.88 * rows_read() + slots * (n8_tiles + 4 + again) + own +
+  return steps + 0.88 * rows_read() + k_steps * (n8_tiles + 4 + again) + own +
          pairs * n8_tiles * storing;
 }
 
@@ -62,12 +62,12 @@ double WindowModel::resident_clocks(const WindowTiles& tile) const {
   const double tasks = std::ceil(windows / unit_.warp_windows() / together) * together;
   const double tensor_rate =
       unit_.warpgroups ? few_.warpgroup_steps_per_clock : few_.steps_per_clock;
-  const double slots = number(problem_.c) * terms_.segments / 2.0;
-  const double steps = slots * unit_.fragments * n8_tiles * costs_.steps_of_slot;
+  const double k_steps = number(problem_.c) * terms_.segments / 2.0;
+  const double steps = k_steps * unit_.fragments * n8_tiles * costs_.mmas_of_k_step;
   const double of_filters =
-      unit_.warpgroups ? steps * 2 / together : slots * n8_tiles * costs_.slot_bytes / 4;
+      unit_.warpgroups ? steps * 2 / together : k_steps * n8_tiles * costs_.k_step_bytes / 4;
   const double waves = rows_read() * costs_.element_bytes / 2.0 + of_filters;
-  const double of_task = issued_of_task(tile, steps, slots);
+  const double of_task = issued_of_task(tile, steps, k_steps);
   const double loading = issued_to_load(tile, {.fours = few_.load_fours,
                                                .staged = few_.load_staged,
                                                .row = few_.load_row,
@@ -87,8 +87,8 @@ double WindowModel::resident_clocks(const WindowTiles& tile) const {
 
 double WindowModel::resident_seconds(const WindowTiles& tile) const {
   // A block copies a group's packed filters, from L2 as those that stream.
-  const double copying = number(problem_.c * terms_.slots() * unit_.filter_n8_tiles) * 32 *
-                         costs_.slot_bytes / streamed_.bytes_per_clock;
+  const double copying = number(problem_.c * terms_.k_steps() * unit_.filter_n8_tiles) * 32 *
+                         costs_.k_step_bytes / streamed_.bytes_per_clock;
   const Extents y = problem_.y_extents();
   const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
   const double clocks = tile.blocks * (rounds(tile) * resident_clocks(tile) + copying);
@@ -107,7 +107,7 @@ double few_channels_seconds(const ConvProblem& problem, const WindowCosts& costs
   const Scheme scheme = [&]() -> Scheme {
     if (costs.products == 3) return {table.split_seconds, table.split_measured, table.split_tall};
     if (costs.scaled) return {table.scaled_seconds, table.scaled_measured, table.scaled_tall};
-    if (costs.steps_of_slot > 1) return {table.tf32_seconds, table.tf32_measured, table.tf32_tall};
+    if (costs.mmas_of_k_step > 1) return {table.tf32_seconds, table.tf32_measured, table.tf32_tall};
     return {table.half_seconds, table.half_measured, table.half_tall};
   }();
   const double tiles = std::max(predicted - table.launch_seconds - table.pack_seconds, 0.0);

@@ -37,7 +37,7 @@ struct FmaTable {
   double register_instruction_clocks = 3.16;
   // few_terms: clocks of a thread for an instruction.
   double few_terms_instruction_clocks = 2.13;
-  double few_terms_tail = 0.59;     ///< latencies of a thread that the last wave of blocks takes
+  double few_terms_tail = 0.59;       ///< latencies of a thread that the last wave of blocks takes
   double few_terms_tail_many = 2.54;  ///< likewise of more than 16 terms, which few threads make
   // few_filters: instructions of a thread around its sums; clocks of a thread for an instruction;
   // outputs of a row that take as long as the sectors at its ends, which are completed later.

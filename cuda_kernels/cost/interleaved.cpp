@@ -18,7 +18,7 @@ const InterleavedRates& interleaved_rates(const InterleavedElements& elements) {
   return elements.parts == 2 ? table.split : elements.stored_bytes == 2 ? table.half : table.scaled;
 }
 
-double record_share(const RecordPlane& of, const InterleavedElements& elements) {
+double core_row_share(const ChannelBlock& of, const InterleavedElements& elements) {
   const InterleavedRates& rates = interleaved_rates(elements);
   const int taps = of.taps_h * of.taps_w;
   // Neighbours are asked for together.
@@ -37,8 +37,8 @@ InterleavedModel::InterleavedModel(const ConvProblem& problem, const DeviceInfo&
       rates_(interleaved_rates(elements)),
       clocks_per_second_(table_.clock_share * machine_.clock_hertz),
       filters_(number(std::min<std::int64_t>(problem.k, layout.group_filters))) {
-  for (const Sheet& of : layout.sheets)
-    sheet_shares_ += record_share(layout.planes[of.plane], elements);
+  for (const PhasePlane& of : layout.phase_planes)
+    phase_plane_shares_ += core_row_share(layout.channel_blocks[of.channel_block], elements);
 }
 
 double InterleavedModel::seconds(const InterleavedTiles& tile) const {
@@ -56,14 +56,14 @@ double InterleavedModel::rounds(const InterleavedTiles& tile) const {
 
 double InterleavedModel::producer_clocks(const InterleavedTiles& tile) const {
   // One of the warps loads filters that stream.
-  return sheet_shares_ * tile.sheet_records() *
+  return phase_plane_shares_ * tile.phase_plane_core_rows() *
              (tile.streams() ? rates_.of_row_beside_stream : rates_.of_row) +
-         rates_.of_plane * static_cast<double>(layout_.planes.size());
+         rates_.of_plane * static_cast<double>(layout_.channel_blocks.size());
 }
 
 double InterleavedModel::consumer_clocks(const InterleavedTiles& tile, double passes) const {
-  return passes *
-         (rates_.of_step * layout_.slots + (tile.streams() ? rates_.of_slice * tile.slices : 0));
+  return passes * (rates_.of_step * layout_.k_steps +
+                   (tile.streams() ? rates_.of_k_tile * tile.k_tiles : 0));
 }
 
 double InterleavedModel::epilogue_clocks(const InterleavedTiles& tile, double passes) const {
@@ -87,13 +87,13 @@ double InterleavedModel::moving_clocks(const InterleavedTiles& tile) const {
   const double read_run = whole_rows ? 256 : tile.pitch * layout_.stride_w;
   const double written =
       number(tile.images) * tile.rows * layout_.rows * tile.columns * layout_.columns * filters_;
-  const double read =
-      number(tile.sheet_records()) * number(problem_.c) * layout_.stride_h * layout_.stride_w;
+  const double read = number(tile.phase_plane_core_rows()) * number(problem_.c) * layout_.stride_h *
+                      layout_.stride_w;
   const double sectors = problem_.q() % 8 != 0 ? table_.part_sectors : 1;
   // Planes that are less than a sector are completed late.
-  const std::int64_t plane = problem_.p() * problem_.q();
-  const bool in_pieces = plane * elements_.stored_bytes < memory_sector_bytes;
-  const double pieces = in_pieces ? written / number(plane) : 0;
+  const std::int64_t channel_block = problem_.p() * problem_.q();
+  const bool in_pieces = channel_block * elements_.stored_bytes < memory_sector_bytes;
+  const double pieces = in_pieces ? written / number(channel_block) : 0;
   const double elements = written * sectors * (1 + table_.run_written / written_run) +
                           read * (1 + table_.run_read / read_run);
   // All multiprocessors share the memory.

@@ -13,8 +13,9 @@ struct InterleavedTable;
 /// The rates of that arithmetic.
 const InterleavedRates& interleaved_rates(const InterleavedElements& elements);
 
-/// Time to load a record of a plane, as a multiple of that of a record of eight channels.
-double record_share(const RecordPlane& plane, const InterleavedElements& elements);
+/// Time to load a core row of a channel block, as a multiple of that of a core row of eight
+/// channels.
+double core_row_share(const ChannelBlock& channel_block, const InterleavedElements& elements);
 
 class InterleavedModel {
  public:
@@ -46,8 +47,8 @@ class InterleavedModel {
   const InterleavedTable& table_;
   const InterleavedRates& rates_;
   double clocks_per_second_;
-  double filters_;           ///< of a group, that there are
-  double sheet_shares_ = 0;  ///< of all sheets: what their records take
+  double filters_;                 ///< of a group, that there are
+  double phase_plane_shares_ = 0;  ///< of all phase planes: what their core rows take
 };
 
 /// The time to expect where the model predicts so much for all tiles, and `first_load` for the

@@ -9,7 +9,7 @@ namespace plumb::cuda {
 /// What a scheme of arithmetic takes, in clocks of a multiprocessor.
 struct InterleavedRates {
   double of_step;                   ///< a k16 step's products for a pass
-  double of_slice;                  ///< of filters that stream
+  double of_k_tile;                 ///< of filters that stream
   double of_row;                    ///< a 16-byte row loaded, of eight channels
   double of_row_beside_stream;      ///< likewise, where a producer warp less loads input
   double element_share, tap_share;  ///< of that: of each of its elements, and taps
@@ -28,7 +28,7 @@ struct InterleavedMargins {
 struct InterleavedTable {
   // Fixed:
   InterleavedRates split{.of_step = 201,
-                         .of_slice = 32,
+                         .of_k_tile = 32,
                          .of_row = 4.9,
                          .of_row_beside_stream = 6.7,
                          .element_share = 0.087,
@@ -36,7 +36,7 @@ struct InterleavedTable {
                          .of_plane = 910,
                          .of_pass = 2110};
   InterleavedRates half{.of_step = 83,
-                        .of_slice = 0,
+                        .of_k_tile = 0,
                         .of_row = 2.15,
                         .of_row_beside_stream = 2.4,
                         .element_share = 0.071,
@@ -44,7 +44,7 @@ struct InterleavedTable {
                         .of_plane = 840,
                         .of_pass = 2080};
   InterleavedRates scaled{.of_step = 81,
-                          .of_slice = 7,
+                          .of_k_tile = 7,
                           .of_row = 3.1,
                           .of_row_beside_stream = 3.3,
                           .element_share = 0.08,

@@ -40,27 +40,29 @@ double WindowModel::streamed_bytes(const WindowTiles& tile) const {
 
 double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const double blocks = tile.blocks, warps = tile.threads / 32, n8_tiles = unit_.filter_n8_tiles;
-  const double strip_rows = unit_.fragments, slots = tile.walks.slots();
+  const double strip_rows = unit_.fragments, k_steps = tile.filter_strips.k_steps();
   // Warps that share a stream of filters go through all of it.
   const double passes = streamed_passes(tile), tasks = passes * warps;
-  const double fragments = number(tile.walks.count) * (tile.walks.length + strip_rows - 1);
-  const double rows_of_slots = slots * strip_rows, products = rows_of_slots * costs_.steps_of_slot;
-  // Of four warps, by themselves or together. A warp by itself reads a slot's filters for all rows;
-  // together two of three products are one of twice the columns.
+  const double fragments =
+      number(tile.filter_strips.count) * (tile.filter_strips.length + strip_rows - 1);
+  const double rows_of_k_steps = k_steps * strip_rows,
+               products = rows_of_k_steps * costs_.mmas_of_k_step;
+  // Of four warps, by themselves or together. A warp by itself reads a k step's filters for all
+  // rows; together two of three products are one of twice the columns.
   const bool together = unit_.warpgroups;
   const auto of_columns = [&](double of_n8_tiles) {
     return std::max(streamed_.clocks_of_product, streamed_.clocks_of_n8_tile * of_n8_tiles);
   };
   const double tensor = !together ? products * 4 / few_.steps_per_clock * n8_tiles
                         : costs_.products == 3
-                            ? rows_of_slots * (of_columns(n8_tiles) + of_columns(2 * n8_tiles))
+                            ? rows_of_k_steps * (of_columns(n8_tiles) + of_columns(2 * n8_tiles))
                             : products * of_columns(n8_tiles);
   const double filters_read =
-      together ? products * n8_tiles / 2 : slots * n8_tiles * costs_.slot_bytes / 4;
+      together ? products * n8_tiles / 2 : k_steps * n8_tiles * costs_.k_step_bytes / 4;
   const bool fours = terms_.shifts == 2 && problem_.pool == Pool::none && steps_of(4) &&
                      problem_.q() % 4 == 0 && tile.windows % 2 == 0;
   const double of_products =
-      together ? products * streamed_.issued_of_product : (products + slots) * n8_tiles;
+      together ? products * streamed_.issued_of_product : (products + k_steps) * n8_tiles;
   const double of_task =
       fragments * streamed_.issued_of_fragment + of_products + streamed_.issued_of_task +
       strip_rows * n8_tiles * (fours ? streamed_.issued_to_store_fours : streamed_.issued_to_store);
@@ -68,20 +70,20 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
   const double element_words = costs_.element_bytes / 4.0;
   const double waves = tasks * (10.4 * element_words * fragments + filters_read) +
                        6 * element_words * number(input_rows(tile)) * tile.pitch / 64;
-  const double streamed = tile.slices > 1 ? passes * slots * n8_tiles * 32 * costs_.slot_bytes /
-                                                streamed_.bytes_per_clock
-                                          : 0;
+  const double streamed = tile.k_tiles > 1 ? passes * k_steps * n8_tiles * 32 *
+                                                 costs_.k_step_bytes / streamed_.bytes_per_clock
+                                           : 0;
   const double shared =
       max_of({(tasks * of_task + loading + 150 * warps) / streamed_.issued_per_clock,
               tasks / 4 * tensor, waves / streamed_.waves_per_clock, streamed});
-  const double of_walks = tile.walks.length == 1
-                              ? rows_of_slots * streamed_.clocks_of_fragment
-                              : tile.walks.count * streamed_.clocks_of_strip +
-                                    slots * streamed_.clocks_of_step + 0.6 * tensor;
+  const double of_filter_strips = tile.filter_strips.length == 1
+                                      ? rows_of_k_steps * streamed_.clocks_of_fragment
+                                      : tile.filter_strips.count * streamed_.clocks_of_strip +
+                                            k_steps * streamed_.clocks_of_step + 0.6 * tensor;
   const double by_itself =
       few_.clocks_to_next * (fragments * streamed_.issued_of_fragment + of_products + tensor / 2);
-  const double of_slices = tile.slices > 1 ? streamed_.clocks_of_slice * tile.slices : 0;
-  const double chain = (together ? of_walks + of_slices : by_itself) +
+  const double of_k_tiles = tile.k_tiles > 1 ? streamed_.clocks_of_k_tile * tile.k_tiles : 0;
+  const double chain = (together ? of_filter_strips + of_k_tiles : by_itself) +
                        std::ceil(strip_rows * n8_tiles / 4) * streamed_.clocks_to_store;
   const double waited = streamed_.clocks_of_tile + 2 * loading / warps +
                         clocks_to_read(tile, streamed_.clocks_of_load);
@@ -115,7 +117,7 @@ double streamed_filters_seconds(const WindowCosts& costs, double predicted) {
   const StreamedFiltersTable& table = cost_tables().streamed_filters;
   const double tiles = std::max(predicted - table.launch_seconds - table.pack_seconds, 0.0);
   if (costs.products == 3) return table.split_seconds + table.split_measured * tiles;
-  if (costs.steps_of_slot > 1) return table.tf32_seconds + table.tf32_measured * tiles;
+  if (costs.mmas_of_k_step > 1) return table.tf32_seconds + table.tf32_measured * tiles;
   return table.half_seconds + table.half_measured * tiles;
 }
 

@@ -25,12 +25,12 @@ struct StreamedFiltersTable {
   double issued_of_pair = 55;
   double issued_of_plain_pair = 22;
   // Clocks: from a fragment's reading to its products' end, where there is one at a time; of a
-  // strip's begin and each of its k steps; from a slice of filters to the next; of four rows of an
+  // strip's begin and each of its k steps; from a k tile of filters to the next; of four rows of an
   // n8 tile that are stored together; of a tile; and of what a thread reads from memory at once.
   double clocks_of_fragment = 306;
   double clocks_of_strip = 543;
   double clocks_of_step = 214;
-  double clocks_of_slice = 885;
+  double clocks_of_k_tile = 885;
   double clocks_to_store = 1585;
   double clocks_of_tile = 1710;
   double clocks_of_load = 880;

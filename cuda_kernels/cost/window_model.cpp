@@ -77,7 +77,7 @@ double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one
     // Halves that are alone pass through registers, whether they are begun ahead or not.
     const RowLanes lanes(tile.pitch, true);
     return clocks_of_one * number(ceil_div(input_rows(tile) * lanes.count(), tile.threads) *
-                                  ceil_div(lanes.turns, brought_at_once));
+                                  ceil_div(lanes.turns, loaded_at_once));
   }
   if (tile.staging != Staging::none) return 0;
   return in_place() ? streamed_.copied_clocks : loads(tile) * clocks_of_one;

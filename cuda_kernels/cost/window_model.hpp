@@ -42,7 +42,7 @@ class WindowModel {
   /// How many times as long writing takes as if it were of whole sectors.
   double writing(const WindowTiles& tile) const;
   /// Instructions that a warp takes for one strip of eight windows and all filters.
-  double issued_of_task(const WindowTiles& tile, double steps, double slots) const;
+  double issued_of_task(const WindowTiles& tile, double steps, double k_steps) const;
   /// Rows of the input that are read once for all rows of the filter.
   bool rows_stay() const;
   double rows_read() const;

@@ -1,4 +1,4 @@
-// A group's filters as they are packed: what outputs need of them, and behind it the slots of the
+// A group's filters as they are packed: what outputs need of them, and behind it the k steps of the
 // product as lanes or four warps together read them from shared memory.
 #pragma once
 
@@ -75,18 +75,18 @@ __device__ float describe_filter(PackedHeader& header, int of_group, const Filte
   return power_of_two(exponent);
 }
 
-/// Writes a lane's part of a slot as wgmma() wants it: a lane's first taps are in the first half of
-/// a matrix, its second ones in the other, and the slot's matrices follow each other.
+/// Writes a lane's part of a k step as wgmma() wants it: a lane's first taps are in the first half
+/// of a matrix, its second ones in the other, and the k step's matrices follow each other.
 template <class Scheme>
-__device__ void write_slot(const typename Scheme::Slot& filled, char* slots, int slot, int eight,
-                           int n8_tiles, int lane) {
+__device__ void write_k_step(const typename Scheme::KStep& filled, char* k_steps, int k_step,
+                             int eight, int n8_tiles, int lane) {
   constexpr int words = sizeof filled / sizeof(Fragment);
   Fragment word[words];
   memcpy(word, &filled, sizeof filled);
-  Fragment* const to = reinterpret_cast<Fragment*>(slots) + lane;
+  Fragment* const to = reinterpret_cast<Fragment*>(k_steps) + lane;
 #pragma unroll
   for (int j = 0; j < words; ++j)
-    to[((slot * words / 2 + j / 2) * n8_tiles + eight) * 64 + j % 2 * 32] = word[j];
+    to[((k_step * words / 2 + j / 2) * n8_tiles + eight) * 64 + j % 2 * 32] = word[j];
 }
 
 /// Before a group's header is taken. By one thread, before a barrier.
@@ -118,12 +118,12 @@ __device__ bool scales_fit(const Control& control, int exponent) {
          (exponent + control.min_exponent >= -120 && exponent + control.max_exponent <= 120);
 }
 
-/// Begins to copy a group's slots to `w_tile`, a multiple of 16 bytes. By the whole block; each
+/// Begins to copy a group's k steps to `w_tile`, a multiple of 16 bytes. By the whole block; each
 /// thread waits for its own copies.
-__device__ inline void copy_filters(const char* slots, int bytes, char* w_tile) {
+__device__ inline void copy_filters(const char* k_steps, int bytes, char* w_tile) {
   const int step = static_cast<int>(blockDim.x) * 16;
   for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += step)
-    copy_16_bytes_async(w_tile + at, slots + at);
+    copy_16_bytes_async(w_tile + at, k_steps + at);
 }
 
 }  // namespace plumb::cuda

@@ -23,9 +23,9 @@ enum WindowFlags : int {
 /// that one can be cleared while the other is read.
 struct WindowControl {
   CopyBarrier staged;
-  CopyBarrier filled[max_ring];  ///< places of filters that stream
-  std::uint32_t left[max_ring];  ///< the same: warps that have left it
-  const char* packed;            ///< the same: where their slices come from
+  CopyBarrier filled[max_window_stages];  ///< stages of filters that stream
+  std::uint32_t left[max_window_stages];  ///< the same: warps that have left it
+  const char* packed;                     ///< the same: where their k tiles come from
   int flags[2];
   int largest[2];  ///< bits of the largest |x|
   int members;     ///< blocks that share the tiles

@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, n8_tiles
   if (threadIdx.x == 0) control.members = (grid - team - 1) / teams + 1;
 
   FilterStream<Terms> stream(
-      params, control, n8_tiles * 32 * static_cast<int>(sizeof(typename Scheme::Slot)), w_tile);
+      params, control, n8_tiles * 32 * static_cast<int>(sizeof(typename Scheme::KStep)), w_tile);
   if (threadIdx.x == 0) {
     if constexpr (Terms::streams)
       stream.init(params.packed + team * params.packed_group_bytes + packed_header_bytes);
@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, n8_tiles
 template <class Scheme>
 constexpr WindowCosts window_costs{
     .element_bytes = Scheme::element_bytes,
-    .slot_bytes = sizeof(typename Scheme::Slot),
-    .steps_of_slot = Scheme::steps_of_slot,
+    .k_step_bytes = sizeof(typename Scheme::KStep),
+    .mmas_of_k_step = Scheme::mmas_of_k_step,
     .scaled = Scheme::scaled,
     .products = Scheme::products,
 };
@@ -276,7 +276,7 @@ struct WindowKernelConfigs {
   /// For tensors stored as one of `Stored`.
   template <class... Stored>
   static void pack(const FilterPacking& packing, const WindowPlan& plan) {
-    pack_windows<Scheme, SegmentSlots, Stored...>(packing, plan.packed);
+    pack_windows<Scheme, SegmentKSteps, Stored...>(packing, plan.packed);
   }
   template <class... Stored>
   static void launch(const ConvLaunch& whole, const WindowPlan& plan) {

@@ -56,7 +56,7 @@ __device__ void begin_tile(const WindowKernelParams& params, const WindowItem& i
     Stored* const to = x_tile + tile_row * pitch;
     // Calls `copy(to, from, inside)` for so many neighbours at a time.
     const auto each = [&](auto neighbours, auto&& copy) {
-      constexpr int at_once = brought_at_once, count = decltype(neighbours)::value;
+      constexpr int at_once = loaded_at_once, count = decltype(neighbours)::value;
       const std::int64_t step = source.column;
       const int apart = count * lanes;
       int column = count * lane;

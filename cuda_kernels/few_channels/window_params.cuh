@@ -15,7 +15,7 @@ struct WindowKernelParams {
   int segment_bits;  ///< log2 of a segment's columns: 2, 4 or 8
   int second, pair;  ///< elements from a channel's first segment to its second and third
   // Tiles.
-  int images, pitch, plane, channel_slots;
+  int images, pitch, plane, channel_k_steps;
   int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
   Divisor<int> windows, strips, x_rows, pitch_pairs, plane_fours, channels;
   Divisor<int> column_tiles, bands;
@@ -24,8 +24,8 @@ struct WindowKernelParams {
   std::int64_t packed_group_bytes = 0;
   // Of filters that stream.
   bool bulk_filters = false;  ///< as in WindowTiles
-  int slots = 0, slice_slots = 0, slice_walks = 0, slices = 1, ring = 1;
-  int walks = 0, walk_length = 1, walk_step = 1;  ///< as in WindowWalks
+  int k_steps = 0, k_tile_steps = 0, k_tile_strips = 0, k_tiles = 1, filter_stages = 1;
+  int filter_strips = 0, filter_strip_length = 1, filter_strip_step = 1;  ///< as in FilterStrips
   Divisor<int> parities{1}, starts{1};
   Divisor<int> row_terms{1};  ///< pairs of a filter's row
   int items, filter_groups, group_filters;
@@ -89,7 +89,7 @@ struct WindowKernelParams {
     wide = terms.wide();
     second = wide ? 8 : terms.second * pitch;
     pair = terms.pair * pitch;
-    channel_slots = terms.slots();
+    channel_k_steps = terms.k_steps();
     row_step = conv.stride_h * pitch;
     strip_step = unit.strip_rows() * row_step;
     group_filters = terms.eight_filters() * unit.filter_n8_tiles;
@@ -98,12 +98,13 @@ struct WindowKernelParams {
     y_at = raw_at + static_cast<int>(tile.raw_bytes);
     table_at = y_at + static_cast<int>(tile.y_bytes);
     if (unit.streams) {
-      const WindowWalks& of = tile.walks;
-      slots = of.slots(), walks = of.count, walk_length = of.length, walk_step = of.step;
+      const FilterStrips& of = tile.filter_strips;
+      k_steps = of.k_steps(), filter_strips = of.count, filter_strip_length = of.length,
+      filter_strip_step = of.step;
       parities = Divisor<int>(of.parities), starts = Divisor<int>(of.starts);
       row_terms = Divisor<int>(terms.columns / 2);
-      slice_walks = tile.slice_walks, slice_slots = slice_walks * walk_length;
-      slices = tile.slices, ring = tile.ring, bulk_filters = tile.bulk_filters;
+      k_tile_strips = tile.k_tile_strips, k_tile_steps = k_tile_strips * filter_strip_length;
+      k_tiles = tile.k_tiles, filter_stages = tile.filter_stages, bulk_filters = tile.bulk_filters;
     }
     row_lanes_bits = tile.row_lanes_bits;
     if (staging == Staging::ahead) x_apart = static_cast<int>(tile.x_bytes / 2);
@@ -156,18 +157,18 @@ struct WindowKernelParams {
   }
 };
 
-/// The first of eight pairs' places in slot 0 of a walk, of all pairs counted through.
-struct WalkedPair {
+/// The first of eight pairs' places in k step 0 of a filter strip, of all pairs counted through.
+struct StripPair {
   int channel, row, column_pair;
 
-  /// `params` has row_terms, starts, parities, walk_step and walk_length.
+  /// `params` has row_terms, starts, parities, filter_strip_step and filter_strip_length.
   template <class Shape>
-  __device__ WalkedPair(const Shape& params, int number) {
+  __device__ StripPair(const Shape& params, int number) {
     const auto [rows, of_row] = params.row_terms.divide(number);
     const auto [c, start] = params.starts.divide(rows);
     const auto [part, parity] = params.parities.divide(start);
     channel = c, column_pair = of_row;
-    row = parity + part * params.walk_step * params.walk_length;
+    row = parity + part * params.filter_strip_step * params.filter_strip_length;
   }
 };
 

@@ -29,7 +29,7 @@ class Planner {
         stored_bytes_(static_cast<std::int64_t>(size_in_bytes(problem.dtype))),
         strips_(ceil_div(problem.p(), unit.strip_rows())),
         windows_(ceil_div(problem.q(), terms_.shifts)),
-        walks_(unit.streams ? WindowWalks(problem, unit, costs) : WindowWalks()),
+        filter_strips_(unit.streams ? FilterStrips(problem, unit, costs) : FilterStrips()),
         model_(problem, device, unit, costs) {
     best_.seconds = std::numeric_limits<double>::infinity();
     best_.x_bytes = std::size_t{1} << 30;
@@ -66,7 +66,7 @@ class Planner {
     const std::int64_t rows = unit_.strip_rows() * strips;
     const std::int64_t stride_h = problem_.p() > 1 ? problem_.stride.h : 0;
     const std::int64_t reach =
-        unit_.streams ? walks_.reach
+        unit_.streams ? filter_strips_.reach
                       : ceil_div(problem_.r, terms_.segment_rows) * terms_.segment_rows;
     const std::int64_t x_rows = (rows - 1) * stride_h + reach;
     const std::int64_t pitch = window_step * (windows - 1) + terms_.columns;
@@ -83,36 +83,38 @@ class Planner {
     tile.row_lanes_bits = RowLanes(pitch, model_.in_place()).bits;
     if (unit_.streams) return try_streams(tile);
     tile.w_bytes =
-        to_16(problem_.c * terms_.slots() * unit_.filter_n8_tiles * 32 * costs_.slot_bytes);
+        to_16(problem_.c * terms_.k_steps() * unit_.filter_n8_tiles * 32 * costs_.k_step_bytes);
     try_outputs(tile);
   }
 
-  /// With all filters in shared memory, and with a ring of slices of them.
+  /// With all filters in shared memory, and with pipeline stages for k tiles of them.
   void try_streams(WindowTiles tile) {
-    constexpr std::int64_t ring_bytes = 64 << 10;
-    const std::int64_t slots = walks_.slots();
-    const std::int64_t slot_bytes = std::int64_t{unit_.filter_n8_tiles} * 32 * costs_.slot_bytes;
-    tile.table_bytes =
-        static_cast<std::size_t>((walks_.count + WindowWalks::ahead) * WindowWalks::table_bytes);
-    tile.slice_walks = walks_.count;
-    tile.walks = walks_;
+    constexpr std::int64_t stages_bytes = 64 << 10;
+    const std::int64_t k_steps = filter_strips_.k_steps();
+    const std::int64_t k_step_bytes =
+        std::int64_t{unit_.filter_n8_tiles} * 32 * costs_.k_step_bytes;
+    tile.table_bytes = static_cast<std::size_t>((filter_strips_.count + FilterStrips::ahead) *
+                                                FilterStrips::table_bytes);
+    tile.k_tile_strips = filter_strips_.count;
+    tile.filter_strips = filter_strips_;
     tile.bulk_filters = wanted_ == Staging::bulk;
-    tile.w_bytes = static_cast<std::size_t>(slots * slot_bytes);
+    tile.w_bytes = static_cast<std::size_t>(k_steps * k_step_bytes);
     if (tile.w_bytes < device_.shared_memory_bytes) try_outputs(tile);
-    // Warps that make one row take two walks at a time.
+    // Warps that make one row take two filter strips at a time.
     const std::int64_t at_once = unit_.fragments == 1 ? 2 : 1;
-    const std::int64_t bytes_at_once = at_once * walks_.length * slot_bytes;
+    const std::int64_t bytes_at_once = at_once * filter_strips_.length * k_step_bytes;
     std::int64_t last = 0;
-    for (const std::int64_t slice_bytes : {16 << 10, 24 << 10, 32 << 10, 48 << 10}) {
-      const std::int64_t some = std::max<std::int64_t>(slice_bytes / bytes_at_once, 1);
+    for (const std::int64_t k_tile_bytes : {16 << 10, 24 << 10, 32 << 10, 48 << 10}) {
+      const std::int64_t some = std::max<std::int64_t>(k_tile_bytes / bytes_at_once, 1);
       if (some == last) continue;
       last = some;
-      tile.slice_walks = static_cast<int>(some * at_once);
-      tile.slices = static_cast<int>(ceil_div(walks_.count, tile.slice_walks));
-      const std::int64_t of_slice = some * bytes_at_once;
-      tile.ring = static_cast<int>(std::clamp<std::int64_t>(ring_bytes / of_slice, 3, max_ring));
-      tile.w_bytes = static_cast<std::size_t>(tile.ring * of_slice);
-      if (tile.slices > tile.ring) try_outputs(tile);
+      tile.k_tile_strips = static_cast<int>(some * at_once);
+      tile.k_tiles = static_cast<int>(ceil_div(filter_strips_.count, tile.k_tile_strips));
+      const std::int64_t of_k_tile = some * bytes_at_once;
+      tile.filter_stages = static_cast<int>(
+          std::clamp<std::int64_t>(stages_bytes / of_k_tile, 3, max_window_stages));
+      tile.w_bytes = static_cast<std::size_t>(tile.filter_stages * of_k_tile);
+      if (tile.k_tiles > tile.filter_stages) try_outputs(tile);
     }
   }
 
@@ -207,7 +209,7 @@ class Planner {
   Staging wanted_;
   WindowTerms terms_;
   std::int64_t stored_bytes_, strips_, windows_;
-  WindowWalks walks_;
+  FilterStrips filter_strips_;
   WindowModel model_;
   WindowTiles best_;
 };

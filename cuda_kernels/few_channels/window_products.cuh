@@ -40,7 +40,7 @@ inline constexpr WgmmaMatrix matrix_sixteenths = n8_tiles* wgmma_eight_bytes / 1
 /// TF32: a row of the fragment is two registers, a segment one step.
 struct Tf32Windows {
   using Row = uint2;
-  using Slot = uint4;  ///< a lane's filters for two segments
+  using KStep = uint4;  ///< a lane's filters for two segments
   struct Sum {
     float of[4] = {};
     __device__ float operator[](int i) const { return of[i]; }
@@ -48,7 +48,7 @@ struct Tf32Windows {
   };
   static constexpr int element_bytes = 4;
   static constexpr int terms = 8;  ///< of a step
-  static constexpr double steps_of_slot = 2;
+  static constexpr double mmas_of_k_step = 2;
   static constexpr int products = 1;  ///< of a term
   static constexpr bool scaled = false;
 
@@ -61,7 +61,7 @@ struct Tf32Windows {
                                       to_tf32(four[3])};
   }
   /// Taps 2 t and 2 t + 1 of one segment and of the next.
-  __device__ static Slot slot(const float (&taps)[4]) {
+  __device__ static KStep k_step(const float (&taps)[4]) {
     const auto bits = [](float tap) { return __float_as_uint(to_tf32(tap)); };
     return {bits(taps[0]), bits(taps[1]), bits(taps[2]), bits(taps[3])};
   }
@@ -72,14 +72,14 @@ struct Tf32Windows {
     step.a[half][0] = keep(low.x, zero.low), step.a[half][1] = keep(high.x, zero.high);
     step.a[half][2] = keep(low.y, zero.low), step.a[half][3] = keep(high.y, zero.high);
   }
-  __device__ static void one(Sum& sum, const Step& step, const Slot& slot) {
-    mma_tf32(sum.of, step.a[0], {slot.x, slot.y});
+  __device__ static void one(Sum& sum, const Step& step, const KStep& k_step) {
+    mma_tf32(sum.of, step.a[0], {k_step.x, k_step.y});
   }
-  __device__ static void two(Sum& sum, const Step& step, const Slot& slot) {
-    one(sum, step, slot);
-    mma_tf32(sum.of, step.a[1], {slot.z, slot.w});
+  __device__ static void two(Sum& sum, const Step& step, const KStep& k_step) {
+    one(sum, step, k_step);
+    mma_tf32(sum.of, step.a[1], {k_step.z, k_step.w});
   }
-  /// Four warps' step with a slot of all filters at `w`; `both`: of its two segments.
+  /// Four warps' step with a k step of all filters at `w`; `both`: of its two segments.
   template <bool both, int n8_tiles>
   __device__ static void warpgroup(Sum (&sums)[n8_tiles], const Step& step, WgmmaMatrix w) {
     wgmma<float, n8_tiles>(sums_of<&Sum::of>(sums), step.a[0], w);
@@ -122,11 +122,11 @@ __device__ inline void multiply(float (&d)[4], const Fragment (&a)[2], Fragment 
 template <class Half>
 struct HalfWindows {
   using Row = Fragment;
-  using Slot = uint2;
+  using KStep = uint2;
   using Sum = Tf32Windows::Sum;
   static constexpr int element_bytes = 2;
   static constexpr int terms = 16;
-  static constexpr double steps_of_slot = 1;
+  static constexpr double mmas_of_k_step = 1;
   static constexpr int products = 1;
   static constexpr bool scaled = false;
 
@@ -138,7 +138,7 @@ struct HalfWindows {
     *reinterpret_cast<uint2*>(to) = {two_halves<Half>(four[0], four[1]),
                                      two_halves<Half>(four[2], four[3])};
   }
-  __device__ static Slot slot(const float (&taps)[4]) {
+  __device__ static KStep k_step(const float (&taps)[4]) {
     return {two_halves<Half>(taps[0], taps[1]), two_halves<Half>(taps[2], taps[3])};
   }
   struct Step {
@@ -147,11 +147,11 @@ struct HalfWindows {
   __device__ static void take(Step& step, int half, const Row& low, const Row& high, Zeros zero) {
     step.a[2 * half] = keep(low, zero.low), step.a[2 * half + 1] = keep(high, zero.high);
   }
-  __device__ static void one(Sum& sum, const Step& step, const Slot& slot) {
-    multiply<Half>(sum.of, {step.a[0], step.a[1]}, slot.x);
+  __device__ static void one(Sum& sum, const Step& step, const KStep& k_step) {
+    multiply<Half>(sum.of, {step.a[0], step.a[1]}, k_step.x);
   }
-  __device__ static void two(Sum& sum, const Step& step, const Slot& slot) {
-    multiply<Half>(sum.of, step.a, {slot.x, slot.y});
+  __device__ static void two(Sum& sum, const Step& step, const KStep& k_step) {
+    multiply<Half>(sum.of, step.a, {k_step.x, k_step.y});
   }
   template <bool, int n8_tiles>
   __device__ static void warpgroup(Sum (&sums)[n8_tiles], const Step& step, WgmmaMatrix w) {
@@ -192,7 +192,7 @@ struct SplitWindows {
   struct Row {
     Fragment high, low;
   };
-  using Slot = uint4;  ///< a lane's filters: low parts of two pairs, then high ones
+  using KStep = uint4;  ///< a lane's filters: low parts of two pairs, then high ones
   struct Sum {
     float of[4] = {}, small[4] = {};
     __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
@@ -200,7 +200,7 @@ struct SplitWindows {
   };
   static constexpr int element_bytes = 4;  ///< high parts of two neighbours, then low ones
   static constexpr int terms = 16;
-  static constexpr double steps_of_slot = 3;
+  static constexpr double mmas_of_k_step = 3;
   static constexpr int products = 3;
   static constexpr bool scaled = true;
 
@@ -217,7 +217,7 @@ struct SplitWindows {
     const SplitHalves second(four[2] * scale, four[3] * scale);
     *reinterpret_cast<uint4*>(to) = {first.high, first.low, second.high, second.low};
   }
-  __device__ static Slot slot(const float (&taps)[4]) {
+  __device__ static KStep k_step(const float (&taps)[4]) {
     const SplitHalves first(taps[0], taps[1]), second(taps[2], taps[3]);
     return {first.low, second.low, first.high, second.high};
   }
@@ -230,15 +230,15 @@ struct SplitWindows {
     step.low[2 * half] = keep(low.low, zero.low),
                  step.low[2 * half + 1] = keep(high.low, zero.high);
   }
-  __device__ static void one(Sum& sum, const Step& step, const Slot& slot) {
-    mma_fp16(sum.small, {step.low[0], step.low[1]}, slot.z);
-    mma_fp16(sum.small, {step.high[0], step.high[1]}, slot.x);
-    mma_fp16(sum.of, {step.high[0], step.high[1]}, slot.z);
+  __device__ static void one(Sum& sum, const Step& step, const KStep& k_step) {
+    mma_fp16(sum.small, {step.low[0], step.low[1]}, k_step.z);
+    mma_fp16(sum.small, {step.high[0], step.high[1]}, k_step.x);
+    mma_fp16(sum.of, {step.high[0], step.high[1]}, k_step.z);
   }
-  __device__ static void two(Sum& sum, const Step& step, const Slot& slot) {
-    mma_fp16(sum.small, step.low, {slot.z, slot.w});
-    mma_fp16(sum.small, step.high, {slot.x, slot.y});
-    mma_fp16(sum.of, step.high, {slot.z, slot.w});
+  __device__ static void two(Sum& sum, const Step& step, const KStep& k_step) {
+    mma_fp16(sum.small, step.low, {k_step.z, k_step.w});
+    mma_fp16(sum.small, step.high, {k_step.x, k_step.y});
+    mma_fp16(sum.of, step.high, {k_step.z, k_step.w});
   }
   /// The filters' high parts follow their low ones, so that one instruction multiplies both with
   /// the high parts of x. The sums of the other product are the first of its own: of any others

@@ -18,7 +18,7 @@ template <int segments_, int segment_rows_, bool warpgroups_ = false>
 struct FixedTerms {
   static constexpr bool streams = false, launched = true;
   static constexpr int segments = segments_, segment_rows = segment_rows_;
-  static constexpr int slots = (segments + 1) / 2;
+  static constexpr int k_steps = (segments + 1) / 2;
   static constexpr bool wants_warpgroups = warpgroups_;
   static constexpr bool warpgroups = warpgroups_ && warpgroup_products;
   static bool fit(const ConvProblem& problem) {
@@ -39,7 +39,7 @@ struct StreamedTerms {
   /// N8 tiles whose filters a warp holds at once where it multiplies by itself.
   template <class Scheme, int n8_tiles>
   static constexpr int n8_tiles_held = [] {
-    constexpr int most = 2 * sizeof(uint4) / sizeof(typename Scheme::Slot);
+    constexpr int most = 2 * sizeof(uint4) / sizeof(typename Scheme::KStep);
     return n8_tiles < most ? n8_tiles : most;
   }();
 };
@@ -49,7 +49,7 @@ template <class Scheme, class Terms, int row_pairs>
 struct WindowRows {
   static constexpr int apart = Terms::segment_rows;
   static constexpr int count = 2 * row_pairs + (Terms::segments - 1) * apart;
-  static constexpr int step_count = row_pairs + (Terms::slots - 1) * apart;
+  static constexpr int step_count = row_pairs + (Terms::k_steps - 1) * apart;
   typename Scheme::Row rows[count];
 
   /// `x` is where the lane's window begins, `pitch` bytes from a row to the next.
@@ -57,7 +57,8 @@ struct WindowRows {
 #pragma unroll
     for (int i = 0; i < count; ++i) rows[i] = Scheme::row(x + i * pitch);
   }
-  /// Steps meet rows two at a time; the step of a pair and a slot is number pair + slot * apart.
+  /// Steps meet rows two at a time; the step of a pair and a k step is number pair + k step *
+  /// apart.
   __device__ void take(typename Scheme::Step& step, int number, Zeros zeros) const {
     const int row = 2 * number;
     Scheme::take(step, 0, rows[row], rows[row + 1], zeros);
@@ -85,7 +86,7 @@ constexpr WindowKernelConfig unit_of_terms() {
     constexpr std::size_t beside =
         Terms::wants_warpgroups
             ? sizeof(typename Scheme::Step)
-            : Terms::template n8_tiles_held<Scheme, n8_tiles> * sizeof(typename Scheme::Slot);
+            : Terms::template n8_tiles_held<Scheme, n8_tiles> * sizeof(typename Scheme::KStep);
     constexpr std::size_t registers = (sizeof(typename Scheme::Sum[row_pairs][n8_tiles]) +
                                        sizeof(typename Scheme::Step[row_pairs]) + beside) /
                                       sizeof(float);
@@ -104,40 +105,40 @@ constexpr int unit_strip_rows = window_unit<Scheme, Terms, row_pairs, n8_tiles>.
 template <class Scheme, class Terms, int row_pairs, int n8_tiles>
 __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
                             const WindowKernelParams& params, const char* x,
-                            const typename Scheme::Slot* w) {
-  using Slot = typename Scheme::Slot;
+                            const typename Scheme::KStep* w) {
+  using KStep = typename Scheme::KStep;
   if constexpr (Terms::segments > 0) {
     using Rows = WindowRows<Scheme, Terms, row_pairs>;
     Rows rows;
     rows.read(x, params.pitch * Scheme::element_bytes);
     typename Scheme::Step steps[Rows::step_count];
 #pragma unroll
-    for (int slot = 0; slot < Terms::slots; ++slot) {
-      Slot slots[n8_tiles];
+    for (int k_step = 0; k_step < Terms::k_steps; ++k_step) {
+      KStep k_steps[n8_tiles];
 #pragma unroll
       for (int eight = 0; eight < n8_tiles; ++eight)
-        slots[eight] = w[(slot * n8_tiles + eight) * 32];
+        k_steps[eight] = w[(k_step * n8_tiles + eight) * 32];
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair) {
-        typename Scheme::Step& step = steps[pair + slot * Rows::apart];
-        // One of the last pairs is the first of a later slot's.
-        if (slot == 0 || pair >= row_pairs - Rows::apart)
-          rows.take(step, pair + slot * Rows::apart, params.zeros);
+        typename Scheme::Step& step = steps[pair + k_step * Rows::apart];
+        // One of the last pairs is the first of a later k step's.
+        if (k_step == 0 || pair >= row_pairs - Rows::apart)
+          rows.take(step, pair + k_step * Rows::apart, params.zeros);
 #pragma unroll
         for (int eight = 0; eight < n8_tiles; ++eight)
-          if (2 * slot + 1 < Terms::segments)
-            Scheme::two(sums[pair][eight], step, slots[eight]);
+          if (2 * k_step + 1 < Terms::segments)
+            Scheme::two(sums[pair][eight], step, k_steps[eight]);
           else
-            Scheme::one(sums[pair][eight], step, slots[eight]);
+            Scheme::one(sums[pair][eight], step, k_steps[eight]);
       }
     }
   } else {
     constexpr int bytes = Scheme::element_bytes;
     const int second = params.second * bytes, step_bytes = params.row_step * bytes;
     const auto add = [&](auto both) {
-      Slot slots[n8_tiles];
+      KStep k_steps[n8_tiles];
 #pragma unroll
-      for (int eight = 0; eight < n8_tiles; ++eight) slots[eight] = w[eight * 32];
+      for (int eight = 0; eight < n8_tiles; ++eight) k_steps[eight] = w[eight * 32];
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair) {
         const char* const low = x + 2 * pair * step_bytes;
@@ -150,9 +151,9 @@ __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
 #pragma unroll
         for (int eight = 0; eight < n8_tiles; ++eight)
           if constexpr (decltype(both)::value)
-            Scheme::two(sums[pair][eight], step, slots[eight]);
+            Scheme::two(sums[pair][eight], step, k_steps[eight]);
           else
-            Scheme::one(sums[pair][eight], step, slots[eight]);
+            Scheme::one(sums[pair][eight], step, k_steps[eight]);
       }
       x += params.pair * bytes;
       w += n8_tiles * 32;
@@ -171,7 +172,7 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][n8_tile
                                  const char* w_tile) {
   using Registers = WarpgroupRegisters<Scheme, Terms, row_pairs, n8_tiles>;
   using Rows = typename Registers::Rows;
-  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::Slot) * 32 * n8_tiles / 16;
+  constexpr WgmmaMatrix slot_sixteenths = sizeof(typename Scheme::KStep) * 32 * n8_tiles / 16;
   WgmmaMatrix w = wgmma_matrix(w_tile);
   const auto settle = [&] {
 #pragma unroll
@@ -190,19 +191,20 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][n8_tile
     typename Scheme::Step steps[Rows::step_count];
 #pragma unroll
     for (int i = 0; i < Rows::step_count; ++i) rows.take(steps[i], i, params.zeros);
-    const auto multiply_slot = [&](int slot, auto both) {
+    const auto multiply_k_step = [&](int k_step, auto both) {
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair)
         Scheme::template warpgroup<decltype(both)::value>(
-            sums[pair], steps[pair + slot * Rows::apart], w + slot * slot_sixteenths);
+            sums[pair], steps[pair + k_step * Rows::apart], w + k_step * slot_sixteenths);
     };
     wgmma_begin();
 #pragma unroll
-    for (int slot = 0; slot < Terms::slots - 1; ++slot) multiply_slot(slot, std::true_type{});
-    multiply_slot(Terms::slots - 1, std::bool_constant<Terms::segments % 2 == 0>{});
+    for (int k_step = 0; k_step < Terms::k_steps - 1; ++k_step)
+      multiply_k_step(k_step, std::true_type{});
+    multiply_k_step(Terms::k_steps - 1, std::bool_constant<Terms::segments % 2 == 0>{});
     wgmma_commit();
     x += params.plane * Scheme::element_bytes;
-    w += Terms::slots * slot_sixteenths;
+    w += Terms::k_steps * slot_sixteenths;
     // The next channel's rows come while this one's are multiplied.
     if constexpr (Registers::ahead && !decltype(last)::value) read();
     wgmma_end();
@@ -223,13 +225,13 @@ __device__ void sum_channels(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
   if constexpr (Terms::warpgroups) {
     sum_by_warpgroup<Scheme, Terms>(sums, params, x, w_tile);
   } else {
-    const auto* w = reinterpret_cast<const typename Scheme::Slot*>(w_tile) + threadIdx.x % 32;
+    const auto* w = reinterpret_cast<const typename Scheme::KStep*>(w_tile) + threadIdx.x % 32;
     const int channels = params.channels.value();
 #pragma unroll 1
     for (int c = 0; c < channels; ++c) {
       add_channel<Scheme, Terms>(sums, params, x, w);
       x += params.plane * Scheme::element_bytes;
-      w += params.channel_slots * n8_tiles * 32;
+      w += params.channel_k_steps * n8_tiles * 32;
     }
   }
 }

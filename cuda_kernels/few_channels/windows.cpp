@@ -29,14 +29,15 @@ WindowTerms WindowTerms::in_pairs(const ConvProblem& problem) {
   return terms;
 }
 
-WindowWalks::WindowWalks(const ConvProblem& problem, const WindowKernelConfig& unit,
-                         const WindowCosts& costs) {
-  // Of filters that stay in shared memory, and otherwise of a walk that is a slice, at most.
-  constexpr double resident = 96 << 10, walk_bytes = 24 << 10;
+FilterStrips::FilterStrips(const ConvProblem& problem, const WindowKernelConfig& unit,
+                           const WindowCosts& costs) {
+  // Of filters that stay in shared memory, and otherwise of a filter strip that is a k tile, at
+  // most.
+  constexpr double resident = 96 << 10, filter_strip_bytes = 24 << 10;
   const auto rows = static_cast<int>(problem.r);
   const auto column_pairs = problem.c * (WindowTerms::in_pairs(problem).columns / 2);
   const auto stride = static_cast<int>(problem.stride.h);
-  const double slot_bytes = 32.0 * unit.filter_n8_tiles * costs.slot_bytes;
+  const double k_step_bytes = 32.0 * unit.filter_n8_tiles * costs.k_step_bytes;
   double least = 0;
   length = 0;
   // A row of outputs without another below it has none to read for.
@@ -46,19 +47,20 @@ WindowWalks::WindowWalks(const ConvProblem& problem, const WindowKernelConfig& u
     const int between = some > 1 ? std::min(stride, rows) : 1;
     const int rows_between = (rows - 1) / between + 1, parts = (rows_between - 1) / some + 1;
     if (some > 1 && (rows_between - 1) / parts + 1 < some) continue;
-    const auto walks = static_cast<int>(ceil_div(column_pairs * between * parts, pairs));
-    if (some > 1 && some * slot_bytes > walk_bytes && walks * some * slot_bytes > resident)
+    const auto filter_strips = static_cast<int>(ceil_div(column_pairs * between * parts, pairs));
+    if (some > 1 && some * k_step_bytes > filter_strip_bytes &&
+        filter_strips * some * k_step_bytes > resident)
       continue;
     // Clocks of shared memory: the products read all filters, the lanes of four warps rows of x. By
     // warps themselves products take longer than that.
     const double of_product = unit.warpgroups ? 2 : 7;
     const double products =
-        of_product * costs.steps_of_slot * unit.filter_n8_tiles * unit.fragments * some;
+        of_product * costs.mmas_of_k_step * unit.filter_n8_tiles * unit.fragments * some;
     const double reads = 10.5 * costs.element_bytes * (some + unit.fragments - 1);
-    if (const double time = walks * (products + reads); length == 0 || time < least) {
+    if (const double time = filter_strips * (products + reads); length == 0 || time < least) {
       least = time;
       length = some, step = some > 1 ? stride : 1, parities = between, starts = between * parts;
-      count = walks;
+      count = filter_strips;
       reach = between + step * (parts * some - 1);
     }
   }

@@ -34,7 +34,7 @@ struct WindowKernelConfig {
   int fragments = 0;        ///< sums of sixteen outputs that a warp makes, one above the other
   int filter_n8_tiles = 0;  ///< columns of the product, in n8 tiles
   bool warpgroups = false;  ///< four warps multiply together, with filters from shared memory
-  bool streams = false;     ///< packed filters come slice by slice while they are multiplied
+  bool streams = false;     ///< packed filters come k tile by k tile while they are multiplied
   int warps_held = 16;      ///< by a multiprocessor, for the registers that they take
 
   friend bool operator==(const WindowKernelConfig&, const WindowKernelConfig&) = default;
@@ -48,11 +48,11 @@ struct WindowKernelConfig {
 
 /// What its arithmetic needs.
 struct WindowCosts {
-  int element_bytes;     ///< in shared memory, all parts of it
-  int slot_bytes;        ///< of a lane's filters for two segments
-  double steps_of_slot;  ///< products of 16 x 8 pairs of registers
-  bool scaled;           ///< reads the input twice
-  int products;          ///< of a term
+  int element_bytes;      ///< in shared memory, all parts of it
+  int k_step_bytes;       ///< of a lane's filters for two segments
+  double mmas_of_k_step;  ///< products of 16 x 8 pairs of registers
+  bool scaled;            ///< reads the input twice
+  int products;           ///< of a term
 
   friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
 };
@@ -70,35 +70,37 @@ struct WindowTerms {
       : WindowTerms(unit.streams ? in_pairs(problem) : WindowTerms(problem)) {}
   /// Filter rows one after the other, in pairs of columns, through all channels.
   static WindowTerms in_pairs(const ConvProblem& problem);
-  int slots() const { return (segments + 1) / 2; }
+  int k_steps() const { return (segments + 1) / 2; }
   int eight_filters() const { return 8 / shifts; }  ///< filters in eight columns of the product
   bool wide() const { return columns > 8; }
   int segment_bits() const { return columns >= 8 ? 3 : columns / 2; }  ///< log2 of its columns
 };
 
-/// Terms of streamed filters. A slot of the product is eight pairs, each two neighbours in a row of
-/// the filter. From slot to slot they walk down the filter's rows together, so that what a fragment
-/// of outputs reads for one slot is what the fragment above reads for the next.
-struct WindowWalks {
-  static constexpr int pairs = 8;                      ///< abreast
-  static constexpr int table_bytes = 8 * sizeof(int);  ///< of where the pairs of a walk begin
-  static constexpr int ahead = 2;                      ///< walks that the table is read ahead
-  int length = 1;    ///< slots of a walk: rows of the filter, `step` apart
-  int step = 1;      ///< the stride; 1 for walks of one slot
-  int parities = 1;  ///< walks of neighbouring rows that go between each other
-  int starts = 1;    ///< of walks in two neighbouring columns of the filter
-  int count = 0;     ///< walks of eight pairs abreast
+/// Terms of streamed filters. A k step of the product is eight pairs, each two neighbours in a row
+/// of the filter. From k step to k step they go down the filter's rows together, so that what a
+/// fragment of outputs reads for one k step is what the fragment above reads for the next.
+struct FilterStrips {
+  static constexpr int pairs = 8;  ///< abreast
+  static constexpr int table_bytes =
+      8 * sizeof(int);             ///< of where the pairs of a filter strip begin
+  static constexpr int ahead = 2;  ///< filter strips that the table is read ahead
+  int length = 1;                  ///< k steps of a filter strip: rows of the filter, `step` apart
+  int step = 1;                    ///< the stride; 1 for filter strips of one k step
+  int parities = 1;  ///< filter strips of neighbouring rows that go between each other
+  int starts = 1;    ///< of filter strips in two neighbouring columns of the filter
+  int count = 0;     ///< filter strips of eight pairs abreast
   int reach = 1;     ///< filter rows from the first to the last, which may lie behind the filter's
 
-  WindowWalks() = default;
+  FilterStrips() = default;
   /// Those of least time.
-  WindowWalks(const ConvProblem& problem, const WindowKernelConfig& unit, const WindowCosts& costs);
-  int slots() const { return count * length; }
+  FilterStrips(const ConvProblem& problem, const WindowKernelConfig& unit,
+               const WindowCosts& costs);
+  int k_steps() const { return count * length; }
 };
 /// Pairs that a lane reads at once where a tile's input is not staged.
 inline constexpr int pairs_at_once = 4;
 /// What a thread has under way at once of a row that is brought in place, pairs or elements.
-inline constexpr int brought_at_once = 4;
+inline constexpr int loaded_at_once = 4;
 
 /// How many lanes share a row of the tile's input where it is read pair by pair, or copied element
 /// by element: each row has its price.
@@ -122,11 +124,12 @@ struct WindowTiles {
   int raw_pitch = 0;          ///< elements from a staged stretch to the next
   std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
   int row_lanes_bits = 5;  ///< as in RowLanes
-  // Of filters that stream: walks of a slice, slices of all filters, and those that have a place.
-  int slice_walks = 0, slices = 1, ring = 1;
-  bool bulk_filters = false;  ///< slices come by the copy engine, where there is one
-  WindowWalks walks;
-  std::size_t table_bytes = 0;  ///< where a slot's pairs lie in the tile
+  // Of filters that stream: filter strips of a k tile, k tiles of all filters, and those that have
+  // a place.
+  int k_tile_strips = 0, k_tiles = 1, filter_stages = 1;
+  bool bulk_filters = false;  ///< k tiles come by the copy engine, where there is one
+  FilterStrips filter_strips;
+  std::size_t table_bytes = 0;  ///< where a k step's pairs lie in the tile
   // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
   // runs: what warps make are short pieces of rows, and pieces of a memory sector cost more than
   // all of it.
@@ -145,7 +148,7 @@ struct WindowTiles {
   std::size_t bytes() const;
 };
 
-inline constexpr int max_ring = 6;
+inline constexpr int max_window_stages = 6;
 
 /// Yes to geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);

@@ -15,7 +15,7 @@
 namespace plumb::cuda {
 namespace {
 
-/// First taps of records, of so many taps each, along one axis of filters of `extent` taps, for
+/// First taps of core rows, of so many taps each, along one axis of filters of `extent` taps, for
 /// `outputs` outputs that are `stride` apart: of steps that are longer than filters, no taps
 /// between those are read.
 std::vector<int> first_taps(std::int64_t extent, int stride, int outputs, int taps) {
@@ -40,7 +40,7 @@ int remainders(const std::vector<int>& firsts, int stride) {
 
 InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
                                      const InterleavedElements& elements, int output_rows,
-                                     int output_columns, RecordForm form)
+                                     int output_columns, CoreRowForm form)
     : rows(output_rows),
       columns(output_columns),
       row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
@@ -49,59 +49,61 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
       stride_w(columns * column_stride),
       group_filters(interleaved_rows / (rows * columns)),
       groups(static_cast<int>(ceil_div(problem.k, group_filters))),
-      slot_bytes(elements.slot_bytes()) {
+      k_step_bytes(elements.k_step_bytes()) {
   for (int c = static_cast<int>(problem.c), first = 0; first < c;) {
     unsigned channels = static_cast<unsigned>(std::min(c - first, 8));
     if (form.by_twos) channels = std::bit_floor(channels);
-    add_plane(problem, first, static_cast<int>(channels), form);
+    add_channel_block(problem, first, static_cast<int>(channels), form);
     first += static_cast<int>(channels);
   }
-  // Ascending: the second record of a slot is so far behind its first, in any tile.
-  const auto place = [&](const Record& of) {
-    return std::array{of.sheet, of.r / stride_h, of.s / stride_w};
+  // Ascending: the second core row of a k step is so far behind its first, in any tile.
+  const auto place = [&](const CoreRow& of) {
+    return std::array{of.phase_plane, of.r / stride_h, of.s / stride_w};
   };
-  std::sort(records.begin(), records.end(),
-            [&](const Record& a, const Record& b) { return place(a) < place(b); });
-  slots = static_cast<int>(ceil_div(static_cast<std::int64_t>(records.size()), 2));
-  packed_slots = static_cast<int>(ceil_div(slots, elements.slice_slots())) * elements.slice_slots();
+  std::sort(core_rows.begin(), core_rows.end(),
+            [&](const CoreRow& a, const CoreRow& b) { return place(a) < place(b); });
+  k_steps = static_cast<int>(ceil_div(static_cast<std::int64_t>(core_rows.size()), 2));
+  packed_k_steps =
+      static_cast<int>(ceil_div(k_steps, elements.k_tile_steps())) * elements.k_tile_steps();
 }
 
-void InterleavedLayout::add_plane(const ConvProblem& problem, int first_c, int channels,
-                                  RecordForm form) {
-  // Of channels that fill no record, taps of it.
+void InterleavedLayout::add_channel_block(const ConvProblem& problem, int first_c, int channels,
+                                          CoreRowForm form) {
+  // Of channels that fill no core row, taps of it.
   int taps = 1;
   while (2 * taps * channels <= 8) taps *= 2;
-  RecordPlane plane{};
-  std::vector<int> rows_of_plane, columns_of_plane;
+  ChannelBlock channel_block{};
+  std::vector<int> rows_of_block, columns_of_block;
   std::pair<int, int> least;
   for (int taps_w = taps; taps_w >= 1; taps_w /= 2) {
     auto of_h = first_taps(problem.r, row_stride, rows, taps / taps_w);
     auto of_w = first_taps(problem.s, column_stride, columns, taps_w);
-    const int of_records = static_cast<int>(of_h.size() * of_w.size());
-    const int of_sheets = remainders(of_h, stride_h) * remainders(of_w, stride_w);
-    const std::pair price{of_records + form.per_sheet * of_sheets, of_sheets};
-    if (plane.channels != 0 && price >= least) continue;
+    const int of_core_rows = static_cast<int>(of_h.size() * of_w.size());
+    const int of_phase_planes = remainders(of_h, stride_h) * remainders(of_w, stride_w);
+    const std::pair price{of_core_rows + form.per_phase_plane * of_phase_planes, of_phase_planes};
+    if (channel_block.channels != 0 && price >= least) continue;
     least = price;
-    plane = {first_c, channels, taps / taps_w, taps_w};
-    rows_of_plane = std::move(of_h), columns_of_plane = std::move(of_w);
+    channel_block = {first_c, channels, taps / taps_w, taps_w};
+    rows_of_block = std::move(of_h), columns_of_block = std::move(of_w);
   }
-  planes.push_back(plane);
-  for (const int r : rows_of_plane)
-    for (const int s : columns_of_plane) {
-      const Sheet sheet{static_cast<int>(planes.size()) - 1, r % stride_h, s % stride_w};
-      auto at = std::find(sheets.begin(), sheets.end(), sheet);
-      if (at == sheets.end()) at = sheets.insert(at, sheet);
-      records.push_back({static_cast<int>(at - sheets.begin()), r, s});
+  channel_blocks.push_back(channel_block);
+  for (const int r : rows_of_block)
+    for (const int s : columns_of_block) {
+      const PhasePlane phase_plane{static_cast<int>(channel_blocks.size()) - 1, r % stride_h,
+                                   s % stride_w};
+      auto at = std::find(phase_planes.begin(), phase_planes.end(), phase_plane);
+      if (at == phase_planes.end()) at = phase_planes.insert(at, phase_plane);
+      core_rows.push_back({static_cast<int>(at - phase_planes.begin()), r, s});
     }
 }
 
 std::size_t InterleavedLayout::group_bytes() const {
   return packed_header_bytes +
-         static_cast<std::size_t>(packed_slots) * static_cast<std::size_t>(slot_bytes);
+         static_cast<std::size_t>(packed_k_steps) * static_cast<std::size_t>(k_step_bytes);
 }
 
 int InterleavedTiles::span() const {
-  return ((images - 1) * sheet_rows + rows - 1) * pitch + columns;
+  return ((images - 1) * phase_plane_rows + rows - 1) * pitch + columns;
 }
 std::int64_t InterleavedTiles::bytes() const {
   return interleaved_control_bytes + stage_bytes + w_bytes() + 2 * x_bytes + slack_bytes +
@@ -125,7 +127,7 @@ class Planner {
         place_rows_(ceil_div(problem.p(), layout.rows)),
         place_columns_(ceil_div(problem.q(), layout.columns)),
         model_(problem, device, layout, elements) {
-    for (const Record& of : layout.records) {
+    for (const CoreRow& of : layout.core_rows) {
       max_r_ = std::max(max_r_, of.r / layout.stride_h);
       max_s_ = std::max(max_s_, of.s / layout.stride_w);
     }
@@ -157,18 +159,18 @@ class Planner {
 
   /// Gives a tile its shared memory; whether there is enough.
   bool fit(InterleavedTiles& tile, bool streams) const {
-    const auto sheets = static_cast<std::int64_t>(layout_.sheets.size());
-    const std::int64_t lines = sheets * tile.images * tile.sheet_rows;
-    if (lines * tile.pitch > limit_ / (2 * elements_.record_bytes())) return false;
-    tile.x_bytes = elements_.record_bytes() * lines * tile.pitch;
+    const auto phase_planes = static_cast<std::int64_t>(layout_.phase_planes.size());
+    const std::int64_t lines = phase_planes * tile.images * tile.phase_plane_rows;
+    if (lines * tile.pitch > limit_ / (2 * elements_.core_row_bytes())) return false;
+    tile.x_bytes = elements_.core_row_bytes() * lines * tile.pitch;
     tile.line_bytes = 16 * lines;
     if (!streams) {
-      tile.filter_stage_bytes = layout_.slots * layout_.slot_bytes;
+      tile.filter_stage_bytes = layout_.k_steps * layout_.k_step_bytes;
       return tile.bytes() <= limit_;
     }
-    tile.filter_stage_bytes = slice_bytes;
-    tile.slices = layout_.packed_slots / elements_.slice_slots();
-    tile.filter_stages = std::min(max_filter_stages, tile.slices);
+    tile.filter_stage_bytes = k_tile_bytes;
+    tile.k_tiles = layout_.packed_k_steps / elements_.k_tile_steps();
+    tile.filter_stages = std::min(max_filter_stages, tile.k_tiles);
     while (tile.filter_stages >= min_filter_stages && tile.bytes() > limit_) --tile.filter_stages;
     return tile.filter_stages >= min_filter_stages;
   }
@@ -186,7 +188,7 @@ class Planner {
     tile.bands = static_cast<int>(ceil_div(place_rows_, tile.rows));
     tile.column_tiles = static_cast<int>(ceil_div(place_columns_, tile.columns));
     tile.pitch = rounded(tile.columns + max_s_);
-    tile.sheet_rows = tile.rows + max_r_;
+    tile.phase_plane_rows = tile.rows + max_r_;
     for (const bool streams : {false, true}) {
       InterleavedTiles fitted = tile;
       if (!fit(fitted, streams)) continue;
@@ -215,11 +217,11 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
   hopper.compute_major = 9;
   hopper.nominal_fp32_flop_per_second = 67e12;
   hopper.nominal_bytes_per_second = 4.8e12;
-  InterleavedLayout best(large, elements, 1, 1, record_forms[0]);
+  InterleavedLayout best(large, elements, 1, 1, core_row_forms[0]);
   double least = Planner(large, hopper, best, elements).best().seconds;
   const auto consider = [&](InterleavedLayout&& other) {
-    if (other.groups > best.groups || other.planes.size() > max_planes ||
-        other.sheets.size() > max_sheets || other.slots > max_interleaved_slots)
+    if (other.groups > best.groups || other.channel_blocks.size() > max_channel_blocks ||
+        other.phase_planes.size() > max_phase_planes || other.k_steps > max_interleaved_k_steps)
       return;
     const double seconds = Planner(large, hopper, other, elements).best().seconds;
     // Of less the model knows nothing.
@@ -229,13 +231,14 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
   };
   for (int columns = 1; columns <= max_output_columns && columns <= large.q(); columns *= 2)
     for (int rows = 1; rows <= max_output_rows && rows <= large.p(); rows *= 2) {
-      std::vector<std::vector<RecordPlane>> considered;  // most forms come to the same
-      if (rows * columns == 1) considered.push_back(best.planes);
-      for (const RecordForm form : record_forms) {
+      std::vector<std::vector<ChannelBlock>> considered;  // most forms come to the same
+      if (rows * columns == 1) considered.push_back(best.channel_blocks);
+      for (const CoreRowForm form : core_row_forms) {
         InterleavedLayout other(large, elements, rows, columns, form);
-        if (std::find(considered.begin(), considered.end(), other.planes) != considered.end())
+        if (std::find(considered.begin(), considered.end(), other.channel_blocks) !=
+            considered.end())
           continue;
-        considered.push_back(other.planes);
+        considered.push_back(other.channel_blocks);
         consider(std::move(other));
       }
     }

@@ -1,15 +1,15 @@
 // Filters by windows of the input, as accurate as fp32 by three products in FP16
 // (few_channels_split.cu), with both operands in shared memory: a tile's input lies there in
-// records of eight elements, channels of a pixel side by side, so that a tap further on is so many
-// records further on, and tensor cores read the windows themselves (PTX wgmma, sm_90a). Nothing is
-// unrolled, and nothing of the input passes through the registers of those who multiply.
+// core rows of eight elements, channels of a pixel side by side, so that a tap further on is so
+// many core rows further on, and tensor cores read the windows themselves (PTX wgmma, sm_90a).
+// Nothing is unrolled, and nothing of the input passes through the registers of those who multiply.
 //
 // Tiling: a block has a tile of one or several images, all channels of it, two of them in turn, and
 //   64 filters (fewer several times, for rows of outputs below each other). Two warpgroups make
 //   64 x 128 sums each; four producer warps load the next tile's input and round it meanwhile, and
-//   four write the sums to y. Filters stay in shared memory, or go round a ring of slices of 8 KB,
-//   which one thread has the copy engine fill. Where there are more filters than 64, blocks share
-//   them out.
+//   four write the sums to y. Filters stay in shared memory, or pass through pipeline stages, a k
+//   tile of 8 KB each, which one thread has the copy engine fill. Where there are more filters than
+//   64, blocks share them out.
 // Bytes: y once; x once for each group of filters, and the rows and columns where tiles overlap; w
 //   once for each block, or from L2 for each 256 output positions.
 // Wins: over streamed_filters.cu, whose warps wait for the windows that they read to registers,
@@ -21,6 +21,6 @@
 namespace plumb::cuda {
 
 extern const ConvAlgorithm interleaved_fp16x3 =
-    interleaved_entry<SplitRecords>("cuda.conv.interleaved.fp16x3", Operand::fp16);
+    interleaved_entry<SplitCoreRows>("cuda.conv.interleaved.fp16x3", Operand::fp16);
 
 }  // namespace plumb::cuda

@@ -1,7 +1,7 @@
 // The products of interleaved.cu, both operands in shared memory (PTX wgmma), and the filters that
 // stream there.
 //
-// Nothing of x passes through registers: a tap further on is a descriptor so many records further
+// Nothing of x passes through registers: a tap further on is a descriptor so many core rows further
 // on, whatever the alignment. So a product of 64 x 128 x 16 takes its 64 clocks (one H200, also by
 // one warpgroup alone), and there are ten instructions for each three.
 #pragma once
@@ -20,7 +20,7 @@ template <class Scheme>
 struct PassSums {
   InterleavedSums of;
 
-  /// A slot's product.
+  /// A k step's product.
   __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t, int add) {
     wgmma_shared<typename Scheme::Half>(of, w, x, add);
   }
@@ -29,7 +29,7 @@ struct PassSums {
 };
 /// What is small has sums of its own (SplitWindows).
 template <>
-struct PassSums<SplitRecords> {
+struct PassSums<SplitCoreRows> {
   InterleavedSums of, small;
 
   __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t low_apart, int add) {
@@ -41,17 +41,17 @@ struct PassSums<SplitRecords> {
   __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
 };
 
-/// Where a warp group is in the ring of stages that filters stream through.
-struct FilterRing {
+/// Where a warp group is in the circular buffer of stages that filters stream through.
+struct PipelineState {
   int stage = 0, parity = 0;
 };
 
-/// The address of a stage of filters, from one half of a slot's terms to the other.
+/// The address of a stage of filters, from one half of a k step's terms to the other.
 template <class Params>
 __device__ std::uint32_t filters_at(const Params& params, int stage) {
   constexpr std::uint32_t halves_apart = interleaved_rows * 16 / 16 << 16;
   return (wgmma_address(dynamic_shared() + params.w_at) | halves_apart) +
-         stage * (slice_bytes / 16);
+         stage * (k_tile_bytes / 16);
 }
 
 /// Multiplies the 128 positions from `x` on by filters that stay in shared memory.
@@ -62,36 +62,36 @@ __device__ void multiply_by_all(const Params& params, std::uint32_t x,
   std::uint32_t w = filters_at(params, 0);
   wgmma_begin();
 #pragma unroll 2
-  for (int slot = 0; slot < params.slots; ++slot, w += Params::slot_bytes / 16)
-    sums.multiply(w, x + params.slots_at[slot], low, slot);
+  for (int k_step = 0; k_step < params.k_steps; ++k_step, w += Params::k_step_bytes / 16)
+    sums.multiply(w, x + params.k_steps_at[k_step], low, k_step);
   wgmma_commit();
   wgmma_end();
 }
 
-/// The same, by filters that stream, slice after slice; each is left when the next one's products
+/// The same, by filters that stream, k tile after k tile; each is left when the next one's products
 /// are under way.
 template <class Params>
-__device__ void multiply_by_slices(const Params& params, InterleavedControl& control,
-                                   std::uint32_t x, FilterRing& ring,
-                                   PassSums<typename Params::Scheme>& sums) {
+__device__ void multiply_by_k_tiles(const Params& params, InterleavedControl& control,
+                                    std::uint32_t x, PipelineState& state,
+                                    PassSums<typename Params::Scheme>& sums) {
   const std::uint32_t low = params.low_apart / 16;
   const auto leave_last = [&] {
     if (threadIdx.x % 128 == 0)
-      control.filters_empty[ring.stage == 0 ? params.filter_stages - 1 : ring.stage - 1].arrive();
+      control.filters_empty[state.stage == 0 ? params.filter_stages - 1 : state.stage - 1].arrive();
   };
 #pragma unroll 1
-  for (int slice = 0; slice < params.slices; ++slice) {
-    control.filters_full[ring.stage].wait(ring.parity);
-    const std::uint32_t w = filters_at(params, ring.stage);
+  for (int k_tile = 0; k_tile < params.k_tiles; ++k_tile) {
+    control.filters_full[state.stage].wait(state.parity);
+    const std::uint32_t w = filters_at(params, state.stage);
     wgmma_begin();
 #pragma unroll
-    for (int i = 0; i < Params::slice_slots; ++i)
-      sums.multiply(w + i * (Params::slot_bytes / 16),
-                    x + params.slots_at[slice * Params::slice_slots + i], low, slice + i);
+    for (int i = 0; i < Params::k_tile_steps; ++i)
+      sums.multiply(w + i * (Params::k_step_bytes / 16),
+                    x + params.k_steps_at[k_tile * Params::k_tile_steps + i], low, k_tile + i);
     wgmma_commit();
     wgmma_end<1>();
-    if (slice > 0) leave_last();
-    if (++ring.stage == params.filter_stages) ring.stage = 0, ring.parity ^= 1;
+    if (k_tile > 0) leave_last();
+    if (++state.stage == params.filter_stages) state.stage = 0, state.parity ^= 1;
   }
   wgmma_end();
   leave_last();
@@ -119,7 +119,7 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
   const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const int passes = team.passes(params);
   const bool streams = params.streams();
-  FilterRing ring;
+  PipelineState state;
   int grant = 0;   // the parity of the next one
   int round = -1;  // of tiles
   int2 of_tile = {};
@@ -127,7 +127,7 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
   for (int first_pass = 0, of_tile_pass = warpgroup, next = 0; first_pass < passes;
        first_pass += interleaved_warpgroups, of_tile_pass += interleaved_warpgroups) {
     const int pass = first_pass + warpgroup;
-    // Both warpgroups take all slices, also where one has nothing to make of them.
+    // Both warpgroups take all k tiles, also where one has nothing to make of them.
     const bool exists = pass < passes;
     if (!exists && !streams) break;
     for (; of_tile_pass >= params.passes; of_tile_pass -= params.passes) ++next;
@@ -146,7 +146,7 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
         __shfl_sync(0xffffffff, tile_at + (exists ? of_tile_pass * interleaved_columns : 0), 0);
     PassSums<typename Params::Scheme> sums;
     if (streams) {
-      multiply_by_slices(params, control, x, ring, sums);
+      multiply_by_k_tiles(params, control, x, state, sums);
     } else {
       if (first_pass == 0) control.filters_full[0].wait(0);
       multiply_by_all(params, x, sums);
@@ -169,16 +169,17 @@ template <class Params>
 __device__ void produce_filters(const Params& params, InterleavedControl& control) {
   const InterleavedTeam team(params);
   const int rounds = (team.passes(params) + interleaved_warpgroups - 1) / interleaved_warpgroups;
-  const int all = params.streams() ? rounds * params.slices : 1;
-  const char* const slots = params.packed + team.number * params.group_bytes + packed_header_bytes;
+  const int all = params.streams() ? rounds * params.k_tiles : 1;
+  const char* const k_steps =
+      params.packed + team.number * params.group_bytes + packed_header_bytes;
   const int bytes = params.filter_stage_bytes;
-  int stage = 0, slice = 0, parity = 1;
+  int stage = 0, k_tile = 0, parity = 1;
   for (int i = 0; i < all; ++i) {
     if (i >= params.filter_stages) control.filters_empty[stage].wait(parity);
     control.filters_full[stage].expect(bytes);
     control.filters_full[stage].copy(dynamic_shared() + params.w_at + stage * bytes,
-                                     slots + static_cast<std::int64_t>(slice) * bytes, bytes);
-    if (++slice == params.slices) slice = 0;
+                                     k_steps + static_cast<std::int64_t>(k_tile) * bytes, bytes);
+    if (++k_tile == params.k_tiles) k_tile = 0;
     if (++stage == params.filter_stages) stage = 0, parity ^= 1;
   }
 }

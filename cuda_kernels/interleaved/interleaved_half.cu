@@ -1,5 +1,5 @@
 // The product of interleaved.cu in FP16 and BF16, for tensors of f16 and bf16, and for those of
-// f32, scaled before as there, with the digits of TF32. A record has one part, and a slot one
+// f32, scaled before as there, with the digits of TF32. A core row has one part, and a k step one
 // product.
 //
 // Tiling: that of interleaved.cu. Its sums leave registers for eight producer warps.
@@ -11,10 +11,10 @@
 namespace plumb::cuda {
 
 extern const ConvAlgorithm interleaved_half_fp16 =
-    interleaved_entry<HalfRecords<__half>>("cuda.conv.interleaved_half.fp16", Operand::fp16);
-extern const ConvAlgorithm interleaved_half_bf16 =
-    interleaved_entry<HalfRecords<__nv_bfloat16>>("cuda.conv.interleaved_half.bf16", Operand::bf16);
-extern const ConvAlgorithm interleaved_half_fp16_scaled = interleaved_entry<ScaledRecords>(
+    interleaved_entry<HalfCoreRows<__half>>("cuda.conv.interleaved_half.fp16", Operand::fp16);
+extern const ConvAlgorithm interleaved_half_bf16 = interleaved_entry<HalfCoreRows<__nv_bfloat16>>(
+    "cuda.conv.interleaved_half.bf16", Operand::bf16);
+extern const ConvAlgorithm interleaved_half_fp16_scaled = interleaved_entry<ScaledCoreRows>(
     "cuda.conv.interleaved_half.fp16_scaled", Operand::fp16_scaled);
 
 }  // namespace plumb::cuda

@@ -87,14 +87,15 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
 }
 
 struct InterleavedPacking {
-  int rows, columns, row_stride, column_stride, group_filters, slots, slot_bytes, record_count;
+  int rows, columns, row_stride, column_stride, group_filters, k_steps, k_step_bytes,
+      core_row_count;
   std::int64_t group_bytes, dense_at;
   struct {
     std::uint8_t first_c, channels, taps_w, count;
-  } planes[max_planes];
+  } channel_blocks[max_channel_blocks];
   struct {
-    std::uint8_t plane, r, s;
-  } records[2 * max_interleaved_slots];
+    std::uint8_t channel_block, r, s;
+  } core_rows[2 * max_interleaved_k_steps];
 
   explicit InterleavedPacking(const InterleavedLayout& layout)
       : rows(layout.rows),
@@ -102,27 +103,28 @@ struct InterleavedPacking {
         row_stride(layout.row_stride),
         column_stride(layout.column_stride),
         group_filters(layout.group_filters),
-        slots(layout.packed_slots),
-        slot_bytes(layout.slot_bytes),
-        record_count(static_cast<int>(layout.records.size())),
+        k_steps(layout.packed_k_steps),
+        k_step_bytes(layout.k_step_bytes),
+        core_row_count(static_cast<int>(layout.core_rows.size())),
         group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
         dense_at(static_cast<std::int64_t>(layout.dense_at())) {
     const auto byte = [](int value) { return static_cast<std::uint8_t>(value); };
-    for (std::size_t i = 0; i < layout.planes.size(); ++i) {
-      const RecordPlane& of = layout.planes[i];
-      planes[i] = {byte(of.first_c), byte(of.channels), byte(of.taps_w),
-                   byte(of.channels * of.taps_h * of.taps_w)};
+    for (std::size_t i = 0; i < layout.channel_blocks.size(); ++i) {
+      const ChannelBlock& of = layout.channel_blocks[i];
+      channel_blocks[i] = {byte(of.first_c), byte(of.channels), byte(of.taps_w),
+                           byte(of.channels * of.taps_h * of.taps_w)};
     }
-    for (std::size_t i = 0; i < layout.records.size(); ++i) {
-      const Record& of = layout.records[i];
-      records[i] = {byte(layout.sheets[of.sheet].plane), byte(of.r), byte(of.s)};
+    for (std::size_t i = 0; i < layout.core_rows.size(); ++i) {
+      const CoreRow& of = layout.core_rows[i];
+      core_rows[i] = {byte(layout.phase_planes[of.phase_plane].channel_block), byte(of.r),
+                      byte(of.s)};
     }
   }
 };
 
 constexpr int packing_threads = 256;
 
-/// A block packs a filter: its rows of each slot's parts.
+/// A block packs a filter: its rows of each k step's parts.
 template <class Scheme>
 __global__ void __launch_bounds__(packing_threads)
     pack_interleaved(const __grid_constant__ InterleavedPacking params,
@@ -138,22 +140,22 @@ __global__ void __launch_bounds__(packing_threads)
     if (threadIdx.x == 0) shared_scale = scale;
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < params.slots * 16; i += packing_threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < params.k_steps * 16; i += packing_threads) {
     const int number = i / 8, element = i % 8;
     for (int place = 0; place < params.rows * params.columns; ++place) {
       const int below = place / params.columns, beside = place % params.columns;
       float value = 0;
-      if (number < params.record_count) {
-        const auto& record = params.records[number];
-        const auto& plane = params.planes[record.plane];
-        const int of_tap = element / plane.channels;
-        if (element < plane.count)
-          value = taps(k, plane.first_c + element % plane.channels,
-                       record.r + of_tap / plane.taps_w - below * params.row_stride,
-                       record.s + of_tap % plane.taps_w - beside * params.column_stride);
+      if (number < params.core_row_count) {
+        const auto& core_row = params.core_rows[number];
+        const auto& channel_block = params.channel_blocks[core_row.channel_block];
+        const int of_tap = element / channel_block.channels;
+        if (element < channel_block.count)
+          value = taps(k, channel_block.first_c + element % channel_block.channels,
+                       core_row.r + of_tap / channel_block.taps_w - below * params.row_stride,
+                       core_row.s + of_tap % channel_block.taps_w - beside * params.column_stride);
       }
-      // N8 tiles of rows, 16 bytes each, and behind all of them the slot's second record.
-      char* const at = group + packed_header_bytes + number / 2 * params.slot_bytes +
+      // N8 tiles of rows, 16 bytes each, and behind all of them the k step's second core row.
+      char* const at = group + packed_header_bytes + number / 2 * params.k_step_bytes +
                        number % 2 * (interleaved_part_bytes / 2) +
                        (row * params.rows * params.columns + place) * 16 + element * 2;
       const auto put = [&](int part, Fragment halves) {
@@ -199,8 +201,8 @@ Support takes_interleaved(const ConvProblem& problem, const DeviceInfo& device) 
   if ((problem.r > 1 && problem.dilation.h != 1) || (problem.s > 1 && problem.dilation.w != 1))
     return refuse("dilation " + text(problem.dilation.h) + "x" + text(problem.dilation.w) +
                   "; expected none");
-  if (problem.c > 8 * max_planes)
-    return refuse(text(problem.c) + " channels; expected at most " + text(8 * max_planes));
+  if (problem.c > 8 * max_channel_blocks)
+    return refuse(text(problem.c) + " channels; expected at most " + text(8 * max_channel_blocks));
   if (problem.stride.h > max_stride || problem.stride.w > max_stride)
     return refuse("stride " + text(problem.stride.h) + "x" + text(problem.stride.w) +
                   "; expected at most " + text(max_stride));
@@ -216,10 +218,11 @@ inline Support has_room_for(const InterleavedLayout& layout, const DeviceInfo& d
     return Support{Reason::geometry,
                    std::to_string(met) + what + "; expected at most " + std::to_string(most)};
   };
-  if (layout.slots > max_interleaved_slots)
-    return refuse(" terms as they are packed", 16 * std::size_t(layout.slots),
-                  16 * max_interleaved_slots);
-  if (layout.sheets.size() > max_sheets) return refuse(" sheets", layout.sheets.size(), max_sheets);
+  if (layout.k_steps > max_interleaved_k_steps)
+    return refuse(" terms as they are packed", 16 * std::size_t(layout.k_steps),
+                  16 * max_interleaved_k_steps);
+  if (layout.phase_planes.size() > max_phase_planes)
+    return refuse(" phase planes", layout.phase_planes.size(), max_phase_planes);
   if (layout.groups > device.units)
     return refuse(" groups of filters", std::size_t(layout.groups), std::size_t(device.units));
   return {};

@@ -35,7 +35,8 @@ struct InterleavedControl {
 };
 static_assert(sizeof(InterleavedControl) <= interleaved_control_bytes);
 
-/// Planes of one number of channels: their lines, and where a record's elements lie from its first.
+/// Channel blocks of one number of channels: their lines, and where a core row's elements lie from
+/// its first.
 struct DevicePlane {
   int channels, first_line, end_line;
   int taps_w_bits;  ///< log2 of the taps side by side
@@ -48,7 +49,8 @@ struct InterleavedParams {
   using Stored = typename Scheme::Stored;
   using Roles = InterleavedRoles<Scheme>;
   static constexpr InterleavedElements elements = Scheme::elements;
-  static constexpr int slot_bytes = elements.slot_bytes(), slice_slots = elements.slice_slots();
+  static constexpr int k_step_bytes = elements.k_step_bytes(),
+                       k_tile_steps = elements.k_tile_steps();
 
   ConvShape<int> conv;
   const Stored *x, *w;  ///< w: dense
@@ -58,23 +60,24 @@ struct InterleavedParams {
   const char* packed;
   std::int64_t group_bytes;
   // Terms.
-  DevicePlane planes[max_planes];
+  DevicePlane channel_blocks[max_channel_blocks];
   int plane_count = 0;
   struct {
     std::uint8_t first_c, row_phase, column_phase;
-  } sheets[max_sheets];
-  /// Of a slot: where its first record lies, in records from a position's, and how far behind it
-  /// the second one does, in the upper half: as descriptors of products have it.
-  std::uint32_t slots_at[max_interleaved_slots + slice_slots - 1];
-  int slots, stride_h, stride_w, groups, group_filters;
+  } phase_planes[max_phase_planes];
+  /// Of a k step: where its first core row lies, in core rows from a position's, and how far behind
+  /// it the second one does, in the upper half: as descriptors of products have it.
+  std::uint32_t k_steps_at[max_interleaved_k_steps + k_tile_steps - 1];
+  int k_steps, stride_h, stride_w, groups, group_filters;
   // Tiles.
-  Divisor<int> pitch, sheet_rows, column_tiles, bands;
+  Divisor<int> pitch, phase_plane_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
   int x_rows, x_columns;  ///< of a tile's input, or more
   bool pairs;             ///< of outputs beside each other are aligned, and of one tile or none
-  int slices, filter_stages, filter_stage_bytes;
+  int k_tiles, filter_stages, filter_stage_bytes;
   int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
-  int stretches[Roles::max_producer_warps + 1];  ///< of records: where each producer warp's begins
+  int stretches[Roles::max_producer_warps +
+                1];  ///< of core rows: where each producer warp's begins
 
   InterleavedParams(const ConvLaunch& call, const ConvProblem& dense,
                     const InterleavedLayout& layout, const InterleavedTiles& tile)
@@ -87,13 +90,13 @@ struct InterleavedParams {
         epilogue(call),
         packed(static_cast<const char*>(call.filters)),
         group_bytes(static_cast<std::int64_t>(layout.group_bytes())),
-        slots(layout.slots),
+        k_steps(layout.k_steps),
         stride_h(layout.stride_h),
         stride_w(layout.stride_w),
         groups(layout.groups),
         group_filters(layout.group_filters),
         pitch(tile.pitch),
-        sheet_rows(tile.sheet_rows),
+        phase_plane_rows(tile.phase_plane_rows),
         column_tiles(tile.column_tiles),
         bands(tile.bands),
         images(tile.images),
@@ -101,13 +104,13 @@ struct InterleavedParams {
         tile_columns(tile.columns),
         span(tile.span()),
         passes(static_cast<int>(ceil_div(span, interleaved_columns))),
-        lines(static_cast<int>(layout.sheets.size()) * tile.images * tile.sheet_rows),
+        lines(static_cast<int>(layout.phase_planes.size()) * tile.images * tile.phase_plane_rows),
         items(static_cast<int>(tile.items(call.problem))),
-        x_rows((tile.sheet_rows + 8) * layout.stride_h),
+        x_rows((tile.phase_plane_rows + 8) * layout.stride_h),
         x_columns((tile.pitch + 8) * layout.stride_w),
         pairs(tile.pairs(layout, call.problem) &&
               row_vector(y, call.problem.y_extents(), call.problem.y_strides, sizeof(Stored)) >= 2),
-        slices(tile.slices),
+        k_tiles(tile.k_tiles),
         filter_stages(tile.filter_stages),
         filter_stage_bytes(tile.filter_stage_bytes),
         w_at(interleaved_control_bytes + stage_bytes),
@@ -115,25 +118,26 @@ struct InterleavedParams {
         x_apart(static_cast<int>(tile.x_bytes)),
         low_apart(x_apart / 2),
         lines_at(x_at + 2 * x_apart + slack_bytes) {
-    const int sheet_lines = tile.images * tile.sheet_rows;
-    for (std::size_t i = 0; i < layout.sheets.size(); ++i) {
-      const Sheet& of = layout.sheets[i];
-      const RecordPlane& plane = layout.planes[of.plane];
-      sheets[i] = {static_cast<std::uint8_t>(plane.first_c),
-                   static_cast<std::uint8_t>(of.row_phase),
-                   static_cast<std::uint8_t>(of.column_phase)};
-      const int first_line = static_cast<int>(i) * sheet_lines;
-      if (plane_count == 0 || planes[plane_count - 1].channels != plane.channels)
-        planes[plane_count++] = device_plane(plane, first_line);
-      planes[plane_count - 1].end_line = first_line + sheet_lines;
+    const int phase_plane_lines = tile.images * tile.phase_plane_rows;
+    for (std::size_t i = 0; i < layout.phase_planes.size(); ++i) {
+      const PhasePlane& of = layout.phase_planes[i];
+      const ChannelBlock& channel_block = layout.channel_blocks[of.channel_block];
+      phase_planes[i] = {static_cast<std::uint8_t>(channel_block.first_c),
+                         static_cast<std::uint8_t>(of.row_phase),
+                         static_cast<std::uint8_t>(of.column_phase)};
+      const int first_line = static_cast<int>(i) * phase_plane_lines;
+      if (plane_count == 0 || channel_blocks[plane_count - 1].channels != channel_block.channels)
+        channel_blocks[plane_count++] = device_plane(channel_block, first_line);
+      channel_blocks[plane_count - 1].end_line = first_line + phase_plane_lines;
     }
     const auto place = [&](int i) {
-      const Record& of = layout.records[std::min<std::size_t>(i, layout.records.size() - 1)];
-      return of.sheet * tile.sheet_records() + of.r / stride_h * tile.pitch + of.s / stride_w;
+      const CoreRow& of = layout.core_rows[std::min<std::size_t>(i, layout.core_rows.size() - 1)];
+      return of.phase_plane * tile.phase_plane_core_rows() + of.r / stride_h * tile.pitch +
+             of.s / stride_w;
     };
-    for (int slot = 0; slot < layout.packed_slots; ++slot)
-      slots_at[slot] = static_cast<std::uint32_t>(place(2 * slot) |
-                                                  (place(2 * slot + 1) - place(2 * slot)) << 16);
+    for (int k_step = 0; k_step < layout.packed_k_steps; ++k_step)
+      k_steps_at[k_step] = static_cast<std::uint32_t>(
+          place(2 * k_step) | (place(2 * k_step + 1) - place(2 * k_step)) << 16);
     share_out(layout, tile);
   }
 
@@ -156,33 +160,36 @@ struct InterleavedParams {
   /// Stretches that take as long each, in whole steps of a warp.
   void share_out(const InterleavedLayout& layout, const InterleavedTiles& tile) {
     const int warps = Roles::producer_warps(tile.streams());
-    const int of_sheet = tile.sheet_records(), all = lines * tile.pitch;
-    const auto share = [&](const Sheet& of) {
-      return record_share(layout.planes[of.plane], elements) * of_sheet;
+    const int of_phase_plane = tile.phase_plane_core_rows(), all = lines * tile.pitch;
+    const auto share = [&](const PhasePlane& of) {
+      return core_row_share(layout.channel_blocks[of.channel_block], elements) * of_phase_plane;
     };
     double whole = 0, before = 0;
-    for (const Sheet& of : layout.sheets) whole += share(of);
+    for (const PhasePlane& of : layout.phase_planes) whole += share(of);
     std::fill(std::begin(stretches), std::end(stretches), all);
     stretches[0] = 0;
-    for (int warp = 1, sheet = 0; warp < warps; ++warp) {
+    for (int warp = 1, phase_plane = 0; warp < warps; ++warp) {
       const double wanted = whole * warp / warps;
-      while (before + share(layout.sheets[sheet]) < wanted) before += share(layout.sheets[sheet++]);
-      const double within = (wanted - before) / share(layout.sheets[sheet]) * of_sheet;
-      const int records = sheet * of_sheet + static_cast<int>(within);
-      stretches[warp] = std::min(static_cast<int>(ceil_div(records, 32)) * 32, all);
+      while (before + share(layout.phase_planes[phase_plane]) < wanted)
+        before += share(layout.phase_planes[phase_plane++]);
+      const double within =
+          (wanted - before) / share(layout.phase_planes[phase_plane]) * of_phase_plane;
+      const int core_rows = phase_plane * of_phase_plane + static_cast<int>(within);
+      stretches[warp] = std::min(static_cast<int>(ceil_div(core_rows, 32)) * 32, all);
     }
   }
 
-  DevicePlane device_plane(const RecordPlane& plane, int first_line) const {
-    DevicePlane made{plane.channels,
+  DevicePlane device_plane(const ChannelBlock& channel_block, int first_line) const {
+    DevicePlane made{channel_block.channels,
                      first_line,
                      first_line,
-                     std::countr_zero(static_cast<unsigned>(plane.taps_w)),
+                     std::countr_zero(static_cast<unsigned>(channel_block.taps_w)),
                      {}};
-    for (int e = 0; e < plane.channels * plane.taps_h * plane.taps_w; ++e) {
-      const int tap = e / plane.channels;
-      made.offsets[e] = e % plane.channels * conv.x_step.c + tap / plane.taps_w * conv.x_step.h +
-                        tap % plane.taps_w * conv.x_step.w;
+    for (int e = 0; e < channel_block.channels * channel_block.taps_h * channel_block.taps_w; ++e) {
+      const int tap = e / channel_block.channels;
+      made.offsets[e] = e % channel_block.channels * conv.x_step.c +
+                        tap / channel_block.taps_w * conv.x_step.h +
+                        tap % channel_block.taps_w * conv.x_step.w;
     }
     return made;
   }
@@ -240,7 +247,7 @@ struct OutputPosition {
   __device__ OutputPosition(const Params& params, const InterleavedItem& item, int number, int rows,
                             int columns, int beside) {
     const auto [line, column] = params.pitch.divide(number);
-    const auto [image, row] = params.sheet_rows.divide(line);
+    const auto [image, row] = params.phase_plane_rows.divide(line);
     n = item.n + image, p = item.p + row * rows, q = item.q + column * columns + beside;
     const bool exists = image < item.images && row < params.tile_rows &&
                         column < params.tile_columns && q < params.conv.q.value();

@@ -1,5 +1,5 @@
-// The input of interleaved_kernel.cuh's tiles on its way from x to records in shared memory: scaled
-// by a power of two, as high and low halves, or as it is.
+// The input of interleaved_kernel.cuh's tiles on its way from x to core rows in shared memory:
+// scaled by a power of two, as high and low halves, or as it is.
 #pragma once
 
 #include "cuda_kernels/few_channels/window_input.cuh"
@@ -47,10 +47,11 @@ __device__ LoadedElement<Stored> load_element(const Stored* from) {
     return *reinterpret_cast<const std::uint16_t*>(from);
 }
 
-/// Eight elements as a record, or one of high parts and one of low ones.
+/// Eight elements as a core row, or one of high parts and one of low ones.
 template <class Scheme>
-__device__ void make_records(const LoadedElement<typename Scheme::Stored> (&values)[8], float scale,
-                             MetElements<Scheme>& met, uint4 (&records)[Scheme::elements.parts]) {
+__device__ void make_core_rows(const LoadedElement<typename Scheme::Stored> (&values)[8],
+                               float scale, MetElements<Scheme>& met,
+                               uint4 (&core_rows)[Scheme::elements.parts]) {
   Fragment parts[Scheme::elements.parts][4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -70,7 +71,7 @@ __device__ void make_records(const LoadedElement<typename Scheme::Stored> (&valu
   }
 #pragma unroll
   for (int i = 0; i < Scheme::elements.parts; ++i)
-    records[i] = {parts[i][0], parts[i][1], parts[i][2], parts[i][3]};
+    core_rows[i] = {parts[i][0], parts[i][1], parts[i][2], parts[i][3]};
 }
 
 /// Lines of a tile: rows and columns from its first, elements from `x_before` elements in front of
@@ -79,23 +80,24 @@ template <class Params>
 __device__ void write_lines(const Params& params) {
   auto* const lines = reinterpret_cast<int4*>(dynamic_shared() + params.lines_at);
   const auto& step = params.conv.x_step;
-  const int sheet_lines = params.images * params.sheet_rows.value();
+  const int phase_plane_lines = params.images * params.phase_plane_rows.value();
   for (int i = static_cast<int>(threadIdx.x); i < params.lines; i += Params::Roles::threads) {
-    const auto& sheet = params.sheets[i / sheet_lines];
-    const auto [image, row] = params.sheet_rows.divide(i % sheet_lines);
-    const int h = sheet.row_phase + row * params.stride_h, w = sheet.column_phase;
-    lines[i] = {h, w,
-                params.x_before + image * step.n + sheet.first_c * step.c + h * step.h + w * step.w,
-                image};
+    const auto& phase_plane = params.phase_planes[i / phase_plane_lines];
+    const auto [image, row] = params.phase_plane_rows.divide(i % phase_plane_lines);
+    const int h = phase_plane.row_phase + row * params.stride_h, w = phase_plane.column_phase;
+    lines[i] = {
+        h, w,
+        params.x_before + image * step.n + phase_plane.first_c * step.c + h * step.h + w * step.w,
+        image};
   }
 }
 
-/// The next record that a lane fetches, each 32 further on than the last: where it is, without a
+/// The next core row that a lane fetches, each 32 further on than the last: where it is, without a
 /// division.
-class RecordWalk {
+class CoreRowCursor {
  public:
   template <class Params>
-  __device__ RecordWalk(const Params& params, int first)
+  __device__ CoreRowCursor(const Params& params, int first)
       : number_(first + static_cast<int>(threadIdx.x) % 32),
         right_end_(params.pitch.value() * params.stride_w) {
     const auto [lines_on, columns_on] = params.pitch.divide(32);
@@ -122,18 +124,19 @@ class RecordWalk {
   int number_, line_, lines_on_, right_, right_on_, right_end_;
 };
 
-/// Elements of a tile's first record of a plane, held in registers: read anew from constant memory
-/// they would take most of the time. So many of a record's taps follow each other in x.
+/// Elements of a tile's first core row of a channel block, held in registers: read anew from
+/// constant memory they would take most of the time. So many of a core row's taps follow each other
+/// in x.
 template <int channels, int neighbours, class Stored>
-struct RecordElements {
+struct CoreRowElements {
   static constexpr int taps = 8 / channels;
   const Stored* at[taps / neighbours][channels];
   int taps_bits;
 
   template <class Params>
-  __device__ RecordElements(const Params& params, const InterleavedItem& item,
-                            const DevicePlane& plane)
-      : taps_bits(plane.taps_w_bits) {
+  __device__ CoreRowElements(const Params& params, const InterleavedItem& item,
+                             const DevicePlane& channel_block)
+      : taps_bits(channel_block.taps_w_bits) {
     const auto& step = params.conv.x_step;
     const Stored* const x = params.x - params.x_before + item.n * step.n + item.first_h * step.h +
                             item.first_w * step.w;
@@ -141,21 +144,22 @@ struct RecordElements {
     for (int i = 0; i < taps / neighbours; ++i)
 #pragma unroll
       for (int c = 0; c < channels; ++c) {
-        at[i][c] = x + plane.offsets[i * neighbours * channels + c];
+        at[i][c] = x + channel_block.offsets[i * neighbours * channels + c];
         asm volatile("" : "+l"(at[i][c]));
       }
     asm volatile("" : "+r"(taps_bits));
   }
 
-  /// Those of the record where a lane is, or zeros: outside of the image, and from `last` on.
+  /// Those of the core row where a lane is, or zeros: outside of the image, and from `last` on.
   template <class Params>
-  __device__ void fetch(const Params& params, const InterleavedItem& item, const RecordWalk& walk,
-                        int last, LoadedElement<Stored> (&values)[8]) const {
-    const int4 line = walk.line(params);
-    const int h = item.first_h + line.x, w = item.first_w + line.y + walk.right();
-    const bool exists = line.w < item.images && walk.number() < last;
+  __device__ void fetch(const Params& params, const InterleavedItem& item,
+                        const CoreRowCursor& cursor, int last,
+                        LoadedElement<Stored> (&values)[8]) const {
+    const int4 line = cursor.line(params);
+    const int h = item.first_h + line.x, w = item.first_w + line.y + cursor.right();
+    const bool exists = line.w < item.images && cursor.number() < last;
     // Never negative, by x_before: without a sign it is added in fewer instructions.
-    const auto offset = static_cast<std::uint32_t>(line.z + walk.right() * params.conv.x_step.w);
+    const auto offset = static_cast<std::uint32_t>(line.z + cursor.right() * params.conv.x_step.w);
 #pragma unroll
     for (auto& value : values) value = 0;
 #pragma unroll
@@ -180,24 +184,24 @@ struct RecordElements {
   }
 };
 
-/// Loads a warp's records, `first` to before `last`, of planes of so many channels. Each thread
-/// has several in flight, and fetches the next into the registers of one that it has stored.
+/// Loads a warp's core rows, `first` to before `last`, of channel blocks of so many channels. Each
+/// thread has several in flight, and fetches the next into the registers of one that it has stored.
 /// `wait_until_empty()` waits for that, behind the first reads.
 template <int channels, int neighbours, class Params, class Wait>
 __device__ void load_plane(const Params& params, const InterleavedItem& item,
-                           const DevicePlane& plane, int first, int last, float scale, char* x_tile,
-                           MetElements<typename Params::Scheme>& met,
+                           const DevicePlane& channel_block, int first, int last, float scale,
+                           char* x_tile, MetElements<typename Params::Scheme>& met,
                            const Wait& wait_until_empty) {
   using Stored = typename Params::Stored;
   constexpr int at_once = 4, parts = Params::elements.parts;
-  const RecordElements<channels, neighbours, Stored> elements(params, item, plane);
-  RecordWalk walk(params, first);
+  const CoreRowElements<channels, neighbours, Stored> elements(params, item, channel_block);
+  CoreRowCursor cursor(params, first);
   LoadedElement<Stored> values[at_once][8];
   const auto fetch_next = [&](int i) {
-    elements.fetch(params, item, walk, last, values[i]);
-    walk.advance();
+    elements.fetch(params, item, cursor, last, values[i]);
+    cursor.advance();
   };
-  int number = walk.number();
+  int number = cursor.number();
 #pragma unroll
   for (int i = 0; i < at_once; ++i) fetch_next(i);
   wait_until_empty();
@@ -205,13 +209,14 @@ __device__ void load_plane(const Params& params, const InterleavedItem& item,
   for (;;) {
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      uint4 records[parts];
-      make_records(values[i], scale, met, records);
+      uint4 core_rows[parts];
+      make_core_rows(values[i], scale, met, core_rows);
       fetch_next(i);
       if (number < last)
 #pragma unroll
         for (int part = 0; part < parts; ++part)
-          *reinterpret_cast<uint4*>(x_tile + number * 16 + part * params.low_apart) = records[part];
+          *reinterpret_cast<uint4*>(x_tile + number * 16 + part * params.low_apart) =
+              core_rows[part];
       number += 32;
       first += 32;
       if (first >= last) return;
@@ -219,7 +224,7 @@ __device__ void load_plane(const Params& params, const InterleavedItem& item,
   }
 }
 
-/// Loads all records of a tile, each producer warp its stretch.
+/// Loads all core rows of a tile, each producer warp its stretch.
 template <class Params, class Wait>
 __device__ MetElements<typename Params::Scheme> load_tile(const Params& params,
                                                           const InterleavedItem& item, float scale,
@@ -231,20 +236,20 @@ __device__ MetElements<typename Params::Scheme> load_tile(const Params& params,
   const int begin = params.stretches[warp], end = params.stretches[warp + 1];
 #pragma unroll 1
   for (int i = 0; i < params.plane_count; ++i) {
-    const DevicePlane& plane = params.planes[i];
-    const int first = max(begin, plane.first_line * params.pitch.value());
-    const int last = min(end, plane.end_line * params.pitch.value());
+    const DevicePlane& channel_block = params.channel_blocks[i];
+    const int first = max(begin, channel_block.first_line * params.pitch.value());
+    const int last = min(end, channel_block.end_line * params.pitch.value());
     if (first >= last) continue;
     const auto load = [&]<int channels, int neighbours = 1>() {
-      load_plane<channels, neighbours>(params, item, plane, first, last, scale, x_tile, met,
+      load_plane<channels, neighbours>(params, item, channel_block, first, last, scale, x_tile, met,
                                        wait_until_empty);
     };
     // Taps side by side that follow each other in x are read from one address.
-    const bool pairs = plane.taps_w_bits > 0 && params.conv.x_step.w == 1;
+    const bool pairs = channel_block.taps_w_bits > 0 && params.conv.x_step.w == 1;
     const auto load_taps = [&]<int channels>() {
       pairs ? load.template operator()<channels, 2>() : load.template operator()<channels>();
     };
-    switch (plane.channels) {
+    switch (channel_block.channels) {
       case 1: load_taps.template operator()<1>(); break;
       case 2: load_taps.template operator()<2>(); break;
       case 3: load_taps.template operator()<3>(); break;
@@ -282,8 +287,8 @@ __device__ int find_exponent(const Params& params, InterleavedControl& control,
     const float* from[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const int row = min(first + i * warps, all - 1), plane = row / rows;
-      const int image = plane / conv.group_c, c = plane % conv.group_c;
+      const int row = min(first + i * warps, all - 1), channel_block = row / rows;
+      const int image = channel_block / conv.group_c, c = channel_block % conv.group_c;
       from[i] = params.x + (item.n + image) * conv.x_step.n + c * conv.x_step.c +
                 (top + row % rows) * conv.x_step.h + left * conv.x_step.w;
     }

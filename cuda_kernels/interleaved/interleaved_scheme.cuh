@@ -17,7 +17,7 @@ struct RoleRegisters {
 };
 
 /// fp32 as two fp16, in three products (SplitWindows).
-struct SplitRecords {
+struct SplitCoreRows {
   using Stored = float;
   using Half = __half;
   static constexpr bool scaled = true;
@@ -27,7 +27,7 @@ struct SplitRecords {
 
 /// One product of halves: what tensors of them hold.
 template <class Of>
-struct HalfRecords {
+struct HalfCoreRows {
   using Stored = Of;
   using Half = Of;
   static constexpr bool scaled = false;
@@ -36,7 +36,7 @@ struct HalfRecords {
 };
 
 /// One product of fp32 that is scaled and rounded to fp16 (ScaledWindows).
-struct ScaledRecords {
+struct ScaledCoreRows {
   using Stored = float;
   using Half = __half;
   static constexpr bool scaled = true;

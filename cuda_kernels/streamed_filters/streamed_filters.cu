@@ -1,7 +1,7 @@
 // The product of few_channels.cu for filters of any size: they are packed in global memory as
-// tensor cores want them, and come to shared memory slice by slice while four warps at a time
+// tensor cores want them, and come to shared memory k tile by k tile while four warps at a time
 // multiply (PTX wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through columns
-// and channels, so that 3, 5 or 9 columns fill the product nearly as well as 7, and walk down the
+// and channels, so that 3, 5 or 9 columns fill the product nearly as well as 7, and go down the
 // filter's rows together. Devices without wgmma, and one eight of columns, are left to warps that
 // multiply each for itself (mma.sync).
 //
@@ -9,7 +9,7 @@
 //   and the sums of up to 64 filters in registers. Four warps make 64 windows of two outputs (one
 //   at a stride of two) at 4 rows, at 2, or at 1 where sums are many; warps for themselves keep to
 //   two rows or more, and take fewer filters. Filters that fit stay in shared memory; others go
-//   round a ring of slices of 16 to 48 KB, which the copy engine fills, or (sm80) all threads by
+//   through pipeline stages of 16 to 48 KB, which the copy engine fills, or (sm80) all threads by
 //   cp.async. Outputs go to y in runs of 32.
 // Bytes: y once; x once for each group of filters, and the rows and columns where tiles overlap; w
 //   once for each block, or from L2 for each pass of its warps.
@@ -71,7 +71,7 @@ struct Units {
 
   template <class... Stored>
   static void pack(const FilterPacking& packing, const WindowPlan& plan) {
-    pack_windows<Scheme, WalkedSlots, Stored...>(packing, plan.packed);
+    pack_windows<Scheme, StripKSteps, Stored...>(packing, plan.packed);
   }
 
   template <class... Stored>

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <string_view>
 
+#include "plumb/backend.hpp"
 #include "support/cuda_exact.hpp"
 #include "support/devices.hpp"
-#include "plumb/backend.hpp"
 
 using namespace plumb;
 

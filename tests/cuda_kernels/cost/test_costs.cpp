@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "records.hpp"
-#include "regret.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/problem_text.hpp"
+#include "records.hpp"
+#include "regret.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
