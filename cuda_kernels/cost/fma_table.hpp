@@ -7,43 +7,43 @@ namespace plumb::cuda {
 struct FmaTable {
   // direct, direct_unrolled: what is reached of the FMA rate, as its reciprocal, and clocks from
   // one term to the next of a thread: in a loop, with columns unrolled, and with both.
-  double direct_divisor = 20.9;
-  double direct_term_clocks = 172;
-  double columns_divisor = 9.93;
-  double columns_term_clocks = 50.4;
-  double both_divisor = 10.1;
-  double both_term_clocks = 57.4;
+  double direct_divisor = 21.1;
+  double direct_term_clocks = 175;
+  double columns_divisor = 9.98;
+  double columns_term_clocks = 50.1;
+  double both_divisor = 12.2;
+  double both_term_clocks = 59;
   // implicit_gemm, im2col_gemm: instructions of a warp's step besides those of its terms, what is
   // reached of the rate that they leave, and the clocks of a step where nothing else holds a block
   // up, by the tile's side.
   double implicit_instructions = 50;  ///< fixed: counted
   double im2col_instructions = 25;    ///< fixed: counted
-  double implicit_reached = 0.614;
-  double implicit_reached_32 = 0.373;
-  double im2col_reached = 0.394;
-  double gemm_moving = 1.6;  ///< of what moving takes elsewhere
-  double gemm_step_clocks_8 = 1070;
-  double gemm_step_clocks_16 = 1240;
-  double gemm_step_clocks_32 = 2700;
+  double implicit_reached = 0.745;
+  double implicit_reached_32 = 0.371;
+  double im2col_reached = 0.393;
+  double gemm_moving = 1.55;  ///< of what moving takes elsewhere
+  double gemm_step_clocks_8 = 1090;
+  double gemm_step_clocks_16 = 1100;
+  double gemm_step_clocks_32 = 2750;
   // register_tile: instructions for each row of input that a warp loads, and 32 columns of it; of a
   // thread around its sums; outputs of a row that take as long as what is lost at its end; clocks
   // of a thread for a row, for a tap that is read by itself, and for an instruction.
   double register_load_row = 24;     ///< fixed: counted
   double register_load_columns = 4;  ///< fixed: counted
-  double register_around = 219;
-  double register_row_end = 1.88;
-  double register_row_clocks = 255;
+  double register_around = 239;
+  double register_row_end = 1.55;
+  double register_row_clocks = 259;
   double register_tap_clocks = 124;
-  double register_instruction_clocks = 3.16;
+  double register_instruction_clocks = 3.23;
   // few_terms: clocks of a thread for an instruction.
-  double few_terms_instruction_clocks = 2.13;
-  double few_terms_tail = 0.59;       ///< latencies of a thread that the last wave of blocks takes
-  double few_terms_tail_many = 2.54;  ///< likewise of more than 16 terms, which few threads make
+  double few_terms_instruction_clocks = 1.85;
+  double few_terms_tail = 0.566;      ///< latencies of a thread that the last wave of blocks takes
+  double few_terms_tail_many = 2.49;  ///< likewise of more than 16 terms, which few threads make
   // few_filters: instructions of a thread around its sums; clocks of a thread for an instruction;
   // outputs of a row that take as long as the sectors at its ends, which are completed later.
   double few_filters_around = 150;  ///< fixed: counted
   double few_filters_instruction_clocks = 4.8;
-  double few_filters_late_outputs = 114;
+  double few_filters_late_outputs = 117;
 };
 
 }  // namespace plumb::cuda

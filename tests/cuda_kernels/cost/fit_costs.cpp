@@ -93,10 +93,9 @@ class Fit {
   }
 
   void run() {
-    for (int round = 0; round < 2; ++round) {
-      for (const Family& family : families) near_times(family);
+    for (const Family& family : families) near_times(family);
+    for (int round = 0; round < 4; ++round)
       for (const Family& family : families) lower_regret(family);
-    }
   }
   void save() const {
     for (const TableFile& file : files_) file.save();
