@@ -90,7 +90,7 @@ const ConvAlgorithm& streamed(const std::string& variant) {
 
 }  // namespace
 
-TEST_CASE("cuda: a scale that does not fit the next tile is not kept") {
+TEST_CASE("cuda: few channels: a tile that outgrows the last tile's scale gets its own") {
   const Device device = plumb_test::device_or_skip("cuda");
   Queue queue(device);
   const ScaledImages images;
