@@ -63,10 +63,10 @@ if(CMAKE_VERSION VERSION_LESS 3.26)  # does not know yet that nvcc compiles C++2
 endif()
 include(CheckCompilerFlag)
 # Machine code is most of a module's size; the driver unpacks what is used (nvcc 12.8 and newer).
-check_compiler_flag(CUDA "--compress-mode=balance" PLUMB_NVCC_COMPRESSES)
+check_compiler_flag(CUDA "--compress-mode=size" PLUMB_NVCC_COMPRESSES)
 if(PLUMB_NVCC_COMPRESSES)
   target_compile_options(plumb_compiler INTERFACE
-                         "$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=balance>")
+                         "$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>")
 endif()
 set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_STANDARD 20)
