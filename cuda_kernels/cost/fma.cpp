@@ -119,7 +119,7 @@ double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& devic
   // For each block: the input that each warp loads, the filters where they do not stay, and what
   // comes before and after.
   const double x_loads =
-      number(tile.images * thread.images * tile.x_rows) * channels *
+      costs.register_load_wait * number(tile.images * thread.images * tile.x_rows) * channels *
       (costs.register_load_row + costs.register_load_columns * number(ceil_div(tile.pitch, 32)));
   const bool stay = tile.channels == problem.c / problem.groups;
   const double w_loads = stay ? 0 : rows * s * number(tile.filters * thread.filters) / 32 * 6;
