@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "plumb/device.hpp"
 #include "plumb/export.h"
@@ -155,9 +156,11 @@ PlanResult plan_of_parts(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports(problem, device)};
   if (!result.support) return result;
   result.estimate_seconds = estimate_seconds(problem, device);
-  if constexpr (workspace_bytes != nullptr)
+  // By type: compared with null, a function is no constant to g++ 12 with -fsanitize=undefined.
+  if constexpr (!std::is_null_pointer_v<decltype(workspace_bytes)>)
     result.workspace_bytes = workspace_bytes(problem, device);
-  if constexpr (filter_bytes != nullptr) result.filter_bytes = filter_bytes(problem, device);
+  if constexpr (!std::is_null_pointer_v<decltype(filter_bytes)>)
+    result.filter_bytes = filter_bytes(problem, device);
   return result;
 }
 
