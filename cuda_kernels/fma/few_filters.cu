@@ -20,6 +20,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/conv/planned.hpp"
 #include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/primitives/async_copy.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
@@ -334,10 +335,23 @@ auto with_unit(const ConvProblem& problem, F&& f) {
   });
 }
 
+/// The tiles of a slice, for an x that begins at a multiple of 16 bytes and for any other.
+struct SliceTiles {
+  Tiles aligned{}, unaligned{};
+
+  explicit SliceTiles(const ConvProblem& problem) {
+    with_unit(problem, [&]<class Unit>() {
+      aligned = tiles_for<Unit>(problem, rows_aligned(problem, nullptr));
+      unaligned = tiles_for<Unit>(problem, false);
+    });
+  }
+};
+using BatchTiles = SlicePlans<SliceTiles>;
+
 template <class Unit>
-void launch_unit(const ConvLaunch& call) {
+void launch_unit(const ConvLaunch& call, const SliceTiles& planned) {
   const ConvProblem& problem = call.problem;
-  const Tiles tiles = tiles_for<Unit>(problem, rows_aligned(problem, call.x));
+  const Tiles& tiles = rows_aligned(problem, call.x) ? planned.aligned : planned.unaligned;
   const int y_vector =
       tiles.shift == 0 ? row_vector(call.y, problem.y_extents(), problem.y_strides, sizeof(float))
                        : 1;
@@ -348,13 +362,14 @@ void launch_unit(const ConvLaunch& call) {
       static_cast<float*>(call.y), y_vector, Epilogue<float>(call));
 }
 
-void launch(const ConvLaunch& whole) {
-  for_each_slice(whole, [](const ConvLaunch& call) {
-    with_unit(call.problem, [&]<class Unit>() { launch_unit<Unit>(call); });
+void launch(const ConvLaunch& whole, const KernelPlan* plan) {
+  const auto& tiles = planned_value<BatchTiles>(plan);
+  for_each_slice(whole, tiles, [](const ConvLaunch& call, const SliceTiles& of_slice) {
+    with_unit(call.problem, [&]<class Unit>() { launch_unit<Unit>(call, of_slice); });
   });
 }
 
-Support supports(const ConvProblem& problem, const DeviceInfo& device) {
+Support supports(const ConvProblem& problem) {
   if (const Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return usual;
   const auto refused = [](std::int64_t value, const std::string& what) {
     return Support{Reason::geometry, std::to_string(value) + what};
@@ -371,23 +386,25 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   for (const auto& [taps, dilation] :
        {std::pair{problem.r, problem.dilation.h}, std::pair{problem.s, problem.dilation.w}})
     if (taps > 1 && dilation != 1) return refused(dilation, " as the dilation; expected 1");
-  double bytes = 0;
-  with_unit(problem, [&]<class Unit>() {
-    bytes = tiles_for<Unit>(problem, rows_aligned(problem, nullptr)).bytes;
-  });
-  return fits_shared_memory(bytes, device);
+  return {};
 }
 
-double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  double seconds = 0;
+PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
+  PlanResult result{.support = supports(problem)};
+  if (!result.support) return result;
   with_unit(problem, [&]<class Unit>() {
     const Tiles tiles = tiles_for<Unit>(problem, rows_aligned(problem, nullptr));
+    result.support = fits_shared_memory(tiles.bytes, device);
     const int y_vector = tiles.shift == 0 ? row_vector(nullptr, problem.y_extents(),
                                                        problem.y_strides, sizeof(float))
                                           : 1;
-    seconds = few_filters_seconds(problem, device, cost_features<Unit>(problem, tiles), y_vector);
+    result.estimate_seconds =
+        few_filters_seconds(problem, device, cost_features<Unit>(problem, tiles), y_vector);
   });
-  return seconds;
+  if (!result.support) return {result.support};
+  result.kernel =
+      planned(BatchTiles(problem, [](const ConvProblem& slice) { return SliceTiles(slice); }));
+  return result;
 }
 
 }  // namespace
@@ -395,8 +412,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 extern const ConvAlgorithm few_filters_fp32{
     .name = "cuda.conv.few_filters.fp32",
     .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-    .plan = plan_of_parts<supports, estimate>,
-    .launch = without_plan<launch>,
+    .plan = plan,
+    .launch = launch,
 };
 
 }  // namespace plumb::cuda

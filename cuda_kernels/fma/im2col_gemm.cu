@@ -1,6 +1,6 @@
 // Unroll, multiply, permute: three kernels. The first writes the unrolled input, for each group a
 // matrix of C/G R S rows and n P Q columns, to the workspace; the second multiplies the filters, a
-// matrix of K/G rows, with it; the third brings the product K/G x n P Q into the order of y.
+// matrix of K/G rows, with it; the third permutes the product K/G x n P Q into y.
 //
 // Tiling: unroll: a thread has one column of one channel and writes its R S rows, so that it knows
 //   its pixel once. Product: a block of `tile` x `tile` threads makes that many elements through
@@ -21,6 +21,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/conv/planned.hpp"
 #include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/fma/unrolled.cuh"
 #include "cuda_kernels/primitives/elements.cuh"
@@ -178,9 +179,9 @@ void launch_chunk(const ConvLaunch& call) {
 }
 
 template <int tile>
-void launch(const ConvLaunch& call) {
+void launch(const ConvLaunch& call, const KernelPlan* plan) {
   const ConvProblem& problem = call.problem;
-  const Chunk chunk = chunk_of(problem);
+  const auto& chunk = planned_value<Chunk>(plan);
   const std::int64_t group_c = problem.c / problem.groups, group_k = problem.k / problem.groups;
   for (std::int64_t image = 0; image < problem.n; image += chunk.images) {
     ConvProblem images = problem;
@@ -196,13 +197,8 @@ void launch(const ConvLaunch& call) {
   }
 }
 
-std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo&) {
-  return static_cast<std::size_t>(chunk_bytes(problem, chunk_of(problem)));
-}
-
-Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return usual;
-  const double bytes = chunk_bytes(problem, chunk_of(problem));
+/// Yes where the device has memory for what is unrolled at a time.
+Support fits_memory(double bytes, const DeviceInfo& device) {
   if (bytes <= static_cast<double>(device.memory_bytes)) return {};
   const auto gibibytes = [](double count) { return std::to_string(count / 0x1p30) + " GiB"; };
   return {Reason::device_limit, "one image unrolled takes " + gibibytes(bytes) +
@@ -211,9 +207,16 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
 }
 
 template <int tile>
-double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  return im2col_gemm_seconds(problem, device, {tile, TileCounts(problem, tile).all()},
-                             chunk_bytes(problem, {problem.n, problem.groups}));
+PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
+  if (Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return {usual};
+  const Chunk chunk = chunk_of(problem);
+  const double bytes = chunk_bytes(problem, chunk);
+  if (Support fits = fits_memory(bytes, device); !fits) return {fits};
+  return {.estimate_seconds =
+              im2col_gemm_seconds(problem, device, {tile, TileCounts(problem, tile).all()},
+                                  chunk_bytes(problem, {problem.n, problem.groups})),
+          .workspace_bytes = static_cast<std::size_t>(bytes),
+          .kernel = planned(chunk)};
 }
 
 /// The terms that fill up a tile are zeros, and adding zero rounds nothing: numerics are those of
@@ -223,8 +226,8 @@ constexpr ConvAlgorithm entry(std::string_view name) {
   return {
       .name = name,
       .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-      .plan = plan_of_parts<supports, estimate<tile>, workspace_bytes>,
-      .launch = without_plan<launch<tile>>,
+      .plan = plan<tile>,
+      .launch = launch<tile>,
   };
 }
 

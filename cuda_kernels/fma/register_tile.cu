@@ -21,6 +21,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/conv/planned.hpp"
 #include "cuda_kernels/cost/fma.hpp"
 #include "cuda_kernels/fma/band.cuh"
 #include "cuda_kernels/primitives/vectors.cuh"
@@ -252,11 +253,13 @@ int kernel_width(const ConvProblem& problem) {
                                                                        : 0;
 }
 
+using BandTiles = SlicePlans<BandTile>;
+
 template <class Unit>
-void launch(const ConvLaunch& whole) {
-  for_each_slice(whole, [](const ConvLaunch& call) {
+void launch(const ConvLaunch& whole, const KernelPlan* plan) {
+  const auto& tiles = planned_value<BandTiles>(plan);
+  for_each_slice(whole, tiles, [](const ConvLaunch& call, const BandTile& tile) {
     const ConvProblem& problem = call.problem;
-    const BandTile tile = tile_for<Unit>(problem);
     const Bands bands(problem, tile);
     const int threads = static_cast<int>(ceil_div(tile.units(), 32) * 32);
     const auto run = [&](auto kernel) {
@@ -277,16 +280,14 @@ void launch(const ConvLaunch& whole) {
 }
 
 template <class Unit>
-Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return usual;
-  return fits_shared_memory(static_cast<double>(tile_for<Unit>(problem).bytes), device);
-}
-
-template <class Unit>
-double estimate(const ConvProblem& problem, const DeviceInfo& device) {
+PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
+  if (Support usual = supports_dtypes_in_slices({DType::f32}, problem); !usual) return {usual};
   const BandTile tile = tile_for<Unit>(problem);
-  return register_tile_seconds(problem, device,
-                               {tile, Bands(problem, tile).blocks, kernel_width(problem) > 0});
+  if (Support fits = fits_shared_memory(static_cast<double>(tile.bytes), device); !fits)
+    return {fits};
+  return {.estimate_seconds = register_tile_seconds(
+              problem, device, {tile, Bands(problem, tile).blocks, kernel_width(problem) > 0}),
+          .kernel = planned(BandTiles(problem, tile_for<Unit>))};
 }
 
 template <class Unit>
@@ -294,8 +295,8 @@ constexpr ConvAlgorithm entry(std::string_view name) {
   return {
       .name = name,
       .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
-      .plan = plan_of_parts<supports<Unit>, estimate<Unit>>,
-      .launch = without_plan<launch<Unit>>,
+      .plan = plan<Unit>,
+      .launch = launch<Unit>,
   };
 }
 

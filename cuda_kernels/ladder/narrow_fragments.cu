@@ -21,6 +21,7 @@
 #include "cuda_kernels/conv/direct_sum.cuh"
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/conv/planned.hpp"
 #include "cuda_kernels/cost/ladder.hpp"
 #include "cuda_kernels/fma/band.cuh"
 #include "cuda_kernels/primitives/mma.cuh"
@@ -352,11 +353,13 @@ BandTile tile_for(const ConvProblem& problem) {
   return tile(warps * task_pixels, third);
 }
 
+using BandTiles = SlicePlans<BandTile>;
+
 template <int n8_tiles>
-void launch(const ConvLaunch& whole) {
-  for_each_slice(whole, [](const ConvLaunch& call) {
+void launch(const ConvLaunch& whole, const KernelPlan* plan) {
+  const auto& tiles = planned_value<BandTiles>(plan);
+  for_each_slice(whole, tiles, [](const ConvLaunch& call, const BandTile& tile) {
     const ConvProblem& problem = call.problem;
-    const BandTile tile = tile_for<n8_tiles>(problem);
     const Bands bands(problem, tile);
     const Layout layout(problem, tile);
     with_stored<float, __half, __nv_bfloat16>(problem.dtype, [&]<class S>(S) {
@@ -371,28 +374,25 @@ void launch(const ConvLaunch& whole) {
 }
 
 template <int n8_tiles>
-Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (const Support usual =
-          supports_dtypes_in_slices({DType::f32, DType::f16, DType::bf16}, problem);
+PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
+  if (Support usual = supports_dtypes_in_slices({DType::f32, DType::f16, DType::bf16}, problem);
       !usual)
-    return usual;
+    return {usual};
   const BandTile tile = tile_for<n8_tiles>(problem);
   if (Support rough = fits_shared_memory(static_cast<double>(tile.bytes), device); !rough)
-    return rough;
-  return fits_shared_memory(static_cast<double>(Layout(problem, tile).bytes()), device);
-}
-
-template <int n8_tiles>
-double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  const BandTile tile = tile_for<n8_tiles>(problem);
-  return narrow_fragments_seconds(problem, device,
-                                  {.n8_tiles = n8_tiles,
-                                   .tile = tile,
-                                   .blocks = Bands(problem, tile).blocks,
-                                   .block_warps = warps,
-                                   .task_pixels = task_pixels,
-                                   .fragments = sixteens,
-                                   .steps = Layout(problem, tile).steps});
+    return {rough};
+  const Layout layout(problem, tile);
+  if (Support fits = fits_shared_memory(static_cast<double>(layout.bytes()), device); !fits)
+    return {fits};
+  return {.estimate_seconds = narrow_fragments_seconds(problem, device,
+                                                       {.n8_tiles = n8_tiles,
+                                                        .tile = tile,
+                                                        .blocks = Bands(problem, tile).blocks,
+                                                        .block_warps = warps,
+                                                        .task_pixels = task_pixels,
+                                                        .fragments = sixteens,
+                                                        .steps = layout.steps}),
+          .kernel = planned(BandTiles(problem, tile_for<n8_tiles>))};
 }
 
 template <int n8_tiles>
@@ -402,8 +402,8 @@ constexpr ConvAlgorithm entry(std::string_view name) {
       .numerics = {.operand = Operand::tf32_rounded,
                    .accumulator = Accumulator::tensor_core_fp32,
                    .term_multiple = Tf32Product::terms},
-      .plan = plan_of_parts<supports<n8_tiles>, estimate<n8_tiles>>,
-      .launch = without_plan<launch<n8_tiles>>,
+      .plan = plan<n8_tiles>,
+      .launch = launch<n8_tiles>,
   };
 }
 
