@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda_kernels/cost/kernel_model.hpp"
 #include "cuda_kernels/cost/tables.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
 
@@ -58,7 +59,7 @@ double InterleavedModel::producer_clocks(const InterleavedTiles& tile) const {
   // One of the warps loads filters that stream.
   return phase_plane_shares_ * tile.phase_plane_core_rows() *
              (tile.streams() ? rates_.of_row_beside_stream : rates_.of_row) +
-         rates_.of_plane * static_cast<double>(layout_.channel_blocks.size());
+         rates_.of_channel_block * static_cast<double>(layout_.channel_blocks.size());
 }
 
 double InterleavedModel::consumer_clocks(const InterleavedTiles& tile, double passes) const {
@@ -91,9 +92,9 @@ double InterleavedModel::moving_clocks(const InterleavedTiles& tile) const {
                       layout_.stride_w;
   const double sectors = problem_.q() % 8 != 0 ? table_.part_sectors : 1;
   // Planes that are less than a sector are completed late.
-  const std::int64_t channel_block = problem_.p() * problem_.q();
-  const bool in_pieces = channel_block * elements_.stored_bytes < memory_sector_bytes;
-  const double pieces = in_pieces ? written / number(channel_block) : 0;
+  const std::int64_t plane = problem_.p() * problem_.q();
+  const bool in_pieces = plane * elements_.stored_bytes < memory_sector_bytes;
+  const double pieces = in_pieces ? written / number(plane) : 0;
   const double elements = written * sectors * (1 + table_.run_written / written_run) +
                           read * (1 + table_.run_read / read_run);
   // All multiprocessors share the memory.
@@ -104,11 +105,10 @@ double InterleavedModel::moving_clocks(const InterleavedTiles& tile) const {
 
 double InterleavedModel::clocks(const InterleavedTiles& tile) const {
   const double passes = number(ceil_div(tile.span(), interleaved_columns));
-  double sum = 0;
-  for (const double each : {consumer_clocks(tile, passes), producer_clocks(tile),
-                            epilogue_clocks(tile, passes), moving_clocks(tile)})
-    sum += std::pow(each, table_.together);
-  return std::pow(sum, 1 / table_.together) + table_.clocks_of_tile;
+  return summed({consumer_clocks(tile, passes), producer_clocks(tile),
+                 epilogue_clocks(tile, passes), moving_clocks(tile)},
+                table_.together) +
+         table_.clocks_of_tile;
 }
 
 double interleaved_seconds(const ConvProblem& problem, const InterleavedElements& elements,

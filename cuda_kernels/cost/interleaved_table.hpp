@@ -13,7 +13,7 @@ struct InterleavedRates {
   double of_row;                    ///< a 16-byte row loaded, of eight channels
   double of_row_beside_stream;      ///< likewise, where a producer warp less loads input
   double element_share, tap_share;  ///< of that: of each of its elements, and taps
-  double of_plane;                  ///< of a tile
+  double of_channel_block;          ///< of a tile
   double of_pass;                   ///< stored
 };
 
@@ -33,7 +33,7 @@ struct InterleavedTable {
                          .of_row_beside_stream = 6.7,
                          .element_share = 0.087,
                          .tap_share = 0.055,
-                         .of_plane = 910,
+                         .of_channel_block = 910,
                          .of_pass = 2110};
   InterleavedRates half{.of_step = 83,
                         .of_k_tile = 0,
@@ -41,7 +41,7 @@ struct InterleavedTable {
                         .of_row_beside_stream = 2.4,
                         .element_share = 0.071,
                         .tap_share = 0.11,
-                        .of_plane = 840,
+                        .of_channel_block = 840,
                         .of_pass = 2080};
   InterleavedRates scaled{.of_step = 81,
                           .of_k_tile = 7,
@@ -49,7 +49,7 @@ struct InterleavedTable {
                           .of_row_beside_stream = 3.3,
                           .element_share = 0.08,
                           .tap_share = 0.076,
-                          .of_plane = 1370,
+                          .of_channel_block = 1370,
                           .of_pass = 2150};
   double clock_share = 0.86;  ///< of the nominal clock, that tensor cores leave
   double taps_asked = 0.45;   ///< of taps of a 16-byte row that are neighbours, each

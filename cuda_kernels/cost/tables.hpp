@@ -19,7 +19,7 @@ struct CostTables {
   InterleavedTable interleaved;
 };
 
-/// Those that this was built with; the program that fits them brings others (fit_costs.cpp).
+/// Those that this was built with; the program that fits them has others (fit_costs.cpp).
 const CostTables& cost_tables();
 
 }  // namespace plumb::cuda

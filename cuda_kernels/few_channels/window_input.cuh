@@ -249,7 +249,7 @@ __device__ void for_each_run(const WindowKernelParams& params, const WindowItem&
     for_each_pair(params, item, source, use);
 }
 
-/// The power of two that brings `largest` to between 2^14 and 2^15; its exponent.
+/// The exponent of the power of two that scales `largest` to between 2^14 and 2^15.
 __device__ inline int scale_exponent(int largest) {
   const int biased = max(largest >> 23, 1);
   return largest == 0 ? 0 : min(14 + 127 - biased, 126);

@@ -37,7 +37,7 @@ static_assert(sizeof(InterleavedControl) <= interleaved_control_bytes);
 
 /// Channel blocks of one number of channels: their lines, and where a core row's elements lie from
 /// its first.
-struct DevicePlane {
+struct DeviceChannelBlock {
   int channels, first_line, end_line;
   int taps_w_bits;  ///< log2 of the taps side by side
   int offsets[8];
@@ -60,8 +60,8 @@ struct InterleavedParams {
   const char* packed;
   std::int64_t group_bytes;
   // Terms.
-  DevicePlane channel_blocks[max_channel_blocks];
-  int plane_count = 0;
+  DeviceChannelBlock channel_blocks[max_channel_blocks];
+  int channel_block_count = 0;
   struct {
     std::uint8_t first_c, row_phase, column_phase;
   } phase_planes[max_phase_planes];
@@ -126,9 +126,10 @@ struct InterleavedParams {
                          static_cast<std::uint8_t>(of.row_phase),
                          static_cast<std::uint8_t>(of.column_phase)};
       const int first_line = static_cast<int>(i) * phase_plane_lines;
-      if (plane_count == 0 || channel_blocks[plane_count - 1].channels != channel_block.channels)
-        channel_blocks[plane_count++] = device_plane(channel_block, first_line);
-      channel_blocks[plane_count - 1].end_line = first_line + phase_plane_lines;
+      if (channel_block_count == 0 ||
+          channel_blocks[channel_block_count - 1].channels != channel_block.channels)
+        channel_blocks[channel_block_count++] = device_channel_block(channel_block, first_line);
+      channel_blocks[channel_block_count - 1].end_line = first_line + phase_plane_lines;
     }
     const auto place = [&](int i) {
       const CoreRow& of = layout.core_rows[std::min<std::size_t>(i, layout.core_rows.size() - 1)];
@@ -179,12 +180,12 @@ struct InterleavedParams {
     }
   }
 
-  DevicePlane device_plane(const ChannelBlock& channel_block, int first_line) const {
-    DevicePlane made{channel_block.channels,
-                     first_line,
-                     first_line,
-                     std::countr_zero(static_cast<unsigned>(channel_block.taps_w)),
-                     {}};
+  DeviceChannelBlock device_channel_block(const ChannelBlock& channel_block, int first_line) const {
+    DeviceChannelBlock made{channel_block.channels,
+                            first_line,
+                            first_line,
+                            std::countr_zero(static_cast<unsigned>(channel_block.taps_w)),
+                            {}};
     for (int e = 0; e < channel_block.channels * channel_block.taps_h * channel_block.taps_w; ++e) {
       const int tap = e / channel_block.channels;
       made.offsets[e] = e % channel_block.channels * conv.x_step.c +

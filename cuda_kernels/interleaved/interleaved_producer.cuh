@@ -135,7 +135,7 @@ struct CoreRowElements {
 
   template <class Params>
   __device__ CoreRowElements(const Params& params, const InterleavedItem& item,
-                             const DevicePlane& channel_block)
+                             const DeviceChannelBlock& channel_block)
       : taps_bits(channel_block.taps_w_bits) {
     const auto& step = params.conv.x_step;
     const Stored* const x = params.x - params.x_before + item.n * step.n + item.first_h * step.h +
@@ -188,10 +188,11 @@ struct CoreRowElements {
 /// thread has several in flight, and fetches the next into the registers of one that it has stored.
 /// `wait_until_empty()` waits for that, behind the first reads.
 template <int channels, int neighbours, class Params, class Wait>
-__device__ void load_plane(const Params& params, const InterleavedItem& item,
-                           const DevicePlane& channel_block, int first, int last, float scale,
-                           char* x_tile, MetElements<typename Params::Scheme>& met,
-                           const Wait& wait_until_empty) {
+__device__ void load_channel_block(const Params& params, const InterleavedItem& item,
+                                   const DeviceChannelBlock& channel_block, int first, int last,
+                                   float scale, char* x_tile,
+                                   MetElements<typename Params::Scheme>& met,
+                                   const Wait& wait_until_empty) {
   using Stored = typename Params::Stored;
   constexpr int at_once = 4, parts = Params::elements.parts;
   const CoreRowElements<channels, neighbours, Stored> elements(params, item, channel_block);
@@ -235,14 +236,14 @@ __device__ MetElements<typename Params::Scheme> load_tile(const Params& params,
   const int warp = Roles::producer() / 32;
   const int begin = params.stretches[warp], end = params.stretches[warp + 1];
 #pragma unroll 1
-  for (int i = 0; i < params.plane_count; ++i) {
-    const DevicePlane& channel_block = params.channel_blocks[i];
+  for (int i = 0; i < params.channel_block_count; ++i) {
+    const DeviceChannelBlock& channel_block = params.channel_blocks[i];
     const int first = max(begin, channel_block.first_line * params.pitch.value());
     const int last = min(end, channel_block.end_line * params.pitch.value());
     if (first >= last) continue;
     const auto load = [&]<int channels, int neighbours = 1>() {
-      load_plane<channels, neighbours>(params, item, channel_block, first, last, scale, x_tile, met,
-                                       wait_until_empty);
+      load_channel_block<channels, neighbours>(params, item, channel_block, first, last, scale,
+                                               x_tile, met, wait_until_empty);
     };
     // Taps side by side that follow each other in x are read from one address.
     const bool pairs = channel_block.taps_w_bits > 0 && params.conv.x_step.w == 1;
@@ -287,8 +288,8 @@ __device__ int find_exponent(const Params& params, InterleavedControl& control,
     const float* from[at_once];
 #pragma unroll
     for (int i = 0; i < at_once; ++i) {
-      const int row = min(first + i * warps, all - 1), channel_block = row / rows;
-      const int image = channel_block / conv.group_c, c = channel_block % conv.group_c;
+      const int row = min(first + i * warps, all - 1), plane = row / rows;
+      const int image = plane / conv.group_c, c = plane % conv.group_c;
       from[i] = params.x + (item.n + image) * conv.x_step.n + c * conv.x_step.c +
                 (top + row % rows) * conv.x_step.h + left * conv.x_step.w;
     }
