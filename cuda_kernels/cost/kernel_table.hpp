@@ -8,21 +8,21 @@ struct KernelTable {
   double launch_seconds = 3.5e-6;  ///< fixed: of a kernel, measured on one H200
   // The norm in which the time of a device that is full and the latency of one thread are summed,
   // and that of what threads that make an output each do in turn.
-  double latency_norm = 1.23;
-  double turn_norm = 1.16;
+  double latency_norm = 1.89;
+  double turn_norm = 0.913;
   // Of the nominal rate of memory: what reads reach, and writes of y in vectors of 4, 2 and 1
   // elements, where whole and begun sectors are written (filters of 1x1 over few channels).
-  double read_share = 0.668;
-  double write_share_4 = 1.12;
-  double write_share_2 = 0.498;
-  double write_share_1 = 0.469;
+  double read_share = 0.74;
+  double write_share_4 = 0.718;
+  double write_share_2 = 0.494;
+  double write_share_1 = 0.378;
   // Threads that make an output each: x read again for each other filter, from L2, at so much of
   // the nominal rate of memory; and what comes before and after a sum, in terms of it.
-  double l2_share = 1.93;
-  double terms_around_sum = 8.2;
+  double l2_share = 1.83;
+  double terms_around_sum = 8.77;
   // Of the rates of the data sheet, what kernels reach whose instructions have been counted.
-  double issue_share = 0.787;
-  double shared_share = 0.502;
+  double issue_share = 0.723;
+  double shared_share = 0.514;
 };
 
 }  // namespace plumb::cuda

@@ -52,18 +52,18 @@ struct StreamedFiltersTable {
   // Free:
   // Where operands are scaled and split, more until the scale of the first tile is known: that, and
   // so much of what loading a tile takes.
-  double scale_seconds = 2.22e-06;
-  double scale_loads = 1.66;
-  double piece_bytes = 36.3;  ///< of an output plane that is less than a memory sector
+  double scale_seconds = 2.1e-06;
+  double scale_loads = 2.04;
+  double piece_bytes = 37.2;  ///< of an output plane that is less than a memory sector
   // The time to expect where so much is predicted, of one scheme of arithmetic: seconds in the
   // place of launch and packing above, and a factor of the rest.
-  double split_seconds = 3.67e-06;
-  double tf32_seconds = 4.51e-06;
-  double half_seconds = 4.2e-06;
-  double split_measured = 1.03;
-  double tf32_measured = 0.999;
-  double half_measured = 0.973;
-  double many_channels = 0.936;  ///< of more than 16, of which no tiles have been measured
+  double split_seconds = 4.13e-06;
+  double tf32_seconds = 4.5e-06;
+  double half_seconds = 3.39e-06;
+  double split_measured = 0.993;
+  double tf32_measured = 1;
+  double half_measured = 0.971;
+  double many_channels = 0.928;  ///< of more than 16, of which no tiles have been measured
 };
 
 }  // namespace plumb::cuda
