@@ -250,8 +250,7 @@ struct WindowKernelConfigs {
     problem.w_strides = {};  // of no account once the filters are packed
     // Entries that do without the copy engine do without what came with it. One channel is too
     // little to multiply while something else is done.
-    const bool warpgroups = staging == Staging::bulk && device.compute_major == 9 &&
-                            problem.c > 1 && Seven::fit(problem);
+    const bool may_use_warpgroups = problem.c > 1 && Seven::fit(problem);
     static_assert(sizeof...(n8_tiles) <= max_units);
     std::array<WindowKernelConfig, sizeof...(n8_tiles)> units;
     std::size_t count = 0;
@@ -259,7 +258,9 @@ struct WindowKernelConfigs {
     const auto needed = ceil_div(problem.k, WindowTerms(problem).eight_filters());
     const auto consider = [&](WindowKernelConfig unit, WindowKernelConfig of_warpgroups) {
       if (count > 0 && units[count - 1].filter_n8_tiles >= needed) return;
-      units[count++] = warpgroups && unit.filter_n8_tiles > 1 ? of_warpgroups : unit;
+      const bool warpgroups =
+          may_use_warpgroups && products_by_warpgroups(unit.filter_n8_tiles, staging, device);
+      units[count++] = warpgroups ? of_warpgroups : unit;
     };
     (consider({row_pairs, n8_tiles}, window_unit<Scheme, SevenOfWarpgroups, row_pairs, n8_tiles>),
      ...);

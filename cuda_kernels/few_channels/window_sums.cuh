@@ -12,15 +12,16 @@
 namespace plumb::cuda {
 
 /// Filters that a kernel is compiled for: that many segments a channel, of that many rows each, at
-/// a stride of one row. Zero segments: any. `warpgroups_`: multiplied by four warps together, where
-/// the device can.
+/// a stride of one row. Zero segments: any. `warpgroups_`: four warps multiply together; code that
+/// has no wgmma is empty, and products_by_warpgroups() keeps it from being launched.
 template <int segments_, int segment_rows_, bool warpgroups_ = false>
 struct FixedTerms {
-  static constexpr bool streams = false, launched = true;
+  static constexpr bool streams = false;
   static constexpr int segments = segments_, segment_rows = segment_rows_;
   static constexpr int k_steps = (segments + 1) / 2;
   static constexpr bool wants_warpgroups = warpgroups_;
   static constexpr bool warpgroups = warpgroups_ && warpgroup_products;
+  static constexpr bool launched = warpgroups == wants_warpgroups;
   static bool fit(const ConvProblem& problem) {
     if (segments == 0) return true;
     const WindowTerms terms(problem);
