@@ -76,9 +76,10 @@ PLUMB_API bool allows(Math allowed, Math offered);
 /// kernel is told. Each algorithm derives its own. Immutable, and shared by threads and queues.
 struct KernelPlan {
   KernelPlan() = default;
-  KernelPlan(const KernelPlan&) = default;             ///< for algorithms that plan in steps
-  KernelPlan& operator=(const KernelPlan&) = default;  ///< as above
-  virtual ~KernelPlan() = default;                     ///< plans are shared by pointers to this
+  // An algorithm may plan in steps, each of which changes a copy.
+  KernelPlan(const KernelPlan&) = default;
+  KernelPlan& operator=(const KernelPlan&) = default;
+  virtual ~KernelPlan() = default;
 };
 
 /// What an algorithm says to a problem.
