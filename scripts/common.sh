@@ -16,6 +16,7 @@ use_ccache() {
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
+    export CCACHE_SLOPPINESS=pch_defines,time_macros  # what precompiled headers ask for
   fi
 }
 

@@ -17,7 +17,7 @@ bool alike(const Device& device, double a, double b) {
 
 }  // namespace
 
-TEST_CASE("ceilings are measured, and measured again") {
+TEST_CASE("ceilings are measured, and measured again", "[timed]") {
   for (const Device& device : plumb_test::all_devices()) {
     const DeviceCeilings once = device.measure_ceilings(), again = device.measure_ceilings();
     CAPTURE(to_string(device.id()), once.bytes_per_second, again.bytes_per_second);
@@ -34,7 +34,7 @@ TEST_CASE("ceilings are measured, and measured again") {
   }
 }
 
-TEST_CASE("cuda: ceilings lie under what the chip's attributes say, and not far under") {
+TEST_CASE("cuda: ceilings lie under what the chip's attributes say, and not far under", "[timed]") {
   const Device device = plumb_test::device_or_skip("cuda");
   const DeviceInfo& info = device.info();
   const DeviceCeilings ceilings = device.measure_ceilings();
@@ -50,7 +50,7 @@ TEST_CASE("cuda: ceilings lie under what the chip's attributes say, and not far 
   CHECK(hertz < 5e9);
 }
 
-TEST_CASE("cpu: f16 and bf16 have the ceiling of fp32, and no clock is reported") {
+TEST_CASE("cpu: f16 and bf16 have the ceiling of fp32, and no clock is reported", "[timed]") {
   const Device device = Device::open("cpu");
   const DeviceCeilings ceilings = device.measure_ceilings();
   for (const Math narrow : {Math::tf32, Math::bf16, Math::fp16})
@@ -58,7 +58,8 @@ TEST_CASE("cpu: f16 and bf16 have the ceiling of fp32, and no clock is reported"
   CHECK(device.measure_clock_hertz() == 0);
 }
 
-TEST_CASE("cpu: every instruction set has its ceilings, and fp32 twice the lanes of fp64") {
+TEST_CASE("cpu: every instruction set has its ceilings, and fp32 twice the lanes of fp64",
+          "[timed]") {
   for (const char* name : {"sse2", "avx2", "avx512"}) {
     const plumb_test::ForcedInstructionSet forced(name);
     const DeviceCeilings ceilings = Device::open("cpu").measure_ceilings();

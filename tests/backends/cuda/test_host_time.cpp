@@ -11,7 +11,7 @@
 
 using namespace plumb;
 
-TEST_CASE("cuda: host time of a launch is measured, the driver's part included") {
+TEST_CASE("cuda: host time of a launch is measured, the driver's part included", "[timed]") {
   const Device device = plumb_test::device_or_skip("cuda");
   Queue queue(device);
   const Tensor x(device, DType::f32, {1, 3, 32, 32}), w(device, DType::f32, {16, 3, 3, 3});

@@ -13,7 +13,7 @@ using namespace plumb_test::measuring;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-TEST_CASE("every algorithm is timed, and its timed output held against the oracle") {
+TEST_CASE("every algorithm is timed, and its timed output held against the oracle", "[timed]") {
   for (const Device& device : plumb_test::all_devices())
     for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
       ConvProblem problem = problem_of(dtype == DType::f32 ? "mb9ic2ih8iw13oc3kh3sh2ph1_poolmax2x2"
@@ -40,7 +40,7 @@ TEST_CASE("every algorithm is timed, and its timed output held against the oracl
     }
 }
 
-TEST_CASE("runs of less than 200 us go round sets of buffers, longer ones stay on one") {
+TEST_CASE("runs of less than 200 us go round sets of buffers, longer ones stay on one", "[timed]") {
   const Device cpu = Device::open("cpu");
   const auto plans = all_plans(cpu, problem_of("mb1ic16ih5oc24kh3"));
   const auto sets = [&](double seconds, std::size_t cold_bytes) {
@@ -54,7 +54,7 @@ TEST_CASE("runs of less than 200 us go round sets of buffers, longer ones stay o
   REQUIRE(sets(199e-6, 0) == 1);
 }
 
-TEST_CASE("the packing of filters is counted, or done before, and said so") {
+TEST_CASE("the packing of filters is counted, or done before, and said so", "[timed]") {
   const Device cpu = Device::open("cpu");
   ConvProblem problem = problem_of("mb1ic16ih5oc24kh3");
   const auto plans = all_plans(cpu, problem);
@@ -78,7 +78,7 @@ TEST_CASE("the packing of filters is counted, or done before, and said so") {
   }
 }
 
-TEST_CASE("samples are as many as asked for, and few of what is hopeless") {
+TEST_CASE("samples are as many as asked for, and few of what is hopeless", "[timed]") {
   const Device cpu = Device::open("cpu");
   const ConvProblem problem = problem_of("mb2ic16ih40oc16kh3ph1");
   const auto plans = all_plans(cpu, problem, {});
@@ -97,7 +97,7 @@ TEST_CASE("samples are as many as asked for, and few of what is hopeless") {
   }
 }
 
-TEST_CASE("tensors with gaps and layouts of other orders are measured too") {
+TEST_CASE("tensors with gaps and layouts of other orders are measured too", "[timed]") {
   for (const Device& device : plumb_test::all_devices())
     for (const Placement placement : {Placement::nhwc, Placement::strided}) {
       const ConvProblem problem =
@@ -110,7 +110,7 @@ TEST_CASE("tensors with gaps and layouts of other orders are measured too") {
     }
 }
 
-TEST_CASE("contestants that do not belong together are refused") {
+TEST_CASE("contestants that do not belong together are refused", "[timed]") {
   const Device cpu = Device::open("cpu");
   const auto refused = [&](const std::vector<ConvPlan>& plans, const char* words,
                            const MeasureOptions& options = few) {

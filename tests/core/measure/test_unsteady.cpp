@@ -34,7 +34,7 @@ MeasureOptions by_script(const Script& script) {
 
 }  // namespace
 
-TEST_CASE("samples that scatter are taken again, and unsteady where they still do") {
+TEST_CASE("samples that scatter are taken again, and unsteady where they still do", "[timed]") {
   const Device cpu = Device::open("cpu");
   const auto plans = all_plans(cpu, problem_of("mb2ic3ih9oc4kh3"));
   REQUIRE(plans.size() > 2);
@@ -56,7 +56,7 @@ TEST_CASE("samples that scatter are taken again, and unsteady where they still d
                ContainsSubstring("scatter") && ContainsSubstring("100 times the minimum"));
 }
 
-TEST_CASE("scatter is unsteady above its limit, and not at it") {
+TEST_CASE("scatter is unsteady above its limit, and not at it", "[timed]") {
   const Device cpu = Device::open("cpu");
   const ConvPlan plan(cpu, problem_of("mb2ic3ih9oc4kh3"));
   const auto unsteady_with = [&](double median, double limit) {
@@ -73,7 +73,7 @@ TEST_CASE("scatter is unsteady above its limit, and not at it") {
   REQUIRE(MeasureOptions{}.scatter_limit == 0.5);
 }
 
-TEST_CASE("times far above the estimate are unsteady, however well they agree") {
+TEST_CASE("times far above the estimate are unsteady, however well they agree", "[timed]") {
   const Device cpu = Device::open("cpu");
   const ConvPlan plan(cpu, problem_of("mb4ic16ih40oc16kh3ph1"));
   const double estimate = ask(plan.algorithm(), plan.problem(), cpu.info()).estimate_seconds + 5e-6;
@@ -91,7 +91,7 @@ TEST_CASE("times far above the estimate are unsteady, however well they agree") 
   REQUIRE(seen(10.1 * estimate, std::numeric_limits<double>::infinity()).unsteady.empty());
 }
 
-TEST_CASE("what was given up for a disturbance is taken up again") {
+TEST_CASE("what was given up for a disturbance is taken up again", "[timed]") {
   const Device cpu = Device::open("cpu");
   const auto plans = all_plans(cpu, problem_of("mb2ic3ih9oc4kh3"));
   const std::string_view disturbed = plans[0].algorithm().name;
