@@ -1,20 +1,21 @@
-// Few channels as the product of an image's windows with shifted filters, on tensor cores in TF32:
-// the row of the image that lies under two neighbouring outputs is a row of one matrix, each filter
-// row, as it stands for the one output and for the other, two columns of the other. Nothing is
-// unrolled, 7 of 8 multiplications are the convolution's own where filters are 7 wide, and what a
-// lane gets are squares of 2x2 outputs. docs/kernels/few_channels.md has the picture.
+// The kernel multiplies an image's windows by shifted filters on tensor cores, in TF32, for few
+// channels. A row of A is the part of an image row under two neighbouring outputs; each filter row
+// is two columns of B, one for each of the two outputs, shifted by one element. No im2col matrix is
+// made, 7 of 8 multiplications are the convolution's own where filters are 7 wide, and a lane gets
+// squares of 2x2 outputs. docs/kernels/few_channels.md has the picture.
 //
 // Tiling: a block of 8 warps keeps a group of packed filters and the input under a tile in shared
-//   memory: images, or strips of rows, all channels. A warp makes 8 windows at 4 rows of outputs
-//   (8_rows: at 8) for all the group's filters; with more than one channel and on a Hopper four
-//   warps multiply together (wgmma). Blocks stay and take tile after tile; where rows are
-//   multiples of 16 bytes the next tile's input is copied meanwhile, by the copy engine or (sm80)
-//   by cp.async.
-// Bytes: y once (pooled: a quarter of it), x once for each group of filters, from L2 but the first
-//   time, and the rows where tiles overlap; w once, packed, and from L2 once for each block.
-// Wins: over narrow_fragments.cu, which adds two addresses for each element of a fragment where
-//   this adds one for a whole row of taps, and reads an element for each row of the filter where
-//   this keeps it in a register.
+//   memory: images, or strips of rows, with all channels. A warp makes 8 windows at 4 rows of
+//   outputs (8_rows: at 8) for all the group's filters; with more than one channel and on a Hopper
+//   four warps multiply together (wgmma). Blocks are persistent and take tile after tile; where
+//   rows are multiples of 16 bytes the copy engine or (sm80) cp.async copies the next tile's input
+//   meanwhile.
+// Bytes: y is written once (pooled: a quarter of it). x is read once for each group of filters,
+//   from L2 but the first time, and again in the rows where tiles overlap. Packed w is read once,
+//   and from L2 once for each block.
+// Wins: over narrow_fragments.cu, which adds two addresses for each element of a fragment and reads
+//   an element for each row of the filter. This kernel adds one address for a whole row of taps and
+//   keeps the element in a register.
 // Measured: docs/kernels/few_channels.md.
 #include "cuda_kernels/few_channels/window_kernel.cuh"
 

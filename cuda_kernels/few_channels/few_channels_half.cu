@@ -1,11 +1,12 @@
-// The product of few_channels.cu in FP16, for tensors of f32 and f16, and in BF16, for those of
-// bf16. A register holds two taps, and one step of the product takes two rows of a filter. f32 that
-// is scaled before, as few_channels_split.cu does, is rounded as in TF32 and loses no range.
+// The kernel computes the product of few_channels.cu in FP16, for tensors of f32 and f16, and in
+// BF16, for tensors of bf16. A register holds two taps, and one step of the product takes two rows
+// of a filter. f32 that is scaled first, as in few_channels_split.cu, is rounded as in TF32 and
+// loses no range.
 //
 // Tiling: that of few_channels.cu.
 // Bytes: that of few_channels.cu.
-// Wins: where products and not bytes are the limit: half the steps and half the reads of shared
-//   memory. Tensors that are stored in 16 bits lose nothing by it.
+// Wins: where products and not bytes are the limit, because it takes half the steps and half the
+//   reads of shared memory. Tensors that are stored in 16 bits lose nothing by it.
 // Measured: docs/kernels/few_channels.md.
 #include "cuda_kernels/few_channels/window_kernel.cuh"
 

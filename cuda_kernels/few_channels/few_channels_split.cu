@@ -1,11 +1,11 @@
-// The product of few_channels.cu as accurate as fp32: each operand is a high and a low fp16 after
-// scaling by a power of two, chosen for each filter and for a tile (that of the tile before as long
-// as it fits), and three of the four products are formed (Ootomo & Yokota 2022). The low parts are
-// raised by 2^11, so that they keep their 11 bits wherever the high ones do, and have sums of their
-// own.
+// The kernel computes the product of few_channels.cu as accurately as fp32. Each operand is scaled
+// by a power of two and split into a high and a low fp16, and three of the four products are formed
+// (Ootomo & Yokota 2022). The scale is chosen for each filter and for a tile, which keeps the scale
+// of the tile before as long as it fits. The low parts are raised by 2^11, so that they keep their
+// 11 bits wherever the high ones do, and have sums of their own.
 //
-// A value that is not zero and below 2^-28 of its tile's or its filter's largest would lose bits.
-// Tiles that hold one are seen while they are written to shared memory, and summed with fp32 FMAs
+// A non-zero value below 2^-28 of the largest of its tile or its filter would lose bits. Tiles that
+// hold one are noticed while they are written to shared memory, and are summed with fp32 FMAs
 // instead; so are outputs that come out NaN where the input or the filters hold NaN or Inf.
 //
 // Tiling: that of few_channels.cu.

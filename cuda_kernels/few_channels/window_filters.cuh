@@ -1,5 +1,6 @@
-// A group's filters as they are packed: what outputs need of them, and behind it the k steps of the
-// product as lanes or four warps together read them from shared memory.
+// A group's packed filters begin with what its outputs need of them (PackedHeader). The k steps of
+// the product follow, in the layout in which lanes, or four warps together, read them from shared
+// memory.
 #pragma once
 
 #include <cstring>
@@ -11,7 +12,7 @@
 
 namespace plumb::cuda {
 
-/// Filters that are packed: in any strides, with zeros around them.
+/// The filters to pack: they lie in any strides, and read as zero around their taps.
 template <class Stored>
 struct FilterTaps {
   const Stored* w;
@@ -32,7 +33,7 @@ struct FilterTaps {
       return 0;
     return convert<float>(w[of_k * step.k + of_c * step.c + of_r * step.r + of_s * step.s]);
   }
-  /// Calls `use(term, value)` for a filter's terms, a warp's lanes sharing them.
+  /// Calls `use(term, value)` for a filter's terms, which a warp's lanes share.
   template <class Use>
   __device__ void each(int of_k, Use&& use) const {
     const int terms = of_k < k ? c * r.value() * s.value() : 0;
@@ -44,8 +45,8 @@ struct FilterTaps {
   }
 };
 
-/// Writes what outputs need of filter `k` to its group's header, and its elements to their place in
-/// `dense`; returns the scale of what is packed. By a warp.
+/// Writes what outputs need of filter `k` to its group's header, and the filter's elements to their
+/// place in `dense`; returns the scale of the packed filter. A warp calls it.
 template <bool scaled, class Stored>
 __device__ float describe_filter(PackedHeader& header, int of_group, const FilterTaps<Stored>& taps,
                                  int k, char* dense) {
@@ -75,8 +76,9 @@ __device__ float describe_filter(PackedHeader& header, int of_group, const Filte
   return power_of_two(exponent);
 }
 
-/// Writes a lane's part of a k step as wgmma() wants it: a lane's first taps are in the first half
-/// of a matrix, its second ones in the other, and the k step's matrices follow each other.
+/// Writes a lane's part of a k step in the layout that wgmma() reads: the lane's first taps are in
+/// the first half of a matrix, its second taps in the other half, and the k step's matrices follow
+/// each other.
 template <class Scheme>
 __device__ void write_k_step(const typename Scheme::KStep& filled, char* k_steps, int k_step,
                              int eight, int n8_tiles, int lane) {
@@ -89,15 +91,16 @@ __device__ void write_k_step(const typename Scheme::KStep& filled, char* k_steps
     to[((k_step * words / 2 + j / 2) * n8_tiles + eight) * 64 + j % 2 * 32] = word[j];
 }
 
-/// Before a group's header is taken. By one thread, before a barrier.
+/// Clears what take_header() adds to. One thread calls it, before a barrier.
 template <class Control>
 __device__ void clear_header(Control& control) {
   control.filter_flags = 0;
   control.min_exponent = no_exponent;
   control.max_exponent = -no_exponent;
 }
-/// Takes what a group's outputs need of its filters, from `first_k` on. By the whole block; ends
-/// without a barrier. `bias` is of all `all_k` filters, or null.
+/// Copies what a group's outputs need of its filters, from `first_k` on, to `control`. The whole
+/// block calls it; it does not end with a barrier. `bias` has an element for each of all `all_k`
+/// filters, or is null.
 template <class Stored, class Control>
 __device__ void take_header(const PackedHeader& header, int group_filters, int first_k, int all_k,
                             const Stored* bias, Control& control) {
@@ -111,15 +114,16 @@ __device__ void take_header(const PackedHeader& header, int group_filters, int f
     atomicMax(&control.max_exponent, header.exponents[i]);
   }
 }
-/// Whether floats hold what undoes the scales of a tile, by its exponent, and of all filters taken.
+/// Returns whether a float holds the factor that undoes the scale of a tile, which has this
+/// exponent, and the scale of any filter taken.
 template <class Control>
 __device__ bool scales_fit(const Control& control, int exponent) {
   return control.max_exponent == -no_exponent ||
          (exponent + control.min_exponent >= -120 && exponent + control.max_exponent <= 120);
 }
 
-/// Begins to copy a group's k steps to `w_tile`, a multiple of 16 bytes. By the whole block; each
-/// thread waits for its own copies.
+/// Begins to copy a group's k steps, a multiple of 16 bytes, to `w_tile`. The whole block calls it;
+/// each thread waits for its own copies.
 __device__ inline void copy_filters(const char* k_steps, int bytes, char* w_tile) {
   const int step = static_cast<int>(blockDim.x) * 16;
   for (int at = static_cast<int>(threadIdx.x) * 16; at < bytes; at += step)

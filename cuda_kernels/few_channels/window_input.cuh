@@ -1,5 +1,5 @@
-// The input under a tile, written to shared memory as products want it, with zeros where there is
-// none.
+// The input under a tile is written to shared memory as products want it, with zeros where there is
+// no input.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,27 @@
 
 namespace plumb::cuda {
 
-/// What was met in a tile, that its outputs have to be looked at for.
+/// These flags say what was met in a tile that makes its outputs be looked at again.
 enum WindowFlags : int {
   met_non_finite = 1,  ///< zeros of the product may have met Inf
-  met_range = 2,       ///< values too far apart for split products
+  met_range = 2,       ///< values lie too far apart for split products
 };
 
-/// In front of a block's shared memory. What a tile finds out goes to places that take turns, so
-/// that one can be cleared while the other is read.
+/// The control data lie in front of a block's shared memory. What a tile finds out goes to places
+/// that take turns, so that one can be cleared while the other is read.
 struct WindowControl {
   CopyBarrier staged;
-  CopyBarrier filled[max_window_stages];  ///< stages of filters that stream
-  std::uint32_t left[max_window_stages];  ///< the same: warps that have left it
-  const char* packed;                     ///< the same: where their k tiles come from
+  CopyBarrier filled[max_window_stages];  ///< of the stages of streamed filters
+  std::uint32_t left[max_window_stages];  ///< warps that have left each of these stages
+  const char* packed;                     ///< where the k tiles of these stages come from
   int flags[2];
   int largest[2];  ///< bits of the largest |x|
   int members;     ///< blocks that share the tiles
-  int first_k;     ///< of the group of filters
-  int exponent;    ///< of the scale of the tile that is multiplied
+  int first_k;     ///< the first filter of the group
+  int exponent;    ///< exponent of the scale of the tile that is multiplied
   int filter_flags;
   int min_exponent, max_exponent;  ///< of the filters' scales
-  float filter_scales[64];         ///< what sums are multiplied with to undo them
+  float filter_scales[64];         ///< factors of the sums that undo these scales
   float filter_bias[64];
 };
 static_assert(sizeof(WindowControl) <= window_control_bytes);
@@ -41,10 +41,10 @@ static_assert(sizeof(WindowControl) <= window_control_bytes);
 constexpr int infinity_bits = 0x7f800000;
 __device__ inline int magnitude_bits(float value) { return __float_as_int(value) & 0x7fffffff; }
 
-/// Where elements of a tile are read from: the tensor, or a StagedTile.
+/// Elements of a tile are read from a source: this one is the tensor, the other a StagedTile.
 template <class Stored>
 struct TensorSource {
-  const Stored* x;  ///< first image, first channel, row 0
+  const Stored* x;  ///< row 0 of the tile's first image and first channel
   int image, channel, row, column;
 };
 
@@ -59,7 +59,7 @@ __device__ TensorSource<Stored> tensor_source(const WindowKernelParams& params,
 /// A row of a tile's input as it lies in the tensor.
 template <class Stored>
 struct TileRow {
-  bool inside;         ///< the batch and the image
+  bool inside;         ///< whether the row lies in the batch and the image
   const Stored* from;  ///< where the tile's first column is, or would be
 
   __device__ TileRow(const WindowKernelParams& params, const WindowItem& item,
@@ -73,7 +73,7 @@ struct TileRow {
   }
 };
 
-/// Elements that were loaded together, however that was.
+/// Converts elements that were loaded together, by whatever type they were loaded.
 template <class Stored, class Loaded, int width>
 __device__ inline void to_floats(const Loaded& loaded, float (&values)[width]) {
   static_assert(sizeof(Loaded) == width * sizeof(Stored));
@@ -87,8 +87,9 @@ __device__ inline void to_floats(const Loaded (&loaded)[count], float (&values)[
   for (int i = 0; i < count; ++i) to_floats<Stored>(loaded[i], values[i]);
 }
 
-/// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, zero outside the
-/// image. Some lanes share a row, so that what a row costs is paid once for several pairs of each.
+/// Calls `use(to, two)` for all pairs of neighbours in the rows of the tile, which are zero outside
+/// the image. Some lanes share a row, so that each lane pays what a row costs once for several
+/// pairs.
 template <class Stored, class Use>
 __device__ void for_each_pair(const WindowKernelParams& params, const WindowItem& item,
                               const TensorSource<Stored>& source, Use&& use) {
@@ -134,7 +135,8 @@ __device__ void for_each_pair(const WindowKernelParams& params, const WindowItem
   }
 }
 
-/// The same for a tile that is staged: an index is soon made, and no lane need be idle.
+/// Does the same for a staged tile. An index is cheap there, so that pairs are numbered through all
+/// rows and no lane need be idle.
 template <class Stored, class Use>
 __device__ void for_each_pair(const WindowKernelParams& params, const WindowItem& item,
                               const StagedTile<Stored>& staged, Use&& use) {
@@ -184,7 +186,7 @@ __device__ void for_each_pair(const WindowKernelParams& params, const WindowItem
   }
 }
 
-/// Where row 0 of a plane begins, or would.
+/// Returns where row 0 of a plane begins, or would begin.
 template <class Stored>
 __device__ const Stored* row_0(const TensorSource<Stored>& source, int plane) {
   return source.x + plane * source.channel;
@@ -194,11 +196,11 @@ __device__ const Stored* row_0(const StagedTile<Stored>& staged, int plane) {
   return staged(plane, 0) - staged.row * staged.width;
 }
 
-/// Four neighbours of a tile whose planes are `in_fours`: contiguous, and aligned in x and in the
-/// tile.
+/// Four neighbours of a tile whose planes are `in_fours`: they are contiguous, and aligned both in
+/// x and in the tile.
 template <class Stored>
 struct TileFour {
-  bool inside;         ///< the batch and the image
+  bool inside;         ///< whether they lie in the batch and the image
   const Stored* from;  ///< where they are, or would be
 
   template <class Source>
@@ -212,7 +214,7 @@ struct TileFour {
   }
 };
 
-/// Calls `use(to, four)` for all fours of such a tile.
+/// Calls `use(to, four)` for all fours of a tile whose planes are `in_fours`.
 template <class Stored, class Source, class Use>
 __device__ void for_each_four(const WindowKernelParams& params, const WindowItem& item,
                               const Source& source, Use&& use) {
@@ -239,7 +241,7 @@ __device__ void for_each_four(const WindowKernelParams& params, const WindowItem
   }
 }
 
-/// Calls `use(to, values)` for all of the tile, two or four neighbours at a time.
+/// Calls `use(to, values)` for the whole tile, two or four neighbours at a time.
 template <class Stored, template <class> class Source, class Use>
 __device__ void for_each_run(const WindowKernelParams& params, const WindowItem& item,
                              const Source<Stored>& source, Use&& use) {
@@ -249,7 +251,7 @@ __device__ void for_each_run(const WindowKernelParams& params, const WindowItem&
     for_each_pair(params, item, source, use);
 }
 
-/// The exponent of the power of two that scales `largest` to between 2^14 and 2^15.
+/// Returns the exponent of the power of two that scales `largest` to between 2^14 and 2^15.
 __device__ inline int scale_exponent(int largest) {
   const int biased = max(largest >> 23, 1);
   return largest == 0 ? 0 : min(14 + 127 - biased, 126);
@@ -258,7 +260,8 @@ __device__ inline float power_of_two(int exponent) {
   return __int_as_float((exponent + 127) << 23);
 }
 
-/// What is not finite has no say in a tile's scale, and is met.
+/// Finds the largest finite magnitude, from which a tile's scale is made, and whether a value is
+/// not finite.
 struct LargestFinite {
   int bits = 0;
   bool non_finite = false;
@@ -268,7 +271,7 @@ struct LargestFinite {
     non_finite = non_finite || bits_of_it >= infinity_bits;
     if (bits_of_it < infinity_bits) bits = max(bits, bits_of_it);
   }
-  /// Bits of the largest |x| go to `largest`.
+  /// Raises `largest` to the bits of the largest |x|, and adds to `flags` what was met.
   __device__ void tell(int* largest, int* flags) const {
     const int most = __reduce_max_sync(0xffffffff, bits);
     if (threadIdx.x % 32 == 0 && most > 0) atomicMax(largest, most);
@@ -287,15 +290,16 @@ __device__ void find_largest(const WindowKernelParams& params, const WindowItem&
   found.tell(&control.largest[turn], &control.flags[turn]);
 }
 
-/// Writes the tile to `x_tile`, times a power of two, and says what was met. Of scaled tiles that
-/// is values which the scale does not fit: too small ones, and too large ones where it is not made
-/// for the tile's largest (`own_scale`, and then what is not finite has been met).
+/// Writes the tile to `x_tile`, times a power of two, and returns what was met. In scaled tiles
+/// that is values which the scale does not fit: values that are too small, and values that are too
+/// large where the scale was not made for this tile's largest. With `own_scale` it was, and what is
+/// not finite has been met before.
 template <class Scheme, class Source>
 __device__ int write_tile(const WindowKernelParams& params, const WindowItem& item,
                           const Source& source, int exponent, bool own_scale, char* x_tile) {
   const float scale = power_of_two(exponent);
   float most = 0;
-  std::uint32_t least = 0xffffffff;  // of the bits of magnitudes, less one: zeros are the largest
+  std::uint32_t least = 0xffffffff;  // bits of a magnitude less one, by which zero is the largest
   for_each_run(params, item, source, [&](int to, const auto& values) {
 #pragma unroll
     for (const float value : values) {

@@ -1,7 +1,7 @@
-// The kernel of windows, its launch, and what an algorithm made of it says of itself.
+// This is the kernel of windows, with its launch and the entry of an algorithm made of it.
 //
-// Blocks stay and take tile after tile. While a tile is multiplied, the next one's input is on its
-// way to shared memory, where it can be staged.
+// Blocks are persistent and take tile after tile. Where the next tile's input can be staged, it is
+// on its way to shared memory while a tile is multiplied.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
   const int lane_at = tap_row * (params.pitch - (1 << params.segment_bits)) + tap;
   const int numbers = item.images * item.strips * params.windows.value();
   const int channels = params.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
-  // Warps that multiply together go on together.
+  // Warps that multiply together must stay in the loop together.
   constexpr int together = Terms::warpgroups ? 32 : 8;
   for (int first = warp * 8; first - warp * 8 % together < numbers; first += all_warps * 8) {
     const auto [image, strip, window] = TileWindow(params, first + lane / 4, numbers);
@@ -51,7 +51,7 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
   }
 }
 
-/// The same with filters that stream, of the tile of that number.
+/// Makes the outputs of tile `number` with filters that stream.
 template <class Scheme, class Terms, int rows, int n8_tiles, class Stored>
 __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number,
                                   const char* x_tile, FilterStream<Terms>& stream,
@@ -61,7 +61,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int all_warps = static_cast<int>(blockDim.x) / 32;
   const auto* const table = reinterpret_cast<const int*>(dynamic_shared() + params.table_at);
-  // Made anew each time: kept beside the sums it would cost registers.
+  // The item is made anew each time, because it would cost registers beside the sums.
   const auto item_of = [&] {
     asm volatile("" : "+r"(number));
     return WindowItem(params, number, rows);
@@ -70,7 +70,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
     return item.images * item.strips * params.windows.value();
   };
   const int all_numbers = numbers_of(item_of());
-  // All warps of the block share the stream, and go on together.
+  // All warps of the block share the stream, and must stay in the loop together.
   for (int first = warp * windows; first - warp * windows < all_numbers;
        first += all_warps * windows) {
     const auto begin = [&](int of_lane) {
@@ -88,8 +88,8 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
   }
 }
 
-/// Begins a group of filters, which are packed at `packed`: what products and outputs need of them.
-/// By the whole block, behind a barrier; ends without one.
+/// Begins a group of filters, which are packed at `packed`: brings what products and outputs need
+/// of them. The whole block calls it after a barrier; it does not end with one.
 template <class Scheme, class Terms, class Stored>
 __device__ void begin_filters(const WindowKernelParams& params, const char* packed, int first_k,
                               const Stored* bias, WindowControl& control, char* w_tile,
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, n8_tiles
           multiply_streamed<Scheme, Terms, row_pairs, n8_tiles>(output, number, input.tile(turn),
                                                                 stream, control);
       };
-      const bool again = (flags & met_range) != 0;  // all is summed again
+      const bool again = (flags & met_range) != 0;  // every output is summed again
       if (!again && output.gathers()) multiply(std::true_type{});
       if (!again && !output.gathers()) multiply(std::false_type{});
       if (flags != 0) {
@@ -180,13 +180,13 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, n8_tiles
       __syncthreads();
       if (output.gathers()) write_gathered(output, item, strip_rows, control.first_k);
     }
-    if constexpr (Terms::streams) break;  // a grid has a block for each group, so that it meets one
+    if constexpr (Terms::streams) break;  // a grid has a block for each group, so a block meets one
   }
   if constexpr (Terms::streams) stream.end();
   if (bulk_copies && params.bulk_stores) wait_for_store_reads();
 }
 
-/// A scheme of arithmetic for tensors stored as `Stored`.
+/// What a scheme of arithmetic costs, for the planner.
 template <class Scheme>
 constexpr WindowCosts window_costs{
     .element_bytes = Scheme::element_bytes,
@@ -196,8 +196,8 @@ constexpr WindowCosts window_costs{
     .products = Scheme::products,
 };
 
-/// Launches the kernel on a slice with tiles planned for it. `packed` are its filters, and behind
-/// them their dense copy.
+/// Launches the kernel on a slice with tiles planned for it. `packed` says where the packed filters
+/// lie, and behind them their dense copy.
 template <class Scheme, class Terms, int fragments, int n8_tiles, class Stored>
 void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const PackedWindows& packed) {
   ConvProblem problem = call.problem;
@@ -216,8 +216,8 @@ void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const Packe
                                      Epilogue<Stored>(call));
 }
 
-/// What is decided for a problem: the kernel, the layout of its filters, which serves any batch,
-/// and the tiles of its batch.
+/// A plan is what is decided for a problem: the kernel, the layout of its filters, which serves any
+/// batch, and the tiles of its batch.
 struct WindowPlan final : KernelPlan {
   WindowKernelConfig unit;
   PackedWindows packed;
@@ -228,7 +228,8 @@ struct WindowPlan final : KernelPlan {
       : unit(chosen), packed(layout), tiles(of_batch) {}
 };
 
-/// Units that there are kernels for: of so many pairs of rows, and each of the numbers of filters.
+/// Kernels are compiled for these units: of `row_pairs` pairs of rows, with each of these numbers
+/// of n8 tiles of filters.
 template <class Scheme, int row_pairs, int... n8_tiles>
 struct WindowKernelConfigs {
   static constexpr int products = Scheme::products;
@@ -240,21 +241,21 @@ struct WindowKernelConfigs {
   using SevenOfWarpgroups = FixedTerms<7, 1, true>;
   using Three = FixedTerms<2, 2>;  // 3 or 4 rows, 2 or 3 columns
 
-  /// What they ask for besides windows_fit().
+  /// Returns what these units ask for besides windows_fit(), which is nothing.
   static Support fit(const ConvProblem&, const DeviceInfo&, const PackedWindows&) { return {}; }
 
-  /// The one of least predicted time. Filters are packed for it, and serve any batch: it is chosen
-  /// for a large one, whatever the problem's own.
+  /// Returns the unit of the least predicted time. Filters are packed for it and serve any batch,
+  /// so it is chosen for a large one, whatever the problem's own.
   static WindowKernelConfig choose(ConvProblem problem, const DeviceInfo& device, Staging staging) {
     problem.n = large_batch;
-    problem.w_strides = {};  // of no account once the filters are packed
-    // Entries that do without the copy engine do without what came with it. One channel is too
-    // little to multiply while something else is done.
+    problem.w_strides = {};  // they do not matter once the filters are packed
+    // Entries that do without the copy engine do without wgmma too, which came with it. One channel
+    // is too little to multiply while something else is done.
     const bool may_use_warpgroups = problem.c > 1 && Seven::fit(problem);
     static_assert(sizeof...(n8_tiles) <= max_units);
     std::array<WindowKernelConfig, sizeof...(n8_tiles)> units;
     std::size_t count = 0;
-    // More filters than are needed only where nothing fits better.
+    // A unit for more filters than are needed is considered only where nothing fits better.
     const auto needed = ceil_div(problem.k, WindowTerms(problem).eight_filters());
     const auto consider = [&](WindowKernelConfig unit, WindowKernelConfig of_warpgroups) {
       if (count > 0 && units[count - 1].filter_n8_tiles >= needed) return;
@@ -269,12 +270,12 @@ struct WindowKernelConfigs {
   }
   static WindowTiles tiles(ConvProblem problem, const DeviceInfo& device,
                            const WindowKernelConfig& unit, Staging staging) {
-    problem.w_strides = {};  // as there
+    problem.w_strides = {};  // they do not matter, as in choose()
     return plan_windows(problem, device, unit, window_costs<Scheme>, staging);
   }
   static constexpr WindowCosts costs = window_costs<Scheme>;
 
-  /// For tensors stored as one of `Stored`.
+  /// Packs the filters of tensors stored as one of `Stored`.
   template <class... Stored>
   static void pack(const FilterPacking& packing, const WindowPlan& plan) {
     pack_windows<Scheme, SegmentKSteps, Stored...>(packing, plan.packed);
@@ -323,8 +324,9 @@ PlanResult plan_entry(const ConvProblem& problem, const DeviceInfo& device) {
           .kernel = std::make_shared<WindowPlan>(unit, packed, tiles)};
 }
 
-/// The algorithm for tensors stored as one of `Stored`. Those that do without the copy engine are
-/// there to be measured beside it: where there is none, the others do without it too.
+/// Makes the entry of an algorithm for tensors stored as one of `Stored`. Entries that do without
+/// the copy engine exist to be measured beside the others, which do without it too where the device
+/// has none.
 template <class Units, Staging staging, class... Stored>
 constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
   return {

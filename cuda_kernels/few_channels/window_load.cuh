@@ -1,5 +1,5 @@
-// The input under a tile on its way to where it is multiplied, as it is: where filters stream and
-// products want as many bytes of an element as x has, it is rounded there, in place. Copies do not
+// Where filters stream, and products want as many bytes of an element as x has, the input under a
+// tile is copied as it is to where it is multiplied, and is rounded there, in place. Copies do not
 // pass through registers, so that all of a tile's are under way at once, whatever its alignment.
 #pragma once
 
@@ -10,26 +10,27 @@
 
 namespace plumb::cuda {
 
-/// Not where filters stay: most of their tiles are staged, and the registers that it takes cost
-/// those 4 to 10 % of their time (one H200).
+/// Whether tiles are loaded in place. Where filters stay they are not: most of those tiles are
+/// staged, and the registers that loading in place takes cost them 4 to 10 % of their time (one
+/// H200).
 template <class Scheme, class Terms, class Stored>
 inline constexpr bool loads_in_place = Scheme::element_bytes == sizeof(Stored) && Terms::streams;
 
-/// A tile's input in shared memory, as it is in x, with zeros where there is none.
+/// A tile's input in shared memory, as it is in x, with zeros outside x.
 template <class Stored>
 struct LoadedTile {
   const Stored* at;
 };
 
-/// The thread's number, read anew: what follows from it would be made before the loop over tiles
-/// otherwise, and held in registers beside the sums.
+/// Returns the thread's number, read anew: otherwise the compiler would make what follows from it
+/// before the loop over tiles, and hold it in registers beside the sums.
 __device__ inline int thread_anew() {
   int thread = static_cast<int>(threadIdx.x);
   asm volatile("" : "+r"(thread));
   return thread;
 }
 
-/// Begins to copy a tile of planes that are `in_fours`.
+/// Begins to copy a tile whose planes are `in_fours`.
 template <class Stored>
 __device__ void begin_fours(const WindowKernelParams& params, const WindowItem& item,
                             const TensorSource<Stored>& source, Stored* x_tile) {
@@ -40,8 +41,8 @@ __device__ void begin_fours(const WindowKernelParams& params, const WindowItem& 
   }
 }
 
-/// Begins to copy a tile's input to `x_tile`, which nothing reads any more. By the whole block;
-/// done behind wait_for_copies() and a barrier.
+/// Begins to copy a tile's input to `x_tile`, which nothing reads any more. The whole block calls
+/// it; the copy is complete after wait_for_copies() and a barrier.
 template <class Stored>
 __device__ void begin_tile(const WindowKernelParams& params, const WindowItem& item,
                            const TensorSource<Stored>& source, Stored* x_tile) {
@@ -54,7 +55,7 @@ __device__ void begin_tile(const WindowKernelParams& params, const WindowItem& i
     const auto [inside, from] = TileRow<Stored>(params, item, source, tile_row);
     const unsigned width = inside ? static_cast<unsigned>(params.conv.w) : 0;
     Stored* const to = x_tile + tile_row * pitch;
-    // Calls `copy(to, from, inside)` for so many neighbours at a time.
+    // This calls `copy(to, from, inside)` for `neighbours` elements at a time.
     const auto each = [&](auto neighbours, auto&& copy) {
       constexpr int at_once = loaded_at_once, count = decltype(neighbours)::value;
       const std::int64_t step = source.column;
@@ -78,18 +79,18 @@ __device__ void begin_tile(const WindowKernelParams& params, const WindowItem& i
       each(Two{}, copy_bytes_async<2 * sizeof(Stored)>);
     } else if constexpr (sizeof(Stored) == 4) {
       each(One{}, copy_bytes_async<4>);
-    } else {  // less than what can be copied so
+    } else {  // cp.async copies 4 bytes at least
       each(One{}, [](Stored* to_shared, const Stored* x, bool valid) {
         *to_shared = valid ? *x : convert<Stored>(0.0f);
       });
     }
   }
-  // It is read in fours.
+  // The tile is read in fours, so zeros fill up the last of them.
   const int end = params.tile_elements;
   if (thread < 2 && end % 4 != 0) x_tile[end + thread] = convert<Stored>(0.0f);
 }
 
-/// Calls `use(to, four)` for all fours of a tile, which may write to their places.
+/// Calls `use(to, four)` for all fours of a tile; `use` may write to their places.
 template <class Stored, class Use>
 __device__ void for_each_run(const WindowKernelParams& params, const WindowItem&,
                              const LoadedTile<Stored>& tile, Use&& use) {

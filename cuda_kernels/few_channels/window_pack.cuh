@@ -1,5 +1,6 @@
-// Packs filters as kernels of windows take them. For each group: a header, and k steps of all its
-// columns; behind the groups the filters as they are, dense, for outputs that are summed again.
+// Filters are packed as kernels of windows take them. Each group has a header and the k steps of
+// all its columns; behind the groups lie the filters as they are, dense, for outputs that are
+// summed again.
 #pragma once
 
 #include "cuda_kernels/conv/conv_shape.cuh"
@@ -9,12 +10,12 @@
 
 namespace plumb::cuda {
 
-/// What packed filters depend on, and where their parts lie in bytes.
+/// Says what packed filters depend on, and where their parts lie in bytes.
 struct PackedWindows {
   WindowTerms terms;
-  FilterStrips filter_strips;  ///< of filters that stream
+  FilterStrips filter_strips;  ///< where filters stream
   int n8_tiles, groups, k_steps;
-  bool warpgroups;  ///< k steps as wgmma() wants them, otherwise [k step][eight][lane]
+  bool warpgroups;  ///< k steps lie as wgmma() wants them, otherwise as [k step][eight][lane]
   std::size_t group_bytes, dense_at, bytes;
 
   PackedWindows(const ConvProblem& problem, const WindowKernelConfig& unit,
@@ -39,7 +40,7 @@ struct PackedTap {
   int c, r, s;  ///< may lie outside the filter
 };
 
-/// The taps of filters that stream.
+/// Names the taps of each k step where filters stream.
 struct StripKSteps {
   int filter_strip_length, filter_strip_step;
   Divisor<int> row_terms, starts, parities, lengths;
@@ -51,7 +52,7 @@ struct StripKSteps {
         starts(packed.filter_strips.starts),
         parities(packed.filter_strips.parities),
         lengths(packed.filter_strips.length) {}
-  /// The lane's j-th of four in a k step.
+  /// Returns the j-th of a lane's four taps in a k step.
   __device__ PackedTap operator()(int k_step, int lane, int j) const {
     const auto [filter_strip, row] = lengths.divide(k_step);
     const StripPair pair(*this, filter_strip * FilterStrips::pairs + j / 2 * 4 + lane % 4);
@@ -59,7 +60,7 @@ struct StripKSteps {
   }
 };
 
-/// The taps of filters that stay: channel by channel, two segments a k step.
+/// Names the taps of each k step where filters stay: channel by channel, two segments a k step.
 struct SegmentKSteps {
   int segment_rows, segment_bits;
   bool wide;
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(pack_threads)
       values[j] = taps(first_k + filter, at.c, at.r, at.s - shift) * scales[filter];
     }
     const KStep filled = Scheme::k_step(values);
-    // As code for the same architecture reads them.
+    // Kernels compiled for the same architecture read this layout.
     if (params.warpgroups && warpgroup_products)
       write_k_step<Scheme>(filled, to, k_step, eight, params.n8_tiles, of_lane);
     else
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(pack_threads)
   }
 }
 
-/// Packs filters of tensors stored as one of `Stored`.
+/// Packs the filters of tensors stored as one of `Stored`.
 template <class Scheme, class KSteps, class... Stored>
 void pack_windows(const FilterPacking& packing, const PackedWindows& packed) {
   with_stored<Stored...>(packing.problem.dtype, [&]<class S>(S) {

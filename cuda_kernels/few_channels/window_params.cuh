@@ -1,4 +1,5 @@
-// A problem and its tiles as the kernels of windows see them, and a block's share of the work.
+// This header describes a problem and its tiles as the kernels of windows see them, and a block's
+// share of the work.
 #pragma once
 
 #include "cuda_kernels/conv/conv_shape.cuh"
@@ -10,49 +11,50 @@ namespace plumb::cuda {
 
 struct WindowKernelParams {
   ConvShape<int> conv;
-  // Terms.
+  // These are the terms.
   int shifts, segments, segment_rows;
   int segment_bits;  ///< log2 of a segment's columns: 2, 4 or 8
   int second, pair;  ///< elements from a channel's first segment to its second and third
-  // Tiles.
+  // These are the tiles.
   int images, pitch, plane, channel_k_steps;
   int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
   Divisor<int> windows, strips, x_rows, pitch_pairs, plane_fours, channels;
   Divisor<int> column_tiles, bands;
-  // Filters, packed in global memory.
+  // Filters lie packed in global memory.
   const char* packed = nullptr;
   std::int64_t packed_group_bytes = 0;
-  // Of filters that stream.
+  // These are set where filters stream.
   bool bulk_filters = false;  ///< as in WindowTiles
   int k_steps = 0, k_tile_steps = 0, k_tile_strips = 0, k_tiles = 1, filter_stages = 1;
   int filter_strips = 0, filter_strip_length = 1, filter_strip_step = 1;  ///< as in FilterStrips
   Divisor<int> parities{1}, starts{1};
-  Divisor<int> row_terms{1};  ///< pairs of a filter's row
+  Divisor<int> row_terms{1};  ///< pairs in a filter's row
   int items, filter_groups, group_filters;
   Zeros zeros;
-  // Shared memory: where the input lies in it, where it is staged and where outputs are gathered,
-  // in bytes.
+  // These are offsets in shared memory, in bytes: of the input, of where it is staged, of where
+  // outputs are gathered and of the table of pairs.
   int x_at, raw_at, y_at, table_at;
-  int x_apart = 0;     ///< from one place of tiles to the other; 0: there is one
+  int x_apart = 0;     ///< bytes from one place of tiles to the other; 0: there is one place
   int row_lanes_bits;  ///< log2 of the lanes that share a row of the tile's input
-  // Of all planes, and what a block takes of them at once: made of others, once for all tiles.
+  // These follow from other fields, and are computed once for all tiles: the rows and elements of
+  // all planes, and the rows that a block takes at once.
   int tile_rows, tile_elements, rows_at_once;
-  // Outputs, in elements.
+  // Outputs are counted in elements.
   int y_pitch, y_row_pitch;  ///< as in WindowTiles
   int y_filters;             ///< stretches of an image
-  int y_before;              ///< from the multiple of 16 bytes at or before y
+  int y_before;              ///< from the multiple of 16 bytes at or before y to y
   int y_row_step;            ///< from a row of a stretch to the next
-  int y_run_mask;            ///< of where a run begins, the bits that its stretch repeats
+  int y_run_mask;            ///< the bits of where a run begins in y that its stretch repeats
   bool y_pairs;              ///< outputs at even columns and their neighbours can be written as one
   bool y_fours;              ///< four outputs of two windows can be written as one
-  bool y_in_vectors;         ///< stretches lie as in y
+  bool y_in_vectors;         ///< stretches are aligned as they are in y
   Staging staging;
   bool wide;   ///< a filter row is two segments
   bool pools;  ///< y has the maxima of 2x2
   bool whole_images;
   int raw_pitch;       ///< as in WindowTiles
-  int x_elements;      ///< from the first to behind the last
-  bool bulk_stores;    ///< by the copy engine, of what is gathered
+  int x_elements;      ///< elements of x from the first to behind the last
+  bool bulk_stores;    ///< the copy engine stores what is gathered
   bool in_fours;       ///< a tile's planes can be read and written four elements at a time
   bool pairs_aligned;  ///< neighbours at even columns of a tile can be read as one
 
@@ -116,7 +118,7 @@ struct WindowKernelParams {
   }
 
  private:
-  /// What alignment and strides allow.
+  /// Sets what the alignment and the strides of x allow.
   template <class Stored>
   void see_input(const ConvProblem& problem, const WindowTiles& tile, const Stored* x) {
     // A staged copy needs the address that its stretches were planned for.
@@ -124,7 +126,7 @@ struct WindowKernelParams {
       staging = Staging::none;
     const auto even = [](std::int64_t value) { return value % 2 == 0; };
     pairs_aligned = input_in_pairs(problem, x);
-    // Rows that follow each other without gaps, and channels that do: also from image to image.
+    // Rows and channels must follow each other without gaps, also from image to image.
     const bool contiguous =
         pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 && pitch == conv.w &&
         (problem.h == 1 || conv.x_step.h == conv.w) && even(problem.h * problem.w) &&
@@ -157,7 +159,8 @@ struct WindowKernelParams {
   }
 };
 
-/// The first of eight pairs' places in k step 0 of a filter strip, of all pairs counted through.
+/// Where pair `number` is in k step 0 of its filter strip. Pairs are counted through columns,
+/// starts and channels.
 struct StripPair {
   int channel, row, column_pair;
 
@@ -175,7 +178,7 @@ struct StripPair {
 /// One tile: its images, and where its outputs begin.
 struct WindowItem {
   int n, p, q;
-  int images, strips;  ///< that lie in the batch and in the image
+  int images, strips;  ///< those that lie in the batch and in the image
   int first_h, first_w;
 
   __device__ WindowItem(const WindowKernelParams& params, int item, int strip_rows) {
@@ -185,7 +188,7 @@ struct WindowItem {
     p = band * params.strips.value() * strip_rows;
     q = column_tile * params.windows.value() * params.shifts;
     images = min(params.images, params.conv.n - n);
-    // Whole strips where images follow each other, so that numbers of windows go through.
+    // Where images follow each other strips are whole, so that windows are numbered through images.
     const int rows = params.conv.p.value() - p;
     strips = images > 1 ? params.strips.value()
                         : min(params.strips.value(), (rows - 1) / strip_rows + 1);
@@ -194,7 +197,8 @@ struct WindowItem {
   }
 };
 
-/// Where a window of a tile is, of the `numbers` that it has; of those past them, the last one.
+/// Where window `number` of a tile is. The tile has `numbers` of them; a larger `number` means the
+/// last one.
 struct TileWindow {
   int image, strip, window;
 

@@ -1,4 +1,4 @@
-// Tiles of least predicted time.
+// The planner finds the tiles of the least predicted time.
 #include <algorithm>
 #include <limits>
 #include <span>
@@ -87,7 +87,7 @@ class Planner {
     try_outputs(tile);
   }
 
-  /// With all filters in shared memory, and with pipeline stages for k tiles of them.
+  /// Tries all filters in shared memory, and pipeline stages for k tiles of them.
   void try_streams(WindowTiles tile) {
     constexpr std::int64_t stages_bytes = 64 << 10;
     const std::int64_t k_steps = filter_strips_.k_steps();
@@ -118,7 +118,7 @@ class Planner {
     }
   }
 
-  /// As they are made, and gathered.
+  /// Tries outputs that are written as they are made, and outputs that are gathered.
   void try_outputs(WindowTiles tile) {
     tile.whole_sectors = model_.stores_whole_sectors(tile);
     consider_threads(tile);
@@ -129,7 +129,7 @@ class Planner {
     consider_threads(tile);
   }
 
-  /// With each size of block, and all ways of staging.
+  /// Tries each size of block, and all ways of staging.
   void consider_threads(WindowTiles tile) {
     WindowTiles staged = tile, ahead = tile;
     stage(staged);
@@ -147,13 +147,13 @@ class Planner {
     }
   }
 
-  /// A place for the tile's outputs.
+  /// Gives the tile's outputs a place in shared memory.
   void gather(WindowTiles& tile) const {
     constexpr std::int64_t banks = 32, bank_bytes = 4;
     const Extents y = problem_.y_extents();
     const std::int64_t vector = 16 / stored_bytes_;
     const bool follow = tile.column_tiles == 1 && (y[2] == 1 || problem_.y_strides[2] == y[3]);
-    // A run begins up to a vector less one behind the multiple of 16 bytes before it.
+    // A run begins up to `vector` - 1 elements behind the multiple of 16 bytes before it.
     tile.y_row_pitch =
         static_cast<int>(follow ? 0 : ceil_div(model_.columns(tile) + vector - 1, vector) * vector);
     const std::int64_t elements =
@@ -165,7 +165,7 @@ class Planner {
     tile.y_bytes = to_16(tile.images * model_.filters() * pitch * bank_bytes);
   }
 
-  /// In the longest stretches of neighbours in x that there are.
+  /// Stages the input in the longest stretches of neighbours in x that there are.
   void stage(WindowTiles& tile) const {
     const Extents x = problem_.x_extents();
     const Strides dense = dense_strides(x);
@@ -177,7 +177,7 @@ class Planner {
     if (tile.images > 1 && !tile.whole_images) return;
     const std::int64_t length =
         tile.whole_images ? tile.images * dense[0] : tile.x_rows * problem_.w;
-    // One that begins and ends anywhere lies in up to two more sixteens.
+    // A stretch that begins and ends anywhere lies in up to two more pieces of 16 bytes.
     const std::int64_t sixteen = 16 / stored_bytes_;
     const std::int64_t raw_pitch = (ceil_div(length, sixteen) + 1) * sixteen;
     const std::int64_t bytes = raw_pitch * stored_bytes_ * (tile.whole_images ? 1 : problem_.c);
@@ -188,13 +188,13 @@ class Planner {
   }
 
   void consider(WindowTiles& tile) {
-    constexpr std::size_t of_system = 1 << 10;  // of each block
+    constexpr std::size_t of_system = 1 << 10;  // bytes that the system takes for each block
     if (tile.bytes() > device_.shared_memory_bytes) {
       tile.seconds = std::numeric_limits<double>::infinity();
       if (best_.bytes() > device_.shared_memory_bytes && tile.bytes() < best_.bytes()) best_ = tile;
       return;
     }
-    // A multiprocessor has as much as the largest block takes.
+    // A multiprocessor has as much shared memory as the largest block takes.
     const std::size_t available = device_.shared_memory_bytes + of_system;
     tile.blocks = static_cast<int>(std::clamp<std::size_t>(available / (tile.bytes() + of_system),
                                                            1, unit_.warps() * 32 / tile.threads));

@@ -1,6 +1,6 @@
-// What tensor cores multiply where an image's windows are the rows of a product: how an input
-// element is held in shared memory, how filters are, and the steps of the product. A step takes
-// segments of eight taps: those of a filter row, of two rows of four, or of four rows of two.
+// Tensor cores multiply an image's windows, which are the rows of a product. Each scheme says how
+// shared memory holds an input element and filters, and what the steps of the product are. A step
+// takes segments of eight taps: those of a filter row, of two rows of four, or of four rows of two.
 //
 // A warp's sixteen rows are eight windows at two rows of outputs, `low` and `high`: lane 4 g + t
 // holds taps 2 t and 2 t + 1 of window g for each. The order of the terms within a step is free, so
@@ -17,27 +17,29 @@
 
 namespace plumb::cuda {
 
-/// Two zeros that compilers are not told of.
+/// Two zeros that the compiler does not know to be zeros.
 struct Zeros {
   int low = 0, high = 0;
 };
-/// The value, in a register of its own: a fragment's four must lie side by side, and ptxas copies
-/// them together anew for each product where it knows them for copies. A row that is the low half
-/// of one fragment and the high half of another is therefore kept twice, each with its own zero.
+/// Returns the value in a register of its own. A fragment's four registers must lie side by side,
+/// and ptxas copies them together anew for each product where it knows them to be copies. A row
+/// that is the low half of one fragment and the high half of another is therefore kept twice, each
+/// time with its own zero.
 __device__ inline Fragment keep(Fragment value, int zero) {
   return value | static_cast<Fragment>(zero);
 }
 
-/// The registers of sums as wgmma() wants them: those of one member, eight columns after another.
+/// Returns the registers of sums as wgmma() wants them: those of one member, eight columns after
+/// another.
 template <auto member, class Sum, int n8_tiles>
 __device__ inline auto sums_of(Sum (&sums)[n8_tiles]) {
   return [&sums](int i) -> float& { return (sums[i / 4].*member)[i % 4]; };
 }
-/// From one matrix of filters to the next, for wgmma().
+/// Pieces of 16 bytes from one matrix of filters to the next, for wgmma().
 template <int n8_tiles>
 inline constexpr WgmmaMatrix matrix_sixteenths = n8_tiles* wgmma_eight_bytes / 16;
 
-/// TF32: a row of the fragment is two registers, a segment one step.
+/// In TF32 a row of the fragment is two registers, and a segment is one step.
 struct Tf32Windows {
   using Row = uint2;
   using KStep = uint4;  ///< a lane's filters for two segments
@@ -60,7 +62,7 @@ struct Tf32Windows {
     *reinterpret_cast<float4*>(to) = {to_tf32(four[0]), to_tf32(four[1]), to_tf32(four[2]),
                                       to_tf32(four[3])};
   }
-  /// Taps 2 t and 2 t + 1 of one segment and of the next.
+  /// The taps are 2 t and 2 t + 1 of one segment, then those of the next.
   __device__ static KStep k_step(const float (&taps)[4]) {
     const auto bits = [](float tap) { return __float_as_uint(to_tf32(tap)); };
     return {bits(taps[0]), bits(taps[1]), bits(taps[2]), bits(taps[3])};
@@ -79,7 +81,8 @@ struct Tf32Windows {
     one(sum, step, k_step);
     mma_tf32(sum.of, step.a[1], {k_step.z, k_step.w});
   }
-  /// Four warps' step with a k step of all filters at `w`; `both`: of its two segments.
+  /// Four warps together multiply their step by a k step of all filters at `w`, by both of its
+  /// segments or, if not `both`, by the first.
   template <bool both, int n8_tiles>
   __device__ static void warpgroup(Sum (&sums)[n8_tiles], const Step& step, WgmmaMatrix w) {
     wgmma<float, n8_tiles>(sums_of<&Sum::of>(sums), step.a[0], w);
@@ -88,11 +91,11 @@ struct Tf32Windows {
   }
 };
 
-/// Two elements of 16 bits, as instructions on both take them.
+/// Two elements of 16 bits, of the type that instructions on both of them take.
 template <class Half>
 using HalfPair = std::conditional_t<std::is_same_v<Half, __half>, __half2, __nv_bfloat162>;
 
-/// Two elements of 16 bits in a register, rounded to nearest.
+/// Returns two elements of 16 bits in a register, rounded to nearest.
 template <class Half>
 __device__ inline Fragment two_halves(float first, float second) {
   if constexpr (std::is_same_v<Half, __half>) {
@@ -118,7 +121,7 @@ __device__ inline void multiply(float (&d)[4], const Fragment (&a)[2], Fragment 
     mma_bf16(d, a, b);
 }
 
-/// FP16 or BF16: a row of the fragment is one register, two segments one step.
+/// In FP16 or BF16 a row of the fragment is one register, and two segments are one step.
 template <class Half>
 struct HalfWindows {
   using Row = Fragment;
@@ -159,11 +162,12 @@ struct HalfWindows {
   }
 };
 
-/// fp32 as FP16 after scaling by a power of two: as many bits as TF32 has, in half the room and
-/// half the steps.
+/// fp32 becomes FP16 after scaling by a power of two: it keeps as many bits as TF32 has, in half
+/// the room and half the steps.
 struct ScaledWindows : HalfWindows<__half> {
   static constexpr bool scaled = true;
-  /// Beside TF32 on the four layers; predictions rest on the constants of the other schemes.
+  /// This was measured beside TF32 on the four layers; predictions rest on the constants of the
+  /// other schemes.
 
   template <int count>
   __device__ static void put(char* to, const float (&values)[count], float scale) {
@@ -179,15 +183,15 @@ struct SplitHalves {
 
   __device__ SplitHalves(float first, float second) : high(two_halves<__half>(first, second)) {
     const __half2 pair = *reinterpret_cast<const __half2*>(&high);
-    // Exact, and raised beside the rounding of the high parts, not behind it.
+    // This is exact, and the raising does not wait for the rounding of the high parts.
     low = two_halves<__half>(fmaf(__low2float(pair), -split_raise, first * split_raise),
                              fmaf(__high2float(pair), -split_raise, second * split_raise));
   }
 };
 
-/// fp32 as fp16 in three products: x = high + low 2^-11 after scaling by a power of two, and the
-/// product of the low parts is left out (Ootomo & Yokota 2022). The two small products have sums of
-/// their own.
+/// fp32 becomes fp16 in three products: x = high + low 2^-11 after scaling by a power of two, and
+/// the product of the low parts is left out (Ootomo & Yokota 2022). The two small products have
+/// sums of their own.
 struct SplitWindows {
   struct Row {
     Fragment high, low;
@@ -240,9 +244,9 @@ struct SplitWindows {
     mma_fp16(sum.small, step.high, {k_step.x, k_step.y});
     mma_fp16(sum.of, step.high, {k_step.z, k_step.w});
   }
-  /// The filters' high parts follow their low ones, so that one instruction multiplies both with
-  /// the high parts of x. The sums of the other product are the first of its own: of any others
-  /// ptxas makes copies.
+  /// The filters' high parts follow their low ones, so that one instruction multiplies both by the
+  /// high parts of x. That instruction's first sums are the sums of the other one: ptxas would copy
+  /// any others.
   template <bool, int n8_tiles>
   __device__ static void warpgroup(Sum (&sums)[n8_tiles], const Step& step, WgmmaMatrix w) {
     const auto of = sums_of<&Sum::of>(sums);

@@ -1,6 +1,6 @@
-// What becomes of sums of streamed filters, and the writing of outputs. Of a row of sixteen windows
-// lane 4 g + t has windows 2 g and 2 g + 1 of one filter, or of two at a stride of two. Written so,
-// a warp's pieces would begin and end anywhere in sectors of memory; so the four lanes of a
+// Sums of streamed filters become outputs, and are written. In a row of sixteen windows lane 4 g +
+// t has windows 2 g and 2 g + 1 of one filter, or of two filters at a stride of two. If lanes wrote
+// these, a warp's pieces would begin and end anywhere in sectors of memory; so the four lanes of a
 // group exchange what they have, until a warp writes a run of 32 outputs (or two of 16) at a time.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace plumb::cuda {
 
-/// Of values whose numbers differ in `bit`, lanes that differ in `lane_bit` give each other the one
-/// that is not of their own side.
+/// Lanes that differ in `lane_bit` exchange values: each lane has two whose numbers differ in
+/// `bit`, and gives the other lane the one that is not of its own side.
 template <int bit, int lane_bit, int count>
 __device__ inline void exchange(float (&values)[count]) {
   const bool upper = (threadIdx.x & lane_bit) != 0;
@@ -23,24 +23,23 @@ __device__ inline void exchange(float (&values)[count]) {
   }
 }
 
-/// The outputs of a strip that a lane writes, behind the exchange.
+/// The outputs of a strip that a lane writes after the exchange.
 template <class Stored>
 struct LaneOutputs {
   bool one;       ///< a window has one output, not two
   bool fours;     ///< the lane has four neighbours, which are written at once
-  int filter;     ///< its first one of eight columns
-  int rows_left;  ///< of the image
-  Stored* to;     ///< the first of that filter
+  int filter;     ///< the first of eight columns' filters that the lane writes
+  int rows_left;  ///< rows of the image from the strip's first on
+  Stored* to;     ///< where that filter's first output goes
 
-  /// Of a strip of so many rows, at windows `first` and the next fifteen of the `numbers` of a
-  /// tile.
+  /// The strip has `rows` rows, at windows `first` to `first` + 15 of the `numbers` of a tile.
   __device__ LaneOutputs(const WindowOutput<Stored>& output, const WindowItem& item, int rows,
                          int first_k, int first, int numbers) {
     const WindowKernelParams& params = output.params;
     const int lane = static_cast<int>(threadIdx.x) % 32, t = lane % 4;
     one = params.shifts == 1, fours = params.y_fours;
     const bool runs_of_32 = !one && !params.pools;
-    // The output, the first one in fours.
+    // This is the window of the lane's output, or of the first of its four.
     const int number = first + (fours        ? lane / 4 * 2
                                 : runs_of_32 ? lane / 2
                                              : lane / 4 * 2 + lane % 2);
@@ -54,8 +53,8 @@ struct LaneOutputs {
   }
 };
 
-/// Writes a warp's sums of a strip's rows at windows `first` and the next fifteen of the tile, of
-/// `numbers` that it has. `scale` undoes that of the input.
+/// Writes a warp's sums of a strip's rows at windows `first` to `first` + 15 of the tile, which has
+/// `numbers` windows. `scale` undoes the scale of the input.
 template <bool scaled, class Sum, int rows, int n8_tiles, class Stored>
 __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem& item,
                            const Sum (&sums)[rows][n8_tiles], const WindowControl& control,
@@ -72,7 +71,7 @@ __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem&
     return max_nan(scaled ? fmaf(sum, control.filter_scales[filter] * scale, bias) : sum + bias,
                    output.epilogue.least);
   };
-  // Several at a time, so that none waits for another's shuffles.
+  // Several are exchanged at a time, so that none waits for another's shuffles.
   const auto each = [&](auto counts, auto steps, auto&& make) {
     constexpr int count = decltype(counts)::value, step = decltype(steps)::value;
     constexpr int all = rows / step * n8_tiles, at_once = all < 4 ? all : 4;
@@ -124,7 +123,7 @@ __device__ void store_rows(const WindowOutput<Stored>& output, const WindowItem&
   } else if constexpr (rows % 2 == 0) {
     each(Two{}, Two{}, [&](float(&values)[2], int eight, int row) {
       const Sum &above = sums[row][eight], &below = sums[row + 1][eight];
-      // All that comes after the sum grows with it, so that the maximum is taken first.
+      // All that comes after the sum grows with it, so that the maximum can be taken first.
 #pragma unroll
       for (int i = 0; i < 2; ++i)
         values[i] = finish(max_nan(max_nan(above[2 * i], above[2 * i + 1]),

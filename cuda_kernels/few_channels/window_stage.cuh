@@ -1,6 +1,7 @@
-// The input under a tile on its way to shared memory as it is, while the tile before is multiplied:
-// in stretches of x, rounded out to whole 16 bytes. They are images, or bands of a plane. Rows of
-// narrower tiles are not worth it: the copy engine takes 70 clocks for each copy.
+// The input under a tile is copied to shared memory as it is while the tile before is multiplied.
+// It is copied in stretches of x, rounded out to whole pieces of 16 bytes: images, or bands of a
+// plane. Rows of narrower tiles are not worth it, because the copy engine takes 70 clocks for each
+// copy.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +12,17 @@
 
 namespace plumb::cuda {
 
-/// What is staged for a tile, and where it lies: a stretch begins as far from a multiple of 16
+/// Says what is staged for a tile, and where it lies. A stretch begins as far from a multiple of 16
 /// bytes as it does in x.
 template <class Stored>
 struct StagedTile {
   static constexpr int sixteen = 16 / sizeof(Stored);
   const Stored* raw;
-  int row, rows;   ///< of the image: the first, and how many
-  int first;       ///< in x
+  int row, rows;   ///< of the image: the first row staged, and how many
+  int first;       ///< element of x where the first stretch begins
   int planes;      ///< of all images
-  int plane_step;  ///< in what is staged
-  int x_step;      ///< in x, from stretch to stretch
+  int plane_step;  ///< elements from plane to plane in what is staged
+  int x_step;      ///< elements from stretch to stretch in x
   int width;
 
   __device__ StagedTile(const WindowKernelParams& params, const WindowItem& item, const Stored* raw)
@@ -36,15 +37,15 @@ struct StagedTile {
     x_step = params.whole_images ? 0 : conv.x_step.c;
   }
 
-  /// Column 0 of a row, counted from the first one staged.
+  /// Returns where column 0 of a row is; rows are counted from the first one staged.
   __device__ const Stored* operator()(int plane, int staged_row) const {
     return raw + plane * plane_step + staged_row * width +
            ((first + plane * x_step) & (sixteen - 1));
   }
 };
 
-/// Begins to copy a tile's input to `raw`. By the whole block, after a barrier behind the last
-/// reading of `raw`.
+/// Begins to copy a tile's input to `raw`. The whole block calls it, after a barrier that follows
+/// the last reading of `raw`.
 template <class Stored>
 __device__ void stage(const WindowKernelParams& params, const WindowItem& item, const Stored* x,
                       Stored* raw, CopyBarrier& barrier) {
@@ -52,7 +53,8 @@ __device__ void stage(const WindowKernelParams& params, const WindowItem& item, 
   const StagedTile<Stored> tile(params, item, raw);
   const int stretches = params.whole_images ? 1 : tile.planes;
   const int length = tile.rows * tile.width * (params.whole_images ? tile.planes : 1);
-  // A stretch in whole sixteens, but none that ends behind x: its elements are copied one by one.
+  // A stretch is copied in whole pieces of 16 bytes, but for a piece that would end behind x: its
+  // elements are copied one by one.
   const auto each = [&](auto&& use) {
     for (int i = 0; i < stretches; ++i) {
       const int begin = tile.first + i * tile.x_step, end = begin + length;

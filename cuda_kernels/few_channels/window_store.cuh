@@ -1,5 +1,5 @@
-// What becomes of a warp's sums: bias, activation, 2x2 maximum, and the writing of outputs. And the
-// outputs that zeros of a product have spoiled, which are summed again as the definition says.
+// A warp's sums become outputs: bias, activation and 2x2 maximum are applied, and the outputs are
+// written. Outputs that zeros of a product have spoiled are summed again as the definition says.
 #pragma once
 
 #include "cuda_kernels/conv/direct_sum.cuh"
@@ -11,40 +11,41 @@
 
 namespace plumb::cuda {
 
-/// Where results go. Outputs of a tile are gathered in shared memory first (shape.y_pitch > 0), in
-/// stretches: one for each image and filter. Where rows follow each other a stretch is one run of
-/// y, and lies as far from a multiple of 16 bytes as it does in y; otherwise each row is a run.
+/// Says where results go. Outputs of a tile are gathered in shared memory first (params.y_pitch >
+/// 0), in one stretch for each image and filter. Where rows follow each other a stretch is one run
+/// of y, and lies as far from a multiple of 16 bytes as it does in y; otherwise each row is a run.
 template <class Stored>
 struct WindowOutput {
   static constexpr int vector = 16 / sizeof(Stored);
   const WindowKernelParams& params;
-  Stored* y;         ///< a multiple of 16 bytes, shape.y_before in front of the tensor
+  Stored* y;         ///< a multiple of 16 bytes, params.y_before in front of the tensor
   Stored* gathered;  ///< in shared memory
   const Epilogue<Stored>& epilogue;
 
-  /// Of what is stored: where an output goes. A shift, as a division takes twenty instructions.
+  /// Returns the row or column of y in which a row or column of outputs is stored. It shifts,
+  /// because a division takes twenty instructions.
   __device__ int stored(int output) const { return output >> (params.pools ? 1 : 0); }
   __device__ bool gathers() const { return params.y_pitch > 0; }
   __device__ bool rows_follow() const { return params.y_row_pitch == 0; }
-  /// In y, of what is stored.
+  /// Returns the place in y of a stored output.
   __device__ int at(int n, int k, int p, int q) const {
     const auto& step = params.conv.y_step;
     return params.y_before + n * step.n + k * step.c + p * step.h + q * step.w;
   }
-  /// Of a stretch's first element, whose run begins at `run` in y.
+  /// Returns the place of a stretch's first element, whose run begins at `run` in y.
   __device__ int stretch(int image, int filter, int run) const {
     return (image * params.y_filters + filter) * params.y_pitch + (run & params.y_run_mask);
   }
 };
 
-/// Where a lane's outputs of a strip go: in y, or in what is gathered.
+/// Says where a lane's outputs of a strip go: to y, or to what is gathered.
 template <bool gathers, class Stored>
 struct StripPlace {
   const WindowOutput<Stored>& output;
-  int first;  ///< of the lane's first filter
+  int first;  ///< place of the lane's first filter
   int run;    ///< where that filter's run begins in y
 
-  /// At what is stored of outputs `p` and `q`.
+  /// The first output is the one that is stored for row `p` and column `q`.
   __device__ StripPlace(const WindowOutput<Stored>& output, const WindowItem& item, int image,
                         int filter, int first_k, int p, int q)
       : output(output), run(0) {
@@ -58,7 +59,7 @@ struct StripPlace {
       first = output.at(n, k, output.stored(p), output.stored(q));
     }
   }
-  /// For the filter so much further on.
+  /// Returns the place for the filter that is `filter` behind the lane's first.
   __device__ Stored* of(int filter) const {
     const WindowKernelParams& params = output.params;
     const int in_y = filter * params.conv.y_step.c;
@@ -72,7 +73,7 @@ struct StripPlace {
   }
 };
 
-/// To where four elements are aligned.
+/// Writes four elements to where they are aligned.
 template <class Stored>
 __device__ inline void write_four(Stored* to, const float (&four)[4]) {
   if constexpr (sizeof(Stored) < sizeof(float))
@@ -82,7 +83,7 @@ __device__ inline void write_four(Stored* to, const float (&four)[4]) {
     *reinterpret_cast<float4*>(to) = {four[0], four[1], four[2], four[3]};
 }
 
-/// What becomes of sums of one filter: of[pair] are those of two rows.
+/// Makes outputs of the sums of one filter; of[pair] are the sums of two rows.
 template <bool scaled, class Sum, int row_pairs>
 struct FilterSums {
   const Sum* of[row_pairs];
@@ -91,7 +92,7 @@ struct FilterSums {
   __device__ float operator()(int row, int column) const {
     return finish((*of[row / 2])[row % 2 * 2 + column]);
   }
-  /// All that comes after the sum grows with it, so that the maximum is taken first.
+  /// All that comes after the sum grows with it, so that the maximum can be taken first.
   __device__ float pooled(int pair) const {
     const Sum& sum = *of[pair];
     return finish(max_nan(max_nan(sum[0], sum[1]), max_nan(sum[2], sum[3])));
@@ -104,7 +105,7 @@ struct FilterSums {
 };
 
 /// Writes a lane's sums of a strip, whose first output is at `p` and `q` of the tile's image.
-/// `scale` undoes that of the input.
+/// `scale` undoes the scale of the input.
 template <bool scaled, bool gathers, class Sum, int row_pairs, int n8_tiles, class Stored>
 __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem& item,
                             const Sum (&sums)[row_pairs][n8_tiles], const WindowControl& control,
@@ -113,7 +114,7 @@ __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem
   const int columns = params.conv.q.value() - q, rows = params.conv.p.value() - p;
   if (columns <= 0) return;
   const int t = static_cast<int>(threadIdx.x) % 4;
-  // Of eight columns of the product a lane has two: of one filter at two outputs, or of two.
+  // A lane has two of the product's eight columns: one filter at two outputs, or two filters.
   const int lanes_filter = params.shifts == 2 ? t : 2 * t,
             filters_of_eight = params.shifts == 2 ? 4 : 8;
   const StripPlace<gathers, Stored> place(output, item, image, lanes_filter, first_k, p, q);
@@ -175,7 +176,7 @@ __device__ void store_strip(const WindowOutput<Stored>& output, const WindowItem
   }
 }
 
-/// What a tile stores: images, filters, rows and columns.
+/// How many images, filters, rows and columns a tile stores.
 struct TileExtents {
   int images, filters, rows, columns;
 
@@ -191,8 +192,8 @@ struct TileExtents {
   }
 };
 
-/// Sums outputs of the tile again, one by one: all of them, or those that came out NaN. By the
-/// whole block, after a barrier behind the writing.
+/// Sums outputs of the tile again, one by one: all of them, or those that came out NaN. The whole
+/// block calls it, after a barrier that follows the writing.
 template <class Stored>
 __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                           int strip_rows, int first_k, bool all, const Stored* x, const Stored* w) {
@@ -226,9 +227,9 @@ __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& 
   }
 }
 
-/// Writes to y what was gathered, run by run: where a run lies as in y, whole vectors of 16 bytes
-/// by the copy engine or by a warp, and what is before and after them one by one. By the whole
-/// block, after a barrier; the copy engine goes on reading.
+/// Writes to y what was gathered, run by run. Where a run is aligned as in y, the copy engine or a
+/// warp writes whole vectors of 16 bytes, and lanes write what is before and after them one by one.
+/// The whole block calls it after a barrier; the copy engine goes on reading after it returns.
 template <class Stored>
 __device__ void write_gathered(const WindowOutput<Stored>& output, const WindowItem& item,
                                int strip_rows, int first_k) {
@@ -241,7 +242,8 @@ __device__ void write_gathered(const WindowOutput<Stored>& output, const WindowI
   const int count = extents.images * extents.filters * rows;
   const bool bulk = bulk_copies && params.bulk_stores;
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
-  // Enough for what is before and after the vectors; the copy engine needs one thread.
+  // So many lanes are enough for what is before and after the vectors; the copy engine needs one
+  // thread.
   const int lanes = bulk ? 8 : 32, lane = thread % lanes;
 #pragma unroll 1
   for (int i = thread / lanes; i < count; i += threads / lanes) {

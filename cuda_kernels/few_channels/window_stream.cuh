@@ -1,10 +1,10 @@
-// Filters that come to shared memory k tile by k tile, packed as products want them, and a strip's
-// sums with them.
+// Filters come to shared memory k tile by k tile, packed as products want them, and a strip's sums
+// are made with them.
 //
-// A k step of the product is eight pairs: neighbours in a row of the filter. Pairs are counted
+// A k step of the product is eight pairs of neighbours in a row of the filter. Pairs are counted
 // through columns, parts of the filter's rows and channels, so that filters of any size fill k
-// steps, and where in the tile a pair lies is read from a table. From k step to k step they go down
-// the rows.
+// steps, and a table says where in the tile a pair lies. From k step to k step pairs go down the
+// rows.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@
 
 namespace plumb::cuda {
 
-/// Where the pairs of a filter strip begin, in bytes from where a window does: lane 4 g + t has
-/// pair t of its k steps' first half and of their second.
+/// Writes where the pairs of a filter strip begin, in bytes from where a window does. Lane 4 g + t
+/// has pair t of its k steps' first half, and pair t of their second half.
 __device__ inline void write_pair_table(const WindowKernelParams& params, int element_bytes,
                                         int* table) {
   const int pairs = params.starts.value() * params.channels.value() * params.row_terms.value();
   const int abreast_all = (params.filter_strips + FilterStrips::ahead) * FilterStrips::pairs;
   for (int i = static_cast<int>(threadIdx.x); i < abreast_all; i += static_cast<int>(blockDim.x)) {
     const StripPair pair(params, i);
-    // What fills the last filter strip meets zeros, and what is read ahead of its use no product.
+    // Pairs that fill up the last filter strip meet zeros, and pairs read ahead meet no product.
     const int at =
         i < pairs ? pair.channel * params.plane + pair.row * params.pitch + 2 * pair.column_pair
                   : 0;
@@ -33,8 +33,8 @@ __device__ inline void write_pair_table(const WindowKernelParams& params, int el
   }
 }
 
-/// Counts the caller; whether it was the last of so many, which begins anew. What those before it
-/// have done is done for it.
+/// Counts the caller, and returns whether it was the last of `all`, with which the count begins
+/// anew. The last caller sees what those before it have done.
 __device__ inline bool last_of(std::uint32_t* counted, int all) {
   std::uint32_t before = 0;
   asm volatile("atom.acq_rel.cta.shared.inc.u32 %0, [%1], %2;"
@@ -44,9 +44,10 @@ __device__ inline bool last_of(std::uint32_t* counted, int all) {
   return before == static_cast<std::uint32_t>(all - 1);
 }
 
-/// The filters of one group as a block takes them, over and over: all at once where they have a
-/// stage, or circular pipeline stages. A stage is filled again by the warp that is the last to
-/// leave it, by the copy engine; or by all threads, by cp.async, as soon as all have left it.
+/// Gives a block the filters of one group, over and over. They are all in one stage where there is
+/// room, and otherwise pass through circular pipeline stages. The warp that is the last to leave a
+/// stage has the copy engine fill it again; without it all threads fill it by cp.async, as soon as
+/// all have left it.
 template <class Terms>
 class FilterStream {
  public:
@@ -54,7 +55,8 @@ class FilterStream {
                           int k_step_bytes, char* stages)
       : shape_(params), control_(control), k_step_bytes_(k_step_bytes), stages_(stages) {}
 
-  /// Of the k tiles at `packed`. By one thread, before a barrier of the block.
+  /// Makes the stream that of the k tiles at `packed`. One thread calls it, before a barrier of the
+  /// block.
   __device__ void init(const char* packed) {
     control_.packed = packed;
     for (int i = 0; i < shape_.filter_stages; ++i) {
@@ -62,16 +64,17 @@ class FilterStream {
       control_.left[i] = 0;
     }
   }
-  /// Behind the barrier, by all.
+  /// Fills the first stages. All threads call it, after that barrier.
   __device__ void begin() {
     if (!bulk()) {
-      // Whoever takes a k tile fills the stage before.
+      // Whoever takes a k tile fills the stage before it.
       for (int i = 0; i < max(shape_.filter_stages - 1, 1); ++i) fill(i, i);
     } else if (threadIdx.x == 0) {
       for (int i = 0; i < shape_.filter_stages; ++i) fill(i, i);
     }
   }
-  /// Until the k tile is there, which is the next; it. By all warps of the block abreast.
+  /// Waits until the k tile, which must be the next, is there, and returns it. All warps of the
+  /// block call it abreast.
   __device__ const char* take(int k_tile) {
     const int stage = next_ >> 1;
     if (bulk())
@@ -81,7 +84,7 @@ class FilterStream {
     if (shape_.k_tiles > 1) next_ = stage + 1 == shape_.filter_stages ? 1 - (next_ & 1) : next_ + 2;
     return stages_ + stage * shape_.k_tile_steps * k_step_bytes_;
   }
-  /// By each warp, of the k tile that it took last: behind its products with it.
+  /// Releases the k tile that the warp took last. Each warp calls it after its products with it.
   __device__ void release(int k_tile) {
     if (shape_.k_tiles == 1 || !bulk()) return;
     __syncwarp();
@@ -93,7 +96,7 @@ class FilterStream {
       fill(stage, next < shape_.k_tiles ? next : next - shape_.k_tiles);
     }
   }
-  /// Until nothing is under way any more, behind all releases.
+  /// Waits until nothing is under way any more. It comes after all releases.
   __device__ void end() {
     if (!bulk()) return wait_for_copies();
     if (threadIdx.x != 0) return;
@@ -101,10 +104,10 @@ class FilterStream {
   }
 
  private:
-  /// By the copy engine.
+  /// Whether the copy engine brings the k tiles.
   __device__ bool bulk() const { return Terms::warpgroups || (bulk_copies && shape_.bulk_filters); }
 
-  /// By one thread that has the copy engine, or by all.
+  /// Begins to fill a stage. One thread calls it where it has the copy engine, otherwise all do.
   __device__ void fill(int stage, int k_tile) {
     const int k_steps = min(shape_.k_tile_steps, shape_.k_steps - k_tile * shape_.k_tile_steps);
     char* const to = stages_ + stage * shape_.k_tile_steps * k_step_bytes_;
@@ -121,12 +124,13 @@ class FilterStream {
     commit_copies();
   }
 
-  /// Copies end in the order in which they began: all but those of the k tiles behind this one are
-  /// waited for. Behind the barrier no warp is at the k tile before.
+  /// Waits for a k tile that all threads copy. Copies end in the order in which they began, so this
+  /// waits for all but those of the k tiles behind this one. After the barrier no warp is at the k
+  /// tile before.
   __device__ void wait_abreast(int stage, int k_tile) {
     if (shape_.k_tiles == 1) {
       if (next_ == 1) return;
-      next_ = 1;  // it stays
+      next_ = 1;  // the only k tile stays
       wait_for_copies();
       return __syncthreads();
     }
@@ -146,10 +150,11 @@ class FilterStream {
   WindowControl& control_;
   int k_step_bytes_;
   char* stages_;
-  int next_ = 0;  ///< twice the stage to be taken, and the parity of its round
+  int next_ = 0;  ///< twice the stage to be taken, plus the parity of its round
 };
 
-/// The fragment of a lane's two windows, the second so many bytes behind the first, at two pairs.
+/// Reads the fragment of a lane's two windows, the second `second` bytes behind the first, at two
+/// pairs.
 template <class Scheme>
 __device__ void read_fragment(typename Scheme::Step& step, const char* first, int second,
                               int2 pairs, Zeros zeros) {
@@ -157,10 +162,10 @@ __device__ void read_fragment(typename Scheme::Step& step, const char* first, in
   Scheme::take(step, 1, Scheme::row(first + pairs.y), Scheme::row(first + pairs.y + second), zeros);
 }
 
-/// Makes a strip's sums, by four warps together and by all of a block abreast.
+/// Makes a strip's sums. Four warps multiply together, and all warps of a block call it abreast.
 ///
 /// Fragments are numbered down the rows of x: in k step l of a filter strip, row i of the strip
-/// takes number i + l. A circular buffer in registers holds those of all rows and the next.
+/// takes number i + l. A circular buffer in registers holds the fragments of all rows and the next.
 template <class Scheme, class Terms, int rows, int n8_tiles>
 __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][n8_tiles],
                                   const WindowKernelParams& params, const char* x, int second,
@@ -175,7 +180,7 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][n8_tiles],
       for (auto& sum : of_row) sum.settle();
   };
   const int row_step = params.row_step * Scheme::element_bytes, length = params.filter_strip_length;
-  // Tables are read a filter strip ahead, and two where filter strips are soon done.
+  // The table is read a filter strip ahead, and two ahead where filter strips are soon done.
   [[maybe_unused]] constexpr bool two_ahead = rows == 1;
   const int2* offsets = reinterpret_cast<const int2*>(table) + threadIdx.x % 4;
   int2 at = *offsets;
@@ -183,7 +188,7 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][n8_tiles],
   const auto read = [&](Step& step, int number) {
     read_fragment<Scheme>(step, x + number * row_step, second, at, params.zeros);
   };
-  // What the products before the last have read may be read anew behind it.
+  // After this the registers that the products before the last have read may be written again.
   const auto go_on = [] {
     wgmma_commit();
     wgmma_end<1>();
@@ -202,7 +207,7 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][n8_tiles],
     int filter_strips =
         min(params.k_tile_strips, params.filter_strips - k_tile * params.k_tile_strips);
     if (length == 1) {
-      // Two fragments take turns, one read while the other is multiplied.
+      // Two fragments take turns: one is read while the other is multiplied.
       constexpr int at_once = rows % 2 == 0 ? 1 : 2;
       const auto filter_strip_once = [&](auto first_turn) {
         constexpr int turn = decltype(first_turn)::value;
@@ -222,7 +227,7 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][n8_tiles],
         if constexpr (at_once == 2) filter_strip_once(std::integral_constant<int, 1>{});
       }
       if constexpr (at_once == 2) {
-        if (filter_strips > 0) {  // the last of all: k tiles have an even number
+        if (filter_strips > 0) {  // the last of all, as k tiles have an even number
           wgmma_begin();
           Scheme::template warpgroup<true>(sums[0], steps[0], w);
           go_on();
@@ -260,8 +265,8 @@ __device__ void sum_by_warpgroups(typename Scheme::Sum (&sums)[rows][n8_tiles],
   settle();
 }
 
-/// The same by each warp for itself. Its lanes read a k step's filters, for all rows at once, and a
-/// fragment anew as soon as the last row that wants it is multiplied.
+/// Makes a strip's sums, each warp for itself. Its lanes read a k step's filters for all rows at
+/// once, and read a fragment anew as soon as the last row that wants it is multiplied.
 template <class Scheme, class Terms, int rows, int n8_tiles>
 __device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][n8_tiles],
                              const WindowKernelParams& params, const char* x, int second,
@@ -276,7 +281,8 @@ __device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][n8_tiles],
   };
   typename Scheme::Step steps[rows];
   const KStep* w = nullptr;
-  // Row i takes fragment number turn + i; calls `behind(i)` when it has for the last time.
+  // Row i takes fragment number turn + i; `behind(i)` is called when it has done so for the last
+  // time.
   const auto multiply = [&](int turn, auto&& behind) {
 #pragma unroll
     for (int first = 0; first < n8_tiles; first += held) {
@@ -330,7 +336,7 @@ __device__ void sum_by_warps(typename Scheme::Sum (&sums)[rows][n8_tiles],
   }
 }
 
-/// Makes a strip's sums. `x` is where the lane's first window begins, its second one is `second`
+/// Makes a strip's sums. `x` is where the lane's first window begins; its second one is `second`
 /// bytes further on.
 template <class Scheme, class Terms, int rows, int n8_tiles>
 __device__ void sum_streamed(typename Scheme::Sum (&sums)[rows][n8_tiles],

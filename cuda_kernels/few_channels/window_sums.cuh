@@ -1,5 +1,5 @@
-// The sums of a strip: which terms they have, the rows of the input that a lane reads for them, and
-// their products, by single warps or by four together.
+// A strip's sums are made here: the header says which terms they have and which rows of the input a
+// lane reads for them, and multiplies them by single warps or by four together.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@
 
 namespace plumb::cuda {
 
-/// Filters that a kernel is compiled for: that many segments a channel, of that many rows each, at
-/// a stride of one row. Zero segments: any. `warpgroups_`: four warps multiply together; code that
-/// has no wgmma is empty, and products_by_warpgroups() keeps it from being launched.
+/// The filters that a kernel is compiled for: a channel is `segments_` segments of `segment_rows_`
+/// rows each, at a stride of one row. Zero segments mean any filters. With `warpgroups_` four warps
+/// multiply together; where the code has no wgmma the kernel is empty, and
+/// products_by_warpgroups() keeps it from being launched.
 template <int segments_, int segment_rows_, bool warpgroups_ = false>
 struct FixedTerms {
   static constexpr bool streams = false;
@@ -30,14 +31,14 @@ struct FixedTerms {
   }
 };
 
-/// Any terms, of filters that stream. `warpgroups_`: multiplied by four warps together; where they
-/// cannot that is never launched.
+/// Any terms of filters that stream. With `warpgroups_` four warps multiply together; where they
+/// cannot the kernel is never launched.
 template <bool warpgroups_>
 struct StreamedTerms {
   static constexpr bool streams = true, wants_warpgroups = warpgroups_;
   static constexpr bool warpgroups = warpgroups_ && warpgroup_products;
   static constexpr bool launched = warpgroups == wants_warpgroups;
-  /// N8 tiles whose filters a warp holds at once where it multiplies by itself.
+  /// How many n8 tiles' filters a warp holds at once where it multiplies by itself.
   template <class Scheme, int n8_tiles>
   static constexpr int n8_tiles_held = [] {
     constexpr int most = 2 * sizeof(uint4) / sizeof(typename Scheme::KStep);
@@ -53,13 +54,13 @@ struct WindowRows {
   static constexpr int step_count = row_pairs + (Terms::k_steps - 1) * apart;
   typename Scheme::Row rows[count];
 
-  /// `x` is where the lane's window begins, `pitch` bytes from a row to the next.
+  /// `x` is where the lane's window begins; rows are `pitch` bytes apart.
   __device__ void read(const char* x, int pitch) {
 #pragma unroll
     for (int i = 0; i < count; ++i) rows[i] = Scheme::row(x + i * pitch);
   }
-  /// Steps meet rows two at a time; the step of a pair and a k step is number pair + k step *
-  /// apart.
+  /// Steps take rows two at a time; the step of a pair of rows and a k step is number pair + k step
+  /// * apart.
   __device__ void take(typename Scheme::Step& step, int number, Zeros zeros) const {
     const int row = 2 * number;
     Scheme::take(step, 0, rows[row], rows[row + 1], zeros);
@@ -68,14 +69,14 @@ struct WindowRows {
   }
 };
 
-/// What four warps' products take in registers: all steps of a channel at once.
+/// The registers that four warps' products take, which hold all steps of a channel at once.
 template <class Scheme, class Terms, int row_pairs, int n8_tiles>
 struct WarpgroupRegisters {
   using Rows = WindowRows<Scheme, Terms, row_pairs>;
   static constexpr std::size_t bytes = sizeof(typename Scheme::Sum[row_pairs][n8_tiles]) +
                                        sizeof(typename Scheme::Step[Rows::step_count]);
   static constexpr bool many = bytes > 100 * sizeof(Fragment);
-  /// Whether they leave room for the next channel's rows.
+  /// Whether sums and steps leave room for the next channel's rows.
   static constexpr bool ahead = many || bytes + sizeof(Rows) <= 112 * sizeof(Fragment);
 };
 template <class Scheme, class Terms, int row_pairs, int n8_tiles>
@@ -83,7 +84,8 @@ constexpr WindowKernelConfig unit_of_terms() {
   WindowKernelConfig unit{row_pairs, n8_tiles, Terms::wants_warpgroups};
   if constexpr (Terms::streams) {
     unit.streams = true;
-    // Four warps hold a fragment more than is multiplied, warps by themselves some filters.
+    // Four warps hold a fragment more than is multiplied, and warps by themselves hold some
+    // filters.
     constexpr std::size_t beside =
         Terms::wants_warpgroups
             ? sizeof(typename Scheme::Step)
@@ -101,8 +103,8 @@ constexpr WindowKernelConfig window_unit = unit_of_terms<Scheme, Terms, row_pair
 template <class Scheme, class Terms, int row_pairs, int n8_tiles>
 constexpr int unit_strip_rows = window_unit<Scheme, Terms, row_pairs, n8_tiles>.strip_rows();
 
-/// Adds one channel's products to a strip's sums. `x` is where the lane's window begins, `w` its
-/// filters of the channel.
+/// Adds one channel's products to a strip's sums. `x` is where the lane's window begins, `w` where
+/// its filters of the channel do.
 template <class Scheme, class Terms, int row_pairs, int n8_tiles>
 __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
                             const WindowKernelParams& params, const char* x,
@@ -122,7 +124,7 @@ __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
 #pragma unroll
       for (int pair = 0; pair < row_pairs; ++pair) {
         typename Scheme::Step& step = steps[pair + k_step * Rows::apart];
-        // One of the last pairs is the first of a later k step's.
+        // Only the last pairs need a step made; those of the others were made for earlier k steps.
         if (k_step == 0 || pair >= row_pairs - Rows::apart)
           rows.take(step, pair + k_step * Rows::apart, params.zeros);
 #pragma unroll
@@ -165,7 +167,7 @@ __device__ void add_channel(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
   }
 }
 
-/// Makes a strip's sums of all channels, by four warps together. `x` is where the lane's window
+/// Makes a strip's sums of all channels, four warps together. `x` is where the lane's window
 /// begins.
 template <class Scheme, class Terms, int row_pairs, int n8_tiles>
 __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
@@ -184,7 +186,7 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][n8_tile
   Rows rows;
   const auto read = [&] {
     int pitch = params.pitch * Scheme::element_bytes;
-    // Addresses are made anew each time: kept from channel to channel they would cost registers.
+    // Addresses are made anew each time, because they would cost registers from channel to channel.
     asm volatile("" : "+r"(pitch));
     rows.read(x, pitch);
   };

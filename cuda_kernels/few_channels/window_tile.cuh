@@ -1,4 +1,4 @@
-// A block's tile of the input: brought to shared memory in the way that was planned, scaled, and
+// A block's tile of the input is brought to shared memory in the way that was planned, scaled, and
 // rounded to the operands of the products.
 #pragma once
 
@@ -13,21 +13,21 @@ class TileInput {
   __device__ TileInput(const WindowKernelParams& params, WindowControl& control, const Stored* x)
       : shape_(params), control_(control), x_(x) {}
 
-  /// Where the tile of that turn is multiplied.
+  /// Returns where the tile of that turn is multiplied.
   __device__ char* tile(int turn) const {
     return dynamic_shared() + shape_.x_at + turn * shape_.x_apart;
   }
 
-  /// Begins what can be under way while the tile of the other turn is multiplied. By the whole
-  /// block.
+  /// Begins what can be under way while the tile of the other turn is multiplied. The whole block
+  /// calls it.
   __device__ void begin_ahead(const WindowItem& item, int turn) const {
     if (staged()) stage(shape_, item, x_, raw(), control_.staged);
     if (ahead()) begin(item, turn);
   }
 
-  /// Makes the tile, which has been begun if it could be; returns the exponent of its scale, and
-  /// tells control.flags what was met. By the whole block, behind a barrier; ends with one. `first`
-  /// of the block: there is no scale of a tile before.
+  /// Makes the tile, which begin_ahead() has begun where it could; returns the exponent of the
+  /// tile's scale, and tells control.flags what was met. The whole block calls it after a barrier;
+  /// it ends with one. `first`: this is the block's first tile, and has no scale of a tile before.
   __device__ int take(const WindowItem& item, int turn, bool first) const {
     if (staged()) {
       if (bulk_copies && shape_.staging == Staging::bulk) {
@@ -42,7 +42,7 @@ class TileInput {
     for (bool own_scale = first;; own_scale = true) {
       if (in_place && !staged()) {
         if (!begun) begin(item, turn);
-        begun = false;  // what is rounded in place is gone
+        begun = false;  // what is rounded in place is lost
         wait_for_copies();
         __syncthreads();
       }
@@ -59,10 +59,10 @@ class TileInput {
       });
       if (met != 0) atomicOr(&control_.flags[turn], met);
       if (own_scale && threadIdx.x == 0) control_.exponent = exponent;
-      // The tile before has left the place where outputs are gathered.
+      // The tile before must have left the place where outputs are gathered.
       if (bulk_copies && shape_.bulk_stores) wait_for_store_reads();
       __syncthreads();
-      // The scale of the tile before fits most; what it does not fit is written again.
+      // The scale of the tile before fits most tiles; a tile that it does not fit is written again.
       if (!Scheme::scaled || own_scale || control_.flags[turn] == 0) return exponent;
       __syncthreads();
       if (threadIdx.x == 0) control_.flags[turn] = 0;
@@ -81,8 +81,8 @@ class TileInput {
     begin_tile(shape_, item, tensor_source(shape_, item, x_),
                reinterpret_cast<Stored*>(tile(turn)));
   }
-  /// Calls `use` with what the tile is read from. Different in the code, so that reads of shared
-  /// memory are known for such.
+  /// Calls `use` with what the tile is read from. Each source has code of its own, so that the
+  /// compiler knows reads of shared memory for such.
   template <class Use>
   __device__ void with_source(const WindowItem& item, int turn, Use&& use) const {
     if (staged())

@@ -1,4 +1,4 @@
-// How filters are cut into terms, and what windows fit.
+// Filters are cut into terms, and problems that windows do not fit are refused.
 #include "cuda_kernels/few_channels/windows.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ WindowTerms::WindowTerms(const ConvProblem& problem)
   columns = taps <= 2 ? 2 : taps <= 4 ? 4 : taps <= 8 ? 8 : 16;
   segment_rows = columns < 8 ? 8 / columns : 1;
   segments = columns > 8 ? 2 * rows : (rows - 1) / segment_rows + 1;
-  // In (rows, columns), put together by the kernel once the pitch is known.
+  // These are in rows; the kernel makes elements of them once the pitch is known.
   second = columns > 8 ? 0 : segment_rows;
   pair = columns > 8 ? 1 : 2 * segment_rows;
 }
@@ -31,8 +31,8 @@ WindowTerms WindowTerms::in_pairs(const ConvProblem& problem) {
 
 FilterStrips::FilterStrips(const ConvProblem& problem, const WindowKernelConfig& unit,
                            const WindowCosts& costs) {
-  // Of filters that stay in shared memory, and otherwise of a filter strip that is a k tile, at
-  // most.
+  // These bytes are upper limits: of filters that stay in shared memory, and otherwise of a filter
+  // strip, which is a k tile then.
   constexpr double resident = 96 << 10, filter_strip_bytes = 24 << 10;
   const auto rows = static_cast<int>(problem.r);
   const auto column_pairs = problem.c * (WindowTerms::in_pairs(problem).columns / 2);
@@ -40,10 +40,10 @@ FilterStrips::FilterStrips(const ConvProblem& problem, const WindowKernelConfig&
   const double k_step_bytes = 32.0 * unit.filter_n8_tiles * costs.k_step_bytes;
   double least = 0;
   length = 0;
-  // A row of outputs without another below it has none to read for.
+  // A row of outputs with no other below it has no row to share its reads with.
   const int longest = problem.p() > 1 && unit.fragments > 1 ? (rows - 1) / stride + 1 : 1;
   for (int some = 1; some <= longest; ++some) {
-    // As many rows for as few starts, or fewer.
+    // A length is left out where a shorter one covers the rows from as few starts.
     const int between = some > 1 ? std::min(stride, rows) : 1;
     const int rows_between = (rows - 1) / between + 1, parts = (rows_between - 1) / some + 1;
     if (some > 1 && (rows_between - 1) / parts + 1 < some) continue;
@@ -51,8 +51,8 @@ FilterStrips::FilterStrips(const ConvProblem& problem, const WindowKernelConfig&
     if (some > 1 && some * k_step_bytes > filter_strip_bytes &&
         filter_strips * some * k_step_bytes > resident)
       continue;
-    // Clocks of shared memory: the products read all filters, the lanes of four warps rows of x. By
-    // warps themselves products take longer than that.
+    // Time is in clocks of shared memory: the products read all filters, and the lanes of four
+    // warps read rows of x. Products of warps by themselves take longer than their reads.
     const double of_product = unit.warpgroups ? 2 : 7;
     const double products =
         of_product * costs.mmas_of_k_step * unit.filter_n8_tiles * unit.fragments * some;
@@ -106,7 +106,7 @@ bool products_by_warpgroups(int n8_tiles, Staging staging, const DeviceInfo& dev
 #else
   constexpr bool compiled = false;
 #endif
-  // Of eight columns, wgmma takes 13 clocks for four warps' step, mma.sync 6.2 to 7 (an H200).
+  // For eight columns wgmma takes 13 clocks for four warps' step, mma.sync 6.2 to 7 (an H200).
   return compiled && n8_tiles > 1 && staging == Staging::bulk && device.compute_major == 9;
 }
 

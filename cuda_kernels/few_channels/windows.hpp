@@ -1,8 +1,8 @@
-// Convolutions of few channels as a product of windows and filters: how a problem is cut into
-// windows, steps and tiles.
+// Convolutions of few channels are products of windows and filters: this header says how a problem
+// is cut into windows, steps and tiles.
 //
 // A window is the stretch of a row of the input under `shifts` neighbouring outputs. Each filter
-// row stands in the product `shifts` times, each time one output further, so that windows follow
+// row stands in the product `shifts` times, each time one output further on, so that windows follow
 // each other every two elements: two outputs at stride 1, one at stride 2.
 #pragma once
 
@@ -22,12 +22,12 @@ inline constexpr int widest_filter = 15;
 /// How the input comes to shared memory.
 enum class Staging {
   bulk,   ///< ahead of its use, as it is, by the copy engine (sm_90)
-  async,  ///< the same by copies of 16 bytes (sm_80)
-  ahead,  ///< the same, row by row, to one of two places where it is multiplied
+  async,  ///< ahead of its use, as it is, by copies of 16 bytes (sm_80)
+  ahead,  ///< ahead of its use, row by row, to one of two places where it is multiplied
   none,   ///< when it is used
 };
 
-inline constexpr int streamed_windows = 16;  ///< of a warp, where filters stream
+inline constexpr int streamed_windows = 16;  ///< windows of a warp, where filters stream
 
 /// What a kernel is compiled for.
 struct WindowKernelConfig {
@@ -35,10 +35,10 @@ struct WindowKernelConfig {
   int filter_n8_tiles = 0;  ///< columns of the product, in n8 tiles
   bool warpgroups = false;  ///< four warps multiply together, with filters from shared memory
   bool streams = false;     ///< packed filters come k tile by k tile while they are multiplied
-  int warps_held = 16;      ///< by a multiprocessor, for the registers that they take
+  int warps_held = 16;      ///< warps that a multiprocessor has registers for
 
   friend bool operator==(const WindowKernelConfig&, const WindowKernelConfig&) = default;
-  /// A fragment is eight windows at two rows; where filters stream, sixteen at one.
+  /// A fragment is eight windows at two rows; where filters stream it is sixteen at one row.
   constexpr int strip_rows() const { return streams ? fragments : 2 * fragments; }
   constexpr int warp_windows() const { return streams ? streamed_windows : 8; }
   constexpr bool small() const { return !streams && fragments <= 2 && filter_n8_tiles == 1; }
@@ -46,12 +46,12 @@ struct WindowKernelConfig {
   constexpr int max_threads() const { return small() ? 256 : warps_held * 32; }  ///< of a block
 };
 
-/// What its arithmetic needs.
+/// What a scheme's arithmetic costs.
 struct WindowCosts {
-  int element_bytes;      ///< in shared memory, all parts of it
+  int element_bytes;      ///< of all parts of an element in shared memory
   int k_step_bytes;       ///< of a lane's filters for two segments
   double mmas_of_k_step;  ///< products of 16 x 8 pairs of registers
-  bool scaled;            ///< reads the input twice
+  bool scaled;            ///< the input is scaled, and read twice
   int products;           ///< of a term
 
   friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
@@ -60,50 +60,51 @@ struct WindowCosts {
 /// How a filter's terms stand in the product.
 struct WindowTerms {
   int shifts;        ///< outputs of a window along its row
-  int segments;      ///< of eight taps, of a channel
-  int segment_rows;  ///< filter rows in one
+  int segments;      ///< segments of eight taps in a channel
+  int segment_rows;  ///< filter rows in a segment
   int columns;       ///< of the input that a window spans
-  int second, pair;  ///< from the first to the second and third segment: rows, then columns
+  int second, pair;  ///< rows from the first segment to the second, and to the third
 
   explicit WindowTerms(const ConvProblem& problem);
   WindowTerms(const ConvProblem& problem, const WindowKernelConfig& unit)
       : WindowTerms(unit.streams ? in_pairs(problem) : WindowTerms(problem)) {}
-  /// Filter rows one after the other, in pairs of columns, through all channels.
+  /// Filter rows stand one after the other, in pairs of columns, through all channels.
   static WindowTerms in_pairs(const ConvProblem& problem);
   int k_steps() const { return (segments + 1) / 2; }
   int eight_filters() const { return 8 / shifts; }  ///< filters in eight columns of the product
   bool wide() const { return columns > 8; }
-  int segment_bits() const { return columns >= 8 ? 3 : columns / 2; }  ///< log2 of its columns
+  int segment_bits() const { return columns >= 8 ? 3 : columns / 2; }  ///< log2 of segment columns
 };
 
-/// Terms of streamed filters. A k step of the product is eight pairs, each two neighbours in a row
-/// of the filter. From k step to k step they go down the filter's rows together, so that what a
-/// fragment of outputs reads for one k step is what the fragment above reads for the next.
+/// The terms of streamed filters are in filter strips. A k step of the product is eight pairs, each
+/// of two neighbours in a row of the filter. From k step to k step the pairs go down the filter's
+/// rows together, so that what a fragment of outputs reads for one k step is what the fragment
+/// above reads for the next.
 struct FilterStrips {
-  static constexpr int pairs = 8;  ///< abreast
+  static constexpr int pairs = 8;  ///< pairs abreast in a k step
   static constexpr int table_bytes =
-      8 * sizeof(int);             ///< of where the pairs of a filter strip begin
-  static constexpr int ahead = 2;  ///< filter strips that the table is read ahead
+      8 * sizeof(int);             ///< of the table of where a filter strip's pairs begin
+  static constexpr int ahead = 2;  ///< filter strips by which the table is read ahead
   int length = 1;                  ///< k steps of a filter strip: rows of the filter, `step` apart
   int step = 1;                    ///< the stride; 1 for filter strips of one k step
-  int parities = 1;  ///< filter strips of neighbouring rows that go between each other
-  int starts = 1;    ///< of filter strips in two neighbouring columns of the filter
-  int count = 0;     ///< filter strips of eight pairs abreast
-  int reach = 1;     ///< filter rows from the first to the last, which may lie behind the filter's
+  int parities = 1;                ///< filter strips whose rows lie between each other's
+  int starts = 1;                  ///< filter strips in two neighbouring columns of the filter
+  int count = 0;                   ///< filter strips of eight pairs abreast
+  int reach = 1;  ///< rows from the first to the last, which may lie behind the filter's last
 
   FilterStrips() = default;
-  /// Those of least time.
+  /// Chooses the filter strips of the least time.
   FilterStrips(const ConvProblem& problem, const WindowKernelConfig& unit,
                const WindowCosts& costs);
   int k_steps() const { return count * length; }
 };
 /// Pairs that a lane reads at once where a tile's input is not staged.
 inline constexpr int pairs_at_once = 4;
-/// What a thread has under way at once of a row that is brought in place, pairs or elements.
+/// Pairs or elements that a thread has under way at once of a row that is loaded in place.
 inline constexpr int loaded_at_once = 4;
 
-/// How many lanes share a row of the tile's input where it is read pair by pair, or copied element
-/// by element: each row has its price.
+/// Says how many lanes share a row of the tile's input where it is read pair by pair, or copied
+/// element by element. The number matters because each row has its price.
 struct RowLanes {
   int bits = 5;  ///< log2 of the lanes
   int turns = 1;
@@ -112,11 +113,11 @@ struct RowLanes {
   int count() const { return 1 << bits; }
 };
 
-/// A problem cut into tiles: some images, strips of rows and columns of outputs, all channels. A
-/// strip is what a warp makes of one window.
+/// A problem is cut into tiles of some images, strips of rows and columns of outputs, with all
+/// channels. A strip is what a warp makes of one window.
 struct WindowTiles {
   int images = 1, strips = 1, windows = 1;  ///< of a tile
-  int x_rows = 0, pitch = 0;                ///< of the input under it, in elements
+  int x_rows = 0, pitch = 0;                ///< of the input under a tile, in elements
   std::int64_t column_tiles = 1, bands = 1, image_tiles = 1;
   int filter_groups = 1;
   Staging staging = Staging::none;
@@ -124,25 +125,25 @@ struct WindowTiles {
   int raw_pitch = 0;          ///< elements from a staged stretch to the next
   std::size_t raw_bytes = 0, x_bytes = 0, w_bytes = 0;
   int row_lanes_bits = 5;  ///< as in RowLanes
-  // Of filters that stream: filter strips of a k tile, k tiles of all filters, and those that have
-  // a place.
+  // Where filters stream, these count the filter strips of a k tile, the k tiles of all filters,
+  // and the stages that k tiles pass through.
   int k_tile_strips = 0, k_tiles = 1, filter_stages = 1;
-  bool bulk_filters = false;  ///< k tiles come by the copy engine, where there is one
+  bool bulk_filters = false;  ///< the copy engine brings k tiles, where there is one
   FilterStrips filter_strips;
-  std::size_t table_bytes = 0;  ///< where a k step's pairs lie in the tile
-  // Outputs are gathered in shared memory, a stretch for each image and filter, and go to y in
-  // runs: what warps make are short pieces of rows, and pieces of a memory sector cost more than
-  // all of it.
+  std::size_t table_bytes = 0;  ///< of the table of where a k step's pairs lie in the tile
+  // Outputs are gathered in shared memory, in a stretch for each image and filter, and go to y in
+  // runs: warps make short pieces of rows, and a piece of a memory sector costs more than the whole
+  // sector.
   int y_pitch = 0;      ///< elements from one stretch to the next; 0: written as they are made
-  int y_row_pitch = 0;  ///< of the rows in it; 0: they follow each other, as in y
+  int y_row_pitch = 0;  ///< elements between rows of a stretch; 0: they follow each other, as in y
   std::size_t y_bytes = 0;
-  bool bulk_stores = false;    ///< by the copy engine
-  bool whole_sectors = false;  ///< of y are what warps make
+  bool bulk_stores = false;    ///< the copy engine stores what is gathered
+  bool whole_sectors = false;  ///< warps make whole sectors of y
   int threads = 256;           ///< of a block
   int blocks = 1;              ///< of a multiprocessor at once
   double seconds = 0;
 
-  /// Whether its input comes as it is to a place of its own first.
+  /// Whether a tile's input comes, as it is, to a place of its own first.
   bool staged() const { return staging == Staging::bulk || staging == Staging::async; }
   std::int64_t items() const { return column_tiles * bands * image_tiles; }
   std::size_t bytes() const;
@@ -150,32 +151,33 @@ struct WindowTiles {
 
 inline constexpr int max_window_stages = 6;
 
-/// Yes to geometries that windows can be cut from.
+/// Returns yes for geometries that windows can be cut from.
 Support windows_fit(const ConvProblem& problem);
 
-/// Whether neighbours at even columns of the input under a tile can be read as one; `x` nullptr: of
-/// data that are aligned.
+/// Returns whether neighbours at even columns of the input under a tile can be read as one. With
+/// `x` nullptr it takes the data to be aligned.
 bool input_in_pairs(const ConvProblem& problem, const void* x);
 
-/// Whether filters that stream are multiplied by four warps together: where the device and the
-/// build have wgmma, where its filters may come by the copy engine, and where columns are not so
+/// Returns whether four warps together multiply filters that stream. They do where the device and
+/// the build have wgmma, where filters may come by the copy engine, and where columns are not so
 /// few that warps are faster by themselves.
 bool products_by_warpgroups(int n8_tiles, Staging staging, const DeviceInfo& device);
 
-/// Yes where filters in so many groups can stream: a block meets one group.
+/// Returns yes where filters in so many groups can stream; the limit is that a block meets one
+/// group.
 Support streams_fit(const ConvProblem& problem, const DeviceInfo& device, std::int64_t groups);
 
 /// Bytes of shared memory in front of the filters.
 inline constexpr std::size_t window_control_bytes = 1024;
 
-/// The tiles of least predicted time with that unit; `bytes()` is more than the device has where
-/// there are none.
+/// Returns the tiles of the least predicted time with that unit; where there are none, `bytes()` is
+/// more than the device has.
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowKernelConfig& unit, const WindowCosts& costs, Staging wanted);
 
 inline constexpr std::size_t max_units = 8;
-/// Of one to max_units units the one whose tiles have the least predicted time; the first where
-/// none has tiles.
+/// Returns the unit, of one to max_units, whose tiles have the least predicted time; where none has
+/// tiles it returns the first.
 WindowKernelConfig choose_unit(const ConvProblem& problem, const DeviceInfo& device,
                                std::span<const WindowKernelConfig> units, const WindowCosts& costs,
                                Staging wanted);

@@ -15,9 +15,9 @@
 namespace plumb::cuda {
 namespace {
 
-/// First taps of core rows, of so many taps each, along one axis of filters of `extent` taps, for
-/// `outputs` outputs that are `stride` apart: of steps that are longer than filters, no taps
-/// between those are read.
+/// Returns the first taps of core rows of `taps` taps each, along one axis of filters of `extent`
+/// taps, for `outputs` outputs that are `stride` apart. Where the stride is longer than filters,
+/// nothing reads the taps between them, and core rows of these alone are left out.
 std::vector<int> first_taps(std::int64_t extent, int stride, int outputs, int taps) {
   const int end = static_cast<int>(extent) + (outputs - 1) * stride;
   std::vector<int> firsts;
@@ -29,7 +29,7 @@ std::vector<int> first_taps(std::int64_t extent, int stride, int outputs, int ta
   return firsts;
 }
 
-/// How many remainders by the stride they have.
+/// Returns how many remainders by the stride the first taps have.
 int remainders(const std::vector<int>& firsts, int stride) {
   std::set<int> met;
   for (const int first : firsts) met.insert(first % stride);
@@ -56,7 +56,7 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
     add_channel_block(problem, first, static_cast<int>(channels), form);
     first += static_cast<int>(channels);
   }
-  // Ascending: the second core row of a k step is so far behind its first, in any tile.
+  // Core rows ascend, so that the second of a k step is equally far behind its first in any tile.
   const auto place = [&](const CoreRow& of) {
     return std::array{of.phase_plane, of.r / stride_h, of.s / stride_w};
   };
@@ -69,7 +69,7 @@ InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
 
 void InterleavedLayout::add_channel_block(const ConvProblem& problem, int first_c, int channels,
                                           CoreRowForm form) {
-  // Of channels that fill no core row, taps of it.
+  // Where channels do not fill a core row, several taps of them do.
   int taps = 1;
   while (2 * taps * channels <= 8) taps *= 2;
   ChannelBlock channel_block{};
@@ -115,7 +115,7 @@ std::int64_t InterleavedTiles::items(const ConvProblem& problem) const {
 
 namespace {
 
-/// Tiles of a problem, and the time that they take.
+/// Finds the tiles of a problem, and the time that they take.
 class Planner {
  public:
   Planner(const ConvProblem& problem, const DeviceInfo& device, const InterleavedLayout& layout,
@@ -157,7 +157,7 @@ class Planner {
       consider(images, 1, 1);
   }
 
-  /// Gives a tile its shared memory; whether there is enough.
+  /// Gives a tile its shared memory; returns whether there is enough.
   bool fit(InterleavedTiles& tile, bool streams) const {
     const auto phase_planes = static_cast<std::int64_t>(layout_.phase_planes.size());
     const std::int64_t lines = phase_planes * tile.images * tile.phase_plane_rows;
@@ -179,7 +179,7 @@ class Planner {
     InterleavedTiles tile;
     tile.images = images;
     tile.rows = static_cast<int>(ceil_div(place_rows_, bands));
-    // Even rows of outputs, where y's are: pairs of them are written at once.
+    // Rows of outputs are even where y's are, because pairs of outputs are written at once.
     const int multiple = layout_.columns == 1 && problem_.q() % 2 == 0 ? 2 : 1;
     const auto rounded = [&](std::int64_t places) {
       return static_cast<int>(ceil_div(places, multiple)) * multiple;
@@ -208,8 +208,9 @@ class Planner {
   InterleavedTiles best_;
 };
 
-/// Of rows and columns of outputs those of least predicted time. For a large batch, and any device
-/// that this runs on: filters are packed once for all of them.
+/// Returns the layout whose rows and columns of outputs have the least predicted time. It is chosen
+/// for a large batch, and once for any device that this runs on, because filters are packed once
+/// for all of them.
 InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElements& elements) {
   DeviceInfo hopper;
   hopper.units = 132;
@@ -224,14 +225,14 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
         other.phase_planes.size() > max_phase_planes || other.k_steps > max_interleaved_k_steps)
       return;
     const double seconds = Planner(large, hopper, other, elements).best().seconds;
-    // Of less the model knows nothing.
+    // The model cannot tell smaller gains.
     if (seconds == 0 || (least != 0 && seconds >= 0.97 * least)) return;
     least = seconds;
     best = std::move(other);
   };
   for (int columns = 1; columns <= max_output_columns && columns <= large.q(); columns *= 2)
     for (int rows = 1; rows <= max_output_rows && rows <= large.p(); rows *= 2) {
-      std::vector<std::vector<ChannelBlock>> considered;  // most forms come to the same
+      std::vector<std::vector<ChannelBlock>> considered;  // most forms come to the same blocks
       if (rows * columns == 1) considered.push_back(best.channel_blocks);
       for (const CoreRowForm form : core_row_forms) {
         InterleavedLayout other(large, elements, rows, columns, form);

@@ -1,10 +1,11 @@
-// The product of interleaved.cu: which terms its steps have, and which tile a block takes.
+// This header says which terms the steps of interleaved.cu's product have, and which tile a block
+// takes.
 //
 // In shared memory the elements of a tile lie in core rows of eight: a pixel's eight channels, or,
-// of channels that are fewer, as many taps of them as fill a core row. Core rows of neighbouring
-// pixels follow each other in a phase plane; of a stride there is a phase plane for each remainder,
-// so that what neighbouring outputs read for one tap are neighbours. Two core rows are a k step:
-// the sixteen terms of one product.
+// where channels are fewer, as many taps of them as fill a core row. Core rows of neighbouring
+// pixels follow each other in a phase plane. With a stride there is a phase plane for each
+// remainder, so that what neighbouring outputs read for one tap are neighbours. Two core rows are a
+// k step: the sixteen terms of one product.
 #pragma once
 
 #include <cstddef>
@@ -19,17 +20,17 @@ namespace plumb::cuda {
 inline constexpr int interleaved_rows = 64;      ///< of a product: filters times rows of outputs
 inline constexpr int interleaved_columns = 128;  ///< of a product: output positions
 inline constexpr int interleaved_part_bytes =
-    interleaved_rows * 16 * 2;                        ///< of a k step of filters
+    interleaved_rows * 16 * 2;                        ///< of a part of a k step of filters
 inline constexpr int interleaved_warpgroups = 2;      ///< consumer warp groups
 inline constexpr int interleaved_epilogue_warps = 4;  ///< each stores a quarter of the rows
 
-// What kernels have room for.
+// Kernels have room for so many of each.
 inline constexpr int max_interleaved_k_steps = 240, max_phase_planes = 40, max_channel_blocks = 4;
 inline constexpr int max_output_rows = 8, max_output_columns = 2;
 /// Filters that stream come in k tiles of so many bytes, through so many pipeline stages.
 inline constexpr int k_tile_bytes = 8192, max_filter_stages = 16, min_filter_stages = 4;
 
-/// What a product is made of. How long it takes is in cost/interleaved.hpp.
+/// Says what a product is made of; how long it takes is in cost/interleaved.hpp.
 struct InterleavedElements {
   int parts;         ///< of core rows and filters: 2 where operands are split in high and low ones
   int stored_bytes;  ///< of an element of x and y
@@ -40,17 +41,16 @@ struct InterleavedElements {
   constexpr int k_tile_steps() const { return k_tile_bytes / k_step_bytes(); }
 };
 
-/// How channels that fill no core row are put into some. The fewest core rows of terms make the
-/// fewest products; the fewest phase planes of them are the least to load.
+/// Says how channels that fill no core row are put into some. The fewest core rows of terms make
+/// the fewest products; the fewest phase planes are the least to load.
 struct CoreRowForm {
-  bool by_twos;  ///< seven as four, two and one, whose taps fill core rows: else as seven of eight
-  int per_phase_plane;  ///< how many core rows of terms a phase plane is worth, where taps are
-                        ///< chosen
+  bool by_twos;         ///< 7 go as 4, 2 and 1, whose taps fill core rows; else as 7 of a row's 8
+  int per_phase_plane;  ///< core rows that a phase plane is worth where taps are chosen
 };
 inline constexpr CoreRowForm core_row_forms[] = {{false, 0}, {false, 2}, {false, 8},
                                                  {true, 0},  {true, 2},  {true, 8}};
 
-/// Elements of a core row: `channels` of them at each of `taps_h` by `taps_w` taps.
+/// The elements of a core row: `channels` of them at each of `taps_h` by `taps_w` taps.
 struct ChannelBlock {
   int first_c, channels, taps_h, taps_w;
   bool operator==(const ChannelBlock&) const = default;
@@ -66,16 +66,16 @@ struct CoreRow {
   int phase_plane, r, s;
 };
 
-/// The terms of a product. Its rows are filters, and of few filters each several times, for rows of
-/// outputs below each other and two columns beside each other: (filter, row, column) of the group
-/// is number (product_filter(filter) * rows + row) * columns + column. Depends on neither N nor the
-/// tile.
+/// The terms of a product. Its rows are filters; where filters are few each stands there several
+/// times, for rows of outputs below each other and two columns beside each other: (filter, row,
+/// column) of the group is row number (product_filter(filter) * rows + row) * columns + column. The
+/// layout depends on neither N nor the tile.
 struct InterleavedLayout {
   int rows, columns;              ///< of outputs, for each filter
   int row_stride, column_stride;  ///< in x, from one row or column of outputs to the next
   int stride_h, stride_w;         ///< from one output position to the next: rows * row_stride
   int group_filters, groups, k_steps;
-  int packed_k_steps;  ///< whole k tiles of them
+  int packed_k_steps;  ///< k_steps rounded up to whole k tiles
   int k_step_bytes;
   std::vector<ChannelBlock> channel_blocks;
   std::vector<PhasePlane> phase_planes;
@@ -91,24 +91,24 @@ struct InterleavedLayout {
   void add_channel_block(const ConvProblem& problem, int first_c, int channels, CoreRowForm form);
 };
 
-/// The one of least predicted time for a large batch, whatever the problem's own.
+/// Returns the layout of the least predicted time for a large batch, whatever the problem's own.
 InterleavedLayout layout_interleaved(ConvProblem problem, const InterleavedElements& elements);
 
-/// A block's tile: `rows` by `columns` output positions of `images`, each with a filter's outputs
-/// of a layout's rows and columns; and its shared memory.
+/// A block's tile, and its shared memory. It has `rows` by `columns` output positions of `images`,
+/// each with a filter's outputs of the layout's rows and columns.
 struct InterleavedTiles {
   int images = 1, rows = 1, columns = 1;
-  int pitch = 1, phase_plane_rows = 1;  ///< of a phase plane, and of an image in it
+  int pitch = 1, phase_plane_rows = 1;  ///< pitch of a phase plane, and rows of an image in it
   int bands = 1, column_tiles = 1;
   int k_tiles = 1, filter_stages = 1;  ///< one stage: all filters stay
   int filter_stage_bytes = 0;
   std::int64_t x_bytes = 0;     ///< of one of the two stages of input
   std::int64_t line_bytes = 0;  ///< of the table of lines
   double seconds = 0;           ///< predicted; 0: no tile fits
-  double load_seconds = 0;      ///< predicted: of one tile's input
+  double load_seconds = 0;      ///< predicted, to load one tile's input
 
   bool streams() const { return filter_stages > 1; }
-  /// Whether outputs lie in pairs, each within a row of y.
+  /// Whether outputs lie in pairs, each of them within a row of y.
   bool pairs(const InterleavedLayout& layout, const ConvProblem& problem) const {
     return problem.q() % 2 == 0 && (layout.columns == 2 || (columns % 2 == 0 && pitch % 2 == 0));
   }
@@ -122,10 +122,10 @@ struct InterleavedTiles {
 inline constexpr int interleaved_control_bytes = 2048;
 inline constexpr int stage_pitch = interleaved_columns + 8;  ///< see staged_row
 inline constexpr int stage_bytes = interleaved_rows * stage_pitch * 4;
-/// Behind the input, which the last product of a tile reads beyond: both halves of its terms.
+/// The last product of a tile reads so far beyond the input, in both halves of its terms.
 inline constexpr int slack_bytes = 2 * interleaved_columns * 16;
 
-/// The tiles of least predicted time.
+/// Returns the tiles of the least predicted time.
 InterleavedTiles tile_interleaved(const ConvProblem& problem, const DeviceInfo& device,
                                   const InterleavedLayout& layout,
                                   const InterleavedElements& elements);

@@ -1,9 +1,9 @@
-// The products of interleaved.cu, both operands in shared memory (PTX wgmma), and the filters that
-// stream there.
+// The consumer warp groups form the products of interleaved.cu, with both operands in shared memory
+// (PTX wgmma); one thread loads the filters that stream there.
 //
 // Nothing of x passes through registers: a tap further on is a descriptor so many core rows further
 // on, whatever the alignment. So a product of 64 x 128 x 16 takes its 64 clocks (one H200, also by
-// one warpgroup alone), and there are ten instructions for each three.
+// one warp group alone), and there are ten instructions for each three products.
 #pragma once
 
 #include "cuda_kernels/interleaved/interleaved_params.cuh"
@@ -12,22 +12,23 @@
 
 namespace plumb::cuda {
 
-/// The sums that a thread has of 64 x 128.
+/// A thread's share of 64 x 128 sums.
 using InterleavedSums = float[64];
 
-/// The sums of one of split operands' products, or of the others.
+/// A thread's sums of a pass where a k step is one product.
 template <class Scheme>
 struct PassSums {
   InterleavedSums of;
 
-  /// A k step's product.
+  /// Adds a k step's product.
   __device__ void multiply(std::uint32_t w, std::uint32_t x, std::uint32_t, int add) {
     wgmma_shared<typename Scheme::Half>(of, w, x, add);
   }
   __device__ void settle() { wgmma_settle(of); }
   __device__ float operator[](int i) const { return of[i]; }
 };
-/// What is small has sums of its own (SplitWindows).
+/// Split operands have three products, of which the small ones have sums of their own
+/// (SplitWindows).
 template <>
 struct PassSums<SplitCoreRows> {
   InterleavedSums of, small;
@@ -41,12 +42,13 @@ struct PassSums<SplitCoreRows> {
   __device__ float operator[](int i) const { return fmaf(small[i], 1 / split_raise, of[i]); }
 };
 
-/// Where a warp group is in the circular buffer of stages that filters stream through.
+/// Says where a warp group is in the circular buffer of stages that filters stream through.
 struct PipelineState {
   int stage = 0, parity = 0;
 };
 
-/// The address of a stage of filters, from one half of a k step's terms to the other.
+/// Returns the address of a stage of filters as descriptors have it, with the distance from one
+/// half of a k step's terms to the other.
 template <class Params>
 __device__ std::uint32_t filters_at(const Params& params, int stage) {
   constexpr std::uint32_t halves_apart = interleaved_rows * 16 / 16 << 16;
@@ -68,8 +70,8 @@ __device__ void multiply_by_all(const Params& params, std::uint32_t x,
   wgmma_end();
 }
 
-/// The same, by filters that stream, k tile after k tile; each is left when the next one's products
-/// are under way.
+/// Multiplies by filters that stream, k tile after k tile; each k tile is released when the next
+/// one's products are under way.
 template <class Params>
 __device__ void multiply_by_k_tiles(const Params& params, InterleavedControl& control,
                                     std::uint32_t x, PipelineState& state,
@@ -111,7 +113,7 @@ __device__ void stage_outputs(const PassSums<Scheme>& sums, float* to) {
 }
 
 /// Multiplies tile after tile, 128 output positions at a time. These passes are numbered through
-/// the block's tiles, and its warpgroups take turns.
+/// the block's tiles, and its warp groups take turns at them.
 template <class Params>
 __device__ void consume(const Params& params, InterleavedControl& control) {
   const InterleavedTeam team(params);
@@ -120,18 +122,18 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
   const int passes = team.passes(params);
   const bool streams = params.streams();
   PipelineState state;
-  int grant = 0;   // the parity of the next one
-  int round = -1;  // of tiles
+  int grant = 0;   // the parity of the next round of output_empty
+  int round = -1;  // the block's tile that the warp group is at
   int2 of_tile = {};
 #pragma unroll 1
   for (int first_pass = 0, of_tile_pass = warpgroup, next = 0; first_pass < passes;
        first_pass += interleaved_warpgroups, of_tile_pass += interleaved_warpgroups) {
     const int pass = first_pass + warpgroup;
-    // Both warpgroups take all k tiles, also where one has nothing to make of them.
+    // Both warp groups take all k tiles, also where one has nothing to make of them.
     const bool exists = pass < passes;
     if (!exists && !streams) break;
     for (; of_tile_pass >= params.passes; of_tile_pass -= params.passes) ++next;
-    // Tiles of which this warpgroup makes nothing are left at once.
+    // Tiles of which this warp group makes nothing are left at once.
     while (exists && round < next) {
       ++round;
       control.full[round % 2].wait(round / 2 & 1);
@@ -141,7 +143,7 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
     const int turn = max(round, 0) % 2;
     const std::uint32_t tile_at =
         wgmma_address(dynamic_shared() + params.x_at + turn * params.x_apart);
-    // From one lane, so that compilers know it for the same.
+    // One lane gives the value to all, so that the compiler knows it to be the same.
     const std::uint32_t x =
         __shfl_sync(0xffffffff, tile_at + (exists ? of_tile_pass * interleaved_columns : 0), 0);
     PassSums<typename Params::Scheme> sums;
@@ -164,7 +166,7 @@ __device__ void consume(const Params& params, InterleavedControl& control) {
   }
 }
 
-/// Loads filters into their stages, over and over where they stream. By one thread.
+/// Loads filters into their stages, over and over where they stream. One thread calls it.
 template <class Params>
 __device__ void produce_filters(const Params& params, InterleavedControl& control) {
   const InterleavedTeam team(params);

@@ -1,4 +1,5 @@
-// What becomes of interleaved.cu's sums: scale, bias and activation, and their way to y.
+// The epilogue warps apply scale, bias and activation to interleaved.cu's sums, and store them to
+// y.
 #pragma once
 
 #include "cuda_kernels/conv/direct_sum.cuh"
@@ -8,10 +9,10 @@
 
 namespace plumb::cuda {
 
-/// The filters of a warp's rows of a product: every fourth of the group (product_filter()).
+/// The filters of a warp's rows of a product are every fourth of the group (product_filter()).
 struct WarpFilters {
   static constexpr int apart = interleaved_epilogue_warps;
-  int first, count;  ///< of the group, and how many of them there are
+  int first, count;  ///< the first of them in the group, and how many there are
   int first_k;
 
   template <class Params>
@@ -21,7 +22,7 @@ struct WarpFilters {
   }
 };
 
-/// Sums outputs again as the definition says, of a warp's rows and a pass: all of them, or those
+/// Sums outputs of a warp's rows and a pass again as the definition says: all of them, or those
 /// that are NaN.
 template <int rows, int columns, class Params>
 __device__ void sum_again(const Params& params, const InterleavedItem& item, int first,
@@ -38,8 +39,8 @@ __device__ void sum_again(const Params& params, const InterleavedItem& item, int
   }
 }
 
-/// Reads one sum of a row from the stage, or two of neighbours, which are two positions or, of two
-/// columns, two rows.
+/// Reads one sum of a row from the stage, or two neighbours, which are two positions or, where
+/// there are two columns, two rows.
 template <int columns, int count>
 __device__ void read_staged(const float* from, int row, float* values) {
   from += staged_row(row) * stage_pitch;
@@ -53,31 +54,31 @@ __device__ void read_staged(const float* from, int row, float* values) {
   }
 }
 
-/// How a warp's lanes share the positions of a pass: each has one output or two neighbours of a row
-/// at a time, and the warp's are neighbours in it too.
+/// A warp's lanes share the positions of a pass: each has one output or two neighbours of a row at
+/// a time, and the lanes' outputs are neighbours in that row too.
 template <int columns, bool paired>
 struct EpilogueLanes {
-  static constexpr int of_lane = paired ? 2 : 1;  ///< outputs
+  static constexpr int of_lane = paired ? 2 : 1;  ///< outputs of a lane at a time
   static constexpr int positions = 32 * of_lane / columns;
   static constexpr int chunks = interleaved_columns / positions < 4
                                     ? interleaved_columns / positions
-                                    : 4;  ///< of positions, at once
+                                    : 4;  ///< chunks of positions at once
   static constexpr int share = chunks * positions;
 };
 
-/// Rows of a filter, and filters, whose outputs are on their way from the stage at once.
+/// So many rows of a filter, and filters, have outputs on their way from the stage at once.
 template <int of_rows, class Lanes>
 struct EpilogueBatch {
   static constexpr int all = 16 / (Lanes::chunks * Lanes::of_lane);
   static constexpr int rows = Lanes::of_lane == 1 || of_rows < all ? of_rows : all;
-  /// Outputs of two rows are stored for two filters at once: one at a time took 4 % more time in
-  /// ScaledCoreRows (13 of few200, one H200).
+  /// Outputs of two rows are stored for two filters at once: one filter at a time took 4 % more
+  /// time in ScaledCoreRows (13 of few200, one H200).
   static constexpr int filters = of_rows < all ? all / of_rows : of_rows == 2 ? 2 : 1;
 };
 
-/// Writes a lane's outputs of a filter's row, `offset` behind `to`, those of positions that have so
-/// many rows left. (A filter's offset and a row's, added one after the other, make a branch of each
-/// output.)
+/// Writes a lane's outputs of a filter's row, `offset` behind `to`, at positions that have more
+/// than `row` rows left. (A filter's offset and a row's, added one after the other, would make each
+/// output a branch.)
 template <class Lanes, class Stored, class Least>
 __device__ void write_row(const float (&sums)[Lanes::chunks * Lanes::of_lane], float scale,
                           float bias, Least least, Stored* const (&to)[Lanes::chunks], int offset,
@@ -100,8 +101,9 @@ __device__ void write_row(const float (&sums)[Lanes::chunks * Lanes::of_lane], f
   }
 }
 
-/// Of a pass, a lane's outputs in some chunks of positions, in the rows that each has left; `to`
-/// are those of the warp's first filter. `from` is where the first of them is staged.
+/// Stores a lane's outputs of a pass in some chunks of positions, in the rows that each has left.
+/// `to` are the places of the warp's first filter, and `from` is where the first of its outputs is
+/// staged.
 template <int rows, int columns, class Lanes, class Params>
 __device__ void store_positions(const Params& params, const InterleavedControl& control,
                                 const WarpFilters& filters, const float* from, float undo,
@@ -151,7 +153,8 @@ __device__ void store_positions(const Params& params, const InterleavedControl& 
   if (Batch::filters > 1 && filter < filters.count) write_batch.template operator()<false>(filter);
 }
 
-/// Writes what is staged to y, pass after pass: each warp the rows that one of a warpgroup's made.
+/// Writes what is staged to y, pass after pass; each warp writes the rows that one warp of a warp
+/// group made.
 template <int rows, int columns, bool paired, class Params>
 __device__ void store_passes(const Params& params, InterleavedControl& control) {
   using Lanes = EpilogueLanes<columns, paired>;
@@ -196,7 +199,7 @@ __device__ void store_passes(const Params& params, InterleavedControl& control) 
   }
 }
 
-/// In pairs where outputs are aligned so.
+/// Writes what is staged, in pairs where outputs are aligned so.
 template <int rows, int columns, class Params>
 __device__ void run_epilogue(const Params& params, InterleavedControl& control) {
   if (params.pairs)

@@ -1,6 +1,6 @@
-// The product of interleaved.cu in FP16 and BF16, for tensors of f16 and bf16, and for those of
-// f32, scaled before as there, with the digits of TF32. A core row has one part, and a k step one
-// product.
+// The kernel computes the product of interleaved.cu in FP16 and BF16, for tensors of f16 and bf16.
+// For tensors of f32 it scales them first, as interleaved.cu does, and keeps the digits of TF32. A
+// core row has one part, and a k step is one product.
 //
 // Tiling: that of interleaved.cu. Its sums leave registers for eight producer warps.
 // Bytes: that of interleaved.cu.

@@ -1,5 +1,5 @@
-// The kernel of interleaved.cu and interleaved_half.cu, its filters, and what they are in the list
-// of algorithms.
+// This is the kernel of interleaved.cu and interleaved_half.cu, with the packing of its filters and
+// its entries in the list of algorithms.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,8 @@ namespace plumb::cuda {
 using OutputRows = CompileTime<1, 2, 4, max_output_rows>;
 using OutputColumns = CompileTime<1, max_output_columns>;
 
-/// What a block's warps need before they part. By the whole block; ends behind a barrier.
+/// Prepares what a block's warps need before they part. The whole block calls it; it ends with a
+/// barrier.
 template <class Params>
 __device__ void prepare(const Params& params, InterleavedControl& control) {
   const InterleavedTeam team(params);
@@ -51,7 +52,7 @@ __device__ void prepare(const Params& params, InterleavedControl& control) {
   __syncthreads();
 }
 
-/// Gives the warps of a role so many registers instead of those that they begin with (PTX
+/// Gives each thread of a role `count` registers instead of the `begin` that it begins with (PTX
 /// setmaxnreg).
 template <int begin, int count>
 __device__ void take_registers() {
@@ -124,7 +125,7 @@ struct InterleavedPacking {
 
 constexpr int packing_threads = 256;
 
-/// A block packs a filter: its rows of each k step's parts.
+/// A block packs one filter, which has rows in each part of each k step.
 template <class Scheme>
 __global__ void __launch_bounds__(packing_threads)
     pack_interleaved(const __grid_constant__ InterleavedPacking params,
@@ -154,7 +155,8 @@ __global__ void __launch_bounds__(packing_threads)
                        core_row.r + of_tap / channel_block.taps_w - below * params.row_stride,
                        core_row.s + of_tap % channel_block.taps_w - beside * params.column_stride);
       }
-      // N8 tiles of rows, 16 bytes each, and behind all of them the k step's second core row.
+      // N8 tiles of rows follow each other, with 16 bytes a row, and behind all of them lies the k
+      // step's second core row.
       char* const at = group + packed_header_bytes + number / 2 * params.k_step_bytes +
                        number % 2 * (interleaved_part_bytes / 2) +
                        (row * params.rows * params.columns + place) * 16 + element * 2;
@@ -172,8 +174,8 @@ __global__ void __launch_bounds__(packing_threads)
   }
 }
 
-/// What is decided for a problem: the layout of its filters, which serves any batch, and the tiles
-/// of its batch.
+/// A plan is what is decided for a problem: the layout of its filters, which serves any batch, and
+/// the tiles of its batch.
 struct InterleavedPlan final : KernelPlan {
   InterleavedLayout layout;
   SlicePlans<InterleavedTiles> tiles;
@@ -182,7 +184,7 @@ struct InterleavedPlan final : KernelPlan {
       : layout(std::move(of_filters)), tiles(of_batch) {}
 };
 
-/// What the problem alone decides.
+/// Returns what is decided before a layout is made: whether the kernel takes the problem.
 template <class Scheme>
 Support takes_interleaved(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr int max_stride = 4, max_taps = 64;
@@ -212,7 +214,7 @@ Support takes_interleaved(const ConvProblem& problem, const DeviceInfo& device) 
   return {};
 }
 
-/// Whether the kernel has room for a layout.
+/// Returns whether the kernel has room for a layout.
 inline Support has_room_for(const InterleavedLayout& layout, const DeviceInfo& device) {
   const auto refuse = [](const char* what, std::size_t met, std::size_t most) {
     return Support{Reason::geometry,

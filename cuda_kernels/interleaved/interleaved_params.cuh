@@ -1,5 +1,5 @@
-// A convolution as interleaved.cu's warps see it, what they tell each other in shared memory, and a
-// block's share of the work.
+// This header describes a convolution as interleaved.cu's warps see it, what the warps tell each
+// other in shared memory, and a block's share of the work.
 #pragma once
 
 #include <algorithm>
@@ -19,24 +19,24 @@
 
 namespace plumb::cuda {
 
-/// In front of a block's shared memory.
+/// The control data lie in front of a block's shared memory.
 struct InterleavedControl {
   Mbarrier full[2], empty[2];                        ///< stages of input
-  Mbarrier output_full[interleaved_warpgroups][4];   ///< staged by the rows of a warp
-  Mbarrier output_empty[interleaved_warpgroups][4];  ///< for a warp group's next pass
+  Mbarrier output_full[interleaved_warpgroups][4];   ///< the rows of a warp are staged
+  Mbarrier output_empty[interleaved_warpgroups][4];  ///< free for the next pass of a warp group
   CopyBarrier filters_full[max_filter_stages];       ///< stages of filters
   Mbarrier filters_empty[max_filter_stages];
-  int exponent[2], flags[2];                 ///< of what is in the stages of input
-  int2 stage_of[interleaved_warpgroups][4];  ///< the same, of what is staged
-  int met[3];                                ///< flags of tiles, in turn
+  int exponent[2], flags[2];                 ///< of the tiles in the stages of input
+  int2 stage_of[interleaved_warpgroups][4];  ///< exponent and flags of what is staged
+  int met[3];                                ///< flags of three tiles in turn
   int largest;                               ///< bits of a tile's largest |x|
   int filter_flags, min_exponent, max_exponent;
   float filter_scales[interleaved_rows], filter_bias[interleaved_rows];
 };
 static_assert(sizeof(InterleavedControl) <= interleaved_control_bytes);
 
-/// Channel blocks of one number of channels: their lines, and where a core row's elements lie from
-/// its first.
+/// Channel blocks that have the same number of channels: their lines, and the offsets of a core
+/// row's elements from its first.
 struct DeviceChannelBlock {
   int channels, first_line, end_line;
   int taps_w_bits;  ///< log2 of the taps side by side
@@ -59,25 +59,26 @@ struct InterleavedParams {
   Epilogue<Stored> epilogue;
   const char* packed;
   std::int64_t group_bytes;
-  // Terms.
+  // These are the terms.
   DeviceChannelBlock channel_blocks[max_channel_blocks];
   int channel_block_count = 0;
   struct {
     std::uint8_t first_c, row_phase, column_phase;
   } phase_planes[max_phase_planes];
-  /// Of a k step: where its first core row lies, in core rows from a position's, and how far behind
-  /// it the second one does, in the upper half: as descriptors of products have it.
+  /// Where a k step's core rows lie, as descriptors of products have it: the lower half is the
+  /// first one's distance from a position's, in core rows, and the upper half how far the second
+  /// one lies behind the first.
   std::uint32_t k_steps_at[max_interleaved_k_steps + k_tile_steps - 1];
   int k_steps, stride_h, stride_w, groups, group_filters;
-  // Tiles.
+  // These are the tiles.
   Divisor<int> pitch, phase_plane_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
-  int x_rows, x_columns;  ///< of a tile's input, or more
-  bool pairs;             ///< of outputs beside each other are aligned, and of one tile or none
+  int x_rows, x_columns;  ///< at least those of a tile's input
+  bool pairs;             ///< neighbouring outputs are aligned in pairs, each of one tile or none
   int k_tiles, filter_stages, filter_stage_bytes;
-  int w_at, x_at, x_apart, low_apart, lines_at;  ///< in shared memory, bytes
+  int w_at, x_at, x_apart, low_apart, lines_at;  ///< bytes in shared memory
   int stretches[Roles::max_producer_warps +
-                1];  ///< of core rows: where each producer warp's begins
+                1];  ///< core rows where each producer warp's stretch begins
 
   InterleavedParams(const ConvLaunch& call, const ConvProblem& dense,
                     const InterleavedLayout& layout, const InterleavedTiles& tile)
@@ -143,14 +144,15 @@ struct InterleavedParams {
   }
 
   __device__ bool streams() const { return filter_stages > 1; }
-  /// Where the outputs of a pass are staged. Input needs L1 more than a second stage is worth.
+  /// Returns where the outputs of a pass are staged. There is one stage, because input needs L1
+  /// more than a second one is worth.
   __device__ float* staged() const {
     return reinterpret_cast<float*>(dynamic_shared() + interleaved_control_bytes);
   }
 
  private:
-  /// How far negative strides lead from an element, over the image and the padding in front of it,
-  /// where a tile may begin. 32 bits hold it (fits_32_bits()).
+  /// Returns how far negative strides lead from an element, over the image and the padding in front
+  /// of it, where a tile may begin. 32 bits hold the distance (fits_32_bits()).
   static int mirrored_reach(const ConvShape<int>& conv) {
     const auto reach = [](int step, int steps) { return step < 0 ? -step * steps : 0; };
     return reach(conv.x_step.n, conv.n - 1) + reach(conv.x_step.c, conv.group_c - 1) +
@@ -158,7 +160,8 @@ struct InterleavedParams {
            reach(conv.x_step.w, conv.w - 1 + conv.left);
   }
 
-  /// Stretches that take as long each, in whole steps of a warp.
+  /// Shares core rows out among the producer warps, in stretches that take equally long and are
+  /// whole steps of a warp.
   void share_out(const InterleavedLayout& layout, const InterleavedTiles& tile) {
     const int warps = Roles::producer_warps(tile.streams());
     const int of_phase_plane = tile.phase_plane_core_rows(), all = lines * tile.pitch;
@@ -196,7 +199,7 @@ struct InterleavedParams {
   }
 };
 
-/// The blocks that take the tiles of one group of filters.
+/// A team is the blocks that take the tiles of one group of filters.
 struct InterleavedTeam {
   int number, members, first;  ///< its group, its blocks, and which of them this one is
 
@@ -207,7 +210,7 @@ struct InterleavedTeam {
     number = block % teams, first = block / teams;
     members = (blocks - number - 1) / teams + 1;
   }
-  /// Of this block, over all of its tiles.
+  /// Returns how many passes this block makes over all of its tiles.
   template <class Params>
   __device__ int passes(const Params& params) const {
     const int tiles = first < params.items ? (params.items - first - 1) / members + 1 : 0;
@@ -215,7 +218,7 @@ struct InterleavedTeam {
   }
 };
 
-/// A tile: its images, and where its outputs and its input begin.
+/// A tile has images, and places where its outputs and its input begin.
 struct InterleavedItem {
   int n, p, q, images, first_h, first_w;
 
@@ -232,14 +235,14 @@ struct InterleavedItem {
   }
 };
 
-/// Where a row of a warp's 16 is staged: of each four the middle two change places. Then four rows
-/// that a warp stages at once, and two of which it writes columns beside each other, meet no bank
-/// twice.
+/// Returns where a row of a warp's 16 is staged: of each four rows the middle two change places.
+/// Then four rows that a warp stages at once, and two whose columns it writes beside each other,
+/// meet no bank twice.
 __device__ constexpr int staged_row(int row) {
   return (row & ~3) | (row & 1) << 1 | (row >> 1 & 1);
 }
 
-/// Where a column of an output position's outputs is: the first of its rows.
+/// Where one column of an output position's outputs begins, which is in the first of its rows.
 struct OutputPosition {
   int n, p, q;
   int rows_left;  ///< of y from there on; 0: there is no output

@@ -1,5 +1,5 @@
-// The input of interleaved_kernel.cuh's tiles on its way from x to core rows in shared memory:
-// scaled by a power of two, as high and low halves, or as it is.
+// Producer warps bring the input of interleaved_kernel.cuh's tiles from x to core rows in shared
+// memory: scaled by a power of two, as high and low halves, or as it is.
 #pragma once
 
 #include "cuda_kernels/few_channels/window_input.cuh"
@@ -7,21 +7,23 @@
 
 namespace plumb::cuda {
 
-/// What is met of a tile's elements.
+/// Collects what is met of a tile's elements.
 template <class Scheme>
 struct MetElements {
   using Pair = HalfPair<typename Scheme::Half>;
-  Pair most = {0, 0};                ///< of the magnitudes of high parts; NaN where one is
-  std::uint32_t least = 0xffffffff;  ///< as ordered() has them
+  Pair most = {0, 0};                ///< the largest magnitudes of high parts; NaN where one is NaN
+  std::uint32_t least = 0xffffffff;  ///< the least element in the order of ordered()
 
   __device__ void look_at(Fragment high) {
     most = __hmax2_nan(most, __habs2(*reinterpret_cast<const Pair*>(&high)));
   }
-  /// Before they are scaled. One instruction for each, and one for the least of three.
+  /// Looks at two elements before they are scaled. It takes one instruction for each, and one for
+  /// the least of three.
   __device__ void look_at(float first, float second) {
     least = min(min(least, ordered(first)), ordered(second));
   }
-  /// WindowFlags. What overflows is met once more with the tile's `own_scale`, if it is finite.
+  /// Returns WindowFlags. A value that overflows with the scale of another tile is met once more
+  /// with the tile's `own_scale`, where it overflows only if it is not finite.
   __device__ int flags(int exponent, bool own_scale) const {
     const bool finite = __low2float(most) < infinity<float> && __high2float(most) < infinity<float>;
     if (!Scheme::scaled) return finite ? 0 : met_non_finite;
@@ -32,11 +34,11 @@ struct MetElements {
   }
 
  private:
-  /// Magnitudes in their order, but for zeros, which are the largest.
+  /// Returns a number that orders magnitudes, but for zeros, which are the largest.
   __device__ static std::uint32_t ordered(float value) { return 2 * __float_as_uint(value) - 1; }
 };
 
-/// An element on its way: halves in a register of their own, where two are soon put together.
+/// An element on its way. A half has a register of its own, in which two are soon put together.
 template <class Stored>
 using LoadedElement = std::conditional_t<std::is_same_v<Stored, float>, float, std::uint32_t>;
 template <class Stored>
@@ -47,7 +49,7 @@ __device__ LoadedElement<Stored> load_element(const Stored* from) {
     return *reinterpret_cast<const std::uint16_t*>(from);
 }
 
-/// Eight elements as a core row, or one of high parts and one of low ones.
+/// Makes a core row of eight elements, or one of their high parts and one of their low parts.
 template <class Scheme>
 __device__ void make_core_rows(const LoadedElement<typename Scheme::Stored> (&values)[8],
                                float scale, MetElements<Scheme>& met,
@@ -74,8 +76,8 @@ __device__ void make_core_rows(const LoadedElement<typename Scheme::Stored> (&va
     core_rows[i] = {parts[i][0], parts[i][1], parts[i][2], parts[i][3]};
 }
 
-/// Lines of a tile: rows and columns from its first, elements from `x_before` elements in front of
-/// it, and the image. By the whole block, before a barrier.
+/// Writes the lines of a tile: rows and columns from the tile's first, elements from `x_before`
+/// elements in front of it, and the image. The whole block calls it, before a barrier.
 template <class Params>
 __device__ void write_lines(const Params& params) {
   auto* const lines = reinterpret_cast<int4*>(dynamic_shared() + params.lines_at);
@@ -92,8 +94,8 @@ __device__ void write_lines(const Params& params) {
   }
 }
 
-/// The next core row that a lane fetches, each 32 further on than the last: where it is, without a
-/// division.
+/// The cursor is at the next core row that a lane fetches, 32 further on than its last, and knows
+/// where that is without a division.
 class CoreRowCursor {
  public:
   template <class Params>
@@ -108,7 +110,8 @@ class CoreRowCursor {
 
   __device__ int number() const { return number_; }
   __device__ int right() const { return right_; }  ///< columns of x from its line's first
-  /// Of the table of lines (write_lines()); behind the tile's last one that.
+  /// Returns the core row's line in the table (write_lines()); behind the tile's last line it
+  /// returns the last.
   template <class Params>
   __device__ int4 line(const Params& params) const {
     const auto* const lines = reinterpret_cast<const int4*>(dynamic_shared() + params.lines_at);
@@ -124,9 +127,9 @@ class CoreRowCursor {
   int number_, line_, lines_on_, right_, right_on_, right_end_;
 };
 
-/// Elements of a tile's first core row of a channel block, held in registers: read anew from
-/// constant memory they would take most of the time. So many of a core row's taps follow each other
-/// in x.
+/// Holds the addresses of a tile's first core row of a channel block in registers: read anew from
+/// constant memory they would take most of the time. `neighbours` taps of a core row follow each
+/// other in x.
 template <int channels, int neighbours, class Stored>
 struct CoreRowElements {
   static constexpr int taps = 8 / channels;
@@ -150,7 +153,8 @@ struct CoreRowElements {
     asm volatile("" : "+r"(taps_bits));
   }
 
-  /// Those of the core row where a lane is, or zeros: outside of the image, and from `last` on.
+  /// Fetches the elements of the core row where the lane's cursor is, or zeros: outside of the
+  /// image, and from `last` on.
   template <class Params>
   __device__ void fetch(const Params& params, const InterleavedItem& item,
                         const CoreRowCursor& cursor, int last,
@@ -158,7 +162,8 @@ struct CoreRowElements {
     const int4 line = cursor.line(params);
     const int h = item.first_h + line.x, w = item.first_w + line.y + cursor.right();
     const bool exists = line.w < item.images && cursor.number() < last;
-    // Never negative, by x_before: without a sign it is added in fewer instructions.
+    // The offset is never negative, by x_before, and without a sign it is added in fewer
+    // instructions.
     const auto offset = static_cast<std::uint32_t>(line.z + cursor.right() * params.conv.x_step.w);
 #pragma unroll
     for (auto& value : values) value = 0;
@@ -184,9 +189,10 @@ struct CoreRowElements {
   }
 };
 
-/// Loads a warp's core rows, `first` to before `last`, of channel blocks of so many channels. Each
-/// thread has several in flight, and fetches the next into the registers of one that it has stored.
-/// `wait_until_empty()` waits for that, behind the first reads.
+/// Loads a warp's core rows, `first` to before `last`, of channel blocks of `channels` channels.
+/// Each thread has several in flight, and fetches the next into the registers of one that it has
+/// stored. `wait_until_empty()` is called after the first reads, and waits until their stage is
+/// empty.
 template <int channels, int neighbours, class Params, class Wait>
 __device__ void load_channel_block(const Params& params, const InterleavedItem& item,
                                    const DeviceChannelBlock& channel_block, int first, int last,
@@ -225,7 +231,7 @@ __device__ void load_channel_block(const Params& params, const InterleavedItem& 
   }
 }
 
-/// Loads all core rows of a tile, each producer warp its stretch.
+/// Loads all core rows of a tile; each producer warp loads its stretch.
 template <class Params, class Wait>
 __device__ MetElements<typename Params::Scheme> load_tile(const Params& params,
                                                           const InterleavedItem& item, float scale,
@@ -264,8 +270,8 @@ __device__ MetElements<typename Params::Scheme> load_tile(const Params& params,
   return met;
 }
 
-/// The exponent of the scale that moves the largest finite value of a tile's input, and around it,
-/// to between 2^14 and 2^15. By all producers.
+/// Returns the exponent of the scale that moves the largest finite value in and around a tile's
+/// input to between 2^14 and 2^15. All producers call it.
 template <class Params>
 __device__ int find_exponent(const Params& params, InterleavedControl& control,
                              const InterleavedItem& item) {
@@ -278,7 +284,7 @@ __device__ int find_exponent(const Params& params, InterleavedControl& control,
   const int top = max(item.first_h, 0), left = max(item.first_w, 0);
   const int rows = max(min(item.first_h + params.x_rows, conv.h) - top, 0);
   const int columns = min(item.first_w + params.x_columns, conv.w) - left;
-  // Several rows at once, as all wait for this.
+  // Several rows are read at once, because all producers wait for this.
   constexpr int at_once = 8;
   const int warps = Roles::producer_warps(params.streams()),
             all = item.images * conv.group_c * rows;
@@ -309,8 +315,8 @@ __device__ int find_exponent(const Params& params, InterleavedControl& control,
   return scale_exponent(control.largest);
 }
 
-/// The producer warps: loads tile after tile. The scale of the tile before fits most; a tile that
-/// it does not fit is loaded again.
+/// The producer warps load tile after tile. The scale of the tile before fits most tiles; a tile
+/// that it does not fit is loaded again.
 template <int rows, int columns, class Params>
 __device__ void produce(const Params& params, InterleavedControl& control) {
   using Roles = typename Params::Roles;
@@ -325,7 +331,7 @@ __device__ void produce(const Params& params, InterleavedControl& control) {
       if (round >= 2) control.empty[turn].wait((round / 2 - 1) & 1);
     };
     char* const x_tile = dynamic_shared() + params.x_at + turn * params.x_apart;
-    // Cleared a tile ahead: nobody looks at it any more, or tells it anything yet.
+    // The flags are cleared a tile ahead, when nobody looks at them any more or adds to them yet.
     int& met = control.met[round % 3];
     int flags = 0;
     for (bool own_scale = round == 0;; own_scale = true) {

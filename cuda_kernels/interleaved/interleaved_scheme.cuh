@@ -1,7 +1,7 @@
-// What interleaved_kernel.cuh multiplies, for which tensors, and a block's warps by their roles:
-// two consumer warp groups multiply, four epilogue warps store their sums to y, and four or eight
-// producer warps load the input of the next tile (one less where the last one loads filters that
-// stream).
+// This header says what interleaved_kernel.cuh multiplies, and for which tensors, and gives a
+// block's warps their roles: two consumer warp groups multiply, four epilogue warps store their
+// sums to y, and four or eight producer warps load the input of the next tile (one fewer where the
+// last one loads filters that stream).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -16,7 +16,7 @@ struct RoleRegisters {
   int consumer, epilogue, producer;
 };
 
-/// fp32 as two fp16, in three products (SplitWindows).
+/// fp32 becomes two fp16, and a k step three products (SplitWindows).
 struct SplitCoreRows {
   using Stored = float;
   using Half = __half;
@@ -25,7 +25,7 @@ struct SplitCoreRows {
   static constexpr InterleavedElements elements{.parts = 2, .stored_bytes = 4};
 };
 
-/// One product of halves: what tensors of them hold.
+/// Tensors of halves are multiplied as they are, in one product.
 template <class Of>
 struct HalfCoreRows {
   using Stored = Of;
@@ -35,7 +35,7 @@ struct HalfCoreRows {
   static constexpr InterleavedElements elements{.parts = 1, .stored_bytes = 2};
 };
 
-/// One product of fp32 that is scaled and rounded to fp16 (ScaledWindows).
+/// fp32 is scaled and rounded to fp16, and multiplied in one product (ScaledWindows).
 struct ScaledCoreRows {
   using Stored = float;
   using Half = __half;
@@ -44,14 +44,15 @@ struct ScaledCoreRows {
   static constexpr InterleavedElements elements{.parts = 1, .stored_bytes = 4};
 };
 
-/// Where a filter of a group is in a product's rows. Every fourth is in the same sixteen rows,
-/// which one warp stores: so of few filters each of the four has as many.
+/// Returns where a filter of a group is in a product's rows. Every fourth filter is in the same
+/// sixteen rows, which one warp stores, so that each of the four warps has as many when filters are
+/// few.
 __device__ constexpr int product_filter(int of_group, int group_filters) {
   return of_group % interleaved_epilogue_warps * (group_filters / interleaved_epilogue_warps) +
          of_group / interleaved_epilogue_warps;
 }
 
-/// Threads of a block by their roles, and the registers of each.
+/// A block's threads by their roles, and the registers of each role.
 template <class Scheme>
 struct InterleavedRoles {
   static constexpr bool split = Scheme::elements.parts == 2;
@@ -66,7 +67,7 @@ struct InterleavedRoles {
                     max_producer_warps * 32 * registers.producer <=
                 threads * begin_registers);
 
-  /// Producer warps that load input.
+  /// Returns how many producer warps load input.
   __host__ __device__ static int producer_warps(bool streams) {
     return streams ? max_producer_warps - 1 : max_producer_warps;
   }

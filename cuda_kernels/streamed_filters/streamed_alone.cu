@@ -1,5 +1,5 @@
-// Streamed filters by warps for themselves (PTX mma.sync, sm_80): the kernels for devices without
-// wgmma, and for one eight of columns.
+// Warps multiply streamed filters each for itself (PTX mma.sync, sm_80): these are the kernels for
+// devices without wgmma, and for a single n8 tile of columns.
 #include "cuda_kernels/streamed_filters/streamed_launch.cuh"
 
 namespace plumb::cuda {

@@ -1,28 +1,30 @@
-// The product of few_channels.cu for filters of any size: they are packed in global memory as
-// tensor cores want them, and come to shared memory k tile by k tile while four warps at a time
-// multiply (PTX wgmma, sm_90a). Pairs of neighbours in a filter's row are counted through columns
-// and channels, so that 3, 5 or 9 columns fill the product nearly as well as 7, and go down the
-// filter's rows together. Devices without wgmma, and one eight of columns, are left to warps that
-// multiply each for itself (mma.sync).
+// The kernel computes the product of few_channels.cu for filters of any size. Filters are packed in
+// global memory as tensor cores want them, and come to shared memory k tile by k tile while four
+// warps at a time multiply (PTX wgmma, sm_90a). Pairs of neighbours in a filter's row are counted
+// through columns and channels, so that 3, 5 or 9 columns fill the product nearly as well as 7, and
+// go down the filter's rows together. Devices without wgmma, and products of a single n8 tile, are
+// left to warps that multiply each for itself (mma.sync).
 //
-// Tiling: a block of 4 to 16 warps keeps the input under a tile in shared memory, of all channels,
-//   and the sums of up to 64 filters in registers. Four warps make 64 windows of two outputs (one
-//   at a stride of two) at 4 rows, at 2, or at 1 where sums are many; warps for themselves keep to
-//   two rows or more, and take fewer filters. Filters that fit stay in shared memory; others go
-//   through pipeline stages of 16 to 48 KB, which the copy engine fills, or (sm80) all threads by
-//   cp.async. Outputs go to y in runs of 32.
-// Bytes: y once; x once for each group of filters, and the rows and columns where tiles overlap; w
-//   once for each block, or from L2 for each pass of its warps.
-// Wins: over few_channels.cu where filters are many, or their terms: those it has to hold, all
-//   channels of a group, leave shared memory no room, and it reads the input for each group again.
+// Tiling: a block of 4 to 16 warps keeps the input under a tile in shared memory, with all
+//   channels, and the sums of up to 64 filters in registers. Four warps make 64 windows of two
+//   outputs (one at a stride of two) at 4 rows, at 2, or at 1 where sums are many; warps for
+//   themselves keep to two rows or more, and take fewer filters. Filters that fit stay in shared
+//   memory; others go through pipeline stages of 16 to 48 KB, which the copy engine fills, or
+//   (sm80) all threads by cp.async. Outputs go to y in runs of 32.
+// Bytes: y is written once. x is read once for each group of filters, and again in the rows and
+//   columns where tiles overlap. w is read once for each block, or from L2 for each pass of its
+//   warps.
+// Wins: over few_channels.cu where filters are many, or their terms: few_channels.cu has to hold
+//   all channels of a group's filters, which leave shared memory no room, and reads the input for
+//   each group again.
 // Measured: docs/kernels/streamed_filters.md.
 #include "cuda_kernels/streamed_filters/streamed_launch.cuh"
 
 namespace plumb::cuda {
 namespace {
 
-/// The unit that serves a problem. Groups are of one size, as few as can be; of filters that are
-/// pooled, and where warps multiply by themselves, a group leaves a warp two rows.
+/// Returns the unit that serves a problem. Groups are of one size, as few as can be; where outputs
+/// are pooled, and where warps multiply by themselves, a group leaves a warp two rows.
 template <class Scheme>
 WindowKernelConfig unit_of(const ConvProblem& problem, const DeviceInfo& device, Staging staging) {
   const std::int64_t filters = WindowTerms(problem).eight_filters();
@@ -45,7 +47,7 @@ WindowKernelConfig unit_of(const ConvProblem& problem, const DeviceInfo& device,
   return unit;
 }
 
-/// As WindowKernelConfigs, of filters that stream.
+/// These units have the members of WindowKernelConfigs, for filters that stream.
 template <class Scheme>
 struct Units {
   static constexpr int products = Scheme::products;

@@ -1,5 +1,5 @@
-// Kernels of streamed filters: which there are. Those of warps for themselves are compiled in a
-// source of their own.
+// This header says which kernels of streamed filters there are. Those of warps for themselves are
+// compiled in a source of their own.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,12 @@
 
 namespace plumb::cuda {
 
-/// Sums that a lane has of one row where it has two.
+/// A lane has at most so many sums of one row where it has two rows.
 inline constexpr std::size_t max_of_two_rows = 48;
 template <class Scheme>
 constexpr int n8_tiles_of_two_rows = max_of_two_rows * sizeof(float) / sizeof(typename Scheme::Sum);
-/// Rows of outputs for which registers hold the sums, and the unit of so many n8 tiles.
+/// Registers hold the sums of so many rows of outputs; streamed_unit is the unit of so many n8
+/// tiles.
 template <class Scheme, int n8_tiles>
 constexpr int streamed_rows = [] {
   constexpr std::size_t sums = sizeof(typename Scheme::Sum) / sizeof(float) * n8_tiles;
@@ -24,8 +25,8 @@ template <class Scheme, bool warpgroups, int n8_tiles>
 constexpr WindowKernelConfig streamed_unit =
     window_unit<Scheme, StreamedTerms<warpgroups>, streamed_rows<Scheme, n8_tiles>, n8_tiles>;
 
-/// N8 tiles of columns that there are kernels for: of four warps together, up to those of
-/// max_group_filters, and of warps by themselves, which make two rows or more.
+/// There are kernels for these numbers of n8 tiles of columns. Four warps together take up to those
+/// of max_group_filters; warps by themselves make two rows or more.
 using TogetherN8Tiles = CompileTime<2, 3, 4, 6, 8, 10, 12, 14, 16>;
 template <class Scheme>
 using AloneN8Tiles =
