@@ -1,4 +1,4 @@
-// The oracle: the convolution's definition written as loops, in double. Nothing here is clever,
+// The oracle is the convolution's definition written as loops, in double. Nothing here is clever,
 // so that it can be trusted by reading it.
 #include <algorithm>
 #include <cmath>
@@ -16,8 +16,8 @@ double at(const ConstTensorView& t, std::int64_t i0, std::int64_t i1, std::int64
   return load_element(t, i0 * t.stride(0) + i1 * t.stride(1) + i2 * t.stride(2) + i3 * t.stride(3));
 }
 
-/// The maximum of two outputs, with the bounds of both errors. NaN where one is. Beside -Inf, which
-/// no finite error turns into the maximum, the other counts alone.
+/// Returns the maximum of two outputs, with the bounds of both errors, or NaN where one is NaN.
+/// Where one is -Inf, which no finite error turns into the maximum, the other counts alone.
 OracleTerm larger(const OracleTerm& a, const OracleTerm& b) {
   constexpr double lowest = -std::numeric_limits<double>::infinity();
   if (std::isnan(a.y) || b.y == lowest) return a;
@@ -26,11 +26,11 @@ OracleTerm larger(const OracleTerm& a, const OracleTerm& b) {
           std::max(a.x_magnitude, b.x_magnitude), std::max(a.w_magnitude, b.w_magnitude)};
 }
 
-/// One output of the convolution, before any pooling.
+/// Computes one output of the convolution, before any pooling.
 OracleTerm convolved(const ConvProblem& problem, const ConstTensorView& x, const ConstTensorView& w,
                      const ConstTensorView& bias, std::int64_t n, std::int64_t k, std::int64_t p,
                      std::int64_t q) {
-  const std::int64_t channels = problem.c / problem.groups;  // of one group
+  const std::int64_t channels = problem.c / problem.groups;  // channels of one group
   const std::int64_t filters = problem.k / problem.groups;
   const std::int64_t first_channel = k / filters * channels;
   OracleTerm term;

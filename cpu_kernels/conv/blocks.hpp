@@ -1,5 +1,5 @@
-// What the CPU's convolutions share when they cut a problem for threads: the workspace's limit, and
-// how many threads it has room for.
+// The CPU's convolutions share the workspace's limit, and how many threads it has room for, when
+// they cut a problem for threads.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace plumb {
 /// The workspace of one launch, for all threads together, is at most this large.
 inline constexpr std::size_t workspace_limit_bytes = std::size_t{64} << 20;
 
-/// `bytes` rounded up to where the next part of a workspace may begin.
+/// Returns `bytes` rounded up to where the next part of a workspace may begin.
 inline std::size_t padded(std::int64_t bytes) {
   return static_cast<std::size_t>(round_up(bytes, 256));
 }
 
-/// How many of the threads wanted have room in the workspace, beside what all share.
+/// Returns how many of the `wanted` threads have room in the workspace, beside what all share.
 inline std::int64_t threads_with_room(std::int64_t wanted, std::size_t shared_bytes,
                                       std::size_t bytes_of_thread) {
   const auto room =
@@ -27,8 +27,8 @@ inline std::int64_t threads_with_room(std::int64_t wanted, std::size_t shared_by
   return std::clamp<std::int64_t>(wanted, 1, room);
 }
 
-/// `max`, or 1 where the problem is so small that one thread is done before another would have
-/// woken.
+/// Returns `max`, or 1 where the problem is so small that one thread is done before another would
+/// have woken.
 inline int worthwhile_threads(const ConvProblem& problem, int max) {
   constexpr double flop_of_one_thread = 5e5;
   return problem.flop() > flop_of_one_thread ? max : 1;

@@ -1,6 +1,6 @@
-// The functions of the CPU's convolutions that are compiled once for each instruction set
-// (conv_block.inl). conv_direct.cpp and conv_panels.cpp cut problems, hand the parts out to threads
-// and call these.
+// The functions of the CPU's convolutions that are declared here are compiled once for each
+// instruction set (conv_block.inl). conv_direct.cpp and conv_panels.cpp cut problems, hand the
+// parts out to threads and call these functions.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct Panel;   // panels/panel.hpp
 
 template <class Real>
 struct ConvKernels {
-  std::int64_t filters;         ///< the most that one call of the micro-kernel computes: a run
-  std::int64_t tile_positions;  ///< output positions of a register tile with so many filters
-  bool blocks_terms;            ///< whether many terms are better summed in blocks
+  std::int64_t filters;         ///< a run: the most filters of one call of the micro-kernel
+  std::int64_t tile_positions;  ///< output positions of a register tile with a run's filters
+  bool blocks_terms;            ///< whether sums of many terms are faster in blocks of terms
   bool (*micro_kernel)(const MicroKernelRun<Real>&);
   /// Copies the input of the output rows from `row` on to [c][row_plane][column_plane][row][pitch],
   /// with zeros for the padding.
@@ -38,8 +38,8 @@ struct ConvKernels {
   /// Packs filters of a group as the micro-kernel reads them: [term][filter].
   void (*pack)(const ConvShape&, std::int64_t group, FilterRange, Real* packed);
   /// Computes the sums that are NaN once more, without the taps in the padding: there 0 * Inf made
-  /// a NaN, where the tap shall contribute nothing. With bias and ReLU, as the other sums are.
-  /// Layouts: sums [filter][step], packed filters of the run [term][filter].
+  /// a NaN, where the tap shall contribute nothing. It applies bias and ReLU as for the other sums.
+  /// The layouts are [filter][step] for sums and [term][filter] for packed filters of the run.
   void (*recompute)(const ConvShape&, const OutputRow&, FilterRange, const Real* packed, Real* sums,
                     std::int64_t step);
   /// Rounds the sums [filter][step] of `rows` rows, `pitch` apart, and stores them to y.
@@ -55,8 +55,8 @@ struct ConvKernelSet {
   ConvKernels<double> fp64;
 };
 
-/// One set for each instruction set. The library has the baseline's on every machine, the others on
-/// x86-64.
+/// There is one set for each instruction set. The library has the baseline's on every machine, the
+/// others on x86-64.
 extern const ConvKernelSet conv_kernels_baseline, conv_kernels_avx2, conv_kernels_avx512;
 
 }  // namespace plumb

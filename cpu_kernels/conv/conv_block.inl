@@ -1,5 +1,5 @@
-// All functions of ConvKernels, compiled once for each instruction set, with internal linkage
-// (primitives/vectors.inl says why): packing, the micro-kernel and stores of both families.
+// All functions of ConvKernels are compiled here, once for each instruction set and with internal
+// linkage (primitives/vectors.inl says why): packing, the micro-kernel and stores of both families.
 #pragma once
 
 #include <type_traits>
@@ -16,8 +16,8 @@
 namespace plumb {
 namespace {
 
-/// Output (k, p, q) by the definition, without the taps outside the image. The filter's taps lie
-/// `w_step` apart.
+/// Computes output (k, p, q) by the definition, without the taps outside the image. The filter's
+/// taps lie `w_step` apart.
 template <class Stored, class Real>
 inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std::int64_t k,
                                 std::int64_t q, const Real* w, std::int64_t w_step) {
@@ -92,7 +92,7 @@ void store_stored(const ConvShape& conv, const OutputRow& first, std::int64_t ro
   }
 }
 
-/// The greater of two; NaN where one is.
+/// Returns the greater of two, or NaN where one is NaN.
 template <class Real>
 inline Real greatest(Real max, Real value) {
   return value <= max || max != max ? max : value;

@@ -1,4 +1,4 @@
-// The convolutions' functions for what the compiler takes for granted (SSE2 on x86-64).
+// This compiles the convolutions' functions for what compilers assume by default (SSE2 on x86-64).
 #define PLUMB_VECTOR_BYTES 16
 #define PLUMB_REGISTERS 16
 #include "cpu_kernels/conv/conv_block.inl"

@@ -1,4 +1,4 @@
-// From a ConvLaunch to what the kernels see.
+// A ConvLaunch becomes what the kernels see.
 #include "cpu_kernels/conv/conv_launch.hpp"
 
 #include <algorithm>
@@ -27,13 +27,13 @@ const ConvKernelSet& kernels_of(InstructionSet set) {
   return conv_kernels_baseline;
 }
 
-/// From the lowest to the highest element of a tensor without gaps, whatever the order and signs of
-/// its strides. Nothing of a tensor with gaps: somebody else may be writing what lies in them, or
-/// no memory may be there.
+/// Returns the range from the lowest to the highest element of a tensor without gaps, whatever the
+/// order and signs of its strides. A tensor with gaps has an empty range: somebody else may be
+/// writing what lies in them, or no memory may be there.
 ReadableRange readable_range(const Extents& extents, const Strides& strides) {
   if (element_count(extents) == 0) return {};
   struct Dimension {
-    std::int64_t step, reach;  ///< from one index to the next, and from the first to the last
+    std::int64_t step, reach;  ///< of one index; of all indices
   };
   std::array<Dimension, Dims::max_rank> dimensions{};
   ReadableRange range{0, 1};
@@ -44,7 +44,7 @@ ReadableRange readable_range(const Extents& extents, const Strides& strides) {
   }
   std::sort(dimensions.begin(), dimensions.end(),
             [](const Dimension& a, const Dimension& b) { return a.step < b.step; });
-  std::int64_t covered = 1;  // neighbours, by the dimensions so far
+  std::int64_t covered = 1;  // elements without gaps in the dimensions so far
   for (const Dimension& dimension : dimensions) {
     if (dimension.step > covered) return {};
     covered += dimension.reach;

@@ -1,4 +1,4 @@
-// From a ConvLaunch to what the kernels see: the shape, the functions of the device's instruction
+// A ConvLaunch becomes what the kernels see: the shape, the functions of the device's instruction
 // set, packed filters, the bias.
 #pragma once
 
@@ -9,20 +9,20 @@ namespace plumb {
 
 ConvShape shape_of(const ConvLaunch& launch);
 
-/// The functions that were compiled for the device's instruction set.
+/// Returns the functions that were compiled for the device's instruction set.
 template <class Real>
 const ConvKernels<Real>& conv_kernels(const DeviceInfo& device);
 
-/// Whether y can hold the sums while they grow: its elements are Reals, and those of a row are
+/// Says whether y can hold the sums while they grow: its elements are Reals, and those of a row are
 /// neighbours.
 template <class Real>
 bool sums_fit_y(const ConvShape& conv);
 
-/// Whether Real holds what is stored without rounding, and the direction is forward.
+/// Says whether Real holds what is stored without rounding, and the direction is forward.
 template <class Real>
 Support forward_in(const ConvProblem& problem);
 
-/// All filters as Reals in the order in which runs read them: [group][run of
+/// Returns all filters as Reals in the order in which runs read them: [group][run of
 /// filters][term][filter].
 template <class Real>
 std::size_t packed_bytes(const ConvProblem& problem, const DeviceInfo& device);

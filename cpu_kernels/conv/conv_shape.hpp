@@ -18,12 +18,12 @@ struct ReadableRange {
 struct ConvShape {
   DType dtype;
   bool relu, padded, pooled;
-  const void* bias;  ///< null, or one for each output channel
+  const void* bias;  ///< null, or one value for each output channel
 
   const void* x;
   std::int64_t h, w;
   std::int64_t x_n, x_c, x_h, x_w;
-  ReadableRange x_readable;  ///< loads of whole vectors stay in it
+  ReadableRange x_readable;  ///< range that loads of whole vectors stay in
 
   const void* filters;
   std::int64_t w_k, w_c, w_r, w_s;

@@ -1,4 +1,4 @@
-// The micro-kernel, compiled once for each instruction set, with internal linkage
+// The micro-kernel is compiled once for each instruction set, with internal linkage
 // (primitives/vectors.inl says why).
 #pragma once
 
@@ -8,18 +8,18 @@
 namespace plumb {
 namespace {
 
-/// Vectors of a tile with so many filters: registers hold the sums, a vector of x each, and a
-/// weight.
+/// Returns the vectors of a tile with `filters` filters: registers hold the sums, a vector of x
+/// each, and a weight.
 constexpr int tile_vectors(int filters) {
   const int in_registers = (PLUMB_REGISTERS - 1) / (filters + 1);
   return in_registers < 8 ? in_registers : 8;
 }
 
-/// The packed filters of so many terms ahead are prefetched: the latency of memory, some hundred
-/// cycles.
+/// The packed filters of the term this far ahead are prefetched, which covers the latency of
+/// memory, some hundred cycles.
 inline constexpr std::int64_t terms_ahead = 48;
 
-/// With short vectors the loop's counter and branch are a larger part of what is issued.
+/// With short vectors the loop's counter and branch are a larger part of the instructions issued.
 inline constexpr int terms_unrolled = PLUMB_REGISTERS == 32 ? 1 : 2;
 
 /// A register tile: `vectors` vectors of positions by `filters` filters.
@@ -28,10 +28,10 @@ struct Tile {
   Vector<Real> sums[filters][vectors] = {};
 };
 
-// What follows is unrolled, or the compiler keeps the sums in memory, to index them. `some`: the
-// last vector may have only `count` positions.
+// The loops that follow are unrolled, because compilers otherwise keep the sums in memory to index
+// them. With `some` the last vector may have only `count` positions.
 
-/// Goes on from the sums of earlier terms.
+/// Loads the sums of earlier terms.
 template <bool some, class Real, int filters, int vectors>
 [[gnu::always_inline]] inline void load_sums(Tile<Real, filters, vectors>& tile, const Real* from,
                                              std::int64_t step, std::int64_t count) {
@@ -52,7 +52,7 @@ template <class Real, int filters, int vectors>
 #pragma GCC unroll terms_unrolled
   for (std::int64_t term = begin; term < end; ++term, w += filters) {
     const Real* const from = x + offsets[term];
-    // With short vectors loads are what a tile has least to spare of.
+    // Short vectors leave a tile no load to spare for a prefetch.
     if constexpr (PLUMB_REGISTERS == 32) __builtin_prefetch(w + terms_ahead * filters);
     Vector<Real> values[vectors];
 #pragma GCC unroll 16
@@ -64,7 +64,7 @@ template <class Real, int filters, int vectors>
   }
 }
 
-/// Bias and ReLU.
+/// Applies bias and ReLU.
 template <class Real, int filters, int vectors>
 [[gnu::always_inline]] inline void apply_epilogue(Tile<Real, filters, vectors>& tile,
                                                   const Real* bias, bool relu) {
@@ -96,8 +96,8 @@ template <bool some, class Real, int filters, int vectors>
     }
 }
 
-/// Whether one of the sums is NaN. A NaN stays one in any sum; Inf - Inf makes another, which is a
-/// false alarm.
+/// Says whether one of the sums is NaN. A NaN stays one in any sum; Inf - Inf makes another, which
+/// is a false alarm.
 template <class Real, int filters, int vectors>
 [[gnu::always_inline]] inline bool may_hold_nan(Tile<Real, filters, vectors>& tile) {
 #pragma GCC unroll 16
@@ -110,8 +110,8 @@ template <class Real, int filters, int vectors>
   return total != total;
 }
 
-/// One tile from `position` on, from the first term to the last. The run's fields are read before
-/// anything is stored: the compiler cannot know that sums are not stored over them.
+/// Computes one tile from `position` on, from the first term to the last. The run's fields are read
+/// before anything is stored: the compiler cannot know that sums are not stored over them.
 template <class Real, int filters, int vectors, bool some, bool resumes>
 inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
   constexpr int line = 64 / int{sizeof(Real)};
@@ -123,8 +123,8 @@ inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
   const Real* const x = run.x + position;
   const Real* w = run.w;
   const std::int64_t* const offsets = run.offsets;
-  // Lines from memory are prefetched a few at a time, between shares of the terms. All at once,
-  // those to be stored to and those of the next panel would delay what the terms read.
+  // Lines from memory are prefetched a few at a time, between shares of the terms. If they came all
+  // at once, the lines to be stored to and those of the next panel would delay what the terms read.
   std::int64_t term = 0, prefetched = 0;
 #pragma GCC unroll 1
   for (int part = 1; part <= filters; ++part) {
@@ -150,7 +150,7 @@ inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
                      : sum_tile<Real, filters, vectors, some, false>(run, position);
 }
 
-/// A tile of `wanted` vectors, at most `vectors`, the last of which may be cut short.
+/// Computes a tile of `wanted` vectors, at most `vectors`, the last of which may be cut short.
 template <class Real, int filters, int vectors>
 inline bool sum_some(const MicroKernelRun<Real>& run, std::int64_t position, std::int64_t wanted) {
   if constexpr (vectors > 0) {
@@ -168,8 +168,8 @@ inline bool sum_filters(MicroKernelRun<Real> run) {
   for (std::int64_t row = 0; row < run.rows; ++row) {
     std::int64_t position = 0;
     for (std::int64_t left = (run.count + lanes<Real> - 1) / lanes<Real>; left > 0;) {
-      // The last two share what is left evenly: a small tile has too few sums for the latency of
-      // an FMA, and loads a weight for each of them.
+      // The last two tiles share the remaining vectors evenly: a small tile has too few sums for
+      // the latency of an FMA, and loads a weight for each of them.
       const std::int64_t wanted =
           left <= vectors ? left : (left < 2 * vectors ? (left + 1) / 2 : vectors);
       if (wanted == vectors && run.count - position >= vectors * lanes<Real>)
@@ -186,7 +186,8 @@ inline bool sum_filters(MicroKernelRun<Real> run) {
   return nan;
 }
 
-/// Computes the run. Whether a sum may be NaN, where find_nan asks: true may be a false alarm.
+/// Computes the run. Where find_nan asks, it returns whether a sum may be NaN; true may be a false
+/// alarm.
 template <class Real>
 bool micro_kernel(const MicroKernelRun<Real>& run) {
   switch (run.filters) {
@@ -201,7 +202,8 @@ bool micro_kernel(const MicroKernelRun<Real>& run) {
   }
 }
 
-/// Filters of a run. A tile of x is read once for all of them; more would leave too few vectors.
+/// The most filters of a run. A tile of x is read once for all of them; more would leave too few
+/// vectors.
 inline constexpr std::int64_t max_filters = PLUMB_REGISTERS == 32 ? 8 : 6;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Filter packing: [term][filter], as the micro-kernel reads a run's filters.
+// Filters are packed as [term][filter], the order in which the micro-kernel reads a run's filters.
 #pragma once
 
 #include <type_traits>

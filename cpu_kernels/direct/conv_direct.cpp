@@ -1,5 +1,5 @@
-// Direct convolution on the CPU: a thread takes a band of output rows, copies its input into planes
-// (planes.hpp), and runs the micro-kernel over them.
+// Direct convolution on the CPU gives a thread a band of output rows: it copies the band's input
+// into planes (planes.hpp), and runs the micro-kernel over them.
 //
 // The cut depends on the problem alone, and each output is summed in the order of its terms, so
 // that results are the same bits for any number of threads.
@@ -21,7 +21,7 @@ namespace {
 
 using std::int64_t;
 
-/// Whether each column of the filter has a plane of its own.
+/// Says whether each column of the filter has a plane of its own.
 bool own_columns(const ConvShape& conv, const Planes& planes) {
   return planes.pitch == conv.q && planes.column_planes == conv.s;
 }
@@ -50,9 +50,10 @@ std::size_t workspace_bytes(const ConvProblem& problem, const DeviceInfo& device
   return c.bytes(threads) - c.first.filters_bytes;
 }
 
-/// Terms that are summed before the next tile. Where each filter column has a plane, a tile reads a
-/// few lines for every filter row, and the next tile reads most of them again. So many channels
-/// make a block that these lines and the filters stay in a level-1 cache along a run.
+/// Returns the number of terms that a tile sums before the next tile. Where each filter column has
+/// a plane, a tile reads a few lines for every filter row, and the next tile reads most of them
+/// again. A block has so many channels that these lines and the filters stay in a level-1 cache
+/// along a run.
 template <class Real>
 int64_t block_of(const ConvShape& conv, const Planes& planes, const ConvKernels<Real>& kernels) {
   constexpr int64_t in_cache = 16 << 10, enough_terms = 96;
@@ -66,7 +67,7 @@ int64_t block_of(const ConvShape& conv, const Planes& planes, const ConvKernels<
   return ceil_div(conv.group_c, ceil_div(conv.group_c, max_channels)) * taps;
 }
 
-/// What all bands share.
+/// The data that all bands share.
 template <class Real>
 struct Shared {
   ConvShape conv;
@@ -74,10 +75,10 @@ struct Shared {
   const ConvKernels<Real>& kernels;
   const int64_t* offsets;
   const Real* filters;
-  const Real* bias;  ///< of all filters, or null
+  const Real* bias;  ///< bias of all filters, or null
   int64_t block;     ///< terms that are summed before the next tile
   bool flat;         ///< whether a band's outputs are neighbours in the planes and in y
-  bool in_y;         ///< whether the sums grow in y; else they are staged
+  bool in_y;         ///< whether the sums grow in y; otherwise they are staged
 };
 
 /// Computes all filters for rows [row, row + rows) of a band, whose first output is `first`.
@@ -87,7 +88,7 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
   const auto& [conv, cut, kernels, offsets, filters, bias, block, flat, in_y] = shared;
   const int64_t terms = conv.terms(), pitch = cut.planes.pitch;
   const bool row_by_row = in_y && !flat;
-  // From one row of sums to the next.
+  // This is the step from one row of sums to the next.
   const int64_t sums_row = in_y ? conv.y_p : pitch;
   for (int64_t k = 0; k < conv.group_k;) {
     const int64_t of_all = first.group * conv.group_k + k;
@@ -133,8 +134,8 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
   }
 }
 
-/// The planes of a band in x itself, or null where they do not lie there or whole vectors would
-/// read beyond x.
+/// Returns the planes of a band in x itself, or null where they do not lie there or whole vectors
+/// would read beyond x.
 template <class Real>
 const Real* in_image(const ConvShape& conv, const Cut& cut, const OutputRow& first) {
   const int64_t at =
@@ -160,8 +161,8 @@ void compute_band(const Shared<Real>& shared, const OutputRow& first, int64_t ro
     sum_rows(shared, planes, first, row, std::min(run_rows, rows - row), staged);
 }
 
-/// What the bands of one cut share. `conv` has the columns of this cut alone; `whole_vectors`: its
-/// rows fill whole vectors.
+/// Returns what the bands of one cut share. `conv` has the columns of this cut alone;
+/// `whole_vectors` says that its rows fill whole vectors.
 template <class Real>
 Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const Cut& cut,
                        bool whole_vectors, int64_t* offsets, const Real* bias) {
@@ -208,7 +209,7 @@ void launch(const ConvLaunch& launch) {
   const int threads = std::min(c.threads(std::max(launch.device.units, 1)),
                                worthwhile_threads(problem, available_threads()));
   const int64_t bands = c.first.bands, tasks = problem.n * problem.groups * bands;
-  // A band of a depthwise convolution takes a few microseconds.
+  // A band of a depthwise convolution takes a few microseconds, so a thread takes several at once.
   const int64_t taken_at_once = std::clamp<int64_t>(tasks / (64 * threads), 1, 16);
   parallel_tasks(threads, tasks, taken_at_once, [&](int64_t task, int thread) {
     std::byte* const slot =
@@ -228,7 +229,7 @@ template <class Real>
 Support supports(const ConvProblem& problem, const DeviceInfo&) {
   if (const Support usual = forward_in<Real>(problem); !usual) return usual;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
-  // In double first, because it cannot overflow: the filters, and the input of a row of outputs.
+  // A double cannot overflow, so it checks first the filters, and the input of a row of outputs.
   const double filters = number(problem.k) * number(problem.terms());
   const double row = number(problem.c / problem.groups) *
                      number((problem.r - 1) * problem.dilation.h + 1) *
@@ -246,8 +247,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return {};
 }
 
-/// All positions, dropped ones too, and the copies, at most of the nominal rate; and the tensors
-/// moved once.
+/// The estimate has all positions, dropped ones too, and the copies at most of the nominal rate,
+/// plus the time to move the tensors once.
 template <class Real>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;

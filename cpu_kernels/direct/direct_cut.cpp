@@ -1,4 +1,4 @@
-// Cuts of direct convolutions, and the work of each.
+// Direct convolutions are cut here, and the work of each cut is estimated.
 #include "cpu_kernels/direct/direct_cut.hpp"
 
 #include <algorithm>
@@ -8,8 +8,9 @@ namespace {
 
 using std::int64_t;
 
-/// Rows of a run, a multiple of `unit`: the number with the largest share of outputs among its
-/// positions; of equals the largest whose sums stay in a level-1 cache for a few filters.
+/// Returns the rows of a run, a multiple of `unit`: the number with the largest share of outputs
+/// among its positions, and among equals the largest whose sums stay in a level-1 cache for a few
+/// filters.
 int64_t fullest_run(int64_t pitch, int64_t q, int64_t max_rows, int64_t unit) {
   constexpr int64_t max_positions = 768;
   const auto positions = [&](int64_t rows) {
@@ -21,9 +22,9 @@ int64_t fullest_run(int64_t pitch, int64_t q, int64_t max_rows, int64_t unit) {
   return best;
 }
 
-/// Whether a band's input lies in x as its planes would: a dense image without padding at stride 1,
-/// and all of it in one band unless a group has one channel. The stride is asked for itself,
-/// because a filter of one row has one row plane at every stride.
+/// Says whether a band's input lies in x as its planes would: x is a dense image without padding at
+/// stride 1, and all of it is in one band unless a group has one channel. The stride itself is
+/// checked, because a filter of one row has one row plane at every stride.
 template <class Real>
 bool lies_as_planes(const ConvProblem& p, const Cut& cut) {
   return size_in_bytes(p.dtype) == sizeof(Real) && p.padding == Padding{} &&
@@ -32,11 +33,11 @@ bool lies_as_planes(const ConvProblem& p, const Cut& cut) {
          (cut.bands == 1 || p.c == p.groups);
 }
 
-/// The cut with a plane for each filter column (`own_columns`), or for each remainder by the
-/// stride; in bands of `rows` rows, unless that is 0.
+/// Returns the cut with a plane for each filter column (`own_columns`), or for each remainder by
+/// the stride. Its bands have `rows` rows, unless that is 0.
 template <class Real>
 Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
-  // A band's input stays in a level-2 cache, and there are bands for all threads.
+  // A band's input stays in a level-2 cache, and all threads have bands.
   constexpr int64_t planes_bytes = 384 << 10, enough_bands = 64;
   const int64_t step_h = step_of(p.stride.h, p.p()), step_w = step_of(p.stride.w, p.q());
   const int64_t halo_h = (p.r - 1) * p.dilation.h / step_h;
@@ -59,7 +60,8 @@ Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
   cut.bands = ceil_div(computed, cut.rows);
   cut.planes.rows = cut.rows + halo_h;
   cut.planes.plane = round_up(cut.planes.rows * cut.planes.pitch, 16);
-  // Planes a power of two apart would share one set of a cache.
+  // The padding keeps planes from lying a power of two apart, where they would share one set of a
+  // cache.
   if (cut.planes.plane % 256 == 0) cut.planes.plane += 16;
   cut.in_x = !own_columns && lies_as_planes<Real>(p, cut);
   if (cut.in_x) cut.planes.plane = p.x_strides[1];
@@ -80,10 +82,10 @@ Cut cut(const ConvProblem& p, bool own_columns, int64_t rows = 0) {
   return cut;
 }
 
-/// The work of one cut.
+/// Returns the work of one cut.
 double work(const ConvProblem& p, const Cut& cut) {
   constexpr double copy_of_a_row = 40;
-  // Columns that are not neighbours lie in a cache line each.
+  // Columns that are not neighbours lie in a cache line each, so copying an element takes longer.
   const double copy_of_an_element = p.x_strides[3] != 1 ? 120 : (p.stride.w == 1 ? 2.5 : 8);
   const int64_t rest = cut.rows % cut.run_rows;
   const int64_t positions =
@@ -94,7 +96,7 @@ double work(const ConvProblem& p, const Cut& cut) {
          copy_of_an_element * cut.elements_copied + copy_of_a_row * cut.rows_copied;
 }
 
-/// The problem of the outputs behind the first `columns` ones, without padding.
+/// Returns the problem of the outputs behind the first `columns` ones, without padding.
 ConvProblem behind(ConvProblem problem, int64_t columns) {
   problem.w -= columns;
   return problem;

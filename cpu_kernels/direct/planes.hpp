@@ -1,4 +1,4 @@
-// The layout that the input of a band of output rows is copied to. README.md draws it.
+// The input of a band of output rows is copied to this layout. README.md draws it.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace plumb {
 struct Planes {
   std::int64_t row_planes, column_planes;  ///< of each channel
   std::int64_t column_step;                ///< input columns from one plane's first to the next's
-  std::int64_t pitch, rows;                ///< of a plane
-  std::int64_t plane;                      ///< from one plane to the next
+  std::int64_t pitch, rows;                ///< pitch of a row; rows of a plane
+  std::int64_t plane;                      ///< elements from one plane to the next
 };
 
 }  // namespace plumb

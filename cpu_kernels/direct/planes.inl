@@ -1,4 +1,4 @@
-// The input of a band of output rows, copied into planes (planes.hpp says how they lie).
+// The input of a band of output rows is copied into planes (planes.hpp says how they lie).
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,8 @@
 namespace plumb {
 namespace {
 
-/// So many rows ahead are prefetched; behind an image's own lie other channels' and images'.
+/// The row this many rows ahead is prefetched; behind an image's own lie other channels' and
+/// images'.
 inline constexpr std::int64_t rows_ahead = 8;
 
 /// Writes zeros in whole vectors, beyond `count` too.
@@ -21,7 +22,7 @@ inline void zero_vectors(Real* to, std::int64_t count) {
     *reinterpret_cast<Vector<Real>*>(to + i) = Vector<Real>{};
 }
 
-/// Rows of a plane: `left` zeros, `count` elements of the image, zeros up to `pitch`.
+/// Rows of a plane, each of `left` zeros, `count` elements of the image, and zeros up to `pitch`.
 struct PaddedRows {
   std::int64_t rows, left, count, pitch;
 };
@@ -74,7 +75,7 @@ void load_planes_stored(const ConvShape& conv, const Planes& planes, const Outpu
   };
   for (std::int64_t c = 0; c < conv.group_c; ++c)
     for (std::int64_t row_plane = 0; row_plane < planes.row_planes; ++row_plane) {
-      // Rows of the plane that lie inside the image.
+      // These are the rows of the plane that lie inside the image.
       const std::int64_t h = band.p * conv.stride.h + row_plane - conv.top;
       const std::int64_t above = lesser(greater(0, ceil_quotient(-h, conv.stride.h)), planes.rows);
       const std::int64_t below =

@@ -1,5 +1,5 @@
-// The operators around convolution, on the CPU: parallel over OpenMP's threads, views with any
-// strides, arguments checked by core. None of them allocates.
+// The CPU's operators around convolution run parallel over OpenMP's threads and take views with any
+// strides; core has checked their arguments. None of them allocates.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace plumb {
 
-/// Threads for so many elements: one where it is done before others would have woken.
+/// Returns the threads for `elements` elements: one where it is done before others would have
+/// woken.
 inline int threads_for(std::int64_t elements) {
   constexpr std::int64_t elements_for_one_thread = 1 << 14;
   return elements > elements_for_one_thread ? available_threads() : 1;
 }
 
-/// The tiles of all images and channels, counted through.
+/// The tiles of all images and channels, numbered through.
 struct Tiles {
   std::int64_t images, channels, rows, columns;
   struct Index {

@@ -1,5 +1,5 @@
-// Max and average pooling: for each row of outputs, one pass over it for each tap of the window,
-// so that the inner loop has neither borders nor index arithmetic.
+// Max and average pooling pass over each row of outputs once for each tap of the window, so that
+// the inner loop has neither borders nor index arithmetic.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -15,7 +15,7 @@ using std::int64_t;
 
 constexpr int64_t tile_columns = 256, tile_rows = 64;
 
-/// Outputs [begin, end) of `count` for which the input at `output * stride + offset` lies in
+/// The outputs [begin, end) of `count` for which the input at `output * stride + offset` lies in
 /// [0, input).
 struct Inside {
   int64_t begin, end;
@@ -28,8 +28,8 @@ Inside inside(int64_t count, int64_t stride, int64_t offset, int64_t input) {
   return {std::min(end, first_at_least(0)), end};
 }
 
-/// How many of the window's taps along one side are averaged over for output `i`: those inside the
-/// image, or with `count_padding` inside the padded image.
+/// Returns how many of the window's taps along one side output `i` is averaged over: those inside
+/// the image, or with `count_padding` inside the padded image.
 int64_t taps_inside(int64_t i, int64_t window, int64_t stride, int64_t dilation, int64_t before,
                     int64_t after, int64_t input, bool count_padding) {
   const int64_t low = count_padding ? -before : 0;
@@ -47,7 +47,7 @@ struct Max {
   static T start() {
     return -std::numeric_limits<T>::infinity();
   }
-  /// NaN where one is.
+  /// The maximum is NaN where one of the values is NaN.
   template <class T>
   static T join(T max, T value) {
     return value <= max || max != max ? max : value;
@@ -64,8 +64,8 @@ struct Sum {
   }
 };
 
-/// joined[i] = join(joined[i], from[i * step]). The steps of dense images are known to the
-/// compiler, which then uses vectors.
+/// Computes joined[i] = join(joined[i], from[i * step]). The compiler knows the steps of dense
+/// images, and then uses vectors.
 template <class Op, class T, class Stored>
 void join_row(const Stored* from, int64_t step, int64_t count, T* joined) {
   const auto loop = [&](auto step_of) {
@@ -80,8 +80,8 @@ void join_row(const Stored* from, int64_t step, int64_t count, T* joined) {
   }
 }
 
-/// Rows [p, p_end) and columns [q, q + count) of the outputs of one image and channel, which start
-/// at `x` and `y`.
+/// Computes rows [p, p_end) and columns [q, q + count) of the outputs of one image and channel,
+/// which start at `x` and `y`.
 template <class Op, class Stored, class T>
 void pool_tile(const PoolLaunch& launch, const Stored* x, Stored* y, int64_t p, int64_t p_end,
                int64_t q, int64_t count) {
@@ -90,7 +90,7 @@ void pool_tile(const PoolLaunch& launch, const Stored* x, Stored* y, int64_t p, 
   const TensorView& ys = launch.y;
   const int64_t height = xs.extent(2), width = xs.extent(3);
   const bool average = g.kind == PoolKind::average;
-  T columns[tile_columns];  // that an average is taken over
+  T columns[tile_columns];  // columns of the window that each average is taken over
   for (int64_t i = 0; average && i < count; ++i)
     columns[i] =
         static_cast<T>(taps_inside(q + i, g.window.w, g.stride.w, g.dilation.w, g.padding.left,

@@ -1,4 +1,4 @@
-// ReLU: max(x, 0) of each element; NaN stays.
+// ReLU takes max(x, 0) of each element; NaN stays NaN.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -15,8 +15,9 @@ using std::int64_t;
 
 constexpr int64_t chunk = 16384;  ///< elements of a row that one thread takes at a time
 
-/// Dimensions of both tensors, y's largest step first, those of extent one left out and those that
-/// follow each other without a gap joined: dense tensors of any rank and layout become one row.
+/// The dimensions of both tensors, y's largest step first. Those of extent one are left out, and
+/// those that follow each other without a gap are joined: dense tensors of any rank and layout
+/// become one row.
 struct Loop {
   int64_t extent, x_step, y_step;
 };

@@ -37,7 +37,8 @@ T interpolate(T a, T b, T fraction) {
   return a + fraction * (b - a);
 }
 
-/// Rows [p, p_end) and columns [q, q_end) of one image and channel, which start at `x` and `y`.
+/// Computes rows [p, p_end) and columns [q, q_end) of one image and channel, which start at `x` and
+/// `y`.
 template <class Stored>
 void resize_tile(const ConstTensorView& xs, const Stored* x, const TensorView& ys, Stored* y,
                  int64_t p, int64_t p_end, int64_t q, int64_t q_end) {

@@ -1,4 +1,4 @@
-// Softmax of each row, shifted by the row's maximum so that no exponential overflows.
+// Softmax shifts each row by its maximum, so that no exponential overflows.
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -1,10 +1,10 @@
-// Convolution on the CPU for many channels. The outputs of all images are counted through and cut
-// into panels (panel.hpp); a thread packs a panel's input, [term][output], a block of terms at a
-// time, into its level-2 cache, and multiplies it by all filters. Many filters make up for the
+// This convolution serves many channels on the CPU. The outputs of all images are numbered through
+// and cut into panels (panel.hpp); a thread packs a panel's input, [term][output], a block of terms
+// at a time, into its level-2 cache, and multiplies it by all filters. Many filters make up for the
 // packing, and no position is wasted at the ends of rows and images.
 //
 // Panels go to threads in shares, smaller ones towards the end: several whole panels, and maybe
-// some filters of the panel at either end. With few panels for each thread all threads pack them
+// some filters of the panel at either end. Where each thread has few panels, all threads pack them
 // first. A 1x1 convolution of a dense image is not packed: the image is a panel.
 //
 // Each output is summed in the order of its terms, so that results are the same bits however the
@@ -29,8 +29,8 @@ namespace {
 
 using std::int64_t;
 
-/// The convolution as packing sees it: the rows of a 1x1 convolution's image are joined where they
-/// are evenly spaced, and images of one output become one row.
+/// Returns the convolution as packing sees it: the rows of a 1x1 convolution's image are joined
+/// where they are evenly spaced, and images of one output become one row.
 ConvShape joined(ConvShape conv, const ConvProblem& p) {
   if (p.r != 1 || p.s != 1 || p.padding != Padding{}) return conv;
   if (conv.p == 1 && conv.q == 1) {
@@ -63,18 +63,18 @@ void for_each_row(const Panel& panel, int64_t p, int64_t q, const F& f) {
   }
 }
 
-/// What all tasks share.
+/// The data that all tasks share.
 template <class Real>
 struct Shared {
   const ConvShape& conv;
-  ConvShape joined;  ///< as packing sees it
+  ConvShape joined;  ///< `conv` as packing sees it
   const PanelCut& cut;
   const ConvKernels<Real>& kernels;
-  const int64_t *panel_offsets, *image_offsets;  ///< of a block's terms
+  const int64_t *panel_offsets, *image_offsets;  ///< offsets of a block's terms
   const Real* filters;
-  const Real* bias;  ///< of all filters, or null
+  const Real* bias;  ///< bias of all filters, or null
   Real* kept;        ///< panels that were packed first, [panel][block]
-  int64_t outputs;   ///< of all images
+  int64_t outputs;   ///< outputs of all images
   int64_t y_rows;    ///< rows of an image in y; 1 where they are evenly spaced
   bool in_y;         ///< whether the sums of one image's outputs may grow in y
 };
@@ -84,7 +84,7 @@ template <class Real>
 struct Values {
   const Real* first;
   const int64_t* offsets;
-  bool image;  ///< whether it lies in x, where the next panel follows
+  bool image;  ///< whether the panel lies in x, where the next panel follows it
 };
 
 /// Adds a block of terms to the sums of a panel and some filters.
@@ -97,8 +97,8 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   const bool first = panel.first_term == 0, last = panel.first_term + panel.terms == conv.terms();
   const int64_t outputs = conv.p * conv.q, n = panel.first / outputs;
   const bool one_image = (panel.first + panel.count - 1) / outputs == n;
-  // The tiles of each run prefetch a few terms' lines of the next panel: all at once would delay
-  // them.
+  // The tiles of each run prefetch a few terms' lines of the next panel: all lines at once would
+  // delay the tiles.
   const int64_t runs = ceil_div(task.count, kernels.filters);
   const int64_t max_prefetched = values.image ? ceil_div(panel.terms, runs) : 0;
   for (int64_t k = task.k; k < task.k + task.count;) {
@@ -148,7 +148,8 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
   }
 }
 
-/// The panel in x itself, or null where it does not lie there or whole vectors would read beyond x.
+/// Returns the panel in x itself, or null where it does not lie there or whole vectors would read
+/// beyond x.
 template <class Real>
 const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   const ConvShape& conv = shared.conv;
@@ -161,7 +162,7 @@ const Real* in_image(const Shared<Real>& shared, const Panel& panel) {
   return static_cast<const Real*>(conv.x) + at;
 }
 
-/// A block of the terms of panel `i`, counted through all groups.
+/// Returns a block of the terms of panel `i`, numbered through all groups.
 template <class Real>
 Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
   const PanelCut& cut = shared.cut;
@@ -180,7 +181,7 @@ Panel panel_of(const Shared<Real>& shared, int64_t i, int64_t block) {
           .step = cut.step};
 }
 
-/// Computes some filters of panel `i`, all terms, with a thread's own part of the workspace.
+/// Computes all terms of some filters of panel `i`, in a thread's own part of the workspace.
 template <class Real>
 void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::byte* slot) {
   const PanelCut& cut = shared.cut;
@@ -199,13 +200,13 @@ void add_terms(const Shared<Real>& shared, int64_t i, FilterRange range, std::by
   }
 }
 
-/// Runs [begin, end) of filters, counted through all panels.
+/// The runs [begin, end) of filters, numbered through all panels.
 struct Runs {
   int64_t begin, end;
 };
 
-/// The next share of a thread: a part of what is left, so that all threads end together, and whole
-/// panels as long as it has more than `min_runs`.
+/// Takes the next share of a thread: a part of what is left, so that all threads end together. A
+/// share is whole panels as long as it has more than `min_runs`.
 Runs take_runs(std::atomic<int64_t>& taken, int64_t runs, int64_t runs_of_panel, int64_t min_runs,
                int threads) {
   int64_t begin = taken.load(std::memory_order_relaxed), end;
@@ -217,8 +218,8 @@ Runs take_runs(std::atomic<int64_t>& taken, int64_t runs, int64_t runs_of_panel,
   return {begin, end};
 }
 
-/// What all tasks share. At the front of the workspace lie the bias, the offsets of a block's
-/// terms, and the panels that are packed first.
+/// Returns what all tasks share. At the front of the workspace lie the bias, the offsets of a
+/// block's terms, and the panels that are packed first.
 template <class Real>
 Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const PanelCut& cut) {
   std::byte* const workspace = static_cast<std::byte*>(launch.workspace);
@@ -281,8 +282,8 @@ void launch(const ConvLaunch& launch) {
   const int64_t panels = c.panels * problem.groups;
   const int64_t runs_of_panel = ceil_div(conv.group_k, shared.kernels.filters);
   const int64_t runs = panels * runs_of_panel;
-  // Few panels that threads pack for themselves are one share a thread; else a share is half a
-  // panel at least, or two runs where panels are packed already.
+  // A thread that packs few panels for itself takes one share; otherwise a share is half a panel at
+  // least, or two runs where panels are packed already.
   const bool few = panels < 8 * threads;
   const int64_t min_runs =
       c.packed_first ? 2 : (few ? ceil_div(runs, threads) : ceil_div(runs_of_panel, 2));
@@ -305,7 +306,7 @@ void launch(const ConvLaunch& launch) {
 template <class Real>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   if (const Support usual = forward_in<Real>(problem); !usual) return usual;
-  // In double first, because it cannot overflow.
+  // A double cannot overflow, so it checks the bytes first.
   double bytes =
       static_cast<double>(problem.k) * static_cast<double>(problem.terms()) * double{sizeof(Real)};
   if (bytes <= workspace_limit_bytes) {
@@ -320,15 +321,15 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   return {};
 }
 
-/// The products and the packing at most of the nominal rate; the tensors and the packed filters
-/// moved once.
+/// The estimate has the products and the packing at most of the nominal rate, plus the time to move
+/// the tensors and the packed filters once.
 template <class Real>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;
   const PanelCut c = panel_cut<Real>(problem, std::max(device.units, 1));
   const auto number = [](int64_t value) { return static_cast<double>(value); };
-  // Packing an element, and a piece of a row (one for each term and row), takes as long as so many
-  // products.
+  // Packing an element, or a piece of a row (one for each term and row), takes as long as this
+  // number of products.
   const bool in_squares = problem.x_strides[1] == 1 && problem.c / problem.groups >= 8;
   const double copy_of_an_element = problem.x_strides[3] == 1 || in_squares ? 5 : 40;
   const double copy_of_a_row = 200;

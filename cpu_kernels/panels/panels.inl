@@ -1,4 +1,4 @@
-// Packing of panels: parts of the im2col matrix small enough for a level-2 cache.
+// Panels are parts of the im2col matrix small enough for a level-2 cache, and are packed here.
 #pragma once
 
 #include <type_traits>
@@ -14,13 +14,13 @@ namespace plumb {
 namespace {
 
 /// Calls `f(position, count, low, high, at)` for each row of outputs in a panel, which has `count`
-/// outputs from `position` on. The tap of those in [low, high) lies inside the image, that of the
-/// others in the padding. `at`: where the first output's tap lies, or would lie, from the group's
-/// first channel. The same for all channels.
+/// outputs from `position` on. The tap of outputs in [low, high) lies inside the image, that of the
+/// others in the padding. `at` is where the first output's tap lies, or would lie, counted from the
+/// group's first channel. All channels have the same rows.
 template <class F>
 inline void for_each_row_of_tap(const ConvShape& conv, const Panel& panel, std::int64_t r,
                                 std::int64_t s, const F& f) {
-  // Output columns whose tap lies inside the image.
+  // These are the output columns whose tap lies inside the image.
   const std::int64_t shift = s * conv.dilation.w - conv.left;
   const std::int64_t begin = greater(0, ceil_quotient(-shift, conv.stride.w));
   const std::int64_t end = ceil_quotient(conv.w - shift, conv.stride.w);
@@ -40,7 +40,7 @@ inline void for_each_row_of_tap(const ConvShape& conv, const Panel& panel, std::
   }
 }
 
-/// Neighbours of a panel whose tap lies in one row of the image, or in the padding.
+/// Neighbouring outputs of a panel whose tap lies in one row of the image, or in the padding.
 struct Piece {
   std::int64_t position, count;
   std::int64_t at;
@@ -65,8 +65,8 @@ inline std::int64_t cut_pieces(const ConvShape& conv, const Panel& panel, std::i
   return pieces_cut;
 }
 
-/// Lines of so many channels ahead are prefetched: rows of channels lie pages apart, in the image
-/// and often in the panel, and no hardware prefetcher follows.
+/// Lines of the channel this far ahead are prefetched: rows of channels lie pages apart, in the
+/// image and often in the panel, and no hardware prefetcher follows.
 inline constexpr std::int64_t channels_ahead = 4;
 
 /// How far ahead to prefetch, in elements.
@@ -74,8 +74,8 @@ struct Ahead {
   std::int64_t from, to;
 };
 
-/// to[i] = from[i * step] for i in [0, count), in whole vectors, which reads and writes beyond
-/// `count`.
+/// Copies to[i] = from[i * step] for i in [0, count), in whole vectors, which reads and writes
+/// beyond `count`.
 template <int step, class Real, int... lane>
 inline void copy_stepping(const Real* from, std::int64_t count, Real* to, const Ahead& ahead,
                           std::integer_sequence<int, lane...>) {
@@ -91,7 +91,8 @@ inline void copy_stepping(const Real* from, std::int64_t count, Real* to, const 
   }
 }
 
-/// The elements that copy_stepping() reads of all pieces, counted from a channel's first.
+/// Returns the range that copy_stepping() reads of all pieces, counted from a channel's first
+/// element.
 template <class Real>
 inline ReadableRange read_range(const Piece* pieces, std::int64_t count, std::int64_t step) {
   ReadableRange range;
@@ -106,7 +107,8 @@ inline ReadableRange read_range(const Piece* pieces, std::int64_t count, std::in
   return range;
 }
 
-/// Packs one term's row of the panel. The next piece overwrites what is written beyond one.
+/// Packs one term's row of the panel. A piece may write beyond its end; the next piece overwrites
+/// that.
 template <int step, class Real>
 inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, Real* to,
                         const Ahead& ahead) {
@@ -120,15 +122,16 @@ inline void copy_pieces(const Real* x, const Piece* pieces, std::int64_t count, 
 }
 
 #ifdef __AVX2__
-/// A vector of a panel: lanes of a row of the image, and zeros where the tap lies in the padding.
+/// A vector of a panel has lanes of a row of the image, and zeros where the tap lies in the
+/// padding.
 template <class Real>
 struct PanelVector {
   std::int64_t position, at;
   Lanes<Real> inside;
 };
 
-/// Cuts a panel into vectors for a tap, in order; returns how many there are. For horizontal stride
-/// 1 and columns side by side.
+/// Cuts a panel into vectors for a tap, in order; returns how many there are. It serves horizontal
+/// stride 1 and columns side by side.
 template <class Real>
 inline std::int64_t cut_vectors(const ConvShape& conv, const Panel& panel, std::int64_t r,
                                 std::int64_t s, PanelVector<Real> (&vectors)[image_positions]) {
@@ -146,9 +149,9 @@ inline std::int64_t cut_vectors(const ConvShape& conv, const Panel& panel, std::
   return vectors_cut;
 }
 
-/// Packs the rows of `channels` terms of a tap, `to_step` apart, without a branch for the padding:
-/// short rows would mispredict it again and again. The next vector overwrites what is written
-/// beyond a row's end.
+/// Packs the rows of `channels` terms of a tap, `to_step` apart, without a branch for the padding,
+/// which short rows would mispredict again and again. A vector may write beyond a row's end; the
+/// next vector overwrites that.
 template <class Real>
 inline void copy_padded(const ConvShape& conv, const Panel& panel, std::int64_t tap, const Real* x,
                         std::int64_t channels, Real* to, std::int64_t to_step) {
@@ -187,7 +190,7 @@ inline void turn_pieces(const float* x, std::int64_t step, const Piece* pieces, 
 
 template <class Stored, class Real>
 void pack_panel_stored(const ConvShape& conv, const Panel& panel, Real* to) {
-  // So many channels share the cutting into pieces, and their rows of the image stay in a level-1
+  // This many channels share the cutting into pieces, and their rows of the image stay in a level-1
   // cache for all taps.
   constexpr std::int64_t channels_together = 16;
   const std::int64_t before = panel.group * conv.group_c * conv.x_c;

@@ -1,4 +1,4 @@
-// How panels and blocks of terms are sized.
+// Panels and blocks of terms get their sizes here.
 #include "cpu_kernels/panels/panels_cut.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace {
 
 using std::int64_t;
 
-/// Whether panels lie in images. A panel then has outputs of one image, so images have to be so
-/// large that at most a 33rd is wasted in the vectors at their ends.
+/// Says whether panels lie in images. A panel then has outputs of one image, so images have to be
+/// so large that at most a 33rd is wasted in the vectors at their ends.
 template <class Real>
 bool reads_images(const ConvProblem& p) {
   const int64_t image = p.p() * p.q();

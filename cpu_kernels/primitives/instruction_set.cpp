@@ -1,4 +1,4 @@
-// Asks the processor, then the environment.
+// The instruction set is what the processor has, limited by what the environment asks for.
 #include "cpu_kernels/primitives/instruction_set.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,8 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr std::string_view baseline_name = "sse2";
-/// libgcc's check includes that the operating system saves the registers.
+/// Returns the processor's best. libgcc's check includes that the operating system saves the
+/// registers.
 InstructionSet best_of_machine() {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

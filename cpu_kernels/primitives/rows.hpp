@@ -1,4 +1,4 @@
-// Rows of elements: widened from the type that is stored to the type that is computed in, and
+// Rows of elements are widened from the type that is stored to the type that is computed in, and
 // rounded back.
 //
 // Everything here has internal linkage and no branches that would keep a compiler from using
@@ -16,10 +16,10 @@
 namespace plumb {
 namespace {
 
-/// std::min() and std::max() have external linkage.
+/// These replace std::min() and std::max(), which have external linkage.
 inline std::int64_t lesser(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 inline std::int64_t greater(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
-/// ceil(a / b) for b > 0.
+/// Returns ceil(a / b) for b > 0.
 inline std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
   return a > 0 ? (a - 1) / b + 1 : -(-a / b);
 }
@@ -38,7 +38,7 @@ inline void with_type(DType dtype, const F& f) {
   }
 }
 
-/// The same for what Real holds without rounding; nothing for others.
+/// Calls `f` as with_type() does if Real holds the type without rounding, and otherwise not at all.
 template <class Real, class F>
 inline void with_stored(DType dtype, const F& f) {
   with_type(dtype, [&](auto stored) {
@@ -55,7 +55,7 @@ inline float widen(Half value) {
   const std::uint32_t bits = value.bits;
   const std::uint32_t shifted = (bits & 0x7fffu) << 13;
   const std::uint32_t exponent = bits & 0x7c00u;
-  // 2^-14 + m 2^-24, less the 2^-14: exact, and free of binary32 subnormals.
+  // This is 2^-14 + m 2^-24, less the 2^-14: it is exact, and free of binary32 subnormals.
   const std::uint32_t subnormal =
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(shifted + 0x38800000u) - 0x1p-14f);
   const std::uint32_t normal = shifted + 0x38000000u;
@@ -65,8 +65,8 @@ inline float widen(Half value) {
   return std::bit_cast<float>(magnitude | ((bits & 0x8000u) << 16));
 }
 
-/// `value` in binary32 with the last bit set where digits were lost. Rounding that once more, to
-/// a type of at most 22 digits, gives what rounding `value` itself would.
+/// Returns `value` in binary32 with the last bit set where digits were lost. Rounding that once
+/// more, to a type of at most 22 digits, gives what rounding `value` itself would.
 inline float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = static_cast<double>(nearest);
@@ -101,7 +101,7 @@ inline BFloat16 narrow_to_bfloat16(float value) {
   return result;
 }
 
-/// `value` rounded once to what is stored.
+/// Returns `value` rounded once to what is stored.
 template <class Stored, class T>
 inline Stored narrow(T value) {
   if constexpr (std::is_same_v<Stored, Half>)
@@ -112,7 +112,7 @@ inline Stored narrow(T value) {
     return static_cast<Stored>(value);
 }
 
-/// to[i] = from[i * step] for i in [0, count).
+/// Copies to[i] = from[i * step] for i in [0, count).
 template <class Stored, class T>
 inline void load_row(const Stored* from, std::int64_t step, std::int64_t count, T* to) {
   if (step == 1) {
@@ -122,7 +122,7 @@ inline void load_row(const Stored* from, std::int64_t step, std::int64_t count, 
   }
 }
 
-/// to[i * step] = from[i] for i in [0, count).
+/// Copies to[i * step] = from[i] for i in [0, count).
 template <class T, class Stored>
 inline void store_row(const T* from, std::int64_t count, Stored* to, std::int64_t step) {
   if (step == 1) {

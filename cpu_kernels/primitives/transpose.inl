@@ -1,4 +1,4 @@
-// Transposition of floats, square by square in registers: for packed filters, and for images whose
+// Floats are transposed square by square in registers, for packed filters and for images whose
 // channels lie side by side (NHWC).
 #pragma once
 
@@ -12,7 +12,7 @@ template <int n>
 struct Square {
   typedef float Row __attribute__((vector_size(n * sizeof(float)), aligned(4), may_alias));
 
-  /// Swaps, in pairs of rows `distance` apart, the blocks that lie on the wrong side.
+  /// Swaps the blocks that lie on the wrong side, in pairs of rows `distance` apart.
   template <int distance, int... lane>
   static void swap_blocks(Row (&rows)[n], std::integer_sequence<int, lane...>) {
 #pragma GCC unroll 8
@@ -27,7 +27,7 @@ struct Square {
       swap_blocks<distance / 2>(rows, std::integer_sequence<int, lane...>{});
   }
 
-  /// to[column * to_step + row] = from[row * step + column] for n rows and columns.
+  /// Stores to[column * to_step + row] = from[row * step + column] for n rows and columns.
   static void transpose(const float* from, std::int64_t step, float* to, std::int64_t to_step) {
     Row rows[n];
 #pragma GCC unroll 8
@@ -38,7 +38,7 @@ struct Square {
   }
 };
 
-/// The same for any number of rows and columns. Where they are no multiple of a square's, the last
+/// Transposes any number of rows and columns. Where they are no multiple of a square's, the last
 /// squares overlap those before.
 inline void transpose(const float* from, std::int64_t step, std::int64_t rows, std::int64_t columns,
                       float* to, std::int64_t to_step) {

@@ -1,6 +1,6 @@
-// Vectors as wide as a register of the instruction set that a source is compiled for, and loads and
-// stores of their first lanes. A source that includes this has defined PLUMB_VECTOR_BYTES and
-// PLUMB_REGISTERS (conv/conv_block_<isa>.cpp).
+// Vectors are as wide as a register of the instruction set that a source is compiled for; loads and
+// stores may be of their first lanes. A source that includes this has defined PLUMB_VECTOR_BYTES
+// and PLUMB_REGISTERS (conv/conv_block_<isa>.cpp).
 //
 // Everything here has internal linkage: the linker keeps one copy of each inline function, and must
 // not keep one that was compiled for a better machine than the one it runs on.
@@ -15,7 +15,7 @@
 namespace plumb {
 namespace {
 
-/// As wide as a register, and at any address that an element may have.
+/// A vector is as wide as a register, and may lie at any address that an element may have.
 template <class Real>
 struct VectorOf {
   typedef Real Type
@@ -26,7 +26,7 @@ using Vector = typename VectorOf<Real>::Type;
 template <class Real>
 inline constexpr int lanes = PLUMB_VECTOR_BYTES / sizeof(Real);
 
-/// Elements of the vectors that `count` elements begin to fill.
+/// Returns the elements of the vectors that `count` elements begin to fill.
 template <class Real>
 inline std::int64_t in_whole_vectors(std::int64_t count) {
   return (count + lanes<Real> - 1) / lanes<Real> * lanes<Real>;
@@ -50,14 +50,14 @@ inline void store_first(float* to, Vector<float> values, std::int64_t count) {
 inline void store_first(double* to, Vector<double> values, std::int64_t count) {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), values);
 }
-/// Lanes [low, high).
+/// A mask of the lanes [low, high).
 template <class Real>
 using Lanes = std::uint16_t;
 template <class Real>
 inline Lanes<Real> lanes_between(std::int64_t low, std::int64_t high) {
   return static_cast<Lanes<Real>>((1u << high) - (1u << low));
 }
-/// Those lanes, and zeros around them, for which no memory need be there.
+/// Loads the lanes `between`, with zeros around them, for which no memory need be there.
 inline Vector<float> load_between(const float* from, Lanes<float> between) {
   return _mm512_maskz_loadu_ps(between, from);
 }
@@ -91,7 +91,7 @@ inline Vector<float> load_between(const float* from, const Lanes<float>& between
 inline Vector<double> load_between(const double* from, const Lanes<double>& between) {
   return _mm256_maskload_pd(from, between);
 }
-// By halves: a masked store of this set is slow on Zen.
+// The store goes by halves, because a masked store of this instruction set is slow on Zen.
 inline void store_first(float* to, Vector<float> values, std::int64_t count) {
   __m128 part = _mm256_castps256_ps128(values);
   if (count & 4) {
@@ -125,13 +125,13 @@ inline void store_first(Real* to, Vector<Real> values, std::int64_t count) {
 }
 #endif
 
-/// The first `count` lanes and zeros, or all where there are fewer.
+/// Loads the first `count` lanes with zeros behind them, or all lanes where `count` is larger.
 template <class Real>
 inline Vector<Real> load_lanes(const Real* from, std::int64_t count) {
   return count >= lanes<Real> ? load_vector(from) : load_first(from, count);
 }
 
-/// The first `count` lanes, or all where there are fewer.
+/// Stores the first `count` lanes, or all lanes where `count` is larger.
 template <class Real>
 inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
   if (count >= lanes<Real>)
@@ -140,7 +140,8 @@ inline void store_lanes(Real* to, Vector<Real> values, std::int64_t count) {
     store_first(to, values, count);
 }
 
-/// to[i] = from[i] for i in [0, count), in whole vectors: reads and writes beyond.
+/// Copies to[i] = from[i] for i in [0, count), in whole vectors, which reads and writes beyond
+/// `count`.
 template <class Real>
 inline void copy_vectors(const Real* from, std::int64_t count, Real* to) {
   for (std::int64_t i = 0; i < count; i += lanes<Real>)

@@ -1,5 +1,6 @@
-// Measures by running: independent chains of FMAs that never leave the registers, and a copy that
-// no cache holds. The best of several runs counts, because a disturbance only ever slows down.
+// Ceilings are measured by running independent chains of FMAs that never leave the registers, and a
+// copy that no cache holds. The best of several runs counts, because a disturbance only ever slows
+// down.
 #include "cpu_kernels/probes/ceilings.hpp"
 
 #include <algorithm>
@@ -16,21 +17,21 @@
 namespace plumb {
 namespace {
 
-/// Enough to hide the latency of two units, few enough for sixteen registers.
+/// This many chains hide the latency of two units, and fit sixteen registers.
 constexpr int chains = 12;
 
 template <class T, int bytes>
 constexpr int lanes = bytes / static_cast<int>(sizeof(T));
 
-/// `steps` times a multiplication and an addition in each lane of each chain, in vectors of
-/// `bytes`. Returns what depends on all of them. It is inlined into a function of each instruction
-/// set, and compiled to that one's instructions there.
+/// Does a multiplication and an addition, `steps` times, in each lane of each chain, in vectors of
+/// `bytes`. It returns a value that depends on all of them. It is inlined into a function of each
+/// instruction set, and compiled to that set's instructions there.
 template <class T, int bytes>
 [[gnu::always_inline]] inline double run_chains(std::int64_t steps) {
   typedef T Vector __attribute__((vector_size(bytes)));  // `using` takes no dependent attribute
   Vector sums[chains], factor, addend;
   for (int lane = 0; lane < lanes<T, bytes>; ++lane) {
-    factor[lane] = T(0.75);  // converges: neither Inf nor subnormal numbers on the way
+    factor[lane] = T(0.75);  // sums converge without Inf or subnormal numbers
     addend[lane] = T(0.25) + T(lane);
     for (int i = 0; i < chains; ++i) sums[i][lane] = T(i);
   }
@@ -43,7 +44,7 @@ template <class T, int bytes>
   return all;
 }
 
-/// One way to keep the FMA units busy, and how many operations a step of it is.
+/// One way to keep the FMA units busy, and the number of operations in a step of it.
 struct FmaLoop {
   double (*run)(std::int64_t steps);
   double flop_per_step;
@@ -89,8 +90,8 @@ double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// All threads at once, each by its own clock: where other programs take turns with us on a core,
-/// a run of a few milliseconds is still undisturbed now and then.
+/// Runs all threads at once, each by its own clock: where other programs take turns with us on a
+/// core, a run of a few milliseconds is still undisturbed now and then.
 double flop_per_second(const FmaLoop& loop) {
   constexpr std::int64_t steps = 1'000'000;
   std::atomic<double> sum = 0, seen = 0;
@@ -104,11 +105,11 @@ double flop_per_second(const FmaLoop& loop) {
     }
     sum += loop.flop_per_step * static_cast<double>(steps) / best;
   });
-  // Never NaN, which only the loops know: so they have to be run.
+  // The sum is never NaN, which only the loops know: so they have to be run.
   return std::isnan(seen.load()) ? 0 : sum.load();
 }
 
-/// Bytes read and written.
+/// Counts bytes read and written.
 double copy_bytes_per_second(std::size_t free_bytes) {
   constexpr std::size_t largest = std::size_t{512} << 20, page_bytes = 4096;
   const std::size_t pages =

@@ -1,4 +1,4 @@
-// Convolution on the CPU by im2col and Eigen's product, in blocks that threads take.
+// The CPU convolves by im2col and Eigen's product, in blocks that threads take.
 //
 // The cut depends on the problem alone, never on the number of threads, so that results are the
 // same bits for any number of them.
@@ -20,7 +20,8 @@ namespace {
 
 using std::int64_t;
 
-/// Whether the product can read the filters in place: in the type computed in, terms side by side.
+/// Says whether the product can read the filters in place: they are in the type computed in, terms
+/// side by side.
 bool in_place(const ConvProblem& p, std::size_t computed_bytes) {
   const auto fits = [](int64_t extent, int64_t stride, int64_t expected) {
     return extent == 1 || stride == expected;
@@ -31,17 +32,17 @@ bool in_place(const ConvProblem& p, std::size_t computed_bytes) {
          fits(p.c / p.groups, w[1], p.r * p.s) && (p.k == 1 || w[0] >= p.terms());
 }
 
-/// How a problem is cut into blocks, and the memory that takes.
+/// The cut of a problem into blocks, and the memory that it takes.
 struct Cut {
-  int64_t depth, k_product;                 ///< of one product
+  int64_t depth, k_product;                 ///< terms and channels of one product
   int64_t columns, k_count, terms;          ///< of one block, at most
   int64_t column_blocks, k_blocks, pieces;  ///< pieces of the reduction
   int64_t groups;
   std::size_t runs_bytes, patches_bytes, filters_bytes, packed_filters_bytes, sums_bytes;
 
-  /// Blocks of outputs.
+  /// Returns the number of blocks of outputs.
   int64_t outputs() const { return groups * k_blocks * column_blocks; }
-  /// The sums of a reduction in pieces, which other threads add.
+  /// Returns the bytes of the sums of a reduction in pieces, which other threads add.
   std::size_t shared_bytes() const {
     return pieces == 1 ? 0 : static_cast<std::size_t>(outputs() * pieces) * sums_bytes;
   }
@@ -49,7 +50,7 @@ struct Cut {
     return runs_bytes + 2 * patches_bytes + filters_bytes + packed_filters_bytes +
            (pieces == 1 ? sums_bytes : 0);
   }
-  /// How many of the threads wanted have work and room.
+  /// Returns how many of the `wanted` threads have work and room.
   int threads(int wanted) const {
     const int64_t busy = std::min<int64_t>(wanted, outputs() * pieces);
     return static_cast<int>(threads_with_room(busy, shared_bytes(), slot_bytes()));
@@ -80,7 +81,7 @@ Cut cut(const ConvProblem& p) {
   cut.columns = std::min({pixels, in_cache, in_parallel, max_columns});
   cut.column_blocks = ceil_div(pixels, cut.columns);
 
-  // Few outputs with a long reduction: threads share the reduction (split-K).
+  // Where few outputs have a long reduction, threads share the reduction (split-K).
   const int64_t products = ceil_div(p.terms(), cut.depth);
   const int64_t wanted = std::min(products, ceil_div(enough_blocks, cut.outputs()));
   cut.terms = ceil_div(products, wanted) * cut.depth;
@@ -94,7 +95,7 @@ Cut cut(const ConvProblem& p) {
   return cut;
 }
 
-/// Whether the rows of an image are one: no tap meets a border, and rows are evenly spaced.
+/// Says whether the rows of an image are one: no tap meets a border, and rows are evenly spaced.
 bool rows_join(const ConvProblem& p) {
   return p.r == 1 && p.s == 1 && p.stride == Pair{} && p.padding == Padding{} &&
          p.x_strides[2] == p.w * p.x_strides[3] && p.y_strides[2] == p.w * p.y_strides[3];
@@ -213,8 +214,8 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return forward_in<T>(problem);
 }
 
-/// The products, and for each element of the im2col matrix the time of four more, at half the
-/// nominal rate; and the tensors moved once.
+/// The estimate has the products, and for each element of the im2col matrix the time of four more,
+/// at half the nominal rate, plus the time to move the tensors once.
 template <class T>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr double copy_of_an_element = 4;

@@ -1,5 +1,5 @@
-// A block of an im2col convolution: what a thread takes (conv_im2col.cpp). Compiled once for each
-// instruction set (im2col_block.inl).
+// A thread takes an im2col convolution in blocks (conv_im2col.cpp). A block's functions are
+// compiled once for each instruction set (im2col_block.inl).
 //
 // The columns of the im2col matrix are output pixels, numbered along rows, images and the batch;
 // its rows are the terms (c, r, s) of an output. A block gathers a part of that matrix and
@@ -16,11 +16,12 @@
 
 namespace plumb {
 
-/// A convolution as its blocks see it. Where there is one filter its step, w_k, is that of a dense
-/// one, so that it may be used in place.
+/// A convolution as its blocks see it. Where there is one filter, its step w_k is that of a dense
+/// filter, so that it may be used in place.
 struct Im2colConv : ConvShape {
-  /// From one output of a row to the next in x: stride.w * x_w. Images of a single output are laid
-  /// out as one row that runs along the batch: then it is x_n, stride.w is 0, and y_q is that of n.
+  /// The step in x from one output of a row to the next: stride.w * x_w. Images of a single output
+  /// are laid out as one row that runs along the batch: then it is x_n, stride.w is 0, and y_q is
+  /// that of n.
   std::int64_t x_q;
 };
 
@@ -51,7 +52,7 @@ struct Im2colScratch {
   T* filters;              ///< [k_product][depth], null where the filters are used in place
   T* sums;                 ///< [k_count][columns]
   T* packed_patches;  ///< as many as `patches`, in the order in which Eigen's product reads them
-  T* packed_filters;  ///< [k_product][depth], likewise
+  T* packed_filters;  ///< [k_product][depth], in the order in which Eigen's product reads them
 };
 
 /// What is done to a block: `sum` fills the sums from x and the filters, `store` adds the bias,
@@ -66,8 +67,8 @@ struct Im2colKernelSet {
   Im2colKernels<double> fp64;
 };
 
-/// What was compiled for an instruction set; the library holds the baseline's on every machine,
-/// the others' on x86-64.
+/// The functions that were compiled for an instruction set. The library holds the baseline's on
+/// every machine, the others' on x86-64.
 extern const Im2colKernelSet im2col_kernels_baseline, im2col_kernels_avx2, im2col_kernels_avx512;
 
 }  // namespace plumb

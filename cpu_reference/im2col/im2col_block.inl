@@ -1,4 +1,4 @@
-// The block of an im2col convolution, compiled once for each instruction set.
+// The block of an im2col convolution is compiled once for each instruction set.
 //
 // A source that includes this has renamed Eigen's namespace, and everything here has internal
 // linkage: the linker keeps one copy of each inline function, and must not take one that was
@@ -46,7 +46,7 @@ inline Inside inside(const Im2colConv& conv, std::int64_t offset) {
   return {ceil_quotient(-offset, conv.stride.w), ceil_quotient(conv.w - offset, conv.stride.w)};
 }
 
-/// patches[t][column] for the terms [term, term + count).
+/// Fills patches[t][column] for the terms [term, term + count).
 template <class Stored, class T>
 inline void gather(const Im2colConv& conv, const Im2colBlock& block, const ColumnRun* runs,
                    std::int64_t run_count, std::int64_t term, std::int64_t count, T* patches) {
@@ -70,12 +70,12 @@ inline void gather(const Im2colConv& conv, const Im2colBlock& block, const Colum
   }
 }
 
-/// filters[i][t] of the channels [k, k + k_count) and the terms [term, term + count).
+/// Fills filters[i][t] of the channels [k, k + k_count) and the terms [term, term + count).
 template <class Stored, class T>
 inline void load_filters(const Im2colConv& conv, std::int64_t k, std::int64_t k_count,
                          std::int64_t term, std::int64_t count, T* filters) {
   const Stored* w = static_cast<const Stored*>(conv.filters);
-  // Where the terms lie evenly apart they are one row, otherwise each (c, r) is.
+  // Evenly spaced terms are one row; otherwise the taps of each (c, r) are one.
   const bool even = conv.w_r == conv.s * conv.w_s && conv.w_c == conv.r * conv.w_r;
   const std::int64_t row_length = even ? conv.group_c * conv.r * conv.s : conv.s;
   for (std::int64_t i = k; i < k + k_count; ++i)
@@ -97,7 +97,7 @@ template <class T>
 using ConstMatrixMap = Eigen::Map<const Matrix<T>, Eigen::Unaligned, Eigen::OuterStride<>>;
 
 /// Where a product packs its operands, and in what pieces. By itself Eigen takes the stack or the
-/// heap: a thread's stack may be small, and of the heap a launch takes nothing.
+/// heap: a thread's stack may be small, and a launch takes nothing of the heap.
 template <class T>
 class PackedOperands : public Eigen::internal::level3_blocking<T, T> {
  public:
@@ -121,14 +121,15 @@ using MatrixProduct =
 #endif
                                                    >;
 
-/// sums[k][column] += sum over t of patches[t][column] filters[k][t], for the columns of the block.
+/// Adds sums[k][column] += sum over t of patches[t][column] filters[k][t], for the columns of the
+/// block.
 template <class T>
 inline void multiply(const Im2colScratch<T>& scratch, const T* filters, std::int64_t filter_step,
                      T* to, std::int64_t columns, std::int64_t depth, std::int64_t k_count) {
   MatrixMap<T> sums(to, columns, k_count, Eigen::OuterStride<>(columns));
   const ConstMatrixMap<T> a(scratch.patches, columns, depth, Eigen::OuterStride<>(columns));
   const ConstMatrixMap<T> b(filters, depth, k_count, Eigen::OuterStride<>(filter_step));
-  // Of vectors, and of few elements, nothing is packed.
+  // Products of vectors, and of few elements, pack nothing.
   if (columns == 1 || k_count == 1 || columns + k_count + depth < 20) {
     sums.noalias() += a * b;
     return;
@@ -162,7 +163,7 @@ inline void sum_stored(const Im2colConv& conv, const Im2colBlock& block,
   }
 }
 
-/// Output `j` of a run by the definition, without the taps outside the image.
+/// Computes output `j` of a run by the definition, without the taps outside the image.
 template <class Stored, class T>
 inline T sum_without_padding(const Im2colConv& conv, std::int64_t group, std::int64_t k,
                              const ColumnRun& run, std::int64_t j) {
@@ -185,8 +186,8 @@ inline T sum_without_padding(const Im2colConv& conv, std::int64_t group, std::in
 }
 
 /// Computes the sums that are NaN once more, without the taps in the padding. In the product these
-/// are zeros, and 0 * Inf is NaN, where they shall contribute nothing. A NaN stays in a sum, so no
-/// other sum is wrong.
+/// taps are zeros, and 0 * Inf is NaN, where they shall contribute nothing. A NaN stays in a sum,
+/// so no other sum is wrong.
 template <class Stored, class T>
 inline void sum_again_where_nan(const Im2colConv& conv, const Im2colBlock& block, std::int64_t k,
                                 const ColumnRun* runs, std::int64_t run_count, T* sums) {

@@ -1,5 +1,5 @@
-// The im2col block for AVX2 and FMA.
-#define Eigen plumb_eigen_avx2  // why: im2col_block.inl
+// This compiles the im2col block for AVX2 and FMA.
+#define Eigen plumb_eigen_avx2  // im2col_block.inl says why
 #include <Eigen/Core>
 
 #include "cpu_reference/im2col/im2col_block.inl"

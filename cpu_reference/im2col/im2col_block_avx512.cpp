@@ -1,5 +1,5 @@
-// The im2col block for AVX-512 F, DQ, BW and VL.
-#define Eigen plumb_eigen_avx512  // why: im2col_block.inl
+// This compiles the im2col block for AVX-512 F, DQ, BW and VL.
+#define Eigen plumb_eigen_avx512  // im2col_block.inl says why
 #include <Eigen/Core>
 
 #include "cpu_reference/im2col/im2col_block.inl"

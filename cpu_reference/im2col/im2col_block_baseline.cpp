@@ -1,5 +1,5 @@
-// The im2col block for every processor of the architecture.
-#define Eigen plumb_eigen_baseline  // why: im2col_block.inl
+// This compiles the im2col block for every processor of the architecture.
+#define Eigen plumb_eigen_baseline  // im2col_block.inl says why
 #include <Eigen/Core>
 
 #include "cpu_reference/im2col/im2col_block.inl"

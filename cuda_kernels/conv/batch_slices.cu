@@ -1,4 +1,4 @@
-// Slices of a batch.
+// Plans and cuts slices of a batch.
 #include "cuda_kernels/conv/batch_slices.hpp"
 
 #include <string>

@@ -1,4 +1,4 @@
-// For kernels that index in 32 bits: a batch that is too large for that goes in slices of images.
+// Kernels that index in 32 bits take a batch that is too large for that in slices of images.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 
 namespace plumb::cuda {
 
-/// Yes where one image, with all filters, can be indexed in 32 bits.
+/// Says yes where 32 bits can index one image together with all filters.
 Support fits_in_slices(const ConvProblem& problem);
 
-/// Yes to forward convolutions of tensors stored as one of `stored` that fit in slices.
+/// Says yes to forward convolutions of tensors stored as one of `stored` that fit in slices.
 Support supports_dtypes_in_slices(std::initializer_list<DType> stored, const ConvProblem& problem);
 
 /// The largest number of images, at most N, that 32 bits can index at once.
 std::int64_t slice_images(const ConvProblem& problem);
 
-/// `call` on the images [begin, begin + problem.n), where `problem` is the slice's.
+/// Restricts `call` to the images [begin, begin + problem.n), where `problem` is the slice's.
 ConvLaunch slice(const ConvLaunch& call, const ConvProblem& problem, std::int64_t begin);
 
 /// Calls `launch(const ConvLaunch&)` for each slice of the batch, one after the other.
@@ -34,12 +34,12 @@ void for_each_slice(const ConvLaunch& call, Launch&& launch) {
   }
 }
 
-/// What was planned for the slices of a batch: all but the last are of one size.
+/// Holds the plans of a batch's slices: all slices but the last are of one size.
 template <class Plan>
 struct SlicePlans {
-  std::int64_t images = 0, slices = 0;  ///< of a slice; of those, slices
-  Plan full;                            ///< of each of them
-  std::optional<Plan> last;             ///< of the images that are left, if there are any
+  std::int64_t images = 0, slices = 0;  ///< images of a full slice, and the number of such slices
+  Plan full;                            ///< the plan of each full slice
+  std::optional<Plan> last;             ///< the plan of the images that are left, if there are any
 
   /// `make(const ConvProblem&)` plans one slice; the problem has passed fits_in_slices().
   template <class Make>
@@ -50,7 +50,7 @@ struct SlicePlans {
     if (const std::int64_t rest = problem.n % images; rest != 0 && slices > 0)
       last = plan(problem, rest, make);
   }
-  /// Predicted, of the whole batch.
+  /// The predicted time of the whole batch.
   double seconds() const {
     return std::max<double>(static_cast<double>(slices), 1) * full.seconds +
            (last ? last->seconds : 0);

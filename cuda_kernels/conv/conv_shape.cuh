@@ -8,7 +8,7 @@
 
 namespace plumb::cuda {
 
-/// Strides in elements of a tensor N C H W; for y, N K P Q.
+/// Strides, in elements, of a tensor N C H W; those of y are of N K P Q.
 template <class Index>
 struct ImageSteps {
   Index n, c, h, w;
@@ -20,12 +20,12 @@ struct ImageSteps {
         w(step<Index>(extents, strides, 3)) {}
 };
 
-/// Strides in elements of the filters, K C/G R S.
+/// Strides, in elements, of the filters K C/G R S.
 template <class Index>
 struct FilterSteps {
   Index k, c, r, s;
-  Index term;      ///< from one of the C/G R S terms to the next, where that is one number
-  bool is_matrix;  ///< it is: the filters are a matrix of K rows
+  Index term;      ///< step from one of the C/G R S terms to the next, if it is constant
+  bool is_matrix;  ///< whether `term` is constant: the filters are then a matrix of K rows
 
   FilterSteps(const Extents& extents, const Strides& strides)
       : k(step<Index>(extents, strides, 0)),
@@ -46,7 +46,7 @@ struct ConvShape {
   Index terms;                ///< C/G R S
   Divisor<Index> k, group_k;  ///< K, K/G
   Divisor<Index> r, s, p, q;
-  // What moves nothing may be any number: dilation between no taps, a stride to no second pixel.
+  // A dilation between no taps and a stride to no second pixel move nothing and may be any number.
   Divisor<Index> dilation_h, dilation_w;
   Index stride_h, stride_w;
   Index top, left;
@@ -78,8 +78,8 @@ struct ConvShape {
         w_step(problem.w_extents(), problem.w_strides) {}
 };
 
-/// Whether 32 bits hold every count, coordinate and offset of ConvShape and direct_sum(): offsets
-/// of taps in the padding, and of one tap beyond the last, are formed and not used.
+/// Says whether 32 bits hold every count, coordinate and offset of ConvShape and direct_sum(),
+/// which form but do not use the offsets of taps in the padding and of one tap beyond the last.
 inline bool fits_32_bits(const ConvProblem& problem) {
   const auto swept = [](std::int64_t extent, std::int64_t before, std::int64_t after,
                         std::int64_t taps, std::int64_t dilation) {

@@ -8,11 +8,11 @@
 
 namespace plumb::cuda {
 
-/// Yes where a block of the device may have as much. In double, because it cannot overflow.
+/// Says yes where a block of the device may have as many bytes. A double cannot overflow here.
 Support fits_shared_memory(double bytes, const DeviceInfo& device);
 
-/// The widest vectors, of 4, 2 or 1 elements, that each row of a tensor of four dimensions can be
-/// divided in so that they are aligned; 1 where a row's elements do not lie side by side.
+/// The widest aligned vectors, of 4, 2 or 1 elements, that each row of a tensor of four dimensions
+/// can be divided into. The width is 1 where a row's elements do not lie side by side.
 int row_vector(const void* data, const Extents& extents, const Strides& strides,
                std::int64_t element_bytes);
 

@@ -7,9 +7,9 @@
 
 namespace plumb::cuda {
 
-/// The sum over c, r, s where the filter's first tap lies at (first_h, first_w). `x` addresses the
-/// image's first channel of the group, `w` the filter. Taps outside the image are left out: they
-/// contribute nothing even where the filter is Inf or NaN.
+/// Returns the sum over c, r, s where the filter's first tap lies at (first_h, first_w). `x`
+/// addresses the image's first channel of the group, `w` the filter. Taps outside the image are
+/// left out: they contribute nothing even where the filter is Inf or NaN.
 template <class Accumulate, class Stored, class Index>
 __device__ Accumulate direct_sum(const ConvShape<Index>& shape, const Stored* x, const Stored* w,
                                  Index first_h, Index first_w) {
@@ -33,9 +33,9 @@ __device__ Accumulate direct_sum(const ConvShape<Index>& shape, const Stored* x,
   return sum;
 }
 
-/// Does output (n, k, p, q), which the thread has written, over as its definition says if it is
-/// NaN, or `whatever` it is: zeros that stand for the padding, or fill up a step, may have met Inf.
-/// A NaN that comes from the data comes out again.
+/// Recomputes output (n, k, p, q), which the thread has written, by its definition if it is NaN,
+/// or, with `whatever`, in any case. Zeros that stand for the padding, or fill up a step, may have
+/// met Inf, and 0 * Inf is NaN. A NaN that comes from the data comes out again.
 template <class Stored>
 __device__ void do_over(const ConvShape<int>& shape, const Stored* x, const Stored* w, Stored* y,
                         const Epilogue<Stored>& epilogue, int n, int k, int p, int q,

@@ -1,4 +1,5 @@
-// What every convolution does to a finished sum: bias, activation, rounding to the stored type.
+// Every convolution ends a sum with the same epilogue: bias, activation, rounding to the stored
+// type.
 #pragma once
 
 #include "cuda_kernels/primitives/max_nan.cuh"
@@ -10,7 +11,7 @@ namespace plumb::cuda {
 template <class Stored>
 struct Epilogue {
   const Stored* bias;  ///< K dense elements, or null
-  float least;         ///< what results are raised to: 0 for a ReLU, otherwise -Inf
+  float least;         ///< lower limit of the results: 0 for a ReLU, otherwise -Inf
 
   explicit Epilogue(const ConvLaunch& launch)
       : bias(static_cast<const Stored*>(launch.bias)),
@@ -23,7 +24,7 @@ struct Epilogue {
     return finish(sum, bias_of<Accumulate>(k));
   }
 
-  /// The two halves of it, for kernels that finish many sums of one filter.
+  /// Kernels that finish many sums of one filter call bias_of() once and finish() for each sum.
   template <class Accumulate, class Index>
   __device__ Accumulate bias_of(Index k) const {
     return bias ? convert<Accumulate>(bias[k]) : Accumulate{0};

@@ -1,4 +1,4 @@
-// Kernel launches: checked, on one-dimensional grids that hold any size.
+// Kernel launches are checked, and run on one-dimensional grids that hold any size.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,15 +13,15 @@
 
 namespace plumb::cuda {
 
-/// Blocks of `per_block` that cover `count`, as far as a grid reaches; kernels loop over the rest.
-/// Only a grid's x dimension goes beyond 65,535, so all grids here are lines.
+/// Returns the blocks of `per_block` elements that cover `count`, as far as a grid reaches; kernels
+/// loop over the rest. Only a grid's x dimension goes beyond 65,535, so all grids here are lines.
 inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
   constexpr std::int64_t widest_grid = 0x7fffffff;
   return static_cast<unsigned>(std::min(ceil_div(count, per_block), widest_grid));
 }
 
-/// Where a kernel runs. `Launch(stream, blocks, threads)(kernel, arguments...)` reports a failed
-/// launch with the line it stands on. Legal while a stream is being captured.
+/// Launches a kernel: `Launch(stream, blocks, threads)(kernel, arguments...)` reports a failed
+/// launch with the line it stands on. It may be used while a stream is being captured.
 class Launch {
  public:
   Launch(void* stream, unsigned blocks, dim3 threads, std::size_t shared_bytes = 0,
@@ -32,8 +32,7 @@ class Launch {
     config_.dynamicSmemBytes = shared_bytes;
     config_.stream = static_cast<cudaStream_t>(stream);
   }
-  /// Narrows the grid to what the device holds at once, for kernels whose blocks stay and take one
-  /// share of the work after the other.
+  /// Narrows the grid to what the device holds at once, for persistent kernels.
   template <class Kernel>
   Launch& resident(Kernel kernel, const DeviceInfo& device) {
     allow_shared_memory(kernel);
@@ -49,17 +48,18 @@ class Launch {
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) {
     allow_shared_memory(kernel);
-    // Its status is this launch's own, where cudaGetLastError would also bring up what other code
-    // on the thread left behind.
+    // The status returned is this launch's own; cudaGetLastError would also report an error that
+    // other code on the thread left behind.
     check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
           "kernel launch", where_);
   }
 
  private:
-  static constexpr std::size_t without_asking = 48 << 10;  ///< of dynamic shared memory
+  static constexpr std::size_t without_asking = 48 << 10;  ///< bytes without opt-in
 
-  /// Asks, once a launch and where it must, for as much as the device has: another thread may
-  /// launch the same kernel with more.
+  /// Raises the kernel's limit of dynamic shared memory, once a launch and only beyond
+  /// `without_asking`, to all that the device has: another thread may launch the same kernel with
+  /// more.
   template <class Kernel>
   void allow_shared_memory(Kernel kernel) {
     if (config_.dynamicSmemBytes <= without_asking || asked_) return;

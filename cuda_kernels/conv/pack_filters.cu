@@ -1,4 +1,4 @@
-// Copies filters of any strides together, one thread an element.
+// One thread copies each element of filters of any strides to a dense copy.
 #include "cuda_kernels/conv/pack_filters.hpp"
 
 #include "cuda_kernels/conv/conv_shape.cuh"

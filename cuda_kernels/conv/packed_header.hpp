@@ -1,5 +1,5 @@
-// What stands in front of a group's packed filters, for products that are scaled, and what their
-// layout is chosen for.
+// A header precedes a group's packed filters where products are scaled. The layout of packed
+// filters is chosen for a large batch.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace plumb::cuda {
 
 inline constexpr int max_group_filters = 64;
 
-/// Images: packed filters serve any batch.
+/// The layout is chosen for this many images, because packed filters serve any batch.
 inline constexpr std::int64_t large_batch = 1 << 14;
 
 struct PackedHeader {
-  float scales[max_group_filters];   ///< what sums are multiplied with to undo them
-  int exponents[max_group_filters];  ///< of the scales; of a filter without a value, no_exponent
+  float scales[max_group_filters];   ///< factors that undo the scaling of the sums
+  int exponents[max_group_filters];  ///< of the scales; no_exponent for a filter without values
   int flags[max_group_filters];      ///< WindowFlags
 };
 inline constexpr int no_exponent = 1 << 20;

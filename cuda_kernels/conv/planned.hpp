@@ -1,4 +1,4 @@
-// The plan of an algorithm that decides one value, such as the tiles of each slice of the batch.
+// An algorithm's plan may be a single value, such as the tiles of each slice of the batch.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ struct Planned final : KernelPlan {
   explicit Planned(Value of_plan) : value(std::move(of_plan)) {}
 };
 
-/// For PlanResult::kernel.
+/// Wraps `value` as PlanResult::kernel holds it.
 template <class Value>
 std::shared_ptr<const KernelPlan> planned(Value value) {
   return std::make_shared<Planned<Value>>(std::move(value));
 }
 
-/// What planned() was given, in pack_filters() and launch() of the same algorithm.
+/// Returns the value given to planned(), in pack_filters() and launch() of the same algorithm.
 template <class Value>
 const Value& planned_value(const KernelPlan* plan) {
   return static_cast<const Planned<Value>&>(*plan).value;

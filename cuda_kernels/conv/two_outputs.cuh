@@ -1,4 +1,4 @@
-// Two outputs at once: neighbours of a row, in one instruction, or one of them after the other.
+// Two neighbouring outputs of a row are written in one instruction, or one after the other.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace plumb::cuda {
 
-/// Two neighbours by one instruction: left to themselves, compilers write f32 pairs as this and as
-/// other paths do, one by one.
+/// Writes two neighbours in one instruction. The assembly is needed because compilers merge the
+/// stores of f32 pairs with those of other paths, and then write the elements one by one.
 template <bool shared, class Stored>
 __device__ inline void write_pair(Stored* to, float first, float second) {
   if constexpr (sizeof(Stored) < sizeof(float))
@@ -23,8 +23,8 @@ __device__ inline void write_pair(Stored* to, float first, float second) {
     asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first), "f"(second) : "memory");
 }
 
-/// Two outputs, raised to what least() made of the activation's least value, as they are stored.
-/// Halves are rounded, and raised, two by an instruction.
+/// Two outputs as they are stored, raised to the activation's lower limit, which least() has
+/// converted. Halves are rounded, and raised, two by an instruction.
 template <class Stored>
 class TwoOutputs {
  public:

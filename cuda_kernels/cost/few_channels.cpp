@@ -1,4 +1,4 @@
-// The time of tiles where all filters of a group stay in shared memory: products, instructions,
+// This models tiles whose filters of a group all stay in shared memory: products, instructions,
 // shared memory and moving overlap, and what a block waits for by itself comes on top.
 #include <algorithm>
 #include <cmath>
@@ -75,7 +75,7 @@ double WindowModel::resident_clocks(const WindowTiles& tile) const {
                                                .besides = costs_.scaled ? few_.load_scaled : 0});
   const double issued =
       tasks * of_task + loading + issued_to_write(tile) + few_.issued_of_tile * warps;
-  // What is shared by the blocks of a multiprocessor, and what each waits for by itself.
+  // The blocks of a multiprocessor share `shared` clocks; each waits for `waited` clocks by itself.
   const double shared = max_of({issued / few_.issued_per_clock, tasks * steps / tensor_rate,
                                 tasks * waves / few_.waves_per_clock});
   const double of_chain = few_.clocks_to_next * (of_task + 2 * steps / tensor_rate);
@@ -86,7 +86,7 @@ double WindowModel::resident_clocks(const WindowTiles& tile) const {
 }
 
 double WindowModel::resident_seconds(const WindowTiles& tile) const {
-  // A block copies a group's packed filters, from L2 as those that stream.
+  // A block copies a group's packed filters from L2, as it does filters that stream.
   const double copying = number(problem_.c * terms_.k_steps() * unit_.filter_n8_tiles) * 32 *
                          costs_.k_step_bytes / streamed_.bytes_per_clock;
   const Extents y = problem_.y_extents();
@@ -111,7 +111,7 @@ double few_channels_seconds(const ConvProblem& problem, const WindowCosts& costs
     return {table.half_seconds, table.half_measured, table.half_tall};
   }();
   const double tiles = std::max(predicted - table.launch_seconds - table.pack_seconds, 0.0);
-  // What a small batch takes is as it is predicted.
+  // The prediction for a small batch is taken as it is.
   const double small = std::min(tiles, table.tall_small_seconds);
   const double one_channel = problem.c == 1 ? table.tall_one_channel : 1;
   const double share = tall ? scheme.tall * one_channel : 1;

@@ -13,7 +13,7 @@ double number(T value) {
   return static_cast<double>(value);
 }
 
-/// Steps of a block along the terms, and the operations of all blocks, idle lanes counted.
+/// A block's steps along the terms, and the operations of all blocks, with idle lanes counted.
 struct GemmSteps {
   double of_block, issued_flop;
 
@@ -28,10 +28,10 @@ double step_clocks(const FmaTable& costs, int side) {
                       : costs.gemm_step_clocks_32;
 }
 
-/// What is left of the rate of FMAs. Clocks of a multiprocessor for one warp's step of `side`
-/// terms: shared memory answers one request of a warp in a clock, one for each element of x and one
-/// for four of w; four instructions start in a clock: those, the FMAs, and index arithmetic and
-/// barriers.
+/// Returns the share of the rate of FMAs that is reached. The count is in clocks of a
+/// multiprocessor for one warp's step of `side` terms. Shared memory answers one request of a warp
+/// in a clock: one request for each element of x and one for four of w. Four instructions start in
+/// a clock: the requests, the FMAs, and index arithmetic and barriers (`besides`).
 double fma_share(int side, double besides) {
   const double requests = 1.25 * side, instructions = 2.25 * side + besides;
   return side / 4.0 / std::max(requests, instructions / 4);
@@ -56,7 +56,7 @@ double direct_unrolled_seconds(const ConvProblem& problem, const DeviceInfo& dev
   const bool both = unrolled == UnrolledTaps::both;
   // Warps at the edge of a padded image go through both loops.
   const double of_edge = problem.padding != Padding{} ? costs.direct_term_clocks : 0;
-  // Where columns alone are unrolled the first term of each row is as it is in a loop.
+  // Where columns alone are unrolled, the first term of each row costs what it costs in a loop.
   const double of_loop = both ? 0 : 1 / static_cast<double>(problem.s);
   const auto mixed = [&](double unrolled_cost, double loop_cost) {
     return unrolled_cost + of_loop * (loop_cost - unrolled_cost);
@@ -75,7 +75,7 @@ double implicit_gemm_seconds(const ConvProblem& problem, const DeviceInfo& devic
   const GemmSteps steps(problem, tiles);
   const double reached = tiles.side == 32 ? costs.implicit_reached_32 : costs.implicit_reached;
   const double share = reached * fma_share(tiles.side, costs.implicit_instructions);
-  // Blocks multiply, and then write.
+  // Blocks multiply first, and then write.
   const double full = summed({model_seconds(problem, device, accumulator, steps.issued_flop, share),
                               costs.gemm_moving * moving_seconds(problem, device, 1)},
                              cost_tables().kernel.turn_norm);
@@ -87,7 +87,7 @@ double im2col_gemm_seconds(const ConvProblem& problem, const DeviceInfo& device,
   const FmaTable& costs = cost_tables().fma;
   const GemmSteps steps(problem, tiles);
   const double share = costs.im2col_reached * fma_share(tiles.side, costs.im2col_instructions);
-  // The matrix is written by one kernel and read by the next, which is as that of implicit_gemm.
+  // One kernel writes the matrix; the next reads it, and takes as long as that of implicit_gemm.
   const double unrolling =
       kernel_seconds(Machine(device).moving_seconds(2 * unrolled_bytes), device, 0);
   return unrolling + kernel_seconds(model_seconds(problem, device, Accumulator::fp32_fma,
@@ -105,8 +105,8 @@ double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& devic
   const double channels = number(problem.c / problem.groups);
   const double rows = channels * number(problem.r), s = number(problem.s);  // of a filter
 
-  // For each row of the filters: FMAs, reads of the input and of the filters, and the rest. Filters
-  // without a kernel of their own read each tap's values by themselves.
+  // A row of the filters takes FMAs, reads of the input and of the filters, and other instructions.
+  // Filters without a kernel of their own read the values of each tap anew.
   const double x_rows = thread.images * thread.rows, columns = thread.columns;
   const double outputs = x_rows * columns * thread.filters;
   const double w_vectors = thread.filters % 4 == 0 ? thread.filters / 4 : thread.filters;
@@ -116,8 +116,8 @@ double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& devic
   const double row = outputs * s + x_reads + (w_vectors + (of.whole_rows ? 1 : 8)) * s + 4;
   const double tap_waves = 2 * number(std::min<std::int64_t>(problem.stride.w, 4));
   const double row_waves = x_reads * (of.whole_rows ? columns : tap_waves) + w_vectors * s;
-  // For each block: the input that each warp loads, the filters where they do not stay, and what
-  // comes before and after.
+  // A block takes the loads of the input by each warp, the loads of the filters where they do not
+  // stay, and a prologue and an epilogue.
   const double x_loads =
       costs.register_load_wait * number(tile.images * thread.images * tile.x_rows) * channels *
       (costs.register_load_row + costs.register_load_columns * number(ceil_div(tile.pitch, 32)));
@@ -128,7 +128,7 @@ double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& devic
                                        {.instructions = 32 * warps * (rows * row + around),
                                         .shared_waves = warps * rows * row_waves});
   const int y_vector = row_vector(nullptr, problem.y_extents(), problem.y_strides, sizeof(float));
-  // Blocks load, multiply and write in turn. Rows of few outputs take longer.
+  // Blocks load, multiply and write in turn. Rows of few outputs take longer than rows of many.
   const double full = (issuing + moving_seconds(problem, device, y_vector)) *
                       (1 + costs.register_row_end / number(problem.q()));
   const double waited =
@@ -139,7 +139,8 @@ double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& devic
 
 double few_terms_seconds(const ConvProblem& problem, const DeviceInfo& device, const FewTerms& of) {
   const double k = number(problem.k), fours = of.filter_pitch / 4;
-  // For each filter: FMAs, bias and ReLU, reads of weights, writes; and what comes before.
+  // A filter takes FMAs, bias and ReLU, reads of weights, and writes; the prologue comes before
+  // them.
   const double filter =
       (of.terms + 2) * of.makes + fours + (of.lines ? 4 * of.writes + 14 : 3 * of.reads + 4);
   const double padding = problem.padding == Padding{} ? 0 : 6 * number(problem.r + problem.s);
@@ -148,7 +149,8 @@ double few_terms_seconds(const ConvProblem& problem, const DeviceInfo& device, c
       model_seconds(problem, device,
                     {.instructions = of.threads * (k * filter + number(of.shares) * before),
                      .shared_waves = of.threads / 32 * k * fours});
-  // Of planes that are written pixel by pixel, as if each filled its last sector of memory.
+  // Planes that are written pixel by pixel cost as much as if each filled its last sector of
+  // memory.
   constexpr double sector_pixels = 32 / sizeof(float);
   const double filled =
       of.lines || of.vector > 1 ? 1 : 1 + (sector_pixels - 1) / number(of.image_pixels);
@@ -156,7 +158,7 @@ double few_terms_seconds(const ConvProblem& problem, const DeviceInfo& device, c
   const FmaTable& costs = cost_tables().fma;
   const double latency =
       costs.few_terms_instruction_clocks * (before + number(of.share_filters) * filter);
-  // Few waves of blocks end in one that is not full.
+  // A grid of few waves of blocks ends in a wave that is not full.
   const double waves = of.terms > 16 ? costs.few_terms_tail_many : costs.few_terms_tail;
   const double tail = waves * latency / Machine(device).clock_hertz;
   return kernel_seconds(std::max(issuing, moving) + tail, device, latency);
@@ -164,7 +166,7 @@ double few_terms_seconds(const ConvProblem& problem, const DeviceInfo& device, c
 
 IssuedWork few_filters_work(const ConvProblem& problem, const FewFilters& of) {
   const double r = number(problem.r), channels = number(problem.c);
-  // A row of the filters: FMAs, reads of input with their addresses, reads of weights.
+  // A row of the filters takes FMAs, reads of input with their addresses, and reads of weights.
   const double outputs = of.filters * of.rows * of.columns;
   const double x_reads = of.x_fours, w_reads = of.filters * of.w_pitch / 4;
   const double filter_row = outputs * of.width + 3 * x_reads + w_reads + 4;
@@ -183,7 +185,7 @@ double few_filters_seconds(const ConvProblem& problem, const DeviceInfo& device,
   const FmaTable& costs = cost_tables().fma;
   const IssuedWork work = few_filters_work(problem, of);
   const double of_thread = work.instructions / (of.blocks * of.block_threads);
-  // Rows of a tile that begin and end within a sector of memory are completed late.
+  // Rows of a tile that begin or end within a sector of memory are completed late.
   const double run = number(std::min<std::int64_t>(of.tile_columns, problem.q()));
   const double late = y_vector == 4 ? 0 : costs.few_filters_late_outputs / run;
   const double moving = moving_seconds(problem, device, 4, 1 + late);

@@ -1,4 +1,5 @@
-// How long the kernels in fma/ take. Kernels say how they cut a problem; what that costs is here.
+// These models say how long the kernels in fma/ take. Kernels say how they cut a problem; models
+// know what that costs.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +17,21 @@ double direct_seconds(const ConvProblem& problem, const DeviceInfo& device,
 double direct_unrolled_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                UnrolledTaps unrolled);
 
-/// Products of square tiles.
+/// The tiles of a product, which are square.
 struct GemmTiles {
   int side;            ///< 8, 16 or 32: filters, pixels and terms of a step
-  std::int64_t count;  ///< of filters and pixels
+  std::int64_t count;  ///< tiles of filters and pixels
 };
 double implicit_gemm_seconds(const ConvProblem& problem, const DeviceInfo& device,
                              Accumulator accumulator, const GemmTiles& tiles);
-/// `unrolled_bytes`: of the im2col matrix, all of it.
+/// `unrolled_bytes` are the bytes of the whole im2col matrix.
 double im2col_gemm_seconds(const ConvProblem& problem, const DeviceInfo& device,
                            const GemmTiles& tiles, double unrolled_bytes);
 
 struct RegisterTile {
-  BandTile tile;        ///< of a block; its unit is a thread's outputs
-  std::int64_t blocks;  ///< that have one
-  bool whole_rows;      ///< there is a kernel for the filters' width, which reads rows at once
+  BandTile tile;        ///< the band of a block; its unit is a thread's outputs
+  std::int64_t blocks;  ///< blocks that have a band
+  bool whole_rows;      ///< whether a kernel for the filters' width reads rows at once
 };
 double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& device,
                              const RegisterTile& of);
@@ -38,10 +39,10 @@ double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& devic
 /// A thread of few_terms makes some pixels of all filters of its share.
 struct FewTerms {
   int terms, filter_pitch;             ///< of the kernel
-  int makes, reads, writes;            ///< pixels that it makes and writes, and reads for each term
-  double threads;                      ///< of one share of the filters
-  bool lines;                          ///< it writes whole lines of memory
-  int vector;                          ///< pixels of a store otherwise
+  int makes, reads, writes;            ///< pixels made and written, and pixels read for each term
+  double threads;                      ///< threads of one share of the filters
+  bool lines;                          ///< whether it writes whole lines of memory
+  int vector;                          ///< pixels of a store where it does not
   std::int64_t image_pixels;           ///< of an output image
   std::int64_t share_filters, shares;  ///< filters of a share, and how many there are
 };
@@ -50,14 +51,14 @@ double few_terms_seconds(const ConvProblem& problem, const DeviceInfo& device, c
 /// A thread of few_filters makes `rows` by `columns` outputs of each filter.
 struct FewFilters {
   int filters, width, rows, columns;
-  int x_fours, w_pitch;  ///< reads of a row of input, and elements of a row of weights
-  int x_rows, x_pitch;   ///< of the input under a block's outputs
-  int block_threads;     ///< of a block
-  int tile_columns;      ///< of a block's outputs
-  bool aligned;          ///< rows of input begin at multiples of 16 bytes
-  double blocks;         ///< of all outputs
+  int x_fours, w_pitch;  ///< reads of a row of input; elements of a row of weights
+  int x_rows, x_pitch;   ///< rows and pitch of the input under a block's outputs
+  int block_threads;     ///< threads of a block
+  int tile_columns;      ///< columns of a block's outputs
+  bool aligned;          ///< whether rows of input begin at multiples of 16 bytes
+  double blocks;         ///< blocks for all outputs
 };
-/// Instructions of all threads, and what shared memory answers.
+/// Counts the instructions of all threads, and the wavefronts of shared memory.
 IssuedWork few_filters_work(const ConvProblem& problem, const FewFilters& of);
 double few_filters_seconds(const ConvProblem& problem, const DeviceInfo& device,
                            const FewFilters& of, int y_vector);

@@ -22,7 +22,7 @@ const InterleavedRates& interleaved_rates(const InterleavedElements& elements) {
 double core_row_share(const ChannelBlock& of, const InterleavedElements& elements) {
   const InterleavedRates& rates = interleaved_rates(elements);
   const int taps = of.taps_h * of.taps_w;
-  // Neighbours are asked for together.
+  // A warp asks for neighbouring taps together.
   const double asked = of.taps_w > 1 ? cost_tables().interleaved.taps_asked * taps : taps;
   return 1 + rates.element_share * (of.channels * taps - 8) + rates.tap_share * (asked - 1);
 }
@@ -56,7 +56,7 @@ double InterleavedModel::rounds(const InterleavedTiles& tile) const {
 }
 
 double InterleavedModel::producer_clocks(const InterleavedTiles& tile) const {
-  // One of the warps loads filters that stream.
+  // Where filters stream, one of the producer warps loads them.
   return phase_plane_shares_ * tile.phase_plane_core_rows() *
              (tile.streams() ? rates_.of_row_beside_stream : rates_.of_row) +
          rates_.of_channel_block * static_cast<double>(layout_.channel_blocks.size());
@@ -68,12 +68,13 @@ double InterleavedModel::consumer_clocks(const InterleavedTiles& tile, double pa
 }
 
 double InterleavedModel::epilogue_clocks(const InterleavedTiles& tile, double passes) const {
-  // Pairs of outputs are stored at once. One by one those of two columns take the most: their
-  // places are found twice.
+  // Pairs of outputs are stored at once. The outputs of two columns take the most when stored one
+  // by one: the kernel finds their places twice.
   const double share = tile.pairs(layout_, problem_) ? table_.store_pairs
                        : layout_.columns > 1         ? 1 + 1. / elements_.stored_bytes
                                                      : 1;
-  // Warps store every fourth filter each: as long as the one takes that has the most.
+  // A warp stores every fourth filter: storing takes as long as the warp with the most filters
+  // takes.
   const double of_fullest = std::ceil(filters_ / interleaved_epilogue_warps) *
                             interleaved_epilogue_warps / layout_.group_filters;
   return rates_.of_pass * passes * share *
@@ -91,7 +92,7 @@ double InterleavedModel::moving_clocks(const InterleavedTiles& tile) const {
   const double read = number(tile.phase_plane_core_rows()) * number(problem_.c) * layout_.stride_h *
                       layout_.stride_w;
   const double sectors = problem_.q() % 8 != 0 ? table_.part_sectors : 1;
-  // Planes that are less than a sector are completed late.
+  // Planes smaller than a sector are completed late.
   const std::int64_t plane = problem_.p() * problem_.q();
   const bool in_pieces = plane * elements_.stored_bytes < memory_sector_bytes;
   const double pieces = in_pieces ? written / number(plane) : 0;

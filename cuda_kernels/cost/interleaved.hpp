@@ -1,4 +1,4 @@
-// How long tiles of interleaved/ take: a model fitted to measured tiles.
+// A model fitted to measured tiles says how long tiles of interleaved/ take.
 #pragma once
 
 #include "cuda_kernels/cost/machine.hpp"
@@ -6,35 +6,37 @@
 
 namespace plumb::cuda {
 
-// Of interleaved_table.hpp, whose values kernels do not see: they need not be compiled again.
+// Kernels see only the names of the tables of interleaved_table.hpp, so that new values do not make
+// them compile again.
 struct InterleavedRates;
 struct InterleavedTable;
 
-/// The rates of that arithmetic.
+/// Returns the rates of the arithmetic on such elements.
 const InterleavedRates& interleaved_rates(const InterleavedElements& elements);
 
-/// Time to load a core row of a channel block, as a multiple of that of a core row of eight
-/// channels.
+/// Returns the time to load a core row of a channel block, as a multiple of that of a core row of
+/// eight channels.
 double core_row_share(const ChannelBlock& channel_block, const InterleavedElements& elements);
 
 class InterleavedModel {
  public:
-  /// `problem` and `layout` outlive it.
+  /// `problem` and `layout` outlive the model.
   InterleavedModel(const ConvProblem& problem, const DeviceInfo& device,
                    const InterleavedLayout& layout, const InterleavedElements& elements);
 
-  /// Of all tiles of the problem.
+  /// Predicts the time of all tiles of the problem.
   double seconds(const InterleavedTiles& tile) const;
-  /// Until the producer warps have loaded one tile's input.
+  /// Predicts the time until the producer warps have loaded one tile's input.
   double load_seconds(const InterleavedTiles& tile) const;
 
  private:
-  /// Of a multiprocessor, for one tile. Roles and memory work side by side, and take from each
-  /// other: of two that need as long each, 1.3 times that.
+  /// Returns a multiprocessor's clocks for one tile. Roles and memory work side by side, and slow
+  /// each other down: two that need as long each take 1.3 times as long as one.
   double clocks(const InterleavedTiles& tile) const;
-  /// Tiles of a multiprocessor.
+  /// Returns the tiles of a multiprocessor.
   double rounds(const InterleavedTiles& tile) const;
-  // Of one tile, by itself: the producer, consumer and epilogue warps, and memory.
+  // Each of these returns one tile's clocks of one role by itself: producer, consumer, epilogue
+  // warps, memory.
   double producer_clocks(const InterleavedTiles& tile) const;
   double consumer_clocks(const InterleavedTiles& tile, double passes) const;
   double epilogue_clocks(const InterleavedTiles& tile, double passes) const;
@@ -47,13 +49,13 @@ class InterleavedModel {
   const InterleavedTable& table_;
   const InterleavedRates& rates_;
   double clocks_per_second_;
-  double filters_;                 ///< of a group, that there are
-  double phase_plane_shares_ = 0;  ///< of all phase planes: what their core rows take
+  double filters_;                 ///< filters of a group that exist
+  double phase_plane_shares_ = 0;  ///< the sum of core_row_share() over all phase planes
 };
 
-/// The time to expect where the model predicts so much for all tiles, and `first_load` for the
-/// first one's input: of problems that are not like those of few200, of which no tiles have been
-/// measured, more, so that the algorithm is chosen only where it wins.
+/// Returns the time to expect where the model predicts `predicted` for all tiles, and `first_load`
+/// for the first tile's input. Tiles have been measured only of problems like those of few200: for
+/// all others the time is longer, so that the algorithm is chosen only where it wins.
 double interleaved_seconds(const ConvProblem& problem, const InterleavedElements& elements,
                            double first_load, double predicted);
 

@@ -15,7 +15,7 @@ double bytes_of(const ConvProblem& problem, const Extents& extents) {
          static_cast<double>(size_in_bytes(problem.dtype));
 }
 
-/// Of x, without the rows that a stride passes over.
+/// Returns the bytes read of x, without the rows that a stride passes over.
 double bytes_read(const ConvProblem& problem) {
   return bytes_of(problem, problem.x_extents()) /
          static_cast<double>(std::max(problem.stride.h / problem.r, std::int64_t{1}));

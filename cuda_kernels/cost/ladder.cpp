@@ -64,7 +64,7 @@ double narrow_fragments_seconds(const ConvProblem& problem, const DeviceInfo& de
   const double chunks = std::ceil(channels / number(tile.channels));
   const double tasks = std::ceil(number(tile.images * tile.rows * tile.columns) / of.task_pixels);
   const double steps = chunks * of.steps;
-  // For each task: its steps, and what comes before and after.
+  // A task takes its steps, a prologue and an epilogue.
   const double step = costs.narrow_step + costs.narrow_step_n8 * of.n8_tiles;
   const double around = costs.narrow_around + costs.narrow_around_n8 * of.n8_tiles;
   const double loading =

@@ -1,5 +1,5 @@
-// How long the kernels in ladder/ take. Kernels say how they cut a problem; what that costs is
-// here.
+// These models say how long the kernels in ladder/ take. Kernels say how they cut a problem; models
+// know what that costs.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace plumb::cuda {
 
 double constant_filters_seconds(const ConvProblem& problem, const DeviceInfo& device);
-/// `issued_flop`: of all threads, idle ones too.
+/// `issued_flop` are the operations of all threads, idle ones included.
 double shared_tile_seconds(const ConvProblem& problem, const DeviceInfo& device,
                            double issued_flop);
-/// `copied`: filters come from constant to shared memory.
+/// `copied` says that filters are copied from constant to shared memory.
 double shared_tile_constant_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                     double issued_flop, bool copied);
 double half2_seconds(const ConvProblem& problem, const DeviceInfo& device);
@@ -22,16 +22,17 @@ double scatter_atomics_seconds(const ConvProblem& problem, const DeviceInfo& dev
 /// A warp of narrow_fragments makes `task_pixels` of all n8 tiles at a time.
 struct NarrowFragments {
   int n8_tiles;
-  BandTile tile;                 ///< of a block
-  std::int64_t blocks;           ///< that have one
+  BandTile tile;                 ///< the band of a block
+  std::int64_t blocks;           ///< blocks that have a band
   int block_warps, task_pixels;  ///< warps of a block, and pixels that each makes at a time
-  int fragments;                 ///< of sixteen pixels, that those are
-  int steps;                     ///< of a chunk of channels
+  int fragments;                 ///< fragments of sixteen pixels in `task_pixels`
+  int steps;                     ///< steps of a chunk of channels
 };
 double narrow_fragments_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                 const NarrowFragments& of);
 
-/// Tiles of `filters` filters, `threads` threads each, through steps of `step_terms` terms.
+/// The tiles of index_reuse: each has `filters` filters and `threads` threads, and goes through
+/// steps of `step_terms` terms.
 struct ReuseTiles {
   int filters, threads, step_terms;
   std::int64_t count;
@@ -39,7 +40,7 @@ struct ReuseTiles {
 double index_reuse_seconds(const ConvProblem& problem, const DeviceInfo& device,
                            const ReuseTiles& tiles);
 
-/// Products of square tiles, in steps of `step_terms` terms.
+/// The tiles of tensor_core, which are square and go through steps of `step_terms` terms.
 struct FragmentTiles {
   int side, step_terms;
   std::int64_t count;

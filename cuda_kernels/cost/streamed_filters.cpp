@@ -1,5 +1,5 @@
-// The time of tiles where filters stream through shared memory: what a multiprocessor shares, the
-// chain of each warp, and moving overlap.
+// This models tiles whose filters stream through shared memory: the work that a multiprocessor
+// shares, the chain of each warp, and moving overlap.
 #include <algorithm>
 #include <cmath>
 
@@ -23,7 +23,7 @@ double WindowModel::streamed_passes(const WindowTiles& tile) const {
 double WindowModel::streamed_bytes(const WindowTiles& tile) const {
   const Extents y = problem_.y_extents();
   const double planes = number(y[0] * y[1]);
-  // A tile of whole rows is one run, but for what other passes of the block write.
+  // A tile of whole rows is one run, except where other passes of the block write in between.
   const double runs =
       tile.column_tiles > 1
           ? number(y[2] * tile.column_tiles)
@@ -47,8 +47,9 @@ double WindowModel::streamed_clocks(const WindowTiles& tile) const {
       number(tile.filter_strips.count) * (tile.filter_strips.length + strip_rows - 1);
   const double rows_of_k_steps = k_steps * strip_rows,
                products = rows_of_k_steps * costs_.mmas_of_k_step;
-  // Of four warps, by themselves or together. A warp by itself reads a k step's filters for all
-  // rows; together two of three products are one of twice the columns.
+  // The clocks are those of four warps, which multiply by themselves or together. A warp by itself
+  // reads a k step's filters for all rows; together two of three products are one of twice the
+  // columns.
   const bool together = unit_.warpgroups;
   const auto of_columns = [&](double of_n8_tiles) {
     return std::max(streamed_.clocks_of_product, streamed_.clocks_of_n8_tile * of_n8_tiles);

@@ -2,7 +2,7 @@
 
 namespace plumb::cuda {
 
-/// Weak: fit_costs.cpp defines it anew.
+/// The symbol is weak because fit_costs.cpp defines it anew.
 [[gnu::weak]] const CostTables& cost_tables() {
   static constexpr CostTables tables;
   return tables;

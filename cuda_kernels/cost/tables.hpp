@@ -1,4 +1,4 @@
-// All tables of costs, and the one way to them.
+// All models reach their tables of costs through one function.
 #pragma once
 
 #include "cuda_kernels/cost/few_channels_table.hpp"
@@ -19,7 +19,8 @@ struct CostTables {
   InterleavedTable interleaved;
 };
 
-/// Those that this was built with; the program that fits them has others (fit_costs.cpp).
+/// Returns the tables that this was built with; the program that fits them has others
+/// (fit_costs.cpp).
 const CostTables& cost_tables();
 
 }  // namespace plumb::cuda

@@ -1,5 +1,5 @@
-// What filters that stay and filters that stream have in common: the geometry of a tile, and how
-// its input is loaded.
+// Filters that stay and filters that stream share the geometry of a tile, and the way its input is
+// loaded.
 #include "cuda_kernels/cost/window_model.hpp"
 
 #include <algorithm>
@@ -74,7 +74,8 @@ double WindowModel::loads(const WindowTiles& tile) const {
 
 double WindowModel::clocks_to_read(const WindowTiles& tile, double clocks_of_one) const {
   if (in_place() && !tile.staged() && stored_bytes_ < 4 && !input_in_pairs(problem_, nullptr)) {
-    // Halves that are alone pass through registers, whether they are begun ahead or not.
+    // Halves that have no neighbour to pair with pass through registers, whether their copies are
+    // begun ahead or not.
     const RowLanes lanes(tile.pitch, true);
     return clocks_of_one * number(ceil_div(input_rows(tile) * lanes.count(), tile.threads) *
                                   ceil_div(lanes.turns, loaded_at_once));

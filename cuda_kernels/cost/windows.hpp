@@ -1,4 +1,4 @@
-// The time to expect of kernels of windows, from what the model says of their tiles
+// Kernels of windows get the time to expect from what the model predicts for their tiles
 // (window_model.hpp).
 #pragma once
 
@@ -6,11 +6,11 @@
 
 namespace plumb::cuda {
 
-/// The time to expect of few_channels/ where the model predicts so much for all tiles; `tall`: of
-/// eight rows of outputs a warp.
+/// Returns the time to expect of few_channels/ where the model predicts `predicted` for all tiles.
+/// `tall` says that a warp makes eight rows of outputs.
 double few_channels_seconds(const ConvProblem& problem, const WindowCosts& costs, bool tall,
                             double predicted);
-/// The same of streamed_filters/.
+/// Returns the time to expect of streamed_filters/ where the model predicts `predicted`.
 double streamed_filters_seconds(const WindowCosts& costs, double predicted);
 
 }  // namespace plumb::cuda

@@ -1,4 +1,4 @@
-// A block's band of outputs on the device, and the loading of the input under it.
+// Loads the input under a block's band of outputs on the device.
 #pragma once
 
 #include "cuda_kernels/conv/conv_shape.cuh"
@@ -37,18 +37,18 @@ struct Bands {
         blocks(ceil_div(problem.n, images) * problem.groups * filter_tiles.value() *
                row_tiles.value() * column_tiles.value()) {}
 
-  /// How many channels the chunk has that begins with `first_c`.
+  /// Returns the number of channels of the chunk that begins with `first_c`.
   __device__ const Divisor<int>& channels_from(int first_c, int group_c) const {
     return first_c + channels.value() < group_c ? channels : last_channels;
   }
-  /// Elements of one chunk's input in shared memory, [image][channel][x_rows][pitch].
+  /// Returns the elements of one chunk's input in shared memory, [image][channel][x_rows][pitch].
   __host__ __device__ int x_elements() const {
     return images * channels.value() * x_rows.value() * pitch;
   }
 };
 
-/// Where a block's outputs begin. Blocks are numbered columns first, then rows, filters, groups,
-/// images, so that those that share input run side by side.
+/// Where a block's outputs begin. Blocks are numbered columns first, then rows, filters, groups and
+/// images, so that blocks that share input run side by side.
 struct BandOrigin {
   int n, group, k_of_group, p, q;
 
@@ -64,17 +64,17 @@ struct BandOrigin {
     q = column_tile * bands.columns;
   }
 
-  /// Says that each value may have changed: the compiler would otherwise divide again wherever one
-  /// is used, to save a register, and some are used for every pixel.
+  /// Tells the compiler that each value may have changed. It would otherwise save a register and
+  /// divide again wherever a value is used, and some are used for every pixel.
   __device__ void keep() {
     for (int* value : {&n, &group, &k_of_group, &p, &q}) asm volatile("" : "+r"(*value));
   }
 };
 
-/// Calls `store(to, from, valid)` for each element of a chunk's input: its index in the tile
-/// [image][channel][x_rows][pitch], where an image has the channels of a full chunk, its address,
-/// and whether it lies inside the image and the batch; where not, the address is that of some other
-/// element. A warp takes a row at a time.
+/// Calls `store(to, from, valid)` for each element of a chunk's input. `to` is its index in the
+/// tile [image][channel][x_rows][pitch], where an image has the channels of a full chunk; `from` is
+/// its address; `valid` says whether it lies inside the image and the batch. Where it does not,
+/// `from` is the address of some other element. A warp takes a row at a time.
 template <class Stored, class Store>
 __device__ void for_each_input(const ConvShape<int>& shape, const Bands& bands,
                                const BandOrigin& origin, const Stored* x, int first_c,

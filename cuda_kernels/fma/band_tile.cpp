@@ -1,4 +1,4 @@
-// Cutting the outputs into tiles.
+// Cuts the outputs into tiles.
 #include "cuda_kernels/fma/band_tile.hpp"
 
 #include <algorithm>
@@ -6,23 +6,23 @@
 namespace plumb::cuda {
 namespace {
 
-/// The tile of at most `most` that cuts `extent` into equal shares.
+/// Returns the tile of at most `most` that cuts `extent` into equal shares.
 std::int64_t even_share(std::int64_t extent, std::int64_t most) {
   return ceil_div(extent, ceil_div(extent, std::max<std::int64_t>(most, 1)));
 }
 
-/// Elements under `outputs` neighbouring outputs along one direction.
+/// Returns the number of elements under `outputs` neighbouring outputs along one direction.
 std::int64_t swept(std::int64_t outputs, std::int64_t stride, std::int64_t taps,
                    std::int64_t dilation) {
   return (outputs - 1) * stride + (taps - 1) * dilation + 1;
 }
 
-/// Fills in what follows from the numbers of units.
+/// Fills in the fields that follow from the numbers of units.
 void measure(BandTile& tile, const ConvProblem& problem, std::size_t wanted_bytes) {
   tile.x_rows = swept(tile.rows * tile.unit.rows, problem.stride.h, problem.r, problem.dilation.h);
   tile.x_columns =
       swept(tile.columns * tile.unit.columns, problem.stride.w, problem.s, problem.dilation.w);
-  // Threads read vectors of four, the last of them up to three elements beyond what they use.
+  // Threads read vectors of four, and the last vector may reach three elements beyond those used.
   tile.pitch = (tile.x_columns + 3) / 4 * 4;
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double channel_bytes =
@@ -48,7 +48,7 @@ BandTile make_band_tile(const ConvProblem& problem, const UnitTile& unit,
   tile.images = even_share(ceil_div(std::max<std::int64_t>(problem.n, 1), unit.images),
                            limits.enough_units / (tile.columns * tile.filters * tile.rows));
   measure(tile, problem, limits.bytes);
-  // Fewer outputs a block, until their input fits.
+  // A block takes fewer outputs until their input fits.
   for (std::int64_t BandTile::*extent :
        {&BandTile::images, &BandTile::rows, &BandTile::filters, &BandTile::columns})
     while (tile.bytes > limits.bytes && tile.*extent > 1) {

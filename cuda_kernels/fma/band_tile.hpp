@@ -1,5 +1,5 @@
-// How a block's share of the outputs is cut where its threads work from an image tile in shared
-// memory: some images, filters, rows and columns of outputs, all channels in chunks.
+// A block whose threads work from an image tile in shared memory takes a band: some images,
+// filters, rows and columns of outputs, and all channels in chunks.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace plumb::cuda {
 
-/// The outputs of one unit of work, which is not divided further.
+/// The outputs of one unit of work, which one thread or warp computes whole.
 struct UnitTile {
   int images, rows, columns, filters;
 };
@@ -20,24 +20,24 @@ struct UnitTile {
 struct BandTile {
   UnitTile unit;
   std::int64_t images = 1, filters = 1, rows = 1, columns = 1;
-  std::int64_t channels = 1;               ///< of the group, in shared memory at once
-  std::int64_t x_rows = 0, x_columns = 0;  ///< of the input, under the block's outputs
+  std::int64_t channels = 1;               ///< channels in shared memory at once
+  std::int64_t x_rows = 0, x_columns = 0;  ///< of the input under the block's outputs
   std::int64_t pitch = 0;  ///< of a row of the input in shared memory: a multiple of 4
   std::size_t bytes = 0;   ///< of shared memory
 
   std::int64_t units() const { return images * filters * rows * columns; }
 };
 
-/// What a block shall not go beyond, where the shape leaves a choice.
+/// The limits of a block, as far as the shape leaves a choice.
 struct BandLimits {
-  std::int64_t units;                 ///< in all
-  std::int64_t columns, filters = 4;  ///< units along these
-  std::int64_t enough_units;          ///< more images are not taken in once there are as many
+  std::int64_t units;                 ///< units of a block
+  std::int64_t columns, filters = 4;  ///< units of a block along columns and along filters
+  std::int64_t enough_units;          ///< a block with this many units takes in no more images
   std::size_t bytes;                  ///< of shared memory for the input and the filters in fp32
 };
 
-/// Large filters and strides may need more bytes than the limit even with one unit: then `bytes`
-/// says how many.
+/// Cuts a band. With large filters and strides even one unit may need more bytes than the limit;
+/// `bytes` then says how many.
 BandTile make_band_tile(const ConvProblem& problem, const UnitTile& unit, const BandLimits& limits);
 
 }  // namespace plumb::cuda

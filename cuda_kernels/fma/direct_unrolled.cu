@@ -2,9 +2,10 @@
 // s, as in direct.cu, with pointers that the compiler may take to be apart (__restrict__) and,
 // variant by variant, with the number of filter columns, or of rows and columns, known to it.
 //
-// Tiling: none. A block is 256 consecutive outputs in the order N K P Q.
-// Bytes: as direct: x, w and y once from memory at best, and two loads a term from L1 and L2.
-// Wins: over direct, since what it leaves out is the arithmetic between the loads: an unrolled tap
+// Tiling: there is none. A block is 256 consecutive outputs in the order N K P Q.
+// Bytes: at best x, w and y move once from or to memory, and a term is two loads from L1 and L2, as
+//   in direct.
+// Wins: it wins over direct because it leaves out arithmetic between the loads: an unrolled tap
 //   lies at a fixed distance from the one before, and its address is part of the load. Where
 //   columns are not neighbours in memory (NHWC, dilation) or the filter reaches into the padding,
 //   taps are summed by the loops of direct.
@@ -27,7 +28,7 @@ namespace {
 
 constexpr int block_threads = 256;
 
-/// Stands for a number of rows or columns that is known at launch only.
+/// The constant stands for a number of rows or columns that is known at launch only.
 constexpr int at_run_time = 0;
 
 template <int columns>
@@ -41,7 +42,7 @@ __device__ bool all_inside(int first, int extent, int taps, int dilation) {
   return first >= 0 && first + (taps - 1) * dilation < extent;
 }
 
-/// direct_sum() of a filter of `columns` columns, and `rows` rows if they are known.
+/// Computes direct_sum() for a filter of `columns` columns, and of `rows` rows if they are known.
 template <int rows, int columns>
 __device__ float unrolled_sum(const ConvShape<int>& shape, const float* x, const float* w,
                               int first_h, int first_w) {

@@ -1,15 +1,16 @@
 // One to three filters over few channels: a thread keeps the outputs of a small rectangle in
 // registers and slides a window of input rows down over them.
 //
-// Tiling: a thread makes 4 rows x 8 columns of outputs of one filter, or 4 x 4 of two or three. It
-//   has the input under one row of the filters in registers: for the next row it reads one row of
-//   input more, and the row of weights that all threads read together, and does 4 x columns x S
-//   FMAs for each filter. A block is 128 threads, whose rectangles stand beside and below each
-//   other as the image wants it; its input comes to shared memory channel by channel. Outputs go
-//   there too, and from there to y in whole rows.
-// Bytes: y once, x once and the rows and columns where blocks overlap (from L2), w once a block.
-// Wins: for one to three filters, which leave most of a product's columns empty: tensor cores then
-//   multiply zeros, and tiles of several filters sum for filters that are not there.
+// Tiling: a thread makes 4 rows x 8 columns of outputs of one filter, or 4 x 4 of two or three
+//   filters. It has the input under one row of the filters in registers: for the next row it reads
+//   one more row of input, and the row of weights that all threads read together, and does 4 x
+//   columns x S FMAs for each filter. A block is 128 threads, whose rectangles stand beside and
+//   below each other as the image wants it; its input comes to shared memory channel by channel.
+//   Outputs go to shared memory too, and from there to y in whole rows.
+// Bytes: y is written once; x is read once, and its rows and columns where blocks overlap again
+//   from L2; w is read once a block.
+// Wins: it wins with one to three filters, which leave most of a product's columns empty: tensor
+//   cores then multiply zeros, and tiles of several filters sum for filters that are not there.
 // Measured: docs/kernels/few_filters.md.
 #include <algorithm>
 #include <string>
@@ -33,7 +34,8 @@ namespace {
 constexpr int block_bits = 7, block_threads = 1 << block_bits, warps = block_threads / 32;
 constexpr double wanted_bytes = 72 << 10;  // three blocks on a multiprocessor with 228 KB
 
-/// Widths of filters that there are kernels for; those between take the next one, with zeros.
+/// Kernels are compiled for these widths of filters; a width in between takes the next one, with
+/// zeros.
 using Widths = CompileTime<1, 2, 3, 4, 5, 7, 9, 11>;
 constexpr int widest = 11;
 using Filters = CompileTime<1, 2, 3>;
@@ -41,29 +43,30 @@ constexpr int max_filters = 3;
 
 __host__ __device__ constexpr int fours(int count) { return (count + 3) / 4; }
 
-/// What a kernel is compiled for. A type, because nvcc does not pass structs to kernel templates.
+/// A kernel is compiled for a Unit, which is a type because nvcc does not pass structs to kernel
+/// templates.
 template <int filters_, int width_>
 struct Unit {
   static constexpr int filters = filters_, width = width_;
   static constexpr int rows = 4, columns = filters == 1 ? 8 : 4;  ///< of outputs
-  static constexpr int x_fours = fours(columns + width - 1);      ///< reads of a row of input
+  static constexpr int x_fours = fours(columns + width - 1);      ///< fours in a row of input
   static constexpr int w_pitch = 4 * fours(width);  ///< of a row of weights in shared memory
 };
 
-/// Where an element lies in shared memory. Lanes that read every other four elements would meet
-/// each other's banks: in every second stretch of 32 the fours are exchanged in pairs.
+/// Returns where an element lies in shared memory. Lanes that read every other four elements would
+/// meet each other's banks, so the fours are exchanged in pairs in every second stretch of 32.
 template <class Unit>
 __device__ int place(int element) {
   return Unit::columns == 8 ? element ^ (element >> 3 & 4) : element;
 }
 
-/// How outputs are cut into tiles of a block.
+/// The cut of the outputs into tiles, one for a block.
 struct Tiles {
   int column_bits;    ///< log2 of the threads side by side
   int rows, columns;  ///< of outputs
-  int x_rows, pitch;  ///< of the input under them
+  int x_rows, pitch;  ///< rows of the input under the outputs, and their pitch
   int shift;          ///< outputs by which the first tile begins before the first column
-  bool aligned;       ///< rows of input begin at multiples of 16 bytes
+  bool aligned;       ///< whether rows of input begin at multiples of 16 bytes
   int w_at;           ///< elements in front of the filters in shared memory
   double bytes;       ///< of shared memory
   std::int64_t row_tiles, column_tiles;
@@ -82,11 +85,13 @@ Tiles Tiles::make(const ConvProblem& problem, Unit, int column_bits, bool aligne
   const int column_units = 1 << column_bits, row_units = block_threads >> column_bits;
   tiles.rows = row_units * Unit::rows;
   tiles.columns = column_units * Unit::columns;
-  // Padding moves the input against the outputs; where its rows are aligned the tiles follow it.
+  // Padding moves the input against the outputs; where input rows are aligned the tiles follow the
+  // input.
   tiles.shift = aligned ? static_cast<int>((4 - problem.padding.left % 4) % 4) : 0;
   tiles.row_tiles = ceil_div(problem.p(), tiles.rows);
   tiles.column_tiles = ceil_div(problem.q() + tiles.shift, tiles.columns);
-  // No tile holds more rows, and whoever asks for more is refused by the bytes.
+  // No tile of that many rows fits shared memory: filters taller than that are refused by the
+  // bytes.
   tiles.x_rows = tiles.rows + static_cast<int>(std::min<std::int64_t>(problem.r, 1 << 16)) - 1;
   tiles.pitch = (column_units - 1) * Unit::columns + 4 * Unit::x_fours;
   tiles.w_at = (tiles.x_rows * tiles.pitch + 7) / 8 * 8;
@@ -96,7 +101,7 @@ Tiles Tiles::make(const ConvProblem& problem, Unit, int column_bits, bool aligne
   return tiles;
 }
 
-/// Tiles as kernels see them.
+/// The tiles as kernels see them.
 struct BlockTiles : Tiles {
   Divisor<int> row_tile, column_tile, x_four;
 
@@ -118,8 +123,8 @@ struct Origin {
   }
 };
 
-/// Copies the input under a block's outputs, zeros where it lies outside the image, four elements
-/// at a time where rows are aligned.
+/// Copies the input under a block's outputs, with zeros where it lies outside the image, and four
+/// elements at a time where rows are aligned.
 template <class Unit>
 __device__ void load_input(const ConvShape<int>& shape, const BlockTiles& tiles,
                            const Origin& origin, const float* plane, float* x_tile) {
@@ -149,7 +154,8 @@ __device__ void load_input(const ConvShape<int>& shape, const BlockTiles& tiles,
   }
 }
 
-/// Copies the filters of a channel to w_tile[row][filter][column], zeros beyond the last column.
+/// Copies the filters of a channel to w_tile[row][filter][column], with zeros beyond the last
+/// column.
 template <class Unit>
 __device__ void load_filters(const ConvShape<int>& shape, const float* w, float* w_tile) {
   const int count = shape.r.value() * Unit::filters * Unit::w_pitch;
@@ -214,7 +220,7 @@ struct Sums {
   }
 };
 
-/// Writes a block's sums from shared memory to y, a warp a row, in vectors of `vector`.
+/// Writes a block's sums from shared memory to y in vectors of `vector`; a warp takes a row.
 template <class Unit, int vector>
 __device__ void store(const ConvShape<int>& shape, const BlockTiles& tiles, const Origin& origin,
                       const float* sums, const float* x, const float* w, float* y,
@@ -290,7 +296,7 @@ __global__ void __launch_bounds__(block_threads, 3)
     store<Unit, 1>(shape, tiles, origin, shared, x, w, y, epilogue);
 }
 
-/// What its cost follows from.
+/// Collects what the cost model asks for.
 template <class Unit>
 FewFilters cost_features(const ConvProblem& problem, const Tiles& tiles) {
   return {.filters = Unit::filters,
@@ -307,7 +313,7 @@ FewFilters cost_features(const ConvProblem& problem, const Tiles& tiles) {
           .blocks = tiles.items(problem)};
 }
 
-/// The tiles of least predicted work.
+/// Returns the tiles of least predicted work.
 template <class Unit>
 Tiles tiles_for(const ConvProblem& problem, bool aligned) {
   Tiles best{};
@@ -326,7 +332,7 @@ bool rows_aligned(const ConvProblem& problem, const void* x) {
   return row_vector(x, problem.x_extents(), problem.x_strides, sizeof(float)) == 4;
 }
 
-/// Calls `f.operator()<Unit>()` with that for the problem.
+/// Calls `f.operator()<Unit>()` with the Unit for the problem.
 template <class F>
 auto with_unit(const ConvProblem& problem, F&& f) {
   Filters::with(problem.k, [&]<int filters>() {
@@ -335,7 +341,7 @@ auto with_unit(const ConvProblem& problem, F&& f) {
   });
 }
 
-/// The tiles of a slice, for an x that begins at a multiple of 16 bytes and for any other.
+/// The tiles of a slice: one cut for an x that begins at a multiple of 16 bytes, one for any other.
 struct SliceTiles {
   Tiles aligned{}, unaligned{};
 
@@ -379,7 +385,7 @@ Support supports(const ConvProblem& problem) {
     return refused(problem.k, " filters; expected at most " + std::to_string(max_filters));
   if (problem.s > widest)
     return refused(problem.s, " columns of the filter; expected at most " + std::to_string(widest));
-  // What moves nothing may be any number.
+  // A stride to no second output, and a dilation of one tap, move nothing and may be any number.
   for (const auto& [outputs, stride] :
        {std::pair{problem.p(), problem.stride.h}, std::pair{problem.q(), problem.stride.w}})
     if (outputs > 1 && stride != 1) return refused(stride, " as the stride; expected 1");

@@ -2,15 +2,15 @@
 // matrix of C/G R S rows and n P Q columns, to the workspace; the second multiplies the filters, a
 // matrix of K/G rows, with it; the third permutes the product K/G x n P Q into y.
 //
-// Tiling: unroll: a thread has one column of one channel and writes its R S rows, so that it knows
-//   its pixel once. Product: a block of `tile` x `tile` threads makes that many elements through
-//   steps of `tile` terms in shared memory, one of either matrix a thread. Permute: an output a
-//   thread. n images, and where one image is large already some of the groups, go at a time, as
-//   many as the workspace holds.
-// Bytes: x and y once; the unrolled input, C R S P Q for each image, written once and read K/(G
-//   tile) times, the first time at least from memory; the product written and read.
-// Wins: nowhere over the fused product of implicit_gemm, which saves the workspace's traffic; over
-//   direct where there are many terms and filters.
+// Tiling: in the unrolling a thread has one column of one channel and writes its R S rows, so that
+//   it finds its pixel once. In the product a block of `tile` x `tile` threads makes that many
+//   elements through steps of `tile` terms in shared memory; a thread loads one element of either
+//   matrix. In the permutation a thread takes an output. The kernels take n images at a time, and
+//   where one image is large already some of the groups, as many as the workspace holds.
+// Bytes: x and y move once. The unrolled input, C R S P Q for each image, is written once and read
+//   K/(G tile) times, the first time at least from memory; the product is written and read.
+// Wins: it wins nowhere over the fused product of implicit_gemm, which saves the workspace's
+//   traffic; it wins over direct where there are many terms and filters.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8x8 17.3 / 18.8 / 20.7 / 48.1
 //   16x16 23.4 / 15.4 / 18.1 / 45
@@ -31,12 +31,12 @@ namespace {
 
 constexpr int block_threads = 256;
 
-/// What is unrolled at a time.
+/// The part of the problem that is unrolled at a time.
 struct Chunk {
   std::int64_t images, groups;
 };
 
-/// Of both matrices. In double, because it cannot overflow.
+/// Returns the bytes of both matrices of a chunk. A double cannot overflow here.
 double chunk_bytes(const ConvProblem& problem, const Chunk& chunk) {
   const double columns =
       static_cast<double>(chunk.images) * static_cast<double>(problem.p() * problem.q());
@@ -44,7 +44,7 @@ double chunk_bytes(const ConvProblem& problem, const Chunk& chunk) {
   return sizeof(float) * rows * static_cast<double>(chunk.groups) * columns;
 }
 
-/// As much as this many bytes of workspace hold, but at least one group of one image.
+/// Returns the chunk that the limit of workspace holds, which is at least one group of one image.
 Chunk chunk_of(const ConvProblem& problem) {
   constexpr double max_bytes = 256 << 20;
   const auto fitting = static_cast<std::int64_t>(max_bytes / chunk_bytes(problem, {1, 1}));
@@ -52,7 +52,7 @@ Chunk chunk_of(const ConvProblem& problem) {
           .groups = std::clamp<std::int64_t>(fitting, 1, problem.groups)};
 }
 
-/// `call` on the groups [begin, begin + problem.groups), where `problem` is that part's.
+/// Restricts `call` to the groups [begin, begin + problem.groups), where `problem` is that part's.
 ConvLaunch groups_from(const ConvLaunch& call, const ConvProblem& problem, std::int64_t begin) {
   const std::int64_t c = begin * (problem.c / problem.groups);
   const std::int64_t k = begin * (problem.k / problem.groups);
@@ -67,7 +67,7 @@ ConvLaunch groups_from(const ConvLaunch& call, const ConvProblem& problem, std::
           .native_queue = call.native_queue};
 }
 
-/// matrix[channel][r][s][column]. A tile is `block_threads` columns of one channel.
+/// Writes matrix[channel][r][s][column]. A tile is `block_threads` columns of one channel.
 __global__ void __launch_bounds__(block_threads)
     unroll(const __grid_constant__ ConvShape<int> shape, const float* x, float* matrix, int columns,
            Divisor<int> column_tiles, std::int64_t tiles) {
@@ -91,13 +91,14 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-/// sums[k][column]
+/// Writes sums[k][column].
 template <int tile>
 __global__ void __launch_bounds__(tile* tile)
     product(const __grid_constant__ ConvShape<int> shape, const float* w, const float* matrix,
             float* sums, int columns, Divisor<int> filter_tiles, Divisor<int> groups,
             std::int64_t tiles) {
-  // 16 bytes, so that four neighbouring terms of a filter come with one load.
+  // The arrays are aligned to 16 bytes so that four neighbouring terms of a filter come with one
+  // load.
   alignas(16) __shared__ float w_tile[tile][tile];  // [filter][term]
   alignas(16) __shared__ float x_tile[tile][tile];  // [term][column]
   const int row = static_cast<int>(threadIdx.y), lane = static_cast<int>(threadIdx.x);
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(tile* tile)
     const auto [column_tile, group] = groups.divide(rest);
     const int k_of_group = filter_tile * tile + row, column = column_tile * tile + lane;
     const bool has_filter = k_of_group < shape.group_k.value(), has_column = column < columns;
-    // Threads beyond the edge stand in for the first filter or column; what they make is dropped.
+    // Threads beyond the edge stand in for the first filter or column; their results are dropped.
     const int k = group * shape.group_k.value() + (has_filter ? k_of_group : 0);
     const float* filter = w + k * shape.w_step.k;
     const float* unrolled_column =
@@ -137,8 +138,9 @@ __global__ void __launch_bounds__(block_threads)
       outputs, shape.k, shape.p, shape.q, [&](int n, int k, int p, int q) {
         const int column = (n * shape.p.value() + p) * shape.q.value() + q;
         float sum = sums[std::int64_t{k} * columns + column];
-        // The padding met the filter as a zero, and 0 * Inf is NaN: the rare NaN is summed once
-        // more without the padding, which keeps it if it came from the data.
+        // The padding met the filter as a zero, and 0 * Inf is NaN. A sum that is NaN, which is
+        // rare, is computed once more without the padding, which keeps a NaN that came from the
+        // data.
         if (shape.padded && sum != sum) {
           const int group = shape.group_k.quotient(k);
           sum = direct_sum<float>(shape,
@@ -197,7 +199,7 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
   }
 }
 
-/// Yes where the device has memory for what is unrolled at a time.
+/// Says yes where the device has memory for a chunk of both matrices.
 Support fits_memory(double bytes, const DeviceInfo& device) {
   if (bytes <= static_cast<double>(device.memory_bytes)) return {};
   const auto gibibytes = [](double count) { return std::to_string(count / 0x1p30) + " GiB"; };
@@ -219,8 +221,8 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
           .kernel = planned(chunk)};
 }
 
-/// The terms that fill up a tile are zeros, and adding zero rounds nothing: numerics are those of
-/// the plain sum.
+/// Zeros fill up a tile's terms, and adding zero rounds nothing: numerics are those of the plain
+/// sum.
 template <int tile>
 constexpr ConvAlgorithm entry(std::string_view name) {
   return {

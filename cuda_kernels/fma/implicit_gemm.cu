@@ -5,9 +5,10 @@
 // Tiling: a block of `tile` x `tile` threads makes that many outputs, one a thread: `tile` filters
 //   by `tile` pixels, through steps of `tile` terms. At each step a thread loads one element of
 //   either matrix to shared memory and does `tile` FMAs from there.
-// Bytes: y once; x R S K/(G tile) times and w N P Q/tile times, mostly from L2: blocks that share
-//   pixels have neighbouring numbers, and the terms of neighbouring pixels overlap.
-// Wins: over the direct kernel once the filters of a group fill a tile and the terms a few.
+// Bytes: y is written once; x is read R S K/(G tile) times and w N P Q/tile times, mostly from L2,
+//   since blocks that share pixels have neighbouring numbers, and the terms of neighbouring pixels
+//   overlap.
+// Wins: it wins over the direct kernel once the filters of a group fill a tile and the terms a few.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8x8 13 / 14.1 / 17.8 / 38
 //   16x16 19.2 / 11 / 13.3 / 38.3
@@ -22,8 +23,9 @@
 namespace plumb::cuda {
 namespace {
 
-/// Blocks that a multiprocessor shall hold at once: as many as registers allow without spilling.
-/// 0 leaves it to the compiler, for blocks so small that not every chip holds as many.
+/// The number of blocks that a multiprocessor shall hold at once: as many as registers allow
+/// without spilling. 0 leaves it to the compiler, for blocks so small that not every chip holds as
+/// many.
 template <int tile, class Accumulate, class Index>
 inline constexpr int resident_blocks = [] {
   if (sizeof(Index) == 8) return 1;
@@ -36,7 +38,8 @@ __global__ void __launch_bounds__(tile* tile, resident_blocks<tile, Accumulate, 
     implicit_gemm(const __grid_constant__ ConvShape<Index> shape, const Stored* x, const Stored* w,
                   Stored* y, const __grid_constant__ Epilogue<Stored> epilogue, Index pixels,
                   Divisor<Index> filter_tiles, Divisor<Index> groups, std::int64_t tiles) {
-  // 16 bytes, so that four neighbouring terms of a filter come with one load.
+  // The arrays are aligned to 16 bytes so that four neighbouring terms of a filter come with one
+  // load.
   alignas(16) __shared__ Accumulate w_tile[tile][tile];  // [filter][term]
   alignas(16) __shared__ Accumulate x_tile[tile][tile];  // [term][pixel]
   const Index row = static_cast<Index>(threadIdx.y), column = static_cast<Index>(threadIdx.x);
@@ -48,7 +51,7 @@ __global__ void __launch_bounds__(tile* tile, resident_blocks<tile, Accumulate, 
     const Index pixel_number = pixel_tile * tile + column;
     const bool has_filter = k_of_group < shape.group_k.value();
     const bool has_pixel = pixel_number < pixels;
-    // Threads beyond the edge stand in for the first filter or pixel; what they make is dropped.
+    // Threads beyond the edge stand in for the first filter or pixel; their results are dropped.
     const Index k = group * shape.group_k.value() + (has_filter ? k_of_group : 0);
     const Pixel<Index> pixel(shape, has_pixel ? pixel_number : 0);
     const Stored* image = x + pixel.n * shape.x_step.n + group * shape.group_c * shape.x_step.c;
@@ -72,8 +75,8 @@ __global__ void __launch_bounds__(tile* tile, resident_blocks<tile, Accumulate, 
     if (has_filter && has_pixel) {
       // A tap in the padding contributes nothing, but in the product above it met the filter as a
       // zero, and 0 * Inf is NaN. A NaN never leaves a sum again, so a sum that is a number met
-      // none, and the loop need not look: the rare NaN is summed once more without the padding,
-      // which keeps it if it came from the data.
+      // none, and the loop need not look. A sum that is NaN, which is rare, is computed once more
+      // without the padding, which keeps a NaN that came from the data.
       if (shape.padded && sum != sum)
         sum = direct_sum<Accumulate>(shape, image, filter, pixel.first_h, pixel.first_w);
       y[pixel.n * shape.y_step.n + k * shape.y_step.c + pixel.p * shape.y_step.h +
@@ -103,8 +106,8 @@ Support wide(const ConvProblem& problem, const DeviceInfo&) {
   return supports_dtypes({DType::f64, DType::f32}, problem);
 }
 
-/// The terms that fill up a tile are zeros, and adding zero rounds nothing: numerics are those of
-/// the plain sum.
+/// Zeros fill up a tile's terms, and adding zero rounds nothing: numerics are those of the plain
+/// sum.
 template <int tile>
 constexpr ConvAlgorithm single_entry(std::string_view name) {
   return {

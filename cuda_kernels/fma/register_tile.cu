@@ -1,15 +1,15 @@
-// Shared memory and registers: a block keeps the input under its outputs in shared memory, and
-// each thread makes several outputs from values that it holds in registers.
+// A block keeps the input under its outputs in shared memory, and each thread makes several outputs
+// from values that it holds in registers.
 //
 // Tiling: a thread makes `images` x `rows` x `columns` outputs of `filters` filters. For each row
 //   of the filters it reads the input columns that its outputs need once, and then does images x
 //   rows x columns x filters FMAs for each vector of weights, which the threads of a warp read
 //   together. A block is a band of up to 320 such threads; it goes through the channels in chunks
-//   of what shared memory holds. Blocks stay, and take band after band.
-// Bytes: y once, x once and the rows and columns where bands overlap, w once for each block where
-//   all its channels fit, otherwise for each band.
-// Wins: among exact fp32 kernels with few channels: a read from shared memory serves several FMAs,
-//   where a thread with a single output needs two reads for each.
+//   that fit shared memory. The kernel is persistent: a block takes band after band.
+// Bytes: y is written once; x is read once, and its rows and columns where bands overlap again; w
+//   is read once for each block where all its channels fit, otherwise for each band.
+// Wins: it wins among exact fp32 kernels with few channels: a read from shared memory serves
+//   several FMAs, where a thread with a single output needs two reads for each.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   2x2 2.65 / 8.76 / 7.19 / 24.5
 //   4_images 4.75 / 13.8 / 10.1 / 36.1
@@ -32,13 +32,14 @@ namespace {
 constexpr int max_threads = 320;
 constexpr std::size_t wanted_bytes = 56 << 10;  // four blocks on a multiprocessor with 228 KB
 
-/// The outputs that a thread makes. A type, because nvcc does not pass structs to kernel templates.
+/// The outputs that a thread makes. It is a type because nvcc does not pass structs to kernel
+/// templates.
 template <int images_, int rows_, int columns_, int filters_>
 struct ThreadTile {
   static constexpr int images = images_, rows = rows_, columns = columns_, filters = filters_;
 };
 
-/// Their sums.
+/// The sums of a thread's outputs.
 template <class Unit>
 struct Sums {
   float of[Unit::images][Unit::rows][Unit::columns][Unit::filters] = {};
@@ -65,7 +66,7 @@ struct TileSteps {
   int image, row, column;
 };
 
-/// One row of the filters, `width` taps that lie side by side, at stride 1.
+/// Adds one row of the filters, `width` taps that lie side by side, at stride 1.
 template <class Unit, int width>
 __device__ void add_filter_row(Sums<Unit>& sums, const float* x, const TileSteps& step,
                                const float* w, int w_pitch) {
@@ -85,7 +86,7 @@ __device__ void add_filter_row(Sums<Unit>& sums, const float* x, const TileSteps
   }
 }
 
-/// One tap of the filters, at any stride.
+/// Adds one tap of the filters, at any stride.
 template <class Unit>
 __device__ void add_tap(Sums<Unit>& sums, const float* x, const TileSteps& step, const float* w) {
   float values[Unit::images][Unit::rows][Unit::columns], weights[Unit::filters];
@@ -100,7 +101,7 @@ __device__ void add_tap(Sums<Unit>& sums, const float* x, const TileSteps& step,
   sums.add(values, 0, weights);
 }
 
-/// Copies a chunk's filters to w_tile[channel][r][s][filter]; beyond the last filter, zeros.
+/// Copies a chunk's filters to w_tile[channel][r][s][filter], with zeros beyond the last filter.
 __device__ void load_filters(const ConvShape<int>& shape, const Bands& bands,
                              const BandOrigin& origin, const float* w, int first_c, int channels,
                              float* w_tile) {
@@ -119,8 +120,8 @@ __device__ void load_filters(const ConvShape<int>& shape, const Bands& bands,
   }
 }
 
-/// The thread's unit in its block, in outputs. Columns run first, so that a warp reads neighbouring
-/// columns and, in most cases, one filter.
+/// The place of the thread's unit in its block, in outputs. Columns run first, so that a warp reads
+/// neighbouring columns and, in most cases, one filter.
 template <class Unit>
 struct Place {
   int image, row, column, filter;
@@ -170,7 +171,7 @@ __device__ void store(const ConvShape<int>& shape, const BandOrigin& origin,
                   shape.y_step.w, columns, y_vector, values);
       }
   }
-  // The padding met the filters as zeros, and 0 * Inf is NaN. One that comes from the data comes
+  // The padding met the filters as zeros, and 0 * Inf is NaN. A NaN that comes from the data comes
   // out again.
   if (!shape.padded || !not_a_number) return;
   for (int image = 0; image < images; ++image)
@@ -181,7 +182,8 @@ __device__ void store(const ConvShape<int>& shape, const BandOrigin& origin,
                   first_q + column);
 }
 
-/// `width`: the filters', with stride and dilation 1; or 0, for any filter, stride and dilation.
+/// `width` is the width of filters with stride and dilation 1, or 0 for any filter, stride and
+/// dilation.
 template <class Unit, int width>
 __global__ void __launch_bounds__(max_threads, 2)
     register_tile(const __grid_constant__ ConvShape<int> shape, const __grid_constant__ Bands bands,
@@ -197,7 +199,7 @@ __global__ void __launch_bounds__(max_threads, 2)
 
   for (std::int64_t block = blockIdx.x; block < bands.blocks; block += gridDim.x) {
     BandOrigin origin(bands, block);
-    // With 48 sums a thread has no register for it: 4 % slower on an H200.
+    // With 48 sums a thread has no register left for keep(), which makes it 4 % slower on an H200.
     if constexpr (Unit::filters < 12) origin.keep();
     Sums<Unit> sums;
     for (int first_c = 0; first_c < shape.group_c; first_c += bands.channels.value()) {
@@ -205,7 +207,7 @@ __global__ void __launch_bounds__(max_threads, 2)
       for_each_input(
           shape, bands, origin, x, first_c, channels,
           [&](int to, const float* from, bool valid) { copy_async(x_tile + to, from, valid); });
-      // Filters stay for the next block of outputs, where all their channels fit at once.
+      // The filters stay for the next block of outputs where all their channels fit at once.
       if (first_c > 0 || origin.group != loaded_group || origin.k_of_group != loaded_filter ||
           bands.channels.value() < shape.group_c)
         load_filters(shape, bands, origin, w, first_c, channels.value(), w_tile);
@@ -246,7 +248,7 @@ BandTile tile_for(const ConvProblem& problem) {
       {.units = max_threads, .columns = 32, .enough_units = max_threads, .bytes = wanted_bytes});
 }
 
-/// The width of filters that there is a kernel for; 0 stands for any.
+/// Returns the width of filters that there is a kernel for; 0 stands for any width.
 int kernel_width(const ConvProblem& problem) {
   const bool plain = problem.stride == Pair{} && problem.dilation == Pair{};
   return plain && (problem.s == 3 || problem.s == 5 || problem.s == 7) ? static_cast<int>(problem.s)

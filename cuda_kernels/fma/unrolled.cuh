@@ -1,5 +1,6 @@
-// The convolution as the product of the filters, a matrix of K/G rows and C/G R S columns, and the
-// unrolled input, C/G R S rows and N P Q columns, for each group: where their elements are.
+// For each group the convolution is the product of the filters, a matrix of K/G rows and C/G R S
+// columns, and the unrolled input, C/G R S rows and N P Q columns. The elements of both matrices
+// are found here.
 #pragma once
 
 #include "cuda_kernels/conv/conv_shape.cuh"
@@ -10,8 +11,8 @@
 
 namespace plumb::cuda {
 
-/// How many tiles the outputs make along each direction: filters of a group, groups, pixels.
-/// Numbered in this order, the first running fastest.
+/// The number of tiles of the outputs along each direction: filters of a group, groups, pixels.
+/// Tiles are numbered in this order, the first running fastest.
 struct TileCounts {
   std::int64_t filters, groups, pixels;
 
@@ -23,7 +24,7 @@ struct TileCounts {
   std::int64_t all() const { return filters * groups * pixels; }
 };
 
-/// What a thread has to know of the pixel (n, p, q) whose column it unrolls or computes.
+/// What a thread keeps of the pixel (n, p, q) whose column it unrolls or computes.
 template <class Index>
 struct Pixel {
   Index n, p, q;
@@ -40,7 +41,8 @@ struct Pixel {
   }
 };
 
-/// The element of the unrolled input that meets `term` at the pixel, zero in the padding.
+/// Returns the element of the unrolled input that meets `term` at the pixel; it is zero in the
+/// padding.
 template <class Accumulate, class Stored, class Index>
 __device__ Accumulate unrolled(const ConvShape<Index>& shape, const Stored* x,
                                const Pixel<Index>& pixel, Index term) {
@@ -52,7 +54,7 @@ __device__ Accumulate unrolled(const ConvShape<Index>& shape, const Stored* x,
   return convert<Accumulate>(x[c * shape.x_step.c + h * shape.x_step.h + w * shape.x_step.w]);
 }
 
-/// Where `term` lies in a filter.
+/// Returns where `term` lies in a filter.
 template <class Index>
 __device__ Index filter_offset(const ConvShape<Index>& shape, Index term) {
   const FilterSteps<Index>& step = shape.w_step;
@@ -62,8 +64,8 @@ __device__ Index filter_offset(const ConvShape<Index>& shape, Index term) {
   return c * step.c + r * step.r + s * step.s;
 }
 
-/// Launches the product with square tiles, a block for each: `kernel(S{}, Index{})` is the
-/// one for tensors stored as S, of those listed, and offsets of type Index.
+/// Launches the product with square tiles, a block for each. `kernel(S{}, Index{})` returns the
+/// kernel for tensors stored as S, one of `Stored`, and for offsets of type Index.
 template <int tile, class... Stored, class KernelOf>
 void launch_product(const ConvLaunch& call, dim3 threads, KernelOf&& kernel,
                     std::source_location where = std::source_location::current()) {

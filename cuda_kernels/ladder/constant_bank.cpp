@@ -1,4 +1,4 @@
-// Who may use which part of the constant bank, and when.
+// The bank keeps account of who may use which part of the constant memory, and when.
 #include "cuda_kernels/ladder/constant_bank.hpp"
 
 #include <fmt/format.h>
@@ -76,7 +76,7 @@ ConstantBank::Lease::Lease(ConstantBank& bank, const ConvLaunch& call)
 /// Takes `count` slots and makes the stream wait for all who used them.
 ///
 /// The event of the first slot will be recorded behind this lease's work, and become the user of
-/// all the slots. Slots beyond the run may still name that event for a lease of before. Therefore
+/// all the slots. Slots beyond the run may still name that event for an earlier lease. Therefore
 /// the stream waits for it here too: once recorded anew, it stands for the old work and the new.
 void ConstantBank::Lease::take(int count) {
   first_slot_ = bank_->next + count <= slots ? bank_->next : 0;
@@ -93,8 +93,8 @@ void ConstantBank::Lease::take(int count) {
 }
 
 ConstantBank::Lease::~Lease() {
-  // Also where a launch threw, since the copy is under way. Recording fails only in a context that
-  // an earlier error broke, in which nothing runs any more that could be in the way.
+  // This runs where a launch threw too, since the copy is under way. Recording fails only in a
+  // context that an earlier error broke, in which nothing runs any more that could be in the way.
   if (cudaEventRecord(bank_->events[first_slot_], stream_) != cudaSuccess) cudaGetLastError();
 }
 

@@ -1,7 +1,7 @@
-// Filters in constant memory, the safe way. A __constant__ symbol is one for its whole module: two
-// convolutions with different filters on two streams would write over each other's. Here each
-// launch takes a part of the symbol to itself, and work that comes later waits for the work that
-// used that part before.
+// Concurrent convolutions share constant memory safely through this bank. A __constant__ symbol is
+// one for its whole module: two convolutions with different filters on two streams would write over
+// each other's. Here each launch takes a part of the symbol to itself, and work that comes later
+// waits for the work that used that part before.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 
 namespace plumb::cuda {
 
-/// The problem with its filters as they lie in the bank: dense K C/G R S.
+/// Returns the problem with its filters as they lie in the bank: dense K C/G R S.
 ConvProblem with_packed_filters(ConvProblem problem);
 
 /// The constant memory of one .cu (each is a module with 64 KB of its own), on every device.
@@ -31,9 +31,10 @@ class ConstantBank {
   ConstantBank(const ConstantBank&) = delete;
   ConstantBank& operator=(const ConstantBank&) = delete;
 
-  /// Yes where all the filters fit at once.
+  /// Says yes where all the filters fit at once.
   static Support holds(const ConvProblem& problem);
-  /// Of filters that have to be packed (pack_filters.hpp), since they are not dense; otherwise 0.
+  /// Returns the bytes of filters that have to be packed (pack_filters.hpp) because they are not
+  /// dense, otherwise 0.
   static std::size_t filter_bytes(const ConvProblem& problem, const DeviceInfo&);
 
   class Lease;
@@ -42,12 +43,12 @@ class ConstantBank {
   static constexpr int slots = 16;
   static constexpr std::int64_t slot_bytes = capacity_bytes / slots;
 
-  /// Who may still be using what, on one device. Once the event of a slot's user has happened, so
-  /// has all work that ever used the slot: see Lease.
+  /// What may still be using the bank, on one device. Once the event of a slot's user has happened,
+  /// so has all work that ever used the slot: see Lease.
   struct OnDevice {
     void* memory = nullptr;
     std::array<cudaEvent_t, slots> events{};  ///< kept as long as the process lives
-    std::array<int, slots> users{};           ///< of each slot, the number of its event
+    std::array<int, slots> users{};           ///< for each slot, the index of its user's event
     int next = 0;                             ///< where the next run of slots begins, if it fits
   };
   OnDevice& on_device(int index);
@@ -57,18 +58,18 @@ class ConstantBank {
   std::map<int, OnDevice> devices_;
 };
 
-/// A call's filters in the bank, for whatever is launched on the call's stream while this lives.
-/// The copy is put on the stream; the host waits for nothing but other threads' leases.
+/// Holds a call's filters in the bank for the work launched on the call's stream while it lives. It
+/// puts the copy on the stream; the host waits for nothing but other threads' leases.
 class ConstantBank::Lease {
  public:
-  /// Error (unsupported) where the stream is being captured: the graph would run later, and then
-  /// nothing would keep other filters out of its part of the bank.
+  /// Throws Error (unsupported) where the stream is being captured: the graph would run later, and
+  /// then nothing would keep other filters out of its part of the bank.
   Lease(ConstantBank& bank, const ConvLaunch& call);
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  /// Where in the symbol the filters begin, in floats.
+  /// Returns where in the symbol the filters begin, in floats.
   int first() const { return first_slot_ * static_cast<int>(slot_bytes / sizeof(float)); }
 
  private:

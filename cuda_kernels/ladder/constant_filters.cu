@@ -1,13 +1,13 @@
 // Direct convolution with the filters in constant memory: y[n,k,p,q] is one thread's sum over c,
 // r, s, as in direct.cu, but each tap of the filter comes from the constant bank.
 //
-// Tiling: none. A block is 256 consecutive outputs in the order N K P Q; the filters are copied to
-//   the bank before each launch.
-// Bytes: x and y once from memory at best, w twice. A term is one load of x, answered by L1 and
-//   L2, and one read of the constant cache, which gives a warp one address in a clock: a warp that
-//   spans two filters reads twice.
-// Wins: over direct where loads are the limit, as it halves them. Runs only when forced: the
-//   filters must fit 64 KB, and launches on several streams take turns where their filters
+// Tiling: there is none. A block is 256 consecutive outputs in the order N K P Q; the filters are
+//   copied to the bank before each launch.
+// Bytes: at best x and y move once from or to memory, and w twice. A term is one load of x, which
+//   L1 and L2 answer, and one read of the constant cache, which gives a warp one address in a
+//   clock: a warp that spans two filters reads twice.
+// Wins: it wins over direct where loads are the limit, as it halves them. It runs only when forced:
+//   the filters must fit 64 KB, and launches on several streams take turns where their filters
 //   together do not.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8.45 / 20.9 / 17.2 / 57.1

@@ -1,12 +1,14 @@
 // Direct convolution in half2 arithmetic: a thread sums two outputs of one pixel, of filters k and
 // k + 1, in the two halves of a register; each term is one multiply-add of both, rounded to fp16.
 //
-// Tiling: none. A block is 256 consecutive pixels in the order N K/2 P Q. Two filters and not two
-//   pixels: one pixel serves both halves, so that x is loaded half as often as in direct, in any
-//   stride and dilation; the two taps have one address for a warp's neighbouring pixels.
-// Bytes: x, w and y once from memory at best. A term of two outputs is three loads, where direct
-//   has four, answered by L1 and L2, and one instruction of arithmetic, where direct has two.
-// Wins: runs only when forced, because sums of fp16 are a wide promise: the error grows by 2^-11
+// Tiling: there is none. A block is 256 consecutive pixels in the order N K/2 P Q. A thread has two
+//   filters and not two pixels: one pixel serves both halves, so that x is loaded half as often as
+//   in direct, in any stride and dilation; the two taps have one address for a warp's neighbouring
+//   pixels.
+// Bytes: at best x, w and y move once from or to memory. A term of two outputs is three loads,
+//   which L1 and L2 answer, where direct has four, and one instruction of arithmetic, where direct
+//   has two.
+// Wins: it runs only when forced, because sums of fp16 are a wide promise: the error grows by 2^-11
 //   with each term, and past 2,047 terms nothing is promised. Sums beyond 65,504 are Inf. Where a
 //   group has an odd number of filters, its last thread's second half idles.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
@@ -26,7 +28,7 @@ constexpr int block_threads = 256;
 __device__ __half2 pack(float low, float high) { return __floats2half2_rn(low, high); }
 __device__ __half2 pack(__half low, __half high) { return __halves2half2(low, high); }
 
-/// direct_sum() for two filters at once, the second `next` elements behind the first.
+/// Computes direct_sum() for two filters at once; the second lies `next` elements behind the first.
 template <class Stored>
 __device__ __half2 paired_sum(const ConvShape<int>& shape, const Stored* x, const Stored* w,
                               int next, int first_h, int first_w) {

@@ -1,12 +1,13 @@
-// Implicit GEMM on tensor cores with its indices reused: a thread loads along a row of the
-// unrolled input, so that one term's channel and tap serve eight elements, and where the pixels
-// lie is worked out once for all terms.
+// Implicit GEMM on tensor cores reuses its indices: a thread loads along a row of the unrolled
+// input, so that one term's channel and tap serve eight elements, and the places of the pixels are
+// worked out once for all terms.
 //
 // Tiling: a block of 256 threads makes `tile` filters by 128 pixels through steps of 16 terms, in
-//   FP16 with fp32 sums; each warp all filters by 16 pixels. While a step is multiplied the
-//   elements of the next are on their way, into the other of two buffers.
-// Bytes: y once; x R S K/(G tile) times, mostly from L1; w N P Q/128 times from L2.
-// Wins: over tensor_core.cu, which divides twice for every element that it unrolls.
+//   FP16 with fp32 sums; each warp makes all filters by 16 pixels. Double buffering loads the
+//   elements of the next step while a step is multiplied.
+// Bytes: y is written once; x is read R S K/(G tile) times, mostly from L1, and w N P Q/128 times
+//   from L2.
+// Wins: it wins over tensor_core.cu, which divides twice for every element that it unrolls.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   16_filters 5.17 / 2.37 / 3.61 / 7.33
 //   32_filters 5.83 / 2.72 / 4.07 / 4.59
@@ -22,9 +23,9 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int threads = 256, block_pixels = 128, values_per_thread = 8;
-constexpr int x_pitch = block_pixels + 8;  // rows of ldmatrix four banks apart
+constexpr int x_pitch = block_pixels + 8;  // puts the rows of ldmatrix four banks apart
 
-/// What a thread has to know of the eight pixels that it loads: pairs of neighbours, 32 apart.
+/// What a thread keeps of the eight pixels that it loads, which are pairs of neighbours 32 apart.
 template <bool padded>
 struct LoadedPixels {
   int offset[values_per_thread];
@@ -41,7 +42,7 @@ struct LoadedPixels {
     }
   }
 
-  /// The elements that meet `term`.
+  /// Loads the elements that meet `term`.
   template <class Stored>
   __device__ void load(const ConvShape<int>& shape, const Stored* x_group, int term,
                        Stored (&values)[values_per_thread]) const {
@@ -71,7 +72,8 @@ __global__ void __launch_bounds__(threads)
   __shared__ TermTile<Fp16Product, tile> w_tiles[2];
   alignas(16) __shared__ __half x_tiles[2][step_terms][x_pitch];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  // Half a warp loads a row. The other half's is four rows further, which is sixteen banks.
+  // Half a warp loads a row. The other half loads the row four further on, which is sixteen banks
+  // away.
   const int x_row = warp % 4 + warp / 4 * 8 + lane / 16 * 4;
   const int x_column = lane % 16 * 2;
   const int warp_pixel = warp * 16;
@@ -150,8 +152,8 @@ __global__ void __launch_bounds__(threads)
           y[to + k * shape.y_step.c] = epilogue(sum, first_k_of_group + k);
       }
     }
-    // The padding met the filters as zeros, and 0 * Inf is NaN. One that comes from the data comes
-    // out again.
+    // The padding met the filters as zeros, and 0 * Inf is NaN. A NaN that comes from the data
+    // comes out again.
     if constexpr (padded)
       for (int i = 0; not_a_number && i < 4 && column(i) < pixels; ++i) {
         const Pixel<int> out(shape, column(i));

@@ -1,4 +1,4 @@
-// How large tiles of input are.
+// Computes how large tiles of input are.
 #include "cuda_kernels/ladder/input_tile.hpp"
 
 #include <cmath>
@@ -9,8 +9,8 @@
 namespace plumb::cuda {
 namespace {
 
-/// Elements under `tile` neighbouring outputs along one direction. A stride to no second output
-/// moves nothing, and may be any number; so may the dilation of one tap.
+/// Returns the number of elements under `tile` neighbouring outputs along one direction. A stride
+/// to no second output moves nothing and may be any number; so may the dilation of one tap.
 double swept(int tile, std::int64_t outputs, std::int64_t stride, std::int64_t taps,
              std::int64_t dilation) {
   const double moved = outputs > 1 ? (tile - 1) * static_cast<double>(stride) : 0;

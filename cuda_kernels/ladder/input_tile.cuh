@@ -1,4 +1,4 @@
-// Loading a tile of input to shared memory, and summing from there.
+// A block loads a tile of input to shared memory, and sums from there.
 #pragma once
 
 #include "cuda_kernels/conv/conv_shape.cuh"
@@ -6,8 +6,8 @@
 
 namespace plumb::cuda {
 
-/// All `tile` x `tile` threads of a block load the part of `channel` that begins at (first_h,
-/// first_w), with zeros outside the image.
+/// Loads the part of `channel` that begins at (first_h, first_w), with zeros outside the image. All
+/// `tile` x `tile` threads of a block call it.
 template <int tile>
 __device__ void load_input(const ConvShape<int>& shape, const InputTile& input,
                            const float* channel, int first_h, int first_w, float* to) {
@@ -23,12 +23,12 @@ __device__ void load_input(const ConvShape<int>& shape, const InputTile& input,
   }
 }
 
-/// Stands for a size of the filter that is known at launch only.
+/// The constant stands for a size of the filter that is known at launch only.
 inline constexpr int any_taps = 0;
 
-/// `sum` and the terms of one channel: `x` is where the output's first tap lies in shared memory,
-/// `filter` are R S taps, one behind the other, in whichever memory. Where `taps` is not any_taps
-/// the filter is of that many rows and columns, without dilation, and both loops are unrolled.
+/// Returns `sum` plus the terms of one channel. `x` is where the output's first tap lies in shared
+/// memory; `filter` points to R S consecutive taps in any memory. Where `taps` is not any_taps the
+/// filter has that many rows and columns and no dilation, and both loops are unrolled.
 template <int taps>
 __device__ float add_channel(float sum, const ConvShape<int>& shape, int pitch, const float* x,
                              const float* filter) {

@@ -11,28 +11,28 @@ namespace plumb::cuda {
 
 struct InputTile {
   int rows, columns;  ///< (tile - 1) stride + (R or S - 1) dilation + 1
-  int pitch;          ///< from one row to the next, in floats
-  int size;           ///< of all rows, in floats
+  int pitch;          ///< floats from one row to the next
+  int size;           ///< floats of all rows
 };
 
-/// What lies in shared memory beside each other.
+/// The contents of a block's shared memory.
 struct SharedTile {
   int tile;                ///< outputs along either side
-  bool odd_pitch = false;  ///< rows of an even length are one longer
-  bool filter = false;     ///< behind the input, the R S taps of one channel
+  bool odd_pitch = false;  ///< whether rows of an even length are one longer
+  bool filter = false;     ///< whether the R S taps of one channel lie behind the input
 };
 
-/// Bytes of shared memory. In double, because it cannot overflow.
+/// Returns the bytes of shared memory. A double cannot overflow here.
 double shared_bytes(const ConvProblem& problem, const SharedTile& shared);
 
-/// Yes where a block of the device may have as much, and one image can be indexed in 32 bits.
+/// Says yes where a block of the device may have as much, and 32 bits can index one image.
 Support fits_shared_tile(const ConvProblem& problem, const DeviceInfo& device,
                          const SharedTile& shared);
 
-/// For problems that fits_shared_tile().
+/// Computes the tile of a problem that passes fits_shared_tile().
 InputTile input_tile(const ConvProblem& problem, const SharedTile& shared);
 
-/// Tiles that cover the outputs of an image and filter, and of all.
+/// Tiles that cover the outputs: down and across those of one image and filter, and all of them.
 struct OutputTiles {
   std::int64_t down, across, all;
   OutputTiles(const ConvProblem& problem, int tile)
@@ -41,8 +41,8 @@ struct OutputTiles {
         all(problem.n * problem.k * down * across) {}
 };
 
-/// Operations of all threads of those tiles, a thread an output: those beyond the last row or
-/// column wait for the others.
+/// Returns the operations of all threads of those tiles, a thread an output. Threads beyond the
+/// last row or column wait for the others, and are counted.
 inline double issued_flop(const ConvProblem& problem, int tile) {
   return 2.0 * static_cast<double>(OutputTiles(problem, tile).all) * tile * tile *
          static_cast<double>(problem.terms());

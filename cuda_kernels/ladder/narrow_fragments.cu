@@ -1,14 +1,15 @@
-// Fragments of eight filters, with the indices of the terms in shared memory. Pixels are the rows
-// of the product and filters its columns, of which a tensor core's fragment has only eight: few
+// Fragments hold eight filters, and shared memory the indices of the terms. Pixels are the rows of
+// the product and filters its columns, of which a tensor core's fragment has only eight: few
 // filters leave little idle. Nothing is unrolled: fragments are gathered from the image itself.
 //
 // Tiling: a block keeps the input under a band of pixels in shared memory, rounded to TF32, with
 //   its filters as fragments and a table of where each term lies from a pixel. A warp makes 64
-//   pixels of all the block's filters at a time, through steps of eight terms. Blocks stay, and
-//   take band after band.
-// Bytes: y once, x once and the rows where bands overlap, w once for each block.
-// Wins: over index_reuse.cu with few filters: an element of the unrolled input costs one read and
-//   one addition, where there it is loaded, rounded, written and read again.
+//   pixels of all the block's filters at a time, through steps of eight terms. The kernel is
+//   persistent: a block takes band after band.
+// Bytes: y is written once; x is read once, and its rows where bands overlap again; w is read once
+//   for each block.
+// Wins: it wins over index_reuse.cu with few filters: an element of the unrolled input costs one
+//   read and one addition, where index_reuse.cu loads, rounds, writes and reads it again.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8_filters 1.48 / 1.92 / 2.15 / 6.19
 //   16_filters 1.72 / 1.16 / 1.5 / 4.87
@@ -33,9 +34,9 @@ constexpr int threads = 256, warps = threads / 32;
 constexpr int sixteens = 4;  // fragments of sixteen pixels that a warp makes at a time: a task
 constexpr int task_pixels = sixteens * 16;
 constexpr int element_bytes = sizeof(float);
-constexpr int lane_pixels = 8;  // from one pixel of a lane to its next
+constexpr int lane_pixels = 8;  // distance from one pixel of a lane to its next
 
-/// What lies in shared memory, one after the other: input, filters, table.
+/// The contents of shared memory, one behind the other: input, filters, table.
 struct Layout {
   int steps;  ///< of eight terms
   int x_elements, w_elements, table_elements;
@@ -51,14 +52,14 @@ struct Layout {
   }
 };
 
-/// How an address goes from a pixel of the band to the pixel eight further.
+/// What an address adds to go from a pixel of the band to the pixel eight further on.
 struct AddressSteps {
   int eight_on, at_row_end, at_image_end;
 };
 
-/// How the pixels of a lane follow each other: every eighth of the band.
+/// How the pixels of a lane, every eighth of the band, follow each other.
 struct PixelSteps {
-  int images, rows, columns;  ///< eight pixels as whole images, whole rows and what is left
+  int images, rows, columns;  ///< eight pixels as whole images, whole rows and the rest
   AddressSteps place;         ///< in the input's tile, in bytes
   AddressSteps output;        ///< in y, in elements
 
@@ -80,7 +81,7 @@ struct PixelSteps {
   }
 };
 
-/// A chunk of the input, rounded to TF32.
+/// Loads a chunk of the input, rounded to TF32.
 template <class Stored>
 __device__ void load_input(const ConvShape<int>& shape, const Bands& bands,
                            const BandOrigin& origin, const Stored* x, int first_c,
@@ -90,7 +91,8 @@ __device__ void load_input(const ConvShape<int>& shape, const Bands& bands,
         shape, bands, origin, x, first_c, channels,
         [&](int to, const float* from, bool valid) { copy_async(x_tile + to, from, valid); });
     wait_for_copies();
-    // Each thread rounds what it copied itself, so that no barrier is needed between.
+    // Each thread rounds the elements that it copied itself, so that no barrier is needed in
+    // between.
     for_each_input(shape, bands, origin, x, first_c, channels,
                    [&](int to, const float*, bool) { x_tile[to] = to_tf32(x_tile[to]); });
   } else {
@@ -101,7 +103,8 @@ __device__ void load_input(const ConvShape<int>& shape, const Bands& bands,
   }
 }
 
-/// The chunk's filters as B fragments: w_tile[step][eight filters][lane]{term t, term t + 4}.
+/// Writes the chunk's filters as B fragments: w_tile[step][eight filters][lane]{term t, term t +
+/// 4}.
 template <int n8_tiles, class Stored>
 __device__ void load_filters(const ConvShape<int>& shape, const BandOrigin& origin, const Stored* w,
                              int first_c, int terms, int steps, float2* w_tile) {
@@ -122,8 +125,8 @@ __device__ void load_filters(const ConvShape<int>& shape, const BandOrigin& orig
   }
 }
 
-/// How many bytes each term lies from its pixel: table[step][t]{term t, term t + 4}. Terms beyond
-/// the last meet zeros among the filters.
+/// Writes how many bytes each term lies from its pixel: table[step][t]{term t, term t + 4}. Terms
+/// beyond the last meet zeros among the filters.
 __device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int steps,
                            int2* table) {
   const int terms = bands.channels.value() * shape.r.value() * shape.s.value();
@@ -141,8 +144,8 @@ __device__ void make_table(const ConvShape<int>& shape, const Bands& bands, int 
   }
 }
 
-/// A pixel of the band, from its number. Beyond the last one, `image` is the band's number of
-/// images or more.
+/// A pixel of the band, found from its number. For a number beyond the last pixel, `image` is the
+/// band's number of images or more.
 struct BandPixel {
   int image, row, column;
 
@@ -159,7 +162,7 @@ struct BandPixel {
 template <int n8_tiles>
 struct LaneFilters {
   int first_k;
-  int left;  ///< filters of the group from the first on
+  int left;  ///< filters of the group from the first one on
   float biases[n8_tiles * 2];
 
   template <class Stored>
@@ -177,12 +180,12 @@ struct LaneFilters {
   __device__ bool has(int j) const { return distance(j) < left; }
 };
 
-/// The 64 pixels that a warp makes at a time; the lane's are every eighth.
+/// The 64 pixels that a warp makes at a time, of which a lane has every eighth.
 template <int n8_tiles>
 struct Task {
   static constexpr int nowhere = std::numeric_limits<int>::min();
-  int places[sixteens][2];    ///< of their first taps in the input's tile, in bytes
-  int outputs[sixteens * 2];  ///< of their first filter in y, in elements; or `nowhere`
+  int places[sixteens][2];    ///< bytes to the first tap of each pixel in the input's tile
+  int outputs[sixteens * 2];  ///< elements to each pixel's first filter in y, or `nowhere`
   float sums[sixteens][n8_tiles][4] = {};
 
   __device__ Task(const ConvShape<int>& shape, const Bands& bands, const PixelSteps& step,
@@ -267,8 +270,8 @@ __device__ void store(const ConvShape<int>& shape, const Bands& bands, const Ban
         y[to + filters.distance(j) * shape.y_step.c] = epilogue.finish(sum, filters.biases[j]);
     }
   }
-  // What fills up the last step may be Inf in the input, and 0 * Inf is NaN, as in the padding. A
-  // NaN that comes from the data comes out again.
+  // The input behind the last step's terms may be Inf, and 0 * Inf is NaN, as in the padding. A NaN
+  // that comes from the data comes out again.
   const int taps = shape.r.value() * shape.s.value();
   const bool filled = shape.padded || bands.channels.value() * taps % Tf32Product::terms != 0 ||
                       shape.terms % Tf32Product::terms != 0;
@@ -299,8 +302,8 @@ __global__ void __launch_bounds__(threads, n8_tiles > 1 ? 2 : 3)
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int taps = shape.r.value() * shape.s.value();
   const int pixels = bands.images * bands.rows * bands.columns;
-  // With all channels at once a warp takes several tasks from a band. Otherwise it has one, and
-  // keeps its sums from chunk to chunk.
+  // A warp takes several tasks from a band where all channels are loaded at once. Otherwise it has
+  // one task, and keeps its sums from chunk to chunk.
   const bool one_chunk = bands.channels.value() == shape.group_c;
   int loaded_group = -1, loaded_filter = -1;
   make_table(shape, bands, layout.steps, table);
@@ -332,8 +335,9 @@ __global__ void __launch_bounds__(threads, n8_tiles > 1 ? 2 : 3)
   }
 }
 
-/// All channels at once where three blocks, or else two, fit a multiprocessor of 228 KB that way;
-/// otherwise as many pixels as the warps make at a time, and chunks of channels.
+/// Returns a tile with all channels at once where three blocks, or else two, then fit a
+/// multiprocessor of 228 KB; otherwise it has as many pixels as the warps make at a time, and
+/// chunks of channels.
 template <int n8_tiles>
 BandTile tile_for(const ConvProblem& problem) {
   const auto tile = [&](std::int64_t max_pixels, std::size_t bytes) {

@@ -1,15 +1,15 @@
-// Reduction over the input: a thread takes one element of x and adds its products with all taps
-// that meet it to the outputs they belong to, atomically. Before that y is set to zero, after it
-// bias and activation are applied.
+// The reduction runs over the input: a thread takes one element of x and adds its products with all
+// taps that meet it to the outputs they belong to, atomically. Before that a kernel sets y to zero,
+// and after it one applies bias and activation.
 //
-// Tiling: none. A block is 256 consecutive elements of x in the order N C H W; neighbouring
-//   threads add to neighbouring outputs of one filter, which reach L2 as one request of a warp.
-// Bytes: x once; y written as zeros, then changed in L2 C/G R S times each, and read and written
-//   once more where there is a bias or an activation. Each term is an atomic addition in L2, where
-//   direct has an FMA in a register.
-// Wins: nowhere. Sums come in the order in which threads do, so that results differ from run to
-//   run. Sums below the smallest normal number are flushed to zero, as the hardware's addition
-//   does.
+// Tiling: there is none. A block is 256 consecutive elements of x in the order N C H W;
+//   neighbouring threads add to neighbouring outputs of one filter, which reach L2 as one request
+//   of a warp.
+// Bytes: x is read once; y is written as zeros, then changed in L2 C/G R S times each, and read and
+//   written once more where there is a bias or an activation. Each term is an atomic addition in
+//   L2, where direct has an FMA in a register.
+// Wins: it wins nowhere. Threads add in any order, so that results differ from run to run. Sums
+//   below the smallest normal number are flushed to zero, as the hardware's addition does.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   20.3 / 56.7 / 40.6 / 164
 #include <string>
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(block_threads)
       });
 }
 
-/// What takes an element of x apart, and finds the outputs that it belongs to.
+/// Takes an element of x apart, and finds the outputs that it belongs to.
 struct InputSide {
   Divisor<int> c, h, w, group_c, stride_h, stride_w;
 
@@ -55,13 +55,13 @@ struct InputSide {
         h(problem.h),
         w(problem.w),
         group_c(problem.c / problem.groups),
-        // To no second output a stride may be any number; one will do.
+        // Without a second output a stride may be any number; 1 serves.
         stride_h(problem.p() > 1 ? problem.stride.h : 1),
         stride_w(problem.q() > 1 ? problem.stride.w : 1) {}
 };
 
-/// The output along one direction for which a tap lies `distance` from the padded image's edge, or
-/// -1 where there is none.
+/// Returns the output along one direction for which a tap lies `distance` from the padded image's
+/// edge, or -1 where there is none.
 __device__ int output_at(int distance, const Divisor<int>& stride, int outputs) {
   if (distance < 0) return -1;
   const auto [output, beside] = stride.divide(distance);
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(block_threads)
       });
 }
 
-/// The elements of one image; broadcast strides let them be more than offsets reach.
+/// Returns the elements of one image, which broadcast strides may make more than offsets reach.
 double image_elements(const ConvProblem& problem) {
   return count({problem.c, problem.h, problem.w});
 }

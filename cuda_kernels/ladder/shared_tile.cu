@@ -1,16 +1,18 @@
-// Direct convolution from shared memory: a block makes a square tile of outputs of one image and
-// filter. Channel by channel, its threads load the input under the tile and the filter's taps to
-// shared memory, once, and then each sums its own output from there.
+// Direct convolution works from shared memory: a block makes a square tile of outputs of one image
+// and filter. Channel by channel, its threads load the input under the tile and the filter's taps
+// to shared memory, once, and then each sums its own output from there.
 //
-// Tiling: `tile` x `tile` threads and outputs a block; (tile - 1) stride + (R - 1) dilation + 1
-//   rows of input, and columns likewise. Of the variants `padded` the rows in shared memory are of
-//   odd length, so that lanes of a warp which lie in different rows begin in different banks.
-// Bytes: y once; x ((tile - 1) stride + R)^2 / (tile stride)^2 times for each of the K/G filters
-//   of a group, from L2 beyond the first; w once for each tile. A term is two reads of shared
-//   memory, one of them the same word for the whole warp.
-// Wins: over direct only where L1 does not do the same by itself: a term is as many reads as
-//   there, and a block waits for its tile. The padding moves a warp's rows of lanes against each
-//   other: those of a tile of 8 or 16 overlap in the banks either way, and one of 32 has one.
+// Tiling: a block is `tile` x `tile` threads and outputs; it loads (tile - 1) stride + (R - 1)
+//   dilation + 1 rows of input, and with S as many columns. In the variants `padded` the rows in
+//   shared memory are of odd length, so that lanes of a warp which lie in different rows begin in
+//   different banks.
+// Bytes: y is written once; x is read ((tile - 1) stride + R)^2 / (tile stride)^2 times for each of
+//   the K/G filters of a group, from L2 beyond the first; w is read once for each tile. A term is
+//   two reads of shared memory, one of them the same word for the whole warp.
+// Wins: it wins over direct only where L1 does not do the same by itself: a term is as many reads
+//   as in direct, and a block waits for its tile. The padding moves a warp's rows of lanes against
+//   each other: the rows of a tile of 8 or 16 overlap in the banks either way, and a warp of a tile
+//   of 32 has only one row.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8x8 7.51 / 25.1 / 18 / 70.2
 //   16x16 7.47 / 30.5 / 20.4 / 65.3
@@ -63,8 +65,8 @@ __global__ void __launch_bounds__(tile* tile)
     }
 
     if (has_output) {
-      // In the padding the filter met a zero, and 0 * Inf is NaN: such sums are taken again
-      // without it, which keeps a NaN that came from the data.
+      // The filter met a zero in the padding, and 0 * Inf is NaN: such sums are computed again
+      // without the padding, which keeps a NaN that came from the data.
       if (shape.padded && sum != sum)
         sum = direct_sum<float>(shape, image, filter, p * shape.stride_h - shape.top,
                                 q * shape.stride_w - shape.left);

@@ -3,15 +3,15 @@
 // read the taps straight from the constant bank, or, in the variants `copied`, each channel's taps
 // are copied from the bank to shared memory first.
 //
-// Tiling: `tile` x `tile` threads and outputs a block. Filters of 7x7 without dilation have both
+// Tiling: a block is `tile` x `tile` threads and outputs. Filters of 7x7 without dilation have both
 //   loops unrolled, others run in loops.
-// Bytes: y once; x as in shared_tile.cu; w twice, to fill the bank. Straight from the bank, a term
-//   is one read of shared memory: all threads of a block want the same tap, which the constant
-//   cache gives a warp in a clock. Copied, a term is two reads, and the copy itself is slow, since
-//   there each lane wants another tap, and the cache gives one at a time.
-// Wins: over shared_tile, straight from the bank, as reads of shared memory are its limit. Runs
-//   only when forced: the filters must fit 64 KB, and launches on several streams take turns where
-//   their filters together do not.
+// Bytes: y is written once; x is read as in shared_tile.cu, and w twice, to fill the bank. Straight
+//   from the bank, a term is one read of shared memory: all threads of a block want the same tap,
+//   which the constant cache gives a warp in a clock. Copied, a term is two reads, and the copy
+//   itself is slow, since there each lane wants another tap, and the cache gives one at a time.
+// Wins: straight from the bank, it wins over shared_tile, as reads of shared memory are its limit.
+//   It runs only when forced: the filters must fit 64 KB, and launches on several streams take
+//   turns where their filters together do not.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   8x8 4.34 / 26 / 13.9 / 84.1
 //   16x16 4.56 / 17.2 / 12 / 45.5
@@ -40,8 +40,8 @@ ConstantBank& bank() {
 
 enum class Filters { straight, copied };
 
-/// Blocks that a multiprocessor shall hold at once. Left alone (0), the compiler goes for two of
-/// 1,024 threads, and spills.
+/// The number of blocks that a multiprocessor shall hold at once. With 0 the compiler decides; it
+/// then goes for two blocks of 1,024 threads, and spills.
 template <int tile>
 constexpr int min_blocks = tile == 32 ? 1 : 0;
 
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(tile* tile, min_blocks<tile>)
     }
 
     if (has_output) {
-      // In the padding the filter met a zero, and 0 * Inf is NaN: such sums are taken again
-      // without it, which keeps a NaN that came from the data.
+      // The filter met a zero in the padding, and 0 * Inf is NaN: such sums are computed again
+      // without the padding, which keeps a NaN that came from the data.
       if (shape.padded && sum != sum)
         sum = direct_sum<float>(shape, image, filter, p * shape.stride_h - shape.top,
                                 q * shape.stride_w - shape.left);

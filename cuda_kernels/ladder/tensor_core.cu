@@ -2,12 +2,12 @@
 // with the products of a warp done by matrix instructions in TF32 or FP16 that sum in fp32.
 //
 // Tiling: a block makes `tile` filters by `tile` pixels through steps of 16 terms; each of its
-//   warps 16 by 16 of them, two fragments of 16x8. At each step a thread finds the place of each
-//   element it loads, rounds it, and leaves it in shared memory, where the terms of a filter or
-//   pixel lie side by side as fragments want them.
-// Bytes: those of implicit_gemm.cu.
-// Wins: over implicit_gemm.cu, whose time goes to FMAs and their operands. What is left is the
-//   index arithmetic of each element, which index_reuse.cu does away with.
+//   warps makes 16 by 16 of them, two fragments of 16x8. At each step a thread finds the place of
+//   each element it loads, rounds it, and leaves it in shared memory, where the terms of a filter
+//   or pixel lie side by side as fragments want them.
+// Bytes: the bytes are those of implicit_gemm.cu.
+// Wins: it wins over implicit_gemm.cu, whose time goes to FMAs and their operands. What is left is
+//   the index arithmetic of each element, which index_reuse.cu does away with.
 // Measured (one H200, fp32 tensors, N=10,000; ms on ece408_l1 / l2, eecs471_l1 / l2):
 //   tf32.16x16 11.5 / 7.2 / 8.65 / 24.5
 //   tf32.32x32 17.3 / 8.52 / 11.9 / 14.5
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(tile* tile / 8)
     const Stored* const x_group = x + group * shape.group_c * shape.x_step.c;
     const Stored* const w_group = w + group * shape.group_k.value() * shape.w_step.k;
 
-    // The pixel and the filter whose elements the thread loads; `tile` divides the threads.
+    // A thread loads elements of this pixel and of this filter; `tile` divides the threads.
     const Index own_pixel = first_pixel + thread % tile, own_k = first_k + thread / step_terms;
     const Pixel<Index> pixel(shape, own_pixel < pixels ? own_pixel : 0);
     const Stored* const image = x_group + pixel.n * shape.x_step.n;

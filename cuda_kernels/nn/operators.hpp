@@ -1,6 +1,6 @@
-// Operators around convolution on CUDA, as nn.hpp defines them: each puts one kernel on the stream
-// that `stream` stands for. Arguments have been checked; Error (device_failure) where the launch
-// fails.
+// CUDA has the operators around convolution that nn.hpp defines: each puts one kernel on the stream
+// that `stream` stands for. The caller has checked the arguments; an operator throws Error
+// (device_failure) where the launch fails.
 #pragma once
 
 #include "plumb/backend.hpp"

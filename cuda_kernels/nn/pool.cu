@@ -1,7 +1,7 @@
 // Pooling: y[n,c,p,q] is the maximum or the average of x over a window, one thread an output.
 //
-// Tiling: none; neighbouring threads are neighbouring outputs in the order N C P Q.
-// Bytes: x and y once; windows that overlap read x again from L1 and L2.
+// Tiling: there is none; neighbouring threads are neighbouring outputs in the order N C P Q.
+// Bytes: x and y move once; windows that overlap read x again from L1 and L2.
 #include "cuda_kernels/conv/conv_shape.cuh"
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
@@ -23,7 +23,8 @@ struct Sweep {
         std::int64_t before, std::int64_t after, std::int64_t outputs)
       : extent(static_cast<Index>(extent)),
         taps(static_cast<Index>(taps)),
-        // What moves nothing may be any number: a stride to no second output, dilation of one tap.
+        // A stride to no second output, and a dilation of one tap, move nothing and may be any
+        // number.
         stride(outputs > 1 ? static_cast<Index>(stride) : 0),
         before(static_cast<Index>(before)),
         after(static_cast<Index>(after)),
@@ -64,7 +65,7 @@ bool fits_32_bits(const PoolLaunch& call) {
                    swept(call.x.extent(3), g.window.w, g.dilation.w, g.stride.w)}) < index32_limit;
 }
 
-/// The part of a window that averages are divided by, along one direction.
+/// Returns the part of a window that averages are divided by, along one direction.
 template <class Index>
 __device__ Index counted(const Sweep<Index>& sweep, Index first, const Taps<Index>& inside,
                          bool count_padding) {

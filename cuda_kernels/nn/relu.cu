@@ -1,8 +1,8 @@
 // ReLU: y = max(x, 0) element by element, NaN kept; x and y may be the same memory.
 //
-// Tiling: none. Views without gaps go in vectors of 16 bytes a thread; others an element a thread,
-//   along y's memory.
-// Bytes: x and y once. The vectors are what reaches the memory's rate with two-byte types.
+// Tiling: there is none. A thread takes a vector of 16 bytes in views without gaps, and one
+//   element, along y's memory, in others.
+// Bytes: x and y move once. Only vectors reach the memory's rate with two-byte types.
 #include <cstddef>
 #include <numeric>
 
@@ -93,7 +93,7 @@ struct alignas(16) Vector {
   Stored elements[size];
 };
 
-/// x and y dense, and on multiples of 16 bytes.
+/// Says whether x and y are dense and begin at multiples of 16 bytes.
 template <class Stored>
 __global__ void __launch_bounds__(block_threads)
     relu_vectors(const Stored* x, Stored* y, std::int64_t elements) {

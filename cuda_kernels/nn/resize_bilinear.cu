@@ -1,7 +1,8 @@
 // Bilinear interpolation: y[n,c,p,q] is sampled between four pixels of x, one thread an output.
 //
-// Tiling: none; neighbouring threads are neighbouring outputs in the order N C P Q.
-// Bytes: y once, x once where it is enlarged; neighbours share pixels through L1.
+// Tiling: there is none; neighbouring threads are neighbouring outputs in the order N C P Q.
+// Bytes: y is written once; x is read once where it is enlarged; neighbours share pixels through
+//   L1.
 #include "cuda_kernels/conv/conv_shape.cuh"
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
@@ -44,8 +45,8 @@ struct Between {
     Value coordinate = rounded_product(centre, scale) - Value{0.5};
     const Value last = static_cast<Value>(extent - 1);
     coordinate = coordinate < 0 ? 0 : coordinate > last ? last : coordinate;
-    low = static_cast<Index>(coordinate);  // not negative: towards zero is down
-    // Extents beyond what Value counts exactly: `last` may have been rounded up.
+    low = static_cast<Index>(coordinate);  // truncation rounds down, since it is not negative
+    // `last` may have been rounded up for extents beyond what Value counts exactly.
     if (low > extent - 1) low = extent - 1;
     high = low < extent - 1 ? low + 1 : low;
     fraction = coordinate - static_cast<Value>(low);

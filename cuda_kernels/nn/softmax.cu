@@ -3,8 +3,8 @@
 //
 // Tiling: a block of 256 threads takes eight short rows or a long one; the threads of a row go
 //   along it side by side.
-// Bytes: x three times (maximum, sum, result), the second and third from L1 or L2 for all but very
-//   long rows; y once.
+// Bytes: x is read three times (maximum, sum, result), the second and third time from L1 or L2 for
+//   all but very long rows; y is written once.
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
 #include "cuda_kernels/primitives/index.cuh"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int warp_threads = 32;
 constexpr int block_threads = 256;
-/// From here on a warp alone would go over its row more than 32 times.
+/// From this length on a warp alone would go over its row more than 32 times.
 constexpr std::int64_t long_row = 1024;
 
 struct Larger {
@@ -31,7 +31,8 @@ struct Sum {
   }
 };
 
-/// `value` combined over the threads of a row, known to all of them; always in the same order.
+/// Combines `value` over the threads of a row, always in the same order; all of them get the
+/// result.
 template <int row_threads, class Value, class Combine>
 __device__ Value combined(Value value, Combine combine) {
   for (int distance = warp_threads / 2; distance > 0; distance /= 2)
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(block_threads)
       largest = Larger{}(convert<Value>(from[c * shape.x_c]), largest);
     largest = combined<row_threads>(largest, Larger{});
 
-    // A NaN is passed over by the maximum; it comes into every result by the sum.
+    // The maximum passes over a NaN; the sum brings it into every result.
     Value sum = 0;
     for (Index c = first; c < shape.c; c += row_threads)
       sum += exp(convert<Value>(from[c * shape.x_c]) - largest);

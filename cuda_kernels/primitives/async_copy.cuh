@@ -1,13 +1,13 @@
-// Copies from global to shared memory that do not pass through registers (PTX cp.async, sm_80).
+// cp.async copies from global to shared memory without passing through registers (PTX, sm_80).
 #pragma once
 
 #include <cstdint>
 
 namespace plumb::cuda {
 
-/// Copies 4, 8 or 16 bytes between multiples of as many, or writes zeros where `valid` is false:
-/// then nothing is read. Done once the thread has called wait_for_copies(); for the other threads
-/// after a barrier.
+/// Copies 4, 8 or 16 bytes between addresses that are multiples of as many; where `valid` is false
+/// it reads nothing and writes zeros. The calling thread sees the copy once it has called
+/// wait_for_copies(); the other threads see it after a barrier behind that call.
 template <int bytes>
 __device__ inline void copy_bytes_async(void* to_shared, const void* from, bool valid) {
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
@@ -15,7 +15,7 @@ __device__ inline void copy_bytes_async(void* to_shared, const void* from, bool 
                "r"(valid ? bytes : 0)
                : "memory");
 }
-/// One element of 4 bytes.
+/// Copies one element of 4 bytes.
 __device__ inline void copy_async(float* to_shared, const float* from, bool valid) {
   copy_bytes_async<4>(to_shared, from, valid);
 }
@@ -26,9 +26,9 @@ __device__ inline void copy_16_bytes_async(void* to_shared, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-/// Ends a group: the thread's copies since the group before.
+/// Ends a group, which holds the thread's copies since the group before.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/// Until no more than the last `running` groups of the thread's copies are.
+/// Waits until no more than the last `running` groups of the thread's copies are under way.
 template <int running>
 __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(running) : "memory");

@@ -1,5 +1,5 @@
-// Copies of any length from global to shared memory by the copy engine (PTX cp.async.bulk, sm_90),
-// and the barrier in shared memory that counts their bytes (PTX mbarrier).
+// The copy engine copies any length from global to shared memory (PTX cp.async.bulk, sm_90), and a
+// barrier in shared memory counts the bytes (PTX mbarrier).
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,27 @@
 
 namespace plumb::cuda {
 
-/// Whether the code being compiled may use what follows: also where a newer device runs code for an
-/// older architecture it may not.
+/// Whether the code being compiled may use what follows. Code compiled for an older architecture
+/// may not use it, even where a newer device runs that code.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 inline constexpr bool bulk_copies = true;
 #else
 inline constexpr bool bulk_copies = false;
 #endif
 
-/// In shared memory, for copies that come in rounds. One thread expects and begins them, all may
-/// wait.
+/// A barrier in shared memory for copies that come in rounds. One thread expects and begins the
+/// copies of a round; all threads may wait for them.
 class CopyBarrier : public Mbarrier {
  public:
-  /// By one thread, before a barrier of the block.
+  /// One thread calls it, before a barrier of the block.
   __device__ void init() {
     Mbarrier::init(1);
 #if __CUDA_ARCH__ >= 900
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
   }
-  /// Begins a round of `bytes`. By one thread, after a barrier of the block behind whatever read
-  /// the memory that is copied to.
+  /// Begins a round of `bytes`. One thread calls it, after a barrier of the block that follows all
+  /// reads of the memory that is copied to.
   __device__ void expect(int bytes) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -37,7 +37,7 @@ class CopyBarrier : public Mbarrier {
                  : "memory");
 #endif
   }
-  /// Part of the round: addresses and `bytes` are multiples of 16.
+  /// Begins one copy of the round. Addresses and `bytes` are multiples of 16.
   __device__ void copy(void* to_shared, const void* from, int bytes) {
 #if __CUDA_ARCH__ >= 900
     const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
@@ -50,15 +50,16 @@ class CopyBarrier : public Mbarrier {
   }
 };
 
-/// Orders what the thread wrote to shared memory before what the copy engine and warpgroups'
-/// products read of it after a barrier.
+/// Orders what the thread wrote to shared memory before what the copy engine and wgmma read of it
+/// after a barrier.
 __device__ inline void order_shared_writes() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
-/// The other way, by single threads: behind order_shared_writes() of all and a barrier some begin
-/// stores, which they commit and wait for themselves. Addresses and `bytes` are multiples of 16.
+/// Begins a store from shared to global memory. A single thread calls it, after all threads have
+/// called order_shared_writes() and met at a barrier; it also commits its stores and waits for
+/// them. Addresses and `bytes` are multiples of 16.
 __device__ inline void bulk_store(void* to, const void* from_shared, int bytes) {
 #if __CUDA_ARCH__ >= 900
   const auto from = static_cast<std::uint32_t>(__cvta_generic_to_shared(from_shared));
@@ -72,7 +73,7 @@ __device__ inline void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 #endif
 }
-/// Until the thread's stores have read shared memory.
+/// Waits until the thread's stores have read shared memory.
 __device__ inline void wait_for_store_reads() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");

@@ -5,7 +5,7 @@
 
 namespace plumb::cuda {
 
-/// Tiles of `tile` that cover `extent`, which is at least 1.
+/// Returns how many tiles of `tile` cover `extent`, which is at least 1.
 constexpr std::int64_t ceil_div(std::int64_t extent, std::int64_t tile) {
   return (extent - 1) / tile + 1;
 }

@@ -1,4 +1,4 @@
-// What a failed CUDA call is turned into.
+// A failed CUDA call becomes an Error here.
 #include "cuda_kernels/primitives/check.hpp"
 
 #include <fmt/format.h>

@@ -9,9 +9,9 @@
 
 namespace plumb::cuda {
 
-/// Throws Error (out_of_memory, or device_failure for all else). The error is taken off the
-/// calling thread, so that a later call does not meet it again; one that broke the context stays
-/// for good, whatever is done.
+/// Throws Error: out_of_memory, or device_failure for every other status. It takes the error off
+/// the calling thread, so that a later call does not meet it again; an error that broke the context
+/// stays for good.
 [[noreturn]] void fail(cudaError_t status, std::string_view call, std::source_location where);
 
 inline void check(cudaError_t status, std::string_view call,

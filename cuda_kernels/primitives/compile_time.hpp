@@ -1,4 +1,4 @@
-// Numbers that kernels are compiled for, met at run time.
+// Kernels are compiled for certain numbers; a number met at run time selects one of them here.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@ template <int... values>
 struct CompileTime {
   static bool has(std::int64_t value) { return ((value == values) || ...); }
 
-  /// The first of them that is not below `value`, or 0: where they ascend, the next one up.
+  /// Returns the first of the values that is not below `value`, or 0 where there is none. Where the
+  /// values ascend, that is the next one up.
   static constexpr int at_least(std::int64_t value) {
     int found = 0;
     ((values >= value && (found = values, true)) || ...);
     return found;
   }
 
-  /// Calls `f.operator()<value>()` for the one of the values that `value` is.
+  /// Calls `f.operator()<value>()` for the value that equals `value`.
   template <class F>
   static void with(std::int64_t value, F&& f) {
     const bool found = ((value == values && (f.template operator()<values>(), true)) || ...);
@@ -28,7 +29,7 @@ struct CompileTime {
                   "no kernel for " + std::to_string(value) + "; expected one of " + list());
   }
 
-  /// "1, 3, 5"
+  /// Lists the values: "1, 3, 5".
   static std::string list() {
     std::string text;
     ((text += (text.empty() ? "" : ", ") + std::to_string(values)), ...);

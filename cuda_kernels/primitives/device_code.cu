@@ -1,4 +1,4 @@
-// An empty kernel to ask the driver about: all kernels of a build are compiled for the same
+// The driver is asked about an empty kernel: all kernels of a build are compiled for the same
 // architectures, so what holds for one holds for all.
 #include "cuda_kernels/primitives/device_code.hpp"
 

@@ -1,9 +1,9 @@
-// The shared memory that a launch asks for.
+// Kernels reach the dynamic shared memory of their launch through one function.
 #pragma once
 
 namespace plumb::cuda {
 
-/// Aligned to 16 bytes.
+/// The memory is aligned to 16 bytes.
 __device__ inline char* dynamic_shared() {
   extern __shared__ float4 dynamic_shared_memory[];
   return reinterpret_cast<char*>(dynamic_shared_memory);

@@ -1,18 +1,18 @@
-// Loops over what a grid makes, and where each piece of it lies: an element a thread, or a tile of
-// elements a block.
+// Loops over the outputs of a grid find where each lies: a thread takes an element, or a block a
+// tile of elements.
 #pragma once
 
 #include "cuda_kernels/primitives/index.cuh"
 
 namespace plumb::cuda {
 
-/// Numbers that one thread or block takes: from `begin` on, `step` apart, below `end`.
+/// The numbers that one thread or block takes: from `begin` on, `step` apart, below `end`.
 struct Share {
   std::int64_t begin, step, end;
 };
 
-/// Calls `f(n, c, h, w)` for each number of the share, taken apart in a tensor of rank 4 whose
-/// inner extents are `c`, `h` and `w`, the last running fastest.
+/// Calls `f(n, c, h, w)` for each number of the share, which is an index into a tensor of rank 4
+/// whose inner extents are `c`, `h` and `w`, the last running fastest.
 template <class Index, class F>
 __device__ void for_each_of(const Share& share, const Divisor<Index>& c, const Divisor<Index>& h,
                             const Divisor<Index>& w, const F& f) {
@@ -24,7 +24,7 @@ __device__ void for_each_of(const Share& share, const Divisor<Index>& c, const D
   }
 }
 
-/// Each of `count` elements is a thread's, in a grid of lines of `block_threads`.
+/// A thread takes each of `count` elements, in a one-dimensional grid of blocks of `block_threads`.
 template <int block_threads, class Index, class F>
 __device__ void for_each_element(std::int64_t count, const Divisor<Index>& c,
                                  const Divisor<Index>& h, const Divisor<Index>& w, const F& f) {
@@ -33,7 +33,7 @@ __device__ void for_each_element(std::int64_t count, const Divisor<Index>& c,
               c, h, w, f);
 }
 
-/// Each of `count` tiles is a block's. All threads of the block call `f`, which may hold barriers.
+/// A block takes each of `count` tiles. All threads of the block call `f`, which may hold barriers.
 template <class Index, class F>
 __device__ void for_each_tile(std::int64_t count, const Divisor<Index>& c, const Divisor<Index>& h,
                               const Divisor<Index>& w, const F& f) {

@@ -1,5 +1,5 @@
-// Index arithmetic: in 32 bits where every offset fits (the GPU has no 64-bit integer unit), in
-// 64 bits otherwise; and division by numbers that are known at launch.
+// Index arithmetic is in 32 bits where every offset fits (the GPU has no 64-bit integer unit), and
+// in 64 bits otherwise. Numbers that are known at launch divide without a division.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace plumb::cuda {
 
-/// Below 2^31 by enough that an index may be rounded up to a multiple of any block.
+/// The limit lies so far below 2^31 that an index may be rounded up to a multiple of any block.
 inline constexpr double index32_limit = 0x7fff0000;
 
-/// How far from the element of index zero the strides lead. In double, because it cannot overflow.
+/// Returns how far from the element of index zero the strides lead. A double cannot overflow here.
 inline double reach(const Extents& extents, const Strides& strides) {
   double sum = 0;
   for (int i = 0; i < extents.rank(); ++i)
@@ -22,7 +22,7 @@ inline double reach(const Extents& extents, const Strides& strides) {
   return sum;
 }
 
-/// The number of elements, which broadcast strides let grow beyond what `reach` says.
+/// Returns the number of elements, which with broadcast strides may exceed what reach() says.
 inline double count(const Extents& extents) {
   double product = 1;
   for (const std::int64_t extent : extents) product *= static_cast<double>(extent);
@@ -38,7 +38,8 @@ void with_index(bool fits_32_bits, F&& f) {
     f(std::int64_t{0});
 }
 
-/// The stride of a dimension; zero along extents of one, where it has no say and may be anything.
+/// Returns the stride of a dimension, or zero for an extent of one, whose stride has no effect and
+/// may be anything.
 template <class Index>
 Index step(const Extents& extents, const Strides& strides, int dimension) {
   return extents[dimension] > 1 ? static_cast<Index>(strides[dimension]) : Index{0};
@@ -49,8 +50,8 @@ struct Quotient {
   Index quotient, remainder;
 };
 
-/// Divides numbers from 0 to 2^31 - 1 by a fixed positive one without a division: by a multiply
-/// and a shift (Granlund & Montgomery 1994, "Division by invariant integers").
+/// Divides numbers from 0 to 2^31 - 1 by a fixed positive one with a multiplication and a shift
+/// (Granlund & Montgomery 1994, "Division by invariant integers").
 template <class Index>
 class Divisor {
  public:
@@ -75,7 +76,7 @@ class Divisor {
   std::uint32_t value_ = 1, multiplier_ = 1, shift_ = 0;
 };
 
-/// In 64 bits plain division: such tensors are rare, and reading them takes longer.
+/// 64-bit numbers use plain division: such tensors are rare, and reading them takes longer.
 template <>
 class Divisor<std::int64_t> {
  public:
@@ -91,13 +92,14 @@ class Divisor<std::int64_t> {
   std::int64_t value_ = 1;
 };
 
-/// Taps of a filter or window along one direction, from `begin` up to `end`.
+/// The taps of a filter or window along one direction, from `begin` up to `end`.
 template <class Index>
 struct Taps {
   Index begin, end;
 };
 
-/// Those of `taps` that fall on the image, where the first lies at the coordinate `first`.
+/// Returns which of `taps` taps fall on the image, where the first tap lies at the coordinate
+/// `first`.
 template <class Index>
 __device__ Taps<Index> taps_inside(Index first, Index extent, Index taps,
                                    const Divisor<Index>& dilation) {

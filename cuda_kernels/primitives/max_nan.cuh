@@ -1,9 +1,9 @@
-// A maximum that NaN passes through.
+// NaN passes through this maximum.
 #pragma once
 
 namespace plumb::cuda {
 
-/// The larger; NaN where either is.
+/// Returns the larger of the two, or NaN where either is NaN.
 __device__ inline float max_nan(float a, float b) {
 #ifdef __CUDA_ARCH__
   float result;

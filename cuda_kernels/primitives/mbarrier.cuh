@@ -1,4 +1,4 @@
-// Barriers in shared memory that threads of a block arrive at and wait for at different times (PTX
+// Threads of a block arrive at a barrier in shared memory and wait for it at different times (PTX
 // mbarrier, sm_90).
 #pragma once
 
@@ -6,11 +6,11 @@
 
 namespace plumb::cuda {
 
-/// One that so many threads arrive at, in rounds of parity 0, 1, 0 and so on. A round is waited for
-/// before the next but one begins.
+/// A barrier that `arrivals` threads arrive at, in rounds of parity 0, 1, 0 and so on. Every wait
+/// for a round ends before the next round but one begins.
 class Mbarrier {
  public:
-  /// By one thread, before a barrier of the block.
+  /// One thread calls it, before a barrier of the block.
   __device__ void init(int arrivals) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address()), "r"(arrivals)
@@ -22,7 +22,7 @@ class Mbarrier {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
 #endif
   }
-  /// Until the round of that parity is complete.
+  /// Waits until the round of that parity is complete.
   __device__ void wait(int parity) {
 #if __CUDA_ARCH__ >= 900
     asm volatile(

@@ -54,9 +54,9 @@ __device__ inline void mma_bf16(float (&d)[4], const Fragment (&a)[2], Fragment 
       : "r"(a[0]), "r"(a[1]), "r"(b));
 }
 
-/// B fragments of fp16 for 16 pixels, from rows of terms: of the first eight pixels in b[0] and
-/// b[1], of the others in b[2] and b[3]. Lane l passes the address of the row of term l % 16 at
-/// pixel l / 16 * 8, a multiple of 16 bytes.
+/// Loads B fragments of fp16 for 16 pixels from rows of terms: b[0] and b[1] hold the first eight
+/// pixels, b[2] and b[3] the others. Lane l passes the address of the row of term l % 16 at pixel l
+/// / 16 * 8, a multiple of 16 bytes.
 __device__ inline void load_transposed(Fragment (&b)[4], const __half* row) {
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -65,14 +65,14 @@ __device__ inline void load_transposed(Fragment (&b)[4], const __half* row) {
                : "memory");
 }
 
-/// Rounded to nearest, ties away from zero. In the bits of a float, the lowest 13 zero.
+/// Rounds to nearest, ties away from zero. The result is a float whose lowest 13 bits are zero.
 __device__ inline float to_tf32(float value) {
   Fragment bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
   return __uint_as_float(bits);
 }
 
-/// What tensor cores multiply: how an element is held, and one step of the product.
+/// An operand type of tensor cores: how an element is held, and one step of the product.
 struct Tf32Product {
   using Element = float;
   static constexpr int terms = 8;
@@ -90,18 +90,18 @@ struct Fp16Product {
   }
 };
 
-/// Terms that a block goes through at once where it unrolls the input to shared memory.
+/// Number of terms in a step of a block that unrolls the input to shared memory.
 inline constexpr int step_terms = 16;
 
-/// Filters or pixels of a block, the terms of a step side by side. Rows are so far apart that the
-/// eight rows by four registers of a fragment lie in 32 different banks.
+/// Filters or pixels of a block, with the terms of a step side by side. The pitch puts the eight
+/// rows by four registers of a fragment in 32 different banks.
 template <class Product, int rows>
 struct TermTile {
   using Element = typename Product::Element;
   static constexpr int pitch = step_terms + 16 / static_cast<int>(sizeof(Element));
   alignas(16) Element at[rows][pitch];
 
-  /// The register that holds the element at `row` and `term` first.
+  /// Returns the register whose first element is the one at `row` and `term`.
   __device__ Fragment fragment(int row, int term) const {
     return *reinterpret_cast<const Fragment*>(&at[row][term]);
   }

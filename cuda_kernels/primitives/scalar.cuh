@@ -1,4 +1,4 @@
-// Stored types on the device: which C++ type each DType is, what it is computed in, and
+// Stored types on the device: which C++ type each DType is, which type it is computed in, and
 // conversions that round to nearest.
 #pragma once
 
@@ -27,14 +27,14 @@ inline constexpr DType dtype_of_stored = [] {
   }
 }();
 
-/// What operators without a choice of arithmetic compute in.
+/// The type that operators without a choice of arithmetic compute in.
 template <class Stored>
 using ComputeType = std::conditional_t<std::is_same_v<Stored, double>, double, float>;
 
 template <class Value>
 inline constexpr Value infinity = std::numeric_limits<Value>::infinity();
 
-/// Calls `f(Stored{})` for the one of the listed types that `dtype` is stored as.
+/// Calls `f(Stored{})` for the one of the listed types that stores `dtype`.
 template <class... Stored, class F>
 void with_stored(DType dtype, F&& f) {
   const bool found = ((dtype == dtype_of_stored<Stored> && (f(Stored{}), true)) || ...);
@@ -64,7 +64,8 @@ __device__ To convert(From value) {
   }
 }
 
-/// A product that the compiler may not fuse into an FMA, for results that must not depend on it.
+/// Returns a product that the compiler may not fuse into an FMA, for results that must not depend
+/// on it.
 __device__ inline float rounded_product(float a, float b) { return __fmul_rn(a, b); }
 __device__ inline double rounded_product(double a, double b) { return __dmul_rn(a, b); }
 

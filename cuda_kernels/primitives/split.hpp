@@ -1,13 +1,13 @@
-// fp32 values as two fp16 that together hold 22 bits.
+// An fp32 value is split into two fp16 values that together hold 22 bits.
 #pragma once
 
 namespace plumb::cuda {
 
-/// Bits below a scaled element's high part, by which its low part is raised: then the low part is
-/// a normal fp16 wherever the high part is.
+/// The low part of a scaled element is multiplied by this factor, 2 to the number of bits that it
+/// lies below the high part: it is then a normal fp16 number wherever the high part is one.
 inline constexpr float split_raise = 0x1p11f;
-/// Scaled elements, unless they are zero, reach `split_least` and stay below `split_most`: then
-/// high and low part together hold 22 bits.
+/// Scaled elements, unless they are zero, are at least `split_least` and below `split_most`: high
+/// and low part then hold 22 bits together.
 inline constexpr float split_least = 0x1p-14f, split_most = 65504.0f;
 
 }  // namespace plumb::cuda

@@ -1,11 +1,11 @@
-// Runs of floats, read and written in vectors where that is possible.
+// Runs of floats are read and written in vectors where their alignment allows it.
 #pragma once
 
 #include <cstdint>
 
 namespace plumb::cuda {
 
-/// Reads `count` neighbouring values in vectors of `width`, 1, 2 or 4, for which `from` is aligned.
+/// Reads `count` neighbouring values in vectors of `width`, 1, 2 or 4, which `from` is aligned for.
 template <int width, int count>
 __device__ void read_vectors(const float* from, float (&to)[count]) {
   static_assert(count % width == 0);
@@ -23,8 +23,8 @@ __device__ void read_vectors(const float* from, float (&to)[count]) {
   }
 }
 
-/// Writes the first `left` of `values`, or all of them, `step` elements apart, in vectors of
-/// `vector` elements where all are written; `to` is aligned for them.
+/// Writes the first `left` of `values`, or all of them, `step` elements apart. It uses vectors of
+/// `vector` elements, which `to` is aligned for, where it writes all values.
 template <int count>
 __device__ void write_row(float* to, int step, int left, int vector, const float (&values)[count]) {
   if constexpr (count % 4 == 0) {

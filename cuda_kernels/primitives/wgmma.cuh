@@ -19,26 +19,26 @@
 
 namespace plumb::cuda {
 
-/// Whether the code being compiled may use what follows.
+/// Whether the code being compiled may use wgmma.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 inline constexpr bool warpgroup_products = true;
 #else
 inline constexpr bool warpgroup_products = false;
 #endif
 
-inline constexpr int wgmma_eight_bytes = 256;  ///< of B, for eight columns
+inline constexpr int wgmma_eight_bytes = 256;  ///< bytes of B for eight columns
 
-/// The lower half of B's descriptor; what is in the upper one never changes. So many bytes further
-/// on is so many sixteenths more.
+/// The lower half of B's descriptor; the upper half never changes. Moving B by some bytes adds a
+/// sixteenth of their number.
 using WgmmaMatrix = std::uint32_t;
 
-/// Where `shared` is, a multiple of 16 bytes, as descriptors have it.
+/// Returns the address of `shared`, a multiple of 16 bytes, in a descriptor's units of 16 bytes.
 __device__ inline WgmmaMatrix wgmma_address(const void* shared) {
   return (static_cast<std::uint32_t>(__cvta_generic_to_shared(shared)) & 0x3ffff) / 16;
 }
-/// B that begins at `shared`, a multiple of 16 bytes and the same for all lanes of a warp. Taken
-/// from one lane, so that compilers know it for the same and keep it in a uniform register:
-/// otherwise each product has its descriptor carried over to two of these.
+/// Describes the B that begins at `shared`, a multiple of 16 bytes and the same for all lanes of a
+/// warp. The value is taken from one lane so that compilers know it to be uniform and keep it in a
+/// uniform register: otherwise each product has its descriptor moved to two uniform registers.
 __device__ inline WgmmaMatrix wgmma_matrix(const void* shared) {
   constexpr WgmmaMatrix halves_apart = 128 / 16;
   return __shfl_sync(0xffffffff, wgmma_address(shared) | halves_apart << 16, 0);
@@ -53,13 +53,13 @@ __device__ inline void wgmma_begin() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
-/// No product can be added to the group after this; their registers are free after wgmma_end().
+/// Closes the group of products. Their registers are free after wgmma_end().
 __device__ inline void wgmma_commit() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-/// Until no more than the last `running` groups are.
+/// Waits until no more than the last `running` groups are under way.
 template <int running = 0>
 __device__ inline void wgmma_end() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -67,8 +67,8 @@ __device__ inline void wgmma_end() {
 #endif
 }
 
-/// Before wgmma_begin() and after wgmma_end(): compilers do not know when products read and write
-/// their sums.
+/// Keeps the sums from moving. It is called before wgmma_begin() and after wgmma_end(), because
+/// compilers do not know when products read and write their sums.
 template <int count>
 __device__ inline void wgmma_settle(float (&sums)[count]) {
 #pragma unroll
@@ -76,8 +76,8 @@ __device__ inline void wgmma_settle(float (&sums)[count]) {
 }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-// The numbers of asm's operands are part of its text: those of sums, which come first and of which
-// longer lists begin with shorter ones, and the sums themselves.
+// Numbers of asm's operands are part of its text. These macros list the numbers of the sums, which
+// come first, and the sums themselves; longer lists begin with shorter ones.
 #define PLUMB_NUMBERS_2 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define PLUMB_NUMBERS_3 PLUMB_NUMBERS_2 ",%8,%9,%10,%11"
 #define PLUMB_NUMBERS_4 PLUMB_NUMBERS_3 ",%12,%13,%14,%15"
@@ -115,7 +115,7 @@ __device__ inline void wgmma_settle(float (&sums)[count]) {
 #define PLUMB_SUMS_24 PLUMB_SUMS_20, PLUMB_SUM(20), PLUMB_SUM(21), PLUMB_SUM(22), PLUMB_SUM(23)
 #define PLUMB_SUMS_28 PLUMB_SUMS_24, PLUMB_SUM(24), PLUMB_SUM(25), PLUMB_SUM(26), PLUMB_SUM(27)
 #define PLUMB_SUMS_32 PLUMB_SUMS_28, PLUMB_SUM(28), PLUMB_SUM(29), PLUMB_SUM(30), PLUMB_SUM(31)
-// Behind them A's four registers, B, and a 1 for adding to the sums.
+// The operands behind the sums are A's four registers, B, and a 1 for adding to the sums.
 #define PLUMB_WGMMA_AS(count, shape, kind, last, a, b, one)                          \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                           \
                ", 0;\n"                                                              \
@@ -134,8 +134,8 @@ __device__ inline void wgmma_settle(float (&sums)[count]) {
   }
 #endif
 
-/// D += A B, of operands in TF32 (`float`, eight terms), fp16 or bf16 (sixteen). `d(i)` is register
-/// i % 4 of D's eight columns i / 4.
+/// Computes D += A B. Operands are TF32 (`float`, eight terms), or fp16 or bf16 (sixteen terms).
+/// `d(i)` is register i % 4 of D's eight columns i / 4.
 template <class Operand, int n8_tiles, class Sums>
 __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const Fragment (&a_)[4],
                              [[maybe_unused]] WgmmaMatrix matrix) {
@@ -159,9 +159,9 @@ __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const F
 #endif
 }
 
-/// The same of 128 columns with A in shared memory too, or D = A B where not `add`, in fp16 or
-/// bf16. Of both operands n8 tiles of rows are 128 bytes, and follow each other; halves of their
-/// terms lie as far apart as the matrices' upper halves say, in sixteens of bytes.
+/// Computes D += A B, or D = A B where `add` is 0, for 128 columns in fp16 or bf16 with A in shared
+/// memory too. In both operands, n8 tiles of rows are 128 bytes each and follow each other; the
+/// upper halves of `a` and `b` say how far apart the halves of the terms lie, in units of 16 bytes.
 template <class Operand>
 __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
                                     [[maybe_unused]] WgmmaMatrix a, [[maybe_unused]] WgmmaMatrix b,

@@ -1,5 +1,5 @@
-// What a backend is, and the list of backends. A backend is one folder under backends/ and one
-// line in backends/list.cpp. Users of the library do not need this header.
+// A backend is one folder under backends/ and one line in backends/list.cpp. This header says what
+// a backend implements, and lists the backends. Users of the library do not need it.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace plumb {
 
-/// One pooling, checked by pool().
+/// One pooling, which pool() has checked.
 struct PoolLaunch {
   ConstTensorView x = {};      ///< N C H W
   TensorView y = {};           ///< N C P Q; overlaps neither itself nor x
@@ -36,24 +36,25 @@ class PLUMB_API BackendEvent {
   virtual ~BackendEvent() = default;
   virtual void synchronize() const = 0;  ///< waits on the host
   virtual bool done() const = 0;         ///< does not wait
-  /// Seconds from `earlier`, an event of the same backend, to this one; both have happened.
+  /// Returns the seconds from `earlier`, an event of the same backend, to this one; both have
+  /// happened.
   virtual double seconds_since(const BackendEvent& earlier) const = 0;
 };
 
-/// In-order work. Arguments have been checked by core; every call may throw Error
+/// A queue runs work in order. Core has checked the arguments; every call may throw Error
 /// (device_failure, out_of_memory).
 class PLUMB_API BackendQueue {
  public:
   virtual ~BackendQueue() = default;
   virtual void* native() const = 0;  ///< the stream (CUDA), or null
   virtual void synchronize() = 0;    ///< waits on the host, and throws what the device reports
-  /// Whether what is put on the queue is being recorded in a graph instead of run.
+  /// Says whether work put on the queue is being recorded in a graph instead of run.
   virtual bool is_capturing() const { return false; }
   virtual std::shared_ptr<BackendEvent> record() = 0;  ///< behind the work so far
   virtual void wait(const BackendEvent& event) = 0;    ///< for an event of the same backend
-  /// Either side may be host memory.
+  /// Copies; either side may be host memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  /// Scratch memory of the queue, 256-byte aligned, valid for the work put on it next.
+  /// Returns scratch memory of the queue, 256-byte aligned, valid for the work put on it next.
   virtual void* workspace(std::size_t bytes) = 0;
   /// Makes the device current and packs filters for an algorithm that has a layout of its own.
   virtual void pack_filters(const ConvAlgorithm& algorithm, const FilterPacking& packing,
@@ -69,17 +70,17 @@ class PLUMB_API BackendQueue {
   virtual void resize_bilinear(const ConstTensorView& x, const TensorView& y) = 0;  ///< nn.hpp
 };
 
-/// One device: its memory and its queues. May be used from several threads.
+/// A device has its memory and its queues. Several threads may use it.
 class PLUMB_API BackendDevice {
  public:
   virtual ~BackendDevice() = default;
   virtual const DeviceInfo& info() const = 0;  ///< what it is
-  virtual std::size_t free_bytes() const = 0;  ///< that could be allocated now
-  /// At least one byte, 256-byte aligned. Throws Error (out_of_memory).
+  virtual std::size_t free_bytes() const = 0;  ///< bytes that could be allocated now
+  /// Returns at least one byte, 256-byte aligned. Throws Error (out_of_memory).
   virtual void* allocate(std::size_t bytes, Memory memory) = 0;
   virtual void deallocate(void* memory, Memory kind) noexcept = 0;  ///< what allocate() gave
-  /// Whether copies from and to this host memory run at full speed beside everything else:
-  /// page-locked and known to the device.
+  /// Says whether copies from and to this host memory run at full speed beside everything else: the
+  /// memory is page-locked and known to the device.
   virtual bool is_pinned(const void* host_memory) const noexcept = 0;
   virtual std::unique_ptr<BackendQueue> make_queue() = 0;              ///< Plumb's own
   virtual std::unique_ptr<BackendQueue> wrap_queue(void* native) = 0;  ///< the caller's
@@ -93,11 +94,12 @@ struct BackendProbe {
   Reason reason = Reason::none;     ///< why there are none
   std::string sentence;             ///< the same for people
 };
-/// The probe that says of the exception being handled why there are no devices: `out_of_memory`
+/// Returns the probe that says why the exception being handled leaves no devices: `out_of_memory`
 /// where memory ran out (std::bad_alloc, or Error with that code), otherwise the reason that an
-/// Error names, or else this one, with its message. For the handler of a backend's probe(); takes
-/// no memory that must be there. Inline, since a module may have a C++ runtime of its own
-/// (-static-libstdc++), and only the runtime that caught an exception can throw it again.
+/// Error names, or else `otherwise`, with the exception's message. A backend's probe() calls it in
+/// its handler; it takes no memory that must be there. It is inline because a module may have a C++
+/// runtime of its own (-static-libstdc++), and only the runtime that caught an exception can throw
+/// it again.
 inline BackendProbe failed_probe(Reason otherwise = Reason::device_error) noexcept {
   const auto because = [](Reason reason, const char* sentence) {
     return BackendProbe{.devices = {}, .reason = reason, .sentence = sentence};
@@ -115,29 +117,29 @@ inline BackendProbe failed_probe(Reason otherwise = Reason::device_error) noexce
     } catch (...) {
       return because(otherwise, "something was thrown that is no exception");
     }
-  } catch (...) {  // or no memory for the sentence; this one lies in the string itself
+  } catch (...) {  // or there is no memory for the sentence; this one lies in the string
     return because(Reason::out_of_memory, "out of memory");
   }
 }
 
-/// Whether there are so many bytes of host memory now. For use before a call into what ends the
-/// process, or breaks it, where it gets no memory: what is given back here is what is taken there,
+/// Says whether the host has `bytes` of memory now. It is for use before a call into what ends the
+/// process, or breaks it, where it gets no memory: what is given back here is what that call takes,
 /// unless another thread is quicker.
 inline bool memory_is_there(std::size_t bytes) noexcept {
-  void* volatile memory = std::malloc(bytes);  // a compiler may leave out a malloc that is freed
+  void* volatile memory = std::malloc(bytes);  // `volatile` keeps the malloc that is freed
   const bool is_there = memory != nullptr;
   std::free(memory);
   return is_there;
 }
 
-/// A kind of device. There is one object of each backend in a process.
+/// A backend is a kind of device. There is one object of each backend in a process.
 class PLUMB_API Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;  ///< as in DeviceId: "cuda"
-  /// What it was built with, and what it found: "CUDA runtime 13.0, driver 13.0".
+  /// Returns what it was built with, and what it found: "CUDA runtime 13.0, driver 13.0".
   virtual std::string version() const = 0;
-  /// The ordered list, there without any device: among equals, the first wins.
+  /// Returns the ordered list, which is there without any device: among equals, the first wins.
   virtual std::span<const ConvAlgorithm* const> conv_algorithms() const = 0;
   /// Never throws, and makes no lasting claim on a device.
   virtual BackendProbe probe() const noexcept = 0;
@@ -145,40 +147,43 @@ class PLUMB_API Backend {
   virtual std::unique_ptr<BackendDevice> open(int index) = 0;
 };
 
-/// What a module (libplumb_<name>.so) hands out through its one C symbol, plumb_backend_module.
+/// A module (libplumb_<name>.so) hands this out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 8;  ///< of this header
+  static constexpr std::uint32_t current_abi = 8;  ///< the ABI of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend
 };
 using BackendModuleFunction = const BackendModule*();  ///< of the symbol
-/// The symbol's name.
+/// The name of the module's symbol.
 inline constexpr const char* backend_module_symbol = "plumb_backend_module";
 
-/// One line of the list: a backend that is linked in, or (null) one to be loaded as a module.
+/// One line of the list: a backend that is linked in, or, where `linked` is null, one to be loaded
+/// as a module.
 struct BackendSource {
   std::string_view name;      ///< of the backend
   Backend& (*linked)();       ///< null: the backend is a module
   bool by_name_only = false;  ///< never taken by `auto`
-  /// Its devices have names beside their indices (DeviceInfo::alias). Where it is false, a device
-  /// like `cuda:x` is a wrong name, whether the backend can be had or not.
+  /// Whether its devices have names beside their indices (DeviceInfo::alias). Where it is false, a
+  /// device like `cuda:x` is a wrong name, whether the backend can be had or not.
   bool has_aliases = false;
-  /// For people, what has the backend where this build does not: "a build where CMake finds nvcc".
+  /// Says, for people, which build has the backend where this one does not: "a build where CMake
+  /// finds nvcc".
   std::string_view where_built = {};
 };
-/// All backends that Plumb knows of, in the order in which `auto` tries them; the CPU is last.
+/// Lists all backends that Plumb knows of, in the order in which `auto` tries them; the CPU is
+/// last.
 PLUMB_API std::span<const BackendSource> backend_list();
 
 /// A backend of the list, loaded if need be, or the reason why it cannot be had.
 struct LoadedBackend {
-  Backend* backend = nullptr;    ///< null: it cannot be had
-  Reason reason = Reason::none;  ///< why not
+  Backend* backend = nullptr;    ///< null where it cannot be had
+  Reason reason = Reason::none;  ///< why it cannot be had
   std::string sentence;          ///< the same for people
 };
-/// A backend that was loaded stays; one that was not is tried again by the next call, since what
-/// was in its way may have passed. Throws nothing: the reason is in what is returned.
+/// Loads a backend. One that was loaded stays; one that was not is tried again by the next call,
+/// since what was in its way may have passed. It throws nothing: the reason is in what is returned.
 PLUMB_API LoadedBackend load_backend(std::string_view name) noexcept;
 
 }  // namespace plumb

@@ -4,11 +4,11 @@
 //                x[n, g*C/G + c, p*stride.h + r*dilation.h - top, q*stride.w + s*dilation.w - left]
 //                * w[k,c,r,s])
 //
-// with taps outside the image left out and g = k / (K/G): cross-correlation, as neural networks
-// use it. A tap in the padding contributes nothing, even where the filter is Inf or NaN. Where the
-// geometry pools, y[n,k,p,q] is the maximum of that over the outputs 2p, 2p+1 by 2q, 2q+1.
-// Letters are the same everywhere: N batch, C input channels, H W input, K output channels,
-// R S filter, P Q output (before pooling), G groups.
+// Taps outside the image are left out, and g = k / (K/G): this is cross-correlation, as neural
+// networks use it. A tap in the padding contributes nothing, even where the filter is Inf or NaN.
+// Where the geometry pools, y[n,k,p,q] is the maximum of that over the outputs 2p, 2p+1 by 2q,
+// 2q+1. Letters are the same everywhere: N batch, C input channels, H W input, K output channels, R
+// S filter, P Q output (before pooling), G groups.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@
 
 namespace plumb {
 
-/// Which of the three convolutions of a layer. Algorithms run `forward`; Reason::direction refuses
+/// One of the three convolutions of a layer. Algorithms run `forward`; Reason::direction refuses
 /// the others.
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
@@ -59,46 +59,47 @@ struct PLUMB_API ConvProblem : ConvGeometry {
   Strides y_strides = {};  ///< of N K P Q (pooled: P/2 Q/2), in elements; empty: dense
 
   std::int64_t p() const;  ///< height of the convolution's output, whether it is pooled or not
-  std::int64_t q() const;  ///< width of it
-  /// Terms summed for one output: (C/G) R S.
+  std::int64_t q() const;  ///< width of the convolution's output, whether it is pooled or not
+  /// Returns the number of terms summed for one output: (C/G) R S.
   std::int64_t terms() const { return c / groups * r * s; }
-  /// Multiplications and additions, two for each term of each output of the convolution, also of
-  /// those that the pooling drops.
+  /// Returns the multiplications and additions, two for each term of each output of the
+  /// convolution, including outputs that the pooling drops.
   double flop() const;
-  /// The least that must move: every element of x, w and y once.
+  /// Returns the least bytes that must move: every element of x, w and y once.
   double bytes() const;
   Extents x_extents() const { return {n, c, h, w}; }           ///< N C H W
   Extents w_extents() const { return {k, c / groups, r, s}; }  ///< K C/G R S
-  /// Of what is stored: {N, K, P, Q}, pooled {N, K, P/2, Q/2}.
+  /// Returns the extents of what is stored: {N, K, P, Q}, pooled {N, K, P/2, Q/2}.
   Extents y_extents() const;
-  /// The convolution alone: no pooling, and a dense y. Of a problem that check() takes.
+  /// Returns the convolution alone, with no pooling and a dense y, of a problem that check() takes.
   ConvProblem unpooled() const;
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;  ///< in every field
 };
 
-/// The problem with its empty strides filled in. Error (invalid_argument) names the first value
-/// that makes no sense and what was expected: sizes below 1 (N may be 0), groups that do not
-/// divide C and K, a filter larger than the padded image, fewer outputs than the pooling takes,
-/// sizes past 2^48, offsets past 2^58, an output that overlaps itself.
+/// Returns the problem with its empty strides filled in. Throws Error (invalid_argument) that names
+/// the first value that makes no sense and what was expected: sizes below 1 (N may be 0), groups
+/// that do not divide C and K, a filter larger than the padded image, fewer outputs than the
+/// pooling takes, sizes past 2^48, offsets past 2^58, an output that overlaps itself.
 PLUMB_API ConvProblem check(ConvProblem problem);
 
-/// What the caller asks of the algorithm, and what is fused into it.
+/// The caller's demands on the algorithm, and what is fused into it.
 struct ConvOptions {
   Math math = Math::fp32;  ///< the least accurate that may be chosen
-  /// Run this algorithm or none; empty leaves the choice to Plumb (or PLUMB_CONV_ALGORITHM).
+  /// If it is not empty, Plumb runs this algorithm or none; if it is, Plumb (or
+  /// PLUMB_CONV_ALGORITHM) chooses.
   std::string algorithm = {};
   /// A bias is added to each output channel; execute() then needs one.
   bool bias = false;
   Activation activation = Activation::none;  ///< after the bias
   /// Algorithms that need more workspace are not chosen.
   std::size_t workspace_limit_bytes = std::numeric_limits<std::size_t>::max();
-  /// Only algorithms that give the same bits every time.
+  /// With it, only algorithms that give the same bits every time are chosen.
   bool deterministic = false;
   friend bool operator==(const ConvOptions&, const ConvOptions&) = default;  ///< in every field
 };
 
-/// What one algorithm says to a problem. Estimate, measured time and workspace are there for each
-/// that could run it, even where the options rule it out.
+/// The answer of one algorithm to a problem. Estimate, measured time and workspace are there for
+/// each algorithm that could run it, even where the options rule it out.
 struct ConvCandidate {
   std::string_view algorithm;              ///< its name
   Support support;                         ///< with the options taken into account
@@ -107,13 +108,13 @@ struct ConvCandidate {
   std::size_t workspace_bytes = 0;         ///< 0 where the algorithm itself cannot run it
   Math error_class = Math::fp32;           ///< the strictest promise it keeps (math_class())
   bool deterministic = true;               ///< the same bits every time
-  /// Of a problem that pools: the kernel does it. Otherwise the convolution goes into workspace and
-  /// the backend's pooling follows; estimate and workspace count that.
+  /// Whether, where the problem pools, the kernel does it. Otherwise the convolution goes into
+  /// workspace and the backend's pooling follows; estimate and workspace count that.
   bool pool_fused = false;
-  bool chosen = false;  ///< the one that a plan takes
+  bool chosen = false;  ///< whether a plan takes this one
 };
 
-/// What one algorithm says to a problem that has passed check(), whatever the options.
+/// Asks one algorithm about a problem that has passed check(), whatever the options.
 PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                             const DeviceInfo& device);
 
@@ -132,15 +133,15 @@ struct PlannedConv;
 struct FilterStorage;
 
 /// Filters as the algorithm of a plan wants them, made once by ConvPlan::pack() for any number of
-/// convolutions: in the algorithm's own layout, or, where it has none, a copy that lies as w did.
-/// Either way w may be changed or freed after the packing. Immutable and cheap to copy; the memory
-/// is the device's and goes with the last copy, when work that uses it must be done, as with a
-/// tensor. A default-made one holds nothing.
+/// convolutions: they are in the algorithm's own layout, or, where it has none, in a copy that lies
+/// as w did. Either way w may be changed or freed after the packing. The object is immutable and
+/// cheap to copy; the memory is the device's and goes with the last copy, when work that uses it
+/// must be done, as with a tensor. A default-made object holds nothing.
 class PLUMB_API PackedFilters {
  public:
   PackedFilters() = default;
   bool empty() const { return !storage_; }  ///< whether it holds nothing
-  std::size_t bytes() const;                ///< of device memory that it holds
+  std::size_t bytes() const;                ///< bytes of device memory that it holds
 
  private:
   friend class ConvPlan;
@@ -149,21 +150,21 @@ class PLUMB_API PackedFilters {
   std::shared_ptr<const FilterStorage> storage_;
 };
 
-/// A convolution that has been checked and whose algorithm has been chosen. Immutable, cheap to
-/// copy, and may run from several threads on several queues at once.
+/// A convolution that has been checked and whose algorithm has been chosen. A plan is immutable,
+/// cheap to copy, and may run from several threads on several queues at once.
 class PLUMB_API ConvPlan {
  public:
-  /// Error: invalid_argument from check(); unsupported where no algorithm (or not the one forced)
-  /// can run, with each one's reason.
+  /// Throws Error: invalid_argument as check() does, and unsupported where no algorithm (or not the
+  /// one forced) can run, with each one's reason.
   ConvPlan(const Device& device, const ConvProblem& problem, const ConvOptions& options = {});
 
-  const Device& device() const { return device_; }  ///< that it was made for
+  const Device& device() const { return device_; }  ///< the device it was made for
   const ConvProblem& problem() const;               ///< checked, with its strides
   const ConvOptions& options() const;               ///< as given
-  const ConvAlgorithm& algorithm() const;           ///< that was chosen
-  std::size_t workspace_bytes() const;              ///< that execute() takes with w
-  /// Whether the algorithm has a layout of its own for filters, so that execute() with w packs them
-  /// on every call.
+  const ConvAlgorithm& algorithm() const;           ///< the algorithm that was chosen
+  std::size_t workspace_bytes() const;              ///< workspace that execute() takes with w
+  /// Says whether the algorithm has a layout of its own for filters, so that execute() with w packs
+  /// them on every call.
   bool packs_filters() const;
   std::size_t packed_workspace_bytes()
       const;  ///< that execute() takes with packed filters: no more
@@ -171,22 +172,24 @@ class PLUMB_API ConvPlan {
 
   /// Puts the convolution on the queue; it is done when the queue has passed it. Workspace comes
   /// from the queue, or from `workspace`, 256-byte aligned device memory of `workspace_bytes()`.
-  /// Error (invalid_argument) where a tensor is not what the problem says or not on the device, or
-  /// where y or the workspace overlaps another tensor.
+  /// Throws Error (invalid_argument) where a tensor is not what the problem says or not on the
+  /// device, or where y or the workspace overlaps another tensor.
   void execute(Queue& queue, const ConvTensors& tensors, void* workspace = nullptr) const;
 
   /// Puts the packing of w on the queue. The filters may be used on this queue at once, and on
-  /// others once it has passed them (Queue::record(), Queue::wait()). Takes memory from the device,
-  /// and so cannot be captured in a graph: Error (unsupported) there; out_of_memory;
-  /// invalid_argument where w is not what the problem says or not on the device.
+  /// others once it has passed them (Queue::record(), Queue::wait()). Packing takes memory from the
+  /// device, and so cannot be captured in a graph: it then throws Error (unsupported). It also
+  /// throws out_of_memory, and invalid_argument where w is not what the problem says or not on the
+  /// device.
   PackedFilters pack(Queue& queue, const ConstTensorView& w) const;
-  /// Whether execute() takes these filters: they were packed by a plan of the same algorithm, kind
-  /// of device and problem, in which N alone may differ. Bias, activation and the other options
-  /// have no say.
+  /// Says whether execute() takes these filters: they were packed by a plan of the same algorithm,
+  /// kind of device and problem, in which N alone may differ. Bias, activation and the other
+  /// options have no effect on that.
   bool takes(const PackedFilters& filters) const;
-  /// The same convolution, bit for bit, with filters that have been packed and no `tensors.w`.
-  /// `workspace`, where it is given, is of `packed_workspace_bytes()`. Error (invalid_argument)
-  /// where the plan does not take the filters, with what differs, and as above.
+  /// Runs the same convolution, bit for bit, with filters that have been packed and no `tensors.w`.
+  /// `workspace`, where it is given, is of `packed_workspace_bytes()`. Throws Error
+  /// (invalid_argument) where the plan does not take the filters, with what differs, and wherever
+  /// execute() with w does.
   void execute(Queue& queue, const PackedFilters& filters, const ConvTensors& tensors,
                void* workspace = nullptr) const;
 
@@ -202,23 +205,25 @@ class PLUMB_API ConvPlan {
   std::shared_ptr<const PlannedConv> planned_;
 };
 
-/// Every algorithm of the device, in its order, with what it says; `chosen` marks the one that a
-/// plan would take, if any. On a device that `auto` chose, what it passed over follows: an entry
-/// with the backend's name in the place of an algorithm's, and the reason. Error as check().
+/// Lists every algorithm of the device, in its order, with its answer; `chosen` marks the one that
+/// a plan would take, if any. On a device that `auto` chose, the list goes on with what it passed
+/// over: an entry with the backend's name in the place of an algorithm's, and the reason. Throws
+/// Error as check() does.
 PLUMB_API std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
                                              const ConvOptions& options = {});
 
-/// All algorithms of the device's backend, in its order.
+/// Lists all algorithms of the device's backend, in its order.
 PLUMB_API std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
 
-/// The problem that these tensors and this geometry make. Without a y it is the one with a dense y,
-/// whose extents are the problem's y_extents(). Error (invalid_argument) where ranks, extents or
-/// dtypes do not fit each other; where the channels of w would fit another number of groups, it
-/// says which.
+/// Returns the problem that these tensors and this geometry make. Without a y it is the one with a
+/// dense y, whose extents are the problem's y_extents(). Throws Error (invalid_argument) where
+/// ranks, extents or dtypes do not fit each other; where the channels of w would fit another number
+/// of groups, the message says which.
 PLUMB_API ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry = {});
 
-/// One convolution: plans it (or takes the plan from the device's cache) and puts it on the queue.
-/// `options.bias` follows from whether `tensors.bias` is there. Error as problem_of(), ConvPlan.
+/// Runs one convolution: plans it (or takes the plan from the device's cache) and puts it on the
+/// queue. `options.bias` follows from whether `tensors.bias` is there. Throws Error as problem_of()
+/// and ConvPlan do.
 PLUMB_API void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry = {},
                     ConvOptions options = {});
 

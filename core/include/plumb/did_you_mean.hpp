@@ -1,4 +1,4 @@
-// The name that was probably meant, for a message about one that is not known.
+// A message about an unknown name suggests the one that was probably meant.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace plumb {
 
-/// How a message about an unknown name ends: `; did you mean 'cuda'?` with the one of `names` that
-/// is nearest to `given`, the first of equals, or an empty string where none is near. A name is
-/// near where at most a third of the longer one's letters are missing, added, replaced or swapped
-/// with their neighbour (the restricted distance of Damerau 1964, A technique for computer
+/// Returns how a message about an unknown name ends: `; did you mean 'cuda'?` with the one of
+/// `names` that is nearest to `given`, the first of equals, or an empty string where none is near.
+/// A name is near where at most a third of the longer one's letters are missing, added, replaced or
+/// swapped with their neighbour (the restricted distance of Damerau 1964, A technique for computer
 /// detection and correction of spelling errors), or where one begins with the other. The first
-/// letters have to agree; case has no say. Takes time and memory by the lengths of `names`,
-/// however long `given` is. Throws std::bad_alloc.
+/// letters have to agree; case has no effect. The function takes time and memory by the lengths of
+/// `names`, however long `given` is. It throws std::bad_alloc.
 PLUMB_API std::string did_you_mean(std::string_view given, std::span<const std::string_view> names);
 
 }  // namespace plumb

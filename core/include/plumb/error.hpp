@@ -1,4 +1,4 @@
-// What is thrown, and the codes that say why something cannot be had.
+// Plumb throws one type, with codes that say why something cannot be had.
 #pragma once
 
 #include <stdexcept>
@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-/// What went wrong, for callers that act on it; the message is for people.
+/// The code tells callers what went wrong, so that they can act on it; the message is for people.
 enum class ErrorCode {
   invalid_argument,    ///< a wrong shape, stride, dtype or name; nothing was done
   unsupported,         ///< a right request that no algorithm here can serve
@@ -19,8 +19,8 @@ enum class ErrorCode {
 };
 PLUMB_API std::string_view to_string(ErrorCode);  ///< "out_of_memory"
 
-/// Why a device cannot be had or an algorithm cannot run. Codes are stable; the sentence beside
-/// one carries the values.
+/// A reason why a device cannot be had or an algorithm cannot run. Codes are stable; the sentence
+/// beside one carries the values.
 enum class Reason {
   none,  ///< nothing is in the way
   // Devices and backends.
@@ -47,12 +47,13 @@ enum class Reason {
   not_forced,         ///< another algorithm was forced by name
   forced_only,        ///< runs only when forced by name
 };
-/// The code as written in JSON and logs: "no_driver".
+/// Returns the code as written in JSON and logs: "no_driver".
 PLUMB_API std::string_view to_string(Reason);
-/// What would change it, for people: "install the vendor's driver". docs/reasons.md has them all.
+/// Returns, for people, what would change it: "install the vendor's driver". docs/reasons.md has
+/// all remedies.
 PLUMB_API std::string_view remedy(Reason);
 
-/// Everything that Plumb throws.
+/// Plumb throws nothing else.
 class PLUMB_API Error : public std::runtime_error {
  public:
   /// `reason` is for a device that cannot be had.
@@ -60,8 +61,9 @@ class PLUMB_API Error : public std::runtime_error {
       : std::runtime_error(message), code_(code), reason_(reason) {}
   ~Error() override;  // its place is libplumb's: one type to catch, whichever module throws
   ErrorCode code() const noexcept { return code_; }  ///< for programs; what() is for people
-  /// For a device that cannot be had, which obstacle (device_unavailable, or out_of_memory where
-  /// memory for it ran out); unknown_backend for a wrong name; otherwise `none`.
+  /// Returns which obstacle was in the way of a device that cannot be had (device_unavailable, or
+  /// out_of_memory where memory for it ran out); unknown_backend for a wrong name; otherwise
+  /// `none`.
   Reason reason() const noexcept { return reason_; }
 
  private:

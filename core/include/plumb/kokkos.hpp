@@ -1,5 +1,6 @@
-// Kokkos' views as tensors and its execution spaces as queues, without a copy. For programs that
-// are compiled with Kokkos themselves, 3.4 or newer; plumb.hpp does not include it.
+// Kokkos' views serve as tensors and its execution spaces as queues, without a copy. The header is
+// for programs that are compiled with Kokkos themselves, 3.4 or newer; plumb.hpp does not include
+// it.
 //
 // Plumb neither initialises nor finalises the Kokkos of such a program: that is done before the
 // first call here, and after the last use of what it returns.
@@ -47,11 +48,11 @@ inline constexpr bool cuda_reads =
 template <class Space>
 inline constexpr bool is_cuda = std::is_same_v<Space, Kokkos::Cuda>;
 
-/// The device that this memory is on, or that Kokkos uses where all can read it.
+/// Returns the device that this memory is on, or the one that Kokkos uses where all can read it.
 inline int cuda_device_of(const void* memory) {
   cudaPointerAttributes attributes{};
   if (memory && cudaPointerGetAttributes(&attributes, memory) != cudaSuccess)
-    cudaGetLastError();  // this call's own, which the program need not see
+    cudaGetLastError();  // the error is this call's own, which the program need not see
   else if (memory && attributes.type == cudaMemoryTypeDevice)
     return attributes.device;
   return Kokkos::Cuda().cuda_device();
@@ -63,7 +64,7 @@ template <class Space>
 inline constexpr bool is_cuda = false;
 #endif
 
-/// Whether a device computes in the host's memory.
+/// Says whether a device computes in the host's memory.
 inline bool is_of_the_host(const Device& device) { return device.info().compute_major == 0; }
 
 template <class View>
@@ -81,9 +82,10 @@ auto view_on(const View& view, DeviceId device) {
 
 }  // namespace kokkos_detail
 
-/// The Kokkos::View's memory as a tensor, its indices in their order whatever its layout: host
-/// memory ("cpu", also pinned memory), or device memory ("cuda:N", also that of CudaUVMSpace).
-/// const elements make a ConstTensorView. It borrows: the View has to stay as long as it is used.
+/// Returns the Kokkos::View's memory as a tensor, its indices in their order whatever its layout:
+/// host memory ("cpu", also pinned memory), or device memory ("cuda:N", also that of CudaUVMSpace).
+/// const elements make a ConstTensorView. The tensor borrows: the View has to stay as long as the
+/// tensor is used.
 template <class Data, class... Properties>
 auto tensor_view(const Kokkos::View<Data, Properties...>& view) {
   using MemorySpace = typename Kokkos::View<Data, Properties...>::memory_space;
@@ -97,8 +99,9 @@ auto tensor_view(const Kokkos::View<Data, Properties...>& view) {
   }
 }
 
-/// The same for the queues of `device`, which may be one of Kokkos' own ("kokkos:openmp") and has
-/// to outlive the view. Error (invalid_argument) where the device does not work in that memory.
+/// Returns the View's memory as a tensor for the queues of `device`, which may be one of Kokkos'
+/// own ("kokkos:openmp") and has to outlive the tensor. Throws Error (invalid_argument) where the
+/// device does not work in that memory.
 template <class Data, class... Properties>
 auto tensor_view(const Kokkos::View<Data, Properties...>& view, const Device& device) {
   using MemorySpace = typename Kokkos::View<Data, Properties...>::memory_space;
@@ -115,8 +118,8 @@ auto tensor_view(const Kokkos::View<Data, Properties...>& view, const Device& de
   return kokkos_detail::view_on(view, device.id());
 }
 
-/// Plumb's own kernels for what the execution space runs on: "cuda:N" for Kokkos::Cuda, with the
-/// device of the instance, and otherwise "cpu". Error (device_unavailable).
+/// Opens Plumb's own kernels for what the execution space runs on: "cuda:N" for Kokkos::Cuda, with
+/// the device of the instance, and otherwise "cpu". Throws Error (device_unavailable).
 template <class Space>
 Device device_of(const Space& space) {
   static_assert(kokkos_detail::is_cuda<Space> ||
@@ -130,11 +133,11 @@ Device device_of(const Space& space) {
   return Device::open("cpu");
 }
 
-/// A queue that puts its work where the instance has its own. On a device "cuda" that is the
+/// Makes a queue that puts its work where the instance has its own. On a device "cuda" that is the
 /// instance's stream, which has to outlive the queue. On "kokkos" it is the instance itself. On
 /// "cpu" what was put on the instance before is waited for here, and each call of the queue has
-/// finished when it returns. Error (invalid_argument) where device and execution space do not fit,
-/// or the program's Kokkos is of another version than the backend's.
+/// finished when it returns. Throws Error (invalid_argument) where device and execution space do
+/// not fit, or the program's Kokkos is of another version than the backend's.
 template <class Space>
 Queue queue_of(const Device& device, const Space& space) {
   const auto refuse = [&](const std::string& expected) -> Queue {

@@ -1,5 +1,5 @@
-// Tensor views of anything with the interface of std::mdspan, whoever it is from (C++23's own, the
-// reference implementation, Kokkos'): no header of theirs is included.
+// Anything with the interface of std::mdspan serves as a tensor view, whoever it is from (C++23's
+// own, the reference implementation, Kokkos'): no header of theirs is included.
 #pragma once
 
 #include <concepts>
@@ -14,8 +14,8 @@
 
 namespace plumb {
 
-/// What is asked of an mdspan: rank, extents, strides, and a handle that is a plain pointer, to
-/// elements of a type that tensors have.
+/// The interface asked of an mdspan: rank, extents, strides, and a handle that is a plain pointer
+/// to elements of a type that tensors have.
 template <class M>
 concept MdspanLike = requires(const M& m, typename M::rank_type i) {
   typename M::element_type;
@@ -29,10 +29,10 @@ concept MdspanLike = requires(const M& m, typename M::rank_type i) {
 }
 &&std::is_pointer_v<std::remove_cvref_t<decltype(std::declval<const M&>().data_handle())>>;
 
-/// The mdspan's memory as a tensor, its indices in their order; nothing is copied. The memory is of
-/// `device`, which an mdspan does not tell: the host unless said otherwise, and has to stay as long
-/// as the view is used. const elements make a ConstTensorView. Error (invalid_argument) where a
-/// layout of the mdspan's has no strides.
+/// Returns the mdspan's memory as a tensor, its indices in their order; nothing is copied. The
+/// memory is of `device`, which an mdspan does not tell: it is the host unless said otherwise, and
+/// has to stay as long as the view is used. const elements make a ConstTensorView. Throws Error
+/// (invalid_argument) where the mdspan's layout has no strides.
 template <MdspanLike M>
 auto tensor_view(const M& m, DeviceId device = host) {
   using Element = typename M::element_type;

@@ -1,4 +1,4 @@
-// How convolutions are timed: one place, which tuning, the bench and the ladder use.
+// Convolutions are timed in one place, which tuning, the bench and the ladder use.
 //
 // Contestants for one problem run on the same buffers of random normal data and take turns, a
 // sample each, so that what drifts (clocks, neighbours) drifts for all of them. Time is the
@@ -27,21 +27,21 @@
 
 namespace plumb {
 
-/// How long and how carefully is measured.
+/// These options say how long and how carefully contestants are measured.
 struct MeasureOptions {
   int min_samples = 20;   ///< of each contestant, however long they take
   int max_samples = 100;  ///< of each contestant
-  /// For the samples of one contestant: past it no more than `min_samples` are taken.
+  /// The limit is for the samples of one contestant: past it no more than `min_samples` are taken.
   double seconds_limit = 0.5;
   /// A contestant whose runs take more than this times the best one's is given up: it gets at most
-  /// 3 samples. 0: nothing is given up.
+  /// 3 samples. With 0 nothing is given up.
   double give_up_factor = 0;
-  /// Before the first sample all contestants run in turn for at least this long.
+  /// All contestants run in turn for at least this long before the first sample.
   double warm_up_seconds = 0.05;
-  /// Of the buffers that runs of less than 200 us go round: more than the caches hold. 0: all runs
-  /// are on the same, and may find them in a cache.
+  /// The bytes of the buffers that runs of less than 200 us go round: more than the caches hold.
+  /// With 0 all runs are on the same buffers, and may find them in a cache.
   std::size_t cold_bytes = std::size_t{1} << 28;
-  /// Hold one more run of each contestant against the oracle.
+  /// One more run of each contestant is held against the oracle.
   bool check = true;
   /// Filters are packed before the samples (ConvPlan::pack()), for all contestants. Otherwise those
   /// that pack do so in each run.
@@ -50,17 +50,18 @@ struct MeasureOptions {
   /// A median that lies above the minimum by more than this share of it is unsteady. Of 1,498 times
   /// recorded on quiet machines (docs/results/) the furthest lies 0.47 above.
   double scatter_limit = 0.5;
-  /// So is a median of more than this times the algorithm's estimate and 5 us, which the estimates
-  /// of very short runs leave out. Of 152 tuned on an H200 the furthest is 1.7 times its estimate.
-  /// A third of it for what was given up after few samples. Not asked of what runs when forced.
+  /// A median is also unsteady if it is more than this times the algorithm's estimate and 5 us,
+  /// which the estimates of very short runs leave out. Of 152 tuned on an H200 the furthest is 1.7
+  /// times its estimate. A third of it applies to what was given up after few samples. The limit is
+  /// not asked of what runs when forced.
   double estimate_limit = 10;
   int tries = 3;  ///< the samples of an unsteady contestant are taken so often at most
-  /// What takes the place of the clock in tests: gets an algorithm and the device's seconds for one
-  /// run, and returns those to go by. Empty: the device's own.
+  /// It takes the place of the clock in tests: it gets an algorithm and the device's seconds for
+  /// one run, and returns those to go by. If it is empty, the device's own seconds count.
   std::function<double(std::string_view algorithm, double seconds)> clock = {};
 };
 
-/// Where the time goes that packing filters takes.
+/// Where the time that packing filters takes is counted.
 enum class PackingTime : std::uint8_t {
   none,     ///< there is none: the algorithm reads filters as they lie
   counted,  ///< each run packs, as part of its time
@@ -68,7 +69,7 @@ enum class PackingTime : std::uint8_t {
 };
 PLUMB_API std::string_view to_string(PackingTime);  ///< "counted"
 
-/// What was seen of one contestant.
+/// The result for one contestant.
 struct Measurement {
   std::string_view algorithm;               ///< of its plan
   PackingTime packing = PackingTime::none;  ///< of the filters
@@ -79,48 +80,50 @@ struct Measurement {
   bool given_up = false;                    ///< hopelessly slower than the best: few samples
   int tries = 1;                            ///< the samples are those of the last one
   /// Why the seconds are not to be relied on, after all tries: how far the samples scatter, or how
-  /// far they lie above the estimate. Empty: they are steady.
+  /// far they lie above the estimate. It is empty where they are steady.
   std::string unsteady = {};
-  /// The largest error over its bound among the outputs checked, those of the first, the last and
-  /// a few images between; infinite where one was not written or is no number. 0 if unchecked.
+  /// The largest error over its bound among the outputs checked, which are those of the first, the
+  /// last and a few images between. It is infinite where one was not written or is no number, and 0
+  /// if unchecked.
   double max_error_over_bound = 0;
-  /// The bound is the algorithm's own promise; false: it gives none, and the bound is that of a
+  /// Whether the bound is the algorithm's own promise. If it gives none, the bound is that of a
   /// chain of fp32 FMAs.
   bool bounded = true;
   std::string failure;  ///< what it threw, and then nothing else here has a meaning
 };
 
-/// What was seen of all.
+/// The results for all contestants.
 struct Measurements {
   std::vector<Measurement> contestants;  ///< in the order they were given in
-  /// Buffers that the runs go round, each of its own x, w, bias and y; 1: all run on the same.
+  /// Buffers that the runs go round, each of its own x, w, bias and y; with 1 all runs are on the
+  /// same.
   int buffer_sets = 1;
   double clock_hertz = 0;  ///< of the device's multiprocessors right after; 0 where unknown
 };
 
-/// Whether the memory is there to measure the problem with so much workspace: yes, or
+/// Says whether the memory is there to measure the problem with `workspace_bytes`: yes, or
 /// Reason::too_large with the bytes needed and those free, on the device or on the host.
 PLUMB_API Support fits_in_memory(const Device& device, const ConvProblem& problem,
                                  std::size_t workspace_bytes = 0);
 
-/// Times plans of one problem and device against each other. Their bias and activation are those
-/// of the plans, the workspace is the queue's. What a contestant throws is its `failure`; Error
+/// Times plans of one problem and device against each other. Their bias and activation are those of
+/// the plans, the workspace is the queue's. What a contestant throws is its `failure`. Throws Error
 /// (invalid_argument) where the plans are not of one problem, bias, activation and device, where
-/// the batch is empty, or strides are negative; Error (out_of_memory, with Reason::too_large) where
-/// fits_in_memory() says no.
+/// the batch is empty, or strides are negative; and Error (out_of_memory, with Reason::too_large)
+/// where fits_in_memory() says no.
 PLUMB_API Measurements measure(std::span<const ConvPlan> contestants,
                                const MeasureOptions& options = {});
 
-/// The least time that the device's ceilings leave for the problem in arithmetic of class `math`:
-/// its bytes at the speed of a copy, or its operations at the speed of the fastest arithmetic that
-/// keeps the promise, whichever takes longer. The promise of fp32 is kept by FMAs and, at a third
-/// of its speed, by fp16 in three products.
+/// Returns the least time that the device's ceilings leave for the problem in arithmetic of class
+/// `math`: its bytes at the speed of a copy, or its operations at the speed of the fastest
+/// arithmetic that keeps the promise, whichever takes longer. FMAs keep the promise of fp32, and so
+/// does, at a third of its speed, fp16 in three products.
 PLUMB_API double roofline_seconds(const DeviceCeilings& ceilings, const ConvProblem& problem,
                                   Math math);
 
-/// The problem with as much of its batch as the device has memory for now, with a fifth of it left
-/// for workspace, and the host for what is checked there, or `on_host_too` for all tensors. Error
-/// (out_of_memory, with Reason::too_large) where not one image fits.
+/// Returns the problem with as much of its batch as the device has memory for now, with a fifth of
+/// it left for workspace, and the host for what is checked there, or `on_host_too` for all tensors.
+/// Throws Error (out_of_memory, with Reason::too_large) where not one image fits.
 PLUMB_API ConvProblem fit_to_memory(const Device& device, ConvProblem problem,
                                     bool on_host_too = false);
 

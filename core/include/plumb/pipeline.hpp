@@ -1,6 +1,6 @@
-// Convolution of tensors that live on the host, by a device with its own memory: the batch goes
-// through in segments, so that copying in, computing and copying out overlap, and so that a batch
-// may be larger than the device's memory.
+// A device with its own memory convolves tensors that live on the host: the batch goes through in
+// segments, so that copying in, computing and copying out overlap, and so that a batch may be
+// larger than the device's memory.
 #pragma once
 
 #include <cstddef>
@@ -15,25 +15,25 @@
 
 namespace plumb {
 
-/// How a batch is cut, and what memory it may take.
+/// These options say how a batch is cut, and what memory it may take.
 struct PipelineOptions {
   /// Segments that are under way at once, each with buffers of its own; fewer where the memory
   /// budget asks for it. With 1 nothing overlaps.
   int streams = 4;
   /// The most device memory that is taken, workspace included; pinned staging memory on the host
-  /// takes no more than that again. 0: half of what is free on the device.
+  /// takes no more than that again. 0 means half of what is free on the device.
   std::size_t memory_budget_bytes = 0;
-  /// 0: chosen from the bytes of the batch, and smaller where the memory budget asks for it.
+  /// 0 lets the bytes of the batch decide, and cuts smaller where the memory budget asks for it.
   std::int64_t images_per_segment = 0;
 };
 
-/// What is done to a segment, in this order. `fill` and `drain` are the calling thread's copies to
-/// and from pinned staging memory, where the caller's is not pinned.
+/// The stages that a segment goes through, in this order. `fill` and `drain` are the calling
+/// thread's copies to and from pinned staging memory, where the caller's is not pinned.
 enum class PipelineStage : std::uint8_t { fill, copy_in, kernel, copy_out, drain };
 PLUMB_API std::string_view to_string(PipelineStage);  ///< "copy_in"
 
-/// One segment in one stage, in seconds since the run began: the device's events, and the host's
-/// clock for `fill` and `drain`.
+/// One segment in one stage, in seconds since the run began: the device's events tell them, and the
+/// host's clock for `fill` and `drain`.
 struct PipelineSpan {
   PipelineStage stage = PipelineStage::kernel;  ///< what is done
   int stream = 0;                               ///< the set of buffers that it is done in
@@ -44,16 +44,17 @@ struct PipelineSpan {
 };
 
 /// A convolution planned for tensors on the host, with its queues and buffers. One thread at a time
-/// may use one. Tensors are x [N,C,H,W], w [K,C/G,R,S], bias [K] or empty, y [N,K,P,Q], pinned or
-/// pageable. w has no gaps. Of x and y, each image has no gaps (NCHW and NHWC both), and follows
+/// may use it. Tensors are x [N,C,H,W], w [K,C/G,R,S], bias [K] or empty, y [N,K,P,Q], pinned or
+/// pageable. w has no gaps. Each image of x and of y has no gaps (NCHW and NHWC both), and follows
 /// the one before at once.
 ///
 /// On the CPU nothing is copied: the convolution runs in place, in one segment.
 class PLUMB_API ConvPipeline {
  public:
-  /// Plans the segments and allocates the device's buffers. Error: as ConvPlan; invalid_argument
-  /// where the strides are not as above or an option makes no sense; out_of_memory where the
-  /// budget (or the device) does not hold one image, or not `images_per_segment`.
+  /// Plans the segments and allocates the device's buffers. Throws Error as ConvPlan does;
+  /// invalid_argument also where the strides have gaps that this class does not take or an option
+  /// makes no sense; out_of_memory where the budget (or the device) does not hold one image, or not
+  /// `images_per_segment`.
   ConvPipeline(const Device& device, const ConvProblem& problem, const ConvOptions& options = {},
                const PipelineOptions& pipeline = {});
   ~ConvPipeline();
@@ -61,17 +62,17 @@ class PLUMB_API ConvPipeline {
   ConvPipeline& operator=(ConvPipeline&&) noexcept;  ///< leaves the other one empty
 
   const ConvProblem& problem() const;       ///< of the whole batch
-  const ConvPlan& plan() const;             ///< of one segment
+  const ConvPlan& plan() const;             ///< plan of one segment
   std::int64_t images_per_segment() const;  ///< the last one may have fewer
-  std::int64_t segments() const;            ///< that the batch is cut into
-  int streams() const;                      ///< as the options, the budget and the batch have it
+  std::int64_t segments() const;            ///< segments that the batch is cut into
+  int streams() const;                      ///< as options, budget and batch allow
   std::size_t device_bytes() const;         ///< allocated on the device
 
-  /// The convolution, from host memory to host memory; y is complete when it returns. The first
-  /// run with pageable tensors allocates the staging memory. `timeline` is filled where it is
-  /// given, in no certain order. Error: invalid_argument where a tensor is not what the problem
-  /// says or not on the host, or y overlaps another one; what the device reports. No copy is under
-  /// way any more when it throws, and what y holds then is unspecified.
+  /// Convolves from host memory to host memory; y is complete when it returns. The first run with
+  /// pageable tensors allocates the staging memory. `timeline` is filled where it is given, in no
+  /// certain order. Throws Error: invalid_argument where a tensor is not what the problem says or
+  /// not on the host, or y overlaps another one; and what the device reports. No copy is under way
+  /// any more when it throws, and what y holds then is unspecified.
   void run(const ConvTensors& tensors, std::vector<PipelineSpan>* timeline = nullptr);
 
  private:
@@ -79,14 +80,14 @@ class PLUMB_API ConvPipeline {
   std::unique_ptr<State> state_;
 };
 
-/// One convolution of tensors on the host. Who runs several of the same problem keeps a
-/// ConvPipeline, which allocates its buffers once.
+/// Runs one convolution of tensors on the host. A ConvPipeline serves several of the same problem
+/// better: it allocates its buffers once.
 ///
 /// Where `auto` chose the device and it fails on the way (out of memory, an error of its own), the
-/// CPU does the whole convolution again: x and w are the caller's still. Returns the device that
-/// has done it, whose passed_over() then says what failed. Not so, but an Error as of ConvPipeline,
-/// where the device was asked for by name or no algorithm of the CPU may run. Error
-/// (invalid_argument) where y overlaps x, w or bias.
+/// CPU does the whole convolution again: x and w are still the caller's. The function returns the
+/// device that has done it, whose passed_over() then says what failed. Where the device was asked
+/// for by name or no algorithm of the CPU may run, it throws Error as ConvPipeline does instead. It
+/// throws Error (invalid_argument) where y overlaps x, w or bias.
 PLUMB_API Device conv_host(const Device& device, const ConvTensors& tensors,
                            const ConvGeometry& geometry = {}, ConvOptions options = {},
                            const PipelineOptions& pipeline = {});

@@ -1,6 +1,6 @@
 /// @file
-// Plumb from C: the same devices, queues and plans as plumb.hpp, behind opaque handles. C99 and
-// C++.
+// Plumb from C has the same devices, queues and plans as plumb.hpp, behind opaque handles, in C99
+// and C++.
 //
 // Every function that can fail returns a plumb_status. When it is not PLUMB_OK, what the function
 // was to give is NULL or 0, and plumb_last_message() says what was wrong, for people. Nothing was
@@ -41,21 +41,21 @@ enum {
   PLUMB_DEVICE_FAILURE = 5,      ///< the device or its driver reported an error
   PLUMB_INTERNAL_ERROR = 6       ///< none of these: a bug in Plumb
 };
-/// "out_of_memory"; "?" for what is no status.
+/// Returns "out_of_memory", or "?" for what is no status.
 PLUMB_API const char* plumb_status_name(plumb_status status);
-/// What the last function that failed on this thread had to say; empty before there was one. Valid
-/// until the next one fails on this thread, and as long as the thread lives. More than 4,000 bytes
-/// are cut between two characters, with "... (cut)" at the end.
+/// Returns the message of the last function that failed on this thread; it is empty before there
+/// was one. It is valid until the next one fails on this thread, and as long as the thread lives.
+/// More than 4,000 bytes are cut between two characters, with "... (cut)" at the end.
 PLUMB_API const char* plumb_last_message(void);
-/// For a device that cannot be had, which obstacle it was, as a stable code: "no_driver" and others
-/// for PLUMB_DEVICE_UNAVAILABLE, "out_of_memory" where memory for it ran out; "unknown_backend" for
-/// a device's name that is PLUMB_INVALID_ARGUMENT; otherwise "none". Of the same failure as
-/// plumb_last_message().
+/// Returns which obstacle was in the way of a device that cannot be had, as a stable code:
+/// "no_driver" and others for PLUMB_DEVICE_UNAVAILABLE, "out_of_memory" where memory for it ran
+/// out; "unknown_backend" for a device's name that is PLUMB_INVALID_ARGUMENT; otherwise "none". It
+/// is of the same failure as plumb_last_message().
 PLUMB_API const char* plumb_last_reason(void);
-/// Of the library that runs, "0.1.0"; PLUMB_VERSION_* are those of the header.
+/// Returns the version of the library that runs, "0.1.0"; PLUMB_VERSION_* are those of the header.
 PLUMB_API const char* plumb_version(void);
 
-// Words that C++ has too (types.hpp).
+// C++ has these words too (types.hpp).
 
 /// What is stored in memory: IEEE binary32, binary64, binary16, and bfloat16.
 typedef int32_t plumb_dtype;
@@ -99,31 +99,31 @@ enum {
 /// One device, opened.
 typedef struct plumb_device plumb_device;
 
-/// The caller's own memory for tensors and workspaces: `bytes` (at least 1), 256-byte aligned, or
-/// NULL where there is no more. Memory for a workspace comes with the native queue (the
-/// cudaStream_t) that alone will use it, in order; otherwise `native_queue` is NULL. Called by
-/// several threads at once.
+/// Allocates from the caller's own memory for tensors and workspaces: `bytes` (at least 1),
+/// 256-byte aligned, or NULL where there is no more. Memory for a workspace comes with the native
+/// queue (the cudaStream_t) that alone will use it, in order; otherwise `native_queue` is NULL.
+/// Several threads may call it at once.
 typedef void* (*plumb_allocate_function)(void* user, size_t bytes, plumb_memory memory,
                                          void* native_queue);
-/// With the arguments of the allocation. With a native queue, work on it may still use the memory.
+/// Gets the arguments of the allocation. With a native queue, work on it may still use the memory.
 typedef void (*plumb_deallocate_function)(void* user, void* data, size_t bytes, plumb_memory memory,
                                           void* native_queue);
-/// One message, a line without its end: the devices that `auto` passed over, each plan that is
-/// made. Called on the thread that causes it.
+/// Gets one message, a line without its end: the devices that `auto` passed over, each plan that is
+/// made. It is called on the thread that causes the message.
 typedef void (*plumb_log_function)(void* user, const char* line);
 
-/// All zero: the backend's own memory; messages on standard error where PLUMB_VERBOSE is set, and
-/// otherwise none. What is given belongs to this device alone, and must live as long as it and
-/// everything made of it.
+/// If all are zero, memory is the backend's own, and messages go to standard error where
+/// PLUMB_VERBOSE is set and otherwise nowhere. What is given belongs to this device alone, and must
+/// live as long as it and everything made of it.
 typedef struct plumb_device_options {
   plumb_allocate_function allocate;      ///< both or neither
   plumb_deallocate_function deallocate;  ///< both or neither
-  void* allocator_user;                  ///< handed to both
-  plumb_log_function log;                ///< NULL: standard error, if anything
-  void* log_user;                        ///< handed to it
+  void* allocator_user;                  ///< handed to both functions
+  plumb_log_function log;                ///< NULL: standard error where PLUMB_VERBOSE is set
+  void* log_user;                        ///< handed to `log`
 } plumb_device_options;
 
-/// What a device is. The texts live as long as the device's handle.
+/// The description of a device. The texts live as long as the device's handle.
 typedef struct plumb_device_info {
   const char* id;               ///< "cpu", "cuda:0": opens it again
   const char* name;             ///< as the vendor calls it
@@ -136,71 +136,72 @@ typedef struct plumb_device_info {
   size_t memory_bytes;          ///< in all
 } plumb_device_info;
 
-/// The devices of a backend ("cpu", "cuda"). Where there are none the status is
+/// Counts the devices of a backend ("cpu", "cuda"). Where there are none the status is
 /// PLUMB_DEVICE_UNAVAILABLE (PLUMB_OUT_OF_MEMORY where memory to look for them ran out), and the
 /// message and plumb_last_reason() say why.
 PLUMB_API plumb_status plumb_device_count(const char* backend, int32_t* count);
-/// `spec`: "auto" (the first GPU that works, otherwise the CPU), or a name that must be had: "cpu",
-/// "cuda", "cuda:1". NULL or "": PLUMB_DEVICE, or "auto" without it. `options` may be NULL.
+/// Opens a device. `spec` is "auto" (the first GPU that works, otherwise the CPU), or a name that
+/// must be had: "cpu", "cuda", "cuda:1". NULL or "" stands for PLUMB_DEVICE, or "auto" without it.
+/// `options` may be NULL.
 PLUMB_API plumb_status plumb_device_open(const char* spec, const plumb_device_options* options,
                                          plumb_device** device);
-/// Another handle of the same device, to be closed by itself.
+/// Makes another handle of the same device, to be closed by itself.
 PLUMB_API plumb_status plumb_device_copy(const plumb_device* device, plumb_device** copy);
-/// What was made of the device lives on.
+/// Closes the handle; what was made of the device lives on.
 PLUMB_API void plumb_device_close(plumb_device* device);
 /// Fills `info` in.
 PLUMB_API plumb_status plumb_device_get_info(const plumb_device* device, plumb_device_info* info);
-/// Memory that could be allocated now.
+/// Returns the bytes of memory that could be allocated now.
 PLUMB_API plumb_status plumb_device_free_bytes(const plumb_device* device, size_t* bytes);
 
 // Memory.
 
-/// At least one byte, 256-byte aligned, uninitialised.
+/// Allocates at least one byte, 256-byte aligned, uninitialised.
 PLUMB_API plumb_status plumb_allocate(const plumb_device* device, size_t bytes, plumb_memory memory,
                                       void** data);
-/// With the bytes and the kind that it was allocated with; NULL data is passed over. Work that uses
-/// it must be done.
+/// Frees memory; `bytes` and `memory` are those it was allocated with, and NULL data is passed
+/// over. Work that uses the memory must be done.
 PLUMB_API plumb_status plumb_deallocate(const plumb_device* device, void* data, size_t bytes,
                                         plumb_memory memory);
 
 // Queues and events.
 
-/// Work in order, on one device. On the CPU each call has finished when it returns.
+/// A queue runs work in order, on one device. On the CPU each call has finished when it returns.
 typedef struct plumb_queue plumb_queue;
 /// A point in a queue's work.
 typedef struct plumb_event plumb_event;
 
-/// A queue of its own (on CUDA a non-blocking stream).
+/// Makes a queue of its own (on CUDA a non-blocking stream).
 PLUMB_API plumb_status plumb_queue_create(const plumb_device* device, plumb_queue** queue);
-/// The caller's stream, a cudaStream_t on CUDA, which must outlive the queue and is never destroyed
-/// by it. On the CPU `native` must be NULL. On Kokkos it points to an execution space object, which
-/// is copied.
+/// Wraps the caller's stream, a cudaStream_t on CUDA, which must outlive the queue and is never
+/// destroyed by it. On the CPU `native` must be NULL. On Kokkos it points to an execution space
+/// object, which is copied.
 PLUMB_API plumb_status plumb_queue_wrap(const plumb_device* device, void* native,
                                         plumb_queue** queue);
-/// A stream of the caller's stays.
+/// Destroys the queue; a stream of the caller's stays.
 PLUMB_API void plumb_queue_destroy(plumb_queue* queue);
-/// The stream; NULL on the CPU.
+/// Returns the stream, NULL on the CPU.
 PLUMB_API plumb_status plumb_queue_native(const plumb_queue* queue, void** native);
 /// Waits on the host, and returns what the device reports.
 PLUMB_API plumb_status plumb_queue_synchronize(plumb_queue* queue);
 /// Puts a copy on the queue; either side may be host memory, which must stay alive and untouched
-/// until the queue has passed it. PLUMB_INVALID_ARGUMENT where the two overlap without being the
-/// same memory.
+/// until the queue has passed it. The status is PLUMB_INVALID_ARGUMENT where the two overlap
+/// without being the same memory.
 PLUMB_API plumb_status plumb_copy(plumb_queue* queue, void* to, const void* from, size_t bytes);
 
-/// An event that happens when the work put on the queue so far is done.
+/// Makes an event that happens when the work put on the queue so far is done.
 PLUMB_API plumb_status plumb_queue_record(plumb_queue* queue, plumb_event** event);
-/// Later work of this queue starts after the event, which may be another queue's of the same
+/// Makes later work of this queue start after the event, which may be another queue's of the same
 /// backend.
 PLUMB_API plumb_status plumb_queue_wait(plumb_queue* queue, const plumb_event* event);
-/// Waits on the host.
+/// Waits on the host for the event.
 PLUMB_API plumb_status plumb_event_synchronize(const plumb_event* event);
-/// Whether it has happened, 0 or 1; does not wait.
+/// Says whether the event has happened, 0 or 1; does not wait.
 PLUMB_API plumb_status plumb_event_done(const plumb_event* event, int32_t* done);
-/// The device's time between two events of one device; waits for both.
+/// Returns the device's time between two events of one device; waits for both.
 PLUMB_API plumb_status plumb_event_seconds(const plumb_event* from, const plumb_event* to,
                                            double* seconds);
-/// The queue's work goes on.
+/// Destroys the event; the queue's work goes on.
 PLUMB_API void plumb_event_destroy(plumb_event* event);
 
 // Convolution.
@@ -209,8 +210,8 @@ PLUMB_API void plumb_event_destroy(plumb_event* event);
 //                x[n, g*C/G + c, p*stride_h + r*dilation_h - top, q*stride_w + s*dilation_w - left]
 //                * w[k,c,r,s])
 //
-// Cross-correlation; taps outside the image are left out. Letters as everywhere in Plumb: N batch,
-// C input channels, H W input, K output channels, R S filter, P Q output, G groups.
+// This is cross-correlation; taps outside the image are left out. Letters are those of all of
+// Plumb: N batch, C input channels, H W input, K output channels, R S filter, P Q output, G groups.
 
 /// What is done to the activated outputs before they are stored.
 typedef int32_t plumb_conv_pool;
@@ -220,9 +221,10 @@ enum {
   PLUMB_MAX_POOL_2X2 = 1  ///< the maximum of two rows by two columns: y is [N,K,P/2,Q/2]
 };
 
-/// How the filter moves over the image, and what becomes of its outputs. plumb_conv_geometry_init()
-/// makes it the plain one; plumb_conv_geometry_set_*() make one number both directions or every
-/// side, as it is in C++, and what is not the same everywhere is set field by field.
+/// The geometry says how the filter moves over the image, and what becomes of its outputs.
+/// plumb_conv_geometry_init() makes it the plain one; plumb_conv_geometry_set_*() make one number
+/// both directions or every side, as it is in C++, and what is not the same everywhere is set field
+/// by field.
 typedef struct plumb_conv_geometry {
   int64_t stride_h;        ///< step along the height, at least 1
   int64_t stride_w;        ///< step along the width, at least 1
@@ -247,8 +249,8 @@ typedef struct plumb_conv_problem {
   int64_t s;                     ///< filter width
   plumb_conv_geometry geometry;  ///< how the filter moves
   const int64_t* x_strides;      ///< four, of N C H W, in elements; NULL: dense NCHW
-  const int64_t* w_strides;      ///< four, of K C/G R S; NULL: dense
-  const int64_t* y_strides;      ///< four, of N K P Q; NULL: dense
+  const int64_t* w_strides;      ///< four, of K C/G R S, in elements; NULL: dense
+  const int64_t* y_strides;      ///< four, of N K P Q, in elements; NULL: dense
   plumb_dtype dtype;             ///< of x, w, bias and y
 } plumb_conv_problem;
 
@@ -259,78 +261,79 @@ typedef struct plumb_conv_options {
   int32_t bias;                  ///< not 0: a bias is added to each output channel
   int32_t deterministic;         ///< not 0: only algorithms that give the same bits every time
   size_t workspace_limit_bytes;  ///< algorithms that need more are not chosen
-  const char* algorithm;         ///< this one or none; NULL: Plumb chooses
+  const char* algorithm;         ///< only this one may run; NULL: Plumb chooses
 } plumb_conv_options;
 
-/// Strides, dilations and groups of 1, no padding.
+/// Sets strides, dilations and groups of 1, and no padding.
 PLUMB_API plumb_status plumb_conv_geometry_init(plumb_conv_geometry* geometry);
-/// `both` along the height and the width.
+/// Sets `both` along the height and the width.
 PLUMB_API plumb_status plumb_conv_geometry_set_stride(plumb_conv_geometry* geometry, int64_t both);
-/// `both` along the height and the width.
+/// Sets `both` along the height and the width.
 PLUMB_API plumb_status plumb_conv_geometry_set_dilation(plumb_conv_geometry* geometry,
                                                         int64_t both);
-/// As many rows and columns of zeros on each of the four sides.
+/// Sets as many rows and columns of zeros on each of the four sides.
 PLUMB_API plumb_status plumb_conv_geometry_set_padding(plumb_conv_geometry* geometry,
                                                        int64_t every_side);
-/// Every size 1, f32, the plain geometry, dense.
+/// Sets every size to 1, f32, the plain geometry, and dense tensors.
 PLUMB_API plumb_status plumb_conv_problem_init(plumb_conv_problem* problem);
-/// PLUMB_FP32, no activation, no bias, any workspace, Plumb's choice.
+/// Sets PLUMB_FP32, no activation, no bias, any workspace, and Plumb's choice.
 PLUMB_API plumb_status plumb_conv_options_init(plumb_conv_options* options);
-/// Of y: N K P Q, as the geometry gives them, pooled N K P/2 Q/2.
+/// Returns the extents of y: N K P Q, as the geometry gives them, pooled N K P/2 Q/2.
 PLUMB_API plumb_status plumb_conv_output_extents(const plumb_conv_problem* problem,
                                                  int64_t extents[4]);
 
 /// A convolution that has been checked and whose algorithm has been chosen.
 typedef struct plumb_plan plumb_plan;
 
-/// `options` may be NULL. PLUMB_UNSUPPORTED where no algorithm (or not the one forced) can run: the
-/// message has each one's reason.
+/// Makes a plan; `options` may be NULL. The status is PLUMB_UNSUPPORTED where no algorithm (or not
+/// the one forced) can run: the message has each one's reason.
 PLUMB_API plumb_status plumb_plan_create(const plumb_device* device,
                                          const plumb_conv_problem* problem,
                                          const plumb_conv_options* options, plumb_plan** plan);
-/// Work that was put on queues goes on.
+/// Destroys the plan; work that was put on queues goes on.
 PLUMB_API void plumb_plan_destroy(plumb_plan* plan);
-/// Its name, which lives as long as the program.
+/// Returns the algorithm's name, which lives as long as the program.
 PLUMB_API plumb_status plumb_plan_algorithm(const plumb_plan* plan, const char** algorithm);
-/// What plumb_plan_execute() takes.
+/// Returns the workspace that plumb_plan_execute() takes.
 PLUMB_API plumb_status plumb_plan_workspace_bytes(const plumb_plan* plan, size_t* bytes);
-/// What plumb_plan_execute_packed() takes: no more.
+/// Returns the workspace that plumb_plan_execute_packed() takes, which is no more.
 PLUMB_API plumb_status plumb_plan_packed_workspace_bytes(const plumb_plan* plan, size_t* bytes);
 /// Puts the convolution on a queue of the plan's device. The pointers are to memory of that device,
 /// to the element of index zero, and hold what the problem says; bias is K dense elements, or NULL
-/// where the plan was made without. `workspace`: plumb_plan_workspace_bytes() of the device's
+/// where the plan was made without. `workspace` is plumb_plan_workspace_bytes() of the device's
 /// memory, 256-byte aligned and used by nothing else until the queue has passed; NULL takes it from
-/// the queue. PLUMB_INVALID_ARGUMENT where y overlaps x, w or bias, or the workspace any of them.
+/// the queue. The status is PLUMB_INVALID_ARGUMENT where y overlaps x, w or bias, or the workspace
+/// any of them.
 PLUMB_API plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* queue, const void* x,
                                           const void* w, const void* bias, void* y,
                                           void* workspace);
 
-/// Filters as the algorithm of a plan wants them: packed once, for any number of convolutions.
-/// Several threads and queues may use them at once.
+/// Filters as the algorithm of a plan wants them: they are packed once, for any number of
+/// convolutions. Several threads and queues may use them at once.
 typedef struct plumb_packed_filters plumb_packed_filters;
 
 /// Puts the packing of w on a queue of the plan's device; w may be changed or freed once the queue
 /// has passed it. The filters may be used on this queue at once, and on others once it has passed
-/// them (plumb_queue_record(), plumb_queue_wait()). Takes memory from the device, and so is
+/// them (plumb_queue_record(), plumb_queue_wait()). Packing takes memory from the device, and so is
 /// PLUMB_UNSUPPORTED while the queue's stream is being captured in a graph.
 PLUMB_API plumb_status plumb_plan_pack(const plumb_plan* plan, plumb_queue* queue, const void* w,
                                        plumb_packed_filters** filters);
-/// Work that uses them must be done.
+/// Destroys the filters; work that uses them must be done.
 PLUMB_API void plumb_packed_filters_destroy(plumb_packed_filters* filters);
-/// As plumb_plan_execute(), bit for bit, with filters in the place of w. They may have been packed
-/// by another plan of the same algorithm, kind of device and problem, in which N alone may differ;
-/// otherwise PLUMB_INVALID_ARGUMENT, and the message says what differs. `workspace`:
-/// plumb_plan_packed_workspace_bytes() of memory, or NULL.
+/// Does the same as plumb_plan_execute(), bit for bit, with filters in the place of w. They may
+/// have been packed by another plan of the same algorithm, kind of device and problem, in which N
+/// alone may differ; otherwise the status is PLUMB_INVALID_ARGUMENT, and the message says what
+/// differs. `workspace` is plumb_plan_packed_workspace_bytes() of memory, or NULL.
 PLUMB_API plumb_status plumb_plan_execute_packed(const plumb_plan* plan, plumb_queue* queue,
                                                  const void* x, const plumb_packed_filters* filters,
                                                  const void* bias, void* y, void* workspace);
 
-// Why this algorithm and not another.
+// An explanation says why this algorithm was chosen and not another.
 
-/// What every algorithm says to a problem.
+/// The answers of every algorithm to a problem.
 typedef struct plumb_explanation plumb_explanation;
 
-/// What one algorithm says to a problem. The texts live as long as the explanation.
+/// The answer of one algorithm to a problem. The texts live as long as the explanation.
 typedef struct plumb_candidate {
   const char* algorithm;    ///< its name
   const char* reason;       ///< "none" where it can run; otherwise a stable code: "math"
@@ -339,73 +342,73 @@ typedef struct plumb_candidate {
   double estimate_seconds;  ///< 0 where the algorithm itself refuses the problem
   double measured_seconds;  ///< from tuning; negative where it was not tuned
   size_t workspace_bytes;   ///< 0 where the algorithm itself refuses the problem
-  plumb_math error_class;   ///< whose promise its arithmetic keeps
+  plumb_math error_class;   ///< class of the promise that its arithmetic keeps
   int32_t deterministic;    ///< not 0: the same bits every time
   int32_t pool_fused;       ///< not 0: the kernel pools by itself, where the problem pools
-  int32_t chosen;           ///< not 0: the one that a plan takes
+  int32_t chosen;           ///< not 0: a plan takes this one
 } plumb_candidate;
 
-/// Every algorithm of the device, in its order. `options` may be NULL.
+/// Explains every algorithm of the device, in its order. `options` may be NULL.
 PLUMB_API plumb_status plumb_explain(const plumb_device* device, const plumb_conv_problem* problem,
                                      const plumb_conv_options* options,
                                      plumb_explanation** explanation);
-/// The same for a plan.
+/// Explains every algorithm of the device for a plan.
 PLUMB_API plumb_status plumb_plan_explain(const plumb_plan* plan, plumb_explanation** explanation);
-/// How many algorithms it has.
+/// Returns how many algorithms the explanation has.
 PLUMB_API plumb_status plumb_explanation_size(const plumb_explanation* explanation, size_t* size);
-/// One of them, `index` from 0.
+/// Returns one of the algorithms, with `index` from 0.
 PLUMB_API plumb_status plumb_explanation_entry(const plumb_explanation* explanation, size_t index,
                                                plumb_candidate* candidate);
-/// Its texts go with it.
+/// Destroys the explanation; its texts go with it.
 PLUMB_API void plumb_explanation_destroy(plumb_explanation* explanation);
 
 // Proof.
 
-/// What became of one algorithm held against the oracle in double, on data of the library's own.
+/// The result of one algorithm held against the oracle in double, on data of the library's own.
 typedef struct plumb_validation {
   int32_t passed;               ///< every tier: exact, within the bound, repeatable, attested
   double max_error_over_bound;  ///< at most 1 where it passed
   char sentence[256];           ///< of the first tier that did not pass, cut to fit; or empty
 } plumb_validation;
 
-/// `algorithm` NULL: the one that a plan without options takes. PLUMB_UNSUPPORTED where it cannot
-/// run the problem. The problem's strides are not looked at: tensors are dense NCHW. Takes its
-/// time.
+/// Validates an algorithm; NULL takes the one that a plan without options takes. The status is
+/// PLUMB_UNSUPPORTED where it cannot run the problem. The problem's strides are not looked at:
+/// tensors are dense NCHW. The call takes its time.
 PLUMB_API plumb_status plumb_validate(const plumb_device* device, const plumb_conv_problem* problem,
                                       const char* algorithm, plumb_validation* validation);
 
 // Tensors, and calls that plan by themselves.
 
-/// Borrowed memory: the element of index zero, extents, strides in elements (zero or negative are
-/// well for inputs), and the device whose memory it is; NULL stands for the host. Written only
-/// where a function says so; what is written overlaps neither itself nor an input, or the status is
-/// PLUMB_INVALID_ARGUMENT. plumb_tensor_init() fills one in.
+/// A tensor is borrowed memory: the element of index zero, extents, strides in elements (zero or
+/// negative are well for inputs), and the device whose memory it is; NULL stands for the host. It
+/// is written only where a function says so; what is written overlaps neither itself nor an input,
+/// or the status is PLUMB_INVALID_ARGUMENT. plumb_tensor_init() fills one in.
 typedef struct plumb_tensor {
   void* data;                  ///< the element of index zero
   const plumb_device* device;  ///< whose memory it is; NULL: the host's
   plumb_dtype dtype;           ///< what is stored
   int32_t rank;                ///< at most 6
   int64_t extents[6];          ///< the first `rank` count
-  int64_t strides[6];          ///< likewise, in elements
+  int64_t strides[6];          ///< the first `rank` count, in elements
 } plumb_tensor;
 
-/// `strides` NULL: dense, the last index running fastest.
+/// Fills a tensor in; with `strides` NULL it is dense, the last index running fastest.
 PLUMB_API plumb_status plumb_tensor_init(plumb_tensor* tensor, const void* data,
                                          const plumb_device* device, plumb_dtype dtype,
                                          int32_t rank, const int64_t* extents,
                                          const int64_t* strides);
 
-/// Convolution of x [N,C,H,W], w [K,C/G,R,S] and bias [K] (or NULL) to y [N,K,P,Q], on the queue.
-/// The plan comes from the device's cache. `geometry` and `options` may be NULL; options->bias is
-/// not looked at.
+/// Convolves x [N,C,H,W], w [K,C/G,R,S] and bias [K] (or NULL) to y [N,K,P,Q], on the queue. The
+/// plan comes from the device's cache. `geometry` and `options` may be NULL; options->bias is not
+/// looked at.
 PLUMB_API plumb_status plumb_conv(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* w,
                                   const plumb_tensor* bias, const plumb_tensor* y,
                                   const plumb_conv_geometry* geometry,
                                   const plumb_conv_options* options);
-/// The same from host memory to host memory, by a device with its own: in segments whose copies and
-/// kernels overlap, whatever the size of the batch. y is complete when it returns. x and y: images
-/// without gaps, one after the other; w without gaps. Where "auto" chose the device and it fails on
-/// the way, the CPU does the whole convolution again.
+/// Convolves from host memory to host memory, by a device with its own: in segments whose copies
+/// and kernels overlap, whatever the size of the batch. y is complete when it returns. x and y have
+/// images without gaps, one after the other; w has no gaps. Where "auto" chose the device and it
+/// fails on the way, the CPU does the whole convolution again.
 PLUMB_API plumb_status plumb_conv_host(const plumb_device* device, const plumb_tensor* x,
                                        const plumb_tensor* w, const plumb_tensor* bias,
                                        const plumb_tensor* y, const plumb_conv_geometry* geometry,
@@ -433,35 +436,37 @@ typedef struct plumb_pool_geometry {
   int64_t padding_bottom;  ///< less than the dilated window
   int64_t padding_right;   ///< less than the dilated window
 } plumb_pool_geometry;
-/// The maximum of 1x1.
+/// Sets the maximum of 1x1.
 PLUMB_API plumb_status plumb_pool_geometry_init(plumb_pool_geometry* geometry);
-/// `both` along the height and the width.
+/// Sets `both` along the height and the width.
 PLUMB_API plumb_status plumb_pool_geometry_set_window(plumb_pool_geometry* geometry, int64_t both);
-/// `both` along the height and the width.
+/// Sets `both` along the height and the width.
 PLUMB_API plumb_status plumb_pool_geometry_set_stride(plumb_pool_geometry* geometry, int64_t both);
-/// `both` along the height and the width.
+/// Sets `both` along the height and the width.
 PLUMB_API plumb_status plumb_pool_geometry_set_dilation(plumb_pool_geometry* geometry,
                                                         int64_t both);
-/// As many rows and columns on each of the four sides.
+/// Sets as many rows and columns on each of the four sides.
 PLUMB_API plumb_status plumb_pool_geometry_set_padding(plumb_pool_geometry* geometry,
                                                        int64_t every_side);
-/// N C P Q of the pooled x of N C H W.
+/// Returns N C P Q of the pooled x of N C H W.
 PLUMB_API plumb_status plumb_pooled_extents(const int64_t x_extents[4],
                                             const plumb_pool_geometry* geometry,
                                             int64_t y_extents[4]);
-/// y[n,c,p,q] = maximum or average over the window.
+/// Computes y[n,c,p,q] = maximum or average over the window.
 PLUMB_API plumb_status plumb_pool(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* y,
                                   const plumb_pool_geometry* geometry);
-/// y[n,k] = activation(bias[k] + sum over c of x[n,c] w[k,c]); bias and options may be NULL.
+/// Computes y[n,k] = activation(bias[k] + sum over c of x[n,c] w[k,c]); bias and options may be
+/// NULL.
 PLUMB_API plumb_status plumb_linear(plumb_queue* queue, const plumb_tensor* x,
                                     const plumb_tensor* w, const plumb_tensor* bias,
                                     const plumb_tensor* y, const plumb_conv_options* options);
-/// y = max(x, 0); x and y may be the same memory, at one address and with the same strides.
+/// Computes y = max(x, 0); x and y may be the same memory, at one address and with the same
+/// strides.
 PLUMB_API plumb_status plumb_relu(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* y);
-/// y[n,:] = exp(x[n,:] - max x[n,:]) / their sum.
+/// Computes y[n,:] = exp(x[n,:] - max x[n,:]) / their sum.
 PLUMB_API plumb_status plumb_softmax(plumb_queue* queue, const plumb_tensor* x,
                                      const plumb_tensor* y);
-/// Bilinear interpolation of x [N,C,H,W] to y [N,C,P,Q] with half-pixel centres, edges clamped.
+/// Interpolates x [N,C,H,W] bilinearly to y [N,C,P,Q] with half-pixel centres, edges clamped.
 PLUMB_API plumb_status plumb_resize_bilinear(plumb_queue* queue, const plumb_tensor* x,
                                              const plumb_tensor* y);
 

@@ -1,4 +1,4 @@
-// All of Plumb's C++ interface.
+// This header includes all of Plumb's C++ interface.
 #pragma once
 
 #include "plumb/algorithm.hpp"
@@ -19,5 +19,5 @@
 #include "plumb/validate.hpp"
 #include "plumb/version.hpp"
 
-/// All of the C++ interface.
+/// The namespace holds all of the C++ interface.
 namespace plumb {}

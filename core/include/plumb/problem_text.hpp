@@ -1,4 +1,4 @@
-// Convolution problems as text, in the notation of oneDNN's benchdnn:
+// Convolution problems are read and written as text, in the notation of oneDNN's benchdnn:
 //
 //   g32mb1ic32ih112oc32oh112kh3sh1ph1dh0n"name"
 //
@@ -26,15 +26,16 @@ struct NamedProblem {
   ConvProblem problem = {};  ///< checked
 };
 
-/// Dense NCHW, of f32, checked; without mb the batch is 2, as in benchdnn. Error (invalid_argument)
-/// says at which character, what was met and what was expected.
+/// Parses a problem, which is dense NCHW, of f32, and checked; without mb the batch is 2, as in
+/// benchdnn. Throws Error (invalid_argument) that says at which character, what was met and what
+/// was expected.
 PLUMB_API NamedProblem parse_problem(std::string_view text);
 
-/// A list of problems: one a line, `#` starts a comment. Errors name the line.
+/// Parses a list of problems: each line has one, `#` starts a comment. Errors name the line.
 PLUMB_API std::vector<NamedProblem> parse_problems(std::string_view text);
 
-/// The problem's sizes in the same notation, everything but dtype and strides. Padding at the
-/// bottom or right that no window reaches is not written.
+/// Writes the problem's sizes in the same notation, everything but dtype and strides. Padding at
+/// the bottom or right that no window reaches is not written.
 PLUMB_API std::string to_string(const ConvProblem&);
 
 }  // namespace plumb

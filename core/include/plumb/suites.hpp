@@ -1,4 +1,4 @@
-// Problems by name: the layers that Plumb is measured and validated on.
+// Suites name the layers that Plumb is measured and validated on.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@ namespace plumb {
 /// units, one huge image, rows that are not aligned.
 inline constexpr std::string_view suite_names[] = {"four", "resnet50", "few200", "few_special"};
 
-/// The problems of a suite, dense NCHW, of f32, for batches of N; without it for the suite's own:
-/// 10,000 images of the four, 128 of ResNet-50, of few200 as many as have outputs of about 1 GB.
-/// Error (invalid_argument) names the suites where there is none of that name.
+/// Returns the problems of a suite, dense NCHW, of f32, for batches of N; without it for the
+/// suite's own: 10,000 images of the four, 128 of ResNet-50, of few200 as many as have outputs of
+/// about 1 GB. Throws Error (invalid_argument) that names the suites where there is none of that
+/// name.
 PLUMB_API std::vector<NamedProblem> suite(std::string_view name,
                                           std::optional<std::int64_t> batch = {});
 

@@ -1,4 +1,4 @@
-// What algorithms of all backends refuse in the same words. Users of the library do not need this
+// Algorithms of all backends refuse these in the same words. Users of the library do not need this
 // header.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace plumb {
 
-/// Yes to forward convolutions of tensors stored as one of `stored`.
+/// Says yes to forward convolutions of tensors stored as one of `stored`.
 PLUMB_API Support supports_dtypes(std::initializer_list<DType> stored, const ConvProblem& problem);
 
 }  // namespace plumb

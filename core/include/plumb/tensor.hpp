@@ -1,4 +1,4 @@
-// Tensors: one that owns its memory, and views that borrow anybody's.
+// A Tensor owns its memory; views borrow anybody's.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ inline constexpr DType dtype_of = [] {
   }
 }();
 
-/// Borrowed memory: a pointer to the element of index zero, a stored type, extents, strides in
-/// elements, and the device that can read it. Strides may be zero or negative on inputs. An output
-/// that overlaps itself, and offsets past 2^58 elements, are an Error where the view is used. A
-/// default-made view is empty, and stands for "none".
+/// A view is borrowed memory: a pointer to the element of index zero, a stored type, extents,
+/// strides in elements, and the device that can read it. Strides may be zero or negative on inputs.
+/// An output that overlaps itself, and offsets past 2^58 elements, are an Error where the view is
+/// used. A default-made view is empty, and stands for "none".
 template <class Void>
 class BasicTensorView {
  public:
@@ -43,7 +43,7 @@ class BasicTensorView {
         strides_(strides.empty() ? dense_strides(extents) : strides),
         device_(device),
         dtype_(dtype) {}
-  /// A view of host memory.
+  /// Makes a view of host memory.
   template <class T>
   requires(!std::is_void_v<T> && std::is_convertible_v<T*, Void*>)
       BasicTensorView(T* data, Extents extents, Strides strides = {})
@@ -59,12 +59,12 @@ class BasicTensorView {
   DType dtype() const { return dtype_; }                    ///< what is stored
   const Extents& extents() const { return extents_; }       ///< in elements
   const Strides& strides() const { return strides_; }       ///< in elements
-  DeviceId device() const { return device_; }               ///< that can read it
+  DeviceId device() const { return device_; }               ///< the device that can read it
   int rank() const { return extents_.rank(); }              ///< dimensions
   std::int64_t extent(int i) const { return extents_[i]; }  ///< of dimension i
   std::int64_t stride(int i) const { return strides_[i]; }  ///< of dimension i, in elements
-  bool empty() const { return extents_.empty(); }           ///< stands for "none"
-  /// Row-major without gaps (extents of one have no say).
+  bool empty() const { return extents_.empty(); }           ///< whether it stands for "none"
+  /// Says whether the view is row-major without gaps (extents of one have no effect).
   bool is_dense() const {
     const Strides dense = dense_strides(extents_);
     for (int i = 0; i < rank(); ++i)
@@ -82,8 +82,8 @@ class BasicTensorView {
 using TensorView = BasicTensorView<void>;             ///< may be written
 using ConstTensorView = BasicTensorView<const void>;  ///< is only read
 
-/// The element that lies `offset` elements from the one of index zero, exactly as stored: double
-/// holds every value of every dtype. Host memory only.
+/// Returns the element that lies `offset` elements from the one of index zero, exactly as stored:
+/// double holds every value of every dtype. It reads host memory only.
 inline double load_element(const ConstTensorView& view, std::int64_t offset) {
   const void* data = view.data();
   switch (view.dtype()) {
@@ -95,7 +95,7 @@ inline double load_element(const ConstTensorView& view, std::int64_t offset) {
   return 0;
 }
 
-/// Writes `value`, rounded to the stored type (f16 and bf16 by way of float). Host memory only.
+/// Writes `value`, rounded to the stored type (f16 and bf16 by way of float), to host memory only.
 inline void store_element(const TensorView& view, std::int64_t offset, double value) {
   void* data = view.data();
   const auto narrow = static_cast<float>(value);
@@ -107,26 +107,28 @@ inline void store_element(const TensorView& view, std::int64_t offset, double va
   }
 }
 
-/// `view` over [begin, begin + count) of one dimension. Error (invalid_argument) past its end, and
-/// where offsets would pass 2^58 elements.
+/// Restricts `view` to [begin, begin + count) of one dimension. Throws Error (invalid_argument)
+/// past its end, and where offsets would pass 2^58 elements.
 PLUMB_API TensorView slice(const TensorView& view, int dimension, std::int64_t begin,
                            std::int64_t count);
-/// The same of what is only read.
+/// Restricts a view that is only read, in the same way.
 PLUMB_API ConstTensorView slice(const ConstTensorView& view, int dimension, std::int64_t begin,
                                 std::int64_t count);
 
-/// The same elements, dense, under other extents of the same count. Error (invalid_argument)
-/// where the view is not dense or the counts differ.
+/// Returns the same elements, dense, under other extents of the same count. Throws Error
+/// (invalid_argument) where the view is not dense or the counts differ.
 PLUMB_API TensorView reshape(const TensorView& view, const Extents& extents);
-/// The same of what is only read.
+/// Returns the same for a view that is only read.
 PLUMB_API ConstTensorView reshape(const ConstTensorView& view, const Extents& extents);
 
-/// Owned memory, uninitialised, freed with the object. Moves, does not copy.
+/// A tensor owns its memory, which is uninitialised and freed with the object. It moves, and does
+/// not copy.
 class PLUMB_API Tensor {
  public:
   Tensor() = default;
-  /// Dense unless strides are given. Extents and strides are checked before anything is
-  /// allocated (invalid_argument). Error (out_of_memory) names the bytes asked for and those free.
+  /// Allocates a tensor, which is dense unless strides are given. Extents and strides are checked
+  /// before anything is allocated (invalid_argument). Throws Error (out_of_memory) that names the
+  /// bytes asked for and those free.
   Tensor(const Device& device, DType dtype, const Extents& extents, const Strides& strides = {},
          Memory memory = Memory::device);
 
@@ -136,7 +138,8 @@ class PLUMB_API Tensor {
   /// A tensor serves as its view.
   operator ConstTensorView() const { return view_; }  // NOLINT: implicit on purpose
   void* data() const { return view_.data(); }         ///< the element of index zero
-  /// The same, as a pointer to elements; that they are of type T is not checked.
+  /// Returns the element of index zero as a pointer to T; that the elements are of type T is not
+  /// checked.
   template <class T>
   T* data_as() const {
     return static_cast<T*>(view_.data());
@@ -149,10 +152,10 @@ class PLUMB_API Tensor {
   TensorView view_;
 };
 
-/// Copies between views of the same dtype, extents and strides, each without gaps; one of them
-/// may be on the queue's device and the other on the host. Asynchronous: the host side must stay
-/// alive and untouched until the queue has passed it. Error (invalid_argument) for other views, and
-/// where the two overlap without being the same memory.
+/// Copies between views of the same dtype, extents and strides, each without gaps; one of them may
+/// be on the queue's device and the other on the host. The copy is asynchronous: the host side must
+/// stay alive and untouched until the queue has passed it. Throws Error (invalid_argument) for
+/// other views, and where the two overlap without being the same memory.
 PLUMB_API void copy(Queue& queue, const ConstTensorView& from, const TensorView& to);
 
 }  // namespace plumb

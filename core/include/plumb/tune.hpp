@@ -1,5 +1,5 @@
-// Tuning: every algorithm that can run a problem is timed, and the times are kept in a file, from
-// which later plans choose.
+// Tuning times every algorithm that can run a problem, and keeps the times in a file, from which
+// later plans choose.
 //
 // The file is PLUMB_TUNE_CACHE, or plumb/tune under XDG_CACHE_HOME or else ~/.cache. It is text,
 // and ends in a checksum: what is damaged is ignored as a whole. Only tune() writes it; several
@@ -19,26 +19,26 @@
 
 namespace plumb {
 
-/// What is timed, how, and whether it is kept.
+/// These options say what is timed, how, and whether it is kept.
 struct TuneOptions {
   /// Only what may serve this arithmetic is timed; plans that allow other arithmetic are then
-  /// chosen as if nothing had been tuned. Empty: everything is.
+  /// chosen as if nothing had been tuned. If it is empty, everything is timed.
   std::optional<Math> math = {};
   MeasureOptions measure{.seconds_limit = 0.2, .give_up_factor = 4};  ///< of each problem
   bool write = true;  ///< keep the times in the cache
 };
 
-/// What tuning saw of one algorithm.
+/// The result of tuning for one algorithm.
 struct TunedAlgorithm {
   std::string_view algorithm;       ///< its name
   Support support;                  ///< why it was not timed, if it was not
   double estimate_seconds = 0;      ///< what plans went by before
-  std::size_t workspace_bytes = 0;  ///< that it takes
+  std::size_t workspace_bytes = 0;  ///< workspace that it takes
   Math error_class = Math::fp32;    ///< the strictest promise it keeps
   Measurement measurement;          ///< meaningless without support
 };
 
-/// What tuning one problem came to.
+/// The result of tuning one problem.
 struct TuneResult {
   ConvProblem problem;                     ///< checked
   std::vector<TunedAlgorithm> algorithms;  ///< of the device, in its order
@@ -51,8 +51,8 @@ struct TuneResult {
 /// writes their steady times to the cache; where one is unsteady or the memory is not there for it,
 /// plans that may take that algorithm go on by estimates. Plans that this device and its copies
 /// made for conv() before are forgotten; a ConvPlan that the caller keeps stays what it is. Without
-/// a cache to write to, the times are in the result alone, with the reason. Error as ConvPlan and
-/// measure().
+/// a cache to write to, the times are in the result alone, with the reason. Throws Error as
+/// ConvPlan and measure() do.
 PLUMB_API TuneResult tune(const Device& device, const ConvProblem& problem,
                           const TuneOptions& options = {});
 
@@ -63,12 +63,13 @@ struct TunedTime {
   friend bool operator==(const TunedTime&, const TunedTime&) = default;  ///< in both
 };
 
-/// What the cache holds for a problem on a device.
+/// The times that the cache holds for a problem on a device.
 struct TunedTimes {
   std::vector<TunedTime> times;  ///< empty: `sentence` says why
   std::string sentence;          ///< for people
 };
-/// Never throws because of the file: what is stale, damaged or not there is a sentence.
+/// Looks times up. It never throws because of the file: what is stale, damaged or not there is a
+/// sentence.
 PLUMB_API TunedTimes tuned_times(const Device& device, const ConvProblem& problem);
 
 /// The cache as a device sees it.
@@ -78,7 +79,7 @@ struct TuneCacheReport {
   std::size_t stale = 0;     ///< tuned on a device of this name with another driver or version
   std::string sentence;      ///< why the file is not used; empty where it is
 };
-/// Never throws because of the file.
+/// Reports on the cache. It never throws because of the file.
 PLUMB_API TuneCacheReport tune_cache_report(const Device& device);
 
 }  // namespace plumb

@@ -1,4 +1,5 @@
-// Element types, arithmetic classes, and the extents and strides of tensors.
+// Plumb's basic types are element types, arithmetic classes, and the extents and strides of
+// tensors.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 
 namespace plumb {
 
-/// What is stored in memory: IEEE binary32, binary64, binary16, and bfloat16.
+/// The types that are stored in memory: IEEE binary32, binary64, binary16, and bfloat16.
 enum class DType : std::uint8_t { f32, f64, f16, bf16 };
 
 /// The least accurate arithmetic that the caller allows. A more accurate kernel may always be
@@ -45,7 +46,7 @@ PLUMB_API std::optional<DType> parse_dtype(std::string_view);    ///< of such a 
 PLUMB_API std::optional<Math> parse_math(std::string_view);      ///< of such a name, or nothing
 PLUMB_API std::optional<Layout> parse_layout(std::string_view);  ///< of such a name, or nothing
 
-/// Of one element.
+/// Returns the bytes of one element.
 constexpr std::size_t size_in_bytes(DType dtype) {
   switch (dtype) {
     case DType::f64: return 8;
@@ -61,7 +62,7 @@ struct Half {
   std::uint16_t bits = 0;  ///< sign, 5 bits of exponent, 10 of fraction
 
   constexpr Half() = default;
-  /// `value`, rounded.
+  /// Rounds `value`.
   constexpr explicit Half(float value) {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (word >> 16) & 0x8000u;
@@ -85,7 +86,7 @@ struct Half {
       bits = static_cast<std::uint16_t>(sign);
     }
   }
-  /// The same value: a float holds each.
+  /// Returns the same value: a float holds each.
   constexpr explicit operator float() const {
     const std::uint32_t sign = (bits & 0x8000u) << 16;
     const std::uint32_t exponent = (bits >> 10) & 0x1fu;
@@ -103,7 +104,7 @@ struct BFloat16 {
   std::uint16_t bits = 0;  ///< the upper half of a binary32
 
   constexpr BFloat16() = default;
-  /// `value`, rounded.
+  /// Rounds `value`.
   constexpr explicit BFloat16(float value) {
     const std::uint32_t word = std::bit_cast<std::uint32_t>(value);
     if ((word & 0x7fffffffu) > 0x7f800000u)
@@ -111,7 +112,7 @@ struct BFloat16 {
     else
       bits = static_cast<std::uint16_t>((word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
   }
-  /// The same value: a float holds each.
+  /// Returns the same value: a float holds each.
   constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
@@ -123,19 +124,19 @@ class PLUMB_API Dims {
   static constexpr int max_rank = 6;  ///< the most that are held
 
   constexpr Dims() = default;
-  /// At most `max_rank` values; more are an Error (invalid_argument).
+  /// Holds at most `max_rank` values; more are an Error (invalid_argument).
   Dims(std::initializer_list<std::int64_t> values) : Dims(values.begin(), values.size()) {}
-  Dims(const std::int64_t* values, std::size_t count);  ///< the same, from an array
+  Dims(const std::int64_t* values, std::size_t count);  ///< holds the values of an array
 
   constexpr int rank() const { return rank_; }         ///< how many there are
-  constexpr bool empty() const { return rank_ == 0; }  ///< none
-  /// The value of dimension i, from 0 to rank() - 1, which is not checked.
+  constexpr bool empty() const { return rank_ == 0; }  ///< whether there are none
+  /// Returns the value of dimension i, from 0 to rank() - 1, which is not checked.
   constexpr std::int64_t operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
-  /// The same, to be changed.
+  /// Returns the value of dimension i, to be changed.
   constexpr std::int64_t& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
   constexpr const std::int64_t* begin() const { return values_.data(); }        ///< for loops
   constexpr const std::int64_t* end() const { return values_.data() + rank_; }  ///< for loops
-  /// Equal in rank and every value.
+  /// Says whether two are equal in rank and every value.
   friend bool operator==(const Dims& a, const Dims& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
@@ -147,19 +148,19 @@ class PLUMB_API Dims {
 using Extents = Dims;  ///< sizes, at least 0
 using Strides = Dims;  ///< steps from one index to the next, in elements
 
-/// "[2, 3, 86, 86]"
+/// Returns "[2, 3, 86, 86]".
 PLUMB_API std::string to_string(const Dims&);
 
-/// The number of elements. Error (invalid_argument) on a negative extent, and where the count
-/// or its bytes (8 an element at most) would pass 2^63.
+/// Returns the number of elements. Throws Error (invalid_argument) on a negative extent, and where
+/// the count or its bytes (8 an element at most) would pass 2^63.
 PLUMB_API std::int64_t element_count(const Extents&);
 
-/// Row-major strides (the last index runs fastest). Error (invalid_argument) where one would pass
-/// 2^63.
+/// Returns row-major strides (the last index runs fastest). Throws Error (invalid_argument) where
+/// one would pass 2^63.
 PLUMB_API Strides dense_strides(const Extents&);
 
-/// The strides of a dense tensor of rank 4, extents always given as N C H W. Error as
-/// element_count().
+/// Returns the strides of a dense tensor of rank 4, extents always given as N C H W. Throws Error
+/// as element_count() does.
 PLUMB_API Strides strides_for(Layout, const Extents& nchw);
 
 /// One value along the height, one along the width. A single number means both.
@@ -168,12 +169,12 @@ struct Pair {
   std::int64_t w = 1;  ///< along the width
 
   constexpr Pair() = default;  ///< {1, 1}
-  /// The same along both.
+  /// Sets both to the same value.
   constexpr Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit on purpose
   Pair(std::floating_point auto) = delete;                 ///< no fraction is dropped in silence
-  /// Each its own.
+  /// Sets each to its own value.
   constexpr Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
-  friend bool operator==(const Pair&, const Pair&) = default;  ///< in both
+  friend bool operator==(const Pair&, const Pair&) = default;  ///< in both directions
 };
 
 /// Rows and columns of zeros around an image. One number pads every side, two pad top and bottom,
@@ -185,14 +186,14 @@ struct Padding {
   std::int64_t right = 0;   ///< columns after
 
   constexpr Padding() = default;  ///< none
-  /// The same on every side.
+  /// Sets the same on every side.
   constexpr Padding(std::int64_t every_side)  // NOLINT: implicit on purpose
       : Padding(every_side, every_side) {}
   Padding(std::floating_point auto) = delete;  ///< no fraction is dropped in silence
-  /// `rows` above and below, `columns` before and after.
+  /// Sets `rows` above and below, and `columns` before and after.
   constexpr Padding(std::int64_t rows, std::int64_t columns)
       : Padding(rows, columns, rows, columns) {}
-  /// Each side its own.
+  /// Sets each side by itself.
   constexpr Padding(std::int64_t above, std::int64_t before, std::int64_t below, std::int64_t after)
       : top(above), left(before), bottom(below), right(after) {}
   friend bool operator==(const Padding&, const Padding&) = default;  ///< on every side

@@ -1,4 +1,4 @@
-// Proof: the oracle, the bound that follows from an algorithm's numerics, and the four tiers that
+// The proof has an oracle, a bound that follows from an algorithm's numerics, and four tiers that
 // every device, algorithm and problem is held against. docs/numerics.md derives the bound.
 #pragma once
 
@@ -16,10 +16,10 @@
 
 namespace plumb {
 
-/// One output as the oracle has it: before the activation and before rounding to the stored type.
-/// Of a problem that pools, y is the largest of the outputs pooled (NaN where one is), which the
-/// activation does not change the order of, and each magnitude the largest of theirs, so that the
-/// error bound is that of the worst.
+/// One output as the oracle has it, before the activation and before rounding to the stored type.
+/// Where the problem pools, y is the largest of the outputs pooled (NaN where one is), whose order
+/// the activation does not change, and each magnitude is the largest of theirs, so that the error
+/// bound is that of the worst.
 struct OracleTerm {
   double y = 0;            ///< sum of x w, plus the bias
   double magnitude = 0;    ///< sum of |x| |w|, plus |bias|
@@ -27,19 +27,21 @@ struct OracleTerm {
   double w_magnitude = 0;  ///< sum of |w| over the same taps
 };
 
-/// The naive convolution in double, at one element of y. Inputs are host views, used exactly as
-/// stored; taps outside the image are left out, whatever their weight. Slow and obvious on purpose.
+/// Computes the naive convolution in double, at one element of y. Inputs are host views, used
+/// exactly as stored; taps outside the image are left out, whatever their weight. It is slow and
+/// obvious on purpose.
 PLUMB_API OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
                                     const ConstTensorView& w, const ConstTensorView& bias,
                                     std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q);
 
-/// The same at every element of y, in dense order.
+/// Computes the naive convolution at every element of y, in dense order.
 PLUMB_API std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
                                               const ConstTensorView& w,
                                               const ConstTensorView& bias = {});
 
-/// The largest error that an algorithm with these numerics may make at one output, before the
-/// activation; `computed` is its own result there. Infinite where they are not a promise.
+/// Returns the largest error that an algorithm with these numerics may make at one output, before
+/// the activation; `computed` is its own result there. It is infinite where the numerics are not a
+/// promise.
 PLUMB_API double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
                                   const OracleTerm& oracle, double computed);
 
@@ -50,20 +52,20 @@ enum class Tier : std::uint8_t {
   repeatable,  ///< the same bits again, on another queue and beside another thread
   attested,    ///< probes show the arithmetic that the numerics claim
 };
-/// In the order in which they are judged.
+/// The tiers in the order in which they are judged.
 inline constexpr Tier all_tiers[] = {Tier::exact, Tier::bounded, Tier::repeatable, Tier::attested};
 PLUMB_API std::string_view to_string(Tier);  ///< "exact"
 
-/// What comes of one tier.
+/// The result of one tier.
 enum class Verdict : std::uint8_t {
   pass,         ///< as it must be
   fail,         ///< `ValidationRecord::sentence` says what and where
   unsupported,  ///< the algorithm refuses the problem
-  outside,      ///< not what a promise would have asked, of an algorithm that gives none
+  outside,      ///< worse than a promise would allow, but the algorithm gives none
 };
 PLUMB_API std::string_view to_string(Verdict);  ///< "pass"
 
-/// What a kernel computed with, seen from its results alone.
+/// The arithmetic that a kernel computed with, seen from its results alone.
 enum class Arithmetic : std::uint8_t {
   unknown,  ///< too few terms to tell, or unlike all the others
   fp64,
@@ -75,10 +77,11 @@ enum class Arithmetic : std::uint8_t {
   bf16,
 };
 PLUMB_API std::string_view to_string(Arithmetic);  ///< "fp32"
-/// What attestation must see of an algorithm with these numerics, for tensors stored as `dtype`.
+/// Returns what attestation must see of an algorithm with these numerics, for tensors stored as
+/// `dtype`.
 PLUMB_API Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype);
 
-/// How the tensors of a case lie in memory.
+/// The way that the tensors of a case lie in memory.
 enum class Placement : std::uint8_t {
   nchw,
   nhwc,
@@ -94,27 +97,27 @@ struct ValidationCase {
   ConvProblem problem = {};                  ///< with its strides
   Placement placement = Placement::nchw;     ///< of its tensors
   bool bias = false;                         ///< with a bias
-  Activation activation = Activation::none;  ///< after it
+  Activation activation = Activation::none;  ///< after the bias
   /// Elements between a 256-byte boundary and the lowest element of x, w and y: an odd number finds
   /// kernels that count on alignment. Memory between guard pages begins or ends at a page instead.
   std::int64_t offset = 0;
   friend bool operator==(const ValidationCase&, const ValidationCase&) = default;  ///< all fields
 };
-/// `problem` with the strides and the offset of its placement; with its own, those that are empty
-/// dense, for `views`. Error (invalid_argument) as check().
+/// Returns `problem` with the strides and the offset of its placement. For `views` it keeps its own
+/// strides, and makes empty ones dense. Throws Error (invalid_argument) as check() does.
 PLUMB_API ValidationCase validation_case(std::string name, ConvProblem problem,
                                          Placement placement);
 
-/// Which problems are drawn.
+/// These options say which problems are drawn.
 struct CorpusOptions {
   std::uint64_t seed = 1;  ///< of the problems that are random
   bool quick = false;      ///< fewer random problems, and only the smaller layers
 };
-/// Shapes at the edges, the layers of the four-layer ladder and of ResNet-50 cut to a few images,
-/// and problems drawn from the seed; in every stored type and placement that there is.
+/// Returns shapes at the edges, the layers of the four-layer ladder and of ResNet-50 cut to a few
+/// images, and problems drawn from the seed, in every stored type and placement that there is.
 PLUMB_API std::vector<ValidationCase> validation_corpus(const CorpusOptions& options = {});
 
-/// How large the problems are that RandomCases draws.
+/// These limits say how large the problems are that RandomCases draws.
 struct RandomLimits {
   double max_products = 4e4;            ///< multiplications of one problem
   std::int64_t max_elements = 1 << 16;  ///< that the strides of one tensor may span
@@ -123,13 +126,13 @@ struct RandomLimits {
 /// Draws from the whole space of problems: every size from 1, groups, strides, dilations, four
 /// paddings, pooling, bias, ReLU, every stored type; x and w dense, with gaps, mirrored, broadcast
 /// (strides of zero), overlapping themselves, in any order of dimensions; y as any of these that
-/// does not overlap itself; any offset. Weighted to the edges where the conditions of kernels
-/// change. The same on every machine.
+/// does not overlap itself; any offset. The draw is weighted to the edges where the conditions of
+/// kernels change. It is the same on every machine.
 class PLUMB_API RandomCases {
  public:
-  /// The cases of a seed, none of them beyond the limits.
+  /// Draws the cases of a seed, none of them beyond the limits.
   explicit RandomCases(std::uint64_t seed, const RandomLimits& limits = {});
-  /// Case `index` of the seed, whichever others were drawn. It passes check().
+  /// Returns case `index` of the seed, whichever others were drawn. It passes check().
   ValidationCase at(std::uint64_t index) const;
   ValidationCase next() { return at(next_++); }  ///< the case after the last one drawn
 
@@ -139,40 +142,41 @@ class PLUMB_API RandomCases {
   std::uint64_t next_ = 0;
 };
 
-/// The smallest case that `fails` still accepts, of those that steps from a failing one reach:
-/// fewer images, channels and groups, smaller images and filters, strides and dilations of 1, no
-/// padding, dense tensors, no pooling, bias or ReLU, f32. `fails` is asked of cases that pass
+/// Returns the smallest case that `fails` still accepts, of those that steps from a failing one
+/// reach: fewer images, channels and groups, smaller images and filters, strides and dilations of
+/// 1, no padding, dense tensors, no pooling, bias or ReLU, f32. `fails` is asked of cases that pass
 /// check(), at most `max_tries` times; what it throws is passed on.
 PLUMB_API ValidationCase shrink(ValidationCase failing,
                                 const std::function<bool(const ValidationCase&)>& fails,
                                 int max_tries = 5000);
 
-/// Where a page that nobody may touch lies next to each tensor, the packed filters and the
-/// workspace: a read or a write there ends the process. Of devices that use the host's memory; of
-/// others there are only canaries.
+/// Guard pages, which nobody may touch, lie next to each tensor, the packed filters and the
+/// workspace: a read or a write there ends the process. Only devices that use the host's memory
+/// have them; others have only canaries.
 enum class GuardPages : std::uint8_t {
   none,    ///< only canaries
   behind,  ///< memory ends at such a page
-  before,  ///< memory begins at one
-  both,    ///< each run is made twice, once so and once so
+  before,  ///< memory begins at such a page
+  both,    ///< each run is made twice, `behind` and `before`
 };
 PLUMB_API std::string_view to_string(GuardPages);                         ///< "behind"
 PLUMB_API std::optional<GuardPages> parse_guard_pages(std::string_view);  ///< of such a name
 
-/// How a case is judged.
+/// These options say how a case is judged.
 struct ValidationOptions {
   std::uint64_t seed = 1;  ///< of the data
-  /// Problems of more multiplications are judged on their borders, on 10^5 outputs drawn at
-  /// random, and by a checksum over all.
+  /// Problems of more multiplications are judged on their borders, on 10^5 outputs drawn at random,
+  /// and by a checksum over all.
   double full_check_limit = 2e8;
   std::vector<Tier> tiers{std::begin(all_tiers), std::end(all_tiers)};  ///< to be judged by
   GuardPages guard = GuardPages::both;  ///< on devices that use the host's memory
   int threads = 0;  ///< OpenMP's, for the kernels of the host; 0: as many as the caller has set
-  /// Called before each algorithm runs in each tier: what the process was at when it ends there.
+  /// It is called before each algorithm runs in each tier, and so tells what the process was at
+  /// when it ends there.
   std::function<void(const ConvAlgorithm&, Tier)> before_run = {};
 };
 
-/// One verdict.
+/// One verdict and what it was about.
 struct ValidationRecord {
   std::string problem;                    ///< benchdnn's notation
   std::string name;                       ///< of the problem, if it has one
@@ -185,28 +189,28 @@ struct ValidationRecord {
   Reason reason = Reason::none;           ///< of `unsupported`
   std::string sentence;                   ///< what failed and where, or why it is unsupported
   double max_error_over_bound = 0;  ///< of `bounded`; over that of fp32 FMA where none is promised
-  /// Of `bounded`: the largest bound as a multiple of one mean tap. Well under 1, the bound alone
+  /// The largest bound as a multiple of one mean tap, of `bounded`. Well under 1, the bound alone
   /// finds a dropped tap; above, only the exact tier does.
   double max_bound_over_tap = 0;
   Arithmetic arithmetic = Arithmetic::unknown;  ///< of `attested`
 };
 
-/// Judges case after case on one device, and keeps the queue and the memory between them. Used by
-/// one thread at a time.
+/// Judges case after case on one device, and keeps the queue and the memory between them. One
+/// thread at a time may use it.
 class PLUMB_API Validator {
  public:
-  explicit Validator(const Device& device);  ///< Error as Queue's
+  explicit Validator(const Device& device);  ///< throws Error as Queue's does
   ~Validator();                              ///< gives the memory back
   Validator(const Validator&) = delete;
   Validator& operator=(const Validator&) = delete;
 
-  /// Judges each algorithm on one case: a record for each tier, or one that says `unsupported`,
-  /// also where the machine does not have the memory (Reason::too_large, before anything is
-  /// allocated, with the bytes needed and those free; Reason::out_of_memory where it ran out all
-  /// the same). Inputs, outputs and workspace lie between canaries or guard pages; outputs and
-  /// workspace start as NaN. What a kernel throws is a failure of the tier it ran in. An algorithm
-  /// that promises no bound is measured against that of a chain of fp32 FMAs, and only what it
-  /// throws or does to memory that is not its own can fail.
+  /// Judges each algorithm on one case. It returns a record for each tier, or one that says
+  /// `unsupported`, also where the machine does not have the memory (Reason::too_large, before
+  /// anything is allocated, with the bytes needed and those free; Reason::out_of_memory where it
+  /// ran out all the same). Inputs, outputs and workspace lie between canaries or guard pages;
+  /// outputs and workspace start as NaN. What a kernel throws is a failure of the tier it ran in.
+  /// An algorithm that promises no bound is measured against that of a chain of fp32 FMAs, and only
+  /// what it throws or does to memory that is not its own can fail.
   std::vector<ValidationRecord> operator()(std::span<const ConvAlgorithm* const> algorithms,
                                            const ValidationCase& test,
                                            const ValidationOptions& options = {});
@@ -216,7 +220,7 @@ class PLUMB_API Validator {
   std::unique_ptr<State> state_;
 };
 
-/// One case, by a Validator of its own.
+/// Judges one case, by a Validator of its own.
 PLUMB_API std::vector<ValidationRecord> validate(const Device& device,
                                                  std::span<const ConvAlgorithm* const> algorithms,
                                                  const ValidationCase& test,
