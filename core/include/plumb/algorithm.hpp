@@ -76,9 +76,9 @@ PLUMB_API bool allows(Math allowed, Math offered);
 /// kernel is told. Each algorithm derives its own. Immutable, and shared by threads and queues.
 struct KernelPlan {
   KernelPlan() = default;
-  // An algorithm may plan in steps, each of which changes a copy.
+  /// An algorithm may plan in steps, each of which changes a copy.
   KernelPlan(const KernelPlan&) = default;
-  KernelPlan& operator=(const KernelPlan&) = default;
+  KernelPlan& operator=(const KernelPlan&) = default;  ///< for the same reason
   virtual ~KernelPlan() = default;
 };
 
