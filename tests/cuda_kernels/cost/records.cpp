@@ -18,7 +18,7 @@ constexpr std::string_view files[] = {
     "2026-11-23-h200-four-fp32.json",      "2026-11-23-h200-four-tf32.json",
     "2026-11-23-h200-four-f16.json",       "2026-11-23-h200-four-bf16.json",
     "2026-11-24-h200-small-batches.json",  "2026-11-24-h200-choosing.json",
-    "2026-11-24-h200-few200-kernels.json",
+    "2026-11-24-h200-few200-kernels.json", "2026-11-24-h200-before-after.json",
 };
 
 /// Records keep the names of their day.
