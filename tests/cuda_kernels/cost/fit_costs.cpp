@@ -57,13 +57,19 @@ std::span<double> doubles(Table& table) {
   return {reinterpret_cast<double*>(&table), sizeof(Table) / sizeof(double)};
 }
 
+/// The recorded problems that a fit reads; a half is every second one that is not held out.
+enum class Problems { all, not_held_out, first_half, second_half };
+
 class Fit {
  public:
-  /// `part`: 0 all problems, 1 and 2 every second one.
-  Fit(const std::filesystem::path& root, int part) : device_(recorded_device()) {
-    std::vector<RecordedProblem> all = recorded_problems(root / "docs/results");
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (part == 0 || static_cast<int>(i % 2) == part - 1) recorded_.push_back(std::move(all[i]));
+  Fit(const std::filesystem::path& root, Problems which) : device_(recorded_device()) {
+    int count = 0;  // of those that are not held out
+    for (RecordedProblem& one : recorded_problems(root / "docs/results")) {
+      const bool even = !one.held_out && count++ % 2 == 0;
+      if (which == Problems::all || (!one.held_out && (which == Problems::not_held_out ||
+                                                       even == (which == Problems::first_half))))
+        recorded_.push_back(std::move(one));
+    }
     plumb::cuda::CostTables& tables = plumb::cuda::fitted;
     add(root, "kernel", doubles(tables.kernel));
     add(root, "fma", doubles(tables.fma));
@@ -263,22 +269,22 @@ int main(int count, char** arguments) try {
   const std::string_view what = count > 2 ? arguments[2] : "";
   if (what == "--halves") {
     // Fitted to one half of the problems, and judged by the other.
-    Fit one(root, 1);
+    Fit one(root, Problems::first_half);
     one.run();
     fmt::print("fitted to:\n{}", to_string(one.judged(), 0));
-    fmt::print("not fitted to:\n{}", to_string(Fit(root, 2).judged(), 10));
+    fmt::print("not fitted to:\n{}", to_string(Fit(root, Problems::second_half).judged(), 10));
     return 0;
   }
-  Fit fit(root, 0);
   if (what == "--estimates") {
-    fit.print_estimates();
+    Fit(root, Problems::all).print_estimates();
     return 0;
   }
-  fmt::print("{}", to_string(fit.judged(), what == "--check" ? 12 : 0));
+  fmt::print("{}", to_string(Fit(root, Problems::all).judged(), what == "--check" ? 12 : 0));
   if (what == "--check") return 0;
+  Fit fit(root, Problems::not_held_out);
   fit.run();
   fit.save();
-  fmt::print("{}", to_string(fit.judged(), 12));
+  fmt::print("{}", to_string(Fit(root, Problems::all).judged(), 12));
   return 0;
 } catch (const std::exception& error) {
   fmt::print(stderr, "fit_costs: {}\n", error.what());

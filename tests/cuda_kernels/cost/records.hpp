@@ -15,6 +15,7 @@ struct RecordedProblem {
   std::string name;    ///< of the problem, in the record
   plumb::ConvProblem problem;
   std::map<std::string, double> seconds;  ///< by the algorithm's whole name, as it is today
+  bool held_out = false;  ///< choices are judged by it, and no table is fitted to it
 };
 
 /// Of the records that choices are judged by and tables of costs are fitted to: those of an H200
