@@ -168,7 +168,6 @@ void launch(const ConvLaunch& whole, const KernelPlan* plan) {
   const auto& work = planned_value<SlicePlans<SliceWork>>(plan);
   for_each_slice(whole, work, [](const ConvLaunch& call, const SliceWork& planned) {
     const ConvProblem& problem = planned.problem;
-    // Views may begin anywhere.
     const int vector = vector_of(call.problem, problem, call.x, call.y);
     const auto launch_kernel = [&](auto kernel, const Work& of_kernel) {
       const std::size_t bytes = of_kernel.filters * filter_pitch(planned.terms) * sizeof(float);
@@ -179,7 +178,7 @@ void launch(const ConvLaunch& whole, const KernelPlan* plan) {
                            static_cast<float*>(call.y), Epilogue<float>(call)});
     };
     const auto launch_terms = [&]<int terms, bool padded>() {
-      if (writes_lines(problem, vector))
+      if (planned.lines && vector <= max_vector_for_lines)
         return launch_kernel(few_terms_lines<terms, padded>, planned.in_lines);
       CompileTime<1, 2, 4>::with(vector, [&]<int width>() {
         if constexpr (width <= pixels_of(terms) && !(padded && width > 1))
@@ -209,7 +208,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   const ConvProblem flat = flattened(problem);
   const int terms = TermCounts::at_least(flat.terms());
   const int vector = vector_of(problem, flat, nullptr, nullptr);
-  const bool lines = writes_lines(flat, vector);
+  const bool lines = may_write_lines(flat) && vector <= max_vector_for_lines;
   const int writes = lines ? run_lines(terms) : pixels_of(terms);
   const int makes = lines ? writes + 1 : writes;
   const std::int64_t pixels = flat.p() * flat.q();

@@ -9,11 +9,11 @@
 
 namespace plumb::cuda::few_terms_kernels {
 
-/// The terms of a pixel, as filters have them: in elements from the first one, and their weights
-/// from the filter's.
+/// The terms of a pixel, in the order of a filter's weights: `x` and `w` are the elements from the
+/// pixel's first term and from the filter's first weight.
 struct Terms {
   int count;
-  std::uint32_t of_channels = 0;  ///< a bit for the first term of each
+  std::uint32_t of_channels = 0;  ///< a bit for the first term of each channel
   int x[max_terms] = {}, w[max_terms] = {};
 
   explicit Terms(const ConvProblem& problem) : count(static_cast<int>(problem.terms())) {
@@ -29,7 +29,7 @@ struct Terms {
     }
   }
 
-  /// A bit for each that lies in the image, where the first does so at a row and a column.
+  /// Returns a bit for each term that lies in the image, where the first is at `row` and `column`.
   template <bool padded>
   __device__ std::uint32_t inside(const ConvShape<int>& shape, int row, int column) const {
     if (!padded) return ~std::uint32_t{0} >> (max_terms - count);
@@ -42,12 +42,12 @@ struct Terms {
     for (int r = 0; r < shape.r.value(); ++r, row += shape.dilation_h.value())
       if (static_cast<unsigned>(row) < static_cast<unsigned>(shape.h))
         rows |= std::uint32_t{1} << r * shape.s.value();
-    // Bits that are so far apart that none is carried.
+    // The product sets a bit for each pair: they are so far apart that none is carried.
     return columns * rows * of_channels;
   }
 };
 
-/// What a kernel works on.
+/// The argument of a kernel.
 struct Call {
   ConvShape<int> shape;
   Terms terms;
@@ -57,11 +57,11 @@ struct Call {
   Epilogue<float> epilogue;
 };
 
-/// A vector of pixels: where it is, and where it lies.
+/// A vector of pixels: its position in y, and the offsets of its elements.
 template <bool padded>
 struct Pixels {
   int n, p, q;
-  int x, y;              ///< offsets, of the first term and filter
+  int x, y;              ///< offsets of its first term in x, and of its output for filter 0 in y
   std::uint32_t inside;  ///< a bit for each term
   bool exists;
 
@@ -92,7 +92,7 @@ class Share {
   __device__ explicit Share(const Call& call)
       : call_(call), filters_(reinterpret_cast<float*>(dynamic_shared())) {}
 
-  /// Takes that one, by the whole block.
+  /// Loads the share of that number, if it is not there already. The whole block calls it.
   __device__ void take(int share) {
     if (share == share_) return;
     const ConvShape<int>& shape = call_.shape;
@@ -103,7 +103,7 @@ class Share {
     finite = true;
     for (int i = static_cast<int>(threadIdx.x); i < count * pitch; i += block_threads) {
       const int k = first_k + i / pitch, term = i % pitch;
-      float value = 0;  // of terms that are not there
+      float value = 0;  // for terms that the kernel has and the problem does not
       if (term < call_.terms.count) value = call_.w[k * shape.w_step.k + call_.terms.w[term]];
       finite = finite && fabsf(value) < infinity<float>;
       if (term == terms) value = call_.epilogue.bias_of<float>(k);
@@ -116,7 +116,8 @@ class Share {
   }
 
   int first_k = 0, count = 0;
-  bool finite = true;  ///< are the weights: of zeros for the padding others make NaN
+  bool finite =
+      true;  ///< whether all weights are finite; with zeros for the padding others make NaN
 
  private:
   const Call& call_;

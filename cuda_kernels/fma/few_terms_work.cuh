@@ -1,4 +1,4 @@
-// How few_terms.cu shares out pixels and filters, and what its kernels are called with.
+// Host code of few_terms.cu: how pixels and filters are divided among blocks.
 #pragma once
 
 #include <algorithm>
@@ -12,36 +12,38 @@
 
 namespace plumb::cuda::few_terms_kernels {
 
-constexpr int block_threads = 128;
-constexpr std::size_t max_filter_bytes = 16 << 10;  // of a share
-constexpr int enough_blocks = 8;                    // on a multiprocessor
+inline constexpr int block_threads = 128;
+inline constexpr std::size_t max_filter_bytes = 16 << 10;  // of a share of the filters
+inline constexpr int enough_blocks = 8;                    // of a multiprocessor
 
-/// Numbers of terms that there are kernels for; those between take the next one.
+/// The numbers of terms that there are kernels for; a number between two takes the larger.
 using TermCounts = CompileTime<1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32>;
-constexpr int max_terms = 32;
+inline constexpr int max_terms = 32;
 
-/// Pixels of a thread.
+/// The pixels of a thread.
 __host__ __device__ constexpr int pixels_of(int terms) { return terms <= 16 ? 4 : 2; }
 
-/// From one filter to the next in shared memory: the weights of its terms, then its bias.
+/// The elements from one filter to the next in shared memory: the weights of its terms, its bias,
+/// and padding to a multiple of four.
 __host__ __device__ constexpr int filter_pitch(int terms) { return (terms + 1 + 3) / 4 * 4; }
 
-/// Of a warp that writes lines of memory: the pixels of one, and lines of a filter. It holds one
-/// more, to have them wherever they begin.
-constexpr int line_pixels = 32;
+/// The pixels of a line of memory (128 bytes), and the lines that a warp writes for a filter. The
+/// warp holds one line more, so that it has all pixels of its lines wherever those begin.
+inline constexpr int line_pixels = 32;
 __host__ __device__ constexpr int run_lines(int terms) { return terms <= 24 ? 4 : 3; }
 __host__ __device__ constexpr int run_pixels(int terms) { return run_lines(terms) * line_pixels; }
 
-/// Tiles of pixels, one for each block that has a share of the filters.
-std::int64_t pixel_tiles(const ConvProblem& problem, int terms, int vector, bool lines) {
+/// The tiles of pixels; a block has one tile at a time, with a share of the filters.
+inline std::int64_t pixel_tiles(const ConvProblem& problem, int terms, int vector, bool lines) {
   const std::int64_t pixels = problem.p() * problem.q();
   return lines ? ceil_div(problem.n * ceil_div(pixels, run_pixels(terms)), block_threads / 32)
                : ceil_div(problem.n * pixels / vector, block_threads * pixels_of(terms) / vector);
 }
 
-/// Filters of a share: no more than fit, and so few that there are enough blocks.
-std::int64_t share_filters(const ConvProblem& problem, const DeviceInfo& device, int terms,
-                           std::int64_t tiles) {
+/// The filters of a share: no more than shared memory holds, and so few that there are enough
+/// blocks.
+inline std::int64_t share_filters(const ConvProblem& problem, const DeviceInfo& device, int terms,
+                                  std::int64_t tiles) {
   const auto bytes = static_cast<std::int64_t>(filter_pitch(terms) * sizeof(float));
   const std::int64_t fitting = static_cast<std::int64_t>(max_filter_bytes) / bytes;
   const std::int64_t wanted = std::max(ceil_div(problem.k, fitting),
@@ -49,13 +51,13 @@ std::int64_t share_filters(const ConvProblem& problem, const DeviceInfo& device,
   return ceil_div(problem.k, std::min(wanted, problem.k));
 }
 
-/// How pixels and filters are shared out.
+/// The division of pixels and filters among blocks.
 struct Work {
-  int vectors;               ///< of pixels, in all
-  Divisor<int> row_vectors;  ///< in a row of outputs
-  Divisor<int> image_runs;   ///< of run_pixels(), where lines are written
-  Divisor<int> shares;       ///< of the filters
-  int filters;               ///< of a share
+  int vectors;               ///< vectors of pixels, in all
+  Divisor<int> row_vectors;  ///< vectors in a row of outputs
+  Divisor<int> image_runs;   ///< runs of run_pixels() in an image, where lines are written
+  Divisor<int> shares;       ///< shares of the filters
+  int filters;               ///< filters of a share
   std::int64_t items;        ///< tiles of pixels x shares
 
   Work(const ConvProblem& problem, const DeviceInfo& device, int terms, int vector, bool lines)
@@ -69,16 +71,16 @@ struct Work {
   }
 };
 
-/// From one pixel of a plane to the next, where that is one number.
-std::optional<std::int64_t> plane_step(const Extents& extents, const Strides& strides) {
+/// The step from one pixel of a plane to the next, where it is the same for all.
+inline std::optional<std::int64_t> plane_step(const Extents& extents, const Strides& strides) {
   if (extents[3] == 1) return strides[2];
   if (extents[2] == 1 || strides[2] == extents[3] * strides[3]) return strides[3];
   return std::nullopt;
 }
 
-/// The same problem with planes of x and y that are single rows of pixels, and rows of filters as
-/// channels, where x and y allow it.
-ConvProblem flattened(const ConvProblem& problem) {
+/// Returns the same problem with planes of x and y that are single rows of pixels, and rows of
+/// filters as channels, where the strides of x and y allow it; otherwise `problem`.
+inline ConvProblem flattened(const ConvProblem& problem) {
   if (problem.s > 1 || problem.padding != Padding{}) return problem;
   ConvProblem flat = problem;
   flat.h -= problem.dilation.h * (problem.r - 1);
@@ -96,10 +98,10 @@ ConvProblem flattened(const ConvProblem& problem) {
   return flat;
 }
 
-/// The widest vectors of pixels that rows of x and of y can be divided in, of a problem that is
-/// flattened.
-int vector_of(const ConvProblem& original, const ConvProblem& problem, const void* x,
-              const void* y) {
+/// The pixels of the widest vectors that divide the rows of x and of y. `problem` is the flattened
+/// `original`; nullptr stands for tensors that begin at a multiple of 16 bytes.
+inline int vector_of(const ConvProblem& original, const ConvProblem& problem, const void* x,
+                     const void* y) {
   if (problem.s > 1 || problem.padding != Padding{} || problem.stride.w != 1) return 1;
   // A filter's rows lie as far apart as those of x did.
   const ConvProblem& of_x = original.r > 1 ? original : problem;
@@ -111,32 +113,36 @@ int vector_of(const ConvProblem& original, const ConvProblem& problem, const voi
 }
 
 /// Whether planes of y have no gaps.
-bool dense_planes(const ConvProblem& problem) {
+inline bool dense_planes(const ConvProblem& problem) {
   const Extents y = problem.y_extents();
   const Strides& step = problem.y_strides;
   return (y[3] == 1 || step[3] == 1) && (y[2] == 1 || step[2] == y[3]);
 }
 
-/// Whether warps write lines: where vectors are of two pixels at most, planes of y have no gaps,
-/// and most runs in them are full.
-bool writes_lines(const ConvProblem& problem, int vector) {
+/// Whether warps may write lines: planes of y have no gaps, and most of their runs are full.
+inline bool may_write_lines(const ConvProblem& problem) {
   const std::int64_t pixels = problem.p() * problem.q();
   const std::int64_t run = run_pixels(TermCounts::at_least(problem.terms()));
-  return vector <= 2 && dense_planes(problem) && 10 * pixels >= 7 * ceil_div(pixels, run) * run;
+  return dense_planes(problem) && 10 * pixels >= 7 * ceil_div(pixels, run) * run;
 }
+/// The widest vectors that are slower than lines are.
+inline constexpr int max_vector_for_lines = 2;
 
-/// What is planned for a slice of the batch.
+/// The plan of a slice of the batch. Views may begin anywhere, so that there is work for each width
+/// of vectors that a launch can meet.
 struct SliceWork {
   ConvProblem problem;  ///< flattened
-  int terms;            ///< of the kernel
-  int vector;           ///< the most pixels that a vector can have, wherever x and y begin
+  int terms;            ///< the terms that the kernel is compiled for
+  int vector;           ///< the pixels of the widest vector, for any x and y
+  bool lines;           ///< whether warps may write lines
   Work in_lines;        ///< for warps that write lines
-  Work in_vectors[3];   ///< for threads that make vectors of 1, 2 and 4 pixels, up to that many
+  Work in_vectors[3];   ///< for vectors of 1, 2 and 4 pixels; of `vector` where that is less
 
   SliceWork(const ConvProblem& original, const DeviceInfo& device)
       : problem(flattened(original)),
         terms(TermCounts::at_least(problem.terms())),
         vector(vector_of(original, problem, nullptr, nullptr)),
+        lines(may_write_lines(problem)),
         in_lines(problem, device, terms, 1, true),
         in_vectors{{problem, device, terms, 1, false},
                    {problem, device, terms, std::min(2, vector), false},
