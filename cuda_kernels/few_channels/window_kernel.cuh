@@ -88,7 +88,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
   }
 }
 
-/// Begins a group of filters, which are packed at `packed`: brings what products and outputs need
+/// Begins a group of filters, which are packed at `packed`: loads what products and outputs need
 /// of them. The whole block calls it after a barrier; it does not end with one.
 template <class Scheme, class Terms, class Stored>
 __device__ void begin_filters(const WindowKernelParams& params, const char* packed, int first_k,

@@ -104,7 +104,7 @@ class FilterStream {
   }
 
  private:
-  /// Whether the copy engine brings the k tiles.
+  /// Whether the copy engine loads the k tiles.
   __device__ bool bulk() const { return Terms::warpgroups || (bulk_copies && shape_.bulk_filters); }
 
   /// Begins to fill a stage. One thread calls it where it has the copy engine, otherwise all do.

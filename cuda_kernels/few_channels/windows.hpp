@@ -128,7 +128,7 @@ struct WindowTiles {
   // Where filters stream, these count the filter strips of a k tile, the k tiles of all filters,
   // and the stages that k tiles pass through.
   int k_tile_strips = 0, k_tiles = 1, filter_stages = 1;
-  bool bulk_filters = false;  ///< the copy engine brings k tiles, where there is one
+  bool bulk_filters = false;  ///< the copy engine loads k tiles, where there is one
   FilterStrips filter_strips;
   std::size_t table_bytes = 0;  ///< of the table of where a k step's pairs lie in the tile
   // Outputs are gathered in shared memory, in a stretch for each image and filter, and go to y in

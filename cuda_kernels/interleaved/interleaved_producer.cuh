@@ -1,4 +1,4 @@
-// Producer warps bring the input of interleaved_kernel.cuh's tiles from x to core rows in shared
+// Producer warps load the input of interleaved_kernel.cuh's tiles from x to core rows in shared
 // memory: scaled by a power of two, as high and low halves, or as it is.
 #pragma once
 

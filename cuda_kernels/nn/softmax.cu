@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(block_threads)
       largest = Larger{}(convert<Value>(from[c * shape.x_c]), largest);
     largest = combined<row_threads>(largest, Larger{});
 
-    // The maximum passes over a NaN; the sum brings it into every result.
+    // The maximum passes over a NaN; the sum has it, and so has every result.
     Value sum = 0;
     for (Index c = first; c < shape.c; c += row_threads)
       sum += exp(convert<Value>(from[c * shape.x_c]) - largest);
