@@ -24,7 +24,7 @@ if(PLUMB_SANITIZE)
   target_link_options(plumb_compiler INTERFACE -fsanitize=${PLUMB_SANITIZE})
 endif()
 
-# plumb_precompile(<target> <header>...): other people's headers, which take most of the time to compile
+# plumb_precompile(<target> <header>...): other libraries' headers, which take a third of the time to compile
 # a small source file, are compiled once. The sources include what they use all the same: the preset
 # ci holds them to that with CMAKE_DISABLE_PRECOMPILE_HEADERS.
 function(plumb_precompile target)

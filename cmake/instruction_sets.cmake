@@ -19,6 +19,7 @@ function(plumb_compile_for name part)
   set_property(SOURCE ${source} TARGET_DIRECTORY plumb PROPERTY COMPILE_OPTIONS
     ${optimisation} ${ARGN} -ffp-contract=fast -fvisibility=hidden -fvisibility-inlines-hidden
     "$<$<CXX_COMPILER_ID:GNU>:-falign-loops=64;-fno-tree-loop-distribute-patterns;-Wno-maybe-uninitialized>")
+  # Precompiled headers serve only sources with the options that they were compiled with.
   set_property(SOURCE ${source} TARGET_DIRECTORY plumb PROPERTY SKIP_PRECOMPILE_HEADERS ON)
   set_property(SOURCE ${source} TARGET_DIRECTORY plumb PROPERTY COMPILE_DEFINITIONS
     EIGEN_DONT_PARALLELIZE EIGEN_NO_DEBUG)

@@ -18,6 +18,6 @@ foreach(script IN LISTS scripts)
     program_test(${script} ${case})
   endforeach()
 endforeach()
-# They take times, or act at a moment of what the program does.
+# These measure times, or send a signal at a certain moment of a run.
 set_tests_properties(program.bench program.interrupt program.killed program.tune program.unsteady
                      PROPERTIES RUN_SERIAL ON)
