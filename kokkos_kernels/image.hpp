@@ -30,6 +30,19 @@ struct Steps {
   }
 };
 
+/// What lies at an index outside the image: boundary_index() on the device.
+KOKKOS_INLINE_FUNCTION std::int64_t at_boundary(Boundary boundary, std::int64_t index,
+                                                std::int64_t extent) {
+  if (index >= 0 && index < extent) return index;
+  if (boundary == Boundary::zeros) return -1;
+  if (boundary == Boundary::clamp) return index < 0 ? 0 : extent - 1;
+  const std::int64_t mirrored = boundary == Boundary::reflect ? 2 * extent - 2 : 2 * extent;
+  const std::int64_t period = boundary == Boundary::periodic ? extent : mirrored;
+  const std::int64_t rest = index % period, at = rest < 0 ? rest + period : rest;
+  if (at < extent) return at;
+  return boundary == Boundary::reflect ? period - at : period - 1 - at;
+}
+
 struct Place {
   std::int64_t n, c, h, w;
 };

@@ -8,6 +8,8 @@
 
 namespace plumb::kokkos {
 
+void pad(const PadLaunch& call, const Instance& instance);
+void add(const AddLaunch& call, const Instance& instance);
 void pool(const PoolLaunch& call, const Instance& instance);
 void relu(const ConstTensorView& x, const TensorView& y, const Instance& instance);
 void softmax(const ConstTensorView& x, const TensorView& y, const Instance& instance);

@@ -45,6 +45,8 @@ class CpuQueue final : public BackendQueue {
             const KernelPlan* plan) override {
     algorithm.launch(launch, plan);
   }
+  void pad(const PadLaunch& launch) override { cpu_pad(launch); }
+  void add(const AddLaunch& launch) override { cpu_add(launch); }
   void pool(const PoolLaunch& launch) override { cpu_pool(launch); }
   void relu(const ConstTensorView& x, const TensorView& y) override { cpu_relu(x, y); }
   void softmax(const ConstTensorView& x, const TensorView& y) override { cpu_softmax(x, y); }

@@ -132,6 +132,16 @@ void CudaQueue::conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
   algorithm.launch(launch, plan);
 }
 
+void CudaQueue::pad(const PadLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::pad(launch, stream_);
+}
+
+void CudaQueue::add(const AddLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::add(launch, stream_);
+}
+
 void CudaQueue::pool(const PoolLaunch& launch) {
   const DeviceGuard guard(device_.index);
   cuda::pool(launch, stream_);

@@ -49,6 +49,8 @@ class CudaQueue final : public BackendQueue {
                     const KernelPlan* plan) override;
   void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
             const KernelPlan* plan) override;
+  void pad(const PadLaunch& launch) override;
+  void add(const AddLaunch& launch) override;
   void pool(const PoolLaunch& launch) override;
   void relu(const ConstTensorView& x, const TensorView& y) override;
   void softmax(const ConstTensorView& x, const TensorView& y) override;

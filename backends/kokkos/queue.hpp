@@ -59,6 +59,12 @@ class KokkosQueue final : public BackendQueue {
             const KernelPlan* plan) override {
     launch([&] { algorithm.launch(call, plan); });
   }
+  void pad(const PadLaunch& call) override {
+    launch([&] { kokkos::pad(call, instance()); });
+  }
+  void add(const AddLaunch& call) override {
+    launch([&] { kokkos::add(call, instance()); });
+  }
   void pool(const PoolLaunch& call) override {
     launch([&] { kokkos::pool(call, instance()); });
   }

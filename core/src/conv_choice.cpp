@@ -66,6 +66,8 @@ ConvCandidate candidate_of(const ConvRun& run, DType dtype) {
   candidate.estimate_seconds = run.estimate_seconds();
   candidate.workspace_bytes = run.workspace_bytes();
   candidate.pool_fused = run.fuses_pool();
+  candidate.copies_input = run.copies_input();
+  candidate.accumulate_fused = run.fuses_accumulate();
   return candidate;
 }
 
@@ -76,7 +78,7 @@ ConvCandidate asked_with(const ConvOptions& options, const ConvAlgorithm& algori
   ConvCandidate candidate = unasked(algorithm, problem.dtype);
   candidate.support = refused_unasked(algorithm, problem, options);
   if (!candidate.support) return candidate;
-  run.emplace(algorithm, problem, device);
+  run.emplace(algorithm, problem, device, options.accumulate);
   candidate = candidate_of(*run, problem.dtype);
   if (candidate.support) candidate.support = refused_by_options(candidate, options);
   return candidate;
@@ -165,8 +167,8 @@ ConvOptions with_environment(ConvOptions options) {
 }
 
 ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                  const DeviceInfo& device) {
-  return candidate_of(ConvRun(algorithm, problem, device), problem.dtype);
+                  const DeviceInfo& device, bool accumulate) {
+  return candidate_of(ConvRun(algorithm, problem, device, accumulate), problem.dtype);
 }
 
 std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
@@ -178,6 +180,10 @@ static std::vector<ConvCandidate> candidates(const Device& device, const ConvPro
                                              const ConvOptions& options,
                                              std::vector<std::optional<ConvRun>>& runs) {
   const DefaultFloatingPoint mode;  // which algorithm runs is the same under all of the caller's
+  if (options.accumulate && problem.pool != Pool::none)
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("convolution: {} is to be accumulated and pooled; expected one of them",
+                            to_string(problem)));
   const TunedTimes tuned = tuned_times(device, problem);
   std::vector<ConvCandidate> all;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {

@@ -9,6 +9,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/error.hpp"
+#include "ranks.hpp"
 #include "sizes.hpp"
 
 namespace plumb {
@@ -25,8 +26,9 @@ bool same_strides(const Extents& extents, const Strides& a, const Strides& b) {
   return true;
 }
 
-void check_view(const ConstTensorView& view, const char* name, DType dtype, const Extents& extents,
+void check_view(const ConstTensorView& given, const char* name, DType dtype, const Extents& extents,
                 const Strides& strides, const DeviceId& device) {
+  const ConstTensorView view = view_of_rank(given, extents);
   const auto wrong = [&](const std::string& what) { refuse(fmt::format("{} {}", name, what)); };
   if (view.empty()) wrong(fmt::format("is missing; expected {}", to_string(extents)));
   if (view.dtype() != dtype)
@@ -41,6 +43,16 @@ void check_view(const ConstTensorView& view, const char* name, DType dtype, cons
   if (!view.data() && element_count(extents) > 0) wrong("has no data (a null pointer)");
 }
 
+/// What the indices of the tensors of a rank are.
+struct Letters {
+  const char *x, *w, *y;
+};
+Letters letters(int rank) {
+  if (rank == 3) return {"N, C, W", "K, C/G, S", "N, K, Q"};
+  if (rank == 5) return {"N, C, D, H, W", "K, C/G, T, R, S", "N, K, Z, P, Q"};
+  return {"N, C, H, W", "K, C/G, R, S", "N, K, P, Q"};
+}
+
 /// Refuses a w whose channels are not C/G, with the number of groups that would fit. What makes no
 /// sense by itself is left to check().
 void check_channels(const Extents& x, const Extents& w, std::int64_t groups) {
@@ -51,10 +63,12 @@ void check_channels(const Extents& x, const Extents& w, std::int64_t groups) {
   const std::int64_t fitting = c % per_group == 0 ? c / per_group : 0;
   const bool fits = fitting > 0 && w[0] % fitting == 0;
   if (!whole && !fits) return;
-  refuse(fmt::format(
-      "w is {} (K, C/G, R, S), x is {} (N, C, H, W), groups is {}{}{}", to_string(w), to_string(x),
-      groups, whole ? "; expected w to be " + to_string(Extents{w[0], c / groups, w[2], w[3]}) : "",
-      fits ? fmt::format("; groups={} would fit", fitting) : ""));
+  Extents expected = w;
+  expected[1] = whole ? c / groups : per_group;
+  refuse(fmt::format("w is {} ({}), x is {} ({}), groups is {}{}{}", to_string(w),
+                     letters(w.rank()).w, to_string(x), letters(x.rank()).x, groups,
+                     whole ? "; expected w to be " + to_string(expected) : "",
+                     fits ? fmt::format("; groups={} would fit", fitting) : ""));
 }
 
 }  // namespace
@@ -150,44 +164,85 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
                                          .bias = tensors.bias.data(),
                                          .y = tensors.y.data(),
                                          .activation = planned_->options.activation,
+                                         .accumulate = planned_->options.accumulate,
                                          .workspace = workspace,
                                          .native_queue = queue.native()});
   if (environment_flag("PLUMB_SYNC")) queue.synchronize();
 }
 
-ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry) {
-  const auto rank_four = [&](const ConstTensorView& view, const char* name, const char* letters) {
-    if (view.rank() != 4)
-      refuse(fmt::format("{} has extents {}; expected four, {}", name, to_string(view.extents()),
-                         letters));
+namespace {
+
+void check_ranks(const ConvTensors& tensors) {
+  const int rank = tensors.x.rank();
+  if (rank < 3 || rank > 5)
+    refuse(fmt::format("x has extents {}; expected three to five: N C W, N C H W or N C D H W",
+                       to_string(tensors.x.extents())));
+  const auto of_rank = [&](const Extents& extents, const char* name, const char* indices) {
+    if (extents.rank() != rank)
+      refuse(fmt::format("{} has extents {}; expected {} as x of {}: {}", name, to_string(extents),
+                         rank, to_string(tensors.x.extents()), indices));
   };
+  of_rank(tensors.w.extents(), "w", letters(rank).w);
+  if (!tensors.y.empty()) of_rank(tensors.y.extents(), "y", letters(rank).y);
+}
+
+void check_dtypes(const ConvTensors& tensors) {
   const ConstTensorView &x = tensors.x, &w = tensors.w, y = tensors.y;
-  rank_four(x, "x", "N C H W");
-  rank_four(w, "w", "K C/G R S");
-  if (!y.empty()) rank_four(y, "y", "N K P Q");
   if (w.dtype() != x.dtype() || (!y.empty() && y.dtype() != x.dtype()))
     refuse(fmt::format("x is {}, w {}{}; expected one dtype", to_string(x.dtype()),
                        to_string(w.dtype()),
                        y.empty() ? "" : fmt::format(", y {}", to_string(y.dtype()))));
+}
+
+/// What the geometry says of axes that tensors of this rank do not have is for others.
+ConvGeometry along_axes(ConvGeometry geometry, int rank) {
+  if (rank == 3) {
+    geometry.stride.h = geometry.dilation.h = 1;
+    geometry.padding.top = geometry.padding.bottom = 0;
+  }
+  return geometry;
+}
+
+/// A problem without a depth drops its padding, which would make planes of the bias alone.
+void check_depth(const ConvProblem& problem, int rank) {
+  const std::int64_t front = problem.padding.front, back = problem.padding.back;
+  if (rank == 5 && !problem.has_depth() && (front != 0 || back != 0))
+    refuse(
+        fmt::format("D and T are 1, padded by {} and {}; expected no padding along a depth of "
+                    "one plane and one tap",
+                    front, back));
+}
+
+}  // namespace
+
+ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry) {
+  check_ranks(tensors);
+  check_dtypes(tensors);
+  const ConstTensorView &x = tensors.x, &w = tensors.w, y = tensors.y;
   check_channels(x.extents(), w.extents(), geometry.groups);
+  const ConstTensorView image = with_all_axes(x), filter = with_all_axes(w);
   ConvProblem problem;
-  static_cast<ConvGeometry&>(problem) = geometry;
+  static_cast<ConvGeometry&>(problem) = along_axes(geometry, x.rank());
   problem.dtype = x.dtype();
-  problem.n = x.extent(0);
-  problem.c = x.extent(1);
-  problem.h = x.extent(2);
-  problem.w = x.extent(3);
-  problem.k = w.extent(0);
-  problem.r = w.extent(2);
-  problem.s = w.extent(3);
-  problem.x_strides = x.strides();
-  problem.w_strides = w.strides();
+  problem.n = image.extent(0);
+  problem.c = image.extent(1);
+  problem.d = image.extent(2);
+  problem.h = image.extent(3);
+  problem.w = image.extent(4);
+  problem.k = filter.extent(0);
+  problem.t = filter.extent(2);
+  problem.r = filter.extent(3);
+  problem.s = filter.extent(4);
+  problem.x_strides = image.strides();
+  problem.w_strides = filter.strides();
+  check_depth(problem, x.rank());
   problem = check(problem);
   if (y.empty()) return problem;
-  if (y.extents() != problem.y_extents())
+  const ConstTensorView output = view_of_rank(y, problem.y_extents());
+  if (output.extents() != problem.y_extents())
     refuse(fmt::format("y is {}; expected {}", to_string(y.extents()),
                        to_string(problem.y_extents())));
-  problem.y_strides = y.strides();
+  problem.y_strides = output.strides();
   return check(problem);
 }
 

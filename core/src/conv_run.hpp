@@ -4,28 +4,34 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "conv_stages.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {
 
-/// By itself, or, where the problem pools and the algorithm does not, as a convolution into
-/// workspace with the backend's pooling behind it, a slice of the batch at a time. Before it the
+/// By itself, or, where the problem asks for more than the algorithm computes, with copies, pooling
+/// or an addition around it, a slice of the problem at a time (conv_stages.hpp). Before it the
 /// filters are packed, where the algorithm has a layout of its own and they have not been.
 class ConvRun {
  public:
   /// Asks the algorithm. `problem` has passed check().
-  ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem, const DeviceInfo& device);
+  ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem, const DeviceInfo& device,
+          bool accumulate = false);
 
   const ConvAlgorithm& algorithm() const { return *algorithm_; }
   const Support& support() const { return plan_.support; }
   /// The problem pools, and the algorithm does it.
   bool fuses_pool() const { return fuses_pool_; }
+  /// y's old values are added, and the algorithm does it.
+  bool fuses_accumulate() const { return fuses_accumulate_; }
+  /// x goes through workspace first.
+  bool copies_input() const { return stages_.copies_input(); }
   /// Of the filters in the algorithm's own layout; 0 where it reads w as it lies.
-  std::size_t filter_bytes() const { return plan_.filter_bytes; }
+  std::size_t filter_bytes() const { return stages_.filter_bytes() + plan_.filter_bytes; }
   /// For a launch that packs filters first, and for one that finds them packed.
   std::size_t workspace_bytes() const;
-  std::size_t packed_workspace_bytes() const { return intermediate_bytes_ + plan_.workspace_bytes; }
+  std::size_t packed_workspace_bytes() const { return stages_.bytes() + plan_.workspace_bytes; }
   double estimate_seconds() const { return plan_.estimate_seconds; }
   /// What the algorithm is asked to run, but for N: filters packed for it serve all of N.
   const ConvProblem& launched() const { return slice_; }
@@ -37,21 +43,17 @@ class ConvRun {
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
-  void plan_slices(const ConvProblem& problem, const DeviceInfo& device);
+  void plan_in_stages(const ConvProblem& problem, const DeviceInfo& device);
   void launch_packed(BackendQueue& queue, const ConvLaunch& launch) const;
-  void launch_slice(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
-                    const KernelPlan* plan, std::int64_t first) const;
 
   const ConvAlgorithm* algorithm_;
   /// Of `slice_`; where there are several slices, the estimate and the workspace are of all of
   /// them.
   PlanResult plan_;
-  bool fuses_pool_ = false;
-  bool in_slices_ = false;
-  ConvProblem slice_;       ///< all of the problem, or a part of its batch, without pooling
-  ConvProblem last_slice_;  ///< of what is left of the batch; N = 0 where nothing is
-  std::shared_ptr<const KernelPlan> last_kernel_;
-  std::size_t intermediate_bytes_ = 0;  ///< a slice's convolution, at the workspace's beginning
+  bool fuses_pool_ = false, fuses_accumulate_ = false;
+  ConvStages stages_;
+  ConvProblem slice_;  ///< all of the problem, or what one launch computes of it
+  std::shared_ptr<const KernelPlan> last_kernel_;  ///< of what is left after whole slices
 };
 
 }  // namespace plumb

@@ -15,7 +15,7 @@ namespace {
 
 using Value = std::optional<std::int64_t>;
 
-constexpr std::string_view pool_key = "poolmax2x2";
+constexpr std::string_view pool_key = "poolmax2x2", boundary_key = "pad";
 
 /// A whole problem with its name is longer than most of what is quoted.
 std::string shown(std::string_view problem) { return quoted(problem, 160); }
@@ -31,6 +31,7 @@ struct Fields {
   Value groups, batch, channels, filters;
   Side height, width, depth;
   Pool pool = Pool::none;
+  std::vector<Boundary> boundaries;  ///< one for all axes, or those of the last axes
   std::string name;
 };
 
@@ -49,6 +50,9 @@ class Parser {
         if (fields.pool != Pool::none) refuse(fmt::format("{} is given twice", pool_key));
         fields.pool = Pool::max_2x2;
         position_ += pool_key.size();
+      } else if (text_.substr(position_).starts_with(boundary_key)) {
+        if (!fields.boundaries.empty()) refuse(fmt::format("{} is given twice", boundary_key));
+        fields.boundaries = boundaries();
       } else {
         field(fields);
       }
@@ -85,12 +89,34 @@ class Parser {
     if (found == std::end(known))
       refuse(
           fmt::format("{} is no field; expected one of g mb ic ih iw oc oh ow kh kw sh sw ph "
-                      "pw dh dw {} n",
+                      "pw dh dw (and id od kd sd pd dd) {} padBOUNDARY n",
                       quoted(rest.substr(0, rest.find_first_of("0123456789"))), pool_key));
     const std::string_view key = found->key;
     if (found->value) refuse(fmt::format("{} is given twice", key));
     position_ += key.size();
     found->value = number(key);
+  }
+
+  std::vector<Boundary> boundaries() {
+    position_ += boundary_key.size();
+    std::vector<Boundary> all;
+    do {
+      if (!all.empty()) ++position_;
+      all.push_back(boundary());
+    } while (all.size() < 3 && position_ < text_.size() && text_[position_] == '/');
+    return all;
+  }
+
+  Boundary boundary() {
+    const std::string_view rest = text_.substr(position_);
+    for (const Boundary one : {Boundary::zeros, Boundary::periodic, Boundary::reflect,
+                               Boundary::symmetric, Boundary::clamp})
+      if (rest.starts_with(to_string(one))) {
+        position_ += to_string(one).size();
+        return one;
+      }
+    refuse(fmt::format("{} is no boundary; expected zeros, periodic, reflect, symmetric or clamp",
+                       quoted(rest.substr(0, rest.find_first_of("_/0123456789")))));
   }
 
   std::int64_t number(std::string_view key) {
@@ -175,20 +201,64 @@ class Completion {
   const char* letter_;
 };
 
-/// Every value that the width leaves out is the height's.
-Side width_from_height(Side width, const Side& height) {
+/// Every value that an inner axis leaves out is the outer one's.
+Side copied_from(Side inner, const Side& outer) {
   const auto copy = [](Value& to, const Value& from) {
     if (!to) to = from;
   };
   // An output copied beside an input of its own would contradict it.
-  if (!width.input && !width.filter && !width.stride && !width.dilation && !width.padding)
-    copy(width.output, height.output);
-  copy(width.input, height.input);
-  copy(width.filter, height.filter);
-  copy(width.stride, height.stride);
-  copy(width.padding, height.padding);
-  copy(width.dilation, height.dilation);
-  return width;
+  if (!inner.input && !inner.filter && !inner.stride && !inner.dilation && !inner.padding)
+    copy(inner.output, outer.output);
+  copy(inner.input, outer.input);
+  copy(inner.filter, outer.filter);
+  copy(inner.stride, outer.stride);
+  copy(inner.padding, outer.padding);
+  copy(inner.dilation, outer.dilation);
+  return inner;
+}
+
+/// The sizes along the three axes. The outermost one that is given is the outermost there is.
+struct Axes {
+  Extent d, h, w;
+};
+Axes axes_of(std::string_view text, const Fields& fields) {
+  const auto complete = [&](const char* letter, const Side& side) {
+    return Completion(text, letter).complete(side);
+  };
+  if (!fields.depth.any() && !fields.height.any() && fields.width.any())
+    return {.d = {}, .h = {}, .w = complete("w", fields.width)};
+  const bool deep = fields.depth.any();
+  const Side height = deep ? copied_from(fields.height, fields.depth) : fields.height;
+  return {.d = deep ? complete("d", fields.depth) : Extent{},
+          .h = complete("h", height),
+          .w = complete("w", copied_from(fields.width, height))};
+}
+
+Boundaries boundaries_of(const std::vector<Boundary>& given) {
+  switch (given.size()) {
+    case 0: return {};
+    case 1: return given[0];
+    case 2: return {given[0], given[1]};
+    default: return {given[0], given[1], given[2]};
+  }
+}
+
+/// "padreflect" for all axes, or "padzeros/clamp" for the last two, or for all three.
+std::string text_of(const ConvProblem& problem) {
+  const auto& [d, h, w] = problem.boundary;
+  if (problem.boundary == Boundaries{}) return {};
+  const Padding& pad = problem.padding;
+  // An axis without padding has no say.
+  const auto is = [](Boundary boundary, std::int64_t before, std::int64_t after, Boundary other) {
+    return boundary == other || (before == 0 && after == 0);
+  };
+  for (const Boundary all : {w, h, d})
+    if (is(d, pad.front, pad.back, all) && is(h, pad.top, pad.bottom, all) &&
+        is(w, pad.left, pad.right, all))
+      return fmt::format("_{}{}", boundary_key, to_string(all));
+  const std::string last = fmt::format("{}/{}", to_string(h), to_string(w));
+  return problem.has_depth() ? fmt::format("_{}{}/{}", boundary_key, to_string(d), last)
+                             : fmt::format("_{}{}", boundary_key, last);
 }
 
 }  // namespace
@@ -198,24 +268,26 @@ NamedProblem parse_problem(std::string_view text) {
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorCode::invalid_argument, fmt::format("problem {}: {}", shown(text), what));
   };
-  if (fields.depth.any()) refuse("a depth is given; 3-D convolutions are not supported");
   if (!fields.channels) refuse("ic is missing");
   if (!fields.filters) refuse("oc is missing");
-  const bool one_dimensional = !fields.height.any() && fields.width.any();
-  const Extent h = one_dimensional ? Extent{} : Completion(text, "h").complete(fields.height);
-  const Extent w = Completion(text, "w").complete(
-      one_dimensional ? fields.width : width_from_height(fields.width, fields.height));
+  const auto [d, h, w] = axes_of(text, fields);
 
   ConvProblem problem;
   problem.n = fields.batch.value_or(2);
   problem.c = *fields.channels;
   problem.k = *fields.filters;
   problem.groups = fields.groups.value_or(1);
-  problem.h = h.input, problem.w = w.input;
-  problem.r = h.filter, problem.s = w.filter;
-  problem.stride = {h.stride, w.stride};
-  problem.dilation = {h.dilation, w.dilation};
-  problem.padding = {h.before, w.before, h.after, w.after};
+  problem.d = d.input, problem.h = h.input, problem.w = w.input;
+  problem.t = d.filter, problem.r = h.filter, problem.s = w.filter;
+  problem.stride = {d.stride, h.stride, w.stride};
+  problem.dilation = {d.dilation, h.dilation, w.dilation};
+  problem.padding = {d.before, h.before, w.before, d.after, h.after, w.after};
+  if (!problem.has_depth() && (d.before != 0 || d.after != 0))
+    refuse(
+        fmt::format("id and kd are 1, padded by {} and {}; expected no padding along a depth of "
+                    "one plane and one tap",
+                    d.before, d.after));
+  problem.boundary = boundaries_of(fields.boundaries);
   problem.pool = fields.pool;
   return {fields.name, check(problem)};
 }
@@ -243,15 +315,24 @@ std::vector<NamedProblem> parse_problems(std::string_view text) {
 }
 
 std::string to_string(const ConvProblem& problem) {
-  std::string text =
-      fmt::format("g{}mb{}ic{}ih{}iw{}oc{}oh{}ow{}kh{}kw{}", problem.groups, problem.n, problem.c,
-                  problem.h, problem.w, problem.k, problem.p(), problem.q(), problem.r, problem.s);
-  if (problem.stride != Pair{}) text += fmt::format("sh{}sw{}", problem.stride.h, problem.stride.w);
-  text += fmt::format("ph{}pw{}", problem.padding.top, problem.padding.left);
-  if (problem.dilation != Pair{})
-    text += fmt::format("dh{}dw{}", problem.dilation.h - 1, problem.dilation.w - 1);
+  // A depth goes before each height.
+  const auto deep = [&](const char* key, std::int64_t value) {
+    return problem.has_depth() ? fmt::format("{}{}", key, value) : std::string();
+  };
+  const auto& [stride_d, stride_h, stride_w] = problem.stride;
+  const auto& [step_d, step_h, step_w] = problem.dilation;
+  std::string text = fmt::format("g{}mb{}ic{}{}ih{}iw{}oc{}{}oh{}ow{}{}kh{}kw{}", problem.groups,
+                                 problem.n, problem.c, deep("id", problem.d), problem.h, problem.w,
+                                 problem.k, deep("od", problem.z()), problem.p(), problem.q(),
+                                 deep("kd", problem.t), problem.r, problem.s);
+  if (problem.stride != Triple{})
+    text += fmt::format("{}sh{}sw{}", deep("sd", stride_d), stride_h, stride_w);
+  text += fmt::format("{}ph{}pw{}", deep("pd", problem.padding.front), problem.padding.top,
+                      problem.padding.left);
+  if (problem.dilation != Triple{})
+    text += fmt::format("{}dh{}dw{}", deep("dd", step_d - 1), step_h - 1, step_w - 1);
   if (problem.pool == Pool::max_2x2) text += fmt::format("_{}", pool_key);
-  return text;
+  return text + text_of(problem);
 }
 
 }  // namespace plumb

@@ -20,6 +20,11 @@ constexpr Name<Math> maths[] = {{Math::fp64, "fp64"},
 constexpr Name<Layout> layouts[] = {{Layout::nchw, "nchw"}, {Layout::nhwc, "nhwc"}};
 constexpr Name<Activation> activations[] = {{Activation::none, "none"}, {Activation::relu, "relu"}};
 constexpr Name<Pool> pools[] = {{Pool::none, "none"}, {Pool::max_2x2, "max_2x2"}};
+constexpr Name<Boundary> boundaries[] = {{Boundary::zeros, "zeros"},
+                                         {Boundary::periodic, "periodic"},
+                                         {Boundary::reflect, "reflect"},
+                                         {Boundary::symmetric, "symmetric"},
+                                         {Boundary::clamp, "clamp"}};
 
 }  // namespace
 
@@ -28,6 +33,8 @@ std::string_view to_string(Math math) { return name_of(maths, math); }
 std::string_view to_string(Layout layout) { return name_of(layouts, layout); }
 std::string_view to_string(Activation activation) { return name_of(activations, activation); }
 std::string_view to_string(Pool pool) { return name_of(pools, pool); }
+std::string_view to_string(Boundary boundary) { return name_of(boundaries, boundary); }
+std::optional<Boundary> parse_boundary(std::string_view text) { return value_of(boundaries, text); }
 std::optional<DType> parse_dtype(std::string_view text) { return value_of(dtypes, text); }
 std::optional<Math> parse_math(std::string_view text) { return value_of(maths, text); }
 std::optional<Layout> parse_layout(std::string_view text) { return value_of(layouts, text); }
@@ -71,14 +78,17 @@ Strides dense_strides(const Extents& extents) {
   return strides;
 }
 
-Strides strides_for(Layout layout, const Extents& nchw) {
-  if (nchw.rank() != 4)
+Strides strides_for(Layout layout, const Extents& extents) {
+  if (extents.rank() < 3 || extents.rank() > 5)
     throw Error(ErrorCode::invalid_argument,
-                fmt::format("extents {}; a layout is for rank 4", to_string(nchw)));
-  element_count(nchw);
-  if (layout == Layout::nchw) return dense_strides(nchw);
-  const std::int64_t c = nchw[1], h = nchw[2], w = nchw[3];
-  return {h * w * c, 1, w * c, c};
+                fmt::format("extents {}; a layout is for rank 3 to 5", to_string(extents)));
+  element_count(extents);
+  Strides strides = dense_strides(extents);
+  if (layout == Layout::nchw) return strides;
+  const std::int64_t c = extents[1];
+  for (int i = 2; i < extents.rank(); ++i) strides[i] *= c;
+  strides[1] = 1;
+  return strides;
 }
 
 }  // namespace plumb

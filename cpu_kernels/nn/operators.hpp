@@ -30,6 +30,8 @@ struct Tiles {
   }
 };
 
+void cpu_pad(const PadLaunch& launch);
+void cpu_add(const AddLaunch& launch);
 void cpu_pool(const PoolLaunch& launch);
 void cpu_relu(const ConstTensorView& x, const TensorView& y);
 void cpu_softmax(const ConstTensorView& x, const TensorView& y);

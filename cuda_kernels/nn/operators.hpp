@@ -1,12 +1,14 @@
-// CUDA has the operators around convolution that nn.hpp defines: each puts one kernel on the stream
-// that `stream` stands for. The caller has checked the arguments; an operator throws Error
-// (device_failure) where the launch fails.
+// CUDA has the operators around convolution that nn.hpp and backend.hpp define: each puts one
+// kernel on the stream that `stream` stands for. The caller has checked the arguments; an operator
+// throws Error (device_failure) where the launch fails.
 #pragma once
 
 #include "plumb/backend.hpp"
 
 namespace plumb::cuda {
 
+void pad(const PadLaunch& call, void* stream);
+void add(const AddLaunch& call, void* stream);
 void pool(const PoolLaunch& call, void* stream);
 void relu(const ConstTensorView& x, const TensorView& y, void* stream);
 void softmax(const ConstTensorView& x, const TensorView& y, void* stream);

@@ -134,7 +134,7 @@ TEST_CASE("refusals: copies, slices, layouts and dimensions") {
       {[&] {
          strides_for(Layout::nhwc, {4, 8});
        },
-       "extents [4, 8]; a layout is for rank 4"},
+       "extents [4, 8]; a layout is for rank 3 to 5"},
   });
   CHECK(to == std::vector<float>(32, 7));
   CHECK(slice(x, 0, 4, 0).extents() == Extents{0, 8});

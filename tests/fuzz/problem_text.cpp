@@ -21,6 +21,7 @@ std::int64_t reached(std::int64_t outputs, std::int64_t stride, std::int64_t fil
 ConvProblem without_unreached(ConvProblem p) {
   const std::int64_t bottom = reached(p.p(), p.stride.h, p.r, p.dilation.h, p.h, p.padding.top);
   const std::int64_t right = reached(p.q(), p.stride.w, p.s, p.dilation.w, p.w, p.padding.left);
+  p.padding.back = reached(p.z(), p.stride.d, p.t, p.dilation.d, p.d, p.padding.front);
   p.padding.bottom = bottom, p.padding.right = right;
   return p;
 }

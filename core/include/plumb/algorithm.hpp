@@ -102,7 +102,7 @@ struct PlanResult {
 struct FilterPacking {
   const ConvProblem& problem;  ///< with its strides; N has no say, and may be 0
   const DeviceInfo& device;    ///< current in the calling thread
-  const void* w;               ///< K C/G R S
+  const void* w;               ///< K C/G (T) R S
   void* filters;               ///< filter_bytes(), 256-byte aligned
   void* native_queue;          ///< the stream (CUDA), or null
 };
@@ -112,12 +112,13 @@ struct FilterPacking {
 struct ConvLaunch {
   const ConvProblem& problem;     ///< with its strides
   const DeviceInfo& device;       ///< current in the calling thread
-  const void* x;                  ///< N C H W
-  const void* w;                  ///< K C/G R S; nothing to be read where there are filters
+  const void* x;                  ///< N C (D) H W
+  const void* w;                  ///< K C/G (T) R S; nothing to be read where there are filters
   const void* filters = nullptr;  ///< in the algorithm's own layout, where it has one; or null
   const void* bias;               ///< K dense elements of the problem's dtype, or null
-  void* y;                        ///< N K P Q
+  void* y;                        ///< N K (Z) P Q
   Activation activation;          ///< after the bias
+  bool accumulate = false;        ///< y's old values are added before the activation
   void* workspace;     ///< at least workspace_bytes(), 256-byte aligned; null where that is 0
   void* native_queue;  ///< the stream (CUDA), or null
 };
@@ -136,6 +137,16 @@ struct ConvAlgorithm {
   /// supports one. Where it does not, and always without this, it is asked about the convolution
   /// alone, and the library pools after it.
   bool fuses_pool = false;
+  /// Is asked about problems with a depth. Where it does not support one, and always without this,
+  /// it is asked about the problem without a depth whose images are the planes of the output, and
+  /// whose channels are those of all planes under the filter.
+  bool takes_depth = false;
+  /// Is asked about problems with boundaries other than zeros. Where it does not support one, and
+  /// always without this, it gets a copy of x with its padding.
+  bool takes_boundaries = false;
+  /// Adds to what y holds (ConvLaunch::accumulate). Without it the library adds the convolution
+  /// from workspace.
+  bool accumulates = false;
   /// Decides all that can be decided before a launch. Supports exactly the problems that the kernel
   /// computes right: yes to what it refuses is a bug, and the reverse. The problem has passed
   /// check(). May take its time where `forced_only`: it is not asked then unless it is forced.

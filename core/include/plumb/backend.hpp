@@ -30,6 +30,23 @@ struct PoolLaunch {
   PoolGeometry geometry = {};  ///< of the windows
 };
 
+/// One copy of images with their padding: y[n,c,i,j,k] = x[n,c,d,h,w] for d = begin.d + i step.d,
+/// and h and w likewise, where what lies outside x is what the boundary shows there.
+struct PadLaunch {
+  ConstTensorView x = {};    ///< N C D H W
+  TensorView y = {};         ///< N C and any other extents, of x's dtype; overlaps nothing
+  Triple begin = {0};        ///< coordinates in x of y's first element
+  Triple step = {1};         ///< at least 1
+  Boundaries boundary = {};  ///< along D, H and W
+};
+
+/// One sum: y = activation(x + y), formed in float, f64 in double. x and y overlap nowhere.
+struct AddLaunch {
+  ConstTensorView x = {};                    ///< N K Z P Q
+  TensorView y = {};                         ///< of the same extents and dtype
+  Activation activation = Activation::none;  ///< of the sum
+};
+
 /// A point in a queue's work.
 class PLUMB_API BackendEvent {
  public:
@@ -64,7 +81,9 @@ class PLUMB_API BackendQueue {
   /// Makes the device current and launches what was planned.
   virtual void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
                     const KernelPlan* plan) = 0;
-  virtual void pool(const PoolLaunch& launch) = 0;                                  ///< nn.hpp
+  virtual void pad(const PadLaunch& launch) = 0;    ///< for algorithms that know no boundary
+  virtual void add(const AddLaunch& launch) = 0;    ///< for algorithms that do not accumulate
+  virtual void pool(const PoolLaunch& launch) = 0;  ///< nn.hpp
   virtual void relu(const ConstTensorView& x, const TensorView& y) = 0;             ///< nn.hpp
   virtual void softmax(const ConstTensorView& x, const TensorView& y) = 0;          ///< nn.hpp
   virtual void resize_bilinear(const ConstTensorView& x, const TensorView& y) = 0;  ///< nn.hpp
@@ -150,7 +169,7 @@ class PLUMB_API Backend {
 /// A module (libplumb_<name>.so) hands this out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 8;  ///< the ABI of this header
+  static constexpr std::uint32_t current_abi = 9;  ///< the ABI of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend

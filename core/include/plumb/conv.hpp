@@ -1,14 +1,16 @@
 // Convolution: the problem, the options, the plan, and one call that does it all.
 //
-//   y[n,k,p,q] = activation(bias[k] + sum over c,r,s of
-//                x[n, g*C/G + c, p*stride.h + r*dilation.h - top, q*stride.w + s*dilation.w - left]
-//                * w[k,c,r,s])
+//   y[n,k,z,p,q] = activation(bias[k] + sum over c,t,r,s of
+//                  x[n, g*C/G + c, z*stride.d + t*dilation.d - front,
+//                    p*stride.h + r*dilation.h - top, q*stride.w + s*dilation.w - left]
+//                  * w[k,c,t,r,s])
 //
-// Taps outside the image are left out, and g = k / (K/G): this is cross-correlation, as neural
-// networks use it. A tap in the padding contributes nothing, even where the filter is Inf or NaN.
-// Where the geometry pools, y[n,k,p,q] is the maximum of that over the outputs 2p, 2p+1 by 2q,
-// 2q+1. Letters are the same everywhere: N batch, C input channels, H W input, K output channels, R
-// S filter, P Q output (before pooling), G groups.
+// with g = k / (K/G): this is cross-correlation, as neural networks use it. Images have one to
+// three axes, W, H W or D H W; those that an image lacks have extent 1. A tap outside the image
+// reads what the axis' boundary shows there; along an axis of zeros it is left out, and contributes
+// nothing even where the filter is Inf or NaN. Where the geometry pools, y[n,k,p,q] is the maximum
+// of that over the outputs 2p, 2p+1 by 2q, 2q+1. Letters are the same everywhere: N batch, C input
+// channels, D H W input, K output channels, T R S filter, Z P Q output (before pooling), G groups.
 #pragma once
 
 #include <cstddef>
@@ -34,52 +36,64 @@ enum class Direction : std::uint8_t { forward, backward_data, backward_weights }
 
 /// How the filter moves over the image, and what becomes of its outputs.
 struct ConvGeometry {
-  Pair stride = {};         ///< step of the filter, at least 1
-  Pair dilation = {};       ///< distance between filter taps, at least 1
-  Padding padding = {};     ///< zeros around the image, at least 0
-  std::int64_t groups = 1;  ///< G: each sees C/G input channels and makes K/G output channels
-  Pool pool = Pool::none;   ///< of the activated outputs
+  Triple stride = {};        ///< step of the filter, at least 1
+  Triple dilation = {};      ///< distance between filter taps, at least 1
+  Padding padding = {};      ///< how far the image goes on beyond its edges, at least 0
+  std::int64_t groups = 1;   ///< G: each sees C/G input channels and makes K/G output channels
+  Pool pool = Pool::none;    ///< of the activated outputs
+  Boundaries boundary = {};  ///< what lies in the padding
   friend bool operator==(const ConvGeometry&, const ConvGeometry&) = default;  ///< in every field
 };
 
-/// A convolution without its data: what plans are made and cached for. A 1-D convolution is one
-/// of height 1.
+/// A convolution without its data: what plans are made and cached for. A 2-D problem has D = T = 1,
+/// and its tensors rank 4; a 1-D problem has H = R = 1 too. Where D or T is more than 1 the problem
+/// has a depth, and its tensors have rank 5.
 struct PLUMB_API ConvProblem : ConvGeometry {
   Direction direction = Direction::forward;  ///< which of the three
   DType dtype = DType::f32;                  ///< of x, w, bias and y
   std::int64_t n = 1;                        ///< batch, may be 0
   std::int64_t c = 1;                        ///< input channels
+  std::int64_t d = 1;                        ///< input depth
   std::int64_t h = 1;                        ///< input height
   std::int64_t w = 1;                        ///< input width
   std::int64_t k = 1;                        ///< output channels
+  std::int64_t t = 1;                        ///< filter depth
   std::int64_t r = 1;                        ///< filter height
   std::int64_t s = 1;                        ///< filter width
-  Strides x_strides = {};                    ///< of N C H W, in elements; empty: dense NCHW
-  Strides w_strides = {};                    ///< of K C/G R S, in elements; empty: dense
-  Strides y_strides = {};  ///< of N K P Q (pooled: P/2 Q/2), in elements; empty: dense
+  Strides x_strides = {};                    ///< of the x_extents(), in elements; empty: dense
+  Strides w_strides = {};                    ///< of the w_extents(), in elements; empty: dense
+  Strides y_strides = {};                    ///< of the y_extents(), in elements; empty: dense
 
+  std::int64_t z() const;  ///< depth of the convolution's output
   std::int64_t p() const;  ///< height of the convolution's output, whether it is pooled or not
   std::int64_t q() const;  ///< width of the convolution's output, whether it is pooled or not
-  /// Returns the number of terms summed for one output: (C/G) R S.
-  std::int64_t terms() const { return c / groups * r * s; }
+  /// Says whether the problem has a depth, and its tensors rank 5.
+  bool has_depth() const { return d != 1 || t != 1; }
+  /// Returns the number of terms summed for one output: (C/G) T R S.
+  std::int64_t terms() const { return c / groups * t * r * s; }
   /// Returns the multiplications and additions, two for each term of each output of the
   /// convolution, including outputs that the pooling drops.
   double flop() const;
   /// Returns the least bytes that must move: every element of x, w and y once.
   double bytes() const;
-  Extents x_extents() const { return {n, c, h, w}; }           ///< N C H W
-  Extents w_extents() const { return {k, c / groups, r, s}; }  ///< K C/G R S
-  /// Returns the extents of what is stored: {N, K, P, Q}, pooled {N, K, P/2, Q/2}.
+  Extents x_extents() const;  ///< {N, C, H, W}, with a depth {N, C, D, H, W}
+  Extents w_extents() const;  ///< {K, C/G, R, S}, with a depth {K, C/G, T, R, S}
+  /// Returns the extents of what is stored: {N, K, P, Q}, with a depth {N, K, Z, P, Q}, pooled {N,
+  /// K, P/2, Q/2}.
   Extents y_extents() const;
   /// Returns the convolution alone, with no pooling and a dense y, of a problem that check() takes.
   ConvProblem unpooled() const;
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;  ///< in every field
 };
 
-/// Returns the problem with its empty strides filled in. Throws Error (invalid_argument) that names
-/// the first value that makes no sense and what was expected: sizes below 1 (N may be 0), groups
-/// that do not divide C and K, a filter larger than the padded image, fewer outputs than the
-/// pooling takes, sizes past 2^48, offsets past 2^58, an output that overlaps itself.
+/// Returns the problem with its empty strides filled in, those of a rank that the problem does not
+/// have brought to it (extents of 1 come and go), and what has no effect set to its default:
+/// stride, dilation and padding along a depth that it does not have, a boundary that no window
+/// sees. Throws Error (invalid_argument) that names the first value that makes no sense and what
+/// was expected: sizes below 1 (N may be 0), groups that do not divide C and K, a filter larger
+/// than the padded image, a reflecting boundary along an extent of 1, pooling of problems with a
+/// depth, fewer outputs than the pooling takes, sizes past 2^48, offsets past 2^58, an output that
+/// overlaps itself.
 PLUMB_API ConvProblem check(ConvProblem problem);
 
 /// The caller's demands on the algorithm, and what is fused into it.
@@ -95,6 +109,9 @@ struct ConvOptions {
   std::size_t workspace_limit_bytes = std::numeric_limits<std::size_t>::max();
   /// With it, only algorithms that give the same bits every time are chosen.
   bool deterministic = false;
+  /// The convolution is added to what y holds: y = activation(convolution + bias + y). Not with
+  /// pooling.
+  bool accumulate = false;
   friend bool operator==(const ConvOptions&, const ConvOptions&) = default;  ///< in every field
 };
 
@@ -111,15 +128,22 @@ struct ConvCandidate {
   /// Whether, where the problem pools, the kernel does it. Otherwise the convolution goes into
   /// workspace and the backend's pooling follows; estimate and workspace count that.
   bool pool_fused = false;
+  /// Whether x goes through workspace first, because the algorithm does not know the boundaries or
+  /// the depth: with its padding, or as an image of C T channels for each plane of the output.
+  bool copies_input = false;
+  /// Whether, where the options accumulate, the kernel does it. Otherwise the convolution goes into
+  /// workspace and is added from there.
+  bool accumulate_fused = false;
   bool chosen = false;  ///< whether a plan takes this one
 };
 
-/// Asks one algorithm about a problem that has passed check(), whatever the options.
+/// Asks one algorithm about a problem that has passed check(), whatever the other options.
 PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                            const DeviceInfo& device);
+                            const DeviceInfo& device, bool accumulate = false);
 
 /// The tensors of one convolution: x [N,C,H,W], w [K,C/G,R,S], bias [K] dense or empty,
-/// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2], whatever their strides, all of one dtype and on the
+/// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2]; in one dimension [N,C,W], [K,C/G,S] and [N,K,Q]; in three
+/// [N,C,D,H,W], [K,C/G,T,R,S] and [N,K,Z,P,Q]. They have any strides, one dtype, and are on the
 /// queue's device. y shares no element with the others: an Error (invalid_argument) says which one
 /// it overlaps. Views that interleave in one buffer (its even and its odd columns) do not overlap.
 struct ConvTensors {
@@ -215,10 +239,11 @@ PLUMB_API std::vector<ConvCandidate> explain(const Device& device, const ConvPro
 /// Lists all algorithms of the device's backend, in its order.
 PLUMB_API std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
 
-/// Returns the problem that these tensors and this geometry make. Without a y it is the one with a
-/// dense y, whose extents are the problem's y_extents(). Throws Error (invalid_argument) where
-/// ranks, extents or dtypes do not fit each other; where the channels of w would fit another number
-/// of groups, the message says which.
+/// Returns the problem that these tensors and this geometry make; of the geometry counts what is
+/// along the axes that the tensors have. Without a y it is the one with a dense y, whose extents
+/// are the problem's y_extents(). Throws Error (invalid_argument) where ranks, extents or dtypes do
+/// not fit each other; where the channels of w would fit another number of groups, the message says
+/// which.
 PLUMB_API ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry = {});
 
 /// Runs one convolution: plans it (or takes the plan from the device's cache) and puts it on the

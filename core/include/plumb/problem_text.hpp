@@ -3,12 +3,15 @@
 //   g32mb1ic32ih112oc32oh112kh3sh1ph1dh0n"name"
 //
 // g groups, mb N, ic C, ih iw H W, oc K, oh ow P Q, kh kw R S, sh sw stride, ph pw padding at the
-// top and left, dh dw dilation less one (0 means none), n a name, which ends the text. Underscores
-// between are passed over. Left out: g 1, mb 2, stride 1, dilation 0; a width copies its height;
-// no heights at all make a 1-D problem (H = R = P = 1); an output follows from padding (0 if that
-// is left out too), and padding from an output. What oh and ow ask for beyond the symmetric
-// padding is padding at the bottom and right. One field is Plumb's own, and no other reader of the
-// notation takes it: poolmax2x2, the pooling of the outputs, which oh and ow do not count.
+// top and left, dh dw dilation less one (0 means none), n a name, which ends the text; id od kd sd
+// pd dd are the same along a depth. Underscores between are passed over. Left out: g 1, mb 2,
+// stride 1, dilation 0; a height copies its depth, and a width its height; no depths make a 2-D
+// problem, and no heights either a 1-D problem (H = R = P = 1); an output follows from padding (0
+// if that is left out too), and padding from an output. What od, oh and ow ask for beyond the
+// symmetric padding is padding at the back, bottom and right. Two fields are Plumb's own, and no
+// other reader of the notation takes them: poolmax2x2, the pooling of the outputs, which oh and ow
+// do not count; and what lies in the padding: padperiodic, padreflect, padsymmetric or padclamp
+// along all axes, or one for each of the last two or three, padperiodic/zeros/clamp.
 #pragma once
 
 #include <string>

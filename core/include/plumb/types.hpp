@@ -27,7 +27,8 @@ enum class DType : std::uint8_t { f32, f64, f16, bf16 };
 /// as f64 are always computed in fp64.
 enum class Math : std::uint8_t { fp64, fp32, tf32, bf16, fp16 };
 
-/// Names for two common stride orders of an N C H W tensor. Both are just strides.
+/// Names for two common stride orders of an N C H W tensor, and of those with a depth or without a
+/// height: channels before or behind the image. Both are just strides.
 enum class Layout : std::uint8_t { nchw, nhwc };
 
 /// What is applied to each output after the bias.
@@ -159,44 +160,115 @@ PLUMB_API std::int64_t element_count(const Extents&);
 /// one would pass 2^63.
 PLUMB_API Strides dense_strides(const Extents&);
 
-/// Returns the strides of a dense tensor of rank 4, extents always given as N C H W. Throws Error
-/// as element_count() does.
-PLUMB_API Strides strides_for(Layout, const Extents& nchw);
+/// Returns the strides of a dense tensor of rank 3 to 5, extents always given as N C W, N C H W or
+/// N C D H W. Throws Error as element_count() does, and for other ranks.
+PLUMB_API Strides strides_for(Layout, const Extents& extents);
 
-/// One value along the height, one along the width. A single number means both.
-struct Pair {
+/// One value along each axis of the image. One number means all axes, two mean height and width,
+/// three depth, height and width. Images without a depth, or without a height, have no use for that
+/// axis' value.
+struct Triple {
+  std::int64_t d = 1;  ///< along the depth
   std::int64_t h = 1;  ///< along the height
   std::int64_t w = 1;  ///< along the width
 
-  constexpr Pair() = default;  ///< {1, 1}
-  /// Sets both to the same value.
-  constexpr Pair(std::int64_t both) : h(both), w(both) {}  // NOLINT: implicit on purpose
-  Pair(std::floating_point auto) = delete;                 ///< no fraction is dropped in silence
+  constexpr Triple() = default;  ///< {1, 1, 1}
+  /// Sets all to the same value.
+  constexpr Triple(std::int64_t all) : d(all), h(all), w(all) {}  // NOLINT: implicit on purpose
+  Triple(std::floating_point auto) = delete;  ///< no fraction is dropped in silence
+  /// Sets height and width; the depth's stays 1.
+  constexpr Triple(std::int64_t height, std::int64_t width) : h(height), w(width) {}
   /// Sets each to its own value.
-  constexpr Pair(std::int64_t height, std::int64_t width) : h(height), w(width) {}
-  friend bool operator==(const Pair&, const Pair&) = default;  ///< in both directions
+  constexpr Triple(std::int64_t depth, std::int64_t height, std::int64_t width)
+      : d(depth), h(height), w(width) {}
+  friend bool operator==(const Triple&, const Triple&) = default;  ///< along every axis
 };
+/// The name from when images had two axes.
+using Pair = Triple;
 
-/// Rows and columns of zeros around an image. One number pads every side, two pad top and bottom,
-/// then left and right; four give each side its own.
+/// How far an image goes on beyond its edges. One number pads every side; two pad height and width;
+/// three depth, height and width, each on both sides; four are top, left, bottom and right; six
+/// give each side its own. Images without a depth, or without a height, have no use for the padding
+/// along it.
 struct Padding {
+  std::int64_t front = 0;   ///< planes before
   std::int64_t top = 0;     ///< rows above
   std::int64_t left = 0;    ///< columns before
+  std::int64_t back = 0;    ///< planes behind
   std::int64_t bottom = 0;  ///< rows below
   std::int64_t right = 0;   ///< columns after
 
   constexpr Padding() = default;  ///< none
   /// Sets the same on every side.
   constexpr Padding(std::int64_t every_side)  // NOLINT: implicit on purpose
-      : Padding(every_side, every_side) {}
+      : Padding(every_side, every_side, every_side) {}
   Padding(std::floating_point auto) = delete;  ///< no fraction is dropped in silence
   /// Sets `rows` above and below, and `columns` before and after.
-  constexpr Padding(std::int64_t rows, std::int64_t columns)
-      : Padding(rows, columns, rows, columns) {}
-  /// Sets each side by itself.
+  constexpr Padding(std::int64_t rows, std::int64_t columns) : Padding(0, rows, columns) {}
+  /// Sets `planes` before and behind, `rows` above and below, and `columns` before and after.
+  constexpr Padding(std::int64_t planes, std::int64_t rows, std::int64_t columns)
+      : Padding(planes, rows, columns, planes, rows, columns) {}
+  /// Sets each side of an image without a depth by itself.
   constexpr Padding(std::int64_t above, std::int64_t before, std::int64_t below, std::int64_t after)
-      : top(above), left(before), bottom(below), right(after) {}
+      : Padding(0, above, before, 0, below, after) {}
+  /// Sets each side by itself.
+  constexpr Padding(std::int64_t front_, std::int64_t top_, std::int64_t left_, std::int64_t back_,
+                    std::int64_t bottom_, std::int64_t right_)
+      : front(front_), top(top_), left(left_), back(back_), bottom(bottom_), right(right_) {}
   friend bool operator==(const Padding&, const Padding&) = default;  ///< on every side
 };
+
+/// What lies in the padding along one axis, drawn for a row a b c d:
+enum class Boundary : std::uint8_t {
+  zeros,      ///< 0 0 | a b c d | 0 0: taps there are left out
+  periodic,   ///< c d | a b c d | a b: the image repeats (NumPy's and SciPy's wrap)
+  reflect,    ///< c b | a b c d | c b: the edge is not repeated (PyTorch's reflect, SciPy's mirror)
+  symmetric,  ///< b a | a b c d | d c: the edge is repeated (NumPy's symmetric, SciPy's reflect)
+  clamp,      ///< a a | a b c d | d d: the edge goes on (PyTorch's replicate, SciPy's nearest)
+};
+PLUMB_API std::string_view to_string(Boundary);                      ///< "periodic"
+PLUMB_API std::optional<Boundary> parse_boundary(std::string_view);  ///< of such a name, or nothing
+
+/// What lies in the padding, along each axis. One value means all axes, two mean height and width.
+struct Boundaries {
+  Boundary d = Boundary::zeros;  ///< along the depth
+  Boundary h = Boundary::zeros;  ///< along the height
+  Boundary w = Boundary::zeros;  ///< along the width
+
+  constexpr Boundaries() = default;  ///< zeros
+  /// Sets the same along all axes.
+  constexpr Boundaries(Boundary all) : d(all), h(all), w(all) {}  // NOLINT: implicit on purpose
+  /// Sets height and width; the depth has zeros.
+  constexpr Boundaries(Boundary height, Boundary width) : h(height), w(width) {}
+  /// Sets each to its own.
+  constexpr Boundaries(Boundary depth, Boundary height, Boundary width)
+      : d(depth), h(height), w(width) {}
+  friend bool operator==(const Boundaries&, const Boundaries&) = default;  ///< along every axis
+};
+
+/// Returns the index in [0, extent) of what `index`, which may lie anywhere, shows along an axis of
+/// such a boundary, or -1 where that is a zero. Beyond twice the extent the pattern goes on as it
+/// began. `reflect` takes an extent of at least 2 where the index lies outside.
+constexpr std::int64_t boundary_index(Boundary boundary, std::int64_t index, std::int64_t extent) {
+  if (index >= 0 && index < extent) return index;
+  const auto within = [index](std::int64_t period) {
+    const std::int64_t rest = index % period;
+    return rest < 0 ? rest + period : rest;
+  };
+  switch (boundary) {
+    case Boundary::zeros: return -1;
+    case Boundary::periodic: return within(extent);
+    case Boundary::reflect: {
+      const std::int64_t at = within(2 * extent - 2);
+      return at < extent ? at : 2 * extent - 2 - at;
+    }
+    case Boundary::symmetric: {
+      const std::int64_t at = within(2 * extent);
+      return at < extent ? at : 2 * extent - 1 - at;
+    }
+    case Boundary::clamp: return index < 0 ? 0 : extent - 1;
+  }
+  return -1;
+}
 
 }  // namespace plumb

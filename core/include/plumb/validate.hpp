@@ -27,9 +27,15 @@ struct OracleTerm {
   double w_magnitude = 0;  ///< sum of |w| over the same taps
 };
 
-/// Computes the naive convolution in double, at one element of y. Inputs are host views, used
-/// exactly as stored; taps outside the image are left out, whatever their weight. It is slow and
+/// Computes the naive convolution in double, at one element of y. Inputs are host views of the
+/// problem's x_extents() and w_extents(), used exactly as stored; taps outside the image read what
+/// the boundary shows, and are left out where it shows zeros, whatever their weight. It is slow and
 /// obvious on purpose.
+PLUMB_API OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
+                                    const ConstTensorView& w, const ConstTensorView& bias,
+                                    std::int64_t n, std::int64_t k, std::int64_t z, std::int64_t p,
+                                    std::int64_t q);
+/// Computes the same for problems without a depth.
 PLUMB_API OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
                                     const ConstTensorView& w, const ConstTensorView& bias,
                                     std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q);

@@ -1,0 +1,221 @@
+#include "conv_stages.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "ranks.hpp"
+
+namespace plumb {
+namespace {
+
+constexpr PoolGeometry pool_2x2{.kind = PoolKind::max, .window = {2, 2}, .stride = {2, 2}};
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+std::size_t bytes_of(DType dtype, const Extents& extents) {
+  return static_cast<std::size_t>(element_count(extents)) * size_in_bytes(dtype);
+}
+
+/// What a slice may take of the workspace: on a GPU so much that writing it takes many times longer
+/// than a launch, on the host about what its last cache holds.
+double slice_limit_bytes(const DeviceInfo& device) {
+  return device.id == host ? 32.0 * (1 << 20) : 256.0 * (1 << 20);
+}
+
+/// Strides of C and T as those of C T channels, or 0 where they are none.
+std::int64_t merged(std::int64_t c, std::int64_t t, std::int64_t c_stride, std::int64_t t_stride) {
+  if (t == 1) return c_stride;
+  if (c == 1) return t_stride;
+  return c_stride == t * t_stride ? t_stride : 0;
+}
+
+std::byte* moved(const void* data, std::int64_t elements, DType dtype) {
+  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(data));
+  return bytes + elements * static_cast<std::int64_t>(size_in_bytes(dtype));
+}
+
+}  // namespace
+
+ConvStages::ConvStages(const ConvProblem& problem, StagesWanted wanted, const DeviceInfo& device)
+    : problem_(problem), wanted_(wanted), slice_(problem) {
+  if (wanted_.depth) take_planes_as_images();
+  if (wanted_.boundaries || copies_input_) take_padding_from_copy();
+  if (stages_output()) {
+    slice_.pool = Pool::none;
+    slice_.y_strides = dense_strides(slice_.y_extents());
+  }
+  if (!none()) plan_slices(device);
+}
+
+/// The planes of the output of one image become images, and the planes under the filter channels.
+/// Without padding along the depth they are where they lie if their strides make channels.
+void ConvStages::take_planes_as_images() {
+  const ConvProblem& p = problem_;
+  planes_ = true;
+  slice_.n = p.z();
+  slice_.c = p.c * p.t;
+  slice_.d = slice_.t = 1;
+  slice_.stride.d = slice_.dilation.d = 1;
+  slice_.padding.front = slice_.padding.back = 0;
+  slice_.boundary.d = Boundary::zeros;
+  slice_.y_strides = {p.y_strides[2], p.y_strides[1], p.y_strides[3], p.y_strides[4]};
+  const std::int64_t w_channel = merged(p.c / p.groups, p.t, p.w_strides[1], p.w_strides[2]);
+  slice_.w_strides = {p.w_strides[0], w_channel, p.w_strides[3], p.w_strides[4]};
+  if (w_channel == 0 && slice_.c > 1) {
+    slice_.w_strides = dense_strides(slice_.w_extents());
+    filter_bytes_ = aligned(bytes_of(p.dtype, slice_.w_extents()));
+  }
+  const std::int64_t x_channel = merged(p.c, p.t, p.x_strides[1], p.dilation.d * p.x_strides[2]);
+  const bool inside = p.padding.front == 0 && p.padding.back == 0;
+  copies_input_ = !inside || (x_channel == 0 && slice_.c > 1);
+  if (!copies_input_)
+    slice_.x_strides = {p.stride.d * p.x_strides[2], x_channel, p.x_strides[3], p.x_strides[4]};
+}
+
+/// The copy has the padding of all boundaries but zeros, which algorithms know, and lies dense.
+void ConvStages::take_padding_from_copy() {
+  copies_input_ = true;
+  const auto take = [](Boundary& boundary, std::int64_t& extent, std::int64_t& before,
+                       std::int64_t& after) {
+    if (boundary == Boundary::zeros) return;
+    extent += before + after;
+    before = after = 0;
+    boundary = Boundary::zeros;
+  };
+  Padding& pad = slice_.padding;
+  take(slice_.boundary.d, slice_.d, pad.front, pad.back);
+  take(slice_.boundary.h, slice_.h, pad.top, pad.bottom);
+  take(slice_.boundary.w, slice_.w, pad.left, pad.right);
+  slice_.x_strides = dense_strides(slice_.x_extents());
+}
+
+/// One image or more. Slices of x as it lies begin at multiples of 16 bytes where the batch does,
+/// as kernels with wide loads want it.
+std::int64_t ConvStages::images_per_slice(const DeviceInfo& device) const {
+  ConvProblem image = slice_;
+  image.n = 1;
+  double bytes = 1;
+  if (copies_input_) bytes += static_cast<double>(bytes_of(image.dtype, image.x_extents()));
+  if (stages_output()) bytes += static_cast<double>(bytes_of(image.dtype, image.y_extents()));
+  if (!copies_input_ && !stages_output()) return slice_.n;
+  const auto fitting = static_cast<std::int64_t>(
+      std::min(slice_limit_bytes(device) / bytes, static_cast<double>(slice_.n)));
+  const auto element = static_cast<std::int64_t>(size_in_bytes(slice_.dtype));
+  const std::int64_t step = 16 / std::gcd(std::abs(slice_.x_strides[0]) * element, 16);
+  return std::min(slice_.n, std::max(step, fitting / step * step));
+}
+
+void ConvStages::plan_slices(const DeviceInfo& device) {
+  last_slice_ = slice_;
+  const std::int64_t all = slice_.n;
+  slice_.n = images_per_slice(device);
+  last_slice_.n = slice_.n > 0 ? all % slice_.n : 0;
+  if (copies_input_) input_bytes_ = aligned(bytes_of(slice_.dtype, slice_.x_extents()));
+  if (stages_output()) output_bytes_ = aligned(bytes_of(slice_.dtype, slice_.y_extents()));
+}
+
+std::int64_t ConvStages::slices() const {
+  if (slice_.n == 0) return 1;
+  return planes_ ? problem_.n * (problem_.z() / slice_.n) : problem_.n / slice_.n;
+}
+
+std::int64_t ConvStages::last_slices() const {
+  if (last_slice_.n == 0) return 0;
+  return planes_ ? problem_.n : 1;
+}
+
+double ConvStages::seconds(const DeviceInfo& device) const {
+  if (device.nominal_bytes_per_second <= 0 || none()) return 0;
+  const auto count = static_cast<double>(slices() * slice_.n + last_slices() * last_slice_.n);
+  const double images = count / std::max(1.0, static_cast<double>(slice_.n));
+  double bytes = 0;
+  // The launches' own estimates have x read and y written once; the copy has both once more.
+  if (copies_input_) bytes += 2 * images * static_cast<double>(input_bytes_);
+  if (stages_output())
+    bytes += images * static_cast<double>(output_bytes_) +
+             (wanted_.accumulate ? 2.0 : 1.0) *
+                 static_cast<double>(bytes_of(problem_.dtype, problem_.y_extents()));
+  return bytes / device.nominal_bytes_per_second;
+}
+
+void ConvStages::copy_filters(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                              void* filters) const {
+  const ConvProblem& p = problem_;
+  const Extents extents = p.w_extents();
+  queue.pad({.x = ConstTensorView(w, p.dtype, extents, device.id, p.w_strides),
+             .y = TensorView(filters, p.dtype, extents, device.id)});
+}
+
+Activation ConvStages::activation_of(const ConvLaunch& launch) const {
+  return wanted_.accumulate ? Activation::none : launch.activation;
+}
+
+const void* ConvStages::input(BackendQueue& queue, const ConvLaunch& launch,
+                              const ConvProblem& slice, std::int64_t image,
+                              std::int64_t plane) const {
+  const ConvProblem& p = problem_;
+  const std::byte* const x = moved(launch.x, image * p.x_strides[0], p.dtype);
+  if (!copies_input_)
+    return planes_ ? moved(x, plane * slice_.x_strides[0], p.dtype) : x;
+  const auto begin = [](Boundary boundary, std::int64_t before) {
+    return boundary == Boundary::zeros ? std::int64_t{0} : -before;
+  };
+  PadLaunch pad{.begin = {0, begin(p.boundary.h, p.padding.top),
+                          begin(p.boundary.w, p.padding.left)},
+                .boundary = p.boundary};
+  Extents images = p.x_extents();
+  images[0] = planes_ ? 1 : slice.n;
+  pad.x = with_all_axes(ConstTensorView(x, p.dtype, images, launch.device.id, p.x_strides));
+  if (!planes_) {
+    if (p.has_depth()) pad.begin.d = begin(p.boundary.d, p.padding.front);
+    pad.y = with_all_axes(TensorView(launch.workspace, p.dtype, slice.x_extents(),
+                                     launch.device.id, slice.x_strides));
+    queue.pad(pad);
+    return launch.workspace;
+  }
+  // Image z has the planes z stride.d + t dilation.d - front of channel c as its channel (c, t).
+  const std::int64_t rows = slice.h, columns = slice.w, whole = rows * columns;
+  pad.step.d = p.stride.d;
+  for (std::int64_t t = 0; t < p.t; ++t) {
+    pad.begin.d = plane * p.stride.d + t * p.dilation.d - p.padding.front;
+    pad.y = TensorView(moved(launch.workspace, t * whole, p.dtype), p.dtype,
+                       {1, p.c, slice.n, rows, columns}, launch.device.id,
+                       {slice.n * slice.c * whole, p.t * whole, slice.c * whole, columns, 1});
+    queue.pad(pad);
+  }
+  return launch.workspace;
+}
+
+void* ConvStages::output(const ConvLaunch& launch, std::int64_t image, std::int64_t plane) const {
+  if (stages_output()) return static_cast<std::byte*>(launch.workspace) + input_bytes_;
+  const std::int64_t along_depth = planes_ ? plane * problem_.y_strides[2] : 0;
+  return moved(launch.y, image * problem_.y_strides[0] + along_depth, problem_.dtype);
+}
+
+/// Pools what the slice wrote to workspace, or adds it to y.
+void ConvStages::finish(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
+                        std::int64_t image, std::int64_t plane) const {
+  if (!stages_output()) return;
+  const ConvProblem& p = problem_;
+  const DeviceId& device = launch.device.id;
+  const std::int64_t along_depth = planes_ ? plane * p.y_strides[2] : 0;
+  const ConstTensorView staged(static_cast<const std::byte*>(launch.workspace) + input_bytes_,
+                               p.dtype, slice.y_extents(), device, slice.y_strides);
+  void* const y = moved(launch.y, image * p.y_strides[0] + along_depth, p.dtype);
+  if (wanted_.pool) {
+    Extents pooled = p.y_extents();
+    pooled[0] = slice.n;
+    queue.pool({.x = staged,
+                .y = TensorView(y, p.dtype, pooled, device, p.y_strides),
+                .geometry = pool_2x2});
+    return;
+  }
+  const Strides strides =
+      planes_ ? Strides{p.y_strides[2], p.y_strides[1], p.y_strides[3], p.y_strides[4]}
+              : p.y_strides;
+  const TensorView sums(y, p.dtype, slice.y_extents(), device, strides);
+  queue.add({.x = with_all_axes(staged), .y = with_all_axes(sums), .activation = launch.activation});
+}
+
+}  // namespace plumb
