@@ -194,6 +194,8 @@ class FakeQueue final : public BackendQueue {
     if (fault() == "wrong") static_cast<float*>(launch.y)[0] += 1;
     if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }
+  void pad(const PadLaunch& launch) override { queue_->pad(launch); }
+  void add(const AddLaunch& launch) override { queue_->add(launch); }
   void pool(const PoolLaunch& launch) override { queue_->pool(launch); }
   void relu(const ConstTensorView& x, const TensorView& y) override { queue_->relu(x, y); }
   void softmax(const ConstTensorView& x, const TensorView& y) override { queue_->softmax(x, y); }
