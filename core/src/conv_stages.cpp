@@ -156,21 +156,20 @@ const void* ConvStages::input(BackendQueue& queue, const ConvLaunch& launch,
                               std::int64_t plane) const {
   const ConvProblem& p = problem_;
   const std::byte* const x = moved(launch.x, image * p.x_strides[0], p.dtype);
-  if (!copies_input_)
-    return planes_ ? moved(x, plane * slice_.x_strides[0], p.dtype) : x;
+  if (!copies_input_) return planes_ ? moved(x, plane * slice_.x_strides[0], p.dtype) : x;
   const auto begin = [](Boundary boundary, std::int64_t before) {
     return boundary == Boundary::zeros ? std::int64_t{0} : -before;
   };
-  PadLaunch pad{.begin = {0, begin(p.boundary.h, p.padding.top),
-                          begin(p.boundary.w, p.padding.left)},
-                .boundary = p.boundary};
+  PadLaunch pad{
+      .begin = {0, begin(p.boundary.h, p.padding.top), begin(p.boundary.w, p.padding.left)},
+      .boundary = p.boundary};
   Extents images = p.x_extents();
   images[0] = planes_ ? 1 : slice.n;
   pad.x = with_all_axes(ConstTensorView(x, p.dtype, images, launch.device.id, p.x_strides));
   if (!planes_) {
     if (p.has_depth()) pad.begin.d = begin(p.boundary.d, p.padding.front);
-    pad.y = with_all_axes(TensorView(launch.workspace, p.dtype, slice.x_extents(),
-                                     launch.device.id, slice.x_strides));
+    pad.y = with_all_axes(TensorView(launch.workspace, p.dtype, slice.x_extents(), launch.device.id,
+                                     slice.x_strides));
     queue.pad(pad);
     return launch.workspace;
   }
@@ -215,7 +214,8 @@ void ConvStages::finish(BackendQueue& queue, const ConvLaunch& launch, const Con
       planes_ ? Strides{p.y_strides[2], p.y_strides[1], p.y_strides[3], p.y_strides[4]}
               : p.y_strides;
   const TensorView sums(y, p.dtype, slice.y_extents(), device, strides);
-  queue.add({.x = with_all_axes(staged), .y = with_all_axes(sums), .activation = launch.activation});
+  queue.add(
+      {.x = with_all_axes(staged), .y = with_all_axes(sums), .activation = launch.activation});
 }
 
 }  // namespace plumb

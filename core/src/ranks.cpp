@@ -16,10 +16,10 @@ void insert(Extents& extents, Strides& strides, int at) {
     const int from = i < at ? i : i - 1;
     new_extents[i] = i == at ? 1 : old_extents[from];
     // A wrong product has no effect either: strides along extents of 1 are never used.
-    new_strides[i] = i == at ? static_cast<std::int64_t>(
-                                   static_cast<std::uint64_t>(old_extents[at]) *
-                                   static_cast<std::uint64_t>(old_strides[at]))
-                             : old_strides[from];
+    new_strides[i] = i == at
+                         ? static_cast<std::int64_t>(static_cast<std::uint64_t>(old_extents[at]) *
+                                                     static_cast<std::uint64_t>(old_strides[at]))
+                         : old_strides[from];
   }
   extents = Extents(new_extents, static_cast<std::size_t>(rank));
   strides = Strides(new_strides, static_cast<std::size_t>(rank));

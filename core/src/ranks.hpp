@@ -1,5 +1,5 @@
-// Images have one to three axes; a problem's tensors have rank 4, or 5 where it has a depth. Axes of
-// extent 1 come and go here, so that views are taken in the rank that they have.
+// Images have one to three axes; a problem's tensors have rank 4, or 5 where it has a depth. Axes
+// of extent 1 come and go here, so that views are taken in the rank that they have.
 #pragma once
 
 #include "plumb/tensor.hpp"

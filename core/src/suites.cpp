@@ -38,6 +38,50 @@ ic512ih7oc512kh3ph1n"resnet50_5_3x3"
 ic512ih7oc2048kh1n"resnet50_5_expand"
 )";
 
+// Each with an N of its own: fields of one to four components, filtered in one to three dimensions.
+constexpr std::string_view fields = R"(
+mb1ic1iw67108864oc1kw129pw64n"line, 129 taps"
+mb1ic1iw67108863oc1kw31pw15padperiodicn"line, 31 taps, periodic"
+mb1ic1iw33554433oc1kw5pw2n"line, 5 taps"
+mb1ic1iw16777216oc1kw1024n"line, 1024 taps, valid"
+mb64ic1iw1048577oc1kw65pw32n"64 lines, 65 taps"
+mb1000ic1iw44100oc1kw257pw128padsymmetricn"1000 lines, 257 taps, symmetric"
+mb1ic3iw10000019oc3kw9pw4padreflectn"line of 3 components, 9 taps, reflect"
+mb16ic4iw1000003oc4kw33pw16padclampn"16 lines of 4 components, 33 taps, clamp"
+mb4096ic2iw8191oc2kw15pw7n"4096 lines of 2 components, 15 taps"
+mb1ic1iw67108864oc1kw3pw1n"line, 3 taps"
+mb1ic1ih16384oc1kh3ph1n"plane, 3x3"
+mb1ic1ih8192oc1kh9ph4n"plane, 9x9"
+mb1ic1ih4096oc1kh31ph15n"plane, 31x31"
+mb100ic1ih530iw1430oc1kh30n"100 planes, 30x30, valid"
+mb1ic1ih16383iw16381oc1kh5ph2padperiodicn"odd plane, 5x5, periodic"
+mb8ic1ih4001iw3999oc1kh7ph3n"8 odd planes, 7x7"
+mb1ic3ih4096oc3kh5ph2padreflectn"plane of 3 components, 5x5, reflect"
+mb2ic4ih4096oc4kh3ph1n"2 planes of 4 components, 3x3"
+mb1ic2ih6001iw6007oc1kh13ph6padclampn"odd plane of 2 components, 13x13, clamp"
+mb1ic1ih2048oc1kh63ph31n"plane, 63x63"
+mb1ic1ih8192oc1kh1kw31ph0pw15n"plane, along rows, 31 taps"
+mb1ic1ih8192oc1kh31kw1ph15pw0n"plane, along columns, 31 taps"
+mb1ic1ih8192oc1kh3kw17ph1pw8n"plane, 3x17"
+mb64ic1ih513iw511oc1kh11ph5padsymmetricn"64 odd planes, 11x11, symmetric"
+mb1ic1ih1000iw100000oc1kh5ph2n"wide plane, 5x5"
+mb1ic1id512oc1kd3pd1n"volume, 3x3x3"
+mb1ic1id512oc1kd5pd2n"volume, 5x5x5"
+mb1ic1id256oc1kd9pd4n"volume, 9x9x9"
+mb1ic1id384oc1kd7pd3padperiodicn"volume, 7x7x7, periodic"
+mb1ic1id511ih509iw507oc1kd3pd1padperiodicn"odd volume, 3x3x3, periodic"
+mb1ic1id400ih401iw403oc1kd5pd2padclampn"odd volume, star of radius 2, clamp"
+mb4ic1id200oc1kd3pd1padreflectn"4 volumes, 3x3x3, reflect"
+mb1ic4id256oc4kd3pd1n"volume of 4 components, 3x3x3"
+mb1ic3id256oc3kd3pd1padperiodicn"volume of 3 components, 3x3x3, periodic"
+mb1ic1id192oc1kd15pd7n"volume, 15x15x15"
+mb1ic1id256ih1024iw1024oc1kd1kh5kw5pd0ph2pw2n"volume, plane by plane, 5x5"
+mb1ic1id512oc1kd9kh1kw1pd4ph0pw0n"volume, along the depth, 9 taps"
+mb1ic1id512oc1kd1kh1kw9pd0ph0pw4n"volume, along rows, 9 taps"
+mb1ic1id321oc1kd3kh5kw7pd1ph2pw3padzeros/reflect/symmetricn"odd volume, 3x5x7, mixed"
+mb32ic1id64ih65iw67oc1kd3n"32 small volumes, 3x3x3, valid"
+)";
+
 // Each with an N of its own.
 constexpr std::string_view few_special = R"(
 mb1ic1ih86oc4kh7n"one image"
@@ -118,11 +162,12 @@ std::vector<NamedProblem> with_batch(std::vector<NamedProblem> problems, std::in
 std::vector<NamedProblem> suite(std::string_view name, std::optional<std::int64_t> batch) {
   if (name == "four") return with_batch(parse_problems(four), batch.value_or(10000));
   if (name == "resnet50") return with_batch(parse_problems(resnet50), batch.value_or(128));
-  if (name != "few200" && name != "few_special")
+  if (std::find(std::begin(suite_names), std::end(suite_names), name) == std::end(suite_names))
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("suite {}; expected one of {}{}", quoted(name),
                             fmt::join(suite_names, ", "), did_you_mean(name, suite_names)));
-  std::vector<NamedProblem> problems = name == "few200" ? few200() : parse_problems(few_special);
+  std::vector<NamedProblem> problems =
+      name == "few200" ? few200() : parse_problems(name == "fields" ? fields : few_special);
   return batch ? with_batch(std::move(problems), *batch) : problems;
 }
 

@@ -49,8 +49,7 @@ void pad(const PadLaunch& launch) {
     if (to[4] == 1 && from[4] == 1 && step == 1)
       std::copy_n(run + begin + middle, behind - middle, line + middle);
     else
-      for (int64_t k = middle; k < behind; ++k)
-        line[k * to[4]] = run[(begin + k * step) * from[4]];
+      for (int64_t k = middle; k < behind; ++k) line[k * to[4]] = run[(begin + k * step) * from[4]];
     for (int64_t k = behind; k < columns; ++k) line[k * to[4]] = column(at, k);
   });
 }

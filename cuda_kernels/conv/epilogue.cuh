@@ -12,10 +12,12 @@ template <class Stored>
 struct Epilogue {
   const Stored* bias;  ///< K dense elements, or null
   float least;         ///< lower limit of the results: 0 for a ReLU, otherwise -Inf
+  bool accumulate;     ///< whether y's old values are added, by kernels that do so
 
   explicit Epilogue(const ConvLaunch& launch)
       : bias(static_cast<const Stored*>(launch.bias)),
-        least(launch.activation == Activation::relu ? 0.0f : -infinity<float>) {}
+        least(launch.activation == Activation::relu ? 0.0f : -infinity<float>),
+        accumulate(launch.accumulate) {}
 
   bool changes_nothing() const { return !bias && least < 0; }
 
@@ -28,6 +30,11 @@ struct Epilogue {
   template <class Accumulate, class Index>
   __device__ Accumulate bias_of(Index k) const {
     return bias ? convert<Accumulate>(bias[k]) : Accumulate{0};
+  }
+  /// Writes an output, of a kernel that accumulates.
+  template <class Accumulate, class Index>
+  __device__ void store(Stored& y, Accumulate sum, Index k) const {
+    y = (*this)(accumulate ? sum + convert<Accumulate>(y) : sum, k);
   }
   template <class Accumulate>
   __device__ Stored finish(Accumulate sum, Accumulate bias_of_filter) const {

@@ -7,7 +7,7 @@
 // allow the class asked for, the fastest is kept; a launch runs it and nothing else. PLUMB_VERBOSE
 // prints which it is.
 //
-// cudnn.conv.best.fp32 and .tf32 may be FFT or Winograd, for which no bound is derived here.
+// cudnn.conv.best.fp64, .fp32 and .tf32 may be FFT or Winograd, for which no bound is derived here.
 // cudnn.conv.sum.fp32 is the same search among engines that form plain sums and repeat.
 //
 // A plain convolution is timed as cuDNN runs it. Bias and ReLU are not fused into it: bias is a
@@ -25,18 +25,20 @@ namespace plumb::cuda {
 namespace cudnn {
 namespace {
 
-bool narrow(const ConvProblem& problem) { return problem.dtype != DType::f32; }
+bool narrow(const ConvProblem& problem) { return size_in_bytes(problem.dtype) == 2; }
 
-template <Accuracy accuracy>
+template <Accuracy accuracy, bool wide>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   const auto refuse = [](Reason reason, std::string sentence) {
     return Support{reason, std::move(sentence)};
   };
   if (problem.direction != Direction::forward)
     return refuse(Reason::direction, "a backward convolution; expected forward");
-  if (problem.dtype == DType::f64)
-    return refuse(Reason::dtype, "tensors are stored as f64; expected f32, f16 or bf16");
-  if (accuracy == Accuracy::tf32 && narrow(problem))
+  if (wide != (problem.dtype == DType::f64))
+    return refuse(Reason::dtype,
+                  fmt::format("tensors are stored as {}; expected {}", to_string(problem.dtype),
+                              wide ? "f64" : "f32, f16 or bf16"));
+  if (accuracy == Accuracy::tf32 && problem.dtype != DType::f32)
     return refuse(Reason::dtype,
                   fmt::format("tensors are stored as {}, which TF32 would not round; "
                               "expected f32",
@@ -100,20 +102,22 @@ void launch(const ConvLaunch& launch) {
     finish(problem, found->layout, bias_left, launch.activation, launch.y, launch.native_queue);
 }
 
-template <Accuracy accuracy>
+template <Accuracy accuracy, bool wide = false>
 constexpr ConvAlgorithm algorithm(std::string_view name, const Numerics& numerics) {
   return {
       .name = name,
       .numerics = numerics,
       .forced_only = true,
-      .plan = plan_of_parts<supports<accuracy>, estimate_seconds, workspace_bytes<accuracy>>,
+      .takes_depth = true,
+      .plan = plan_of_parts<supports<accuracy, wide>, estimate_seconds, workspace_bytes<accuracy>>,
       .launch = without_plan<launch<accuracy>>,
   };
 }
 
-constexpr Numerics unbounded(Operand operand) {
+constexpr Numerics unbounded(Operand operand,
+                             Accumulator accumulator = Accumulator::tensor_core_fp32) {
   return {.operand = operand,
-          .accumulator = Accumulator::tensor_core_fp32,
+          .accumulator = accumulator,
           .deterministic = false,
           .bounded = false,
           .keeps_non_finite = false};
@@ -122,8 +126,10 @@ constexpr Numerics unbounded(Operand operand) {
 }  // namespace
 }  // namespace cudnn
 
-extern const ConvAlgorithm cudnn_best_fp32, cudnn_best_tf32, cudnn_sum_fp32;
+extern const ConvAlgorithm cudnn_best_fp64, cudnn_best_fp32, cudnn_best_tf32, cudnn_sum_fp32;
 
+const ConvAlgorithm cudnn_best_fp64 = cudnn::algorithm<cudnn::Accuracy::fp32, true>(
+    "cudnn.conv.best.fp64", cudnn::unbounded(Operand::fp64, Accumulator::fp64_fma));
 const ConvAlgorithm cudnn_best_fp32 = cudnn::algorithm<cudnn::Accuracy::fp32>(
     "cudnn.conv.best.fp32", cudnn::unbounded(Operand::fp32));
 const ConvAlgorithm cudnn_best_tf32 = cudnn::algorithm<cudnn::Accuracy::tf32>(

@@ -34,29 +34,43 @@ Descriptor tensor(std::int64_t id, DType dtype, const Extents& extents, Layout l
   return tensor;
 }
 
-/// Products of fp32, or of the narrow type that tensors are stored in, summed in fp32.
+/// Products of fp32 or fp64, or of the narrow type that tensors are stored in, summed in fp32 or
+/// fp64.
 Descriptor convolution(const ConvProblem& p) {
   Descriptor conv(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
-  conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  conv.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
+           p.dtype == DType::f64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT);
   conv.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION);
-  conv.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
-  conv.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {p.stride.h, p.stride.w});
-  conv.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {p.dilation.h, p.dilation.w});
-  conv.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {p.padding.top, p.padding.left});
-  conv.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {p.padding.bottom, p.padding.right});
+  const int axes = p.has_depth() ? 3 : 2;
+  const auto set = [&](cudnnBackendAttributeName_t name, std::int64_t d, std::int64_t h,
+                       std::int64_t w) {
+    const std::int64_t values[] = {d, h, w};
+    conv.set(name, std::span(values).last(static_cast<std::size_t>(axes)));
+  };
+  conv.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{axes});
+  set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, p.stride.d, p.stride.h, p.stride.w);
+  set(CUDNN_ATTR_CONVOLUTION_DILATIONS, p.dilation.d, p.dilation.h, p.dilation.w);
+  set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, p.padding.front, p.padding.top, p.padding.left);
+  set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, p.padding.back, p.padding.bottom, p.padding.right);
   conv.finalize();
   return conv;
 }
 
 Descriptor operation_on(const Descriptor& x, const Descriptor& w, const Descriptor& y,
-                        const Descriptor& conv, float beta) {
+                        const Descriptor& conv, DType dtype, double beta) {
   Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x);
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y);
   operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1.0f);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, beta);
+  const auto factor = [&](cudnnBackendAttributeName_t name, double value) {
+    if (dtype == DType::f64)
+      operation.set(name, CUDNN_TYPE_DOUBLE, value);
+    else
+      operation.set(name, CUDNN_TYPE_FLOAT, static_cast<float>(value));
+  };
+  factor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1);
+  factor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, beta);
   operation.finalize();
   return operation;
 }
@@ -144,7 +158,7 @@ Graph::Graph(cudnnHandle_t handle, const ConvProblem& problem, Layout layout, fl
       w_(tensor(w_id, problem.dtype, problem.w_extents(), layout)),
       y_(tensor(y_id, problem.dtype, problem.y_extents(), layout)),
       conv_(convolution(problem)),
-      operation_(operation_on(x_, w_, y_, conv_, beta)),
+      operation_(operation_on(x_, w_, y_, conv_, problem.dtype, beta)),
       graph_(graph_of(handle, operation_)) {}
 
 Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration)

@@ -22,10 +22,11 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t step = std::int64_t{gridDim.x} * block_threads;
   for (std::int64_t i = std::int64_t{blockIdx.x} * block_threads + threadIdx.x; i < pass.outputs;
        i += step) {
-    float value = pass.keep ? convert<float>(y[i]) : 0.0f;
+    using Value = ComputeType<Stored>;
+    Value value = pass.keep ? convert<Value>(y[i]) : Value{0};
     // Nothing is added to what is not kept: -0 and 0 are different biases.
     if (bias) {
-      const float added = convert<float>(bias[i / pass.inner % pass.channels]);
+      const Value added = convert<Value>(bias[i / pass.inner % pass.channels]);
       value = pass.keep ? value + added : added;
     }
     if (pass.relu && value < 0) value = 0;  // a NaN stays
@@ -41,7 +42,11 @@ __global__ void __launch_bounds__(block_threads) fill(std::int64_t count, Stored
     std::uint64_t z = (static_cast<std::uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    data[i] = convert<Stored>(static_cast<float>(z >> 40) * 0x1p-23f - 1.0f);
+    const float value = static_cast<float>(z >> 40) * 0x1p-23f - 1.0f;
+    if constexpr (std::is_same_v<Stored, double>)
+      data[i] = value;
+    else
+      data[i] = convert<Stored>(value);
   }
 }
 
@@ -49,11 +54,11 @@ void run(const ConvProblem& problem, Layout layout, const void* bias, bool keep,
          void* stream) {
   const std::int64_t outputs = element_count(problem.y_extents());
   const Pass pass{.outputs = outputs,
-                  .inner = layout == Layout::nchw ? problem.p() * problem.q() : 1,
+                  .inner = layout == Layout::nchw ? problem.z() * problem.p() * problem.q() : 1,
                   .channels = problem.k,
                   .keep = keep,
                   .relu = relu};
-  with_stored<float, __half, __nv_bfloat16>(problem.dtype, [&]<class Stored>(Stored) {
+  with_any_stored(problem.dtype, [&]<class Stored>(Stored) {
     Launch(stream, blocks_for(outputs, block_threads), block_threads)(
         pass_over<Stored>, pass, static_cast<const Stored*>(bias), static_cast<Stored*>(y));
   });
@@ -72,7 +77,7 @@ void finish(const ConvProblem& problem, Layout layout, const void* bias, Activat
 }
 
 void fill_randomly(DType dtype, std::int64_t count, void* data, void* stream) {
-  with_stored<float, __half, __nv_bfloat16>(dtype, [&]<class Stored>(Stored) {
+  with_any_stored(dtype, [&]<class Stored>(Stored) {
     Launch(stream, blocks_for(count, block_threads), block_threads)(fill<Stored>, count,
                                                                     static_cast<Stored*>(data));
   });

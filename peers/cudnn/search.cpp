@@ -235,7 +235,7 @@ Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
   };
   const std::vector<Timed> plain = timed_with(0);
   std::vector<Timed> onto_bias;
-  if (problem.dtype != DType::f32) onto_bias = timed_with(1);
+  if (size_in_bytes(problem.dtype) == 2) onto_bias = timed_with(1);
   for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32, Accuracy::fp32_sum}) {
     Choice& choice = result.choices[static_cast<int>(accuracy)];
     if (const Timed* best = fastest(accuracy, problem.dtype, plain)) {

@@ -17,7 +17,10 @@ namespace plumb {
 /// 11x11, strides 1 and 2, any padding, images to 2048x2048.
 /// "few_special": members of that family with something about them: fewer images than a device has
 /// units, one huge image, rows that are not aligned.
-inline constexpr std::string_view suite_names[] = {"four", "resnet50", "few200", "few_special"};
+/// "fields": 40 fields of one to four components in one to three dimensions, with every boundary,
+/// odd sizes and anisotropic filters.
+inline constexpr std::string_view suite_names[] = {"four", "resnet50", "few200", "few_special",
+                                                   "fields"};
 
 /// Returns the problems of a suite, dense NCHW, of f32, for batches of N; without it for the
 /// suite's own: 10,000 images of the four, 128 of ResNet-50, of few200 as many as have outputs of
