@@ -60,17 +60,25 @@ void ConvStages::take_planes_as_images() {
   slice_.padding.front = slice_.padding.back = 0;
   slice_.boundary.d = Boundary::zeros;
   slice_.y_strides = {p.y_strides[2], p.y_strides[1], p.y_strides[3], p.y_strides[4]};
-  const std::int64_t w_channel = merged(p.c / p.groups, p.t, p.w_strides[1], p.w_strides[2]);
-  slice_.w_strides = {p.w_strides[0], w_channel, p.w_strides[3], p.w_strides[4]};
-  if (w_channel == 0 && slice_.c > 1) {
-    slice_.w_strides = dense_strides(slice_.w_extents());
-    filter_bytes_ = aligned(bytes_of(p.dtype, slice_.w_extents()));
-  }
   const std::int64_t x_channel = merged(p.c, p.t, p.x_strides[1], p.dilation.d * p.x_strides[2]);
   const bool inside = p.padding.front == 0 && p.padding.back == 0;
   copies_input_ = !inside || (x_channel == 0 && slice_.c > 1);
+  planes_together_ = copies_input_ && p.groups == 1 && (p.dilation.d == 1 || p.t == 1);
   if (!copies_input_)
     slice_.x_strides = {p.stride.d * p.x_strides[2], x_channel, p.x_strides[3], p.x_strides[4]};
+  take_filters();
+}
+
+/// Filters whose taps along the depth are no channels as they lie are copied.
+void ConvStages::take_filters() {
+  const ConvProblem& p = problem_;
+  const bool planes_first = planes_together_ && p.c > 1 && p.t > 1;
+  const std::int64_t channel =
+      planes_first ? 0 : merged(p.c / p.groups, p.t, p.w_strides[1], p.w_strides[2]);
+  slice_.w_strides = {p.w_strides[0], channel, p.w_strides[3], p.w_strides[4]};
+  if (channel != 0 || slice_.c == p.groups) return;
+  slice_.w_strides = dense_strides(slice_.w_extents());
+  filter_bytes_ = aligned(bytes_of(p.dtype, slice_.w_extents()));
 }
 
 /// The copy has the padding of all boundaries but zeros, which algorithms know, and lies dense.
@@ -88,6 +96,14 @@ void ConvStages::take_padding_from_copy() {
   take(slice_.boundary.h, slice_.h, pad.top, pad.bottom);
   take(slice_.boundary.w, slice_.w, pad.left, pad.right);
   slice_.x_strides = dense_strides(slice_.x_extents());
+  if (planes_together_) slice_.x_strides[0] = problem_.stride.d * problem_.c * slice_.h * slice_.w;
+}
+
+/// The elements of a slice's copy.
+std::int64_t ConvStages::copied_elements(const ConvProblem& slice) const {
+  if (!planes_together_ || slice.n == 0) return element_count(slice.x_extents());
+  const std::int64_t planes = (slice.n - 1) * problem_.stride.d + problem_.t;
+  return element_count({planes, problem_.c, slice.h, slice.w});
 }
 
 /// One image or more. Slices of x as it lies begin at multiples of 16 bytes where the batch does,
@@ -96,7 +112,12 @@ std::int64_t ConvStages::images_per_slice(const DeviceInfo& device) const {
   ConvProblem image = slice_;
   image.n = 1;
   double bytes = 1;
-  if (copies_input_) bytes += static_cast<double>(bytes_of(image.dtype, image.x_extents()));
+  if (copies_input_) {
+    ConvProblem two = image;
+    two.n = 2;  // what the second takes, which shares planes with the first
+    bytes += static_cast<double>(copied_elements(two) - copied_elements(image)) *
+             static_cast<double>(size_in_bytes(image.dtype));
+  }
   if (stages_output()) bytes += static_cast<double>(bytes_of(image.dtype, image.y_extents()));
   if (!copies_input_ && !stages_output()) return slice_.n;
   const auto fitting = static_cast<std::int64_t>(
@@ -111,7 +132,9 @@ void ConvStages::plan_slices(const DeviceInfo& device) {
   const std::int64_t all = slice_.n;
   slice_.n = images_per_slice(device);
   last_slice_.n = slice_.n > 0 ? all % slice_.n : 0;
-  if (copies_input_) input_bytes_ = aligned(bytes_of(slice_.dtype, slice_.x_extents()));
+  if (copies_input_)
+    input_bytes_ =
+        aligned(static_cast<std::size_t>(copied_elements(slice_)) * size_in_bytes(slice_.dtype));
   if (stages_output()) output_bytes_ = aligned(bytes_of(slice_.dtype, slice_.y_extents()));
 }
 
@@ -143,8 +166,10 @@ void ConvStages::copy_filters(BackendQueue& queue, const DeviceInfo& device, con
                               void* filters) const {
   const ConvProblem& p = problem_;
   const Extents extents = p.w_extents();
+  Strides strides = dense_strides(extents);
+  if (planes_together_) strides[1] = p.r * p.s, strides[2] = p.c * p.r * p.s;
   queue.pad({.x = ConstTensorView(w, p.dtype, extents, device.id, p.w_strides),
-             .y = TensorView(filters, p.dtype, extents, device.id)});
+             .y = TensorView(filters, p.dtype, extents, device.id, strides)});
 }
 
 Activation ConvStages::activation_of(const ConvLaunch& launch) const {
@@ -173,17 +198,30 @@ const void* ConvStages::input(BackendQueue& queue, const ConvLaunch& launch,
     queue.pad(pad);
     return launch.workspace;
   }
-  // Image z has the planes z stride.d + t dilation.d - front of channel c as its channel (c, t).
-  const std::int64_t rows = slice.h, columns = slice.w, whole = rows * columns;
-  pad.step.d = p.stride.d;
-  for (std::int64_t t = 0; t < p.t; ++t) {
-    pad.begin.d = plane * p.stride.d + t * p.dilation.d - p.padding.front;
-    pad.y = TensorView(moved(launch.workspace, t * whole, p.dtype), p.dtype,
-                       {1, p.c, slice.n, rows, columns}, launch.device.id,
-                       {slice.n * slice.c * whole, p.t * whole, slice.c * whole, columns, 1});
-    queue.pad(pad);
-  }
+  copy_planes(queue, launch, slice, pad, plane);
   return launch.workspace;
+}
+
+/// The planes under the filter of the slice's images, of which `plane` is the first.
+void ConvStages::copy_planes(BackendQueue& queue, const ConvLaunch& launch,
+                             const ConvProblem& slice, PadLaunch pad, std::int64_t plane) const {
+  const ConvProblem& p = problem_;
+  const std::int64_t rows = slice.h, columns = slice.w, whole = rows * columns;
+  const auto copy = [&](std::int64_t first, std::int64_t begin, std::int64_t step,
+                        std::int64_t planes, std::int64_t c_stride, std::int64_t d_stride) {
+    pad.begin.d = begin;
+    pad.step.d = step;
+    pad.y = TensorView(moved(launch.workspace, first, p.dtype), p.dtype,
+                       {1, p.c, planes, rows, columns}, launch.device.id,
+                       {p.c * c_stride + planes * d_stride, c_stride, d_stride, columns, 1});
+    queue.pad(pad);
+  };
+  const std::int64_t begin = plane * p.stride.d - p.padding.front;
+  if (planes_together_)
+    return copy(0, begin, 1, (slice.n - 1) * p.stride.d + p.t, whole, p.c * whole);
+  // Image z has the plane z stride.d + t dilation.d - front of channel c as its channel (c, t).
+  for (std::int64_t t = 0; t < p.t; ++t)
+    copy(t * whole, begin + t * p.dilation.d, p.stride.d, slice.n, p.t * whole, slice.c * whole);
 }
 
 void* ConvStages::output(const ConvLaunch& launch, std::int64_t image, std::int64_t plane) const {

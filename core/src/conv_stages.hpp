@@ -1,9 +1,11 @@
 // What core does around an algorithm that computes less than the problem asks for.
 //
 // x may be copied to workspace: with the padding of its boundaries, or, for an algorithm without a
-// depth, as an image for each plane of the output, whose channels (c, t) are the planes under the
-// filter. y may be written to workspace, and pooled or added from there. Either way the work is cut
-// into slices whose copies stay small.
+// depth, so that the planes under the filter are channels of an image for each plane of the output.
+// Planes that follow each other are copied once, with their channels together: images overlap then,
+// and the channels are (t, c). Planes between which others lie, and groups, take an image each, of
+// channels (c, t). y may be written to workspace, and pooled or added from there. Either way the
+// work is cut into slices whose copies stay small.
 #pragma once
 
 #include <cstddef>
@@ -78,8 +80,12 @@ class ConvStages {
 
  private:
   void take_planes_as_images();
+  void take_filters();
+  void copy_planes(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
+                   PadLaunch pad, std::int64_t plane) const;
   void take_padding_from_copy();
   void plan_slices(const DeviceInfo& device);
+  std::int64_t copied_elements(const ConvProblem& slice) const;
   std::int64_t images_per_slice(const DeviceInfo& device) const;
   Activation activation_of(const ConvLaunch& launch) const;
   bool stages_output() const { return wanted_.pool || wanted_.accumulate; }
@@ -91,8 +97,9 @@ class ConvStages {
 
   ConvProblem problem_;
   StagesWanted wanted_;
-  bool planes_ = false;        ///< the planes of the output are images
-  bool copies_input_ = false;  ///< x goes through workspace
+  bool planes_ = false;           ///< the planes of the output are images
+  bool copies_input_ = false;     ///< x goes through workspace
+  bool planes_together_ = false;  ///< in the copy each plane has its channels together
   ConvProblem slice_, last_slice_;
   std::size_t input_bytes_ = 0, output_bytes_ = 0, filter_bytes_ = 0;
 };
