@@ -18,6 +18,9 @@ namespace plumb::cuda {
 std::span<const ConvAlgorithm* const> conv_algorithms() {
   // clang-format off
   static const std::array list{
+      // fields/: few channels and filters in one to three dimensions, with any boundary.
+      PLUMB_ENTRY(fields_fp32),
+      PLUMB_ENTRY(fields_fp64),
       // fma/: sums in fp32 or fp64 FMAs, of any problem; few_terms and few_filters of few terms.
       PLUMB_ENTRY(few_terms_fp32),
       PLUMB_ENTRY(few_filters_fp32),

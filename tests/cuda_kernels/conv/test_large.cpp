@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -196,5 +197,103 @@ TEST_CASE("cuda: images that lie more than 2^31 elements apart", "[large]") {
     });
     CHECK(run >= 2);
   }
+}
+
+namespace {
+
+/// A field of more than 2^31 floats, which repeats a block whose length no row divides.
+class LargeField {
+ public:
+  LargeField(const Device& device, Queue& queue, const Extents& extents)
+      : field_(device, DType::f32, extents), block_((1 << 24) + 7) {
+    std::mt19937 random(29);
+    std::normal_distribution<float> normal;
+    for (float& value : block_) value = normal(random);
+    const std::int64_t all = element_count(extents), length = std::ssize(block_);
+    for (std::int64_t first = 0; first < all; first += length) {
+      const Extents run{std::min(length, all - first)};
+      copy(queue, ConstTensorView(block_.data(), run),
+           TensorView(field_.data_as<float>() + first, DType::f32, run, device.id()));
+    }
+    queue.synchronize();
+  }
+  const Tensor& tensor() const { return field_; }
+  float at(std::int64_t element) const {
+    return block_[static_cast<std::size_t>(element % std::ssize(block_))];
+  }
+
+ private:
+  Tensor field_;
+  std::vector<float> block_;
+};
+
+/// Where outputs are looked at: the corners, the plane of element 2^31, and anywhere.
+std::vector<std::int64_t> sampled_outputs(std::int64_t all) {
+  std::vector<std::int64_t> outputs{0, all - 1, std::int64_t{1} << 31, (std::int64_t{1} << 31) - 1};
+  std::mt19937_64 random(31);
+  std::uniform_int_distribution<std::int64_t> anywhere(0, all - 1);
+  for (int i = 0; i < 60; ++i) outputs.push_back(anywhere(random));
+  return outputs;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: periodic fields of more than 2^31 elements", "[large]") {
+  ConvProblem problem;
+  problem.padding = 1;
+  problem.boundary = Boundary::periodic;
+  problem.r = problem.s = 3;
+  SECTION("a plane") { problem.h = problem.w = 46400; }
+  SECTION("a volume") {
+    problem.d = 1291, problem.h = 1300, problem.w = 1301;
+    problem.t = 3;
+  }
+  problem = check(problem);
+  const std::int64_t all = element_count(problem.x_extents());
+  REQUIRE(all > std::int64_t{1} << 31);
+  const Device device =
+      gpu_with_room(2 * static_cast<std::size_t>(all) * sizeof(float) + (std::size_t{1} << 30));
+  Queue queue(device);
+  const LargeField x(device, queue, problem.x_extents());
+  const Tensor y(device, DType::f32, problem.y_extents()),
+      w(device, DType::f32, problem.w_extents());
+  std::vector<float> filter(static_cast<std::size_t>(element_count(problem.w_extents())));
+  std::iota(filter.begin(), filter.end(), -7.0f);
+  copy(queue, ConstTensorView(filter.data(), problem.w_extents()), w);
+  ConvProblem one_output = problem;  // the patch under one output, its padding written out
+  one_output.d = problem.t, one_output.h = one_output.w = 3;
+  one_output.padding = {};
+  one_output.x_strides = one_output.w_strides = one_output.y_strides = {};
+  one_output = check(one_output);
+
+  const int run = for_each_algorithm(device, problem, [&](const ConvPlan& plan) {
+    REQUIRE(cudaMemset(y.data(), 0xff, static_cast<std::size_t>(all) * sizeof(float)) ==
+            cudaSuccess);
+    plan.execute(queue, {.x = x.tensor(), .w = w, .y = y});
+    for (const std::int64_t output : sampled_outputs(all)) {
+      const std::int64_t q = output % problem.w, p = output / problem.w % problem.h,
+                         z = output / problem.w / problem.h;
+      std::vector<float> patch;
+      for (std::int64_t t = 0; t < problem.t; ++t)
+        for (std::int64_t r = 0; r < 3; ++r)
+          for (std::int64_t s = 0; s < 3; ++s) {
+            const std::int64_t d = (z + t - problem.t / 2 + problem.d) % problem.d;
+            const std::int64_t h = (p + r - 1 + problem.h) % problem.h;
+            const std::int64_t column = (q + s - 1 + problem.w) % problem.w;
+            patch.push_back(x.at((d * problem.h + h) * problem.w + column));
+          }
+      const OracleTerm oracle =
+          conv_oracle_at(one_output, ConstTensorView(patch.data(), one_output.x_extents()),
+                         ConstTensorView(filter.data(), one_output.w_extents()), {}, 0, 0, 0, 0, 0);
+      float computed = 0;
+      copy(queue, ConstTensorView(y.data_as<float>() + output, DType::f32, {1}, device.id()),
+           TensorView(&computed, {1}));
+      queue.synchronize();
+      CAPTURE(z, p, q, computed, oracle.y);
+      CHECK(std::abs(computed - oracle.y) <=
+            conv_error_bound(plan.algorithm().numerics, one_output, oracle, computed));
+    }
+  });
+  CHECK(run >= 2);
 }
 #endif

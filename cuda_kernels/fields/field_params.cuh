@@ -1,0 +1,118 @@
+// The parameters of the field kernels, and where vectors lie in shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_kernels/fields/fields.hpp"
+#include "cuda_kernels/primitives/index.cuh"
+
+namespace plumb::cuda::fields {
+
+inline constexpr int vector_bytes = 16, stages = 4;
+template <class Scalar>
+inline constexpr int vector_elements = vector_bytes / static_cast<int>(sizeof(Scalar));
+
+/// A thread has two vectors of outputs side by side. Lanes then read every other vector, and
+/// would meet each other's banks if there were not a vector of room behind every eight.
+__host__ __device__ constexpr int place(int vector) { return vector + (vector >> 3); }
+
+template <class Scalar>
+__host__ __device__ constexpr int place_element(int element) {
+  return element + element / (8 * vector_elements<Scalar>)*vector_elements<Scalar>;
+}
+
+/// The widths of the chunks that a row of a filter is taken in: `step` taps at a time, and then
+/// what is left. The march leaves up to five.
+__host__ __device__ constexpr int last_of_march(int taps) {
+  return taps > 1 && taps % 4 == 1 ? 5 : taps % 4;
+}
+
+/// Returns the elements of filters in shared memory, of one channel.
+template <class Scalar>
+__host__ __device__ constexpr int march_row(int chunk_taps) {
+  constexpr int vector = vector_elements<Scalar>;
+  return (chunk_taps + vector - 1) / vector * vector;
+}
+
+struct FieldParams {
+  FieldView view;
+  Divisor<int> k, tiles_w, tiles_v, tiles_u, rows, row_vectors;
+  int threads_w_bits, threads_v_bits, row_bits;  ///< logarithms
+  int tile_u, tile_v, tile_w;
+  int planes, columns, front;
+  int pitch;  ///< elements from row to row
+  int shift;  ///< outputs by which the first tile begins before the first column
+  bool x_vectors, y_vectors;
+  bool has_columns;                                  ///< whether there is a table of the columns
+  int filters_at, scratch_at, lines_at, columns_at;  ///< bytes in shared memory
+};
+
+template <class Scalar>
+struct FieldEpilogue {
+  const Scalar* bias;
+  bool relu, accumulate;
+};
+
+/// What the threads of a block share, in shared memory, since the sums want all registers: which
+/// outputs are the block's, and the input under them.
+template <class Scalar>
+struct FieldBlock {
+  std::int64_t u, v, w;           ///< the first output
+  int count_u, count_v, count_w;  ///< how many there are from it on
+  int k;
+  std::int64_t first_u, first_v, first_w;  ///< the input's first element in the tile
+  int begin, end;                          ///< the columns of the tile that lie in the image
+  int begin_plane, end_plane;              ///< the planes that are not all padding
+  const Scalar* x;                         ///< the image
+  Scalar* y;                               ///< the first output
+  Scalar bias;
+
+  /// Is called by one thread.
+  __device__ void find(const FieldParams& params, const Scalar* images, Scalar* results,
+                       const FieldEpilogue<Scalar>& epilogue) {
+    const FieldView& view = params.view;
+    const auto [tile, filter] = params.k.divide(static_cast<int>(blockIdx.x));
+    const auto [above_w, tile_w] = params.tiles_w.divide(tile);
+    const auto [above_v, tile_v] = params.tiles_v.divide(above_w);
+    const auto [image, tile_u] = params.tiles_u.divide(above_v);
+    k = filter;
+    u = std::int64_t{tile_u} * params.tile_u;
+    v = std::int64_t{tile_v} * params.tile_v;
+    w = std::int64_t{tile_w} * params.tile_w - params.shift;
+    count_u = clipped(view.u.outputs - u, params.tile_u);
+    count_v = clipped(view.v.outputs - v, params.tile_v);
+    count_w = clipped(view.w.outputs - w, params.tile_w);
+    first_u = u - view.u.before;
+    first_v = v - view.v.before;
+    first_w = w - view.w.before - params.front;
+    const int columns = params.row_vectors.value() * vector_elements<Scalar>;
+    begin = clipped(-first_w, columns), end = clipped(view.w.extent - first_w, columns);
+    const int planes = count_u + view.u.taps - 1;
+    const bool zeros = view.u.boundary == Boundary::zeros;
+    begin_plane = zeros ? clipped(-first_u, planes) : 0;
+    end_plane = zeros ? clipped(view.u.extent - first_u, planes) : planes;
+    x = images + image * view.x_n;
+    y = results + (image * view.y_n + k * view.y_k + u * view.u.y_step + v * view.v.y_step +
+                   w * view.w.y_step);
+    bias = epilogue.bias ? epilogue.bias[k] : Scalar{0};
+  }
+
+ private:
+  __device__ static int clipped(std::int64_t count, int most) {
+    return count < 0 ? 0 : count > most ? most : static_cast<int>(count);
+  }
+};
+
+/// Where a thread's outputs lie in its block's tile, in units of what a thread has.
+struct FieldThread {
+  int u, v, w;
+
+  __device__ FieldThread(const FieldParams& params, int thread) {
+    w = thread & ((1 << params.threads_w_bits) - 1);
+    const int row = thread >> params.threads_w_bits;
+    v = row & ((1 << params.threads_v_bits) - 1);
+    u = row >> params.threads_v_bits;
+  }
+};
+
+}  // namespace plumb::cuda::fields

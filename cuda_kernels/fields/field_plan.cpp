@@ -1,0 +1,247 @@
+// How a field problem is cut into tiles: every shape of tile is rated, and the best one taken.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_kernels/fields/fields.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int vector_bytes = 16, stages = 4, tile_lines = 4, line_vectors = 8;
+constexpr int shared_of_block = 227 << 10, shared_of_unit = 228 << 10, reserved = 1 << 10;
+constexpr int march_taps[] = {3, 5, 7, 9};
+
+/// The strides of a dimension of extent one have no effect and may be anything.
+std::int64_t step(std::int64_t extent, std::int64_t stride) { return extent > 1 ? stride : 0; }
+
+FieldAxis axis_of(const FieldProblem& problem, int axis) {
+  const std::int64_t extent = problem.extent[axis], taps = problem.filter[axis];
+  const std::int64_t outputs = problem.outputs(axis);
+  return {.extent = extent,
+          .outputs = outputs,
+          .before = problem.before[axis],
+          .x_step = step(extent, problem.x_stride[axis + 2]),
+          .y_step = step(outputs, problem.y_stride[axis + 2]),
+          .w_step = step(taps, problem.w_stride[axis + 2]),
+          .taps = static_cast<int>(taps),
+          .boundary = problem.boundary[axis]};
+}
+
+FieldView view_of(const FieldProblem& problem) {
+  FieldView view{};
+  const FieldAxis d = axis_of(problem, 0), h = axis_of(problem, 1);
+  view.w = axis_of(problem, 2);
+  view.u = d.taps > 1 ? d : h;
+  view.v = d.taps > 1 ? h : d;
+  view.n = problem.n;
+  view.c = static_cast<int>(problem.c), view.k = static_cast<int>(problem.k);
+  view.x_n = step(problem.n, problem.x_stride[0]);
+  view.y_n = step(problem.n, problem.y_stride[0]);
+  view.x_c = step(problem.c, problem.x_stride[1]);
+  view.y_k = step(problem.k, problem.y_stride[1]);
+  view.w_c = step(problem.c, problem.w_stride[1]);
+  view.w_k = step(problem.k, problem.w_stride[0]);
+  // Lines are taken several at a time: rows where v has none, and images where there are no rows.
+  if (view.u.taps == 1 && view.v.taps == 1 && view.v.outputs == 1) std::swap(view.u, view.v);
+  if (view.v.taps == 1 && view.v.outputs == 1 && view.v.extent == 1) {
+    view.v = {view.n, view.n, 0, view.x_n, view.y_n, 0, 1, Boundary::zeros};
+    view.n = 1, view.x_n = 0, view.y_n = 0;
+  }
+  return view;
+}
+
+int shared_vectors(int vectors) { return vectors + vectors / 8; }
+int vectors_of(int elements, int element_bytes) {
+  return (elements * element_bytes + vector_bytes - 1) / vector_bytes;
+}
+int bytes_of(int elements, int element_bytes) {
+  return vectors_of(elements, element_bytes) * vector_bytes;
+}
+
+class Planner {
+ public:
+  Planner(const FieldProblem& problem, int element_bytes, int units, const FieldChoice& choice)
+      : view_(view_of(problem)), bytes_(element_bytes), units_(units), choice_(choice) {}
+
+  std::optional<FieldPlan> best() {
+    // Shared memory holds no filter near this; below it, no count here overflows.
+    constexpr double most_taps = 1 << 20;
+    if (most_taps < static_cast<double>(view_.u.taps) * view_.v.taps * view_.w.taps * view_.c)
+      return {};
+    const FieldKernel usual = usual_kernel();
+    const FieldKernel kernel = choice_.kernel && can(*choice_.kernel) ? *choice_.kernel : usual;
+    try_all(kernel);
+    if (!best_ && kernel == FieldKernel::march) try_all(FieldKernel::tile);
+    return best_;
+  }
+
+ private:
+  static bool is_free(int chosen, int value) { return chosen == 0 || chosen == value; }
+
+  bool can(FieldKernel kernel) const {
+    if (kernel == FieldKernel::line) return view_.u.taps == 1 && view_.v.taps == 1;
+    return kernel == FieldKernel::tile || std::ranges::count(march_taps, view_.u.taps) > 0;
+  }
+  FieldKernel usual_kernel() const {
+    for (const FieldKernel kernel : {FieldKernel::line, FieldKernel::march})
+      if (can(kernel)) return kernel;
+    return FieldKernel::tile;
+  }
+
+  FieldResidence residence(FieldKernel kernel) const {
+    return kernel == FieldKernel::march ? march_residence(bytes_, view_.u.taps) : tile_residence;
+  }
+
+  void try_all(FieldKernel kernel) {
+    for (int threads = 128; threads <= residence(kernel).threads; threads *= 2)
+      for (int threads_w = 8; threads_w <= threads; threads_w *= 2)
+        for (int threads_v = 1; threads_w * threads_v <= threads; threads_v *= 2) {
+          const int threads_u = threads / (threads_w * threads_v);
+          if (kernel != FieldKernel::tile && threads_u > 1) continue;
+          // A warp writes rows along one axis.
+          if (threads_v > 1 && threads_w * threads_v < 32) continue;
+          if (!is_free(choice_.threads, threads) || !is_free(choice_.threads_w, threads_w) ||
+              !is_free(choice_.threads_v, threads_v))
+            continue;
+          FieldPlan plan;
+          plan.kernel = kernel, plan.view = view_;
+          plan.threads_w = threads_w, plan.threads_v = threads_v, plan.threads_u = threads_u;
+          consider(plan);
+        }
+  }
+
+  void consider(FieldPlan plan) {
+    cut(plan);
+    for (int planes = 1; planes <= 4; planes *= 2) {
+      if (plan.kernel == FieldKernel::march) {
+        if (!is_free(choice_.planes, planes)) continue;
+        plan.planes = planes;
+      } else if (planes > 1) {
+        break;
+      }
+      count_shared(plan);
+      if (plan.shared_bytes > shared_of_block) continue;
+      if (plan.kernel == FieldKernel::march)
+        choose_run(plan);
+      else
+        plan.clocks = clocks(plan);
+      if (!best_ || plan.clocks < best_->clocks) best_ = plan;
+    }
+  }
+
+  /// Cuts the outputs, but for the length of a march.
+  void cut(FieldPlan& plan) const {
+    const bool line = plan.kernel == FieldKernel::line;
+    const int thread_columns = (line ? line_vectors : 2) * vector_bytes / bytes_;
+    plan.tile_w = plan.threads_w * thread_columns;
+    plan.tile_v = plan.threads_v;
+    plan.tile_u = plan.kernel == FieldKernel::tile ? plan.threads_u * tile_lines : 1;
+    plan.planes = plan.tile_u + view_.u.taps - 1;
+    plan.rows = plan.tile_v + view_.v.taps - 1;
+    plan.front = line ? (4 - view_.w.taps % 4) % 4 : 0;
+    plan.columns = plan.tile_w + plan.front + view_.w.taps - 1;
+    plan.row_vectors = vectors_of(plan.columns, bytes_);
+    plan.pitch = shared_vectors(plan.row_vectors - 1) + 1;
+    plan.row_threads = 32;
+    while (plan.row_threads < plan.threads() && plan.row_threads < plan.row_vectors / 2)
+      plan.row_threads *= 2;
+  }
+
+  /// The march's filters are all there, the others' come by channel.
+  int filter_bytes(FieldKernel kernel) const {
+    const int taps_u = view_.u.taps, taps_v = view_.v.taps, taps_w = view_.w.taps;
+    if (kernel == FieldKernel::line) return bytes_of((taps_w + 3) / 4 * 4, bytes_);
+    if (kernel == FieldKernel::tile)
+      return bytes_of(taps_u * taps_v * ((taps_w + 3) / 4 * 4), bytes_);
+    const int last = taps_w > 1 && taps_w % 4 == 1 ? 5 : taps_w % 4;
+    return view_.c * taps_v * (taps_u * (taps_w - last) * bytes_ + bytes_of(taps_u * last, bytes_));
+  }
+
+  void count_shared(FieldPlan& plan) const {
+    const bool march = plan.kernel == FieldKernel::march;
+    const int warps = plan.threads() / 32;
+    const int scratch = warps * vector_bytes *
+                        shared_vectors(32 * (plan.kernel == FieldKernel::line ? line_vectors : 2));
+    plan.filter_bytes = filter_bytes(plan.kernel);
+    const int tile = plan.planes * plan.rows * plan.pitch * vector_bytes;
+    plan.stage_bytes = march ? view_.c * tile : std::max(tile, scratch);
+    plan.scratch_bytes = march ? scratch : 0;
+    plan.line_bytes = bytes_of((march ? 1 : plan.planes) * plan.rows, sizeof(std::int64_t));
+    const bool columns = plan.kernel != FieldKernel::line && columns_fit_32_bits();
+    plan.column_bytes = columns ? plan.row_vectors * vector_bytes / bytes_ * 4 : 0;
+    plan.shared_bytes = (march ? stages : 1) * plan.stage_bytes + plan.filter_bytes +
+                        plan.scratch_bytes + plan.line_bytes + plan.column_bytes;
+  }
+
+  bool columns_fit_32_bits() const {
+    return static_cast<double>(view_.w.extent) * std::abs(static_cast<double>(view_.w.x_step)) <
+           0x7fffffff;
+  }
+
+  int blocks_at_once(const FieldPlan& plan) const {
+    const int by_shared = shared_of_unit / (plan.shared_bytes + reserved);
+    const FieldResidence most = residence(plan.kernel);
+    const int by_registers = most.blocks * most.threads / plan.threads();
+    return std::max(1, std::min(by_shared, by_registers));
+  }
+
+  double blocks(const FieldPlan& plan) const {
+    return static_cast<double>(view_.n * view_.k * ceil_div(view_.u.outputs, plan.tile_u) *
+                               ceil_div(view_.v.outputs, plan.tile_v) *
+                               ceil_div(view_.w.outputs, plan.tile_w));
+  }
+
+  /// Chooses the length of a march: blocks run in waves, and the last one should be full too.
+  void choose_run(FieldPlan& plan) const {
+    double least = 0;
+    FieldPlan run = plan;
+    for (std::int64_t parts = 1; parts <= std::min<std::int64_t>(view_.u.outputs, 2048); ++parts) {
+      const std::int64_t length = ceil_div(view_.u.outputs, parts);
+      if (length > 1 << 20) continue;
+      run.tile_u = choice_.tile_u > 0 ? choice_.tile_u : static_cast<int>(length);
+      const double time = clocks(run);
+      if (least == 0 || time < least) least = time, plan.tile_u = run.tile_u;
+    }
+    plan.clocks = least;
+  }
+
+  /// Predicts the time of all blocks: what is added and what is moved, in clocks of a
+  /// multiprocessor, less of the smaller as more warps are there to overlap them.
+  double clocks(const FieldPlan& plan) const {
+    const double taps = static_cast<double>(view_.u.taps) * view_.v.taps * view_.w.taps * view_.c;
+    const double outputs = static_cast<double>(plan.tile_u) * plan.tile_v * plan.tile_w;
+    const double fma_in_clock = bytes_ == 4 ? 108 : 54, bytes_in_clock = 15;
+    const bool march = plan.kernel == FieldKernel::march;
+    const int planes = march ? plan.tile_u + view_.u.taps - 1 : plan.planes;
+    const double loaded = static_cast<double>(planes) * plan.rows * plan.columns * view_.c;
+    // Overlapping halos come from L2, which is twice as fast as memory.
+    const double moved = bytes_ * (1.5 * outputs + 0.5 * loaded) / bytes_in_clock;
+    const double added = outputs * taps / fma_in_clock;
+    const int at_once = blocks_at_once(plan), warps = at_once * plan.threads() / 32;
+    const double hidden = march ? 0.9 : 1 - 1.0 / at_once;
+    const double few = std::max(1.0, 12.0 / warps);
+    const double start = 1500.0;  // until the first input is there, in clocks of one block
+    const double block =
+        few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added)) + start / at_once;
+    const double waves = blocks(plan) / (static_cast<double>(units_) * at_once);
+    // Where there are many waves, blocks end at different times, and the last wave is not empty.
+    const double whole = static_cast<double>(static_cast<std::int64_t>(waves) + 1);
+    const double exact = static_cast<std::int64_t>(waves) == waves ? waves : whole;
+    return block * at_once * (exact < 4 ? exact : waves + 0.5);
+  }
+
+  FieldView view_;
+  int bytes_, units_;
+  FieldChoice choice_;
+  std::optional<FieldPlan> best_;
+};
+
+}  // namespace
+
+std::optional<FieldPlan> plan_fields(const FieldProblem& problem, int element_bytes, int units,
+                                     const FieldChoice& choice) {
+  return Planner(problem, element_bytes, units, choice).best();
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,333 @@
+// The sums of a thread, in registers, from input and filters in shared memory.
+#pragma once
+
+#include "cuda_kernels/fields/field_params.cuh"
+
+namespace plumb::cuda::fields {
+
+template <class Scalar>
+inline constexpr int thread_columns = 2 * vector_elements<Scalar>;
+
+/// Keeps a value in one register from here on. Without it the compiler copies all sums once more
+/// for each of the ways that a plane may take.
+__device__ inline void pin(float& value) { asm volatile("" : "+f"(value)); }
+__device__ inline void pin(double& value) { asm volatile("" : "+d"(value)); }
+
+/// Reads vector number `i` of `to` from `bytes` in shared memory.
+template <class Scalar, int count>
+__device__ inline void read_vector(const char* from, int i, Scalar (&to)[count]) {
+  constexpr int vector = vector_elements<Scalar>;
+  static_assert(count % vector == 0);
+  if constexpr (vector == 4) {
+    const float4 four = *reinterpret_cast<const float4*>(from);
+    to[4 * i] = four.x, to[4 * i + 1] = four.y, to[4 * i + 2] = four.z, to[4 * i + 3] = four.w;
+  } else {
+    const double2 two = *reinterpret_cast<const double2*>(from);
+    to[2 * i] = two.x, to[2 * i + 1] = two.y;
+  }
+}
+template <class Scalar, int count>
+__device__ inline void read_vectors(const char* from, Scalar (&to)[count]) {
+#pragma unroll
+  for (int i = 0; i < count / vector_elements<Scalar>; ++i)
+    read_vector(from + i * vector_bytes, i, to);
+}
+
+/// The input that `taps` taps of a row meet, for a thread's outputs: vectors that lie one behind
+/// the other but for the room behind every eight.
+template <class Scalar, int taps>
+struct Segment {
+  static constexpr int vector = vector_elements<Scalar>;
+  static constexpr int vectors = (thread_columns<Scalar> + taps - 1 + vector - 1) / vector;
+  int at[vectors];  ///< bytes in shared memory
+
+  /// Begins `first` vectors into the row that begins at `row`.
+  __device__ Segment(int row, int first) {
+#pragma unroll
+    for (int i = 0; i < vectors; ++i) at[i] = row + place(first + i) * vector_bytes;
+  }
+  __device__ void move(int bytes) {
+#pragma unroll
+    for (int& vector_at : at) vector_at += bytes;
+  }
+  __device__ void read(const char* shared, Scalar (&to)[vectors * vector]) const {
+#pragma unroll
+    for (int i = 0; i < vectors; ++i) read_vector(shared + at[i], i, to);
+  }
+};
+
+/// The march: of[t] is the output that tap t adds the plane at hand to, so that the next plane
+/// finds each sum one further.
+template <class Scalar, int taps_u>
+struct MarchSums {
+  static constexpr int columns = thread_columns<Scalar>;
+  Scalar of[taps_u][columns] = {};
+
+  /// The taps that meet an output of the run.
+  struct Active {
+    int begin, end;
+  };
+
+  /// What all threads share of a plane: where its channels lie, and the shape of the filters.
+  struct Plane {
+    int channels, channel_bytes, rows, row_bytes, taps_w;
+    const char* filters;
+  };
+
+  /// Gets the sums to where the next plane finds them.
+  __device__ void move() {
+#pragma unroll
+    for (int t = taps_u - 1; t >= 0; --t)
+#pragma unroll
+      for (int i = 0; i < columns; ++i) {
+        of[t][i] = t > 0 ? of[t - 1][i] : Scalar{0};
+        pin(of[t][i]);
+      }
+  }
+
+  /// Moves the sums and adds the products of a plane to those that are active. The thread's first
+  /// row begins at `row`.
+  __device__ void move_and_add(const char* shared, int row, int first_vector, const Plane& plane,
+                               const Active& active) {
+    if (active.begin == 0 && active.end == taps_u) {
+      move_and_add_row(shared, row, first_vector, plane);
+      add_chunks<How::all>(shared, row, first_vector, plane, active, 1);
+    } else {
+      move();
+      add_chunks<How::active>(shared, row, first_vector, plane, active, 0);
+    }
+  }
+
+ private:
+  enum class How { move_all, all, active };
+
+  /// The first row of the first chunk: the move costs nothing where a product is added to the sum
+  /// from which the new one comes.
+  __device__ void move_and_add_row(const char* shared, int row, int first, const Plane& plane) {
+    const int last = last_of_march(plane.taps_w);
+    const auto add = [&]<int taps>() {
+      add_row<taps, How::move_all>(shared, Segment<Scalar, taps>(row, first), plane.filters, {});
+    };
+    if (plane.taps_w > last)
+      add.template operator()<4>();
+    else
+      with_last(last, add);
+#pragma unroll
+    for (int t = 0; t < taps_u; ++t)
+#pragma unroll
+      for (int i = 0; i < columns; ++i) pin(of[t][i]);
+  }
+
+  /// Calls `f.operator()<taps>()` for the last chunk of a row, if there is one.
+  template <class F>
+  __device__ static void with_last(int last, const F& f) {
+    if (last == 1)
+      f.template operator()<1>();
+    else if (last == 2)
+      f.template operator()<2>();
+    else if (last == 3)
+      f.template operator()<3>();
+    else if (last == 5)
+      f.template operator()<5>();
+  }
+
+  /// Adds the products of a plane but for the first `done` rows of the first chunk.
+  template <How how>
+  __device__ void add_chunks(const char* shared, int row, int first_vector, const Plane& plane,
+                             const Active& active, int done) {
+    const char* filters = plane.filters;
+    const int last = last_of_march(plane.taps_w);
+#pragma unroll 1
+    for (int c = 0; c < plane.channels; ++c, row += plane.channel_bytes) {
+      int first = first_vector;
+      const auto add = [&]<int taps>() {
+        constexpr int step = march_row<Scalar>(taps_u * taps) * static_cast<int>(sizeof(Scalar));
+        Segment<Scalar, taps> segment(row + done * plane.row_bytes, first);
+        const char* const end = filters + plane.rows * step;
+#pragma unroll 1
+        for (filters += done * step; filters != end; filters += step) {
+          add_row<taps, how>(shared, segment, filters, active);
+          segment.move(plane.row_bytes);
+        }
+        done = 0;
+      };
+#pragma unroll 1
+      for (int s = 0; s < plane.taps_w - last; s += 4, first += 4 / vector_elements<Scalar>)
+        add.template operator()<4>();
+      with_last(last, add);
+    }
+  }
+
+  template <int taps, How how>
+  __device__ void add_row(const char* shared, const Segment<Scalar, taps>& segment,
+                          const char* filters, const Active& active) {
+    Scalar x[segment.vectors * segment.vector];
+    segment.read(shared, x);
+    // Where not all taps are active, there are no registers for the weights of all.
+    constexpr bool all = how != How::active;
+    Scalar weights[march_row<Scalar>(taps_u * taps)];
+    if (all) read_vectors(filters, weights);
+#pragma unroll
+    for (int t = taps_u - 1; t >= 0; --t) {
+      if (!all && (t < active.begin || t >= active.end)) continue;
+#pragma unroll
+      for (int s = 0; s < taps; ++s) {
+        const int at = t * taps + s;
+        const Scalar weight = all ? weights[at] : reinterpret_cast<const Scalar*>(filters)[at];
+#pragma unroll
+        for (int i = 0; i < columns; ++i) {
+          const bool comes = how == How::move_all && s == 0;
+          const Scalar sum = !comes ? of[t][i] : t > 0 ? of[t - 1][i] : Scalar{0};
+          of[t][i] = fma(x[i + s], weight, sum);
+        }
+      }
+    }
+  }
+};
+
+/// The tile: four lines along u. Of the input a thread has four lines in registers, and for the
+/// next tap along u it reads one more.
+template <class Scalar>
+struct TileSums {
+  static constexpr int lines = 4, columns = thread_columns<Scalar>;
+  /// Taps that are taken at a time where there are as many: double has no registers for eight.
+  static constexpr int widest = sizeof(Scalar) == 4 ? 8 : 4;
+  Scalar of[lines][columns] = {};
+
+  struct Shape {
+    int taps_u, taps_v, taps_w, row_bytes, plane_bytes;
+  };
+
+  /// Adds a channel. The thread's first row begins at `row`.
+  __device__ void add_channel(const char* shared, int row, int first, const Shape& shape,
+                              const char* filters) {
+    int left = shape.taps_w;
+    for (; left >= widest; left -= widest, first += widest / vector_elements<Scalar>)
+      filters = add_chunk<widest>(shared, row, first, shape, filters);
+    if (widest > 4 && left >= 4) {
+      filters = add_chunk<4>(shared, row, first, shape, filters);
+      left -= 4, first += 4 / vector_elements<Scalar>;
+    }
+    if (left == 1) add_chunk<1>(shared, row, first, shape, filters);
+    if (left == 2) add_chunk<2>(shared, row, first, shape, filters);
+    if (left == 3) add_chunk<3>(shared, row, first, shape, filters);
+  }
+
+ private:
+  template <int taps>
+  static constexpr int filter_step = (taps > 4 ? 8 : 4) * static_cast<int>(sizeof(Scalar));
+
+  template <int taps>
+  __device__ const char* add_chunk(const char* shared, int row, int first, const Shape& shape,
+                                   const char* filters) {
+    for (int r = 0; r < shape.taps_v; ++r, row += shape.row_bytes) {
+      add_lines<taps>(shared, Segment<Scalar, taps>(row, first), shape, filters);
+      filters += shape.taps_u * filter_step<taps>;
+    }
+    return filters;
+  }
+
+  /// Line j of the outputs meets tap t in line j + t of the input, which is in x[(j + t) % lines].
+  template <int taps>
+  __device__ void add_lines(const char* shared, Segment<Scalar, taps> segment, const Shape& shape,
+                            const char* filters) {
+    Scalar x[lines][segment.vectors * segment.vector];
+#pragma unroll
+    for (int j = 0; j < lines - 1; ++j, segment.move(shape.plane_bytes)) segment.read(shared, x[j]);
+#pragma unroll 1
+    for (int turn = 0; turn < shape.taps_u; turn += lines, filters += lines * filter_step<taps>) {
+#pragma unroll
+      for (int t = 0; t < lines; ++t) {
+        if (turn + t == shape.taps_u) return;
+        segment.read(shared, x[(t + lines - 1) % lines]);
+        segment.move(shape.plane_bytes);
+        Scalar weights[taps > 4 ? 8 : 4];
+        read_vectors(filters + t * filter_step<taps>, weights);
+#pragma unroll
+        for (int j = 0; j < lines; ++j) add_line<taps>(of[j], x[(j + t) % lines], weights);
+      }
+    }
+  }
+
+  template <int taps, int inputs, int count>
+  __device__ static void add_line(Scalar (&sums)[columns], const Scalar (&x)[inputs],
+                                  const Scalar (&weights)[count]) {
+#pragma unroll
+    for (int s = 0; s < taps; ++s)
+#pragma unroll
+      for (int i = 0; i < columns; ++i) sums[i] = fma(x[i + s], weights[s], sums[i]);
+  }
+};
+
+/// The line: eight vectors of outputs side by side, and the input under them in a window that
+/// slides four taps at a time: each step reads what four taps need more.
+template <class Scalar>
+struct LineSums {
+  static constexpr int vectors = 8, vector = vector_elements<Scalar>;
+  static constexpr int columns = vectors * vector;
+  static constexpr int step = 4 / vector, window = vectors + step, turns = window / step;
+  static_assert(window % step == 0);
+  Scalar of[columns] = {};
+
+  /// Adds a channel: `steps` times four taps, of which the first `front` are none. The row begins
+  /// at `row`, the thread's outputs `first` vectors into it.
+  __device__ void add_channel(const char* shared, int row, int first, int steps, int front,
+                              const char* filters) {
+    Scalar x[window * vector];
+#pragma unroll
+    for (int i = 0; i < window; ++i)
+      read_vector(shared + row + place(first + i) * vector_bytes, i, x);
+    first += window;
+    if (front > 0) {
+      add_first_taps(x, front, filters);
+      filters += 4 * sizeof(Scalar);
+      if (--steps == 0) return;
+#pragma unroll
+      for (int i = 0; i < (window - step) * vector; ++i) x[i] = x[i + 4];
+      read_step(shared + row, first, window - step, x);
+    }
+    add_steps(shared + row, first, steps, filters, x);
+  }
+
+ private:
+  __device__ static void read_step(const char* row, int& first, int at,
+                                   Scalar (&x)[window * vector]) {
+#pragma unroll
+    for (int i = 0; i < step; ++i) read_vector(row + place(first + i) * vector_bytes, at + i, x);
+    first += step;
+  }
+
+  /// The first step, whose taps before `front` are outside the filter.
+  __device__ void add_first_taps(const Scalar (&x)[window * vector], int front,
+                                 const char* filters) {
+    Scalar weights[4];
+    read_vectors(filters, weights);
+#pragma unroll
+    for (int s = 1; s < 4; ++s) {
+      if (s < front) continue;
+#pragma unroll
+      for (int i = 0; i < columns; ++i) of[i] = fma(x[i + s], weights[s], of[i]);
+    }
+  }
+
+  __device__ void add_steps(const char* row, int first, int steps, const char* filters,
+                            Scalar (&x)[window * vector]) {
+#pragma unroll 1
+    for (int begin = 0; begin < steps; begin += turns, filters += turns * 4 * sizeof(Scalar)) {
+#pragma unroll
+      for (int turn = 0; turn < turns; ++turn) {
+        Scalar weights[4];
+        read_vectors(filters + turn * 4 * sizeof(Scalar), weights);
+#pragma unroll
+        for (int i = 0; i < columns; ++i)
+#pragma unroll
+          for (int s = 0; s < 4; ++s)
+            of[i] = fma(x[(4 * turn + i + s) % (window * vector)], weights[s], of[i]);
+        if (begin + turn + 1 == steps) return;
+        read_step(row, first, step * turn, x);
+      }
+    }
+  }
+};
+
+}  // namespace plumb::cuda::fields

@@ -1,0 +1,106 @@
+// Convolutions of fields: few channels and filters in one to three dimensions, with what lies
+// beyond the border said for each axis. Here are the problem and its plan, which is made on the
+// host before a launch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "plumb/types.hpp"
+
+namespace plumb::cuda {
+
+/// y(n, k, ...) = sum over c and the taps of x(n, c, ...) w(k, c, ...), stride 1, dilation 1. The
+/// axes are depth, height, width; those that a problem of lower rank lacks have extent 1. Strides
+/// are in elements and may be any numbers.
+struct FieldProblem {
+  std::int64_t n = 1, c = 1, k = 1;
+  std::array<std::int64_t, 3> extent{1, 1, 1}, filter{1, 1, 1}, before{}, after{};
+  std::array<Boundary, 3> boundary{};
+  std::array<std::int64_t, 5> x_stride{}, w_stride{}, y_stride{};  ///< ncdhw, kctrs, nkzpq
+
+  std::int64_t outputs(int axis) const {
+    return before[axis] + extent[axis] + after[axis] - filter[axis] + 1;
+  }
+};
+
+/// An axis as kernels see it.
+struct FieldAxis {
+  std::int64_t extent, outputs, before;
+  std::int64_t x_step, y_step, w_step;
+  int taps;
+  Boundary boundary;
+};
+
+/// The problem by the roles of its axes: u is the slowest axis that the filters have taps on, w
+/// the width, v the one that is left. An axis without taps may also be the batch.
+struct FieldView {
+  FieldAxis u, v, w;
+  std::int64_t n, x_n, y_n;
+  std::int64_t x_c, w_c, w_k, y_k;
+  int c, k;
+};
+
+/// The kernels: `march` goes along u with the sums of all outputs that a plane adds to, `tile` has
+/// the whole input of its outputs in shared memory, `line` slides along w.
+enum class FieldKernel { march, tile, line };
+
+/// What a kernel is compiled for: the most threads of a block, and how many such blocks the
+/// registers of a multiprocessor hold.
+struct FieldResidence {
+  int threads, blocks;
+};
+/// The march's sums take more registers the more taps it has along u.
+constexpr FieldResidence march_residence(int element_bytes, int taps_u) {
+  if (taps_u == 3) return {256, 3};
+  return element_bytes == 8 && taps_u == 9 ? FieldResidence{128, 3} : FieldResidence{256, 2};
+}
+inline constexpr FieldResidence tile_residence{128, 4};
+
+/// How a problem is cut. Threads, and outputs of a block, are powers of two in v and w.
+struct FieldPlan {
+  FieldKernel kernel{};
+  FieldView view{};
+  int threads_w = 0, threads_v = 0, threads_u = 0;
+  int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
+  int planes = 0;                          ///< planes of input in one stage
+  int rows = 0;                            ///< of the input in a plane
+  int columns = 0;                         ///< of the input in a row
+  int front = 0;        ///< columns in front of the first tap, which no tap meets
+  int row_vectors = 0;  ///< vectors of 16 bytes in a row
+  int pitch = 0;        ///< vectors from row to row
+  int row_threads = 0;  ///< threads that load a row together
+  int stage_bytes = 0, filter_bytes = 0, scratch_bytes = 0;  ///< in shared memory, in this order
+  int line_bytes = 0, column_bytes = 0, shared_bytes = 0;    ///< tables of the input, and the sum
+  double clocks = 0;  ///< predicted, of all multiprocessors together
+
+  int threads() const { return threads_w * threads_v * threads_u; }
+};
+
+/// What a caller may fix in a plan, to compare; zero and empty leave it to the planner.
+struct FieldChoice {
+  std::optional<FieldKernel> kernel;
+  int threads = 0, threads_w = 0, threads_v = 0, planes = 0, tile_u = 0;
+};
+
+/// Returns the plan for elements of 4 or 8 bytes on a device with `units` multiprocessors, or
+/// nothing where no tile fits shared memory.
+std::optional<FieldPlan> plan_fields(const FieldProblem& problem, int element_bytes, int units,
+                                     const FieldChoice& choice = {});
+
+/// The tensors of a call, all of float or all of double. y = act(sum + bias + y), the last only
+/// where `accumulate` is set.
+struct FieldCall {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const void* bias = nullptr;  ///< K elements, or null
+  void* y = nullptr;
+  bool relu = false, accumulate = false;
+  bool vectors = true;  ///< whether rows are read in vectors where they are aligned
+};
+
+void launch_fields_f32(const FieldPlan& plan, const FieldCall& call, void* stream);
+void launch_fields_f64(const FieldPlan& plan, const FieldCall& call, void* stream);
+
+}  // namespace plumb::cuda

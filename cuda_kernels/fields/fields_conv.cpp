@@ -1,0 +1,108 @@
+// The entries of the family: which convolutions are fields, and what a launch tells their kernels.
+#include <string>
+
+#include "cuda_kernels/conv/planned.hpp"
+#include "cuda_kernels/cost/kernel_model.hpp"
+#include "cuda_kernels/fields/fields.hpp"
+#include "plumb/support.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr std::int64_t most_components = 4;
+
+Support refuse(std::string sentence) { return {Reason::geometry, std::move(sentence)}; }
+
+/// A stride to no second output and a dilation of one tap move nothing.
+bool moves_one_by_one(const ConvProblem& p) {
+  const auto plain = [](std::int64_t step, std::int64_t places) { return step == 1 || places <= 1; };
+  return plain(p.stride.d, p.z()) && plain(p.stride.h, p.p()) && plain(p.stride.w, p.q()) &&
+         plain(p.dilation.d, p.t) && plain(p.dilation.h, p.r) && plain(p.dilation.w, p.s);
+}
+
+template <DType dtype>
+Support supports(const ConvProblem& p) {
+  if (const Support stored = supports_dtypes({dtype}, p); !stored) return stored;
+  if (p.groups != 1) return refuse(std::to_string(p.groups) + " groups; expected 1");
+  if (p.c > most_components || p.k > most_components)
+    return refuse(std::to_string(p.c) + " channels and " + std::to_string(p.k) +
+                  " filters; expected at most 4 of each");
+  if (!moves_one_by_one(p)) return refuse("strides or dilations; expected none");
+  return {};
+}
+
+FieldProblem field_of(const ConvProblem& p) {
+  FieldProblem field{.n = p.n,
+                     .c = p.c,
+                     .k = p.k,
+                     .extent = {p.d, p.h, p.w},
+                     .filter = {p.t, p.r, p.s},
+                     .before = {p.padding.front, p.padding.top, p.padding.left},
+                     .boundary = {p.boundary.d, p.boundary.h, p.boundary.w}};
+  // What no window reaches is no padding.
+  const std::int64_t outputs[] = {p.z(), p.p(), p.q()};
+  for (int i = 0; i < 3; ++i)
+    field.after[i] = outputs[i] + field.filter[i] - 1 - field.extent[i] - field.before[i];
+  const auto strides = [&](const Strides& from, std::array<std::int64_t, 5>& to) {
+    const bool deep = from.rank() == 5;
+    to = {from[0], from[1], deep ? from[2] : 0, from[deep ? 3 : 2], from[deep ? 4 : 3]};
+  };
+  strides(p.x_strides, field.x_stride);
+  strides(p.w_strides, field.w_stride);
+  strides(p.y_strides, field.y_stride);
+  return field;
+}
+
+template <DType dtype>
+PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
+  PlanResult result{.support = supports<dtype>(problem)};
+  if (!result.support || problem.n == 0) return result;
+  const int element_bytes = static_cast<int>(size_in_bytes(dtype));
+  const auto fields = plan_fields(field_of(problem), element_bytes, device.units);
+  if (!fields) {
+    result.support = refuse("filters of " + std::to_string(problem.t) + "x" +
+                            std::to_string(problem.r) + "x" + std::to_string(problem.s) +
+                            "; expected the input of a tile to fit shared memory");
+    return result;
+  }
+  result.estimate_seconds =
+      kernel_seconds(fields->clocks / Machine(device).clock_hertz, device, 0);
+  result.kernel = planned(*fields);
+  return result;
+}
+
+template <auto launch_fields>
+void launch(const ConvLaunch& call, const KernelPlan* plan) {
+  launch_fields(planned_value<FieldPlan>(plan),
+                {.x = call.x,
+                 .w = call.w,
+                 .bias = call.bias,
+                 .y = call.y,
+                 .relu = call.activation == Activation::relu,
+                 .accumulate = call.accumulate},
+                call.native_queue);
+}
+
+}  // namespace
+
+extern const ConvAlgorithm fields_fp32{
+    .name = "cuda.conv.fields.fp32",
+    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+    .takes_depth = true,
+    .takes_boundaries = true,
+    .accumulates = true,
+    .plan = plan<DType::f32>,
+    .launch = launch<launch_fields_f32>,
+};
+
+extern const ConvAlgorithm fields_fp64{
+    .name = "cuda.conv.fields.fp64",
+    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .takes_depth = true,
+    .takes_boundaries = true,
+    .accumulates = true,
+    .plan = plan<DType::f64>,
+    .launch = launch<launch_fields_f64>,
+};
+
+}  // namespace plumb::cuda
