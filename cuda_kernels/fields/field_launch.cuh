@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/fields/field_columns.cuh"
 #include "cuda_kernels/fields/field_kernel.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
 
@@ -35,7 +36,9 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
                      rows_aligned<Scalar>(
                          call.x, {view.x_n, view.x_c, view.u.x_step, view.v.x_step}, view.w.x_step);
   const std::int64_t lead = (view.w.before + plan.front) % vector;
-  params.shift = params.x_vectors ? static_cast<int>((vector - lead) % vector) : 0;
+  params.shift = params.x_vectors && plan.kernel != FieldKernel::columns
+                     ? static_cast<int>((vector - lead) % vector)
+                     : 0;
   params.y_vectors = params.shift == 0 &&
                      rows_aligned<Scalar>(
                          call.y, {view.y_n, view.y_k, view.u.y_step, view.v.y_step}, view.w.y_step);
@@ -76,7 +79,14 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
         static_cast<Scalar*>(call.y),
         FieldEpilogue<Scalar>{static_cast<const Scalar*>(call.bias), call.relu, call.accumulate});
   };
-  if (plan.kernel == FieldKernel::tile)
+  if (plan.kernel == FieldKernel::columns)
+    MarchTaps::with(plan.view.u.taps, [&]<int taps_u>() {
+      if (plan.view.v.taps == 1)
+        launch(column_fields<Scalar, taps_u, 1>);
+      else
+        launch(column_fields<Scalar, taps_u, taps_u>);
+    });
+  else if (plan.kernel == FieldKernel::tile)
     launch(tile_fields<Scalar>);
   else if (plan.kernel == FieldKernel::line)
     launch(line_fields<Scalar>);

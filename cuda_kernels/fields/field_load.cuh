@@ -17,9 +17,9 @@ __device__ inline std::int64_t mapped(std::int64_t at, const FieldAxis& axis) {
   if (axis.boundary == Boundary::clamp) return at < 0 ? 0 : extent - 1;
   const bool reflect = axis.boundary == Boundary::reflect;
   const std::int64_t period = axis.boundary == Boundary::periodic ? extent
-                              : !reflect                               ? 2 * extent
-                              : extent > 1                             ? 2 * extent - 2
-                                                                       : 1;
+                              : !reflect                          ? 2 * extent
+                              : extent > 1                        ? 2 * extent - 2
+                                                                  : 1;
   // The image is rarely continued more than once, and a division of 64 bits is a function.
   if (at < -period || at >= 2 * period) at %= period;
   at += at < 0 ? period : at >= period ? -period : 0;

@@ -72,7 +72,7 @@ class Planner {
     const FieldKernel usual = usual_kernel();
     const FieldKernel kernel = choice_.kernel && can(*choice_.kernel) ? *choice_.kernel : usual;
     try_all(kernel);
-    if (!best_ && kernel == FieldKernel::march) try_all(FieldKernel::tile);
+    if (!best_ && kernel != FieldKernel::line) try_all(FieldKernel::tile);
     return best_;
   }
 
@@ -81,15 +81,19 @@ class Planner {
 
   bool can(FieldKernel kernel) const {
     if (kernel == FieldKernel::line) return view_.u.taps == 1 && view_.v.taps == 1;
+    if (kernel == FieldKernel::columns)
+      return std::ranges::count(march_taps, view_.u.taps) > 0 && planes_fit_32_bits() &&
+             (view_.v.taps == 1 || view_.v.taps == view_.u.taps);
     return kernel == FieldKernel::tile || std::ranges::count(march_taps, view_.u.taps) > 0;
   }
   FieldKernel usual_kernel() const {
-    for (const FieldKernel kernel : {FieldKernel::line, FieldKernel::march})
+    for (const FieldKernel kernel : {FieldKernel::line, FieldKernel::columns, FieldKernel::march})
       if (can(kernel)) return kernel;
     return FieldKernel::tile;
   }
 
   FieldResidence residence(FieldKernel kernel) const {
+    if (kernel == FieldKernel::columns) return column_residence(bytes_, view_.u.taps);
     return kernel == FieldKernel::march ? march_residence(bytes_, view_.u.taps) : tile_residence;
   }
 
@@ -101,6 +105,7 @@ class Planner {
           if (kernel != FieldKernel::tile && threads_u > 1) continue;
           // A warp writes rows along one axis.
           if (threads_v > 1 && threads_w * threads_v < 32) continue;
+          if (kernel == FieldKernel::columns && threads_w < 32) continue;
           if (!is_free(choice_.threads, threads) || !is_free(choice_.threads_w, threads_w) ||
               !is_free(choice_.threads_v, threads_v))
             continue;
@@ -122,7 +127,7 @@ class Planner {
       }
       count_shared(plan);
       if (plan.shared_bytes > shared_of_block) continue;
-      if (plan.kernel == FieldKernel::march)
+      if (plan.kernel == FieldKernel::march || plan.kernel == FieldKernel::columns)
         choose_run(plan);
       else
         plan.clocks = clocks(plan);
@@ -136,6 +141,11 @@ class Planner {
     const int thread_columns = (line ? line_vectors : 2) * vector_bytes / bytes_;
     plan.tile_w = plan.threads_w * thread_columns;
     plan.tile_v = plan.threads_v;
+    if (plan.kernel == FieldKernel::columns) {
+      const int outputs = column_outputs(bytes_, view_.u.taps);
+      plan.tile_w = plan.threads_w * (view_.v.taps > 1 ? 1 : outputs);
+      plan.tile_v = plan.threads_v * (view_.v.taps > 1 ? outputs : 1);
+    }
     plan.tile_u = plan.kernel == FieldKernel::tile ? plan.threads_u * tile_lines : 1;
     plan.planes = plan.tile_u + view_.u.taps - 1;
     plan.rows = plan.tile_v + view_.v.taps - 1;
@@ -152,6 +162,7 @@ class Planner {
   int filter_bytes(FieldKernel kernel) const {
     const int taps_u = view_.u.taps, taps_v = view_.v.taps, taps_w = view_.w.taps;
     if (kernel == FieldKernel::line) return bytes_of((taps_w + 3) / 4 * 4, bytes_);
+    if (kernel == FieldKernel::columns) return view_.c * taps_w * bytes_of(taps_u * taps_v, bytes_);
     if (kernel == FieldKernel::tile)
       return bytes_of(taps_u * taps_v * ((taps_w + 3) / 4 * 4), bytes_);
     const int last = taps_w > 1 && taps_w % 4 == 1 ? 5 : taps_w % 4;
@@ -164,6 +175,10 @@ class Planner {
     const int scratch = warps * vector_bytes *
                         shared_vectors(32 * (plan.kernel == FieldKernel::line ? line_vectors : 2));
     plan.filter_bytes = filter_bytes(plan.kernel);
+    if (plan.kernel == FieldKernel::columns) {
+      plan.shared_bytes = plan.filter_bytes;
+      return;
+    }
     const int tile = plan.planes * plan.rows * plan.pitch * vector_bytes;
     plan.stage_bytes = march ? view_.c * tile : std::max(tile, scratch);
     plan.scratch_bytes = march ? scratch : 0;
@@ -177,6 +192,15 @@ class Planner {
   bool columns_fit_32_bits() const {
     return static_cast<double>(view_.w.extent) * std::abs(static_cast<double>(view_.w.x_step)) <
            0x7fffffff;
+  }
+
+  /// The columns' offsets in a plane are of 32 bits, as far as the padding reaches.
+  bool planes_fit_32_bits() const {
+    const auto reach = [](const FieldAxis& axis) {
+      return static_cast<double>(axis.outputs + axis.taps + axis.extent) *
+             std::abs(static_cast<double>(axis.x_step));
+    };
+    return reach(view_.v) + reach(view_.w) < 0x7fff0000;
   }
 
   int blocks_at_once(const FieldPlan& plan) const {
@@ -206,6 +230,22 @@ class Planner {
     plan.clocks = least;
   }
 
+  /// Clocks of a multiprocessor for a block of columns: reads of L1 and of weights in shared memory
+  /// go through one port, beside the sums and the memory.
+  double column_clocks(const FieldPlan& plan) const {
+    const int outputs = column_outputs(bytes_, view_.u.taps);
+    const double taps = static_cast<double>(view_.w.taps) * view_.c,
+                 of_plane = view_.u.taps * view_.v.taps;
+    const double inputs = outputs + view_.v.taps - 1, words = bytes_ / 4.0;
+    const double warp_planes =
+        plan.threads() / 32.0 * static_cast<double>(plan.tile_u + view_.u.taps - 1);
+    const double added = taps * of_plane * outputs * words / 4;
+    const double port = taps * (inputs * words + of_plane * words);
+    const double issued = (taps * (of_plane * outputs + 2 * inputs + of_plane / 4) + 60) / 4;
+    const double moved = 32.0 * outputs * 2 * bytes_ / 17;
+    return warp_planes * (std::max({added, port, issued, moved}) + 0.2 * std::min(added, moved));
+  }
+
   /// Predicts the time of all blocks: what is added and what is moved, in clocks of a
   /// multiprocessor, less of the smaller as more warps are there to overlap them.
   double clocks(const FieldPlan& plan) const {
@@ -223,7 +263,10 @@ class Planner {
     const double few = std::max(1.0, 12.0 / warps);
     const double start = 1500.0;  // until the first input is there, in clocks of one block
     const double block =
-        few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added)) + start / at_once;
+        plan.kernel == FieldKernel::columns
+            ? column_clocks(plan) + start / at_once
+            : few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added)) +
+                  start / at_once;
     const double waves = blocks(plan) / (static_cast<double>(units_) * at_once);
     // Where there are many waves, blocks end at different times, and the last wave is not empty.
     const double whole = static_cast<double>(static_cast<std::int64_t>(waves) + 1);

@@ -8,7 +8,9 @@
 namespace plumb::cuda::fields {
 
 /// Bytes that a warp needs to write `vectors` vectors a thread.
-__host__ __device__ constexpr int scratch_bytes(int vectors) { return place(32 * vectors) * vector_bytes; }
+__host__ __device__ constexpr int scratch_bytes(int vectors) {
+  return place(32 * vectors) * vector_bytes;
+}
 
 template <class Scalar>
 struct alignas(vector_bytes) Vector {

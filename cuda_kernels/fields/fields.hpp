@@ -44,7 +44,7 @@ struct FieldView {
 
 /// The kernels: `march` goes along u with the sums of all outputs that a plane adds to, `tile` has
 /// the whole input of its outputs in shared memory, `line` slides along w.
-enum class FieldKernel { march, tile, line };
+enum class FieldKernel { march, tile, line, columns };
 
 /// What a kernel is compiled for: the most threads of a block, and how many such blocks the
 /// registers of a multiprocessor hold.
@@ -57,6 +57,15 @@ constexpr FieldResidence march_residence(int element_bytes, int taps_u) {
   return element_bytes == 8 && taps_u == 9 ? FieldResidence{128, 3} : FieldResidence{256, 2};
 }
 inline constexpr FieldResidence tile_residence{128, 4};
+/// The columns' outputs of a thread in a plane.
+constexpr int column_outputs(int element_bytes, int taps_u) {
+  return element_bytes == 8 && taps_u > 5 ? 4 : 8;
+}
+constexpr FieldResidence column_residence(int element_bytes, int taps_u) {
+  if (taps_u == 3) return {128, element_bytes == 4 ? 5 : 4};
+  if (taps_u == 5) return {128, element_bytes == 4 ? 4 : 3};
+  return {128, 3};
+}
 
 /// How a problem is cut. Threads, and outputs of a block, are powers of two in v and w.
 struct FieldPlan {

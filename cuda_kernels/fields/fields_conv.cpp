@@ -15,7 +15,9 @@ Support refuse(std::string sentence) { return {Reason::geometry, std::move(sente
 
 /// A stride to no second output and a dilation of one tap move nothing.
 bool moves_one_by_one(const ConvProblem& p) {
-  const auto plain = [](std::int64_t step, std::int64_t places) { return step == 1 || places <= 1; };
+  const auto plain = [](std::int64_t step, std::int64_t places) {
+    return step == 1 || places <= 1;
+  };
   return plain(p.stride.d, p.z()) && plain(p.stride.h, p.p()) && plain(p.stride.w, p.q()) &&
          plain(p.dilation.d, p.t) && plain(p.dilation.h, p.r) && plain(p.dilation.w, p.s);
 }
@@ -60,13 +62,12 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   const int element_bytes = static_cast<int>(size_in_bytes(dtype));
   const auto fields = plan_fields(field_of(problem), element_bytes, device.units);
   if (!fields) {
-    result.support = refuse("filters of " + std::to_string(problem.t) + "x" +
-                            std::to_string(problem.r) + "x" + std::to_string(problem.s) +
-                            "; expected the input of a tile to fit shared memory");
+    result.support =
+        refuse("filters of " + std::to_string(problem.t) + "x" + std::to_string(problem.r) + "x" +
+               std::to_string(problem.s) + "; expected the input of a tile to fit shared memory");
     return result;
   }
-  result.estimate_seconds =
-      kernel_seconds(fields->clocks / Machine(device).clock_hertz, device, 0);
+  result.estimate_seconds = kernel_seconds(fields->clocks / Machine(device).clock_hertz, device, 0);
   result.kernel = planned(*fields);
   return result;
 }
