@@ -15,7 +15,7 @@ namespace plumb::cuda::fields {
 
 /// How the columns' weights lie in shared memory: those of a channel and a tap along w together.
 template <class Scalar, int taps_u, int taps_v>
-inline constexpr int column_weights = march_row<Scalar>(taps_u * taps_v);
+inline constexpr int column_weights = march_row<Scalar>(taps_u* taps_v);
 
 template <class Scalar, int taps_u, int taps_v, int outputs>
 class Columns {
@@ -158,18 +158,20 @@ class Columns {
 };
 
 template <class Scalar, int taps_u>
+inline constexpr int outputs_of = column_outputs(sizeof(Scalar), taps_u);
+template <class Scalar, int taps_u>
 inline constexpr FieldResidence columns_of = column_residence(sizeof(Scalar), taps_u);
 
 template <class Scalar, int taps_u, int taps_v>
 __device__ void load_column_filters(const FieldView& view, const Scalar* w, int k, Scalar* to) {
   constexpr int step = column_weights<Scalar, taps_u, taps_v>;
   for (int c = 0; c < view.c; ++c, to += view.w.taps * step)
-    load_filter(view, w, k, c, to,
-                [&](int t, int r, int s) { return s * step + t * taps_v + r; });
+    load_filter(view, w, k, c, to, [&](int t, int r, int s) { return s * step + t * taps_v + r; });
 }
 
 template <class Scalar, int taps_u, int taps_v>
-__global__ void __launch_bounds__(columns_of<Scalar, taps_u>.threads, columns_of<Scalar, taps_u>.blocks)
+__global__ void __launch_bounds__(columns_of<Scalar, taps_u>.threads,
+                                  columns_of<Scalar, taps_u>.blocks)
     column_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
                   Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
   __shared__ FieldBlock<Scalar> block;
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(columns_of<Scalar, taps_u>.threads, columns_of
   auto* const weights = reinterpret_cast<Scalar*>(dynamic_shared());
   load_column_filters<Scalar, taps_u, taps_v>(params.view, w, block.k, weights);
   __syncthreads();
-  Columns<Scalar, taps_u, taps_v, column_outputs(sizeof(Scalar), taps_u)> columns(params, block);
+  Columns<Scalar, taps_u, taps_v, outputs_of<Scalar, taps_u>> columns(params, block);
   columns.run(weights, epilogue);
 }
 
