@@ -1,8 +1,9 @@
 // Direct convolution: each output is summed as its definition says, one work item an output.
 //
-// Tiling: none; neighbouring work items are neighbouring outputs in the order N K P Q.
-// Bytes: y once; x R S / (stride) times for each of the K/G filters, from caches beyond the first.
-// Wins: where there is too little of a problem to be worth tiles, and where tiles do not fit.
+// Tiling: none; neighbouring work items are neighbouring outputs in the order N K Z P Q.
+// Bytes: y once; x T R S / (stride) times for each of the K/G filters, from caches beyond the
+// first. Wins: where there is too little of a problem to be worth tiles, and where tiles do not
+// fit.
 #include "kokkos_kernels/conv_algorithms.hpp"
 #include "kokkos_kernels/conv_shape.hpp"
 #include "kokkos_kernels/conv_support.hpp"
@@ -19,8 +20,9 @@ struct Direct {
   Epilogue<Stored> epilogue;
 
   KOKKOS_FUNCTION void operator()(std::int64_t output) const {
-    const auto [n, k, p, q] = place_of(output, shape.k, shape.p, shape.q);
-    y[shape.y_step.offset(n, k, p, q)] = epilogue(direct_sum<Sum>(shape, x, w, n, k, p, q), k);
+    const Place at = place_of(output, shape.k, shape.z, shape.p, shape.q);
+    epilogue(direct_sum<Sum>(shape, x, w, at), at.c,
+             y + shape.y_step.offset(at.n, at.c, at.d, at.h, at.w));
   }
 };
 

@@ -1,5 +1,5 @@
-// Tensors of rank 4 as kernels see them: steps in memory, elements by number, and the taps of a
-// window that lie on the image.
+// Images of two or three axes as kernels see them: steps in memory, elements by number, and what a
+// window that moves over them reads.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -14,19 +14,21 @@ inline std::int64_t step(const Extents& extents, const Strides& strides, int dim
   return extents[dimension] > 1 ? strides[dimension] : 0;
 }
 
-/// Strides in elements of a tensor N C H W; for y, N K P Q; for the filters, K C/G R S.
+/// Strides in elements of a tensor N C (D) H W; for y, N K (Z) P Q; for the filters, K C/G (T) R S.
 struct Steps {
-  std::int64_t n, c, h, w;
+  std::int64_t n, c, d, h, w;
 
   Steps(const Extents& extents, const Strides& strides)
       : n(step(extents, strides, 0)),
         c(step(extents, strides, 1)),
-        h(step(extents, strides, 2)),
-        w(step(extents, strides, 3)) {}
+        d(extents.rank() == 5 ? step(extents, strides, 2) : 0),
+        h(step(extents, strides, extents.rank() - 2)),
+        w(step(extents, strides, extents.rank() - 1)) {}
 
   KOKKOS_INLINE_FUNCTION std::int64_t offset(std::int64_t at_n, std::int64_t at_c,
-                                             std::int64_t at_h, std::int64_t at_w) const {
-    return at_n * n + at_c * c + at_h * h + at_w * w;
+                                             std::int64_t at_d, std::int64_t at_h,
+                                             std::int64_t at_w) const {
+    return at_n * n + at_c * c + at_d * d + at_h * h + at_w * w;
   }
 };
 
@@ -44,14 +46,14 @@ KOKKOS_INLINE_FUNCTION std::int64_t at_boundary(Boundary boundary, std::int64_t 
 }
 
 struct Place {
-  std::int64_t n, c, h, w;
+  std::int64_t n, c, d, h, w;
 };
 /// Where the element of this number is in a tensor with these inner extents, the last running
 /// fastest.
-KOKKOS_INLINE_FUNCTION Place place_of(std::int64_t number, std::int64_t c, std::int64_t h,
-                                      std::int64_t w) {
-  const std::int64_t rows = number / w, planes = rows / h;
-  return {planes / c, planes % c, rows % h, number % w};
+KOKKOS_INLINE_FUNCTION Place place_of(std::int64_t number, std::int64_t c, std::int64_t d,
+                                      std::int64_t h, std::int64_t w) {
+  const std::int64_t rows = number / w, planes = rows / h, volumes = planes / d;
+  return {volumes / c, volumes % c, planes % d, rows % h, number % w};
 }
 
 /// Taps of a filter or window along one direction, from `begin` up to `end`.
@@ -66,5 +68,35 @@ KOKKOS_INLINE_FUNCTION Taps taps_inside(std::int64_t first, std::int64_t extent,
   const std::int64_t end = beyond < taps ? beyond : taps;
   return {begin < end ? begin : end, end};
 }
+
+/// One axis of the image, and how a window moves along it.
+struct Axis {
+  std::int64_t extent, taps, stride, dilation, before;
+  Boundary boundary;
+
+  /// What moves nothing may be any number: a stride to no second output, dilation of one tap.
+  Axis(std::int64_t extent_, std::int64_t taps_, std::int64_t stride_, std::int64_t dilation_,
+       std::int64_t before_, std::int64_t outputs, Boundary boundary_ = Boundary::zeros)
+      : extent(extent_),
+        taps(taps_),
+        stride(outputs > 1 ? stride_ : 0),
+        dilation(taps > 1 ? dilation_ : 1),
+        before(before_),
+        boundary(boundary_) {}
+
+  /// The coordinate of an output's first tap.
+  KOKKOS_INLINE_FUNCTION std::int64_t first(std::int64_t output) const {
+    return output * stride - before;
+  }
+  /// The taps that read something, where the first lies at `first`.
+  KOKKOS_INLINE_FUNCTION Taps taken(std::int64_t first) const {
+    if (boundary == Boundary::zeros) return taps_inside(first, extent, taps, dilation);
+    return {0, taps};
+  }
+  /// The coordinate that such a tap reads.
+  KOKKOS_INLINE_FUNCTION std::int64_t source(std::int64_t first, std::int64_t tap) const {
+    return at_boundary(boundary, first + tap * dilation, extent);
+  }
+};
 
 }  // namespace plumb::kokkos

@@ -1,6 +1,7 @@
-// Pooling: y[n,c,p,q] is the maximum or the average of x over a window, one work item an output.
+// Pooling: y[n,c,z,p,q] is the maximum or the average of x over a window, one work item an
+// output.
 //
-// Tiling: none; neighbouring work items are neighbouring outputs in the order N C P Q.
+// Tiling: none; neighbouring work items are neighbouring outputs in the order N C Z P Q.
 // Bytes: x and y once; windows that overlap read x again from caches.
 #include "kokkos_kernels/image.hpp"
 #include "kokkos_kernels/operators.hpp"
@@ -9,21 +10,18 @@
 namespace plumb::kokkos {
 namespace {
 
-/// One direction of the window's movement over the image.
-struct Sweep {
-  std::int64_t extent, taps, stride, dilation, before, after;
+/// One axis of the image, and how many of a window's places averages are divided by.
+struct Sweep : Axis {
+  std::int64_t after;
 
-  KOKKOS_INLINE_FUNCTION std::int64_t first(std::int64_t output) const {
-    return output * stride - before;
-  }
-  KOKKOS_INLINE_FUNCTION Taps inside(std::int64_t output) const {
-    return taps_inside(first(output), extent, taps, dilation);
-  }
-  /// How many of the window's places averages are divided by.
+  Sweep(std::int64_t extent_, std::int64_t taps_, std::int64_t stride_, std::int64_t dilation_,
+        std::int64_t before_, std::int64_t after_, std::int64_t outputs)
+      : Axis(extent_, taps_, stride_, dilation_, before_, outputs), after(after_) {}
+
   KOKKOS_INLINE_FUNCTION std::int64_t places(std::int64_t output, bool count_padding) const {
     const Taps counted =
         count_padding ? taps_inside(first(output) + before, before + extent + after, taps, dilation)
-                      : inside(output);
+                      : taken(first(output));
     return counted.end - counted.begin;
   }
 };
@@ -32,8 +30,8 @@ template <PoolKind kind, class Stored>
 struct Pool {
   using Value = ComputeType<Stored>;
 
-  Sweep rows, columns;
-  std::int64_t c, p, q;
+  Sweep planes, rows, columns;
+  std::int64_t c, z, p, q;
   Steps x_step, y_step;
   bool count_padding;
   const Stored* x;
@@ -43,45 +41,41 @@ struct Pool {
       : Pool(call, call.x.extents(), call.y.extents(), call.geometry) {}
 
   KOKKOS_FUNCTION void operator()(std::int64_t output) const {
-    const Place at = place_of(output, c, p, q);
-    const Taps in_rows = rows.inside(at.h), in_columns = columns.inside(at.w);
-    const Stored* plane = x + x_step.offset(at.n, at.c, 0, 0);
+    const Place at = place_of(output, c, z, p, q);
+    const std::int64_t d = planes.first(at.d), h = rows.first(at.h), w = columns.first(at.w);
+    const Taps in_planes = planes.taken(d), in_rows = rows.taken(h), in_columns = columns.taken(w);
+    const Stored* image = x + x_step.offset(at.n, at.c, 0, 0, 0);
     Value result = kind == PoolKind::max ? -infinity<Value> : Value{0};
-    for (std::int64_t r = in_rows.begin; r < in_rows.end; ++r) {
-      const Stored* line = plane + (rows.first(at.h) + r * rows.dilation) * x_step.h;
-      for (std::int64_t s = in_columns.begin; s < in_columns.end; ++s) {
-        const auto value =
-            convert<Value>(line[(columns.first(at.w) + s * columns.dilation) * x_step.w]);
-        if constexpr (kind == PoolKind::average)
-          result += value;
-        else if (value > result || value != value)  // once NaN, nothing compares greater
-          result = value;
+    for (std::int64_t t = in_planes.begin; t < in_planes.end; ++t)
+      for (std::int64_t r = in_rows.begin; r < in_rows.end; ++r) {
+        const Stored* line =
+            image + (d + t * planes.dilation) * x_step.d + (h + r * rows.dilation) * x_step.h;
+        for (std::int64_t s = in_columns.begin; s < in_columns.end; ++s)
+          result = joined(result, convert<Value>(line[(w + s * columns.dilation) * x_step.w]));
       }
-    }
     if constexpr (kind == PoolKind::average)
-      result /= static_cast<Value>(rows.places(at.h, count_padding)) *
+      result /= static_cast<Value>(planes.places(at.d, count_padding)) *
+                static_cast<Value>(rows.places(at.h, count_padding)) *
                 static_cast<Value>(columns.places(at.w, count_padding));
-    y[y_step.offset(at.n, at.c, at.h, at.w)] = convert<Stored>(result);
+    y[y_step.offset(at.n, at.c, at.d, at.h, at.w)] = convert<Stored>(result);
   }
 
  private:
-  // What moves nothing may be any number: a stride to no second output, dilation of one tap.
+  KOKKOS_FUNCTION static Value joined(Value result, Value value) {
+    if constexpr (kind == PoolKind::average) return result + value;
+    return value > result || value != value ? value : result;  // once NaN, nothing compares greater
+  }
+
   Pool(const PoolLaunch& call, const Extents& from, const Extents& to, const PoolGeometry& g)
-      : rows{from[2],
-             g.window.h,
-             to[2] > 1 ? g.stride.h : 0,
-             g.window.h > 1 ? g.dilation.h : 1,
-             g.padding.top,
-             g.padding.bottom},
-        columns{from[3],
-                g.window.w,
-                to[3] > 1 ? g.stride.w : 0,
-                g.window.w > 1 ? g.dilation.w : 1,
-                g.padding.left,
-                g.padding.right},
+      : planes(from[2], g.window.d, g.stride.d, g.dilation.d, g.padding.front, g.padding.back,
+               to[2]),
+        rows(from[3], g.window.h, g.stride.h, g.dilation.h, g.padding.top, g.padding.bottom, to[3]),
+        columns(from[4], g.window.w, g.stride.w, g.dilation.w, g.padding.left, g.padding.right,
+                to[4]),
         c(to[1]),
-        p(to[2]),
-        q(to[3]),
+        z(to[2]),
+        p(to[3]),
+        q(to[4]),
         x_step(from, call.x.strides()),
         y_step(to, call.y.strides()),
         count_padding(g.count_padding),

@@ -58,10 +58,10 @@ struct Resize {
         y(static_cast<Stored*>(to.data())) {}
 
   KOKKOS_FUNCTION void operator()(std::int64_t output) const {
-    const Place at = place_of(output, c, p, q);
+    const Place at = place_of(output, c, 1, p, q);
     const Between<Value> row = between(at.h, scale_h, h), column = between(at.w, scale_w, w);
-    const Stored* plane = x + x_step.offset(at.n, at.c, 0, 0);
-    y[y_step.offset(at.n, at.c, at.h, at.w)] =
+    const Stored* plane = x + x_step.offset(at.n, at.c, 0, 0, 0);
+    y[y_step.offset(at.n, at.c, 0, at.h, at.w)] =
         convert<Stored>(interpolate(along(plane + row.low * x_step.h, column),
                                     along(plane + row.high * x_step.h, column), row.fraction));
   }

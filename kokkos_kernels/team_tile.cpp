@@ -1,11 +1,12 @@
-// Convolution from scratch memory: a team makes a tile of outputs of one image for several filters
-// of a group. Some channels at a time, it brings the input under the tile and the filters' taps
+// Convolution from scratch memory: a team makes a tile of outputs of one plane of one image for
+// several filters of a group. The planes of the input under a filter are channels to it: some of
+// them at a time, it brings the input under the tile and the filters' taps
 // into the team's scratch memory, and then each vector lane sums its own output for all the
 // filters, so that an input is read once for all of them.
 //
 // Tiling: up to 32 columns, a lane each, and as many rows, a thread each, as keep
-//   the tile's sums under 2,048; as many channels at a time as scratch memory holds. Sums lie in
-//   scratch memory while the next channels come in.
+//   the tile's sums under 2,048; as many channels (C/G T) at a time as scratch memory holds. Sums
+//   lie in scratch memory while the next channels come in.
 // Bytes: y once; x (1 + (R - stride) / (rows stride)) (1 + (S - stride) / (columns stride)) times
 //   for each block of filters; w once for each tile.
 // Wins: wherever there are enough outputs to fill tiles: on the host the loop over the filters is
@@ -40,7 +41,8 @@ struct Tiling {
   int rows, columns;              ///< of outputs
   int input_rows, input_columns;  ///< under them
   int taps;                       ///< R S
-  int channels;                   ///< at a time
+  int channels;                   ///< at a time, of `all_channels`
+  std::int64_t all_channels;      ///< C/G T: the planes under a filter
   std::int64_t down, across, filter_blocks;
 
   /// Elements of scratch memory.
@@ -88,14 +90,15 @@ Tiling tiling_of(const ConvProblem& problem, const DeviceInfo& device) {
   const Tile tile = tile_of<filters>(problem);
   const ScratchBytes bytes = scratch_bytes<Sum, filters>(problem);
   const double room = static_cast<double>(device.shared_memory_bytes) - bytes.fixed;
-  const double channels =
-      std::min(room / bytes.per_channel, static_cast<double>(problem.c / problem.groups));
+  const double channels = std::min(room / bytes.per_channel,
+                                   static_cast<double>(problem.c / problem.groups * problem.t));
   return {.rows = static_cast<int>(tile.rows),
           .columns = static_cast<int>(tile.columns),
           .input_rows = static_cast<int>(tile.input_rows),
           .input_columns = static_cast<int>(tile.input_columns),
           .taps = static_cast<int>(problem.r * problem.s),
           .channels = static_cast<int>(channels),
+          .all_channels = problem.c / problem.groups * problem.t,
           .down = pieces_of(problem.p(), tile.rows),
           .across = pieces_of(problem.q(), tile.columns),
           .filter_blocks = pieces_of(problem.k / problem.groups, filters)};
@@ -119,7 +122,7 @@ struct TeamTile {
 
   /// One tile: which outputs of which filters, and the scratch memory it is made in.
   struct Work {
-    std::int64_t n, group, filter, p, q;  ///< the first of each; `filter` within the group
+    std::int64_t n, group, filter, z, p, q;  ///< the first of each; `filter` within the group
     Sum *inputs, *taps, *sums;
   };
 
@@ -135,21 +138,22 @@ struct TeamTile {
     const Scratch sums(team.team_scratch(0), tiling.outputs() * filters);
     const std::int64_t league = team.league_size();
     for (std::int64_t tile = team.league_rank(); tile < tiles; tile += league) {
-      const Place at = place_of(tile, tiling.filter_blocks, tiling.down, tiling.across);
-      make_tile(team, {at.n / shape.groups, at.n % shape.groups, at.c * filters, at.h * tiling.rows,
-                       at.w * tiling.columns, inputs.data(), taps.data(), sums.data()});
+      const Place at = place_of(tile, tiling.filter_blocks, shape.z, tiling.down, tiling.across);
+      make_tile(team,
+                {at.n / shape.groups, at.n % shape.groups, at.c * filters, at.d, at.h * tiling.rows,
+                 at.w * tiling.columns, inputs.data(), taps.data(), sums.data()});
     }
   }
 
   KOKKOS_FUNCTION void make_tile(const Team& team, const Work& work) const {
-    for (std::int64_t c = 0; c < shape.group_c; c += tiling.channels) {
-      const std::int64_t rest = shape.group_c - c;
+    for (std::int64_t c = 0; c < tiling.all_channels; c += tiling.channels) {
+      const std::int64_t rest = tiling.all_channels - c;
       const int channels = rest < tiling.channels ? static_cast<int>(rest) : tiling.channels;
       team.team_barrier();  // what came before may still be read
       load_inputs(team, work, c, channels);
       load_taps(team, work, c, channels);
       team.team_barrier();
-      const bool first = c == 0, last = c + channels == shape.group_c;
+      const bool first = c == 0, last = c + channels == tiling.all_channels;
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tiling.rows), [&](int row) {
         Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tiling.columns), [&](int column) {
           add_channels(work, channels, row, column, first, last);
@@ -159,37 +163,41 @@ struct TeamTile {
   }
 
   /// The input under the tile, zeros where there is none.
-  KOKKOS_FUNCTION void load_inputs(const Team& team, const Work& work, std::int64_t first_c,
+  KOKKOS_FUNCTION void load_inputs(const Team& team, const Work& work, std::int64_t first_channel,
                                    int channels) const {
-    const std::int64_t first_h = work.p * shape.stride_h - shape.top;
-    const std::int64_t first_w = work.q * shape.stride_w - shape.left;
-    const Stored* image =
-        x + shape.x_step.offset(work.n, work.group * shape.group_c + first_c, 0, 0);
+    const std::int64_t first_d = shape.planes.first(work.z);
+    const std::int64_t first_h = shape.rows.first(work.p), first_w = shape.columns.first(work.q);
+    const Stored* image = x + work.n * shape.x_step.n + work.group * shape.group_c * shape.x_step.c;
     Kokkos::parallel_for(
         Kokkos::TeamThreadRange(team, channels * tiling.input_rows), [&](int line) {
-          const int c = line / tiling.input_rows;
-          const std::int64_t h = first_h + line % tiling.input_rows;
-          const bool inside = h >= 0 && h < shape.h;
-          const Stored* from = image + c * shape.x_step.c + (inside ? h : 0) * shape.x_step.h;
+          const std::int64_t channel = first_channel + line / tiling.input_rows;
+          const std::int64_t d = shape.planes.source(first_d, channel % shape.planes.taps);
+          const std::int64_t h = at_boundary(shape.rows.boundary,
+                                             first_h + line % tiling.input_rows, shape.rows.extent);
+          const bool inside = d >= 0 && h >= 0;
+          const Stored* from = image + channel / shape.planes.taps * shape.x_step.c +
+                               (inside ? d * shape.x_step.d + h * shape.x_step.h : 0);
           Sum* to = work.inputs + line * tiling.input_columns;
-          Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tiling.input_columns),
-                               [&](int column) {
-                                 const std::int64_t at = first_w + column;
-                                 to[column] = inside && at >= 0 && at < shape.w
-                                                  ? convert<Sum>(from[at * shape.x_step.w])
-                                                  : Sum{0};
-                               });
+          Kokkos::parallel_for(
+              Kokkos::ThreadVectorRange(team, tiling.input_columns), [&](int column) {
+                const std::int64_t at =
+                    at_boundary(shape.columns.boundary, first_w + column, shape.columns.extent);
+                to[column] = inside && at >= 0 ? convert<Sum>(from[at * shape.x_step.w]) : Sum{0};
+              });
         });
   }
 
   /// The filters' taps, filters innermost; zeros for filters that the group does not have.
-  KOKKOS_FUNCTION void load_taps(const Team& team, const Work& work, std::int64_t first_c,
+  KOKKOS_FUNCTION void load_taps(const Team& team, const Work& work, std::int64_t first_channel,
                                  int channels) const {
-    const auto columns = static_cast<int>(shape.s);
+    const auto columns = static_cast<int>(shape.columns.taps);
+    const Stored* group = w + (work.group * shape.group_k + work.filter) * shape.w_step.n;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, channels * tiling.taps), [&](int line) {
-      const int c = line / tiling.taps, tap = line % tiling.taps;
-      const Stored* from = w + shape.w_step.offset(work.group * shape.group_k + work.filter,
-                                                   first_c + c, tap / columns, tap % columns);
+      const std::int64_t channel = first_channel + line / tiling.taps;
+      const int tap = line % tiling.taps;
+      const Stored* from =
+          group + shape.w_step.offset(0, channel / shape.planes.taps, channel % shape.planes.taps,
+                                      tap / columns, tap % columns);
       Sum* to = work.taps + line * filters;
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, filters), [&](int filter) {
         to[filter] = work.filter + filter < shape.group_k
@@ -208,17 +216,17 @@ struct TeamTile {
       sums[filter] = first ? Sum{0} : work.sums[filter * outputs + output];
     });
 
-    const int below = static_cast<int>(shape.dilation_h) * tiling.input_columns;
-    const int beside = static_cast<int>(shape.dilation_w);
+    const int below = static_cast<int>(shape.rows.dilation) * tiling.input_columns;
+    const int beside = static_cast<int>(shape.columns.dilation);
     const Sum* tap = work.taps;
     for (int c = 0; c < channels; ++c) {
-      const Sum* line =
-          work.inputs +
-          (c * tiling.input_rows + row * static_cast<int>(shape.stride_h)) * tiling.input_columns +
-          column * static_cast<int>(shape.stride_w);
-      for (std::int64_t r = 0; r < shape.r; ++r, line += below) {
+      const Sum* line = work.inputs +
+                        (c * tiling.input_rows + row * static_cast<int>(shape.rows.stride)) *
+                            tiling.input_columns +
+                        column * static_cast<int>(shape.columns.stride);
+      for (std::int64_t r = 0; r < shape.rows.taps; ++r, line += below) {
         const Sum* input = line;
-        for (std::int64_t s = 0; s < shape.s; ++s, input += beside, tap += filters)
+        for (std::int64_t s = 0; s < shape.columns.taps; ++s, input += beside, tap += filters)
           unrolled(EachFilter{}, [&](int filter) { sums[filter] += *input * tap[filter]; });
       }
     }
@@ -242,8 +250,9 @@ struct TeamTile {
       Sum sum = sums[filter];
       // In the padding the filter met a zero, and 0 * Inf is NaN: such sums are taken again
       // without it, which keeps a NaN that came from the data.
-      if (shape.padded && sum != sum) sum = direct_sum<Sum>(shape, x, w, work.n, k, p, q);
-      y[shape.y_step.offset(work.n, k, p, q)] = epilogue(sum, k);
+      if (shape.padded && sum != sum)
+        sum = direct_sum<Sum>(shape, x, w, Place{work.n, k, work.z, p, q});
+      epilogue(sum, k, y + shape.y_step.offset(work.n, k, work.z, p, q));
     }
   }
 };
@@ -260,7 +269,7 @@ void launch(const ConvLaunch& call) {
   const ConvProblem& problem = call.problem;
   const Tiling tiling = tiling_of<Sum, filters>(problem, call.device);
   const std::int64_t tiles =
-      problem.n * problem.groups * tiling.filter_blocks * tiling.down * tiling.across;
+      problem.n * problem.groups * tiling.filter_blocks * problem.z() * tiling.down * tiling.across;
   with_stored<Stored...>(problem.dtype, [&]<class Element>(Element) {
     with_instance(instance_of(call), [&]<class Space>(const Space& space) {
       const TeamTile<Space, Sum, Element, filters> kernel{ConvShape(problem),

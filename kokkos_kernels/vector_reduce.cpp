@@ -1,7 +1,7 @@
 // Convolution with the channels of an output summed side by side: an output is a thread of a team,
 // its vector lanes take the channels in turn and add up what they have.
 //
-// Tiling: none; a team takes as many outputs as it has threads, in the order N K P Q.
+// Tiling: none; a team takes as many outputs as it has threads, in the order N K Z P Q.
 // Bytes: those of direct; where channels lie next to each other (NHWC, linear layers) a thread
 // reads
 //   whole cache lines.
@@ -39,23 +39,22 @@ struct VectorReduce {
   }
 
   KOKKOS_FUNCTION void make_output(const Team& team, std::int64_t output) const {
-    const Place at = place_of(output, shape.k, shape.p, shape.q);
-    const std::int64_t first_h = at.h * shape.stride_h - shape.top;
-    const std::int64_t first_w = at.w * shape.stride_w - shape.left;
-    const Taps rows = taps_inside(first_h, shape.h, shape.r, shape.dilation_h);
-    const Taps columns = taps_inside(first_w, shape.w, shape.s, shape.dilation_w);
-    const Stored* image = x + shape.x_step.offset(at.n, at.c / shape.group_k * shape.group_c, 0, 0);
+    const Place at = place_of(output, shape.k, shape.z, shape.p, shape.q);
+    const Window window = window_at(shape, at.d, at.h, at.w);
+    const Stored* image =
+        x + at.n * shape.x_step.n + at.c / shape.group_k * shape.group_c * shape.x_step.c;
     const Stored* filter = w + at.c * shape.w_step.n;
     Sum total = 0;
     Kokkos::parallel_reduce(
         Kokkos::ThreadVectorRange(team, shape.group_c),
         [&](std::int64_t c, Sum& sum) {
           sum = add_channel(sum, shape, image + c * shape.x_step.c, filter + c * shape.w_step.c,
-                            first_h, first_w, rows, columns);
+                            window);
         },
         total);
-    Kokkos::single(Kokkos::PerThread(team),
-                   [&] { y[shape.y_step.offset(at.n, at.c, at.h, at.w)] = epilogue(total, at.c); });
+    Kokkos::single(Kokkos::PerThread(team), [&] {
+      epilogue(total, at.c, y + shape.y_step.offset(at.n, at.c, at.d, at.h, at.w));
+    });
   }
 };
 

@@ -243,8 +243,8 @@ void ConvStages::finish(BackendQueue& queue, const ConvLaunch& launch, const Con
   if (wanted_.pool) {
     Extents pooled = p.y_extents();
     pooled[0] = slice.n;
-    queue.pool({.x = staged,
-                .y = TensorView(y, p.dtype, pooled, device, p.y_strides),
+    queue.pool({.x = with_all_axes(staged),
+                .y = with_all_axes(TensorView(y, p.dtype, pooled, device, p.y_strides)),
                 .geometry = pool_2x2});
     return;
   }

@@ -8,6 +8,7 @@
 #include "environment.hpp"
 #include "overlap.hpp"
 #include "plumb/backend.hpp"
+#include "ranks.hpp"
 #include "sizes.hpp"
 
 namespace plumb {
@@ -73,19 +74,38 @@ void check_pool_sizes(const Extents& x, const PoolGeometry& g) {
     std::int64_t value, minimum;
   } sizes[] = {{"N", x[0], 0},
                {"C", x[1], 0},
-               {"H", x[2], 1},
-               {"W", x[3], 1},
+               {"D", x[2], 1},
+               {"H", x[3], 1},
+               {"W", x[4], 1},
+               {"window.d", g.window.d, 1},
                {"window.h", g.window.h, 1},
                {"window.w", g.window.w, 1},
+               {"stride.d", g.stride.d, 1},
                {"stride.h", g.stride.h, 1},
                {"stride.w", g.stride.w, 1},
+               {"dilation.d", g.dilation.d, 1},
                {"dilation.h", g.dilation.h, 1},
                {"dilation.w", g.dilation.w, 1},
+               {"padding.front", g.padding.front, 0},
                {"padding.top", g.padding.top, 0},
                {"padding.left", g.padding.left, 0},
+               {"padding.back", g.padding.back, 0},
                {"padding.bottom", g.padding.bottom, 0},
                {"padding.right", g.padding.right, 0}};
   for (const auto& size : sizes) check_size("pool", size.name, size.value, size.minimum);
+}
+
+/// The geometry without what images of this rank have no use for.
+PoolGeometry geometry_of_rank(PoolGeometry g, int rank) {
+  if (rank < 5) {
+    g.window.d = g.stride.d = g.dilation.d = 1;
+    g.padding.front = g.padding.back = 0;
+  }
+  if (rank < 4) {
+    g.window.h = g.stride.h = g.dilation.h = 1;
+    g.padding.top = g.padding.bottom = 0;
+  }
+  return g;
 }
 
 void synchronize_if_asked(Queue& queue) {
@@ -94,13 +114,23 @@ void synchronize_if_asked(Queue& queue) {
 
 }  // namespace
 
-Extents pooled_extents(const Extents& x, const PoolGeometry& g) {
-  check_rank("pool", "x", x, 4, "four, N C H W");
-  check_pool_sizes(x, g);
+Extents pooled_extents(const Extents& x, const PoolGeometry& geometry) {
+  const int rank = x.rank();
+  if (rank < 3 || rank > 5)
+    refuse_argument("pool", fmt::format("x has extents {}; expected three to five, N C W, N C H W "
+                                        "or N C D H W",
+                                        to_string(x)));
+  const PoolGeometry g = geometry_of_rank(geometry, rank);
+  const Extents image{x[0], x[1], rank == 5 ? x[2] : 1, rank >= 4 ? x[rank - 2] : 1, x[rank - 1]};
+  check_pool_sizes(image, g);
+  const Windows planes{g.window.d, g.stride.d, g.dilation.d, g.padding.front, g.padding.back};
   const Windows rows{g.window.h, g.stride.h, g.dilation.h, g.padding.top, g.padding.bottom};
   const Windows columns{g.window.w, g.stride.w, g.dilation.w, g.padding.left, g.padding.right};
-  return {x[0], x[1], pooled_extent(x[2], rows, g.ceil_mode, "rows"),
-          pooled_extent(x[3], columns, g.ceil_mode, "columns")};
+  Extents y = x;
+  if (rank == 5) y[2] = pooled_extent(image[2], planes, g.ceil_mode, "planes");
+  if (rank >= 4) y[rank - 2] = pooled_extent(image[3], rows, g.ceil_mode, "rows");
+  y[rank - 1] = pooled_extent(image[4], columns, g.ceil_mode, "columns");
+  return y;
 }
 
 void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
@@ -109,7 +139,7 @@ void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
   check_extents("pool", y, pooled_extents(x.extents(), geometry));
   refuse_overlap("pool", "x", x, y);
   if (element_count(y.extents()) == 0) return;
-  queue.backend().pool({x, y, geometry});
+  queue.backend().pool({with_all_axes(x), with_all_axes(y), geometry_of_rank(geometry, x.rank())});
   synchronize_if_asked(queue);
 }
 

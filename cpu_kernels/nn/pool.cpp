@@ -80,43 +80,64 @@ void join_row(const Stored* from, int64_t step, int64_t count, T* joined) {
   }
 }
 
-/// Computes rows [p, p_end) and columns [q, q + count) of the outputs of one image and channel,
-/// which start at `x` and `y`.
+/// Some outputs of one plane of one image and channel: rows [p, p_end) and columns [q, q + count).
+struct Tile {
+  int64_t z, p, p_end, q, count;
+};
+
+/// Joins the window of each of the tile's outputs in row `p`, of an image that starts at `x`.
 template <class Op, class Stored, class T>
-void pool_tile(const PoolLaunch& launch, const Stored* x, Stored* y, int64_t p, int64_t p_end,
-               int64_t q, int64_t count) {
+void join_windows(const PoolLaunch& launch, const Stored* x, const Tile& tile, int64_t p,
+                  T* joined) {
   const PoolGeometry& g = launch.geometry;
   const ConstTensorView& xs = launch.x;
-  const TensorView& ys = launch.y;
-  const int64_t height = xs.extent(2), width = xs.extent(3);
-  const bool average = g.kind == PoolKind::average;
-  T columns[tile_columns];  // columns of the window that each average is taken over
-  for (int64_t i = 0; average && i < count; ++i)
-    columns[i] =
-        static_cast<T>(taps_inside(q + i, g.window.w, g.stride.w, g.dilation.w, g.padding.left,
-                                   g.padding.right, width, g.count_padding));
-  for (; p < p_end; ++p) {
-    T joined[tile_columns];
-    std::fill_n(joined, count, Op::template start<T>());
+  const int64_t depth = xs.extent(2), height = xs.extent(3), width = xs.extent(4);
+  std::fill_n(joined, tile.count, Op::template start<T>());
+  for (int64_t t = 0; t < g.window.d; ++t) {
+    const int64_t d = tile.z * g.stride.d + t * g.dilation.d - g.padding.front;
+    if (d < 0 || d >= depth) continue;
     for (int64_t r = 0; r < g.window.h; ++r) {
       const int64_t h = p * g.stride.h + r * g.dilation.h - g.padding.top;
       if (h < 0 || h >= height) continue;
       for (int64_t s = 0; s < g.window.w; ++s) {
-        const int64_t offset = q * g.stride.w + s * g.dilation.w - g.padding.left;
-        const Inside in = inside(count, g.stride.w, offset, width);
+        const int64_t offset = tile.q * g.stride.w + s * g.dilation.w - g.padding.left;
+        const Inside in = inside(tile.count, g.stride.w, offset, width);
         const int64_t w = in.begin * g.stride.w + offset;
         if (in.begin < in.end)
-          join_row<Op>(x + (h * xs.stride(2) + w * xs.stride(3)), g.stride.w * xs.stride(3),
-                       in.end - in.begin, joined + in.begin);
+          join_row<Op>(x + (d * xs.stride(2) + h * xs.stride(3) + w * xs.stride(4)),
+                       g.stride.w * xs.stride(4), in.end - in.begin, joined + in.begin);
       }
     }
+  }
+}
+
+/// Computes the tile of one image and channel, which start at `x` and `y`.
+template <class Op, class Stored, class T>
+void pool_tile(const PoolLaunch& launch, const Stored* x, Stored* y, const Tile& tile) {
+  const PoolGeometry& g = launch.geometry;
+  const ConstTensorView& xs = launch.x;
+  const TensorView& ys = launch.y;
+  const bool average = g.kind == PoolKind::average;
+  T columns[tile_columns];  // columns of the window that each average is taken over
+  for (int64_t i = 0; average && i < tile.count; ++i)
+    columns[i] =
+        static_cast<T>(taps_inside(tile.q + i, g.window.w, g.stride.w, g.dilation.w, g.padding.left,
+                                   g.padding.right, xs.extent(4), g.count_padding));
+  const int64_t planes =
+      average ? taps_inside(tile.z, g.window.d, g.stride.d, g.dilation.d, g.padding.front,
+                            g.padding.back, xs.extent(2), g.count_padding)
+              : 1;
+  for (int64_t p = tile.p; p < tile.p_end; ++p) {
+    T joined[tile_columns];
+    join_windows<Op>(launch, x, tile, p, joined);
     if (average) {
-      const T rows =
-          static_cast<T>(taps_inside(p, g.window.h, g.stride.h, g.dilation.h, g.padding.top,
-                                     g.padding.bottom, height, g.count_padding));
-      for (int64_t i = 0; i < count; ++i) joined[i] /= rows * columns[i];
+      const T rows = static_cast<T>(planes * taps_inside(p, g.window.h, g.stride.h, g.dilation.h,
+                                                         g.padding.top, g.padding.bottom,
+                                                         xs.extent(3), g.count_padding));
+      for (int64_t i = 0; i < tile.count; ++i) joined[i] /= rows * columns[i];
     }
-    store_row(joined, count, y + (p * ys.stride(2) + q * ys.stride(3)), ys.stride(3));
+    store_row(joined, tile.count,
+              y + (tile.z * ys.stride(2) + p * ys.stride(3) + tile.q * ys.stride(4)), ys.stride(4));
   }
 }
 
@@ -125,16 +146,17 @@ void pool(const PoolLaunch& launch) {
   using T = decltype(widen(Stored{}));
   const ConstTensorView& x = launch.x;
   const TensorView& y = launch.y;
-  const int64_t images = y.extent(0), channels = y.extent(1);
-  const int64_t rows = y.extent(2), columns = y.extent(3);
-  const Tiles tiles{images, channels, ceil_div(rows, tile_rows), ceil_div(columns, tile_columns)};
+  const int64_t images = y.extent(0), channels = y.extent(1), planes = y.extent(2);
+  const int64_t rows = y.extent(3), columns = y.extent(4);
+  const Tiles tiles{images, channels * planes, ceil_div(rows, tile_rows),
+                    ceil_div(columns, tile_columns)};
   parallel_for(threads_for(element_count(x.extents())), tiles.count(), [&](int64_t i) {
-    const auto [n, c, tile_row, tile_column] = tiles.at(i);
-    const int64_t p = tile_row * tile_rows, q = tile_column * tile_columns;
+    const auto [n, plane, tile_row, tile_column] = tiles.at(i);
+    const int64_t c = plane / planes, p = tile_row * tile_rows, q = tile_column * tile_columns;
     pool_tile<Op, Stored, T>(
         launch, static_cast<const Stored*>(x.data()) + (n * x.stride(0) + c * x.stride(1)),
-        static_cast<Stored*>(y.data()) + (n * y.stride(0) + c * y.stride(1)), p,
-        std::min(rows, p + tile_rows), q, std::min(tile_columns, columns - q));
+        static_cast<Stored*>(y.data()) + (n * y.stride(0) + c * y.stride(1)),
+        {plane % planes, p, std::min(rows, p + tile_rows), q, std::min(tile_columns, columns - q)});
   });
 }
 

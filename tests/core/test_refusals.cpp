@@ -65,13 +65,21 @@ TEST_CASE("refusals: operators around convolution") {
          resize_bilinear(queue, image, TensorView(to.data(), {1, 2, 4, 4}));
        },
        "y is [1, 2, 4, 4]; expected [1, 1, 4, 4]"},
-      {[&] { pool(queue, rows, y_rows, two); }, "x has extents [4, 8]; expected four, N C H W"},
+      {[&] { pool(queue, rows, y_rows, two); }, "x has extents [4, 8]; expected three to five"},
       {[&] { pool(queue, image, y_image, two); }, "y is [1, 1, 8, 8]; expected [1, 1, 4, 4]"},
       {[&] { padded([](auto& g) { g.padding.top = 2; }); },
        "padding 2 and 0 along rows; expected 0 to 1, less than the window"},
       {[&] { padded([](auto& g) { g.padding.right = 3; }); },
        "padding 0 and 3 along columns; expected 0 to 1"},
       {[&] { padded([](auto& g) { g.stride.w = 0; }); }, "stride.w"},
+      {[&] {
+         pooled_extents({1, 1, 8, 8, 8}, {.window = 2, .padding = {0, 0, 0, 2, 0, 0}});
+       },
+       "padding 0 and 2 along planes; expected 0 to 1, less than the window"},
+      {[&] {
+         pooled_extents({1, 1, 8, 8, 8}, {.window = 2, .stride = {0, 1, 1}});
+       },
+       "stride.d"},
       {[&] { padded([](auto& g) { g.window.h = 9; }); }, "window"},
       {[&] { linear(queue, {.x = image, .w = rows, .bias = {}, .y = y_rows}); },
        "linear: x has extents [1, 1, 8, 8]; expected two"},

@@ -23,10 +23,11 @@
 
 namespace plumb {
 
-/// One pooling, which pool() has checked.
+/// One pooling, which pool() has checked. Along axes that the image lacks, extents and windows are
+/// 1, and nothing is padded.
 struct PoolLaunch {
-  ConstTensorView x = {};      ///< N C H W
-  TensorView y = {};           ///< N C P Q; overlaps neither itself nor x
+  ConstTensorView x = {};      ///< N C D H W
+  TensorView y = {};           ///< N C Z P Q; overlaps neither itself nor x
   PoolGeometry geometry = {};  ///< of the windows
 };
 

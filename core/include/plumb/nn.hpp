@@ -14,24 +14,25 @@ namespace plumb {
 /// What is taken over a window.
 enum class PoolKind : std::uint8_t { max, average };
 
-/// How the window moves over the image.
+/// How the window moves over the image. Images without a depth, or without a height, have no use
+/// for the values along it.
 struct PoolGeometry {
   PoolKind kind = PoolKind::max;  ///< what is taken
-  Pair window = {};               ///< at least 1
-  Pair stride = {};               ///< at least 1
-  Pair dilation = {};             ///< at least 1
+  Triple window = {};             ///< at least 1
+  Triple stride = {};             ///< at least 1
+  Triple dilation = {};           ///< at least 1
   Padding padding = {};           ///< less than the (dilated) window on each side
-  bool ceil_mode =
-      false;  ///< a last window that starts inside the image or its top/left padding may hang over
+  /// Whether a last window that starts inside the image, or the padding before it, may hang over.
+  bool ceil_mode = false;
   bool count_padding = false;  ///< average: padding counts in the divisor, what hangs over does not
 };
 
-/// Returns [N,C,P,Q] for x of [N,C,H,W]. Throws Error (invalid_argument) that names the value that
-/// does not fit.
+/// Returns [N,C,Q] for x of [N,C,W], [N,C,P,Q] for [N,C,H,W], and [N,C,Z,P,Q] for [N,C,D,H,W].
+/// Throws Error (invalid_argument) that names the value that does not fit.
 PLUMB_API Extents pooled_extents(const Extents& x, const PoolGeometry& geometry);
 
-/// Computes y[n,c,p,q] = maximum (padding never wins) or average over the window, of x [N,C,H,W],
-/// for y as pooled_extents() says, as ONNX's MaxPool and AveragePool do.
+/// Computes y[n,c,z,p,q] = maximum (padding never wins) or average over the window, of x [N,C,W],
+/// [N,C,H,W] or [N,C,D,H,W], for y as pooled_extents() says, as ONNX's MaxPool and AveragePool do.
 PLUMB_API void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
                     const PoolGeometry& geometry);
 

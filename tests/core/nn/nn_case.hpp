@@ -65,12 +65,17 @@ inline bool same(const Values& a, const Values& b) {
                     [](double u, double v) { return u == v || (std::isnan(u) && std::isnan(v)); });
 }
 
-/// Ways for a tensor to lie in memory: dense, NHWC, with gaps, backwards.
+/// Ways for a tensor of rank 3 to 5 to lie in memory: dense, channels last, with gaps, backwards.
 inline std::vector<Strides> layouts(const Extents& extents) {
   Strides backwards = dense_strides(extents);
   for (int i = 0; i < extents.rank(); ++i) backwards[i] *= -1;
-  return {dense_strides(extents), strides_in_order(extents, {0, 2, 3, 1}),
-          strides_in_order(extents, {0, 1, 2, 3}, 3), backwards};
+  Dims in_order = extents, channels_last = extents;
+  for (int i = 0; i < extents.rank(); ++i) {
+    in_order[i] = i;
+    channels_last[i] = i == 0 ? 0 : i + 1 < extents.rank() ? i + 1 : 1;
+  }
+  return {dense_strides(extents), strides_in_order(extents, channels_last),
+          strides_in_order(extents, in_order, 3), backwards};
 }
 
 inline Values pooled(const Device& device, const Extents& extents, const Values& x,
@@ -86,22 +91,37 @@ struct Pooled {
   double value, magnitude;
   int count;
 };
+/// Of images of one to three axes: `index` and x have the same rank.
 inline Pooled pool_at(const HostTensor& x, const PoolGeometry& g, const Dims& index) {
+  // What moves along each axis of the image, the last axis last.
+  const struct {
+    std::int64_t window, stride, dilation, before, after;
+  } all[] = {{g.window.d, g.stride.d, g.dilation.d, g.padding.front, g.padding.back},
+             {g.window.h, g.stride.h, g.dilation.h, g.padding.top, g.padding.bottom},
+             {g.window.w, g.stride.w, g.dilation.w, g.padding.left, g.padding.right}};
+  const int rank = index.rank();
+  Extents window = index;
+  for (int i = 0; i < rank; ++i) window[i] = i < 2 ? 1 : all[i + 3 - rank].window;
   double most = -infinity, sum = 0, magnitude = 0;
   int inside = 0, padded = 0;
-  const std::int64_t height = x.extents()[2], width = x.extents()[3];
-  for (std::int64_t r = 0; r < g.window.h; ++r)
-    for (std::int64_t s = 0; s < g.window.w; ++s) {
-      const std::int64_t h = index[2] * g.stride.h + r * g.dilation.h - g.padding.top;
-      const std::int64_t w = index[3] * g.stride.w + s * g.dilation.w - g.padding.left;
-      if (h < height + g.padding.bottom && w < width + g.padding.right) ++padded;
-      if (h < 0 || h >= height || w < 0 || w >= width) continue;
-      ++inside;
-      const double value = x.at({index[0], index[1], h, w});
-      most = std::isnan(most) || value <= most ? most : value;
-      sum += value;
-      magnitude += std::abs(value);
+  for_each_index(window, [&](const Dims& tap) {
+    Dims at = index;
+    bool is_inside = true, is_padded = true;
+    for (int i = 2; i < rank; ++i) {
+      const auto& axis = all[i + 3 - rank];
+      const std::int64_t extent = x.extents()[i];
+      at[i] = index[i] * axis.stride + tap[i] * axis.dilation - axis.before;
+      is_padded = is_padded && at[i] < extent + axis.after;
+      is_inside = is_inside && at[i] >= 0 && at[i] < extent;
     }
+    padded += is_padded;
+    if (!is_inside) return;
+    ++inside;
+    const double value = x.at(at);
+    most = std::isnan(most) || value <= most ? most : value;
+    sum += value;
+    magnitude += std::abs(value);
+  });
   const int divisor = g.count_padding ? padded : inside;
   if (g.kind == PoolKind::max) return {most, 0, inside};
   return {sum / divisor, magnitude / divisor, inside};
