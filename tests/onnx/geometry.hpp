@@ -1,5 +1,5 @@
-// How ONNX describes images and the windows that move over them, as Plumb has it: a 1-D image is
-// one of height 1.
+// How ONNX describes images of one to three axes and the windows that move over them, as Plumb has
+// it.
 #pragma once
 
 #include "onnx/model.hpp"
@@ -7,19 +7,19 @@
 
 namespace plumb_test::onnx {
 
-/// N C H W of an array of three or four dimensions (or K C/G R S, for filters). Unsupported for
-/// 3-D images.
+/// N C W, N C H W or N C D H W of an array (or K C/G (T) (R) S, for filters). ParseError for other
+/// ranks.
 plumb::Extents image_extents(const Array& array);
-/// The other way: the dimensions of a result, without the height if `like` has none.
-std::vector<std::int64_t> dims_like(const Array& like, const plumb::Extents& extents);
+/// The axes of such extents: 1 along those that the image lacks.
+plumb::Triple axes_of(const plumb::Extents& extents);
 
 struct Movement {
-  plumb::Pair window, stride, dilation;
+  plumb::Triple window, stride, dilation;
   plumb::Padding padding;
 };
 
 /// The attributes kernel_shape (or `window` where it is left out), strides, dilations, pads and
 /// auto_pad over the image `x`. ParseError where they do not fit its rank.
-Movement movement_of(const Node& node, const Array& x, plumb::Pair window);
+Movement movement_of(const Node& node, const Array& x, plumb::Triple window);
 
 }  // namespace plumb_test::onnx

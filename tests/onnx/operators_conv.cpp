@@ -15,7 +15,7 @@ namespace {
 
 using namespace plumb;
 
-/// x and w of rank 4 for a convolution, of rank 2 for a linear layer.
+/// x and w of rank 3 to 5 for a convolution, of rank 2 for a linear layer.
 struct Operands {
   HostTensor x, w;
   std::optional<HostTensor> bias;
@@ -23,7 +23,7 @@ struct Operands {
 
 /// A linear layer is the 1x1 convolution of 1x1 images.
 ConstTensorView as_image(const ConstTensorView& view) {
-  if (view.rank() == 4) return view;
+  if (view.rank() > 2) return view;
   return {view.data(),
           view.dtype(),
           {view.extent(0), view.extent(1), 1, 1},
@@ -33,14 +33,24 @@ ConstTensorView as_image(const ConstTensorView& view) {
 
 ConvProblem problem_for(const Operands& operands, const ConvGeometry& geometry) {
   const ConstTensorView x = as_image(operands.x.view()), w = as_image(operands.w.view());
+  const Triple image = axes_of(x.extents()), filter = axes_of(w.extents());
   ConvProblem problem;
   static_cast<ConvGeometry&>(problem) = geometry;
   problem.dtype = x.dtype();
   problem.n = x.extent(0), problem.c = x.extent(1);
-  problem.h = x.extent(2), problem.w = x.extent(3);
-  problem.k = w.extent(0), problem.r = w.extent(2), problem.s = w.extent(3);
+  problem.d = image.d, problem.h = image.h, problem.w = image.w;
+  problem.k = w.extent(0);
+  problem.t = filter.d, problem.r = filter.h, problem.s = filter.w;
   problem.x_strides = x.strides(), problem.w_strides = w.strides();
   return check(problem);
+}
+
+/// The definition's results. The problem has its tensors in its own rank.
+std::vector<OracleTerm> oracle_of(const ConvProblem& problem, const Operands& operands) {
+  const ConstTensorView x = operands.x.view(), w = operands.w.view();
+  return conv_oracle(problem, {x.data(), x.dtype(), problem.x_extents(), host, problem.x_strides},
+                     {w.data(), w.dtype(), problem.w_extents(), host, problem.w_strides},
+                     operands.bias ? ConstTensorView(operands.bias->view()) : ConstTensorView());
 }
 
 /// The options that let the context's algorithm run, whatever it rounds.
@@ -87,11 +97,8 @@ Value convolved(const Context& context, Operands& operands, const ConvGeometry& 
 
   Value result;
   result.array.values = y.values();
-  result.tolerance = tolerances(
-      numerics, problem,
-      conv_oracle(problem, as_image(operands.x.view()), as_image(operands.w.view()),
-                  operands.bias ? ConstTensorView(operands.bias->view()) : ConstTensorView()),
-      result.array.values);
+  result.tolerance =
+      tolerances(numerics, problem, oracle_of(problem, operands), result.array.values);
   return result;
 }
 
@@ -118,6 +125,16 @@ HostTensor bias_of(const Array& c, std::int64_t k) {
   return HostTensor::of(stored_type(c), {k}, c.values);
 }
 
+/// y's extents in the rank of x.
+Extents y_extents_for(const Operands& operands, const ConvGeometry& geometry) {
+  const ConvProblem problem = problem_for(operands, geometry);
+  const std::int64_t axes[] = {problem.z(), problem.p(), problem.q()};
+  Extents extents = operands.x.extents();
+  extents[1] = problem.k;
+  for (int i = 2; i < extents.rank(); ++i) extents[i] = axes[i + 3 - extents.rank()];
+  return extents;
+}
+
 void require_matrices(const Array& a, const Array& b) {
   if (a.dims.size() != 2 || b.dims.size() != 2)
     throw Unsupported(
@@ -140,9 +157,8 @@ Value linear_layer(const Context& context, Operands operands) {
 Value conv(const Context& context, const Node& node, const Inputs& inputs) {
   const Array &x = operand(inputs, 0), &w = operand(inputs, 1);
   const Extents filter = image_extents(w);
-  const Movement movement = movement_of(node, x, {filter[2], filter[3]});
-  if (movement.window != Pair{filter[2], filter[3]})
-    throw ParseError("kernel_shape is not the filter's");
+  const Movement movement = movement_of(node, x, axes_of(filter));
+  if (movement.window != axes_of(filter)) throw ParseError("kernel_shape is not the filter's");
   const ConvGeometry geometry{.stride = movement.stride,
                               .dilation = movement.dilation,
                               .padding = movement.padding,
@@ -153,12 +169,12 @@ Value conv(const Context& context, const Node& node, const Inputs& inputs) {
     const Array& bias = operand(inputs, 2);
     operands.bias = HostTensor::of(stored_type(bias), {filter[0]}, bias.values);
   }
-  const Extents extents = problem_for(operands, geometry).y_extents();
+  const Extents extents = y_extents_for(operands, geometry);
   Value y = convolved(context, operands, geometry, extents,
                       [&](Queue& queue, const ConvTensors& tensors, const ConvOptions& options) {
                         plumb::conv(queue, tensors, geometry, options);
                       });
-  y.array.dims = dims_like(x, extents);
+  y.array.dims = {extents.begin(), extents.end()};
   return y;
 }
 

@@ -30,7 +30,7 @@ Value pooled(const Context& context, const Array& x, const PoolGeometry& geometr
   const Extents extents = image_extents(x);
   const Extents y_extents = pooled_extents(extents, geometry);
   Value y;
-  y.array.dims = dims_like(x, y_extents);
+  y.array.dims = {y_extents.begin(), y_extents.end()};
   y.array.values = results(context, x, extents, y_extents,
                            [&](Queue& queue, const ConstTensorView& from, const TensorView& to) {
                              pool(queue, from, to, geometry);
@@ -42,13 +42,14 @@ Value pooled(const Context& context, const Array& x, const PoolGeometry& geometr
   const double u = unit_roundoff(stored_type(x));
   double largest = 0;
   for (const double value : x.values) largest = std::max(largest, std::abs(value));
-  const double roundings = static_cast<double>(geometry.window.h * geometry.window.w + 1) * u;
+  const Triple& window = geometry.window;
+  const double roundings = static_cast<double>(window.d * window.h * window.w + 1) * u;
   y.tolerance.assign(y.array.values.size(), 2 * roundings / (1 - roundings) * largest);
   return y;
 }
 
 PoolGeometry geometry_of(const Node& node, const Array& x, PoolKind kind) {
-  const Movement movement = movement_of(node, x, {0, 0});
+  const Movement movement = movement_of(node, x, 0);
   return {.kind = kind,
           .window = movement.window,
           .stride = movement.stride,
@@ -59,8 +60,7 @@ PoolGeometry geometry_of(const Node& node, const Array& x, PoolKind kind) {
 }
 
 Value pooled_whole(const Context& context, const Array& x, PoolKind kind) {
-  const Extents extents = image_extents(x);
-  return pooled(context, x, {.kind = kind, .window = {extents[2], extents[3]}});
+  return pooled(context, x, {.kind = kind, .window = axes_of(image_extents(x))});
 }
 
 /// An array as softmax sees it: it runs along the middle one of three dimensions.
