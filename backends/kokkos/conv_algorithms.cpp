@@ -12,9 +12,11 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       &team_tile_fp32_16_filters,
       &team_tile_fp32_4_filters,
       &team_tile_fp32_1_filter,
+      &rows_fp32,
       &direct_fp32,
       &vector_reduce_fp32,
       &team_tile_fp64_8_filters,
+      &rows_fp64,
       &direct_fp64,
       &vector_reduce_fp64,
   };

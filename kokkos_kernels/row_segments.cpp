@@ -1,0 +1,117 @@
+// Sums stay in registers for all taps of a line: some vectors of columns of each row. Everything
+// that several instruction sets are compiled for is inlined into the function of each.
+#include "kokkos_kernels/row_segments.hpp"
+
+#include <cstring>
+
+namespace plumb::kokkos {
+namespace {
+
+/// Some vectors of columns of `rows` rows, from the column `first` on.
+template <class Sum, int vector_bytes, int rows, int vectors>
+[[gnu::always_inline]] inline void add_vectors(const LineUnderRows<Sum>& work, int first) {
+  using Vector [[gnu::vector_size(vector_bytes)]] = Sum;
+  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Sum));
+  Vector sums[rows][vectors];
+  for (int row = 0; row < rows; ++row)
+    for (int v = 0; v < vectors; ++v)
+      std::memcpy(&sums[row][v], work.sums + row * segment_columns<Sum> + first + v * lanes,
+                  vector_bytes);
+  const Sum *line = work.line + first, *taps = work.taps;
+  for (std::int64_t s = 0; s < work.tap_count; ++s, line += work.dilation, ++taps) {
+    Vector inputs[vectors];
+    for (int v = 0; v < vectors; ++v) std::memcpy(&inputs[v], line + v * lanes, vector_bytes);
+    for (int row = 0; row < rows; ++row) {
+      const Sum tap = taps[row * work.tap_step];
+      for (int v = 0; v < vectors; ++v) sums[row][v] += tap * inputs[v];
+    }
+  }
+  for (int row = 0; row < rows; ++row)
+    for (int v = 0; v < vectors; ++v)
+      std::memcpy(work.sums + row * segment_columns<Sum> + first + v * lanes, &sums[row][v],
+                  vector_bytes);
+}
+
+/// All columns; `sums` vectors of sums fit into the registers.
+template <class Sum, int vector_bytes, int rows, int sums>
+[[gnu::always_inline]] inline void add_columns(const LineUnderRows<Sum>& work) {
+  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Sum)), vectors = sums / rows;
+  static_assert(segment_granule<Sum> % lanes == 0);
+  int first = 0;
+  for (; first + vectors * lanes <= work.columns; first += vectors * lanes)
+    add_vectors<Sum, vector_bytes, rows, vectors>(work, first);
+  for (; first < work.columns; first += lanes) add_vectors<Sum, vector_bytes, rows, 1>(work, first);
+}
+
+template <class Sum, int vector_bytes, int sums>
+[[gnu::always_inline]] inline void add_to_rows(const LineUnderRows<Sum>& work) {
+  static_assert(segment_rows == 4);
+  switch (work.rows) {
+    case 1: return add_columns<Sum, vector_bytes, 1, sums / 2>(work);
+    case 2: return add_columns<Sum, vector_bytes, 2, sums>(work);
+    case 3: return add_columns<Sum, vector_bytes, 3, 3 * (sums / 4)>(work);
+    default: return add_columns<Sum, vector_bytes, 4, sums>(work);
+  }
+}
+
+/// A zero times what is finite leaves zeros as they are.
+template <class Sum, int vector_bytes>
+[[gnu::always_inline]] inline bool are_finite(const Sum* sums, int columns) {
+  using Vector [[gnu::vector_size(vector_bytes)]] = Sum;
+  constexpr int lanes = vector_bytes / static_cast<int>(sizeof(Sum));
+  Vector zeros = {};
+  for (int first = 0; first < columns; first += lanes) {
+    Vector values;
+    std::memcpy(&values, sums + first, vector_bytes);
+    zeros += values * Sum{0};
+  }
+  Sum zero = 0;
+  for (int lane = 0; lane < lanes; ++lane) zero += zeros[lane];
+  return zero == 0;
+}
+
+template <class Sum>
+void add_line(const LineUnderRows<Sum>& work) {
+  add_to_rows<Sum, 16, 8>(work);
+}
+template <class Sum>
+bool all_finite(const Sum* sums, int columns) {
+  return are_finite<Sum, 16>(sums, columns);
+}
+#ifdef __x86_64__
+template <class Sum>
+[[gnu::target("avx2,fma")]] void add_line_avx2(const LineUnderRows<Sum>& work) {
+  add_to_rows<Sum, 32, 8>(work);
+}
+template <class Sum>
+[[gnu::target("avx2,fma")]] bool all_finite_avx2(const Sum* sums, int columns) {
+  return are_finite<Sum, 32>(sums, columns);
+}
+template <class Sum>
+[[gnu::target("avx512f,fma")]] void add_line_avx512(const LineUnderRows<Sum>& work) {
+  add_to_rows<Sum, 64, 16>(work);
+}
+template <class Sum>
+[[gnu::target("avx512f,fma")]] bool all_finite_avx512(const Sum* sums, int columns) {
+  return are_finite<Sum, 64>(sums, columns);
+}
+#endif
+
+}  // namespace
+
+template <class Sum>
+RowLoops<Sum> row_loops_for([[maybe_unused]] std::string_view instruction_set) {
+#ifdef __x86_64__
+  if (instruction_set == "avx512") return {add_line_avx512<Sum>, all_finite_avx512<Sum>};
+  if (instruction_set == "avx2") return {add_line_avx2<Sum>, all_finite_avx2<Sum>};
+#endif
+  return {add_line<Sum>, all_finite<Sum>};
+}
+template RowLoops<float> row_loops_for(std::string_view instruction_set);
+template RowLoops<double> row_loops_for(std::string_view instruction_set);
+
+double flop_per_cycle_of(std::string_view instruction_set) {
+  return instruction_set == "avx512" ? 64 : instruction_set == "avx2" ? 32 : 8;
+}
+
+}  // namespace plumb::kokkos

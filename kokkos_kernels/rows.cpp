@@ -1,0 +1,352 @@
+// Convolution of few channels by rows, for fields: outputs are summed side by side along a row, and
+// up to four rows that lie below each other share the input lines under them.
+//
+// Tiling: on a host a work item is a segment of up to four rows, 512 bytes of sums a row; a line of
+//   the input is read where it lies, or copied with what its boundary shows. On a device a work
+//   item is a column of four rows, so that neighbours read neighbouring elements.
+// Bytes: y once; x T (1 + (R - 1) / 4) times for each filter, from caches beyond the first.
+// Wins: few channels and filters, rows that are long.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "kokkos_kernels/conv_algorithms.hpp"
+#include "kokkos_kernels/conv_shape.hpp"
+#include "kokkos_kernels/conv_support.hpp"
+#include "kokkos_kernels/row_segments.hpp"
+#include "plumb/device.hpp"
+
+namespace plumb::kokkos {
+namespace {
+
+/// How many columns of the input a segment may need beside its own.
+constexpr std::int64_t max_beside = 4096;
+
+std::int64_t pieces_of(std::int64_t extent, std::int64_t piece) { return (extent - 1) / piece + 1; }
+
+/// So many columns in whole granules.
+template <class Sum>
+int granules_of(std::int64_t columns) {
+  return static_cast<int>(pieces_of(columns, segment_granule<Sum>)) * segment_granule<Sum>;
+}
+
+/// Whether output rows that lie below each other read the same lines.
+bool shares_lines(const ConvProblem& problem) {
+  return problem.p() > 1 && problem.stride.h == 1 && (problem.r == 1 || problem.dilation.h == 1);
+}
+
+/// The filters as they are packed: dense, as what is summed in.
+Steps packed_steps(const ConvProblem& problem) {
+  return {problem.w_extents(), dense_strides(problem.w_extents())};
+}
+
+template <class Sum, class Stored>
+struct PackTaps {
+  const Stored* w;
+  Sum* taps;
+  std::int64_t extents[4];
+  Steps from;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t tap) const {
+    const Place at = place_of(tap, extents[0], extents[1], extents[2], extents[3]);
+    taps[tap] = convert<Sum>(w[from.offset(at.n, at.c, at.d, at.h, at.w)]);
+  }
+};
+
+/// What both kinds of work items know.
+template <class Sum, class Stored>
+struct Rows {
+  ConvShape shape;
+  std::int64_t blocks, segments;  ///< of rows and of columns, in an output plane
+  int block_rows;
+  const Stored* x;
+  const Sum* filters;
+  Stored* y;
+  Epilogue<Stored> epilogue;
+
+  Rows(const ConvLaunch& call, int columns)
+      : shape(call.problem),
+        block_rows(shares_lines(call.problem) ? segment_rows : 1),
+        x(static_cast<const Stored*>(call.x)),
+        filters(static_cast<const Sum*>(call.filters)),
+        y(static_cast<Stored*>(call.y)),
+        epilogue(call) {
+    shape.w_step = packed_steps(call.problem);
+    blocks = pieces_of(shape.p, block_rows);
+    segments = pieces_of(shape.q, columns);
+  }
+
+  std::int64_t items() const { return shape.n * shape.k * shape.z * blocks * segments; }
+
+  /// Which rows of which plane, and which segment, an item is.
+  struct Item {
+    std::int64_t n, k, z, p, segment;
+    int rows;
+  };
+  KOKKOS_FUNCTION Item item_of(std::int64_t item) const {
+    const Place at = place_of(item, shape.k, shape.z, blocks, segments);
+    const std::int64_t p = at.h * block_rows, rest = shape.p - p;
+    return {at.n, at.c, at.d, p, at.w, rest < block_rows ? static_cast<int>(rest) : block_rows};
+  }
+
+  /// Calls `add(line, taps, first, last)` for each line of the input under the item's rows: the
+  /// rows from `first` to `last` have it under their taps, `taps` being those of row `first`.
+  template <class F>
+  KOKKOS_FUNCTION void for_each_line(const Item& item, const F& add) const {
+    const std::int64_t first_d = shape.planes.first(item.z), first_h = shape.rows.first(item.p);
+    const Taps planes = shape.planes.taken(first_d);
+    const std::int64_t filter_rows = shape.rows.taps, lines = filter_rows + item.rows - 1;
+    const Stored* image =
+        x + item.n * shape.x_step.n + item.k / shape.group_k * shape.group_c * shape.x_step.c;
+    for (std::int64_t c = 0; c < shape.group_c; ++c)
+      for (std::int64_t t = planes.begin; t < planes.end; ++t) {
+        const Stored* plane =
+            image + c * shape.x_step.c + shape.planes.source(first_d, t) * shape.x_step.d;
+        const Sum* plane_taps = filters + shape.w_step.offset(item.k, c, t, 0, 0);
+        for (std::int64_t line = 0; line < lines; ++line) {
+          const std::int64_t h = shape.rows.source(first_h, line);
+          if (h < 0) continue;
+          const int first = line < filter_rows ? 0 : static_cast<int>(line - filter_rows + 1);
+          const int last = line < item.rows ? static_cast<int>(line) : item.rows - 1;
+          add(plane + h * shape.x_step.h, plane_taps + (line - first) * shape.w_step.h, first,
+              last);
+        }
+      }
+  }
+
+  /// In the padding a filter meets zeros, and 0 * Inf is NaN: such sums are taken again without,
+  /// which keeps a NaN that came from the data.
+  KOKKOS_FUNCTION Sum without_padding(Sum sum, const Item& item, int row, std::int64_t q) const {
+    if (!shape.padded || sum == sum) return sum;
+    return direct_sum<Sum>(shape, x, filters, Place{item.n, item.k, item.z, item.p + row, q});
+  }
+  KOKKOS_FUNCTION Stored* outputs(const Item& item, int row) const {
+    return y + shape.y_step.offset(item.n, item.k, item.z, item.p + row, 0);
+  }
+};
+
+template <class Sum, class Stored>
+struct RowsOnHost : Rows<Sum, Stored> {
+  using Base = Rows<Sum, Stored>;
+  using Item = typename Base::Item;
+  static constexpr std::int64_t columns = segment_columns<Sum>;
+
+  RowLoops<Sum> loops;
+  std::int64_t beside;  ///< (S - 1) dilation
+
+  RowsOnHost(const ConvLaunch& call, const RowLoops<Sum>& loops_)
+      : Base(call, columns),
+        loops(loops_),
+        beside((this->shape.columns.taps - 1) * this->shape.columns.dilation) {}
+
+  void operator()(std::int64_t number) const {
+    const Item item = this->item_of(number);
+    const Axis& axis = this->shape.columns;
+    // The last segment of a row goes back to where it is whole, and stores what is new.
+    const std::int64_t begin = item.segment * columns, q = std::min(begin, whole_end());
+    const std::int64_t first_w = q - axis.before, end = std::min(q + columns, this->shape.q);
+    const int count = granules_of<Sum>(end - q);
+    const bool in_place = std::is_same_v<Sum, Stored> && this->shape.x_step.w == 1 &&
+                          first_w >= 0 && first_w + count + beside <= axis.extent;
+    alignas(64) Sum sums[segment_rows * columns];
+    std::fill_n(sums, item.rows * columns, Sum{0});
+    Sum copy[columns + max_beside];
+    this->for_each_line(item, [&](const Stored* line, const Sum* taps, int first, int last) {
+      const Sum* from = copy;
+      if (in_place)
+        from = reinterpret_cast<const Sum*>(line + first_w);
+      else
+        copy_line(line, first_w, count + beside, copy);
+      loops.add_line({.sums = sums + first * columns,
+                      .line = from,
+                      .taps = taps,
+                      .tap_step = -this->shape.w_step.h,
+                      .tap_count = axis.taps,
+                      .dilation = axis.dilation,
+                      .rows = last - first + 1,
+                      .columns = count});
+    });
+    // Rows and planes of zeros are left out; columns of them are in the copy.
+    const bool has_zeros = !in_place && axis.boundary == Boundary::zeros;
+    for (int row = 0; row < item.rows; ++row) {
+      Sum* const all = sums + row * columns;
+      Sum* const own = all + (begin - q);
+      if (has_zeros && !loops.all_finite(all, count))
+        for (std::int64_t i = begin; i < end; ++i)
+          own[i - begin] = this->without_padding(own[i - begin], item, row, i);
+      store(item, row, begin, end, own);
+    }
+  }
+
+  /// Where the last whole segment of a row begins.
+  std::int64_t whole_end() const { return std::max<std::int64_t>(this->shape.q - columns, 0); }
+
+  /// What `count` columns of the input show, from the coordinate `first_w` on.
+  void copy_line(const Stored* line, std::int64_t first_w, std::int64_t count, Sum* copy) const {
+    const Axis& axis = this->shape.columns;
+    const std::int64_t step = this->shape.x_step.w;
+    const std::int64_t begin = std::clamp<std::int64_t>(-first_w, 0, count);
+    const std::int64_t end = std::clamp<std::int64_t>(axis.extent - first_w, begin, count);
+    const auto shown = [&](std::int64_t i) {
+      const std::int64_t w = at_boundary(axis.boundary, first_w + i, axis.extent);
+      return w < 0 ? Sum{0} : convert<Sum>(line[w * step]);
+    };
+    for (std::int64_t i = 0; i < begin; ++i) copy[i] = shown(i);
+    const Stored* inside = line + (first_w + begin) * step;
+    if (step == 1)
+      for (std::int64_t i = begin; i < end; ++i) copy[i] = convert<Sum>(inside[i - begin]);
+    else
+      for (std::int64_t i = begin; i < end; ++i) copy[i] = convert<Sum>(inside[(i - begin) * step]);
+    for (std::int64_t i = end; i < count; ++i) copy[i] = shown(i);
+  }
+
+  void store(const Item& item, int row, std::int64_t begin, std::int64_t end,
+             const Sum* sums) const {
+    Stored* const line = this->outputs(item, row) + begin * this->shape.y_step.w;
+    const std::int64_t step = this->shape.y_step.w;
+    const bool is_plain = !this->epilogue.bias && !this->epilogue.rectify;
+    if (step == 1 && is_plain && !this->epilogue.accumulate)
+      for (std::int64_t i = 0; i < end - begin; ++i) line[i] = convert<Stored>(sums[i]);
+    else
+      for (std::int64_t i = 0; i < end - begin; ++i)
+        this->epilogue(sums[i], item.k, line + i * step);
+  }
+};
+
+template <class Sum, class Stored>
+struct RowsOnDevice : Rows<Sum, Stored> {
+  using Base = Rows<Sum, Stored>;
+  using Item = typename Base::Item;
+
+  explicit RowsOnDevice(const ConvLaunch& call) : Base(call, 1) {}
+
+  KOKKOS_FUNCTION void operator()(std::int64_t number) const {
+    const Item item = this->item_of(number);
+    const Axis& axis = this->shape.columns;
+    const std::int64_t first_w = axis.first(item.segment);
+    const Taps columns = axis.taken(first_w);
+    const std::int64_t tap_step = this->shape.w_step.h;
+    Sum sums[segment_rows] = {};
+    this->for_each_line(item, [&](const Stored* line, const Sum* taps, int first, int last) {
+      for (std::int64_t s = columns.begin; s < columns.end; ++s) {
+        const Sum input = convert<Sum>(line[axis.source(first_w, s) * this->shape.x_step.w]);
+        for (int row = 0; row < segment_rows; ++row)  // all, so that sums lie in registers
+          if (row >= first && row <= last) sums[row] += input * taps[s - (row - first) * tap_step];
+      }
+    });
+    for (int row = 0; row < segment_rows; ++row)
+      if (row < item.rows)
+        this->epilogue(this->without_padding(sums[row], item, row, item.segment), item.k,
+                       this->outputs(item, row) + item.segment * this->shape.y_step.w);
+  }
+};
+
+/// The instruction set that a host's inner loop is compiled for.
+struct RowsPlan final : KernelPlan {
+  std::string instruction_set;
+};
+
+template <class Sum, class... Stored>
+void launch(const ConvLaunch& call, const KernelPlan* plan) {
+  const auto& rows_plan = static_cast<const RowsPlan&>(*plan);
+  with_stored<Stored...>(call.problem.dtype, [&]<class Element>(Element) {
+    with_instance(instance_of(call), [&]<class Space>(const Space& space) {
+      const auto run = [&](const auto& kernel) {
+        Kokkos::parallel_for(
+            "plumb.conv.rows",
+            Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(space, 0, kernel.items()),
+            kernel);
+      };
+      if constexpr (runs_on_host<Space>)
+        run(RowsOnHost<Sum, Element>(call, row_loops_for<Sum>(rows_plan.instruction_set)));
+      else
+        run(RowsOnDevice<Sum, Element>(call));
+    });
+  });
+}
+
+template <class Sum, class... Stored>
+void pack(const FilterPacking& packing, const KernelPlan*) {
+  const ConvProblem& problem = packing.problem;
+  with_stored<Stored...>(problem.dtype, [&]<class Element>(Element) {
+    const PackTaps<Sum, Element> kernel{
+        static_cast<const Element*>(packing.w),
+        static_cast<Sum*>(packing.filters),
+        {problem.c / problem.groups, problem.t, problem.r, problem.s},
+        Steps(problem.w_extents(), problem.w_strides)};
+    with_instance(
+        {packing.device.id.index, packing.native_queue}, [&]<class Space>(const Space& space) {
+          Kokkos::parallel_for("plumb.conv.rows.pack",
+                               Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(
+                                   space, 0, element_count(problem.w_extents())),
+                               kernel);
+        });
+  });
+}
+
+Support fits(const ConvProblem& problem) {
+  if (problem.q() > 1 && problem.stride.w != 1)
+    return {Reason::geometry, "stride.w is " + std::to_string(problem.stride.w) + "; expected 1"};
+  const std::int64_t beside = problem.s > 1 ? (problem.s - 1) * problem.dilation.w : 0;
+  if (beside > max_beside)
+    return {Reason::geometry, "the filter covers " + std::to_string(beside + 1) +
+                                  " columns; expected at most " + std::to_string(max_beside + 1)};
+  return {};
+}
+
+/// A host reaches a third of its peak for whole granules, or half of that where a row has its lines
+/// for itself; a line of a segment takes some 50 cycles besides. A device has no idle columns.
+double estimate(const ConvProblem& problem, const DeviceInfo& device, std::size_t sum_bytes,
+                std::string_view instruction_set) {
+  if (device.compute_major > 0) return model_seconds(problem, device, problem.flop(), 1.0 / 8);
+  const auto bytes = static_cast<std::int64_t>(sum_bytes);
+  const double columns = static_cast<double>(pieces_of(problem.q(), 64 / bytes) * (64 / bytes));
+  const double segments = static_cast<double>(pieces_of(problem.q(), 512 / bytes));
+  const std::int64_t rows = shares_lines(problem) ? segment_rows : 1;
+  const double lines = static_cast<double>(pieces_of(problem.p(), rows) * (problem.r + rows - 1)) *
+                       static_cast<double>(problem.c / problem.groups * problem.t) *
+                       static_cast<double>(problem.n * problem.k * problem.z()) * segments;
+  const double wide = flop_per_cycle_of(instruction_set);
+  const double narrow_sums = 4.0 / static_cast<double>(sum_bytes);
+  const double products =
+      problem.flop() * columns / static_cast<double>(problem.q()) * (rows == 1 ? 2 : 1);
+  const double flop = products / narrow_sums + lines * 50 * wide / 3;
+  // The model halves the rate for f64, which the sums have counted.
+  return model_seconds(problem, device, flop * (problem.dtype == DType::f64 ? 0.5 : 1.0),
+                       wide / flop_per_cycle_of(device.instruction_set) / 3);
+}
+
+template <auto supports, class Sum>
+PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
+  PlanResult result{.support = supports(problem, device)};
+  if (result.support) result.support = fits(problem);
+  if (!result.support) return result;
+  auto kernel = std::make_shared<RowsPlan>();
+  kernel->instruction_set = Device::open("cpu").info().instruction_set;
+  result.estimate_seconds = estimate(problem, device, sizeof(Sum), kernel->instruction_set);
+  result.filter_bytes = static_cast<std::size_t>(element_count(problem.w_extents())) * sizeof(Sum);
+  result.kernel = std::move(kernel);
+  return result;
+}
+
+template <auto supports, class Sum, class... Stored>
+constexpr ConvAlgorithm rows_entry(std::string_view name, const Numerics& numerics) {
+  return {.name = name,
+          .numerics = numerics,
+          .capturable = false,
+          .takes_depth = true,
+          .takes_boundaries = true,
+          .accumulates = true,
+          .plan = plan<supports, Sum>,
+          .pack_filters = pack<Sum, Stored...>,
+          .launch = launch<Sum, Stored...>};
+}
+
+}  // namespace
+
+const ConvAlgorithm rows_fp32 =
+    rows_entry<takes_fp32, float, float, Half, BFloat16>("kokkos.conv.rows.fp32", fp32_sums);
+const ConvAlgorithm rows_fp64 =
+    rows_entry<takes_fp64, double, double, float>("kokkos.conv.rows.fp64", fp64_sums);
+
+}  // namespace plumb::kokkos
