@@ -6,13 +6,14 @@ if(NOT PLUMB_HAVE_KOKKOS)
   return()
 endif()
 set(PLUMB_KOKKOS_TARGET plumb_kokkos_tests)
-add_executable(plumb_kokkos_tests backends/kokkos/main.cpp backends/kokkos/test_views.cpp)
+add_executable(plumb_kokkos_tests backends/kokkos/main.cpp backends/kokkos/test_rows.cpp
+               backends/kokkos/test_views.cpp)
 target_include_directories(plumb_kokkos_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(plumb_kokkos_tests PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
                       plumb_found_kokkos)
 add_executable(plumb_kokkos_lifetime backends/kokkos/lifetime.cpp)
 add_executable(kokkos_filter ${PROJECT_SOURCE_DIR}/examples/kokkos_filter.cpp)
-plumb_compile_with_kokkos(backends/kokkos/main.cpp backends/kokkos/test_views.cpp
+plumb_compile_with_kokkos(backends/kokkos/main.cpp backends/kokkos/test_rows.cpp backends/kokkos/test_views.cpp
                           backends/kokkos/lifetime.cpp ${PROJECT_SOURCE_DIR}/examples/kokkos_filter.cpp)
 foreach(program plumb_kokkos_lifetime kokkos_filter)
   target_link_libraries(${program} PRIVATE plumb::plumb plumb_compiler plumb_found_kokkos)
