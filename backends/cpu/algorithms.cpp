@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cpu_kernels/direct/conv_direct.hpp"
+#include "cpu_kernels/fields/conv_fields.hpp"
 #include "cpu_kernels/panels/conv_panels.hpp"
 #include "cpu_reference/im2col/conv_im2col.hpp"
 #ifdef PLUMB_PEER_ONEDNN
@@ -15,8 +16,10 @@ namespace plumb {
 std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
   // clang-format off
   static constexpr std::array list{
+      &conv_fields_fp32,
       &conv_direct_fp32,
       &conv_panels_fp32,
+      &conv_fields_fp64,
       &conv_direct_fp64,
       &conv_panels_fp64,
       &conv_im2col_fp32,

@@ -7,6 +7,7 @@
 
 #include "cpu_kernels/conv/conv_shape.hpp"
 #include "cpu_kernels/conv/micro_kernel.hpp"
+#include "cpu_kernels/fields/field.hpp"
 
 namespace plumb {
 
@@ -53,6 +54,8 @@ struct ConvKernels {
 struct ConvKernelSet {
   ConvKernels<float> fp32;
   ConvKernels<double> fp64;
+  FieldKernels<float> fields_fp32;
+  FieldKernels<double> fields_fp64;
 };
 
 /// There is one set for each instruction set. The library has the baseline's on every machine, the

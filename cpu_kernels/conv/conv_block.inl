@@ -1,5 +1,5 @@
 // All functions of ConvKernels are compiled here, once for each instruction set and with internal
-// linkage (primitives/vectors.inl says why): packing, the micro-kernel and stores of both families.
+// linkage (primitives/vectors.inl says why): packing, the micro-kernel and stores of all families.
 #pragma once
 
 #include <type_traits>
@@ -8,6 +8,7 @@
 #include "cpu_kernels/conv/micro_kernel.inl"
 #include "cpu_kernels/conv/pack.inl"
 #include "cpu_kernels/direct/planes.inl"
+#include "cpu_kernels/fields/fields.inl"
 #include "cpu_kernels/panels/panels.inl"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/transpose.inl"
@@ -161,7 +162,8 @@ constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
                                         .store = &store<Real>,
                                         .store_pooled = &store_pooled<Real>};
 
-constexpr ConvKernelSet kernels_here{kernels_for<float>, kernels_for<double>};
+constexpr ConvKernelSet kernels_here{kernels_for<float>, kernels_for<double>,
+                                     field_kernels_for<float>, field_kernels_for<double>};
 
 }  // namespace
 }  // namespace plumb

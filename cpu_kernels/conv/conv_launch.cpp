@@ -101,6 +101,15 @@ const ConvKernels<double>& conv_kernels(const DeviceInfo& device) {
   return kernels_of(instruction_set_of(device.instruction_set)).fp64;
 }
 
+template <>
+const FieldKernels<float>& field_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).fields_fp32;
+}
+template <>
+const FieldKernels<double>& field_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).fields_fp64;
+}
+
 template <class Real>
 bool sums_fit_y(const ConvShape& conv) {
   constexpr DType own = sizeof(Real) == sizeof(double) ? DType::f64 : DType::f32;

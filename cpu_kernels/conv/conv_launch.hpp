@@ -12,6 +12,8 @@ ConvShape shape_of(const ConvLaunch& launch);
 /// Returns the functions that were compiled for the device's instruction set.
 template <class Real>
 const ConvKernels<Real>& conv_kernels(const DeviceInfo& device);
+template <class Real>
+const FieldKernels<Real>& field_kernels(const DeviceInfo& device);
 
 /// Says whether y can hold the sums while they grow: its elements are Reals, and those of a row are
 /// neighbours.

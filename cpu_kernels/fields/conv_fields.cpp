@@ -1,0 +1,138 @@
+// Fields on the CPU are convolved a step at a time: a plane of a band of output rows. A thread takes
+// some consecutive steps, and loads for each only the planes that the steps before it have not.
+//
+// Each output is summed in the order of the plan's blocks of taps, so that results are the same bits
+// for any number of threads.
+#include "cpu_kernels/fields/conv_fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "core/src/parallel/parallel.hpp"
+#include "cpu_kernels/conv/conv_launch.hpp"
+#include "cpu_kernels/fields/field_steps.hpp"
+#include "cpu_kernels/primitives/rows.hpp"
+
+namespace plumb {
+namespace {
+
+using std::int64_t;
+
+/// Returns how many consecutive steps a thread takes at once. The first of them loads all planes
+/// under the filter.
+int64_t steps_of_task(const FieldPlan& plan, int64_t steps, int threads) {
+  constexpr int64_t tasks_of_thread = 4;
+  const int64_t evenly = std::max<int64_t>(steps / (tasks_of_thread * threads), 1);
+  const int64_t most = ceil_div(steps, threads);
+  return std::clamp(8 * (plan.planes - 1), std::min(evenly, most), std::max(evenly, most));
+}
+
+int slots(const ConvProblem& problem, const FieldPlan& plan, std::size_t filter_bytes,
+          const DeviceInfo& device) {
+  const int wanted =
+      std::min(std::max(device.units, 1), worthwhile_threads(problem, std::max(device.units, 1)));
+  return static_cast<int>(threads_with_room(wanted, filter_bytes, plan.slot_bytes()));
+}
+
+template <class Real>
+std::size_t filter_bytes(const ConvProblem& problem, const FieldPlan& plan) {
+  return padded(static_cast<int64_t>(field_header_bytes) +
+                problem.k * plan.filter_reals * int64_t{sizeof(Real)});
+}
+
+template <class Real>
+PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
+  if (const Support usual = forward_in<Real>(problem); !usual) return {.support = usual};
+  const auto steps_over = [](int64_t stride, int64_t outputs) { return stride > 1 && outputs > 1; };
+  if (steps_over(problem.stride.d, problem.z()) || steps_over(problem.stride.h, problem.p()) ||
+      steps_over(problem.stride.w, problem.q()))
+    return {.support = {Reason::geometry,
+                        fmt::format("the stride is {} x {} x {}; expected 1", problem.stride.d,
+                                    problem.stride.h, problem.stride.w)}};
+  const FieldKernels<Real>& kernels = field_kernels<Real>(device);
+  auto plan = std::make_shared<FieldPlan>(plan_field(problem, kernels));
+  if (plan->blocks.empty())
+    return {.support = {Reason::too_large,
+                        fmt::format("the filters and the input of the smallest band take more than "
+                                    "{} bytes",
+                                    workspace_limit_bytes)}};
+  PlanResult result;
+  result.filter_bytes = filter_bytes<Real>(problem, *plan);
+  const int threads = slots(problem, *plan, result.filter_bytes, device);
+  if (problem.n > 0) {
+    result.workspace_bytes = static_cast<std::size_t>(threads) * plan->slot_bytes();
+    const double images = static_cast<double>(problem.n) * static_cast<double>(problem.groups);
+    const double rate = 0.85 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
+    result.estimate_seconds = images * 2 * field_work(problem, kernels, *plan) / rate +
+                              problem.bytes() / device.nominal_bytes_per_second;
+  }
+  result.kernel = std::move(plan);
+  return result;
+}
+
+template <class Real>
+void pack_filters(const FilterPacking& packing, const KernelPlan* kernel) {
+  const auto& plan = static_cast<const FieldPlan&>(*kernel);
+  const ConvProblem& problem = packing.problem;
+  const FieldAxes axes = field_axes(problem);
+  auto* const header = static_cast<Real*>(packing.filters);
+  Real* to = header + field_header_bytes / sizeof(Real);
+  bool finite = true;
+  const int64_t row_r = plan.along_row ? 0 : axes.w_r;
+  const int64_t row_s = plan.along_row ? plan.lanes * axes.w_s : 0;
+  with_stored<Real>(problem.dtype, [&](auto stored) {
+    const auto* const w = static_cast<const decltype(stored)*>(packing.w);
+    for (int64_t k = 0; k < problem.k; ++k)
+      for (const FilterBlock& block : plan.blocks) {
+        const auto* const from = w + k * axes.w_k + block.c * axes.w_c + block.t * axes.w_t +
+                                 block.r * axes.w_r + block.s * axes.w_s;
+        for (int64_t j = 0; j < block.columns; ++j)
+          for (int64_t i = 0; i < block.rows; ++i) {
+            *to = static_cast<Real>(widen(from[i * (row_r + row_s) + j * axes.w_s]));
+            finite &= std::isfinite(*to++);
+          }
+      }
+  });
+  *header = finite ? Real{0} : Real{1};
+}
+
+template <class Real>
+void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
+  const auto& plan = static_cast<const FieldPlan&>(*kernel);
+  const ConvProblem& problem = launch.problem;
+  if (problem.n == 0) return;
+  const FieldLaunch<Real> shared(launch, plan, field_kernels<Real>(launch.device));
+  const int threads =
+      std::min(slots(problem, plan, filter_bytes<Real>(problem, plan), launch.device),
+               available_threads());
+  const int64_t steps = shared.steps(), together = steps_of_task(plan, steps, threads);
+  parallel_tasks(threads, ceil_div(steps, together), 1, [&](int64_t task, int thread) {
+    FieldSteps<Real> work(shared, static_cast<std::byte*>(launch.workspace) +
+                                      static_cast<std::size_t>(thread) * plan.slot_bytes());
+    work.run(task * together, std::min((task + 1) * together, steps));
+  });
+}
+
+template <class Real>
+constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
+  return {.name = name,
+          .numerics = {.operand = operand, .accumulator = sums},
+          .takes_depth = true,
+          .takes_boundaries = true,
+          .accumulates = true,
+          .plan = plan<Real>,
+          .pack_filters = pack_filters<Real>,
+          .launch = launch<Real>};
+}
+
+}  // namespace
+
+const ConvAlgorithm conv_fields_fp32 =
+    algorithm<float>("cpu.conv.fields.fp32", Operand::fp32, Accumulator::fp32_fma);
+const ConvAlgorithm conv_fields_fp64 =
+    algorithm<double>("cpu.conv.fields.fp64", Operand::fp64, Accumulator::fp64_fma);
+
+}  // namespace plumb

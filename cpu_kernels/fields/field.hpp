@@ -1,0 +1,76 @@
+// What the functions of fields that are compiled for each instruction set get (fields.inl). It is
+// plain data, because sources for several instruction sets share it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "plumb/types.hpp"
+
+namespace plumb {
+
+/// Taps that share loads: `rows` rows of `columns` taps, whose weights lie [column][row]. Tap (i, j)
+/// of output row a reads row a + i of the slab, at column_step * j.
+struct TapBlock {
+  std::int64_t x;  ///< where the first tap's input lies, counted from the output's position
+  std::int64_t rows, columns;
+  std::int64_t w;  ///< where the weights begin
+};
+
+/// Stands for a row or a column of zeros among offsets.
+inline constexpr std::int64_t no_element = std::numeric_limits<std::int64_t>::min();
+
+/// Rows of x that are copied to a slab, with what the boundaries show before and behind them.
+struct SlabRows {
+  DType dtype;
+  const void* x;
+  std::int64_t rows;
+  const std::int64_t* row_offsets;  ///< of each row in x, in elements, or no_element
+  std::int64_t begin, end;          ///< columns [begin, end) of the slab are neighbours in x
+  std::int64_t first;               ///< where in a row the column `begin` lies, in elements
+  std::int64_t x_step;              ///< from one column to the next
+  std::int64_t columns;             ///< of the slab that are written
+  const std::int64_t* outside;      ///< where in a row each other column lies, or no_element
+};
+
+/// Outputs of one filter: `rows` rows of `columns` columns, from a slab.
+template <class Real>
+struct FieldRun {
+  const Real* x;          ///< the slab at the output (0, 0)
+  std::int64_t x_row;     ///< from an output row to the next
+  std::int64_t row_step;  ///< output rows whose taps lie in the same rows of the slab
+  std::int64_t column_step;
+  const TapBlock* blocks;
+  std::int64_t block_count;
+  const Real* w;
+  std::int64_t rows, columns;
+
+  DType dtype;
+  void* y;  ///< at the output (0, 0)
+  std::int64_t y_row, y_column;
+  Real bias;
+  bool accumulate, relu;
+  bool stream;  ///< whether whole vectors go past the caches
+
+  /// Null, or what is prefetched beside the outputs: as many rows, of as many columns.
+  const char* ahead;
+  std::int64_t ahead_row, ahead_column;  ///< steps in bytes
+
+  /// Null, or what is called with the sums of a tile before the rest is done: rows row, row +
+  /// row_step, ... of `count` columns each, `step` apart.
+  void (*correct)(const void* context, std::int64_t row, std::int64_t rows, std::int64_t column,
+                  std::int64_t count, Real* sums, std::int64_t step);
+  const void* context;
+};
+
+/// The functions of one instruction set.
+template <class Real>
+struct FieldKernels {
+  std::int64_t lanes;     ///< columns of a tile
+  std::int64_t rows;      ///< of a tile; the last may have half as many
+  std::int64_t tap_rows;  ///< the most rows of a block of taps
+  void (*load)(const SlabRows&, Real* slab, std::int64_t pitch);
+  void (*sum)(const FieldRun<Real>&);
+};
+
+}  // namespace plumb

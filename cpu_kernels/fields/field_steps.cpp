@@ -1,0 +1,311 @@
+// Steps of a field's convolution: planes are loaded, blocks of taps placed, outputs summed.
+#include "cpu_kernels/fields/field_steps.hpp"
+
+#include <algorithm>
+
+#include "cpu_kernels/primitives/rows.hpp"
+
+namespace plumb {
+namespace {
+
+using std::int64_t;
+
+template <class Real>
+Real bias_of(const ConvLaunch& launch, int64_t filter) {
+  Real bias = 0;
+  if (launch.bias)
+    with_stored<Real>(launch.problem.dtype, [&](auto stored) {
+      bias = static_cast<Real>(widen(static_cast<const decltype(stored)*>(launch.bias)[filter]));
+    });
+  return bias;
+}
+
+const char* element_at(const void* data, int64_t element, DType dtype) {
+  return static_cast<const char*>(data) + element * static_cast<int64_t>(size_in_bytes(dtype));
+}
+
+}  // namespace
+
+template <class Real>
+FieldLaunch<Real>::FieldLaunch(const ConvLaunch& call, const FieldPlan& cut,
+                               const FieldKernels<Real>& functions)
+    : launch(call),
+      problem(call.problem),
+      plan(cut),
+      kernels(functions),
+      axes(field_axes(call.problem)),
+      z(call.problem.z()),
+      p(call.problem.p()),
+      q(call.problem.q()),
+      filters(static_cast<const Real*>(call.filters) + field_header_bytes / sizeof(Real)),
+      finite(*static_cast<const Real*>(call.filters) == 0) {
+  constexpr double kept = 16 << 20;
+  const double y_bytes = static_cast<double>(problem.n * problem.k) * static_cast<double>(z * p) *
+                         static_cast<double>(q) * static_cast<double>(size_in_bytes(problem.dtype));
+  stream = y_bytes > kept && !call.accumulate;
+}
+
+template <class Real>
+FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) : shared_(shared) {
+  const FieldPlan& plan = shared.plan;
+  slab_ = reinterpret_cast<Real*>(slot);
+  outside_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes);
+  offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
+  blocks_ = reinterpret_cast<TapBlock*>(slot + plan.slab_bytes + plan.outside_bytes +
+                                        plan.offsets_bytes);
+  lie_ = {.dtype = shared.problem.dtype,
+          .x = nullptr,
+          .rows = 0,
+          .row_offsets = offsets_,
+          .begin = 0,
+          .end = 0,
+          .first = 0,
+          .x_step = shared.axes.x_w,
+          .columns = 0,
+          .outside = outside_};
+}
+
+template <class Real>
+void FieldSteps<Real>::run(int64_t first, int64_t end) {
+  const int64_t planes = shared_.plan.planes;
+  Step before{};
+  for (int64_t index = first; index < end; ++index) {
+    const Step step = step_of(index);
+    const bool follows = index > first && step.same_band(before);
+    if (!follows) find_columns(step);
+    for (int64_t plane = follows ? step.z + planes - 1 : step.z; plane < step.z + planes; ++plane)
+      load_plane(step, plane);
+    place_blocks(step);
+    sum(step, index + 1 < end ? ahead_of(step, step_of(index + 1)) : nullptr);
+    before = step;
+  }
+}
+
+/// Steps go on along the depth, then down, then to the right.
+template <class Real>
+typename FieldSteps<Real>::Step FieldSteps<Real>::step_of(int64_t index) const {
+  const FieldPlan& plan = shared_.plan;
+  Step step{};
+  step.z = index % shared_.z, index /= shared_.z;
+  step.p = index % plan.bands * plan.rows, index /= plan.bands;
+  step.q = index % plan.column_blocks * plan.columns, index /= plan.column_blocks;
+  step.group = index % shared_.problem.groups, step.n = index / shared_.problem.groups;
+  step.rows = std::min(plan.rows, shared_.p - step.p);
+  step.columns = std::min(plan.columns, shared_.q - step.q);
+  return step;
+}
+
+/// Finds what each row and column of the band's slab shows of a plane.
+template <class Real>
+void FieldSteps<Real>::find_columns(const Step& step) {
+  const ConvProblem& problem = shared_.problem;
+  const FieldAxes& axes = shared_.axes;
+  const int64_t w = step.q - problem.padding.left, h = step.p - problem.padding.top;
+  lie_.columns = step.columns + (problem.s - 1) * problem.dilation.w;
+  lie_.rows = step.rows + (problem.r - 1) * problem.dilation.h;
+  lie_.begin = std::clamp<int64_t>(-w, 0, lie_.columns);
+  lie_.end = std::clamp(problem.w - w, lie_.begin, lie_.columns);
+  lie_.first = (w + lie_.begin) * axes.x_w;
+  const auto offset = [](Boundary boundary, int64_t index, int64_t extent, int64_t x_step) {
+    const int64_t shown = boundary_index(boundary, index, extent);
+    return shown < 0 ? no_element : shown * x_step;
+  };
+  for (int64_t i = 0; i < lie_.columns; ++i) {
+    if (i == lie_.begin) i = lie_.end;
+    if (i < lie_.columns) outside_[i] = offset(problem.boundary.w, w + i, problem.w, axes.x_w);
+  }
+  for (int64_t i = 0; i < lie_.rows; ++i)
+    offsets_[i] = offset(problem.boundary.h, h + i, problem.h, axes.x_h);
+}
+
+/// Loads plane `plane` of the padded image into its place of the ring.
+template <class Real>
+void FieldSteps<Real>::load_plane(const Step& step, int64_t plane) {
+  const ConvProblem& problem = shared_.problem;
+  const FieldAxes& axes = shared_.axes;
+  const FieldPlan& plan = shared_.plan;
+  const int64_t channels = problem.c / problem.groups;
+  const int64_t d =
+      boundary_index(problem.boundary.d, plane - problem.padding.front, problem.d);
+  for (int64_t c = 0; c < channels; ++c) {
+    Real* const to = slab_ + c * plan.channel + plane % plan.planes * plan.plane;
+    if (d < 0) {
+      std::fill_n(to, lie_.rows * plan.pitch, Real{0});
+      continue;
+    }
+    lie_.x = element_at(
+        shared_.launch.x,
+        step.n * axes.x_n + (step.group * channels + c) * axes.x_c + d * axes.x_d, problem.dtype);
+    shared_.kernels.load(lie_, to, plan.pitch);
+  }
+}
+
+/// Fills in where the plan's blocks of taps lie in the ring.
+template <class Real>
+void FieldSteps<Real>::place_blocks(const Step& step) {
+  const FieldPlan& plan = shared_.plan;
+  const Triple& dilation = shared_.problem.dilation;
+  TapBlock* to = blocks_;
+  for (const FilterBlock& block : plan.blocks) {
+    const int64_t plane = (step.z + block.t * dilation.d) % plan.planes;
+    *to++ = {.x = block.c * plan.channel + plane * plan.plane + block.r * dilation.h * plan.pitch +
+                  block.s * dilation.w,
+             .rows = block.rows,
+             .columns = block.columns,
+             .w = block.w};
+  }
+}
+
+/// Returns where the input that the next step loads lies beside this step's outputs: a new plane,
+/// or the rows of the next band that this one has not loaded. Prefetches may miss the tensor.
+template <class Real>
+const char* FieldSteps<Real>::ahead_of(const Step& now, const Step& next) const {
+  const ConvProblem& problem = shared_.problem;
+  const FieldAxes& axes = shared_.axes;
+  if (axes.x_w != 1) return nullptr;
+  const int64_t plane = next.z + (next.same_band(now) ? shared_.plan.planes - 1 : 0);
+  const int64_t d = std::clamp<int64_t>(plane - problem.padding.front, 0, problem.d - 1);
+  const int64_t h = next.p - problem.padding.top + (problem.r - 1) * problem.dilation.h;
+  const int64_t w = next.q - problem.padding.left;
+  const int64_t channel = next.group * (problem.c / problem.groups);
+  return element_at(
+      shared_.launch.x,
+      next.n * axes.x_n + channel * axes.x_c + d * axes.x_d + h * axes.x_h + w * axes.x_w,
+      problem.dtype);
+}
+
+template <class Real>
+void FieldSteps<Real>::sum(const Step& step, const char* ahead) {
+  const ConvProblem& problem = shared_.problem;
+  const FieldPlan& plan = shared_.plan;
+  const Boundaries& at = problem.boundary;
+  const bool zeros = problem.padding != Padding{} &&
+                     (at.d == Boundary::zeros || at.h == Boundary::zeros || at.w == Boundary::zeros);
+  const auto bytes = static_cast<int64_t>(size_in_bytes(problem.dtype));
+  step_ = step;
+  for (int64_t k = 0; k < problem.k / problem.groups; ++k) {
+    k_ = step.group * (problem.k / problem.groups) + k;
+    sum_filter(step, k_,
+               {.x = slab_,
+                .x_row = plan.pitch,
+                .row_step = problem.dilation.h,
+                .column_step = problem.dilation.w,
+                .blocks = blocks_,
+                .block_count = static_cast<int64_t>(plan.blocks.size()),
+                .w = shared_.filters + k_ * plan.filter_reals,
+                .rows = step.rows,
+                .columns = step.columns,
+                .dtype = problem.dtype,
+                .y = nullptr,
+                .y_row = shared_.axes.y_p,
+                .y_column = shared_.axes.y_q,
+                .bias = bias_of<Real>(shared_.launch, k_),
+                .accumulate = shared_.launch.accumulate,
+                .relu = shared_.launch.activation == Activation::relu,
+                .stream = shared_.stream,
+                .ahead = k == 0 ? ahead : nullptr,
+                .ahead_row = shared_.axes.x_h * bytes,
+                .ahead_column = bytes,
+                .correct = zeros && !shared_.finite ? &FieldSteps::correct : nullptr,
+                .context = this});
+  }
+}
+
+/// Runs one filter over the step, all rows at once or one by one as rows of a vector's length.
+template <class Real>
+void FieldSteps<Real>::sum_filter(const Step& step, int64_t k, FieldRun<Real> run) {
+  const FieldAxes& axes = shared_.axes;
+  const FieldPlan& plan = shared_.plan;
+  const int64_t lanes = plan.lanes;
+  const auto y_at = [&](int64_t row, int64_t column) {
+    const int64_t at = step.n * axes.y_n + k * axes.y_k + step.z * axes.y_z +
+                       (step.p + row) * axes.y_p + (step.q + column) * axes.y_q;
+    return const_cast<char*>(element_at(shared_.launch.y, at, run.dtype));
+  };
+  row_ = column_ = 0;
+  if (!plan.along_row) {
+    run.y = y_at(0, 0);
+    return shared_.kernels.sum(run);
+  }
+  const char* const ahead = run.ahead;
+  const int64_t ahead_row = run.ahead_row;
+  run.row_step = shared_.problem.dilation.w;
+  run.x_row = lanes, run.y_row = lanes * axes.y_q, run.ahead_row = lanes * run.ahead_column;
+  for (row_ = 0; row_ < step.rows; ++row_) {
+    run.x = slab_ + row_ * plan.pitch;
+    run.y = y_at(row_, 0);
+    if (ahead) run.ahead = ahead + row_ * ahead_row;
+    run.rows = step.columns / lanes, run.columns = lanes;
+    column_ = 0;
+    shared_.kernels.sum(run);
+    column_ = step.columns / lanes * lanes;
+    if (column_ == step.columns) continue;
+    run.x += column_;
+    run.y = y_at(row_, column_);
+    run.rows = 1, run.columns = step.columns - column_;
+    run.ahead = nullptr;
+    shared_.kernels.sum(run);
+  }
+}
+
+/// Computes the sums that are NaN once more, without the taps in the padding: there 0 * Inf made a
+/// NaN, where the tap shall contribute nothing.
+template <class Real>
+void FieldSteps<Real>::correct(const void* context, int64_t row, int64_t rows, int64_t column,
+                               int64_t count, Real* sums, int64_t step) {
+  const auto& steps = *static_cast<const FieldSteps*>(context);
+  const FieldPlan& plan = steps.shared_.plan;
+  const Triple& dilation = steps.shared_.problem.dilation;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < count; ++j) {
+      Real& sum = sums[i * step + j];
+      if (sum == sum) continue;
+      const int64_t p = plan.along_row ? steps.row_ : row + i * dilation.h;
+      const int64_t q = plan.along_row
+                            ? steps.column_ + (row + i * dilation.w) * plan.lanes + j
+                            : column + j;
+      sum = steps.sum_inside(steps.step_.p + p, steps.step_.q + q);
+    }
+}
+
+/// Returns the sum of output (p, q) of the step and filter at hand, by the definition.
+template <class Real>
+Real FieldSteps<Real>::sum_inside(int64_t p, int64_t q) const {
+  const ConvProblem& problem = shared_.problem;
+  const FieldAxes& axes = shared_.axes;
+  const FieldPlan& plan = shared_.plan;
+  const Real* const w = shared_.filters + k_ * plan.filter_reals;
+  const int64_t channel = step_.group * (problem.c / problem.groups);
+  Real sum = 0;
+  with_stored<Real>(problem.dtype, [&](auto stored) {
+    const auto* const x = static_cast<const decltype(stored)*>(shared_.launch.x) +
+                          step_.n * axes.x_n;
+    for (const FilterBlock& block : plan.blocks)
+      for (int64_t j = 0; j < block.columns; ++j)
+        for (int64_t i = 0; i < block.rows; ++i) {
+          const int64_t r = block.r + (plan.along_row ? 0 : i);
+          const int64_t s = block.s + j + (plan.along_row ? i * plan.lanes : 0);
+          const int64_t d = boundary_index(
+              problem.boundary.d,
+              step_.z + block.t * problem.dilation.d - problem.padding.front, problem.d);
+          const int64_t h =
+              boundary_index(problem.boundary.h,
+                             p + r * problem.dilation.h - problem.padding.top, problem.h);
+          const int64_t column =
+              boundary_index(problem.boundary.w,
+                             q + s * problem.dilation.w - problem.padding.left, problem.w);
+          if (d < 0 || h < 0 || column < 0) continue;
+          const int64_t at = (channel + block.c) * axes.x_c + d * axes.x_d + h * axes.x_h +
+                             column * axes.x_w;
+          sum += static_cast<Real>(widen(x[at])) * w[block.w + j * block.rows + i];
+        }
+  });
+  return sum;
+}
+
+template struct FieldLaunch<float>;
+template struct FieldLaunch<double>;
+template class FieldSteps<float>;
+template class FieldSteps<double>;
+
+}  // namespace plumb

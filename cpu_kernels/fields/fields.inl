@@ -1,0 +1,229 @@
+// Fields are convolved in register tiles of many output rows by one vector of columns. For a column
+// of the filter, the weights of up to eight rows stay in registers while the tile's input passes by,
+// a vector at a time: each is loaded once and used for as many output rows. Loads for the columns of
+// the filter straddle two cache lines, and so take two turns of a load port; with 16 rows by 5 taps
+// there are 80 FMAs for 20 of them.
+#pragma once
+
+#include <type_traits>
+
+#include "cpu_kernels/fields/field.hpp"
+#include "cpu_kernels/primitives/rows.hpp"
+#include "cpu_kernels/primitives/vectors.inl"
+
+#if defined __SSE2__ && !defined __AVX2__
+#include <emmintrin.h>
+#endif
+
+namespace plumb {
+namespace {
+
+/// Registers hold a sum for each row of a tile, a weight for each row of a block of taps, and a
+/// vector of x. Twice as many sums as the two units' FMAs take cycles hide their latency.
+inline constexpr int field_rows = PLUMB_REGISTERS == 32 ? 16 : 8;
+inline constexpr int field_tap_rows = PLUMB_REGISTERS == 32 ? 8 : 5;
+
+#if defined __AVX512F__
+inline void stream_vector(float* to, Vector<float> values) { _mm512_stream_ps(to, values); }
+inline void stream_vector(double* to, Vector<double> values) { _mm512_stream_pd(to, values); }
+#elif defined __AVX2__
+inline void stream_vector(float* to, Vector<float> values) { _mm256_stream_ps(to, values); }
+inline void stream_vector(double* to, Vector<double> values) { _mm256_stream_pd(to, values); }
+#elif defined __SSE2__
+inline void stream_vector(float* to, Vector<float> values) { _mm_stream_ps(to, values); }
+inline void stream_vector(double* to, Vector<double> values) { _mm_stream_pd(to, values); }
+#else
+template <class Real>
+inline void stream_vector(Real* to, Vector<Real> values) {
+  *reinterpret_cast<Vector<Real>*>(to) = values;
+}
+#endif
+
+/// Makes streamed stores visible before whatever the thread stores next.
+inline void end_streaming() {
+#ifdef __SSE2__
+  _mm_sfence();
+#endif
+}
+
+/// Returns the vector at `from` in a register: compilers otherwise load it again for each product.
+template <class Real>
+[[gnu::always_inline]] inline Vector<Real> load_once(const Real* from) {
+  Vector<Real> value = load_vector(from);
+#if defined __AVX512F__
+  asm("" : "+v"(value));
+#elif defined __SSE2__
+  asm("" : "+x"(value));
+#endif
+  return value;
+}
+
+/// Adds a block's products to the sums of a tile.
+template <int rows, int taps, class Real>
+[[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
+                                            std::int64_t x_row, std::int64_t columns,
+                                            std::int64_t column_step, const Real* w) {
+#pragma GCC unroll 1
+  for (std::int64_t column = 0; column < columns; ++column, x += column_step, w += taps) {
+    Vector<Real> weights[taps];
+#pragma GCC unroll 8
+    for (int tap = 0; tap < taps; ++tap) weights[tap] = w[tap] - Vector<Real>{};
+    const Real* from = x;
+#pragma GCC unroll 24
+    for (int row = 0; row < rows + taps - 1; ++row, from += x_row) {
+      const Vector<Real> value = load_once(from);
+#pragma GCC unroll 8
+      for (int tap = 0; tap < taps; ++tap)
+        if (row >= tap && row - tap < rows) sums[row - tap] += value * weights[tap];
+    }
+  }
+}
+
+template <int rows, int taps, class Real>
+[[gnu::always_inline]] inline void add_block(Vector<Real> (&sums)[rows], const Real* x,
+                                             std::int64_t x_row, const TapBlock& block,
+                                             std::int64_t column_step, const Real* w) {
+  if constexpr (taps > 0) {
+    if (block.rows == taps)
+      add_taps<rows, taps>(sums, x, x_row, block.columns, column_step, w);
+    else
+      add_block<rows, taps - 1>(sums, x, x_row, block, column_step, w);
+  }
+}
+
+/// Where a tile lies among a run's outputs, and how much of it is wanted.
+struct FieldTile {
+  std::int64_t row, rows, column, count;
+};
+
+/// Stores rows of whole vectors, or of the first `count` lanes.
+template <bool whole, class Real>
+inline void finish_rows(const FieldRun<Real>& run, const FieldTile& tile, const Real* sums) {
+  constexpr std::uintptr_t within = sizeof(Vector<Real>) - 1;
+  Real* to = static_cast<Real*>(run.y) + tile.row * run.y_row + tile.column;
+  const std::int64_t step = run.row_step * run.y_row;
+  const bool stream = whole && run.stream && (reinterpret_cast<std::uintptr_t>(to) & within) == 0 &&
+                      (step * std::int64_t{sizeof(Real)} & std::int64_t{within}) == 0;
+  for (std::int64_t i = 0; i < tile.rows; ++i, to += step, sums += lanes<Real>) {
+    Vector<Real> values = load_vector(sums) + run.bias;
+    if (run.accumulate) values += whole ? load_vector(to) : load_lanes(to, tile.count);
+    if (run.relu) values = values < 0 ? Vector<Real>{} : values;
+    if (stream)
+      stream_vector(to, values);
+    else if (whole)
+      *reinterpret_cast<Vector<Real>*>(to) = values;
+    else
+      store_lanes(to, values, tile.count);
+  }
+}
+
+/// Applies bias, accumulation and ReLU to the sums, and stores them, rounded once.
+template <class Stored, class Real>
+inline void finish_tile(const FieldRun<Real>& run, const FieldTile& tile, const Real* sums) {
+  if constexpr (std::is_same_v<Stored, Real>)
+    if (run.y_column == 1)
+      return tile.count == lanes<Real> ? finish_rows<true>(run, tile, sums)
+                                       : finish_rows<false>(run, tile, sums);
+  Stored* to = static_cast<Stored*>(run.y) + tile.row * run.y_row + tile.column * run.y_column;
+  for (std::int64_t i = 0; i < tile.rows; ++i, to += run.row_step * run.y_row)
+    for (std::int64_t j = 0; j < tile.count; ++j) {
+      Real value = sums[i * lanes<Real> + j] + run.bias;
+      Stored& stored = to[j * run.y_column];
+      if (run.accumulate) value += static_cast<Real>(widen(stored));
+      stored = narrow<Stored>(run.relu && value < 0 ? Real{0} : value);
+    }
+}
+
+/// Computes a tile of `rows` rows, of which `tile.rows` are wanted.
+template <int rows, class Real>
+inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
+  if (run.ahead) {
+    const char* ahead =
+        run.ahead + tile.row * run.ahead_row + tile.column * run.ahead_column;
+    for (std::int64_t i = 0; i < tile.rows; ++i, ahead += run.row_step * run.ahead_row)
+      __builtin_prefetch(ahead, 0, 2);
+  }
+  Vector<Real> sums[rows] = {};
+  const std::int64_t x_row = run.x_row * run.row_step, column_step = run.column_step;
+  const Real* const x = run.x + tile.row * run.x_row + tile.column;
+  const TapBlock* const end = run.blocks + run.block_count;
+  for (const TapBlock* block = run.blocks; block < end; ++block)
+    add_block<rows, field_tap_rows>(sums, x + block->x, x_row, *block, column_step,
+                                    run.w + block->w);
+  alignas(64) Real staged[rows * lanes<Real>];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i)
+    *reinterpret_cast<Vector<Real>*>(staged + i * lanes<Real>) = sums[i];
+  if (run.correct)
+    run.correct(run.context, tile.row, tile.rows, tile.column, tile.count, staged, lanes<Real>);
+  with_stored<Real>(run.dtype,
+                    [&](auto stored) { finish_tile<decltype(stored)>(run, tile, staged); });
+}
+
+template <class Real>
+void sum_field(const FieldRun<Real>& run) {
+  for (std::int64_t first = 0; first < lesser(run.row_step, run.rows); ++first)
+    for (std::int64_t row = first; row < run.rows;) {
+      const std::int64_t left = (run.rows - row - 1) / run.row_step + 1;
+      const std::int64_t rows = lesser(left, field_rows);
+      for (std::int64_t column = 0; column < run.columns; column += lanes<Real>) {
+        const FieldTile tile{row, rows, column, lesser(lanes<Real>, run.columns - column)};
+        if (rows > field_rows / 2)
+          sum_field_tile<field_rows>(run, tile);
+        else
+          sum_field_tile<field_rows / 2>(run, tile);
+      }
+      row += rows * run.row_step;
+    }
+  if (run.stream) end_streaming();
+}
+
+/// Copies the columns of a row that are neighbours in x, without reading anything else.
+template <class Stored, class Real>
+inline void load_slab_columns(const Stored* from, std::int64_t step, std::int64_t count, Real* to) {
+  if constexpr (std::is_same_v<Stored, Real>)
+    if (step == 1) {
+      std::int64_t i = 0;
+      for (; i + lanes<Real> <= count; i += lanes<Real>)
+        *reinterpret_cast<Vector<Real>*>(to + i) = load_vector(from + i);
+      if (i < count) store_first(to + i, load_first(from + i, count - i), count - i);
+      return;
+    }
+  load_row(from, step, count, to);
+}
+
+template <class Stored, class Real>
+void load_slab_stored(const SlabRows& rows, Real* to, std::int64_t pitch) {
+  for (std::int64_t row = 0; row < rows.rows; ++row, to += pitch) {
+    if (rows.row_offsets[row] == no_element) {
+      for (std::int64_t i = 0; i < rows.columns; ++i) to[i] = 0;
+      continue;
+    }
+    const Stored* const from = static_cast<const Stored*>(rows.x) + rows.row_offsets[row];
+    const auto load_outside = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t at = rows.outside[i];
+        to[i] = at == no_element ? Real{0} : static_cast<Real>(widen(from[at]));
+      }
+    };
+    load_outside(0, rows.begin);
+    load_slab_columns(from + rows.first, rows.x_step, rows.end - rows.begin, to + rows.begin);
+    load_outside(rows.end, rows.columns);
+  }
+}
+
+template <class Real>
+void load_slab(const SlabRows& rows, Real* to, std::int64_t pitch) {
+  with_stored<Real>(rows.dtype,
+                    [&](auto stored) { load_slab_stored<decltype(stored)>(rows, to, pitch); });
+}
+
+template <class Real>
+constexpr FieldKernels<Real> field_kernels_for{.lanes = lanes<Real>,
+                                               .rows = field_rows,
+                                               .tap_rows = field_tap_rows,
+                                               .load = &load_slab<Real>,
+                                               .sum = &sum_field<Real>};
+
+}  // namespace
+}  // namespace plumb
