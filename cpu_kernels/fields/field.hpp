@@ -50,6 +50,7 @@ struct FieldRun {
   std::int64_t y_row, y_column;
   Real bias;
   bool accumulate, relu;
+  bool plain;   ///< whether sums are stored as they are, columns are neighbours, nothing corrects
   bool stream;  ///< whether whole vectors go past the caches
 
   /// Null, or what is prefetched beside the outputs: as many rows, of as many columns.

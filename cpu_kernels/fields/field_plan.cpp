@@ -85,9 +85,9 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   const auto row_bytes = [&](int64_t columns) {
     return channels * plan.planes * pitch_of(columns) * int64_t{sizeof(Real)};
   };
-  const int64_t wanted = std::min(rows, std::max(tile, 4 * halo_h));
+  const int64_t wanted = std::min(rows, std::max(tile, 16 * halo_h));
   plan.columns = std::min(p.q(), plan.along_row ? 2 * max_columns : max_columns);
-  while (plan.columns > std::max(128l, 4 * halo_w) &&
+  while (plan.columns > std::max<int64_t>(512, 8 * halo_w) &&
          rows_within(slab_limit, row_bytes(plan.columns), halo_h) < wanted)
     plan.columns = round_up(ceil_div(plan.columns, 2), plan.lanes);
   plan.column_blocks = ceil_div(p.q(), plan.columns);
@@ -102,14 +102,15 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   plan.rows = std::min(rows, round_up(ceil_div(rows, plan.bands), unit));
   plan.bands = ceil_div(rows, plan.rows);
 
+  plan.shift = round_up(p.padding.left, plan.lanes) - p.padding.left;
   plan.pitch = pitch_of(plan.columns);
   plan.plane = (plan.rows + halo_h) * plan.pitch;
   plan.channel = plan.planes * plan.plane;
   // A tile that is not full reads rows that are not there.
-  const int64_t beyond = plan.along_row ? tile * p.dilation.w * plan.lanes
-                                        : tile * p.dilation.h * plan.pitch;
+  const int64_t beyond = plan.along_row ? tile / 2 * p.dilation.w * plan.lanes
+                                        : tile / 2 * p.dilation.h * plan.pitch;
   plan.slab_bytes =
-      padded((channels * plan.channel + beyond + plan.pitch) * int64_t{sizeof(Real)});
+      padded((plan.shift + channels * plan.channel + beyond + plan.pitch) * int64_t{sizeof(Real)});
   plan.outside_bytes = padded((plan.columns + halo_w) * int64_t{sizeof(int64_t)});
   plan.offsets_bytes = padded((plan.rows + halo_h) * int64_t{sizeof(int64_t)});
   plan.taps_bytes = padded(static_cast<int64_t>(plan.blocks.size() * sizeof(TapBlock)));

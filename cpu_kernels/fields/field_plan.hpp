@@ -41,6 +41,7 @@ struct FieldPlan : KernelPlan {
   std::int64_t rows, bands;             ///< of a band; bands below each other
   std::int64_t planes;                  ///< of the ring
   std::int64_t pitch, plane, channel;   ///< from a row of the slab, plane and channel to the next
+  std::int64_t shift;  ///< of the slab, so that columns behind the padding begin a cache line
   std::size_t slab_bytes, outside_bytes, offsets_bytes, taps_bytes;
 
   std::size_t slot_bytes() const {

@@ -48,7 +48,11 @@ FieldLaunch<Real>::FieldLaunch(const ConvLaunch& call, const FieldPlan& cut,
 template <class Real>
 FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) : shared_(shared) {
   const FieldPlan& plan = shared.plan;
-  slab_ = reinterpret_cast<Real*>(slot);
+  slab_ = reinterpret_cast<Real*>(slot) + plan.shift;
+  // What no output needs is computed too, and is slow where it is subnormal.
+  const auto reals = static_cast<int64_t>(plan.slab_bytes / sizeof(Real)) - plan.shift;
+  const int64_t loaded = shared.problem.c / shared.problem.groups * plan.channel;
+  std::fill_n(slab_ + loaded, reals - loaded, Real{0});
   outside_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes);
   offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
   blocks_ = reinterpret_cast<TapBlock*>(slot + plan.slab_bytes + plan.outside_bytes +
@@ -130,13 +134,14 @@ void FieldSteps<Real>::load_plane(const Step& step, int64_t plane) {
   for (int64_t c = 0; c < channels; ++c) {
     Real* const to = slab_ + c * plan.channel + plane % plan.planes * plan.plane;
     if (d < 0) {
-      std::fill_n(to, lie_.rows * plan.pitch, Real{0});
+      std::fill_n(to, plan.plane, Real{0});
       continue;
     }
     lie_.x = element_at(
         shared_.launch.x,
         step.n * axes.x_n + (step.group * channels + c) * axes.x_c + d * axes.x_d, problem.dtype);
     shared_.kernels.load(lie_, to, plan.pitch);
+    std::fill_n(to + lie_.rows * plan.pitch, plan.plane - lie_.rows * plan.pitch, Real{0});
   }
 }
 
@@ -179,8 +184,9 @@ void FieldSteps<Real>::sum(const Step& step, const char* ahead) {
   const ConvProblem& problem = shared_.problem;
   const FieldPlan& plan = shared_.plan;
   const Boundaries& at = problem.boundary;
-  const bool zeros = problem.padding != Padding{} &&
-                     (at.d == Boundary::zeros || at.h == Boundary::zeros || at.w == Boundary::zeros);
+  const bool corrects =
+      !shared_.finite && problem.padding != Padding{} &&
+      (at.d == Boundary::zeros || at.h == Boundary::zeros || at.w == Boundary::zeros);
   const auto bytes = static_cast<int64_t>(size_in_bytes(problem.dtype));
   step_ = step;
   for (int64_t k = 0; k < problem.k / problem.groups; ++k) {
@@ -202,11 +208,13 @@ void FieldSteps<Real>::sum(const Step& step, const char* ahead) {
                 .bias = bias_of<Real>(shared_.launch, k_),
                 .accumulate = shared_.launch.accumulate,
                 .relu = shared_.launch.activation == Activation::relu,
+                .plain = size_in_bytes(problem.dtype) == sizeof(Real) && shared_.axes.y_q == 1 &&
+                         !corrects,
                 .stream = shared_.stream,
                 .ahead = k == 0 ? ahead : nullptr,
                 .ahead_row = shared_.axes.x_h * bytes,
                 .ahead_column = bytes,
-                .correct = zeros && !shared_.finite ? &FieldSteps::correct : nullptr,
+                .correct = corrects ? &FieldSteps::correct : nullptr,
                 .context = this});
   }
 }

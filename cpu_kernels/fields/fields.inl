@@ -1,5 +1,5 @@
 // Fields are convolved in register tiles of many output rows by one vector of columns. For a column
-// of the filter, the weights of up to eight rows stay in registers while the tile's input passes by,
+// of the filter, the weights of up to nine rows stay in registers while the tile's input passes by,
 // a vector at a time: each is loaded once and used for as many output rows. Loads for the columns of
 // the filter straddle two cache lines, and so take two turns of a load port; with 16 rows by 5 taps
 // there are 80 FMAs for 20 of them.
@@ -21,7 +21,7 @@ namespace {
 /// Registers hold a sum for each row of a tile, a weight for each row of a block of taps, and a
 /// vector of x. Twice as many sums as the two units' FMAs take cycles hide their latency.
 inline constexpr int field_rows = PLUMB_REGISTERS == 32 ? 16 : 8;
-inline constexpr int field_tap_rows = PLUMB_REGISTERS == 32 ? 8 : 5;
+inline constexpr int field_tap_rows = PLUMB_REGISTERS == 32 ? 9 : 5;
 
 #if defined __AVX512F__
 inline void stream_vector(float* to, Vector<float> values) { _mm512_stream_ps(to, values); }
@@ -58,24 +58,30 @@ template <class Real>
   return value;
 }
 
-/// Adds a block's products to the sums of a tile.
+/// Adds a block's products to the sums of a tile. The products of one row of x go to as many sums as
+/// there are taps, and those of the next row wait for most of them: with less than eight taps the
+/// tile's halves take turns, and load the rows between them twice.
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
                                             std::int64_t x_row, std::int64_t columns,
                                             std::int64_t column_step, const Real* w) {
+  constexpr int parts = taps < 8 ? 2 : 1, of_part = rows / parts;
 #pragma GCC unroll 1
   for (std::int64_t column = 0; column < columns; ++column, x += column_step, w += taps) {
     Vector<Real> weights[taps];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int tap = 0; tap < taps; ++tap) weights[tap] = w[tap] - Vector<Real>{};
     const Real* from = x;
-#pragma GCC unroll 24
-    for (int row = 0; row < rows + taps - 1; ++row, from += x_row) {
-      const Vector<Real> value = load_once(from);
-#pragma GCC unroll 8
-      for (int tap = 0; tap < taps; ++tap)
-        if (row >= tap && row - tap < rows) sums[row - tap] += value * weights[tap];
-    }
+#pragma GCC unroll 32
+    for (int row = 0; row < of_part + taps - 1; ++row, from += x_row)
+#pragma GCC unroll 2
+      for (int part = 0; part < parts; ++part) {
+        const Vector<Real> value = load_once(from + part * of_part * x_row);
+#pragma GCC unroll 16
+        for (int tap = 0; tap < taps; ++tap)
+          if (row >= tap && row - tap < of_part)
+            sums[part * of_part + row - tap] += value * weights[tap];
+      }
   }
 }
 
@@ -96,24 +102,16 @@ struct FieldTile {
   std::int64_t row, rows, column, count;
 };
 
-/// Stores rows of whole vectors, or of the first `count` lanes.
-template <bool whole, class Real>
+/// Stores rows of the first `count` lanes.
+template <class Real>
 inline void finish_rows(const FieldRun<Real>& run, const FieldTile& tile, const Real* sums) {
-  constexpr std::uintptr_t within = sizeof(Vector<Real>) - 1;
   Real* to = static_cast<Real*>(run.y) + tile.row * run.y_row + tile.column;
-  const std::int64_t step = run.row_step * run.y_row;
-  const bool stream = whole && run.stream && (reinterpret_cast<std::uintptr_t>(to) & within) == 0 &&
-                      (step * std::int64_t{sizeof(Real)} & std::int64_t{within}) == 0;
-  for (std::int64_t i = 0; i < tile.rows; ++i, to += step, sums += lanes<Real>) {
+  for (std::int64_t i = 0; i < tile.rows; ++i, sums += lanes<Real>) {
     Vector<Real> values = load_vector(sums) + run.bias;
-    if (run.accumulate) values += whole ? load_vector(to) : load_lanes(to, tile.count);
+    if (run.accumulate) values += load_lanes(to, tile.count);
     if (run.relu) values = values < 0 ? Vector<Real>{} : values;
-    if (stream)
-      stream_vector(to, values);
-    else if (whole)
-      *reinterpret_cast<Vector<Real>*>(to) = values;
-    else
-      store_lanes(to, values, tile.count);
+    store_lanes(to, values, tile.count);
+    to += run.row_step * run.y_row;
   }
 }
 
@@ -121,9 +119,7 @@ inline void finish_rows(const FieldRun<Real>& run, const FieldTile& tile, const 
 template <class Stored, class Real>
 inline void finish_tile(const FieldRun<Real>& run, const FieldTile& tile, const Real* sums) {
   if constexpr (std::is_same_v<Stored, Real>)
-    if (run.y_column == 1)
-      return tile.count == lanes<Real> ? finish_rows<true>(run, tile, sums)
-                                       : finish_rows<false>(run, tile, sums);
+    if (run.y_column == 1) return finish_rows(run, tile, sums);
   Stored* to = static_cast<Stored*>(run.y) + tile.row * run.y_row + tile.column * run.y_column;
   for (std::int64_t i = 0; i < tile.rows; ++i, to += run.row_step * run.y_row)
     for (std::int64_t j = 0; j < tile.count; ++j) {
@@ -132,6 +128,32 @@ inline void finish_tile(const FieldRun<Real>& run, const FieldTile& tile, const 
       if (run.accumulate) value += static_cast<Real>(widen(stored));
       stored = narrow<Stored>(run.relu && value < 0 ? Real{0} : value);
     }
+}
+
+/// Finishes whole vectors of rows that are stored as they are, without leaving the registers.
+template <int rows, class Real>
+[[gnu::always_inline]] inline void finish_sums(const FieldRun<Real>& run, const FieldTile& tile,
+                                               Vector<Real> (&sums)[rows]) {
+  constexpr std::uintptr_t within = sizeof(Vector<Real>) - 1;
+  Real* const to = static_cast<Real*>(run.y) + tile.row * run.y_row + tile.column;
+  const std::int64_t step = run.row_step * run.y_row;
+  const bool stream = run.stream && (reinterpret_cast<std::uintptr_t>(to) & within) == 0 &&
+                      (step * std::int64_t{sizeof(Real)} & std::int64_t{within}) == 0;
+  const std::int64_t wanted = tile.rows;
+  const bool accumulate = run.accumulate, relu = run.relu;
+  const Real bias = run.bias;
+  Real* at = to;
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i, at += step) {
+    if (i >= wanted) break;
+    Vector<Real> values = sums[i] + bias;
+    if (accumulate) values += load_vector(at);
+    if (relu) values = values < 0 ? Vector<Real>{} : values;
+    if (stream)
+      stream_vector(at, values);
+    else
+      *reinterpret_cast<Vector<Real>*>(at) = values;
+  }
 }
 
 /// Computes a tile of `rows` rows, of which `tile.rows` are wanted.
@@ -150,6 +172,7 @@ inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
   for (const TapBlock* block = run.blocks; block < end; ++block)
     add_block<rows, field_tap_rows>(sums, x + block->x, x_row, *block, column_step,
                                     run.w + block->w);
+  if (run.plain && tile.count == lanes<Real>) return finish_sums(run, tile, sums);
   alignas(64) Real staged[rows * lanes<Real>];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
@@ -178,12 +201,16 @@ void sum_field(const FieldRun<Real>& run) {
   if (run.stream) end_streaming();
 }
 
-/// Copies the columns of a row that are neighbours in x, without reading anything else.
+/// Copies columns that are neighbours in x, without reading anything else. Whole vectors are stored
+/// within cache lines.
 template <class Stored, class Real>
 inline void load_slab_columns(const Stored* from, std::int64_t step, std::int64_t count, Real* to) {
   if constexpr (std::is_same_v<Stored, Real>)
     if (step == 1) {
-      std::int64_t i = 0;
+      const auto at = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) / sizeof(Real));
+      const std::int64_t head = lesser(-at & (lanes<Real> - 1), count);
+      if (head > 0) store_first(to, load_first(from, head), head);
+      std::int64_t i = head;
       for (; i + lanes<Real> <= count; i += lanes<Real>)
         *reinterpret_cast<Vector<Real>*>(to + i) = load_vector(from + i);
       if (i < count) store_first(to + i, load_first(from + i, count - i), count - i);
@@ -192,11 +219,19 @@ inline void load_slab_columns(const Stored* from, std::int64_t step, std::int64_
   load_row(from, step, count, to);
 }
 
+/// Writes zeros to [begin, end), which is a vector or more.
+template <class Real>
+inline void zero_between(Real* to, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end - lanes<Real>; i += lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to + i) = Vector<Real>{};
+  *reinterpret_cast<Vector<Real>*>(to + end - lanes<Real>) = Vector<Real>{};
+}
+
 template <class Stored, class Real>
 void load_slab_stored(const SlabRows& rows, Real* to, std::int64_t pitch) {
   for (std::int64_t row = 0; row < rows.rows; ++row, to += pitch) {
     if (rows.row_offsets[row] == no_element) {
-      for (std::int64_t i = 0; i < rows.columns; ++i) to[i] = 0;
+      zero_between(to, 0, pitch);
       continue;
     }
     const Stored* const from = static_cast<const Stored*>(rows.x) + rows.row_offsets[row];
@@ -206,6 +241,7 @@ void load_slab_stored(const SlabRows& rows, Real* to, std::int64_t pitch) {
         to[i] = at == no_element ? Real{0} : static_cast<Real>(widen(from[at]));
       }
     };
+    zero_between(to, rows.end, pitch);
     load_outside(0, rows.begin);
     load_slab_columns(from + rows.first, rows.x_step, rows.end - rows.begin, to + rows.begin);
     load_outside(rows.end, rows.columns);
