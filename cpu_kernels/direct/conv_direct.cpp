@@ -247,6 +247,15 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
   return {};
 }
 
+/// Returns the products of a filter of `group_k` in units of those of a full run: a tile of fewer
+/// filters loads more of x for each product.
+double cost_of_runs(int64_t group_k) {
+  const auto whole = static_cast<double>(group_k / 8 * 8);
+  const auto has = [group_k](int64_t filters) { return (group_k & filters) != 0; };
+  const double rest = 4.8 * has(4) + 3.0 * has(2) + 2.2 * has(1);
+  return (whole + rest) / static_cast<double>(group_k);
+}
+
 /// The estimate has all positions, dropped ones too, and the copies at most of the nominal rate,
 /// plus the time to move the tensors once.
 template <class Real>
@@ -254,7 +263,8 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return 0;
   const double images = static_cast<double>(problem.n) * static_cast<double>(problem.groups);
   const double rate = 0.85 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  return images * 2 * work(problem, cuts<Real>(problem)) / rate +
+  const double slower = (cost_of_runs(problem.k / problem.groups) - 1) * problem.flop();
+  return (images * 2 * work(problem, cuts<Real>(problem)) + slower) / rate +
          problem.bytes() / device.nominal_bytes_per_second;
 }
 

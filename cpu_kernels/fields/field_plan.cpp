@@ -114,14 +114,17 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   plan.outside_bytes = padded((plan.columns + halo_w) * int64_t{sizeof(int64_t)});
   plan.offsets_bytes = padded((plan.rows + halo_h) * int64_t{sizeof(int64_t)});
   plan.taps_bytes = padded(static_cast<int64_t>(plan.blocks.size() * sizeof(TapBlock)));
-  if (static_cast<double>(plan.slot_bytes()) + filters > workspace_limit_bytes) plan.blocks.clear();
+  constexpr double rounding = 2 * field_header_bytes + 256;
+  if (static_cast<double>(plan.slot_bytes()) + filters + rounding > workspace_limit_bytes)
+    plan.blocks.clear();
   return plan;
 }
 
 template <class Real>
 double field_work(const ConvProblem& p, const FieldKernels<Real>& kernels, const FieldPlan& plan) {
   // Products of an element that is copied; of a row; and of finishing an output.
-  constexpr double copy_of_an_element = 2.5, copy_of_a_row = 40, finish = 2;
+  constexpr double copy_of_a_row = 200, finish = 5;
+  const double copy_of_an_element = field_axes(p).x_w == 1 ? 10 : 120;
   const int64_t half = kernels.rows / 2;
   const auto rows_of = [&](int64_t rows, int64_t step) {
     return round_up(ceil_div(rows, step), half) * step;
