@@ -58,6 +58,24 @@ template <class Real>
   return value;
 }
 
+/// Returns where row `row` < 8 lies behind `from`. One, three, five and seven steps in registers
+/// reach all eight without an addition, which would take turns of the units that multiply.
+struct RowSteps {
+  std::int64_t one, three, five, seven;  ///< in bytes
+  const char* row(const char* from, int row) const {
+    switch (row) {
+      case 1: return from + one;
+      case 2: return from + 2 * one;
+      case 3: return from + three;
+      case 4: return from + 4 * one;
+      case 5: return from + five;
+      case 6: return from + 2 * three;
+      case 7: return from + seven;
+      default: return from;
+    }
+  }
+};
+
 /// Adds a block's products to the sums of a tile. The products of one row of x go to as many sums as
 /// there are taps, and those of the next row wait for most of them: with less than eight taps the
 /// tile's halves take turns, and load the rows between them twice.
@@ -66,22 +84,29 @@ template <int rows, int taps, class Real>
                                             std::int64_t x_row, std::int64_t columns,
                                             std::int64_t column_step, const Real* w) {
   constexpr int parts = taps < 8 ? 2 : 1, of_part = rows / parts;
+  const std::int64_t one = x_row * std::int64_t{sizeof(Real)};
+  const RowSteps steps{one, 3 * one, 5 * one, 7 * one};
+  const char* from[3];
+  for (int i = 0; i < 3; ++i) from[i] = reinterpret_cast<const char*>(x) + 8 * i * one;
 #pragma GCC unroll 1
-  for (std::int64_t column = 0; column < columns; ++column, x += column_step, w += taps) {
+  for (std::int64_t column = 0; column < columns; ++column, w += taps) {
     Vector<Real> weights[taps];
 #pragma GCC unroll 16
     for (int tap = 0; tap < taps; ++tap) weights[tap] = w[tap] - Vector<Real>{};
-    const Real* from = x;
 #pragma GCC unroll 32
-    for (int row = 0; row < of_part + taps - 1; ++row, from += x_row)
+    for (int row = 0; row < of_part + taps - 1; ++row)
 #pragma GCC unroll 2
       for (int part = 0; part < parts; ++part) {
-        const Vector<Real> value = load_once(from + part * of_part * x_row);
+        const int at = part * of_part + row;
+        const Vector<Real> value =
+            load_once(reinterpret_cast<const Real*>(steps.row(from[at / 8], at % 8)));
 #pragma GCC unroll 16
         for (int tap = 0; tap < taps; ++tap)
           if (row >= tap && row - tap < of_part)
-            sums[part * of_part + row - tap] += value * weights[tap];
+            sums[at - tap] += value * weights[tap];
       }
+#pragma GCC unroll 3
+    for (int i = 0; i < 3; ++i) from[i] += column_step * std::int64_t{sizeof(Real)};
   }
 }
 
