@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "axes.hpp"
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/npy.hpp"
@@ -16,35 +17,22 @@ namespace plumb::app {
 namespace {
 
 struct ConvArguments {
-  std::string x, w, bias, out;
+  std::string x, w, bias, accumulate, out;
   std::vector<std::int64_t> stride{1}, dilation{1}, pad{0};
+  std::vector<std::string> boundary;
   std::int64_t groups = 1;
   std::string layout = "nchw", math = "fp32", activation = "none", pool = "none";
   std::string device, algorithm;
   bool channels_last() const { return layout == "nhwc"; }
 };
 
-/// One value serves both directions.
-Pair as_pair(const std::vector<std::int64_t>& values) { return {values.front(), values.back()}; }
-
-/// One value for all sides, two for height and width, or four: top, left, bottom, right.
-Padding as_padding(const std::vector<std::int64_t>& values) {
-  switch (values.size()) {
-    case 1: return values[0];
-    case 2: return {values[0], values[1]};
-    case 4: return {values[0], values[1], values[2], values[3]};
-    default:
-      throw UsageError(
-          fmt::format("--pad: {} values, expected 1 (all sides), 2 (height, width) or 4 (top, "
-                      "left, bottom, right)",
-                      values.size()));
-  }
-}
-
-/// A file's four extents or strides, N H W C (of filters K R S C/G), as the library has them.
-template <class Four>
-Four channels_second(const Four& file) {
-  return {file[0], file[3], file[1], file[2]};
+/// A file's extents or strides, N H W C (of filters K R S C/G) and as many axes as there are, as
+/// the library has them.
+Dims channels_second(const Dims& file) {
+  Dims library = file;
+  library[1] = file[file.rank() - 1];
+  for (int i = 2; i < file.rank(); ++i) library[i] = file[i - 1];
+  return library;
 }
 
 /// The same elements with the channels behind the images, whichever way they lie.
@@ -55,24 +43,50 @@ View as_library_has_it(const View& file, bool channels_last) {
           channels_second(file.strides())};
 }
 
-/// The extents of y in its file.
-Extents y_in_file(const Extents& y, bool channels_last) {
-  return channels_last ? Extents{y[0], y[2], y[3], y[1]} : y;
+/// The extents of y in its file, of as many axes as x has in its own.
+Extents y_in_file(const ConvProblem& problem, int rank, bool channels_last) {
+  const Extents y = problem.y_extents();
+  Extents file = rank == 3   ? Extents{y[0], y[1], y[y.rank() - 1]}
+                 : rank == 4 ? Extents{y[0], y[1], y[y.rank() - 2], y[y.rank() - 1]}
+                             : Extents{y[0], y[1], problem.z(), y[y.rank() - 2], y[y.rank() - 1]};
+  if (!channels_last) return file;
+  for (int i = 1; i + 1 < rank; ++i) std::swap(file[i], file[i + 1]);
+  return file;
+}
+
+/// The number of axes that the images have in x's file, and then the filters in w's.
+int axes_of_files(const ConvArguments& arguments, const NpyArray& x, const NpyArray& w) {
+  const bool last = arguments.channels_last();
+  const int rank = x.extents.rank();
+  if (rank < 3 || rank > 5)
+    throw FileError(
+        fmt::format("{}: shape {}, expected three to five dimensions, {}", shown_path(arguments.x),
+                    to_string(x.extents),
+                    last ? "N W C, N H W C or N D H W C" : "N C W, N C H W or N C D H W"));
+  constexpr std::string_view first[] = {"K C/G S", "K C/G R S", "K C/G T R S"};
+  constexpr std::string_view behind[] = {"K S C/G", "K R S C/G", "K T R S C/G"};
+  if (w.extents.rank() != rank)
+    throw FileError(fmt::format("{}: shape {}, expected {} dimensions, {}, as x has",
+                                shown_path(arguments.w), to_string(w.extents), rank,
+                                (last ? behind : first)[rank - 3]));
+  return rank - 2;
 }
 
 /// The problem that the two files make, before there is an output.
 ConvProblem problem_of_files(const ConvArguments& arguments, const NpyArray& x, const NpyArray& w,
                              const ConvGeometry& geometry) {
-  const auto require_four = [](const Extents& extents, const std::string& path, const char* what) {
-    if (extents.rank() != 4)
-      throw FileError(fmt::format("{}: shape {}, expected four dimensions, {}", shown_path(path),
-                                  to_string(extents), what));
-  };
   const bool last = arguments.channels_last();
-  require_four(x.extents, arguments.x, last ? "N H W C" : "N C H W");
-  require_four(w.extents, arguments.w, last ? "K R S C/G" : "K C/G R S");
   return problem_of(
       {.x = as_library_has_it(x.view(), last), .w = as_library_has_it(w.view(), last)}, geometry);
+}
+
+/// What the result is added to is like the result.
+void require_like_result(const ConvArguments& arguments, const NpyArray& held, DType dtype,
+                         const Extents& y_extents) {
+  if (held.dtype == dtype && held.extents == y_extents) return;
+  throw FileError(fmt::format("{}: {} {}, expected {} {} as the result has",
+                              shown_path(arguments.accumulate), to_string(held.dtype),
+                              to_string(held.extents), to_string(dtype), to_string(y_extents)));
 }
 
 /// The output replaces its file as a whole, and an input that was that file would be lost.
@@ -109,6 +123,7 @@ Tensor uploaded(Queue& queue, const NpyArray& array) {
 /// What is read once, whatever device it then goes to.
 struct Inputs {
   NpyArray x, w, bias;  ///< bias without data: there is none
+  NpyArray held;        ///< what the result is added to, where it is
   ConvGeometry geometry;
   bool channels_last;  ///< x, w and y in their files
 };
@@ -125,7 +140,8 @@ Result convolve(const Device& device, const Inputs& inputs, const ConvOptions& o
   Queue queue(device);
   const Tensor x = uploaded(queue, inputs.x), w = uploaded(queue, inputs.w);
   const Tensor bias = options.bias ? uploaded(queue, inputs.bias) : Tensor();
-  const Tensor y(device, inputs.x.dtype, y_extents);
+  const Tensor y =
+      options.accumulate ? uploaded(queue, inputs.held) : Tensor(device, inputs.x.dtype, y_extents);
   const bool last = inputs.channels_last;
   const ConvTensors tensors{.x = as_library_has_it(ConstTensorView(x), last),
                             .w = as_library_has_it(ConstTensorView(w), last),
@@ -145,32 +161,44 @@ Result convolve(const Device& device, const Inputs& inputs, const ConvOptions& o
   return result;
 }
 
+ConvGeometry geometry_of(const ConvArguments& arguments, int axes) {
+  return {.stride = along_axes("--stride", arguments.stride, axes),
+          .dilation = along_axes("--dilation", arguments.dilation, axes),
+          .padding = on_sides("--pad", arguments.pad, axes),
+          .groups = arguments.groups,
+          .pool = arguments.pool == "max_2x2" ? Pool::max_2x2 : Pool::none,
+          .boundary = boundaries_of(arguments.boundary, axes)};
+}
+
 void run(const ConvArguments& arguments) {
   require_file_of_its_own(arguments);
   require_writable(arguments.out);
   const bool biased = !arguments.bias.empty();
-  const ConvGeometry geometry{.stride = as_pair(arguments.stride),
-                              .dilation = as_pair(arguments.dilation),
-                              .padding = as_padding(arguments.pad),
-                              .groups = arguments.groups,
-                              .pool = arguments.pool == "max_2x2" ? Pool::max_2x2 : Pool::none};
-  const Inputs inputs{.x = read_npy(arguments.x),
-                      .w = read_npy(arguments.w),
-                      .bias = biased ? read_npy(arguments.bias) : NpyArray{},
-                      .geometry = geometry,
-                      .channels_last = arguments.channels_last()};
+  Inputs inputs{.x = read_npy(arguments.x),
+                .w = read_npy(arguments.w),
+                .bias = biased ? read_npy(arguments.bias) : NpyArray{},
+                .held = {},
+                .geometry = {},
+                .channels_last = arguments.channels_last()};
+  inputs.geometry = geometry_of(arguments, axes_of_files(arguments, inputs.x, inputs.w));
   const ConvProblem problem = problem_of_files(arguments, inputs.x, inputs.w, inputs.geometry);
+  const Extents y_extents = y_in_file(problem, inputs.x.extents.rank(), arguments.channels_last());
+  const bool accumulate = !arguments.accumulate.empty();
+  if (accumulate) {
+    inputs.held = read_npy(arguments.accumulate);
+    require_like_result(arguments, inputs.held, inputs.x.dtype, y_extents);
+  }
   const ConvOptions options{
       .math = *parse_math(arguments.math),
       .algorithm = arguments.algorithm,
       .bias = biased,
-      .activation = arguments.activation == "relu" ? Activation::relu : Activation::none};
+      .activation = arguments.activation == "relu" ? Activation::relu : Activation::none,
+      .accumulate = accumulate};
 
   const Device first = open_device(arguments.device);
   require_known_algorithm(first, arguments.algorithm);
-  const auto [device, result] = on_device_or_cpu(first, [&](const Device& one) {
-    return convolve(one, inputs, options, y_in_file(problem.y_extents(), inputs.channels_last));
-  });
+  const auto [device, result] = on_device_or_cpu(
+      first, [&](const Device& one) { return convolve(one, inputs, options, y_extents); });
   write_npy(arguments.out, result.y.view());
   fmt::print("device     {}\n", to_string(device.id()));
   if (!device.why().empty()) fmt::print("           passed over: {}\n", device.why());
@@ -184,31 +212,45 @@ void add_conv(CLI::App& program) {
   CLI::App* command = program.add_subcommand("conv", "Run one convolution on NumPy files");
   const auto a = std::make_shared<ConvArguments>();
   command
-      ->add_option("--x", a->x, "Images, [N, C, H, W]: a .npy file of f32, f64 or f16 in C order")
+      ->add_option("--x", a->x,
+                   "Images, [N, C, W], [N, C, H, W] or [N, C, D, H, W]: a .npy file of f32, f64 or "
+                   "f16 in C order")
       ->required();
-  command->add_option("--w", a->w, "Filters, [K, C/G, R, S], of the same type")->required();
+  command
+      ->add_option("--w", a->w,
+                   "Filters, [K, C/G, S], [K, C/G, R, S] or [K, C/G, T, R, S], of the same type")
+      ->required();
   command->add_option("--bias", a->bias, "Bias, [K], of the same type");
   command
       ->add_option("--out", a->out,
-                   "Write the result, [N, K, P, Q] (pooled: [N, K, P/2, Q/2]), of the same type, "
-                   "to this file, which must not be one of the inputs")
+                   "Write the result, [N, K, Q], [N, K, P, Q] (pooled: [N, K, P/2, Q/2]) or "
+                   "[N, K, Z, P, Q], of the same type, to this file, which must not be one of the "
+                   "inputs")
       ->required();
+  command->add_option("--accumulate", a->accumulate,
+                      "Add the convolution to what this .npy file holds, before the activation; it "
+                      "is like the result, and may be the file of --out");
   command
       ->add_option("--layout", a->layout,
                    "Order of the dimensions in the files. nchw: as above. nhwc: x is "
-                   "[N, H, W, C], w is [K, R, S, C/G], the result is [N, P, Q, K]")
+                   "[N, H, W, C], w is [K, R, S, C/G], the result is [N, P, Q, K], and so with one "
+                   "axis or three")
       ->check(one_of({"nchw", "nhwc"}))
       ->capture_default_str();
-  add_integer(*command, "--stride", a->stride, 1, "Stride: one value, or height,width")
+  add_integer(*command, "--stride", a->stride, 1,
+              "Stride: one value, or one an axis: [depth,]height,width")
       ->delimiter(',')
-      ->expected(1, 2);
-  add_integer(*command, "--dilation", a->dilation, 1, "Dilation: one value, or height,width")
+      ->expected(1, 3);
+  add_integer(*command, "--dilation", a->dilation, 1,
+              "Dilation: one value, or one an axis: [depth,]height,width")
       ->delimiter(',')
-      ->expected(1, 2);
+      ->expected(1, 3);
   add_integer(*command, "--pad", a->pad, 0,
-              "Zero padding: one value, height,width, or top,left,bottom,right")
+              "Padding: one value, [depth,]height,width, or every side: top,left,bottom,right or "
+              "front,top,left,back,bottom,right")
       ->delimiter(',')
-      ->expected(1, 4);
+      ->expected(1, 6);
+  add_boundary(*command, a->boundary);
   add_integer(*command, "--groups", a->groups, 1, "Number of groups G, which must divide C and K");
   command
       ->add_option("--math", a->math,
@@ -228,7 +270,8 @@ void add_conv(CLI::App& program) {
       "TensorFlow keeps filters as [R, S, C/G, K]: np.transpose(w, (3, 0, 1, 2)) is what nhwc "
       "expects.\nExamples, to be compared with SciPy or PyTorch:\n  plumb conv --x x.npy --w w.npy "
       "--bias b.npy --stride 2 --pad 3,3,2,2 --out y.npy\n  plumb conv --layout nhwc --x x.npy --w "
-      "w.npy --pad 1 --out y.npy");
+      "w.npy --pad 1 --out y.npy\n  plumb conv --x field.npy --w stencil.npy --pad 1 --boundary "
+      "periodic --out next.npy");
   command->callback([a] { run(*a); });
 }
 

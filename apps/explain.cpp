@@ -21,7 +21,7 @@ struct ExplainArguments {
   std::string device, math = "fp32", algorithm, json;
   ProblemArguments problems;
   std::int64_t workspace_limit = -1;  ///< bytes; below 0: none
-  bool deterministic = false;
+  bool deterministic = false, accumulate = false;
 };
 
 struct Explained {
@@ -33,7 +33,8 @@ struct Explained {
 ConvOptions options_of(const ExplainArguments& arguments) {
   ConvOptions options{.math = *parse_math(arguments.math),
                       .algorithm = arguments.algorithm,
-                      .deterministic = arguments.deterministic};
+                      .deterministic = arguments.deterministic,
+                      .accumulate = arguments.accumulate};
   if (arguments.workspace_limit >= 0)
     options.workspace_limit_bytes = static_cast<std::size_t>(arguments.workspace_limit);
   return options;
@@ -44,8 +45,28 @@ std::string milliseconds(double seconds) {
   return fmt::format("{:.4g}", seconds * 1e3);
 }
 
+/// What the problem asks for that not every kernel does by itself.
+struct Extras {
+  bool boundary, depth, accumulate, pool;
+  explicit Extras(const ConvProblem& problem, bool accumulate_)
+      : boundary(problem.boundary != Boundaries{}),
+        depth(problem.has_depth()),
+        accumulate(accumulate_),
+        pool(problem.pool != Pool::none) {}
+  bool any() const { return boundary || depth || accumulate || pool; }
+};
+
+/// How an algorithm comes by the extras, in the words that print_legend() explains.
+std::string how(const ConvCandidate& one, const Extras& extras) {
+  std::vector<std::string_view> passes;
+  if (one.copies_input) passes.push_back("copies x");
+  if (extras.accumulate && !one.accumulate_fused) passes.push_back("adds after");
+  if (extras.pool && !one.pool_fused) passes.push_back("pools after");
+  return passes.empty() ? "itself" : fmt::format("{}", fmt::join(passes, ", "));
+}
+
 /// The columns of one algorithm, after its name.
-std::vector<std::string> figures(const ConvCandidate& one) {
+std::vector<std::string> figures(const ConvCandidate& one, const Extras& extras) {
   // What passed over has no algorithm, and what refuses for itself has no figures.
   const bool has_figures = one.estimate_seconds > 0;
   const bool is_algorithm = has_figures || one.algorithm.find('.') != std::string_view::npos;
@@ -54,25 +75,60 @@ std::vector<std::string> figures(const ConvCandidate& one) {
       has_figures ? milliseconds(one.estimate_seconds) : "-",
       one.measured_seconds ? milliseconds(*one.measured_seconds) : "-",
       has_figures ? fmt::format("{:.4g}", static_cast<double>(one.workspace_bytes) * 1e-6) : "-",
-      one.support ? (one.chosen ? "chosen" : "yes") : std::string(to_string(one.support.reason))};
+      one.support ? (one.chosen ? "chosen" : "yes") : std::string(to_string(one.support.reason)),
+      has_figures && extras.any() ? how(one, extras) : ""};
 }
 
 /// A row for each algorithm, or two where the terminal is too narrow for its name and figures.
-void print_table(const std::vector<ConvCandidate>& candidates, std::size_t width) {
-  constexpr std::size_t figure_columns = 56;
-  std::size_t name_width = 9;
-  for (const ConvCandidate& one : candidates)
+void print_table(const std::vector<ConvCandidate>& candidates, const Extras& extras,
+                 std::size_t width) {
+  std::size_t name_width = 9, reason_width = 0, figure_columns = 56;
+  for (const ConvCandidate& one : candidates) {
     name_width = std::max(name_width, one.algorithm.size());
+    reason_width = std::max({reason_width, to_string(one.support.reason).size(), sizeof "can run"});
+  }
+  if (extras.any()) figure_columns += 10;
   const bool fits = 2 + name_width + figure_columns <= width;
   const auto row = [&](char mark, std::string_view name, const std::vector<std::string>& cells) {
     fmt::print("{} {:<{}}", mark, name, fits ? name_width : 0);
     if (!fits) fmt::print("\n  ");
-    fmt::print("  {:<4}  {:>9}  {:>9}  {:>9}  {}\n", cells[0], cells[1], cells[2], cells[3],
-               cells[4]);
+    fmt::print("  {:<4}  {:>9}  {:>9}  {:>9}  {:<{}}{}\n", cells[0], cells[1], cells[2], cells[3],
+               cells[4], cells[5].empty() ? 0 : reason_width + 1, cells[5]);
   };
-  row(' ', "algorithm", {"math", "guess ms", "tuned ms", "work MB", "can run"});
+  row(' ', "algorithm",
+      {"math", "guess ms", "tuned ms", "work MB", "can run", extras.any() ? "how" : ""});
   for (const ConvCandidate& one : candidates)
-    row(one.chosen ? '>' : ' ', one.algorithm, figures(one));
+    row(one.chosen ? '>' : ' ', one.algorithm, figures(one, extras));
+}
+
+/// The words of the last column that have been used.
+void print_legend(const std::vector<ConvCandidate>& candidates, const Extras& extras,
+                  std::size_t width) {
+  if (!extras.any()) return;
+  std::string all;
+  for (const ConvCandidate& one : candidates)
+    if (one.estimate_seconds > 0) all += how(one, extras) + "\n";
+  std::vector<std::string_view> asked;
+  if (extras.boundary) asked.push_back("boundary");
+  if (extras.depth) asked.push_back("depth");
+  if (extras.accumulate) asked.push_back("sum with y");
+  if (extras.pool) asked.push_back("pooling");
+  const auto explain = [&](std::string_view word, const std::string& meaning) {
+    if (all.find(word) != std::string::npos)
+      fmt::print("{}", wrapped(fmt::format("{}: {}", word, meaning), width, 0, 2));
+  };
+  fmt::print("\n");
+  explain("itself", fmt::format("the kernel does all of it, the {} too, in one pass",
+                                fmt::join(asked, ", ")));
+  explain("copies x",
+          extras.depth
+              ? "the kernel knows images of two axes or edges of zeros alone, so x is first "
+                "copied into workspace, with its padding, or with the planes of each filter "
+                "as channels"
+              : "the kernel knows edges of zeros alone, so x is first copied into "
+                "workspace, with what its boundary shows around it");
+  explain("adds after", "the kernel writes into workspace, and a second pass adds that to y");
+  explain("pools after", "the kernel writes into workspace, and a second pass pools that into y");
 }
 
 /// Each refusal once, with those that it is of.
@@ -97,14 +153,16 @@ void print_refusals(const std::vector<ConvCandidate>& candidates, std::size_t wi
   }
 }
 
-void print(const Explained& explained, const Device& device) {
+void print(const Explained& explained, const Device& device, bool accumulate) {
   const std::size_t width = terminal_columns();
   const ValidationCase& test = explained.problem;
   const std::string text = to_string(test.problem);
   if (!test.name.empty() && test.name != text) fmt::print("{}  ", test.name);
   fmt::print("{}  {} {}  on {}\n\n", text, to_string(test.problem.dtype), to_string(test.placement),
              to_string(device.id()));
-  print_table(explained.candidates, width);
+  const Extras extras(test.problem, accumulate);
+  print_table(explained.candidates, extras, width);
+  print_legend(explained.candidates, extras, width);
   if (std::none_of(explained.candidates.begin(), explained.candidates.end(),
                    [](const ConvCandidate& one) { return one.chosen; }))
     fmt::print("\nNothing can run it.\n");
@@ -122,7 +180,10 @@ nlohmann::ordered_json to_json(const ConvCandidate& one) {
                                  {"sentence", one.support.sentence},
                                  {"remedy", one.support ? "" : remedy(one.support.reason)},
                                  {"math", to_string(one.error_class)},
-                                 {"deterministic", one.deterministic}};
+                                 {"deterministic", one.deterministic},
+                                 {"copies_input", one.copies_input},
+                                 {"accumulate_fused", one.accumulate_fused},
+                                 {"pool_fused", one.pool_fused}};
   json["estimate_seconds"] = nullptr;
   json["measured_seconds"] =
       nullptr;  // and where it failed when it was tuned: JSON has no infinity
@@ -163,7 +224,7 @@ void run(const ExplainArguments& arguments) {
     all.push_back({.problem = test,
                    .candidates = explain(device, test.problem, options),
                    .tuning = tuned_times(device, test.problem).sentence});
-  for (const Explained& one : all) print(one, device);
+  for (const Explained& one : all) print(one, device, arguments.accumulate);
 
   if (arguments.json.empty()) return;
   nlohmann::ordered_json problems = nlohmann::ordered_json::array();
@@ -193,10 +254,14 @@ void add_explain(CLI::App& program) {
               "Allow an algorithm at most this many bytes of workspace");
   command->add_flag("--deterministic", a->deterministic,
                     "Allow only algorithms that give the same bits in every run");
+  command->add_flag("--accumulate", a->accumulate,
+                    "Explain a convolution that is added to what y holds");
   command->add_option("--json", a->json, "Also write the explanation to this file as JSON");
   command->footer(
       "> marks the algorithm that a plan would take. guess is the algorithm's own estimate of "
-      "its\ntime, work is its workspace. docs/reasons.md has the reason codes.\nExample:\n  plumb "
+      "its\ntime, work is its workspace. docs/reasons.md has the reason codes. how says whether "
+      "the "
+      "kernel\nknows the boundary, the depth, the sum or the pooling itself.\nExample:\n  plumb "
       "explain --problem mb128ic64ih56oc64kh3ph1 --math tf32");
   command->callback([a] { run(*a); });
 }

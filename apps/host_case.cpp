@@ -78,11 +78,16 @@ bool HostCase::has_nan() const {
 double HostCase::error_over_bound_at(const Numerics& numerics, std::int64_t n,
                                      std::uint64_t draw) const {
   const Extents y = problem_.y_extents();
-  const std::int64_t k = drawn(draw, y[1]), p = drawn(draw + 1, y[2]), q = drawn(draw + 2, y[3]);
   const Strides& strides = problem_.y_strides;
-  const double computed =
-      load_element(y_, n * strides[0] + k * strides[1] + p * strides[2] + q * strides[3]);
-  const OracleTerm term = conv_oracle_at(problem_, x_, w_, {}, n, k, p, q);
+  std::int64_t index[Dims::max_rank] = {n}, offset = n * strides[0];
+  for (int i = 1; i < y.rank(); ++i) {
+    index[i] = drawn(draw + static_cast<std::uint64_t>(i - 1), y[i]);
+    offset += index[i] * strides[i];
+  }
+  const int last = y.rank() - 1;
+  const double computed = load_element(y_, offset);
+  const OracleTerm term = conv_oracle_at(problem_, x_, w_, {}, n, index[1],
+                                         last == 4 ? index[2] : 0, index[last - 1], index[last]);
   const double bound = conv_error_bound(numerics, problem_, term, computed);
   const double error = std::abs(computed - term.y);
   return error == 0 ? 0 : error / bound;

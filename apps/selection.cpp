@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "axes.hpp"
 #include "commands.hpp"
 #include "errors.hpp"
 #include "formats/file.hpp"
@@ -39,7 +40,7 @@ std::vector<NamedProblem> problems_asked_for(const ProblemArguments& arguments,
   return parse_problems({reinterpret_cast<const char*>(text.data()), text.size()});
 }
 
-/// An image's rows or columns, no more than `side` unless its filters need them.
+/// An image's planes, rows or columns, no more than `side` unless its filters need them.
 std::int64_t cropped(std::int64_t extent, std::int64_t side, std::int64_t taps,
                      std::int64_t dilation, std::int64_t padding) {
   const std::int64_t needed = dilation * (taps - 1) + 1 - padding;
@@ -58,23 +59,28 @@ std::vector<NamedProblem> named_problems(const ProblemArguments& arguments,
                         padding.top + padding.bottom);
     problem.w = cropped(problem.w, arguments.side, problem.s, problem.dilation.w,
                         padding.left + padding.right);
+    if (!problem.has_depth()) continue;
+    problem.d = cropped(problem.d, arguments.side, problem.t, problem.dilation.d,
+                        padding.front + padding.back);
   }
   return problems;
 }
 
 Strides strides_from(const std::vector<std::int64_t>& given, const Strides& otherwise) {
-  return given.empty() ? otherwise : Strides{given[0], given[1], given[2], given[3]};
+  return given.empty() ? otherwise : Strides(given.data(), given.size());
 }
 
-/// With the strides, the paddings and the offset that were given beside its text.
+/// With the boundary, the strides, the paddings and the offset that were given beside its text.
 ValidationCase with_views(ValidationCase test, const ProblemArguments& arguments) {
   ConvProblem& problem = test.problem;
-  const auto& padding = arguments.padding;
-  if (!padding.empty()) {
-    problem.padding = {padding[0], padding[1], padding[2], padding[3]};
+  const int axes = problem.has_depth() ? 3 : 2;
+  if (!arguments.padding.empty()) {
+    problem.padding = on_sides("--padding", arguments.padding, axes);
     problem.y_strides = {};
-    test = validation_case(test.name, problem, test.placement);
   }
+  if (!arguments.boundary.empty()) problem.boundary = boundaries_of(arguments.boundary, axes);
+  if (!arguments.padding.empty() || !arguments.boundary.empty())
+    test = validation_case(test.name, problem, test.placement);
   const bool strides =
       !arguments.x_strides.empty() || !arguments.w_strides.empty() || !arguments.y_strides.empty();
   if (strides || arguments.offset >= 0) test.placement = Placement::views;
@@ -111,22 +117,32 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
               "Replace N, the number of images, of every problem");
   add_integer(
       command, "--side", arguments.side, 1,
-      "Crop images to at most this height and width, but never to less than the filter covers");
+      "Crop images to at most this along each axis, but never to less than the filter covers");
+  add_boundary(command, arguments.boundary);
 }
 
 void add_view_options(CLI::App& command, ProblemArguments& arguments) {
   auto* const problem = command.get_option("--problem");
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
   const auto add = [&](const char* name, std::vector<std::int64_t>& values, std::int64_t least,
-                       const char* help) {
-    add_integer(command, name, values, least, help)->delimiter(',')->expected(4)->needs(problem);
+                       const char* help, int fewest, int most) {
+    add_integer(command, name, values, least, help)
+        ->delimiter(',')
+        ->expected(fewest, most)
+        ->needs(problem);
   };
   add("--x-strides", arguments.x_strides, any,
-      "Strides of x along N,C,H,W in elements; a negative stride mirrors x: --x-strides=64,-8,1,0");
-  add("--w-strides", arguments.w_strides, any, "Strides of w along K,C/G,R,S in elements");
-  add("--y-strides", arguments.y_strides, any, "Strides of y along N,K,P,Q in elements");
+      "Strides of x along N,C,H,W (N,C,D,H,W with a depth) in elements; a negative stride mirrors "
+      "x: --x-strides=64,-8,1,0",
+      4, 5);
+  add("--w-strides", arguments.w_strides, any,
+      "Strides of w along K,C/G,R,S (K,C/G,T,R,S) in elements", 4, 5);
+  add("--y-strides", arguments.y_strides, any, "Strides of y along N,K,P,Q (N,K,Z,P,Q) in elements",
+      4, 5);
   add("--padding", arguments.padding, 0,
-      "Padding at the top, left, bottom and right, in place of the problem's own");
+      "Padding in place of the problem's own: one value, [depth,]height,width, or top,left,bottom,"
+      "right (front,top,left,back,bottom,right)",
+      1, 6);
   add_integer(command, "--offset", arguments.offset, 0,
               "On a GPU, let each tensor begin this many elements past a 256-byte boundary")
       ->needs(problem);

@@ -16,13 +16,14 @@ struct ProblemArguments {
   std::int64_t batch = 0;  ///< of every problem; 0: its own, of a suite as fits the device
   std::int64_t side = 0;   ///< that images are cropped to; 0: they are not
   std::string dtype = "f32", layout = "nchw";
+  std::vector<std::string> boundary;  ///< of every problem; empty: its own
   /// Of a given problem; empty: those of the layout, or of its text.
   std::vector<std::int64_t> x_strides, w_strides, y_strides, padding;
   std::int64_t offset = -1;  ///< elements past a 256-byte boundary; below 0: as the layout has it
   bool given() const { return !problem.empty() || !problems.empty() || !suite.empty(); }
 };
 
-/// --problem, --problems, --batch, --side, --dtype, --layout.
+/// --problem, --problems, --boundary, --batch, --side, --dtype, --layout.
 void add_problem_options(CLI::App& command, ProblemArguments& arguments);
 /// --suite, besides those; one of --problem, --problems and --suite is then required.
 void add_suite_options(CLI::App& command, ProblemArguments& arguments);

@@ -9,6 +9,12 @@
 ! One number in their place, which need not be an array, is for all directions and every side.
 ! What is computed is the sum of x(i + a, j + b) w(a, b), without turning the filter around.
 !
+! Images may have one axis or three: x(w, c, n), w(s, c/groups, k), y(q, k, n), or x(w, h, d, c, n),
+! w(s, r, t, c/groups, k), y(q, p, z, k, n). They have two unless `axes` says 1 or 3 or an array has five
+! indices. plumb_conv, which sees y, also takes x, w and y of three indices each as fields in three
+! dimensions, u(nx, ny, nz), and of one index each as fields in one. What lies beyond the edges, as far as
+! the padding goes, is `boundary`: one for all axes, or one along each, plumb_zeros unless given.
+!
 ! Every procedure that can fail has `status` and `message`, as allocate has stat and errmsg: status is
 ! plumb_ok or what went wrong, and without it a failure ends the program with the message. message is
 ! set on a failure alone, and cut or filled with blanks to its length.
@@ -38,6 +44,10 @@ module plumb
   integer, parameter, public :: plumb_fp64 = 0, plumb_fp32 = 1, plumb_tf32 = 2, &
       plumb_math_bf16 = 3, plumb_math_fp16 = 4
   integer, parameter, public :: plumb_no_activation = 0, plumb_relu = 1
+  !> What lies in the padding beside a b c d: zeros; c d | a b c d | a b; c b | a b c d | c b;
+  !> b a | a b c d | d c; a a | a b c d | d d.
+  integer, parameter, public :: plumb_zeros = 0, plumb_periodic = 1, plumb_reflect = 2, &
+      plumb_symmetric = 3, plumb_clamp = 4
 
   type :: plumb_device
     private
@@ -97,6 +107,9 @@ module plumb
     integer(int64) :: workspace_bytes = 0   !< 0 where the algorithm itself refuses
     integer :: error_class = plumb_fp32     !< whose promise its arithmetic keeps
     logical :: deterministic = .false.      !< the same bits every time
+    logical :: pool_fused = .false.         !< the kernel pools by itself, where the plan pools
+    logical :: copies_input = .false.       !< x goes through workspace first, for its boundary or depth
+    logical :: accumulate_fused = .false.   !< the kernel itself adds to y, where the plan accumulates
     logical :: chosen = .false.             !< the one that the plan takes
   end type
 
@@ -116,8 +129,8 @@ module plumb
   type :: plumb_plan
     private
     type(c_ptr) :: handle = c_null_ptr
-    integer(int64), dimension(4) :: x_extents = 0, w_extents = 0, y_extents = 0
-    integer :: dtype = plumb_f32
+    integer(int64), dimension(5) :: x_extents = 0, w_extents = 0, y_extents = 0  ! w h d c n
+    integer :: axes = 2, dtype = plumb_f32
     logical :: on_host = .false., with_bias = .false.
   contains
     procedure :: create => plan_create
@@ -206,15 +219,15 @@ module plumb
   interface  ! plumb_convolution.f90
     module subroutine plan_create(self, device, x_shape, w_shape, dtype, stride, dilation, padding, &
         groups, bias, activation, math, deterministic, workspace_limit_bytes, algorithm, status, &
-        message)
+        message, boundary, accumulate, axes)
       class(plumb_plan), intent(inout) :: self
       type(plumb_device), intent(in) :: device
       integer, intent(in) :: x_shape(:), w_shape(:)
       integer, intent(in), optional :: dtype        !< plumb_f32 unless given
-      integer, intent(in), optional :: stride(..)    !< one number, or along the width, the height
-      integer, intent(in), optional :: dilation(..)  !< one number, or along the width, the height
-      !> Zeros around x: one number for every side, two for left and right, then top and bottom, or
-      !> (left, top, right, bottom).
+      integer, intent(in), optional :: stride(..)    !< one number, or one along each axis
+      integer, intent(in), optional :: dilation(..)  !< one number, or one along each axis
+      !> How far x goes on beyond its edges: one number for every side, one for both sides of each
+      !> axis, or one for each side, (left, top, right, bottom).
       integer, intent(in), optional :: padding(..)
       integer, intent(in), optional :: groups
       logical, intent(in), optional :: bias         !< one is added; execute then needs it
@@ -224,6 +237,9 @@ module plumb
       character(*), intent(in), optional :: algorithm  !< this one or none
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
+      integer, intent(in), optional :: boundary(..)  !< one number, or one along each axis
+      logical, intent(in), optional :: accumulate    !< the result is added to what y holds
+      integer, intent(in), optional :: axes          !< of an image: 1, 2 or 3
     end subroutine
     module function plan_algorithm(self) result(name)
       class(plumb_plan), intent(in) :: self
@@ -238,10 +254,10 @@ module plumb
       class(plumb_plan), intent(in) :: self
       integer(int64) :: bytes
     end function
-    !> (q, p, k, n)
+    !> (q, p, k, n), or what the axes make of it
     module function plan_y_shape(self) result(extents)
       class(plumb_plan), intent(in) :: self
-      integer :: extents(4)
+      integer, allocatable :: extents(:)
     end function
     !> Every algorithm of the plan's device, in its order, in the place of what was in `candidates`.
     module subroutine plan_explain(self, candidates, status, message)
@@ -325,7 +341,7 @@ module plumb
       character(*), intent(inout), optional :: message
     end subroutine
     module subroutine conv_real32(device, x, w, y, bias, stride, dilation, padding, groups, &
-        activation, math, status, message)
+        activation, math, status, message, boundary, accumulate, axes)
       type(plumb_device), intent(in) :: device
       real(real32), intent(in), contiguous, target :: x(..), w(..)
       real(real32), intent(inout), contiguous, target :: y(..)
@@ -334,9 +350,11 @@ module plumb
       integer, intent(in), optional :: groups, activation, math
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
+      integer, intent(in), optional :: boundary(..), axes
+      logical, intent(in), optional :: accumulate
     end subroutine
     module subroutine conv_real64(device, x, w, y, bias, stride, dilation, padding, groups, &
-        activation, math, status, message)
+        activation, math, status, message, boundary, accumulate, axes)
       type(plumb_device), intent(in) :: device
       real(real64), intent(in), contiguous, target :: x(..), w(..)
       real(real64), intent(inout), contiguous, target :: y(..)
@@ -345,6 +363,8 @@ module plumb
       integer, intent(in), optional :: groups, activation, math
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
+      integer, intent(in), optional :: boundary(..), axes
+      logical, intent(in), optional :: accumulate
     end subroutine
   end interface
 

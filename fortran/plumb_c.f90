@@ -12,23 +12,27 @@ module plumb_c
     integer(c_size_t) :: memory_bytes
   end type
 
-  type, bind(c) :: geometry_c
-    integer(c_int64_t) :: stride_h, stride_w, dilation_h, dilation_w
-    integer(c_int64_t) :: padding_top, padding_left, padding_bottom, padding_right, groups
-    integer(c_int32_t) :: pool
+  type, bind(c) :: geometry_c  ! plumb_conv_geometry_nd
+    integer(c_size_t) :: struct_size
+    integer(c_int64_t) :: stride_d, stride_h, stride_w, dilation_d, dilation_h, dilation_w
+    integer(c_int64_t) :: padding_front, padding_top, padding_left
+    integer(c_int64_t) :: padding_back, padding_bottom, padding_right, groups
+    integer(c_int32_t) :: boundary_d, boundary_h, boundary_w, pool
   end type
 
-  type, bind(c) :: problem_c
-    integer(c_int64_t) :: n, c, h, w, k, r, s
-    type(geometry_c) :: geometry
-    type(c_ptr) :: x_strides, w_strides, y_strides
-    integer(c_int32_t) :: dtype
+  type, bind(c) :: problem_c  ! plumb_conv_problem_nd
+    integer(c_size_t) :: struct_size
+    integer(c_int64_t) :: n, c, d, h, w, k, t, r, s
+    type(c_ptr) :: geometry, x_strides, w_strides, y_strides
+    integer(c_int32_t) :: dtype, reserved
   end type
 
-  type, bind(c) :: options_c
+  type, bind(c) :: options_c  ! plumb_conv_options_nd
+    integer(c_size_t) :: struct_size
     integer(c_int32_t) :: math, activation, bias, deterministic
     integer(c_size_t) :: workspace_limit_bytes
     type(c_ptr) :: algorithm
+    integer(c_int32_t) :: accumulate, reserved
   end type
 
   type, bind(c) :: tensor_c
@@ -140,32 +144,32 @@ module plumb_c
     end function
 
     function plumb_conv_geometry_init_c(geometry) result(status) &
-        bind(c, name='plumb_conv_geometry_init')
+        bind(c, name='plumb_conv_geometry_nd_init')
       import
       type(geometry_c), intent(out) :: geometry
       integer(c_int32_t) :: status
     end function
     function plumb_conv_problem_init_c(problem) result(status) &
-        bind(c, name='plumb_conv_problem_init')
+        bind(c, name='plumb_conv_problem_nd_init')
       import
       type(problem_c), intent(out) :: problem
       integer(c_int32_t) :: status
     end function
     function plumb_conv_options_init_c(options) result(status) &
-        bind(c, name='plumb_conv_options_init')
+        bind(c, name='plumb_conv_options_nd_init')
       import
       type(options_c), intent(out) :: options
       integer(c_int32_t) :: status
     end function
     function plumb_conv_output_extents_c(problem, extents) result(status) &
-        bind(c, name='plumb_conv_output_extents')
+        bind(c, name='plumb_conv_output_extents_nd')
       import
       type(problem_c), intent(in) :: problem
-      integer(c_int64_t), intent(out) :: extents(4)
+      integer(c_int64_t), intent(out) :: extents(5)
       integer(c_int32_t) :: status
     end function
     function plumb_plan_create_c(device, problem, options, plan) result(status) &
-        bind(c, name='plumb_plan_create')
+        bind(c, name='plumb_plan_create_nd')
       import
       type(c_ptr), value :: device
       type(problem_c), intent(in) :: problem
@@ -220,6 +224,14 @@ module plumb_c
       type(candidate_c), intent(out) :: candidate
       integer(c_int32_t) :: status
     end function
+    function plumb_explanation_stages_c(explanation, index, copies_input, accumulate_fused) &
+        result(status) bind(c, name='plumb_explanation_stages')
+      import
+      type(c_ptr), value :: explanation
+      integer(c_size_t), value :: index
+      integer(c_int32_t), intent(out) :: copies_input, accumulate_fused
+      integer(c_int32_t) :: status
+    end function
     subroutine plumb_explanation_destroy_c(explanation) bind(c, name='plumb_explanation_destroy')
       import
       type(c_ptr), value :: explanation
@@ -261,7 +273,7 @@ module plumb_c
       integer(c_int32_t) :: status
     end function
     function plumb_conv_host_c(device, x, w, bias, y, geometry, options) result(status) &
-        bind(c, name='plumb_conv_host')
+        bind(c, name='plumb_conv_host_nd')
       import
       type(c_ptr), value :: device
       type(tensor_c), intent(in) :: x, w, y

@@ -1,93 +1,10 @@
 ! Convolution from Fortran: shapes checked and turned into what C calls a problem.
 submodule (plumb) plumb_convolution
+  use plumb_shapes
   implicit none
   integer(c_int32_t), parameter :: wrong = int(plumb_invalid_argument, c_int32_t)
-  character(*), parameter :: shapes = 'x(w, h, c, n), w(s, r, c/groups, k), y(q, p, k, n)'
 
 contains
-
-  !> A shape of up to four extents, with ones for those left out; zeros where there are more.
-  pure function four(extents) result(filled)
-    integer(int64), intent(in) :: extents(:)
-    integer(int64) :: filled(4)
-    filled = 0
-    if (size(extents) > 4) return
-    filled = 1
-    filled(:size(extents)) = extents
-  end function
-
-  !> What was given for `name`, a number or an array of them, as `directions` numbers: one stands for
-  !> all, and two for both sides where there are four. `own` says what is wrong, or is left alone.
-  subroutine spread_out(given, name, directions, numbers, own)
-    integer, intent(in) :: given(..)
-    character(*), intent(in) :: name
-    integer, intent(in) :: directions
-    integer(int64), intent(out) :: numbers(directions)
-    character(:), allocatable, intent(inout) :: own
-    integer :: i, count
-    numbers = 0
-    count = size(given)
-    select rank (given)
-    rank (0)
-      numbers = given
-    rank (1)
-      if (count == 1 .or. count == 2 .or. count == directions) then
-        numbers = [(int(given(mod(i, count) + 1), int64), i=0, directions - 1)]
-      else
-        count = 0
-      end if
-    rank default
-      count = 0
-    end select
-    if (count > 0) return
-    own = name//' has '//text([int(size(given), int64)])//' numbers; expected 1 (everywhere)'// &
-      merge(', 2 (width, height) or 4 (left, top, right, bottom)', &
-      ' or 2 (width, height)                              ', directions == 4)
-    own = trim(own)
-  end subroutine
-
-  !> The geometry; `own` says what is wrong with it, or is not allocated.
-  subroutine set_geometry(geometry, own, stride, dilation, padding, groups)
-    type(geometry_c), intent(out) :: geometry
-    character(:), allocatable, intent(out) :: own
-    integer, intent(in), optional :: stride(..), dilation(..), padding(..), groups
-    integer(int64) :: pair(2), sides(4)
-    integer(c_int32_t) :: code
-    code = plumb_conv_geometry_init_c(geometry)
-    if (present(stride)) then
-      call spread_out(stride, 'stride', 2, pair, own)
-      geometry%stride_w = pair(1)
-      geometry%stride_h = pair(2)
-    end if
-    if (present(dilation)) then
-      call spread_out(dilation, 'dilation', 2, pair, own)
-      geometry%dilation_w = pair(1)
-      geometry%dilation_h = pair(2)
-    end if
-    if (present(padding)) then
-      call spread_out(padding, 'padding', 4, sides, own)
-      geometry%padding_left = sides(1)
-      geometry%padding_top = sides(2)
-      geometry%padding_right = sides(3)
-      geometry%padding_bottom = sides(4)
-    end if
-    if (present(groups)) geometry%groups = groups
-  end subroutine
-
-  !> Says in `own` what is wrong between the channels of x and w, and which number of groups would fit,
-  !> or leaves it alone.
-  subroutine check_channels(x, w, groups, own)
-    integer(int64), intent(in) :: x(4), w(4), groups
-    character(:), allocatable, intent(inout) :: own
-    character(20) :: number
-    if (w(3) * groups == x(3)) return
-    own = 'x is '//text(x)//' and w is '//text(w)//'; expected '//shapes
-    if (w(3) < 1 .or. x(3) < 1) return
-    if (mod(x(3), w(3)) /= 0) return
-    if (mod(w(4), x(3) / w(3)) /= 0) return
-    write (number, '(i0)') x(3) / w(3)
-    own = own//'; groups='//trim(number)//' would fit'
-  end subroutine
 
   subroutine release(self)
     class(plumb_plan), intent(inout) :: self
@@ -96,36 +13,40 @@ contains
   end subroutine
 
   module procedure plan_create
+    type(geometry_c), target :: geometry
     type(problem_c) :: problem
     type(options_c) :: options
-    character(:), allocatable :: own
+    character(:), allocatable :: own, unfit
     character(kind=c_char), allocatable, target :: name(:)
-    integer(c_int64_t) :: outputs(4)
+    integer(c_int64_t) :: outputs(5)
     integer(c_int32_t) :: code
     call release(self)
-    code = plumb_conv_problem_init_c(problem)
-    call set_geometry(problem%geometry, own, stride, dilation, padding, groups)
-    self%x_extents = four(int(x_shape, int64))
-    self%w_extents = four(int(w_shape, int64))
+    call count_axes(self%axes, unfit, max(size(x_shape), size(w_shape)), axes)
+    call set_geometry(geometry, own, self%axes, stride, dilation, padding, groups, boundary)
+    self%x_extents = five(int(x_shape, int64), self%axes)
+    self%w_extents = five(int(w_shape, int64), self%axes)
     if (.not. allocated(own)) &
-      call check_channels(self%x_extents, self%w_extents, problem%geometry%groups, own)
+      call check_channels(self%x_extents, self%w_extents, self%axes, geometry%groups, own)
+    if (allocated(unfit)) own = unfit
     if (allocated(own)) then
       call conclude(wrong, status, message, 'plan: '//own)
       return
     end if
+    code = plumb_conv_problem_init_c(problem)
+    problem%geometry = c_loc(geometry)
     problem%w = self%x_extents(1)
     problem%h = self%x_extents(2)
-    problem%c = self%x_extents(3)
-    problem%n = self%x_extents(4)
+    problem%d = self%x_extents(3)
+    problem%c = self%x_extents(4)
+    problem%n = self%x_extents(5)
     problem%s = self%w_extents(1)
     problem%r = self%w_extents(2)
-    problem%k = self%w_extents(4)
+    problem%t = self%w_extents(3)
+    problem%k = self%w_extents(5)
     if (present(dtype)) problem%dtype = int(dtype, c_int32_t)
     self%dtype = problem%dtype
 
-    code = plumb_conv_options_init_c(options)
-    if (present(math)) options%math = int(math, c_int32_t)
-    if (present(activation)) options%activation = int(activation, c_int32_t)
+    call set_options(options, activation, math, accumulate)
     self%with_bias = .false.
     if (present(bias)) self%with_bias = bias
     options%bias = merge(1_c_int32_t, 0_c_int32_t, self%with_bias)
@@ -142,11 +63,22 @@ contains
     code = plumb_conv_output_extents_c(problem, outputs)
     if (code == plumb_ok) code = plumb_plan_create_c(device%handle, problem, options, self%handle)
     if (code == plumb_ok) then
-      self%y_extents = outputs(4:1:-1)
+      self%y_extents = outputs(5:1:-1)
       self%on_host = device%id() == 'cpu'
     end if
     call conclude(code, status, message)
   end procedure
+
+  subroutine set_options(options, activation, math, accumulate)
+    type(options_c), intent(out) :: options
+    integer, intent(in), optional :: activation, math
+    logical, intent(in), optional :: accumulate
+    integer(c_int32_t) :: code
+    code = plumb_conv_options_init_c(options)
+    if (present(math)) options%math = int(math, c_int32_t)
+    if (present(activation)) options%activation = int(activation, c_int32_t)
+    if (present(accumulate)) options%accumulate = merge(1_c_int32_t, 0_c_int32_t, accumulate)
+  end subroutine
 
   module procedure plan_algorithm
     type(c_ptr) :: from
@@ -170,14 +102,14 @@ contains
   end procedure
 
   module procedure plan_y_shape
-    extents = int(self%y_extents)
+    extents = int(shape_of(self%y_extents, self%axes))
   end procedure
 
   module procedure plan_explain
     type(c_ptr) :: explanation
     type(candidate_c) :: from
     integer(c_size_t) :: entries
-    integer(c_int32_t) :: code
+    integer(c_int32_t) :: code, copies_input, accumulate_fused
     integer :: i
     entries = 0
     code = plumb_plan_explain_c(self%handle, explanation)
@@ -186,6 +118,8 @@ contains
     allocate (candidates(entries))
     do i = 1, size(candidates)
       code = plumb_explanation_entry_c(explanation, int(i - 1, c_size_t), from)
+      code = plumb_explanation_stages_c(explanation, int(i - 1, c_size_t), copies_input, &
+        accumulate_fused)
       candidates(i)%algorithm = text_of(from%algorithm)
       candidates(i)%reason = text_of(from%reason)
       candidates(i)%sentence = in_fortran_order(text_of(from%sentence))
@@ -195,6 +129,9 @@ contains
       candidates(i)%workspace_bytes = int(from%workspace_bytes, int64)
       candidates(i)%error_class = from%error_class
       candidates(i)%deterministic = from%deterministic /= 0
+      candidates(i)%pool_fused = from%pool_fused /= 0
+      candidates(i)%copies_input = copies_input /= 0
+      candidates(i)%accumulate_fused = accumulate_fused /= 0
       candidates(i)%chosen = from%chosen /= 0
     end do
     call plumb_explanation_destroy_c(explanation)
@@ -223,17 +160,17 @@ contains
       own = 'the plan has not been created'
     else if (dtype /= self%dtype) then
       own = 'the arrays are of another kind than the plan'
-    else if (any(four(x) /= self%x_extents)) then
-      own = 'x is '//text(x)//'; the plan is for '//text(self%x_extents)
-    else if (any(four(w) /= self%w_extents)) then
-      own = 'w is '//text(w)//'; the plan is for '//text(self%w_extents)
-    else if (any(four(y) /= self%y_extents)) then
-      own = 'y is '//text(y)//'; expected '//text(self%y_extents)
+    else if (any(five(x, self%axes) /= self%x_extents)) then
+      own = 'x is '//text(x)//'; the plan is for '//text(shape_of(self%x_extents, self%axes))
+    else if (any(five(w, self%axes) /= self%w_extents)) then
+      own = 'w is '//text(w)//'; the plan is for '//text(shape_of(self%w_extents, self%axes))
+    else if (any(five(y, self%axes) /= self%y_extents)) then
+      own = 'y is '//text(y)//'; expected '//text(shape_of(self%y_extents, self%axes))
     else if (present(bias) .neqv. self%with_bias) then
       own = 'the plan was made without a bias, or with one that is missing'
     else if (present(bias)) then
-      if (any(four(bias) /= [self%w_extents(4), 1_int64, 1_int64, 1_int64])) &
-        own = 'bias is '//text(bias)//'; expected '//text(self%w_extents(4:4))
+      if (bias(1) /= self%w_extents(5) .or. any(bias(2:) /= 1)) &
+        own = 'bias is '//text(bias)//'; expected '//text(self%w_extents(5:5))
     end if
   end function
 
@@ -252,8 +189,9 @@ contains
       own = 'the plan has not been created'
     else if (w%dtype /= self%dtype) then
       own = 'w is of another kind than the plan'
-    else if (any(four(w%extents) /= self%w_extents)) then
-      own = 'w is '//text(w%extents)//'; the plan is for '//text(self%w_extents)
+    else if (any(five(w%extents, self%axes) /= self%w_extents)) then
+      own = 'w is '//text(w%extents)//'; the plan is for '// &
+        text(shape_of(self%w_extents, self%axes))
     end if
     if (own /= '') then
       call conclude(wrong, status, message, 'pack: '//own)
@@ -316,7 +254,7 @@ contains
   module procedure execute_packed_arrays
     type(c_ptr) :: b
     character(:), allocatable :: own
-    call check_arrays(self, x, self%dtype, self%w_extents, y, bias, b, own)
+    call check_arrays(self, x, self%dtype, shape_of(self%w_extents, self%axes), y, bias, b, own)
     if (own /= '') then
       call conclude(wrong, status, message, 'execute: '//own)
     else
@@ -368,7 +306,7 @@ contains
     end if
   end procedure
 
-  !> The array as C has it: four extents, the last running fastest.
+  !> The array as C has it, the last index running fastest.
   function host_tensor(data, dtype, extents) result(tensor)
     type(c_ptr), intent(in) :: data
     integer, intent(in) :: dtype
@@ -379,42 +317,64 @@ contains
       int(size(extents), c_int32_t), extents(size(extents):1:-1), c_null_ptr)
   end function
 
+  !> The axes of x, w and y of three indices each, or of one. Three indices are channels of two axes
+  !> where that fits; as a depth, without padding, they would be the same sum. One index is a row of
+  !> two axes where an argument says so, `numbers`.
+  pure integer function axes_of_fields(x, w, y, groups, numbers) result(axes)
+    integer(int64), intent(in) :: x(:), w(:), y(:)
+    integer, intent(in) :: groups, numbers
+    axes = 2
+    if (size(x) /= size(w) .or. size(x) /= size(y)) return
+    if (size(x) == 1 .and. numbers <= 1) axes = 1
+    if (size(x) /= 3) return
+    if (x(3) /= w(3) * groups .or. y(3) /= 1) axes = 3
+  end function
+
   subroutine conv_on_host(device, dtype, x, w, y, bias, x_shape, w_shape, y_shape, biases, &
-      stride, dilation, padding, groups, activation, math, status, message)
+      stride, dilation, padding, groups, activation, math, status, message, boundary, accumulate, &
+      axes)
     type(plumb_device), intent(in) :: device
     integer, intent(in) :: dtype
     type(c_ptr), intent(in) :: x, w, y, bias
     integer(int64), intent(in) :: x_shape(:), w_shape(:), y_shape(:), biases
-    integer, intent(in), optional :: stride(..), dilation(..), padding(..)
-    integer, intent(in), optional :: groups, activation, math
+    integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..)
+    integer, intent(in), optional :: groups, activation, math, axes
     integer, intent(out), optional :: status
     character(*), intent(inout), optional :: message
+    logical, intent(in), optional :: accumulate
     type(geometry_c) :: geometry
     type(options_c) :: options
     type(tensor_c), target :: bias_tensor
     type(c_ptr) :: bias_address
-    character(:), allocatable :: own
-    integer(c_int32_t) :: code
-    call set_geometry(geometry, own, stride, dilation, padding, groups)
-    if (max(size(x_shape), size(w_shape), size(y_shape)) > 4) &
-      own = 'an array has more than four indices; expected '//shapes
+    character(:), allocatable :: own, unfit
+    integer :: seen, numbers, of_groups
+    numbers = 0
+    if (present(stride)) numbers = max(numbers, size(stride))
+    if (present(dilation)) numbers = max(numbers, size(dilation))
+    if (present(padding)) numbers = max(numbers, size(padding))
+    of_groups = 1
+    if (present(groups)) of_groups = groups
+    call count_axes(seen, unfit, max(size(x_shape), size(w_shape), size(y_shape)), axes)
+    if (.not. present(axes) .and. seen == 2) &
+      seen = axes_of_fields(x_shape, w_shape, y_shape, of_groups, numbers)
+    call set_geometry(geometry, own, seen, stride, dilation, padding, groups, boundary)
     if (.not. allocated(own)) &
-      call check_channels(four(x_shape), four(w_shape), geometry%groups, own)
+      call check_channels(five(x_shape, seen), five(w_shape, seen), seen, geometry%groups, own)
+    if (allocated(unfit)) own = unfit
     if (allocated(own)) then
       call conclude(wrong, status, message, 'conv: '//own)
       return
     end if
-    code = plumb_conv_options_init_c(options)
-    if (present(math)) options%math = int(math, c_int32_t)
-    if (present(activation)) options%activation = int(activation, c_int32_t)
+    call set_options(options, activation, math, accumulate)
     bias_address = c_null_ptr
     if (c_associated(bias)) then
       bias_tensor = host_tensor(bias, dtype, [biases])
       bias_address = c_loc(bias_tensor)
     end if
-    call conclude(plumb_conv_host_c(device%handle, host_tensor(x, dtype, four(x_shape)), &
-      host_tensor(w, dtype, four(w_shape)), bias_address, host_tensor(y, dtype, four(y_shape)), &
-      geometry, options), status, message)
+    call conclude(plumb_conv_host_c(device%handle, host_tensor(x, dtype, &
+      shape_of(five(x_shape, seen), seen)), host_tensor(w, dtype, &
+      shape_of(five(w_shape, seen), seen)), bias_address, host_tensor(y, dtype, &
+      shape_of(five(y_shape, seen), seen)), geometry, options), status, message)
   end subroutine
 
   module procedure conv_real32
@@ -428,7 +388,7 @@ contains
     end if
     call conv_on_host(device, plumb_f32, c_loc(x), c_loc(w), c_loc(y), b, int(shape(x), int64), &
       int(shape(w), int64), int(shape(y), int64), biases, stride, dilation, padding, groups, &
-      activation, math, status, message)
+      activation, math, status, message, boundary, accumulate, axes)
   end procedure
 
   module procedure conv_real64
@@ -442,7 +402,7 @@ contains
     end if
     call conv_on_host(device, plumb_f64, c_loc(x), c_loc(w), c_loc(y), b, int(shape(x), int64), &
       int(shape(w), int64), int(shape(y), int64), biases, stride, dilation, padding, groups, &
-      activation, math, status, message)
+      activation, math, status, message, boundary, accumulate, axes)
   end procedure
 
 end submodule plumb_convolution

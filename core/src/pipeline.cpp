@@ -26,6 +26,7 @@
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
 #include "plumb/tensor.hpp"
+#include "ranks.hpp"
 #include "sizes.hpp"
 
 namespace plumb {
@@ -46,7 +47,7 @@ bool has_no_gaps(const Extents& extents, const Strides& strides, int first) {
 
 /// The strides of a batch whose images lie dense behind each other, or an error.
 Strides batch_strides(const char* name, const Extents& extents, Strides strides) {
-  const std::int64_t image = extents[1] * extents[2] * extents[3];
+  const std::int64_t image = elements_per_image(extents);
   if (!has_no_gaps(extents, strides, 1) || (extents[0] > 1 && strides[0] != image))
     refuse(
         fmt::format("{} {} has strides {}; expected images without gaps, {} elements from one "
@@ -71,11 +72,12 @@ ConvProblem checked(ConvProblem problem, const PipelineOptions& pipeline) {
   return problem;
 }
 
-/// The view with the strides of the problem, which differ from its own at most along extents of
-/// one.
+/// The view in the problem's rank and with its strides, which differ from its own at most along
+/// extents of one.
 template <class View>
-View checked_view(const View& view, const char* name, DType dtype, const Extents& extents,
+View checked_view(const View& given, const char* name, DType dtype, const Extents& extents,
                   const Strides& strides) {
+  const ConstTensorView view = view_of_rank(given, extents);
   bool same = view.dtype() == dtype && view.extents() == extents;
   for (int i = 0; same && i < extents.rank(); ++i)
     same = extents[i] <= 1 || view.stride(i) == strides[i];
@@ -88,7 +90,7 @@ View checked_view(const View& view, const char* name, DType dtype, const Extents
     refuse(fmt::format("{} is on {}; expected host memory", name, to_string(view.device())));
   if (!view.data() && element_count(extents) > 0)
     refuse(fmt::format("{} has no data (a null pointer)", name));
-  return View(view.data(), dtype, extents, host, strides);
+  return View(given.data(), dtype, extents, host, strides);
 }
 
 ConvTensors checked_tensors(const ConvTensors& tensors, const ConvProblem& problem, bool bias) {
@@ -183,6 +185,7 @@ struct [[gnu::visibility("hidden")]] ConvPipeline::State {
   PipelineSpan span(PipelineStage stage, std::int64_t segment) const;
 
   bool in_place() const { return device.id() == host; }
+  bool accumulates() const { return segments.plan.options().accumulate; }
   int stream_of(std::int64_t segment) const { return static_cast<int>(segment % segments.streams); }
 
   Device device;
@@ -285,9 +288,15 @@ UnderWay ConvPipeline::State::start(const ConvTensors& tensors, std::int64_t seg
   const TensorView to =
       slice(stage_y ? stream.staged_y.view() : tensors.y, 0, stage_y ? 0 : first, images);
 
+  // What the convolution is added to goes in the way that the result comes out.
+  if (accumulates() && stage_y)
+    recorder.on_host(span(PipelineStage::fill, segment),
+                     [&] { copy_on_host(slice(tensors.y, 0, first, images), to); });
   if (before) in.wait(before->copied_out);
-  const Event copied_in =
-      recorder.on_queue(in, span(PipelineStage::copy_in, segment), [&] { copy(in, from, x); });
+  const Event copied_in = recorder.on_queue(in, span(PipelineStage::copy_in, segment), [&] {
+    copy(in, from, x);
+    if (accumulates()) copy(in, to, y);
+  });
   compute.wait(copied_in);
   const Event computed = recorder.on_queue(compute, span(PipelineStage::kernel, segment), [&] {
     segments.plan_of(segment).execute(compute, {.x = x, .w = w, .bias = bias.view(), .y = y},
@@ -365,10 +374,15 @@ Device conv_host(const Device& device, const ConvTensors& tensors, const ConvGeo
     check_layout("convolution", "bias", tensors.bias.extents(), tensors.bias.strides());
   // What y overlaps would be lost with the device: the CPU could not do it again.
   refuse_overlaps("convolution", tensors);
+  bool begun = false;
   try {
-    ConvPipeline(device, problem, options, pipeline).run(tensors);
+    ConvPipeline planned(device, problem, options, pipeline);
+    begun = true;
+    planned.run(tensors);
     return device;
   } catch (const Error& failure) {
+    // Part of what the convolution was to be added to may be gone.
+    if (begun && options.accumulate) throw;
     const Device cpu = device.fall_back(failure);
     const auto candidates = explain(cpu, problem, options);
     const bool possible = std::any_of(candidates.begin(), candidates.end(),

@@ -30,8 +30,8 @@ struct ImageBytes {
 
 ImageBytes image_bytes(const ConvProblem& problem) {
   const std::size_t element = size_in_bytes(problem.dtype);
-  const Extents y = problem.y_extents();
-  return {problem.c * problem.h * problem.w * element, y[1] * y[2] * y[3] * element};
+  return {elements_per_image(problem.x_extents()) * element,
+          elements_per_image(problem.y_extents()) * element};
 }
 
 /// So that no segment is much smaller than the others.
@@ -101,6 +101,12 @@ Segments segments_of(const Device& device, const ConvProblem& problem, const Con
 }
 
 }  // namespace
+
+std::int64_t elements_per_image(const Extents& extents) {
+  std::int64_t count = 1;
+  for (int i = 1; i < extents.rank(); ++i) count *= extents[i];
+  return count;
+}
 
 ConvProblem with_batch(ConvProblem problem, std::int64_t n) {
   problem.n = n;

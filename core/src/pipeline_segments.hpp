@@ -32,6 +32,9 @@ struct Segments {
 Segments cut_into_segments(const Device& device, const ConvProblem& problem,
                            const ConvOptions& options, const PipelineOptions& pipeline);
 
+/// The product of the extents behind the first.
+std::int64_t elements_per_image(const Extents& extents);
+
 /// `problem` with another batch.
 ConvProblem with_batch(ConvProblem problem, std::int64_t n);
 

@@ -44,9 +44,9 @@ struct PipelineSpan {
 };
 
 /// A convolution planned for tensors on the host, with its queues and buffers. One thread at a time
-/// may use it. Tensors are x [N,C,H,W], w [K,C/G,R,S], bias [K] or empty, y [N,K,P,Q], pinned or
-/// pageable. w has no gaps. Each image of x and of y has no gaps (NCHW and NHWC both), and follows
-/// the one before at once.
+/// may use it. Tensors are x [N,C,H,W], w [K,C/G,R,S], bias [K] or empty, y [N,K,P,Q], with one
+/// axis or three of rank 3 or 5 as ConvTensors has them, pinned or pageable. w has no gaps. Each
+/// image of x and of y has no gaps (NCHW and NHWC both), and follows the one before at once.
 ///
 /// On the CPU nothing is copied: the convolution runs in place, in one segment.
 class PLUMB_API ConvPipeline {
@@ -86,7 +86,8 @@ class PLUMB_API ConvPipeline {
 /// Where `auto` chose the device and it fails on the way (out of memory, an error of its own), the
 /// CPU does the whole convolution again: x and w are still the caller's. The function returns the
 /// device that has done it, whose passed_over() then says what failed. Where the device was asked
-/// for by name or no algorithm of the CPU may run, it throws Error as ConvPipeline does instead. It
+/// for by name or no algorithm of the CPU may run, it throws Error as ConvPipeline does instead; so
+/// it does where the options accumulate and the device had begun, since what y held may be gone. It
 /// throws Error (invalid_argument) where y overlaps x, w or bias.
 PLUMB_API Device conv_host(const Device& device, const ConvTensors& tensors,
                            const ConvGeometry& geometry = {}, ConvOptions options = {},

@@ -473,3 +473,5 @@ PLUMB_API plumb_status plumb_resize_bilinear(plumb_queue* queue, const plumb_ten
 #ifdef __cplusplus
 }
 #endif
+
+#include "plumb/plumb_nd.h"  // one to three dimensions, boundaries, accumulation

@@ -5,10 +5,8 @@
 
 #include "convert.hpp"
 #include "handles.hpp"
-#include "plumb/did_you_mean.hpp"
 #include "plumb/pipeline.hpp"
-#include "plumb/quote.hpp"
-#include "plumb/validate.hpp"
+#include "validated.hpp"
 
 using namespace plumb;
 using plumb::c::at;
@@ -21,17 +19,6 @@ using plumb::c::tensors_of;
 using plumb::c::to_c;
 
 namespace {
-
-const ConvAlgorithm& algorithm_named(const Device& device, std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    if (algorithm->name == name) return *algorithm;
-    names.push_back(algorithm->name);
-  }
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("{} has no algorithm {}{}", to_string(device.id()), quoted(name),
-                          did_you_mean(name, names)));
-}
 
 /// The caller's pointers as the plan's tensors.
 ConvTensors tensors_for(const ConvPlan& plan, const void* x, const void* bias, void* y) {
@@ -175,27 +162,7 @@ plumb_status plumb_validate(const plumb_device* device, const plumb_conv_problem
   return run(__func__, [&] {
     at(validation, "validation") = {};
     const Device& on = at(device, "device").device;
-    ConvProblem dense = c::problem_of(problem);
-    dense.x_strides = dense.w_strides = dense.y_strides = {};
-    dense = check(dense);
-    const ConvAlgorithm* judged =
-        algorithm ? &algorithm_named(on, algorithm) : &ConvPlan(on, dense).algorithm();
-    plumb_validation seen{.passed = 1};
-    // In a caller's process a fault is a verdict, and must not end it.
-    const ValidationOptions options{.guard = GuardPages::none};
-    for (const ValidationRecord& record :
-         validate(on, {&judged, 1}, validation_case("", dense, Placement::nchw), options)) {
-      if (record.verdict == Verdict::unsupported)
-        throw Error(ErrorCode::unsupported,
-                    fmt::format("{}: {}", record.algorithm, record.sentence));
-      seen.max_error_over_bound = std::max(seen.max_error_over_bound, record.max_error_over_bound);
-      if (record.verdict == Verdict::pass || !seen.passed) continue;
-      seen.passed = 0;
-      const std::string sentence = fmt::format("{} {}: {}", to_string(record.tier),
-                                               to_string(record.verdict), record.sentence);
-      sentence.copy(seen.sentence, sizeof seen.sentence - 1);
-    }
-    *validation = seen;
+    *validation = c::validated(on, c::problem_of(problem), algorithm);
   });
 }
 

@@ -33,7 +33,37 @@ static_assert(same(PLUMB_DEVICE_MEMORY, Memory::device) &&
               same(PLUMB_PINNED_HOST_MEMORY, Memory::pinned_host));
 static_assert(same(PLUMB_POOL_MAX, PoolKind::max) && same(PLUMB_POOL_AVERAGE, PoolKind::average));
 
-Strides strides_of(const std::int64_t* four) { return four ? Strides(four, 4) : Strides(); }
+static_assert(same(PLUMB_ZEROS, Boundary::zeros) && same(PLUMB_PERIODIC, Boundary::periodic) &&
+              same(PLUMB_REFLECT, Boundary::reflect) &&
+              same(PLUMB_SYMMETRIC, Boundary::symmetric) && same(PLUMB_CLAMP, Boundary::clamp));
+
+Strides strides_of(const std::int64_t* values, std::size_t count) {
+  return values ? Strides(values, count) : Strides();
+}
+
+/// A struct that begins with its size, as this library knows it; of none has there been a smaller
+/// one. What the caller's has beyond must be zero, since nothing here would do what it asks for.
+template <class Struct>
+Struct sized(const Struct& given, const char* name) {
+  const std::size_t size = given.struct_size;
+  if (size < sizeof(Struct))
+    refuse(fmt::format("{}.struct_size is {}; expected at least {} (plumb_*_nd_init() sets it)",
+                       name, size, sizeof(Struct)));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
+  for (std::size_t i = sizeof(Struct); i < size; ++i)
+    if (bytes[i] != 0)
+      refuse(
+          fmt::format("{}.struct_size is {}, and byte {} of it is {}; this library knows the "
+                      "first {} and expects zeros behind them",
+                      name, size, i, bytes[i], sizeof(Struct)));
+  return given;
+}
+
+template <class Struct>
+void require_unused(const Struct& given, const char* name) {
+  if (given.reserved != 0)
+    refuse(fmt::format("{}.reserved is {}; expected 0", name, given.reserved));
+}
 
 }  // namespace
 
@@ -52,6 +82,20 @@ ConvGeometry geometry_of(const plumb_conv_geometry* geometry) {
           .pool = enumerator(g.pool, Pool::max_2x2, "pool")};
 }
 
+ConvGeometry geometry_of(const plumb_conv_geometry_nd* geometry) {
+  if (!geometry) return {};
+  const plumb_conv_geometry_nd g = sized(*geometry, "geometry");
+  return {.stride = {g.stride_d, g.stride_h, g.stride_w},
+          .dilation = {g.dilation_d, g.dilation_h, g.dilation_w},
+          .padding = {g.padding_front, g.padding_top, g.padding_left, g.padding_back,
+                      g.padding_bottom, g.padding_right},
+          .groups = g.groups,
+          .pool = enumerator(g.pool, Pool::max_2x2, "pool"),
+          .boundary = {enumerator(g.boundary_d, Boundary::clamp, "boundary_d"),
+                       enumerator(g.boundary_h, Boundary::clamp, "boundary_h"),
+                       enumerator(g.boundary_w, Boundary::clamp, "boundary_w")}};
+}
+
 ConvProblem problem_of(const plumb_conv_problem* given) {
   const plumb_conv_problem& from = at(given, "problem");
   ConvProblem problem;
@@ -64,9 +108,30 @@ ConvProblem problem_of(const plumb_conv_problem* given) {
   problem.k = from.k;
   problem.r = from.r;
   problem.s = from.s;
-  problem.x_strides = strides_of(from.x_strides);
-  problem.w_strides = strides_of(from.w_strides);
-  problem.y_strides = strides_of(from.y_strides);
+  problem.x_strides = strides_of(from.x_strides, 4);
+  problem.w_strides = strides_of(from.w_strides, 4);
+  problem.y_strides = strides_of(from.y_strides, 4);
+  return problem;
+}
+
+ConvProblem problem_of(const plumb_conv_problem_nd* given) {
+  const plumb_conv_problem_nd from = sized(at(given, "problem"), "problem");
+  require_unused(from, "problem");
+  ConvProblem problem;
+  static_cast<ConvGeometry&>(problem) = geometry_of(from.geometry);
+  problem.dtype = dtype_of(from.dtype);
+  problem.n = from.n;
+  problem.c = from.c;
+  problem.d = from.d;
+  problem.h = from.h;
+  problem.w = from.w;
+  problem.k = from.k;
+  problem.t = from.t;
+  problem.r = from.r;
+  problem.s = from.s;
+  problem.x_strides = strides_of(from.x_strides, 5);
+  problem.w_strides = strides_of(from.w_strides, 5);
+  problem.y_strides = strides_of(from.y_strides, 5);
   return problem;
 }
 
@@ -78,6 +143,19 @@ ConvOptions options_of(const plumb_conv_options* given) {
           .activation = enumerator(given->activation, Activation::relu, "activation"),
           .workspace_limit_bytes = given->workspace_limit_bytes,
           .deterministic = given->deterministic != 0};
+}
+
+ConvOptions options_of(const plumb_conv_options_nd* given) {
+  if (!given) return {};
+  const plumb_conv_options_nd from = sized(*given, "options");
+  require_unused(from, "options");
+  return {.math = enumerator(from.math, Math::fp16, "math"),
+          .algorithm = from.algorithm ? from.algorithm : "",
+          .bias = from.bias != 0,
+          .activation = enumerator(from.activation, Activation::relu, "activation"),
+          .workspace_limit_bytes = from.workspace_limit_bytes,
+          .deterministic = from.deterministic != 0,
+          .accumulate = from.accumulate != 0};
 }
 
 PoolGeometry pool_geometry_of(const plumb_pool_geometry* given) {
@@ -117,6 +195,29 @@ plumb_status plumb_conv_problem_init(plumb_conv_problem* problem) {
   return run(__func__, [&] {
     at(problem, "problem") = {.n = 1, .c = 1, .h = 1, .w = 1, .k = 1, .r = 1, .s = 1};
     plumb_conv_geometry_init(&problem->geometry);
+  });
+}
+
+plumb_status plumb_conv_problem_nd_init(plumb_conv_problem_nd* problem) {
+  return run(__func__, [&] {
+    at(problem, "problem") = {.struct_size = sizeof(plumb_conv_problem_nd),
+                              .n = 1,
+                              .c = 1,
+                              .d = 1,
+                              .h = 1,
+                              .w = 1,
+                              .k = 1,
+                              .t = 1,
+                              .r = 1,
+                              .s = 1};
+  });
+}
+
+plumb_status plumb_conv_options_nd_init(plumb_conv_options_nd* options) {
+  return run(__func__, [&] {
+    at(options, "options") = {.struct_size = sizeof(plumb_conv_options_nd),
+                              .math = PLUMB_FP32,
+                              .workspace_limit_bytes = std::numeric_limits<std::size_t>::max()};
   });
 }
 

@@ -16,9 +16,12 @@ plumb_math to_c(Math);
 
 /// Null: the plain geometry.
 ConvGeometry geometry_of(const plumb_conv_geometry*);
+ConvGeometry geometry_of(const plumb_conv_geometry_nd*);
 ConvProblem problem_of(const plumb_conv_problem*);
+ConvProblem problem_of(const plumb_conv_problem_nd*);
 /// Null: no option is set.
 ConvOptions options_of(const plumb_conv_options*);
+ConvOptions options_of(const plumb_conv_options_nd*);
 PoolGeometry pool_geometry_of(const plumb_pool_geometry*);
 
 TensorView view_of(const plumb_tensor* tensor, const char* name);
