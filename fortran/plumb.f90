@@ -88,7 +88,8 @@ module plumb
     procedure :: address => array_address
     procedure :: shape => array_shape
     procedure, private :: upload_real32, upload_real64, download_real32, download_real64
-    !> Copies a whole array to or from the device; the copy is complete on return.
+    !> Copies a whole array to or from the device, or with `at` the planes from that last index on, as
+    !> many as the array on the host has; the copy is complete on return.
     generic :: upload => upload_real32, upload_real64
     generic :: download => download_real32, download_real64
     procedure, private :: array_assign
@@ -179,33 +180,37 @@ module plumb
       class(plumb_array), intent(in) :: self
       integer, allocatable :: extents(:)
     end function
-    module subroutine upload_real32(self, queue, from, status, message)
+    module subroutine upload_real32(self, queue, from, status, message, at)
       class(plumb_array), intent(inout) :: self
       type(plumb_queue), intent(in) :: queue
       real(real32), intent(in), contiguous, target :: from(..)
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
+      integer, intent(in), optional :: at  !< the last index of the first plane that is copied
     end subroutine
-    module subroutine upload_real64(self, queue, from, status, message)
+    module subroutine upload_real64(self, queue, from, status, message, at)
       class(plumb_array), intent(inout) :: self
       type(plumb_queue), intent(in) :: queue
       real(real64), intent(in), contiguous, target :: from(..)
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
+      integer, intent(in), optional :: at  !< the last index of the first plane that is copied
     end subroutine
-    module subroutine download_real32(self, queue, to, status, message)
+    module subroutine download_real32(self, queue, to, status, message, at)
       class(plumb_array), intent(in) :: self
       type(plumb_queue), intent(in) :: queue
       real(real32), intent(inout), contiguous, target :: to(..)
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
+      integer, intent(in), optional :: at  !< the last index of the first plane that is copied
     end subroutine
-    module subroutine download_real64(self, queue, to, status, message)
+    module subroutine download_real64(self, queue, to, status, message, at)
       class(plumb_array), intent(in) :: self
       type(plumb_queue), intent(in) :: queue
       real(real64), intent(inout), contiguous, target :: to(..)
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
+      integer, intent(in), optional :: at  !< the last index of the first plane that is copied
     end subroutine
     module subroutine array_assign(to, from)
       class(plumb_array), intent(inout) :: to

@@ -156,9 +156,12 @@ TEST_CASE("c: explain shows what C++ shows") {
   options.deterministic = 1;
   options.workspace_limit_bytes = 1;
   const plumb_conv_problem problem = small_problem();
-  const std::vector<ConvCandidate> expected = explain(
-      Device::open("cpu"), {small_geometry, Direction::forward, DType::f32, 2, 6, 8, 9, 4, 3, 3},
-      {.math = Math::fp64, .workspace_limit_bytes = 1, .deterministic = true});
+  ConvProblem same{small_geometry};
+  same.n = 2, same.c = 6, same.h = 8, same.w = 9;
+  same.k = 4, same.r = 3, same.s = 3;
+  const std::vector<ConvCandidate> expected =
+      explain(Device::open("cpu"), same,
+              {.math = Math::fp64, .workspace_limit_bytes = 1, .deterministic = true});
   plumb_explanation* explanation = nullptr;
   REQUIRE(plumb_explain(device, &problem, &options, &explanation) == PLUMB_OK);
   std::size_t size = 0;

@@ -19,15 +19,17 @@ using namespace plumb_test;
 
 namespace {
 
-/// The functions of plumb.h that return a status, read from the header itself.
+/// The functions of the C headers that return a status, read from the headers themselves.
 std::set<std::string> functions_with_status() {
-  std::ifstream file(PLUMB_C_HEADER);
-  REQUIRE(file);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
   const std::regex declaration(R"(PLUMB_API plumb_status (plumb_\w+)\()");
   std::set<std::string> names;
-  for (std::sregex_iterator i(text.begin(), text.end(), declaration), end; i != end; ++i)
-    names.insert((*i)[1]);
+  for (const char* header : {PLUMB_C_HEADERS}) {
+    std::ifstream file(header);
+    REQUIRE(file);
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (std::sregex_iterator i(text.begin(), text.end(), declaration), end; i != end; ++i)
+      names.insert((*i)[1]);
+  }
   return names;
 }
 
@@ -60,6 +62,9 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
   REQUIRE(plumb_plan_pack(plan, queue, w.data(), &filters) == PLUMB_OK);
   plumb_explanation* made_explanation = nullptr;
   const plumb_conv_problem problem = small_problem();
+  std::int64_t all_extents[5];
+  plumb_conv_problem_nd deep;
+  REQUIRE(plumb_conv_problem_nd_init(&deep) == PLUMB_OK);
   plumb_pool_geometry pooling;
   plumb_pool_geometry_init(&pooling);
   plumb_tensor x;
@@ -160,6 +165,33 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
       {"plumb_conv", plumb_conv(queue, &x, &x, nullptr, nullptr, nullptr, nullptr)},
       {"plumb_conv_host", plumb_conv_host(nullptr, &x, &x, nullptr, &x, nullptr, nullptr)},
       {"plumb_conv_host", plumb_conv_host(device, &x, &x, nullptr, nullptr, nullptr, nullptr)},
+      {"plumb_conv_geometry_nd_init", plumb_conv_geometry_nd_init(nullptr)},
+      {"plumb_conv_geometry_nd_set_stride", plumb_conv_geometry_nd_set_stride(nullptr, 1)},
+      {"plumb_conv_geometry_nd_set_dilation", plumb_conv_geometry_nd_set_dilation(nullptr, 1)},
+      {"plumb_conv_geometry_nd_set_padding", plumb_conv_geometry_nd_set_padding(nullptr, 1)},
+      {"plumb_conv_geometry_nd_set_boundary", plumb_conv_geometry_nd_set_boundary(nullptr, 1)},
+      {"plumb_conv_problem_nd_init", plumb_conv_problem_nd_init(nullptr)},
+      {"plumb_conv_options_nd_init", plumb_conv_options_nd_init(nullptr)},
+      {"plumb_conv_output_extents_nd", plumb_conv_output_extents_nd(nullptr, all_extents)},
+      {"plumb_conv_output_extents_nd", plumb_conv_output_extents_nd(&deep, nullptr)},
+      {"plumb_plan_create_nd", plumb_plan_create_nd(nullptr, &deep, nullptr, &made_plan)},
+      {"plumb_plan_create_nd", plumb_plan_create_nd(device, nullptr, nullptr, &made_plan)},
+      {"plumb_plan_create_nd", plumb_plan_create_nd(device, &deep, nullptr, nullptr)},
+      {"plumb_explain_nd", plumb_explain_nd(nullptr, &deep, nullptr, &made_explanation)},
+      {"plumb_explain_nd", plumb_explain_nd(device, nullptr, nullptr, &made_explanation)},
+      {"plumb_explain_nd", plumb_explain_nd(device, &deep, nullptr, nullptr)},
+      {"plumb_explanation_stages", plumb_explanation_stages(nullptr, 0, &number, &number)},
+      {"plumb_explanation_stages", plumb_explanation_stages(explanation, 0, nullptr, &number)},
+      {"plumb_explanation_stages", plumb_explanation_stages(explanation, 0, &number, nullptr)},
+      {"plumb_validate_nd", plumb_validate_nd(nullptr, &deep, nullptr, &validation)},
+      {"plumb_validate_nd", plumb_validate_nd(device, nullptr, nullptr, &validation)},
+      {"plumb_validate_nd", plumb_validate_nd(device, &deep, nullptr, nullptr)},
+      {"plumb_conv_nd", plumb_conv_nd(nullptr, &x, &x, nullptr, &x, nullptr, nullptr)},
+      {"plumb_conv_nd", plumb_conv_nd(queue, nullptr, &x, nullptr, &x, nullptr, nullptr)},
+      {"plumb_conv_nd", plumb_conv_nd(queue, &x, nullptr, nullptr, &x, nullptr, nullptr)},
+      {"plumb_conv_nd", plumb_conv_nd(queue, &x, &x, nullptr, nullptr, nullptr, nullptr)},
+      {"plumb_conv_host_nd", plumb_conv_host_nd(nullptr, &x, &x, nullptr, &x, nullptr, nullptr)},
+      {"plumb_conv_host_nd", plumb_conv_host_nd(device, &x, &x, nullptr, nullptr, nullptr, nullptr)},
       {"plumb_pool_geometry_init", plumb_pool_geometry_init(nullptr)},
       {"plumb_pooled_extents", plumb_pooled_extents(nullptr, &pooling, extents)},
       {"plumb_pooled_extents", plumb_pooled_extents(extents, nullptr, extents)},
