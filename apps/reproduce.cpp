@@ -41,13 +41,9 @@ std::string reproduce(const Device& device, std::string_view algorithm, const Va
                   to_string(layout));
   // Padding that no window reaches is not in the text.
   const Padding& padding = problem.padding;
-  if (parse_problem(to_string(problem)).problem.padding != padding) {
-    std::vector<std::int64_t> sides{padding.top, padding.left, padding.bottom, padding.right};
-    if (problem.has_depth())
-      sides = {padding.front, padding.top,    padding.left,
-               padding.back,  padding.bottom, padding.right};
-    text += fmt::format(" --padding {}", fmt::join(sides, ","));
-  }
+  if (parse_problem(to_string(problem)).problem.padding != padding)
+    text += fmt::format(" --padding {},{},{},{}", padding.top, padding.left, padding.bottom,
+                        padding.right);
   text += views(test, validation_case("", problem, layout).problem);
   if (test.bias) text += " --bias";
   if (test.activation == Activation::relu) text += " --relu";

@@ -94,6 +94,33 @@ TEST_CASE("a convolution runs on mdspans as they lie") {
     for (int q = 0; q < 5; ++q) CHECK(shifted[p * 5 + q] == image[p + (q + 1) * 4]);
 }
 
+TEST_CASE("mdspans of one axis and of three are images of them") {
+  const Device cpu = Device::open("cpu");
+  Queue queue(cpu);
+  std::vector<double> row{1, 2, 3, 4, 5}, filter{1, 10, 100}, result(5, -1.0);
+  const Span<const double, 3> x(row.data() + 4, {1, 1, 5}, {5, 5, -1});  // from the last to the first
+  const Span<const double, 3> w(filter.data(), {1, 1, 3}, {3, 3, 1});
+  const Span<double, 3> y(result.data(), {1, 1, 5}, {5, 5, 1});
+  conv(queue, {.x = tensor_view(x), .w = tensor_view(w), .y = tensor_view(y)},
+       {.padding = 1, .boundary = Boundary::periodic});
+  queue.synchronize();
+  CHECK(result == std::vector<double>{451, 345, 234, 123, 512});
+
+  // The depth runs fastest, and every tap lies in the plane before.
+  std::vector<double> block(3 * 2 * 4), taps{1, 0, 0}, shifted(3 * 2 * 4, -1.0);
+  for (std::size_t i = 0; i < block.size(); ++i) block[i] = static_cast<double>(i);
+  const Span<const double, 5> deep(block.data(), {1, 1, 3, 2, 4}, {24, 24, 1, 12, 3});
+  const Span<const double, 5> before(taps.data(), {1, 1, 3, 1, 1}, {3, 3, 1, 1, 1});
+  const Span<double, 5> out(shifted.data(), {1, 1, 3, 2, 4}, {24, 24, 8, 4, 1});
+  conv(queue, {.x = tensor_view(deep), .w = tensor_view(before), .y = tensor_view(out)},
+       {.padding = {1, 0, 0}, .boundary = {Boundary::clamp, Boundary::zeros, Boundary::zeros}});
+  queue.synchronize();
+  for (int z = 0; z < 3; ++z)
+    for (int p = 0; p < 2; ++p)
+      for (int q = 0; q < 4; ++q)
+        CHECK(shifted[z * 8 + p * 4 + q] == block[(z > 0 ? z - 1 : 0) + p * 12 + q * 3]);
+}
+
 #ifdef __cpp_lib_mdspan
 TEST_CASE("std::mdspan is taken where this compiler has it") {
   std::vector<float> data(12);

@@ -66,6 +66,43 @@ TEST_CASE("pipeline: pooled outputs") {
   }
 }
 
+TEST_CASE("pipeline: images of one axis and of three, boundaries, and a sum") {
+  const Device device = GENERATE(from_range(all_devices()));
+  for (const ConvProblem& problem : {row_problem(11), deep_problem(11)})
+    for (const bool accumulate : {false, true})
+      for (const std::int64_t images : {0, 1, 3}) {
+        INFO(to_string(problem) << (accumulate ? ", added to y, " : ", ") << images << " a segment");
+        PipelineCase test(problem);
+        ConvOptions options = test.options();
+        options.accumulate = accumulate;
+        if (accumulate) test.fill_y();
+        ConvPipeline pipeline(device, problem, options, {.images_per_segment = images});
+        const auto expected = test.resident(device, pipeline.plan().algorithm().name, accumulate);
+        pipeline.run(test.tensors());
+        REQUIRE((test.y().bytes() == expected));
+      }
+}
+
+TEST_CASE("pipeline: tensors in the rank that their images have") {
+  const Device device = GENERATE(from_range(all_devices()));
+  const std::vector<float> x{1, 2, 3, 4, 5, 10, 20, 30, 40, 50}, w{1, 10, 100};
+  const std::vector<float> expected{215, 321, 432, 543, 154, 2150, 3210, 4320, 5430, 1540};
+  const ConvGeometry geometry{.padding = 1, .boundary = Boundary::periodic};
+  for (const bool deep : {false, true}) {
+    std::vector<float> y(x.size(), -1);
+    const ConvTensors tensors =
+        deep ? ConvTensors{.x = {x.data(), {2, 1, 5, 1, 1}},
+                           .w = {w.data(), {1, 1, 3, 1, 1}},
+                           .y = {y.data(), {2, 1, 5, 1, 1}}}
+             : ConvTensors{.x = {x.data(), {2, 1, 5}},
+                           .w = {w.data(), {1, 1, 3}},
+                           .y = {y.data(), {2, 1, 5}}};
+    const ConvGeometry along_depth{.padding = {1, 0, 0}, .boundary = Boundary::periodic};
+    conv_host(device, tensors, deep ? along_depth : geometry);
+    CHECK(y == expected);
+  }
+}
+
 TEST_CASE("pipeline: one call does it all") {
   const Device device = GENERATE(from_range(all_devices()));
   PipelineCase test(pipeline_problem(9));

@@ -40,6 +40,27 @@ TEST_CASE("segments: the bits are the device's, however the batch is cut") {
       }
 }
 
+TEST_CASE("segments: images of one axis and of three, and what y held goes in as well") {
+  const Device device = Device::open("cuda");
+  const bool pinned = GENERATE(false, true), accumulate = GENERATE(false, true);
+  const std::optional<Playing> playing(pinned ? std::optional<Playing>(std::in_place, "pinned")
+                                              : std::nullopt);
+  for (const ConvProblem& problem : {row_problem(7), deep_problem(7)})
+    for (const int streams : {1, 3}) {
+      INFO(to_string(problem) << ", " << streams << " streams");
+      PipelineCase test(problem);
+      ConvOptions options = test.options();
+      options.accumulate = accumulate;
+      if (accumulate) test.fill_y();
+      ConvPipeline pipeline(device, test.problem(), options,
+                            {.streams = streams, .images_per_segment = 2});
+      REQUIRE(pipeline.segments() == 4);
+      const auto expected = test.resident(device, pipeline.plan().algorithm().name, accumulate);
+      pipeline.run(test.tensors());
+      REQUIRE((test.y().bytes() == expected));
+    }
+}
+
 TEST_CASE("segments: a memory budget makes them smaller, then takes streams, then refuses") {
   const Device device = Device::open("cuda");
   PipelineCase test(pipeline_problem(24));

@@ -2,6 +2,7 @@
 ! error.
 program test_plumb
   use plumb_case
+  use test_axes
   use test_calls
   use test_refusals
   use test_planning
@@ -13,6 +14,11 @@ program test_plumb
   call fields()
   call sections()
   call one_number()
+  call three_axes()
+  call boundaries()
+  call plain_fields()
+  call planes()
+  call axes_refused()
   call options()
   call explanations()
   call lifetimes()

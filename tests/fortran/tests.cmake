@@ -1,10 +1,13 @@
-# The Fortran module, and the example in Fortran.
+# The Fortran module, and the examples in Fortran.
 if(PLUMB_SANITIZE)  # other compilers than C++'s have other sanitizers, or none
   return()
 endif()
 if(NOT PLUMB_HAVE_FORTRAN)
   plumb_test_without(FORTRAN "fortran: the module against plain loops")
   plumb_test_without(FORTRAN "example: heat in Fortran")
+  plumb_test_without(FORTRAN "example: a field in Fortran")
+  plumb_test_without(FORTRAN "example: heat3d on 2 ranks")
+  plumb_test_without(FORTRAN "example: heat3d on 3 ranks")
   return()
 endif()
 
@@ -24,3 +27,23 @@ fortran_program(test_plumb ${sources})
 fortran_program(heat ${PROJECT_SOURCE_DIR}/examples/heat.f90)
 add_test(NAME "fortran: the module against plain loops" COMMAND fortran_test_plumb)
 add_test(NAME "example: heat in Fortran" COMMAND fortran_heat)
+fortran_program(field ${PROJECT_SOURCE_DIR}/examples/field.f90)
+add_test(NAME "example: a field in Fortran" COMMAND fortran_field)
+set_tests_properties("example: a field in Fortran" PROPERTIES
+  PASS_REGULAR_EXPRESSION ": far corner  1\\.000, in all 27\\.000\n$")
+
+find_package(MPI COMPONENTS Fortran)
+if(NOT MPI_Fortran_FOUND)
+  plumb_test_without(MPI "example: heat3d on 2 ranks")
+  plumb_test_without(MPI "example: heat3d on 3 ranks")
+  return()
+endif()
+fortran_program(heat3d ${PROJECT_SOURCE_DIR}/examples/heat3d.f90)
+target_link_libraries(fortran_heat3d PRIVATE MPI::MPI_Fortran)
+foreach(ranks IN ITEMS 2 3)
+  add_test(NAME "example: heat3d on ${ranks} ranks"
+           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${mpi_options}
+           ${MPIEXEC_PREFLAGS} $<TARGET_FILE:fortran_heat3d> ${MPIEXEC_POSTFLAGS})
+  set_tests_properties("example: heat3d on ${ranks} ranks" PROPERTIES
+    ENVIRONMENT OMP_NUM_THREADS=1 TIMEOUT 120)
+endforeach()

@@ -22,6 +22,27 @@ inline plumb::ConvProblem pipeline_problem(std::int64_t n) {
   return problem;
 }
 
+/// The same with one axis, which is periodic.
+inline plumb::ConvProblem row_problem(std::int64_t n) {
+  plumb::ConvProblem problem;
+  problem.n = n, problem.c = 4, problem.w = 11;
+  problem.k = 6, problem.s = 3, problem.groups = 2;
+  problem.stride.w = 2;
+  problem.padding.left = 1, problem.padding.right = 2;
+  problem.boundary = plumb::Boundary::periodic;
+  return problem;
+}
+
+/// The same with three axes, each with a boundary of its own.
+inline plumb::ConvProblem deep_problem(std::int64_t n) {
+  plumb::ConvProblem problem = pipeline_problem(n);
+  problem.d = 4, problem.h = 5, problem.w = 6, problem.t = 2;
+  problem.padding.front = 1;
+  problem.boundary = {plumb::Boundary::symmetric, plumb::Boundary::reflect,
+                      plumb::Boundary::periodic};
+  return problem;
+}
+
 /// Integers sum to the same bits in any order; normal values do only in the same order.
 enum class Values { integers, normal };
 
@@ -50,6 +71,11 @@ class PipelineCase {
     return options;
   }
   HostTensor& y() { return y_; }
+  /// Values for a convolution to be added to.
+  void fill_y() {
+    Random random(11);
+    y_.fill([&] { return random.integer(-4, 4); });
+  }
   plumb::ConvTensors tensors() {
     return {.x = x_.view(),
             .w = w_.view(),
@@ -57,14 +83,21 @@ class PipelineCase {
             .y = y_.view()};
   }
 
-  /// y, canaries and all, as this algorithm computes it from tensors on the device.
-  std::vector<std::byte> resident(const plumb::Device& device, std::string_view algorithm) {
+  /// y, canaries and all, as this algorithm computes it from tensors on the device; where it
+  /// accumulates, from the y that there is.
+  std::vector<std::byte> resident(const plumb::Device& device, std::string_view algorithm,
+                                  bool accumulate = false) {
     plumb::Queue queue(device);
     HostTensor y(problem_.dtype, problem_.y_extents(), problem_.y_strides);
+    if (accumulate)
+      std::memcpy(y.view().data(), y_.view().data(),
+                  static_cast<std::size_t>(plumb::element_count(problem_.y_extents())) *
+                      plumb::size_in_bytes(problem_.dtype));
     const DeviceTensor device_x(queue, x_), device_w(queue, w_), device_bias(queue, bias_),
         device_y(queue, y);
     plumb::ConvOptions options = this->options();
     options.algorithm = algorithm;
+    options.accumulate = accumulate;
     plumb::ConvTensors tensors{.x = device_x, .w = device_w, .y = device_y};
     if (biased_) tensors.bias = device_bias;
     plumb::ConvPlan(device, problem_, options).execute(queue, tensors);
