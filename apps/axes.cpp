@@ -17,8 +17,7 @@ constexpr std::string_view side_names[] = {"left, right", "top, left, bottom, ri
 /// "1 (all axes) or 2 (height, width)"
 std::string expected(int axes, const char* everywhere, bool sides) {
   std::string text = fmt::format("1 ({})", everywhere);
-  if (axes > 1)
-    text += fmt::format("{} {} ({})", sides ? "," : " or", axes, axis_names[axes - 1]);
+  if (axes > 1) text += fmt::format("{} {} ({})", sides ? "," : " or", axes, axis_names[axes - 1]);
   if (sides) text += fmt::format(" or {} ({})", 2 * axes, side_names[axes - 1]);
   return text;
 }
@@ -59,8 +58,10 @@ Padding on_sides(const char* option, const std::vector<std::int64_t>& values, in
   if (values.size() != 1 && values.size() != count && values.size() != 2 * count)
     refuse(option, values.size(), expected(axes, "all sides", true));
   const bool each = values.size() == 2 * count;
-  const std::vector<std::int64_t> before(values.begin(), each ? values.begin() + axes : values.end());
-  const std::vector<std::int64_t> behind(each ? values.begin() + axes : values.begin(), values.end());
+  const std::vector<std::int64_t> before(values.begin(),
+                                         each ? values.begin() + axes : values.end());
+  const std::vector<std::int64_t> behind(each ? values.begin() + axes : values.begin(),
+                                         values.end());
   const auto at = [axes](const std::vector<std::int64_t>& side, int from_last) {
     return along<std::int64_t>(side, axes, from_last, 0);
   };

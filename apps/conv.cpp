@@ -63,11 +63,12 @@ int axes_of_files(const ConvArguments& arguments, const NpyArray& x, const NpyAr
         fmt::format("{}: shape {}, expected three to five dimensions, {}", shown_path(arguments.x),
                     to_string(x.extents),
                     last ? "N W C, N H W C or N D H W C" : "N C W, N C H W or N C D H W"));
+  constexpr std::string_view numbers[] = {"three", "four", "five"};
   constexpr std::string_view first[] = {"K C/G S", "K C/G R S", "K C/G T R S"};
   constexpr std::string_view behind[] = {"K S C/G", "K R S C/G", "K T R S C/G"};
   if (w.extents.rank() != rank)
-    throw FileError(fmt::format("{}: shape {}, expected {} dimensions, {}, as x has",
-                                shown_path(arguments.w), to_string(w.extents), rank,
+    throw FileError(fmt::format("{}: shape {}, expected {} dimensions, {}, as many as x has",
+                                shown_path(arguments.w), to_string(w.extents), numbers[rank - 3],
                                 (last ? behind : first)[rank - 3]));
   return rank - 2;
 }
@@ -170,8 +171,15 @@ ConvGeometry geometry_of(const ConvArguments& arguments, int axes) {
           .boundary = boundaries_of(arguments.boundary, axes)};
 }
 
+/// Numbers that are wrong for any image are refused before a file is read.
+void require_some_axes(const ConvArguments& arguments) {
+  if (arguments.pad.size() == 5)
+    throw UsageError("--pad: 5 values, expected 1 (all sides), one an axis, or two an axis");
+}
+
 void run(const ConvArguments& arguments) {
   require_file_of_its_own(arguments);
+  require_some_axes(arguments);
   require_writable(arguments.out);
   const bool biased = !arguments.bias.empty();
   Inputs inputs{.x = read_npy(arguments.x),

@@ -120,13 +120,14 @@ void print_legend(const std::vector<ConvCandidate>& candidates, const Extras& ex
   fmt::print("\n");
   explain("itself", fmt::format("the kernel does all of it, the {} too, in one pass",
                                 fmt::join(asked, ", ")));
-  explain("copies x",
-          extras.depth
-              ? "the kernel knows images of two axes or edges of zeros alone, so x is first "
-                "copied into workspace, with its padding, or with the planes of each filter "
-                "as channels"
-              : "the kernel knows edges of zeros alone, so x is first copied into "
-                "workspace, with what its boundary shows around it");
+  explain(
+      "copies x",
+      extras.depth
+          ? "the kernel knows images of two axes, or zeros beyond their edges, so x is first "
+            "copied into workspace: with its padding around it, or the planes that a filter sees "
+            "side by side as channels"
+          : "the kernel knows zeros beyond the edges, so x is first copied into workspace, with "
+            "what its boundary shows around it");
   explain("adds after", "the kernel writes into workspace, and a second pass adds that to y");
   explain("pools after", "the kernel writes into workspace, and a second pass pools that into y");
 }

@@ -64,7 +64,9 @@ struct Deep {
   }
 };
 
-std::vector<std::int64_t> listed(const Extents& extents) { return {extents.begin(), extents.end()}; }
+std::vector<std::int64_t> listed(const Extents& extents) {
+  return {extents.begin(), extents.end()};
+}
 
 plumb_conv_problem_nd problem_of(const plumb_conv_geometry_nd& geometry) {
   plumb_conv_problem_nd problem;
@@ -125,7 +127,8 @@ TEST_CASE("c: images of one axis and of two, and no geometry or options") {
   const CQueue queue(device);
   const std::vector<float> x{1, 2, 3, 4, 5}, w{1, 10, 100};
   std::vector<float> y(5, -1);
-  const plumb_tensor tx = tensor(x.data(), device, {1, 1, 5}), tw = tensor(w.data(), device, {1, 1, 3});
+  const plumb_tensor tx = tensor(x.data(), device, {1, 1, 5}),
+                     tw = tensor(w.data(), device, {1, 1, 3});
   plumb_tensor ty = tensor(y.data(), device, {1, 1, 5});
   plumb_conv_geometry_nd geometry = plain();
   REQUIRE(plumb_conv_geometry_nd_set_padding(&geometry, 1) == PLUMB_OK);
@@ -261,6 +264,6 @@ TEST_CASE("c: what a struct with a size cannot be is refused by its values") {
   plumb_plan_destroy(plan);
   later.unknown = 256;
   REQUIRE(plumb_plan_create_nd(device, &problem, &later.known, &plan) == PLUMB_INVALID_ARGUMENT);
-  REQUIRE_THAT(plumb_last_message(), ContainsSubstring("options.struct_size is") &&
-                                         ContainsSubstring("expects zeros"));
+  REQUIRE_THAT(plumb_last_message(),
+               ContainsSubstring("options.struct_size is") && ContainsSubstring("expects zeros"));
 }

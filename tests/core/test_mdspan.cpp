@@ -98,7 +98,8 @@ TEST_CASE("mdspans of one axis and of three are images of them") {
   const Device cpu = Device::open("cpu");
   Queue queue(cpu);
   std::vector<double> row{1, 2, 3, 4, 5}, filter{1, 10, 100}, result(5, -1.0);
-  const Span<const double, 3> x(row.data() + 4, {1, 1, 5}, {5, 5, -1});  // from the last to the first
+  const Span<const double, 3> x(row.data() + 4, {1, 1, 5},
+                                {5, 5, -1});  // from the last to the first
   const Span<const double, 3> w(filter.data(), {1, 1, 3}, {3, 3, 1});
   const Span<double, 3> y(result.data(), {1, 1, 5}, {5, 5, 1});
   conv(queue, {.x = tensor_view(x), .w = tensor_view(w), .y = tensor_view(y)},

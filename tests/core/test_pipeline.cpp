@@ -71,7 +71,8 @@ TEST_CASE("pipeline: images of one axis and of three, boundaries, and a sum") {
   for (const ConvProblem& problem : {row_problem(11), deep_problem(11)})
     for (const bool accumulate : {false, true})
       for (const std::int64_t images : {0, 1, 3}) {
-        INFO(to_string(problem) << (accumulate ? ", added to y, " : ", ") << images << " a segment");
+        INFO(to_string(problem) << (accumulate ? ", added to y, " : ", ") << images
+                                << " a segment");
         PipelineCase test(problem);
         ConvOptions options = test.options();
         options.accumulate = accumulate;
@@ -90,13 +91,12 @@ TEST_CASE("pipeline: tensors in the rank that their images have") {
   const ConvGeometry geometry{.padding = 1, .boundary = Boundary::periodic};
   for (const bool deep : {false, true}) {
     std::vector<float> y(x.size(), -1);
-    const ConvTensors tensors =
-        deep ? ConvTensors{.x = {x.data(), {2, 1, 5, 1, 1}},
-                           .w = {w.data(), {1, 1, 3, 1, 1}},
-                           .y = {y.data(), {2, 1, 5, 1, 1}}}
-             : ConvTensors{.x = {x.data(), {2, 1, 5}},
-                           .w = {w.data(), {1, 1, 3}},
-                           .y = {y.data(), {2, 1, 5}}};
+    const ConvTensors tensors = deep ? ConvTensors{.x = {x.data(), {2, 1, 5, 1, 1}},
+                                                   .w = {w.data(), {1, 1, 3, 1, 1}},
+                                                   .y = {y.data(), {2, 1, 5, 1, 1}}}
+                                     : ConvTensors{.x = {x.data(), {2, 1, 5}},
+                                                   .w = {w.data(), {1, 1, 3}},
+                                                   .y = {y.data(), {2, 1, 5}}};
     const ConvGeometry along_depth{.padding = {1, 0, 0}, .boundary = Boundary::periodic};
     conv_host(device, tensors, deep ? along_depth : geometry);
     CHECK(y == expected);

@@ -71,11 +71,11 @@ typedef struct plumb_conv_problem_nd {
   int64_t r;                               ///< filter height
   int64_t s;                               ///< filter width
   const plumb_conv_geometry_nd* geometry;  ///< how the filter moves; NULL: the plain geometry
-  const int64_t* x_strides;  ///< five, of N C D H W, in elements; NULL: dense NCDHW
-  const int64_t* w_strides;  ///< five, of K C/G T R S, in elements; NULL: dense
-  const int64_t* y_strides;  ///< five, of N K Z P Q, in elements; NULL: dense
-  plumb_dtype dtype;         ///< of x, w, bias and y
-  int32_t reserved;          ///< 0
+  const int64_t* x_strides;                ///< five, of N C D H W, in elements; NULL: dense NCDHW
+  const int64_t* w_strides;                ///< five, of K C/G T R S, in elements; NULL: dense
+  const int64_t* y_strides;                ///< five, of N K Z P Q, in elements; NULL: dense
+  plumb_dtype dtype;                       ///< of x, w, bias and y
+  int32_t reserved;                        ///< 0
 } plumb_conv_problem_nd;
 
 /// plumb_conv_options_nd_init() sets PLUMB_FP32, no activation, no bias, any workspace.

@@ -39,8 +39,8 @@ plumb_validation validated(const Device& device, ConvProblem problem, const char
     seen.max_error_over_bound = std::max(seen.max_error_over_bound, record.max_error_over_bound);
     if (record.verdict == Verdict::pass || !seen.passed) continue;
     seen.passed = 0;
-    const std::string sentence =
-        fmt::format("{} {}: {}", to_string(record.tier), to_string(record.verdict), record.sentence);
+    const std::string sentence = fmt::format("{} {}: {}", to_string(record.tier),
+                                             to_string(record.verdict), record.sentence);
     sentence.copy(seen.sentence, sizeof seen.sentence - 1);
   }
   return seen;

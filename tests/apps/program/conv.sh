@@ -60,6 +60,82 @@ case_conv() {
   cmp y.npy expected || fail "no images: y.npy is not what was expected"
 }
 
+case_conv_axes() {
+  # One axis: 1 to 5 under 1 10 100, with what each boundary shows beyond the ends.
+  npy f8 '1, 1, 5' 1 2 3 4 5 >x.npy
+  npy f8 '1, 1, 3' 1 10 100 >w.npy
+  local boundary ends
+  while read -r boundary ends; do
+    run conv --x x.npy --w w.npy --pad 1 --boundary $boundary --out y.npy
+    printed '^y +\[1, 1, 5\] f64'
+    npy f8 '1, 1, 5' ${ends%,*} 321 432 543 ${ends#*,} >expected
+    cmp y.npy expected || fail "$boundary: y.npy is not what was expected"
+  done <<'END'
+zeros 210,54
+periodic 215,154
+reflect 212,454
+symmetric 211,554
+clamp 211,554
+END
+  # Two sides; then added to what a file holds, which may be the one that is written.
+  run conv --x x.npy --w w.npy --pad 2,0 --boundary periodic --stride 2 --out y.npy
+  npy f8 '1, 1, 3' 154 321 543 >expected
+  cmp y.npy expected || fail "two sides: y.npy is not what was expected"
+  npy f8 '1, 1, 3' -200 1 2 >y.npy
+  run conv --x x.npy --w w.npy --pad 2,0 --boundary periodic --stride 2 --accumulate y.npy --out y.npy
+  npy f8 '1, 1, 3' -46 322 545 >expected
+  cmp y.npy expected || fail "accumulate: y.npy is not what was expected"
+  run conv --x x.npy --w w.npy --pad 2,0 --boundary periodic --stride 2 --accumulate y.npy \
+    --activation relu --out y.npy
+  npy f8 '1, 1, 3' 108 643 1088 >expected
+  cmp y.npy expected || fail "accumulate and relu: y.npy is not what was expected"
+  # Three axes, each with numbers and a boundary of its own: the tap is one plane before, one row
+  # below and one column before.
+  npy f4 '1, 1, 2, 2, 3' 1 2 3 4 5 6 7 8 9 10 11 12 >x.npy
+  npy f4 '1, 1, 2, 2, 2' 0 0 1 0 0 0 0 0 >w.npy
+  run conv --x x.npy --w w.npy --pad 1,0,1,0,1,0 --boundary periodic,zeros,clamp --out y.npy
+  printed '^y +\[1, 1, 2, 2, 3\] f32'
+  npy f4 '1, 1, 2, 2, 3' 10 10 11 0 0 0 4 4 5 0 0 0 >expected
+  cmp y.npy expected || fail "three axes: y.npy is not what was expected"
+  run conv --x x.npy --w w.npy --pad 1,0,1 --stride 2,1,2 --boundary periodic,zeros,clamp --out y.npy
+  npy f4 '1, 1, 2, 1, 2' 10 11 10 11 >expected
+  cmp y.npy expected || fail "strides: y.npy is not what was expected"
+  # The channels behind three axes, and behind one.
+  npy f4 '1, 2, 1, 2, 2' 1 10 2 20 3 30 4 40 >x.npy
+  npy f4 '3, 2, 1, 1, 2' 1 0 0 1 0 1 1 0 1 1 1 1 >w.npy
+  run conv --layout nhwc --x x.npy --w w.npy --out y.npy
+  printed '^y +\[1, 1, 1, 2, 3\] f32'
+  npy f4 '1, 1, 1, 2, 3' 31 13 44 42 24 66 >expected
+  cmp y.npy expected || fail "ndhwc: y.npy is not what was expected"
+  npy f4 '1, 2, 2' 1 10 2 20 >x.npy
+  npy f4 '3, 1, 2' 1 0 0 1 1 1 >w.npy
+  run conv --layout nhwc --x x.npy --w w.npy --out y.npy
+  npy f4 '1, 2, 3' 1 10 11 2 20 22 >expected
+  cmp y.npy expected || fail "nwc: y.npy is not what was expected"
+
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >plate.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 4 >four.npy
+  npy f4 '3, 3' 1 2 3 4 5 6 7 8 9 >field.npy
+  npy f8 '1, 1, 2, 2' 1 2 3 4 >double.npy
+  refuse 1 'field.npy: shape \[3, 3\], expected three to five dimensions, N C W, N C H W or N C D H W' \
+    conv --x field.npy --w four.npy --out z.npy
+  refuse 1 'expected three dimensions, K C/G S, as many as x has' conv --x x.npy --w four.npy --out z.npy
+  refuse 2 '^plumb: --pad: 3 values, expected 1 \(all sides\), 2 \(height, width\) or 4 \(top, left, bottom, right\)' \
+    conv --x plate.npy --w four.npy --pad 1,2,3 --out z.npy
+  refuse 2 '^plumb: --stride: 2 values, expected 1 \(all axes\) \(see' conv --layout nhwc --x x.npy --w w.npy --stride 1,2 --out z.npy
+  refuse 2 '^plumb: --boundary: 3 values, expected 1 \(all axes\) or 2 \(height, width\)' \
+    conv --x plate.npy --w four.npy --boundary zeros,zeros,clamp --out z.npy
+  refuse 2 "^plumb: --boundary: 'wrap', expected one of: zeros, periodic" \
+    conv --x plate.npy --w four.npy --boundary wrap --out z.npy
+  refuse 1 'double.npy: f64 \[1, 1, 2, 2\], expected f32 \[1, 1, 2, 2\] as the result has' \
+    conv --x plate.npy --w four.npy --accumulate double.npy --out z.npy
+  refuse 1 'accumulated and pooled' conv --x plate.npy --w four.npy --pad 1 --accumulate four.npy --pool max_2x2 --out z.npy
+  npy f4 '1, 1, 1, 3' 1 2 3 >row.npy
+  refuse 1 'H is 1, padded by 1 and 1; a boundary that reflects needs at least 2' \
+    conv --x row.npy --w four.npy --out z.npy --pad 1 --boundary reflect
+  [[ ! -e z.npy ]] || fail "an output was written after an error"
+}
+
 case_conv_errors() {
   npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
   npy f4 '1, 1, 2, 2' 1 2 3 4 >w.npy

@@ -84,6 +84,13 @@ case_pipeline() {
   grep -q '</svg>' pipeline.svg && grep -q '>kernel<' pipeline.svg || fail "no timeline"
   run pipeline "${small[@]}" --algorithm cpu.conv.im2col.fp64 --memory pinned --streams 1 --layout nhwc --budget 1GB
   printed 'nhwc' && printed 'cpu\.conv\.im2col\.fp64'
+  local one_axis=mb5ic3iw20oc4kw3pw1 three_axes=mb5ic3id6ih7oc4kd3kh3pd1ph1
+  run pipeline --device cpu --problem $one_axis --boundary periodic --memory pageable --streams 1 --json pipeline.json
+  printed '_padperiodic  f32' && printed '^  pageable +1 +1 +5 '
+  holds "$(json pipeline.json max_error_over_bound) > 0 && $(json pipeline.json max_error_over_bound) <= 1"
+  run pipeline --device cpu --problem $three_axes --boundary reflect,zeros,clamp --memory pageable --streams 1 --json pipeline.json
+  printed '_padreflect/zeros/clamp  f32'
+  holds "$(json pipeline.json max_error_over_bound) > 0 && $(json pipeline.json max_error_over_bound) <= 1"
   refuse 2 "names [2-9] algorithms, expected one" pipeline "${small[@]}" --algorithm '*'
   refuse 1 'expected images without gaps' pipeline "${small[@]}" --layout strided
   refuse 2 'memory' pipeline "${small[@]}" --memory paper
@@ -178,6 +185,25 @@ case_explain() {
   printed '^  +fp64 +[0-9.e-]+ +[0-9.e-]+ +[0-9.e-]+  chosen$'
   run explain --device cpu --suite four --batch 1
   (($(grep -c '^> ' out) == 4)) || fail "expected four layers"
+  # Who knows the boundary, the depth and the sum, and who has a pass before or after for it.
+  grep -q '"copies_input": false' explain.json || fail "nothing is said of copies in the JSON"
+  local deep=(--device cpu --problem mb2ic3id6ih9oc4kd3kh3pd1ph1_padperiodic --accumulate)
+  run explain "${deep[@]}" --json explain.json
+  printed '_padperiodic  f32' && printed '  how$'
+  printed 'cpu\.conv\.im2col\.fp32 +fp32 .* yes +copies x, adds after$'
+  printed '^copies x: the kernel knows' && printed '^adds after: the kernel writes into workspace'
+  valid_json explain.json copies_input accumulate_fused pool_fused
+  grep -q '"copies_input": true' explain.json || fail "nobody copies in the JSON"
+  for columns in 120 80 60; do
+    COLUMNS=$columns run explain "${deep[@]}"
+    (($(grep -v '^g1mb' out | wc -L) <= columns)) || fail "a line is wider than $columns columns"
+  done
+  run explain --device cpu --problem mb2ic3ih9oc4kh3ph1 --boundary reflect,clamp
+  printed '_padreflect/clamp  f32' && printed 'copies x: the kernel knows zeros beyond the edges'
+  run explain --device cpu --problem mb2ic3ih9oc4kh3 --boundary clamp  # which no window sees
+  if grep -q 'how$' out; then fail "a boundary is explained that there is not"; fi
+  refuse 2 '^plumb: --boundary: 3 values, expected 1 \(all axes\) or 2 \(height, width\)' \
+    explain --device cpu --problem mb2ic3ih9oc4kh3ph1 --boundary zeros,zeros,clamp
   refuse 2 'one is required' explain --device cpu
   refuse 2 "nothing of cpu matches 'none'" explain "${small[@]}" --algorithm none
   refuse 1 'no/e.json: cannot be created' explain "${small[@]}" --json no/e.json

@@ -56,7 +56,7 @@ case_usage() {
   refuse 2 '--out' train --epochs 1
   refuse 2 '--epochs' train --epochs 0 --out m
   refuse 2 '--math' conv --x x --w w --out y --math fp8
-  refuse 2 '--pad: 3 values' conv --x x --w w --out y --pad 1,2,3
+  refuse 2 '--pad: 5 values' conv --x x --w w --out y --pad 1,2,3,4,5
   refuse 2 "--stride: '0', expected an integer of 1 or more" conv --x x --w w --out y --stride 0
   refuse 2 "--pad: '-1', expected an integer of 0" conv --x x --w w --out y --pad -1
   refuse 2 "--groups: '9{20}'" conv --x x --w w --out y --groups 99999999999999999999
