@@ -79,21 +79,30 @@ std::vector<std::string> figures(const ConvCandidate& one, const Extras& extras)
       has_figures && extras.any() ? how(one, extras) : ""};
 }
 
-/// A row for each algorithm, or two where the terminal is too narrow for its name and figures.
+/// A row for each algorithm, or two where the terminal is too narrow for its name and figures, or
+/// three where it is too narrow for how it comes by the extras as well.
 void print_table(const std::vector<ConvCandidate>& candidates, const Extras& extras,
                  std::size_t width) {
-  std::size_t name_width = 9, reason_width = 0, figure_columns = 56;
+  constexpr std::size_t indent = 2, numbers = 41, longest_how = sizeof "copies x, pools after" - 1;
+  std::size_t name_width = sizeof "algorithm" - 1, reason_width = sizeof "can run";
   for (const ConvCandidate& one : candidates) {
     name_width = std::max(name_width, one.algorithm.size());
-    reason_width = std::max({reason_width, to_string(one.support.reason).size(), sizeof "can run"});
+    reason_width = std::max(reason_width, to_string(one.support.reason).size() + 1);
   }
-  if (extras.any()) figure_columns += 10;
-  const bool fits = 2 + name_width + figure_columns <= width;
+  const std::size_t figure_columns =
+      numbers + (extras.any() ? reason_width + 1 + longest_how : std::size_t{15});
+  const bool fits = indent + name_width + figure_columns <= width;
+  const bool how_fits = indent + figure_columns <= width;
   const auto row = [&](char mark, std::string_view name, const std::vector<std::string>& cells) {
     fmt::print("{} {:<{}}", mark, name, fits ? name_width : 0);
     if (!fits) fmt::print("\n  ");
-    fmt::print("  {:<4}  {:>9}  {:>9}  {:>9}  {:<{}}{}\n", cells[0], cells[1], cells[2], cells[3],
-               cells[4], cells[5].empty() ? 0 : reason_width + 1, cells[5]);
+    fmt::print("  {:<4}  {:>9}  {:>9}  {:>9}  ", cells[0], cells[1], cells[2], cells[3]);
+    if (cells[5].empty())
+      fmt::print("{}\n", cells[4]);
+    else if (how_fits)
+      fmt::print("{:<{}} {}\n", cells[4], reason_width, cells[5]);
+    else
+      fmt::print("{}\n      {}\n", cells[4], cells[5]);
   };
   row(' ', "algorithm",
       {"math", "guess ms", "tuned ms", "work MB", "can run", extras.any() ? "how" : ""});
