@@ -23,6 +23,26 @@ std::vector<float> convolve_two_arrays(const plumb::Device& device) {
   return result;
 }
 
+std::vector<double> filter_a_field(const plumb::Device& device) {
+  std::vector<double> field(20 * 16 * 12, 1), stencil(3 * 3 * 3, 1.0 / 27), smooth(20 * 16 * 12);
+  conv_host(device,
+            {.x = {field.data(), {1, 1, 20, 16, 12}},    // N C D H W
+             .w = {stencil.data(), {1, 1, 3, 3, 3}},     // K C T R S
+             .y = {smooth.data(), {1, 1, 20, 16, 12}}},  // N K Z P Q
+            {.padding = 1, .boundary = plumb::Boundary::periodic});
+  return smooth;
+}
+
+std::vector<float> add_to_what_is_there(const plumb::Device& device) {
+  std::vector<float> signal(1000, 1), taps(5, 1), sum(1000, 1);
+  conv_host(device,
+            {.x = {signal.data(), {1, 1, 1000}},  // N C W
+             .w = {taps.data(), {1, 1, 5}},       // K C S
+             .y = {sum.data(), {1, 1, 1000}}},    // N K Q
+            {.padding = 2, .boundary = plumb::Boundary::clamp}, {.accumulate = true});
+  return sum;
+}
+
 std::string choose_a_device() {
   plumb::Device device = plumb::Device::open();  // PLUMB_DEVICE, or the first GPU, or the CPU
   try {
@@ -239,6 +259,11 @@ int main(int count, char** arguments) try {
   std::vector<float> results(500 * 4 * 6 * 6);
 
   expect(all_are(convolve_two_arrays(device), 27), "convolve two arrays");
+  const std::vector<double> smooth = filter_a_field(device);
+  expect(std::all_of(smooth.begin(), smooth.end(),
+                     [](double value) { return std::fabs(value - 1) < 1e-14; }),
+         "filter a field");
+  expect(all_are(add_to_what_is_there(device), 6), "add to what is there");
   expect(!choose_a_device().empty(), "choose a device");
   const std::vector<float> padded = keep_data_on_the_device(device);
   expect(padded[0] == 12 && padded[9] == 27, "keep data on the device");

@@ -23,6 +23,21 @@ static_assert(ConvGeometry{.padding = {1, 2, 3, 4}}.padding == Padding{1, 2, 3, 
 static_assert(ConvGeometry{}.padding == Padding{0} && ConvGeometry{}.stride == Pair{1});
 static_assert(plumb::PoolGeometry{.window = 2, .stride = 2}.window == Pair{2, 2});
 static_assert(plumb::PoolGeometry{.window = 2, .padding = 1}.padding == Padding{1, 1, 1, 1});
+// Three are depth, height and width, six are each side; the old name of three is of two.
+static_assert(ConvGeometry{.stride = 2}.stride == plumb::Triple{2, 2, 2});
+static_assert(ConvGeometry{.stride = {2, 3}}.stride == plumb::Triple{1, 2, 3});
+static_assert(ConvGeometry{.stride = {1, 2, 3}}.stride == plumb::Triple{1, 2, 3});
+static_assert(ConvGeometry{.padding = 1}.padding.back == 1);
+static_assert(ConvGeometry{.padding = {1, 2}}.padding == Padding{0, 1, 2, 0, 1, 2});
+static_assert(ConvGeometry{.padding = {1, 2, 3}}.padding == Padding{1, 2, 3, 1, 2, 3});
+static_assert(ConvGeometry{.padding = {1, 2, 3, 4, 5, 6}}.padding.front == 1);
+// One boundary is of all axes, two are height and width, three depth, height and width.
+static_assert(ConvGeometry{}.boundary == plumb::Boundaries{plumb::Boundary::zeros});
+static_assert(ConvGeometry{.boundary = plumb::Boundary::periodic}.boundary.d ==
+              plumb::Boundary::periodic);
+static_assert(
+    ConvGeometry{.boundary = {plumb::Boundary::clamp, plumb::Boundary::reflect}}.boundary ==
+    plumb::Boundaries{plumb::Boundary::zeros, plumb::Boundary::clamp, plumb::Boundary::reflect});
 // A fraction is no number of pixels.
 static_assert(!std::is_convertible_v<double, Pair> && !std::is_convertible_v<float, Padding>);
 
@@ -41,6 +56,11 @@ void use(plumb::Queue& queue, const plumb::Tensor& x, const plumb::Tensor& w,
   conv(queue, {.x = x, .w = w, .y = y}, {.pool = plumb::Pool::max_2x2},
        {.activation = plumb::Activation::relu});
   conv(queue, {.x = x, .w = w, .y = y}, {}, {.algorithm = "cpu.conv.direct"});
+  conv(queue, {.x = x, .w = w, .y = y}, {.padding = 1, .boundary = plumb::Boundary::periodic});
+  conv(queue, {.x = x, .w = w, .y = y},
+       {.padding = {pixels, 0, pixels},
+        .boundary = {plumb::Boundary::clamp, plumb::Boundary::zeros, plumb::Boundary::symmetric}});
+  conv(queue, {.x = x, .w = w, .y = y}, {.padding = {1, 1, 1, 1, 1, 1}}, {.accumulate = true});
   pool(queue, x, y, {.window = 2, .stride = 2});
   pool(queue, x, y, {.kind = plumb::PoolKind::average, .window = {2, 3}, .padding = {1, 1, 0, 0}});
   linear(queue, {.x = x, .w = w, .y = y}, {.deterministic = true});
@@ -49,6 +69,8 @@ void use(plumb::Queue& queue, const plumb::Tensor& x, const plumb::Tensor& w,
   plumb::ConvProblem problem;
   problem.padding = 1;
   problem.stride = {2, 1};
+  problem.d = 8, problem.t = 3, problem.padding.front = 1;
+  problem.boundary.d = plumb::Boundary::reflect;
   const plumb::ConvPlan plan(queue.device(), problem, {.workspace_limit_bytes = 1 << 20});
   plan.execute(queue, plan.pack(queue, w), {.x = x, .y = y});
   const plumb::Device with_log = plumb::Device::open("cpu", {.log = [](std::string_view) {}});
@@ -73,4 +95,7 @@ void use(plumb::Queue& queue, const plumb::Tensor& x, const plumb::Tensor& w,
   plumb_conv_geometry geometry;
   plumb_conv_geometry_init(&geometry);
   plumb_conv_geometry_set_padding(&geometry, 1);
+  plumb_conv_geometry_nd deep;
+  plumb_conv_geometry_nd_init(&deep);
+  plumb_conv_geometry_nd_set_boundary(&deep, PLUMB_SYMMETRIC);
 }
