@@ -117,7 +117,8 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
               "Replace N, the number of images, of every problem");
   add_integer(
       command, "--side", arguments.side, 1,
-      "Crop images to at most this along each axis, but never to less than the filter covers");
+      "Crop images to at most this height and width, but never to less than the filter covers; a "
+      "depth likewise");
   add_boundary(command, arguments.boundary);
 }
 

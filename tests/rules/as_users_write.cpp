@@ -11,18 +11,22 @@ using plumb::ConvGeometry;
 using plumb::Padding;
 using plumb::Pair;
 
+/// What counts for an image without a depth: one number is along the depth too, two are not.
+constexpr Pair flat(const Pair& of) { return {of.h, of.w}; }
+constexpr Padding flat(const Padding& of) { return {of.top, of.left, of.bottom, of.right}; }
+
 // One number is both directions and every side, two are height and width, four are each side.
-static_assert(ConvGeometry{.stride = 2}.stride == Pair{2, 2});
-static_assert(ConvGeometry{.stride = {2}}.stride == Pair{2, 2});
+static_assert(flat(ConvGeometry{.stride = 2}.stride) == Pair{2, 2});
+static_assert(flat(ConvGeometry{.stride = {2}}.stride) == Pair{2, 2});
 static_assert(ConvGeometry{.stride = {2, 3}}.stride == Pair{2, 3});
-static_assert(ConvGeometry{.dilation = 2}.dilation == Pair{2, 2});
-static_assert(ConvGeometry{.padding = 1}.padding == Padding{1, 1, 1, 1});
-static_assert(ConvGeometry{.padding = {1}}.padding == Padding{1, 1, 1, 1});
+static_assert(flat(ConvGeometry{.dilation = 2}.dilation) == Pair{2, 2});
+static_assert(flat(ConvGeometry{.padding = 1}.padding) == Padding{1, 1, 1, 1});
+static_assert(flat(ConvGeometry{.padding = {1}}.padding) == Padding{1, 1, 1, 1});
 static_assert(ConvGeometry{.padding = {1, 2}}.padding == Padding{1, 2, 1, 2});
 static_assert(ConvGeometry{.padding = {1, 2, 3, 4}}.padding == Padding{1, 2, 3, 4});
 static_assert(ConvGeometry{}.padding == Padding{0} && ConvGeometry{}.stride == Pair{1});
-static_assert(plumb::PoolGeometry{.window = 2, .stride = 2}.window == Pair{2, 2});
-static_assert(plumb::PoolGeometry{.window = 2, .padding = 1}.padding == Padding{1, 1, 1, 1});
+static_assert(flat(plumb::PoolGeometry{.window = 2, .stride = 2}.window) == Pair{2, 2});
+static_assert(flat(plumb::PoolGeometry{.window = 2, .padding = 1}.padding) == Padding{1, 1, 1, 1});
 // Three are depth, height and width, six are each side; the old name of three is of two.
 static_assert(ConvGeometry{.stride = 2}.stride == plumb::Triple{2, 2, 2});
 static_assert(ConvGeometry{.stride = {2, 3}}.stride == plumb::Triple{1, 2, 3});

@@ -155,6 +155,44 @@ TEST_CASE("Views of every layout go through Plumb, on the CPU and on Kokkos") {
   shift_in_every_layout(HostSpace(), host_device_name());
 }
 
+TEST_CASE("Views of one axis and of three are images of them") {
+  for (const std::string& name : {std::string("cpu"), host_device_name()}) {
+    CAPTURE(name);
+    const Device device = Device::open(name);
+    Queue queue(device);
+    Kokkos::View<double***, Kokkos::LayoutLeft, Kokkos::HostSpace> x("x", 2, 1, 5), w("w", 1, 1, 3),
+        y("y", 2, 1, 5);
+    for (int n = 0; n < 2; ++n)
+      for (int i = 0; i < 5; ++i) x(n, 0, i) = (n + 1) * (i + 1);
+    for (int s = 0; s < 3; ++s) w(0, 0, s) = s + 1;
+    conv(queue,
+         {.x = tensor_view(x, device), .w = tensor_view(w, device), .y = tensor_view(y, device)},
+         {.padding = 1, .boundary = Boundary::periodic});
+    queue.synchronize();
+    const double once[] = {13, 14, 20, 26, 17};
+    for (int n = 0; n < 2; ++n)
+      for (int q = 0; q < 5; ++q) CHECK(y(n, 0, q) == (n + 1) * once[q]);
+
+    // The tap is in the plane before, and the first plane has the last before it.
+    Kokkos::View<double*****, Kokkos::LayoutLeft, Kokkos::HostSpace> field("field", 1, 1, 3, 2, 4),
+        tap("tap", 1, 1, 3, 1, 1);
+    Kokkos::View<double*****, Kokkos::LayoutRight, Kokkos::HostSpace> moved("moved", 1, 1, 3, 2, 4);
+    for (int d = 0; d < 3; ++d)
+      for (int h = 0; h < 2; ++h)
+        for (int i = 0; i < 4; ++i) field(0, 0, d, h, i) = i + 4 * (h + 2 * d);
+    tap(0, 0, 0, 0, 0) = 1;
+    conv(queue,
+         {.x = tensor_view(field, device),
+          .w = tensor_view(tap, device),
+          .y = tensor_view(moved, device)},
+         {.padding = {1, 0, 0}, .boundary = Boundary::periodic});
+    queue.synchronize();
+    for (int z = 0; z < 3; ++z)
+      for (int p = 0; p < 2; ++p)
+        for (int q = 0; q < 4; ++q) CHECK(moved(0, 0, z, p, q) == field(0, 0, (z + 2) % 3, p, q));
+  }
+}
+
 TEST_CASE("a queue made of an execution space's instance runs on that instance") {
   const HostSpace space;
   const Device kokkos = Device::open(host_device_name());
