@@ -42,6 +42,12 @@ class HostCase {
   }
   bool inputs_kept() const { return x_ == x_before_ && w_ == w_before_; }
   bool right() const { return y_ == expected_ && inputs_kept(); }
+  /// Whether the convolution was added to what y held.
+  bool added() const {
+    for (std::size_t i = 0; i < y_.size(); ++i)
+      if (y_[i] != expected_[i] + unwritten) return false;
+    return inputs_kept();
+  }
   void forget() { y_.assign(y_.size(), unwritten); }
 
  private:

@@ -93,6 +93,25 @@ TEST_CASE("fallback: the device's memory runs out in the middle") {
   REQUIRE(test.inputs_kept());
 }
 
+TEST_CASE("fallback: a sum is not done again where what y held may be gone") {
+  const Device device = Device::open("auto");
+  const ConvOptions adding{.accumulate = true};
+  HostCase test;
+  REQUIRE(conv_host(device, test.tensors(), {}, adding).id() == device.id());
+  REQUIRE(test.added());
+  test.forget();
+  {
+    const Playing playing{"out_of_memory:0"};  // before anything was written
+    REQUIRE(conv_host(device, test.tensors(), {}, adding).id() == host);
+    REQUIRE(test.added());
+  }
+  test.forget();
+  const Playing playing{"launch"};
+  const Error error = refusal([&] { conv_host(device, test.tensors(), {}, adding); });
+  REQUIRE(error.code() == ErrorCode::device_failure);
+  REQUIRE(test.inputs_kept());
+}
+
 TEST_CASE("fallback: from C, and the log says so") {
   std::string told;
   plumb_device_options options{};

@@ -212,6 +212,7 @@ PLUMB_API void plumb_event_destroy(plumb_event* event);
 //
 // This is cross-correlation; taps outside the image are left out. Letters are those of all of
 // Plumb: N batch, C input channels, H W input, K output channels, R S filter, P Q output, G groups.
+// Images of one axis or three, other boundaries and accumulation are in plumb_nd.h.
 
 /// What is done to the activated outputs before they are stored.
 typedef int32_t plumb_conv_pool;
