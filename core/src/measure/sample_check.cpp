@@ -36,7 +36,8 @@ std::vector<double> gathered(const Pattern& pattern, const Extents& extents, con
 
 /// How many images between the first and the last are checked.
 std::int64_t images_between(const ConvProblem& problem) {
-  const std::int64_t of_image = std::max<std::int64_t>(problem.c * problem.h * problem.w, 1);
+  const std::int64_t of_image =
+      std::max<std::int64_t>(problem.c * problem.d * problem.h * problem.w, 1);
   return std::clamp<std::int64_t>(max_elements / of_image - 2, 0, 3);
 }
 
@@ -75,26 +76,32 @@ void SampleCheck::choose_images(std::uint64_t seed) {
 }
 
 void SampleCheck::choose_points(std::uint64_t seed) {
-  const std::int64_t rows = problem_.y_extents()[2], columns = problem_.y_extents()[3];
+  const Extents y = problem_.y_extents();
+  const std::int64_t planes = problem_.z(), rows = y[y.rank() - 2], columns = y[y.rank() - 1];
   const double products_of_one =
       problem_.flop() / 2 / static_cast<double>(element_count(problem_.y_extents()));
   const double affordable = max_products / products_of_one / static_cast<double>(images_.size());
-  const bool all = static_cast<double>(problem_.k * rows * columns) <= affordable;
+  const std::int64_t outputs = problem_.k * planes * rows * columns;
+  const bool all = static_cast<double>(outputs) <= affordable;
   Random random(seed);
   for (std::size_t image = 0; image < images_.size(); ++image) {
     if (all) {
-      for (std::int64_t k = 0; k < problem_.k; ++k)
-        for (std::int64_t p = 0; p < rows; ++p)
-          for (std::int64_t q = 0; q < columns; ++q) points_.push_back({image, k, p, q});
+      for (std::int64_t i = 0; i < outputs; ++i)
+        points_.push_back({image, i / columns / rows / planes, i / columns / rows % planes,
+                           i / columns % rows, i % columns});
       continue;
     }
     for (const std::int64_t k : {std::int64_t{0}, problem_.k - 1})
-      for (const std::int64_t p : {std::int64_t{0}, rows - 1})
-        for (const std::int64_t q : {std::int64_t{0}, columns - 1})
-          points_.push_back({image, k, p, q});
-    for (double i = 0; i < affordable; ++i)
-      points_.push_back({image, random.between(0, problem_.k - 1), random.between(0, rows - 1),
-                         random.between(0, columns - 1)});
+      for (const std::int64_t z : {std::int64_t{0}, planes - 1})
+        for (const std::int64_t p : {std::int64_t{0}, rows - 1})
+          for (const std::int64_t q : {std::int64_t{0}, columns - 1})
+            points_.push_back({image, k, z, p, q});
+    for (double i = 0; i < affordable; ++i) {
+      const std::int64_t k = random.between(0, problem_.k - 1);
+      const std::int64_t z = planes == 1 ? 0 : random.between(0, planes - 1);
+      const std::int64_t p = random.between(0, rows - 1);
+      points_.push_back({image, k, z, p, random.between(0, columns - 1)});
+    }
   }
 }
 
@@ -121,9 +128,9 @@ void SampleCheck::ask_oracle(const Buffers& buffers) {
   expected_.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
   parallel_tasks(available_threads(), count, 256, [&](std::int64_t i, int) {
-    const auto [image, k, p, q] = points_[static_cast<std::size_t>(i)];
-    expected_[static_cast<std::size_t>(i)] =
-        conv_oracle_at(few, x_view, w_view, bias_view, static_cast<std::int64_t>(image), k, p, q);
+    const auto [image, k, z, p, q] = points_[static_cast<std::size_t>(i)];
+    expected_[static_cast<std::size_t>(i)] = conv_oracle_at(
+        few, x_view, w_view, bias_view, static_cast<std::int64_t>(image), k, z, p, q);
   });
 }
 
@@ -136,11 +143,14 @@ double SampleCheck::max_error_over_bound(Queue& queue, const Buffers& buffers,
   const std::size_t element_bytes = size_in_bytes(problem_.dtype);
   double largest = 0;
   for (std::size_t i = 0; i < points_.size(); ++i) {
-    const auto [image, k, p, q] = points_[i];
+    const auto [image, k, z, p, q] = points_[i];
     const std::vector<std::byte>& bytes = images[image];
     const ConstTensorView view(bytes.data(), problem_.dtype,
                                {static_cast<std::int64_t>(bytes.size() / element_bytes)});
-    const double computed = load_element(view, k * strides[1] + p * strides[2] + q * strides[3]);
+    const std::int64_t plane = problem_.has_depth() ? z * strides[2] : 0;
+    const double computed =
+        load_element(view, k * strides[1] + plane + p * strides[strides.rank() - 2] +
+                               q * strides[strides.rank() - 1]);
     if (!std::isfinite(computed)) return std::numeric_limits<double>::infinity();
     const double oracle = expected_[i].y;
     const double expected = activation_ == Activation::relu ? std::max(oracle, 0.0) : oracle;

@@ -24,8 +24,8 @@ class SampleCheck {
 
  private:
   struct Point {
-    std::size_t image;     ///< an index into images_
-    std::int64_t k, p, q;  ///< of y, pooled where it is
+    std::size_t image;        ///< an index into images_
+    std::int64_t k, z, p, q;  ///< of y, pooled where it is
   };
   void choose_images(std::uint64_t seed);
   void choose_points(std::uint64_t seed);
