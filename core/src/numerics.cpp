@@ -65,6 +65,17 @@ double underflow(Accumulator accumulator, DType dtype, double terms) {
   return eta;
 }
 
+/// What it may cost that a convolution is rounded to the stored type on its way through workspace,
+/// where a kernel does not add to y by itself; `sum` is the bound so far. None of it without an old
+/// value: zero is added without an error.
+double staging(Accumulator accumulator, DType dtype, const OracleTerm& oracle, double sum) {
+  if (!(oracle.accumulated > 0)) return 0;
+  // Sums of what is stored are formed in fp32, those of f64 in fp64.
+  const double addition = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
+  const double largest = std::min(std::abs(oracle.y) + oracle.accumulated, oracle.magnitude) + sum;
+  return (output_rounding(accumulator, dtype) + 2 * addition) * largest;
+}
+
 }  // namespace
 
 Math math_class(const Numerics& numerics, DType dtype) {
@@ -102,7 +113,8 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   if (!numerics.bounded) return std::numeric_limits<double>::infinity();
   const double multiple = numerics.term_multiple;
   const double padded = std::ceil(static_cast<double>(problem.terms()) / multiple) * multiple;
-  const double terms = padded * numerics.products + 1;  // and the bias
+  // And the bias, and the old value.
+  const double terms = padded * numerics.products + (oracle.accumulated > 0 ? 2 : 1);
   const double u_in = operand_rounding(numerics.operand, problem.dtype);
   const double operands = numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in;
   const double sum = accumulation(numerics, terms) * (1 + u_in) * (1 + u_in);
@@ -113,8 +125,10 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   // An output without terms is exact, even where nothing is promised of sums: Inf * 0 is NaN.
   const double relative =
       oracle.magnitude > 0 ? (operands + sum + oracle_sum) * oracle.magnitude : 0;
+  const double stored = underflow(numerics.accumulator, problem.dtype, terms);
   return relative + output_rounding(numerics.accumulator, problem.dtype) * std::abs(computed) +
-         underflow(numerics.accumulator, problem.dtype, terms) + small_operands;
+         (oracle.accumulated > 0 ? 2 : 1) * stored + small_operands +
+         staging(numerics.accumulator, problem.dtype, oracle, relative + small_operands);
 }
 
 }  // namespace plumb

@@ -22,9 +22,12 @@ namespace plumb {
 /// bound is that of the worst.
 struct OracleTerm {
   double y = 0;            ///< sum of x w, plus the bias
-  double magnitude = 0;    ///< sum of |x| |w|, plus |bias|
+  double magnitude = 0;    ///< sum of |x| |w|, plus |bias|, plus `accumulated`
   double x_magnitude = 0;  ///< sum of |x| over the taps inside the image
   double w_magnitude = 0;  ///< sum of |w| over the same taps
+  /// Of what y held before, where the convolution is added to it: y has it too then. The oracle
+  /// itself leaves that to its caller, and this 0.
+  double accumulated = 0;
 };
 
 /// Computes the naive convolution in double, at one element of y. Inputs are host views of the
@@ -104,6 +107,7 @@ struct ValidationCase {
   Placement placement = Placement::nchw;     ///< of its tensors
   bool bias = false;                         ///< with a bias
   Activation activation = Activation::none;  ///< after the bias
+  bool accumulate = false;                   ///< added to what y holds; not with pooling
   /// Elements between a 256-byte boundary and the lowest element of x, w and y: an odd number finds
   /// kernels that count on alignment. Memory between guard pages begins or ends at a page instead.
   std::int64_t offset = 0;
@@ -129,10 +133,11 @@ struct RandomLimits {
   std::int64_t max_elements = 1 << 16;  ///< that the strides of one tensor may span
 };
 
-/// Draws from the whole space of problems: every size from 1, groups, strides, dilations, four
-/// paddings, pooling, bias, ReLU, every stored type; x and w dense, with gaps, mirrored, broadcast
-/// (strides of zero), overlapping themselves, in any order of dimensions; y as any of these that
-/// does not overlap itself; any offset. The draw is weighted to the edges where the conditions of
+/// Draws from the whole space of problems: one to three axes, every size from 1, groups, strides,
+/// dilations, paddings and boundaries of each axis its own, pooling, bias, ReLU, accumulation,
+/// every stored type; x and w dense, with gaps, mirrored, broadcast (strides of zero), overlapping
+/// themselves, in any order of dimensions; y as any of these that does not overlap itself; any
+/// offset. The draw is weighted to the edges where the conditions of
 /// kernels change. It is the same on every machine.
 class PLUMB_API RandomCases {
  public:
@@ -149,8 +154,9 @@ class PLUMB_API RandomCases {
 };
 
 /// Returns the smallest case that `fails` still accepts, of those that steps from a failing one
-/// reach: fewer images, channels and groups, smaller images and filters, strides and dilations of
-/// 1, no padding, dense tensors, no pooling, bias or ReLU, f32. `fails` is asked of cases that pass
+/// reach: fewer images, channels and groups, no depth, smaller images and filters, strides and
+/// dilations of 1, no padding, zeros there, dense tensors, no pooling, bias, ReLU or accumulation,
+/// f32. `fails` is asked of cases that pass
 /// check(), at most `max_tries` times; what it throws is passed on.
 PLUMB_API ValidationCase shrink(ValidationCase failing,
                                 const std::function<bool(const ValidationCase&)>& fails,
@@ -188,6 +194,7 @@ struct ValidationRecord {
   std::string name;                       ///< of the problem, if it has one
   DType dtype = DType::f32;               ///< of the tensors
   Placement placement = Placement::nchw;  ///< of the tensors
+  bool accumulate = false;                ///< whether y's old values are added
   std::string device;                     ///< "cuda:0"
   std::string algorithm;                  ///< its name
   Tier tier = Tier::exact;                ///< meaningless for `unsupported`
@@ -214,9 +221,10 @@ class PLUMB_API Validator {
   /// `unsupported`, also where the machine does not have the memory (Reason::too_large, before
   /// anything is allocated, with the bytes needed and those free; Reason::out_of_memory where it
   /// ran out all the same). Inputs, outputs and workspace lie between canaries or guard pages;
-  /// outputs and workspace start as NaN. What a kernel throws is a failure of the tier it ran in.
-  /// An algorithm that promises no bound is measured against that of a chain of fp32 FMAs, and only
-  /// what it throws or does to memory that is not its own can fail.
+  /// outputs and workspace start as NaN, but for outputs that are added to. What a kernel throws is
+  /// a failure of the tier it ran in. An algorithm that promises no bound is measured against that
+  /// of a chain of fp32 FMAs, and only what it throws or does to memory that is not its own can
+  /// fail.
   std::vector<ValidationRecord> operator()(std::span<const ConvAlgorithm* const> algorithms,
                                            const ValidationCase& test,
                                            const ValidationOptions& options = {});

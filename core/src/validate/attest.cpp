@@ -10,6 +10,8 @@
 // the others must stay zero below it (what a probe looks for is positive). A pixel meets a tap that
 // it is not meant for only at an output as far away as the two taps of the sum are from each other,
 // so the taps of one sum are chosen to be further apart than the window, or of different channels.
+// Beyond the image a boundary may show the pixels of the probe again: no tap that does is taken.
+// At the probed output itself each tap meets one pixel, and those of different taps differ.
 #include "attest.hpp"
 
 #include <algorithm>
@@ -33,8 +35,18 @@ constexpr Name<Arithmetic> arithmetics[] = {{Arithmetic::unknown, "unknown"},
                                             {Arithmetic::bf16, "bf16"}};
 
 struct Tap {
-  std::int64_t c, r, s;  ///< of the filter
-  std::int64_t h, w;     ///< of the image, inside it
+  std::int64_t c, t, r, s;  ///< of the filter
+  std::int64_t d, h, w;     ///< of the image, inside it
+};
+
+/// How far one step of each index goes; without a depth its step goes nowhere.
+struct Steps {
+  std::int64_t channel, plane, row, column;
+  explicit Steps(const Strides& strides)
+      : channel(strides[1]),
+        plane(strides.rank() == 5 ? strides[2] : 0),
+        row(strides[strides.rank() - 2]),
+        column(strides[strides.rank() - 1]) {}
 };
 
 class Prober {
@@ -46,17 +58,11 @@ class Prober {
     // The output in the middle sees the most of the image.
     const Extents y = problem.y_extents();
     const std::int64_t outputs_a_side = problem.pool == Pool::none ? 1 : 2;
-    row_ = y[2] / 2, column_ = y[3] / 2;
-    const std::int64_t p = outputs_a_side * row_, q = outputs_a_side * column_;
-    for (std::int64_t c = 0; c < problem.c / problem.groups; ++c)
-      for (std::int64_t r = 0; r < problem.r; ++r)
-        for (std::int64_t s = 0; s < problem.s; ++s) {
-          const Tap tap{c, r, s,
-                        p * problem.stride.h + r * problem.dilation.h - problem.padding.top,
-                        q * problem.stride.w + s * problem.dilation.w - problem.padding.left};
-          if (tap.h >= 0 && tap.h < problem.h && tap.w >= 0 && tap.w < problem.w)
-            taps_.push_back(tap);
-        }
+    plane_ = problem.z() / 2, row_ = y[y.rank() - 2] / 2, column_ = y[y.rank() - 1] / 2;
+    const Triple& stride = problem.stride;
+    const Padding& pad = problem.padding;
+    add_taps(plane_ * stride.d - pad.front, outputs_a_side * row_ * stride.h - pad.top,
+             outputs_a_side * column_ * stride.w - pad.left);
   }
 
   std::size_t taps() const { return taps_.size(); }
@@ -90,32 +96,71 @@ class Prober {
     zero(x);
     zero(w);
     if (!trial_.bias().empty()) zero(trial_.bias());
+    if (trial_.accumulates()) zero(trial_.before());
+    const Steps of_x(problem.x_strides), of_w(problem.w_strides), of_y(problem.y_strides);
     for (const Term& term : terms) {
       const Tap& tap = taps_[term.tap];
-      const Strides &xs = problem.x_strides, &ws = problem.w_strides;
-      store_element(x, tap.c * xs[1] + tap.h * xs[2] + tap.w * xs[3], term.x);
-      store_element(w, tap.c * ws[1] + tap.r * ws[2] + tap.s * ws[3], term.w);
+      store_element(
+          x, tap.c * of_x.channel + tap.d * of_x.plane + tap.h * of_x.row + tap.w * of_x.column,
+          term.x);
+      store_element(
+          w, tap.c * of_w.channel + tap.t * of_w.plane + tap.r * of_w.row + tap.s * of_w.column,
+          term.w);
     }
     trial_.upload_inputs(queue_);
     trial_.run(algorithm_, queue_, y_);
-    return load_element(y_.host(), row_ * problem.y_strides[2] + column_ * problem.y_strides[3]);
+    return load_element(y_.host(), plane_ * of_y.plane + row_ * of_y.row + column_ * of_y.column);
   }
 
  private:
-  /// Whether no output of the pooling's window has a pixel meant for one of the taps under the
-  /// other.
-  bool apart(const Tap& a, const Tap& b) const {
+  /// The taps that lie inside the image at the output whose window begins there.
+  void add_taps(std::int64_t first_plane, std::int64_t first_row, std::int64_t first_column) {
     const ConvProblem& problem = trial_.problem();
-    if (problem.pool == Pool::none || a.c != b.c) return true;
-    const std::int64_t h = std::abs(a.h - b.h), w = std::abs(a.w - b.w);
-    return !((h == 0 || h == problem.stride.h) && (w == 0 || w == problem.stride.w));
+    const auto inside = [](std::int64_t index, std::int64_t extent) {
+      return index >= 0 && index < extent;
+    };
+    for (std::int64_t c = 0; c < problem.c / problem.groups; ++c)
+      for (std::int64_t t = 0; t < problem.t; ++t)
+        for (std::int64_t r = 0; r < problem.r; ++r)
+          for (std::int64_t s = 0; s < problem.s; ++s) {
+            const Tap tap{c,
+                          t,
+                          r,
+                          s,
+                          first_plane + t * problem.dilation.d,
+                          first_row + r * problem.dilation.h,
+                          first_column + s * problem.dilation.w};
+            if (inside(tap.d, problem.d) && inside(tap.h, problem.h) && inside(tap.w, problem.w))
+              taps_.push_back(tap);
+          }
+  }
+
+  /// Whether no other output of the pooling's window has a pixel of one of the taps under either.
+  bool apart(const Tap& a, const Tap& b) const {
+    if (trial_.problem().pool == Pool::none) return true;
+    return !shows(a, a) && !shows(a, b) && !shows(b, a) && !shows(b, b);
+  }
+  /// Whether tap `a` shows the pixel of `b` at another output of the window.
+  bool shows(const Tap& a, const Tap& b) const {
+    const ConvProblem& problem = trial_.problem();
+    if (a.c != b.c) return false;
+    for (const std::int64_t down : {0, 1})
+      for (const std::int64_t right : {0, 1}) {
+        if (down + right == 0) continue;
+        const std::int64_t h =
+            boundary_index(problem.boundary.h, a.h + down * problem.stride.h, problem.h);
+        const std::int64_t w =
+            boundary_index(problem.boundary.w, a.w + right * problem.stride.w, problem.w);
+        if (h == b.h && w == b.w) return true;
+      }
+    return false;
   }
 
   Trial& trial_;
   const ConvAlgorithm& algorithm_;
   Queue& queue_;
   GuardedTensor y_;
-  std::int64_t row_ = 0, column_ = 0;  ///< of y
+  std::int64_t plane_ = 0, row_ = 0, column_ = 0;  ///< of y
   std::vector<Tap> taps_;
 };
 

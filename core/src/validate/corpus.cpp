@@ -73,6 +73,81 @@ g2mb2ic6ih18iw13oc8kh3kw2sh2sw1ph1pw0_poolmax2x2n"pooled groups with strides, an
 mb1ic2ih7oc3kh6_poolmax2x2n"a single window"
 )";
 
+/// Shapes of one and three axes, and what lies beyond the image, by hand. Two
+/// cases of five are accumulated.
+constexpr std::string_view axes = R"(
+mb2ic3id6ih7iw8oc4kd3kh3kw3pd1ph1pw1n"3-D"
+mb1ic2id5ih6iw7oc3kd5kh1kw1pd0ph0pw0n"a filter as deep as the image"
+mb2ic3id4ih5iw6oc2kd4kh5kw6n"a filter as large as the image, 3-D"
+mb2ic3id5ih6iw9oc4kd1kh3kw3pd0ph1pw1n"one plane of the filter, many of the image"
+mb2ic3id1ih6iw7oc4kd3kh3kw3pd1ph1pw1n"one plane of the image, three of the filter"
+mb1ic2id1ih5iw6oc3kd5kh1kw2pd2ph0pw1n"one plane of the image, the depth from padding"
+mb2ic3id2ih5iw4oc4kd5kh2kw2pd3ph1pw0n"a filter deeper than the image"
+mb1ic1id9ih10iw33oc1kd3kh3kw3pd1ph1pw1n"one channel, one filter, 3-D"
+mb1ic1id7ih8iw8oc1kd1kh1kw1n"one tap, 3-D"
+mb2ic16id3ih4iw4oc24kd1kh1kw1n"1x1x1 filters"
+mb1ic2id9ih8iw10oc3kd3kh2kw3sd2sh1sw3pd1ph0pw1n"strides, 3-D"
+mb1ic2id8ih5iw6oc3kd2kh3kw1sd3sh1sw1pd0ph1pw0n"a stride along the depth larger than the filter"
+mb1ic2id9ih9iw10oc3kd3kh2kw3pd2ph0pw1dd1dh2dw0n"dilations, 3-D"
+mb1ic2id11ih7iw8oc3kd3kh3kw2sd2sh2sw1pd2ph1pw0dd1dh0dw1n"dilations, strides and padding, 3-D"
+mb2ic2id5ih6iw7oc3od6oh6ow8kd2kh3kw3pd2ph1pw1n"padding in front alone"
+mb2ic2id5ih6iw7oc3od6oh8ow6kd3kh3kw3pd0ph2pw0n"one-sided padding of each axis, 3-D"
+g8mb2ic8id4ih6iw7oc8kd3kh3kw3pd1ph1pw1n"depthwise, 3-D"
+g2mb2ic4id5ih4iw6oc6kd2kh3kw2pd0ph1pw0n"two groups, 3-D"
+g3mb1ic6id4ih5iw5oc3kd3kh1kw3sd2sh1sw2pd1ph0pw1n"one filter a group, 3-D"
+mb0ic2id4ih5iw6oc3kd3kh3kw3n"empty batch, 3-D"
+mb2ic3id8ih1iw17oc4kd3kh1kw3pd1ph0pw1n"one row, many planes"
+mb2ic3id9ih12iw1oc4kd3kh3kw1pd1ph1pw0n"one column, many planes"
+mb1ic3id17ih1iw1oc4kd5kh1kw1pd2ph0pw0n"a line along the depth"
+mb1ic3id4ih30iw28oc16kd3kh7kw7sd1sh2sw2pd1ph3pw3n"a video's first layer"
+mb1ic4id6ih9iw16oc8kd3kh3kw3pd1ph1pw1n"few channels, 3-D"
+mb1ic40id3ih4iw5oc33kd3kh3kw3pd1ph1pw1n"more filters than voxels"
+mb3ic1iw33oc1kw5pw2n"1-D, one channel"
+mb2ic5iw40oc7kw3sw2dw2pw4n"1-D, strides and dilation"
+mb2ic3iw9oc4ow12kw5pw7n"1-D, padding before alone"
+g4mb2ic4iw31oc8kw7pw3n"1-D, groups"
+mb1ic1iw300oc1kw129pw64n"1-D, a long filter"
+mb2ic2ih7iw9oc3kh3ph1_padperiodicn"periodic"
+mb2ic2ih7iw9oc3kh3ph1_padreflectn"reflect"
+mb2ic2ih7iw9oc3kh3ph1_padsymmetricn"symmetric"
+mb2ic2ih7iw9oc3kh3ph1_padclampn"clamp"
+mb1ic1ih16iw33oc1kh9ph4_padperiodicn"periodic, one channel, a large filter"
+mb1ic1ih16iw33oc1kh9ph4_padreflectn"reflect, one channel, a large filter"
+mb1ic1iw65oc1kw17pw8_padsymmetricn"1-D, symmetric"
+mb2ic3iw9oc4kw5pw2_padclampn"1-D, clamp"
+mb1ic1iw1oc1kw5pw2_padperiodicn"1-D, one pixel repeated"
+mb1ic1iw2oc2kw7pw9_padreflectn"1-D, two pixels reflected more than once"
+mb1ic2ih3iw4oc3kh4kw5ph7pw9_padperiodicn"padding wider than the image, periodic"
+mb1ic2ih3iw2oc3kh4kw5ph8pw9_padreflectn"padding wider than the image, reflect"
+mb1ic2ih3iw1oc3kh4kw5ph8pw7_padsymmetricn"padding wider than the image, symmetric"
+mb1ic2ih1iw2oc3kh4kw5ph6pw5_padclampn"padding wider than the image, clamp"
+mb2ic2ih7iw8oc3kh5ph7pw8_padsymmetricn"padding as wide as the image"
+mb2ic2ih6iw5oc3kh3ph5pw4_padreflectn"padding one less than the image"
+mb2ic2ih6iw5oc3kh3ph2pw1_padperiodic/zerosn"periodic rows, zeros beside"
+mb2ic2ih6iw5oc3kh3ph2pw1_padzeros/reflectn"zeros above, reflecting columns"
+mb2ic2ih6iw5oc3kh3kw4ph2pw3_padclamp/symmetricn"clamped rows, symmetric columns"
+mb1ic3ih9iw11oc4kh3kw2sh2sw3ph2pw3dh1dw2_padsymmetric/periodicn"boundaries, strides and dilation"
+mb2ic2ih7iw9oc3oh8ow7kh2kw3ph2pw0_padperiodicn"periodic above alone"
+mb2ic2ih7iw9oc3oh6ow9kh3kw5ph0pw0_padreflectn"reflecting on the right alone"
+g6mb1ic6ih9iw8oc6kh3ph1_padclampn"depthwise, clamp"
+mb2ic20ih6iw7oc24kh3ph1_padperiodicn"many channels, periodic"
+mb2ic2ih8iw10oc3kh3ph1_poolmax2x2_padreflectn"pooled, reflect"
+mb1ic1id8ih9iw10oc1kd3kh3kw3pd1ph1pw1_padperiodicn"3-D, periodic"
+mb2ic2id5ih6iw7oc3kd3kh3kw3pd1ph1pw1_padreflectn"3-D, reflect"
+mb2ic2id5ih6iw7oc3kd3kh3kw3pd1ph1pw1_padsymmetricn"3-D, symmetric"
+mb2ic2id5ih6iw7oc3kd3kh3kw3pd1ph1pw1_padclampn"3-D, clamp"
+mb1ic2id4ih5iw6oc3kd3kh3kw3pd2ph2pw2_padperiodic/clamp/zerosn"3-D, periodic planes, clamped rows, zeros beside"
+mb1ic2id4ih5iw6oc3kd3kh3kw3pd2ph1pw3_padzeros/reflect/symmetricn"3-D, zeros in front"
+mb1ic2id4ih5iw6oc3kd3kh3kw3pd1ph0pw1_padclamp/zeros/periodicn"3-D, clamped planes, periodic columns"
+mb1ic2id2ih3iw2oc3kd4kh3kw5pd5ph4pw5_padreflectn"3-D, two planes reflected more than once"
+mb1ic2id3ih2iw1oc2kd3kh4kw5pd4ph3pw4_padperiodicn"3-D, padding wider than the image"
+mb1ic2id1ih6iw7oc3kd3kh3kw3pd1ph1pw1_padperiodicn"one plane repeated"
+mb1ic2id1ih6iw7oc3kd3kh3kw3pd2ph1pw1_padclampn"one plane, clamped"
+mb1ic2id7ih8iw9oc3kd3kh2kw3sd2sh1sw2pd3ph1pw2dd1dh0dw1_padsymmetricn"3-D, symmetric with strides and dilations"
+mb1ic2id5ih6iw7oc3od4oh6ow7kd3kh3kw3pd1ph1pw1_padperiodicn"3-D, periodic in front alone"
+g4mb2ic4id4ih6iw5oc4kd3kh3kw3pd1ph1pw1_padperiodicn"depthwise, 3-D, periodic"
+)";
+
 Strides strides_of(Placement placement, const Extents& extents) {
   switch (placement) {
     case Placement::nchw: return dense_strides(extents);
@@ -80,9 +155,15 @@ Strides strides_of(Placement placement, const Extents& extents) {
     case Placement::strided:
     case Placement::views: break;
   }
-  // Two elements between rows, five between channels, three between images.
-  const std::int64_t row = extents[3] + 2, channel = row * extents[2] + 5;
-  return {channel * extents[1] + 3, channel, row, 1};
+  // Two elements between rows, one between planes, five between channels, three between images.
+  const int last = extents.rank() - 1;
+  const std::int64_t row = extents[last] + 2;
+  if (extents.rank() == 4) {
+    const std::int64_t channel = row * extents[2] + 5;
+    return {channel * extents[1] + 3, channel, row, 1};
+  }
+  const std::int64_t plane = row * extents[3] + 1, channel = plane * extents[2] + 5;
+  return {channel * extents[1] + 3, channel, plane, row, 1};
 }
 
 }  // namespace
@@ -122,6 +203,20 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
     for (const DType dtype : {DType::f64, DType::f16, DType::bf16}) {
       add(named, dtype, Placement::nchw);
       if (!options.quick) add(named, dtype, Placement::strided);
+    }
+  }
+  // Accumulation goes round at a step of its own, so that it meets bias and activation.
+  const auto add_sum = [&](const NamedProblem& named, DType dtype, Placement placement) {
+    add(named, dtype, placement);
+    cases.back().accumulate = cases.size() % 5 < 2 && named.problem.pool == Pool::none;
+  };
+  for (const NamedProblem& named : parse_problems(axes)) {
+    add_sum(named, DType::f32, Placement::nchw);
+    add_sum(named, DType::f32, Placement::nhwc);
+    add_sum(named, DType::f32, Placement::strided);
+    for (const DType dtype : {DType::f64, DType::f16, DType::bf16}) {
+      add_sum(named, dtype, Placement::nchw);
+      if (!options.quick) add_sum(named, dtype, Placement::strided);
     }
   }
   for (const NamedProblem& named : suite("four", 3)) {

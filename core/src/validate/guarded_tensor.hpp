@@ -37,7 +37,9 @@ class GuardedTensor {
 
   /// Puts the guard page there (not `both`). What was on the device has to be uploaded again.
   void place(GuardPages pages);
-  void poison();                    ///< all host bytes to 0xff again
+  void poison();  ///< all host bytes to 0xff again
+  /// All host bytes as they are in another tensor of the same type, extents, strides and offset.
+  void copy_host(const GuardedTensor& other) { image_ = other.image_; }
   void upload(Queue& queue) const;  ///< host to device; the host's bytes stay until it has passed
   void download(Queue& queue);      ///< device to host; done on return
   /// Whether the device has what the host has, once the queue's work is done.

@@ -31,16 +31,16 @@ MemoryNeed validation_memory(const ValidationCase& test, const ValidationOptions
   const double bias = test.bias ? static_cast<double>(p.k) * 8 : 0;
   const bool repeats = std::find(options.tiers.begin(), options.tiers.end(), Tier::repeatable) !=
                        options.tiers.end();
-  // Two runs are held against each other, beside two threads with an output and a workspace each;
-  // otherwise filters packed before are held against those packed in the launch, with another w.
-  const double outputs = repeats ? 4 : 2, workspaces = repeats ? 2 : 1;
+  // What y held before is another. Two runs are held against each other, beside two threads with an
+  // output and a workspace each; otherwise filters packed before are held against those packed in
+  // the launch, with another w.
+  const double outputs = (repeats ? 4 : 2) + (test.accumulate ? 1 : 0);
+  const double workspaces = repeats ? 2 : 1;
   const double tensors =
       x + 2 * w + bias + outputs * y + workspaces * static_cast<double>(workspace_bytes);
   // The expected outputs, a term and its place each, and the copy of an input that was read back.
   constexpr double bytes_of_a_point = 64, max_points = 4e6;
-  const double points =
-      std::min(max_points, static_cast<double>(p.n) * static_cast<double>(p.k) *
-                               static_cast<double>(p.p()) * static_cast<double>(p.q()));
+  const double points = std::min(max_points, static_cast<double>(element_count(p.y_extents())));
   // Which bytes are elements is a bit for each.
   const double bits = std::max(y, static_cast<double>(workspace_bytes)) / 8;
   return {.host_bytes = tensors + std::max(x, w) + bits + points * bytes_of_a_point,
@@ -54,6 +54,7 @@ ValidationRecord refusal(const Device& device, const ConvAlgorithm& algorithm,
   record.name = test.name;
   record.dtype = test.problem.dtype;
   record.placement = test.placement;
+  record.accumulate = test.accumulate;
   record.device = to_string(device.id());
   record.algorithm = algorithm.name;
   record.verdict = Verdict::unsupported;
@@ -65,7 +66,7 @@ ValidationRecord refusal(const Device& device, const ConvAlgorithm& algorithm,
 /// Yes to what the algorithm itself refuses: it has the better reason.
 Support held(const Device& device, const ConvAlgorithm& algorithm, const ValidationCase& test,
              const ValidationOptions& options) {
-  const ConvCandidate candidate = ask(algorithm, test.problem, device.info());
+  const ConvCandidate candidate = ask(algorithm, test.problem, device.info(), test.accumulate);
   if (!candidate.support) return {};
   return fits(device, validation_memory(test, options, candidate.workspace_bytes), "validating");
 }

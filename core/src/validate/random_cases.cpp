@@ -24,13 +24,15 @@ class Draw {
       test.problem = sizes();
     } while (test.problem.flop() / 2 > limits_.max_products || too_large(test.problem));
     ConvProblem& problem = test.problem;
-    if (problem.p() > 1 && problem.q() > 1 && one_in(8)) problem.pool = Pool::max_2x2;
+    if (!problem.has_depth() && problem.p() > 1 && problem.q() > 1 && one_in(8))
+      problem.pool = Pool::max_2x2;
     problem.dtype = pick({DType::f32, DType::f32, DType::f32, DType::f64, DType::f16, DType::bf16});
     test.placement = views(problem);
     test.offset = test.placement == Placement::strided ? 1 : 0;
     if (test.placement == Placement::views && one_in(2)) test.offset = random_.between(1, 7);
     test.bias = one_in(3);
     test.activation = one_in(4) ? Activation::relu : Activation::none;
+    test.accumulate = one_in(4) && problem.pool == Pool::none;
     return test;
   }
 
@@ -75,6 +77,7 @@ class Draw {
   /// One direction of the image.
   struct Side {
     std::int64_t image = 1, filter = 1, stride = 1, dilation = 1, before = 0, after = 0;
+    Boundary boundary = Boundary::zeros;
   };
 
   std::int64_t stride(std::int64_t filter) {
@@ -99,8 +102,27 @@ class Draw {
     }
   }
 
-  Side side() {
+  /// With a boundary it is the image that says where the padding's edges are: one less, as wide as
+  /// the image, one more, and so wide that the pattern begins anew.
+  std::int64_t padding_of_boundary(std::int64_t image, std::int64_t reach) {
+    switch (random_.between(0, 7)) {
+      case 0: return image - 1;
+      case 1: return image;
+      case 2: return image + 1;
+      case 3: return std::min<std::int64_t>(2 * image + random_.between(-2, 2), 40);
+      case 4: return random_.between(0, 12);
+      default: return padding(reach);
+    }
+  }
+
+  Boundary boundary() {
+    return pick({Boundary::zeros, Boundary::periodic, Boundary::reflect, Boundary::symmetric,
+                 Boundary::clamp});
+  }
+
+  Side side(std::int64_t largest, Boundary boundary) {
     Side side;
+    side.boundary = boundary;
     side.filter = filter();
     side.stride = stride(side.filter);
     if (one_in(4)) side.dilation = random_.between(2, 4);
@@ -118,11 +140,15 @@ class Draw {
                                               1, (side.image + 1) / 2 + random_.between(0, 1))
                                         : side.dilation;
         break;
-      default: side.image = size(80);
+      default: side.image = size(largest);
     }
     // On both sides alike, on one side, or each its own.
-    side.before = padding(reach());
-    side.after = one_in(2) ? side.before : padding(reach());
+    const auto drawn = [&] {
+      return boundary == Boundary::zeros ? padding(reach())
+                                         : padding_of_boundary(side.image, reach());
+    };
+    side.before = drawn();
+    side.after = one_in(2) ? side.before : drawn();
     // What does not fit yet is padded until it does.
     const std::int64_t missing = reach() - (side.image + side.before + side.after);
     if (missing > 0) {
@@ -143,7 +169,18 @@ class Draw {
     const bool depthwise = problem.groups > 1 && one_in(3);
     problem.c = problem.groups * (depthwise ? 1 : size(130));
     problem.k = problem.groups * (depthwise && one_in(2) ? 1 : size(130));
-    Side h = side(), w = side();
+    const bool deep = one_in(3);
+    Boundary of_h = Boundary::zeros, of_w = Boundary::zeros, of_d = Boundary::zeros;
+    if (one_in(3)) {
+      of_h = boundary();
+      // All alike, or each its own.
+      of_d = of_w = of_h;
+      if (one_in(2)) of_w = boundary(), of_d = boundary();
+    }
+    const std::int64_t largest = deep ? 24 : 80;
+    Side h = side(largest, of_h);
+    Side w = side(largest, of_w);
+    const Side d = deep ? side(largest, of_d) : Side{};
     switch (random_.between(0, 15)) {
       case 0: h = {}; break;      // 1-D
       case 1: w = {}; break;      // 1-D the other way
@@ -152,23 +189,42 @@ class Draw {
       case 4: w.filter = h.filter, w.stride = h.stride, w.image = h.image; break;
       default: break;
     }
-    problem.h = h.image, problem.w = w.image;
-    problem.r = h.filter, problem.s = w.filter;
-    problem.stride = {h.stride, w.stride};
-    problem.dilation = {h.dilation, w.dilation};
-    problem.padding = {h.before, w.before, h.after, w.after};
-    if (one_in(3)) problem.padding = {};
+    problem.d = d.image, problem.h = h.image, problem.w = w.image;
+    problem.t = d.filter, problem.r = h.filter, problem.s = w.filter;
+    problem.stride = {d.stride, h.stride, w.stride};
+    problem.dilation = {d.dilation, h.dilation, w.dilation};
+    problem.padding = {d.before, h.before, w.before, d.after, h.after, w.after};
+    problem.boundary = {d.boundary, h.boundary, w.boundary};
+    if (one_in(problem.boundary == Boundaries{} ? 3 : 20)) problem.padding = {};
+    clear_depth(problem);
     fit(problem);
+    avoid_reflecting(problem);
     return problem;
+  }
+
+  /// Nothing is padded along a depth that is not there.
+  static void clear_depth(ConvProblem& problem) {
+    if (!problem.has_depth()) problem.padding.front = problem.padding.back = 0;
+  }
+
+  /// An edge that is not repeated shows what is next to it: an image of one has nothing there.
+  static void avoid_reflecting(ConvProblem& problem) {
+    const auto avoid = [](Boundary& boundary, std::int64_t extent) {
+      if (extent < 2 && boundary == Boundary::reflect) boundary = Boundary::symmetric;
+    };
+    avoid(problem.boundary.d, problem.d);
+    avoid(problem.boundary.h, problem.h);
+    avoid(problem.boundary.w, problem.w);
   }
 
   /// Draws the largest sizes anew, smaller, until the problem is within the limit. The filter
   /// stays: its conditions are the ones that were drawn with care.
   void fit(ConvProblem& problem) {
-    while (problem.p() > 0 && problem.q() > 0 && problem.flop() / 2 > limits_.max_products) {
+    while (problem.z() > 0 && problem.p() > 0 && problem.q() > 0 &&
+           problem.flop() / 2 > limits_.max_products) {
       const std::int64_t in_group = problem.c / problem.groups, out = problem.k / problem.groups;
-      const std::int64_t largest =
-          std::max({problem.n, in_group, out, problem.groups, problem.p(), problem.q()});
+      const std::int64_t largest = std::max(
+          {problem.n, in_group, out, problem.groups, problem.z(), problem.p(), problem.q()});
       if (largest <= 1) return;
       const auto smaller = [&](std::int64_t value) {
         return random_.between(std::max<std::int64_t>(1, value / 4), (value + 1) / 2);
@@ -176,7 +232,9 @@ class Draw {
       const auto crop = [&](std::int64_t& image, std::int64_t outputs, std::int64_t stride) {
         image = std::max<std::int64_t>(1, image - (outputs - smaller(outputs)) * stride);
       };
-      if (problem.p() == largest && problem.h > 1)
+      if (problem.z() == largest && problem.d > 1)
+        crop(problem.d, problem.z(), problem.stride.d), clear_depth(problem);
+      else if (problem.p() == largest && problem.h > 1)
         crop(problem.h, problem.p(), problem.stride.h);
       else if (problem.q() == largest && problem.w > 1)
         crop(problem.w, problem.q(), problem.stride.w);
@@ -195,7 +253,7 @@ class Draw {
   }
 
   bool too_large(const ConvProblem& problem) const {
-    if (problem.p() < 1 || problem.q() < 1) return true;
+    if (problem.z() < 1 || problem.p() < 1 || problem.q() < 1) return true;
     const auto count = [](const Extents& extents) { return element_count(extents); };
     return std::max({count(problem.x_extents()), count(problem.w_extents()),
                      count(problem.y_extents())}) > limits_.max_elements;

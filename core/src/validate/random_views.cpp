@@ -9,14 +9,17 @@
 namespace plumb {
 namespace {
 
-using Order = std::array<int, 4>;  ///< dimensions, the slowest first
+using Order = std::array<int, Dims::max_rank>;  ///< dimensions, the slowest first
 
-Order random_order(Random& random) {
-  Order order{0, 1, 2, 3};
+Order random_order(Random& random, int rank) {
+  Order order{};
+  std::iota(order.begin(), order.end(), 0);
   switch (random.between(0, 3)) {
-    case 0: order = {0, 2, 3, 1}; break;  // NHWC
-    case 1:                               // any
-      for (int i = 3; i > 0; --i)
+    case 0:  // NHWC, NDHWC: channels fastest
+      std::rotate(order.begin() + 1, order.begin() + 2, order.begin() + rank);
+      break;
+    case 1:  // any
+      for (int i = rank - 1; i > 0; --i)
         std::swap(order[static_cast<std::size_t>(i)],
                   order[static_cast<std::size_t>(random.between(0, i))]);
       break;
@@ -41,13 +44,13 @@ std::int64_t with_gap(Random& random, std::int64_t reach) {
 
 Strides random_strides(Random& random, const Extents& extents, bool written) {
   const auto one_in = [&](std::int64_t lots) { return random.between(1, lots) == 1; };
-  const Order order = random_order(random);
+  const Order order = random_order(random, extents.rank());
   // Each of these for the whole tensor first, so that tensors without any stay common.
   const bool gaps = one_in(3), mirrored = one_in(3);
   const bool broadcast = !written && one_in(5), overlapping = !written && one_in(5);
   Strides strides = dense_strides(extents);
   std::int64_t reach = 1;
-  for (int i = 3; i >= 0; --i) {
+  for (int i = extents.rank() - 1; i >= 0; --i) {
     const int dimension = order[static_cast<std::size_t>(i)];
     const std::int64_t extent = extents[dimension];
     std::int64_t step = gaps && one_in(2) ? with_gap(random, reach) : reach;

@@ -6,7 +6,7 @@
 
 namespace plumb {
 
-/// Strides of a tensor of rank 4: any order of dimensions, gaps, any of them mirrored, and, where
+/// Strides of a tensor: any order of dimensions, gaps, any of them mirrored, and, where
 /// it is only read, broadcast along some (strides of zero) or overlapping itself as sliding rows
 /// do. A dimension of one element may have any stride at all.
 Strides random_strides(Random& random, const Extents& extents, bool written);

@@ -12,35 +12,49 @@ namespace {
 
 /// The sizes of a problem, each free of the others: channels and filters are those of a group.
 struct Sizes {
-  static constexpr int count = 16;
-  std::int64_t n, c, k, groups, h, w, r, s, stride_h, stride_w, dilation_h, dilation_w;
-  std::int64_t top, left, bottom, right;
+  static constexpr int count = 22, first_padding = 16;
+  std::int64_t n, c, k, groups;
+  Triple image, filter, stride, dilation;
+  Padding padding;
 
   explicit Sizes(const ConvProblem& p)
       : n(p.n),
         c(p.c / p.groups),
         k(p.k / p.groups),
         groups(p.groups),
-        h(p.h),
-        w(p.w),
-        r(p.r),
-        s(p.s),
-        stride_h(p.stride.h),
-        stride_w(p.stride.w),
-        dilation_h(p.dilation.h),
-        dilation_w(p.dilation.w),
-        top(p.padding.top),
-        left(p.padding.left),
-        bottom(p.padding.bottom),
-        right(p.padding.right) {}
+        image(p.d, p.h, p.w),
+        filter(p.t, p.r, p.s),
+        stride(p.stride),
+        dilation(p.dilation),
+        padding(p.padding) {}
 
+  /// The depth last of each: what is left of a problem with one is a problem without.
   std::int64_t& at(int i) {
-    std::int64_t* const all[count] = {&n,   &c,    &k,        &groups,   &h,          &w,
-                                      &r,   &s,    &stride_h, &stride_w, &dilation_h, &dilation_w,
-                                      &top, &left, &bottom,   &right};
+    std::int64_t* const all[count] = {&n,
+                                      &c,
+                                      &k,
+                                      &groups,
+                                      &image.h,
+                                      &image.w,
+                                      &image.d,
+                                      &filter.h,
+                                      &filter.w,
+                                      &filter.d,
+                                      &stride.h,
+                                      &stride.w,
+                                      &stride.d,
+                                      &dilation.h,
+                                      &dilation.w,
+                                      &dilation.d,
+                                      &padding.top,
+                                      &padding.left,
+                                      &padding.front,
+                                      &padding.bottom,
+                                      &padding.right,
+                                      &padding.back};
     return *all[i];
   }
-  static std::int64_t least(int i) { return i < 12 ? 1 : 0; }
+  static std::int64_t least(int i) { return i < first_padding ? 1 : 0; }
 };
 
 constexpr Placement layouts[] = {Placement::nchw, Placement::nhwc, Placement::strided};
@@ -129,6 +143,11 @@ class Shrinking {
     };
     with([](ValidationCase& c) { c.bias = false; });
     with([](ValidationCase& c) { c.activation = Activation::none; });
+    with([](ValidationCase& c) { c.accumulate = false; });
+    with([](ValidationCase& c) { c.problem.boundary = {}; });
+    for (Boundary Boundaries::*const axis : {&Boundaries::d, &Boundaries::h, &Boundaries::w})
+      with([axis](ValidationCase& c) { c.problem.boundary.*axis = Boundary::zeros; });
+    with([](ValidationCase& c) { drop_depth(c.problem); });
     with([](ValidationCase& c) {
       if (c.problem.pool == Pool::none) return;
       c.problem.pool = Pool::none;
@@ -145,6 +164,14 @@ class Shrinking {
         });
   }
 
+  /// One plane of the image under one of the filter, as they lie.
+  static void drop_depth(ConvProblem& p) {
+    if (!p.has_depth()) return;
+    p.d = p.t = 1;
+    p.stride.d = p.dilation.d = 1;
+    p.padding.front = p.padding.back = 0;
+  }
+
   /// The problem in other sizes. Tensors that lie in a layout stay in it, others keep their
   /// strides, which smaller ones can always have.
   ValidationCase resized(const Sizes& sizes) const {
@@ -152,11 +179,10 @@ class Shrinking {
     ConvProblem& p = candidate.problem;
     p.n = sizes.n, p.groups = sizes.groups;
     p.c = sizes.c * sizes.groups, p.k = sizes.k * sizes.groups;
-    p.h = sizes.h, p.w = sizes.w, p.r = sizes.r, p.s = sizes.s;
-    p.stride = {sizes.stride_h, sizes.stride_w};
-    p.dilation = {sizes.dilation_h, sizes.dilation_w};
-    p.padding = {sizes.top, sizes.left, sizes.bottom, sizes.right};
-    if (p.p() < 1 || p.q() < 1) return smallest_;  // no problem at all
+    p.d = sizes.image.d, p.h = sizes.image.h, p.w = sizes.image.w;
+    p.t = sizes.filter.d, p.r = sizes.filter.h, p.s = sizes.filter.w;
+    p.stride = sizes.stride, p.dilation = sizes.dilation, p.padding = sizes.padding;
+    if (p.z() < 1 || p.p() < 1 || p.q() < 1) return smallest_;  // no problem at all
     const ConvProblem& old = smallest_.problem;
     try {
       for (int tensor = 0; tensor < 3; ++tensor)
@@ -217,7 +243,7 @@ class Shrinking {
       ConvProblem problem = smallest_.problem;
       if (strides_of(problem, tensor) == dense || with(dense)) continue;
       with(packed(strides_of(problem, tensor), extents));
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < extents.rank(); ++i) {
         Strides strides = strides_of(smallest_.problem, tensor);
         if (strides[i] == dense[i]) continue;
         Strides one = strides;

@@ -45,10 +45,11 @@ double exact_limit(DType dtype) { return dtype == DType::bf16 ? 0x1p8 : 0x1p11; 
 
 /// Many terms make most of them zero.
 void fill_integers(std::uint64_t seed, double share, const ConvProblem& problem,
-                   const TensorView& x, const TensorView& w, const TensorView& bias) {
+                   const TensorView& x, const TensorView& w, const TensorView& bias,
+                   const TensorView& before) {
   Random random(seed);
-  constexpr std::int64_t largest_bias = 7;
-  const double limit = exact_limit(problem.dtype) - largest_bias;
+  constexpr std::int64_t largest_bias = 7;  // and old value of y
+  const double limit = exact_limit(problem.dtype) - (before.empty() ? 1 : 2) * largest_bias;
   const auto terms = static_cast<double>(problem.terms());
   // Values in [-largest, largest] without zeros, while even their largest sum stays in the limit;
   // beyond that, ones so sparse that the sum of |x||w| has its mean at a quarter of it, which is
@@ -63,19 +64,21 @@ void fill_integers(std::uint64_t seed, double share, const ConvProblem& problem,
   };
   fill_each(x, draw);
   fill_each(w, draw);
-  if (!bias.empty())
-    fill_each(bias,
-              [&] { return static_cast<double>(random.between(-largest_bias, largest_bias)); });
+  for (const TensorView* const added : {&bias, &before})
+    if (!added->empty())
+      fill_each(*added,
+                [&] { return static_cast<double>(random.between(-largest_bias, largest_bias)); });
 }
 
 void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const TensorView& x,
-          const TensorView& w, const TensorView& bias) {
+          const TensorView& w, const TensorView& bias, const TensorView& before) {
   Random random(seed);
   const double scale = 1 / std::sqrt(static_cast<double>(problem.terms()));
   const auto fill_all = [&](const auto& draw_x, const auto& draw_w) {
     fill_each(x, draw_x);
     fill_each(w, [&] { return scale * draw_w(); });
     if (!bias.empty()) fill_each(bias, draw_x);
+    if (!before.empty()) fill_each(before, draw_x);
   };
   const auto normal = [&] { return random.normal(); };
   const bool small_range = kind == DataKind::wide_fp16 || problem.dtype == DType::f16;
@@ -83,7 +86,7 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
     return small_range ? wide_value(random, -8, 4) : wide_value(random, -20, 20);
   };
   switch (kind) {
-    case DataKind::integers: return fill_integers(seed, 1, problem, x, w, bias);
+    case DataKind::integers: return fill_integers(seed, 1, problem, x, w, bias, before);
     case DataKind::normal: return fill_all(normal, normal);
     case DataKind::positive: {
       const auto positive = [&] { return 0.5 + random.uniform(); };
@@ -110,6 +113,7 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
       // An Inf in the first filter: in the padding it must not meet a zero and turn to NaN.
       store_element(w, 0, std::numeric_limits<double>::infinity());
       if (!bias.empty()) fill_each(bias, normal);
+      if (!before.empty()) fill_each(before, seldom);
     }
   }
 }

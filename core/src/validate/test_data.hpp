@@ -42,18 +42,20 @@ enum class DataKind : std::uint8_t {
 };
 std::string_view to_string(DataKind);
 
-/// The largest sum of |x||w|, plus |bias|, that the narrowest accumulator and the stored type hold
-/// exactly: 2^11 for fp16 sums and f16, 2^8 for bf16.
+/// The largest sum of |x||w|, plus |bias| and the old |y|, that the narrowest accumulator and the
+/// stored type hold exactly: 2^11 for fp16 sums and f16, 2^8 for bf16.
 double exact_limit(DType dtype);
 
 /// Fills host tensors of a problem with whole numbers whose sums stay within exact_limit(), where
-/// no elements overlap; of them all but `share` are zero. An empty bias is left alone.
+/// no elements overlap; of them all but `share` are zero. An empty bias is left alone, and so is an
+/// empty `before`, what y holds where it is added to.
 void fill_integers(std::uint64_t seed, double share, const ConvProblem& problem,
-                   const TensorView& x, const TensorView& w, const TensorView& bias);
+                   const TensorView& x, const TensorView& w, const TensorView& bias,
+                   const TensorView& before = {});
 
-/// Fills host tensors of a problem; an empty bias is left alone. Of elements that overlap the last
-/// in row-major order stays.
+/// Fills host tensors of a problem, likewise. Of elements that overlap the last in row-major order
+/// stays.
 void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const TensorView& x,
-          const TensorView& w, const TensorView& bias);
+          const TensorView& w, const TensorView& bias, const TensorView& before = {});
 
 }  // namespace plumb

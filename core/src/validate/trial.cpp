@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "../parallel/parallel.hpp"
+#include "../sizes.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb {
@@ -15,6 +16,12 @@ namespace {
 
 /// Sums of fewer products are not worth waking other threads for.
 constexpr double products_for_one_thread = 1e6;
+
+void add_to(OracleTerm& term, double before) {
+  term.y += before;
+  term.magnitude += std::abs(before);
+  term.accumulated += std::abs(before);
+}
 
 }  // namespace
 
@@ -28,6 +35,9 @@ Trial::Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
       offset_(test.offset),
       x_(make(problem_.x_extents(), problem_.x_strides)),
       w_(make(problem_.w_extents(), problem_.w_strides)) {
+  if (test.accumulate && problem_.pool != Pool::none)
+    refuse_argument("convolution", "y is to be accumulated and pooled; expected one of them");
+  if (test.accumulate) before_.emplace(make_output());
   if (test.bias) bias_.emplace(memory_, problem_.dtype, Extents{problem_.k}, Strides{1});
   constexpr double max_points = 4e6;
   const auto outputs = static_cast<double>(element_count(problem_.y_extents()));
@@ -48,36 +58,6 @@ void Trial::guard(GuardPages pages) {
   if (bias_) bias_->place(pages);
 }
 
-void Trial::choose_points(std::uint64_t seed) {
-  const std::int64_t rows = problem_.y_extents()[2], columns = problem_.y_extents()[3];
-  if (every_output_) {
-    for (std::int64_t n = 0; n < problem_.n; ++n)
-      for (std::int64_t k = 0; k < problem_.k; ++k)
-        for (std::int64_t p = 0; p < rows; ++p)
-          for (std::int64_t q = 0; q < columns; ++q) points_.push_back({n, k, p, q});
-    return;
-  }
-  constexpr double random_points = 1e5, max_products = 2e9;
-  const double products_of_one =
-      problem_.flop() / 2 / static_cast<double>(element_count(problem_.y_extents()));
-  const double affordable = max_products / products_of_one;
-  const auto corners = [](std::int64_t extent) {
-    return extent == 1 ? std::vector<std::int64_t>{0} : std::vector<std::int64_t>{0, extent - 1};
-  };
-  for (const std::int64_t n : corners(problem_.n))
-    for (const std::int64_t k : corners(problem_.k)) {
-      for (const std::int64_t p : corners(rows))
-        for (std::int64_t q = 0; q < columns; ++q) points_.push_back({n, k, p, q});
-      for (const std::int64_t q : corners(columns))
-        for (std::int64_t p = 1; p < rows - 1; ++p) points_.push_back({n, k, p, q});
-    }
-  Random random(seed);
-  const auto count = static_cast<std::int64_t>(std::min(random_points, affordable));
-  for (std::int64_t i = 0; i < count; ++i)
-    points_.push_back({random.between(0, problem_.n - 1), random.between(0, problem_.k - 1),
-                       random.between(0, rows - 1), random.between(0, columns - 1)});
-}
-
 void Trial::upload_inputs(Queue& queue) const {
   x_.upload(queue);
   w_.upload(queue);
@@ -90,7 +70,7 @@ void Trial::load_data(DataKind kind) {
   if (kind == DataKind::integers) {
     load_integers();
   } else {
-    fill(kind, seed_, problem_, x(), w(), bias());
+    fill(kind, seed_, problem_, x(), w(), bias(), before());
     ask_oracle();
   }
   checksums_.clear();
@@ -104,7 +84,7 @@ void Trial::load_integers() {
   const double limit = exact_limit(problem_.dtype);
   double largest = 0;
   for (double share = 1;; share /= 4) {
-    fill_integers(seed_, share, problem_, x(), w(), bias());
+    fill_integers(seed_, share, problem_, x(), w(), bias(), before());
     ask_oracle();
     largest = 0;
     for (const OracleTerm& term : expected_) largest = std::max(largest, term.magnitude);
@@ -118,8 +98,11 @@ void Trial::ask_oracle() {
   const double products = static_cast<double>(count) * static_cast<double>(problem_.terms());
   const int threads = products > products_for_one_thread ? available_threads() : 1;
   parallel_tasks(threads, count, 256, [&](std::int64_t i, int) {
-    const auto [n, k, p, q] = points_[static_cast<std::size_t>(i)];
-    expected_[static_cast<std::size_t>(i)] = conv_oracle_at(problem_, x(), w(), bias(), n, k, p, q);
+    const Point& point = points_[static_cast<std::size_t>(i)];
+    const auto [n, k, z, p, q] = point;
+    OracleTerm& term = expected_[static_cast<std::size_t>(i)];
+    term = conv_oracle_at(problem_, x(), w(), bias(), n, k, z, p, q);
+    if (accumulates()) add_to(term, load_element(before(), y_offset(point)));
   });
 }
 
@@ -160,10 +143,19 @@ void Trial::expect_checksums() {
     checksums_[i].y = signed_sum;
     checksums_[i].x_magnitude *= static_cast<double>(in_group);
   }
+  if (!accumulates()) return;
+  const std::int64_t image = problem_.z() * problem_.p() * problem_.q();
+  position = 0;
+  for_each_offset(problem_.y_extents(), problem_.y_strides, [&](std::int64_t offset) {
+    const std::int64_t channel = position / image;  // n K + k, and K is a multiple of in_group
+    add_to(checksums_[static_cast<std::size_t>(channel / in_group * image + position % image)],
+           load_element(before(), offset));
+    ++position;
+  });
 }
 
 bool Trial::packs(const ConvAlgorithm& algorithm) const {
-  return ConvRun(algorithm, problem_, device_.info()).filter_bytes() > 0;
+  return ConvRun(algorithm, problem_, device_.info(), accumulates()).filter_bytes() > 0;
 }
 
 std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue) const {
@@ -185,8 +177,8 @@ ConvRun Trial::run_with_other_batch(const ConvAlgorithm& algorithm) const {
   // where there is one image: two may overlap in y, which an algorithm may refuse.
   ConvProblem other = problem_;
   other.n = problem_.n == 1 ? 2 : 1;
-  ConvRun run(algorithm, other, device_.info());
-  return run.support() ? run : ConvRun(algorithm, problem_, device_.info());
+  ConvRun run(algorithm, other, device_.info(), accumulates());
+  return run.support() ? run : ConvRun(algorithm, problem_, device_.info(), accumulates());
 }
 
 std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const {
@@ -208,9 +200,12 @@ std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) 
 std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y,
                        Packing packing) const {
   if (problem_.n == 0) return {};  // plans do not launch anything for an empty batch
-  y.poison();
+  if (before_)
+    y.copy_host(*before_);
+  else
+    y.poison();
   y.upload(queue);
-  const ConvRun how(algorithm, problem_, device_.info());
+  const ConvRun how(algorithm, problem_, device_.info(), accumulates());
   const bool before = packing == Packing::before;
   PackedBefore packed;
   if (before)
@@ -225,6 +220,7 @@ std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTens
                                .bias = bias_ ? bias_->on_device().data() : nullptr,
                                .y = y.on_device().data(),
                                .activation = activation_,
+                               .accumulate = accumulates(),
                                .workspace = workspace ? workspace->on_device().data() : nullptr,
                                .native_queue = queue.native()});
   queue.synchronize();
@@ -246,7 +242,10 @@ std::string Trial::changed_inputs(Queue& queue) const {
 
 std::int64_t Trial::y_offset(const Point& point) const {
   const Strides& strides = problem_.y_strides;
-  return point.n * strides[0] + point.k * strides[1] + point.p * strides[2] + point.q * strides[3];
+  const int rows = strides.rank() - 2, columns = strides.rank() - 1;
+  const std::int64_t plane = problem_.has_depth() ? point.z * strides[2] : 0;
+  return point.n * strides[0] + point.k * strides[1] + plane + point.p * strides[rows] +
+         point.q * strides[columns];
 }
 
 double Trial::activated(double value) const {
@@ -259,9 +258,10 @@ void Trial::judge_point(std::size_t i, Tier tier, const Numerics& numerics, doub
   const double expected = activated(oracle.y);
   const auto fail = [&](const std::string& what) {
     if (!judgement.failure.empty()) return;
-    const auto [n, k, p, q] = points_[i];
-    judgement.failure = fmt::format("{} data: y[{},{},{},{}] is {}; expected {}{}",
-                                    to_string(kind_), n, k, p, q, computed, expected, what);
+    const auto [n, k, z, p, q] = points_[i];
+    const std::string plane = problem_.has_depth() ? fmt::format("{},", z) : "";
+    judgement.failure = fmt::format("{} data: y[{},{},{}{},{}] is {}; expected {}{}",
+                                    to_string(kind_), n, k, plane, p, q, computed, expected, what);
   };
   if (!std::isfinite(expected)) {
     const bool same = std::isnan(expected) ? std::isnan(computed) : computed == expected;
@@ -299,7 +299,7 @@ void Trial::judge_written(const ConstTensorView& y, Judgement& judgement) const 
 void Trial::judge_checksums(Tier tier, const Numerics& numerics, const ConstTensorView& y,
                             Judgement& judgement) const {
   const std::int64_t in_group = problem_.k / problem_.groups;
-  const std::int64_t image = problem_.p() * problem_.q();
+  const std::int64_t image = problem_.z() * problem_.p() * problem_.q();
   std::vector<double> sums(checksums_.size(), 0.0), magnitudes = sums;
   std::int64_t position = 0;
   for_each_offset(y.extents(), y.strides(), [&](std::int64_t offset) {
@@ -314,6 +314,8 @@ void Trial::judge_checksums(Tier tier, const Numerics& numerics, const ConstTens
   for (std::size_t i = 0; i < sums.size() && judgement.failure.empty(); ++i) {
     OracleTerm mean = checksums_[i];
     mean.magnitude /= count, mean.x_magnitude /= count, mean.w_magnitude /= count;
+    mean.accumulated /= count;
+    mean.y = mean.magnitude;  // outputs of either sign may have made a small sum
     const double bound = tier == Tier::exact ? 0
                                              : count * conv_error_bound(numerics, problem_, mean,
                                                                         magnitudes[i] / count) +

@@ -27,10 +27,11 @@ enum class Packing {
 
 class Trial {
  public:
+  /// Error (invalid_argument) as check() does, and where y is to be pooled and accumulated.
   Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
         const ValidationOptions& options);
 
-  /// Fills x, w and bias on the host and asks the oracle.
+  /// Fills x, w, bias and what y holds before on the host, and asks the oracle.
   void load_data(DataKind kind);
   /// Where the guard pages of all tensors made and uploaded from now on lie (not `both`).
   void guard(GuardPages pages);
@@ -39,9 +40,12 @@ class Trial {
   TensorView x() const { return x_.host(); }
   TensorView w() const { return w_.host(); }
   TensorView bias() const { return bias_ ? bias_->host() : TensorView{}; }
+  /// What y holds when a run begins, where the convolution is added to it; empty otherwise.
+  TensorView before() const { return before_ ? before_->host() : TensorView{}; }
+  bool accumulates() const { return before_.has_value(); }
 
-  /// Runs an algorithm on poisoned output and workspace. Returns what is wrong with the memory
-  /// around them, or empty. `y` must be of this trial (make_output).
+  /// Runs an algorithm on poisoned output, unless it is added to, and workspace. Returns what is
+  /// wrong with the memory around them, or empty. `y` must be of this trial (make_output).
   std::string run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y,
                   Packing packing = Packing::in_launch) const;
   /// Whether the algorithm has a layout of its own for these filters, so that both ways can be run.
@@ -58,7 +62,7 @@ class Trial {
 
  private:
   struct Point {
-    std::int64_t n, k, p, q;  ///< of y, pooled where it is
+    std::int64_t n, k, z, p, q;  ///< of y, pooled where it is
   };
   /// Filters packed for another N, and NaN in the place of w, so that an algorithm that still reads
   /// it is found out.
@@ -74,6 +78,8 @@ class Trial {
   /// no bytes.
   std::optional<GuardedTensor> make_scratch(std::size_t bytes, Queue& queue) const;
   void choose_points(std::uint64_t seed);
+  void choose_edges(const Extents& outputs);
+  void choose_random(const Extents& outputs, std::uint64_t seed, std::int64_t count);
   void expect_checksums();
   std::int64_t y_offset(const Point& point) const;
   double activated(double value) const;
@@ -96,7 +102,7 @@ class Trial {
   std::uint64_t seed_;
   std::int64_t offset_;  ///< in elements: an odd one finds kernels that count on alignment
   GuardedTensor x_, w_;
-  std::optional<GuardedTensor> bias_;
+  std::optional<GuardedTensor> bias_, before_;
   DataKind kind_ = DataKind::integers;
   bool every_output_ = true;
   std::vector<Point> points_;

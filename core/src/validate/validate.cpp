@@ -81,6 +81,7 @@ class Court {
     blank_.name = test.name;
     blank_.dtype = trial_.problem().dtype;
     blank_.placement = test.placement;
+    blank_.accumulate = test.accumulate;
     blank_.device = to_string(memory->device().id());
   }
 
@@ -88,7 +89,8 @@ class Court {
     std::vector<Subject> subjects;
     std::vector<ValidationRecord> records;
     for (const ConvAlgorithm* algorithm : algorithms) {
-      const Support support = ask(*algorithm, trial_.problem(), trial_.device().info()).support;
+      const Support support =
+          ask(*algorithm, trial_.problem(), trial_.device().info(), trial_.accumulates()).support;
       if (support) {
         subjects.push_back({algorithm, {}});
         continue;
