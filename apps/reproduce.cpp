@@ -17,6 +17,15 @@ std::string option(std::string_view name, const Strides& strides) {
   return fmt::format(" --{}={}", name, fmt::join(values, ","));
 }
 
+/// Its padding, as many numbers as it has sides.
+std::string padding_option(const ConvProblem& problem) {
+  const Padding& pad = problem.padding;
+  if (!problem.has_depth())
+    return fmt::format(" --padding {},{},{},{}", pad.top, pad.left, pad.bottom, pad.right);
+  return fmt::format(" --padding {},{},{},{},{},{}", pad.front, pad.top, pad.left, pad.back,
+                     pad.bottom, pad.right);
+}
+
 /// What the layout's name does not say. Of tensors that lie in a layout of that name nothing.
 std::string views(const ValidationCase& test, const ConvProblem& by_name) {
   std::string text;
@@ -40,13 +49,12 @@ std::string reproduce(const Device& device, std::string_view algorithm, const Va
                   to_string(device.id()), algorithm, to_string(problem), to_string(problem.dtype),
                   to_string(layout));
   // Padding that no window reaches is not in the text.
-  const Padding& padding = problem.padding;
-  if (parse_problem(to_string(problem)).problem.padding != padding)
-    text += fmt::format(" --padding {},{},{},{}", padding.top, padding.left, padding.bottom,
-                        padding.right);
+  if (parse_problem(to_string(problem)).problem.padding != problem.padding)
+    text += padding_option(problem);
   text += views(test, validation_case("", problem, layout).problem);
   if (test.bias) text += " --bias";
   if (test.activation == Activation::relu) text += " --relu";
+  if (test.accumulate) text += " --accumulate";
   text += fmt::format(" --seed {}", options.seed);
   if (options.guard != GuardPages::both)
     text += fmt::format(" --guard {}", to_string(options.guard));

@@ -9,8 +9,9 @@
 
 namespace plumb::app {
 
-/// `plumb validate` of exactly this case: sizes, stored type, views, bias and activation, the seed
-/// of its data, guard pages, threads and, where not all of them were judged, the tiers.
+/// `plumb validate` of exactly this case: sizes, stored type, views, bias, activation and
+/// accumulation, the seed of its data, guard pages, threads and, where not all of them were judged,
+/// the tiers.
 std::string reproduce(const Device& device, std::string_view algorithm, const ValidationCase& test,
                       const ValidationOptions& options);
 

@@ -26,7 +26,7 @@ struct ValidateArguments {
   std::vector<std::string> tiers;
   Share share;
   std::uint64_t seed = 1;
-  bool quick = false, bias = false, relu = false;
+  bool quick = false, bias = false, relu = false, accumulate = false;
   int threads = 0;
   RandomArguments random;
 };
@@ -38,6 +38,7 @@ std::vector<ValidationCase> all_cases(const ValidateArguments& arguments, const 
   for (ValidationCase& one : cases) {
     one.bias = arguments.bias;
     one.activation = arguments.relu ? Activation::relu : Activation::none;
+    one.accumulate = arguments.accumulate;
   }
   return cases;
 }
@@ -147,6 +148,7 @@ nlohmann::ordered_json to_json(const Verdicts& verdicts) {
                                  {"name", record.name},
                                  {"dtype", to_string(record.dtype)},
                                  {"layout", to_string(record.placement)},
+                                 {"accumulate", record.accumulate},
                                  {"device", record.device},
                                  {"algorithm", record.algorithm},
                                  {"tier", unsupported ? "" : to_string(record.tier)},
@@ -298,6 +300,8 @@ void add_validate(CLI::App& program) {
   add_suite_options(*command, a->problems);
   command->add_flag("--bias", a->bias, "Add a bias in the given problems");
   command->add_flag("--relu", a->relu, "Apply a ReLU at the end of the given problems");
+  command->add_flag("--accumulate", a->accumulate,
+                    "Add the given problems' convolutions to what y holds");
   add_math_option(*command, a->math,
                   "Check only algorithms that are at least as accurate as this arithmetic");
   command
