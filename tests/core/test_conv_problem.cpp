@@ -165,3 +165,26 @@ TEST_CASE("numerics: the error bound is the one worked out by hand") {
   REQUIRE(stored >= bound + 0x1p-11);
   REQUIRE(stored <= bound + 0x1.01p-11);
 }
+
+TEST_CASE("numerics: the bound of a sum that is added to y, by hand") {
+  ConvProblem problem;  // one term
+  const OracleTerm added{.y = 0.5, .magnitude = 3, .accumulated = 2};
+  // The bias and the old value are terms: gamma_3; the addition is rounded once more, at most twice
+  // 2^-24 of what the sum can be, |y| + |old|.
+  const double u = 0x1p-24, gamma_3 = 3 * u / (1 - 3 * u);
+  const double f32 = conv_error_bound(Numerics{}, problem, added, 0.5);
+  REQUIRE(f32 >= gamma_3 * 3 + 2 * u * 2.5);
+  REQUIRE(f32 <= (gamma_3 * 3 + 2 * u * 2.5) * 1.00001);
+  // In 16 bits the convolution is rounded on its way through workspace.
+  problem.dtype = DType::bf16;
+  const double bf16 = conv_error_bound(Numerics{}, problem, added, 0.5);
+  REQUIRE(bf16 >= 0x1p-8 * 0.5 + 0x1p-8 * 2.5);
+  REQUIRE(bf16 <= (0x1p-8 * 0.5 + 0x1p-8 * 2.5) * 1.001);
+  // An algorithm that sums in fp64 stores f32 twice.
+  problem.dtype = DType::f32;
+  const Numerics fp64{Operand::fp64, Accumulator::fp64_fma};
+  REQUIRE(conv_error_bound(fp64, problem, added, 0.5) >= u * 0.5 + 3 * u * 2.5);
+  // Nothing is added where nothing was: as before.
+  const OracleTerm none{.y = 0.5, .magnitude = 3};
+  REQUIRE(conv_error_bound(Numerics{}, problem, none, 0.5) < f32);
+}

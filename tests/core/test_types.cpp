@@ -80,4 +80,8 @@ TEST_CASE("strides of NCHW and NHWC") {
   REQUIRE(strides_for(Layout::nchw, nchw) == Strides{105, 35, 7, 1});
   REQUIRE(strides_for(Layout::nhwc, nchw) == Strides{105, 1, 21, 3});
   REQUIRE(to_string(nchw) == "[2, 3, 5, 7]");
+  REQUIRE(strides_for(Layout::nchw, {2, 3, 7}) == Strides{21, 7, 1});
+  REQUIRE(strides_for(Layout::nhwc, {2, 3, 7}) == Strides{21, 1, 3});
+  REQUIRE(strides_for(Layout::nchw, {2, 3, 4, 5, 7}) == Strides{420, 140, 35, 7, 1});
+  REQUIRE(strides_for(Layout::nhwc, {2, 3, 4, 5, 7}) == Strides{420, 1, 105, 21, 3});
 }

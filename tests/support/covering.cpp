@@ -14,32 +14,44 @@ enum : int {
   channels,
   filters,
   groups,
+  planes,
   rows,
   columns,
+  depth,
   height,
   width,
+  stride_d,
   stride_h,
   stride_w,
+  dilation_d,
   dilation_h,
   dilation_w,
+  front,
   top,
   left,
+  back,
   bottom,
   right,
+  boundary_d,
+  boundary_h,
+  boundary_w,
   stored,
   x_view,
   w_view,
   y_view,
   epilogue,
   pooling,
+  accumulated,
   count
 };
 
 constexpr int any = -1;  ///< of a parameter whose level is not chosen yet
 
 /// What check() says no to hangs together within one direction, and through the pooling.
-constexpr std::array<int, 6> along_h{height, rows, stride_h, dilation_h, top, bottom};
-constexpr std::array<int, 6> along_w{width, columns, stride_w, dilation_w, left, right};
+using Along = std::array<int, 7>;
+constexpr Along along_d{depth, planes, stride_d, dilation_d, front, back, boundary_d};
+constexpr Along along_h{height, rows, stride_h, dilation_h, top, bottom, boundary_h};
+constexpr Along along_w{width, columns, stride_w, dilation_w, left, right, boundary_w};
 
 int levels_of(int parameter) {
   return static_cast<int>(parameters()[static_cast<std::size_t>(parameter)].levels.size());
@@ -51,9 +63,11 @@ std::int64_t one_of(std::initializer_list<std::int64_t> values, int level) {
 
 struct Side {
   std::int64_t image, filter, stride, dilation, before, after;
+  Boundary boundary;
 };
 
-Side side_of(const Assignment& levels, const std::array<int, 6>& along) {
+/// Along the depth fewer of the levels are used.
+Side side_of(const Assignment& levels, const Along& along) {
   const auto level = [&](std::size_t i) { return levels[static_cast<std::size_t>(along[i])]; };
   Side side{};
   side.filter = one_of({1, 2, 3, 5, 16}, level(1));
@@ -62,8 +76,9 @@ Side side_of(const Assignment& levels, const std::array<int, 6>& along) {
   const std::int64_t reach = side.dilation * (side.filter - 1) + 1;
   const std::int64_t vectors = (reach + 15) / 16 * 16;
   side.image = one_of({1, reach, reach + 1, (reach + 3) | 1, vectors, vectors + 1}, level(0));
-  side.before = one_of({0, 1, side.filter - 1}, level(4));
-  side.after = one_of({0, 1, side.filter - 1}, level(5));
+  side.before = one_of({0, 1, side.filter - 1, side.image}, level(4));
+  side.after = one_of({0, 1, side.filter - 1, side.image}, level(5));
+  side.boundary = static_cast<Boundary>(level(6));
   return side;
 }
 
@@ -71,23 +86,28 @@ enum class View { nchw, nhwc, gaps, mirrored, permuted, broadcast, sliding };
 
 Strides view_of(View view, const Extents& extents) {
   Strides strides = dense_strides(extents);
-  const auto ordered = [&](std::array<int, 4> fastest_first, std::int64_t gap) {
+  const int rank = extents.rank(), row = rank - 2, last = rank - 1;
+  const auto ordered = [&](std::array<int, 5> fastest_first, std::int64_t gap) {
     std::int64_t reach = 1;
-    for (const int i : fastest_first) {
-      strides[i] = reach;
-      reach = reach * extents[i] + gap;
+    for (int i = 0; i < rank; ++i) {
+      const int dimension = fastest_first[static_cast<std::size_t>(i)];
+      strides[dimension] = reach;
+      reach = reach * extents[dimension] + gap;
     }
   };
   switch (view) {
     case View::nchw: break;
     case View::nhwc: strides = strides_for(Layout::nhwc, extents); break;
-    case View::gaps: ordered({3, 2, 1, 0}, 3); break;
+    case View::gaps: ordered({last, row, rank - 3, rank - 4, 0}, 3); break;
     case View::mirrored:
-      for (int i = 0; i < 4; ++i) strides[i] = -strides[i];
+      for (int i = 0; i < rank; ++i) strides[i] = -strides[i];
       break;
-    case View::permuted: ordered({2, 0, 3, 1}, 0); break;
+    case View::permuted: ordered({row, 0, last, 1, 2}, 0); break;
     case View::broadcast: strides[extents[1] > 1 ? 1 : 0] = strides[2] = 0; break;
-    case View::sliding: strides[2] = 1; break;
+    case View::sliding:
+      strides[2] = 2;  // planes of a tensor that has them
+      strides[row] = 1;
+      break;
   }
   return strides;
 }
@@ -99,27 +119,40 @@ ConvProblem sizes_of(const Assignment& levels) {
   problem.groups = one_of({1, 2, 3}, level(groups));
   problem.c = problem.groups * one_of({1, 2, 3, 8, 17}, level(channels));
   problem.k = problem.groups * one_of({1, 2, 3, 8, 17}, level(filters));
-  const Side h = side_of(levels, along_h), w = side_of(levels, along_w);
-  problem.h = h.image, problem.w = w.image;
-  problem.r = h.filter, problem.s = w.filter;
-  problem.stride = {h.stride, w.stride};
-  problem.dilation = {h.dilation, w.dilation};
-  problem.padding = {h.before, w.before, h.after, w.after};
+  const Side d = side_of(levels, along_d), h = side_of(levels, along_h),
+             w = side_of(levels, along_w);
+  problem.d = d.image, problem.h = h.image, problem.w = w.image;
+  problem.t = d.filter, problem.r = h.filter, problem.s = w.filter;
+  problem.stride = {d.stride, h.stride, w.stride};
+  problem.dilation = {d.dilation, h.dilation, w.dilation};
+  problem.padding = {d.before, h.before, w.before, d.after, h.after, w.after};
+  problem.boundary = {d.boundary, h.boundary, w.boundary};
   problem.pool = level(pooling) ? Pool::max_2x2 : Pool::none;
   return problem;
 }
 
-/// Whether check() takes some problem with these levels along one direction, those that are `any`
-/// being chosen for it; the other direction and all else are what it always takes.
-bool possible_along(const Assignment& levels, const std::array<int, 6>& along,
-                    const std::array<int, 6>& other) {
+/// The problem of the levels. Error (invalid_argument) where check() refuses it, and where it drops
+/// something that has no effect: what is not there does not meet anything.
+ConvProblem problem_of_levels(const Assignment& levels) {
+  const ConvProblem sizes = sizes_of(levels), problem = check(sizes);
+  const ConvGeometry &asked = sizes, &taken = problem;
+  if (asked != taken)
+    throw Error(ErrorCode::invalid_argument, "a level has no effect; expected one that has");
+  if (levels[accumulated] == 1 && problem.pool != Pool::none)
+    throw Error(ErrorCode::invalid_argument, "pooled and accumulated; expected one of them");
+  return problem;
+}
+
+/// Whether some problem is taken with these levels along one direction, those that are `any` being
+/// chosen for it; the other directions and all else are what is always taken.
+bool possible_along(const Assignment& levels, const Along& along) {
   Assignment whole(count, 0);
   whole[pooling] = levels[pooling];
-  whole[static_cast<std::size_t>(other[0])] = 5;  // an image of a vector and one, a filter of 1
+  whole[height] = whole[width] = 5;  // images of a vector and one, filters of 1
   const auto search = [&](const auto& self, std::size_t i) -> bool {
     if (i == along.size()) {
       try {
-        check(sizes_of(whole));
+        problem_of_levels(whole);
         return true;
       } catch (const Error&) {
         return false;
@@ -137,31 +170,33 @@ bool possible_along(const Assignment& levels, const std::array<int, 6>& along,
   return search(search, 0);
 }
 
-/// Whether check() takes some problem that has the levels which are not `any`.
+/// Whether some problem is taken that has the levels which are not `any`.
 class Possible {
  public:
   bool operator()(Assignment levels) {
     const int asked = levels[pooling];
     for (int pool = 0; pool < 2; ++pool) {
       if (asked != any && asked != pool) continue;
+      if (pool == 1 && levels[accumulated] == 1) continue;
       levels[pooling] = pool;
-      if (side(levels, along_h, along_w) && side(levels, along_w, along_h)) return true;
+      if (side(levels, along_d) && side(levels, along_h) && side(levels, along_w)) return true;
     }
     return false;
   }
 
  private:
-  bool side(const Assignment& levels, const std::array<int, 6>& one,
-            const std::array<int, 6>& other) {
-    std::array<int, 8> key{one[0], levels[pooling]};
+  using Key = std::array<int, 9>;
+
+  bool side(const Assignment& levels, const Along& one) {
+    Key key{one[0], levels[pooling]};
     for (std::size_t i = 0; i < one.size(); ++i)
       key[i + 2] = levels[static_cast<std::size_t>(one[i])];
     const auto [at, is_new] = known_.try_emplace(key, false);
-    if (is_new) at->second = possible_along(levels, one, other);
+    if (is_new) at->second = possible_along(levels, one);
     return at->second;
   }
 
-  std::map<std::array<int, 8>, bool> known_;
+  std::map<Key, bool> known_;
 };
 
 /// A number for each triple of levels.
@@ -256,7 +291,7 @@ class Construction {
     for (std::size_t i = order.size(); i > 1; --i)
       std::swap(order[i - 1], order[static_cast<std::size_t>(dice_.below(static_cast<int>(i)))]);
     for (const int parameter : order) {
-      const bool small = parameter <= columns && dice_.below(100) < attempt;
+      const bool small = parameter <= width && dice_.below(100) < attempt;
       levels[static_cast<std::size_t>(parameter)] = best_level(levels, parameter, small);
     }
     return levels;
@@ -314,36 +349,47 @@ const std::vector<Parameter>& parameters() {
       taps{"1", "2", "3", "5", "16"},
       image{"1", "filter", "filter + 1", "odd", "whole vectors", "one more than vectors"},
       stride{"1", "2", "filter", "filter + 1"}, dilation{"1", "2", "3"},
-      padding{"0", "1", "filter - 1"},
+      padding{"0", "1", "filter - 1", "image"},
+      boundary{"zeros", "periodic", "reflect", "symmetric", "clamp"},
       read{"nchw", "nhwc", "gaps", "mirrored", "permuted", "broadcast", "sliding"},
       written{"nchw", "nhwc", "gaps", "mirrored", "permuted"};
   static const std::vector<Parameter> all{{"N", {"1", "2", "3"}},
                                           {"C/G", one_to_17},
                                           {"K/G", one_to_17},
                                           {"G", {"1", "2", "3"}},
+                                          {"T", {"1", "2", "3"}},
                                           {"R", taps},
                                           {"S", taps},
+                                          {"D", {"1", "filter", "filter + 1", "odd"}},
                                           {"H", image},
                                           {"W", image},
+                                          {"stride.d", {"1", "2"}},
                                           {"stride.h", stride},
                                           {"stride.w", stride},
+                                          {"dilation.d", {"1", "2"}},
                                           {"dilation.h", dilation},
                                           {"dilation.w", dilation},
+                                          {"padding.front", padding},
                                           {"padding.top", padding},
                                           {"padding.left", padding},
+                                          {"padding.back", padding},
                                           {"padding.bottom", padding},
                                           {"padding.right", padding},
+                                          {"boundary.d", boundary},
+                                          {"boundary.h", boundary},
+                                          {"boundary.w", boundary},
                                           {"dtype", {"f32", "f64", "f16", "bf16"}},
                                           {"x", read},
                                           {"w", read},
                                           {"y", written},
                                           {"after", {"nothing", "bias", "ReLU", "both"}},
-                                          {"pool", {"none", "max_2x2"}}};
+                                          {"pool", {"none", "max_2x2"}},
+                                          {"accumulate", {"no", "yes"}}};
   return all;
 }
 
 ValidationCase case_of(const Assignment& levels) {
-  ConvProblem problem = check(sizes_of(levels));
+  ConvProblem problem = problem_of_levels(levels);
   const auto level = [&](int parameter) { return levels[static_cast<std::size_t>(parameter)]; };
   constexpr DType dtypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16};
   problem.dtype = dtypes[level(stored)];
@@ -353,6 +399,7 @@ ValidationCase case_of(const Assignment& levels) {
   ValidationCase test = validation_case("", problem, Placement::views);
   test.bias = level(epilogue) % 2 == 1;
   test.activation = level(epilogue) >= 2 ? Activation::relu : Activation::none;
+  test.accumulate = level(accumulated) == 1;
   return test;
 }
 

@@ -21,13 +21,14 @@ const std::vector<Parameter>& parameters();
 /// A level for each parameter.
 using Assignment = std::vector<int>;
 
-/// The case that the levels make. Error (invalid_argument) where check() refuses it.
+/// The case that the levels make. Error (invalid_argument) where check() refuses it, where one of
+/// them has no effect (a boundary that no window sees), and where it is pooled and accumulated.
 plumb::ValidationCase case_of(const Assignment& levels);
 
 /// Triples of levels of three different parameters.
 struct Triples {
   std::int64_t all = 0;
-  std::int64_t possible = 0;  ///< that some case has which check() takes
+  std::int64_t possible = 0;  ///< that some case has
   std::int64_t covered = 0;   ///< by the cases
 };
 
@@ -35,7 +36,7 @@ struct Triples {
 /// `max_products` multiplications.
 std::vector<Assignment> covering_array(double max_products);
 
-/// Counts anew, from nothing but the cases and check().
+/// Counts anew, from nothing but the cases and what case_of() takes.
 Triples count_triples(const std::vector<Assignment>& cases);
 
 }  // namespace plumb_test

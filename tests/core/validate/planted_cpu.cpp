@@ -36,8 +36,8 @@ class FilteredImage {
  public:
   FilteredImage(const ConvLaunch& launch, std::int64_t n, std::int64_t k)
       : launch_(launch), problem_(launch.problem), n_(n), k_(k) {
-    sums_.assign(static_cast<std::size_t>(problem_.p() * problem_.q()), 0.0f);
-    tile_.assign(static_cast<std::size_t>(tile_channels * problem_.r * problem_.s),
+    sums_.assign(static_cast<std::size_t>(rows_ * problem_.q()), 0.0f);
+    tile_.assign(static_cast<std::size_t>(tile_channels * problem_.t * problem_.r * problem_.s),
                  std::numeric_limits<float>::quiet_NaN());
   }
 
@@ -53,9 +53,9 @@ class FilteredImage {
 #pragma omp sections nowait
         {
 #pragma omp section
-          add_tile(c, end, 0, problem_.p() / 2);
+          add_tile(c, end, 0, rows_ / 2);
 #pragma omp section
-          add_tile(c, end, problem_.p() / 2, problem_.p());
+          add_tile(c, end, rows_ / 2, rows_);
         }
       }
     } else {
@@ -66,7 +66,7 @@ class FilteredImage {
         const std::int64_t end = std::min(channels, c + tile_channels);
         const bool stale = fault == Fault::stale_tile && c > 0 && end == channels;
         if (!stale) load_tile(c, end);
-        add_tile(c, end, 0, problem_.p());
+        add_tile(c, end, 0, rows_);
       }
     }
     store();
@@ -75,78 +75,106 @@ class FilteredImage {
  private:
   void load_tile(std::int64_t begin, std::int64_t end) {
     const auto* w = static_cast<const float*>(launch_.w);
-    const Strides& strides = problem_.w_strides;
     std::size_t at = 0;
     for (std::int64_t c = begin; c < end; ++c)
-      for (std::int64_t r = 0; r < problem_.r; ++r)
-        for (std::int64_t s = 0; s < problem_.s; ++s) {
-          const bool transpose = fault == Fault::transposed_filter && problem_.r == problem_.s;
-          const std::int64_t row = transpose ? s : r, column = transpose ? r : s;
-          tile_[at++] = operand<fault>(
-              w[k_ * strides[0] + c * strides[1] + row * strides[2] + column * strides[3]]);
-        }
+      for (std::int64_t t = 0; t < problem_.t; ++t)
+        for (std::int64_t r = 0; r < problem_.r; ++r)
+          for (std::int64_t s = 0; s < problem_.s; ++s) {
+            const bool transpose = fault == Fault::transposed_filter && problem_.r == problem_.s;
+            const std::int64_t row = transpose ? s : r, column = transpose ? r : s;
+            tile_[at++] = operand<fault>(w[offset(problem_.w_strides, k_, c, t, row, column)]);
+          }
   }
 
+  /// Rows of all planes of the output, one plane after the other.
   void add_tile(std::int64_t begin, std::int64_t end, std::int64_t first_row,
                 std::int64_t last_row) {
-    for (std::int64_t p = first_row; p < last_row; ++p)
+    for (std::int64_t row = first_row; row < last_row; ++row)
       for (std::int64_t q = 0; q < problem_.q(); ++q) {
-        float& sum = sums_[static_cast<std::size_t>(p * problem_.q() + q)];
+        float& sum = sums_[static_cast<std::size_t>(row * problem_.q() + q)];
         std::size_t at = 0;
         for (std::int64_t c = begin; c < end; ++c)
-          for (std::int64_t r = 0; r < problem_.r; ++r)
-            for (std::int64_t s = 0; s < problem_.s; ++s) {
-              const float weight = tile_[at++];
-              if (fault == Fault::missing_second_channel && c == 1) continue;
-              if (fault == Fault::dropped_tap && r == problem_.r - 1 && s == problem_.s - 1)
-                continue;
-              add(sum, c, p, q, r, s, weight);
-            }
+          for (std::int64_t t = 0; t < problem_.t; ++t)
+            for (std::int64_t r = 0; r < problem_.r; ++r)
+              for (std::int64_t s = 0; s < problem_.s; ++s) {
+                const float weight = tile_[at++];
+                if (!left_out(c, t, r, s)) add(sum, c, row, q, {t, r, s}, weight);
+              }
       }
   }
 
-  void add(float& sum, std::int64_t c, std::int64_t p, std::int64_t q, std::int64_t r,
-           std::int64_t s, float weight) {
-    const std::int64_t left = problem_.padding.left + (fault == Fault::padding_off_by_one ? 1 : 0);
+  bool left_out(std::int64_t c, std::int64_t t, std::int64_t r, std::int64_t s) const {
+    if (fault == Fault::missing_second_channel) return c == 1;
+    if (fault == Fault::dropped_plane) return t > 0 && t == problem_.t - 1;
+    return fault == Fault::dropped_tap && t == problem_.t - 1 && r == problem_.r - 1 &&
+           s == problem_.s - 1;
+  }
+
+  static std::int64_t shown(Boundary boundary, std::int64_t index, std::int64_t extent) {
+    const bool beyond = index < 0 || index >= extent;
+    const bool early = fault == Fault::wrong_wrap && boundary == Boundary::periodic && beyond;
+    return boundary_index(boundary, index - (early ? 1 : 0), extent);
+  }
+
+  void add(float& sum, std::int64_t c, std::int64_t row, std::int64_t q, const Triple& tap,
+           float weight) {
+    const Triple &stride = problem_.stride, &dilation = problem_.dilation;
+    const Padding& padding = problem_.padding;
+    const std::int64_t z = row / problem_.p(), p = row % problem_.p();
+    const std::int64_t left = padding.left + (fault == Fault::padding_off_by_one ? 1 : 0);
     const bool early = fault == Fault::wrong_border_stride && q > 0 && q == problem_.q() - 1;
-    const std::int64_t h = p * problem_.stride.h + r * problem_.dilation.h - problem_.padding.top;
-    const std::int64_t v = q * problem_.stride.w - (early ? 1 : 0) + s * problem_.dilation.w - left;
-    if (h < 0 || h >= problem_.h || v < 0 || v >= problem_.w) return;
+    const std::int64_t d =
+        shown(problem_.boundary.d, z * stride.d + tap.d * dilation.d - padding.front, problem_.d);
+    const std::int64_t h =
+        shown(problem_.boundary.h, p * stride.h + tap.h * dilation.h - padding.top, problem_.h);
+    const std::int64_t v =
+        shown(problem_.boundary.w, q * stride.w - (early ? 1 : 0) + tap.w * dilation.w - left,
+              problem_.w);
+    if (d < 0 || h < 0 || v < 0) return;
     const std::int64_t shift = fault == Fault::swapped_groups ? 1 : 0;
     const std::int64_t group = (k_ / (problem_.k / problem_.groups) + shift) % problem_.groups;
     const std::int64_t channel = group * (problem_.c / problem_.groups) + c;
-    const Strides& strides = problem_.x_strides;
-    const float pixel = static_cast<const float*>(
-        launch_.x)[n_ * strides[0] + channel * strides[1] + h * strides[2] + v * strides[3]];
+    const float pixel =
+        static_cast<const float*>(launch_.x)[offset(problem_.x_strides, n_, channel, d, h, v)];
     sum = std::fma(operand<fault>(pixel), weight, sum);
     if (fault == Fault::fp16_sums) sum = static_cast<float>(Half(sum));
   }
 
   void store() {
-    const Strides& strides = problem_.y_strides;
-    auto* y = static_cast<float*>(launch_.y) + n_ * strides[0] + k_ * strides[1];
+    auto* const y = static_cast<float*>(launch_.y);
     const bool biased = launch_.bias && !(fault == Fault::lost_bias && k_ == problem_.k - 1);
-    const std::int64_t rows = problem_.p(), columns = problem_.q();
-    for (std::int64_t p = 0; p < rows; ++p)
+    const std::int64_t columns = problem_.q();
+    for (std::int64_t row = 0; row < rows_; ++row)
       for (std::int64_t q = 0; q < columns; ++q) {
-        const bool last = p == rows - 1 && q == columns - 1;
+        const bool last = row == rows_ - 1 && q == columns - 1;
         if (fault == Fault::unwritten_corner && last) continue;
-        float value = sums_[static_cast<std::size_t>(p * columns + q)];
+        float value = sums_[static_cast<std::size_t>(row * columns + q)];
         if (biased) value += static_cast<const float*>(launch_.bias)[k_];
         if (launch_.activation == Activation::relu && value < 0) value = 0;
         if (fault == Fault::rounded_result && std::isfinite(value))
           value = rounded_to_bits(value, 16);
         if (fault == Fault::swallowed_nan && std::isnan(value)) value = 0;
-        y[p * strides[2] + q * strides[3]] = value;
+        float* const out =
+            y + offset(problem_.y_strides, n_, k_, row / problem_.p(), row % problem_.p(), q);
+        *out = value;
         if (fault == Fault::write_past_the_end && last && n_ == problem_.n - 1 &&
             k_ == problem_.k - 1)
-          y[p * strides[2] + q * strides[3] + 1] = value;
+          out[1] = value;
       }
+  }
+
+  /// Of five indices; without a depth the third is 0 and has no stride.
+  static std::int64_t offset(const Strides& strides, std::int64_t a, std::int64_t b, std::int64_t c,
+                             std::int64_t d, std::int64_t e) {
+    const int last = strides.rank() - 1;
+    const std::int64_t plane = strides.rank() == 5 ? c * strides[2] : 0;
+    return a * strides[0] + b * strides[1] + plane + d * strides[last - 1] + e * strides[last];
   }
 
   const ConvLaunch& launch_;
   const ConvProblem& problem_;
   std::int64_t n_, k_;
+  std::int64_t rows_ = problem_.z() * problem_.p();
   std::vector<float> sums_, tile_;
 };
 

@@ -29,6 +29,8 @@ enum class Fault {
   rounded_result,          ///< the sum is rounded to 16 bits before it is stored
   swallowed_nan,           ///< NaN is stored as zero
   unstable_order,          ///< the order of the sum changes from run to run
+  wrong_wrap,              ///< beyond the image a periodic one is shown one pixel too early
+  dropped_plane,           ///< the last plane of a filter of several is left out
   wrong_claim,             ///< computes in TF32 and says fp16
 };
 
@@ -58,6 +60,8 @@ inline constexpr PlantedFault planted_faults[] = {
     {Fault::rounded_result, "rounded_result", plumb::Tier::bounded},
     {Fault::swallowed_nan, "swallowed_nan", plumb::Tier::bounded},
     {Fault::unstable_order, "unstable_order", plumb::Tier::repeatable},
+    {Fault::wrong_wrap, "wrong_wrap", plumb::Tier::exact},
+    {Fault::dropped_plane, "dropped_plane", plumb::Tier::exact},
     {Fault::wrong_claim, "wrong_claim", plumb::Tier::attested},
 };
 
@@ -70,6 +74,8 @@ constexpr plumb::ConvAlgorithm copy_entry(std::string_view name, Fault fault,
       .name = name,
       .numerics = {.operand =
                        fault == Fault::wrong_claim ? plumb::Operand::fp16 : plumb::Operand::fp32},
+      .takes_depth = true,
+      .takes_boundaries = true,
       .plan = [](const plumb::ConvProblem& problem, const plumb::DeviceInfo&) -> plumb::PlanResult {
         if (problem.dtype == plumb::DType::f32) return {.estimate_seconds = 1};
         return {{plumb::Reason::dtype, "the copy is for f32"}};

@@ -8,6 +8,7 @@
 
 #include "plumb/plumb.hpp"
 #include "plumb/validate.hpp"
+#include "support/host_tensor.hpp"
 
 using namespace plumb;
 using Catch::Matchers::ContainsSubstring;
@@ -49,30 +50,45 @@ double sum(double value) {
   return arithmetic == Arithmetic::fp16_accumulate ? to_fp16(value) : static_cast<float>(value);
 }
 
+/// Where an element lies; a tensor without a depth has no third stride.
+std::int64_t offset(const Strides& strides, const Dims& index) {
+  const bool deep = strides.rank() == 5;
+  return index[0] * strides[0] + index[1] * strides[1] + (deep ? index[2] * strides[2] : 0) +
+         index[3] * strides[deep ? 3 : 2] + index[4] * strides[deep ? 4 : 3];
+}
+
+/// One output: every tap after the other, each operand and each sum rounded.
 template <Arithmetic arithmetic>
-void launch(const ConvLaunch& launch) {
+double output(const ConvLaunch& launch, const Dims& at) {
   const ConvProblem& p = launch.problem;
   const ConstTensorView x(launch.x, p.dtype, p.x_extents(), host, p.x_strides);
   const ConstTensorView w(launch.w, p.dtype, p.w_extents(), host, p.w_strides);
+  double total = 0;
+  plumb_test::for_each_index({p.c, p.t, p.r, p.s}, [&](const Dims& tap) {
+    const std::int64_t d = boundary_index(
+        p.boundary.d, at[2] * p.stride.d + tap[1] * p.dilation.d - p.padding.front, p.d);
+    const std::int64_t h = boundary_index(
+        p.boundary.h, at[3] * p.stride.h + tap[2] * p.dilation.h - p.padding.top, p.h);
+    const std::int64_t v = boundary_index(
+        p.boundary.w, at[4] * p.stride.w + tap[3] * p.dilation.w - p.padding.left, p.w);
+    if (d < 0 || h < 0 || v < 0) return;
+    const double pixel = load_element(x, offset(p.x_strides, {at[0], tap[0], d, h, v}));
+    const double weight =
+        load_element(w, offset(p.w_strides, {at[1], tap[0], tap[1], tap[2], tap[3]}));
+    total = sum<arithmetic>(total + operand<arithmetic>(pixel) * operand<arithmetic>(weight));
+  });
+  return total;
+}
+
+template <Arithmetic arithmetic>
+void launch(const ConvLaunch& launch) {
+  const ConvProblem& p = launch.problem;
   const TensorView y(launch.y, p.dtype, p.y_extents(), host, p.y_strides);
-  for (std::int64_t n = 0; n < p.n; ++n)
-    for (std::int64_t k = 0; k < p.k; ++k)
-      for (std::int64_t i = 0; i < p.p(); ++i)
-        for (std::int64_t j = 0; j < p.q(); ++j) {
-          double total = 0;
-          for (std::int64_t c = 0; c < p.c; ++c)
-            for (std::int64_t r = 0; r < p.r; ++r)
-              for (std::int64_t s = 0; s < p.s; ++s) {
-                const auto at = [](const ConstTensorView& view, const Dims& index) {
-                  std::int64_t offset = 0;
-                  for (int d = 0; d < 4; ++d) offset += index[d] * view.stride(d);
-                  return operand<arithmetic>(load_element(view, offset));
-                };
-                total = sum<arithmetic>(total + at(x, {n, c, i + r, j + s}) * at(w, {k, c, r, s}));
-              }
-          store_element(y, n * y.stride(0) + k * y.stride(1) + i * y.stride(2) + j * y.stride(3),
-                        total);
-        }
+  plumb_test::for_each_index({p.n, p.k, p.z(), p.p(), p.q()}, [&](const Dims& at) {
+    const std::int64_t to = offset(p.y_strides, at);
+    const double old = launch.accumulate ? load_element(y, to) : 0;
+    store_element(y, to, output<arithmetic>(launch, at) + old);
+  });
 }
 
 template <Arithmetic arithmetic>
@@ -80,6 +96,8 @@ ConvAlgorithm algorithm(const Numerics& claim) {
   return {
       .name = "cpu.conv.plain",
       .numerics = claim,
+      .takes_depth = true,
+      .takes_boundaries = true,
       .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
         return {.estimate_seconds = 1.0};
       },
@@ -94,11 +112,13 @@ ConvProblem plain_problem(DType dtype) {
   return problem;
 }
 
-ValidationRecord attested(const ConvAlgorithm& one, const ConvProblem& problem) {
+ValidationRecord attested(const ConvAlgorithm& one, const ConvProblem& problem,
+                          bool accumulate = false) {
   const ConvAlgorithm* judged = &one;
-  const auto records =
-      validate(Device::open("cpu"), {&judged, 1}, validation_case("", problem, Placement::views),
-               {.tiers = {Tier::attested}, .guard = GuardPages::none});
+  ValidationCase test = validation_case("", problem, Placement::views);
+  test.accumulate = accumulate;
+  const auto records = validate(Device::open("cpu"), {&judged, 1}, test,
+                                {.tiers = {Tier::attested}, .guard = GuardPages::none});
   REQUIRE(records.size() == 1);
   return records[0];
 }
@@ -168,4 +188,36 @@ TEST_CASE("attestation: too few terms, or broadcast inputs, leave the arithmetic
   ConvProblem broadcast = check(plain_problem(DType::f32));
   broadcast.x_strides[3] = 0;
   CHECK(attested(algorithm<Arithmetic::fp32>({}), broadcast).arithmetic == Arithmetic::unknown);
+}
+
+TEST_CASE(
+    "attestation: with a depth, a boundary, a pooling and an old y the probes tell the same") {
+  // The last two show each pixel many times over, in the window of the pooling too.
+  for (const char* text :
+       {"mb1ic2id4ih5iw5oc2kd3kh2kw3pd1ph1pw1", "mb2ic1id1ih5iw4oc2kd3kh3kw1pd1ph1pw0",
+        "mb1ic2ih5oc2kh3ph1_padperiodic", "mb1ic2id3ih4iw5oc2kd3kh3kw3pd1ph1pw1_padsymmetric",
+        "mb1ic3ih2iw3oc2kh3ph3_padreflect", "mb1ic3ih6iw7oc2kh3ph1_poolmax2x2_padclamp",
+        "mb1ic4ih3iw4oc2kh3ph2_poolmax2x2_padperiodic"}) {
+    CAPTURE(text);
+    ConvProblem problem = parse_problem(text).problem;
+    const auto told = [&](const ConvAlgorithm& one, Arithmetic arithmetic, bool accumulate) {
+      const ValidationRecord seen = attested(one, problem, accumulate);
+      CAPTURE(seen.sentence);
+      CHECK(to_string(seen.arithmetic) == to_string(arithmetic));
+      CHECK(seen.verdict == Verdict::pass);
+    };
+    for (const bool accumulate : {false, true}) {
+      if (accumulate && problem.pool != Pool::none) continue;
+      problem.dtype = DType::f32;
+      told(algorithm<Arithmetic::fp32>({}), Arithmetic::fp32, accumulate);
+      told(algorithm<Arithmetic::tf32_rounded>({Operand::tf32_rounded, tensor_core}),
+           Arithmetic::tf32_rounded, accumulate);
+      problem.dtype = DType::f64;
+      told(algorithm<Arithmetic::fp64>({Operand::fp64, Accumulator::fp64_fma}), Arithmetic::fp64,
+           accumulate);
+      problem.dtype = DType::f16;
+      told(algorithm<Arithmetic::fp16_accumulate>({Operand::fp16, Accumulator::fp16_fma}),
+           Arithmetic::fp16_accumulate, accumulate);
+    }
+  }
 }

@@ -9,8 +9,10 @@
 #include <cstring>
 
 #include "plumb/plumb.hpp"
+#include "support/host_tensor.hpp"
 
 using namespace plumb;
+using plumb_test::for_each_index;
 
 namespace {
 
@@ -49,6 +51,12 @@ void touch(const void* data, const Reach& reach) {
     (void)*byte;
 }
 
+std::int64_t offset_of(const Dims& index, const Strides& strides) {
+  std::int64_t offset = 0;
+  for (int i = 0; i < index.rank(); ++i) offset += index[i] * strides[i];
+  return offset;
+}
+
 /// The oracle's own results, so that nothing but what is touched can fail.
 void compute(const ConvLaunch& call) {
   ConvProblem p = call.problem;
@@ -60,12 +68,13 @@ void compute(const ConvLaunch& call) {
       call.bias ? ConstTensorView(call.bias, p.dtype, {p.k}) : ConstTensorView();
   p.w_strides = w.strides();
   const TensorView y(call.y, p.dtype, p.y_extents(), host, p.y_strides);
-  for (std::int64_t n = 0; n < p.n; ++n)
-    for (std::int64_t k = 0; k < p.k; ++k)
-      for (std::int64_t i = 0; i < p.p(); ++i)
-        for (std::int64_t j = 0; j < p.q(); ++j)
-          store_element(y, n * y.stride(0) + k * y.stride(1) + i * y.stride(2) + j * y.stride(3),
-                        conv_oracle_at(p, x, w, bias, n, k, i, j).y);
+  const auto terms = conv_oracle(p, x, w, bias);
+  std::size_t at = 0;
+  for_each_index(p.y_extents(), [&](const Dims& index) {
+    const std::int64_t offset = offset_of(index, p.y_strides);
+    const double old = call.accumulate ? load_element(y, offset) : 0;
+    store_element(y, offset, terms[at++].y + old);
+  });
 }
 
 /// Filters as they are, one behind the other.
@@ -74,13 +83,9 @@ void pack(const FilterPacking& call) {
   const ConstTensorView w(call.w, p.dtype, p.w_extents(), host, p.w_strides);
   const TensorView packed(call.filters, p.dtype, p.w_extents());
   std::int64_t at = 0;
-  for (std::int64_t k = 0; k < p.k; ++k)
-    for (std::int64_t c = 0; c < p.c / p.groups; ++c)
-      for (std::int64_t r = 0; r < p.r; ++r)
-        for (std::int64_t s = 0; s < p.s; ++s)
-          store_element(packed, at++,
-                        load_element(w, k * w.stride(0) + c * w.stride(1) + r * w.stride(2) +
-                                            s * w.stride(3)));
+  for_each_index(p.w_extents(), [&](const Dims& index) {
+    store_element(packed, at++, load_element(w, offset_of(index, p.w_strides)));
+  });
   if (touched == Which::w) touch(call.w, reach_of(p.w_extents(), p.w_strides, p.dtype));
 }
 
@@ -103,6 +108,9 @@ void launch(const ConvLaunch& call) {
 constexpr ConvAlgorithm plain{
     .name = "cpu.conv.touches",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .takes_depth = true,
+    .takes_boundaries = true,
+    .accumulates = true,
     .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
       return {.estimate_seconds = 1.0, .workspace_bytes = workspace_bytes};
     },
@@ -112,6 +120,9 @@ constexpr ConvAlgorithm plain{
 constexpr ConvAlgorithm packing{
     .name = "cpu.conv.touches_packed",
     .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .takes_depth = true,
+    .takes_boundaries = true,
+    .accumulates = true,
     .plan = [](const ConvProblem&, const DeviceInfo&) -> PlanResult {
       return {.estimate_seconds = 1.0, .filter_bytes = filter_bytes};
     },
@@ -142,7 +153,7 @@ Outcome outcome(const ConvAlgorithm& algorithm, GuardPages guard, Tier tier,
   return Outcome::dies;
 }
 
-/// Dense, mirrored, and f16 in an odd number: each ends at another byte of its page.
+/// Dense, mirrored, f16 in an odd number, and with a depth: each ends at another byte of its page.
 std::vector<ValidationCase> cases() {
   ConvProblem mirrored = parse_problem("mb2ic3ih5iw7oc4kh3ph1").problem;
   mirrored.x_strides = {-105, -35, -7, -1};
@@ -152,8 +163,11 @@ std::vector<ValidationCase> cases() {
   odd.dtype = DType::f16;
   std::vector<ValidationCase> all{
       validation_case("", parse_problem("mb2ic3ih5iw7oc4kh3ph1").problem, Placement::nchw),
-      validation_case("", odd, Placement::nchw), validation_case("", mirrored, Placement::views)};
+      validation_case("", odd, Placement::nchw), validation_case("", mirrored, Placement::views),
+      validation_case("", parse_problem("mb1ic2id3ih3iw5oc3kd3kh2kw3pd1ph1pw2_padclamp").problem,
+                      Placement::nchw)};
   for (ValidationCase& test : all) test.bias = true;
+  all.back().accumulate = true;
   return all;
 }
 

@@ -19,10 +19,11 @@ namespace {
 
 std::string text_of(const ValidationCase& test) {
   const ConvProblem& p = test.problem;
-  return fmt::format("{} {} {} x{} w{} y{} +{}{}{}", to_string(p), to_string(p.dtype),
+  return fmt::format("{} {} {} x{} w{} y{} +{}{}{}{}", to_string(p), to_string(p.dtype),
                      to_string(test.placement), to_string(p.x_strides), to_string(p.w_strides),
                      to_string(p.y_strides), test.offset, test.bias ? " bias" : "",
-                     test.activation == Activation::relu ? " relu" : "");
+                     test.activation == Activation::relu ? " relu" : "",
+                     test.accumulate ? " accumulate" : "");
 }
 
 /// Whether any dimension of more than one element has a stride for which `is` holds.
@@ -43,9 +44,23 @@ bool broadcast(const Extents& extents, const Strides& strides) {
 
 /// Rows that share elements with the next.
 bool sliding(const Extents& extents, const Strides& strides) {
-  return extents[2] > 1 && extents[3] > 1 && strides[2] != 0 && strides[3] != 0 &&
-         std::abs(strides[2]) < std::abs(strides[3]) * extents[3] &&
-         std::abs(strides[3]) < std::abs(strides[2]) * extents[2];
+  const int row = extents.rank() - 2, column = extents.rank() - 1;
+  return extents[row] > 1 && extents[column] > 1 && strides[row] != 0 && strides[column] != 0 &&
+         std::abs(strides[row]) < std::abs(strides[column]) * extents[column] &&
+         std::abs(strides[column]) < std::abs(strides[row]) * extents[row];
+}
+
+/// Whether some axis of such a boundary has so much padding, relative to its extent, on a side.
+bool padded_by(const ConvProblem& p, const std::function<bool(Boundary)>& of,
+               const std::function<bool(std::int64_t padding, std::int64_t extent)>& is) {
+  const auto axis = [&](Boundary boundary, std::int64_t before, std::int64_t after,
+                        std::int64_t extent) {
+    return of(boundary) && (is(before, extent) || is(after, extent));
+  };
+  const Padding& pad = p.padding;
+  return axis(p.boundary.d, pad.front, pad.back, p.d) ||
+         axis(p.boundary.h, pad.top, pad.bottom, p.h) ||
+         axis(p.boundary.w, pad.left, pad.right, p.w);
 }
 
 /// What must be met among the problems drawn, each within a few thousand.
@@ -93,7 +108,7 @@ std::map<std::string, std::function<bool(const ValidationCase&)>> features() {
       {"x mirrored, all of it",
        [](Case c) {
          const Strides& s = c.problem.x_strides;
-         return s[0] < 0 && s[1] < 0 && s[2] < 0 && s[3] < 0;
+         return std::all_of(s.begin(), s.end(), [](std::int64_t step) { return step < 0; });
        }},
       {"x sliding", [](Case c) { return sliding(c.problem.x_extents(), c.problem.x_strides); }},
       {"x broadcast", [](Case c) { return broadcast(c.problem.x_extents(), c.problem.x_strides); }},
@@ -102,11 +117,53 @@ std::map<std::string, std::function<bool(const ValidationCase&)>> features() {
       {"y mirrored", [](Case c) { return mirrored(c.problem.y_extents(), c.problem.y_strides); }},
       {"columns of x slower than its rows",
        [](Case c) {
+         const Strides& s = c.problem.x_strides;
+         const int column = s.rank() - 1;
          return c.problem.h > 1 && c.problem.w > 1 &&
-                std::abs(c.problem.x_strides[3]) > std::abs(c.problem.x_strides[2]) &&
-                c.problem.x_strides[2] != 0;
+                std::abs(s[column]) > std::abs(s[column - 1]) && s[column - 1] != 0;
+       }},
+      {"accumulated", [](Case c) { return c.accumulate; }},
+      {"accumulated, bias and ReLU",
+       [](Case c) { return c.accumulate && c.bias && c.activation == Activation::relu; }},
+      {"without a depth", [](Case c) { return !c.problem.has_depth(); }},
+      {"3-D", [](Case c) { return c.problem.d > 1 && c.problem.t > 1; }},
+      {"3-D, T = D", [](Case c) { return c.problem.t > 1 && c.problem.t == c.problem.d; }},
+      {"3-D, T = 1", [](Case c) { return c.problem.t == 1 && c.problem.d > 1; }},
+      {"3-D, D = 1", [](Case c) { return c.problem.d == 1 && c.problem.t > 1; }},
+      {"a line along the depth",
+       [](Case c) { return c.problem.d > 1 && c.problem.h * c.problem.w == 1; }},
+      {"stride.d > 1", [](Case c) { return c.problem.stride.d > 1 && c.problem.z() > 1; }},
+      {"dilation.d > 1", [](Case c) { return c.problem.dilation.d > 1 && c.problem.t > 1; }},
+      {"padding in front alone",
+       [](Case c) { return c.problem.padding.front > 0 && c.problem.padding.back == 0; }},
+      {"x mirrored along the depth",
+       [](Case c) { return c.problem.d > 1 && c.problem.x_strides[2] < 0; }},
+      {"boundaries that differ, all three",
+       [](Case c) {
+         const auto& [d, h, w] = c.problem.boundary;
+         return d != h && h != w && d != w;
+       }},
+      {"3-D, depthwise, periodic",
+       [](Case c) {
+         return c.problem.t > 1 && c.problem.groups > 1 && c.problem.groups == c.problem.c &&
+                c.problem.boundary.w == Boundary::periodic;
        }},
   };
+  for (const Boundary kind :
+       {Boundary::periodic, Boundary::reflect, Boundary::symmetric, Boundary::clamp}) {
+    const auto named = [&](const char* padding) {
+      return std::string(to_string(kind)) + ", padding " + padding;
+    };
+    const auto of = [=](Boundary boundary) { return boundary == kind; };
+    const auto where = [&](const char* padding,
+                           const std::function<bool(std::int64_t, std::int64_t)>& is) {
+      all[named(padding)] = [=](Case c) { return padded_by(c.problem, of, is); };
+    };
+    where("of the extent", [](auto padding, auto extent) { return padding == extent; });
+    where("of the extent less one",
+          [](auto padding, auto extent) { return extent > 2 && padding == extent - 1; });
+    where("wider", [](auto padding, auto extent) { return padding > extent; });
+  }
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
     all[std::string(to_string(dtype))] = [=](Case c) { return c.problem.dtype == dtype; };
   for (const Placement placement :
@@ -159,6 +216,7 @@ TEST_CASE("random problems: within their limits, and what a plan takes", "[rando
     REQUIRE(element_count(problem.y_extents()) <= limits.max_elements);
     // The text and the options beside it make the same problem again.
     ConvProblem read = parse_problem(to_string(problem)).problem;
+    REQUIRE(read.z() == problem.z());
     REQUIRE(read.p() == problem.p());
     REQUIRE(read.q() == problem.q());
     read.padding = problem.padding;
@@ -219,6 +277,13 @@ TEST_CASE("shrinking finds the smallest problem that still fails", "[random]") {
   CHECK(shrunk([](Case c) {
           return c.problem.padding.bottom > 0 && c.problem.k / c.problem.groups > 8;
         }) == validation_case("", padded, Placement::nchw));
+  // A depth, a boundary and an accumulation stay where they are what fails.
+  CHECK(shrunk([](Case c) { return c.problem.t > 1; }) == case_of("mb1ic1id2ih1iw1oc1kd2kh1kw1"));
+  CHECK(shrunk([](Case c) { return c.problem.boundary.h == Boundary::reflect; }) ==
+        case_of("mb1ic1ih2iw1oc1oh3kh1kw1ph1pw0_padreflect"));
+  ValidationCase added = case_of("mb1ic1ih1oc1kh1");
+  added.accumulate = true;
+  CHECK(shrunk([](Case c) { return c.accumulate; }) == added);
   ValidationCase biased = case_of("mb1ic1ih1oc1kh1");
   biased.problem.dtype = DType::bf16;
   biased.bias = true;
@@ -227,16 +292,25 @@ TEST_CASE("shrinking finds the smallest problem that still fails", "[random]") {
 
 TEST_CASE("shrinking keeps of a view only what the failure needs", "[random]") {
   const ValidationCase mirrored_rows = shrunk([](const ValidationCase& c) {
-    return c.problem.h > 2 && c.problem.x_strides[2] < 0 && c.problem.w > 1;
+    return !c.problem.has_depth() && c.problem.h > 2 && c.problem.x_strides[2] < 0 &&
+           c.problem.w > 1;
   });
   ConvProblem expected = parse_problem("mb1ic1ih3iw2oc1kh1").problem;
   expected.x_strides = {6, 6, -2, 1};
   CHECK(mirrored_rows.problem == check(expected));
   CHECK(mirrored_rows.placement == Placement::views);
-  const ValidationCase broadcast_columns = shrunk(
-      [](const ValidationCase& c) { return c.problem.w > 1 && c.problem.x_strides[3] == 0; });
+  const ValidationCase broadcast_columns = shrunk([](const ValidationCase& c) {
+    const Strides& strides = c.problem.x_strides;
+    return c.problem.w > 1 && strides[strides.rank() - 1] == 0;
+  });
   CHECK(broadcast_columns.problem.x_extents() == Extents{1, 1, 1, 2});
   CHECK(broadcast_columns.problem.x_strides[3] == 0);
+  const ValidationCase mirrored_planes = shrunk([](const ValidationCase& c) {
+    return c.problem.d > 2 && c.problem.h > 1 && c.problem.x_strides[2] < 0;
+  });
+  expected = parse_problem("mb1ic1id3ih2iw1oc1kd1kh1kw1").problem;
+  expected.x_strides = {6, 6, -2, 1, 1};
+  CHECK(mirrored_planes.problem == check(expected));
 }
 
 TEST_CASE("random problems: a narrow condition is met within 5,000", "[random]") {
@@ -287,7 +361,9 @@ TEST_CASE("planted faults are found by random problems and shrunk", "[random]") 
                                              {Fault::stale_tile, 5},
                                              {Fault::unwritten_corner, 1},
                                              {Fault::lost_bias, 1},
-                                             {Fault::written_input, 1}};
+                                             {Fault::written_input, 1},
+                                             {Fault::wrong_wrap, 3},
+                                             {Fault::dropped_plane, 2}};
   for (const auto& [fault, max_products] : faults) {
     const ConvAlgorithm* const copy = plumb_test::cpu_copy(fault);
     CAPTURE(copy->name, static_cast<int>(fault));
