@@ -205,7 +205,7 @@ TEST_CASE("problem text: boundaries, and that what is written is read back") {
        {"g1mb1ic2id5ih6iw7oc3od3oh5ow7kd3kh2kw1sd2sh1sw1pd1ph0pw0",
         "g2mb0ic2id1ih6iw7oc4od1oh6ow9kd3kh1kw1pd1ph0pw1dd0dh1dw0",
         "g1mb2ic1ih8iw8oc1oh8ow8kh3kw3ph1pw1_padsymmetric",
-        "g1mb2ic1ih8iw8oc1oh4ow4kh3kw3ph1pw1_poolmax2x2_padclamp",
+        "g1mb2ic1ih8iw8oc1oh8ow8kh3kw3ph1pw1_poolmax2x2_padclamp",
         "g1mb2ic1ih8iw8oc1oh8ow8kh3kw3ph1pw1_padzeros/reflect",
         "g1mb1ic1id4ih8iw8oc1od4oh8ow8kd3kh3kw3pd1ph1pw1_padperiodic/zeros/clamp"}) {
     CAPTURE(text);

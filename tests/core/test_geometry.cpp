@@ -109,8 +109,8 @@ TEST_CASE("geometry: C's functions set every side and both directions") {
 
 TEST_CASE("geometry: in a problem's text a number without its width is both") {
   const ConvProblem problem = parse_problem("ic3ih9iw11oc4kh3sh2dh1ph1").problem;
-  CHECK(problem.stride == Pair(2));
-  CHECK(problem.dilation == Pair(2));
-  CHECK(problem.padding == Padding(1));
+  CHECK(problem.stride == Pair(2, 2));
+  CHECK(problem.dilation == Pair(2, 2));
+  CHECK(problem.padding == Padding(1, 1));
   CHECK(parse_problem("ic3ih9iw11oc4kh3ph1pw2").problem.padding == Padding(1, 2));
 }

@@ -96,7 +96,7 @@ TEST_CASE("problem text: each mistake is refused with what is wrong") {
   refused("ic3ih8oc4kh3sh0", "sh is 0");
   refused("ic3ih8oc4oh99kh3ph1sh40000000000", "sh is 40000000000");
   refused("ic3ih8oc4oh5kh3", "oh is 5; expected 6");
-  refused("ic3id8ih8oc4kh3", "3-D");
+  refused("ic3id8ih8oc4kh3", "kd is missing");
   refused("ic3ih8oc4kh3n\"open", "quote");
   refused("ic3ih2oc4kh3", "does not fit");
   refused("g2ic3ih8oc4kh3", "C is 3");

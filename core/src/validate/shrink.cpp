@@ -229,6 +229,20 @@ class Shrinking {
         --sizes.at(i), --sizes.at(j);
         if (accept(resized(least)) || accept(resized(sizes))) return;
       }
+    shrink_square();
+  }
+
+  /// A square filter that has to stay one, with any one size beside it.
+  void shrink_square() {
+    Sizes smaller(smallest_.problem);
+    if (smaller.filter.h != smaller.filter.w || smaller.filter.h < 2) return;
+    --smaller.filter.h, --smaller.filter.w;
+    for (int i = 0; i < Sizes::count; ++i) {
+      Sizes sizes = smaller;
+      if (sizes.at(i) <= Sizes::least(i)) continue;
+      --sizes.at(i);
+      if (accept(resized(sizes))) return;
+    }
   }
 
   void simplify_strides() {
