@@ -4,12 +4,18 @@
 
 #include <algorithm>
 
+#include "depth_segments.hpp"
 #include "parallel/floating_point.hpp"
 
 namespace plumb {
 namespace {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+std::byte* moved(const void* data, std::int64_t elements, DType dtype) {
+  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(data));
+  return bytes + elements * static_cast<std::int64_t>(size_in_bytes(dtype));
+}
 
 /// What a problem asks for beyond the plain convolution.
 StagesWanted asked_for(const ConvProblem& problem, bool accumulate) {
@@ -37,11 +43,20 @@ ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
     slice_ = stages_.slice();
     plan_ = algorithm_->plan(slice_, device);
   };
+  if (wanted.depth && pads_depth_with_zeros(problem)) {
+    plan_in_segments(problem, device, accumulate);
+    return;
+  }
   plan();
   const bool has_more = (asked.depth && !wanted.depth) ||
                         (asked.boundaries && !wanted.boundaries) || (asked.pool && !wanted.pool);
   if (!plan_.support && has_more) {
     const Support refused = plan_.support;
+    if (asked.depth && pads_depth_with_zeros(problem)) {
+      plan_in_segments(problem, device, accumulate);
+      if (!plan_.support) plan_.support = refused;
+      return;
+    }
     wanted.depth = asked.depth, wanted.boundaries = asked.boundaries, wanted.pool = asked.pool;
     plan();
     if (!plan_.support) plan_.support = refused;
@@ -49,6 +64,50 @@ ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
   fuses_pool_ = asked.pool && !wanted.pool && plan_.support;
   fuses_accumulate_ = asked.accumulate && !wanted.accumulate && plan_.support;
   if (plan_.support && !stages_.none()) plan_in_stages(problem, device);
+}
+
+/// Planes whose windows reach into the padding along the depth have fewer taps: zeros in their
+/// place would meet the filter, and 0 * Inf is NaN.
+void ConvRun::plan_in_segments(const ConvProblem& problem, const DeviceInfo& device,
+                               bool accumulate) {
+  slice_ = problem;
+  stages_ = {};
+  plan_ = {};
+  fuses_accumulate_ = accumulate;
+  for (const DepthSegment& one : depth_segments(problem)) {
+    ConvRun run(*algorithm_, one.problem, device, accumulate);
+    plan_.support = run.support();
+    if (!plan_.support) {
+      segments_.clear();
+      return;
+    }
+    plan_.estimate_seconds += run.estimate_seconds();
+    fuses_accumulate_ = fuses_accumulate_ && run.fuses_accumulate();
+    segments_.push_back({std::move(run), one.problem, one.x, one.w, one.y});
+  }
+}
+
+bool ConvRun::copies_input() const {
+  return stages_.copies_input() ||
+         std::any_of(segments_.begin(), segments_.end(),
+                     [](const Segment& one) { return one.run.copies_input(); });
+}
+
+std::size_t ConvRun::Segment::copy_bytes() const {
+  return aligned(static_cast<std::size_t>(element_count(problem.w_extents())) *
+                 size_in_bytes(problem.dtype));
+}
+
+std::size_t ConvRun::filter_bytes() const {
+  std::size_t bytes = stages_.filter_bytes() + plan_.filter_bytes;
+  for (const Segment& one : segments_) bytes += one.copy_bytes() + aligned(one.run.filter_bytes());
+  return bytes;
+}
+
+std::size_t ConvRun::packed_workspace_bytes() const {
+  std::size_t bytes = stages_.bytes() + plan_.workspace_bytes;
+  for (const Segment& one : segments_) bytes = std::max(bytes, one.run.packed_workspace_bytes());
+  return bytes;
 }
 
 void ConvRun::plan_in_stages(const ConvProblem& problem, const DeviceInfo& device) {
@@ -74,6 +133,7 @@ std::size_t ConvRun::workspace_bytes() const {
 void ConvRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
                    void* filters) const {
   const DefaultFloatingPoint mode;
+  if (!segments_.empty()) return pack_segments(queue, device, w, filters);
   if (stages_.filter_bytes() > 0) {
     stages_.copy_filters(queue, device, w, filters);
     w = filters;
@@ -101,8 +161,47 @@ void ConvRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
   launch_packed(queue, packed);
 }
 
+/// For each a dense copy of its planes, then the algorithm's own layout of them.
+void ConvRun::pack_segments(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                            void* filters) const {
+  auto* to = static_cast<std::byte*>(filters);
+  for (const Segment& one : segments_) {
+    const ConvProblem& p = one.problem;
+    const Extents planes{p.k, p.c / p.groups, p.t, p.r, p.s};
+    queue.pad({.x = ConstTensorView(moved(w, one.w, p.dtype), p.dtype, planes, device.id,
+                                    slice_.w_strides),
+               .y = TensorView(to, p.dtype, planes, device.id)});
+    const void* const copy = to;
+    to += one.copy_bytes();
+    if (one.run.filter_bytes() > 0) one.run.pack(queue, device, copy, to);
+    to += aligned(one.run.filter_bytes());
+  }
+}
+
+void ConvRun::launch_segments(BackendQueue& queue, const ConvLaunch& launch) const {
+  const auto* filters = static_cast<const std::byte*>(launch.filters);
+  for (const Segment& one : segments_) {
+    const DType dtype = one.problem.dtype;
+    const std::size_t bytes = one.run.filter_bytes();
+    const std::byte* const own = filters + one.copy_bytes();
+    one.run.launch_packed(queue, {.problem = one.problem,
+                                  .device = launch.device,
+                                  .x = moved(launch.x, one.x, dtype),
+                                  .w = filters,
+                                  .filters = bytes > 0 ? own : nullptr,
+                                  .bias = launch.bias,
+                                  .y = moved(launch.y, one.y, dtype),
+                                  .activation = launch.activation,
+                                  .accumulate = launch.accumulate,
+                                  .workspace = launch.workspace,
+                                  .native_queue = launch.native_queue});
+    filters = own + aligned(bytes);
+  }
+}
+
 /// Where the filters' memory has a copy of w, it comes before the algorithm's own layout.
 void ConvRun::launch_packed(BackendQueue& queue, const ConvLaunch& launch) const {
+  if (!segments_.empty()) return launch_segments(queue, launch);
   if (stages_.none()) return queue.conv(*algorithm_, launch, plan_.kernel.get());
   ConvLaunch of_all = launch;
   if (stages_.filter_bytes() > 0) {

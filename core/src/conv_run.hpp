@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "conv_stages.hpp"
 #include "plumb/backend.hpp"
@@ -26,12 +27,12 @@ class ConvRun {
   /// y's old values are added, and the algorithm does it.
   bool fuses_accumulate() const { return fuses_accumulate_; }
   /// x goes through workspace first.
-  bool copies_input() const { return stages_.copies_input(); }
+  bool copies_input() const;
   /// Of the filters in the algorithm's own layout; 0 where it reads w as it lies.
-  std::size_t filter_bytes() const { return stages_.filter_bytes() + plan_.filter_bytes; }
+  std::size_t filter_bytes() const;
   /// For a launch that packs filters first, and for one that finds them packed.
   std::size_t workspace_bytes() const;
-  std::size_t packed_workspace_bytes() const { return stages_.bytes() + plan_.workspace_bytes; }
+  std::size_t packed_workspace_bytes() const;
   double estimate_seconds() const { return plan_.estimate_seconds; }
   /// What the algorithm is asked to run, but for N: filters packed for it serve all of N.
   const ConvProblem& launched() const { return slice_; }
@@ -43,6 +44,13 @@ class ConvRun {
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
+  /// Some planes of the output, computed by a run of their own, and where their tensors begin in
+  /// those of the whole, in elements.
+  struct Segment;
+  void plan_in_segments(const ConvProblem& problem, const DeviceInfo& device, bool accumulate);
+  void pack_segments(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                     void* filters) const;
+  void launch_segments(BackendQueue& queue, const ConvLaunch& launch) const;
   void plan_in_stages(const ConvProblem& problem, const DeviceInfo& device);
   void launch_packed(BackendQueue& queue, const ConvLaunch& launch) const;
 
@@ -54,6 +62,14 @@ class ConvRun {
   ConvStages stages_;
   ConvProblem slice_;  ///< all of the problem, or what one launch computes of it
   std::shared_ptr<const KernelPlan> last_kernel_;  ///< of what is left after whole slices
+  std::vector<Segment> segments_;                  ///< empty: all of it in one way
+};
+
+struct ConvRun::Segment {
+  ConvRun run;
+  ConvProblem problem;
+  std::int64_t x = 0, w = 0, y = 0;
+  std::size_t copy_bytes() const;  ///< of its filters
 };
 
 }  // namespace plumb
