@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../overlap.hpp"
 #include "../parallel/parallel.hpp"
 #include "../sizes.hpp"
 #include "plumb/backend.hpp"
@@ -174,11 +175,14 @@ std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue
 
 ConvRun Trial::run_with_other_batch(const ConvAlgorithm& algorithm) const {
   // With the same strides, of which packed filters may depend on each. The one along N was free
-  // where there is one image: two may overlap in y, which an algorithm may refuse.
+  // where there is one image: two may overlap in y, which is no problem that check() takes.
   ConvProblem other = problem_;
   other.n = problem_.n == 1 ? 2 : 1;
-  ConvRun run(algorithm, other, device_.info(), accumulates());
-  return run.support() ? run : ConvRun(algorithm, problem_, device_.info(), accumulates());
+  if (!overlaps_itself(other.y_extents(), other.y_strides)) {
+    ConvRun run(algorithm, other, device_.info(), accumulates());
+    if (run.support()) return run;
+  }
+  return ConvRun(algorithm, problem_, device_.info(), accumulates());
 }
 
 std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const {
