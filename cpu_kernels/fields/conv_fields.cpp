@@ -1,8 +1,9 @@
-// Fields on the CPU are convolved a step at a time: a plane of a band of output rows. A thread takes
-// some consecutive steps, and loads for each only the planes that the steps before it have not.
+// Fields on the CPU are convolved a step at a time: a plane of a band of output rows. A thread
+// takes some consecutive steps, and loads for each only the planes that the steps before it have
+// not.
 //
-// Each output is summed in the order of the plan's blocks of taps, so that results are the same bits
-// for any number of threads.
+// Each output is summed in the order of the plan's blocks of taps, so that results are the same
+// bits for any number of threads.
 #include "cpu_kernels/fields/conv_fields.hpp"
 
 #include <fmt/format.h>
@@ -105,9 +106,8 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
   const ConvProblem& problem = launch.problem;
   if (problem.n == 0) return;
   const FieldLaunch<Real> shared(launch, plan, field_kernels<Real>(launch.device));
-  const int threads =
-      std::min(slots(problem, plan, filter_bytes<Real>(problem, plan), launch.device),
-               available_threads());
+  const int threads = std::min(
+      slots(problem, plan, filter_bytes<Real>(problem, plan), launch.device), available_threads());
   const int64_t steps = shared.steps(), together = steps_of_task(plan, steps, threads);
   parallel_tasks(threads, ceil_div(steps, together), 1, [&](int64_t task, int thread) {
     FieldSteps<Real> work(shared, static_cast<std::byte*>(launch.workspace) +

@@ -9,8 +9,8 @@
 
 namespace plumb {
 
-/// Taps that share loads: `rows` rows of `columns` taps, whose weights lie [column][row]. Tap (i, j)
-/// of output row a reads row a + i of the slab, at column_step * j.
+/// Taps that share loads: `rows` rows of `columns` taps, whose weights lie [column][row]. Tap (i,
+/// j) of output row a reads row a + i of the slab, at column_step * j.
 struct TapBlock {
   std::int64_t x;  ///< where the first tap's input lies, counted from the output's position
   std::int64_t rows, columns;

@@ -8,8 +8,8 @@ namespace {
 
 using std::int64_t;
 
-/// Adds blocks of at most `max_rows` rows each, of sizes as equal as can be. With a `step` their rows
-/// lie so far apart along s, otherwise along r.
+/// Adds blocks of at most `max_rows` rows each, of sizes as equal as can be. With a `step` their
+/// rows lie so far apart along s, otherwise along r.
 void add_blocks(FieldPlan& plan, FilterBlock all, int64_t step, int64_t max_rows) {
   const int64_t rows = all.rows, parts = ceil_div(rows, max_rows);
   for (int64_t part = 0; part < parts && all.columns > 0; ++part) {
@@ -23,8 +23,8 @@ void add_blocks(FieldPlan& plan, FilterBlock all, int64_t step, int64_t max_rows
   }
 }
 
-/// Cuts the filter. A row of more taps than a vector has lanes, where there is one row, becomes rows
-/// of that length, the first few columns of which have one tap more.
+/// Cuts the filter. A row of more taps than a vector has lanes, where there is one row, becomes
+/// rows of that length, the first few columns of which have one tap more.
 void cut_filter(FieldPlan& plan, const ConvProblem& p, int64_t max_rows) {
   for (int64_t c = 0; c < p.c / p.groups; ++c)
     for (int64_t t = 0; t < p.t; ++t) {
@@ -52,8 +52,7 @@ FieldAxes field_axes(const ConvProblem& p) {
   const Strides &x = p.x_strides, &w = p.w_strides, &y = p.y_strides;
   if (!p.has_depth())
     return {x[0], x[1], 0, x[2], x[3], w[0], w[1], 0, w[2], w[3], y[0], y[1], 0, y[2], y[3]};
-  return {x[0], x[1], x[2], x[3], x[4], w[0], w[1], w[2],
-          w[3], w[4], y[0], y[1], y[2], y[3], y[4]};
+  return {x[0], x[1], x[2], x[3], x[4], w[0], w[1], w[2], w[3], w[4], y[0], y[1], y[2], y[3], y[4]};
 }
 
 template <class Real>
@@ -107,8 +106,8 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   plan.plane = (plan.rows + halo_h) * plan.pitch;
   plan.channel = plan.planes * plan.plane;
   // A tile that is not full reads rows that are not there.
-  const int64_t beyond = plan.along_row ? tile / 2 * p.dilation.w * plan.lanes
-                                        : tile / 2 * p.dilation.h * plan.pitch;
+  const int64_t beyond =
+      plan.along_row ? tile / 2 * p.dilation.w * plan.lanes : tile / 2 * p.dilation.h * plan.pitch;
   plan.slab_bytes =
       padded((plan.shift + channels * plan.channel + beyond + plan.pitch) * int64_t{sizeof(Real)});
   plan.outside_bytes = padded((plan.columns + halo_w) * int64_t{sizeof(int64_t)});

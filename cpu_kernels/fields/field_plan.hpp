@@ -27,8 +27,8 @@ struct FilterBlock {
   std::int64_t w;  ///< where the weights begin among those of the filter
 };
 
-/// The cut of a problem. A slab holds the input of a band: of each channel a ring of the planes under
-/// the filter.
+/// The cut of a problem. A slab holds the input of a band: of each channel a ring of the planes
+/// under the filter.
 struct FieldPlan : KernelPlan {
   std::int64_t lanes;
   /// Whether the rows of a tile are neighbouring vectors of one row of outputs: a filter of one row
@@ -44,16 +44,14 @@ struct FieldPlan : KernelPlan {
   std::int64_t shift;  ///< of the slab, so that columns behind the padding begin a cache line
   std::size_t slab_bytes, outside_bytes, offsets_bytes, taps_bytes;
 
-  std::size_t slot_bytes() const {
-    return slab_bytes + outside_bytes + offsets_bytes + taps_bytes;
-  }
+  std::size_t slot_bytes() const { return slab_bytes + outside_bytes + offsets_bytes + taps_bytes; }
 };
 
 /// Before the packed filters stands a Real that says whether one of the weights is not finite.
 inline constexpr std::size_t field_header_bytes = 64;
 
-/// Returns the plan for tiles of `kernels`, or one of no blocks where the input of the smallest band
-/// takes more than `workspace_limit_bytes`.
+/// Returns the plan for tiles of `kernels`, or one of no blocks where the input of the smallest
+/// band takes more than `workspace_limit_bytes`.
 template <class Real>
 FieldPlan plan_field(const ConvProblem& problem, const FieldKernels<Real>& kernels);
 

@@ -55,8 +55,8 @@ FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) :
   std::fill_n(slab_ + loaded, reals - loaded, Real{0});
   outside_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes);
   offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
-  blocks_ = reinterpret_cast<TapBlock*>(slot + plan.slab_bytes + plan.outside_bytes +
-                                        plan.offsets_bytes);
+  blocks_ =
+      reinterpret_cast<TapBlock*>(slot + plan.slab_bytes + plan.outside_bytes + plan.offsets_bytes);
   lie_ = {.dtype = shared.problem.dtype,
           .x = nullptr,
           .rows = 0,
@@ -129,17 +129,16 @@ void FieldSteps<Real>::load_plane(const Step& step, int64_t plane) {
   const FieldAxes& axes = shared_.axes;
   const FieldPlan& plan = shared_.plan;
   const int64_t channels = problem.c / problem.groups;
-  const int64_t d =
-      boundary_index(problem.boundary.d, plane - problem.padding.front, problem.d);
+  const int64_t d = boundary_index(problem.boundary.d, plane - problem.padding.front, problem.d);
   for (int64_t c = 0; c < channels; ++c) {
     Real* const to = slab_ + c * plan.channel + plane % plan.planes * plan.plane;
     if (d < 0) {
       std::fill_n(to, plan.plane, Real{0});
       continue;
     }
-    lie_.x = element_at(
-        shared_.launch.x,
-        step.n * axes.x_n + (step.group * channels + c) * axes.x_c + d * axes.x_d, problem.dtype);
+    lie_.x = element_at(shared_.launch.x,
+                        step.n * axes.x_n + (step.group * channels + c) * axes.x_c + d * axes.x_d,
+                        problem.dtype);
     shared_.kernels.load(lie_, to, plan.pitch);
     std::fill_n(to + lie_.rows * plan.pitch, plan.plane - lie_.rows * plan.pitch, Real{0});
   }
@@ -269,9 +268,8 @@ void FieldSteps<Real>::correct(const void* context, int64_t row, int64_t rows, i
       Real& sum = sums[i * step + j];
       if (sum == sum) continue;
       const int64_t p = plan.along_row ? steps.row_ : row + i * dilation.h;
-      const int64_t q = plan.along_row
-                            ? steps.column_ + (row + i * dilation.w) * plan.lanes + j
-                            : column + j;
+      const int64_t q =
+          plan.along_row ? steps.column_ + (row + i * dilation.w) * plan.lanes + j : column + j;
       sum = steps.sum_inside(steps.step_.p + p, steps.step_.q + q);
     }
 }
@@ -286,25 +284,23 @@ Real FieldSteps<Real>::sum_inside(int64_t p, int64_t q) const {
   const int64_t channel = step_.group * (problem.c / problem.groups);
   Real sum = 0;
   with_stored<Real>(problem.dtype, [&](auto stored) {
-    const auto* const x = static_cast<const decltype(stored)*>(shared_.launch.x) +
-                          step_.n * axes.x_n;
+    const auto* const x =
+        static_cast<const decltype(stored)*>(shared_.launch.x) + step_.n * axes.x_n;
     for (const FilterBlock& block : plan.blocks)
       for (int64_t j = 0; j < block.columns; ++j)
         for (int64_t i = 0; i < block.rows; ++i) {
           const int64_t r = block.r + (plan.along_row ? 0 : i);
           const int64_t s = block.s + j + (plan.along_row ? i * plan.lanes : 0);
           const int64_t d = boundary_index(
-              problem.boundary.d,
-              step_.z + block.t * problem.dilation.d - problem.padding.front, problem.d);
-          const int64_t h =
-              boundary_index(problem.boundary.h,
-                             p + r * problem.dilation.h - problem.padding.top, problem.h);
-          const int64_t column =
-              boundary_index(problem.boundary.w,
-                             q + s * problem.dilation.w - problem.padding.left, problem.w);
+              problem.boundary.d, step_.z + block.t * problem.dilation.d - problem.padding.front,
+              problem.d);
+          const int64_t h = boundary_index(
+              problem.boundary.h, p + r * problem.dilation.h - problem.padding.top, problem.h);
+          const int64_t column = boundary_index(
+              problem.boundary.w, q + s * problem.dilation.w - problem.padding.left, problem.w);
           if (d < 0 || h < 0 || column < 0) continue;
-          const int64_t at = (channel + block.c) * axes.x_c + d * axes.x_d + h * axes.x_h +
-                             column * axes.x_w;
+          const int64_t at =
+              (channel + block.c) * axes.x_c + d * axes.x_d + h * axes.x_h + column * axes.x_w;
           sum += static_cast<Real>(widen(x[at])) * w[block.w + j * block.rows + i];
         }
   });

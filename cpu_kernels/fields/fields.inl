@@ -1,8 +1,8 @@
 // Fields are convolved in register tiles of many output rows by one vector of columns. For a column
 // of the filter, the weights of up to nine rows stay in registers while the tile's input passes by,
-// a vector at a time: each is loaded once and used for as many output rows. Loads for the columns of
-// the filter straddle two cache lines, and so take two turns of a load port; with 16 rows by 5 taps
-// there are 80 FMAs for 20 of them.
+// a vector at a time: each is loaded once and used for as many output rows. Loads for the columns
+// of the filter straddle two cache lines, and so take two turns of a load port; with 16 rows by 5
+// taps there are 80 FMAs for 20 of them.
 #pragma once
 
 #include <type_traits>
@@ -76,9 +76,9 @@ struct RowSteps {
   }
 };
 
-/// Adds a block's products to the sums of a tile. The products of one row of x go to as many sums as
-/// there are taps, and those of the next row wait for most of them: with less than eight taps the
-/// tile's halves take turns, and load the rows between them twice.
+/// Adds a block's products to the sums of a tile. The products of one row of x go to as many sums
+/// as there are taps, and those of the next row wait for most of them: with less than eight taps
+/// the tile's halves take turns, and load the rows between them twice.
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
                                             std::int64_t x_row, std::int64_t columns,
@@ -102,8 +102,7 @@ template <int rows, int taps, class Real>
             load_once(reinterpret_cast<const Real*>(steps.row(from[at / 8], at % 8)));
 #pragma GCC unroll 16
         for (int tap = 0; tap < taps; ++tap)
-          if (row >= tap && row - tap < of_part)
-            sums[at - tap] += value * weights[tap];
+          if (row >= tap && row - tap < of_part) sums[at - tap] += value * weights[tap];
       }
 #pragma GCC unroll 3
     for (int i = 0; i < 3; ++i) from[i] += column_step * std::int64_t{sizeof(Real)};
@@ -185,8 +184,7 @@ template <int rows, class Real>
 template <int rows, class Real>
 inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
   if (run.ahead) {
-    const char* ahead =
-        run.ahead + tile.row * run.ahead_row + tile.column * run.ahead_column;
+    const char* ahead = run.ahead + tile.row * run.ahead_row + tile.column * run.ahead_column;
     for (std::int64_t i = 0; i < tile.rows; ++i, ahead += run.row_step * run.ahead_row)
       __builtin_prefetch(ahead, 0, 2);
   }
@@ -232,7 +230,8 @@ template <class Stored, class Real>
 inline void load_slab_columns(const Stored* from, std::int64_t step, std::int64_t count, Real* to) {
   if constexpr (std::is_same_v<Stored, Real>)
     if (step == 1) {
-      const auto at = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) / sizeof(Real));
+      const auto at =
+          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) / sizeof(Real));
       const std::int64_t head = lesser(-at & (lanes<Real> - 1), count);
       if (head > 0) store_first(to, load_first(from, head), head);
       std::int64_t i = head;

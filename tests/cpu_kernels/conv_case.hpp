@@ -54,8 +54,8 @@ inline ConvOptions forced(const char* algorithm, Activation activation = Activat
   return {.algorithm = algorithm, .bias = true, .activation = activation};
 }
 
-/// Whether the algorithm has to run the problem. Fields have no strides; along an axis of one output
-/// there is none.
+/// Whether the algorithm has to run the problem. Fields have no strides; along an axis of one
+/// output there is none.
 inline bool runs(const char* algorithm, const ConvProblem& p) {
   const std::string_view name(algorithm);
   const bool strided = (p.stride.d > 1 && p.z() > 1) || (p.stride.h > 1 && p.p() > 1) ||
