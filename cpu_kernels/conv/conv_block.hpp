@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "cpu_kernels/conv/conv_shape.hpp"
+#include "cpu_kernels/conv/field_kernels.hpp"
 #include "cpu_kernels/conv/micro_kernel.hpp"
-#include "cpu_kernels/fields/field.hpp"
 
 namespace plumb {
 

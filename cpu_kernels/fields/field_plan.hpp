@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu_kernels/conv/blocks.hpp"
-#include "cpu_kernels/fields/field.hpp"
+#include "cpu_kernels/conv/field_kernels.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {

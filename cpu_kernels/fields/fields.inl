@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "cpu_kernels/fields/field.hpp"
+#include "cpu_kernels/conv/field_kernels.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/vectors.inl"
 
