@@ -113,7 +113,7 @@ TEST_CASE("cpu fields: a tap in zeros contributes nothing even where it is Inf o
       data.fill([] { return 1; });
       if (wide) {
         data.w.set({0, 0, 0, 2}, infinity);
-        data.w.set({0, 0, 0, 32}, std::nan(""));
+        data.w.set({0, 0, 0, 0}, std::nan(""));
       } else {
         data.w.set({0, 0, 0, 1, 0}, infinity);
         data.w.set({0, 0, 2, 2, 2}, std::nan(""));
