@@ -2,6 +2,8 @@
 // algorithm of the CPU: what an algorithm does not compute itself is done around it.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -156,4 +158,35 @@ TEST_CASE("stages: explain says what is done around an algorithm") {
       CHECK(candidate.workspace_bytes >= 3u * 7 * 8 * 9 * size_in_bytes(problem.dtype));
   }
   CHECK(runs > 0);
+}
+
+TEST_CASE("stages: taps in the padding along the depth do not meet an Inf in the filter") {
+  const Device cpu = Device::open("cpu");
+  Queue queue(cpu);
+  const double inf = std::numeric_limits<double>::infinity();
+  // The last has planes of the output without any tap: the bias alone.
+  for (const char* text : {"mb2ic2id4ih3iw5oc3kd3kh2kw3pd1ph1pw1", "mb1ic1id1ih4oc2kd3kh3pd1ph1",
+                           "mb2ic1id2ih3iw3oc2od8oh3ow3kd2kh1kw1pd3ph0pw0"}) {
+    const ConvProblem problem = parse_problem(text).problem;
+    const HostTensor x = integers(DType::f32, problem.x_extents(), 1),
+                     bias = integers(DType::f32, {problem.k}, 3);
+    HostTensor w = integers(DType::f32, problem.w_extents(), 2);
+    w.set({0, 0, 0, 0, 0}, inf);
+    const auto expected = conv_oracle(problem, x.view(), w.view(), bias.view());
+    for (const ConvAlgorithm* algorithm : conv_algorithms(cpu)) {
+      if (!ask(*algorithm, problem, cpu.info()).support) continue;
+      CAPTURE(text, algorithm->name);
+      const ConvPlan plan(cpu, problem, {.algorithm = std::string(algorithm->name), .bias = true});
+      HostTensor y(DType::f32, problem.y_extents());
+      plan.execute(queue, {.x = x.view(), .w = w.view(), .bias = bias.view(), .y = y.view()});
+      const auto values = y.values();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        REQUIRE(
+            (values[i] == expected[i].y || (std::isnan(values[i]) && std::isnan(expected[i].y))));
+      HostTensor again(DType::f32, problem.y_extents());
+      const PackedFilters packed = plan.pack(queue, w.view());
+      plan.execute(queue, packed, {.x = x.view(), .bias = bias.view(), .y = again.view()});
+      REQUIRE(again.bytes() == y.bytes());
+    }
+  }
 }
