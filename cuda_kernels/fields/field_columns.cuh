@@ -7,6 +7,7 @@
 // reads it once more from L1.
 #pragma once
 
+#include "cuda_kernels/fields/field_column_input.cuh"
 #include "cuda_kernels/fields/field_store.cuh"
 #include "cuda_kernels/fields/field_sums.cuh"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
@@ -17,150 +18,194 @@ namespace plumb::cuda::fields {
 template <class Scalar, int taps_u, int taps_v>
 inline constexpr int column_weights = march_row<Scalar>(taps_u* taps_v);
 
-template <class Scalar, int taps_u, int taps_v, int outputs>
-class Columns {
+/// The sums of a thread, and what they are made of. Of the taps along w there are `taps_w`, or, for
+/// 0, as many as the view says.
+template <class Scalar, int taps_u, int taps_v, int taps_w, int outputs, class Input>
+class ColumnSums {
  public:
-  static constexpr bool by_rows = taps_v > 1;
-  static constexpr int inputs = by_rows ? outputs + taps_v - 1 : outputs;
+  __device__ ColumnSums(const FieldView& view, const Input& input, Scalar bias)
+      : view_(view), input_(input), bias_(bias) {}
 
-  __device__ Columns(const FieldParams& params, const FieldBlock<Scalar>& block)
-      : view_(params.view), block_(block) {
-    const int lane = static_cast<int>(threadIdx.x) & 31, warp = static_cast<int>(threadIdx.x) >> 5;
-    const int warps_w = 1 << (params.threads_w_bits - 5);
-    const int warp_w = warp & (warps_w - 1), warp_v = warp >> (params.threads_w_bits - 5);
-    w_ = warp_w * (by_rows ? 32 : 32 * outputs) + lane;
-    v_ = warp_v * (by_rows ? outputs : 1);
-    find_rows();
-    const std::int64_t left = block.first_w + w_ - lane;
-    const int columns = (by_rows ? 32 : 32 * outputs) + view_.w.taps - 1;
-    inside_ = inside_ && left >= 0 && left + columns <= view_.w.extent;
-  }
-
-  /// Goes along the block's planes. Weights are in shared memory.
-  __device__ void run(const Scalar* weights, const FieldEpilogue<Scalar>& epilogue) {
-    const int planes = block_.count_u + taps_u - 1;
+  /// Goes along the planes, whose offsets end with none. Weights are in shared memory.
+  template <class Write>
+  __device__ void run(const std::int64_t* offsets, int planes, const Scalar* weights,
+                      const Write& write) {
+    bool here = offsets[0] != no_plane;
+    std::int64_t reached = here ? offsets[0] : 0;
+    read_first({here, reached});
     for (int plane = 0; plane < planes; ++plane) {
-      const std::int64_t u = mapped(block_.first_u + plane, view_.u);
-      prefetch(plane + prefetch_distance);
-      if (u < 0)
+      const std::int64_t offset = offsets[plane + 1];
+      const bool is_next = offset != no_plane;
+      const Next next{is_next, is_next ? offset - reached : 0};
+      if (here) {
+        add_channels(next, weights);
+      } else {
         move();
-      else if (inside_)
-        add_plane<true>(block_.x + u * view_.u.x_step, weights);
-      else
-        add_plane<false>(block_.x + u * view_.u.x_step, weights);
-      if (plane >= taps_u - 1) write(plane - taps_u + 1, epilogue);
+        read_first(next);
+      }
+      reached += next.distance;
+      here = is_next;
+      if (plane >= taps_u - 1) write(of_[taps_u - 1]);
     }
   }
 
  private:
-  static constexpr int none = INT_MIN, prefetch_distance = 4;
+  static constexpr int inputs = Input::inputs;
+  static constexpr int step = column_weights<Scalar, taps_u, taps_v>;
 
-  /// Finds where the rows of the input begin in a plane.
-  __device__ void find_rows() {
-    inside_ = true;
-#pragma unroll
-    for (int i = 0; i < (by_rows ? inputs : 1); ++i) {
-      const std::int64_t row = mapped(block_.first_v + v_ + i, view_.v);
-      row_[i] = row < 0 ? none : static_cast<int>(row * view_.v.x_step);
-      inside_ = inside_ && row >= 0;
+  __device__ int count_w() const { return taps_w > 0 ? taps_w : view_.w.taps; }
+
+  /// What is read after a plane: whether there is anything, and how far from it.
+  struct Next {
+    bool is;
+    std::int64_t distance;
+  };
+
+  __device__ void add_channels(const Next& next, const Scalar* weights) {
+    if (view_.c == 1) {
+      add_plane<true>(next, weights);
+      return;
     }
+    add_plane<true>({true, view_.x_c}, weights);
+#pragma unroll 1
+    for (int c = 1; c < view_.c; ++c) {
+      weights += count_w() * step;
+      const bool last = c + 1 == view_.c;
+      add_plane<false>({!last || next.is, last ? next.distance - c * view_.x_c : view_.x_c},
+                       weights);
+    }
+    if (!next.is) input_.move((1 - view_.c) * view_.x_c);
   }
 
-  __device__ int column(std::int64_t at) const {
-    const std::int64_t w = mapped(at, view_.w);
-    return w < 0 ? none : static_cast<int>(w * view_.w.x_step);
+  /// Reads what the first tap of the next plane meets.
+  __device__ void read_first(const Next& next) {
+    if (!next.is) return;
+    input_.move(next.distance);
+    input_.read(0, first_);
   }
 
-  /// Reads what tap s meets.
-  template <bool inside>
-  __device__ void read(const Scalar* plane, int s, Scalar (&x)[inputs]) const {
-    const std::int64_t first = block_.first_w + w_ + s;
-    if constexpr (inside) {
-      const int at = static_cast<int>(first) * static_cast<int>(view_.w.x_step);
+  /// Adds a plane. Where it `comes`, what was the sum of tap t is then that of tap t + 1. Reads run
+  /// ahead of the sums: by two taps, and at the end into the next plane.
+  template <bool comes>
+  __device__ void add_plane(const Next& next, const Scalar* weights) {
+    if constexpr (taps_w > 2) {
+      Scalar x[2][inputs];
+      input_.read(1, x[1]);
+      input_.read(2, x[0]);
+      add_tap<comes>(first_, weights);
 #pragma unroll
-      for (int i = 0; i < inputs; ++i)
-        x[i] = by_rows ? plane[row_[i] + at]
-                       : plane[row_[0] + at + 32 * i * static_cast<int>(view_.w.x_step)];
+      for (int s = 1; s < taps_w; ++s) {
+        if (s == taps_w - 2) read_first(next);
+        add_tap<false>(x[s % 2], weights + s * step);
+        if (s + 2 < taps_w) input_.read(s + 2, x[s % 2]);
+      }
     } else {
-      int at = column(first);
-#pragma unroll
-      for (int i = 0; i < inputs; ++i) {
-        if (!by_rows && i > 0) at = column(first + 32 * i);
-        const int row = row_[by_rows ? i : 0];
-        x[i] = row != none && at != none ? plane[row + at] : Scalar{0};
+      const int taps = view_.w.taps;
+      add_tap<comes>(first_, weights);
+      if (taps == 1) read_first(next);
+#pragma unroll 1
+      for (int s = 1; s < taps; ++s) {
+        Scalar x[inputs];
+        input_.read(s, x);
+        if (s + 1 == taps) read_first(next);
+        weights += step;
+        add_tap<false>(x, weights);
       }
     }
   }
 
-  /// Adds a plane: what was the sum of tap t is then that of tap t + 1.
-  template <bool inside>
-  __device__ void add_plane(const Scalar* plane, const Scalar* weights) {
-    constexpr int step = column_weights<Scalar, taps_u, taps_v>;
-    add_tap<inside, true>(plane, 0, weights);
-    weights += step;
-    for (int c = 0; c < view_.c; ++c, plane += view_.x_c)
-#pragma unroll 1
-      for (int s = c == 0 ? 1 : 0; s < view_.w.taps; ++s, weights += step)
-        add_tap<inside, false>(plane, s, weights);
-  }
-
-  template <bool inside, bool is_first>
-  __device__ void add_tap(const Scalar* plane, int s, const Scalar* from) {
-    Scalar x[inputs], weights[column_weights<Scalar, taps_u, taps_v>];
-    read<inside>(plane, s, x);
+  template <bool comes>
+  __device__ void add_tap(const Scalar (&x)[inputs], const Scalar* from) {
+    Scalar weights[step];
     read_vectors(reinterpret_cast<const char*>(from), weights);
 #pragma unroll
-    for (int t = taps_u - 1; t >= 0; --t)
+    for (int t = taps_u - 1; t >= 0; --t) {
 #pragma unroll
       for (int r = 0; r < taps_v; ++r)
 #pragma unroll
         for (int i = 0; i < outputs; ++i) {
-          const Scalar before = !is_first || r > 0 ? of_[t][i] : t > 0 ? of_[t - 1][i] : Scalar{0};
-          of_[t][i] = fma(x[by_rows ? i + r : i], weights[t * taps_v + r], before);
+          const Scalar before = !comes || r > 0 ? of_[t][i] : t > 0 ? of_[t - 1][i] : bias_;
+          of_[t][i] = fma(x[taps_v > 1 ? i + r : i], weights[t * taps_v + r], before);
         }
+      if constexpr (comes) keep(t);
+    }
   }
 
   __device__ void move() {
 #pragma unroll
-    for (int t = taps_u - 1; t >= 0; --t)
+    for (int t = taps_u - 1; t >= 0; --t) {
 #pragma unroll
-      for (int i = 0; i < outputs; ++i) of_[t][i] = t > 0 ? of_[t - 1][i] : Scalar{0};
-  }
-
-  /// Has a plane's rows brought to L2 while those before it are summed.
-  __device__ void prefetch(int plane) const {
-    const std::int64_t u = block_.first_u + plane;
-    if (!inside_ || u < 0 || u >= view_.u.extent || plane >= block_.count_u + taps_u - 1) return;
-    if ((threadIdx.x & 31) != 0) return;
-    const Scalar* const from = block_.x + u * view_.u.x_step + block_.first_w + w_;
-#pragma unroll
-    for (int i = 0; i < inputs; ++i)
-      asm volatile("prefetch.global.L2 [%0];" ::"l"(from + (by_rows ? row_[i] : row_[0] + 32 * i)));
-  }
-
-  __device__ void write(int u, const FieldEpilogue<Scalar>& epilogue) const {
-    const std::int64_t step = by_rows ? view_.v.y_step : 32 * view_.w.y_step;
-    Scalar* to = block_.y + (u * view_.u.y_step + v_ * view_.v.y_step + w_ * view_.w.y_step);
-#pragma unroll
-    for (int i = 0; i < outputs; ++i, to += step) {
-      const bool is_output = by_rows ? w_ < block_.count_w && v_ + i < block_.count_v
-                                     : w_ + 32 * i < block_.count_w && v_ < block_.count_v;
-      if (is_output) *to = finished(of_[taps_u - 1][i], block_.bias, epilogue, to);
+      for (int i = 0; i < outputs; ++i) of_[t][i] = t > 0 ? of_[t - 1][i] : bias_;
+      keep(t);
     }
   }
 
+  /// Has the sums of a tap moved before those that take their place, which costs no copies.
+  __device__ void keep(int t) {
+#pragma unroll
+    for (int i = 0; i < outputs; ++i) pin(of_[t][i]);
+  }
+
   const FieldView& view_;
-  const FieldBlock<Scalar>& block_;
-  int w_, v_;  ///< the thread's first output in the block
-  bool inside_;
-  int row_[by_rows ? inputs : 1];
+  Input input_;
+  Scalar bias_;
+  Scalar first_[inputs];  ///< what the first tap of the next plane meets
   Scalar of_[taps_u][outputs] = {};
 };
 
-template <class Scalar, int taps_u>
-inline constexpr int outputs_of = column_outputs(sizeof(Scalar), taps_u);
-template <class Scalar, int taps_u>
-inline constexpr FieldResidence columns_of = column_residence(sizeof(Scalar), taps_u);
+/// Writes a plane's outputs of a thread after another's.
+template <class Scalar, bool by_rows, int outputs>
+class ColumnWriter {
+ public:
+  __device__ ColumnWriter(const FieldView& view, const FieldBlock<Scalar>& block, Scalar* y, int v,
+                          int w, const FieldEpilogue<Scalar>& epilogue)
+      : to_(y + (block.y_at + v * view.v.y_step + w * view.w.y_step)),
+        step_(by_rows ? view.v.y_step : 32 * view.w.y_step),
+        next_(view.u.y_step),
+        relu_(epilogue.relu),
+        accumulate_(epilogue.accumulate) {
+    const int lane = static_cast<int>(threadIdx.x) & 31;
+    count_ = by_rows ? w < block.count_w ? block.count_v - v : 0 : (block.count_w - w + 31) >> 5;
+    count_ = min(count_, outputs);
+    plain_ =
+        !accumulate_ && (by_rows ? v + outputs <= block.count_v && w - lane + 32 <= block.count_w
+                                 : w - lane + 32 * outputs <= block.count_w);
+    dense_ = plain_ && !by_rows && step_ == 32;
+  }
+
+  __device__ void operator()(Scalar (&sums)[outputs]) {
+    if (relu_ && !accumulate_)
+#pragma unroll
+      for (int i = 0; i < outputs; ++i) sums[i] = max_nan(sums[i], Scalar{0});
+    Scalar* to = to_;
+    if (dense_) {
+#pragma unroll
+      for (int i = 0; i < outputs; ++i) to[32 * i] = sums[i];
+    } else if (plain_) {
+#pragma unroll
+      for (int i = 0; i < outputs; ++i, to += step_) *to = sums[i];
+    } else {
+#pragma unroll
+      for (int i = 0; i < outputs; ++i, to += step_)
+        if (i < count_) *to = accumulate_ ? added(sums[i], *to) : sums[i];
+    }
+    to_ += next_;
+  }
+
+ private:
+  __device__ Scalar added(Scalar sum, Scalar old) const {
+    return relu_ ? max_nan(sum + old, Scalar{0}) : sum + old;
+  }
+
+  Scalar* to_;
+  std::int64_t step_, next_;
+  bool relu_, accumulate_;
+  bool plain_, dense_;  ///< whether all outputs of the warp are written, and side by side
+  int count_;           ///< outputs of the thread that there are
+};
+
+template <class Scalar, int taps_u, int taps_v>
+inline constexpr FieldResidence columns_of = column_residence(sizeof(Scalar), taps_u, taps_v > 1);
 
 template <class Scalar, int taps_u, int taps_v>
 __device__ void load_column_filters(const FieldView& view, const Scalar* w, int k, Scalar* to) {
@@ -169,11 +214,35 @@ __device__ void load_column_filters(const FieldView& view, const Scalar* w, int 
     load_filter(view, w, k, c, to, [&](int t, int r, int s) { return s * step + t * taps_v + r; });
 }
 
-template <class Scalar, int taps_u, int taps_v>
-__global__ void __launch_bounds__(columns_of<Scalar, taps_u>.threads,
-                                  columns_of<Scalar, taps_u>.blocks)
+/// Where a thread's outputs begin in its block, and whether its warp reads inside of the image
+/// alone, where rows are contiguous.
+struct ColumnThread {
+  int v, w;
+  bool inside;
+
+  template <class Scalar>
+  __device__ ColumnThread(const FieldParams& params, const FieldBlock<Scalar>& block, bool by_rows,
+                          int outputs) {
+    const FieldView& view = params.view;
+    const int lane = static_cast<int>(threadIdx.x) & 31, warp = static_cast<int>(threadIdx.x) >> 5;
+    const int warps_w_bits = params.threads_w_bits - 5;
+    const int columns = by_rows ? 32 : 32 * outputs, rows = by_rows ? outputs : 1;
+    w = (warp & ((1 << warps_w_bits) - 1)) * columns;
+    v = (warp >> warps_w_bits) * rows;
+    const std::int64_t left = block.first_w + w, top = block.first_v + v;
+    inside = view.w.x_step == 1 && left >= 0 && left + columns + view.w.taps - 1 <= view.w.extent &&
+             top >= 0 && top + rows + view.v.taps - 1 <= view.v.extent;
+    w += lane;
+  }
+};
+
+template <class Scalar, int taps_u, int taps_v, int taps_w>
+__global__ void __launch_bounds__(columns_of<Scalar, taps_u, taps_v>.threads,
+                                  columns_of<Scalar, taps_u, taps_v>.blocks)
     column_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
                   Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
+  constexpr int outputs = column_outputs(sizeof(Scalar), taps_u);
+  constexpr bool by_rows = taps_v > 1;
   __shared__ FieldBlock<Scalar> block;
   if (threadIdx.x == 0) block.find(params, x, y, epilogue);
   __syncthreads();
@@ -181,11 +250,32 @@ __global__ void __launch_bounds__(columns_of<Scalar, taps_u>.threads,
     write_defined(params, block, w, epilogue);
     return;
   }
-  auto* const weights = reinterpret_cast<Scalar*>(dynamic_shared());
-  load_column_filters<Scalar, taps_u, taps_v>(params.view, w, block.k, weights);
+  const FieldView& view = params.view;
+  char* const shared = dynamic_shared();
+  auto* const weights = reinterpret_cast<Scalar*>(shared);
+  auto* const planes = reinterpret_cast<std::int64_t*>(shared + params.lines_at);
+  auto* const columns = reinterpret_cast<int*>(shared + params.columns_at);
+  load_column_filters<Scalar, taps_u, taps_v>(view, w, block.k, weights);
+  find_planes(view, block, planes);
+  find_columns(params, block, columns);
   __syncthreads();
-  Columns<Scalar, taps_u, taps_v, outputs_of<Scalar, taps_u>> columns(params, block);
-  columns.run(weights, epilogue);
+  const ColumnThread thread(params, block, by_rows, outputs);
+  if (thread.v >= block.count_v || (thread.w & ~31) >= block.count_w) return;
+  const int count = block.count_u + taps_u - 1;
+  ColumnWriter<Scalar, by_rows, outputs> writer(view, block, y, thread.v, thread.w, epilogue);
+  const auto write = [&](Scalar(&sums)[outputs]) { writer(sums); };
+  // At the border reads cost more than the taps' loop.
+  if (thread.inside) {
+    using Input = InsideInput<Scalar, taps_v, outputs>;
+    ColumnSums<Scalar, taps_u, taps_v, taps_w, outputs, Input>(
+        view, Input(view, block, thread.v, thread.w), block.bias)
+        .run(planes, count, weights, write);
+  } else {
+    using Input = BorderInput<Scalar, taps_v, outputs>;
+    ColumnSums<Scalar, taps_u, taps_v, 0, outputs, Input>(
+        view, Input(view, block, thread.v, columns + thread.w), block.bias)
+        .run(planes, count, weights, write);
+  }
 }
 
 }  // namespace plumb::cuda::fields

@@ -30,18 +30,19 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
   const FieldView& view = plan.view;
   FieldParams params{};
   params.view = view;
-  // Padding moves the input against the outputs. Where the rows of the input are aligned, the tiles
-  // follow them.
-  params.x_vectors = call.vectors &&
+  // Padding moves the input against the outputs. Where both have aligned rows and only one can be
+  // taken in vectors, these are the outputs: a write costs threads more than a read that they do
+  // not wait for. Otherwise the tiles follow the input.
+  const bool y_aligned = rows_aligned<Scalar>(
+      call.y, {view.y_n, view.y_k, view.u.y_step, view.v.y_step}, view.w.y_step);
+  const std::int64_t lead = (view.w.before + plan.front) % vector;
+  params.x_vectors = call.vectors && (lead == 0 || !y_aligned) &&
                      rows_aligned<Scalar>(
                          call.x, {view.x_n, view.x_c, view.u.x_step, view.v.x_step}, view.w.x_step);
-  const std::int64_t lead = (view.w.before + plan.front) % vector;
   params.shift = params.x_vectors && plan.kernel != FieldKernel::columns
                      ? static_cast<int>((vector - lead) % vector)
                      : 0;
-  params.y_vectors = params.shift == 0 &&
-                     rows_aligned<Scalar>(
-                         call.y, {view.y_n, view.y_k, view.u.y_step, view.v.y_step}, view.w.y_step);
+  params.y_vectors = params.shift == 0 && y_aligned;
   params.k = Divisor<int>(view.k);
   params.tiles_w = Divisor<int>(ceil_div(view.w.outputs + params.shift, plan.tile_w));
   params.tiles_v = Divisor<int>(ceil_div(view.v.outputs, plan.tile_v));
@@ -81,10 +82,17 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
   };
   if (plan.kernel == FieldKernel::columns)
     MarchTaps::with(plan.view.u.taps, [&]<int taps_u>() {
+      const auto with_rows = [&]<int taps_v>() {
+        constexpr int taps_w = column_taps(sizeof(Scalar), taps_u, taps_v, taps_u);
+        if (plan.view.w.taps == taps_w)
+          launch(column_fields<Scalar, taps_u, taps_v, taps_w>);
+        else
+          launch(column_fields<Scalar, taps_u, taps_v, 0>);
+      };
       if (plan.view.v.taps == 1)
-        launch(column_fields<Scalar, taps_u, 1>);
+        with_rows.template operator()<1>();
       else
-        launch(column_fields<Scalar, taps_u, taps_u>);
+        with_rows.template operator()<taps_u>();
     });
   else if (plan.kernel == FieldKernel::tile)
     launch(tile_fields<Scalar>);

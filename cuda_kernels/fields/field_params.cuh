@@ -65,6 +65,7 @@ struct FieldBlock {
   int begin_plane, end_plane;              ///< the planes that are not all padding
   const Scalar* x;                         ///< the image
   Scalar* y;                               ///< the first output
+  std::int64_t y_at;                       ///< its offset in the tensor
   Scalar bias;
 
   /// Is called by one thread.
@@ -92,8 +93,9 @@ struct FieldBlock {
     begin_plane = zeros ? clipped(-first_u, planes) : 0;
     end_plane = zeros ? clipped(view.u.extent - first_u, planes) : planes;
     x = images + image * view.x_n;
-    y = results + (image * view.y_n + k * view.y_k + u * view.u.y_step + v * view.v.y_step +
-                   w * view.w.y_step);
+    y_at =
+        image * view.y_n + k * view.y_k + u * view.u.y_step + v * view.v.y_step + w * view.w.y_step;
+    y = results + y_at;
     bias = epilogue.bias ? epilogue.bias[k] : Scalar{0};
   }
 

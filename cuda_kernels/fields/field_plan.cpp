@@ -93,7 +93,8 @@ class Planner {
   }
 
   FieldResidence residence(FieldKernel kernel) const {
-    if (kernel == FieldKernel::columns) return column_residence(bytes_, view_.u.taps);
+    if (kernel == FieldKernel::columns)
+      return column_residence(bytes_, view_.u.taps, view_.v.taps > 1);
     return kernel == FieldKernel::march ? march_residence(bytes_, view_.u.taps) : tile_residence;
   }
 
@@ -131,6 +132,7 @@ class Planner {
         choose_run(plan);
       else
         plan.clocks = clocks(plan);
+      if (plan.shared_bytes > shared_of_block) continue;
       if (!best_ || plan.clocks < best_->clocks) best_ = plan;
     }
   }
@@ -176,7 +178,9 @@ class Planner {
                         shared_vectors(32 * (plan.kernel == FieldKernel::line ? line_vectors : 2));
     plan.filter_bytes = filter_bytes(plan.kernel);
     if (plan.kernel == FieldKernel::columns) {
-      plan.shared_bytes = plan.filter_bytes;
+      plan.line_bytes = bytes_of(plan.tile_u + view_.u.taps, sizeof(std::int64_t));
+      plan.column_bytes = bytes_of(plan.columns, sizeof(int));
+      plan.shared_bytes = plan.filter_bytes + plan.line_bytes + plan.column_bytes;
       return;
     }
     const int tile = plan.planes * plan.rows * plan.pitch * vector_bytes;
@@ -216,18 +220,25 @@ class Planner {
                                ceil_div(view_.w.outputs, plan.tile_w));
   }
 
+  /// Runs of columns are short, so that the blocks at work are near each other in memory.
+  std::int64_t longest_run(FieldKernel kernel) const {
+    return kernel == FieldKernel::columns ? 24 * (view_.u.taps - 1) : 1 << 20;
+  }
+
   /// Chooses the length of a march: blocks run in waves, and the last one should be full too.
   void choose_run(FieldPlan& plan) const {
     double least = 0;
     FieldPlan run = plan;
-    for (std::int64_t parts = 1; parts <= std::min<std::int64_t>(view_.u.outputs, 2048); ++parts) {
+    const std::int64_t fewest = ceil_div(view_.u.outputs, longest_run(plan.kernel));
+    const std::int64_t most = std::min(view_.u.outputs, fewest + 2048);
+    for (std::int64_t parts = fewest; parts <= most; ++parts) {
       const std::int64_t length = ceil_div(view_.u.outputs, parts);
-      if (length > 1 << 20) continue;
       run.tile_u = choice_.tile_u > 0 ? choice_.tile_u : static_cast<int>(length);
       const double time = clocks(run);
       if (least == 0 || time < least) least = time, plan.tile_u = run.tile_u;
     }
     plan.clocks = least;
+    count_shared(plan);
   }
 
   /// Clocks of a multiprocessor for a block of columns: reads of L1 and of weights in shared memory
@@ -240,8 +251,9 @@ class Planner {
     const double warp_planes =
         plan.threads() / 32.0 * static_cast<double>(plan.tile_u + view_.u.taps - 1);
     const double added = taps * of_plane * outputs * words / 4;
-    const double port = taps * (inputs * words + of_plane * words);
-    const double issued = (taps * (of_plane * outputs + 2 * inputs + of_plane / 4) + 60) / 4;
+    const double port = taps * (inputs * (words + 1) + of_plane * words / 4) + outputs * words;
+    const double issued =
+        (taps * (of_plane * outputs + inputs + of_plane * words / 4) + 3 * outputs + 40) / 4;
     const double moved = 32.0 * outputs * 2 * bytes_ / 17;
     return warp_planes * (std::max({added, port, issued, moved}) + 0.2 * std::min(added, moved));
   }

@@ -61,10 +61,17 @@ inline constexpr FieldResidence tile_residence{128, 4};
 constexpr int column_outputs(int element_bytes, int taps_u) {
   return element_bytes == 8 && taps_u > 5 ? 4 : 8;
 }
-constexpr FieldResidence column_residence(int element_bytes, int taps_u) {
-  if (taps_u == 3) return {128, element_bytes == 4 ? 5 : 4};
-  if (taps_u == 5) return {128, element_bytes == 4 ? 4 : 3};
-  return {128, 3};
+constexpr FieldResidence column_residence(int element_bytes, int taps_u, bool by_rows) {
+  const bool wide = element_bytes == 8;
+  if (taps_u == 3) return {128, by_rows ? (wide ? 3 : 4) : (wide ? 4 : 6)};
+  return {128, !wide && (taps_u == 5 || (taps_u == 7 && !by_rows)) ? 4 : 3};
+}
+
+/// The taps along w that columns are compiled for: as many as along u, where the sums of a plane
+/// are not too many to write out. For others it is 0.
+constexpr int column_taps(int element_bytes, int taps_u, int taps_v, int taps_w) {
+  const int sums = taps_u * taps_v * taps_w * column_outputs(element_bytes, taps_u);
+  return taps_w == taps_u && sums <= 1000 ? taps_w : 0;
 }
 
 /// How a problem is cut. Threads, and outputs of a block, are powers of two in v and w.
