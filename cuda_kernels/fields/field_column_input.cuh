@@ -29,9 +29,8 @@ __device__ void find_columns(const FieldParams& params, const FieldBlock<Scalar>
                              int* offsets) {
   const FieldView& view = params.view;
   const int rows = params.tile_v + view.v.taps - 1;
-  if (view.w.x_step == 1 && block.first_w >= 0 &&
-      block.first_w + params.columns <= view.w.extent && block.first_v >= 0 &&
-      block.first_v + rows <= view.v.extent)
+  if (view.w.x_step == 1 && block.first_w >= 0 && block.first_w + params.columns <= view.w.extent &&
+      block.first_v >= 0 && block.first_v + rows <= view.v.extent)
     return;
   for (int i = static_cast<int>(threadIdx.x); i < params.columns;
        i += static_cast<int>(blockDim.x)) {
@@ -55,8 +54,7 @@ class InsideInput : public ColumnShape<Scalar, taps_v, outputs> {
 
  public:
   __device__ InsideInput(const FieldView& view, const FieldBlock<Scalar>& block, int v, int w) {
-    const Scalar* first =
-        block.x + ((block.first_v + v) * view.v.x_step + (block.first_w + w));
+    const Scalar* first = block.x + ((block.first_v + v) * view.v.x_step + (block.first_w + w));
 #pragma unroll
     for (int i = 0; i < pointers; ++i, first += view.v.x_step) at_[i] = first;
   }

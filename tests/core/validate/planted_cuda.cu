@@ -5,7 +5,6 @@
 #include <atomic>
 #include <utility>
 
-#include "cuda_kernels/primitives/boundary.cuh"
 #include "planted_faults.hpp"
 
 using namespace plumb;
@@ -16,6 +15,26 @@ namespace {
 constexpr int tile = 16;
 
 std::atomic<unsigned> runs{0};
+
+/// Where an index outside the image lies in it, or -1 for a zero: boundary_index() on the device.
+__device__ int at_boundary(Boundary boundary, int index, int extent) {
+  if (index >= 0 && index < extent) return index;
+  const bool before = index < 0;
+  switch (boundary) {
+    case Boundary::zeros: return -1;
+    case Boundary::periodic: return (index % extent + extent) % extent;
+    case Boundary::reflect: {
+      const int period = 2 * extent - 2, at = (index % period + period) % period;
+      return at < extent ? at : period - at;
+    }
+    case Boundary::symmetric: {
+      const int period = 2 * extent, at = (index % period + period) % period;
+      return at < extent ? at : period - 1 - at;
+    }
+    case Boundary::clamp: return before ? 0 : extent - 1;
+  }
+  return -1;
+}
 
 /// One direction of the image.
 struct Axis {
@@ -104,7 +123,7 @@ __device__ int shown(const Axis& axis, int output, int tap, int shift) {
   int index = output * axis.stride + tap * axis.dilation - axis.before - shift;
   const bool beyond = index < 0 || index >= axis.image;
   if (fault == Fault::wrong_wrap && axis.boundary == Boundary::periodic && beyond) --index;
-  return cuda::at_boundary(axis.boundary, index, axis.image);
+  return at_boundary(axis.boundary, index, axis.image);
 }
 
 /// The element of the unrolled input that meets `term` at an output, or 0; `inside` says which.
