@@ -236,12 +236,15 @@ struct ColumnThread {
   }
 };
 
+template <class Scalar, int taps_u>
+inline constexpr int outputs_of = column_outputs(sizeof(Scalar), taps_u);
+
 template <class Scalar, int taps_u, int taps_v, int taps_w>
 __global__ void __launch_bounds__(columns_of<Scalar, taps_u, taps_v>.threads,
                                   columns_of<Scalar, taps_u, taps_v>.blocks)
     column_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
                   Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
-  constexpr int outputs = column_outputs(sizeof(Scalar), taps_u);
+  constexpr int outputs = outputs_of<Scalar, taps_u>;
   constexpr bool by_rows = taps_v > 1;
   __shared__ FieldBlock<Scalar> block;
   if (threadIdx.x == 0) block.find(params, x, y, epilogue);
