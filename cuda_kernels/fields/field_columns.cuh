@@ -100,17 +100,32 @@ class ColumnSums {
         if (s + 2 < taps_w) input_.read(s + 2, x[s % 2]);
       }
     } else {
-      const int taps = view_.w.taps;
-      add_tap<comes>(first_, weights);
-      if (taps == 1) read_first(next);
+      add_taps<comes>(next, weights);
+    }
+  }
+
+  /// The same for any number of taps along w, with reads one tap ahead where registers are left.
+  template <bool comes>
+  __device__ void add_taps(const Next& next, const Scalar* weights) {
+    constexpr bool is_ahead = outputs == 4;
+    const int taps = view_.w.taps;
+    Scalar ahead[inputs];
+    if (is_ahead && taps > 1) input_.read(1, ahead);
+    add_tap<comes>(first_, weights);
+    if (taps == 1) read_first(next);
 #pragma unroll 1
-      for (int s = 1; s < taps; ++s) {
-        Scalar x[inputs];
+    for (int s = 1; s < taps; ++s) {
+      Scalar x[inputs];
+      if constexpr (is_ahead) {
+#pragma unroll
+        for (int i = 0; i < inputs; ++i) x[i] = ahead[i];
+        if (s + 1 < taps) input_.read(s + 1, ahead);
+      } else {
         input_.read(s, x);
-        if (s + 1 == taps) read_first(next);
-        weights += step;
-        add_tap<false>(x, weights);
       }
+      if (s + 1 == taps) read_first(next);
+      weights += step;
+      add_tap<false>(x, weights);
     }
   }
 
@@ -204,8 +219,9 @@ class ColumnWriter {
   int count_;           ///< outputs of the thread that there are
 };
 
-template <class Scalar, int taps_u, int taps_v>
-inline constexpr FieldResidence columns_of = column_residence(sizeof(Scalar), taps_u, taps_v > 1);
+template <class Scalar, int taps_u, int taps_v, int outputs>
+inline constexpr FieldResidence columns_of = column_residence(sizeof(Scalar), taps_u, taps_v > 1,
+                                                              outputs);
 
 template <class Scalar, int taps_u, int taps_v>
 __device__ void load_column_filters(const FieldView& view, const Scalar* w, int k, Scalar* to) {
@@ -236,15 +252,11 @@ struct ColumnThread {
   }
 };
 
-template <class Scalar, int taps_u>
-inline constexpr int outputs_of = column_outputs(sizeof(Scalar), taps_u);
-
-template <class Scalar, int taps_u, int taps_v, int taps_w>
-__global__ void __launch_bounds__(columns_of<Scalar, taps_u, taps_v>.threads,
-                                  columns_of<Scalar, taps_u, taps_v>.blocks)
+template <class Scalar, int taps_u, int taps_v, int taps_w, int outputs>
+__global__ void __launch_bounds__(columns_of<Scalar, taps_u, taps_v, outputs>.threads,
+                                  columns_of<Scalar, taps_u, taps_v, outputs>.blocks)
     column_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
                   Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
-  constexpr int outputs = outputs_of<Scalar, taps_u>;
   constexpr bool by_rows = taps_v > 1;
   __shared__ FieldBlock<Scalar> block;
   if (threadIdx.x == 0) block.find(params, x, y, epilogue);

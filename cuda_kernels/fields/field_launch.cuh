@@ -68,6 +68,29 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
 /// The filters' taps along u that a march is compiled for.
 using MarchTaps = CompileTime<3, 5, 7, 9>;
 
+/// Calls `launch` with the kernel of columns that is planned.
+template <class Scalar, class Launch>
+void launch_columns(const FieldPlan& plan, const Launch& launch) {
+  const int taps_w = plan.view.w.taps;
+  MarchTaps::with(plan.view.u.taps, [&]<int taps_u>() {
+    const auto with = [&]<int taps_v, int outputs>() {
+      if constexpr (has_column_outputs(sizeof(Scalar), taps_u, taps_v > 1, outputs)) {
+        constexpr int compiled = column_taps(taps_u, taps_v, taps_u, outputs);
+        if (taps_w == compiled)
+          launch(column_fields<Scalar, taps_u, taps_v, compiled, outputs>);
+        else
+          launch(column_fields<Scalar, taps_u, taps_v, 0, outputs>);
+      }
+    };
+    CompileTime<4, 8>::with(plan.outputs, [&]<int outputs>() {
+      if (plan.view.v.taps == 1)
+        with.template operator()<1, outputs>();
+      else
+        with.template operator()<taps_u, outputs>();
+    });
+  });
+}
+
 template <class Scalar>
 void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
   const FieldParams params = params_of<Scalar>(plan, call);
@@ -81,19 +104,7 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
         FieldEpilogue<Scalar>{static_cast<const Scalar*>(call.bias), call.relu, call.accumulate});
   };
   if (plan.kernel == FieldKernel::columns)
-    MarchTaps::with(plan.view.u.taps, [&]<int taps_u>() {
-      const auto with_rows = [&]<int taps_v>() {
-        constexpr int taps_w = column_taps(sizeof(Scalar), taps_u, taps_v, taps_u);
-        if (plan.view.w.taps == taps_w)
-          launch(column_fields<Scalar, taps_u, taps_v, taps_w>);
-        else
-          launch(column_fields<Scalar, taps_u, taps_v, 0>);
-      };
-      if (plan.view.v.taps == 1)
-        with_rows.template operator()<1>();
-      else
-        with_rows.template operator()<taps_u>();
-    });
+    launch_columns<Scalar>(plan, launch);
   else if (plan.kernel == FieldKernel::tile)
     launch(tile_fields<Scalar>);
   else if (plan.kernel == FieldKernel::line)

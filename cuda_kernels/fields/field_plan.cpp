@@ -69,10 +69,11 @@ class Planner {
     constexpr double most_taps = 1 << 20;
     if (most_taps < static_cast<double>(view_.u.taps) * view_.v.taps * view_.w.taps * view_.c)
       return {};
-    const FieldKernel usual = usual_kernel();
-    const FieldKernel kernel = choice_.kernel && can(*choice_.kernel) ? *choice_.kernel : usual;
-    try_all(kernel);
-    if (!best_ && kernel != FieldKernel::line) try_all(FieldKernel::tile);
+    if (choice_.kernel && can(*choice_.kernel)) try_all(*choice_.kernel);
+    // Measured, each of these is faster than those after it where it can do a filter at all.
+    for (const FieldKernel kernel :
+         {FieldKernel::line, FieldKernel::columns, FieldKernel::march, FieldKernel::tile})
+      if (!best_ && can(kernel)) try_all(kernel);
     return best_;
   }
 
@@ -80,38 +81,48 @@ class Planner {
   static bool is_free(int chosen, int value) { return chosen == 0 || chosen == value; }
 
   bool can(FieldKernel kernel) const {
-    if (kernel == FieldKernel::line) return view_.u.taps == 1 && view_.v.taps == 1;
+    const bool line = view_.u.taps == 1 && view_.v.taps == 1;
+    const bool few = std::ranges::count(march_taps, view_.u.taps) > 0;
+    if (kernel == FieldKernel::line) return line;
     if (kernel == FieldKernel::columns)
-      return std::ranges::count(march_taps, view_.u.taps) > 0 && planes_fit_32_bits() &&
-             (view_.v.taps == 1 || view_.v.taps == view_.u.taps);
-    return kernel == FieldKernel::tile || std::ranges::count(march_taps, view_.u.taps) > 0;
+      return few && planes_fit_32_bits() &&
+             (view_.v.taps == 1 || (view_.v.taps == view_.u.taps && has_columns(4)));
+    return kernel == FieldKernel::tile ? !line || choice_.kernel == kernel : few;
   }
-  FieldKernel usual_kernel() const {
-    for (const FieldKernel kernel : {FieldKernel::line, FieldKernel::columns, FieldKernel::march})
-      if (can(kernel)) return kernel;
-    return FieldKernel::tile;
+  bool has_columns(int outputs) const {
+    return has_column_outputs(bytes_, view_.u.taps, view_.v.taps > 1, outputs);
   }
 
-  FieldResidence residence(FieldKernel kernel) const {
-    if (kernel == FieldKernel::columns)
-      return column_residence(bytes_, view_.u.taps, view_.v.taps > 1);
-    return kernel == FieldKernel::march ? march_residence(bytes_, view_.u.taps) : tile_residence;
+  FieldResidence residence(const FieldPlan& plan) const {
+    if (plan.kernel == FieldKernel::columns)
+      return column_residence(bytes_, view_.u.taps, view_.v.taps > 1, plan.outputs);
+    return plan.kernel == FieldKernel::march ? march_residence(bytes_, view_.u.taps)
+                                             : tile_residence;
   }
 
   void try_all(FieldKernel kernel) {
-    for (int threads = 128; threads <= residence(kernel).threads; threads *= 2)
+    FieldPlan plan;
+    plan.kernel = kernel, plan.view = view_;
+    if (kernel != FieldKernel::columns) return try_threads(plan);
+    for (const int outputs : {4, 8})
+      if (has_columns(outputs) && is_free(choice_.outputs, outputs)) {
+        plan.outputs = outputs;
+        try_threads(plan);
+      }
+  }
+
+  void try_threads(FieldPlan plan) {
+    for (int threads = 128; threads <= residence(plan).threads; threads *= 2)
       for (int threads_w = 8; threads_w <= threads; threads_w *= 2)
         for (int threads_v = 1; threads_w * threads_v <= threads; threads_v *= 2) {
           const int threads_u = threads / (threads_w * threads_v);
-          if (kernel != FieldKernel::tile && threads_u > 1) continue;
+          if (plan.kernel != FieldKernel::tile && threads_u > 1) continue;
           // A warp writes rows along one axis.
           if (threads_v > 1 && threads_w * threads_v < 32) continue;
-          if (kernel == FieldKernel::columns && threads_w < 32) continue;
+          if (plan.kernel == FieldKernel::columns && threads_w < 32) continue;
           if (!is_free(choice_.threads, threads) || !is_free(choice_.threads_w, threads_w) ||
               !is_free(choice_.threads_v, threads_v))
             continue;
-          FieldPlan plan;
-          plan.kernel = kernel, plan.view = view_;
           plan.threads_w = threads_w, plan.threads_v = threads_v, plan.threads_u = threads_u;
           consider(plan);
         }
@@ -144,9 +155,8 @@ class Planner {
     plan.tile_w = plan.threads_w * thread_columns;
     plan.tile_v = plan.threads_v;
     if (plan.kernel == FieldKernel::columns) {
-      const int outputs = column_outputs(bytes_, view_.u.taps);
-      plan.tile_w = plan.threads_w * (view_.v.taps > 1 ? 1 : outputs);
-      plan.tile_v = plan.threads_v * (view_.v.taps > 1 ? outputs : 1);
+      plan.tile_w = plan.threads_w * (view_.v.taps > 1 ? 1 : plan.outputs);
+      plan.tile_v = plan.threads_v * (view_.v.taps > 1 ? plan.outputs : 1);
     }
     plan.tile_u = plan.kernel == FieldKernel::tile ? plan.threads_u * tile_lines : 1;
     plan.planes = plan.tile_u + view_.u.taps - 1;
@@ -209,7 +219,7 @@ class Planner {
 
   int blocks_at_once(const FieldPlan& plan) const {
     const int by_shared = shared_of_unit / (plan.shared_bytes + reserved);
-    const FieldResidence most = residence(plan.kernel);
+    const FieldResidence most = residence(plan);
     const int by_registers = most.blocks * most.threads / plan.threads();
     return std::max(1, std::min(by_shared, by_registers));
   }
@@ -222,40 +232,49 @@ class Planner {
 
   /// Runs of columns are short, so that the blocks at work are near each other in memory.
   std::int64_t longest_run(FieldKernel kernel) const {
-    return kernel == FieldKernel::columns ? 24 * (view_.u.taps - 1) : 1 << 20;
+    return kernel == FieldKernel::columns ? std::min(64, 24 * (view_.u.taps - 1)) : 1 << 20;
+  }
+
+  void consider_run(FieldPlan& plan, FieldPlan& run, int length, double& least) const {
+    run.tile_u = length;
+    const double time = clocks(run);
+    if (least == 0 || time < least) least = time, plan.tile_u = length;
   }
 
   /// Chooses the length of a march: blocks run in waves, and the last one should be full too.
   void choose_run(FieldPlan& plan) const {
     double least = 0;
     FieldPlan run = plan;
-    const std::int64_t fewest = ceil_div(view_.u.outputs, longest_run(plan.kernel));
-    const std::int64_t most = std::min(view_.u.outputs, fewest + 2048);
-    for (std::int64_t parts = fewest; parts <= most; ++parts) {
-      const std::int64_t length = ceil_div(view_.u.outputs, parts);
-      run.tile_u = choice_.tile_u > 0 ? choice_.tile_u : static_cast<int>(length);
-      const double time = clocks(run);
-      if (least == 0 || time < least) least = time, plan.tile_u = run.tile_u;
+    const std::int64_t outputs = view_.u.outputs;
+    std::int64_t parts = ceil_div(outputs, longest_run(plan.kernel));
+    for (std::int64_t length = 2; length > 1 && choice_.tile_u == 0;) {
+      length = ceil_div(outputs, parts);
+      consider_run(plan, run, static_cast<int>(length), least);
+      if (length > 1) parts = ceil_div(outputs, length - 1);
     }
+    if (choice_.tile_u > 0) consider_run(plan, run, choice_.tile_u, least);
     plan.clocks = least;
     count_shared(plan);
   }
 
-  /// Clocks of a multiprocessor for a block of columns: reads of L1 and of weights in shared memory
-  /// go through one port, beside the sums and the memory.
-  double column_clocks(const FieldPlan& plan) const {
-    const int outputs = column_outputs(bytes_, view_.u.taps);
+  /// Clocks of a multiprocessor for a block of columns among as many as it holds. A warp's plane
+  /// takes what its instructions need to issue or its bytes to move, and of the smaller as much as
+  /// the warps are too few to hide; the factors are those of runs on an H200.
+  double column_clocks(const FieldPlan& plan, int warps) const {
+    const int outputs = plan.outputs;
     const double taps = static_cast<double>(view_.w.taps) * view_.c,
                  of_plane = view_.u.taps * view_.v.taps;
     const double inputs = outputs + view_.v.taps - 1, words = bytes_ / 4.0;
-    const double warp_planes =
-        plan.threads() / 32.0 * static_cast<double>(plan.tile_u + view_.u.taps - 1);
     const double added = taps * of_plane * outputs * words / 4;
-    const double port = taps * (inputs * (words + 1) + of_plane * words / 4) + outputs * words;
+    const double port = taps * (inputs * words + of_plane * words / 4) + outputs * words;
     const double issued =
-        (taps * (of_plane * outputs + inputs + of_plane * words / 4) + 3 * outputs + 40) / 4;
+        taps * (of_plane * outputs + inputs + of_plane * words / 4) + outputs + 2 * inputs + 40;
+    const double border = 1.1;  // reads there take more instructions
+    const double summed = std::max({added, port, border * issued / 4});
     const double moved = 32.0 * outputs * 2 * bytes_ / 17;
-    return warp_planes * (std::max({added, port, issued, moved}) + 0.2 * std::min(added, moved));
+    const double warp_plane =
+        std::max(summed, moved) + std::min(1.0, 10.5 / warps) * std::min(summed, moved);
+    return plan.threads() / 32.0 * (plan.tile_u + view_.u.taps - 1) * warp_plane;
   }
 
   /// Predicts the time of all blocks: what is added and what is moved, in clocks of a
@@ -274,15 +293,17 @@ class Planner {
     const double hidden = march ? 0.9 : 1 - 1.0 / at_once;
     const double few = std::max(1.0, 12.0 / warps);
     const double start = 1500.0;  // until the first input is there, in clocks of one block
+    const bool columns = plan.kernel == FieldKernel::columns;
     const double block =
-        plan.kernel == FieldKernel::columns
-            ? column_clocks(plan) + start / at_once
-            : few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added)) +
-                  start / at_once;
+        columns ? column_clocks(plan, warps) + start / at_once
+                : few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added)) +
+                      start / at_once;
     const double waves = blocks(plan) / (static_cast<double>(units_) * at_once);
     // Where there are many waves, blocks end at different times, and the last wave is not empty.
+    // Columns' blocks at the border take longer than others.
     const double whole = static_cast<double>(static_cast<std::int64_t>(waves) + 1);
     const double exact = static_cast<std::int64_t>(waves) == waves ? waves : whole;
+    if (columns) return block * at_once * (std::max(waves, 0.6) + 0.75);
     return block * at_once * (exact < 4 ? exact : waves + 0.5);
   }
 

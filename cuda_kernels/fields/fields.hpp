@@ -57,21 +57,29 @@ constexpr FieldResidence march_residence(int element_bytes, int taps_u) {
   return element_bytes == 8 && taps_u == 9 ? FieldResidence{128, 3} : FieldResidence{256, 2};
 }
 inline constexpr FieldResidence tile_residence{128, 4};
-/// The columns' outputs of a thread in a plane.
-constexpr int column_outputs(int element_bytes, int taps_u) {
-  return element_bytes == 8 && taps_u > 5 ? 4 : 8;
+/// Whether columns are compiled for so many outputs of a thread in a plane. With four, sums take so
+/// few registers that half as many warps again are there to hide what reads take; eight need half
+/// the weights, and are left where a filter is so small that memory sets the time.
+constexpr bool has_column_outputs(int element_bytes, int taps_u, bool by_rows, int outputs) {
+  if (taps_u == 9 && by_rows) return false;  // the march is faster
+  if (taps_u == 3 && !by_rows) return outputs == 8;
+  return outputs == 4 || (outputs == 8 && element_bytes / 4 * taps_u * 8 <= (by_rows ? 48 : 80));
 }
-constexpr FieldResidence column_residence(int element_bytes, int taps_u, bool by_rows) {
+constexpr FieldResidence column_residence(int element_bytes, int taps_u, bool by_rows,
+                                          int outputs) {
   const bool wide = element_bytes == 8;
-  if (taps_u == 3) return {128, by_rows ? (wide ? 3 : 4) : (wide ? 4 : 6)};
-  return {128, !wide && (taps_u == 5 || (taps_u == 7 && !by_rows)) ? 4 : 3};
+  if (outputs == 8) {
+    if (taps_u == 3) return {128, by_rows ? (wide ? 3 : 4) : (wide ? 4 : 6)};
+    return {128, !wide && (taps_u == 5 || taps_u == 7) ? 4 : 3};
+  }
+  if (by_rows) return {128, taps_u == 3 ? (wide ? 4 : 6) : (wide ? 3 : 4)};
+  return {128, wide ? (taps_u == 5 ? 4 : 3) : (taps_u == 9 ? 4 : taps_u == 7 ? 5 : 6)};
 }
 
 /// The taps along w that columns are compiled for: as many as along u, where the sums of a plane
 /// are not too many to write out. For others it is 0.
-constexpr int column_taps(int element_bytes, int taps_u, int taps_v, int taps_w) {
-  const int sums = taps_u * taps_v * taps_w * column_outputs(element_bytes, taps_u);
-  return taps_w == taps_u && sums <= 1000 ? taps_w : 0;
+constexpr int column_taps(int taps_u, int taps_v, int taps_w, int outputs) {
+  return taps_w == taps_u && taps_u * taps_v * taps_w * outputs <= 1000 ? taps_w : 0;
 }
 
 /// How a problem is cut. Threads, and outputs of a block, are powers of two in v and w.
@@ -80,6 +88,7 @@ struct FieldPlan {
   FieldView view{};
   int threads_w = 0, threads_v = 0, threads_u = 0;
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
+  int outputs = 0;                         ///< of a thread of columns, in a plane
   int planes = 0;                          ///< planes of input in one stage
   int rows = 0;                            ///< of the input in a plane
   int columns = 0;                         ///< of the input in a row
@@ -97,7 +106,7 @@ struct FieldPlan {
 /// What a caller may fix in a plan, to compare; zero and empty leave it to the planner.
 struct FieldChoice {
   std::optional<FieldKernel> kernel;
-  int threads = 0, threads_w = 0, threads_v = 0, planes = 0, tile_u = 0;
+  int threads = 0, threads_w = 0, threads_v = 0, planes = 0, tile_u = 0, outputs = 0;
 };
 
 /// Returns the plan for elements of 4 or 8 bytes on a device with `units` multiprocessors, or
