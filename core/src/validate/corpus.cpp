@@ -86,6 +86,8 @@ mb1ic2id1ih5iw6oc3kd5kh1kw2pd2ph0pw1n"one plane of the image, the depth from pad
 mb2ic3id2ih5iw4oc4kd5kh2kw2pd3ph1pw0n"a filter deeper than the image"
 mb1ic1id9ih10iw33oc1kd3kh3kw3pd1ph1pw1n"one channel, one filter, 3-D"
 mb1ic1id7ih8iw8oc1kd1kh1kw1n"one tap, 3-D"
+mb3ic1id1ih1iw1oc1od1oh1ow1kd5kh1kw1sd8sh1sw1pd2ph0pw0dd3dh0dw0n"no tap inside, 3-D"
+mb2ic1ih1iw20oc2oh1ow20kh1kw5sh2ph1pw2n"one row, in the padding"
 mb2ic16id3ih4iw4oc24kd1kh1kw1n"1x1x1 filters"
 mb1ic2id9ih8iw10oc3kd3kh2kw3sd2sh1sw3pd1ph0pw1n"strides, 3-D"
 mb1ic2id8ih5iw6oc3kd2kh3kw1sd3sh1sw1pd0ph1pw0n"a stride along the depth larger than the filter"
