@@ -65,7 +65,7 @@ case_too_large() {
   grep -qE '"reason": "(too_large|out_of_memory)"' limit.json || fail "$(cat limit.json)"
 }
 
-# on_one_core CODE ARGUMENT...: on a problem that is worth two threads, which wait for each other on one
+# on_one_core CODE ARGUMENT...: on a problem that every algorithm gives two threads, which wait for each other on one
 # core and do not sleep while they do, as beside a busy neighbour. OpenMP would have them sleep if it
 # knew: they are bound to the core when it has started, and waits for the problem.
 on_one_core() {
@@ -75,7 +75,7 @@ on_one_core() {
   OMP_NUM_THREADS=2 OMP_WAIT_POLICY=active "$program" "$@" --device cpu --problems problem --samples 5 >out 2>err &
   exec 3>problem
   taskset -acp "${cores[0]}" $! >/dev/null
-  echo mb1ic16ih14oc16kh3ph1 >&3
+  echo mb1ic16ih28oc16oh14kh3sh2ph1 >&3
   exec 3>&-
   wait $! || code=$?
   ((code == expected)) || fail "exit code $code from plumb $*, expected $expected"
