@@ -17,18 +17,24 @@ Support takes_fp64(const ConvProblem& problem, const DeviceInfo& device);
 inline constexpr Numerics fp32_sums{.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma};
 inline constexpr Numerics fp64_sums{.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma};
 
-/// An algorithm without workspace, which takes every problem as it is. None can be captured: see
+/// What all entries have in common: they take every problem as it is. None can be captured: see
 /// docs/kokkos.md.
-template <auto supports, auto estimate, auto launch>
-constexpr ConvAlgorithm entry(std::string_view name, const Numerics& numerics) {
+constexpr ConvAlgorithm common_entry(std::string_view name, const Numerics& numerics) {
   return {.name = name,
           .numerics = numerics,
           .capturable = false,
           .takes_depth = true,
           .takes_boundaries = true,
-          .accumulates = true,
-          .plan = plan_of_parts<supports, estimate>,
-          .launch = without_plan<launch>};
+          .accumulates = true};
+}
+
+/// An algorithm without workspace.
+template <auto supports, auto estimate, auto launch>
+constexpr ConvAlgorithm entry(std::string_view name, const Numerics& numerics) {
+  ConvAlgorithm algorithm = common_entry(name, numerics);
+  algorithm.plan = plan_of_parts<supports, estimate>;
+  algorithm.launch = without_plan<launch>;
+  return algorithm;
 }
 
 /// The model: the time to move the least bytes, and that of `issued_flop` at `share` of the nominal

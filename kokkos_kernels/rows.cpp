@@ -331,15 +331,11 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <auto supports, class Sum, class... Stored>
 constexpr ConvAlgorithm rows_entry(std::string_view name, const Numerics& numerics) {
-  return {.name = name,
-          .numerics = numerics,
-          .capturable = false,
-          .takes_depth = true,
-          .takes_boundaries = true,
-          .accumulates = true,
-          .plan = plan<supports, Sum>,
-          .pack_filters = pack<Sum, Stored...>,
-          .launch = launch<Sum, Stored...>};
+  ConvAlgorithm algorithm = common_entry(name, numerics);
+  algorithm.plan = plan<supports, Sum>;
+  algorithm.pack_filters = pack<Sum, Stored...>;
+  algorithm.launch = launch<Sum, Stored...>;
+  return algorithm;
 }
 
 }  // namespace

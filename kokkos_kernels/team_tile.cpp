@@ -1,6 +1,6 @@
 // Convolution from scratch memory: a team makes a tile of outputs of one plane of one image for
 // several filters of a group. The planes of the input under a filter are channels to it: some of
-// them at a time, it brings the input under the tile and the filters' taps
+// them at a time, it loads the input under the tile and the filters' taps
 // into the team's scratch memory, and then each vector lane sums its own output for all the
 // filters, so that an input is read once for all of them.
 //

@@ -109,7 +109,7 @@ void check_pool(const ConvProblem& problem) {
   element_count({problem.n, problem.k, problem.p(), problem.q()});
 }
 
-/// Empty strides are dense ones; those of another rank are brought to the problem's.
+/// Empty strides are dense ones; those of another rank are converted to the problem's.
 void fill(Strides& strides, const Extents& extents) {
   element_count(extents);
   strides = strides.empty() ? dense_strides(extents) : strides_of_rank(strides, extents);

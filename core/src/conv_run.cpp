@@ -6,16 +6,10 @@
 
 #include "depth_segments.hpp"
 #include "parallel/floating_point.hpp"
+#include "tensor_bytes.hpp"
 
 namespace plumb {
 namespace {
-
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-std::byte* moved(const void* data, std::int64_t elements, DType dtype) {
-  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(data));
-  return bytes + elements * static_cast<std::int64_t>(size_in_bytes(dtype));
-}
 
 /// What a problem asks for beyond the plain convolution.
 StagesWanted asked_for(const ConvProblem& problem, bool accumulate) {
@@ -39,28 +33,22 @@ ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                       .pool = asked.pool && !algorithm.fuses_pool,
                       .accumulate = asked.accumulate && !algorithm.accumulates};
   const auto plan = [&] {
+    if (wanted.depth && pads_depth_with_zeros(problem))
+      return plan_in_segments(problem, device, accumulate);
     stages_ = ConvStages(problem, wanted, device);
     slice_ = stages_.slice();
     plan_ = algorithm_->plan(slice_, device);
   };
-  if (wanted.depth && pads_depth_with_zeros(problem)) {
-    plan_in_segments(problem, device, accumulate);
-    return;
-  }
   plan();
   const bool has_more = (asked.depth && !wanted.depth) ||
                         (asked.boundaries && !wanted.boundaries) || (asked.pool && !wanted.pool);
   if (!plan_.support && has_more) {
     const Support refused = plan_.support;
-    if (asked.depth && pads_depth_with_zeros(problem)) {
-      plan_in_segments(problem, device, accumulate);
-      if (!plan_.support) plan_.support = refused;
-      return;
-    }
     wanted.depth = asked.depth, wanted.boundaries = asked.boundaries, wanted.pool = asked.pool;
     plan();
     if (!plan_.support) plan_.support = refused;
   }
+  if (!segments_.empty()) return;
   fuses_pool_ = asked.pool && !wanted.pool && plan_.support;
   fuses_accumulate_ = asked.accumulate && !wanted.accumulate && plan_.support;
   if (plan_.support && !stages_.none()) plan_in_stages(problem, device);
@@ -94,8 +82,7 @@ bool ConvRun::copies_input() const {
 }
 
 std::size_t ConvRun::Segment::copy_bytes() const {
-  return aligned(static_cast<std::size_t>(element_count(problem.w_extents())) *
-                 size_in_bytes(problem.dtype));
+  return aligned(bytes_of(problem.dtype, problem.w_extents()));
 }
 
 std::size_t ConvRun::filter_bytes() const {

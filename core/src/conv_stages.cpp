@@ -5,17 +5,12 @@
 #include <numeric>
 
 #include "ranks.hpp"
+#include "tensor_bytes.hpp"
 
 namespace plumb {
 namespace {
 
 constexpr PoolGeometry pool_2x2{.kind = PoolKind::max, .window = {2, 2}, .stride = {2, 2}};
-
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-std::size_t bytes_of(DType dtype, const Extents& extents) {
-  return static_cast<std::size_t>(element_count(extents)) * size_in_bytes(dtype);
-}
 
 /// What a slice may take of the workspace: on a GPU so much that writing it takes many times longer
 /// than a launch, on the host about what its last cache holds.
@@ -30,10 +25,8 @@ std::int64_t merged(std::int64_t c, std::int64_t t, std::int64_t c_stride, std::
   return c_stride == t * t_stride ? t_stride : 0;
 }
 
-std::byte* moved(const void* data, std::int64_t elements, DType dtype) {
-  auto* const bytes = static_cast<std::byte*>(const_cast<void*>(data));
-  return bytes + elements * static_cast<std::int64_t>(size_in_bytes(dtype));
-}
+/// The strides of y where the planes of one image are images.
+Strides of_planes(const Strides& y) { return {y[2], y[1], y[3], y[4]}; }
 
 }  // namespace
 
@@ -59,7 +52,7 @@ void ConvStages::take_planes_as_images() {
   slice_.stride.d = slice_.dilation.d = 1;
   slice_.padding.front = slice_.padding.back = 0;
   slice_.boundary.d = Boundary::zeros;
-  slice_.y_strides = {p.y_strides[2], p.y_strides[1], p.y_strides[3], p.y_strides[4]};
+  slice_.y_strides = of_planes(p.y_strides);
   const std::int64_t x_channel = merged(p.c, p.t, p.x_strides[1], p.dilation.d * p.x_strides[2]);
   const bool inside = p.padding.front == 0 && p.padding.back == 0;
   copies_input_ = !inside || (x_channel == 0 && slice_.c > 1);
@@ -226,6 +219,10 @@ void ConvStages::copy_planes(BackendQueue& queue, const ConvLaunch& launch,
 
 void* ConvStages::output(const ConvLaunch& launch, std::int64_t image, std::int64_t plane) const {
   if (stages_output()) return static_cast<std::byte*>(launch.workspace) + input_bytes_;
+  return y_of(launch, image, plane);
+}
+
+void* ConvStages::y_of(const ConvLaunch& launch, std::int64_t image, std::int64_t plane) const {
   const std::int64_t along_depth = planes_ ? plane * problem_.y_strides[2] : 0;
   return moved(launch.y, image * problem_.y_strides[0] + along_depth, problem_.dtype);
 }
@@ -236,10 +233,9 @@ void ConvStages::finish(BackendQueue& queue, const ConvLaunch& launch, const Con
   if (!stages_output()) return;
   const ConvProblem& p = problem_;
   const DeviceId& device = launch.device.id;
-  const std::int64_t along_depth = planes_ ? plane * p.y_strides[2] : 0;
   const ConstTensorView staged(static_cast<const std::byte*>(launch.workspace) + input_bytes_,
                                p.dtype, slice.y_extents(), device, slice.y_strides);
-  void* const y = moved(launch.y, image * p.y_strides[0] + along_depth, p.dtype);
+  void* const y = y_of(launch, image, plane);
   if (wanted_.pool) {
     Extents pooled = p.y_extents();
     pooled[0] = slice.n;
@@ -248,9 +244,7 @@ void ConvStages::finish(BackendQueue& queue, const ConvLaunch& launch, const Con
                 .geometry = pool_2x2});
     return;
   }
-  const Strides strides =
-      planes_ ? Strides{p.y_strides[2], p.y_strides[1], p.y_strides[3], p.y_strides[4]}
-              : p.y_strides;
+  const Strides strides = planes_ ? of_planes(p.y_strides) : p.y_strides;
   const TensorView sums(y, p.dtype, slice.y_extents(), device, strides);
   queue.add(
       {.x = with_all_axes(staged), .y = with_all_axes(sums), .activation = launch.activation});

@@ -92,6 +92,8 @@ class ConvStages {
   const void* input(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
                     std::int64_t image, std::int64_t plane) const;
   void* output(const ConvLaunch& launch, std::int64_t image, std::int64_t plane) const;
+  /// Where the problem's own y has what a launch computes.
+  void* y_of(const ConvLaunch& launch, std::int64_t image, std::int64_t plane) const;
   void finish(BackendQueue& queue, const ConvLaunch& launch, const ConvProblem& slice,
               std::int64_t image, std::int64_t plane) const;
 

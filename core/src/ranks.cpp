@@ -54,15 +54,15 @@ Strides strides_of_rank(const Strides& strides, const Extents& extents) {
   if (strides.rank() == 5) return without(strides, first_axis);
   if (strides.rank() != 3 || extents[first_axis] != 1) return strides;
   Extents line = without(extents, first_axis);
-  Strides brought = strides;
-  insert(line, brought, first_axis);
-  return brought;
+  Strides converted = strides;
+  insert(line, converted, first_axis);
+  return converted;
 }
 
 ConstTensorView view_of_rank(const ConstTensorView& view, const Extents& extents) {
   if (view.rank() == extents.rank() || view.rank() < 3 || view.rank() > 5) return view;
-  const ConstTensorView brought = view_in(view, extents.rank());
-  return brought.extents() == extents ? brought : view;
+  const ConstTensorView converted = view_in(view, extents.rank());
+  return converted.extents() == extents ? converted : view;
 }
 
 ConstTensorView with_all_axes(const ConstTensorView& view) { return view_in(view, 5); }

@@ -259,12 +259,7 @@ __global__ void __launch_bounds__(columns_of<Scalar, taps_u, taps_v, outputs>.th
                   Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
   constexpr bool by_rows = taps_v > 1;
   __shared__ FieldBlock<Scalar> block;
-  if (threadIdx.x == 0) block.find(params, x, y, epilogue);
-  __syncthreads();
-  if (zeros_meet_infinity(params.view, block, w)) {
-    write_defined(params, block, w, epilogue);
-    return;
-  }
+  if (!begin_block(params, x, w, y, epilogue, block)) return;
   const FieldView& view = params.view;
   char* const shared = dynamic_shared();
   auto* const weights = reinterpret_cast<Scalar*>(shared);

@@ -1,4 +1,4 @@
-// The three field kernels: how a block gets its input and what its threads make of it.
+// The march, the tile and the line: how a block gets its input and what its threads make of it.
 #pragma once
 
 #include "cuda_kernels/fields/field_load.cuh"
@@ -10,17 +10,6 @@ namespace plumb::cuda::fields {
 
 template <class Scalar, int taps_u>
 inline constexpr FieldResidence residence = march_residence(sizeof(Scalar), taps_u);
-
-/// Finds what is the block's, and says whether it is still to be computed. All threads call this.
-template <class Scalar>
-__device__ bool begin_block(const FieldParams& params, const Scalar* x, const Scalar* w, Scalar* y,
-                            const FieldEpilogue<Scalar>& epilogue, FieldBlock<Scalar>& block) {
-  if (threadIdx.x == 0) block.find(params, x, y, epilogue);
-  __syncthreads();
-  if (!zeros_meet_infinity(params.view, block, w)) return true;
-  write_defined(params, block, w, epilogue);
-  return false;
-}
 
 /// Loads the filters of a march: by channel, chunk of taps along w, and row, the weights of all
 /// taps along u and of the chunk lie together, padded to whole vectors.

@@ -68,8 +68,8 @@ class Planner {
 
   std::optional<FieldPlan> best() {
     // Shared memory holds no filter near this; below it, no count here overflows.
-    constexpr double most_taps = 1 << 20;
-    if (most_taps < static_cast<double>(view_.u.taps) * view_.v.taps * view_.w.taps * view_.c)
+    constexpr double max_taps = 1 << 20;
+    if (max_taps < static_cast<double>(view_.u.taps) * view_.v.taps * view_.w.taps * view_.c)
       return {};
     if (choice_.kernel && can(*choice_.kernel)) try_all(*choice_.kernel);
     // Measured, each of these is faster than those after it where it can do a filter at all.

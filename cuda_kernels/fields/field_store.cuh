@@ -196,4 +196,15 @@ __device__ __noinline__ void write_defined(const FieldParams& params,
   }
 }
 
+/// Finds what is the block's, and says whether it is still to be computed. All threads call this.
+template <class Scalar>
+__device__ bool begin_block(const FieldParams& params, const Scalar* x, const Scalar* w, Scalar* y,
+                            const FieldEpilogue<Scalar>& epilogue, FieldBlock<Scalar>& block) {
+  if (threadIdx.x == 0) block.find(params, x, y, epilogue);
+  __syncthreads();
+  if (!zeros_meet_infinity(params.view, block, w)) return true;
+  write_defined(params, block, w, epilogue);
+  return false;
+}
+
 }  // namespace plumb::cuda::fields

@@ -9,7 +9,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::int64_t most_components = 4;
+constexpr std::int64_t max_components = 4;
 
 Support refuse(std::string sentence) { return {Reason::geometry, std::move(sentence)}; }
 
@@ -26,7 +26,7 @@ template <DType dtype>
 Support supports(const ConvProblem& p) {
   if (const Support stored = supports_dtypes({dtype}, p); !stored) return stored;
   if (p.groups != 1) return refuse(std::to_string(p.groups) + " groups; expected 1");
-  if (p.c > most_components || p.k > most_components)
+  if (p.c > max_components || p.k > max_components)
     return refuse(std::to_string(p.c) + " channels and " + std::to_string(p.k) +
                   " filters; expected at most 4 of each");
   if (!moves_one_by_one(p)) return refuse("strides or dilations; expected none");

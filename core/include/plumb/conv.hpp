@@ -87,7 +87,7 @@ struct PLUMB_API ConvProblem : ConvGeometry {
 };
 
 /// Returns the problem with its empty strides filled in, those of a rank that the problem does not
-/// have brought to it (extents of 1 come and go), and what has no effect set to its default:
+/// have converted to it (extents of 1 come and go), and what has no effect set to its default:
 /// stride, dilation and padding along a depth that it does not have, a boundary that no window
 /// sees. Throws Error (invalid_argument) that names the first value that makes no sense and what
 /// was expected: sizes below 1 (N may be 0), groups that do not divide C and K, a filter larger

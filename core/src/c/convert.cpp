@@ -96,10 +96,11 @@ ConvGeometry geometry_of(const plumb_conv_geometry_nd* geometry) {
                        enumerator(g.boundary_w, Boundary::clamp, "boundary_w")}};
 }
 
-ConvProblem problem_of(const plumb_conv_problem* given) {
-  const plumb_conv_problem& from = at(given, "problem");
+/// What both structs of a problem have, for tensors of so many strides.
+template <class Given>
+static ConvProblem problem_from(const Given& from, const ConvGeometry& geometry, int rank) {
   ConvProblem problem;
-  static_cast<ConvGeometry&>(problem) = geometry_of(&from.geometry);
+  static_cast<ConvGeometry&>(problem) = geometry;
   problem.dtype = dtype_of(from.dtype);
   problem.n = from.n;
   problem.c = from.c;
@@ -108,30 +109,23 @@ ConvProblem problem_of(const plumb_conv_problem* given) {
   problem.k = from.k;
   problem.r = from.r;
   problem.s = from.s;
-  problem.x_strides = strides_of(from.x_strides, 4);
-  problem.w_strides = strides_of(from.w_strides, 4);
-  problem.y_strides = strides_of(from.y_strides, 4);
+  problem.x_strides = strides_of(from.x_strides, rank);
+  problem.w_strides = strides_of(from.w_strides, rank);
+  problem.y_strides = strides_of(from.y_strides, rank);
   return problem;
+}
+
+ConvProblem problem_of(const plumb_conv_problem* given) {
+  const plumb_conv_problem& from = at(given, "problem");
+  return problem_from(from, geometry_of(&from.geometry), 4);
 }
 
 ConvProblem problem_of(const plumb_conv_problem_nd* given) {
   const plumb_conv_problem_nd from = sized(at(given, "problem"), "problem");
   require_unused(from, "problem");
-  ConvProblem problem;
-  static_cast<ConvGeometry&>(problem) = geometry_of(from.geometry);
-  problem.dtype = dtype_of(from.dtype);
-  problem.n = from.n;
-  problem.c = from.c;
+  ConvProblem problem = problem_from(from, geometry_of(from.geometry), 5);
   problem.d = from.d;
-  problem.h = from.h;
-  problem.w = from.w;
-  problem.k = from.k;
   problem.t = from.t;
-  problem.r = from.r;
-  problem.s = from.s;
-  problem.x_strides = strides_of(from.x_strides, 5);
-  problem.w_strides = strides_of(from.w_strides, 5);
-  problem.y_strides = strides_of(from.y_strides, 5);
   return problem;
 }
 
