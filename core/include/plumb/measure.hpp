@@ -106,9 +106,9 @@ struct Measurements {
 PLUMB_API Support fits_in_memory(const Device& device, const ConvProblem& problem,
                                  std::size_t workspace_bytes = 0);
 
-/// Times plans of one problem and device against each other. Their bias and activation are those of
-/// the plans, the workspace is the queue's. What a contestant throws is its `failure`. Throws Error
-/// (invalid_argument) where the plans are not of one problem, bias, activation and device, where
+/// Times plans of one problem and device against each other. Their bias, activation and whether
+/// they accumulate are those of the plans, the workspace is the queue's. What a contestant throws
+/// is its `failure`. Throws Error (invalid_argument) where the plans differ in any of these, where
 /// the batch is empty, or strides are negative; and Error (out_of_memory, with Reason::too_large)
 /// where fits_in_memory() says no.
 PLUMB_API Measurements measure(std::span<const ConvPlan> contestants,

@@ -2,6 +2,7 @@
 // every device, algorithm and problem is held against. docs/numerics.md derives the bound.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,8 +27,14 @@ struct OracleTerm {
   double x_magnitude = 0;  ///< sum of |x| over the taps inside the image
   double w_magnitude = 0;  ///< sum of |w| over the same taps
   /// Of what y held before, where the convolution is added to it: y has it too then. The oracle
-  /// itself leaves that to its caller, and this 0.
+  /// itself leaves that to its caller, who calls add(), and this 0.
   double accumulated = 0;
+  /// Adds what y held before to the sum and to the magnitudes.
+  void add(double before) {
+    y += before;
+    magnitude += std::abs(before);
+    accumulated += std::abs(before);
+  }
 };
 
 /// Computes the naive convolution in double, at one element of y. Inputs are host views of the

@@ -89,14 +89,19 @@ SetLayout::SetLayout(const ConvProblem& problem, bool bias)
       y_at(bias_at + aligned(bias_bytes)),
       bytes(y_at + aligned(y_bytes)) {}
 
-Buffers::Buffers(Queue& queue, const ConvProblem& problem, bool bias, std::uint64_t seed)
+Buffers::Buffers(Queue& queue, const ConvProblem& problem, const ConvOptions& options,
+                 std::uint64_t seed)
     : device_(queue.device()),
       problem_(problem),
-      layout_(problem, bias),
+      layout_(problem, options.bias),
+      accumulates_(options.accumulate),
       x_(problem.dtype, span_elements(problem.x_extents(), problem.x_strides), 1, seed),
       w_(problem.dtype, span_elements(problem.w_extents(), problem.w_strides),
          1 / std::sqrt(static_cast<double>(problem.terms())), seed + 1),
-      bias_(problem.dtype, bias ? problem.k : 0, 1, seed + 2),
+      bias_(problem.dtype, options.bias ? problem.k : 0, 1, seed + 2),
+      y_(problem.dtype,
+         options.accumulate ? span_elements(problem.y_extents(), problem.y_strides) : 0, 1,
+         seed + 3),
       first_(allocate(device_, layout_.bytes)) {
   std::byte* begin = set_begin(0);
   fill(queue, begin, x_.bytes(), layout_.x_bytes);
@@ -136,10 +141,10 @@ ConvTensors Buffers::tensors(int set) const {
   return tensors;
 }
 
-void Buffers::poison_output(Queue& queue) const {
-  const std::vector<std::byte> block(std::min<std::size_t>(layout_.y_bytes, 1 << 20),
-                                     std::byte{0xff});
-  fill(queue, set_begin(0) + layout_.y_at, block, layout_.y_bytes);
+void Buffers::prepare_output(Queue& queue) const {
+  const std::vector<std::byte> poison(
+      accumulates_ ? 0 : std::min<std::size_t>(layout_.y_bytes, 1 << 20), std::byte{0xff});
+  fill(queue, set_begin(0) + layout_.y_at, accumulates_ ? y_.bytes() : poison, layout_.y_bytes);
   queue.synchronize();
 }
 

@@ -41,25 +41,28 @@ struct SetLayout {
 
 class Buffers {
  public:
-  /// One set. `problem` has been checked.
-  Buffers(Queue& queue, const ConvProblem& problem, bool bias, std::uint64_t seed);
+  /// One set. `problem` has been checked; of `options` the bias and whether y is added to count.
+  Buffers(Queue& queue, const ConvProblem& problem, const ConvOptions& options, std::uint64_t seed);
 
   const ConvProblem& problem() const { return problem_; }
   bool has_bias() const { return layout_.bias_bytes > 0; }
+  bool accumulates() const { return accumulates_; }
   /// Adds sets that hold the same until all of them together pass `bytes`, or until the device's
   /// free memory is half used up.
   void spread(Queue& queue, std::size_t bytes);
   int sets() const { return sets_; }
   ConvTensors tensors(int set) const;
 
-  /// All bytes of the first set's y become 0xff, which is NaN in every stored type.
-  void poison_output(Queue& queue) const;
+  /// The first set's y as it is before a run that is checked: where the run adds to it the y
+  /// pattern, otherwise bytes of 0xff, which are NaN in every stored type.
+  void prepare_output(Queue& queue) const;
   /// The bytes of image `n` of the first set's y, from its first to its last element.
   std::vector<std::byte> output_image(Queue& queue, std::int64_t n) const;
 
   const Pattern& x_pattern() const { return x_; }
   const Pattern& w_pattern() const { return w_; }
   const Pattern& bias_pattern() const { return bias_; }
+  const Pattern& y_pattern() const { return y_; }  ///< what y holds before it is added to
 
  private:
   std::byte* set_begin(int set) const;
@@ -67,7 +70,8 @@ class Buffers {
   Device device_;
   ConvProblem problem_;
   SetLayout layout_;
-  Pattern x_, w_, bias_;
+  bool accumulates_;
+  Pattern x_, w_, bias_, y_;
   Tensor first_, others_;
   int sets_ = 1;
 };

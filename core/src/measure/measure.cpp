@@ -90,7 +90,7 @@ class Contest {
   Contest(std::span<const ConvPlan> plans, const MeasureOptions& options)
       : options_(options),
         queue_(plans.front().device()),
-        buffers_(queue_, plans.front().problem(), plans.front().options().bias, options.seed) {
+        buffers_(queue_, plans.front().problem(), plans.front().options(), options.seed) {
     for (const ConvPlan& plan : plans) contestants_.emplace_back(plan, options.packed_filters);
   }
 
@@ -138,7 +138,8 @@ class Contest {
   }
 
   /// Each once for its output, which is poisoned before, and then for its time: the first run may
-  /// load code and grow the workspace.
+  /// load code and grow the workspace. Later runs of plans that accumulate add to what is there:
+  /// the values grow, and no time depends on them.
   void first_runs() {
     std::optional<SampleCheck> check;
     if (options_.check)
@@ -146,7 +147,7 @@ class Contest {
     for (Contestant& contestant : contestants_)
       guarded(contestant, [&] {
         pack_filters(contestant);
-        buffers_.poison_output(queue_);
+        buffers_.prepare_output(queue_);
         execute(contestant, 0);
         queue_.synchronize();
         if (check)
@@ -285,11 +286,12 @@ void check_contestants(std::span<const ConvPlan> contestants, const MeasureOptio
   for (const ConvPlan& plan : contestants) {
     const bool same = plan.problem() == first.problem() &&
                       plan.options().bias == first.options().bias &&
-                      plan.options().activation == first.options().activation;
+                      plan.options().activation == first.options().activation &&
+                      plan.options().accumulate == first.options().accumulate;
     if (!same)
       refuse(
-          fmt::format("plans of {} and {}; expected one problem, with or without a bias, and one "
-                      "activation",
+          fmt::format("plans of {} and {}; expected one problem, one activation, and "
+                      "a bias and an accumulation of all or none",
                       to_string(first.problem()), to_string(plan.problem())));
     if (plan.device().id() != first.device().id())
       refuse(fmt::format("plans for {} and {}; expected one device", to_string(first.device().id()),

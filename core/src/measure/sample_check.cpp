@@ -106,6 +106,25 @@ void SampleCheck::choose_points(std::uint64_t seed) {
 }
 
 void SampleCheck::ask_oracle(const Buffers& buffers) {
+  ask_for_sums(buffers);
+  if (!buffers.accumulates()) return;
+  const Strides& strides = problem_.y_strides;
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    double before = 0;
+    buffers.y_pattern().read(images_[points_[i].image] * strides[0] + offset_in_image(points_[i]),
+                             1, {&before, 1});
+    expected_[i].add(before);
+  }
+}
+
+std::int64_t SampleCheck::offset_in_image(const Point& point) const {
+  const Strides& strides = problem_.y_strides;
+  const std::int64_t plane = problem_.has_depth() ? point.z * strides[2] : 0;
+  return point.k * strides[1] + plane + point.p * strides[strides.rank() - 2] +
+         point.q * strides[strides.rank() - 1];
+}
+
+void SampleCheck::ask_for_sums(const Buffers& buffers) {
   Extents one_image = problem_.x_extents();
   one_image[0] = 1;
   std::vector<double> x;
@@ -139,18 +158,13 @@ double SampleCheck::max_error_over_bound(Queue& queue, const Buffers& buffers,
   const Numerics judged = numerics.bounded ? numerics : Numerics{};
   std::vector<std::vector<std::byte>> images;
   for (const std::int64_t n : images_) images.push_back(buffers.output_image(queue, n));
-  const Strides& strides = problem_.y_strides;
   const std::size_t element_bytes = size_in_bytes(problem_.dtype);
   double largest = 0;
   for (std::size_t i = 0; i < points_.size(); ++i) {
-    const auto [image, k, z, p, q] = points_[i];
-    const std::vector<std::byte>& bytes = images[image];
+    const std::vector<std::byte>& bytes = images[points_[i].image];
     const ConstTensorView view(bytes.data(), problem_.dtype,
                                {static_cast<std::int64_t>(bytes.size() / element_bytes)});
-    const std::int64_t plane = problem_.has_depth() ? z * strides[2] : 0;
-    const double computed =
-        load_element(view, k * strides[1] + plane + p * strides[strides.rank() - 2] +
-                               q * strides[strides.rank() - 1]);
+    const double computed = load_element(view, offset_in_image(points_[i]));
     if (!std::isfinite(computed)) return std::numeric_limits<double>::infinity();
     const double oracle = expected_[i].y;
     const double expected = activation_ == Activation::relu ? std::max(oracle, 0.0) : oracle;

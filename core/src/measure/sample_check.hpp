@@ -30,6 +30,8 @@ class SampleCheck {
   void choose_images(std::uint64_t seed);
   void choose_points(std::uint64_t seed);
   void ask_oracle(const Buffers& buffers);
+  void ask_for_sums(const Buffers& buffers);  ///< of bias and products, without what y held
+  std::int64_t offset_in_image(const Point& point) const;  ///< in y, in elements
 
   ConvProblem problem_;
   Activation activation_;

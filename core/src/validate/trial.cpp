@@ -18,12 +18,6 @@ namespace {
 /// Sums of fewer products are not worth waking other threads for.
 constexpr double products_for_one_thread = 1e6;
 
-void add_to(OracleTerm& term, double before) {
-  term.y += before;
-  term.magnitude += std::abs(before);
-  term.accumulated += std::abs(before);
-}
-
 }  // namespace
 
 Trial::Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
@@ -103,7 +97,7 @@ void Trial::ask_oracle() {
     const auto [n, k, z, p, q] = point;
     OracleTerm& term = expected_[static_cast<std::size_t>(i)];
     term = conv_oracle_at(problem_, x(), w(), bias(), n, k, z, p, q);
-    if (accumulates()) add_to(term, load_element(before(), y_offset(point)));
+    if (accumulates()) term.add(load_element(before(), y_offset(point)));
   });
 }
 
@@ -149,8 +143,8 @@ void Trial::expect_checksums() {
   position = 0;
   for_each_offset(problem_.y_extents(), problem_.y_strides, [&](std::int64_t offset) {
     const std::int64_t channel = position / image;  // n K + k, and K is a multiple of in_group
-    add_to(checksums_[static_cast<std::size_t>(channel / in_group * image + position % image)],
-           load_element(before(), offset));
+    checksums_[static_cast<std::size_t>(channel / in_group * image + position % image)].add(
+        load_element(before(), offset));
     ++position;
   });
 }

@@ -110,6 +110,20 @@ TEST_CASE("tensors with gaps and layouts of other orders are measured too", "[ti
     }
 }
 
+TEST_CASE("plans that accumulate are measured, and checked against what y held", "[timed]") {
+  for (const Device& device : plumb_test::all_devices())
+    for (const char* text : {"g2mb7ic4ih9iw10oc6kh3ph1", "mb3ic2id5ih6oc3kd3kh3pd1ph1"}) {
+      const auto plans = all_plans(device, problem_of(text), {.bias = true, .accumulate = true});
+      REQUIRE(plans.size() > 0);
+      for (const Measurement& one : measure(plans, few).contestants) {
+        CAPTURE(one.algorithm, text);
+        REQUIRE(one.failure.empty());
+        REQUIRE(one.max_error_over_bound > 0);
+        REQUIRE(one.max_error_over_bound <= 1);
+      }
+    }
+}
+
 TEST_CASE("contestants that do not belong together are refused", "[timed]") {
   const Device cpu = Device::open("cpu");
   const auto refused = [&](const std::vector<ConvPlan>& plans, const char* words,
@@ -123,7 +137,9 @@ TEST_CASE("contestants that do not belong together are refused", "[timed]") {
   refused({ConvPlan(cpu, problem_of("mb0ic3ih9oc4kh3"))}, "batch of 0");
   refused({one}, "samples", {.min_samples = 0});
   refused({one}, "5 to 4 samples; expected", {.min_samples = 5, .max_samples = 4});
-  refused({one, ConvPlan(cpu, one.problem(), {.bias = true})}, "with or without a bias");
+  refused({one, ConvPlan(cpu, one.problem(), {.bias = true})},
+          "a bias and an accumulation of all or none");
+  refused({one, ConvPlan(cpu, one.problem(), {.accumulate = true})}, "of all or none");
   refused({one}, "0 tries; expected 1 or more", {.tries = 0});
   ConvProblem reversed = one.problem();
   reversed.x_strides[0] = -reversed.x_strides[0];
