@@ -6,24 +6,13 @@
 
 #include "cuda_kernels/fields/field_params.cuh"
 #include "cuda_kernels/primitives/async_copy.cuh"
+#include "cuda_kernels/primitives/boundary.cuh"
 
 namespace plumb::cuda::fields {
 
 /// Returns the coordinate of the element that stands at `at`, or -1 for a zero.
 __device__ inline std::int64_t mapped(std::int64_t at, const FieldAxis& axis) {
-  const std::int64_t extent = axis.extent;
-  if (at >= 0 && at < extent) return at;
-  if (axis.boundary == Boundary::zeros) return -1;
-  if (axis.boundary == Boundary::clamp) return at < 0 ? 0 : extent - 1;
-  const bool reflect = axis.boundary == Boundary::reflect;
-  const std::int64_t period = axis.boundary == Boundary::periodic ? extent
-                              : !reflect                          ? 2 * extent
-                              : extent > 1                        ? 2 * extent - 2
-                                                                  : 1;
-  // The image is rarely continued more than once, and a division of 64 bits is a function.
-  if (at < -period || at >= 2 * period) at %= period;
-  at += at < 0 ? period : at >= period ? -period : 0;
-  return at < extent ? at : period - (reflect ? 0 : 1) - at;
+  return at_boundary(axis.boundary, at, axis.extent);
 }
 
 /// Says whether a tap of the block may lie in a padding of zeros.
