@@ -2,16 +2,12 @@
 #pragma once
 
 #include "cuda_kernels/fields/field_params.cuh"
+#include "cuda_kernels/primitives/pin.cuh"
 
 namespace plumb::cuda::fields {
 
 template <class Scalar>
 inline constexpr int thread_columns = 2 * vector_elements<Scalar>;
-
-/// Keeps a value in one register from here on. Without it the compiler copies all sums once more
-/// for each of the ways that a plane may take.
-__device__ inline void pin(float& value) { asm volatile("" : "+f"(value)); }
-__device__ inline void pin(double& value) { asm volatile("" : "+d"(value)); }
 
 /// Reads vector number `i` of `to` from `bytes` in shared memory.
 template <class Scalar, int count>

@@ -9,6 +9,10 @@
 
 #include "plumb/types.hpp"
 
+namespace plumb {
+struct ConvProblem;
+}
+
 namespace plumb::cuda {
 
 /// y(n, k, ...) = sum over c and the taps of x(n, c, ...) w(k, c, ...), stride 1, dilation 1. The
@@ -24,6 +28,9 @@ struct FieldProblem {
     return before[axis] + extent[axis] + after[axis] - filter[axis] + 1;
   }
 };
+
+/// Returns a convolution of one group, stride 1 and dilation 1 as a problem of fields.
+FieldProblem field_problem(const ConvProblem& problem);
 
 /// An axis as kernels see it.
 struct FieldAxis {

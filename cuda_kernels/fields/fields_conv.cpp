@@ -33,34 +33,12 @@ Support supports(const ConvProblem& p) {
   return {};
 }
 
-FieldProblem field_of(const ConvProblem& p) {
-  FieldProblem field{.n = p.n,
-                     .c = p.c,
-                     .k = p.k,
-                     .extent = {p.d, p.h, p.w},
-                     .filter = {p.t, p.r, p.s},
-                     .before = {p.padding.front, p.padding.top, p.padding.left},
-                     .boundary = {p.boundary.d, p.boundary.h, p.boundary.w}};
-  // What no window reaches is no padding.
-  const std::int64_t outputs[] = {p.z(), p.p(), p.q()};
-  for (int i = 0; i < 3; ++i)
-    field.after[i] = outputs[i] + field.filter[i] - 1 - field.extent[i] - field.before[i];
-  const auto strides = [&](const Strides& from, std::array<std::int64_t, 5>& to) {
-    const bool deep = from.rank() == 5;
-    to = {from[0], from[1], deep ? from[2] : 0, from[deep ? 3 : 2], from[deep ? 4 : 3]};
-  };
-  strides(p.x_strides, field.x_stride);
-  strides(p.w_strides, field.w_stride);
-  strides(p.y_strides, field.y_stride);
-  return field;
-}
-
 template <DType dtype>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports<dtype>(problem)};
   if (!result.support || problem.n == 0) return result;
   const int element_bytes = static_cast<int>(size_in_bytes(dtype));
-  const auto fields = plan_fields(field_of(problem), element_bytes, device.units);
+  const auto fields = plan_fields(field_problem(problem), element_bytes, device.units);
   if (!fields) {
     result.support =
         refuse("filters of " + std::to_string(problem.t) + "x" + std::to_string(problem.r) + "x" +
