@@ -1,0 +1,231 @@
+#include "emulation.hpp"
+
+#include <ucontext.h>
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "device_words.hpp"
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+BlockCoordinate threadIdx, blockIdx, blockDim;
+
+namespace plumb_test::emulation {
+namespace {
+
+enum class Wait { none, block, vote, warp };
+constexpr std::size_t stack_bytes = 512 << 10, largest_shared = 227 << 10, guard_bytes = 256;
+constexpr unsigned warp_threads = 32;
+
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+  bool valid;
+
+  void make() const {
+    if (valid)
+      std::memcpy(to, from, bytes);
+    else
+      std::memset(to, 0, bytes);
+  }
+};
+
+/// Goes from one stack to another, and tells a sanitizer so.
+class Stack {
+ public:
+  ucontext_t context{};
+
+  void own(char* bottom, std::size_t bytes) { bottom_ = bottom, bytes_ = bytes; }
+  void go_to(Stack& other) {
+#if defined(__SANITIZE_ADDRESS__)
+    void* left = nullptr;
+    __sanitizer_start_switch_fiber(&left, other.bottom_, other.bytes_);
+    swapcontext(&context, &other.context);
+    __sanitizer_finish_switch_fiber(left, nullptr, nullptr);
+#else
+    swapcontext(&context, &other.context);
+#endif
+  }
+  /// Is called first on a new stack, which one came to from `from`.
+  static void begin([[maybe_unused]] Stack& from) {
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_finish_switch_fiber(nullptr, &from.bottom_, &from.bytes_);
+#endif
+  }
+
+ private:
+  const void* bottom_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+struct Thread {
+  Stack stack;
+  std::unique_ptr<char[]> memory = std::make_unique<char[]>(stack_bytes);
+  Wait wait = Wait::none;
+  bool done = false;
+  std::deque<std::vector<Copy>> groups;  ///< the last has no end yet
+};
+
+/// A block at work.
+class Block {
+ public:
+  Block(std::vector<Thread>& threads, const std::function<void()>& kernel, std::size_t shared)
+      : threads_(threads), kernel_(kernel), shared_(shared + guard_bytes, '\xff') {
+    const auto address = reinterpret_cast<std::uintptr_t>(shared_.data());
+    if (address % 16 != 0) throw std::runtime_error("the host's memory is not aligned");
+  }
+
+  void run(bool backwards) {
+    running = this;
+    for (Thread& thread : threads_) begin(thread);
+    while (std::ranges::any_of(threads_, [](const Thread& thread) { return !thread.done; })) {
+      const unsigned count = static_cast<unsigned>(threads_.size());
+      for (unsigned i = 0; i < count; ++i) step(backwards ? count - 1 - i : i);
+      if (error_) std::rethrow_exception(error_);
+      release();
+      backwards = !backwards;
+    }
+    for (std::size_t i = shared_.size() - guard_bytes; i < shared_.size(); ++i)
+      if (shared_[i] != '\xff') throw std::runtime_error("a write behind the shared memory");
+  }
+
+  void wait(Wait kind) {
+    Thread& thread = current();
+    thread.wait = kind;
+    thread.stack.go_to(scheduler_);
+  }
+  bool vote(bool condition) {
+    votes_ = votes_ || condition;
+    wait(Wait::vote);
+    return result_;
+  }
+  Thread& current() { return threads_[threadIdx.x]; }
+  char* shared() { return shared_.data(); }
+
+  static inline Block* running = nullptr;
+
+ private:
+  static void enter() {
+    Block& block = *running;
+    Stack::begin(block.scheduler_);
+    try {
+      block.kernel_();
+    } catch (...) {
+      block.error_ = std::current_exception();
+    }
+    Thread& thread = block.current();
+    thread.done = true;
+    thread.stack.go_to(block.scheduler_);
+  }
+
+  void begin(Thread& thread) {
+    thread.wait = Wait::none, thread.done = false;
+    thread.groups.assign(1, {});
+    ucontext_t& context = thread.stack.context;
+    thread.stack.own(thread.memory.get(), stack_bytes);
+    getcontext(&context);
+    context.uc_stack.ss_sp = thread.memory.get();
+    context.uc_stack.ss_size = stack_bytes;
+    makecontext(&context, enter, 0);
+  }
+
+  void step(unsigned index) {
+    Thread& thread = threads_[index];
+    if (thread.done || thread.wait != Wait::none || error_) return;
+    threadIdx.x = index;
+    scheduler_.go_to(thread.stack);
+  }
+
+  std::size_t count(Wait kind) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        threads_, [&](const Thread& thread) { return !thread.done && thread.wait == kind; }));
+  }
+  /// Lets those go on whom all others have met.
+  void release() {
+    bool any = false;
+    for (std::size_t first = 0; first < threads_.size(); first += warp_threads) {
+      const auto warp = threads_.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto meets = [](const Thread& thread) { return thread.wait == Wait::warp; };
+      if (!std::all_of(warp, warp + warp_threads, meets)) continue;
+      std::for_each(warp, warp + warp_threads, [](Thread& thread) { thread.wait = Wait::none; });
+      any = true;
+    }
+    // The barrier of a block waits for the threads that have not ended, a vote for all.
+    const std::size_t alive = threads_.size() - count_done();
+    for (const Wait kind : {Wait::block, Wait::vote})
+      if (alive > 0 && count(kind) == (kind == Wait::block ? alive : threads_.size())) {
+        if (kind == Wait::vote) result_ = votes_, votes_ = false;
+        for (Thread& thread : threads_) thread.wait = Wait::none;
+        any = true;
+      }
+    if (!any && alive > 0)
+      throw std::runtime_error("a block hangs: of " + std::to_string(threads_.size()) +
+                               " threads " + std::to_string(alive) + " have not ended, " +
+                               std::to_string(count(Wait::block)) + " are at a barrier, " +
+                               std::to_string(count(Wait::warp)) + " at a warp's");
+  }
+  std::size_t count_done() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(threads_, [](const Thread& thread) { return thread.done; }));
+  }
+
+  std::vector<Thread>& threads_;
+  const std::function<void()>& kernel_;
+  std::vector<char> shared_;
+  Stack scheduler_;
+  std::exception_ptr error_;
+  bool votes_ = false, result_ = false;
+};
+
+}  // namespace
+
+void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes,
+              const std::function<void()>& kernel) {
+  if (shared_bytes > largest_shared) throw std::runtime_error("more shared memory than there is");
+  if (threads == 0 || threads % warp_threads != 0) throw std::runtime_error("no whole warps");
+  static std::vector<Thread> fibers;
+  fibers.resize(threads);
+  blockDim.x = threads;
+  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
+    Block(fibers, kernel, shared_bytes).run(blockIdx.x % 2 == 1);
+}
+
+char* shared_memory() { return Block::running->shared(); }
+
+void copy_async(void* to, const void* from, std::size_t bytes, bool valid) {
+  if (reinterpret_cast<std::uintptr_t>(to) % bytes != 0 ||
+      reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
+    throw std::runtime_error("a copy is not aligned to its " + std::to_string(bytes) + " bytes");
+  Block::running->current().groups.back().push_back({to, from, bytes, valid});
+}
+
+void commit_copies() { Block::running->current().groups.emplace_back(); }
+
+void wait_for_groups(std::size_t running) {
+  auto& groups = Block::running->current().groups;
+  while (groups.size() > running + 1) {
+    for (const Copy& copy : groups.front()) copy.make();
+    groups.pop_front();
+  }
+}
+
+void wait_for_all() {
+  commit_copies();
+  wait_for_groups(0);
+}
+
+}  // namespace plumb_test::emulation
+
+using plumb_test::emulation::Block;
+void __syncthreads() { Block::running->wait(plumb_test::emulation::Wait::block); }
+void __syncwarp() { Block::running->wait(plumb_test::emulation::Wait::warp); }
+int __syncthreads_or(int condition) { return Block::running->vote(condition != 0); }

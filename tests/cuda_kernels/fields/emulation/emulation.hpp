@@ -1,0 +1,27 @@
+// Runs a kernel on the host: each thread of a block is a fiber, which goes until it meets a barrier.
+// It finds what no result shows on every run of a GPU: shared memory that is read before it is
+// written or waited for, copies that are not aligned, barriers that not all threads meet.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace plumb_test::emulation {
+
+/// Runs `kernel` for each thread of each block. Shared memory is all ones at first, a NaN in every
+/// type. Throws std::runtime_error where a block hangs or breaks a rule.
+void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes,
+              const std::function<void()>& kernel);
+
+/// What follows is called by the kernel's threads.
+char* shared_memory();
+/// Begins a copy, which is made as late as it may be: when the thread waits for it. Without `valid`
+/// it writes zeros.
+void copy_async(void* to, const void* from, std::size_t bytes, bool valid);
+void commit_copies();
+/// Makes the copies of all groups but the last `running`.
+void wait_for_groups(std::size_t running);
+/// Makes all copies, those of no group too.
+void wait_for_all();
+
+}  // namespace plumb_test::emulation

@@ -1,0 +1,29 @@
+// Launches, emulated: a kernel has run when its launch returns.
+#pragma once
+
+#include "cuda_kernels/primitives/ceil_div.hpp"
+#include "cuda_kernels/fields/emulation/emulation.hpp"
+
+namespace plumb::cuda {
+
+inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
+  return static_cast<unsigned>(ceil_div(count, per_block));
+}
+
+class Launch {
+ public:
+  Launch(void*, unsigned blocks, unsigned threads, std::size_t shared_bytes)
+      : blocks_(blocks), threads_(threads), shared_bytes_(shared_bytes) {}
+
+  template <class... Parameters, class... Arguments>
+  void operator()(void (*kernel)(Parameters...), const Arguments&... arguments) const {
+    plumb_test::emulation::run_grid(blocks_, threads_, shared_bytes_,
+                                    [&] { kernel(arguments...); });
+  }
+
+ private:
+  unsigned blocks_, threads_;
+  std::size_t shared_bytes_;
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,176 @@
+// The field kernels of CUDA on the host, where no GPU is: their sources as they are, every kernel, in
+// one to three dimensions, with every boundary, are the oracle's bit for bit.
+#include <array>
+#include <map>
+
+#include "field_case.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+using namespace plumb_test::emulation;
+
+namespace {
+
+constexpr FieldKernel kernels[] = {FieldKernel::march, FieldKernel::tile, FieldKernel::line,
+                                   FieldKernel::columns};
+constexpr Boundary boundaries[] = {Boundary::zeros, Boundary::periodic, Boundary::reflect,
+                                   Boundary::symmetric, Boundary::clamp};
+
+/// Draws problems from a seed, with sizes around those of tiles.
+class Draw {
+ public:
+  explicit Draw(std::uint32_t seed) : random_(seed) {}
+  int number(int low, int high) { return static_cast<int>(random_.integer(low, high)); }
+  bool one_in(int count) { return number(1, count) == 1; }
+  Boundary boundary() { return boundaries[number(0, 4)]; }
+
+  ConvProblem problem(int rank) {
+    ConvProblem p;
+    p.dtype = one_in(2) ? DType::f32 : DType::f64;
+    p.n = number(1, 2);
+    p.c = one_in(2) ? 1 : number(2, 4), p.k = one_in(2) ? 1 : number(2, 4);
+    p.boundary = {boundary(), boundary(), boundary()};
+    odd_ = 3 + 2 * number(0, 3);
+    if (rank > 2) draw_axis(rank, p.d, p.t, p.padding.front, p.padding.back);
+    if (rank > 1) draw_axis(rank, p.h, p.r, p.padding.top, p.padding.bottom);
+    draw_axis(rank, p.w, p.s, p.padding.left, p.padding.right);
+    p.x_strides = strides(p.x_extents());
+    p.w_strides = strides(p.w_extents());
+    p.y_strides = strides(p.y_extents());
+    return p;
+  }
+
+  FieldOptions options() {
+    return {.bias = one_in(2),
+            .relu = one_in(3),
+            .accumulate = one_in(3),
+            .vectors = !one_in(4),
+            .special = one_in(5)};
+  }
+
+  FieldChoice choice(FieldKernel kernel) {
+    FieldChoice choice{.kernel = kernel};
+    if (one_in(2)) choice.threads_w = 8 << number(0, 3);
+    if (one_in(3)) choice.threads = 128 << number(0, 1);
+    if (one_in(3)) choice.planes = 1 << number(0, 2);
+    if (one_in(3)) choice.tile_u = number(1, 40);
+    if (one_in(2)) choice.outputs = 4 << number(0, 1);
+    return choice;
+  }
+
+ private:
+  void draw_axis(int rank, std::int64_t& extent, std::int64_t& taps, std::int64_t& before,
+                 std::int64_t& after) {
+    constexpr int most_extent[] = {0, 600, 80, 24}, most_taps[] = {0, 70, 14, 8};
+    extent = one_in(6) ? number(2, 9) : number(10, most_extent[rank]);
+    if (one_in(2)) extent = (extent + 3) / 4 * 4;
+    // Some kernels are for 3, 5, 7 and 9 taps alone, or for as many along two axes.
+    taps = one_in(3) ? number(1, most_taps[rank]) : one_in(5) ? 1 : odd_;
+    before = one_in(3) ? number(0, static_cast<int>(taps) + 2) : taps / 2;
+    after = one_in(3) ? number(0, static_cast<int>(taps) + 2) : (taps - 1) / 2;
+    after += std::max<std::int64_t>(0, taps - before - extent - after);
+  }
+
+  /// Dense ones, or with room behind the rows, or in another order, or mirrored.
+  Strides strides(const Extents& extents) {
+    Dims order = extents;
+    for (int i = 0; i < order.rank(); ++i) order[i] = i;
+    if (one_in(4)) std::swap(order[number(0, order.rank() - 1)], order[order.rank() - 1]);
+    Strides strides = strides_in_order(extents, order, one_in(2) ? 0 : 4 * number(0, 2));
+    if (one_in(4)) {
+      std::int64_t& mirrored = strides[number(0, strides.rank() - 1)];
+      mirrored = -mirrored;
+    }
+    return strides;
+  }
+
+  Random random_;
+  int odd_ = 3;
+};
+
+std::string name(FieldKernel kernel) {
+  return kernel == FieldKernel::march  ? "march"
+         : kernel == FieldKernel::tile ? "tile"
+         : kernel == FieldKernel::line ? "line"
+                                       : "columns";
+}
+
+/// Runs the problem by a kernel, if it can; says whether it could.
+bool run(Draw& draw, const ConvProblem& problem, FieldKernel kernel, const FieldOptions& options,
+         std::uint32_t seed) {
+  const auto planned = plan(check(problem), draw.choice(kernel));
+  if (!planned || planned->kernel != kernel) return false;
+  CAPTURE(seed, name(kernel), to_string(problem), to_string(problem.dtype), options.bias,
+          options.relu, options.accumulate, options.vectors, options.special, planned->threads_w,
+          planned->threads_v, planned->threads_u, planned->tile_u, planned->outputs,
+          planned->planes);
+  const std::string wrong = FieldCase(problem, options, seed).run(*planned);
+  CHECK(wrong == "");
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("fields emulated: every kernel takes every boundary in one to three dimensions") {
+  std::uint32_t seed = 1000;
+  for (const FieldKernel kernel : kernels)
+    for (int rank = 1; rank <= 3; ++rank)
+      for (const Boundary boundary : boundaries)
+        for (const DType dtype : {DType::f32, DType::f64}) {
+          if (rank == 1 && kernel != FieldKernel::line && kernel != FieldKernel::tile) continue;
+          bool ran = false;
+          for (int tries = 0; tries < 100 && !ran; ++tries) {
+            Draw draw(++seed);
+            ConvProblem problem = draw.problem(rank);
+            problem.dtype = dtype, problem.boundary = boundary;
+            if (kernel == FieldKernel::line) {
+              problem.t = problem.r = 1;
+              problem.padding = {0, problem.padding.left, 0, problem.padding.right};
+              problem.w_strides = {}, problem.y_strides = {};
+            }
+            ran = run(draw, problem, kernel, draw.options(), seed);
+          }
+          CAPTURE(name(kernel), rank, to_string(boundary), to_string(dtype));
+          CHECK(ran);
+        }
+}
+
+TEST_CASE("fields emulated: a tap in a padding of zeros is no term, were its weight infinite") {
+  for (const FieldKernel kernel : kernels)
+    for (int side = 0; side < 6; ++side) {
+      ConvProblem p;
+      p.d = 9, p.h = 11, p.w = 40, p.t = p.r = p.s = 3;
+      if (kernel == FieldKernel::line) p.t = p.r = 1;
+      std::int64_t* const sides[] = {&p.padding.front, &p.padding.back,  &p.padding.top,
+                                     &p.padding.bottom, &p.padding.left, &p.padding.right};
+      *sides[side] = 1;
+      bool ran = false;
+      for (std::uint32_t seed = 0; seed < 4; ++seed) {
+        Draw draw(seed);
+        ran = run(draw, p, kernel, {.special = true}, seed) || ran;
+      }
+      CHECK(ran);
+    }
+}
+
+TEST_CASE("fields emulated: random problems, cut in random ways") {
+  int ran = 0;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    Draw draw(seed);
+    const ConvProblem problem = draw.problem(draw.number(1, 3));
+    ran += run(draw, problem, kernels[draw.number(0, 3)], draw.options(), seed);
+  }
+  CHECK(ran > 150);
+}
+
+TEST_CASE("fields emulated: the plan that a problem gets") {
+  for (std::uint32_t seed = 5000; seed < 5100; ++seed) {
+    Draw draw(seed);
+    const ConvProblem problem = draw.problem(draw.number(1, 3));
+    const auto planned = plan(check(problem), {});
+    REQUIRE(planned);
+    CAPTURE(seed, name(planned->kernel), to_string(problem));
+    const std::string wrong = FieldCase(problem, draw.options(), seed).run(*planned);
+    CHECK(wrong == "");
+  }
+}
