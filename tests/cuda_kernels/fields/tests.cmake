@@ -16,3 +16,14 @@ if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
     COMPILE_OPTIONS "-include;${emulation}/device_words.hpp;-w;-O1")
   catch_discover_tests(plumb_emulated_fields DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
 endif()
+
+# The sweep over plans, built on demand, with the kernels themselves and not the module.
+if(NOT PLUMB_HAVE_CUDA)
+  return()
+endif()
+set(fields ${PROJECT_SOURCE_DIR}/cuda_kernels/fields)
+add_executable(plumb_sweep_fields EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/sweep.cu
+  ${fields}/fields_f32.cu ${fields}/fields_f64.cu ${fields}/field_plan.cpp ${fields}/field_problem.cpp
+  ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/check.cpp)
+target_include_directories(plumb_sweep_fields PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(plumb_sweep_fields PRIVATE plumb::plumb plumb_compiler CUDA::cudart_static)

@@ -1,6 +1,6 @@
-// Runs a kernel on the host: each thread of a block is a fiber, which goes until it meets a barrier.
-// It finds what no result shows on every run of a GPU: shared memory that is read before it is
-// written or waited for, copies that are not aligned, barriers that not all threads meet.
+// Runs a kernel on the host: each thread of a block is a fiber, which goes until it meets a
+// barrier. It finds what no result shows on every run of a GPU: shared memory that is read before
+// it is written or waited for, copies that are not aligned, barriers that not all threads meet.
 #pragma once
 
 #include <cstddef>

@@ -88,16 +88,17 @@ class FieldCase {
   void put(HostTensor& tensor, double value) {
     plumb::Dims index = tensor.extents();
     for (int i = 0; i < index.rank(); ++i)
-      index[i] = static_cast<std::int64_t>(
-          random_.integer(0, static_cast<int>(tensor.extents()[i]) - 1));
+      index[i] =
+          static_cast<std::int64_t>(random_.integer(0, static_cast<int>(tensor.extents()[i]) - 1));
     tensor.set(index, value);
   }
 
   std::vector<double> expected() {
     const std::vector<double> before = y_.values();
     std::vector<double> result;
-    for (const plumb::OracleTerm& term : plumb::conv_oracle(
-             problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView()))
+    for (const plumb::OracleTerm& term :
+         plumb::conv_oracle(problem_, x_.view(), w_.view(),
+                            options_.bias ? bias_.view() : plumb::ConstTensorView()))
       result.push_back(term.y);
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (options_.accumulate) result[i] += before[i];

@@ -47,20 +47,23 @@ TEST_CASE("emulation: what is not waited for is not there") {
 
 TEST_CASE("emulation: what a GPU does not do is an error") {
   const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
-  CHECK_THROWS_MATCHES(run_grid(1, 64, 0, [] {
-                         if (threadIdx.x != 40) __syncwarp();
-                       }),
+  CHECK_THROWS_MATCHES(run_grid(1, 64, 0,
+                                [] {
+                                  if (threadIdx.x != 40) __syncwarp();
+                                }),
                        std::runtime_error, says("a block hangs"));
-  CHECK_THROWS_MATCHES(run_grid(1, 32, 0, [] {
-                         if (threadIdx.x != 3) __syncthreads_or(1);
-                       }),
+  CHECK_THROWS_MATCHES(run_grid(1, 32, 0,
+                                [] {
+                                  if (threadIdx.x != 3) __syncthreads_or(1);
+                                }),
                        std::runtime_error, says("a block hangs"));
   CHECK_THROWS_MATCHES(run_grid(1, 32, 64, [] { shared_memory()[70] = 0; }), std::runtime_error,
                        says("behind the shared memory"));
-  CHECK_THROWS_MATCHES(run_grid(1, 32, 64, [] {
-                         alignas(16) const char from[32] = {};
-                         copy_16_bytes_async(shared_memory(), from + 4);
-                       }),
+  CHECK_THROWS_MATCHES(run_grid(1, 32, 64,
+                                [] {
+                                  alignas(16) const char from[32] = {};
+                                  copy_16_bytes_async(shared_memory(), from + 4);
+                                }),
                        std::runtime_error, says("not aligned to its 16 bytes"));
   CHECK_THROWS_MATCHES(run_grid(1, 32, 1 << 20, [] {}), std::runtime_error,
                        says("more shared memory"));

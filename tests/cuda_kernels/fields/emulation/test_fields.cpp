@@ -1,5 +1,5 @@
-// The field kernels of CUDA on the host, where no GPU is: their sources as they are, every kernel, in
-// one to three dimensions, with every boundary, are the oracle's bit for bit.
+// The field kernels of CUDA on the host, where no GPU is: their sources as they are, every kernel,
+// in one to three dimensions, with every boundary, are the oracle's bit for bit.
 #include <array>
 #include <map>
 
@@ -141,7 +141,7 @@ TEST_CASE("fields emulated: a tap in a padding of zeros is no term, were its wei
       ConvProblem p;
       p.d = 9, p.h = 11, p.w = 40, p.t = p.r = p.s = 3;
       if (kernel == FieldKernel::line) p.t = p.r = 1;
-      std::int64_t* const sides[] = {&p.padding.front, &p.padding.back,  &p.padding.top,
+      std::int64_t* const sides[] = {&p.padding.front,  &p.padding.back, &p.padding.top,
                                      &p.padding.bottom, &p.padding.left, &p.padding.right};
       *sides[side] = 1;
       bool ran = false;

@@ -1,8 +1,8 @@
 // Launches, emulated: a kernel has run when its launch returns.
 #pragma once
 
-#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/fields/emulation/emulation.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 
 namespace plumb::cuda {
 
