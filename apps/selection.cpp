@@ -23,7 +23,9 @@ constexpr std::uint64_t longest_list_bytes = std::uint64_t{16} << 20;  // of pro
 std::int64_t batch_on(const DeviceId& device, std::string_view suite, std::int64_t own) {
   // Of the special ones some are so for being few.
   if (device != host || (suite == "few_special" && own < 100)) return own;
-  const std::int64_t share = suite == "four" ? 20 : suite == "resnet50" ? 16 : 100;
+  const std::int64_t share = suite == "four"                          ? 20
+                             : suite == "resnet50" || suite == "wide" ? 16
+                                                                      : 100;
   return std::max<std::int64_t>(1, own / share);
 }
 

@@ -9,6 +9,7 @@
 #include "plumb/did_you_mean.hpp"
 #include "plumb/error.hpp"
 #include "plumb/quote.hpp"
+#include "suite_wide.hpp"
 #include "validate/test_data.hpp"
 
 namespace plumb {
@@ -166,8 +167,11 @@ std::vector<NamedProblem> suite(std::string_view name, std::optional<std::int64_
     throw Error(ErrorCode::invalid_argument,
                 fmt::format("suite {}; expected one of {}{}", quoted(name),
                             fmt::join(suite_names, ", "), did_you_mean(name, suite_names)));
-  std::vector<NamedProblem> problems =
-      name == "few200" ? few200() : parse_problems(name == "fields" ? fields : few_special);
+  std::vector<NamedProblem> problems = name == "few200"
+                                           ? few200()
+                                           : parse_problems(name == "fields" ? fields
+                                                            : name == "wide" ? wide_suite
+                                                                             : few_special);
   return batch ? with_batch(std::move(problems), *batch) : problems;
 }
 

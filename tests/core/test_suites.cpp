@@ -83,6 +83,46 @@ TEST_CASE("few_special: it has the largest image, a small batch and odd widths")
   REQUIRE(any([](const ConvProblem& p) { return p.w % 2 == 1 && p.q() % 2 == 1; }));
 }
 
+TEST_CASE("wide: layers of every kind, each with the name of its network") {
+  const auto problems = suite("wide");
+  REQUIRE(problems.size() >= 60);
+  std::set<std::string> names, texts;
+  for (const auto& [name, p] : problems) {
+    CAPTURE(name, to_string(p));
+    REQUIRE(check(p) == p);
+    REQUIRE((p.n == 64 || p.n == 8 || p.n == 1));
+    // What is not 64 says so, so that a table's rows tell themselves apart.
+    const std::string_view last = std::string_view(name).substr(name.rfind(", ") + 2);
+    const bool counts = last.find("channels") == std::string_view::npos;
+    REQUIRE((counts && last.starts_with("8 ")) == (p.n == 8));
+    REQUIRE((counts && last.starts_with("1 ")) == (p.n == 1));
+    REQUIRE(p.bytes() < 32e9);
+    names.insert(name);
+    texts.insert(to_string(p));
+  }
+  REQUIRE(names.size() == problems.size());
+  REQUIRE(texts.size() == problems.size());
+  for (const std::string_view network :
+       {"ResNet-50", "VGG-16", "UNet", "ConvNeXt", "ResNeXt", "MobileNet", "EfficientNet",
+        "DeepLab", "3-D UNet", "R3D", "patch embedding", "tubelet"})
+    REQUIRE(std::any_of(problems.begin(), problems.end(), [&](const NamedProblem& one) {
+      return one.name.find(network) != std::string::npos;
+    }));
+  const auto count = [&](const auto& is) {
+    return std::count_if(problems.begin(), problems.end(),
+                         [&](const NamedProblem& one) { return is(one.problem); });
+  };
+  const auto depthwise = [](const ConvProblem& p) { return p.groups == p.c && p.c > 1; };
+  REQUIRE(count([](const ConvProblem& p) { return p.groups == 1; }) >= 60);
+  REQUIRE(count(depthwise) >= 15);
+  REQUIRE(count([&](const ConvProblem& p) { return p.groups > 1 && !depthwise(p); }) >= 6);
+  REQUIRE(count([](const ConvProblem& p) { return p.has_depth(); }) >= 10);
+  REQUIRE(count([](const ConvProblem& p) { return p.h == 1 && p.r == 1 && p.w > 1; }) >= 6);
+  REQUIRE(count([](const ConvProblem& p) { return p.dilation.h > 1; }) >= 4);
+  REQUIRE(count([](const ConvProblem& p) { return p.n == 1; }) >= 10);
+  REQUIRE(checksum(problems) == 0x65b4ce7f8a88d9f9u);
+}
+
 TEST_CASE("suites are problems with names") {
   for (const std::string_view name : suite_names) {
     const auto problems = suite(name, 17);
