@@ -24,7 +24,8 @@ namespace plumb::app {
 namespace {
 
 struct BenchArguments {
-  std::string device = "auto", algorithm = "auto", math, json, plot;
+  DeviceArguments device = {.name = "auto"};
+  std::string algorithm = "auto", math, json, plot;
   ProblemArguments problems;
   std::vector<std::string> peers;
   int samples = MeasureOptions{}.min_samples;
@@ -33,10 +34,6 @@ struct BenchArguments {
   std::uint64_t seed = 1;
   bool once = false, packed_filters = false;
 };
-
-bool is_peer(const Device& device, const ConvAlgorithm& algorithm) {
-  return !algorithm.name.starts_with(std::string(device.id().backend) + ".conv.");
-}
 
 /// Other libraries' algorithms on this device, by the libraries' names.
 std::vector<const ConvAlgorithm*> peer_algorithms(const Device& device,
@@ -47,13 +44,29 @@ std::vector<const ConvAlgorithm*> peer_algorithms(const Device& device,
     for (const ConvAlgorithm* algorithm : conv_algorithms(device))
       if (algorithm->name.starts_with(name + ".conv.")) peers.push_back(algorithm);
     if (peers.size() == before)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("--peer: {} has no {}.conv.*; it takes a build with "
-                              "-DPLUMB_PEERS=ON that found {}, and {}",
-                              to_string(device.id()), name, name,
-                              name == "cudnn" ? "a CUDA device" : "the device cpu"));
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("--peer: {} has no {}.conv.*; it computes on {}", to_string(device.id()),
+                      name, name == "cudnn" ? "a CUDA device" : "the device cpu"));
   }
   return peers;
+}
+
+/// The device as it is without those that are there to be measured against alone.
+Device ours(const Device& device, const BenchArguments& arguments) {
+  if (arguments.peers.empty()) return device;
+  return open_device({.name = to_string(device.id()), .providers = arguments.device.providers});
+}
+
+/// The device with the algorithms of the peers in its list.
+Device with_peers(const BenchArguments& arguments) {
+  const Device device = open_device(arguments.device);
+  if (arguments.peers.empty()) return device;
+  std::vector<std::string> names = arguments.peers;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+    if (algorithm->provider) names.emplace_back(algorithm->provider->name);
+  return open_device(
+      {.name = to_string(device.id()), .providers = fmt::format("{}", fmt::join(names, ","))});
 }
 
 /// The algorithms of one case: what a plan chooses, or what the pattern names, and the peers.
@@ -63,7 +76,7 @@ std::vector<const ConvAlgorithm*> contestants(const Device& device, const ConvPr
   if (arguments.algorithm == "auto") {
     ConvOptions options;
     if (!arguments.math.empty()) options.math = *parse_math(arguments.math);
-    wanted.push_back(&ConvPlan(device, problem, options).algorithm());
+    wanted.push_back(&ConvPlan(ours(device, arguments), problem, options).algorithm());
   } else {
     wanted = selected_algorithms(device, arguments.algorithm);
   }
@@ -130,7 +143,7 @@ BenchCase bench_case(const Device& device, ValidationCase test, const DeviceCeil
                        ConvOptions{.math = math, .algorithm = std::string(algorithm->name)});
     BenchRecord record;
     record.math = math;
-    record.peer = is_peer(device, *algorithm);
+    record.peer = algorithm->provider != nullptr;
     bench.records.push_back(std::move(record));
   }
   const Measurements seen = measure(plans, options);
@@ -186,7 +199,7 @@ std::string title_of(const BenchArguments& arguments, const Device& device) {
 void run(const BenchArguments& arguments) {
   if (!arguments.plot.empty()) require_writable(arguments.plot);
   RecordFile file(arguments.json);
-  const Device device = open_device(arguments.device);
+  const Device device = with_peers(arguments);
   const auto cases = selected_cases(arguments.problems, device.id());
   peer_algorithms(device, arguments.peers);
   if (arguments.algorithm != "auto") selected_algorithms(device, arguments.algorithm);
@@ -255,9 +268,7 @@ void add_bench(CLI::App& program) {
   add_math_option(*command, a->math,
                   "Time only algorithms at least as accurate as this (with auto, fp32 by default)");
   command
-      ->add_option(
-          "--peer", a->peers,
-          "Also time another library in the same run: cudnn, onednn (in builds with PLUMB_PEERS)")
+      ->add_option("--peer", a->peers, "Also time another library in the same run: cudnn, onednn")
       ->delimiter(',')
       ->check(one_of({"cudnn", "onednn"}));
   add_integer(*command, "--samples", a->samples, 1,

@@ -19,7 +19,8 @@ namespace plumb::app {
 namespace {
 
 struct ClassifyArguments {
-  std::string device, model, json;
+  DeviceArguments device;
+  std::string model, json;
   std::vector<std::string> compare;
   DatasetPaths paths;
   std::int64_t batch = 1000, limit = 0;
@@ -63,9 +64,9 @@ struct Opened {
   double seconds;
 };
 
-Opened opened(const std::string& spec) {
+Opened opened(const DeviceArguments& arguments) {
   Stopwatch stopwatch;
-  const Device device = open_device(spec);
+  const Device device = open_device(arguments);
   return {device, stopwatch.total()};
 }
 
@@ -169,7 +170,8 @@ void classify(const ClassifyArguments& arguments) {
   // once.
   std::vector<Opened> devices;
   if (arguments.compare.empty()) devices.push_back(opened(arguments.device));
-  for (const std::string& spec : arguments.compare) devices.push_back(opened(spec));
+  for (const std::string& name : arguments.compare)
+    devices.push_back(opened({.name = name, .providers = arguments.device.providers}));
   const Inputs inputs = load(arguments);
 
   if (arguments.compare.empty()) {

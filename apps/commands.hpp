@@ -19,10 +19,14 @@ void add_explain(CLI::App& program);
 void add_pipeline(CLI::App& program);
 void add_ladder(CLI::App& program);
 
-/// "--device", the same everywhere.
-void add_device_option(CLI::App& command, std::string& spec);
-/// Device::open for a name from the command line (empty: nothing was said). A name that no device
-/// could have is a UsageError.
-Device open_device(const std::string& spec);
+struct DeviceArguments {
+  std::string name;       ///< empty: nothing was said
+  std::string providers;  ///< as in DeviceOptions
+};
+/// "--device" and "--providers", the same everywhere.
+void add_device_option(CLI::App& command, DeviceArguments& arguments);
+/// Device::open for what the command line says. A name that no device or provider could have is a
+/// UsageError.
+Device open_device(const DeviceArguments& arguments);
 
 }  // namespace plumb::app

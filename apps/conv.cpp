@@ -22,7 +22,8 @@ struct ConvArguments {
   std::vector<std::string> boundary;
   std::int64_t groups = 1;
   std::string layout = "nchw", math = "fp32", activation = "none", pool = "none";
-  std::string device, algorithm;
+  DeviceArguments device;
+  std::string algorithm;
   bool channels_last() const { return layout == "nhwc"; }
 };
 

@@ -20,7 +20,8 @@ ConvProblem small_problem() {
 /// The first of the device's algorithms that takes the problem, whatever PLUMB_CONV_ALGORITHM says.
 std::string algorithm_of(const Device& device, const ConvProblem& problem) {
   for (const ConvAlgorithm* algorithm : conv_algorithms(device))
-    if (!algorithm->forced_only && algorithm->plan(problem, device.info()).support)
+    if (!algorithm->forced_only && !algorithm->provider &&
+        algorithm->plan(problem, device.info()).support)
       return std::string(algorithm->name);
   return {};
 }

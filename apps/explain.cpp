@@ -18,7 +18,8 @@ namespace plumb::app {
 namespace {
 
 struct ExplainArguments {
-  std::string device, math = "fp32", algorithm, json;
+  DeviceArguments device;
+  std::string math = "fp32", algorithm, json;
   ProblemArguments problems;
   std::int64_t workspace_limit = -1;  ///< bytes; below 0: none
   bool deterministic = false, accumulate = false;
@@ -141,6 +142,24 @@ void print_legend(const std::vector<ConvCandidate>& candidates, const Extras& ex
   explain("pools after", "the kernel writes into workspace, and a second pass pools that into y");
 }
 
+/// Whose the algorithms of other libraries are.
+void print_providers(const std::vector<ConvCandidate>& candidates, const Device& device,
+                     std::size_t width) {
+  std::string_view before;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
+    if (!algorithm->provider || algorithm->provider->name == before) continue;
+    before = algorithm->provider->name;
+    const LibraryReport found = algorithm->provider->library();
+    const bool chosen = std::any_of(candidates.begin(), candidates.end(), [&](const auto& one) {
+      return one.chosen && one.provider == before;
+    });
+    if (found.reason == Reason::none)
+      fmt::print("\n{}", wrapped(fmt::format("{}.*: kernels of {}, {}{}", before, found.version,
+                                             found.path, chosen ? "; chosen" : ""),
+                                 width, 0, 2));
+  }
+}
+
 /// Each refusal once, with those that it is of.
 void print_refusals(const std::vector<ConvCandidate>& candidates, std::size_t width) {
   std::vector<const ConvCandidate*> left;
@@ -178,12 +197,14 @@ void print(const Explained& explained, const Device& device, bool accumulate) {
     fmt::print("\nNothing can run it.\n");
   if (!explained.tuning.empty())
     fmt::print("\n{}", wrapped("No tuned times: " + explained.tuning + ".", width, 0, 0));
+  print_providers(explained.candidates, device, width);
   print_refusals(explained.candidates, width);
   fmt::print("\n");
 }
 
 nlohmann::ordered_json to_json(const ConvCandidate& one) {
   nlohmann::ordered_json json = {{"algorithm", one.algorithm},
+                                 {"provider", one.provider},
                                  {"chosen", one.chosen},
                                  {"eligible", static_cast<bool>(one.support)},
                                  {"reason", to_string(one.support.reason)},

@@ -84,6 +84,20 @@ void print(const TuneCacheReport& tuning) {
   fmt::print("\n");
 }
 
+void print(const ProviderReport& report) {
+  fmt::print("{:<10} {} on {}\n", report.name,
+             report.version.empty() ? std::string("not opened") : report.version, report.backend);
+  if (!report.path.empty()) fmt::print("           {}\n", shown_path(report.path));
+  if (report.reason != Reason::none)
+    fmt::print("           cannot be used: {} ({})\n", report.sentence, to_string(report.reason));
+}
+
+nlohmann::ordered_json to_json(const ProviderReport& report) {
+  return {
+      {"name", report.name}, {"backend", report.backend},          {"version", report.version},
+      {"path", report.path}, {"reason", to_string(report.reason)}, {"sentence", report.sentence}};
+}
+
 void run(const std::string& json_path) {
   if (!json_path.empty()) require_writable(json_path);
   const std::vector<Tried> backends_tried = try_all();
@@ -95,10 +109,15 @@ void run(const std::string& json_path) {
   if (!automatic.why().empty()) fmt::print("           passed over: {}\n", automatic.why());
   const TuneCacheReport tuning = tune_cache_report(automatic);
   print(tuning);
+  const std::vector<ProviderReport> providers = provider_reports();
+  fmt::print("\nOther libraries, whose algorithms may be listed (PLUMB_PROVIDERS, --providers):\n");
+  for (const ProviderReport& report : providers) print(report);
 
   if (json_path.empty()) return;
   nlohmann::ordered_json backends = nlohmann::ordered_json::array();
   for (const Tried& tried : backends_tried) backends.push_back(to_json(tried));
+  nlohmann::ordered_json libraries = nlohmann::ordered_json::array();
+  for (const ProviderReport& report : providers) libraries.push_back(to_json(report));
   write_json(json_path, {{"version", version},
                          {"auto", to_string(automatic.id())},
                          {"auto_why", automatic.why()},
@@ -107,7 +126,8 @@ void run(const std::string& json_path) {
                            {"problems", tuning.problems},
                            {"stale", tuning.stale},
                            {"sentence", tuning.sentence}}},
-                         {"backends", std::move(backends)}});
+                         {"backends", std::move(backends)},
+                         {"providers", std::move(libraries)}});
 }
 
 }  // namespace

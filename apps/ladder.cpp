@@ -18,7 +18,8 @@ namespace plumb::app {
 namespace {
 
 struct LadderArguments {
-  std::string device = "auto", layer, json, plot;
+  DeviceArguments device = {.name = "auto"};
+  std::string layer, json, plot;
   std::int64_t batch = 0;
   int samples = MeasureOptions{}.min_samples;
   bool batches = false, all = false;
@@ -91,7 +92,7 @@ class Contest {
 
   /// Whether a plan that allows fp32 may choose it.
   bool may_be_chosen(const ConvAlgorithm& algorithm) const {
-    return !algorithm.forced_only &&
+    return !algorithm.forced_only && !algorithm.provider &&
            allows(Math::fp32, math_class(algorithm.numerics, problem_.dtype));
   }
   /// By estimate alone: what has been tuned on this machine does not count.

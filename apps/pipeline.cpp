@@ -16,7 +16,8 @@ namespace plumb::app {
 namespace {
 
 struct PipelineArguments {
-  std::string device = "auto", algorithm = "auto", json, plot;
+  DeviceArguments device = {.name = "auto"};
+  std::string algorithm = "auto", json, plot;
   ProblemArguments problems;
   std::vector<int> streams{1, 2, 4, 8};
   std::vector<std::string> memory{"pageable", "pinned"};

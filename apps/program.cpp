@@ -151,16 +151,20 @@ bool stdout_is_written() {
 
 }  // namespace
 
-void add_device_option(CLI::App& command, std::string& spec) {
+void add_device_option(CLI::App& command, DeviceArguments& arguments) {
   command.add_option(
-      "--device", spec,
+      "--device", arguments.name,
       "Device to run on: cpu, cuda, cuda:1, kokkos, or auto (the first GPU that works, otherwise "
       "the CPU). The default is PLUMB_DEVICE, or auto where that is not set");
+  command.add_option(
+      "--providers", arguments.providers,
+      "List other libraries' algorithms too, and take them where they are the fastest by tuned "
+      "times: cudnn,onednn, or none. The default is PLUMB_PROVIDERS");
 }
 
-Device open_device(const std::string& spec) {
+Device open_device(const DeviceArguments& arguments) {
   try {
-    return Device::open(spec);
+    return Device::open(arguments.name, {.providers = arguments.providers});
   } catch (const Error& error) {
     if (error.code() == ErrorCode::invalid_argument || error.reason() == Reason::unknown_backend)
       throw UsageError(error.what());

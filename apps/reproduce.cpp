@@ -37,6 +37,15 @@ std::string views(const ValidationCase& test, const ConvProblem& by_name) {
   return text;
 }
 
+/// The other libraries whose algorithms the device lists.
+std::string providers(const Device& device) {
+  std::vector<std::string_view> names;
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+    if (algorithm->provider && (names.empty() || names.back() != algorithm->provider->name))
+      names.push_back(algorithm->provider->name);
+  return names.empty() ? "" : fmt::format(" --providers {}", fmt::join(names, ","));
+}
+
 }  // namespace
 
 std::string reproduce(const Device& device, std::string_view algorithm, const ValidationCase& test,
@@ -48,6 +57,7 @@ std::string reproduce(const Device& device, std::string_view algorithm, const Va
       fmt::format("plumb validate --device {} --algorithm {} --problem {} --dtype {} --layout {}",
                   to_string(device.id()), algorithm, to_string(problem), to_string(problem.dtype),
                   to_string(layout));
+  text += providers(device);
   // Padding that no window reaches is not in the text.
   if (parse_problem(to_string(problem)).problem.padding != problem.padding)
     text += padding_option(problem);

@@ -21,7 +21,8 @@ namespace plumb::app {
 namespace {
 
 struct TuneArguments {
-  std::string device = "auto", math, plot, json;
+  DeviceArguments device = {.name = "auto"};
+  std::string math, plot, json;
   ProblemArguments problems;
   int samples = MeasureOptions{}.min_samples;
   double scatter_limit = MeasureOptions{}.scatter_limit;

@@ -21,7 +21,8 @@ namespace plumb::app {
 namespace {
 
 struct ValidateArguments {
-  std::string device = "auto", algorithm = "*", math, json, guard = "both";
+  DeviceArguments device = {.name = "auto"};
+  std::string algorithm = "*", math, json, guard = "both";
   ProblemArguments problems;
   std::vector<std::string> tiers;
   Share share;
@@ -151,6 +152,7 @@ nlohmann::ordered_json to_json(const Verdicts& verdicts) {
                                  {"accumulate", record.accumulate},
                                  {"device", record.device},
                                  {"algorithm", record.algorithm},
+                                 {"provider", record.provider},
                                  {"tier", unsupported ? "" : to_string(record.tier)},
                                  {"verdict", to_string(record.verdict)},
                                  {"reason", to_string(record.reason)},

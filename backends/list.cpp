@@ -23,6 +23,7 @@ std::span<const BackendSource> backend_list() {
   static constexpr std::array list{
       BackendSource{.name = "cuda",
                     .linked = cuda,
+                    .provider = "cudnn",
                     .where_built = "a build where CMake finds nvcc (PLUMB_CUDA=ON)"},
       // Opening it may initialise Kokkos, which is not to happen unasked.
       BackendSource{.name = "kokkos",
@@ -31,7 +32,7 @@ std::span<const BackendSource> backend_list() {
                     .has_aliases = true,
                     .where_built = "a build where CMake finds Kokkos (PLUMB_KOKKOS=ON, Kokkos_ROOT "
                                    "is its folder; docs/kokkos.md)"},
-      BackendSource{"cpu", &cpu_backend},
+      BackendSource{.name = "cpu", .linked = &cpu_backend, .provider = "onednn"},
   };
   return list;
 }

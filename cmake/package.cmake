@@ -20,11 +20,6 @@ include(CMakePackageConfigHelpers)
 set(plumb_all_components cuda kokkos c fortran)
 set(plumb_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/plumb)
 
-if(PLUMB_INSTALL AND PLUMB_PEERS AND NOT BUILD_SHARED_LIBS)
-  message(STATUS "Installing: off, a static library with peers would need theirs wherever it is used")
-  set(PLUMB_INSTALL OFF)
-endif()
-
 # plumb_runs_from(<target> <folder>...): where the loader looks for what the target needs, from the
 # target's own folder. The same in the build and the install tree: what CMake links with one path and
 # changes to another when it installs it ends the first with a colon, an empty folder, for which the

@@ -396,18 +396,21 @@ contains
   end function
 
   !> `spec`: 'auto' (the first GPU that works, otherwise the CPU), 'cpu', 'cuda', 'cuda:1'. Without
-  !> it, what PLUMB_DEVICE says, or 'auto'.
-  subroutine device_open(self, spec, status, message)
+  !> it, what PLUMB_DEVICE says, or 'auto'. `providers`: other libraries whose algorithms are listed
+  !> too, 'cudnn,onednn', or 'none'; without it, what PLUMB_PROVIDERS says, or none.
+  subroutine device_open(self, spec, status, message, providers)
     class(plumb_device), intent(inout) :: self
-    character(*), intent(in), optional :: spec
+    character(*), intent(in), optional :: spec, providers
     integer, intent(out), optional :: status
     character(*), intent(inout), optional :: message
-    character(:), allocatable :: name
+    character(:), allocatable :: name, libraries
     integer(c_int32_t) :: code
     call self%close()
     name = ''
     if (present(spec)) name = trim(spec)
-    code = plumb_device_open_c(name//c_null_char, c_null_ptr, self%handle)
+    libraries = ''
+    if (present(providers)) libraries = trim(providers)
+    code = plumb_device_open_c(name//c_null_char, c_null_ptr, libraries//c_null_char, self%handle)
     call conclude(code, status, message)
   end subroutine
 

@@ -69,10 +69,10 @@ module plumb_c
       integer(c_int32_t), intent(out) :: count
       integer(c_int32_t) :: status
     end function
-    function plumb_device_open_c(spec, options, device) result(status) &
-        bind(c, name='plumb_device_open')
+    function plumb_device_open_c(spec, options, providers, device) result(status) &
+        bind(c, name='plumb_device_open_providers')
       import
-      character(kind=c_char), intent(in) :: spec(*)
+      character(kind=c_char), intent(in) :: spec(*), providers(*)
       type(c_ptr), value :: options
       type(c_ptr), intent(out) :: device
       integer(c_int32_t) :: status

@@ -7,9 +7,7 @@
 #include "cpu_kernels/fields/conv_fields.hpp"
 #include "cpu_kernels/panels/conv_panels.hpp"
 #include "cpu_reference/im2col/conv_im2col.hpp"
-#ifdef PLUMB_PEER_ONEDNN
 #include "peers/onednn/conv_onednn.hpp"
-#endif
 
 namespace plumb {
 
@@ -24,10 +22,8 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_panels_fp64,
       &conv_im2col_fp32,
       &conv_im2col_fp64,
-#ifdef PLUMB_PEER_ONEDNN
       &onednn_conv_best,
       &onednn_conv_nchw,
-#endif
   };
   // clang-format on
   return list;

@@ -99,12 +99,11 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(half2_fp16),
       PLUMB_ENTRY(scatter_atomics_fp32),
 #endif
-#ifdef PLUMB_PEER_CUDNN
       PLUMB_ENTRY(cudnn_best_fp64),
       PLUMB_ENTRY(cudnn_best_fp32),
       PLUMB_ENTRY(cudnn_best_tf32),
+      PLUMB_ENTRY(cudnn_sum_fp64),
       PLUMB_ENTRY(cudnn_sum_fp32),
-#endif
   };
   // clang-format on
   return list;

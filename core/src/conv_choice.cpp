@@ -19,6 +19,7 @@
 #include "plumb/problem_text.hpp"
 #include "plumb/quote.hpp"
 #include "plumb/tune.hpp"
+#include "providers.hpp"
 
 namespace plumb {
 namespace {
@@ -32,7 +33,8 @@ Support refused_unasked(const ConvAlgorithm& algorithm, const ConvProblem& probl
   if (Support forward = forward_only(problem); !forward) return forward;
   if (algorithm.forced_only && options.algorithm.empty())
     return refuse(Reason::forced_only, "runs only when it is asked for by name");
-  if (algorithm.forced_only && options.algorithm != algorithm.name)
+  if ((algorithm.forced_only || algorithm.provider) && !options.algorithm.empty() &&
+      options.algorithm != algorithm.name)
     return refuse(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
   return {};
 }
@@ -57,7 +59,8 @@ Support refused_by_options(const ConvCandidate& candidate, const ConvOptions& op
 ConvCandidate unasked(const ConvAlgorithm& algorithm, DType dtype) {
   return {.algorithm = algorithm.name,
           .error_class = math_class(algorithm.numerics, dtype),
-          .deterministic = algorithm.numerics.deterministic};
+          .deterministic = algorithm.numerics.deterministic,
+          .provider = algorithm.provider ? algorithm.provider->name : std::string_view()};
 }
 
 ConvCandidate candidate_of(const ConvRun& run, DType dtype) {
@@ -74,18 +77,24 @@ ConvCandidate candidate_of(const ConvRun& run, DType dtype) {
 /// What an algorithm says under these options; its run is kept in `run` where it can.
 ConvCandidate asked_with(const ConvOptions& options, const ConvAlgorithm& algorithm,
                          const ConvProblem& problem, const DeviceInfo& device,
-                         std::optional<ConvRun>& run) {
+                         const TunedTimes& tuned, std::optional<ConvRun>& run) {
   ConvCandidate candidate = unasked(algorithm, problem.dtype);
   candidate.support = refused_unasked(algorithm, problem, options);
   if (!candidate.support) return candidate;
+  const std::optional<double> seconds = time_of(tuned, algorithm);
+  if (algorithm.provider && options.algorithm.empty())
+    candidate.support = refused_unmeasured(algorithm, tuned, seconds);
+  if (!candidate.support) return candidate;
   run.emplace(algorithm, problem, device, options.accumulate);
   candidate = candidate_of(*run, problem.dtype);
+  if (candidate.estimate_seconds > 0) candidate.measured_seconds = seconds;
   if (candidate.support) candidate.support = refused_by_options(candidate, options);
   return candidate;
 }
 
 /// The seconds to choose by. Times count only where every algorithm that these options leave has
 /// one: an estimate and a time are not to be compared, and what was not timed might have won.
+/// Another library's estimate is never chosen by.
 void mark_chosen(std::vector<ConvCandidate>& all) {
   constexpr double none = std::numeric_limits<double>::infinity();
   const auto measured = [&](const ConvCandidate& c) { return c.measured_seconds.value_or(none); };
@@ -97,19 +106,14 @@ void mark_chosen(std::vector<ConvCandidate>& all) {
   }
   const bool tuned = every_one && any_ran;
   const auto seconds = [&](const ConvCandidate& candidate) {
-    return tuned ? measured(candidate) : candidate.estimate_seconds;
+    if (tuned) return measured(candidate);
+    return candidate.provider.empty() ? candidate.estimate_seconds : none;
   };
   // min_element takes the first of equals: the backend's order decides between them.
   const auto best = std::min_element(all.begin(), all.end(), [&](const auto& a, const auto& b) {
     return static_cast<bool>(a.support) && (!b.support || seconds(a) < seconds(b));
   });
   if (best != all.end() && best->support) best->chosen = true;
-}
-
-std::optional<double> time_of(const TunedTimes& tuned, std::string_view algorithm) {
-  for (const TunedTime& time : tuned.times)
-    if (time.algorithm == algorithm) return time.seconds;
-  return std::nullopt;
 }
 
 /// Each refusal once, behind the algorithms that it is of.
@@ -172,7 +176,7 @@ ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
 }
 
 std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
-  return load_backend(device.id().backend).backend->conv_algorithms();
+  return device.algorithms();
 }
 
 /// The same, and the run of each algorithm that was asked, at its candidate's place.
@@ -187,11 +191,8 @@ static std::vector<ConvCandidate> candidates(const Device& device, const ConvPro
   const TunedTimes tuned = tuned_times(device, problem);
   std::vector<ConvCandidate> all;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
-    ConvCandidate candidate =
-        asked_with(options, *algorithm, problem, device.info(), runs.emplace_back());
-    if (candidate.estimate_seconds > 0)
-      candidate.measured_seconds = time_of(tuned, algorithm->name);
-    all.push_back(std::move(candidate));
+    all.push_back(
+        asked_with(options, *algorithm, problem, device.info(), tuned, runs.emplace_back()));
   }
   for (const PassedOver& passed : device.passed_over())
     all.push_back({.algorithm = passed.backend, .support = {passed.reason, passed.sentence}});

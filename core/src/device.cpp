@@ -14,6 +14,7 @@
 #include "plumb/did_you_mean.hpp"
 #include "plumb/quote.hpp"
 #include "probed_backend.hpp"
+#include "providers.hpp"
 #include "queue_workspace.hpp"
 
 namespace plumb {
@@ -24,7 +25,15 @@ struct [[gnu::visibility("hidden")]] Device::State {
     passed_over.push_back({name, reason, std::move(sentence)});
   }
 
+  /// Takes the device, with the algorithms that its options list.
+  void take(std::unique_ptr<BackendDevice> opened) {
+    const LoadedBackend loaded = load_backend(opened->info().id.backend);
+    algorithms = listed(loaded.backend->conv_algorithms(), options.providers);
+    backend = std::move(opened);
+  }
+
   std::unique_ptr<BackendDevice> backend;
+  std::span<const ConvAlgorithm* const> algorithms;
   bool automatic = false;  ///< chosen by `auto`
   std::vector<PassedOver> passed_over;
   std::string why;
@@ -148,11 +157,16 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
   const std::string from_environment = spec.empty() ? environment("PLUMB_DEVICE") : "";
   if (spec.empty()) spec = from_environment.empty() ? std::string_view("auto") : from_environment;
 
+  try {
+    check_providers(options.providers);
+  } catch (const Error& e) {
+    throw Error(e.code(), fmt::format("device {}: {}", quoted(spec), e.what()));
+  }
   const auto state = std::make_shared<State>();
   state->options = std::move(options);
   if (spec != "auto") {
     try {
-      state->backend = open_backend_device(parse_spec(spec));
+      state->take(open_backend_device(parse_spec(spec)));
     } catch (const Error& e) {
       throw Error(e.code(), fmt::format("device {}: {}", quoted(spec), e.what()), e.reason());
     }
@@ -166,7 +180,7 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
     const std::size_t count = loaded.backend ? loaded.backend->probe().devices.size() : 0;
     for (int index = 0; index < std::max(1, static_cast<int>(count)); ++index) {
       try {
-        state->backend = open_backend_device({source.name, index});
+        state->take(open_backend_device({source.name, index}));
         const Device device(state);
         if (!state->why.empty() && device.logs())
           device.log(
@@ -183,7 +197,8 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
 Device Device::fall_back(const Error& failure) const {
   if (!state_->automatic || id() == host || !is_of_the_device(failure)) throw failure;
   const auto state = std::make_shared<State>();
-  state->backend = open_backend_device({host.backend});
+  state->options.providers = options().providers;
+  state->take(open_backend_device({host.backend}));
   state->automatic = true;
   state->passed_over = state_->passed_over;
   state->why = state_->why;
@@ -204,6 +219,7 @@ double Device::measure_clock_hertz() const { return state_->backend->clock_hertz
 BackendDevice& Device::backend() const { return *state_->backend; }
 PlanCache& Device::plans() const { return state_->plans; }
 const DeviceOptions& Device::options() const { return state_->options; }
+std::span<const ConvAlgorithm* const> Device::algorithms() const { return state_->algorithms; }
 
 bool Device::logs() const { return options().log || environment_flag("PLUMB_VERBOSE"); }
 void Device::log(std::string_view line) const {

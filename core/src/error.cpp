@@ -37,6 +37,9 @@ constexpr Name<Reason> reasons[] = {
     {Reason::not_deterministic, "not_deterministic"},
     {Reason::not_forced, "not_forced"},
     {Reason::forced_only, "forced_only"},
+    {Reason::provider_missing, "provider_missing"},
+    {Reason::provider_version, "provider_version"},
+    {Reason::not_measured, "not_measured"},
 };
 
 }  // namespace
@@ -76,6 +79,11 @@ std::string_view remedy(Reason reason) {
       return "force it instead, or none: ConvOptions::algorithm, PLUMB_CONV_ALGORITHM, --algorithm";
     case Reason::forced_only:
       return "force it by name: ConvOptions::algorithm, PLUMB_CONV_ALGORITHM, --algorithm";
+    case Reason::provider_missing:
+      return "install the library, or name its folder in PLUMB_PROVIDER_PATH";
+    case Reason::provider_version: return "install a version of the library that Plumb can use";
+    case Reason::not_measured:
+      return "tune the problem with the library enabled: plumb tune --providers";
   }
   return "?";
 }

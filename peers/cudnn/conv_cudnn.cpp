@@ -8,7 +8,8 @@
 // prints which it is.
 //
 // cudnn.conv.best.fp64, .fp32 and .tf32 may be FFT or Winograd, for which no bound is derived here.
-// cudnn.conv.sum.fp32 is the same search among engines that form plain sums and repeat.
+// cudnn.conv.sum.fp64 and .fp32 are the same search among engines that form plain sums and repeat:
+// only these state a bound, and may be chosen by a measured time.
 //
 // A plain convolution is timed as cuDNN runs it. Bias and ReLU are not fused into it: bias is a
 // pass of its own over y, before the convolution where y is narrow (so that the sum is rounded
@@ -49,14 +50,15 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
                   "last place); expected f32 or f16");
   if (!layout_of(problem))
     return refuse(Reason::layout, "x, w and y are not all dense NCHW or all dense NHWC");
+  const LibraryReport& found = library().report;
+  if (found.reason != Reason::none) return refuse(found.reason, found.sentence);
   if (problem.n == 0) return {};
-  if (!why_missing().empty()) return refuse(Reason::module_missing, why_missing());
-  const auto found = search(problem, device);
-  if (!found->support) return found->support;
-  const Choice& choice = (*found)[accuracy];
+  const auto searched = search(problem, device);
+  if (!searched->support) return searched->support;
+  const Choice& choice = (*searched)[accuracy];
   if (!choice.plain || (narrow(problem) && !choice.onto_bias))
     return refuse(Reason::geometry,
-                  fmt::format("cuDNN {} offers no engine of this class{}", library().get_version(),
+                  fmt::format("{} offers no engine of this class{}", found.version,
                               choice.plain ? " that adds to a bias" : ""));
   return {};
 }
@@ -107,8 +109,9 @@ constexpr ConvAlgorithm algorithm(std::string_view name, const Numerics& numeric
   return {
       .name = name,
       .numerics = numerics,
-      .forced_only = true,
+      .forced_only = !numerics.bounded,
       .takes_depth = true,
+      .provider = &provider,
       .plan = plan_of_parts<supports<accuracy, wide>, estimate_seconds, workspace_bytes<accuracy>>,
       .launch = without_plan<launch<accuracy>>,
   };
@@ -126,7 +129,8 @@ constexpr Numerics unbounded(Operand operand,
 }  // namespace
 }  // namespace cudnn
 
-extern const ConvAlgorithm cudnn_best_fp64, cudnn_best_fp32, cudnn_best_tf32, cudnn_sum_fp32;
+extern const ConvAlgorithm cudnn_best_fp64, cudnn_best_fp32, cudnn_best_tf32, cudnn_sum_fp64,
+    cudnn_sum_fp32;
 
 const ConvAlgorithm cudnn_best_fp64 = cudnn::algorithm<cudnn::Accuracy::fp32, true>(
     "cudnn.conv.best.fp64", cudnn::unbounded(Operand::fp64, Accumulator::fp64_fma));
@@ -134,6 +138,9 @@ const ConvAlgorithm cudnn_best_fp32 = cudnn::algorithm<cudnn::Accuracy::fp32>(
     "cudnn.conv.best.fp32", cudnn::unbounded(Operand::fp32));
 const ConvAlgorithm cudnn_best_tf32 = cudnn::algorithm<cudnn::Accuracy::tf32>(
     "cudnn.conv.best.tf32", cudnn::unbounded(Operand::tf32_rounded));
+const ConvAlgorithm cudnn_sum_fp64 = cudnn::algorithm<cudnn::Accuracy::fp32_sum, true>(
+    "cudnn.conv.sum.fp64",
+    {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma, .keeps_non_finite = false});
 // Narrow tensors go through tensor cores, whose bound also holds for chains of fp32 FMAs. cuDNN
 // does not say what becomes of NaN and Inf.
 const ConvAlgorithm cudnn_sum_fp32 = cudnn::algorithm<cudnn::Accuracy::fp32_sum>(

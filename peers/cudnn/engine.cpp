@@ -137,9 +137,8 @@ std::string name_of(const Descriptor& configuration) {
   std::string name = fmt::format(
       "engine {}", engine_of(configuration)
                        .get_one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64));
-  const auto knobs =
-      configuration.get_descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                    CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS);
+  const auto knobs = configuration.get_descriptors(
+      CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, most_knobs);
   std::string settings;
   for (const Descriptor& knob : knobs) {
     const auto type = knob.get_one<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
@@ -170,15 +169,14 @@ Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descrip
   plan_.finalize();
   workspace_bytes_ = static_cast<std::size_t>(
       plan_.get_one<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64));
-  for (const auto note : engine_of(configuration_)
-                             .get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                               CUDNN_TYPE_NUMERICAL_NOTE,
-                                                               CUDNN_NUMERICAL_NOTE_TYPE_COUNT))
-    notes_ |= 1u << note;
+  for (const auto note :
+       engine_of(configuration_)
+           .get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                             CUDNN_TYPE_NUMERICAL_NOTE, most_notes))
+    if (note >= 0 && note < most_notes) notes_ |= 1u << note;
   for (const auto note : engine_of(configuration_)
                              .get<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
-                                                              CUDNN_TYPE_BEHAVIOR_NOTE,
-                                                              CUDNN_BEHAVIOR_NOTE_TYPE_COUNT))
+                                                              CUDNN_TYPE_BEHAVIOR_NOTE, most_notes))
     compiled_at_run_time_ |= note == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 
@@ -204,6 +202,20 @@ void Engine::run(cudnnHandle_t handle, const void* x, const void* w, void* y,
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
   pack.finalize();
   check(library().execute(handle, plan_.native(), pack.native()), "cudnnBackendExecute");
+}
+
+bool admits(Accuracy accuracy, DType dtype, const Engine& engine) {
+  if (engine.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
+  if (engine.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
+  // Tensor cores have no products of fp32: on f32 tensors the note means TF32.
+  const bool tf32 = dtype == DType::f32 && engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  switch (accuracy) {
+    case Accuracy::tf32: return true;
+    case Accuracy::fp32: return !tf32;
+    case Accuracy::fp32_sum:
+      return !tf32 && !engine.transforms() && !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  }
+  return false;
 }
 
 std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const ConvProblem& problem,

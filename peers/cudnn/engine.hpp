@@ -11,6 +11,15 @@
 
 namespace plumb::cuda::cudnn {
 
+/// What an engine may do to numbers, by cuDNN's own notes on it. Operands are never rounded to a
+/// type narrower than stated, and sums never run in less than fp32; of f64 tensors both are fp64.
+enum class Accuracy {
+  fp32,      ///< fp32 operands, or the narrower type that tensors are stored in; may transform
+  tf32,      ///< fp32 operands may be rounded to TF32; may transform
+  fp32_sum,  ///< as fp32, without FFT and Winograd, and the same bits every time
+};
+inline constexpr int accuracies = 3;
+
 /// A convolution as cuDNN's graph interface has it: y = conv(x, w) + beta y. Pointers of all three
 /// are multiples of `pointer_alignment`.
 class Graph {
@@ -47,6 +56,9 @@ class Engine {
   unsigned notes_ = 0;
   bool compiled_at_run_time_ = false;
 };
+
+/// Whether an engine's numerical notes allow a class for tensors stored so.
+bool admits(Accuracy accuracy, DType dtype, const Engine& engine);
 
 /// All that can be built of what heuristics A and B and the fallback list name, and FFT and
 /// Winograd engines at their default settings, which the lists leave out; without doubles.

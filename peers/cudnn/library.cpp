@@ -1,38 +1,42 @@
-// Opens libcudnn by the name it had when Plumb was built, where the loader looks and where it was.
+// Opens libcudnn, and takes it only where what is declared here is true of it.
 #include "peers/cudnn/library.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "peers/shared_library.hpp"
 #include "plumb/error.hpp"
 
 namespace plumb::cuda::cudnn {
 namespace {
 
-struct Opened {
-  Library library{};
-  std::string why;
-};
+/// "cuDNN 9.14.0" of 91400; version 8 counted thousands.
+std::string version_text(std::size_t number) {
+  if (number < 10000)
+    return fmt::format("cuDNN {}.{}.{}", number / 1000, number / 100 % 10, number % 100);
+  return fmt::format("cuDNN {}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
 
-Opened open() {
-  Opened opened;
-  void* handle = nullptr;
-  // Never closed: what it made stays in use until the process ends.
-  for (const char* name : {PLUMB_CUDNN_NAME, PLUMB_CUDNN_FOLDER "/" PLUMB_CUDNN_NAME}) {
-    handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (handle) break;
-    const char* why = dlerror();
-    opened.why = fmt::format("cuDNN is not installed ({})", why ? why : name);
-  }
-  if (!handle) return opened;
-  opened.why.clear();
-
+Library open(const std::string& folders) {
+  Library l{};
+  const peers::SharedLibrary file = peers::open_shared_library({"libcudnn.so.9"}, folders);
+  l.report = file.report;
+  if (!file.handle) return l;
+  std::string missing;
   const auto take = [&]<class Function>(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(dlsym(handle, name));
-    if (!function) opened.why = fmt::format("{} has no {}", PLUMB_CUDNN_NAME, name);
+    function = reinterpret_cast<Function>(file.function(name));
+    if (!function && missing.empty()) missing = name;
   };
-  Library& l = opened.library;
+  const auto refused = [&](std::string sentence) {
+    l.report.reason = Reason::provider_version;
+    l.report.sentence = fmt::format("{}: {}", l.report.path, sentence);
+    return l;
+  };
   take(l.get_version, "cudnnGetVersion");
+  if (!l.get_version) return refused("no cudnnGetVersion, which tells the version");
+  l.report.path = peers::SharedLibrary::file_of(reinterpret_cast<const void*>(l.get_version));
+  const std::size_t version = l.get_version();
+  l.report.version = version_text(version);
+  if (version / 10000 != 9) return refused(fmt::format("{}; expected version 9", l.report.version));
   take(l.get_error_string, "cudnnGetErrorString");
   take(l.create, "cudnnCreate");
   take(l.set_stream, "cudnnSetStream");
@@ -42,24 +46,24 @@ Opened open() {
   take(l.get_attribute, "cudnnBackendGetAttribute");
   take(l.finalize, "cudnnBackendFinalize");
   take(l.execute, "cudnnBackendExecute");
-  return opened;
-}
-
-const Opened& opened() {
-  static const Opened once = open();
-  return once;
+  if (!missing.empty()) return refused(fmt::format("{}, without {}", l.report.version, missing));
+  return l;
 }
 
 }  // namespace
 
-const std::string& why_missing() { return opened().why; }
-
-const Library& library() { return opened().library; }
+const Library& library() {
+  static auto& opened = *new peers::OpenedOnce<Library>;
+  return opened.get(open);
+}
 
 void check(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   throw Error(ErrorCode::device_failure,
               fmt::format("{}: {}", call, library().get_error_string(status)));
 }
+
+const Provider provider{.name = "cudnn",
+                        .library = []() -> LibraryReport { return library().report; }};
 
 }  // namespace plumb::cuda::cudnn

@@ -2,32 +2,42 @@
 // backend works, and only the peers are refused.
 #pragma once
 
-#include <cudnn.h>
-
+#include <cstddef>
+#include <cstdint>
 #include <string>
+
+#include "peers/cudnn/abi.hpp"
+#include "plumb/algorithm.hpp"
 
 namespace plumb::cuda::cudnn {
 
 struct Library {
-  decltype(&cudnnGetVersion) get_version;
-  decltype(&cudnnGetErrorString) get_error_string;
-  decltype(&cudnnCreate) create;
-  decltype(&cudnnSetStream) set_stream;
-  decltype(&cudnnBackendCreateDescriptor) create_descriptor;
-  decltype(&cudnnBackendDestroyDescriptor) destroy_descriptor;
-  decltype(&cudnnBackendSetAttribute) set_attribute;
-  decltype(&cudnnBackendGetAttribute) get_attribute;
-  decltype(&cudnnBackendFinalize) finalize;
-  decltype(&cudnnBackendExecute) execute;
+  LibraryReport report;
+
+  std::size_t (*get_version)();
+  const char* (*get_error_string)(cudnnStatus_t);
+  cudnnStatus_t (*create)(cudnnHandle_t*);
+  cudnnStatus_t (*set_stream)(cudnnHandle_t, void* stream);
+  cudnnStatus_t (*create_descriptor)(cudnnBackendDescriptorType_t, cudnnBackendDescriptor_t*);
+  cudnnStatus_t (*destroy_descriptor)(cudnnBackendDescriptor_t);
+  cudnnStatus_t (*set_attribute)(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t,
+                                 cudnnBackendAttributeType_t, std::int64_t count,
+                                 const void* values);
+  cudnnStatus_t (*get_attribute)(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t,
+                                 cudnnBackendAttributeType_t, std::int64_t most,
+                                 std::int64_t* count, void* values);
+  cudnnStatus_t (*finalize)(cudnnBackendDescriptor_t);
+  cudnnStatus_t (*execute)(cudnnHandle_t, cudnnBackendDescriptor_t plan,
+                           cudnnBackendDescriptor_t pack);
 };
 
-/// Why there is no library; empty where there is one. Looked for once.
-const std::string& why_missing();
-
-/// Only where nothing is missing.
+/// cuDNN, or the reason why there is none. Only where there is a library may its functions be
+/// called.
 const Library& library();
 
 /// Throws Error (device_failure) with cuDNN's own words.
 void check(cudnnStatus_t status, const char* call);
+
+extern const Provider provider;
 
 }  // namespace plumb::cuda::cudnn

@@ -116,20 +116,6 @@ class Stopwatch {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-bool admits(Accuracy accuracy, DType dtype, const Engine& engine) {
-  if (engine.has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return false;
-  if (engine.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
-  // Tensor cores have no products of fp32: on f32 tensors the note means TF32.
-  const bool tf32 = dtype == DType::f32 && engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
-  switch (accuracy) {
-    case Accuracy::tf32: return true;
-    case Accuracy::fp32: return !tf32;
-    case Accuracy::fp32_sum:
-      return !tf32 && !engine.transforms() && !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
-  }
-  return false;
-}
-
 struct Timed {
   std::shared_ptr<const Engine> engine;
   double seconds;

@@ -9,15 +9,6 @@
 
 namespace plumb::cuda::cudnn {
 
-/// What an engine may do to numbers, by cuDNN's own notes on it. Operands are never rounded to a
-/// type narrower than stated, and sums never run in less than fp32; of f64 tensors both are fp64.
-enum class Accuracy {
-  fp32,      ///< fp32 operands, or the narrower type that tensors are stored in; may transform
-  tf32,      ///< fp32 operands may be rounded to TF32; may transform
-  fp32_sum,  ///< as fp32, without FFT and Winograd, and the same bits every time
-};
-inline constexpr int accuracies = 3;
-
 /// The fastest engine of a class.
 struct Choice {
   std::shared_ptr<const Engine> plain;

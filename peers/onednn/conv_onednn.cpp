@@ -1,5 +1,6 @@
-// oneDNN's convolutions as algorithms, to be judged and timed like ours. Both are its direct
-// algorithm, which forms plain sums (Winograd is not asked for), in fp32, with bias and ReLU fused.
+// oneDNN's convolutions as algorithms, to be judged, timed and, where they are the faster ones,
+// run like ours. Both are its direct algorithm, which forms plain sums (Winograd is not asked for),
+// in fp32 without rounding operands, with bias and ReLU fused.
 //
 // NaN and Inf do not come out as the definition has them: taps in the padding are products with
 // zeros, and the fused ReLU makes 0 of a NaN.
@@ -10,72 +11,93 @@
 // filters, which a plan makes on every launch or once, as with our own.
 // onednn.conv.nchw works in plain NCHW and reorders nothing.
 //
-// Primitives are made once for a problem, outside the launch. Memory comes from the workspace.
+// Primitives are made once for a problem and a number of threads, outside the launch but for the
+// first that is allowed fewer threads than the plan was. Memory comes from the workspace.
 #include "peers/onednn/conv_onednn.hpp"
 
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "core/src/parallel/parallel.hpp"
 #include "peers/onednn/fused_conv.hpp"
 #include "peers/placement.hpp"
 #include "peers/problem_cache.hpp"
+#include "plumb/error.hpp"
 #include "plumb/support.hpp"
 
 namespace plumb {
 namespace onednn {
 namespace {
 
-/// oneDNN splits work, and sizes its scratch memory, for as many threads as OpenMP offers when a
-/// primitive is made: a launch must offer as many.
-class Threads {
- public:
-  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
-  ~Threads() { omp_set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
-
- private:
-  int before_;
-};
-
 /// A problem's four primitives, or why there are none.
 struct Prepared {
   Support support;
-  dnnl::memory::desc given, packed;      ///< filters
+  Desc given, packed;                    ///< filters
+  Operation packing;                     ///< of the one into the other, where they differ
   std::optional<FusedConv> fused[2][2];  ///< [with a bias][with ReLU]
   std::size_t workspace_bytes = 0;
 
-  bool packs() const { return support && packed != given; }
+  bool packs() const { return support && packing; }
 };
 
-Prepared make(const ConvProblem& problem, Layouts layouts) {
+Prepared make(const ConvProblem& problem, const DeviceInfo& device, Layouts layouts) {
   Prepared prepared;
   try {
-    const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
     prepared.given = given_filters(problem);
-    prepared.packed = packed_filters(engine, problem, layouts);
+    prepared.packed = packed_filters(problem, layouts);
+    if (!(prepared.packed == prepared.given))
+      prepared.packing = Operation::reorder(prepared.given, prepared.packed);
     for (const bool bias : {false, true})
       for (const bool relu : {false, true}) {
         auto& fused = prepared.fused[bias][relu];
-        fused.emplace(engine, problem, layouts, bias, relu, prepared.packed);
+        fused.emplace(problem, layouts, bias, relu, prepared.packed);
         prepared.workspace_bytes = std::max(prepared.workspace_bytes, fused->workspace_bytes());
       }
-  } catch (const dnnl::error& e) {
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::out_of_memory) throw;
     prepared.support = {
         Reason::layout,
         fmt::format("oneDNN has nothing for these sizes and strides: {}", e.what())};
+    return prepared;
   }
+  if (prepared.workspace_bytes > device.memory_bytes)
+    prepared.support = {Reason::too_large,
+                        fmt::format("oneDNN asks for {} bytes of scratch memory; the device has {}",
+                                    prepared.workspace_bytes, device.memory_bytes)};
   return prepared;
 }
 
+/// oneDNN splits work, and sizes its scratch memory, for as many threads as OpenMP offers when a
+/// primitive is made, and runs on that many.
+template <Layouts layouts>
+std::shared_ptr<const Prepared> prepared(const ConvProblem& problem, const DeviceInfo& device,
+                                         int threads) {
+  static auto& cache = *new ProblemCache<Prepared>;  // its primitives are oneDNN's to destroy
+  const RequestedThreads requested(threads);
+  return cache.get(threads, problem, [&] { return make(problem, device, layouts); });
+}
 template <Layouts layouts>
 std::shared_ptr<const Prepared> prepared(const ConvProblem& problem, const DeviceInfo& device) {
-  static ProblemCache<Prepared> cache;
-  const Threads threads(device.units);
-  return cache.get(device.units, problem, [&] { return make(problem, layouts); });
+  return prepared<layouts>(problem, device, device.units);
+}
+
+/// For as many threads as the caller allows now, where that needs no more memory than was planned.
+template <Layouts layouts>
+std::shared_ptr<const Prepared> prepared_now(const ConvProblem& problem, const DeviceInfo& device,
+                                             int threads) {
+  const auto planned = prepared<layouts>(problem, device);
+  if (threads == device.units) return planned;
+  const auto now = prepared<layouts>(problem, device, threads);
+  const bool fits = now->support && now->workspace_bytes <= planned->workspace_bytes &&
+                    now->packed == planned->packed;
+  return fits ? now : planned;
+}
+
+/// Threads of the device that the caller allows, and that can be had.
+int threads_now(const DeviceInfo& device) {
+  return obtainable_threads(std::min(device.units, available_threads()));
 }
 
 template <Layouts layouts>
@@ -88,6 +110,16 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
                                      plain(problem.w_extents(), problem.w_strides) &&
                                      plain(problem.y_extents(), problem.y_strides)))
     return {Reason::layout, "a tensor is not dense NCHW"};
+  // What is refused here is run plane by plane, with filters of another layout: whether it is must
+  // not depend on N, as whether views overlap does.
+  const auto dense = [](const Extents& extents, const Strides& strides) {
+    return lies_in(Layout::nchw, extents, strides) || lies_in(Layout::nhwc, extents, strides);
+  };
+  if (problem.has_depth() && !(dense(problem.x_extents(), problem.x_strides) &&
+                               dense(problem.y_extents(), problem.y_strides)))
+    return {Reason::layout, "x or y is neither dense NCHW nor dense NHWC, and has a depth"};
+  const LibraryReport& found = library().report;
+  if (found.reason != Reason::none) return {found.reason, found.sentence};
   if (problem.n == 0) return {};
   return prepared<layouts>(problem, device)->support;
 }
@@ -107,19 +139,20 @@ std::shared_ptr<const Prepared> prepared_for_one(ConvProblem problem, const Devi
 template <Layouts layouts>
 std::size_t filter_bytes(const ConvProblem& problem, const DeviceInfo& device) {
   const auto one = prepared_for_one<layouts>(problem, device);
-  return one->packs() ? one->packed.get_size() : 0;
+  return one->packs() ? one->packed.bytes() : 0;
 }
 
 template <Layouts layouts>
 void pack_filters(const FilterPacking& packing) {
-  const auto one = prepared_for_one<layouts>(packing.problem, packing.device);
-  const Threads threads(packing.device.units);
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  dnnl::stream stream(engine);
-  // oneDNN's memory has no const; w is only read.
-  dnnl::memory from(one->given, engine, const_cast<void*>(packing.w));
-  dnnl::memory to(one->packed, engine, packing.filters);
-  dnnl::reorder(from, to).execute(stream, from, to);
+  ConvProblem image = packing.problem;
+  image.n = 1;
+  const int threads = threads_now(packing.device);
+  const auto one = prepared_now<layouts>(image, packing.device, threads);
+  const RequestedThreads requested(threads);
+  const WorkStream stream;
+  reorder(one->packing, stream.get(), Piece(one->given, packing.w),
+          Piece(one->packed, packing.filters),
+          std::vector<std::byte>(one->packing.desc(scratchpad_query).bytes()).data());
   stream.wait();
 }
 
@@ -132,8 +165,9 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
 template <Layouts layouts>
 void launch(const ConvLaunch& launch) {
   if (launch.problem.n == 0) return;
-  const auto ready = prepared<layouts>(launch.problem, launch.device);
-  const Threads threads(launch.device.units);
+  const int threads = threads_now(launch.device);
+  const auto ready = prepared_now<layouts>(launch.problem, launch.device, threads);
+  const RequestedThreads requested(threads);
   ready->fused[launch.bias != nullptr][launch.activation == Activation::relu]->run(launch);
 }
 
@@ -144,7 +178,8 @@ constexpr ConvAlgorithm algorithm(std::string_view name) {
       .numerics = {.operand = Operand::fp32,
                    .accumulator = Accumulator::fp32_fma,
                    .keeps_non_finite = false},
-      .forced_only = true,
+      .takes_depth = true,
+      .provider = &provider,
       .plan = plan_of_parts<supports<layouts>, estimate_seconds, workspace_bytes<layouts>,
                             filter_bytes<layouts>>,
       .pack_filters = pack_without_plan<pack_filters<layouts>>,

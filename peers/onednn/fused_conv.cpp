@@ -1,19 +1,14 @@
-// Writes a problem down for oneDNN, versions 2 and 3, and runs what it makes of it.
+// Writes a problem down for oneDNN, and runs what it makes of it.
 #include "peers/onednn/fused_conv.hpp"
 
-#include <algorithm>
+#include <vector>
 
 #include "peers/placement.hpp"
 
 namespace plumb::onednn {
 namespace {
 
-using dnnl::memory;
-using Format = memory::format_tag;
-
 constexpr std::size_t alignment = 256;
-
-memory::dims dims(const Dims& values) { return {values.begin(), values.end()}; }
 
 /// The strides with the free ones, along extents of one, as a dense tensor has them: oneDNN
 /// compares them all.
@@ -23,56 +18,47 @@ Strides plain(const Extents& extents, const Strides& strides) {
   return strides;
 }
 
-memory::desc given(const Extents& extents, const Strides& strides) {
-  return {dims(extents), memory::data_type::f32, dims(plain(extents, strides))};
+Sizes sizes(const Dims& values) {
+  return {values.begin(), static_cast<std::size_t>(values.rank())};
 }
 
-memory::desc any(const memory::desc& like) {
-#if DNNL_VERSION_MAJOR >= 3
-  return {like.get_dims(), memory::data_type::f32, Format::any};
-#else
-  return {like.dims(), memory::data_type::f32, Format::any};
-#endif
+Desc given(const Extents& extents, const Strides& strides) {
+  return Desc::with_strides(sizes(extents), sizes(plain(extents, strides)));
 }
 
-dnnl::primitive_attr attributes(bool relu) {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  // Whatever the environment says: no operand may be rounded.
-  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
-  if (!relu) return attributes;
-  dnnl::post_ops after;
-#if DNNL_VERSION_MAJOR >= 3
-  after.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
-#else
-  after.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
-#endif
-  attributes.set_post_ops(after);
-  return attributes;
+/// Of K C/G (T) R S with its groups, which oneDNN counts as a dimension of their own.
+std::vector<std::int64_t> grouped_extents(const ConvProblem& p) {
+  const Extents extents = p.w_extents();
+  std::vector<std::int64_t> grouped(extents.begin(), extents.end());
+  if (p.groups == 1) return grouped;
+  grouped.front() /= p.groups;
+  grouped.insert(grouped.begin(), p.groups);
+  return grouped;
 }
 
-dnnl::convolution_forward::primitive_desc choose(const dnnl::engine& engine, const ConvProblem& p,
-                                                 Layouts layouts, bool with_bias, bool relu) {
-  memory::desc x = given(p.x_extents(), p.x_strides), w = given_filters(p),
-               y = given(p.y_extents(), p.y_strides);
-  if (layouts == Layouts::chosen) x = any(x), w = any(w), y = any(y);
-  const memory::desc bias =
-      with_bias ? memory::desc({p.k}, memory::data_type::f32, Format::x) : memory::desc();
-  const memory::dims strides{p.stride.h, p.stride.w};
-  const memory::dims dilations{p.dilation.h - 1, p.dilation.w - 1};
-  const memory::dims before{p.padding.top, p.padding.left};
-  const memory::dims after{p.padding.bottom, p.padding.right};
-  // Direct, which is every kernel that forms plain sums: Winograd has to be asked for.
-  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
-  constexpr auto kind = dnnl::prop_kind::forward_inference;
-#if DNNL_VERSION_MAJOR >= 3
-  return {engine, kind,    algorithm, x,      w,     bias,
-          y,      strides, dilations, before, after, attributes(relu)};
-#else
-  return {{kind, algorithm, x, w, bias, y, strides, dilations, before, after},
-          attributes(relu),
-          engine};
-#endif
+Operation choose(const ConvProblem& p, Layouts layouts, const Desc& bias, bool relu) {
+  const bool any = layouts == Layouts::chosen;
+  const Desc x =
+      any ? Desc::of_any_layout(sizes(p.x_extents())) : given(p.x_extents(), p.x_strides);
+  const Desc w = any ? Desc::of_any_layout(grouped_extents(p)) : given_filters(p);
+  const Desc y =
+      any ? Desc::of_any_layout(sizes(p.y_extents())) : given(p.y_extents(), p.y_strides);
+  const std::int64_t strides[] = {p.stride.d, p.stride.h, p.stride.w};
+  const std::int64_t dilations[] = {p.dilation.d - 1, p.dilation.h - 1, p.dilation.w - 1};
+  const std::int64_t before[] = {p.padding.front, p.padding.top, p.padding.left};
+  const std::int64_t after[] = {p.padding.back, p.padding.bottom, p.padding.right};
+  const std::size_t axes = p.has_depth() ? 3 : 2;
+  return Operation::convolution(x, w, bias, y,
+                                {.strides = Sizes(strides).last(axes),
+                                 .dilations = Sizes(dilations).last(axes),
+                                 .before = Sizes(before).last(axes),
+                                 .after = Sizes(after).last(axes)},
+                                relu);
+}
+
+Desc bias_of(const ConvProblem& p) {
+  const std::int64_t extent[] = {p.k}, stride[] = {1};
+  return Desc::with_strides(extent, stride);
 }
 
 std::size_t rounded_up(std::size_t bytes) {
@@ -81,106 +67,92 @@ std::size_t rounded_up(std::size_t bytes) {
 
 }  // namespace
 
-// oneDNN counts groups as a dimension of their own.
-memory::desc given_filters(const ConvProblem& p) {
+Desc given_filters(const ConvProblem& p) {
   const Strides strides = plain(p.w_extents(), p.w_strides);
-  if (p.groups == 1) return {dims(p.w_extents()), memory::data_type::f32, dims(strides)};
-  const std::int64_t in_group = p.k / p.groups;
-  return {{p.groups, in_group, p.c / p.groups, p.r, p.s},
-          memory::data_type::f32,
-          {in_group * strides[0], strides[0], strides[1], strides[2], strides[3]}};
+  if (p.groups == 1) return Desc::with_strides(sizes(p.w_extents()), sizes(strides));
+  std::vector<std::int64_t> grouped(strides.begin(), strides.end());
+  grouped.insert(grouped.begin(), p.k / p.groups * strides[0]);
+  return Desc::with_strides(grouped_extents(p), grouped);
 }
 
-memory::desc packed_filters(const dnnl::engine& engine, const ConvProblem& problem,
-                            Layouts layouts) {
+Desc packed_filters(const ConvProblem& problem, Layouts layouts) {
   ConvProblem image = problem;
   image.n = 1;
-  return choose(engine, image, layouts, false, false).weights_desc();
+  return choose(image, layouts, {}, false).desc(w_query);
 }
 
 void* Workspace::take(std::size_t bytes) {
-  if (bytes == 0) return nullptr;
   void* piece = memory_ + taken_;
   taken_ += rounded_up(bytes);
   return piece;
 }
 
-Argument::Argument(const dnnl::engine& engine, Direction direction, const memory::desc& given,
-                   const memory::desc& wanted)
-    : engine_(engine), direction_(direction), given_(given), wanted_(wanted) {
+Argument::Argument(Direction direction, const Desc& given, const Desc& wanted)
+    : direction_(direction), given_(given), wanted_(wanted) {
   if (given == wanted) return;
-  const bool in = direction == Direction::in;
-  const dnnl::reorder::primitive_desc chosen(engine, in ? given : wanted, engine,
-                                             in ? wanted : given, attributes(false));
-  scratchpad_ = chosen.scratchpad_desc();
-  reorder_ = dnnl::reorder(chosen);
+  reorder_ = direction == Direction::in ? Operation::reorder(given, wanted)
+                                        : Operation::reorder(wanted, given);
+  scratchpad_ = reorder_.desc(scratchpad_query);
 }
 
 std::size_t Argument::workspace_bytes() const {
-  return reorder_ ? rounded_up(wanted_.get_size()) + rounded_up(scratchpad_.get_size()) : 0;
+  return reorder_ ? rounded_up(wanted_.bytes()) + rounded_up(scratchpad_.bytes()) : 0;
 }
 
-void Argument::reorder(const dnnl::stream& stream, memory from, memory to,
-                       Workspace& workspace) const {
-  memory scratchpad(scratchpad_, engine_, workspace.take(scratchpad_.get_size()));
-  reorder_->execute(stream,
-                    {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratchpad}});
-}
-
-memory Argument::before(const dnnl::stream& stream, void* data, Workspace& workspace) const {
-  if (!reorder_) return {given_, engine_, data};
-  memory inside(wanted_, engine_, workspace.take(wanted_.get_size()));
+Piece Argument::before(Stream* stream, const void* data, Workspace& workspace) const {
+  if (!reorder_) return {given_, data};
+  Piece inside(wanted_, workspace.take(wanted_.bytes()));
   if (direction_ == Direction::in)
-    reorder(stream, memory(given_, engine_, data), inside, workspace);
+    reorder(reorder_, stream, Piece(given_, data), inside, workspace.take(scratchpad_.bytes()));
   return inside;
 }
 
-void Argument::after(const dnnl::stream& stream, void* data, memory& worked_on,
+void Argument::after(Stream* stream, void* data, const Piece& worked_on,
                      Workspace& workspace) const {
   if (reorder_ && direction_ == Direction::out)
-    reorder(stream, worked_on, memory(given_, engine_, data), workspace);
+    reorder(reorder_, stream, worked_on, Piece(given_, data), workspace.take(scratchpad_.bytes()));
 }
 
-FusedConv::FusedConv(const dnnl::engine& engine, const ConvProblem& problem, Layouts layouts,
-                     bool bias, bool relu, const memory::desc& filters)
-    : FusedConv(engine, problem, filters, choose(engine, problem, layouts, bias, relu)) {}
+FusedConv::FusedConv(const ConvProblem& problem, Layouts layouts, bool bias, bool relu,
+                     const Desc& filters)
+    : FusedConv(problem, bias ? bias_of(problem) : Desc(), filters,
+                choose(problem, layouts, bias ? bias_of(problem) : Desc(), relu)) {}
 
-FusedConv::FusedConv(const dnnl::engine& engine, const ConvProblem& problem,
-                     const memory::desc& filters,
-                     const dnnl::convolution_forward::primitive_desc& chosen)
-    : engine_(engine),
-      conv_(chosen),
-      x_(engine, Argument::Direction::in, given(problem.x_extents(), problem.x_strides),
-         chosen.src_desc()),
-      w_(engine, Argument::Direction::in, filters, chosen.weights_desc()),
-      y_(engine, Argument::Direction::out, given(problem.y_extents(), problem.y_strides),
-         chosen.dst_desc()),
-      bias_(chosen.bias_desc()),
-      scratchpad_(chosen.scratchpad_desc()) {}
+FusedConv::FusedConv(const ConvProblem& problem, const Desc& bias, const Desc& filters,
+                     const Operation& chosen)
+    : conv_(chosen),
+      x_(Argument::Direction::in, given(problem.x_extents(), problem.x_strides),
+         chosen.desc(x_query)),
+      w_(Argument::Direction::in, filters, chosen.desc(w_query)),
+      y_(Argument::Direction::out, given(problem.y_extents(), problem.y_strides),
+         chosen.desc(y_query)),
+      bias_(bias),
+      scratchpad_(chosen.desc(scratchpad_query)) {}
 
 std::size_t FusedConv::workspace_bytes() const {
   return x_.workspace_bytes() + w_.workspace_bytes() + y_.workspace_bytes() +
-         rounded_up(scratchpad_.get_size());
+         rounded_up(scratchpad_.bytes());
 }
 
 void FusedConv::run(const ConvLaunch& launch) const {
-  dnnl::stream stream(engine_);
+  const WorkStream stream;
   Workspace workspace(launch.workspace);
-  // oneDNN's memory has no const; inputs are only read.
-  void* const x_data = const_cast<void*>(launch.x);
-  void* const w_data = const_cast<void*>(launch.filters ? launch.filters : launch.w);
-  memory x = x_.before(stream, x_data, workspace);
-  memory w = w_.before(stream, w_data, workspace);
-  memory y = y_.before(stream, launch.y, workspace);
-  memory scratchpad(scratchpad_, engine_, workspace.take(scratchpad_.get_size()));
-  std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, x},
-                                            {DNNL_ARG_WEIGHTS, w},
-                                            {DNNL_ARG_DST, y},
-                                            {DNNL_ARG_SCRATCHPAD, scratchpad}};
-  if (launch.bias)
-    arguments.emplace(DNNL_ARG_BIAS, memory(bias_, engine_, const_cast<void*>(launch.bias)));
-  conv_.execute(stream, arguments);
-  y_.after(stream, launch.y, y, workspace);
+  const Piece x = x_.before(stream.get(), launch.x, workspace);
+  const Piece w = w_.before(stream.get(), launch.filters ? launch.filters : launch.w, workspace);
+  const Piece y = y_.before(stream.get(), launch.y, workspace);
+  Piece bias, scratchpad;
+  std::vector<ExecutionArgument> arguments{
+      {x_argument, x.get()}, {w_argument, w.get()}, {y_argument, y.get()}};
+  if (scratchpad_) {
+    scratchpad = Piece(scratchpad_, workspace.take(scratchpad_.bytes()));
+    arguments.push_back({scratchpad_argument, scratchpad.get()});
+  }
+  if (bias_) {
+    bias = Piece(bias_, launch.bias);
+    arguments.push_back({bias_argument, bias.get()});
+  }
+  conv_.execute(stream.get(), arguments);
+  y_.after(stream.get(), launch.y, y, workspace);
   stream.wait();
 }
 

@@ -57,7 +57,7 @@ std::string fault() {
 std::atomic<bool> broken = false;
 std::atomic<int> allocations = 0;
 /// By `cuda.conv.fake.fp32`, for the tests of planning.
-std::atomic<int> plans = 0;
+std::atomic<int> plans = 0, provider_plans = 0;
 
 void require_working() {
   if (broken)
@@ -93,7 +93,48 @@ ConvAlgorithm refusing(std::string_view name) {
   return algorithm;
 }
 
+/// Another library, whose version the environment tells.
+const Provider library{.name = "cudnn", .library = [] {
+                         const char* version = std::getenv("PLUMB_FAKE_LIBRARY");
+                         return LibraryReport{.version = version ? version : "a fake 1",
+                                              .path = "/fake/libcudnn.so.9"};
+                       }};
+const Provider outdated_library{.name = "cudnn", .library = [] {
+                                  return LibraryReport{.version = "a fake 0",
+                                                       .path = "/fake/libcudnn.so.9",
+                                                       .reason = Reason::provider_version,
+                                                       .sentence = "a fake 0; expected 1"};
+                                }};
+const Provider no_library{.name = "cudnn", .library = [] {
+                            return LibraryReport{.reason = Reason::provider_missing,
+                                                 .sentence = "no libcudnn.so.9 (played by a fake)"};
+                          }};
+
+template <const Provider& provider>
+ConvAlgorithm of_library(std::string_view name) {
+  ConvAlgorithm algorithm = named(name);
+  algorithm.provider = &provider;
+  algorithm.plan = [](const ConvProblem& problem, const DeviceInfo& device) -> PlanResult {
+    ++provider_plans;
+    if (const LibraryReport found = provider.library(); found.reason != Reason::none)
+      return {{found.reason, found.sentence}};
+    PlanResult plan = cpu_algorithm().plan(problem, device);
+    plan.estimate_seconds = 1e-15;  // by which it must not be chosen
+    return plan;
+  };
+  return algorithm;
+}
+
 std::span<const ConvAlgorithm* const> fake_algorithms() {
+  static const ConvAlgorithm provided = of_library<library>("cudnn.conv.fake.sum");
+  static const ConvAlgorithm outdated = of_library<outdated_library>("cudnn.conv.fake.outdated");
+  static const ConvAlgorithm uninstalled = of_library<no_library>("cudnn.conv.fake.missing");
+  static const ConvAlgorithm winograd = [&] {
+    ConvAlgorithm algorithm = of_library<library>("cudnn.conv.fake.winograd");
+    algorithm.forced_only = true;
+    algorithm.numerics.bounded = false;
+    return algorithm;
+  }();
   static const ConvAlgorithm works = [] {
     ConvAlgorithm algorithm = named("cuda.conv.fake.fp32");
     algorithm.plan = [](const ConvProblem& problem, const DeviceInfo& device) {
@@ -137,8 +178,8 @@ std::span<const ConvAlgorithm* const> fake_algorithms() {
     algorithm.numerics.bounded = algorithm.numerics.keeps_non_finite = false;
     return algorithm;
   }();
-  static const std::array list{&works,  &layout, &geometry, &limit,
-                               &forced, &loose,  &many,     &unbounded};
+  static const std::array list{&works, &layout,    &geometry, &limit,    &forced,      &loose,
+                               &many,  &unbounded, &provided, &outdated, &uninstalled, &winograd};
   return list;
 }
 
@@ -301,6 +342,7 @@ Backend& fake_backend() {
 }  // namespace plumb
 
 extern "C" PLUMB_API int plumb_fake_plans() { return plumb::plans; }
+extern "C" PLUMB_API int plumb_fake_provider_plans() { return plumb::provider_plans; }
 
 extern "C" PLUMB_API const plumb::BackendModule* PLUMB_FAKE_SYMBOL() {
   static const plumb::BackendModule module{PLUMB_FAKE_ABI, PLUMB_FAKE_VERSION,

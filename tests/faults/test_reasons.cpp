@@ -65,8 +65,9 @@ ConvProblem small() {
 
 /// What an algorithm is refused for.
 Reason explained(const char* device, std::string_view algorithm, const ConvProblem& problem,
-                 const ConvOptions& options = {}) {
-  for (const ConvCandidate& one : explain(Device::open(device), problem, options))
+                 const ConvOptions& options = {}, const char* providers = "") {
+  for (const ConvCandidate& one :
+       explain(Device::open(device, {.providers = providers}), problem, options))
     if (one.algorithm == algorithm) return one.support.reason;
   FAIL("no algorithm " << algorithm);
   return Reason::none;
@@ -123,6 +124,12 @@ const std::map<Reason, std::function<Reason()>>& provoked() {
       {Reason::not_forced,
        [=] { return explained("cpu", direct, small(), {.algorithm = std::string(im2col)}); }},
       {Reason::forced_only, [] { return explained("cuda", "cuda.conv.fake.forced", small()); }},
+      {Reason::provider_missing,
+       [] { return explained("cuda", "cudnn.conv.fake.missing", small(), {}, "cudnn"); }},
+      {Reason::provider_version,
+       [] { return explained("cuda", "cudnn.conv.fake.outdated", small(), {}, "cudnn"); }},
+      {Reason::not_measured,
+       [] { return explained("cuda", "cudnn.conv.fake.sum", small(), {}, "cudnn"); }},
   };
   return all;
 }

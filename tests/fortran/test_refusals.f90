@@ -23,6 +23,12 @@ contains
     call check(none%id() == '', 'what was not opened has no name')
     call none%open('cpu:7', status)
     call check(status == plumb_device_unavailable, 'a device that is not there')
+    call none%open('cpu', status, message, providers='abacus')
+    call check(status == plumb_invalid_argument .and. index(message, 'cudnn and onednn') > 0, &
+      'a library that is none: '//message)
+    call none%open('cpu', status, message, providers='onednn,cudnn')
+    call check(status == plumb_ok, 'other libraries, whether they are there or not: '//message)
+    call none%close()
     call plan%create(none, x_shape, [3, 2, 6, 4], status=status)
     call check(status == plumb_invalid_argument, 'a plan without a device')
     call plan%execute(queue, x, w, y, status=status, message=message)

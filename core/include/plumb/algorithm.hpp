@@ -72,6 +72,21 @@ PLUMB_API Math math_class(const Numerics& numerics, DType dtype);
 /// Whether an algorithm of class `offered` may serve a caller who allows `allowed`.
 PLUMB_API bool allows(Math allowed, Math offered);
 
+/// Another library as it was found on this machine, or why it cannot be had.
+struct LibraryReport {
+  std::string version = {};      ///< "oneDNN 3.2.0"; empty where it could not be asked
+  std::string path = {};         ///< its file; empty where there is none
+  Reason reason = Reason::none;  ///< none: it can be used
+  std::string sentence = {};     ///< the reason, for people
+};
+
+/// Another library whose convolutions stand in a device's list where the device was opened with its
+/// name (DeviceOptions::providers).
+struct Provider {
+  std::string_view name;                 ///< "onednn"
+  LibraryReport (*library)() = nullptr;  ///< opens it when it is first asked
+};
+
 /// What an algorithm has decided for one problem on one device: its tiles, its layouts, what its
 /// kernel is told. Each algorithm derives its own. Immutable, and shared by threads and queues.
 struct KernelPlan {
@@ -147,9 +162,13 @@ struct ConvAlgorithm {
   /// Adds to what y holds (ConvLaunch::accumulate). Without it the library adds the convolution
   /// from workspace.
   bool accumulates = false;
+  /// Whose kernel it is; null for Plumb's own. Another library's is chosen by a measured time
+  /// alone.
+  const Provider* provider = nullptr;
   /// Decides all that can be decided before a launch. Supports exactly the problems that the kernel
   /// computes right: yes to what it refuses is a bug, and the reverse. The problem has passed
-  /// check(). May take its time where `forced_only`: it is not asked then unless it is forced.
+  /// check(). May take its time where `forced_only`, and where there is a `provider`: it is not
+  /// asked then unless it is forced, or has a measured time.
   PlanResult (*plan)(const ConvProblem&, const DeviceInfo&) = nullptr;
   /// There where a plan may have `filter_bytes`; gets the plan's `kernel`. Asynchronous, and bound
   /// as launch() is; w may change or go once the queue has passed it.

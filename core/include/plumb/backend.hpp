@@ -160,6 +160,7 @@ class PLUMB_API Backend {
   /// Returns what it was built with, and what it found: "CUDA runtime 13.0, driver 13.0".
   virtual std::string version() const = 0;
   /// Returns the ordered list, which is there without any device: among equals, the first wins.
+  /// Those of other libraries stand last, whether they can be opened or not.
   virtual std::span<const ConvAlgorithm* const> conv_algorithms() const = 0;
   /// Never throws, and makes no lasting claim on a device.
   virtual BackendProbe probe() const noexcept = 0;
@@ -170,7 +171,7 @@ class PLUMB_API Backend {
 /// A module (libplumb_<name>.so) hands this out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 9;  ///< the ABI of this header
+  static constexpr std::uint32_t current_abi = 10;  ///< the ABI of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend
@@ -188,6 +189,8 @@ struct BackendSource {
   /// Whether its devices have names beside their indices (DeviceInfo::alias). Where it is false, a
   /// device like `cuda:x` is a wrong name, whether the backend can be had or not.
   bool has_aliases = false;
+  /// The library whose algorithms its list may hold (DeviceOptions::providers); empty: none.
+  std::string_view provider = {};
   /// Says, for people, which build has the backend where this one does not: "a build where CMake
   /// finds nvcc".
   std::string_view where_built = {};

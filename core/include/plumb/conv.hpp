@@ -134,7 +134,8 @@ struct ConvCandidate {
   /// Whether, where the options accumulate, the kernel does it. Otherwise the convolution goes into
   /// workspace and is added from there.
   bool accumulate_fused = false;
-  bool chosen = false;  ///< whether a plan takes this one
+  bool chosen = false;             ///< whether a plan takes this one
+  std::string_view provider = {};  ///< whose kernel it is: "onednn"; empty for Plumb's own
 };
 
 /// Asks one algorithm about a problem that has passed check(), whatever the other options.
@@ -236,7 +237,8 @@ class PLUMB_API ConvPlan {
 PLUMB_API std::vector<ConvCandidate> explain(const Device& device, const ConvProblem& problem,
                                              const ConvOptions& options = {});
 
-/// Lists all algorithms of the device's backend, in its order.
+/// Lists all algorithms of the device, in its backend's order: Plumb's own, then those of the
+/// libraries that it was opened with (DeviceOptions::providers).
 PLUMB_API std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device);
 
 /// Returns the problem that these tensors and this geometry make; of the geometry counts what is

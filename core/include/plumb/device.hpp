@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ class BackendEvent;
 class BackendQueue;
 class PlanCache;
 class QueueWorkspace;
+struct ConvAlgorithm;
 
 /// Where memory lives and work runs: a backend's name and an index in it. Host memory is
 /// {"cpu", 0}. The name must outlive the id; Device::id() gives one that does.
@@ -99,6 +101,11 @@ struct DeviceOptions {
   /// it is made. It is called on the thread that causes the message, by several at once. If it is
   /// empty, messages go to standard error where PLUMB_VERBOSE is set, and otherwise nowhere.
   std::function<void(std::string_view line)> log = {};
+  /// Names other libraries whose algorithms are listed, commas between: "cudnn,onednn". They are
+  /// opened at run time where they are, and a plan takes one of their algorithms where that states
+  /// a bound of the class asked for and is the fastest by a time from tuning. "none" is none of
+  /// them; empty means PLUMB_PROVIDERS, or none without it.
+  std::string providers = {};
 };
 
 /// A backend that `auto` did not take, or gave up while it worked, and why.
@@ -117,8 +124,8 @@ class PLUMB_API Device {
   /// or is an Error (device_unavailable) that says what is missing. An empty spec means
   /// PLUMB_DEVICE, or `auto` without it. Kokkos is only taken when it is named, and is then
   /// initialised if nobody has done that yet.
-  /// Throws Error (invalid_argument) for what is no device's name, and for one half of an
-  /// allocator.
+  /// Throws Error (invalid_argument) for what is no device's name, for a provider that Plumb does
+  /// not know, and for one half of an allocator.
   static Device open(std::string_view spec = {}, DeviceOptions options = {});
 
   const DeviceInfo& info() const;                   ///< what it is
@@ -154,6 +161,8 @@ class PLUMB_API Device {
   BackendDevice& backend() const;        ///< for the library's own use
   PlanCache& plans() const;              ///< for the library's own use
   const DeviceOptions& options() const;  ///< that it was opened with
+  /// For the library's own use: what conv_algorithms() returns.
+  std::span<const ConvAlgorithm* const> algorithms() const;
   bool logs() const;  ///< for the library's own use: whether anybody reads messages
   void log(std::string_view line) const;  ///< for the library's own use: a message for them
 
@@ -173,6 +182,18 @@ struct BackendReport {
 };
 /// Reports on every backend that Plumb knows of, in the order in which `auto` tries them.
 PLUMB_API std::vector<BackendReport> backend_reports();
+
+/// One library that DeviceOptions::providers may name, as it was found on this machine.
+struct ProviderReport {
+  std::string name;              ///< "onednn"
+  std::string backend;           ///< whose devices it computes on: "cpu"
+  std::string version;           ///< "oneDNN 3.2.0"; empty where it could not be asked
+  std::string path;              ///< its file; empty where there is none
+  Reason reason = Reason::none;  ///< why it cannot be had
+  std::string sentence;          ///< the reason, for people
+};
+/// Looks for every library that DeviceOptions::providers may name, and opens it.
+PLUMB_API std::vector<ProviderReport> provider_reports();
 
 /// A point in a queue's work.
 class PLUMB_API Event {

@@ -46,6 +46,9 @@ enum class Reason {
   not_deterministic,  ///< the caller asked for the same bits every time
   not_forced,         ///< another algorithm was forced by name
   forced_only,        ///< runs only when forced by name
+  provider_missing,   ///< another library's, which cannot be opened
+  provider_version,   ///< another library's, of a version or build that Plumb cannot use
+  not_measured,       ///< another library's, which only a measured time could choose
 };
 /// Returns the code as written in JSON and logs: "no_driver".
 PLUMB_API std::string_view to_string(Reason);

@@ -145,6 +145,14 @@ PLUMB_API plumb_status plumb_device_count(const char* backend, int32_t* count);
 /// `options` may be NULL.
 PLUMB_API plumb_status plumb_device_open(const char* spec, const plumb_device_options* options,
                                          plumb_device** device);
+/// Opens a device whose list also has the algorithms of other libraries, which are opened at run
+/// time where they are: `providers` names them, commas between ("cudnn,onednn"), or says "none";
+/// NULL or "" stands for PLUMB_PROVIDERS, or none without it. A plan takes one of their algorithms
+/// where that states a bound of the arithmetic asked for and is the fastest by a time from tuning.
+/// A name that is none is PLUMB_INVALID_ARGUMENT. plumb_device_open() goes by PLUMB_PROVIDERS too.
+PLUMB_API plumb_status plumb_device_open_providers(const char* spec,
+                                                   const plumb_device_options* options,
+                                                   const char* providers, plumb_device** device);
 /// Makes another handle of the same device, to be closed by itself.
 PLUMB_API plumb_status plumb_device_copy(const plumb_device* device, plumb_device** copy);
 /// Closes the handle; what was made of the device lives on.

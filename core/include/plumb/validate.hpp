@@ -213,6 +213,7 @@ struct ValidationRecord {
   /// finds a dropped tap; above, only the exact tier does.
   double max_bound_over_tap = 0;
   Arithmetic arithmetic = Arithmetic::unknown;  ///< of `attested`
+  std::string provider = {};  ///< whose kernel it is, "oneDNN 3.2.0"; empty for Plumb's own
 };
 
 /// Judges case after case on one device, and keeps the queue and the memory between them. One

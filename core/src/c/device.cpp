@@ -34,6 +34,11 @@ DeviceOptions device_options(const plumb_device_options* given) {
   return options;
 }
 
+void open_at(plumb_device*& made, const char* spec, DeviceOptions options) {
+  const Device opened = Device::open(spec ? spec : "", std::move(options));
+  made = new plumb_device{opened, to_string(opened.id())};
+}
+
 }  // namespace
 
 plumb_status plumb_device_count(const char* backend, std::int32_t* count) {
@@ -46,10 +51,16 @@ plumb_status plumb_device_count(const char* backend, std::int32_t* count) {
 
 plumb_status plumb_device_open(const char* spec, const plumb_device_options* options,
                                plumb_device** device) {
+  return run(__func__, [&] { open_at(made_at(device, "device"), spec, device_options(options)); });
+}
+
+plumb_status plumb_device_open_providers(const char* spec, const plumb_device_options* options,
+                                         const char* providers, plumb_device** device) {
   return run(__func__, [&] {
     plumb_device*& made = made_at(device, "device");
-    const Device opened = Device::open(spec ? spec : "", device_options(options));
-    made = new plumb_device{opened, to_string(opened.id())};
+    DeviceOptions wanted = device_options(options);
+    if (providers) wanted.providers = providers;
+    open_at(made, spec, std::move(wanted));
   });
 }
 

@@ -72,7 +72,7 @@ void sum_up(Contestant& contestant, const MeasureOptions& options) {
   // Nothing is chosen by the estimate of what runs only when forced, and it may be anything.
   const ConvPlan& plan = contestant.plan;
   const double estimate =
-      plan.algorithm().forced_only
+      plan.algorithm().forced_only || plan.algorithm().provider
           ? 0
           : ask(plan.algorithm(), plan.problem(), plan.device().info()).estimate_seconds;
   const double limit = options.estimate_limit / (result.given_up ? 3 : 1);

@@ -40,8 +40,8 @@ const int watches_forks = pthread_atfork(
 /// here: a smaller team in between, of the caller's own, ends some of them.
 thread_local int kept_threads = 1;
 
-/// Of so many threads those that a team may be made of. OpenMP ends the process where it cannot
-/// start one, so that a team that has to grow is tried first.
+}  // namespace
+
 int obtainable_threads(int wanted) {
   if (wanted <= 1 || lost_threads.load(std::memory_order_relaxed)) return 1;
   if (omp_get_active_level() >= omp_get_max_active_levels()) return 1;
@@ -53,8 +53,6 @@ int obtainable_threads(int wanted) {
   if (!nested && wanted > 1) kept_threads = wanted;
   return wanted;
 }
-
-}  // namespace
 
 void TeamMember::wait_for_team() const {
   if (threads == 1) return;  // of no team

@@ -22,6 +22,10 @@ struct TeamMember {
 /// call.
 int available_threads();
 
+/// Of so many threads those that a team may be made of now: fewer where OpenMP, asked for more,
+/// would end the process or wait for ever. For work that another library puts on OpenMP's threads.
+int obtainable_threads(int wanted);
+
 /// For as long as this lives, work begun in this thread may ask for `count` threads; 0 leaves
 /// OpenMP's setting as it is.
 class RequestedThreads {

@@ -8,6 +8,7 @@
 
 #include "../forward_only.hpp"
 #include "../plan_cache.hpp"
+#include "../providers.hpp"
 #include "cache_file.hpp"
 #include "plumb/error.hpp"
 #include "plumb/problem_text.hpp"
@@ -47,15 +48,28 @@ TunedAlgorithm asked(const Device& device, const ConvAlgorithm& algorithm,
   throw Error(ErrorCode::unsupported, message, too_large ? Reason::too_large : Reason::none);
 }
 
+/// A wrong result is a failure: a plan is to choose no such algorithm, whosever it is.
+void fail_where_wrong(Measurement& seen) {
+  if (seen.failure.empty() && seen.bounded && !(seen.max_error_over_bound <= 1))
+    seen.failure =
+        fmt::format("an output is off by {:.3g} times its bound", seen.max_error_over_bound);
+}
+
 /// What is steady, and what failed. A time that is left out has plans go by estimates, where they
 /// may take its algorithm: all of them then, so that the times of the others have no say.
 TuneEntry entry_of(const Device& device, const TuneResult& result) {
   TuneEntry entry{.key = tune_key(device.info(), result.problem), .times = {}};
-  for (const Measurement& one : result.measurements.contestants)
+  for (const Measurement& one : result.measurements.contestants) {
+    const auto is = [&](const ConvAlgorithm* algorithm) {
+      return algorithm->name == one.algorithm;
+    };
+    const auto algorithms = conv_algorithms(device);
+    const auto algorithm = std::find_if(algorithms.begin(), algorithms.end(), is);
     if (!one.failure.empty())
-      entry.times.push_back({std::string(one.algorithm), std::numeric_limits<double>::infinity()});
+      entry.times.push_back({tuned_name(**algorithm), std::numeric_limits<double>::infinity()});
     else if (one.unsteady.empty())
-      entry.times.push_back({std::string(one.algorithm), one.median_seconds});
+      entry.times.push_back({tuned_name(**algorithm), one.median_seconds});
+  }
   return entry;
 }
 
@@ -98,6 +112,7 @@ TuneResult tune(const Device& device, const ConvProblem& problem, const TuneOpti
   }
   if (plans.empty()) refuse(device, result);
   result.measurements = measure(plans, options.measure);
+  for (Measurement& one : result.measurements.contestants) fail_where_wrong(one);
   auto measured = result.measurements.contestants.begin();
   for (TunedAlgorithm& one : result.algorithms)
     if (one.support) one.measurement = *measured++;

@@ -95,8 +95,7 @@ class Court {
         subjects.push_back({algorithm, {}});
         continue;
       }
-      ValidationRecord record = blank_;
-      record.algorithm = algorithm->name;
+      ValidationRecord record = blank_of(*algorithm);
       record.verdict = Verdict::unsupported;
       record.reason = support.reason;
       record.sentence = support.sentence;
@@ -105,8 +104,7 @@ class Court {
     for (const Tier tier : options_.tiers) {
       if (subjects.empty()) break;
       for (Subject& subject : subjects) {
-        subject.records.push_back(blank_);
-        subject.records.back().algorithm = subject.algorithm->name;
+        subject.records.push_back(blank_of(*subject.algorithm));
         subject.records.back().tier = tier;
       }
       judge_tier(tier, subjects);
@@ -117,6 +115,13 @@ class Court {
   }
 
  private:
+  ValidationRecord blank_of(const ConvAlgorithm& algorithm) const {
+    ValidationRecord record = blank_;
+    record.algorithm = algorithm.name;
+    if (algorithm.provider) record.provider = algorithm.provider->library().version;
+    return record;
+  }
+
   void judge_tier(Tier tier, std::vector<Subject>& subjects) {
     switch (tier) {
       case Tier::exact: return judge_data(tier, DataKind::integers, subjects);

@@ -65,7 +65,7 @@ std::vector<Candidate> candidates_of(const RecordedProblem& recorded,
                                      const DeviceInfo& device) {
   std::vector<Candidate> all;
   for (const ConvAlgorithm* algorithm : algorithms) {
-    if (algorithm->forced_only) continue;
+    if (algorithm->forced_only || algorithm->provider) continue;
     const ConvCandidate asked = ask(*algorithm, recorded.problem, device);
     if (!asked.support) continue;
     Candidate one{algorithm, asked.error_class, asked.estimate_seconds};

@@ -74,7 +74,7 @@ TEST_CASE("cuda: estimates of large problems scale by a chip's ceilings", "[cost
   few.nominal_fp32_flop_per_second /= 2;
   int judged = 0;
   for (const ConvAlgorithm* algorithm : cuda_algorithms()) {
-    if (algorithm->forced_only) continue;
+    if (algorithm->forced_only || algorithm->provider) continue;
     const PlanResult fast = algorithm->plan(problem, recorded_device());
     if (!fast.support) continue;
     CAPTURE(algorithm->name);
@@ -95,7 +95,9 @@ TEST_CASE("cuda: a launch takes as long on any chip", "[costs]") {
   slow.nominal_bytes_per_second /= 2;
   slow.nominal_fp32_flop_per_second /= 2;
   for (const ConvAlgorithm* algorithm : cuda_algorithms()) {
-    if (algorithm->forced_only || !algorithm->plan(tiny, recorded_device()).support) continue;
+    if (algorithm->forced_only || algorithm->provider ||
+        !algorithm->plan(tiny, recorded_device()).support)
+      continue;
     CAPTURE(algorithm->name);
     CHECK(algorithm->plan(tiny, recorded_device()).estimate_seconds > 2e-6);
     CHECK(algorithm->plan(tiny, slow).estimate_seconds <
