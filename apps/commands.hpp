@@ -18,6 +18,7 @@ void add_tune(CLI::App& program);
 void add_explain(CLI::App& program);
 void add_pipeline(CLI::App& program);
 void add_ladder(CLI::App& program);
+void add_infer(CLI::App& program);
 
 struct DeviceArguments {
   std::string name;       ///< empty: nothing was said

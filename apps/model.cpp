@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include "formats/safetensors.hpp"
@@ -12,27 +11,6 @@ namespace plumb::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class Stored>
-std::vector<float> as_floats(const Bytes& data) {
-  std::vector<float> values(data.size() / sizeof(Stored));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    Stored stored;
-    std::memcpy(&stored, data.data() + i * sizeof(Stored), sizeof(Stored));
-    values[i] = static_cast<float>(stored);
-  }
-  return values;
-}
-
-std::vector<float> as_floats(const StoredTensor& tensor) {
-  switch (tensor.dtype) {
-    case DType::f32: return as_floats<float>(tensor.data);
-    case DType::f64: return as_floats<double>(tensor.data);
-    case DType::f16: return as_floats<Half>(tensor.data);
-    case DType::bf16: return as_floats<BFloat16>(tensor.data);
-  }
-  return {};
-}
 
 }  // namespace
 

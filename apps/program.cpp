@@ -112,6 +112,7 @@ Outcome run_command(int argc, const char* const* argv) {
   program.footer("Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.");
   add_info(program);
   add_classify(program);
+  add_infer(program);
   add_train(program);
   add_conv(program);
   add_validate(program);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -244,7 +245,28 @@ Safetensors read_tensors(ByteSource& source) {
   return file;
 }
 
+template <class Stored>
+std::vector<float> as_floats(const Bytes& data) {
+  std::vector<float> values(data.size() / sizeof(Stored));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Stored stored;
+    std::memcpy(&stored, data.data() + i * sizeof(Stored), sizeof(Stored));
+    values[i] = static_cast<float>(stored);
+  }
+  return values;
+}
+
 }  // namespace
+
+std::vector<float> as_floats(const StoredTensor& tensor) {
+  switch (tensor.dtype) {
+    case DType::f32: return as_floats<float>(tensor.data);
+    case DType::f64: return as_floats<double>(tensor.data);
+    case DType::f16: return as_floats<Half>(tensor.data);
+    case DType::bf16: return as_floats<BFloat16>(tensor.data);
+  }
+  return {};
+}
 
 Safetensors parse_safetensors(const Bytes& content, const std::string& name) {
   MemorySource source(content, name);

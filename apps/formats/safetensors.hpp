@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "formats/file.hpp"
 #include "plumb/tensor.hpp"
@@ -16,6 +17,9 @@ struct StoredTensor {
   Extents extents;  ///< of rank 0 for a scalar
   Bytes data;
 };
+
+/// Its elements, rounded to float where they are wider.
+std::vector<float> as_floats(const StoredTensor& tensor);
 
 struct Safetensors {
   std::map<std::string, std::string> metadata;  ///< what stands under "__metadata__"

@@ -34,7 +34,7 @@ case_info() {
 
 case_usage() {
   refuse 2 'subcommand'
-  refuse 2 "'paint': expected a subcommand: info, classify, train, conv" paint
+  refuse 2 "'paint': expected a subcommand: info, classify, infer, train, conv" paint
   refuse 2 '--colour: classify has no such option' classify --colour red
   # What is nearly right says what is, also where it hides that something is missing.
   refuse 2 "^plumb: --padding: conv has no such option; did you mean '--pad'\?" conv --x x --w w --out y --padding 1
