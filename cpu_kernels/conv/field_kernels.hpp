@@ -20,10 +20,14 @@ struct TapBlock {
 /// Stands for a row or a column of zeros among offsets.
 inline constexpr std::int64_t no_element = std::numeric_limits<std::int64_t>::min();
 
-/// Rows of x that are copied to a slab, with what the boundaries show before and behind them.
-struct SlabRows {
+/// Rows of x, of all channels of a plane, on their way to a slab with what the boundaries show before
+/// and behind them. The next vector to be copied is at `column` of row `row` of channel `channel`.
+template <class Real>
+struct SlabLoad {
   DType dtype;
-  const void* x;
+  const void* x;  ///< the plane of the first channel, or null for zeros
+  std::int64_t channels;
+  std::int64_t x_channel;           ///< from a channel to the next in x, in elements
   std::int64_t rows;
   const std::int64_t* row_offsets;  ///< of each row in x, in elements, or no_element
   std::int64_t begin, end;          ///< columns [begin, end) of the slab are neighbours in x
@@ -31,6 +35,13 @@ struct SlabRows {
   std::int64_t x_step;              ///< from one column to the next
   std::int64_t columns;             ///< of the slab that are written
   const std::int64_t* outside;      ///< where in a row each other column lies, or no_element
+
+  Real* slab;                 ///< where the plane of the first channel comes to lie
+  std::int64_t slab_channel;  ///< from a channel to the next
+  std::int64_t pitch;         ///< from a row to the next, all of which is written
+
+  std::int64_t channel, row, column;
+  std::int64_t due;  ///< elements that tiles should have copied and have not
 };
 
 /// Outputs of one filter: `rows` rows of `columns` columns, from a slab.
@@ -53,9 +64,10 @@ struct FieldRun {
   bool plain;   ///< whether sums are stored as they are, columns are neighbours, nothing corrects
   bool stream;  ///< whether whole vectors go past the caches
 
-  /// Null, or what is prefetched beside the outputs: as many rows, of as many columns.
-  const char* ahead;
-  std::int64_t ahead_row, ahead_column;  ///< steps in bytes
+  /// Null, or what is loaded for the next step meanwhile: `share` elements with each tile, and
+  /// at most so many vectors with each column of taps.
+  SlabLoad<Real>* beside;
+  std::int64_t share, column_share;
 
   /// Null, or what is called with the sums of a tile before the rest is done: rows row, row +
   /// row_step, ... of `count` columns each, `step` apart.
@@ -70,7 +82,7 @@ struct FieldKernels {
   std::int64_t lanes;     ///< columns of a tile
   std::int64_t rows;      ///< of a tile; the last may have half as many
   std::int64_t tap_rows;  ///< the most rows of a block of taps
-  void (*load)(const SlabRows&, Real* slab, std::int64_t pitch);
+  void (*load)(SlabLoad<Real>&);  ///< copies all that is left
   void (*sum)(const FieldRun<Real>&);
 };
 

@@ -20,6 +20,7 @@ void add_blocks(FieldPlan& plan, FilterBlock all, int64_t step, int64_t max_rows
     block.w = plan.filter_reals;
     plan.blocks.push_back(block);
     plan.filter_reals += block.rows * block.columns;
+    plan.tap_columns += block.columns;
   }
 }
 
@@ -66,7 +67,7 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   const int64_t halo_h = (p.r - 1) * p.dilation.h, halo_w = (p.s - 1) * p.dilation.w;
   plan.planes = (p.t - 1) * p.dilation.d + 1;
   // A double cannot overflow.
-  const double least = number(p.c / p.groups) * number(plan.planes) * number(halo_h + 1) *
+  const double least = number(p.c / p.groups) * number(plan.planes + 1) * number(halo_h + 1) *
                        number(halo_w + plan.lanes) * sizeof(Real);
   const double filters = number(p.k) * number(p.terms()) * sizeof(Real);
   const double garbage = number(kernels.rows) * number(std::max(p.dilation.h, p.dilation.w)) *
@@ -82,7 +83,7 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
     return pitch * int64_t{sizeof(Real)} % 1024 == 0 ? pitch + plan.lanes : pitch;
   };
   const auto row_bytes = [&](int64_t columns) {
-    return channels * plan.planes * pitch_of(columns) * int64_t{sizeof(Real)};
+    return channels * (plan.planes + 1) * pitch_of(columns) * int64_t{sizeof(Real)};
   };
   const int64_t wanted = std::min(rows, std::max(tile, 16 * halo_h));
   plan.columns = std::min(p.q(), plan.along_row ? 2 * max_columns : max_columns);
@@ -104,7 +105,7 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   plan.shift = round_up(p.padding.left, plan.lanes) - p.padding.left;
   plan.pitch = pitch_of(plan.columns);
   plan.plane = (plan.rows + halo_h) * plan.pitch;
-  plan.channel = plan.planes * plan.plane;
+  plan.channel = (plan.planes + 1) * plan.plane;
   // A tile that is not full reads rows that are not there.
   const int64_t beyond =
       plan.along_row ? tile / 2 * p.dilation.w * plan.lanes : tile / 2 * p.dilation.h * plan.pitch;

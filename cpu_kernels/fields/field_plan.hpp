@@ -28,7 +28,7 @@ struct FilterBlock {
 };
 
 /// The cut of a problem. A slab holds the input of a band: of each channel a ring of the planes
-/// under the filter.
+/// under the filter, and of one more that is loaded meanwhile.
 struct FieldPlan : KernelPlan {
   std::int64_t lanes;
   /// Whether the rows of a tile are neighbouring vectors of one row of outputs: a filter of one row
@@ -36,10 +36,11 @@ struct FieldPlan : KernelPlan {
   bool along_row;
   std::vector<FilterBlock> blocks;
   std::int64_t filter_reals;  ///< of one filter
+  std::int64_t tap_columns;   ///< of all blocks
 
   std::int64_t columns, column_blocks;  ///< of a band; bands beside each other
   std::int64_t rows, bands;             ///< of a band; bands below each other
-  std::int64_t planes;                  ///< of the ring
+  std::int64_t planes;                  ///< under the filter, one less than those of the ring
   std::int64_t pitch, plane, channel;   ///< from a row of the slab, plane and channel to the next
   std::int64_t shift;  ///< of the slab, so that columns behind the padding begin a cache line
   std::size_t slab_bytes, outside_bytes, offsets_bytes, taps_bytes;

@@ -57,31 +57,40 @@ FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) :
   offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
   blocks_ =
       reinterpret_cast<TapBlock*>(slot + plan.slab_bytes + plan.outside_bytes + plan.offsets_bytes);
-  lie_ = {.dtype = shared.problem.dtype,
-          .x = nullptr,
-          .rows = 0,
-          .row_offsets = offsets_,
-          .begin = 0,
-          .end = 0,
-          .first = 0,
-          .x_step = shared.axes.x_w,
-          .columns = 0,
-          .outside = outside_};
+  load_ = {};
+  load_.dtype = shared.problem.dtype;
+  load_.channels = shared.problem.c / shared.problem.groups;
+  load_.x_channel = shared.axes.x_c, load_.x_step = shared.axes.x_w;
+  load_.rows = plan.plane / plan.pitch, load_.row_offsets = offsets_;
+  load_.outside = outside_;
+  load_.slab_channel = plan.channel, load_.pitch = plan.pitch;
 }
 
 template <class Real>
 void FieldSteps<Real>::run(int64_t first, int64_t end) {
-  const int64_t planes = shared_.plan.planes;
-  Step before{};
+  const int64_t planes = shared_.plan.planes, ring = planes + 1;
+  Step step = step_of(first);
+  find_columns(step);
+  // The step's planes begin at `place` of the ring, and so many of them are there.
+  int64_t place = 0, loaded = 0;
   for (int64_t index = first; index < end; ++index) {
-    const Step step = step_of(index);
-    const bool follows = index > first && step.same_band(before);
-    if (!follows) find_columns(step);
-    for (int64_t plane = follows ? step.z + planes - 1 : step.z; plane < step.z + planes; ++plane)
-      load_plane(step, plane);
-    place_blocks(step);
-    sum(step, index + 1 < end ? ahead_of(step, step_of(index + 1)) : nullptr);
-    before = step;
+    for (; loaded < planes; ++loaded) {
+      begin_plane(step, loaded, (place + loaded) % ring);
+      end_plane();
+    }
+    place_blocks(place);
+    const bool more = index + 1 < end;
+    const Step next = more ? step_of(index + 1) : step;
+    const bool follows = next.same_band(step);
+    if (more) {
+      if (!follows) find_columns(next);
+      begin_plane(next, follows ? planes - 1 : 0, (place + planes) % ring);
+    }
+    sum(step, more);
+    if (more) end_plane();
+    loaded = follows ? planes : 1;
+    place = (place + (follows ? 1 : planes)) % ring;
+    step = next;
   }
 }
 
@@ -99,59 +108,60 @@ typename FieldSteps<Real>::Step FieldSteps<Real>::step_of(int64_t index) const {
   return step;
 }
 
-/// Finds what each row and column of the band's slab shows of a plane.
+/// Finds what each row and column of the band's slab shows of a plane. Rows below the band are
+/// zeros.
 template <class Real>
 void FieldSteps<Real>::find_columns(const Step& step) {
   const ConvProblem& problem = shared_.problem;
   const FieldAxes& axes = shared_.axes;
   const int64_t w = step.q - problem.padding.left, h = step.p - problem.padding.top;
-  lie_.columns = step.columns + (problem.s - 1) * problem.dilation.w;
-  lie_.rows = step.rows + (problem.r - 1) * problem.dilation.h;
-  lie_.begin = std::clamp<int64_t>(-w, 0, lie_.columns);
-  lie_.end = std::clamp(problem.w - w, lie_.begin, lie_.columns);
-  lie_.first = (w + lie_.begin) * axes.x_w;
+  const int64_t rows = step.rows + (problem.r - 1) * problem.dilation.h;
+  load_.columns = step.columns + (problem.s - 1) * problem.dilation.w;
+  load_.begin = std::clamp<int64_t>(-w, 0, load_.columns);
+  load_.end = std::clamp(problem.w - w, load_.begin, load_.columns);
+  load_.first = (w + load_.begin) * axes.x_w;
   const auto offset = [](Boundary boundary, int64_t index, int64_t extent, int64_t x_step) {
     const int64_t shown = boundary_index(boundary, index, extent);
     return shown < 0 ? no_element : shown * x_step;
   };
-  for (int64_t i = 0; i < lie_.columns; ++i) {
-    if (i == lie_.begin) i = lie_.end;
-    if (i < lie_.columns) outside_[i] = offset(problem.boundary.w, w + i, problem.w, axes.x_w);
+  for (int64_t i = 0; i < load_.columns; ++i) {
+    if (i == load_.begin) i = load_.end;
+    if (i < load_.columns) outside_[i] = offset(problem.boundary.w, w + i, problem.w, axes.x_w);
   }
-  for (int64_t i = 0; i < lie_.rows; ++i)
-    offsets_[i] = offset(problem.boundary.h, h + i, problem.h, axes.x_h);
+  for (int64_t i = 0; i < load_.rows; ++i)
+    offsets_[i] =
+        i < rows ? offset(problem.boundary.h, h + i, problem.h, axes.x_h) : no_element;
 }
 
-/// Loads plane `plane` of the padded image into its place of the ring.
+/// Begins to load plane `plane` under the step's filter into a place of the ring.
 template <class Real>
-void FieldSteps<Real>::load_plane(const Step& step, int64_t plane) {
+void FieldSteps<Real>::begin_plane(const Step& step, int64_t plane, int64_t place) {
   const ConvProblem& problem = shared_.problem;
   const FieldAxes& axes = shared_.axes;
-  const FieldPlan& plan = shared_.plan;
-  const int64_t channels = problem.c / problem.groups;
-  const int64_t d = boundary_index(problem.boundary.d, plane - problem.padding.front, problem.d);
-  for (int64_t c = 0; c < channels; ++c) {
-    Real* const to = slab_ + c * plan.channel + plane % plan.planes * plan.plane;
-    if (d < 0) {
-      std::fill_n(to, plan.plane, Real{0});
-      continue;
-    }
-    lie_.x = element_at(shared_.launch.x,
-                        step.n * axes.x_n + (step.group * channels + c) * axes.x_c + d * axes.x_d,
-                        problem.dtype);
-    shared_.kernels.load(lie_, to, plan.pitch);
-    std::fill_n(to + lie_.rows * plan.pitch, plan.plane - lie_.rows * plan.pitch, Real{0});
-  }
+  const int64_t d = boundary_index(problem.boundary.d, step.z + plane - problem.padding.front,
+                                   problem.d);
+  const int64_t channel = step.group * load_.channels;
+  load_.x = d < 0 ? nullptr
+                  : element_at(shared_.launch.x,
+                               step.n * axes.x_n + channel * axes.x_c + d * axes.x_d,
+                               problem.dtype);
+  load_.slab = slab_ + place * shared_.plan.plane;
+  load_.channel = load_.row = load_.column = load_.due = 0;
 }
 
-/// Fills in where the plan's blocks of taps lie in the ring.
 template <class Real>
-void FieldSteps<Real>::place_blocks(const Step& step) {
+void FieldSteps<Real>::end_plane() {
+  shared_.kernels.load(load_);
+}
+
+/// Fills in where the plan's blocks of taps lie in the ring, the step's planes from `place` on.
+template <class Real>
+void FieldSteps<Real>::place_blocks(int64_t place) {
   const FieldPlan& plan = shared_.plan;
   const Triple& dilation = shared_.problem.dilation;
   TapBlock* to = blocks_;
   for (const FilterBlock& block : plan.blocks) {
-    const int64_t plane = (step.z + block.t * dilation.d) % plan.planes;
+    const int64_t plane = (place + block.t * dilation.d) % (plan.planes + 1);
     *to++ = {.x = block.c * plan.channel + plane * plan.plane + block.r * dilation.h * plan.pitch +
                   block.s * dilation.w,
              .rows = block.rows,
@@ -160,61 +170,56 @@ void FieldSteps<Real>::place_blocks(const Step& step) {
   }
 }
 
-/// Returns where the input that the next step loads lies beside this step's outputs: a new plane,
-/// or the rows of the next band that this one has not loaded. Prefetches may miss the tensor.
+/// Says how much is loaded with each tile, so that nothing is left after the last.
 template <class Real>
-const char* FieldSteps<Real>::ahead_of(const Step& now, const Step& next) const {
-  const ConvProblem& problem = shared_.problem;
-  const FieldAxes& axes = shared_.axes;
-  if (axes.x_w != 1) return nullptr;
-  const int64_t plane = next.z + (next.same_band(now) ? shared_.plan.planes - 1 : 0);
-  const int64_t d = std::clamp<int64_t>(plane - problem.padding.front, 0, problem.d - 1);
-  const int64_t h = next.p - problem.padding.top + (problem.r - 1) * problem.dilation.h;
-  const int64_t w = next.q - problem.padding.left;
-  const int64_t channel = next.group * (problem.c / problem.groups);
-  return element_at(
-      shared_.launch.x,
-      next.n * axes.x_n + channel * axes.x_c + d * axes.x_d + h * axes.x_h + w * axes.x_w,
-      problem.dtype);
+void FieldSteps<Real>::share_load(const Step& step, FieldRun<Real>& run) {
+  const FieldPlan& plan = shared_.plan;
+  const int64_t vectors = ceil_div(step.columns, plan.lanes), rows = shared_.kernels.rows;
+  const int64_t tiles = plan.along_row ? step.rows * ceil_div(vectors, rows)
+                                       : ceil_div(step.rows, rows) * vectors;
+  const int64_t filters = shared_.problem.k / shared_.problem.groups;
+  run.beside = &load_;
+  run.share = ceil_div(load_.channels * load_.rows * load_.pitch, tiles * filters);
+  run.column_share = ceil_div(ceil_div(run.share, plan.lanes), plan.tap_columns);
 }
 
 template <class Real>
-void FieldSteps<Real>::sum(const Step& step, const char* ahead) {
+void FieldSteps<Real>::sum(const Step& step, bool loads) {
   const ConvProblem& problem = shared_.problem;
   const FieldPlan& plan = shared_.plan;
   const Boundaries& at = problem.boundary;
   const bool corrects =
       !shared_.finite && problem.padding != Padding{} &&
       (at.d == Boundary::zeros || at.h == Boundary::zeros || at.w == Boundary::zeros);
-  const auto bytes = static_cast<int64_t>(size_in_bytes(problem.dtype));
   step_ = step;
   for (int64_t k = 0; k < problem.k / problem.groups; ++k) {
     k_ = step.group * (problem.k / problem.groups) + k;
-    sum_filter(step, k_,
-               {.x = slab_,
-                .x_row = plan.pitch,
-                .row_step = problem.dilation.h,
-                .column_step = problem.dilation.w,
-                .blocks = blocks_,
-                .block_count = static_cast<int64_t>(plan.blocks.size()),
-                .w = shared_.filters + k_ * plan.filter_reals,
-                .rows = step.rows,
-                .columns = step.columns,
-                .dtype = problem.dtype,
-                .y = nullptr,
-                .y_row = shared_.axes.y_p,
-                .y_column = shared_.axes.y_q,
-                .bias = bias_of<Real>(shared_.launch, k_),
-                .accumulate = shared_.launch.accumulate,
-                .relu = shared_.launch.activation == Activation::relu,
-                .plain = size_in_bytes(problem.dtype) == sizeof(Real) && shared_.axes.y_q == 1 &&
-                         !corrects,
-                .stream = shared_.stream,
-                .ahead = k == 0 ? ahead : nullptr,
-                .ahead_row = shared_.axes.x_h * bytes,
-                .ahead_column = bytes,
-                .correct = corrects ? &FieldSteps::correct : nullptr,
-                .context = this});
+    FieldRun<Real> run{.x = slab_,
+                       .x_row = plan.pitch,
+                       .row_step = problem.dilation.h,
+                       .column_step = problem.dilation.w,
+                       .blocks = blocks_,
+                       .block_count = static_cast<int64_t>(plan.blocks.size()),
+                       .w = shared_.filters + k_ * plan.filter_reals,
+                       .rows = step.rows,
+                       .columns = step.columns,
+                       .dtype = problem.dtype,
+                       .y = nullptr,
+                       .y_row = shared_.axes.y_p,
+                       .y_column = shared_.axes.y_q,
+                       .bias = bias_of<Real>(shared_.launch, k_),
+                       .accumulate = shared_.launch.accumulate,
+                       .relu = shared_.launch.activation == Activation::relu,
+                       .plain = size_in_bytes(problem.dtype) == sizeof(Real) && shared_.axes.y_q == 1 &&
+                                !corrects,
+                       .stream = shared_.stream,
+                       .beside = nullptr,
+                       .share = 0,
+                       .column_share = 0,
+                       .correct = corrects ? &FieldSteps::correct : nullptr,
+                       .context = this};
+    if (loads) share_load(step, run);
+    sum_filter(step, k_, run);
   }
 }
 
@@ -234,14 +239,11 @@ void FieldSteps<Real>::sum_filter(const Step& step, int64_t k, FieldRun<Real> ru
     run.y = y_at(0, 0);
     return shared_.kernels.sum(run);
   }
-  const char* const ahead = run.ahead;
-  const int64_t ahead_row = run.ahead_row;
   run.row_step = shared_.problem.dilation.w;
-  run.x_row = lanes, run.y_row = lanes * axes.y_q, run.ahead_row = lanes * run.ahead_column;
+  run.x_row = lanes, run.y_row = lanes * axes.y_q;
   for (row_ = 0; row_ < step.rows; ++row_) {
     run.x = slab_ + row_ * plan.pitch;
     run.y = y_at(row_, 0);
-    if (ahead) run.ahead = ahead + row_ * ahead_row;
     run.rows = step.columns / lanes, run.columns = lanes;
     column_ = 0;
     shared_.kernels.sum(run);
@@ -250,7 +252,6 @@ void FieldSteps<Real>::sum_filter(const Step& step, int64_t k, FieldRun<Real> ru
     run.x += column_;
     run.y = y_at(row_, column_);
     run.rows = 1, run.columns = step.columns - column_;
-    run.ahead = nullptr;
     shared_.kernels.sum(run);
   }
 }

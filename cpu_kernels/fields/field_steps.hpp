@@ -1,5 +1,6 @@
-// A step of a field's convolution is a plane of a band of output rows. Its input is loaded into a
-// ring of planes, where the next step finds all but one of those that it needs.
+// A step of a field's convolution is a plane of a band of output rows. Its input lies in a ring of
+// planes. While its outputs are summed, the plane that the next step lacks is loaded into the
+// ring's free place, a share with each tile: memory is read all the time, and waited for rarely.
 #pragma once
 
 #include <cstddef>
@@ -48,21 +49,22 @@ class FieldSteps {
   };
   Step step_of(std::int64_t index) const;
   void find_columns(const Step& step);
-  void load_plane(const Step& step, std::int64_t plane);
-  void place_blocks(const Step& step);
-  const char* ahead_of(const Step& now, const Step& next) const;
-  void sum(const Step& step, const char* ahead);
+  void begin_plane(const Step& step, std::int64_t plane, std::int64_t place);
+  void end_plane();
+  void place_blocks(std::int64_t place);
+  void sum(const Step& step, bool loads);
+  void share_load(const Step& step, FieldRun<Real>& run);
   void sum_filter(const Step& step, std::int64_t k, FieldRun<Real> run);
   static void correct(const void* context, std::int64_t row, std::int64_t rows, std::int64_t column,
                       std::int64_t count, Real* sums, std::int64_t step);
   Real sum_inside(std::int64_t p, std::int64_t q) const;
 
   const FieldLaunch<Real>& shared_;
-  std::int64_t* outside_;  ///< of columns, as SlabRows has them
+  std::int64_t* outside_;  ///< of columns, as SlabLoad has them
   std::int64_t* offsets_;  ///< of rows
   TapBlock* blocks_;
   Real* slab_;
-  SlabRows lie_;
+  SlabLoad<Real> load_;
   // What correct() computes again.
   Step step_{};
   std::int64_t k_ = 0, row_ = 0, column_ = 0;

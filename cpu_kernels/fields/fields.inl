@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "cpu_kernels/conv/field_kernels.hpp"
+#include "cpu_kernels/fields/slab.inl"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/vectors.inl"
 
@@ -82,7 +83,8 @@ struct RowSteps {
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
                                             std::int64_t x_row, std::int64_t columns,
-                                            std::int64_t column_step, const Real* w) {
+                                            std::int64_t column_step, const Real* w,
+                                            SlabPart<Real>& beside, std::int64_t share) {
   constexpr int parts = taps < 8 ? 2 : 1, of_part = rows / parts;
   const std::int64_t one = x_row * std::int64_t{sizeof(Real)};
   const RowSteps steps{one, 3 * one, 5 * one, 7 * one};
@@ -106,18 +108,20 @@ template <int rows, int taps, class Real>
       }
 #pragma GCC unroll 3
     for (int i = 0; i < 3; ++i) from[i] += column_step * std::int64_t{sizeof(Real)};
+    copy_part(beside, share);
   }
 }
 
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_block(Vector<Real> (&sums)[rows], const Real* x,
                                              std::int64_t x_row, const TapBlock& block,
-                                             std::int64_t column_step, const Real* w) {
+                                             std::int64_t column_step, const Real* w,
+                                             SlabPart<Real>& beside, std::int64_t share) {
   if constexpr (taps > 0) {
     if (block.rows == taps)
-      add_taps<rows, taps>(sums, x, x_row, block.columns, column_step, w);
+      add_taps<rows, taps>(sums, x, x_row, block.columns, column_step, w, beside, share);
     else
-      add_block<rows, taps - 1>(sums, x, x_row, block, column_step, w);
+      add_block<rows, taps - 1>(sums, x, x_row, block, column_step, w, beside, share);
   }
 }
 
@@ -183,18 +187,17 @@ template <int rows, class Real>
 /// Computes a tile of `rows` rows, of which `tile.rows` are wanted.
 template <int rows, class Real>
 inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
-  if (run.ahead) {
-    const char* ahead = run.ahead + tile.row * run.ahead_row + tile.column * run.ahead_column;
-    for (std::int64_t i = 0; i < tile.rows; ++i, ahead += run.row_step * run.ahead_row)
-      __builtin_prefetch(ahead, 0, 2);
-  }
+  SlabPart<Real> beside{};
+  if (run.beside) beside = load_slab_share(*run.beside, run.share);
+  const std::int64_t share = run.column_share;
   Vector<Real> sums[rows] = {};
   const std::int64_t x_row = run.x_row * run.row_step, column_step = run.column_step;
   const Real* const x = run.x + tile.row * run.x_row + tile.column;
   const TapBlock* const end = run.blocks + run.block_count;
   for (const TapBlock* block = run.blocks; block < end; ++block)
     add_block<rows, field_tap_rows>(sums, x + block->x, x_row, *block, column_step,
-                                    run.w + block->w);
+                                    run.w + block->w, beside, share);
+  copy_part(beside, std::numeric_limits<std::int64_t>::max());
   if (run.plain && tile.count == lanes<Real>) return finish_sums(run, tile, sums);
   alignas(64) Real staged[rows * lanes<Real>];
 #pragma GCC unroll 16
@@ -222,60 +225,6 @@ void sum_field(const FieldRun<Real>& run) {
       row += rows * run.row_step;
     }
   if (run.stream) end_streaming();
-}
-
-/// Copies columns that are neighbours in x, without reading anything else. Whole vectors are stored
-/// within cache lines.
-template <class Stored, class Real>
-inline void load_slab_columns(const Stored* from, std::int64_t step, std::int64_t count, Real* to) {
-  if constexpr (std::is_same_v<Stored, Real>)
-    if (step == 1) {
-      const auto at =
-          static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) / sizeof(Real));
-      const std::int64_t head = lesser(-at & (lanes<Real> - 1), count);
-      if (head > 0) store_first(to, load_first(from, head), head);
-      std::int64_t i = head;
-      for (; i + lanes<Real> <= count; i += lanes<Real>)
-        *reinterpret_cast<Vector<Real>*>(to + i) = load_vector(from + i);
-      if (i < count) store_first(to + i, load_first(from + i, count - i), count - i);
-      return;
-    }
-  load_row(from, step, count, to);
-}
-
-/// Writes zeros to [begin, end), which is a vector or more.
-template <class Real>
-inline void zero_between(Real* to, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t i = begin; i < end - lanes<Real>; i += lanes<Real>)
-    *reinterpret_cast<Vector<Real>*>(to + i) = Vector<Real>{};
-  *reinterpret_cast<Vector<Real>*>(to + end - lanes<Real>) = Vector<Real>{};
-}
-
-template <class Stored, class Real>
-void load_slab_stored(const SlabRows& rows, Real* to, std::int64_t pitch) {
-  for (std::int64_t row = 0; row < rows.rows; ++row, to += pitch) {
-    if (rows.row_offsets[row] == no_element) {
-      zero_between(to, 0, pitch);
-      continue;
-    }
-    const Stored* const from = static_cast<const Stored*>(rows.x) + rows.row_offsets[row];
-    const auto load_outside = [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t at = rows.outside[i];
-        to[i] = at == no_element ? Real{0} : static_cast<Real>(widen(from[at]));
-      }
-    };
-    zero_between(to, rows.end, pitch);
-    load_outside(0, rows.begin);
-    load_slab_columns(from + rows.first, rows.x_step, rows.end - rows.begin, to + rows.begin);
-    load_outside(rows.end, rows.columns);
-  }
-}
-
-template <class Real>
-void load_slab(const SlabRows& rows, Real* to, std::int64_t pitch) {
-  with_stored<Real>(rows.dtype,
-                    [&](auto stored) { load_slab_stored<decltype(stored)>(rows, to, pitch); });
 }
 
 template <class Real>
