@@ -9,11 +9,11 @@
 
 namespace plumb {
 
-/// Taps that share loads: `rows` rows of `columns` taps, whose weights lie [column][row]. Tap (i,
-/// j) of output row a reads row a + i of the slab, at column_step * j.
-struct TapBlock {
-  std::int64_t x;  ///< where the first tap's input lies, counted from the output's position
+/// Columns of `rows` taps that share loads, whose weights lie [column][row]. Tap i of column j of
+/// output row a reads row a + i of the slab, from x[j] on, counted from the output's position.
+struct TapColumns {
   std::int64_t rows, columns;
+  const std::int64_t* x;
   std::int64_t w;  ///< where the weights begin
 };
 
@@ -50,9 +50,8 @@ struct FieldRun {
   const Real* x;          ///< the slab at the output (0, 0)
   std::int64_t x_row;     ///< from an output row to the next
   std::int64_t row_step;  ///< output rows whose taps lie in the same rows of the slab
-  std::int64_t column_step;
-  const TapBlock* blocks;
-  std::int64_t block_count;
+  const TapColumns* taps;
+  std::int64_t taps_count;
   const Real* w;
   std::int64_t rows, columns;
 
@@ -81,7 +80,7 @@ template <class Real>
 struct FieldKernels {
   std::int64_t lanes;     ///< columns of a tile
   std::int64_t rows;      ///< of a tile; the last may have half as many
-  std::int64_t tap_rows;  ///< the most rows of a block of taps
+  std::int64_t tap_rows;  ///< the most rows of a column of taps
   void (*load)(SlabLoad<Real>&);  ///< copies all that is left
   void (*sum)(const FieldRun<Real>&);
 };

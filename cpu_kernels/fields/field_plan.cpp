@@ -17,10 +17,7 @@ void add_blocks(FieldPlan& plan, FilterBlock all, int64_t step, int64_t max_rows
     FilterBlock block = all;
     (step > 0 ? block.s : block.r) += first * std::max<int64_t>(step, 1);
     block.rows = rows * (part + 1) / parts - first;
-    block.w = plan.filter_reals;
     plan.blocks.push_back(block);
-    plan.filter_reals += block.rows * block.columns;
-    plan.tap_columns += block.columns;
   }
 }
 
@@ -40,6 +37,13 @@ void cut_filter(FieldPlan& plan, const ConvProblem& p, int64_t max_rows) {
       all.rows = rows, all.s = rest, all.columns = plan.lanes - rest;
       add_blocks(plan, all, plan.lanes, max_rows);
     }
+  std::stable_sort(plan.blocks.begin(), plan.blocks.end(),
+                   [](const FilterBlock& a, const FilterBlock& b) { return a.rows > b.rows; });
+  for (FilterBlock& block : plan.blocks) {
+    block.w = plan.filter_reals;
+    plan.filter_reals += block.rows * block.columns;
+    plan.tap_columns += block.columns;
+  }
 }
 
 /// Returns the rows of a band, of `columns` columns, whose input takes at most `bytes`.
@@ -113,7 +117,8 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
       padded((plan.shift + channels * plan.channel + beyond + plan.pitch) * int64_t{sizeof(Real)});
   plan.outside_bytes = padded((plan.columns + halo_w) * int64_t{sizeof(int64_t)});
   plan.offsets_bytes = padded((plan.rows + halo_h) * int64_t{sizeof(int64_t)});
-  plan.taps_bytes = padded(static_cast<int64_t>(plan.blocks.size() * sizeof(TapBlock)));
+  plan.taps_bytes = padded(max_tap_rows * int64_t{sizeof(TapColumns)} +
+                           plan.tap_columns * int64_t{sizeof(int64_t)});
   constexpr double rounding = 2 * field_header_bytes + 256;
   if (static_cast<double>(plan.slot_bytes()) + filters + rounding > workspace_limit_bytes)
     plan.blocks.clear();

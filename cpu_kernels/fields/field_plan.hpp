@@ -34,7 +34,7 @@ struct FieldPlan : KernelPlan {
   /// Whether the rows of a tile are neighbouring vectors of one row of outputs: a filter of one row
   /// has no other rows to share loads with.
   bool along_row;
-  std::vector<FilterBlock> blocks;
+  std::vector<FilterBlock> blocks;  ///< those of as many rows one after another
   std::int64_t filter_reals;  ///< of one filter
   std::int64_t tap_columns;   ///< of all blocks
 
@@ -47,6 +47,9 @@ struct FieldPlan : KernelPlan {
 
   std::size_t slot_bytes() const { return slab_bytes + outside_bytes + offsets_bytes + taps_bytes; }
 };
+
+/// Columns of taps have at most so many rows, with every instruction set.
+inline constexpr std::int64_t max_tap_rows = 16;
 
 /// Before the packed filters stands a Real that says whether one of the weights is not finite.
 inline constexpr std::size_t field_header_bytes = 64;

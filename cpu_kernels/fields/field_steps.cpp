@@ -55,8 +55,8 @@ FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) :
   std::fill_n(slab_ + loaded, reals - loaded, Real{0});
   outside_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes);
   offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
-  blocks_ =
-      reinterpret_cast<TapBlock*>(slot + plan.slab_bytes + plan.outside_bytes + plan.offsets_bytes);
+  taps_ =
+      reinterpret_cast<TapColumns*>(slot + plan.slab_bytes + plan.outside_bytes + plan.offsets_bytes);
   load_ = {};
   load_.dtype = shared.problem.dtype;
   load_.channels = shared.problem.c / shared.problem.groups;
@@ -78,7 +78,7 @@ void FieldSteps<Real>::run(int64_t first, int64_t end) {
       begin_plane(step, loaded, (place + loaded) % ring);
       end_plane();
     }
-    place_blocks(place);
+    place_taps(place);
     const bool more = index + 1 < end;
     const Step next = more ? step_of(index + 1) : step;
     const bool follows = next.same_band(step);
@@ -154,19 +154,21 @@ void FieldSteps<Real>::end_plane() {
   shared_.kernels.load(load_);
 }
 
-/// Fills in where the plan's blocks of taps lie in the ring, the step's planes from `place` on.
+/// Fills in where the columns of taps lie in the ring, the step's planes from `place` on.
 template <class Real>
-void FieldSteps<Real>::place_blocks(int64_t place) {
+void FieldSteps<Real>::place_taps(int64_t place) {
   const FieldPlan& plan = shared_.plan;
   const Triple& dilation = shared_.problem.dilation;
-  TapBlock* to = blocks_;
+  auto* x = reinterpret_cast<int64_t*>(taps_ + max_tap_rows);
+  taps_count_ = 0;
   for (const FilterBlock& block : plan.blocks) {
+    if (taps_count_ == 0 || taps_[taps_count_ - 1].rows != block.rows)
+      taps_[taps_count_++] = {.rows = block.rows, .columns = 0, .x = x, .w = block.w};
+    taps_[taps_count_ - 1].columns += block.columns;
     const int64_t plane = (place + block.t * dilation.d) % (plan.planes + 1);
-    *to++ = {.x = block.c * plan.channel + plane * plan.plane + block.r * dilation.h * plan.pitch +
-                  block.s * dilation.w,
-             .rows = block.rows,
-             .columns = block.columns,
-             .w = block.w};
+    const int64_t first = block.c * plan.channel + plane * plan.plane +
+                          block.r * dilation.h * plan.pitch + block.s * dilation.w;
+    for (int64_t j = 0; j < block.columns; ++j) *x++ = first + j * dilation.w;
   }
 }
 
@@ -197,9 +199,8 @@ void FieldSteps<Real>::sum(const Step& step, bool loads) {
     FieldRun<Real> run{.x = slab_,
                        .x_row = plan.pitch,
                        .row_step = problem.dilation.h,
-                       .column_step = problem.dilation.w,
-                       .blocks = blocks_,
-                       .block_count = static_cast<int64_t>(plan.blocks.size()),
+                       .taps = taps_,
+                       .taps_count = taps_count_,
                        .w = shared_.filters + k_ * plan.filter_reals,
                        .rows = step.rows,
                        .columns = step.columns,

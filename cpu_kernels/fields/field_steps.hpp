@@ -51,7 +51,7 @@ class FieldSteps {
   void find_columns(const Step& step);
   void begin_plane(const Step& step, std::int64_t plane, std::int64_t place);
   void end_plane();
-  void place_blocks(std::int64_t place);
+  void place_taps(std::int64_t place);
   void sum(const Step& step, bool loads);
   void share_load(const Step& step, FieldRun<Real>& run);
   void sum_filter(const Step& step, std::int64_t k, FieldRun<Real> run);
@@ -62,7 +62,8 @@ class FieldSteps {
   const FieldLaunch<Real>& shared_;
   std::int64_t* outside_;  ///< of columns, as SlabLoad has them
   std::int64_t* offsets_;  ///< of rows
-  TapBlock* blocks_;
+  TapColumns* taps_;
+  std::int64_t taps_count_ = 0;
   Real* slab_;
   SlabLoad<Real> load_;
   // What correct() computes again.

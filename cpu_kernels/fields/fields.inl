@@ -77,24 +77,25 @@ struct RowSteps {
   }
 };
 
-/// Adds a block's products to the sums of a tile. The products of one row of x go to as many sums
-/// as there are taps, and those of the next row wait for most of them: with less than eight taps
-/// the tile's halves take turns, and load the rows between them twice.
+/// Adds the products of columns of taps to the sums of a tile. The products of one row of x go to
+/// as many sums as there are taps, and those of the next row wait for most of them: with less than
+/// eight taps the tile's halves take turns, and load the rows between them twice.
 template <int rows, int taps, class Real>
-[[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
-                                            std::int64_t x_row, std::int64_t columns,
-                                            std::int64_t column_step, const Real* w,
-                                            SlabPart<Real>& beside, std::int64_t share) {
+[[gnu::always_inline]] inline void add_columns(Vector<Real> (&sums)[rows], const Real* x,
+                                               std::int64_t x_row, const TapColumns& columns,
+                                               const Real* w, SlabPart<Real>& beside,
+                                               std::int64_t share) {
   constexpr int parts = taps < 8 ? 2 : 1, of_part = rows / parts;
-  const std::int64_t one = x_row * std::int64_t{sizeof(Real)};
+  const std::int64_t one = x_row * std::int64_t{sizeof(Real)}, eight = 8 * one;
   const RowSteps steps{one, 3 * one, 5 * one, 7 * one};
-  const char* from[3];
-  for (int i = 0; i < 3; ++i) from[i] = reinterpret_cast<const char*>(x) + 8 * i * one;
+  const std::int64_t* const end = columns.x + columns.columns;
 #pragma GCC unroll 1
-  for (std::int64_t column = 0; column < columns; ++column, w += taps) {
+  for (const std::int64_t* column = columns.x; column < end; ++column, w += taps) {
     Vector<Real> weights[taps];
 #pragma GCC unroll 16
     for (int tap = 0; tap < taps; ++tap) weights[tap] = w[tap] - Vector<Real>{};
+    const char* from[3] = {reinterpret_cast<const char*>(x + *column)};
+    from[1] = from[0] + eight, from[2] = from[1] + eight;
 #pragma GCC unroll 32
     for (int row = 0; row < of_part + taps - 1; ++row)
 #pragma GCC unroll 2
@@ -106,22 +107,20 @@ template <int rows, int taps, class Real>
         for (int tap = 0; tap < taps; ++tap)
           if (row >= tap && row - tap < of_part) sums[at - tap] += value * weights[tap];
       }
-#pragma GCC unroll 3
-    for (int i = 0; i < 3; ++i) from[i] += column_step * std::int64_t{sizeof(Real)};
     copy_part(beside, share);
   }
 }
 
 template <int rows, int taps, class Real>
-[[gnu::always_inline]] inline void add_block(Vector<Real> (&sums)[rows], const Real* x,
-                                             std::int64_t x_row, const TapBlock& block,
-                                             std::int64_t column_step, const Real* w,
-                                             SlabPart<Real>& beside, std::int64_t share) {
+[[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
+                                            std::int64_t x_row, const TapColumns& columns,
+                                            const Real* w, SlabPart<Real>& beside,
+                                            std::int64_t share) {
   if constexpr (taps > 0) {
-    if (block.rows == taps)
-      add_taps<rows, taps>(sums, x, x_row, block.columns, column_step, w, beside, share);
+    if (columns.rows == taps)
+      add_columns<rows, taps>(sums, x, x_row, columns, w, beside, share);
     else
-      add_block<rows, taps - 1>(sums, x, x_row, block, column_step, w, beside, share);
+      add_taps<rows, taps - 1>(sums, x, x_row, columns, w, beside, share);
   }
 }
 
@@ -191,12 +190,11 @@ inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
   if (run.beside) beside = load_slab_share(*run.beside, run.share);
   const std::int64_t share = run.column_share;
   Vector<Real> sums[rows] = {};
-  const std::int64_t x_row = run.x_row * run.row_step, column_step = run.column_step;
+  const std::int64_t x_row = run.x_row * run.row_step;
   const Real* const x = run.x + tile.row * run.x_row + tile.column;
-  const TapBlock* const end = run.blocks + run.block_count;
-  for (const TapBlock* block = run.blocks; block < end; ++block)
-    add_block<rows, field_tap_rows>(sums, x + block->x, x_row, *block, column_step,
-                                    run.w + block->w, beside, share);
+  const TapColumns* const end = run.taps + run.taps_count;
+  for (const TapColumns* taps = run.taps; taps < end; ++taps)
+    add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside, share);
   copy_part(beside, std::numeric_limits<std::int64_t>::max());
   if (run.plain && tile.count == lanes<Real>) return finish_sums(run, tile, sums);
   alignas(64) Real staged[rows * lanes<Real>];

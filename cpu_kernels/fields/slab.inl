@@ -62,7 +62,7 @@ struct SlabPart {
 template <class Real>
 [[gnu::always_inline]] inline void copy_part(SlabPart<Real>& part, std::int64_t most) {
   for (; most > 0 && part.from != part.end; --most) {
-    __builtin_prefetch(part.from + part.ahead, 0, 3);
+    __builtin_prefetch(part.from + part.ahead, 0, 2);
     const Vector<Real> values = load_vector(reinterpret_cast<const Real*>(part.from));
     *reinterpret_cast<Vector<Real>*>(const_cast<char*>(part.from) + part.to) = values;
     part.from += sizeof(values);
@@ -73,12 +73,14 @@ template <class Real>
 template <class Real>
 inline SlabPart<Real> part_of_row(const SlabLoad<Real>& load, const Real* from, Real* to,
                                   std::int64_t count) {
-  // A page further in a field of one row, otherwise a row.
-  std::int64_t ahead = 4096;
+  constexpr std::int64_t distance = 4096;
+  std::int64_t ahead = distance;
   if (load.rows > 1) {
-    const std::int64_t* const offset = load.row_offsets + load.row;
-    const bool last = load.row + 1 == load.rows || offset[1] == no_element;
-    ahead = last ? 0 : (offset[1] - offset[0]) * std::int64_t{sizeof(Real)};
+    const std::int64_t row_bytes = (load.end - load.begin) * std::int64_t{sizeof(Real)};
+    const std::int64_t row = load.row + ceil_quotient(distance, row_bytes);
+    const std::int64_t* const offsets = load.row_offsets;
+    const bool none = row >= load.rows || offsets[row] == no_element;
+    ahead = none ? 0 : (offsets[row] - offsets[load.row]) * std::int64_t{sizeof(Real)};
   }
   const auto address = [](const Real* at) { return reinterpret_cast<std::intptr_t>(at); };
   return {.from = reinterpret_cast<const char*>(from),
