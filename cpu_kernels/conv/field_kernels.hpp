@@ -20,8 +20,17 @@ struct TapColumns {
 /// Stands for a row or a column of zeros among offsets.
 inline constexpr std::int64_t no_element = std::numeric_limits<std::int64_t>::min();
 
+/// Vectors that are to be copied: one from `from` to where `to` bytes further lies, and so on until
+/// `end`. What lies `ahead` bytes further is prefetched.
+struct SlabPart {
+  const char* from;
+  const char* end;
+  std::intptr_t to, ahead;
+};
+
 /// Rows of x, of all channels of a plane, on their way to a slab with what the boundaries show before
-/// and behind them. The next vector to be copied is at `column` of row `row` of channel `channel`.
+/// and behind them. The next to be copied is what is left of `part`, then row `row` of channel
+/// `channel`.
 template <class Real>
 struct SlabLoad {
   DType dtype;
@@ -40,8 +49,9 @@ struct SlabLoad {
   std::int64_t slab_channel;  ///< from a channel to the next
   std::int64_t pitch;         ///< from a row to the next, all of which is written
 
-  std::int64_t channel, row, column;
-  std::int64_t due;  ///< elements that tiles should have copied and have not
+  std::int64_t channel, row;
+  SlabPart part;
+  std::int64_t due;  ///< elements that tiles should have copied and have not, or less than 0
 };
 
 /// Outputs of one filter: `rows` rows of `columns` columns, from a slab.

@@ -146,7 +146,8 @@ void FieldSteps<Real>::begin_plane(const Step& step, int64_t plane, int64_t plac
                                step.n * axes.x_n + channel * axes.x_c + d * axes.x_d,
                                problem.dtype);
   load_.slab = slab_ + place * shared_.plan.plane;
-  load_.channel = load_.row = load_.column = load_.due = 0;
+  load_.channel = load_.row = load_.due = 0;
+  load_.part = {};
 }
 
 template <class Real>

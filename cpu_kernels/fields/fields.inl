@@ -83,7 +83,7 @@ struct RowSteps {
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_columns(Vector<Real> (&sums)[rows], const Real* x,
                                                std::int64_t x_row, const TapColumns& columns,
-                                               const Real* w, SlabPart<Real>& beside,
+                                               const Real* w, SlabPart& beside,
                                                std::int64_t share) {
   constexpr int parts = taps < 8 ? 2 : 1, of_part = rows / parts;
   const std::int64_t one = x_row * std::int64_t{sizeof(Real)}, eight = 8 * one;
@@ -107,14 +107,14 @@ template <int rows, int taps, class Real>
         for (int tap = 0; tap < taps; ++tap)
           if (row >= tap && row - tap < of_part) sums[at - tap] += value * weights[tap];
       }
-    copy_part(beside, share);
+    copy_part<Real>(beside, share);
   }
 }
 
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
                                             std::int64_t x_row, const TapColumns& columns,
-                                            const Real* w, SlabPart<Real>& beside,
+                                            const Real* w, SlabPart& beside,
                                             std::int64_t share) {
   if constexpr (taps > 0) {
     if (columns.rows == taps)
@@ -186,8 +186,8 @@ template <int rows, class Real>
 /// Computes a tile of `rows` rows, of which `tile.rows` are wanted.
 template <int rows, class Real>
 inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
-  SlabPart<Real> beside{};
-  if (run.beside) beside = load_slab_share(*run.beside, run.share);
+  SlabPart beside{};
+  if (run.beside) beside = take_share(*run.beside, run.share);
   const std::int64_t share = run.column_share;
   Vector<Real> sums[rows] = {};
   const std::int64_t x_row = run.x_row * run.row_step;
@@ -195,7 +195,7 @@ inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
   const TapColumns* const end = run.taps + run.taps_count;
   for (const TapColumns* taps = run.taps; taps < end; ++taps)
     add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside, share);
-  copy_part(beside, std::numeric_limits<std::int64_t>::max());
+  copy_part<Real>(beside, std::numeric_limits<std::int64_t>::max());
   if (run.plain && tile.count == lanes<Real>) return finish_sums(run, tile, sums);
   alignas(64) Real staged[rows * lanes<Real>];
 #pragma GCC unroll 16

@@ -50,17 +50,9 @@ inline void load_outside(const SlabLoad<Real>& load, const Stored* from, Real* t
   load_between(load.end, load.columns);
 }
 
-/// Vectors that a tile copies while it multiplies. One is copied from `from` to where `to` bytes
-/// further lies, and what `ahead` bytes further lies is prefetched.
+/// Copies at most `most` vectors of a part.
 template <class Real>
-struct SlabPart {
-  const char* from;
-  const char* end;
-  std::intptr_t to, ahead;
-};
-
-template <class Real>
-[[gnu::always_inline]] inline void copy_part(SlabPart<Real>& part, std::int64_t most) {
+[[gnu::always_inline]] inline void copy_part(SlabPart& part, std::int64_t most) {
   for (; most > 0 && part.from != part.end; --most) {
     __builtin_prefetch(part.from + part.ahead, 0, 2);
     const Vector<Real> values = load_vector(reinterpret_cast<const Real*>(part.from));
@@ -69,90 +61,91 @@ template <class Real>
   }
 }
 
-/// Returns the `count` elements from the next one on, which are whole vectors.
+/// Copies the ends of a row, up to the first whole vector of the slab and from behind the last, and
+/// leaves what lies between as the load's part. What is prefetched beside that is some rows further
+/// down, or further on in a field of one row.
 template <class Real>
-inline SlabPart<Real> part_of_row(const SlabLoad<Real>& load, const Real* from, Real* to,
-                                  std::int64_t count) {
+inline void load_row_ends(SlabLoad<Real>& load, const Real* x, Real* row) {
   constexpr std::int64_t distance = 4096;
+  const std::int64_t count = load.end - load.begin;
+  const Real* const from = x + load.first;
+  Real* const to = row + load.begin;
+  const auto address = [](const Real* at) { return reinterpret_cast<std::intptr_t>(at); };
+  const std::int64_t at = address(to) / std::int64_t{sizeof(Real)};
+  const std::int64_t head = lesser(-at & (lanes<Real> - 1), count);
+  const std::int64_t end = head + ((count - head) & -lanes<Real>);
+  load_slab_columns(from, 1, head, to);
+  load_slab_columns(from + end, 1, count - end, to + end);
   std::int64_t ahead = distance;
   if (load.rows > 1) {
-    const std::int64_t row_bytes = (load.end - load.begin) * std::int64_t{sizeof(Real)};
-    const std::int64_t row = load.row + ceil_quotient(distance, row_bytes);
+    const std::int64_t below = load.row + ceil_quotient(distance, count * std::int64_t{sizeof(Real)});
     const std::int64_t* const offsets = load.row_offsets;
-    const bool none = row >= load.rows || offsets[row] == no_element;
-    ahead = none ? 0 : (offsets[row] - offsets[load.row]) * std::int64_t{sizeof(Real)};
+    const bool none = below >= load.rows || offsets[below] == no_element;
+    ahead = none ? 0 : (offsets[below] - offsets[load.row]) * std::int64_t{sizeof(Real)};
   }
-  const auto address = [](const Real* at) { return reinterpret_cast<std::intptr_t>(at); };
-  return {.from = reinterpret_cast<const char*>(from),
-          .end = reinterpret_cast<const char*>(from + count),
-          .to = address(to) - address(from),
-          .ahead = ahead};
+  load.part = {.from = reinterpret_cast<const char*>(from + head),
+               .end = reinterpret_cast<const char*>(from + end),
+               .to = address(to) - address(from),
+               .ahead = ahead};
 }
 
-/// Writes what a row shows outside of its columns that are neighbours in x, and those before the
-/// first whole cache line of the slab.
+/// Copies the next row, or all of it but the load's part.
 template <class Stored, class Real>
-inline void begin_slab_row(SlabLoad<Real>& load, const Stored* x, Real* row) {
+inline void load_slab_row(SlabLoad<Real>& load) {
+  Real* const row = load.slab + load.channel * load.slab_channel + load.row * load.pitch;
+  if (!load.x || load.row_offsets[load.row] == no_element) {
+    zero_between(row, 0, load.pitch);
+    load.due -= load.pitch;
+    return;
+  }
+  const Stored* const x = static_cast<const Stored*>(load.x) + load.channel * load.x_channel +
+                          load.row_offsets[load.row];
   load_outside(load, x, row);
-  const auto at = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row + load.begin) /
-                                            sizeof(Real));
-  const std::int64_t head = lesser(-at & (lanes<Real> - 1), load.end - load.begin);
-  load_slab_columns(x + load.first, load.x_step, head, row + load.begin);
-  load.column = load.begin + head;
+  if constexpr (std::is_same_v<Stored, Real>)
+    if (load.x_step == 1 && load.end > load.begin) return load_row_ends(load, x, row);
+  load_row(x + load.first, load.x_step, load.end - load.begin, row + load.begin);
+  load.due -= load.end - load.begin;
 }
 
-/// Copies at least `due` elements, but leaves the last row of them to the caller, in as far as it
-/// consists of whole vectors.
+/// Copies rows while more than a row is due, and leaves a part of the last to tiles.
 template <class Stored, class Real>
-inline SlabPart<Real> load_slab_due(SlabLoad<Real>& load) {
-  for (; load.channel < load.channels; ++load.channel, load.row = 0) {
-    for (; load.row < load.rows; ++load.row, load.column = 0) {
-      if (load.due <= 0) return {};
-      Real* const row = load.slab + load.channel * load.slab_channel + load.row * load.pitch;
-      if (!load.x || load.row_offsets[load.row] == no_element) {
-        zero_between(row, 0, load.pitch);
-        load.due -= load.pitch;
-        continue;
-      }
-      const Stored* const x = static_cast<const Stored*>(load.x) +
-                              load.channel * load.x_channel + load.row_offsets[load.row];
-      if (load.column == 0) begin_slab_row(load, x, row);
-      const Stored* const from = x + load.first + (load.column - load.begin) * load.x_step;
-      Real* const to = row + load.column;
-      const std::int64_t left = load.end - load.column;
-      if constexpr (std::is_same_v<Stored, Real>)
-        if (load.x_step == 1) {
-          const std::int64_t count = lesser(left, in_whole_vectors<Real>(load.due)) & -lanes<Real>;
-          if (count > 0 && load.due < count + load.pitch) {
-            load.due -= count;
-            load.column += count;
-            return part_of_row(load, from, to, count);
-          }
-        }
-      const std::int64_t count = lesser(left, in_whole_vectors<Real>(load.due));
-      load_slab_columns(from, load.x_step, count, to);
-      load.due -= count;
-      load.column += count;
-      if (load.column < load.end) return {};
+inline void load_slab_rows(SlabLoad<Real>& load) {
+  for (; load.channel < load.channels; ++load.channel, load.row = 0)
+    while (load.row < load.rows) {
+      if (load.due <= 0) return;
+      load_slab_row<Stored>(load);
+      ++load.row;
+      const std::int64_t left = (load.part.end - load.part.from) / std::int64_t{sizeof(Real)};
+      if (left > 0 && load.due < left + load.pitch) return;
+      copy_part<Real>(load.part, left);
+      load.due -= left;
     }
-  }
-  return {};
 }
 
-/// Copies the tile's share, but for what is left to the caller to be copied while it multiplies.
 template <class Real>
-SlabPart<Real> load_slab_share(SlabLoad<Real>& load, std::int64_t share) {
-  SlabPart<Real> part{};
+[[gnu::noinline]] void load_slab_rows_of(SlabLoad<Real>& load) {
+  with_stored<Real>(load.dtype, [&](auto stored) { load_slab_rows<decltype(stored)>(load); });
+}
+
+/// Returns the part that a tile copies while it multiplies, so that `share` elements more are done.
+template <class Real>
+[[gnu::always_inline]] inline SlabPart take_share(SlabLoad<Real>& load, std::int64_t share) {
   load.due += share;
-  with_stored<Real>(load.dtype,
-                    [&](auto stored) { part = load_slab_due<decltype(stored)>(load); });
+  if (load.part.from == load.part.end) load_slab_rows_of(load);
+  SlabPart part = load.part;
+  const std::int64_t bytes = greater(in_whole_vectors<Real>(load.due), 0) * std::int64_t{sizeof(Real)};
+  part.end = part.from + lesser(bytes, part.end - part.from);
+  load.due -= (part.end - part.from) / std::int64_t{sizeof(Real)};
+  load.part.from = part.end;
   return part;
 }
 
+/// Copies all that is left.
 template <class Real>
 void load_slab(SlabLoad<Real>& load) {
+  copy_part<Real>(load.part, std::numeric_limits<std::int64_t>::max());
   load.due = std::numeric_limits<std::int64_t>::max() / 2;
-  load_slab_share(load, 0);
+  load_slab_rows_of(load);
 }
 
 }  // namespace
