@@ -66,7 +66,7 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   constexpr int64_t slab_limit = 896 << 10, max_columns = 4096, enough_bands = 16;
   FieldPlan plan{};
   plan.lanes = kernels.lanes;
-  plan.along_row = p.r == 1 && p.s > plan.lanes;
+  plan.along_row = p.r == 1 && (p.s > plan.lanes || p.p() < kernels.rows / 2);
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const int64_t halo_h = (p.r - 1) * p.dilation.h, halo_w = (p.s - 1) * p.dilation.w;
   plan.planes = (p.t - 1) * p.dilation.d + 1;

@@ -32,7 +32,7 @@ struct FilterBlock {
 struct FieldPlan : KernelPlan {
   std::int64_t lanes;
   /// Whether the rows of a tile are neighbouring vectors of one row of outputs: a filter of one row
-  /// has no other rows to share loads with.
+  /// has no other rows to share loads with, and an image of one row has none for a tile.
   bool along_row;
   std::vector<FilterBlock> blocks;  ///< those of as many rows one after another
   std::int64_t filter_reals;  ///< of one filter
