@@ -28,15 +28,15 @@ struct SlabPart {
   std::intptr_t to, ahead;
 };
 
-/// Rows of x, of all channels of a plane, on their way to a slab with what the boundaries show before
-/// and behind them. The next to be copied is what is left of `part`, then row `row` of channel
-/// `channel`.
+/// Rows of x, of all channels of a plane, on their way to a slab with what the boundaries show
+/// before and behind them. The next to be copied is what is left of `part`, then row `row` of
+/// channel `channel`.
 template <class Real>
 struct SlabLoad {
   DType dtype;
   const void* x;  ///< the plane of the first channel, or null for zeros
   std::int64_t channels;
-  std::int64_t x_channel;           ///< from a channel to the next in x, in elements
+  std::int64_t x_channel;  ///< from a channel to the next in x, in elements
   std::int64_t rows;
   const std::int64_t* row_offsets;  ///< of each row in x, in elements, or no_element
   std::int64_t begin, end;          ///< columns [begin, end) of the slab are neighbours in x
@@ -78,8 +78,8 @@ struct FieldRun {
   SlabLoad<Real>* beside;
   std::int64_t share, column_share;
 
-  /// Null, or what is called with the sums of a tile before the rest is done: rows row, row +
-  /// row_step, ... of `count` columns each, `step` apart.
+  /// Null, or what is called with the sums of a tile, bias included, before the rest is done: rows
+  /// row, row + row_step, ... of `count` columns each, `step` apart.
   void (*correct)(const void* context, std::int64_t row, std::int64_t rows, std::int64_t column,
                   std::int64_t count, Real* sums, std::int64_t step);
   const void* context;
@@ -88,9 +88,9 @@ struct FieldRun {
 /// The functions of one instruction set.
 template <class Real>
 struct FieldKernels {
-  std::int64_t lanes;     ///< columns of a tile
-  std::int64_t rows;      ///< of a tile; the last may have half as many
-  std::int64_t tap_rows;  ///< the most rows of a column of taps
+  std::int64_t lanes;             ///< columns of a tile
+  std::int64_t rows;              ///< of a tile; the last may have half as many
+  std::int64_t tap_rows;          ///< the most rows of a column of taps
   void (*load)(SlabLoad<Real>&);  ///< copies all that is left
   void (*sum)(const FieldRun<Real>&);
 };

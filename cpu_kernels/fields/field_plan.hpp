@@ -35,8 +35,8 @@ struct FieldPlan : KernelPlan {
   /// has no other rows to share loads with, and an image of one row has none for a tile.
   bool along_row;
   std::vector<FilterBlock> blocks;  ///< those of as many rows one after another
-  std::int64_t filter_reals;  ///< of one filter
-  std::int64_t tap_columns;   ///< of all blocks
+  std::int64_t filter_reals;        ///< of one filter
+  std::int64_t tap_columns;         ///< of all blocks
 
   std::int64_t columns, column_blocks;  ///< of a band; bands beside each other
   std::int64_t rows, bands;             ///< of a band; bands below each other

@@ -55,8 +55,8 @@ FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) :
   std::fill_n(slab_ + loaded, reals - loaded, Real{0});
   outside_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes);
   offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
-  taps_ =
-      reinterpret_cast<TapColumns*>(slot + plan.slab_bytes + plan.outside_bytes + plan.offsets_bytes);
+  taps_ = reinterpret_cast<TapColumns*>(slot + plan.slab_bytes + plan.outside_bytes +
+                                        plan.offsets_bytes);
   load_ = {};
   load_.dtype = shared.problem.dtype;
   load_.channels = shared.problem.c / shared.problem.groups;
@@ -129,8 +129,7 @@ void FieldSteps<Real>::find_columns(const Step& step) {
     if (i < load_.columns) outside_[i] = offset(problem.boundary.w, w + i, problem.w, axes.x_w);
   }
   for (int64_t i = 0; i < load_.rows; ++i)
-    offsets_[i] =
-        i < rows ? offset(problem.boundary.h, h + i, problem.h, axes.x_h) : no_element;
+    offsets_[i] = i < rows ? offset(problem.boundary.h, h + i, problem.h, axes.x_h) : no_element;
 }
 
 /// Begins to load plane `plane` under the step's filter into a place of the ring.
@@ -138,13 +137,13 @@ template <class Real>
 void FieldSteps<Real>::begin_plane(const Step& step, int64_t plane, int64_t place) {
   const ConvProblem& problem = shared_.problem;
   const FieldAxes& axes = shared_.axes;
-  const int64_t d = boundary_index(problem.boundary.d, step.z + plane - problem.padding.front,
-                                   problem.d);
+  const int64_t d =
+      boundary_index(problem.boundary.d, step.z + plane - problem.padding.front, problem.d);
   const int64_t channel = step.group * load_.channels;
-  load_.x = d < 0 ? nullptr
-                  : element_at(shared_.launch.x,
-                               step.n * axes.x_n + channel * axes.x_c + d * axes.x_d,
-                               problem.dtype);
+  load_.x = d < 0
+                ? nullptr
+                : element_at(shared_.launch.x,
+                             step.n * axes.x_n + channel * axes.x_c + d * axes.x_d, problem.dtype);
   load_.slab = slab_ + place * shared_.plan.plane;
   load_.channel = load_.row = load_.due = 0;
   load_.part = {};
@@ -178,8 +177,8 @@ template <class Real>
 void FieldSteps<Real>::share_load(const Step& step, FieldRun<Real>& run) {
   const FieldPlan& plan = shared_.plan;
   const int64_t vectors = ceil_div(step.columns, plan.lanes), rows = shared_.kernels.rows;
-  const int64_t tiles = plan.along_row ? step.rows * ceil_div(vectors, rows)
-                                       : ceil_div(step.rows, rows) * vectors;
+  const int64_t tiles =
+      plan.along_row ? step.rows * ceil_div(vectors, rows) : ceil_div(step.rows, rows) * vectors;
   const int64_t filters = shared_.problem.k / shared_.problem.groups;
   run.beside = &load_;
   run.share = ceil_div(load_.channels * load_.rows * load_.pitch, tiles * filters);
@@ -197,29 +196,29 @@ void FieldSteps<Real>::sum(const Step& step, bool loads) {
   step_ = step;
   for (int64_t k = 0; k < problem.k / problem.groups; ++k) {
     k_ = step.group * (problem.k / problem.groups) + k;
-    FieldRun<Real> run{.x = slab_,
-                       .x_row = plan.pitch,
-                       .row_step = problem.dilation.h,
-                       .taps = taps_,
-                       .taps_count = taps_count_,
-                       .w = shared_.filters + k_ * plan.filter_reals,
-                       .rows = step.rows,
-                       .columns = step.columns,
-                       .dtype = problem.dtype,
-                       .y = nullptr,
-                       .y_row = shared_.axes.y_p,
-                       .y_column = shared_.axes.y_q,
-                       .bias = bias_of<Real>(shared_.launch, k_),
-                       .accumulate = shared_.launch.accumulate,
-                       .relu = shared_.launch.activation == Activation::relu,
-                       .plain = size_in_bytes(problem.dtype) == sizeof(Real) && shared_.axes.y_q == 1 &&
-                                !corrects,
-                       .stream = shared_.stream,
-                       .beside = nullptr,
-                       .share = 0,
-                       .column_share = 0,
-                       .correct = corrects ? &FieldSteps::correct : nullptr,
-                       .context = this};
+    FieldRun<Real> run{
+        .x = slab_,
+        .x_row = plan.pitch,
+        .row_step = problem.dilation.h,
+        .taps = taps_,
+        .taps_count = taps_count_,
+        .w = shared_.filters + k_ * plan.filter_reals,
+        .rows = step.rows,
+        .columns = step.columns,
+        .dtype = problem.dtype,
+        .y = nullptr,
+        .y_row = shared_.axes.y_p,
+        .y_column = shared_.axes.y_q,
+        .bias = bias_of<Real>(shared_.launch, k_),
+        .accumulate = shared_.launch.accumulate,
+        .relu = shared_.launch.activation == Activation::relu,
+        .plain = size_in_bytes(problem.dtype) == sizeof(Real) && shared_.axes.y_q == 1 && !corrects,
+        .stream = shared_.stream,
+        .beside = nullptr,
+        .share = 0,
+        .column_share = 0,
+        .correct = corrects ? &FieldSteps::correct : nullptr,
+        .context = this};
     if (loads) share_load(step, run);
     sum_filter(step, k_, run);
   }
@@ -273,7 +272,8 @@ void FieldSteps<Real>::correct(const void* context, int64_t row, int64_t rows, i
       const int64_t p = plan.along_row ? steps.row_ : row + i * dilation.h;
       const int64_t q =
           plan.along_row ? steps.column_ + (row + i * dilation.w) * plan.lanes + j : column + j;
-      sum = steps.sum_inside(steps.step_.p + p, steps.step_.q + q);
+      sum = steps.sum_inside(steps.step_.p + p, steps.step_.q + q) +
+            bias_of<Real>(steps.shared_.launch, steps.k_);
     }
 }
 

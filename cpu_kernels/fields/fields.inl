@@ -114,8 +114,7 @@ template <int rows, int taps, class Real>
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
                                             std::int64_t x_row, const TapColumns& columns,
-                                            const Real* w, SlabPart& beside,
-                                            std::int64_t share) {
+                                            const Real* w, SlabPart& beside, std::int64_t share) {
   if constexpr (taps > 0) {
     if (columns.rows == taps)
       add_columns<rows, taps>(sums, x, x_row, columns, w, beside, share);
@@ -134,7 +133,7 @@ template <class Real>
 inline void finish_rows(const FieldRun<Real>& run, const FieldTile& tile, const Real* sums) {
   Real* to = static_cast<Real*>(run.y) + tile.row * run.y_row + tile.column;
   for (std::int64_t i = 0; i < tile.rows; ++i, sums += lanes<Real>) {
-    Vector<Real> values = load_vector(sums) + run.bias;
+    Vector<Real> values = load_vector(sums);
     if (run.accumulate) values += load_lanes(to, tile.count);
     if (run.relu) values = values < 0 ? Vector<Real>{} : values;
     store_lanes(to, values, tile.count);
@@ -142,69 +141,82 @@ inline void finish_rows(const FieldRun<Real>& run, const FieldTile& tile, const 
   }
 }
 
-/// Applies bias, accumulation and ReLU to the sums, and stores them, rounded once.
+/// Applies accumulation and ReLU to the sums, and stores them, rounded once.
 template <class Stored, class Real>
-inline void finish_tile(const FieldRun<Real>& run, const FieldTile& tile, const Real* sums) {
+inline void finish_stored(const FieldRun<Real>& run, const FieldTile& tile, const Real* sums) {
   if constexpr (std::is_same_v<Stored, Real>)
     if (run.y_column == 1) return finish_rows(run, tile, sums);
   Stored* to = static_cast<Stored*>(run.y) + tile.row * run.y_row + tile.column * run.y_column;
   for (std::int64_t i = 0; i < tile.rows; ++i, to += run.row_step * run.y_row)
     for (std::int64_t j = 0; j < tile.count; ++j) {
-      Real value = sums[i * lanes<Real> + j] + run.bias;
+      Real value = sums[i * lanes<Real> + j];
       Stored& stored = to[j * run.y_column];
       if (run.accumulate) value += static_cast<Real>(widen(stored));
       stored = narrow<Stored>(run.relu && value < 0 ? Real{0} : value);
     }
 }
 
-/// Finishes whole vectors of rows that are stored as they are, without leaving the registers.
-template <int rows, class Real>
-[[gnu::always_inline]] inline void finish_sums(const FieldRun<Real>& run, const FieldTile& tile,
-                                               Vector<Real> (&sums)[rows]) {
-  constexpr std::uintptr_t within = sizeof(Vector<Real>) - 1;
-  Real* const to = static_cast<Real*>(run.y) + tile.row * run.y_row + tile.column;
-  const std::int64_t step = run.row_step * run.y_row;
-  const bool stream = run.stream && (reinterpret_cast<std::uintptr_t>(to) & within) == 0 &&
-                      (step * std::int64_t{sizeof(Real)} & std::int64_t{within}) == 0;
-  const std::int64_t wanted = tile.rows;
-  const bool accumulate = run.accumulate, relu = run.relu;
-  const Real bias = run.bias;
-  Real* at = to;
-#pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i, at += step) {
-    if (i >= wanted) break;
-    Vector<Real> values = sums[i] + bias;
-    if (accumulate) values += load_vector(at);
-    if (relu) values = values < 0 ? Vector<Real>{} : values;
-    if (stream)
-      stream_vector(at, values);
-    else
-      *reinterpret_cast<Vector<Real>*>(at) = values;
-  }
+template <class Real>
+[[gnu::noinline]] void finish_tile(const FieldRun<Real>& run, const FieldTile& tile, Real* sums) {
+  if (run.correct)
+    run.correct(run.context, tile.row, tile.rows, tile.column, tile.count, sums, lanes<Real>);
+  with_stored<Real>(run.dtype,
+                    [&](auto stored) { finish_stored<decltype(stored)>(run, tile, sums); });
 }
 
-/// Computes a tile of `rows` rows, of which `tile.rows` are wanted.
+/// How a tile's sums get to y.
+enum class Finish { store, stream, general };
+
+/// Returns how whole tiles of rows from `row` on are finished. Streamed vectors are aligned.
+template <class Real>
+inline Finish finish_of(const FieldRun<Real>& run, std::int64_t row, bool all_rows) {
+  if (!run.plain || run.accumulate || run.relu || !all_rows) return Finish::general;
+  const Real* const to = static_cast<Real*>(run.y) + row * run.y_row;
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  const auto step = static_cast<std::uintptr_t>(run.row_step * run.y_row) * sizeof(Real);
+  const bool aligned = ((address | step) & (sizeof(Vector<Real>) - 1)) == 0;
+  return run.stream && aligned ? Finish::stream : Finish::store;
+}
+
+/// Computes the tiles of `rows` rows from `row` on, of which `wanted` are stored. What is done for
+/// each tile besides its products is little, and without a call: the units that multiply have
+/// products waiting for some fifty cycles, and idle when more instructions than that come between.
 template <int rows, class Real>
-inline void sum_field_tile(const FieldRun<Real>& run, const FieldTile& tile) {
-  SlabPart beside{};
-  if (run.beside) beside = take_share(*run.beside, run.share);
+void sum_field_row(const FieldRun<Real>& run, std::int64_t row, std::int64_t wanted) {
+  const Finish finish = finish_of(run, row, wanted == rows);
+  const std::int64_t x_row = run.x_row * run.row_step, y_row = run.row_step * run.y_row;
   const std::int64_t share = run.column_share;
-  Vector<Real> sums[rows] = {};
-  const std::int64_t x_row = run.x_row * run.row_step;
-  const Real* const x = run.x + tile.row * run.x_row + tile.column;
+  const Vector<Real> bias = run.bias - Vector<Real>{};
   const TapColumns* const end = run.taps + run.taps_count;
-  for (const TapColumns* taps = run.taps; taps < end; ++taps)
-    add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside, share);
-  copy_part<Real>(beside, std::numeric_limits<std::int64_t>::max());
-  if (run.plain && tile.count == lanes<Real>) return finish_sums(run, tile, sums);
-  alignas(64) Real staged[rows * lanes<Real>];
+  const Real* x = run.x + row * run.x_row;
+  Real* y = static_cast<Real*>(run.y) + row * run.y_row;
+  for (std::int64_t column = 0; column < run.columns;
+       column += lanes<Real>, x += lanes<Real>, y += lanes<Real>) {
+    SlabPart beside{};
+    if (run.beside) beside = take_share(*run.beside, run.share);
+    Vector<Real> sums[rows];
 #pragma GCC unroll 16
-  for (int i = 0; i < rows; ++i)
-    *reinterpret_cast<Vector<Real>*>(staged + i * lanes<Real>) = sums[i];
-  if (run.correct)
-    run.correct(run.context, tile.row, tile.rows, tile.column, tile.count, staged, lanes<Real>);
-  with_stored<Real>(run.dtype,
-                    [&](auto stored) { finish_tile<decltype(stored)>(run, tile, staged); });
+    for (int i = 0; i < rows; ++i) sums[i] = bias;
+    for (const TapColumns* taps = run.taps; taps < end; ++taps)
+      add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside, share);
+    copy_part<Real>(beside, std::numeric_limits<std::int64_t>::max());
+    const std::int64_t count = lesser(lanes<Real>, run.columns - column);
+    if (finish == Finish::general || count < lanes<Real>) {
+      alignas(64) Real staged[rows * lanes<Real>];
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i)
+        *reinterpret_cast<Vector<Real>*>(staged + i * lanes<Real>) = sums[i];
+      finish_tile(run, {.row = row, .rows = wanted, .column = column, .count = count}, staged);
+      continue;
+    }
+    Real* to = y;
+    if (finish == Finish::stream)
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i, to += y_row) stream_vector(to, sums[i]);
+    else
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i, to += y_row) *reinterpret_cast<Vector<Real>*>(to) = sums[i];
+  }
 }
 
 template <class Real>
@@ -213,13 +225,10 @@ void sum_field(const FieldRun<Real>& run) {
     for (std::int64_t row = first; row < run.rows;) {
       const std::int64_t left = (run.rows - row - 1) / run.row_step + 1;
       const std::int64_t rows = lesser(left, field_rows);
-      for (std::int64_t column = 0; column < run.columns; column += lanes<Real>) {
-        const FieldTile tile{row, rows, column, lesser(lanes<Real>, run.columns - column)};
-        if (rows > field_rows / 2)
-          sum_field_tile<field_rows>(run, tile);
-        else
-          sum_field_tile<field_rows / 2>(run, tile);
-      }
+      if (rows > field_rows / 2)
+        sum_field_row<field_rows>(run, row, rows);
+      else
+        sum_field_row<field_rows / 2>(run, row, rows);
       row += rows * run.row_step;
     }
   if (run.stream) end_streaming();

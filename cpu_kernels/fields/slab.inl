@@ -1,6 +1,6 @@
-// Rows of x are copied to a slab with what the boundaries show around them: at once, or a share with
-// each tile of outputs, which multiplies meanwhile. A thread that reads many lines at once keeps
-// its tiles' own reads waiting, because its buffers for lines under way are few.
+// Rows of x are copied to a slab with what the boundaries show around them: at once, or a share
+// with each tile of outputs, which multiplies meanwhile. A thread that reads many lines at once
+// keeps its tiles' own reads waiting, because its buffers for lines under way are few.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,8 @@ inline void load_row_ends(SlabLoad<Real>& load, const Real* x, Real* row) {
   load_slab_columns(from + end, 1, count - end, to + end);
   std::int64_t ahead = distance;
   if (load.rows > 1) {
-    const std::int64_t below = load.row + ceil_quotient(distance, count * std::int64_t{sizeof(Real)});
+    const std::int64_t below =
+        load.row + ceil_quotient(distance, count * std::int64_t{sizeof(Real)});
     const std::int64_t* const offsets = load.row_offsets;
     const bool none = below >= load.rows || offsets[below] == no_element;
     ahead = none ? 0 : (offsets[below] - offsets[load.row]) * std::int64_t{sizeof(Real)};
@@ -133,7 +134,8 @@ template <class Real>
   load.due += share;
   if (load.part.from == load.part.end) load_slab_rows_of(load);
   SlabPart part = load.part;
-  const std::int64_t bytes = greater(in_whole_vectors<Real>(load.due), 0) * std::int64_t{sizeof(Real)};
+  const std::int64_t bytes =
+      greater(in_whole_vectors<Real>(load.due), 0) * std::int64_t{sizeof(Real)};
   part.end = part.from + lesser(bytes, part.end - part.from);
   load.due -= (part.end - part.from) / std::int64_t{sizeof(Real)};
   load.part.from = part.end;
