@@ -124,11 +124,11 @@ TEST_CASE("providers: a missing library is a reason, and an error where it is as
 
 TEST_CASE("providers: neither asked nor chosen without a measured time") {
   const OwnCache cache;
+  const Device device = with_cudnn();  // which opens the module
   void* const module = dlopen(PLUMB_FAKE_MODULES "/fake/libplumb_cuda.so", RTLD_NOW | RTLD_NOLOAD);
   REQUIRE(module);
   const auto plans = reinterpret_cast<int (*)()>(dlsym(module, "plumb_fake_provider_plans"));
   const int before = plans();
-  const Device device = with_cudnn();
   CHECK(chosen(device) == "cuda.conv.fake.fp32");
   CHECK(plans() == before);
   CHECK(chosen(device, {.algorithm = "cudnn.conv.fake.sum"}) == "cudnn.conv.fake.sum");
