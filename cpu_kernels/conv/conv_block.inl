@@ -38,7 +38,7 @@ inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std
     const std::int64_t filter = row.group * conv.group_k + k;
     sum += static_cast<Real>(widen(static_cast<const Stored*>(conv.bias)[filter]));
   }
-  return conv.relu && sum < 0 ? Real{0} : sum;
+  return conv.relu_of_sums() && sum < 0 ? Real{0} : sum;
 }
 
 template <class Stored, class Real>
@@ -67,12 +67,34 @@ inline void copy_rows_of(std::int64_t count, const Real* from, std::int64_t from
       store_lanes(to + i, load_vector(from + i), count - i);
 }
 
+/// Adds `count` sums to what lies `step` apart in y, and applies the ReLU.
+template <class Stored, class Real>
+inline void add_row(const Real* sums, std::int64_t count, bool relu, Stored* to,
+                    std::int64_t step) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Real value = sums[i] + static_cast<Real>(widen(to[i * step]));
+    to[i * step] = narrow<Stored>(relu && value < 0 ? Real{0} : value);
+  }
+}
+
 template <class Stored, class Real>
 void store_stored(const ConvShape& conv, const OutputRow& first, std::int64_t rows,
                   FilterRange filters, const Real* sums, std::int64_t step, std::int64_t pitch) {
   Stored* const y = static_cast<Stored*>(conv.y) + first.n * conv.y_n +
                     (first.group * conv.group_k + filters.k) * conv.y_k + first.p * conv.y_p +
                     first.q * conv.y_q;
+  if (conv.accumulate) {
+    for (std::int64_t i = 0; i < filters.count; ++i)
+      for (std::int64_t row = 0; row < rows; ++row) {
+        const Real* const from = sums + i * step + row * pitch;
+        Stored* const to = y + i * conv.y_k + row * conv.y_p;
+        if (conv.y_q == 1)
+          add_row(from, first.count, conv.relu, to, 1);
+        else
+          add_row(from, first.count, conv.relu, to, conv.y_q);
+      }
+    return;
+  }
   if constexpr (std::is_same_v<Stored, float> && std::is_same_v<Real, float>)
     if (conv.y_k == 1 && conv.y_q != 1) {
       for (std::int64_t row = 0; row < rows; ++row)

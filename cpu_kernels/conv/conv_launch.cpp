@@ -59,6 +59,7 @@ ConvShape shape_of(const ConvLaunch& launch) {
   const Strides &x = p.x_strides, &w = p.w_strides, &y = p.y_strides;
   return {.dtype = p.dtype,
           .relu = launch.activation == Activation::relu,
+          .accumulate = launch.accumulate,
           .padded = p.padding != Padding{},
           .pooled = p.pool != Pool::none,
           .bias = launch.bias,

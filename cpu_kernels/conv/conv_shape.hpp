@@ -17,7 +17,7 @@ struct ReadableRange {
 /// Steps are in elements.
 struct ConvShape {
   DType dtype;
-  bool relu, padded, pooled;
+  bool relu, accumulate, padded, pooled;
   const void* bias;  ///< null, or one value for each output channel
 
   const void* x;
@@ -37,6 +37,9 @@ struct ConvShape {
   std::int64_t top, left;
 
   std::int64_t terms() const { return group_c * r * s; }
+  /// Says whether sums are activated as they are finished; where y's old values are added, only
+  /// then.
+  bool relu_of_sums() const { return relu && !accumulate; }
 };
 
 }  // namespace plumb

@@ -118,7 +118,7 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                                   .x_row = pitch,
                                   .sums_row = sums_row,
                                   .bias = last && bias ? bias + of_all : nullptr,
-                                  .relu = last && conv.relu,
+                                  .relu = last && conv.relu_of_sums(),
                                   .find_nan = last && conv.padded});
     }
     // Lambdas cannot capture what a structured binding names.
@@ -180,7 +180,7 @@ Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const Cu
           .bias = launch.bias ? bias : nullptr,
           .block = block_of(conv, cut.planes, kernels),
           .flat = flat,
-          .in_y = !conv.pooled && sums_fit_y<Real>(conv) && fit};
+          .in_y = !conv.pooled && !conv.accumulate && sums_fit_y<Real>(conv) && fit};
 }
 
 template <class Real>
@@ -274,6 +274,7 @@ constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumu
       .name = name,
       .numerics = {.operand = operand, .accumulator = sums},
       .fuses_pool = true,
+      .accumulates = true,
       .plan = plan_of_parts<supports<Real>, estimate_seconds<Real>, workspace_bytes<Real>,
                             packed_bytes<Real>>,
       .pack_filters = pack_without_plan<pack_filters<Real>>,

@@ -132,7 +132,7 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
                               .x_row = 0,
                               .sums_row = 0,
                               .bias = last && shared.bias ? shared.bias + of_all : nullptr,
-                              .relu = last && conv.relu,
+                              .relu = last && conv.relu_of_sums(),
                               .find_nan = last && conv.padded});
     k += range.count;
     if (!last || (!nan && sums != kept)) continue;
@@ -230,18 +230,19 @@ Shared<Real> shared_of(const ConvLaunch& launch, const ConvShape& conv, const Pa
     offsets[cut.block + term] = term * conv.x_c;
   }
   if (launch.bias) widen_bias(conv, launch.problem.k, bias);
-  return {.conv = conv,
-          .joined = joined(conv, launch.problem),
-          .cut = cut,
-          .kernels = conv_kernels<Real>(launch.device),
-          .panel_offsets = offsets,
-          .image_offsets = offsets + cut.block,
-          .filters = static_cast<const Real*>(launch.filters),
-          .bias = launch.bias ? bias : nullptr,
-          .kept = reinterpret_cast<Real*>(workspace + cut.shared_bytes() - cut.panels_bytes),
-          .outputs = launch.problem.n * conv.p * conv.q,
-          .y_rows = conv.y_p == conv.q * conv.y_q ? 1 : conv.p,
-          .in_y = sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1)};
+  return {
+      .conv = conv,
+      .joined = joined(conv, launch.problem),
+      .cut = cut,
+      .kernels = conv_kernels<Real>(launch.device),
+      .panel_offsets = offsets,
+      .image_offsets = offsets + cut.block,
+      .filters = static_cast<const Real*>(launch.filters),
+      .bias = launch.bias ? bias : nullptr,
+      .kept = reinterpret_cast<Real*>(workspace + cut.shared_bytes() - cut.panels_bytes),
+      .outputs = launch.problem.n * conv.p * conv.q,
+      .y_rows = conv.y_p == conv.q * conv.y_q ? 1 : conv.p,
+      .in_y = !conv.accumulate && sums_fit_y<Real>(conv) && (conv.y_p == conv.q || conv.p == 1)};
 }
 
 /// Packs the blocks of all panels, each by the thread that comes to it first.
@@ -351,6 +352,7 @@ constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumu
   return {
       .name = name,
       .numerics = {.operand = operand, .accumulator = sums},
+      .accumulates = true,
       .plan = plan_of_parts<supports<Real>, estimate_seconds<Real>, workspace_bytes<Real>,
                             packed_bytes<Real>>,
       .pack_filters = pack_without_plan<pack_filters<Real>>,
