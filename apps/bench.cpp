@@ -261,6 +261,7 @@ void add_bench(CLI::App& program) {
   const auto a = std::make_shared<BenchArguments>();
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
+  add_direction_option(*command, a->problems);
   add_suite_options(*command, a->problems);
   add_algorithm_option(*command, a->algorithm,
                        "Time the algorithms whose names match this pattern of * and ?, also those "

@@ -22,7 +22,7 @@ struct ExplainArguments {
   std::string math = "fp32", algorithm, json;
   ProblemArguments problems;
   std::int64_t workspace_limit = -1;  ///< bytes; below 0: none
-  bool deterministic = false, accumulate = false;
+  bool deterministic = false, accumulate = false, relu_mask = false;
 };
 
 struct Explained {
@@ -35,7 +35,8 @@ ConvOptions options_of(const ExplainArguments& arguments) {
   ConvOptions options{.math = *parse_math(arguments.math),
                       .algorithm = arguments.algorithm,
                       .deterministic = arguments.deterministic,
-                      .accumulate = arguments.accumulate};
+                      .accumulate = arguments.accumulate,
+                      .relu_mask = arguments.relu_mask};
   if (arguments.workspace_limit >= 0)
     options.workspace_limit_bytes = static_cast<std::size_t>(arguments.workspace_limit);
   return options;
@@ -48,18 +49,21 @@ std::string milliseconds(double seconds) {
 
 /// What the problem asks for that not every kernel does by itself.
 struct Extras {
-  bool boundary, depth, accumulate, pool;
+  bool boundary, depth, accumulate, pool, gradient;
   explicit Extras(const ConvProblem& problem, bool accumulate_)
       : boundary(problem.boundary != Boundaries{}),
         depth(problem.has_depth()),
         accumulate(accumulate_),
-        pool(problem.pool != Pool::none) {}
-  bool any() const { return boundary || depth || accumulate || pool; }
+        pool(problem.pool != Pool::none),
+        gradient(problem.direction != Direction::forward) {}
+  bool any() const { return boundary || depth || accumulate || pool || gradient; }
 };
 
 /// How an algorithm comes by the extras, in the words that print_legend() explains.
 std::string how(const ConvCandidate& one, const Extras& extras) {
   std::vector<std::string_view> passes;
+  const std::string forward = fmt::format("by {} forward", one.forward_convolutions);
+  if (one.forward_convolutions > 0) passes.push_back(forward);
   if (one.copies_input) passes.push_back("copies x");
   if (extras.accumulate && !one.accumulate_fused) passes.push_back("adds after");
   if (extras.pool && !one.pool_fused) passes.push_back("pools after");
@@ -128,6 +132,7 @@ void print_legend(const std::vector<ConvCandidate>& candidates, const Extras& ex
       fmt::print("{}", wrapped(fmt::format("{}: {}", word, meaning), width, 0, 2));
   };
   fmt::print("\n");
+  if (extras.gradient) asked.push_back("gradient");
   explain("itself", fmt::format("the kernel does all of it, the {} too, in one pass",
                                 fmt::join(asked, ", ")));
   explain(
@@ -138,6 +143,10 @@ void print_legend(const std::vector<ConvCandidate>& candidates, const Extras& ex
             "side by side as channels"
           : "the kernel knows zeros beyond the edges, so x is first copied into workspace, with "
             "what its boundary shows around it");
+  explain("by",
+          "the gradient is so many forward convolutions of this algorithm: of dy with the "
+          "filters turned round, one for each phase of the strides, or of x with dy as the "
+          "filters, one for each group");
   explain("adds after", "the kernel writes into workspace, and a second pass adds that to y");
   explain("pools after", "the kernel writes into workspace, and a second pass pools that into y");
 }
@@ -214,6 +223,7 @@ nlohmann::ordered_json to_json(const ConvCandidate& one) {
                                  {"deterministic", one.deterministic},
                                  {"copies_input", one.copies_input},
                                  {"accumulate_fused", one.accumulate_fused},
+                                 {"forward_convolutions", one.forward_convolutions},
                                  {"pool_fused", one.pool_fused}};
   json["estimate_seconds"] = nullptr;
   json["measured_seconds"] =
@@ -238,6 +248,7 @@ nlohmann::ordered_json to_json(const Explained& explained) {
   const ValidationCase& test = explained.problem;
   return {{"problem", to_string(test.problem)},
           {"name", test.name},
+          {"direction", to_string(test.problem.direction)},
           {"dtype", to_string(test.problem.dtype)},
           {"layout", to_string(test.placement)},
           {"chosen", std::move(chosen)},
@@ -277,6 +288,7 @@ void add_explain(CLI::App& program) {
   const auto a = std::make_shared<ExplainArguments>();
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
+  add_direction_option(*command, a->problems);
   add_view_options(*command, a->problems);
   add_suite_options(*command, a->problems);
   add_math_option(*command, a->math, "Least accurate arithmetic allowed");
@@ -287,6 +299,8 @@ void add_explain(CLI::App& program) {
                     "Allow only algorithms that give the same bits in every run");
   command->add_flag("--accumulate", a->accumulate,
                     "Explain a convolution that is added to what y holds");
+  command->add_flag("--relu-mask", a->relu_mask,
+                    "Explain a gradient in which dy counts only where a ReLU's output is above 0");
   command->add_option("--json", a->json, "Also write the explanation to this file as JSON");
   command->footer(
       "> marks the algorithm that a plan would take. guess is the algorithm's own estimate of "

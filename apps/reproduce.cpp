@@ -65,6 +65,7 @@ std::string reproduce(const Device& device, std::string_view algorithm, const Va
   if (test.bias) text += " --bias";
   if (test.activation == Activation::relu) text += " --relu";
   if (test.accumulate) text += " --accumulate";
+  if (test.relu_mask) text += " --relu-mask";
   text += fmt::format(" --seed {}", options.seed);
   if (options.guard != GuardPages::both)
     text += fmt::format(" --guard {}", to_string(options.guard));

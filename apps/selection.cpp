@@ -68,6 +68,15 @@ std::vector<NamedProblem> named_problems(const ProblemArguments& arguments,
   return problems;
 }
 
+/// Those that are asked for, or the problem's own.
+std::vector<Direction> directions_of(const ProblemArguments& arguments,
+                                     const ConvProblem& problem) {
+  if (arguments.direction == "all")
+    return {Direction::forward, Direction::backward_data, Direction::backward_weights};
+  if (arguments.direction.empty()) return {problem.direction};
+  return {*parse_direction(arguments.direction)};
+}
+
 Strides strides_from(const std::vector<std::int64_t>& given, const Strides& otherwise) {
   return given.empty() ? otherwise : Strides(given.data(), given.size());
 }
@@ -124,6 +133,15 @@ void add_problem_options(CLI::App& command, ProblemArguments& arguments) {
   add_boundary(command, arguments.boundary);
 }
 
+void add_direction_option(CLI::App& command, ProblemArguments& arguments) {
+  command
+      .add_option(
+          "--direction", arguments.direction,
+          "Which convolution of each problem: forward, backward_data (dx), backward_weights "
+          "(dw), or all three; without it the problem's own (dirbwd_d, dirbwd_w)")
+      ->check(one_of({"forward", "backward_data", "backward_weights", "all"}));
+}
+
 void add_view_options(CLI::App& command, ProblemArguments& arguments) {
   auto* const problem = command.get_option("--problem");
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::min();
@@ -177,8 +195,11 @@ std::vector<ValidationCase> selected_cases(const ProblemArguments& arguments,
   std::vector<ValidationCase> cases;
   for (NamedProblem& one : named_problems(arguments, device)) {
     one.problem.dtype = *parse_dtype(arguments.dtype);
-    cases.push_back(with_views(
-        validation_case(one.name, one.problem, *parse_placement(arguments.layout)), arguments));
+    for (const Direction direction : directions_of(arguments, one.problem)) {
+      one.problem.direction = direction;
+      cases.push_back(with_views(
+          validation_case(one.name, one.problem, *parse_placement(arguments.layout)), arguments));
+    }
   }
   if (cases.empty())
     throw FileError(fmt::format("{}: holds no problem", shown_path(arguments.problems)));

@@ -16,6 +16,7 @@ struct ProblemArguments {
   std::int64_t batch = 0;  ///< of every problem; 0: its own, of a suite as fits the device
   std::int64_t side = 0;   ///< that images are cropped to; 0: they are not
   std::string dtype = "f32", layout = "nchw";
+  std::string direction;              ///< of every problem, or "all"; empty: its own
   std::vector<std::string> boundary;  ///< of every problem; empty: its own
   /// Of a given problem; empty: those of the layout, or of its text.
   std::vector<std::int64_t> x_strides, w_strides, y_strides, padding;
@@ -27,6 +28,8 @@ struct ProblemArguments {
 void add_problem_options(CLI::App& command, ProblemArguments& arguments);
 /// --suite, besides those; one of --problem, --problems and --suite is then required.
 void add_suite_options(CLI::App& command, ProblemArguments& arguments);
+/// --direction: "all" makes three problems of each.
+void add_direction_option(CLI::App& command, ProblemArguments& arguments);
 /// --x-strides, --w-strides, --y-strides, --padding, --offset: the views and paddings that a
 /// problem's text does not have. After add_problem_options().
 void add_view_options(CLI::App& command, ProblemArguments& arguments);

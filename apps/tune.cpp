@@ -285,6 +285,7 @@ void add_tune(CLI::App& program) {
   const auto a = std::make_shared<TuneArguments>();
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
+  add_direction_option(*command, a->problems);
   add_suite_options(*command, a->problems);
   add_math_option(
       *command, a->math,

@@ -27,19 +27,23 @@ struct ValidateArguments {
   std::vector<std::string> tiers;
   Share share;
   std::uint64_t seed = 1;
-  bool quick = false, bias = false, relu = false, accumulate = false;
+  bool quick = false, bias = false, relu = false, accumulate = false, relu_mask = false;
   int threads = 0;
   RandomArguments random;
 };
 
 std::vector<ValidationCase> all_cases(const ValidateArguments& arguments, const Device& device) {
   if (!arguments.problems.given())
-    return validation_corpus({.seed = arguments.seed, .quick = arguments.quick});
+    return validation_corpus({.seed = arguments.seed,
+                              .quick = arguments.quick,
+                              .direction = parse_direction(arguments.problems.direction)});
   std::vector<ValidationCase> cases = selected_cases(arguments.problems, device.id());
   for (ValidationCase& one : cases) {
     one.bias = arguments.bias;
     one.activation = arguments.relu ? Activation::relu : Activation::none;
     one.accumulate = arguments.accumulate;
+    one.relu_mask = arguments.relu_mask && one.problem.direction != Direction::forward;
+    if (one.problem.direction == Direction::backward_weights) one.activation = Activation::none;
   }
   return cases;
 }
@@ -149,7 +153,9 @@ nlohmann::ordered_json to_json(const Verdicts& verdicts) {
                                  {"name", record.name},
                                  {"dtype", to_string(record.dtype)},
                                  {"layout", to_string(record.placement)},
+                                 {"direction", to_string(record.direction)},
                                  {"accumulate", record.accumulate},
+                                 {"relu_mask", record.relu_mask},
                                  {"device", record.device},
                                  {"algorithm", record.algorithm},
                                  {"provider", record.provider},
@@ -211,6 +217,7 @@ void run_random(const ValidateArguments& arguments, const Device& device,
   random.seed = arguments.seed;
   random.share = arguments.share;
   random.tiers = arguments.tiers.empty() ? std::vector{Tier::exact} : tiers_of(arguments);
+  random.direction = parse_direction(arguments.problems.direction);
   random.math = arguments.math;
   random.json = arguments.json;
   validate_random(device, algorithms, random);
@@ -298,12 +305,16 @@ void add_validate(CLI::App& program) {
   add_algorithm_option(*command, a->algorithm,
                        "Check only the algorithms whose names match this pattern of * and ?");
   add_problem_options(*command, a->problems);
+  add_direction_option(*command, a->problems);
   add_view_options(*command, a->problems);
   add_suite_options(*command, a->problems);
   command->add_flag("--bias", a->bias, "Add a bias in the given problems");
   command->add_flag("--relu", a->relu, "Apply a ReLU at the end of the given problems");
   command->add_flag("--accumulate", a->accumulate,
                     "Add the given problems' convolutions to what y holds");
+  command->add_flag("--relu-mask", a->relu_mask,
+                    "In the given problems' gradients let dy count only where a ReLU's output is "
+                    "above 0");
   add_math_option(*command, a->math,
                   "Check only algorithms that are at least as accurate as this arithmetic");
   command

@@ -44,6 +44,7 @@ class RandomRun {
 
   void run() {
     RandomLimits limits;
+    limits.direction = arguments_.direction;
     if (arguments_.products > 0) limits.max_products = arguments_.products;
     RandomCases cases(arguments_.seed, limits);
     ProgressBar bar("validate on " + to_string(device_.id()), wanted_);

@@ -1,8 +1,10 @@
 // The oracle is the convolution's definition written as loops, in double. Nothing here is clever,
-// so that it can be trusted by reading it.
+// so that it can be trusted by reading it. The gradients go through the same sum, y[n,k,z,p,q] =
+// sum of x w, whole, and take the terms that are theirs.
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "core/src/parallel/floating_point.hpp"
 #include "core/src/parallel/parallel.hpp"
@@ -69,12 +71,102 @@ OracleTerm convolved(const ConvProblem& problem, const ConstTensorView& x, const
   return term;
 }
 
+/// Where a tap of an output lies along one axis of the image, or -1.
+std::int64_t pixel(Boundary boundary, std::int64_t output, std::int64_t stride, std::int64_t tap,
+                   std::int64_t dilation, std::int64_t before, std::int64_t extent) {
+  return boundary_index(boundary, output * stride + tap * dilation - before, extent);
+}
+
+void add_term(OracleTerm& term, double a, double b) {
+  term.y += a * b;
+  term.magnitude += std::abs(a * b);
+  term.x_magnitude += std::abs(a);
+  term.w_magnitude += std::abs(b);
+  ++term.terms;
+}
+
+/// An output and a tap of it, along one axis.
+struct Reader {
+  std::int64_t output, tap;
+};
+/// Those that read a pixel: of all coordinates at which the boundary shows it, each output whose
+/// tap lies there.
+std::vector<Reader> readers(std::int64_t pixel, Boundary boundary, std::int64_t extent,
+                            std::int64_t outputs, std::int64_t stride, std::int64_t taps,
+                            std::int64_t dilation, std::int64_t before) {
+  std::vector<Reader> all;
+  const std::int64_t end = (outputs - 1) * stride + (taps - 1) * dilation - before + 1;
+  const bool once = boundary == Boundary::zeros;
+  for (std::int64_t i = once ? pixel : -before; i < (once ? pixel + 1 : end); ++i) {
+    if (boundary_index(boundary, i, extent) != pixel) continue;
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t first = i + before - tap * dilation;  // of the window
+      if (first >= 0 && first % stride == 0 && first / stride < outputs)
+        all.push_back({first / stride, tap});
+    }
+  }
+  return all;
+}
+
+/// Computes one element of dx: of all outputs and taps those that read it.
+OracleTerm data_gradient(const ConvProblem& problem, const ConstTensorView& dy,
+                         const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
+                         std::int64_t c, std::int64_t d, std::int64_t h, std::int64_t v) {
+  const std::int64_t channels = problem.c / problem.groups, filters = problem.k / problem.groups;
+  const std::int64_t first_filter = c / channels * filters;
+  const auto planes = readers(d, problem.boundary.d, problem.d, problem.z(), problem.stride.d,
+                              problem.t, problem.dilation.d, problem.padding.front);
+  const auto rows = readers(h, problem.boundary.h, problem.h, problem.p(), problem.stride.h,
+                            problem.r, problem.dilation.h, problem.padding.top);
+  const auto columns = readers(v, problem.boundary.w, problem.w, problem.q(), problem.stride.w,
+                               problem.s, problem.dilation.w, problem.padding.left);
+  OracleTerm term;
+  for (const auto [z, t] : planes)
+    for (const auto [p, r] : rows)
+      for (const auto [q, s] : columns)
+        for (std::int64_t k = first_filter; k < first_filter + filters; ++k)
+          add_term(term, at(dy, n, k, z, p, q), at(w, k, c % channels, t, r, s));
+  if (!bias.empty()) {
+    const double b = load_element(bias, c * bias.stride(0));
+    term.y += b;
+    term.magnitude += std::abs(b);
+  }
+  return term;
+}
+
+/// Computes one element of dw: of all images and outputs those whose tap reads the image.
+OracleTerm weights_gradient(const ConvProblem& problem, const ConstTensorView& x,
+                            const ConstTensorView& dy, std::int64_t k, std::int64_t c,
+                            std::int64_t t, std::int64_t r, std::int64_t s) {
+  const std::int64_t channels = problem.c / problem.groups, filters = problem.k / problem.groups;
+  const std::int64_t channel = k / filters * channels + c;
+  OracleTerm term;
+  for (std::int64_t n = 0; n < problem.n; ++n)
+    for (std::int64_t z = 0; z < problem.z(); ++z)
+      for (std::int64_t p = 0; p < problem.p(); ++p)
+        for (std::int64_t q = 0; q < problem.q(); ++q) {
+          const std::int64_t d = pixel(problem.boundary.d, z, problem.stride.d, t,
+                                       problem.dilation.d, problem.padding.front, problem.d);
+          const std::int64_t h = pixel(problem.boundary.h, p, problem.stride.h, r,
+                                       problem.dilation.h, problem.padding.top, problem.h);
+          const std::int64_t v = pixel(problem.boundary.w, q, problem.stride.w, s,
+                                       problem.dilation.w, problem.padding.left, problem.w);
+          if (d < 0 || h < 0 || v < 0) continue;
+          add_term(term, at(x, n, channel, d, h, v), at(dy, n, k, z, p, q));
+        }
+  return term;
+}
+
 }  // namespace
 
 OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
                           const ConstTensorView& w, const ConstTensorView& bias, std::int64_t n,
                           std::int64_t k, std::int64_t z, std::int64_t p, std::int64_t q) {
   const DefaultFloatingPoint mode;
+  if (problem.direction == Direction::backward_data)
+    return data_gradient(problem, x, w, bias, n, k, z, p, q);
+  if (problem.direction == Direction::backward_weights)
+    return weights_gradient(problem, x, w, n, k, z, p, q);
   const auto at = [&](std::int64_t row, std::int64_t column) {
     return convolved(problem, x, w, bias, n, k, z, row, column);
   };
@@ -91,12 +183,12 @@ OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
 
 std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
                                     const ConstTensorView& w, const ConstTensorView& bias) {
-  const Extents y = problem.y_extents();
+  const Extents y = output_of(problem).extents;
+  const std::int64_t channels = y[1], planes = y.rank() == 5 ? y[2] : 1;
   const std::int64_t height = y[y.rank() - 2], width = y[y.rank() - 1];
   std::vector<OracleTerm> terms(static_cast<std::size_t>(element_count(y)));
-  const std::int64_t planes = problem.z();
-  parallel_for(available_threads(), problem.n * problem.k * planes, [&](std::int64_t i) {
-    const std::int64_t n = i / planes / problem.k, k = i / planes % problem.k, z = i % planes;
+  parallel_for(available_threads(), y[0] * channels * planes, [&](std::int64_t i) {
+    const std::int64_t n = i / planes / channels, k = i / planes % channels, z = i % planes;
     for (std::int64_t p = 0; p < height; ++p)
       for (std::int64_t q = 0; q < width; ++q) {
         const std::int64_t index = (i * height + p) * width + q;

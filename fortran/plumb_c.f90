@@ -24,7 +24,7 @@ module plumb_c
     integer(c_size_t) :: struct_size
     integer(c_int64_t) :: n, c, d, h, w, k, t, r, s
     type(c_ptr) :: geometry, x_strides, w_strides, y_strides
-    integer(c_int32_t) :: dtype, reserved
+    integer(c_int32_t) :: dtype, direction
   end type
 
   type, bind(c) :: options_c  ! plumb_conv_options_nd
@@ -32,7 +32,7 @@ module plumb_c
     integer(c_int32_t) :: math, activation, bias, deterministic
     integer(c_size_t) :: workspace_limit_bytes
     type(c_ptr) :: algorithm
-    integer(c_int32_t) :: accumulate, reserved
+    integer(c_int32_t) :: accumulate, relu_mask
   end type
 
   type, bind(c) :: tensor_c

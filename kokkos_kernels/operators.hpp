@@ -10,6 +10,9 @@ namespace plumb::kokkos {
 
 void pad(const PadLaunch& call, const Instance& instance);
 void add(const AddLaunch& call, const Instance& instance);
+void sum_channels(const SumLaunch& call, const Instance& instance);
+void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx,
+                   const Instance& instance);
 void pool(const PoolLaunch& call, const Instance& instance);
 void relu(const ConstTensorView& x, const TensorView& y, const Instance& instance);
 void softmax(const ConstTensorView& x, const TensorView& y, const Instance& instance);

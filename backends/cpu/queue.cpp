@@ -47,6 +47,11 @@ class CpuQueue final : public BackendQueue {
   }
   void pad(const PadLaunch& launch) override { cpu_pad(launch); }
   void add(const AddLaunch& launch) override { cpu_add(launch); }
+  void sum_channels(const SumLaunch& launch) override { cpu_sum_channels(launch); }
+  void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
+                     const TensorView& dx) override {
+    cpu_relu_backward(y, dy, dx);
+  }
   void pool(const PoolLaunch& launch) override { cpu_pool(launch); }
   void relu(const ConstTensorView& x, const TensorView& y) override { cpu_relu(x, y); }
   void softmax(const ConstTensorView& x, const TensorView& y) override { cpu_softmax(x, y); }

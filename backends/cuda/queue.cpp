@@ -142,6 +142,17 @@ void CudaQueue::add(const AddLaunch& launch) {
   cuda::add(launch, stream_);
 }
 
+void CudaQueue::sum_channels(const SumLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::sum_channels(launch, stream_);
+}
+
+void CudaQueue::relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
+                              const TensorView& dx) {
+  const DeviceGuard guard(device_.index);
+  cuda::relu_backward(y, dy, dx, stream_);
+}
+
 void CudaQueue::pool(const PoolLaunch& launch) {
   const DeviceGuard guard(device_.index);
   cuda::pool(launch, stream_);

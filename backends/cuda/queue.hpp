@@ -51,6 +51,9 @@ class CudaQueue final : public BackendQueue {
             const KernelPlan* plan) override;
   void pad(const PadLaunch& launch) override;
   void add(const AddLaunch& launch) override;
+  void sum_channels(const SumLaunch& launch) override;
+  void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
+                     const TensorView& dx) override;
   void pool(const PoolLaunch& launch) override;
   void relu(const ConstTensorView& x, const TensorView& y) override;
   void softmax(const ConstTensorView& x, const TensorView& y) override;

@@ -65,6 +65,13 @@ class KokkosQueue final : public BackendQueue {
   void add(const AddLaunch& call) override {
     launch([&] { kokkos::add(call, instance()); });
   }
+  void sum_channels(const SumLaunch& call) override {
+    launch([&] { kokkos::sum_channels(call, instance()); });
+  }
+  void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
+                     const TensorView& dx) override {
+    launch([&] { kokkos::relu_backward(y, dy, dx, instance()); });
+  }
   void pool(const PoolLaunch& call) override {
     launch([&] { kokkos::pool(call, instance()); });
   }

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "environment.hpp"
-#include "forward_only.hpp"
 #include "parallel/floating_point.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/did_you_mean.hpp"
@@ -28,9 +27,7 @@ Support refuse(Reason reason, std::string sentence) { return {reason, std::move(
 
 /// What rules the algorithm out before it is asked about the problem: it may have to search before
 /// it can say anything.
-Support refused_unasked(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                        const ConvOptions& options) {
-  if (Support forward = forward_only(problem); !forward) return forward;
+Support refused_unasked(const ConvAlgorithm& algorithm, const ConvOptions& options) {
   if (algorithm.forced_only && options.algorithm.empty())
     return refuse(Reason::forced_only, "runs only when it is asked for by name");
   if ((algorithm.forced_only || algorithm.provider) && !options.algorithm.empty() &&
@@ -71,6 +68,7 @@ ConvCandidate candidate_of(const ConvRun& run, DType dtype) {
   candidate.pool_fused = run.fuses_pool();
   candidate.copies_input = run.copies_input();
   candidate.accumulate_fused = run.fuses_accumulate();
+  candidate.forward_convolutions = run.forward_convolutions();
   return candidate;
 }
 
@@ -79,13 +77,13 @@ ConvCandidate asked_with(const ConvOptions& options, const ConvAlgorithm& algori
                          const ConvProblem& problem, const DeviceInfo& device,
                          const TunedTimes& tuned, std::optional<ConvRun>& run) {
   ConvCandidate candidate = unasked(algorithm, problem.dtype);
-  candidate.support = refused_unasked(algorithm, problem, options);
+  candidate.support = refused_unasked(algorithm, options);
   if (!candidate.support) return candidate;
   const std::optional<double> seconds = time_of(tuned, algorithm);
   if (algorithm.provider && options.algorithm.empty())
     candidate.support = refused_unmeasured(algorithm, tuned, seconds);
   if (!candidate.support) return candidate;
-  run.emplace(algorithm, problem, device, options.accumulate);
+  run.emplace(algorithm, problem, device, options.accumulate, options.relu_mask);
   candidate = candidate_of(*run, problem.dtype);
   if (candidate.estimate_seconds > 0) candidate.measured_seconds = seconds;
   if (candidate.support) candidate.support = refused_by_options(candidate, options);
@@ -165,14 +163,27 @@ std::string time_text(const ConvCandidate& candidate, const TunedTimes& tuned) {
 
 }  // namespace
 
+void check_options(const ConvProblem& problem, const ConvOptions& options) {
+  const auto refuse = [&](const char* what) {
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("convolution: {} is to be {}", to_string(problem), what));
+  };
+  if (options.accumulate && problem.pool != Pool::none)
+    refuse("accumulated and pooled; expected one of them");
+  if (options.relu_mask && problem.direction == Direction::forward)
+    refuse("masked; expected a gradient");
+  if (options.activation != Activation::none && problem.direction == Direction::backward_weights)
+    refuse("activated; expected no activation of dw");
+}
+
 ConvOptions with_environment(ConvOptions options) {
   if (options.algorithm.empty()) options.algorithm = environment("PLUMB_CONV_ALGORITHM");
   return options;
 }
 
 ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                  const DeviceInfo& device, bool accumulate) {
-  return candidate_of(ConvRun(algorithm, problem, device, accumulate), problem.dtype);
+                  const DeviceInfo& device, bool accumulate, bool relu_mask) {
+  return candidate_of(ConvRun(algorithm, problem, device, accumulate, relu_mask), problem.dtype);
 }
 
 std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {
@@ -184,10 +195,7 @@ static std::vector<ConvCandidate> candidates(const Device& device, const ConvPro
                                              const ConvOptions& options,
                                              std::vector<std::optional<ConvRun>>& runs) {
   const DefaultFloatingPoint mode;  // which algorithm runs is the same under all of the caller's
-  if (options.accumulate && problem.pool != Pool::none)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("convolution: {} is to be accumulated and pooled; expected one of them",
-                            to_string(problem)));
+  check_options(problem, options);
   const TunedTimes tuned = tuned_times(device, problem);
   std::vector<ConvCandidate> all;
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {

@@ -12,6 +12,9 @@ namespace plumb {
 /// What is asked for from outside stands in for what the caller left open.
 ConvOptions with_environment(ConvOptions options);
 
+/// Error (invalid_argument) where options do not go with a checked problem.
+void check_options(const ConvProblem& problem, const ConvOptions& options);
+
 /// Every algorithm with what it says to a checked problem; one is chosen if any can run.
 std::vector<ConvCandidate> candidates(const Device& device, const ConvProblem& problem,
                                       const ConvOptions& options);

@@ -26,8 +26,8 @@ bool same_strides(const Extents& extents, const Strides& a, const Strides& b) {
   return true;
 }
 
-void check_view(const ConstTensorView& given, const char* name, DType dtype, const Extents& extents,
-                const Strides& strides, const DeviceId& device) {
+void check_view(const ConstTensorView& given, std::string_view name, DType dtype,
+                const Extents& extents, const Strides& strides, const DeviceId& device) {
   const ConstTensorView view = view_of_rank(given, extents);
   const auto wrong = [&](const std::string& what) { refuse(fmt::format("{} {}", name, what)); };
   if (view.empty()) wrong(fmt::format("is missing; expected {}", to_string(extents)));
@@ -41,34 +41,6 @@ void check_view(const ConstTensorView& given, const char* name, DType dtype, con
     wrong(fmt::format("is on {}; the queue is on {} (use plumb::copy)", to_string(view.device()),
                       to_string(device)));
   if (!view.data() && element_count(extents) > 0) wrong("has no data (a null pointer)");
-}
-
-/// What the indices of the tensors of a rank are.
-struct Letters {
-  const char *x, *w, *y;
-};
-Letters letters(int rank) {
-  if (rank == 3) return {"N, C, W", "K, C/G, S", "N, K, Q"};
-  if (rank == 5) return {"N, C, D, H, W", "K, C/G, T, R, S", "N, K, Z, P, Q"};
-  return {"N, C, H, W", "K, C/G, R, S", "N, K, P, Q"};
-}
-
-/// Refuses a w whose channels are not C/G, with the number of groups that would fit. What makes no
-/// sense by itself is left to check().
-void check_channels(const Extents& x, const Extents& w, std::int64_t groups) {
-  const std::int64_t c = x[1], per_group = w[1];
-  if (groups < 1 || c < 1 || per_group < 1) return;
-  const bool whole = c % groups == 0;
-  if (whole && c / groups == per_group) return;
-  const std::int64_t fitting = c % per_group == 0 ? c / per_group : 0;
-  const bool fits = fitting > 0 && w[0] % fitting == 0;
-  if (!whole && !fits) return;
-  Extents expected = w;
-  expected[1] = whole ? c / groups : per_group;
-  refuse(fmt::format("w is {} ({}), x is {} ({}), groups is {}{}{}", to_string(w),
-                     letters(w.rank()).w, to_string(x), letters(x.rank()).x, groups,
-                     whole ? "; expected w to be " + to_string(expected) : "",
-                     fits ? fmt::format("; groups={} would fit", fitting) : ""));
 }
 
 }  // namespace
@@ -100,17 +72,33 @@ void ConvPlan::check_queue(const Queue& queue) const {
 void ConvPlan::check_tensors(const ConvTensors& tensors) const {
   const ConvProblem& problem = planned_->problem;
   const DeviceId& device = device_.id();
-  check_view(tensors.x, "x", problem.dtype, problem.x_extents(), problem.x_strides, device);
-  check_view(tensors.y, "y", problem.dtype, problem.y_extents(), problem.y_strides, device);
-  if (planned_->options.bias)
-    check_view(tensors.bias, "bias", problem.dtype, {problem.k}, {1}, device);
-  else if (!tensors.bias.empty())
-    refuse("a bias is given; the plan was made without (ConvOptions::bias)");
+  const ConvOperand image = image_of(problem), output = output_of(problem);
+  check_view(tensors.x, image.name, problem.dtype, image.extents, image.strides, device);
+  check_view(tensors.y, output.name, problem.dtype, output.extents, output.strides, device);
+  const bool weights = problem.direction == Direction::backward_weights;
+  check_option(tensors.bias, "bias", planned_->options.bias && !weights, {bias_elements(problem)},
+               {1}, "ConvOptions::bias");
+  check_option(tensors.db, "db", planned_->options.bias && weights, {problem.k}, {1},
+               "ConvOptions::bias");
+  const ConstTensorView mask = view_of_rank(tensors.mask, problem.y_extents());
+  check_option(tensors.mask, "mask", planned_->options.relu_mask, problem.y_extents(),
+               mask.strides(), "ConvOptions::relu_mask");
+}
+
+/// A tensor that is there where an option says so.
+void ConvPlan::check_option(const ConstTensorView& tensor, std::string_view name, bool expected,
+                            const Extents& extents, const Strides& strides,
+                            std::string_view option) const {
+  if (expected)
+    return check_view(tensor, name, planned_->problem.dtype, extents, strides, device_.id());
+  if (!tensor.empty())
+    refuse(fmt::format("a {} is given; the plan was made without ({})", name, option));
 }
 
 void ConvPlan::check_filters(const ConstTensorView& w) const {
   const ConvProblem& problem = planned_->problem;
-  check_view(w, "w", problem.dtype, problem.w_extents(), problem.w_strides, device_.id());
+  const ConvOperand filters = filters_of(problem);
+  check_view(w, filters.name, problem.dtype, filters.extents, filters.strides, device_.id());
 }
 
 void ConvPlan::execute(Queue& queue, const ConvTensors& tensors, void* workspace) const {
@@ -122,6 +110,9 @@ void ConvPlan::execute(Queue& queue, const ConvTensors& tensors, void* workspace
 
 PackedFilters ConvPlan::pack(Queue& queue, const ConstTensorView& w) const {
   check_queue(queue);
+  if (planned_->problem.direction == Direction::backward_weights)
+    throw Error(ErrorCode::unsupported,
+                "convolution: backward weights has no filters to pack; expected another direction");
   check_filters(w);
   PackedFilters packed(pack_filters(queue, planned_->run, w));
   if (environment_flag("PLUMB_SYNC")) queue.synchronize();
@@ -146,15 +137,17 @@ void ConvPlan::execute(Queue& queue, const PackedFilters& filters, const ConvTen
 /// Of what has been checked.
 void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, const void* filters,
                       std::size_t workspace_bytes, void* workspace) const {
-  if (planned_->problem.n == 0) return;
+  const ConvProblem& problem = planned_->problem;
+  // Weights' gradient of no images is zero.
+  if (problem.n == 0 && problem.direction != Direction::backward_weights) return;
   if (workspace && reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)
     refuse(fmt::format("the workspace lies at {}; expected a multiple of 256", workspace));
   const ConvRanges& ranges = planned_->ranges;
-  if (y_meets_input(tensors, ranges)) refuse_overlaps(operation, tensors);
+  if (output_meets_input(tensors, ranges)) refuse_overlaps(operation, problem, tensors);
   if (workspace_bytes > 0) {
     if (!workspace) workspace = queue.workspace(workspace_bytes);
     if (workspace_meets_tensor(tensors, ranges, workspace, workspace_bytes))
-      refuse_workspace_overlaps(operation, tensors, workspace, workspace_bytes);
+      refuse_workspace_overlaps(operation, problem, tensors, workspace, workspace_bytes);
   }
   planned_->run.launch(queue.backend(), {.problem = planned_->problem,
                                          .device = device_.info(),
@@ -166,91 +159,22 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
                                          .activation = planned_->options.activation,
                                          .accumulate = planned_->options.accumulate,
                                          .workspace = workspace,
-                                         .native_queue = queue.native()});
+                                         .native_queue = queue.native(),
+                                         .mask = tensors.mask.data(),
+                                         .mask_strides = tensors.mask.strides(),
+                                         .db = tensors.db.data()});
   if (environment_flag("PLUMB_SYNC")) queue.synchronize();
 }
 
-namespace {
+void run_conv(Queue& queue, const ConvProblem& problem, const ConvTensors& tensors,
+              ConvOptions options);
 
-void check_ranks(const ConvTensors& tensors) {
-  const int rank = tensors.x.rank();
-  if (rank < 3 || rank > 5)
-    refuse(fmt::format("x has extents {}; expected three to five: N C W, N C H W or N C D H W",
-                       to_string(tensors.x.extents())));
-  const auto of_rank = [&](const Extents& extents, const char* name, const char* indices) {
-    if (extents.rank() != rank)
-      refuse(fmt::format("{} has extents {}; expected {} as x of {}: {}", name, to_string(extents),
-                         rank, to_string(tensors.x.extents()), indices));
-  };
-  of_rank(tensors.w.extents(), "w", letters(rank).w);
-  if (!tensors.y.empty()) of_rank(tensors.y.extents(), "y", letters(rank).y);
-}
-
-void check_dtypes(const ConvTensors& tensors) {
-  const ConstTensorView &x = tensors.x, &w = tensors.w, y = tensors.y;
-  if (w.dtype() != x.dtype() || (!y.empty() && y.dtype() != x.dtype()))
-    refuse(fmt::format("x is {}, w {}{}; expected one dtype", to_string(x.dtype()),
-                       to_string(w.dtype()),
-                       y.empty() ? "" : fmt::format(", y {}", to_string(y.dtype()))));
-}
-
-/// What the geometry says of axes that tensors of this rank do not have is for others.
-ConvGeometry along_axes(ConvGeometry geometry, int rank) {
-  if (rank == 3) {
-    geometry.stride.h = geometry.dilation.h = 1;
-    geometry.padding.top = geometry.padding.bottom = 0;
-  }
-  return geometry;
-}
-
-/// A problem without a depth drops its padding, which would make planes of the bias alone.
-void check_depth(const ConvProblem& problem, int rank) {
-  const std::int64_t front = problem.padding.front, back = problem.padding.back;
-  if (rank == 5 && !problem.has_depth() && (front != 0 || back != 0))
-    refuse(
-        fmt::format("D and T are 1, padded by {} and {}; expected no padding along a depth of "
-                    "one plane and one tap",
-                    front, back));
-}
-
-}  // namespace
-
-ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry& geometry) {
-  check_ranks(tensors);
-  check_dtypes(tensors);
-  const ConstTensorView &x = tensors.x, &w = tensors.w, y = tensors.y;
-  check_channels(x.extents(), w.extents(), geometry.groups);
-  const ConstTensorView image = with_all_axes(x), filter = with_all_axes(w);
-  ConvProblem problem;
-  static_cast<ConvGeometry&>(problem) = along_axes(geometry, x.rank());
-  problem.dtype = x.dtype();
-  problem.n = image.extent(0);
-  problem.c = image.extent(1);
-  problem.d = image.extent(2);
-  problem.h = image.extent(3);
-  problem.w = image.extent(4);
-  problem.k = filter.extent(0);
-  problem.t = filter.extent(2);
-  problem.r = filter.extent(3);
-  problem.s = filter.extent(4);
-  problem.x_strides = image.strides();
-  problem.w_strides = filter.strides();
-  check_depth(problem, x.rank());
-  problem = check(problem);
-  if (y.empty()) return problem;
-  const ConstTensorView output = view_of_rank(y, problem.y_extents());
-  if (output.extents() != problem.y_extents())
-    refuse(fmt::format("y is {}; expected {}", to_string(y.extents()),
-                       to_string(problem.y_extents())));
-  problem.y_strides = output.strides();
-  return check(problem);
-}
-
-void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry,
-          ConvOptions options) {
-  options.bias = !tensors.bias.empty();
+/// What conv() and its like do with their problem.
+void run_conv(Queue& queue, const ConvProblem& problem, const ConvTensors& tensors,
+              ConvOptions options) {
+  options.bias = !tensors.bias.empty() || !tensors.db.empty();
+  options.relu_mask = !tensors.mask.empty();
   options = with_environment(std::move(options));
-  const ConvProblem problem = problem_of(tensors, geometry);
   PlanCache& cache = queue.device().plans();
   auto planned = cache.find(problem, options);
   if (!planned) {
@@ -258,6 +182,26 @@ void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry
     cache.insert(planned);
   }
   ConvPlan(queue.device(), std::move(planned)).execute(queue, tensors);
+}
+
+void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry,
+          ConvOptions options) {
+  run_conv(queue, problem_of(tensors, geometry), tensors, std::move(options));
+}
+
+void conv_backward_data(Queue& queue, const BackwardDataTensors& tensors,
+                        const ConvGeometry& geometry, ConvOptions options) {
+  run_conv(queue, backward_data_problem(tensors, geometry), tensors, std::move(options));
+}
+
+void conv_backward_weights(Queue& queue, const BackwardWeightsTensors& tensors,
+                           const ConvGeometry& geometry, ConvOptions options) {
+  run_conv(queue, backward_weights_problem(tensors, geometry), tensors, std::move(options));
+}
+
+void conv_transpose(Queue& queue, const TransposedTensors& tensors, const ConvGeometry& geometry,
+                    ConvOptions options) {
+  run_conv(queue, transposed_problem(tensors, geometry), tensors, std::move(options));
 }
 
 }  // namespace plumb

@@ -101,6 +101,8 @@ void check_boundaries(const ConvProblem& p) {
 /// Pooling needs a whole window in each direction.
 void check_pool(const ConvProblem& problem) {
   if (problem.pool == Pool::none) return;
+  if (problem.direction != Direction::forward)
+    refuse(fmt::format("pooling 2x2 in {}; expected none", to_string(problem.direction)));
   if (problem.has_depth())
     refuse(fmt::format("pooling 2x2 of a problem with a depth (D is {}, T is {}); expected none",
                        problem.d, problem.t));
@@ -151,7 +153,8 @@ ConvProblem ConvProblem::unpooled() const {
 
 double ConvProblem::flop() const {
   return 2.0 * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(z()) *
-         static_cast<double>(p()) * static_cast<double>(q()) * static_cast<double>(terms());
+         static_cast<double>(p()) * static_cast<double>(q()) *
+         static_cast<double>(c / groups * t * r * s);
 }
 
 double ConvProblem::bytes() const {
@@ -179,9 +182,10 @@ ConvProblem check(ConvProblem problem) {
   fill(problem.x_strides, problem.x_extents());
   fill(problem.w_strides, problem.w_extents());
   fill(problem.y_strides, problem.y_extents());
-  check_layout(operation, "x", problem.x_extents(), problem.x_strides);
-  check_layout(operation, "w", problem.w_extents(), problem.w_strides);
-  check_output_layout(operation, "y", problem.y_extents(), problem.y_strides);
+  for (const auto& operand : {image_of(problem), filters_of(problem)})
+    check_layout(operation, operand.name, operand.extents, operand.strides);
+  const ConvOperand output = output_of(problem);
+  check_output_layout(operation, output.name, output.extents, output.strides);
   return problem;
 }
 

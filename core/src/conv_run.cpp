@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backward_run.hpp"
 #include "depth_segments.hpp"
 #include "parallel/floating_point.hpp"
 #include "tensor_bytes.hpp"
@@ -22,9 +23,13 @@ StagesWanted asked_for(const ConvProblem& problem, bool accumulate) {
 }  // namespace
 
 ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                 const DeviceInfo& device, bool accumulate)
+                 const DeviceInfo& device, bool accumulate, bool relu_mask)
     : algorithm_(&algorithm), slice_(problem) {
   const DefaultFloatingPoint mode;  // or what is planned might not be what is launched
+  if (problem.direction != Direction::forward) {
+    plan_backward(device, accumulate, relu_mask);
+    return;
+  }
   // What the algorithm does not claim is done around it. What it claims and then refuses is done
   // around it in the second try: the problem is that of the copy then.
   const StagesWanted asked = asked_for(problem, accumulate);
@@ -54,6 +59,14 @@ ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
   if (plan_.support && !stages_.none()) plan_in_stages(problem, device);
 }
 
+void ConvRun::plan_backward(const DeviceInfo& device, bool accumulate, bool relu_mask) {
+  backward_ =
+      std::make_shared<const BackwardRun>(*algorithm_, slice_, device, accumulate, relu_mask);
+  plan_.support = backward_->support();
+  plan_.estimate_seconds = backward_->estimate_seconds();
+  fuses_accumulate_ = backward_->fuses_accumulate();
+}
+
 /// Planes whose windows reach into the padding along the depth have fewer taps: zeros in their
 /// place would meet the filter, and 0 * Inf is NaN.
 void ConvRun::plan_in_segments(const ConvProblem& problem, const DeviceInfo& device,
@@ -76,9 +89,13 @@ void ConvRun::plan_in_segments(const ConvProblem& problem, const DeviceInfo& dev
 }
 
 bool ConvRun::copies_input() const {
-  return stages_.copies_input() ||
+  return stages_.copies_input() || (backward_ && backward_->copies_input()) ||
          std::any_of(segments_.begin(), segments_.end(),
                      [](const Segment& one) { return one.run.copies_input(); });
+}
+
+std::int64_t ConvRun::forward_convolutions() const {
+  return backward_ ? backward_->forward_convolutions() : 0;
 }
 
 std::size_t ConvRun::Segment::copy_bytes() const {
@@ -86,12 +103,14 @@ std::size_t ConvRun::Segment::copy_bytes() const {
 }
 
 std::size_t ConvRun::filter_bytes() const {
+  if (backward_) return backward_->filter_bytes();
   std::size_t bytes = stages_.filter_bytes() + plan_.filter_bytes;
   for (const Segment& one : segments_) bytes += one.copy_bytes() + aligned(one.run.filter_bytes());
   return bytes;
 }
 
 std::size_t ConvRun::packed_workspace_bytes() const {
+  if (backward_) return backward_->workspace_bytes();
   std::size_t bytes = stages_.bytes() + plan_.workspace_bytes;
   for (const Segment& one : segments_) bytes = std::max(bytes, one.run.packed_workspace_bytes());
   return bytes;
@@ -120,6 +139,7 @@ std::size_t ConvRun::workspace_bytes() const {
 void ConvRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
                    void* filters) const {
   const DefaultFloatingPoint mode;
+  if (backward_) return backward_->pack(queue, device, w, filters);
   if (!segments_.empty()) return pack_segments(queue, device, w, filters);
   if (stages_.filter_bytes() > 0) {
     stages_.copy_filters(queue, device, w, filters);
@@ -188,6 +208,7 @@ void ConvRun::launch_segments(BackendQueue& queue, const ConvLaunch& launch) con
 
 /// Where the filters' memory has a copy of w, it comes before the algorithm's own layout.
 void ConvRun::launch_packed(BackendQueue& queue, const ConvLaunch& launch) const {
+  if (backward_) return backward_->launch(queue, launch);
   if (!segments_.empty()) return launch_segments(queue, launch);
   if (stages_.none()) return queue.conv(*algorithm_, launch, plan_.kernel.get());
   ConvLaunch of_all = launch;

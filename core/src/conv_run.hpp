@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "conv_stages.hpp"
@@ -11,14 +12,17 @@
 
 namespace plumb {
 
+class BackwardRun;
+
 /// By itself, or, where the problem asks for more than the algorithm computes, with copies, pooling
 /// or an addition around it, a slice of the problem at a time (conv_stages.hpp). Before it the
 /// filters are packed, where the algorithm has a layout of its own and they have not been.
+/// Gradients are a BackwardRun's.
 class ConvRun {
  public:
   /// Asks the algorithm. `problem` has passed check().
   ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem, const DeviceInfo& device,
-          bool accumulate = false);
+          bool accumulate = false, bool relu_mask = false);
 
   const ConvAlgorithm& algorithm() const { return *algorithm_; }
   const Support& support() const { return plan_.support; }
@@ -28,6 +32,8 @@ class ConvRun {
   bool fuses_accumulate() const { return fuses_accumulate_; }
   /// x goes through workspace first.
   bool copies_input() const;
+  /// Of a gradient that the algorithm does not compute by itself, otherwise 0.
+  std::int64_t forward_convolutions() const;
   /// Of the filters in the algorithm's own layout; 0 where it reads w as it lies.
   std::size_t filter_bytes() const;
   /// For a launch that packs filters first, and for one that finds them packed.
@@ -47,6 +53,7 @@ class ConvRun {
   /// Some planes of the output, computed by a run of their own, and where their tensors begin in
   /// those of the whole, in elements.
   struct Segment;
+  void plan_backward(const DeviceInfo& device, bool accumulate, bool relu_mask);
   void plan_in_segments(const ConvProblem& problem, const DeviceInfo& device, bool accumulate);
   void pack_segments(BackendQueue& queue, const DeviceInfo& device, const void* w,
                      void* filters) const;
@@ -63,6 +70,7 @@ class ConvRun {
   ConvProblem slice_;  ///< all of the problem, or what one launch computes of it
   std::shared_ptr<const KernelPlan> last_kernel_;  ///< of what is left after whole slices
   std::vector<Segment> segments_;                  ///< empty: all of it in one way
+  std::shared_ptr<const BackwardRun> backward_;    ///< null: forward
 };
 
 struct ConvRun::Segment {

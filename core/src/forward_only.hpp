@@ -1,4 +1,4 @@
-// The one sentence about the directions of a convolution.
+// The one sentence about algorithms without a gradient of their own.
 #pragma once
 
 #include "plumb/conv.hpp"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "fold.hpp"
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 #include "plumb/validate.hpp"
@@ -65,6 +66,25 @@ double underflow(Accumulator accumulator, DType dtype, double terms) {
   return eta;
 }
 
+/// What it may cost that the gradient of a padded image lies in workspace, in the stored type,
+/// where what a boundary shows again is added to where it came from: a rounding for each sum there,
+/// and two for what follows.
+double folding(DType dtype, const ConvProblem& p, double largest) {
+  if (p.direction != Direction::backward_data || p.boundary == Boundaries{}) return 0;
+  const auto sums = [](Boundary boundary, std::int64_t extent, std::int64_t before,
+                       std::int64_t after) {
+    return static_cast<double>(folded_at_most(boundary, extent, before, after));
+  };
+  const double roundings = sums(p.boundary.d, p.d, p.padding.front, p.padding.back) +
+                           sums(p.boundary.h, p.h, p.padding.top, p.padding.bottom) +
+                           sums(p.boundary.w, p.w, p.padding.left, p.padding.right);
+  const double unit = dtype == DType::f64   ? 0x1p-53
+                      : dtype == DType::f32 ? 0x1p-24
+                      : dtype == DType::f16 ? 0x1p-11
+                                            : 0x1p-8;
+  return gamma(roundings, unit) * largest;
+}
+
 /// What it may cost that a convolution is rounded to the stored type on its way through workspace,
 /// where a kernel does not add to y by itself; `sum` is the bound so far. None of it without an old
 /// value: zero is added without an error.
@@ -112,7 +132,9 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
                         const OracleTerm& oracle, double computed) {
   if (!numerics.bounded) return std::numeric_limits<double>::infinity();
   const double multiple = numerics.term_multiple;
-  const double padded = std::ceil(static_cast<double>(problem.terms()) / multiple) * multiple;
+  // Of a gradient a boundary may add terms, where it shows a pixel again.
+  const double formed = std::max(static_cast<double>(problem.terms()), oracle.terms);
+  const double padded = std::ceil(formed / multiple) * multiple;
   // And the bias, and the old value.
   const double terms = padded * numerics.products + (oracle.accumulated > 0 ? 2 : 1);
   const double u_in = operand_rounding(numerics.operand, problem.dtype);
@@ -128,7 +150,16 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   const double stored = underflow(numerics.accumulator, problem.dtype, terms);
   return relative + output_rounding(numerics.accumulator, problem.dtype) * std::abs(computed) +
          (oracle.accumulated > 0 ? 2 : 1) * stored + small_operands +
+         folding(problem.dtype, problem, oracle.magnitude + relative + small_operands) +
          staging(numerics.accumulator, problem.dtype, oracle, relative + small_operands);
+}
+
+double bias_gradient_error_bound(DType dtype, double terms, double magnitude, double computed) {
+  // Narrow types are rounded by way of fp32 on some devices. The oracle's own sum is one too.
+  const bool narrow = dtype == DType::f16 || dtype == DType::bf16;
+  const double stored = output_rounding(Accumulator::fp64_fma, dtype) + (narrow ? 0x1p-23 : 0);
+  return 2 * gamma(terms + 1, 0x1p-53) * magnitude + stored * std::abs(computed) +
+         underflow(Accumulator::fp64_fma, dtype, terms);
 }
 
 }  // namespace plumb

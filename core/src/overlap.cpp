@@ -162,30 +162,46 @@ bool same_memory(const ConstTensorView& a, const ConstTensorView& b) {
 }
 
 void refuse_overlap(std::string_view operation, std::string_view input, const ConstTensorView& x,
-                    const ConstTensorView& y) {
+                    const ConstTensorView& y, std::string_view output) {
   if (overlap(x, y))
     refuse_argument(
-        operation, fmt::format("y overlaps {}: {} is {}, y is {}; expected memory of its own for y",
-                               input, input, described(x), described(y)));
+        operation,
+        fmt::format("{} overlaps {}: {} is {}, {} is {}; expected memory of its own for {}", output,
+                    input, input, described(x), output, described(y), output));
 }
 
 ConvRanges ranges_of(const ConvProblem& problem) {
   const DType dtype = problem.dtype;
-  return {.x = byte_range(dtype, problem.x_extents(), problem.x_strides),
-          .w = byte_range(dtype, problem.w_extents(), problem.w_strides),
-          .bias = byte_range(dtype, {problem.k}, {1}),
-          .y = byte_range(dtype, problem.y_extents(), problem.y_strides)};
+  const auto range = [&](const ConvOperand& operand) {
+    return byte_range(dtype, operand.extents, operand.strides);
+  };
+  return {.x = range(image_of(problem)),
+          .w = range(filters_of(problem)),
+          .bias = byte_range(dtype, {bias_elements(problem)}, {1}),
+          .y = range(output_of(problem))};
 }
 
-void refuse_overlaps(std::string_view operation, const ConvTensors& tensors) {
-  if (!tensors.x.empty()) refuse_overlap(operation, "x", tensors.x, tensors.y);
-  if (!tensors.w.empty()) refuse_overlap(operation, "w", tensors.w, tensors.y);
-  if (!tensors.bias.empty()) refuse_overlap(operation, "bias", tensors.bias, tensors.y);
+void refuse_overlaps(std::string_view operation, const ConvProblem& problem,
+                     const ConvTensors& tensors) {
+  const auto check = [&](const ConstTensorView& output, std::string_view name) {
+    const auto against = [&](const ConstTensorView& input, std::string_view of_input) {
+      if (!input.empty() && !output.empty())
+        refuse_overlap(operation, of_input, input, output, name);
+    };
+    against(tensors.x, image_of(problem).name);
+    against(tensors.w, filters_of(problem).name);
+    against(tensors.bias, "bias");
+    against(tensors.mask, "mask");
+  };
+  check(tensors.y, output_of(problem).name);
+  check(tensors.db, "db");
+  if (!tensors.db.empty()) refuse_overlap(operation, "db", tensors.db, tensors.y, "dw");
 }
 
-void refuse_workspace_overlaps(std::string_view operation, const ConvTensors& tensors,
-                               const void* workspace, std::size_t bytes) {
-  const auto check = [&](const char* name, const ConstTensorView& tensor) {
+void refuse_workspace_overlaps(std::string_view operation, const ConvProblem& problem,
+                               const ConvTensors& tensors, const void* workspace,
+                               std::size_t bytes) {
+  const auto check = [&](std::string_view name, const ConstTensorView& tensor) {
     const Extents one{};
     const Elements all{workspace, static_cast<std::int64_t>(bytes), one, one};
     if (!tensor.empty() && share(elements_of(tensor), all))
@@ -194,10 +210,12 @@ void refuse_workspace_overlaps(std::string_view operation, const ConvTensors& te
                                   "expected memory of its own",
                                   bytes, workspace, name, described(tensor)));
   };
-  check("x", tensors.x);
-  check("w", tensors.w);
+  check(image_of(problem).name, tensors.x);
+  check(filters_of(problem).name, tensors.w);
   check("bias", tensors.bias);
-  check("y", tensors.y);
+  check("mask", tensors.mask);
+  check(output_of(problem).name, tensors.y);
+  check("db", tensors.db);
 }
 
 }  // namespace plumb

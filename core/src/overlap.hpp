@@ -47,19 +47,22 @@ bool same_memory(const ConstTensorView& a, const ConstTensorView& b);
 
 /// Error (invalid_argument) where an output overlaps an input. `input` is its name.
 void refuse_overlap(std::string_view operation, std::string_view input, const ConstTensorView& x,
-                    const ConstTensorView& y);
+                    const ConstTensorView& y, std::string_view output = "y");
 
-/// The ranges of a convolution's tensors, so that a launch compares numbers and no more.
+/// The ranges of a convolution's tensors by their parts, so that a launch compares numbers and no
+/// more. A mask's are not known, and a gradient of the bias has the bias's.
 struct ConvRanges {
   ByteRange x, w, bias, y;
 };
 /// Of a problem that has passed check().
 ConvRanges ranges_of(const ConvProblem& problem);
 
-/// Whether y's range meets that of x, w or bias, and whether the workspace's meets any of the four:
-/// then it takes more than numbers. An empty tensor lies at null, where nothing else does.
-inline bool y_meets_input(const ConvTensors& tensors, const ConvRanges& ranges) {
+/// Whether y's range meets that of x, w or bias, and whether the workspace's meets any of the four,
+/// or there are others: then it takes more than numbers. An empty tensor lies at null, where
+/// nothing else does.
+inline bool output_meets_input(const ConvTensors& tensors, const ConvRanges& ranges) {
   const void* const y = tensors.y.data();
+  if (!tensors.mask.empty() || !tensors.db.empty()) return true;
   return meet(tensors.x.data(), ranges.x, y, ranges.y) ||
          meet(tensors.w.data(), ranges.w, y, ranges.y) ||
          meet(tensors.bias.data(), ranges.bias, y, ranges.y);
@@ -67,6 +70,7 @@ inline bool y_meets_input(const ConvTensors& tensors, const ConvRanges& ranges) 
 inline bool workspace_meets_tensor(const ConvTensors& tensors, const ConvRanges& ranges,
                                    const void* workspace, std::size_t bytes) {
   const ByteRange all{.begin = 0, .end = static_cast<std::int64_t>(bytes)};
+  if (!tensors.mask.empty() || !tensors.db.empty()) return true;
   return meet(tensors.x.data(), ranges.x, workspace, all) ||
          meet(tensors.w.data(), ranges.w, workspace, all) ||
          meet(tensors.bias.data(), ranges.bias, workspace, all) ||
@@ -74,9 +78,11 @@ inline bool workspace_meets_tensor(const ConvTensors& tensors, const ConvRanges&
 }
 
 /// Error (invalid_argument) where y overlaps x, w or bias; an empty one is passed over.
-void refuse_overlaps(std::string_view operation, const ConvTensors& tensors);
+void refuse_overlaps(std::string_view operation, const ConvProblem& problem,
+                     const ConvTensors& tensors);
 /// Error (invalid_argument) where the workspace overlaps one of the tensors; likewise.
-void refuse_workspace_overlaps(std::string_view operation, const ConvTensors& tensors,
-                               const void* workspace, std::size_t bytes);
+void refuse_workspace_overlaps(std::string_view operation, const ConvProblem& problem,
+                               const ConvTensors& tensors, const void* workspace,
+                               std::size_t bytes);
 
 }  // namespace plumb

@@ -25,6 +25,7 @@
 #include "pipeline_segments.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
+#include "plumb/problem_text.hpp"
 #include "plumb/tensor.hpp"
 #include "ranks.hpp"
 #include "sizes.hpp"
@@ -64,6 +65,9 @@ ConvProblem checked(ConvProblem problem, const PipelineOptions& pipeline) {
     refuse(fmt::format("{} images per segment; expected 1 or more, or 0",
                        pipeline.images_per_segment));
   problem = check(std::move(problem));
+  if (problem.direction != Direction::forward)
+    refuse(fmt::format("{} is {}; expected a forward convolution", to_string(problem),
+                       to_string(problem.direction)));
   problem.x_strides = batch_strides("x", problem.x_extents(), problem.x_strides);
   problem.y_strides = batch_strides("y", problem.y_extents(), problem.y_strides);
   if (!has_no_gaps(problem.w_extents(), problem.w_strides, 0))
@@ -357,7 +361,7 @@ std::size_t ConvPipeline::device_bytes() const { return state_->segments.device_
 void ConvPipeline::run(const ConvTensors& tensors, std::vector<PipelineSpan>* timeline) {
   const ConvTensors mine =
       checked_tensors(tensors, state_->problem, state_->segments.plan.options().bias);
-  refuse_overlaps("pipeline", mine);
+  refuse_overlaps("pipeline", state_->problem, mine);
   if (timeline) timeline->clear();
   if (state_->problem.n == 0) return;
   if (state_->in_place())
@@ -373,7 +377,7 @@ Device conv_host(const Device& device, const ConvTensors& tensors, const ConvGeo
   if (options.bias)
     check_layout("convolution", "bias", tensors.bias.extents(), tensors.bias.strides());
   // What y overlaps would be lost with the device: the CPU could not do it again.
-  refuse_overlaps("convolution", tensors);
+  refuse_overlaps("convolution", problem, tensors);
   bool begun = false;
   try {
     ConvPipeline planned(device, problem, options, pipeline);

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <optional>
 
+#include "names.hpp"
 #include "plumb/error.hpp"
 #include "plumb/quote.hpp"
 
@@ -15,7 +16,12 @@ namespace {
 
 using Value = std::optional<std::int64_t>;
 
-constexpr std::string_view pool_key = "poolmax2x2", boundary_key = "pad";
+constexpr std::string_view pool_key = "poolmax2x2", boundary_key = "pad", direction_key = "dir";
+
+/// As benchdnn's --dir has them.
+constexpr Name<Direction> directions[] = {{Direction::forward, "fwd"},
+                                          {Direction::backward_data, "bwd_d"},
+                                          {Direction::backward_weights, "bwd_w"}};
 
 /// A whole problem with its name is longer than most of what is quoted.
 std::string shown(std::string_view problem) { return quoted(problem, 160); }
@@ -31,6 +37,7 @@ struct Fields {
   Value groups, batch, channels, filters;
   Side height, width, depth;
   Pool pool = Pool::none;
+  std::optional<Direction> direction;
   std::vector<Boundary> boundaries;  ///< one for all axes, or those of the last axes
   std::string name;
 };
@@ -53,6 +60,9 @@ class Parser {
       } else if (text_.substr(position_).starts_with(boundary_key)) {
         if (!fields.boundaries.empty()) refuse(fmt::format("{} is given twice", boundary_key));
         fields.boundaries = boundaries();
+      } else if (text_.substr(position_).starts_with(direction_key)) {
+        if (fields.direction) refuse(fmt::format("{} is given twice", direction_key));
+        fields.direction = direction();
       } else {
         field(fields);
       }
@@ -89,7 +99,7 @@ class Parser {
     if (found == std::end(known))
       refuse(
           fmt::format("{} is no field; expected one of g mb ic ih iw oc oh ow kh kw sh sw ph "
-                      "pw dh dw (and id od kd sd pd dd) {} padBOUNDARY n",
+                      "pw dh dw (and id od kd sd pd dd) {} padBOUNDARY dirDIRECTION n",
                       quoted(rest.substr(0, rest.find_first_of("0123456789"))), pool_key));
     const std::string_view key = found->key;
     if (found->value) refuse(fmt::format("{} is given twice", key));
@@ -105,6 +115,18 @@ class Parser {
       all.push_back(boundary());
     } while (all.size() < 3 && position_ < text_.size() && text_[position_] == '/');
     return all;
+  }
+
+  Direction direction() {
+    position_ += direction_key.size();
+    const std::string_view rest = text_.substr(position_);
+    for (const auto& [direction, name] : directions)
+      if (rest.starts_with(name)) {
+        position_ += name.size();
+        return direction;
+      }
+    refuse(fmt::format("{} is no direction; expected fwd, bwd_d or bwd_w",
+                       quoted(rest.substr(0, rest.find_first_of("0123456789")))));
   }
 
   Boundary boundary() {
@@ -289,6 +311,7 @@ NamedProblem parse_problem(std::string_view text) {
                     d.before, d.after));
   problem.boundary = boundaries_of(fields.boundaries);
   problem.pool = fields.pool;
+  problem.direction = fields.direction.value_or(Direction::forward);
   return {fields.name, check(problem)};
 }
 
@@ -332,7 +355,10 @@ std::string to_string(const ConvProblem& problem) {
   if (problem.dilation != Triple{})
     text += fmt::format("{}dh{}dw{}", deep("dd", step_d - 1), step_h - 1, step_w - 1);
   if (problem.pool == Pool::max_2x2) text += fmt::format("_{}", pool_key);
-  return text + text_of(problem);
+  text += text_of(problem);
+  if (problem.direction != Direction::forward)
+    text += fmt::format("_{}{}", direction_key, name_of(directions, problem.direction));
+  return text;
 }
 
 }  // namespace plumb

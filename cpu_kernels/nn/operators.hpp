@@ -32,8 +32,10 @@ struct Tiles {
 
 void cpu_pad(const PadLaunch& launch);
 void cpu_add(const AddLaunch& launch);
+void cpu_sum_channels(const SumLaunch& launch);
 void cpu_pool(const PoolLaunch& launch);
 void cpu_relu(const ConstTensorView& x, const TensorView& y);
+void cpu_relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx);
 void cpu_softmax(const ConstTensorView& x, const TensorView& y);
 void cpu_resize_bilinear(const ConstTensorView& x, const TensorView& y);
 

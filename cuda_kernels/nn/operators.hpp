@@ -9,6 +9,9 @@ namespace plumb::cuda {
 
 void pad(const PadLaunch& call, void* stream);
 void add(const AddLaunch& call, void* stream);
+void sum_channels(const SumLaunch& call, void* stream);
+void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx,
+                   void* stream);
 void pool(const PoolLaunch& call, void* stream);
 void relu(const ConstTensorView& x, const TensorView& y, void* stream);
 void softmax(const ConstTensorView& x, const TensorView& y, void* stream);

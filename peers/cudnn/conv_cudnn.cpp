@@ -112,6 +112,7 @@ constexpr ConvAlgorithm algorithm(std::string_view name, const Numerics& numeric
       .forced_only = !numerics.bounded,
       .takes_depth = true,
       .provider = &provider,
+      .forward_alone = true,
       .plan = plan_of_parts<supports<accuracy, wide>, estimate_seconds, workspace_bytes<accuracy>>,
       .launch = without_plan<launch<accuracy>>,
   };

@@ -180,6 +180,7 @@ constexpr ConvAlgorithm algorithm(std::string_view name) {
                    .keeps_non_finite = false},
       .takes_depth = true,
       .provider = &provider,
+      .forward_alone = true,
       .plan = plan_of_parts<supports<layouts>, estimate_seconds, workspace_bytes<layouts>,
                             filter_bytes<layouts>>,
       .pack_filters = pack_without_plan<pack_filters<layouts>>,

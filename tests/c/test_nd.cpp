@@ -243,12 +243,12 @@ TEST_CASE("c: what a struct with a size cannot be is refused by its values") {
   problem.struct_size = sizeof problem - 8;
   refused("problem.struct_size is");
   problem.struct_size = sizeof problem;
-  problem.reserved = 3;
-  refused("problem.reserved is 3; expected 0");
-  problem.reserved = 0;
-  options.reserved = -1;
-  refused("options.reserved is -1; expected 0");
-  options.reserved = 0;
+  problem.direction = 3;
+  refused("direction is 3; expected 0 to 2");
+  problem.direction = PLUMB_FORWARD;
+  options.relu_mask = 1;
+  refused("masked; expected a gradient");
+  options.relu_mask = 0;
   problem.d = 1, problem.t = 1;
   geometry.pool = PLUMB_MAX_POOL_2X2;
   refused("accumulated and pooled");
@@ -266,4 +266,84 @@ TEST_CASE("c: what a struct with a size cannot be is refused by its values") {
   REQUIRE(plumb_plan_create_nd(device, &problem, &later.known, &plan) == PLUMB_INVALID_ARGUMENT);
   REQUIRE_THAT(plumb_last_message(),
                ContainsSubstring("options.struct_size is") && ContainsSubstring("expects zeros"));
+}
+
+TEST_CASE("C: gradients are those of C++, by calls and by plans", "[c]") {
+  const Device cpu = Device::open("cpu");
+  Queue cpp_queue(cpu);
+  plumb_device* device = nullptr;
+  plumb_queue* queue = nullptr;
+  REQUIRE(plumb_device_open("cpu", nullptr, &device) == PLUMB_OK);
+  REQUIRE(plumb_queue_create(device, &queue) == PLUMB_OK);
+  const Extents x_extents{2, 3, 9, 8}, w_extents{4, 3, 3, 3}, y_extents{2, 4, 5, 4};
+  std::vector<float> x = values(2 * 3 * 9 * 8, 0.37f), w = values(4 * 3 * 9, 0.71f),
+                     dy = values(2 * 4 * 5 * 4, 0.53f), mask = values(2 * 4 * 5 * 4, 0.91f);
+  std::vector<float> dx(x.size()), dw(w.size()), db(4), expected_dx = dx, expected_dw = dw,
+                                                        expected_db = db;
+  const ConvGeometry geometry{.stride = 2, .padding = 1};
+  conv_backward_data(cpp_queue,
+                     {.dy = {dy.data(), y_extents},
+                      .w = {w.data(), w_extents},
+                      .dx = {expected_dx.data(), x_extents},
+                      .mask = {mask.data(), y_extents}},
+                     geometry);
+  conv_backward_weights(cpp_queue,
+                        {.x = {x.data(), x_extents},
+                         .dy = {dy.data(), y_extents},
+                         .dw = {expected_dw.data(), w_extents},
+                         .db = {expected_db.data(), {4}}},
+                        geometry);
+  const auto tensor = [](const std::vector<float>& data, const Extents& extents) {
+    plumb_tensor made;
+    REQUIRE(plumb_tensor_init(&made, data.data(), nullptr, PLUMB_F32, extents.rank(),
+                              extents.begin(), nullptr) == PLUMB_OK);
+    return made;
+  };
+  const plumb_tensor c_x = tensor(x, x_extents), c_w = tensor(w, w_extents),
+                     c_dy = tensor(dy, y_extents), c_mask = tensor(mask, y_extents),
+                     c_dx = tensor(dx, x_extents), c_dw = tensor(dw, w_extents),
+                     c_db = tensor(db, {4});
+  plumb_conv_geometry_nd c_geometry = plain();
+  c_geometry.stride_h = c_geometry.stride_w = 2;
+  c_geometry.padding_top = c_geometry.padding_left = 1;
+  c_geometry.padding_bottom = c_geometry.padding_right = 1;
+  CHECK(plumb_conv_backward_data(queue, &c_dy, &c_w, &c_dx, &c_mask, nullptr, &c_geometry,
+                                 nullptr) == PLUMB_OK);
+  CHECK(dx == expected_dx);
+  CHECK(plumb_conv_backward_weights(queue, &c_x, &c_dy, &c_dw, &c_db, nullptr, &c_geometry,
+                                    nullptr) == PLUMB_OK);
+  CHECK(dw == expected_dw);
+  CHECK(db == expected_db);
+
+  plumb_conv_problem_nd problem;
+  REQUIRE(plumb_conv_problem_nd_init(&problem) == PLUMB_OK);
+  problem.n = 2, problem.c = 3, problem.h = 9, problem.w = 8;
+  problem.k = 4, problem.r = 3, problem.s = 3;
+  problem.geometry = &c_geometry;
+  problem.direction = PLUMB_BACKWARD_WEIGHTS;
+  plumb_conv_options_nd options;
+  REQUIRE(plumb_conv_options_nd_init(&options) == PLUMB_OK);
+  options.bias = 1;
+  plumb_plan* plan = nullptr;
+  REQUIRE(plumb_plan_create_nd(device, &problem, &options, &plan) == PLUMB_OK);
+  std::fill(dw.begin(), dw.end(), 0.0f), std::fill(db.begin(), db.end(), 0.0f);
+  CHECK(plumb_plan_execute_gradient(plan, queue, x.data(), dy.data(), nullptr, nullptr, dw.data(),
+                                    db.data(), nullptr) == PLUMB_OK);
+  CHECK(dw == expected_dw);
+  CHECK(db == expected_db);
+  plumb_plan_destroy(plan);
+
+  std::vector<float> y(x.size());
+  const plumb_tensor c_y = tensor(y, x_extents);
+  CHECK(plumb_conv_transpose(queue, &c_dy, &c_w, nullptr, &c_y, &c_geometry, nullptr) == PLUMB_OK);
+  conv_backward_data(cpp_queue,
+                     {.dy = {dy.data(), y_extents},
+                      .w = {w.data(), w_extents},
+                      .dx = {expected_dx.data(), x_extents}},
+                     geometry);
+  CHECK(y == expected_dx);
+  CHECK(plumb_conv_transpose(queue, &c_x, &c_w, nullptr, &c_y, &c_geometry, nullptr) ==
+        PLUMB_INVALID_ARGUMENT);
+  plumb_queue_destroy(queue);
+  plumb_device_close(device);
 }

@@ -78,10 +78,12 @@ TEST_CASE(
 }
 
 TEST_CASE("a problem that no algorithm runs is refused with each reason said once") {
-  ConvProblem problem = parse_problem("mb1ic1ih3oc1kh2").problem;
-  problem.direction = Direction::backward_data;
-  const std::string message = refusal([&] { ConvPlan(Device::open("cpu"), problem); }).what();
-  const std::string sentence = "expected forward";
+  ConvProblem problem = parse_problem("mb2ic3ih9oc4kh3ph1_padperiodic").problem;
+  problem.dtype = DType::f64;
+  const ConvOptions options{.workspace_limit_bytes = 0};
+  const std::string message =
+      refusal([&] { ConvPlan(Device::open("cpu"), problem, options); }).what();
+  const std::string sentence = "expected f32 or f16 or bf16";
   REQUIRE_THAT(message, ContainsSubstring(sentence));
   CHECK(message.find(sentence) == message.rfind(sentence));
   CHECK_THAT(message, ContainsSubstring("cpu.conv.direct.fp32, cpu.conv.panels.fp32"));

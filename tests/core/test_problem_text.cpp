@@ -124,3 +124,23 @@ TEST_CASE("problem text: a value given for the width alone leaves the height as 
     CHECK(problem.stride.h == 1);
   }
 }
+
+TEST_CASE("problem text: the direction is read, written and refused by its names") {
+  CHECK(parse_problem("ic3ih8oc4kh3").problem.direction == Direction::forward);
+  CHECK(parse_problem("ic3ih8oc4kh3_dirfwd").problem.direction == Direction::forward);
+  for (const auto& [text, direction] :
+       {std::pair{"g1mb2ic3ih8iw8oc4oh6ow6kh3kw3ph0pw0_dirbwd_d", Direction::backward_data},
+        {"g1mb2ic3ih8iw8oc4oh4ow4kh3kw3sh2sw2ph1pw1_padclamp_dirbwd_w",
+         Direction::backward_weights}}) {
+    const auto [name, p] = parse_problem(std::string(text) + "n\"named\"");
+    CHECK(name == "named");
+    CHECK(p.direction == direction);
+    CHECK(to_string(p) == text);
+  }
+  CHECK_THROWS_MATCHES(parse_problem("ic3ih8oc4kh3dirback"), Error,
+                       MessageMatches(ContainsSubstring("expected fwd, bwd_d or bwd_w")));
+  CHECK_THROWS_MATCHES(parse_problem("ic3ih8oc4kh3dirfwd_dirbwd_d"), Error,
+                       MessageMatches(ContainsSubstring("dir is given twice")));
+  CHECK_THROWS_MATCHES(parse_problem("ic3ih8oc4kh3_poolmax2x2_dirbwd_d"), Error,
+                       MessageMatches(ContainsSubstring("pooling 2x2 in backward_data")));
+}

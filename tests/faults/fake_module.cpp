@@ -149,6 +149,7 @@ std::span<const ConvAlgorithm* const> fake_algorithms() {
   static const ConvAlgorithm forced = [] {
     ConvAlgorithm algorithm = named("cuda.conv.fake.forced");
     algorithm.forced_only = true;
+    algorithm.forward_alone = true;
     return algorithm;
   }();
   static const ConvAlgorithm loose = [] {
@@ -236,6 +237,11 @@ class FakeQueue final : public BackendQueue {
     if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }
   void pad(const PadLaunch& launch) override { queue_->pad(launch); }
+  void sum_channels(const SumLaunch& launch) override { queue_->sum_channels(launch); }
+  void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
+                     const TensorView& dx) override {
+    queue_->relu_backward(y, dy, dx);
+  }
   void add(const AddLaunch& launch) override { queue_->add(launch); }
   void pool(const PoolLaunch& launch) override { queue_->pool(launch); }
   void relu(const ConstTensorView& x, const TensorView& y) override { queue_->relu(x, y); }

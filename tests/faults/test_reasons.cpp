@@ -97,7 +97,8 @@ const std::map<Reason, std::function<Reason()>>& provoked() {
        [=] {
          ConvProblem problem = small();
          problem.direction = Direction::backward_data;
-         return explained("cpu", im2col, problem);
+         return explained("cuda", "cuda.conv.fake.forced", problem,
+                          {.algorithm = "cuda.conv.fake.forced"});
        }},
       {Reason::dtype,
        [=] {

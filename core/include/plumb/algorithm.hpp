@@ -123,19 +123,27 @@ struct FilterPacking {
 };
 
 /// One launch. Pointers are on the device and address the element of index zero; extents and
-/// strides are the problem's.
+/// strides are the problem's. The tensors are those of a forward convolution, or take their parts
+/// in a gradient (image_of(), filters_of(), output_of()).
 struct ConvLaunch {
   const ConvProblem& problem;     ///< with its strides
   const DeviceInfo& device;       ///< current in the calling thread
-  const void* x;                  ///< N C (D) H W
-  const void* w;                  ///< K C/G (T) R S; nothing to be read where there are filters
+  const void* x;                  ///< N C (D) H W; dy in backward data
+  const void* w;                  ///< K C/G (T) R S; nothing to be read where there are filters;
+                                  ///< dy in backward weights
   const void* filters = nullptr;  ///< in the algorithm's own layout, where it has one; or null
-  const void* bias;               ///< K dense elements of the problem's dtype, or null
-  void* y;                        ///< N K (Z) P Q
+  const void* bias;               ///< K dense elements of the problem's dtype, or null; C of them
+                                  ///< in backward data, none in backward weights
+  void* y;                        ///< N K (Z) P Q; dx or dw
   Activation activation;          ///< after the bias
   bool accumulate = false;        ///< y's old values are added before the activation
   void* workspace;     ///< at least workspace_bytes(), 256-byte aligned; null where that is 0
   void* native_queue;  ///< the stream (CUDA), or null
+  /// In gradients, of y's extents: dy counts only where it is above 0. Null otherwise, and always
+  /// in a launch that an algorithm gets.
+  const void* mask = nullptr;
+  Strides mask_strides = {};  ///< of the mask
+  void* db = nullptr;         ///< the bias's gradient, K dense elements, likewise
 };
 
 /// One convolution algorithm: one instantiation of one technique, so that each tile size can be
@@ -165,6 +173,16 @@ struct ConvAlgorithm {
   /// Whose kernel it is; null for Plumb's own. Another library's is chosen by a measured time
   /// alone.
   const Provider* provider = nullptr;
+  /// Is asked about backward data without boundaries. Where it does not support a problem, and
+  /// always without this, it is asked about forward convolutions that make the same (one for each
+  /// phase of the strides).
+  bool takes_backward_data = false;
+  /// Is asked about backward weights without boundaries. Where it does not support a problem, and
+  /// always without this, it is asked about a forward convolution of x with dy as its filters.
+  bool takes_backward_weights = false;
+  /// Refuses gradients (Reason::direction): what another library's forward convolutions take for
+  /// one is no measure of that library.
+  bool forward_alone = false;
   /// Decides all that can be decided before a launch. Supports exactly the problems that the kernel
   /// computes right: yes to what it refuses is a bug, and the reverse. The problem has passed
   /// check(). May take its time where `forced_only`, and where there is a `provider`: it is not

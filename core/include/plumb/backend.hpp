@@ -48,6 +48,14 @@ struct AddLaunch {
   Activation activation = Activation::none;  ///< of the sum
 };
 
+/// One sum over all but the channels, formed in double in an order that the extents alone fix:
+/// y[c] = sum of x[n,c,d,h,w], to which y's old value is added. x and y overlap nowhere.
+struct SumLaunch {
+  ConstTensorView x = {};   ///< N C D H W
+  TensorView y = {};        ///< C, of x's dtype
+  bool accumulate = false;  ///< y's old value is added
+};
+
 /// A point in a queue's work.
 class PLUMB_API BackendEvent {
  public:
@@ -82,9 +90,14 @@ class PLUMB_API BackendQueue {
   /// Makes the device current and launches what was planned.
   virtual void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
                     const KernelPlan* plan) = 0;
-  virtual void pad(const PadLaunch& launch) = 0;    ///< for algorithms that know no boundary
-  virtual void add(const AddLaunch& launch) = 0;    ///< for algorithms that do not accumulate
-  virtual void pool(const PoolLaunch& launch) = 0;  ///< nn.hpp
+  virtual void pad(const PadLaunch& launch) = 0;  ///< for algorithms that know no boundary
+  virtual void add(const AddLaunch& launch) = 0;  ///< for algorithms that do not accumulate
+  virtual void sum_channels(const SumLaunch& launch) = 0;  ///< for the gradient of a bias
+  /// dx = dy where y, the ReLU's output, is above 0, and 0 elsewhere; N C D H W each, and dx may be
+  /// dy.
+  virtual void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
+                             const TensorView& dx) = 0;
+  virtual void pool(const PoolLaunch& launch) = 0;                                  ///< nn.hpp
   virtual void relu(const ConstTensorView& x, const TensorView& y) = 0;             ///< nn.hpp
   virtual void softmax(const ConstTensorView& x, const TensorView& y) = 0;          ///< nn.hpp
   virtual void resize_bilinear(const ConstTensorView& x, const TensorView& y) = 0;  ///< nn.hpp

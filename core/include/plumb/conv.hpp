@@ -30,9 +30,15 @@
 
 namespace plumb {
 
-/// One of the three convolutions of a layer. Algorithms run `forward`; Reason::direction refuses
-/// the others.
-enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
+/// One of the three convolutions of a layer, which share one problem: `forward` reads x and w and
+/// writes y. The other two are gradients of a sum of y dy, where dy has y's shape.
+enum class Direction : std::uint8_t {
+  forward,           ///< y from x and w
+  backward_data,     ///< dx from dy and w: also the transposed convolution
+  backward_weights,  ///< dw, and the bias's gradient, from x and dy
+};
+PLUMB_API std::string_view to_string(Direction);                       ///< "backward_data"
+PLUMB_API std::optional<Direction> parse_direction(std::string_view);  ///< of such a name
 
 /// How the filter moves over the image, and what becomes of its outputs.
 struct ConvGeometry {
@@ -69,10 +75,12 @@ struct PLUMB_API ConvProblem : ConvGeometry {
   std::int64_t q() const;  ///< width of the convolution's output, whether it is pooled or not
   /// Says whether the problem has a depth, and its tensors rank 5.
   bool has_depth() const { return d != 1 || t != 1; }
-  /// Returns the number of terms summed for one output: (C/G) T R S.
-  std::int64_t terms() const { return c / groups * t * r * s; }
+  /// Returns the most terms that are summed for one element of what is written: (C/G) T R S for y;
+  /// K/G times the taps that may reach a pixel for dx, where no boundary shows it again; N Z P Q
+  /// for dw.
+  std::int64_t terms() const;
   /// Returns the multiplications and additions, two for each term of each output of the
-  /// convolution, including outputs that the pooling drops.
+  /// convolution, including outputs that the pooling drops. All directions have the same.
   double flop() const;
   /// Returns the least bytes that must move: every element of x, w and y once.
   double bytes() const;
@@ -86,14 +94,26 @@ struct PLUMB_API ConvProblem : ConvGeometry {
   friend bool operator==(const ConvProblem&, const ConvProblem&) = default;  ///< in every field
 };
 
+/// One tensor of a problem, by the part that it takes in the problem's direction.
+struct ConvOperand {
+  std::string_view name;  ///< "x", "w", "y", "dx", "dw" or "dy"
+  Extents extents;        ///< of the problem's tensor
+  Strides strides;        ///< its strides
+};
+PLUMB_API ConvOperand image_of(const ConvProblem&);    ///< read: x, or dy in backward data
+PLUMB_API ConvOperand filters_of(const ConvProblem&);  ///< read: w, or dy in backward weights
+PLUMB_API ConvOperand output_of(const ConvProblem&);   ///< written: y, dx or dw
+/// Returns the elements of a bias: K, or C in backward data, where it is added to dx.
+PLUMB_API std::int64_t bias_elements(const ConvProblem& problem);
+
 /// Returns the problem with its empty strides filled in, those of a rank that the problem does not
 /// have converted to it (extents of 1 come and go), and what has no effect set to its default:
 /// stride, dilation and padding along a depth that it does not have, a boundary that no window
 /// sees. Throws Error (invalid_argument) that names the first value that makes no sense and what
 /// was expected: sizes below 1 (N may be 0), groups that do not divide C and K, a filter larger
 /// than the padded image, a reflecting boundary along an extent of 1, pooling of problems with a
-/// depth, fewer outputs than the pooling takes, sizes past 2^48, offsets past 2^58, an output that
-/// overlaps itself.
+/// depth or of gradients, fewer outputs than the pooling takes, sizes past 2^48, offsets past 2^58,
+/// an output that overlaps itself.
 PLUMB_API ConvProblem check(ConvProblem problem);
 
 /// The caller's demands on the algorithm, and what is fused into it.
@@ -102,16 +122,21 @@ struct ConvOptions {
   /// If it is not empty, Plumb runs this algorithm or none; if it is, Plumb (or
   /// PLUMB_CONV_ALGORITHM) chooses.
   std::string algorithm = {};
-  /// A bias is added to each output channel; execute() then needs one.
+  /// A bias is added to each channel of y, or of dx in backward data; execute() then needs one. In
+  /// backward weights its gradient db, the sum of dy over all but the channels, is computed beside
+  /// dw.
   bool bias = false;
-  Activation activation = Activation::none;  ///< after the bias
+  Activation activation = Activation::none;  ///< after the bias; none in backward weights
   /// Algorithms that need more workspace are not chosen.
   std::size_t workspace_limit_bytes = std::numeric_limits<std::size_t>::max();
   /// With it, only algorithms that give the same bits every time are chosen.
   bool deterministic = false;
-  /// The convolution is added to what y holds: y = activation(convolution + bias + y). Not with
-  /// pooling.
+  /// The convolution is added to what y holds: y = activation(convolution + bias + y), and
+  /// gradients likewise to dx, or to dw and db. Not with pooling.
   bool accumulate = false;
+  /// In gradients: dy counts only where the output of the ReLU that followed is above 0;
+  /// execute() then needs that output.
+  bool relu_mask = false;
   friend bool operator==(const ConvOptions&, const ConvOptions&) = default;  ///< in every field
 };
 
@@ -134,24 +159,71 @@ struct ConvCandidate {
   /// Whether, where the options accumulate, the kernel does it. Otherwise the convolution goes into
   /// workspace and is added from there.
   bool accumulate_fused = false;
+  /// Of a gradient that the algorithm does not compute by itself: the number of forward
+  /// convolutions that it is made of. 0 otherwise.
+  std::int64_t forward_convolutions = 0;
   bool chosen = false;             ///< whether a plan takes this one
   std::string_view provider = {};  ///< whose kernel it is: "onednn"; empty for Plumb's own
 };
 
 /// Asks one algorithm about a problem that has passed check(), whatever the other options.
 PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                            const DeviceInfo& device, bool accumulate = false);
+                            const DeviceInfo& device, bool accumulate = false,
+                            bool relu_mask = false);
 
 /// The tensors of one convolution: x [N,C,H,W], w [K,C/G,R,S], bias [K] dense or empty,
 /// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2]; in one dimension [N,C,W], [K,C/G,S] and [N,K,Q]; in three
 /// [N,C,D,H,W], [K,C/G,T,R,S] and [N,K,Z,P,Q]. They have any strides, one dtype, and are on the
 /// queue's device. y shares no element with the others: an Error (invalid_argument) says which one
 /// it overlaps. Views that interleave in one buffer (its even and its odd columns) do not overlap.
+/// In a plan of a gradient x, w and y are what image_of(), filters_of() and output_of() name.
 struct ConvTensors {
   ConstTensorView x = {};     ///< the input
   ConstTensorView w = {};     ///< the filters; none where they have been packed
   ConstTensorView bias = {};  ///< added to each output channel, where it is not empty
   TensorView y = {};          ///< the output
+  ConstTensorView mask = {};  ///< a ReLU's output, of y's extents (ConvOptions::relu_mask)
+  TensorView db = {};         ///< the bias's gradient [K], dense, beside dw
+};
+
+/// The tensors of backward data, of the extents that they have forward: dx[n,c,h,w] is the sum of
+/// dy[n,k,p,q] w[k,c,r,s] over all k, p, q, r, s at which y[n,k,p,q] has the term x[n,c,h,w]
+/// w[k,c,r,s].
+struct BackwardDataTensors {
+  ConstTensorView dy = {};    ///< the gradient by y
+  ConstTensorView w = {};     ///< the filters; none where they have been packed
+  TensorView dx = {};         ///< the gradient by x
+  ConstTensorView mask = {};  ///< the ReLU's output where one followed: dy counts where it is > 0
+  ConstTensorView bias = {};  ///< [C], added to each channel of dx, where it is not empty
+  /// The same by their parts, as a plan takes them.
+  operator ConvTensors() const {  // NOLINT: implicit on purpose
+    return {.x = dy, .w = w, .bias = bias, .y = dx, .mask = mask};
+  }
+};
+/// The tensors of backward weights, likewise: dw[k,c,r,s] is the sum of dy[n,k,p,q] x[n,c,h,w],
+/// over all n, p, q, and db[k] that of dy[n,k,p,q].
+struct BackwardWeightsTensors {
+  ConstTensorView x = {};     ///< the input
+  ConstTensorView dy = {};    ///< the gradient by y
+  TensorView dw = {};         ///< the gradient by w
+  TensorView db = {};         ///< the gradient by the bias, [K] dense; empty: none
+  ConstTensorView mask = {};  ///< the ReLU's output where one followed: dy counts where it is > 0
+  /// The same by their parts, as a plan takes them.
+  operator ConvTensors() const {  // NOLINT: implicit on purpose
+    return {.x = x, .w = dy, .y = dw, .mask = mask, .db = db};
+  }
+};
+/// The tensors of a transposed convolution, which is backward data by another name: its input x
+/// [N,K,P,Q] has the part of dy, its output y [N,C,H,W] that of dx, and w is [K,C/G,R,S].
+struct TransposedTensors {
+  ConstTensorView x = {};     ///< the input
+  ConstTensorView w = {};     ///< the filters
+  ConstTensorView bias = {};  ///< [C], where it is not empty
+  TensorView y = {};          ///< the output
+  /// The same by their parts, as a plan takes them.
+  operator ConvTensors() const {  // NOLINT: implicit on purpose
+    return {.x = x, .w = w, .bias = bias, .y = y};
+  }
 };
 
 struct PlannedConv;
@@ -202,7 +274,8 @@ class PLUMB_API ConvPlan {
   void execute(Queue& queue, const ConvTensors& tensors, void* workspace = nullptr) const;
 
   /// Puts the packing of w on the queue. The filters may be used on this queue at once, and on
-  /// others once it has passed them (Queue::record(), Queue::wait()). Packing takes memory from the
+  /// others once it has passed them (Queue::record(), Queue::wait()). Backward weights has no
+  /// filters to pack, and throws Error (unsupported). Packing takes memory from the
   /// device, and so cannot be captured in a graph: it then throws Error (unsupported). It also
   /// throws out_of_memory, and invalid_argument where w is not what the problem says or not on the
   /// device.
@@ -219,10 +292,12 @@ class PLUMB_API ConvPlan {
                void* workspace = nullptr) const;
 
  private:
-  friend void conv(Queue&, const ConvTensors&, const ConvGeometry&, ConvOptions);
+  friend void run_conv(Queue&, const ConvProblem&, const ConvTensors&, ConvOptions);
   ConvPlan(const Device& device, std::shared_ptr<const PlannedConv> planned);
   void check_queue(const Queue& queue) const;
   void check_tensors(const ConvTensors& tensors) const;
+  void check_option(const ConstTensorView& tensor, std::string_view name, bool expected,
+                    const Extents& extents, const Strides& strides, std::string_view option) const;
   void check_filters(const ConstTensorView& w) const;
   void launch(Queue& queue, const ConvTensors& tensors, const void* w, const void* filters,
               std::size_t workspace_bytes, void* workspace) const;
@@ -253,5 +328,35 @@ PLUMB_API ConvProblem problem_of(const ConvTensors& tensors, const ConvGeometry&
 /// and ConvPlan do.
 PLUMB_API void conv(Queue& queue, const ConvTensors& tensors, const ConvGeometry& geometry = {},
                     ConvOptions options = {});
+
+/// Returns the problem that these tensors and this geometry make, as problem_of() does of a forward
+/// convolution; none of dy, w and dx may be empty.
+PLUMB_API ConvProblem backward_data_problem(const BackwardDataTensors& tensors,
+                                            const ConvGeometry& geometry = {});
+/// Returns the problem of backward weights, likewise.
+PLUMB_API ConvProblem backward_weights_problem(const BackwardWeightsTensors& tensors,
+                                               const ConvGeometry& geometry = {});
+/// Returns the problem of a transposed convolution, likewise. Its stride and padding are those of
+/// the convolution whose gradient it is: they make y larger and smaller. How far y goes beyond the
+/// least extents (PyTorch's output_padding) those of y say.
+PLUMB_API ConvProblem transposed_problem(const TransposedTensors& tensors,
+                                         const ConvGeometry& geometry = {});
+/// Returns y's extents of a transposed convolution: (P - 1) stride - before - after + dilation (R -
+/// 1) + 1 + output_padding along each axis. Throws Error (invalid_argument) where ranks or channels
+/// do not fit, and where `output_padding` is not below the stride, or an extent would be below 1.
+PLUMB_API Extents transposed_extents(const Extents& x, const Extents& w,
+                                     const ConvGeometry& geometry = {},
+                                     const Triple& output_padding = {0, 0, 0});
+
+/// Runs backward data, as conv() runs a forward convolution. `options.bias` and
+/// `options.relu_mask` follow from the tensors.
+PLUMB_API void conv_backward_data(Queue& queue, const BackwardDataTensors& tensors,
+                                  const ConvGeometry& geometry = {}, ConvOptions options = {});
+/// Runs backward weights, likewise.
+PLUMB_API void conv_backward_weights(Queue& queue, const BackwardWeightsTensors& tensors,
+                                     const ConvGeometry& geometry = {}, ConvOptions options = {});
+/// Runs a transposed convolution, likewise.
+PLUMB_API void conv_transpose(Queue& queue, const TransposedTensors& tensors,
+                              const ConvGeometry& geometry = {}, ConvOptions options = {});
 
 }  // namespace plumb

@@ -1,6 +1,6 @@
 /// @file
-// Convolution from C in one to three dimensions, with boundaries and accumulation. plumb.h includes
-// this header; what it says holds here too.
+// Convolution from C in one to three dimensions, with boundaries, accumulation and gradients.
+// plumb.h includes this header; what it says holds here too.
 //
 //   y[n,k,z,p,q] = activation(bias[k] + y[n,k,z,p,q] where it accumulates + sum over c,t,r,s of
 //                  x[n, g*C/G + c, z*stride_d + t*dilation_d - front,
@@ -33,6 +33,17 @@ enum {
   PLUMB_REFLECT = 2,    ///< c b | a b c d | c b: the edge is not repeated
   PLUMB_SYMMETRIC = 3,  ///< b a | a b c d | d c: the edge is repeated
   PLUMB_CLAMP = 4       ///< a a | a b c d | d d
+};
+
+/// Which of a layer's three convolutions. In a gradient the tensors keep their letters and extents,
+/// and take other parts: what is convolved, the filters, and what is written are x, w and y; dy, w
+/// and dx; or x, dy and dw.
+typedef int32_t plumb_direction;
+/// Values of plumb_direction.
+enum {
+  PLUMB_FORWARD = 0,          ///< y from x and w
+  PLUMB_BACKWARD_DATA = 1,    ///< dx from dy and w: also the transposed convolution
+  PLUMB_BACKWARD_WEIGHTS = 2  ///< dw from x and dy
 };
 
 /// The geometry says how the filter moves over the image, and what lies around it. What is along a
@@ -75,7 +86,7 @@ typedef struct plumb_conv_problem_nd {
   const int64_t* w_strides;                ///< five, of K C/G T R S, in elements; NULL: dense
   const int64_t* y_strides;                ///< five, of N K Z P Q, in elements; NULL: dense
   plumb_dtype dtype;                       ///< of x, w, bias and y
-  int32_t reserved;                        ///< 0
+  plumb_direction direction;               ///< which convolution
 } plumb_conv_problem_nd;
 
 /// plumb_conv_options_nd_init() sets PLUMB_FP32, no activation, no bias, any workspace.
@@ -83,12 +94,13 @@ typedef struct plumb_conv_options_nd {
   size_t struct_size;            ///< sizeof(plumb_conv_options_nd)
   plumb_math math;               ///< the least accurate that may be chosen
   plumb_activation activation;   ///< after the bias, and after what y held
-  int32_t bias;                  ///< not 0: a bias is added to each output channel
+  int32_t bias;                  ///< not 0: a bias is added to each output channel (of dx in
+                                 ///< backward data); in backward weights its gradient is computed
   int32_t deterministic;         ///< not 0: only algorithms that give the same bits every time
   size_t workspace_limit_bytes;  ///< algorithms that need more are not chosen
   const char* algorithm;         ///< only this one may run; NULL: Plumb chooses
   int32_t accumulate;            ///< not 0: the convolution is added to what y holds; not pooled
-  int32_t reserved;              ///< 0
+  int32_t relu_mask;             ///< not 0: in gradients dy counts where a ReLU's output is above 0
 } plumb_conv_options_nd;
 
 /// Sets strides, dilations and groups of 1, no padding, and zeros around.
@@ -142,8 +154,39 @@ PLUMB_API plumb_status plumb_conv_nd(plumb_queue* queue, const plumb_tensor* x,
                                      const plumb_tensor* w, const plumb_tensor* bias,
                                      const plumb_tensor* y, const plumb_conv_geometry_nd* geometry,
                                      const plumb_conv_options_nd* options);
-/// Convolves the same from host memory to host memory, as plumb_conv_host() does. Where it
-/// accumulates and the device fails once it has begun, no other device does it again.
+/// Runs a plan of a gradient, as plumb_plan_execute() does, with its tensors by their parts:
+/// `image` is dy or x, `filters` w or dy, `output` dx or dw. `bias` [C] is for backward data and
+/// `db` [K] for backward weights, where the plan has a bias, and NULL otherwise; `mask`, the dense
+/// output of the ReLU, where it has relu_mask.
+PLUMB_API plumb_status plumb_plan_execute_gradient(const plumb_plan* plan, plumb_queue* queue,
+                                                   const void* image, const void* filters,
+                                                   const void* bias, const void* mask, void* output,
+                                                   void* db, void* workspace);
+/// The gradient by x: dx of x's extents from dy of y's and w. `mask`, the output of the ReLU that
+/// followed, and `bias` [C], which is added to dx, may be NULL, as may `geometry` and `options`.
+PLUMB_API plumb_status plumb_conv_backward_data(plumb_queue* queue, const plumb_tensor* dy,
+                                                const plumb_tensor* w, const plumb_tensor* dx,
+                                                const plumb_tensor* mask, const plumb_tensor* bias,
+                                                const plumb_conv_geometry_nd* geometry,
+                                                const plumb_conv_options_nd* options);
+/// The gradient by w: dw of w's extents from x and dy, and by the bias: db [K], or NULL. `mask` is
+/// as above.
+PLUMB_API plumb_status plumb_conv_backward_weights(plumb_queue* queue, const plumb_tensor* x,
+                                                   const plumb_tensor* dy, const plumb_tensor* dw,
+                                                   const plumb_tensor* db, const plumb_tensor* mask,
+                                                   const plumb_conv_geometry_nd* geometry,
+                                                   const plumb_conv_options_nd* options);
+/// The transposed convolution, which is backward data by another name: x [N,K,P,Q] has the part of
+/// dy, w is [K,C/G,R,S], bias [C] or NULL, and y [N,C,H,W] has that of dx. How far y goes beyond
+/// the least extents, its output padding, its own extents say.
+PLUMB_API plumb_status plumb_conv_transpose(plumb_queue* queue, const plumb_tensor* x,
+                                            const plumb_tensor* w, const plumb_tensor* bias,
+                                            const plumb_tensor* y,
+                                            const plumb_conv_geometry_nd* geometry,
+                                            const plumb_conv_options_nd* options);
+/// Convolves the same as plumb_conv_nd() from host memory to host memory, as plumb_conv_host()
+/// does. Where it accumulates and the device fails once it has begun, no other device does it
+/// again.
 PLUMB_API plumb_status plumb_conv_host_nd(const plumb_device* device, const plumb_tensor* x,
                                           const plumb_tensor* w, const plumb_tensor* bias,
                                           const plumb_tensor* y,

@@ -8,10 +8,12 @@
 // stride 1, dilation 0; a height copies its depth, and a width its height; no depths make a 2-D
 // problem, and no heights either a 1-D problem (H = R = P = 1); an output follows from padding (0
 // if that is left out too), and padding from an output. What od, oh and ow ask for beyond the
-// symmetric padding is padding at the back, bottom and right. Two fields are Plumb's own, and no
+// symmetric padding is padding at the back, bottom and right. Three fields are Plumb's own, and no
 // other reader of the notation takes them: poolmax2x2, the pooling of the outputs, which oh and ow
-// do not count; and what lies in the padding: padperiodic, padreflect, padsymmetric or padclamp
-// along all axes, or one for each of the last two or three, padperiodic/zeros/clamp.
+// do not count; what lies in the padding: padperiodic, padreflect, padsymmetric or padclamp along
+// all axes, or one for each of the last two or three, padperiodic/zeros/clamp; and the direction,
+// dirfwd (if it is left out too), dirbwd_d or dirbwd_w, which benchdnn's --dir names FWD_B, BWD_D
+// and BWD_W.
 #pragma once
 
 #include <string>

@@ -29,6 +29,7 @@ struct OracleTerm {
   /// Of what y held before, where the convolution is added to it: y has it too then. The oracle
   /// itself leaves that to its caller, who calls add(), and this 0.
   double accumulated = 0;
+  double terms = 0;  ///< of a gradient: products that were added
   /// Adds what y held before to the sum and to the magnitudes.
   void add(double before) {
     y += before;
@@ -40,7 +41,8 @@ struct OracleTerm {
 /// Computes the naive convolution in double, at one element of y. Inputs are host views of the
 /// problem's x_extents() and w_extents(), used exactly as stored; taps outside the image read what
 /// the boundary shows, and are left out where it shows zeros, whatever their weight. It is slow and
-/// obvious on purpose.
+/// obvious on purpose. Of a gradient x, w and the indices are those of image_of(), filters_of() and
+/// output_of(): n c d h w of dx, k c t r s of dw (which no bias is added to).
 PLUMB_API OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTensorView& x,
                                     const ConstTensorView& w, const ConstTensorView& bias,
                                     std::int64_t n, std::int64_t k, std::int64_t z, std::int64_t p,
@@ -50,7 +52,7 @@ PLUMB_API OracleTerm conv_oracle_at(const ConvProblem& problem, const ConstTenso
                                     const ConstTensorView& w, const ConstTensorView& bias,
                                     std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q);
 
-/// Computes the naive convolution at every element of y, in dense order.
+/// Computes the naive convolution, or gradient, at every element of its output, in dense order.
 PLUMB_API std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const ConstTensorView& x,
                                               const ConstTensorView& w,
                                               const ConstTensorView& bias = {});
@@ -60,6 +62,11 @@ PLUMB_API std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const 
 /// promise.
 PLUMB_API double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
                                   const OracleTerm& oracle, double computed);
+
+/// Returns the largest error of the bias's gradient, a sum of so many elements of dy, of this sum
+/// of magnitudes, that is formed in double.
+PLUMB_API double bias_gradient_error_bound(DType dtype, double terms, double magnitude,
+                                           double computed);
 
 /// The four ways in which a result is judged.
 enum class Tier : std::uint8_t {
@@ -112,9 +119,10 @@ struct ValidationCase {
   std::string name = {};                     ///< empty for problems without one
   ConvProblem problem = {};                  ///< with its strides
   Placement placement = Placement::nchw;     ///< of its tensors
-  bool bias = false;                         ///< with a bias
+  bool bias = false;                         ///< with a bias; in backward weights its gradient
   Activation activation = Activation::none;  ///< after the bias
   bool accumulate = false;                   ///< added to what y holds; not with pooling
+  bool relu_mask = false;                    ///< of gradients: dy counts where a ReLU passed it on
   /// Elements between a 256-byte boundary and the lowest element of x, w and y: an odd number finds
   /// kernels that count on alignment. Memory between guard pages begins or ends at a page instead.
   std::int64_t offset = 0;
@@ -127,8 +135,9 @@ PLUMB_API ValidationCase validation_case(std::string name, ConvProblem problem,
 
 /// These options say which problems are drawn.
 struct CorpusOptions {
-  std::uint64_t seed = 1;  ///< of the problems that are random
-  bool quick = false;      ///< fewer random problems, and only the smaller layers
+  std::uint64_t seed = 1;                   ///< of the problems that are random
+  bool quick = false;                       ///< fewer random problems, and only the smaller layers
+  std::optional<Direction> direction = {};  ///< only cases of this one
 };
 /// Returns shapes at the edges, the layers of the four-layer ladder and of ResNet-50 cut to a few
 /// images, and problems drawn from the seed, in every stored type and placement that there is.
@@ -138,14 +147,16 @@ PLUMB_API std::vector<ValidationCase> validation_corpus(const CorpusOptions& opt
 struct RandomLimits {
   double max_products = 4e4;            ///< multiplications of one problem
   std::int64_t max_elements = 1 << 16;  ///< that the strides of one tensor may span
+  /// Of all cases; without it half of them are forward, and a quarter is each gradient's.
+  std::optional<Direction> direction = {};
 };
 
-/// Draws from the whole space of problems: one to three axes, every size from 1, groups, strides,
-/// dilations, paddings and boundaries of each axis its own, pooling, bias, ReLU, accumulation,
-/// every stored type; x and w dense, with gaps, mirrored, broadcast (strides of zero), overlapping
-/// themselves, in any order of dimensions; y as any of these that does not overlap itself; any
-/// offset. The draw is weighted to the edges where the conditions of
-/// kernels change. It is the same on every machine.
+/// Draws from the whole space of problems: each direction, one to three axes, every size from 1,
+/// groups, strides, dilations, paddings and boundaries of each axis its own, pooling, bias, ReLU,
+/// mask, accumulation, every stored type; x and w dense, with gaps, mirrored, broadcast (strides of
+/// zero), overlapping themselves, in any order of dimensions; y as any of these that does not
+/// overlap itself; any offset. The draw is weighted to the edges where the conditions of kernels
+/// change. It is the same on every machine.
 class PLUMB_API RandomCases {
  public:
   /// Draws the cases of a seed, none of them beyond the limits.
@@ -161,10 +172,10 @@ class PLUMB_API RandomCases {
 };
 
 /// Returns the smallest case that `fails` still accepts, of those that steps from a failing one
-/// reach: fewer images, channels and groups, no depth, smaller images and filters, strides and
-/// dilations of 1, no padding, zeros there, dense tensors, no pooling, bias, ReLU or accumulation,
-/// f32. `fails` is asked of cases that pass
-/// check(), at most `max_tries` times; what it throws is passed on.
+/// reach: forward, fewer images, channels and groups, no depth, smaller images and filters, strides
+/// and dilations of 1, no padding, zeros there, dense tensors, no pooling, bias, ReLU, mask or
+/// accumulation, f32. `fails` is asked of cases that pass check(), at most `max_tries` times; what
+/// it throws is passed on.
 PLUMB_API ValidationCase shrink(ValidationCase failing,
                                 const std::function<bool(const ValidationCase&)>& fails,
                                 int max_tries = 5000);
@@ -197,17 +208,19 @@ struct ValidationOptions {
 
 /// One verdict and what it was about.
 struct ValidationRecord {
-  std::string problem;                    ///< benchdnn's notation
-  std::string name;                       ///< of the problem, if it has one
-  DType dtype = DType::f32;               ///< of the tensors
-  Placement placement = Placement::nchw;  ///< of the tensors
-  bool accumulate = false;                ///< whether y's old values are added
-  std::string device;                     ///< "cuda:0"
-  std::string algorithm;                  ///< its name
-  Tier tier = Tier::exact;                ///< meaningless for `unsupported`
-  Verdict verdict = Verdict::pass;        ///< what came of it
-  Reason reason = Reason::none;           ///< of `unsupported`
-  std::string sentence;                   ///< what failed and where, or why it is unsupported
+  std::string problem;                       ///< benchdnn's notation
+  std::string name;                          ///< of the problem, if it has one
+  Direction direction = Direction::forward;  ///< of the problem
+  DType dtype = DType::f32;                  ///< of the tensors
+  Placement placement = Placement::nchw;     ///< of the tensors
+  bool accumulate = false;                   ///< whether y's old values are added
+  bool relu_mask = false;                    ///< whether dy is masked
+  std::string device;                        ///< "cuda:0"
+  std::string algorithm;                     ///< its name
+  Tier tier = Tier::exact;                   ///< meaningless for `unsupported`
+  Verdict verdict = Verdict::pass;           ///< what came of it
+  Reason reason = Reason::none;              ///< of `unsupported`
+  std::string sentence;                      ///< what failed and where, or why it is unsupported
   double max_error_over_bound = 0;  ///< of `bounded`; over that of fp32 FMA where none is promised
   /// The largest bound as a multiple of one mean tap, of `bounded`. Well under 1, the bound alone
   /// finds a dropped tap; above, only the exact tier does.

@@ -22,17 +22,18 @@ namespace {
 
 /// The caller's pointers as the plan's tensors.
 ConvTensors tensors_for(const ConvPlan& plan, const void* x, const void* bias, void* y) {
-  const ConvProblem& problem = plan.problem();
+  const DType dtype = plan.problem().dtype;
   const DeviceId device = plan.device().id();
-  return {
-      .x = {x, problem.dtype, problem.x_extents(), device, problem.x_strides},
-      .bias = bias ? ConstTensorView(bias, problem.dtype, {problem.k}, device) : ConstTensorView(),
-      .y = {y, problem.dtype, problem.y_extents(), device, problem.y_strides}};
+  const ConvOperand image = image_of(plan.problem()), output = output_of(plan.problem());
+  const std::int64_t biases = bias_elements(plan.problem());
+  return {.x = {x, dtype, image.extents, device, image.strides},
+          .bias = bias ? ConstTensorView(bias, dtype, {biases}, device) : ConstTensorView(),
+          .y = {y, dtype, output.extents, device, output.strides}};
 }
 
 ConstTensorView filters_for(const ConvPlan& plan, const void* w) {
-  const ConvProblem& problem = plan.problem();
-  return {w, problem.dtype, problem.w_extents(), plan.device().id(), problem.w_strides};
+  const ConvOperand filters = filters_of(plan.problem());
+  return {w, plan.problem().dtype, filters.extents, plan.device().id(), filters.strides};
 }
 
 }  // namespace
@@ -84,6 +85,22 @@ plumb_status plumb_plan_execute(const plumb_plan* plan, plumb_queue* queue, cons
     const ConvPlan& planned = at(plan, "plan").plan;
     ConvTensors tensors = tensors_for(planned, x, bias, y);
     tensors.w = filters_for(planned, w);
+    planned.execute(at(queue, "queue").queue, tensors, workspace);
+  });
+}
+
+plumb_status plumb_plan_execute_gradient(const plumb_plan* plan, plumb_queue* queue,
+                                         const void* image, const void* filters, const void* bias,
+                                         const void* mask, void* output, void* db,
+                                         void* workspace) {
+  return run(__func__, [&] {
+    const ConvPlan& planned = at(plan, "plan").plan;
+    const ConvProblem& problem = planned.problem();
+    const DeviceId device = planned.device().id();
+    ConvTensors tensors = tensors_for(planned, image, bias, output);
+    tensors.w = filters_for(planned, filters);
+    if (mask) tensors.mask = ConstTensorView(mask, problem.dtype, problem.y_extents(), device);
+    if (db) tensors.db = TensorView(db, problem.dtype, {problem.k}, device);
     planned.execute(at(queue, "queue").queue, tensors, workspace);
   });
 }

@@ -36,6 +36,9 @@ static_assert(same(PLUMB_POOL_MAX, PoolKind::max) && same(PLUMB_POOL_AVERAGE, Po
 static_assert(same(PLUMB_ZEROS, Boundary::zeros) && same(PLUMB_PERIODIC, Boundary::periodic) &&
               same(PLUMB_REFLECT, Boundary::reflect) &&
               same(PLUMB_SYMMETRIC, Boundary::symmetric) && same(PLUMB_CLAMP, Boundary::clamp));
+static_assert(same(PLUMB_FORWARD, Direction::forward) &&
+              same(PLUMB_BACKWARD_DATA, Direction::backward_data) &&
+              same(PLUMB_BACKWARD_WEIGHTS, Direction::backward_weights));
 
 Strides strides_of(const std::int64_t* values, std::size_t count) {
   return values ? Strides(values, count) : Strides();
@@ -57,12 +60,6 @@ Struct sized(const Struct& given, const char* name) {
                       "first {} and expects zeros behind them",
                       name, size, i, bytes[i], sizeof(Struct)));
   return given;
-}
-
-template <class Struct>
-void require_unused(const Struct& given, const char* name) {
-  if (given.reserved != 0)
-    refuse(fmt::format("{}.reserved is {}; expected 0", name, given.reserved));
 }
 
 }  // namespace
@@ -122,10 +119,10 @@ ConvProblem problem_of(const plumb_conv_problem* given) {
 
 ConvProblem problem_of(const plumb_conv_problem_nd* given) {
   const plumb_conv_problem_nd from = sized(at(given, "problem"), "problem");
-  require_unused(from, "problem");
   ConvProblem problem = problem_from(from, geometry_of(from.geometry), 5);
   problem.d = from.d;
   problem.t = from.t;
+  problem.direction = enumerator(from.direction, Direction::backward_weights, "direction");
   return problem;
 }
 
@@ -142,14 +139,14 @@ ConvOptions options_of(const plumb_conv_options* given) {
 ConvOptions options_of(const plumb_conv_options_nd* given) {
   if (!given) return {};
   const plumb_conv_options_nd from = sized(*given, "options");
-  require_unused(from, "options");
   return {.math = enumerator(from.math, Math::fp16, "math"),
           .algorithm = from.algorithm ? from.algorithm : "",
           .bias = from.bias != 0,
           .activation = enumerator(from.activation, Activation::relu, "activation"),
           .workspace_limit_bytes = from.workspace_limit_bytes,
           .deterministic = from.deterministic != 0,
-          .accumulate = from.accumulate != 0};
+          .accumulate = from.accumulate != 0,
+          .relu_mask = from.relu_mask != 0};
 }
 
 PoolGeometry pool_geometry_of(const plumb_pool_geometry* given) {

@@ -23,6 +23,14 @@ std::size_t span_bytes(const ConvProblem& problem, const Extents& extents, const
   return static_cast<std::size_t>(span_elements(extents, strides)) * size_in_bytes(problem.dtype);
 }
 
+std::size_t span_bytes(const ConvProblem& problem, const ConvOperand& operand) {
+  return span_bytes(problem, operand.extents, operand.strides);
+}
+
+std::int64_t span_of(const ConvOperand& operand) {
+  return span_elements(operand.extents, operand.strides);
+}
+
 Tensor allocate(const Device& device, std::size_t bytes) {
   return Tensor(device, DType::f16, {static_cast<std::int64_t>((bytes + 1) / 2)});
 }
@@ -80,10 +88,12 @@ std::int64_t span_elements(const Extents& extents, const Strides& strides) {
 }
 
 SetLayout::SetLayout(const ConvProblem& problem, bool bias)
-    : x_bytes(span_bytes(problem, problem.x_extents(), problem.x_strides)),
-      w_bytes(span_bytes(problem, problem.w_extents(), problem.w_strides)),
-      bias_bytes(bias ? static_cast<std::size_t>(problem.k) * size_in_bytes(problem.dtype) : 0),
-      y_bytes(span_bytes(problem, problem.y_extents(), problem.y_strides)),
+    : x_bytes(span_bytes(problem, image_of(problem))),
+      w_bytes(span_bytes(problem, filters_of(problem))),
+      bias_bytes(bias ? static_cast<std::size_t>(bias_elements(problem)) *
+                            size_in_bytes(problem.dtype)
+                      : 0),
+      y_bytes(span_bytes(problem, output_of(problem))),
       w_at(aligned(x_bytes)),
       bias_at(w_at + aligned(w_bytes)),
       y_at(bias_at + aligned(bias_bytes)),
@@ -95,13 +105,11 @@ Buffers::Buffers(Queue& queue, const ConvProblem& problem, const ConvOptions& op
       problem_(problem),
       layout_(problem, options.bias),
       accumulates_(options.accumulate),
-      x_(problem.dtype, span_elements(problem.x_extents(), problem.x_strides), 1, seed),
-      w_(problem.dtype, span_elements(problem.w_extents(), problem.w_strides),
-         1 / std::sqrt(static_cast<double>(problem.terms())), seed + 1),
-      bias_(problem.dtype, options.bias ? problem.k : 0, 1, seed + 2),
-      y_(problem.dtype,
-         options.accumulate ? span_elements(problem.y_extents(), problem.y_strides) : 0, 1,
-         seed + 3),
+      x_(problem.dtype, span_of(image_of(problem)), 1, seed),
+      w_(problem.dtype, span_of(filters_of(problem)),
+         1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(problem.terms(), 1))), seed + 1),
+      bias_(problem.dtype, options.bias ? bias_elements(problem) : 0, 1, seed + 2),
+      y_(problem.dtype, options.accumulate ? span_of(output_of(problem)) : 0, 1, seed + 3),
       first_(allocate(device_, layout_.bytes)) {
   std::byte* begin = set_begin(0);
   fill(queue, begin, x_.bytes(), layout_.x_bytes);
@@ -132,12 +140,18 @@ ConvTensors Buffers::tensors(int set) const {
   std::byte* begin = set_begin(set);
   const DType dtype = problem_.dtype;
   const DeviceId& id = device_.id();
+  const ConvOperand image = image_of(problem_), filters = filters_of(problem_),
+                    output = output_of(problem_);
   ConvTensors tensors{
-      .x = ConstTensorView(begin, dtype, problem_.x_extents(), id, problem_.x_strides),
-      .w = ConstTensorView(begin + layout_.w_at, dtype, problem_.w_extents(), id,
-                           problem_.w_strides),
-      .y = TensorView(begin + layout_.y_at, dtype, problem_.y_extents(), id, problem_.y_strides)};
-  if (has_bias()) tensors.bias = ConstTensorView(begin + layout_.bias_at, dtype, {problem_.k}, id);
+      .x = ConstTensorView(begin, dtype, image.extents, id, image.strides),
+      .w = ConstTensorView(begin + layout_.w_at, dtype, filters.extents, id, filters.strides),
+      .y = TensorView(begin + layout_.y_at, dtype, output.extents, id, output.strides)};
+  if (!has_bias()) return tensors;
+  const TensorView bias(begin + layout_.bias_at, dtype, {bias_elements(problem_)}, id);
+  if (problem_.direction == Direction::backward_weights)
+    tensors.db = bias;
+  else
+    tensors.bias = bias;
   return tensors;
 }
 
@@ -149,11 +163,11 @@ void Buffers::prepare_output(Queue& queue) const {
 }
 
 std::vector<std::byte> Buffers::output_image(Queue& queue, std::int64_t n) const {
-  Extents extents = problem_.y_extents();
-  extents[0] = 1;
+  ConvOperand output = output_of(problem_);
+  output.extents[0] = 1;
   const std::size_t element_bytes = size_in_bytes(problem_.dtype);
-  std::vector<std::byte> image(span_bytes(problem_, extents, problem_.y_strides));
-  const auto at = static_cast<std::size_t>(n * problem_.y_strides[0]) * element_bytes;
+  std::vector<std::byte> image(span_bytes(problem_, output));
+  const auto at = static_cast<std::size_t>(n * output.strides[0]) * element_bytes;
   queue.backend().copy(image.data(), set_begin(0) + layout_.y_at + at, image.size());
   queue.synchronize();
   return image;

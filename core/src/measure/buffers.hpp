@@ -31,7 +31,8 @@ class Pattern {
 /// on a negative stride.
 std::int64_t span_elements(const Extents& extents, const Strides& strides);
 
-/// Where the tensors of one set lie in it, in bytes, each at a multiple of 256.
+/// Where the tensors of one set lie in it, in bytes, each at a multiple of 256: x, w and y by their
+/// parts in the problem's direction, and in the bias's place its gradient in backward weights.
 struct SetLayout {
   SetLayout(const ConvProblem& problem, bool bias);
   std::size_t x_bytes, w_bytes, bias_bytes, y_bytes;
@@ -56,7 +57,8 @@ class Buffers {
   /// The first set's y as it is before a run that is checked: where the run adds to it the y
   /// pattern, otherwise bytes of 0xff, which are NaN in every stored type.
   void prepare_output(Queue& queue) const;
-  /// The bytes of image `n` of the first set's y, from its first to its last element.
+  /// The bytes of image `n` of the first set's y, from its first to its last element; of dw those
+  /// of filter `n`.
   std::vector<std::byte> output_image(Queue& queue, std::int64_t n) const;
 
   const Pattern& x_pattern() const { return x_; }

@@ -283,6 +283,7 @@ void check_contestants(std::span<const ConvPlan> contestants, const MeasureOptio
   if (options.tries < 1) refuse(fmt::format("{} tries; expected 1 or more", options.tries));
   const ConvPlan& first = contestants.front();
   if (first.problem().n == 0) refuse("a batch of 0; expected an image or more");
+  if (first.options().relu_mask) refuse("a masked gradient; expected none");
   for (const ConvPlan& plan : contestants) {
     const bool same = plan.problem() == first.problem() &&
                       plan.options().bias == first.options().bias &&

@@ -36,8 +36,10 @@ std::vector<double> gathered(const Pattern& pattern, const Extents& extents, con
 
 /// How many images between the first and the last are checked.
 std::int64_t images_between(const ConvProblem& problem) {
-  const std::int64_t of_image =
-      std::max<std::int64_t>(problem.c * problem.d * problem.h * problem.w, 1);
+  // Filters of dw are sums over a whole batch, which the first and the last take long enough.
+  if (problem.direction == Direction::backward_weights) return 0;
+  const std::int64_t of_image = std::max<std::int64_t>(
+      element_count(image_of(problem).extents) / std::max<std::int64_t>(problem.n, 1), 1);
   return std::clamp<std::int64_t>(max_elements / of_image - 2, 0, 3);
 }
 
@@ -47,15 +49,19 @@ double SampleCheck::host_bytes(const ConvProblem& problem) {
   const auto count = [](const Extents& extents) {
     return static_cast<double>(element_count(extents));
   };
+  const ConvOperand output = output_of(problem);
   const auto images =
-      static_cast<double>(std::min<std::int64_t>(problem.n, 2 + images_between(problem)));
+      static_cast<double>(std::min<std::int64_t>(output.extents[0], 2 + images_between(problem)));
   const double batch = static_cast<double>(std::max<std::int64_t>(problem.n, 1));
-  Extents image = problem.y_extents();
+  Extents image = output.extents;
   image[0] = 1;
-  const double y_bytes = static_cast<double>(span_elements(image, problem.y_strides)) *
+  const double y_bytes = static_cast<double>(span_elements(image, output.strides)) *
                          static_cast<double>(size_in_bytes(problem.dtype));
+  if (problem.direction == Direction::backward_weights)
+    return 16 * static_cast<double>(max_elements) + images * y_bytes;
   // Inputs as doubles, an image of them once more while it is gathered; outputs as they are stored.
-  return 8 * ((images + 1) * count(problem.x_extents()) / batch + count(problem.w_extents())) +
+  return 8 * ((images + 1) * count(image_of(problem).extents) / batch +
+              count(filters_of(problem).extents)) +
          images * y_bytes;
 }
 
@@ -68,20 +74,21 @@ SampleCheck::SampleCheck(const Buffers& buffers, Activation activation, std::uin
 
 void SampleCheck::choose_images(std::uint64_t seed) {
   Random random(seed);
-  images_ = {0, problem_.n - 1};
+  const std::int64_t last = output_of(problem_).extents[0] - 1;
+  images_ = {0, last};
   for (std::int64_t i = 0; i < images_between(problem_); ++i)
-    images_.push_back(random.between(0, problem_.n - 1));
+    images_.push_back(random.between(0, last));
   std::sort(images_.begin(), images_.end());
   images_.erase(std::unique(images_.begin(), images_.end()), images_.end());
 }
 
 void SampleCheck::choose_points(std::uint64_t seed) {
-  const Extents y = problem_.y_extents();
-  const std::int64_t planes = problem_.z(), rows = y[y.rank() - 2], columns = y[y.rank() - 1];
-  const double products_of_one =
-      problem_.flop() / 2 / static_cast<double>(element_count(problem_.y_extents()));
+  const Extents y = output_of(problem_).extents;
+  const std::int64_t channels = y[1], planes = y.rank() == 5 ? y[2] : 1, rows = y[y.rank() - 2],
+                     columns = y[y.rank() - 1];
+  const double products_of_one = problem_.flop() / 2 / static_cast<double>(element_count(y));
   const double affordable = max_products / products_of_one / static_cast<double>(images_.size());
-  const std::int64_t outputs = problem_.k * planes * rows * columns;
+  const std::int64_t outputs = channels * planes * rows * columns;
   const bool all = static_cast<double>(outputs) <= affordable;
   Random random(seed);
   for (std::size_t image = 0; image < images_.size(); ++image) {
@@ -91,13 +98,18 @@ void SampleCheck::choose_points(std::uint64_t seed) {
                            i / columns % rows, i % columns});
       continue;
     }
-    for (const std::int64_t k : {std::int64_t{0}, problem_.k - 1})
+    // Of dw, whose sums are long, as many corners as there is time for.
+    const bool long_sums = problem_.direction == Direction::backward_weights;
+    const double corners = long_sums ? std::max(affordable, 1.0) : 16;
+    const std::size_t before = points_.size();
+    for (const std::int64_t k : {std::int64_t{0}, channels - 1})
       for (const std::int64_t z : {std::int64_t{0}, planes - 1})
         for (const std::int64_t p : {std::int64_t{0}, rows - 1})
           for (const std::int64_t q : {std::int64_t{0}, columns - 1})
-            points_.push_back({image, k, z, p, q});
-    for (double i = 0; i < affordable; ++i) {
-      const std::int64_t k = random.between(0, problem_.k - 1);
+            if (static_cast<double>(points_.size() - before) < corners)
+              points_.push_back({image, k, z, p, q});
+    for (double i = long_sums ? corners : 0; i < affordable; ++i) {
+      const std::int64_t k = random.between(0, channels - 1);
       const std::int64_t z = planes == 1 ? 0 : random.between(0, planes - 1);
       const std::int64_t p = random.between(0, rows - 1);
       points_.push_back({image, k, z, p, random.between(0, columns - 1)});
@@ -106,9 +118,12 @@ void SampleCheck::choose_points(std::uint64_t seed) {
 }
 
 void SampleCheck::ask_oracle(const Buffers& buffers) {
-  ask_for_sums(buffers);
+  if (problem_.direction == Direction::backward_weights)
+    ask_for_weights(buffers);
+  else
+    ask_for_sums(buffers);
   if (!buffers.accumulates()) return;
-  const Strides& strides = problem_.y_strides;
+  const Strides strides = output_of(problem_).strides;
   for (std::size_t i = 0; i < points_.size(); ++i) {
     double before = 0;
     buffers.y_pattern().read(images_[points_[i].image] * strides[0] + offset_in_image(points_[i]),
@@ -118,32 +133,35 @@ void SampleCheck::ask_oracle(const Buffers& buffers) {
 }
 
 std::int64_t SampleCheck::offset_in_image(const Point& point) const {
-  const Strides& strides = problem_.y_strides;
+  const Strides strides = output_of(problem_).strides;
   const std::int64_t plane = problem_.has_depth() ? point.z * strides[2] : 0;
   return point.k * strides[1] + plane + point.p * strides[strides.rank() - 2] +
          point.q * strides[strides.rank() - 1];
 }
 
 void SampleCheck::ask_for_sums(const Buffers& buffers) {
-  Extents one_image = problem_.x_extents();
+  const ConvOperand of_image = image_of(problem_), of_filters = filters_of(problem_);
+  Extents one_image = of_image.extents;
   one_image[0] = 1;
   std::vector<double> x;
   x.reserve(images_.size() * static_cast<std::size_t>(element_count(one_image)));
   for (const std::int64_t n : images_) {
     const auto image =
-        gathered(buffers.x_pattern(), one_image, problem_.x_strides, n * problem_.x_strides[0]);
+        gathered(buffers.x_pattern(), one_image, of_image.strides, n * of_image.strides[0]);
     x.insert(x.end(), image.begin(), image.end());
   }
-  const auto w = gathered(buffers.w_pattern(), problem_.w_extents(), problem_.w_strides);
-  const auto bias = buffers.has_bias() ? gathered(buffers.bias_pattern(), {problem_.k}, {1})
-                                       : std::vector<double>{};
+  const auto w = gathered(buffers.w_pattern(), of_filters.extents, of_filters.strides);
+  const std::int64_t biases = bias_elements(problem_);
+  const auto bias =
+      buffers.has_bias() ? gathered(buffers.bias_pattern(), {biases}, {1}) : std::vector<double>{};
   ConvProblem few = problem_;
   few.n = static_cast<std::int64_t>(images_.size());
   few.x_strides = few.w_strides = few.y_strides = {};
   few = check(few);
-  const ConstTensorView x_view(x.data(), few.x_extents()), w_view(w.data(), few.w_extents());
+  const ConstTensorView x_view(x.data(), image_of(few).extents),
+      w_view(w.data(), filters_of(few).extents);
   const ConstTensorView bias_view =
-      bias.empty() ? ConstTensorView{} : ConstTensorView(bias.data(), {few.k});
+      bias.empty() ? ConstTensorView{} : ConstTensorView(bias.data(), {biases});
   expected_.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
   parallel_tasks(available_threads(), count, 256, [&](std::int64_t i, int) {
@@ -151,6 +169,40 @@ void SampleCheck::ask_for_sums(const Buffers& buffers) {
     expected_[static_cast<std::size_t>(i)] = conv_oracle_at(
         few, x_view, w_view, bias_view, static_cast<std::int64_t>(image), k, z, p, q);
   });
+}
+
+/// Of one weight a pass over the batch, of which the two channels it is a sum of are gathered a few
+/// images at a time.
+void SampleCheck::ask_for_weights(const Buffers& buffers) {
+  const ConvOperand x = image_of(problem_), dy = filters_of(problem_);
+  const std::int64_t channels = problem_.c / problem_.groups,
+                     filters = problem_.k / problem_.groups;
+  const std::int64_t of_image = element_count(x.extents) / problem_.n / problem_.c +
+                                element_count(dy.extents) / problem_.n / problem_.k;
+  const std::int64_t at_once = std::max<std::int64_t>(max_elements / of_image, 1);
+  expected_.assign(points_.size(), {});
+  for (std::int64_t first = 0; first < problem_.n; first += at_once) {
+    const std::int64_t images = std::min(at_once, problem_.n - first);
+    ConvProblem few = problem_;
+    few.n = images, few.c = few.k = few.groups = 1;
+    few.x_strides = few.w_strides = few.y_strides = {};
+    few = check(few);
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      const std::int64_t k = images_[points_[i].image], c = k / filters * channels + points_[i].k;
+      const auto pixels = gathered(buffers.x_pattern(), few.x_extents(), x.strides,
+                                   first * x.strides[0] + c * x.strides[1]);
+      const auto gradients = gathered(buffers.w_pattern(), few.y_extents(), dy.strides,
+                                      first * dy.strides[0] + k * dy.strides[1]);
+      const OracleTerm part = conv_oracle_at(few, ConstTensorView(pixels.data(), few.x_extents()),
+                                             ConstTensorView(gradients.data(), few.y_extents()), {},
+                                             0, 0, points_[i].z, points_[i].p, points_[i].q);
+      expected_[i].y += part.y;
+      expected_[i].magnitude += part.magnitude;
+      expected_[i].x_magnitude += part.x_magnitude;
+      expected_[i].w_magnitude += part.w_magnitude;
+      expected_[i].terms += part.terms;
+    }
+  }
 }
 
 double SampleCheck::max_error_over_bound(Queue& queue, const Buffers& buffers,

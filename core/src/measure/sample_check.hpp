@@ -24,13 +24,14 @@ class SampleCheck {
 
  private:
   struct Point {
-    std::size_t image;        ///< an index into images_
-    std::int64_t k, z, p, q;  ///< of y, pooled where it is
+    std::size_t image;        ///< an index into images_, which are filters of dw
+    std::int64_t k, z, p, q;  ///< of y, pooled where it is; c d h w of dx, c t r s of dw
   };
   void choose_images(std::uint64_t seed);
   void choose_points(std::uint64_t seed);
   void ask_oracle(const Buffers& buffers);
-  void ask_for_sums(const Buffers& buffers);  ///< of bias and products, without what y held
+  void ask_for_sums(const Buffers& buffers);     ///< of bias and products, without what y held
+  void ask_for_weights(const Buffers& buffers);  ///< the same of dw
   std::int64_t offset_in_image(const Point& point) const;  ///< in y, in elements
 
   ConvProblem problem_;

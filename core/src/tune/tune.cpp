@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "../forward_only.hpp"
 #include "../plan_cache.hpp"
 #include "../providers.hpp"
 #include "cache_file.hpp"
@@ -100,8 +99,6 @@ bool is_stale(const TuneKey& entry, const TuneKey& wanted) {
 TuneResult tune(const Device& device, const ConvProblem& problem, const TuneOptions& options) {
   TuneResult result{.problem = check(problem)};
   std::vector<ConvPlan> plans;
-  if (const Support forward = forward_only(result.problem); !forward)
-    throw Error(ErrorCode::unsupported, "tuning: " + forward.sentence);
   for (const ConvAlgorithm* algorithm : conv_algorithms(device)) {
     TunedAlgorithm one = asked(device, *algorithm, result.problem, options);
     if (one.support)

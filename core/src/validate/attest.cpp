@@ -11,7 +11,8 @@
 // it is not meant for only at an output as far away as the two taps of the sum are from each other,
 // so the taps of one sum are chosen to be further apart than the window, or of different channels.
 // Beyond the image a boundary may show the pixels of the probe again: no tap that does is taken.
-// At the probed output itself each tap meets one pixel, and those of different taps differ.
+// At the probed output itself each tap meets one pixel, and those of different taps differ. For dx
+// that holds where no boundary shows a pixel again; otherwise no two taps of one filter are taken.
 #include "attest.hpp"
 
 #include <algorithm>
@@ -34,20 +35,40 @@ constexpr Name<Arithmetic> arithmetics[] = {{Arithmetic::unknown, "unknown"},
                                             {Arithmetic::fp16_accumulate, "fp16_accumulate"},
                                             {Arithmetic::bf16, "bf16"}};
 
+/// A product of the probed output.
 struct Tap {
-  std::int64_t c, t, r, s;  ///< of the filter
-  std::int64_t d, h, w;     ///< of the image, inside it
+  std::int64_t image, filter;  ///< its elements, as offsets in the operands
+  std::int64_t c, h, w;        ///< of the image
 };
 
 /// How far one step of each index goes; without a depth its step goes nowhere.
 struct Steps {
-  std::int64_t channel, plane, row, column;
+  std::int64_t outer, channel, plane, row, column;
   explicit Steps(const Strides& strides)
-      : channel(strides[1]),
+      : outer(strides[0]),
+        channel(strides[1]),
         plane(strides.rank() == 5 ? strides[2] : 0),
         row(strides[strides.rank() - 2]),
         column(strides[strides.rank() - 1]) {}
+  std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t d, std::int64_t h,
+                  std::int64_t w) const {
+    return n * outer + c * channel + d * plane + h * row + w * column;
+  }
 };
+
+bool inside(std::int64_t index, std::int64_t extent) { return index >= 0 && index < extent; }
+
+/// Calls `visit(output, tap, pixel)` for the windows of one axis whose tap lies inside the image.
+template <class Visit>
+void for_each_reading(std::int64_t outputs, std::int64_t taps, std::int64_t stride,
+                      std::int64_t dilation, std::int64_t before, std::int64_t extent,
+                      const Visit& visit) {
+  for (std::int64_t output = 0; output < outputs; ++output)
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const std::int64_t pixel = output * stride + tap * dilation - before;
+      if (inside(pixel, extent)) visit(output, tap, pixel);
+    }
+}
 
 class Prober {
  public:
@@ -56,7 +77,13 @@ class Prober {
     const ConvProblem& problem = trial.problem();
     if (problem.n == 0) return;
     // The output in the middle sees the most of the image.
-    const Extents y = problem.y_extents();
+    const Extents y = output_of(problem).extents;
+    if (problem.direction != Direction::forward) {
+      plane_ = y.rank() == 5 ? y[2] / 2 : 0;
+      row_ = y[y.rank() - 2] / 2, column_ = y[y.rank() - 1] / 2;
+      add_readings();
+      return;
+    }
     const std::int64_t outputs_a_side = problem.pool == Pool::none ? 1 : 2;
     plane_ = problem.z() / 2, row_ = y[y.rank() - 2] / 2, column_ = y[y.rank() - 1] / 2;
     const Triple& stride = problem.stride;
@@ -97,42 +124,81 @@ class Prober {
     zero(w);
     if (!trial_.bias().empty()) zero(trial_.bias());
     if (trial_.accumulates()) zero(trial_.before());
-    const Steps of_x(problem.x_strides), of_w(problem.w_strides), of_y(problem.y_strides);
+    if (!trial_.mask().empty()) pass_all(trial_.mask());
     for (const Term& term : terms) {
-      const Tap& tap = taps_[term.tap];
-      store_element(
-          x, tap.c * of_x.channel + tap.d * of_x.plane + tap.h * of_x.row + tap.w * of_x.column,
-          term.x);
-      store_element(
-          w, tap.c * of_w.channel + tap.t * of_w.plane + tap.r * of_w.row + tap.s * of_w.column,
-          term.w);
+      store_element(x, taps_[term.tap].image, term.x);
+      store_element(w, taps_[term.tap].filter, term.w);
     }
     trial_.upload_inputs(queue_);
     trial_.run(algorithm_, queue_, y_);
-    return load_element(y_.host(), plane_ * of_y.plane + row_ * of_y.row + column_ * of_y.column);
+    return load_element(y_.host(),
+                        Steps(output_of(problem).strides).at(0, 0, plane_, row_, column_));
   }
 
  private:
+  static void pass_all(const TensorView& mask) {
+    for_each_offset(mask.extents(), mask.strides(),
+                    [&](std::int64_t offset) { store_element(mask, offset, 1); });
+  }
+
   /// The taps that lie inside the image at the output whose window begins there.
   void add_taps(std::int64_t first_plane, std::int64_t first_row, std::int64_t first_column) {
     const ConvProblem& problem = trial_.problem();
-    const auto inside = [](std::int64_t index, std::int64_t extent) {
-      return index >= 0 && index < extent;
-    };
+    const Steps of_x(problem.x_strides), of_w(problem.w_strides);
     for (std::int64_t c = 0; c < problem.c / problem.groups; ++c)
       for (std::int64_t t = 0; t < problem.t; ++t)
         for (std::int64_t r = 0; r < problem.r; ++r)
           for (std::int64_t s = 0; s < problem.s; ++s) {
-            const Tap tap{c,
-                          t,
-                          r,
-                          s,
-                          first_plane + t * problem.dilation.d,
-                          first_row + r * problem.dilation.h,
-                          first_column + s * problem.dilation.w};
-            if (inside(tap.d, problem.d) && inside(tap.h, problem.h) && inside(tap.w, problem.w))
-              taps_.push_back(tap);
+            const std::int64_t d = first_plane + t * problem.dilation.d,
+                               h = first_row + r * problem.dilation.h,
+                               w = first_column + s * problem.dilation.w;
+            if (inside(d, problem.d) && inside(h, problem.h) && inside(w, problem.w))
+              taps_.push_back({of_x.at(0, c, d, h, w), of_w.at(0, c, t, r, s), c, h, w});
           }
+  }
+
+  /// The products of a gradient's output: of dx those of windows that read the pixel, of dw those
+  /// of windows whose tap it is.
+  void add_readings() {
+    const ConvProblem& p = trial_.problem();
+    const bool of_data = p.direction == Direction::backward_data;
+    const std::int64_t sums = of_data ? p.k / p.groups : p.n;
+    const bool one_a_filter = of_data && p.boundary != Boundaries{};
+    const Steps image(image_of(p).strides), filters(filters_of(p).strides);
+    // Of each axis the windows and taps of the output.
+    struct Reading {
+      std::int64_t output, tap, pixel;
+    };
+    const auto readings = [&](std::int64_t at, std::int64_t outputs, std::int64_t taps,
+                              std::int64_t stride, std::int64_t dilation, std::int64_t before,
+                              std::int64_t extent) {
+      std::vector<Reading> all;
+      for_each_reading(outputs, taps, stride, dilation, before, extent,
+                       [&](std::int64_t output, std::int64_t tap, std::int64_t pixel) {
+                         if ((of_data ? pixel : tap) == at) all.push_back({output, tap, pixel});
+                       });
+      return all;
+    };
+    const auto planes =
+        readings(plane_, p.z(), p.t, p.stride.d, p.dilation.d, p.padding.front, p.d);
+    const auto rows = readings(row_, p.p(), p.r, p.stride.h, p.dilation.h, p.padding.top, p.h);
+    const auto columns =
+        readings(column_, p.q(), p.s, p.stride.w, p.dilation.w, p.padding.left, p.w);
+    for (std::int64_t i = 0; i < sums; ++i) {
+      std::size_t of_filter = 0;
+      for (const Reading& d : planes)
+        for (const Reading& h : rows)
+          for (const Reading& w : columns) {
+            if (one_a_filter && of_filter++ > 0) continue;
+            const std::int64_t dy =
+                (of_data ? image : filters)
+                    .at(of_data ? 0 : i, of_data ? i : 0, d.output, h.output, w.output);
+            if (of_data)
+              taps_.push_back({dy, filters.at(i, 0, d.tap, h.tap, w.tap), i, 0, 0});
+            else
+              taps_.push_back({image.at(i, 0, d.pixel, h.pixel, w.pixel), dy, i, 0, 0});
+          }
+    }
   }
 
   /// Whether no other output of the pooling's window has a pixel of one of the taps under either.
@@ -159,7 +225,7 @@ class Prober {
   Trial& trial_;
   const ConvAlgorithm& algorithm_;
   Queue& queue_;
-  GuardedTensor y_;
+  TrialOutput y_;
   std::int64_t plane_ = 0, row_ = 0, column_ = 0;  ///< of y
   std::vector<Tap> taps_;
 };
@@ -228,9 +294,8 @@ Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype) {
 Arithmetic attest(Trial& trial, const ConvAlgorithm& algorithm, Queue& queue) {
   // A probe needs an element for each tap.
   const ConvProblem& problem = trial.problem();
-  if (overlaps_itself(problem.x_extents(), problem.x_strides) ||
-      overlaps_itself(problem.w_extents(), problem.w_strides))
-    return Arithmetic::unknown;
+  for (const ConvOperand& operand : {image_of(problem), filters_of(problem)})
+    if (overlaps_itself(operand.extents, operand.strides)) return Arithmetic::unknown;
   Prober probe(trial, algorithm, queue);
   if (probe.taps() == 0) return Arithmetic::unknown;
   const Arithmetic operand = operands(probe, problem.dtype);

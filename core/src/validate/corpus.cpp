@@ -224,6 +224,23 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
       add_sum(named, dtype, turns[turn++ % std::size(turns)]);
     ++turn;
   }
+  // Each gradient of each shape, in one of the types and placements, which go round with all
+  // options.
+  constexpr DType types[] = {DType::f32, DType::f64, DType::f32,
+                             DType::f16, DType::f32, DType::bf16};
+  for (const std::string_view shapes : {edges, axes})
+    for (NamedProblem named : parse_problems(shapes)) {
+      named.problem.pool = Pool::none;
+      for (const Direction direction : {Direction::backward_data, Direction::backward_weights}) {
+        named.problem.direction = direction;
+        const std::size_t at = ++turn;
+        add(named, types[at % std::size(types)], turns[at / 2 % std::size(turns)]);
+        ValidationCase& test = cases.back();
+        test.accumulate = at % 5 == 0;
+        test.relu_mask = at % 4 < 2;
+        if (direction == Direction::backward_weights) test.activation = Activation::none;
+      }
+    }
   for (const NamedProblem& named : suite("four", 3)) {
     add(named, DType::f32, Placement::nchw);
     if (options.quick) continue;
@@ -254,6 +271,10 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
     cases.push_back(random.next());
     cases.back().name = fmt::format("random {} of seed {}", i, options.seed);
   }
+  if (options.direction)
+    std::erase_if(cases, [&](const ValidationCase& test) {
+      return test.problem.direction != *options.direction;
+    });
   return cases;
 }
 

@@ -25,10 +25,16 @@ double span_bytes(DType dtype, const Extents& extents, const Strides& strides) {
 MemoryNeed validation_memory(const ValidationCase& test, const ValidationOptions& options,
                              std::size_t workspace_bytes) {
   const ConvProblem& p = test.problem;
-  const double x = span_bytes(p.dtype, p.x_extents(), p.x_strides);
-  const double w = span_bytes(p.dtype, p.w_extents(), p.w_strides);
-  const double y = span_bytes(p.dtype, p.y_extents(), p.y_strides);
-  const double bias = test.bias ? static_cast<double>(p.k) * 8 : 0;
+  const auto span = [&](const ConvOperand& operand) {
+    return span_bytes(p.dtype, operand.extents, operand.strides);
+  };
+  const double x = span(image_of(p)), w = span(filters_of(p)), y = span(output_of(p));
+  const double bias = test.bias ? static_cast<double>(bias_elements(p)) * 8 : 0;
+  // And dy with zeros, in doubles once, while it is masked.
+  const auto dy = static_cast<double>(element_count(p.y_extents()));
+  const double mask =
+      test.relu_mask ? 2 * span_bytes(p.dtype, p.y_extents(), dense_strides(p.y_extents())) + 8 * dy
+                     : 0;
   const bool repeats = std::find(options.tiers.begin(), options.tiers.end(), Tier::repeatable) !=
                        options.tiers.end();
   // What y held before is another. Two runs are held against each other, beside two threads with an
@@ -37,10 +43,11 @@ MemoryNeed validation_memory(const ValidationCase& test, const ValidationOptions
   const double outputs = (repeats ? 4 : 2) + (test.accumulate ? 1 : 0);
   const double workspaces = repeats ? 2 : 1;
   const double tensors =
-      x + 2 * w + bias + outputs * y + workspaces * static_cast<double>(workspace_bytes);
+      x + 2 * w + bias + mask + outputs * y + workspaces * static_cast<double>(workspace_bytes);
   // The expected outputs, a term and its place each, and the copy of an input that was read back.
   constexpr double bytes_of_a_point = 64, max_points = 4e6;
-  const double points = std::min(max_points, static_cast<double>(element_count(p.y_extents())));
+  const double points =
+      std::min(max_points, static_cast<double>(element_count(output_of(p).extents)));
   // Which bytes are elements is a bit for each.
   const double bits = std::max(y, static_cast<double>(workspace_bytes)) / 8;
   return {.host_bytes = tensors + std::max(x, w) + bits + points * bytes_of_a_point,
@@ -52,9 +59,11 @@ ValidationRecord refusal(const Device& device, const ConvAlgorithm& algorithm,
   ValidationRecord record;
   record.problem = to_string(test.problem);
   record.name = test.name;
+  record.direction = test.problem.direction;
   record.dtype = test.problem.dtype;
   record.placement = test.placement;
   record.accumulate = test.accumulate;
+  record.relu_mask = test.relu_mask;
   record.device = to_string(device.id());
   record.algorithm = algorithm.name;
   record.verdict = Verdict::unsupported;
@@ -66,7 +75,8 @@ ValidationRecord refusal(const Device& device, const ConvAlgorithm& algorithm,
 /// Yes to what the algorithm itself refuses: it has the better reason.
 Support held(const Device& device, const ConvAlgorithm& algorithm, const ValidationCase& test,
              const ValidationOptions& options) {
-  const ConvCandidate candidate = ask(algorithm, test.problem, device.info(), test.accumulate);
+  const ConvCandidate candidate =
+      ask(algorithm, test.problem, device.info(), test.accumulate, test.relu_mask);
   if (!candidate.support) return {};
   return fits(device, validation_memory(test, options, candidate.workspace_bytes), "validating");
 }

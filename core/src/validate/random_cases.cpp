@@ -16,7 +16,8 @@ namespace {
 
 class Draw {
  public:
-  Draw(std::uint64_t seed, const RandomLimits& limits) : random_(seed), limits_(limits) {}
+  Draw(std::uint64_t seed, const RandomLimits& limits)
+      : random_(seed), of_direction_(~seed), limits_(limits) {}
 
   ValidationCase drawn() {
     ValidationCase test;
@@ -26,6 +27,7 @@ class Draw {
     ConvProblem& problem = test.problem;
     if (!problem.has_depth() && problem.p() > 1 && problem.q() > 1 && one_in(8))
       problem.pool = Pool::max_2x2;
+    draw_direction(problem);
     problem.dtype = pick({DType::f32, DType::f32, DType::f32, DType::f64, DType::f16, DType::bf16});
     test.placement = views(problem);
     test.offset = test.placement == Placement::strided ? 1 : 0;
@@ -33,10 +35,22 @@ class Draw {
     test.bias = one_in(3);
     test.activation = one_in(4) ? Activation::relu : Activation::none;
     test.accumulate = one_in(4) && problem.pool == Pool::none;
+    if (problem.direction != Direction::forward) test.relu_mask = of_direction_.between(0, 2) == 0;
+    if (problem.direction == Direction::backward_weights) test.activation = Activation::none;
     return test;
   }
 
  private:
+  /// By numbers of its own, so that a seed's forward problems are the same without the others.
+  void draw_direction(ConvProblem& problem) {
+    const std::int64_t lot = of_direction_.between(0, 3);
+    const Direction drawn = lot == 0   ? Direction::backward_data
+                            : lot == 1 ? Direction::backward_weights
+                                       : Direction::forward;
+    problem.direction = limits_.direction.value_or(drawn);
+    if (problem.direction != Direction::forward) problem.pool = Pool::none;
+  }
+
   bool one_in(std::int64_t lots) { return random_.between(1, lots) == 1; }
   template <class T>
   T pick(std::initializer_list<T> choices) {
@@ -274,16 +288,18 @@ class Draw {
       if (span_of(extents, drawn).elements > limits_.max_elements) drawn = dense_strides(extents);
       return drawn;
     };
-    problem.x_strides = strides(problem.x_extents(), false);
-    problem.w_strides =
-        one_in(2) ? strides(problem.w_extents(), false) : dense_strides(problem.w_extents());
-    problem.y_strides =
-        one_in(2) ? strides(problem.y_extents(), true) : dense_strides(problem.y_extents());
+    const auto written = [&](Direction direction) { return problem.direction == direction; };
+    problem.x_strides = strides(problem.x_extents(), written(Direction::backward_data));
+    problem.w_strides = one_in(2)
+                            ? strides(problem.w_extents(), written(Direction::backward_weights))
+                            : dense_strides(problem.w_extents());
+    problem.y_strides = one_in(2) ? strides(problem.y_extents(), written(Direction::forward))
+                                  : dense_strides(problem.y_extents());
     problem = check(problem);
     return placement;
   }
 
-  Random random_;
+  Random random_, of_direction_;
   const RandomLimits& limits_;
 };
 

@@ -141,6 +141,11 @@ class Shrinking {
       change(candidate);
       accept(candidate);
     };
+    with([](ValidationCase& c) {
+      c.problem.direction = Direction::forward;
+      c.relu_mask = false;
+    });
+    with([](ValidationCase& c) { c.relu_mask = false; });
     with([](ValidationCase& c) { c.bias = false; });
     with([](ValidationCase& c) { c.activation = Activation::none; });
     with([](ValidationCase& c) { c.accumulate = false; });

@@ -32,6 +32,11 @@ double wide_value(Random& random, double low_exponent, double high_exponent) {
   return random.next() & 1 ? magnitude : -magnitude;
 }
 
+/// Of one element of what is written, and at least one: a sum over no images has none.
+double terms_of(const ConvProblem& problem) {
+  return static_cast<double>(std::max<std::int64_t>(problem.terms(), 1));
+}
+
 }  // namespace
 
 std::string_view to_string(DataKind kind) { return name_of(kinds, kind); }
@@ -50,7 +55,7 @@ void fill_integers(std::uint64_t seed, double share, const ConvProblem& problem,
   Random random(seed);
   constexpr std::int64_t largest_bias = 7;  // and old value of y
   const double limit = exact_limit(problem.dtype) - (before.empty() ? 1 : 2) * largest_bias;
-  const auto terms = static_cast<double>(problem.terms());
+  const double terms = terms_of(problem);
   // Values in [-largest, largest] without zeros, while even their largest sum stays in the limit;
   // beyond that, ones so sparse that the sum of |x||w| has its mean at a quarter of it, which is
   // more than twenty standard deviations away.
@@ -73,7 +78,7 @@ void fill_integers(std::uint64_t seed, double share, const ConvProblem& problem,
 void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const TensorView& x,
           const TensorView& w, const TensorView& bias, const TensorView& before) {
   Random random(seed);
-  const double scale = 1 / std::sqrt(static_cast<double>(problem.terms()));
+  const double scale = 1 / std::sqrt(terms_of(problem));
   const auto fill_all = [&](const auto& draw_x, const auto& draw_w) {
     fill_each(x, draw_x);
     fill_each(w, [&] { return scale * draw_w(); });
@@ -100,9 +105,12 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
         const double value = factor * random.normal();
         return std::copysign(std::max(std::abs(value), 0x1p-14), value);
       };
-      // About one pixel in 64, so that most outputs of a small filter stay finite.
+      // About one pixel in 64, so that most outputs of a small filter stay finite. Sums over a
+      // whole batch take fewer.
+      const bool long_sums = problem.direction == Direction::backward_weights;
+      const std::int64_t lots = long_sums ? std::max<std::int64_t>(192, 6 * problem.terms()) : 192;
       const auto seldom = [&] {
-        const std::int64_t lot = random.between(0, 191);
+        const std::int64_t lot = random.between(0, lots - 1);
         if (lot == 0) return std::numeric_limits<double>::quiet_NaN();
         if (lot == 1) return std::numeric_limits<double>::infinity();
         if (lot == 2) return -std::numeric_limits<double>::infinity();
@@ -111,7 +119,8 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
       fill_each(x, seldom);
       fill_each(w, [&] { return finite(scale); });
       // An Inf in the first filter: in the padding it must not meet a zero and turn to NaN.
-      store_element(w, 0, std::numeric_limits<double>::infinity());
+      if (element_count(w.extents()) > 0)
+        store_element(w, 0, std::numeric_limits<double>::infinity());
       if (!bias.empty()) fill_each(bias, normal);
       if (!before.empty()) fill_each(before, seldom);
     }

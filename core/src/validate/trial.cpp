@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "../conv_choice.hpp"
 #include "../overlap.hpp"
 #include "../parallel/parallel.hpp"
-#include "../sizes.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb {
@@ -28,14 +28,28 @@ Trial::Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
       activation_(test.activation),
       seed_(options.seed),
       offset_(test.offset),
-      x_(make(problem_.x_extents(), problem_.x_strides)),
-      w_(make(problem_.w_extents(), problem_.w_strides)) {
-  if (test.accumulate && problem_.pool != Pool::none)
-    refuse_argument("convolution", "y is to be accumulated and pooled; expected one of them");
-  if (test.accumulate) before_.emplace(make_output());
-  if (test.bias) bias_.emplace(memory_, problem_.dtype, Extents{problem_.k}, Strides{1});
+      x_(make(image_of(problem_).extents, image_of(problem_).strides)),
+      w_(make(filters_of(problem_).extents, filters_of(problem_).strides)),
+      sums_dy_(test.bias && problem_.direction == Direction::backward_weights) {
+  check_options(
+      problem_,
+      {.activation = test.activation, .accumulate = test.accumulate, .relu_mask = test.relu_mask});
+  const auto values = [&](std::int64_t count) {
+    return GuardedTensor(memory_, problem_.dtype, Extents{count}, Strides{1});
+  };
+  if (test.bias && !sums_dy_) bias_.emplace(values(bias_elements(problem_)));
+  if (test.relu_mask) {
+    const Extents y = problem_.y_extents();
+    mask_.emplace(make(y, dense_strides(y)));
+    masked_.emplace(memory_, problem_.dtype, y, dense_strides(y));
+  }
+  if (test.accumulate) {
+    TrialOutput before = make_output();
+    before_ = std::move(before.y);
+    db_before_ = std::move(before.db);
+  }
   constexpr double max_points = 4e6;
-  const auto outputs = static_cast<double>(element_count(problem_.y_extents()));
+  const auto outputs = static_cast<double>(element_count(output_of(problem_).extents));
   every_output_ = outputs <= max_points && problem_.flop() / 2 <= options.full_check_limit;
   choose_points(options.seed);
 }
@@ -44,19 +58,30 @@ GuardedTensor Trial::make(const Extents& extents, const Strides& strides) const 
   return GuardedTensor(memory_, problem_.dtype, extents, strides, offset_, pages_);
 }
 
-GuardedTensor Trial::make_output() const { return make(problem_.y_extents(), problem_.y_strides); }
+TrialOutput Trial::make_output() const {
+  const ConvOperand output = output_of(problem_);
+  TrialOutput made{make(output.extents, output.strides), {}};
+  if (sums_dy_) made.db.emplace(make({problem_.k}, {1}));
+  return made;
+}
+
+ConvRun Trial::run_of(const ConvAlgorithm& algorithm) const {
+  return ConvRun(algorithm, problem_, device_.info(), accumulates(), mask_.has_value());
+}
 
 void Trial::guard(GuardPages pages) {
   pages_ = pages;
   x_.place(pages);
   w_.place(pages);
   if (bias_) bias_->place(pages);
+  if (mask_) mask_->place(pages);
 }
 
 void Trial::upload_inputs(Queue& queue) const {
   x_.upload(queue);
   w_.upload(queue);
   if (bias_) bias_->upload(queue);
+  if (mask_) mask_->upload(queue);
   queue.synchronize();
 }
 
@@ -66,10 +91,13 @@ void Trial::load_data(DataKind kind) {
     load_integers();
   } else {
     fill(kind, seed_, problem_, x(), w(), bias(), before());
+    fill_beside(kind);
     ask_oracle();
   }
   checksums_.clear();
-  const bool linear = activation_ == Activation::none && problem_.pool == Pool::none;
+  // Sums over channels are another convolution of the same direction; gradients go without.
+  const bool linear = activation_ == Activation::none && problem_.pool == Pool::none &&
+                      problem_.direction == Direction::forward;
   if (!every_output_ && linear && kind != DataKind::non_finite) expect_checksums();
 }
 
@@ -80,6 +108,7 @@ void Trial::load_integers() {
   double largest = 0;
   for (double share = 1;; share /= 4) {
     fill_integers(seed_, share, problem_, x(), w(), bias(), before());
+    fill_beside(DataKind::integers);
     ask_oracle();
     largest = 0;
     for (const OracleTerm& term : expected_) largest = std::max(largest, term.magnitude);
@@ -87,7 +116,58 @@ void Trial::load_integers() {
   }
 }
 
+/// The mask, about half of which is above zero, and what the bias's gradient is added to.
+void Trial::fill_beside(DataKind kind) {
+  Random random(seed_ + 1);
+  const auto draw = [&](const GuardedTensor& tensor, const auto& value) {
+    for_each_offset(tensor.host().extents(), tensor.host().strides(),
+                    [&](std::int64_t offset) { store_element(tensor.host(), offset, value()); });
+  };
+  if (mask_) draw(*mask_, [&] { return std::max(0.0, random.normal()); });
+  if (db_before_)
+    draw(*db_before_, [&] {
+      return kind == DataKind::integers ? static_cast<double>(random.between(-7, 7))
+                                        : random.normal();
+    });
+}
+
+void Trial::apply_mask() {
+  const TensorView dy = problem_.direction == Direction::backward_data ? x() : w();
+  const TensorView mask = mask_->host(), masked = masked_->host();
+  std::vector<double> values;
+  for_each_offset(dy.extents(), dy.strides(),
+                  [&](std::int64_t offset) { values.push_back(load_element(dy, offset)); });
+  std::size_t i = 0;
+  for_each_offset(mask.extents(), mask.strides(), [&](std::int64_t offset) {
+    store_element(masked, offset, load_element(mask, offset) > 0 ? values[i] : 0);
+    ++i;
+  });
+}
+
+/// The sums of dy by channel.
+void Trial::expect_bias_gradient() {
+  const ConstTensorView dy = masked_ ? masked_->host() : w();
+  db_.assign(static_cast<std::size_t>(problem_.k), {});
+  const std::int64_t image = problem_.z() * problem_.p() * problem_.q();
+  std::int64_t position = 0;
+  for_each_offset(dy.extents(), dy.strides(), [&](std::int64_t offset) {
+    OracleTerm& term = db_[static_cast<std::size_t>(position++ / image % problem_.k)];
+    const double value = load_element(dy, offset);
+    term.y += value;
+    term.magnitude += std::abs(value);
+    ++term.terms;
+  });
+  if (!db_before_) return;
+  for (std::int64_t k = 0; k < problem_.k; ++k)
+    db_[static_cast<std::size_t>(k)].add(load_element(db_before_->host(), k));
+}
+
 void Trial::ask_oracle() {
+  if (mask_) apply_mask();
+  if (sums_dy_) expect_bias_gradient();
+  const bool of_data = problem_.direction == Direction::backward_data;
+  const ConstTensorView image = masked_ && of_data ? masked_->host() : x();
+  const ConstTensorView filters = masked_ && !of_data ? masked_->host() : w();
   expected_.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
   const double products = static_cast<double>(count) * static_cast<double>(problem_.terms());
@@ -96,7 +176,7 @@ void Trial::ask_oracle() {
     const Point& point = points_[static_cast<std::size_t>(i)];
     const auto [n, k, z, p, q] = point;
     OracleTerm& term = expected_[static_cast<std::size_t>(i)];
-    term = conv_oracle_at(problem_, x(), w(), bias(), n, k, z, p, q);
+    term = conv_oracle_at(problem_, image, filters, bias(), n, k, z, p, q);
     if (accumulates()) term.add(load_element(before(), y_offset(point)));
   });
 }
@@ -150,7 +230,7 @@ void Trial::expect_checksums() {
 }
 
 bool Trial::packs(const ConvAlgorithm& algorithm) const {
-  return ConvRun(algorithm, problem_, device_.info(), accumulates()).filter_bytes() > 0;
+  return problem_.direction != Direction::backward_weights && run_of(algorithm).filter_bytes() > 0;
 }
 
 std::optional<GuardedTensor> Trial::make_scratch(std::size_t bytes, Queue& queue) const {
@@ -172,11 +252,11 @@ ConvRun Trial::run_with_other_batch(const ConvAlgorithm& algorithm) const {
   // where there is one image: two may overlap in y, which is no problem that check() takes.
   ConvProblem other = problem_;
   other.n = problem_.n == 1 ? 2 : 1;
-  if (!overlaps_itself(other.y_extents(), other.y_strides)) {
-    ConvRun run(algorithm, other, device_.info(), accumulates());
+  if (!overlaps_itself(output_of(other).extents, output_of(other).strides)) {
+    ConvRun run(algorithm, other, device_.info(), accumulates(), mask_.has_value());
     if (run.support()) return run;
   }
-  return ConvRun(algorithm, problem_, device_.info(), accumulates());
+  return run_of(algorithm);
 }
 
 std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) const {
@@ -190,20 +270,26 @@ std::string Trial::pack(const ConvRun& run, Queue& queue, PackedBefore& packed) 
   queue.synchronize();
   packed.filters->download(queue);
   if (const auto broken = packed.filters->broken_canary()) return "filters: " + *broken;
-  packed.no_w = make(problem_.w_extents(), problem_.w_strides);
+  packed.no_w = make(filters_of(problem_).extents, filters_of(problem_).strides);
   packed.no_w->upload(queue);
   return {};
 }
 
-std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y,
+std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, TrialOutput& output,
                        Packing packing) const {
-  if (problem_.n == 0) return {};  // plans do not launch anything for an empty batch
-  if (before_)
-    y.copy_host(*before_);
-  else
-    y.poison();
-  y.upload(queue);
-  const ConvRun how(algorithm, problem_, device_.info(), accumulates());
+  // Plans do not launch anything for an empty batch, unless it is summed over.
+  if (problem_.n == 0 && problem_.direction != Direction::backward_weights) return {};
+  GuardedTensor& y = output.y;
+  const auto prepare = [&](GuardedTensor& tensor, const std::optional<GuardedTensor>& old) {
+    if (old)
+      tensor.copy_host(*old);
+    else
+      tensor.poison();
+    tensor.upload(queue);
+  };
+  prepare(y, before_);
+  if (output.db) prepare(*output.db, db_before_);
+  const ConvRun how = run_of(algorithm);
   const bool before = packing == Packing::before;
   PackedBefore packed;
   if (before)
@@ -220,10 +306,18 @@ std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTens
                                .activation = activation_,
                                .accumulate = accumulates(),
                                .workspace = workspace ? workspace->on_device().data() : nullptr,
-                               .native_queue = queue.native()});
+                               .native_queue = queue.native(),
+                               .mask = mask_ ? mask_->on_device().data() : nullptr,
+                               .mask_strides = mask().strides(),
+                               .db = output.db ? output.db->on_device().data() : nullptr});
   queue.synchronize();
   y.download(queue);
-  if (const auto broken = y.broken_canary()) return "y: " + *broken;
+  if (const auto broken = y.broken_canary())
+    return fmt::format("{}: {}", output_of(problem_).name, *broken);
+  if (output.db) {
+    output.db->download(queue);
+    if (const auto broken = output.db->broken_canary()) return "db: " + *broken;
+  }
   if (workspace) {
     workspace->download(queue);
     if (const auto broken = workspace->broken_canary()) return "workspace: " + *broken;
@@ -233,13 +327,14 @@ std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTens
 }
 
 std::string Trial::changed_inputs(Queue& queue) const {
-  for (const auto& [tensor, name] : {std::pair{&x_, "x"}, {&w_, "w"}})
+  for (const auto& [tensor, name] :
+       {std::pair{&x_, image_of(problem_).name}, {&w_, filters_of(problem_).name}})
     if (!tensor->same_on_device(queue)) return fmt::format("the input {} was written", name);
   return {};
 }
 
 std::int64_t Trial::y_offset(const Point& point) const {
-  const Strides& strides = problem_.y_strides;
+  const Strides strides = output_of(problem_).strides;
   const int rows = strides.rank() - 2, columns = strides.rank() - 1;
   const std::int64_t plane = problem_.has_depth() ? point.z * strides[2] : 0;
   return point.n * strides[0] + point.k * strides[1] + plane + point.p * strides[rows] +
@@ -258,8 +353,9 @@ void Trial::judge_point(std::size_t i, Tier tier, const Numerics& numerics, doub
     if (!judgement.failure.empty()) return;
     const auto [n, k, z, p, q] = points_[i];
     const std::string plane = problem_.has_depth() ? fmt::format("{},", z) : "";
-    judgement.failure = fmt::format("{} data: y[{},{},{}{},{}] is {}; expected {}{}",
-                                    to_string(kind_), n, k, plane, p, q, computed, expected, what);
+    judgement.failure =
+        fmt::format("{} data: {}[{},{},{}{},{}] is {}; expected {}{}", to_string(kind_),
+                    output_of(problem_).name, n, k, plane, p, q, computed, expected, what);
   };
   if (!std::isfinite(expected)) {
     const bool same = std::isnan(expected) ? std::isnan(computed) : computed == expected;
@@ -325,9 +421,27 @@ void Trial::judge_checksums(Tier tier, const Numerics& numerics, const ConstTens
   }
 }
 
-Judgement Trial::judge(Tier tier, const Numerics& numerics, const GuardedTensor& y) const {
+void Trial::judge_bias_gradient(Tier tier, const TrialOutput& output, Judgement& judgement) const {
+  for (std::size_t k = 0; k < db_.size() && judgement.failure.empty(); ++k) {
+    const OracleTerm& oracle = db_[k];
+    const double computed = load_element(output.db->host(), static_cast<std::int64_t>(k));
+    const double bound =
+        bias_gradient_error_bound(problem_.dtype, oracle.terms, oracle.magnitude, computed);
+    // What the stored type does not hold is rounded to it.
+    const bool exact = tier == Tier::exact && oracle.magnitude <= exact_limit(problem_.dtype);
+    bool good = exact ? computed == oracle.y : std::abs(computed - oracle.y) <= bound;
+    if (std::isnan(oracle.y)) good = std::isnan(computed);
+    if (std::isinf(oracle.y)) good = computed == oracle.y;
+    if (!good)
+      judgement.failure = fmt::format("{} data: db[{}] is {}; expected {} within {:.3g}",
+                                      to_string(kind_), k, computed, oracle.y, exact ? 0 : bound);
+  }
+}
+
+Judgement Trial::judge(Tier tier, const Numerics& numerics, const TrialOutput& y) const {
   Judgement judgement;
   const ConstTensorView view = y.host();
+  if (sums_dy_) judge_bias_gradient(tier, y, judgement);
   for (std::size_t i = 0; i < points_.size(); ++i)
     judge_point(i, tier, numerics, load_element(view, y_offset(points_[i])), judgement);
   if (every_output_) return judgement;

@@ -19,6 +19,16 @@ struct Judgement {
   double max_bound_over_tap = 0;
 };
 
+/// What a run writes.
+struct TrialOutput {
+  GuardedTensor y;                  ///< y, dx or dw
+  std::optional<GuardedTensor> db;  ///< beside dw, where the case asks for it
+  TensorView host() const { return y.host(); }
+  bool operator==(const TrialOutput& other) const {
+    return y.image() == other.y.image() && (!db || db->image() == other.db->image());
+  }
+};
+
 /// When the filters are packed, for an algorithm with a layout of its own.
 enum class Packing {
   in_launch,  ///< by the launch that wants them
@@ -31,38 +41,41 @@ class Trial {
   Trial(std::shared_ptr<GuardedMemory> memory, const ValidationCase& test,
         const ValidationOptions& options);
 
-  /// Fills x, w, bias and what y holds before on the host, and asks the oracle.
+  /// Fills the inputs and what the output holds before on the host, and asks the oracle.
   void load_data(DataKind kind);
   /// Where the guard pages of all tensors made and uploaded from now on lie (not `both`).
   void guard(GuardPages pages);
   /// Puts what the host tensors hold on the device.
   void upload_inputs(Queue& queue) const;
+  /// Tensors by their parts: image_of() and filters_of() the problem.
   TensorView x() const { return x_.host(); }
   TensorView w() const { return w_.host(); }
   TensorView bias() const { return bias_ ? bias_->host() : TensorView{}; }
   /// What y holds when a run begins, where the convolution is added to it; empty otherwise.
   TensorView before() const { return before_ ? before_->host() : TensorView{}; }
   bool accumulates() const { return before_.has_value(); }
+  /// The ReLU's output, where dy is masked; empty otherwise.
+  TensorView mask() const { return mask_ ? mask_->host() : TensorView{}; }
 
   /// Runs an algorithm on poisoned output, unless it is added to, and workspace. Returns what is
   /// wrong with the memory around them, or empty. `y` must be of this trial (make_output).
-  std::string run(const ConvAlgorithm& algorithm, Queue& queue, GuardedTensor& y,
+  std::string run(const ConvAlgorithm& algorithm, Queue& queue, TrialOutput& y,
                   Packing packing = Packing::in_launch) const;
   /// Whether the algorithm has a layout of its own for these filters, so that both ways can be run.
   bool packs(const ConvAlgorithm& algorithm) const;
-  GuardedTensor make_output() const;
+  TrialOutput make_output() const;
   /// What is wrong with the inputs after a run: nothing may have written them.
   std::string changed_inputs(Queue& queue) const;
 
   /// Holds `y` against the oracle: bit for bit, or within the bound of the numerics.
-  Judgement judge(Tier tier, const Numerics& numerics, const GuardedTensor& y) const;
+  Judgement judge(Tier tier, const Numerics& numerics, const TrialOutput& y) const;
 
   const ConvProblem& problem() const { return problem_; }
   const Device& device() const { return device_; }
 
  private:
   struct Point {
-    std::int64_t n, k, z, p, q;  ///< of y, pooled where it is
+    std::int64_t n, k, z, p, q;  ///< of y, pooled where it is; of dx n c d h w, of dw k c t r s
   };
   /// Filters packed for another N, and NaN in the place of w, so that an algorithm that still reads
   /// it is found out.
@@ -85,13 +98,19 @@ class Trial {
   double activated(double value) const;
   void judge_point(std::size_t i, Tier tier, const Numerics& numerics, double computed,
                    Judgement& judgement) const;
+  void judge_bias_gradient(Tier tier, const TrialOutput& output, Judgement& judgement) const;
   void judge_written(const ConstTensorView& y, Judgement& judgement) const;
   void judge_checksums(Tier tier, const Numerics& numerics, const ConstTensorView& y,
                        Judgement& judgement) const;
 
+  void fill_beside(DataKind kind);
   /// Fills with integers whose sums the narrowest types hold, whatever the strides.
   void load_integers();
   void ask_oracle();
+  /// dy as the gradient has it: with zeros where it is masked.
+  void apply_mask();
+  void expect_bias_gradient();
+  ConvRun run_of(const ConvAlgorithm& algorithm) const;
   GuardedTensor make(const Extents& extents, const Strides& strides) const;
 
   Device device_;
@@ -102,7 +121,11 @@ class Trial {
   std::uint64_t seed_;
   std::int64_t offset_;  ///< in elements: an odd one finds kernels that count on alignment
   GuardedTensor x_, w_;
-  std::optional<GuardedTensor> bias_, before_;
+  std::optional<GuardedTensor> bias_, mask_;
+  std::optional<GuardedTensor> before_, db_before_;
+  std::optional<GuardedTensor> masked_;  ///< dy with zeros; stays on the host
+  bool sums_dy_;                         ///< the gradient of a bias is asked for
+  std::vector<OracleTerm> db_;           ///< which is this
   DataKind kind_ = DataKind::integers;
   bool every_output_ = true;
   std::vector<Point> points_;

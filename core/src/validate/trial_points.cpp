@@ -27,7 +27,7 @@ std::int64_t border(std::int64_t before, std::int64_t after, std::int64_t stride
 }  // namespace
 
 void Trial::choose_points(std::uint64_t seed) {
-  const Extents outputs = with_depth(problem_.y_extents());
+  const Extents outputs = with_depth(output_of(problem_).extents);
   if (every_output_) {
     for (std::int64_t n = 0; n < outputs[0]; ++n)
       for (std::int64_t k = 0; k < outputs[1]; ++k)
@@ -39,7 +39,7 @@ void Trial::choose_points(std::uint64_t seed) {
   choose_edges(outputs);
   constexpr double random_points = 1e5, max_products = 2e9;
   const double products_of_one =
-      problem_.flop() / 2 / static_cast<double>(element_count(problem_.y_extents()));
+      problem_.flop() / 2 / static_cast<double>(element_count(output_of(problem_).extents));
   const double affordable = max_products / products_of_one;
   choose_random(outputs, seed, static_cast<std::int64_t>(std::min(random_points, affordable)));
 }
@@ -61,13 +61,23 @@ void Trial::choose_edges(const Extents& outputs) {
     }
 }
 
-/// Every second one where a window reaches beyond the image along one of the axes.
+/// Every second one where a window reaches beyond the image along one of the axes; of dx within a
+/// filter's reach of an end, and of dw at one.
 void Trial::choose_random(const Extents& outputs, std::uint64_t seed, std::int64_t count) {
   Random random(seed);
   const Padding& pad = problem_.padding;
-  const std::int64_t borders[] = {border(pad.front, pad.back, problem_.stride.d, outputs[2]),
-                                  border(pad.top, pad.bottom, problem_.stride.h, outputs[3]),
-                                  border(pad.left, pad.right, problem_.stride.w, outputs[4])};
+  std::int64_t borders[] = {border(pad.front, pad.back, problem_.stride.d, outputs[2]),
+                            border(pad.top, pad.bottom, problem_.stride.h, outputs[3]),
+                            border(pad.left, pad.right, problem_.stride.w, outputs[4])};
+  if (problem_.direction != Direction::forward) {
+    const bool of_data = problem_.direction == Direction::backward_data;
+    const auto reach = [&](std::int64_t taps, std::int64_t dilation, std::int64_t extent) {
+      return of_data ? std::min(taps * dilation, extent) : 1;
+    };
+    borders[0] = reach(problem_.t, problem_.dilation.d, outputs[2]);
+    borders[1] = reach(problem_.r, problem_.dilation.h, outputs[3]);
+    borders[2] = reach(problem_.s, problem_.dilation.w, outputs[4]);
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     Point point{};
     std::int64_t* const index[] = {&point.n, &point.k, &point.z, &point.p, &point.q};

@@ -79,9 +79,11 @@ class Court {
       guards_ = {options.guard};
     blank_.problem = to_string(trial_.problem());
     blank_.name = test.name;
+    blank_.direction = trial_.problem().direction;
     blank_.dtype = trial_.problem().dtype;
     blank_.placement = test.placement;
     blank_.accumulate = test.accumulate;
+    blank_.relu_mask = test.relu_mask;
     blank_.device = to_string(memory->device().id());
   }
 
@@ -89,8 +91,9 @@ class Court {
     std::vector<Subject> subjects;
     std::vector<ValidationRecord> records;
     for (const ConvAlgorithm* algorithm : algorithms) {
-      const Support support =
-          ask(*algorithm, trial_.problem(), trial_.device().info(), trial_.accumulates()).support;
+      const Support support = ask(*algorithm, trial_.problem(), trial_.device().info(),
+                                  trial_.accumulates(), !trial_.mask().empty())
+                                  .support;
       if (support) {
         subjects.push_back({algorithm, {}});
         continue;
@@ -162,7 +165,7 @@ class Court {
     trial_.load_data(kind);
     for (const GuardPages guard : guards_) {
       place(guard);
-      GuardedTensor y = trial_.make_output();
+      TrialOutput y = trial_.make_output();
       for (Subject& subject : subjects) {
         const ConvAlgorithm& algorithm = *subject.algorithm;
         if (kind == DataKind::non_finite && !algorithm.numerics.keeps_non_finite) continue;
@@ -172,7 +175,7 @@ class Court {
     }
   }
 
-  Finding judge_result(Tier tier, const ConvAlgorithm& algorithm, GuardedTensor& y,
+  Finding judge_result(Tier tier, const ConvAlgorithm& algorithm, TrialOutput& y,
                        ValidationRecord& record) {
     before_run(algorithm, tier);
     if (std::string broken = trial_.run(algorithm, queue_, y); !broken.empty())
@@ -189,15 +192,15 @@ class Court {
   }
 
   /// Filters that were packed before must give what those packed in the launch gave, `in_launch`.
-  Finding packed_before(Tier tier, const ConvAlgorithm& algorithm, const GuardedTensor& in_launch) {
-    GuardedTensor y = trial_.make_output();
+  Finding packed_before(Tier tier, const ConvAlgorithm& algorithm, const TrialOutput& in_launch) {
+    TrialOutput y = trial_.make_output();
     if (std::string broken = trial_.run(algorithm, queue_, y, Packing::before); !broken.empty())
       return {"with packed filters, " + broken, false};
     if (!algorithm.numerics.deterministic) {
       const std::string failure = trial_.judge(tier, yardstick(algorithm), y).failure;
       return {failure.empty() ? "" : "with packed filters, " + failure};
     }
-    if (y.image() != in_launch.image()) return {"packed filters gave other bits"};
+    if (!(y == in_launch)) return {"packed filters gave other bits"};
     return {};
   }
 
@@ -216,12 +219,12 @@ class Court {
   Finding repeats(const ConvAlgorithm& algorithm) {
     before_run(algorithm, Tier::repeatable);
     place(guards_.front());
-    GuardedTensor first = trial_.make_output();
+    TrialOutput first = trial_.make_output();
     trial_.run(algorithm, queue_, first);
     place(guards_.back());
-    GuardedTensor again = trial_.make_output();
+    TrialOutput again = trial_.make_output();
     trial_.run(algorithm, queue_, again);
-    if (again.image() != first.image()) return {"the second run gave other bits"};
+    if (!(again == first)) return {"the second run gave other bits"};
     // Two threads at once, each with a queue and an output of its own.
     Finding failures[2];
     {
@@ -230,11 +233,10 @@ class Court {
         threads.emplace_back([&] {
           try {
             Queue queue(trial_.device());
-            GuardedTensor y = trial_.make_output();
+            TrialOutput y = trial_.make_output();
             for (int repeat = 0; repeat < 2 && failure.sentence.empty(); ++repeat) {
               trial_.run(algorithm, queue, y);
-              if (y.image() != first.image())
-                failure = {"beside another thread it gave other bits"};
+              if (!(y == first)) failure = {"beside another thread it gave other bits"};
             }
           } catch (const std::exception& e) {
             failure = {fmt::format("beside another thread it threw: {}", e.what()), false};

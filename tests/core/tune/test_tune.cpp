@@ -199,10 +199,6 @@ TEST_CASE("conv plans anew after tuning") {
 TEST_CASE("what cannot be tuned is refused with each one's reason") {
   const CacheFolder cache;
   const Device cpu = Device::open("cpu");
-  ConvProblem backward = small();
-  backward.direction = Direction::backward_data;
-  REQUIRE_THROWS_MATCHES(tune(cpu, backward, quick), Error,
-                         MessageMatches(ContainsSubstring("backward")));
   REQUIRE_THROWS_MATCHES(tune(cpu, problem_of("mb0ic3ih9oc4kh3"), quick), Error,
                          MessageMatches(ContainsSubstring("batch of 0")));
   try {

@@ -19,11 +19,11 @@ namespace {
 
 std::string text_of(const ValidationCase& test) {
   const ConvProblem& p = test.problem;
-  return fmt::format("{} {} {} x{} w{} y{} +{}{}{}{}", to_string(p), to_string(p.dtype),
+  return fmt::format("{} {} {} x{} w{} y{} +{}{}{}{}{}", to_string(p), to_string(p.dtype),
                      to_string(test.placement), to_string(p.x_strides), to_string(p.w_strides),
                      to_string(p.y_strides), test.offset, test.bias ? " bias" : "",
                      test.activation == Activation::relu ? " relu" : "",
-                     test.accumulate ? " accumulate" : "");
+                     test.accumulate ? " accumulate" : "", test.relu_mask ? " mask" : "");
 }
 
 /// Whether any dimension of more than one element has a stride for which `is` holds.
@@ -125,6 +125,29 @@ std::map<std::string, std::function<bool(const ValidationCase&)>> features() {
       {"accumulated", [](Case c) { return c.accumulate; }},
       {"accumulated, bias and ReLU",
        [](Case c) { return c.accumulate && c.bias && c.activation == Activation::relu; }},
+      {"backward data with strides",
+       [](Case c) {
+         return c.problem.direction == Direction::backward_data && c.problem.stride.h > 1;
+       }},
+      {"backward data with a boundary",
+       [](Case c) {
+         return c.problem.direction == Direction::backward_data &&
+                c.problem.boundary != Boundaries{};
+       }},
+      {"backward data, masked, into a mirrored dx",
+       [](Case c) {
+         return c.problem.direction == Direction::backward_data && c.relu_mask &&
+                mirrored(c.problem.x_extents(), c.problem.x_strides);
+       }},
+      {"backward weights of groups, with the bias's gradient",
+       [](Case c) {
+         return c.problem.direction == Direction::backward_weights && c.problem.groups > 1 &&
+                c.bias;
+       }},
+      {"backward weights of no images",
+       [](Case c) {
+         return c.problem.direction == Direction::backward_weights && c.problem.n == 0;
+       }},
       {"without a depth", [](Case c) { return !c.problem.has_depth(); }},
       {"3-D", [](Case c) { return c.problem.d > 1 && c.problem.t > 1; }},
       {"3-D, T = D", [](Case c) { return c.problem.t > 1 && c.problem.t == c.problem.d; }},
@@ -192,12 +215,12 @@ TEST_CASE("random problems: the seed says which, on every machine", "[random]") 
   for (const char* text : {
            "g1mb1ic3ih1iw16oc1oh2ow8kh1kw3sh1sw2ph1pw1dh3dw0 f32 strided "
            "x[72, 23, 18, 1] w[33, 10, 5, 1] y[28, 25, 10, 1] +1 bias accumulate",
-           "g1mb2ic3ih1iw2oc11oh1ow2kh1kw1ph0pw0dh0dw3 f32 nchw "
+           "g1mb2ic3ih1iw2oc11oh1ow2kh1kw1ph0pw0dh0dw3_dirbwd_d f32 nchw "
            "x[6, 2, 2, 1] w[3, 1, 1, 1] y[22, 2, 2, 1] +0 bias relu accumulate",
-           "g1mb4ic11ih7iw3oc1oh2ow3kh1kw2sh4sw5ph0pw6dh3dw2_padperiodic f64 views "
+           "g1mb4ic11ih7iw3oc1oh2ow3kh1kw2sh4sw5ph0pw6dh3dw2_padperiodic_dirbwd_w f64 views "
            "x[-231, 21, -3, 1] w[22, 2, 2, 1] y[6, 6, 3, 1] +2 bias",
-           "g8mb1ic96ih33iw2oc72oh11ow2kh1kw1sh3sw1ph0pw0 f64 nchw "
-           "x[6336, 66, 2, 1] w[12, 1, 1, 1] y[1584, 22, 2, 1] +0 relu",
+           "g8mb1ic96ih33iw2oc72oh11ow2kh1kw1sh3sw1ph0pw0_dirbwd_d f64 nchw "
+           "x[6336, 66, 2, 1] w[12, 1, 1, 1] y[1584, 22, 2, 1] +0 relu mask",
            "g2mb1ic4id2ih1iw2oc2od2oh1ow1kd1kh1kw1sd1sh1sw2pd0ph0pw0 f32 strided "
            "x[63, 15, 5, 4, 1] w[21, 9, 4, 3, 1] y[29, 13, 4, 3, 1] +1",
        })
@@ -287,6 +310,12 @@ TEST_CASE("shrinking finds the smallest problem that still fails", "[random]") {
   ValidationCase added = case_of("mb1ic1ih1oc1kh1");
   added.accumulate = true;
   CHECK(shrunk([](Case c) { return c.accumulate; }) == added);
+  // So does a gradient.
+  ValidationCase masked = case_of("mb1ic1ih1oc1kh1_dirbwd_w");
+  masked.relu_mask = true;
+  CHECK(shrunk([](Case c) {
+          return c.relu_mask && c.problem.direction == Direction::backward_weights;
+        }) == masked);
   ValidationCase biased = case_of("mb1ic1ih1oc1kh1");
   biased.problem.dtype = DType::bf16;
   biased.bias = true;

@@ -1,0 +1,338 @@
+#include "backward_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fold.hpp"
+#include "plumb/problem_text.hpp"
+#include "ranks.hpp"
+#include "tensor_bytes.hpp"
+
+namespace plumb {
+namespace {
+
+/// The problem whose image has the padding of all boundaries but zeros.
+ConvProblem with_padding(ConvProblem p) {
+  const auto take = [](Boundary& boundary, std::int64_t& extent, std::int64_t& before,
+                       std::int64_t& after) {
+    if (boundary == Boundary::zeros) return;
+    extent += before + after;
+    before = after = 0;
+    boundary = Boundary::zeros;
+  };
+  take(p.boundary.d, p.d, p.padding.front, p.padding.back);
+  take(p.boundary.h, p.h, p.padding.top, p.padding.bottom);
+  take(p.boundary.w, p.w, p.padding.left, p.padding.right);
+  p.x_strides = {};
+  return check(p);
+}
+
+/// How far the padding of such boundaries goes.
+Triple padding_taken(const ConvProblem& p) {
+  const auto taken = [](Boundary boundary, std::int64_t before) {
+    return boundary == Boundary::zeros ? std::int64_t{0} : before;
+  };
+  return {taken(p.boundary.d, p.padding.front), taken(p.boundary.h, p.padding.top),
+          taken(p.boundary.w, p.padding.left)};
+}
+
+/// One value for each channel, or zeros, as images of these extents would have them.
+ConstTensorView broadcast(const void* bias, DType dtype, const Extents& extents,
+                          const DeviceId& device) {
+  return ConstTensorView(bias, dtype, extents, device, {0, 1, 0, 0, 0});
+}
+
+/// `to` becomes the bias of its channels, or zero.
+void fill(BackendQueue& queue, const TensorView& to, const void* bias) {
+  const Extents pixel{to.extent(0), to.extent(1), 1, 1, 1};
+  PadLaunch pad{.y = to};
+  if (bias) {
+    pad.x = broadcast(bias, to.dtype(), pixel, to.device());
+    pad.boundary = Boundary::clamp;
+  } else {
+    // Beside an image of one pixel, which is not read.
+    pad.x = ConstTensorView(to.data(), to.dtype(), pixel, to.device(), {0, 0, 0, 0, 0});
+    pad.begin.w = 1;
+  }
+  queue.pad(pad);
+}
+
+/// A dense copy of the taps, C K/G T R S: filters and channels change places in each group.
+void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem& whole,
+               const LoweredConv& part, const void* w, void* to) {
+  const ConvProblem& p = part.problem;
+  const LoweredTaps& taps = part.taps;
+  const Strides from =
+      with_all_axes(
+          ConstTensorView(nullptr, p.dtype, whole.w_extents(), device.id, whole.w_strides))
+          .strides();
+  const std::int64_t k = whole.k / whole.groups, c = whole.c / whole.groups;
+  const Extents extents{whole.groups, k, c, taps.taps[1], taps.taps[2]};
+  const Strides x_strides{k * from[0], from[0], from[1], taps.steps[1] * from[3],
+                          taps.steps[2] * from[4]};
+  const std::int64_t plane = taps.taps[1] * taps.taps[2], filter = taps.taps[0] * plane;
+  const Strides y_strides{c * k * filter, filter, k * filter, taps.taps[2], 1};
+  for (std::int64_t t = 0; t < taps.taps[0]; ++t)
+    queue.pad({.x = ConstTensorView(moved(w, taps.first + t * taps.steps[0] * from[2], p.dtype),
+                                    p.dtype, extents, device.id, x_strides),
+               .y = TensorView(moved(to, t * plane, p.dtype), p.dtype, extents, device.id,
+                               y_strides)});
+}
+
+}  // namespace
+
+BackwardRun::BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
+                         const DeviceInfo& device, bool accumulate, bool relu_mask)
+    : algorithm_(&algorithm),
+      problem_(problem),
+      masks_(relu_mask),
+      pads_(problem.boundary != Boundaries{}) {
+  if (algorithm.forward_alone) {
+    support_ = {Reason::direction, "a backward convolution; expected forward"};
+    return;
+  }
+  const bool takes = of_data() ? algorithm.takes_backward_data : algorithm.takes_backward_weights;
+  // What it takes and then refuses is made of forward convolutions.
+  if (!takes || !plan_by_itself(device, accumulate)) plan_forward(device, accumulate);
+  if (!support_) return;
+  fuses_accumulate_ = accumulate && !stages_output_;
+  count_staging(device, accumulate);
+}
+
+/// What is computed inside of the copies.
+void BackwardRun::set_inner(bool stages_output) {
+  stages_output_ = stages_output;
+  inner_ = pads_ ? with_padding(problem_) : problem_;
+  if (masks_) inner_.y_strides = {};
+  if (stages_output_) (of_data() ? inner_.x_strides : inner_.w_strides) = {};
+  inner_ = check(inner_);
+}
+
+bool BackwardRun::plan_by_itself(const DeviceInfo& device, bool accumulate) {
+  set_inner((pads_ && of_data()) || (accumulate && !algorithm_->accumulates));
+  PlanResult plan = algorithm_->plan(inner_, device);
+  if (!plan.support) return false;
+  estimate_seconds_ = plan.estimate_seconds;
+  own_workspace_bytes_ = plan.workspace_bytes;
+  itself_ = std::move(plan);
+  return true;
+}
+
+void BackwardRun::plan_forward(const DeviceInfo& device, bool accumulate) {
+  set_inner(pads_ && of_data());
+  ConvProblem one = inner_;
+  one.n = std::max<std::int64_t>(one.n, 1);  // the gradient of no images is a sum of nothing
+  ConvLowering lowering = lower(one);
+  zeros_ = std::move(lowering.zeros);
+  for (LoweredConv& part : lowering.convolutions) {
+    if (inner_.n == 0 && of_data()) part.problem.n = 0;
+    const auto same = std::find_if(parts_.begin(), parts_.end(), [&](const Part& other) {
+      return other.convolution.problem == part.problem;
+    });
+    std::size_t run = runs_.size();
+    if (same != parts_.end())
+      run = same->run;
+    else
+      runs_.emplace_back(*algorithm_, part.problem, device, accumulate && !stages_output_);
+    const ConvRun& how = runs_[run];
+    if (!how.support()) {
+      support_ = how.support();
+      support_.sentence = fmt::format("as the forward convolution {}: {}", to_string(part.problem),
+                                      support_.sentence);
+      runs_.clear(), parts_.clear();
+      estimate_seconds_ = 0, own_workspace_bytes_ = 0;
+      return;
+    }
+    estimate_seconds_ += how.estimate_seconds();
+    own_workspace_bytes_ = std::max(
+        own_workspace_bytes_, of_data() ? how.packed_workspace_bytes() : how.workspace_bytes());
+    const std::size_t copy =
+        of_data() ? aligned(bytes_of(part.problem.dtype, part.problem.w_extents())) : 0;
+    parts_.push_back({std::move(part), run, copy});
+  }
+}
+
+void BackwardRun::count_staging(const DeviceInfo& device, bool accumulate) {
+  const ConvOperand output = output_of(inner_);
+  if (stages_output_)
+    staged_bytes_ = aligned(bytes_of(inner_.dtype, output.extents));
+  if (copies_input()) padded_bytes_ = aligned(bytes_of(inner_.dtype, inner_.x_extents()));
+  if (masks_) masked_bytes_ = aligned(bytes_of(inner_.dtype, inner_.y_extents()));
+  double bytes = 2 * static_cast<double>(staged_bytes_ + padded_bytes_) + 3 * static_cast<double>(masked_bytes_);
+  for (const LoweredZeros& zeros : zeros_)
+    bytes += accumulate ? 0 : static_cast<double>(bytes_of(inner_.dtype, zeros.extents));
+  if (device.nominal_bytes_per_second > 0)
+    estimate_seconds_ += bytes / device.nominal_bytes_per_second;
+}
+
+std::size_t BackwardRun::filter_bytes() const {
+  if (itself_) return itself_->filter_bytes;
+  std::size_t bytes = 0;
+  if (of_data())
+    for (const Part& part : parts_)
+      bytes += part.copy_bytes + aligned(runs_[part.run].filter_bytes());
+  return bytes;
+}
+
+void BackwardRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
+                       void* filters) const {
+  if (itself_) {
+    queue.pack_filters(*algorithm_,
+                       {.problem = inner_,
+                        .device = device,
+                        .w = w,
+                        .filters = filters,
+                        .native_queue = queue.native()},
+                       itself_->kernel.get());
+    return;
+  }
+  auto* to = static_cast<std::byte*>(filters);
+  for (const Part& part : parts_) {
+    copy_taps(queue, device, problem_, part.convolution, w, to);
+    const void* const copy = to;
+    to += part.copy_bytes;
+    const ConvRun& run = runs_[part.run];
+    if (run.filter_bytes() > 0) run.pack(queue, device, copy, to);
+    to += aligned(run.filter_bytes());
+  }
+}
+
+void BackwardRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
+  auto* const masked = static_cast<std::byte*>(launch.workspace);
+  auto* const padded = masked + masked_bytes_;
+  auto* const staged = padded + padded_bytes_;
+  ConvLaunch inner{.problem = inner_,
+                   .device = launch.device,
+                   .x = launch.x,
+                   .w = launch.w,
+                   .filters = launch.filters,
+                   .bias = stages_output_ ? nullptr : launch.bias,
+                   .y = stages_output_ ? staged : launch.y,
+                   .activation = stages_output_ ? Activation::none : launch.activation,
+                   .accumulate = launch.accumulate && !stages_output_,
+                   .workspace = own_workspace_bytes_ > 0 ? staged + staged_bytes_ : nullptr,
+                   .native_queue = launch.native_queue};
+  if (masks_) {
+    mask(queue, launch, masked);
+    (of_data() ? inner.x : inner.w) = masked;
+  }
+  if (launch.db) sum_bias_gradient(queue, launch, inner.w);
+  if (copies_input()) {
+    pad_input(queue, launch, padded);
+    inner.x = padded;
+  }
+  if (itself_)
+    queue.conv(*algorithm_, inner, itself_->kernel.get());
+  else
+    launch_parts(queue, inner);
+  if (stages_output_) deliver(queue, launch, staged);
+}
+
+/// A dense copy of dy with zeros where the ReLU's output is not above 0.
+void BackwardRun::mask(BackendQueue& queue, const ConvLaunch& launch, void* to) const {
+  const ConvProblem& p = problem_;
+  const Extents extents = p.y_extents();
+  const DeviceId& device = launch.device.id;
+  queue.relu_backward(
+      with_all_axes(ConstTensorView(launch.mask, p.dtype, extents, device, launch.mask_strides)),
+      with_all_axes(ConstTensorView(of_data() ? launch.x : launch.w, p.dtype, extents, device,
+                                    p.y_strides)),
+      with_all_axes(TensorView(to, p.dtype, extents, device)));
+}
+
+/// Of dy as the convolution has it.
+void BackwardRun::sum_bias_gradient(BackendQueue& queue, const ConvLaunch& launch,
+                                    const void* dy) const {
+  const ConvProblem& p = inner_;
+  const DeviceId& device = launch.device.id;
+  queue.sum_channels(
+      {.x = with_all_axes(ConstTensorView(dy, p.dtype, p.y_extents(), device, p.y_strides)),
+       .y = TensorView(launch.db, p.dtype, {p.k}, device),
+       .accumulate = launch.accumulate});
+}
+
+/// A copy of x with its padding.
+void BackwardRun::pad_input(BackendQueue& queue, const ConvLaunch& launch, void* to) const {
+  const ConvProblem& p = problem_;
+  const DeviceId& device = launch.device.id;
+  const Triple before = padding_taken(p);
+  queue.pad({.x = with_all_axes(
+                 ConstTensorView(launch.x, p.dtype, p.x_extents(), device, p.x_strides)),
+             .y = with_all_axes(TensorView(to, p.dtype, inner_.x_extents(), device)),
+             .begin = {-before.d, -before.h, -before.w},
+             .boundary = p.boundary});
+}
+
+void BackwardRun::launch_parts(BackendQueue& queue, const ConvLaunch& launch) const {
+  const DType dtype = inner_.dtype;
+  if (inner_.n == 0) {
+    const ConvOperand output = output_of(inner_);
+    const TensorView all = with_all_axes(TensorView(launch.y, dtype, output.extents,
+                                                    launch.device.id, output.strides));
+    return write_zeros(queue, launch, {all.extents(), all.strides()});
+  }
+  for (const LoweredZeros& zeros : zeros_) write_zeros(queue, launch, zeros);
+  const auto* filters = static_cast<const std::byte*>(launch.filters);
+  for (const Part& part : parts_) {
+    const LoweredConv& one = part.convolution;
+    const ConvRun& run = runs_[part.run];
+    const std::byte* const own = of_data() ? filters + part.copy_bytes : nullptr;
+    const bool is_packed = of_data() && run.filter_bytes() > 0;
+    run.launch(queue, {.problem = one.problem,
+                       .device = launch.device,
+                       .x = moved(launch.x, one.image, dtype),
+                       .w = of_data() ? filters : moved(launch.w, one.filters, dtype),
+                       .filters = is_packed ? own : nullptr,
+                       .bias = launch.bias,
+                       .y = moved(launch.y, one.output, dtype),
+                       .activation = launch.activation,
+                       .accumulate = launch.accumulate,
+                       .workspace = launch.workspace,
+                       .native_queue = launch.native_queue});
+    if (of_data()) filters = own + aligned(run.filter_bytes());
+  }
+}
+
+/// Of sums of nothing there is the bias, and what the output held.
+void BackwardRun::write_zeros(BackendQueue& queue, const ConvLaunch& launch,
+                              const LoweredZeros& zeros) const {
+  const TensorView to(moved(launch.y, zeros.output, inner_.dtype), inner_.dtype, zeros.extents,
+                      launch.device.id, zeros.strides);
+  if (!launch.accumulate) fill(queue, to, launch.bias);
+  if (launch.accumulate && launch.bias)
+    queue.add({.x = broadcast(launch.bias, to.dtype(), to.extents(), to.device()),
+               .y = to,
+               .activation = launch.activation});
+  else if (launch.activation == Activation::relu)
+    queue.relu(to, to);
+}
+
+/// What was staged becomes the output, with what else is asked for.
+void BackwardRun::deliver(BackendQueue& queue, const ConvLaunch& launch, void* from) const {
+  const ConvOperand whole = output_of(problem_), inner = output_of(inner_);
+  const DeviceId& device = launch.device.id;
+  const TensorView output =
+      with_all_axes(TensorView(launch.y, problem_.dtype, whole.extents, device, whole.strides));
+  TensorView staged = with_all_axes(
+      TensorView(from, problem_.dtype, inner.extents, device, inner.strides));
+  if (of_data() && pads_) {
+    const Triple before = padding_taken(problem_);
+    fold(queue, staged, output.extents(), before, problem_.boundary);
+    const std::int64_t begin[] = {before.d, before.h, before.w};
+    for (int axis = 2; axis < 5; ++axis)
+      staged = slice(staged, axis, begin[axis - 2], output.extent(axis));
+  }
+  if (!launch.accumulate && !launch.bias) {
+    queue.pad({.x = staged, .y = output});
+    if (launch.activation == Activation::relu) queue.relu(output, output);
+    return;
+  }
+  if (!launch.accumulate)
+    fill(queue, output, launch.bias);
+  else if (launch.bias)
+    queue.add({.x = broadcast(launch.bias, output.dtype(), output.extents(), device), .y = output});
+  queue.add({.x = staged, .y = output, .activation = launch.activation});
+}
+
+}  // namespace plumb

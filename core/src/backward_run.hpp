@@ -1,0 +1,82 @@
+// How one algorithm computes a gradient: by itself, or by forward convolutions (conv_lowering.hpp).
+//
+// Boundaries other than zeros are done around it: backward weights reads a copy of x with its
+// padding; backward data writes the gradient of that copy to workspace, where what the boundary
+// shows again is added to where it came from (fold.hpp). So is accumulation for an algorithm that
+// computes gradients and does not add. With a ReLU's mask dy is a copy too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "conv_lowering.hpp"
+#include "conv_run.hpp"
+
+namespace plumb {
+
+class BackwardRun {
+ public:
+  /// Asks the algorithm. `problem` has passed check() and is not forward.
+  BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& problem, const DeviceInfo& device,
+              bool accumulate, bool relu_mask);
+
+  const Support& support() const { return support_; }
+  double estimate_seconds() const { return estimate_seconds_; }
+  bool fuses_accumulate() const { return fuses_accumulate_; }
+  /// x goes through workspace first.
+  bool copies_input() const { return pads_ && !of_data(); }
+  /// How many it is made of; 0 where the algorithm computes it by itself.
+  std::int64_t forward_convolutions() const { return static_cast<std::int64_t>(parts_.size()); }
+
+  /// Of the taps of each convolution, and of them in the algorithm's own layout. 0 in backward
+  /// weights, where dy takes the filters' part.
+  std::size_t filter_bytes() const;
+  /// Beside the packed filters.
+  std::size_t workspace_bytes() const { 
+    return masked_bytes_ + padded_bytes_ + staged_bytes_ + own_workspace_bytes_;
+  }
+
+  void pack(BackendQueue& queue, const DeviceInfo& device, const void* w, void* filters) const;
+  /// The filters have been packed, where they take memory.
+  void launch(BackendQueue& queue, const ConvLaunch& launch) const;
+
+ private:
+  bool of_data() const { return problem_.direction == Direction::backward_data; }
+  void set_inner(bool stages_output);
+  bool plan_by_itself(const DeviceInfo& device, bool accumulate);
+  void plan_forward(const DeviceInfo& device, bool accumulate);
+  void count_staging(const DeviceInfo& device, bool accumulate);
+  void mask(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
+  void sum_bias_gradient(BackendQueue& queue, const ConvLaunch& launch, const void* dy) const;
+  void pad_input(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
+  void launch_parts(BackendQueue& queue, const ConvLaunch& launch) const;
+  void write_zeros(BackendQueue& queue, const ConvLaunch& launch, const LoweredZeros& zeros) const;
+  void deliver(BackendQueue& queue, const ConvLaunch& launch, void* from) const;
+
+  /// A forward convolution, and which of the runs computes it: equal ones share a run.
+  struct Part {
+    LoweredConv convolution;
+    std::size_t run;
+    std::size_t copy_bytes;  ///< of its taps
+  };
+
+  const ConvAlgorithm* algorithm_;
+  ConvProblem problem_;
+  ConvProblem inner_;  ///< without boundaries, its tensors dense where they are copies
+  Support support_;
+  double estimate_seconds_ = 0;
+  bool fuses_accumulate_ = false;
+  bool masks_ = false;           ///< dy counts where a ReLU's output is above 0
+  bool pads_ = false;            ///< there is a boundary
+  bool stages_output_ = false;   ///< the output goes through workspace
+  /// Of the workspace, in this order: dy masked, x padded, the output, the algorithm's own.
+  std::size_t masked_bytes_ = 0, padded_bytes_ = 0, staged_bytes_ = 0, own_workspace_bytes_ = 0;
+  std::optional<PlanResult> itself_;  ///< of an algorithm that computes the gradient
+  std::vector<ConvRun> runs_;
+  std::vector<Part> parts_;
+  std::vector<LoweredZeros> zeros_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,49 @@
+// What a gradient is in terms of forward convolutions, as geometry alone.
+//
+// Along one axis a convolution adds x[p stride + r dilation - before] w[r] to y[p]. Of a pixel h of
+// dx that makes the sum of dy[p] w[r] over p stride + r dilation - before = h. Pixels of one phase,
+// h mod stride, have taps in common, a step apart, and consecutive ones read consecutive dy: they
+// are one forward convolution of dy, with those taps in reverse and filters for channels. Of a
+// weight r it makes the sum of dy[p] x[r dilation + p stride - before]: a forward convolution of x
+// with dy as the filter, whose dilation is the stride and whose stride is the dilation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plumb/conv.hpp"
+
+namespace plumb {
+
+/// Taps of the filters that a convolution of dy takes, of rank 5 as all are here: `first` of them
+/// at an offset of w, and the steps to the next, which are negative.
+struct LoweredTaps {
+  std::int64_t first = 0;
+  std::int64_t taps[3] = {1, 1, 1};   ///< along D, H and W
+  std::int64_t steps[3] = {1, 1, 1};  ///< in taps
+};
+
+/// One forward convolution and where its tensors begin in those of the whole, in elements.
+struct LoweredConv {
+  ConvProblem problem;                           ///< forward, without boundaries
+  std::int64_t image = 0, filters = 0, bias = 0, output = 0;
+  LoweredTaps taps = {};  ///< of backward data, whose problem has them dense, C K/G T R S
+};
+
+/// Elements of the output, of rank 5, that are sums of nothing.
+struct LoweredZeros {
+  Extents extents;
+  Strides strides;
+  std::int64_t output = 0;
+};
+
+/// Between them they write each element of the output once.
+struct ConvLowering {
+  std::vector<LoweredConv> convolutions;
+  std::vector<LoweredZeros> zeros;
+};
+
+/// Of a checked problem that is not forward, has an image and no boundary other than zeros.
+ConvLowering lower(const ConvProblem& problem);
+
+}  // namespace plumb

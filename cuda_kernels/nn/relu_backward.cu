@@ -1,0 +1,73 @@
+// The gradient of the ReLU: dx = dy where y, its output, is above 0, and 0 elsewhere; dx may be dy.
+//
+// Tiling: there is none; neighbouring threads are neighbouring elements of dx's rows.
+// Bytes: y, dy and dx once.
+#include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/nn/operators.hpp"
+#include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int block_threads = 256;
+
+template <class Index>
+struct ReluBackwardShape {
+  Divisor<Index> inner[4];  ///< extents behind the first
+  Index y_step[5], dy_step[5], dx_step[5];
+
+  ReluBackwardShape(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx) {
+    for (int i = 0; i < 5; ++i) {
+      if (i > 0) inner[i - 1] = Divisor<Index>(dx.extent(i));
+      y_step[i] = step<Index>(y.extents(), y.strides(), i);
+      dy_step[i] = step<Index>(dy.extents(), dy.strides(), i);
+      dx_step[i] = step<Index>(dx.extents(), dx.strides(), i);
+    }
+  }
+};
+
+template <class Stored, class Index>
+__global__ void __launch_bounds__(block_threads)
+    pass_gradients(const __grid_constant__ ReluBackwardShape<Index> shape, const Stored* y,
+                   const Stored* dy, Stored* dx, std::int64_t elements) {
+  using Value = ComputeType<Stored>;
+  const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
+  for (std::int64_t element = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
+       element < elements; element += grid_threads) {
+    Index rest = static_cast<Index>(element), at_y = 0, from = 0, to = 0;
+#pragma unroll
+    for (int i = 4; i > 0; --i) {
+      const auto [outer, index] = shape.inner[i - 1].divide(rest);
+      at_y += index * shape.y_step[i];
+      from += index * shape.dy_step[i];
+      to += index * shape.dx_step[i];
+      rest = outer;
+    }
+    at_y += rest * shape.y_step[0];
+    from += rest * shape.dy_step[0];
+    to += rest * shape.dx_step[0];
+    dx[to] = convert<Value>(y[at_y]) > 0 ? dy[from] : convert<Stored>(Value{0});
+  }
+}
+
+}  // namespace
+
+void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx,
+                   void* stream) {
+  const std::int64_t elements = element_count(dx.extents());
+  if (elements == 0) return;
+  const double largest =
+      std::max({reach(y.extents(), y.strides()), reach(dy.extents(), dy.strides()),
+                reach(dx.extents(), dx.strides()), static_cast<double>(elements)});
+  with_any_stored(dx.dtype(), [&]<class Stored>(Stored) {
+    with_index(largest < index32_limit, [&]<class Index>(Index) {
+      Launch(stream, blocks_for(elements, block_threads), block_threads)(
+          pass_gradients<Stored, Index>, ReluBackwardShape<Index>(y, dy, dx),
+          static_cast<const Stored*>(y.data()), static_cast<const Stored*>(dy.data()),
+          static_cast<Stored*>(dx.data()), elements);
+    });
+  });
+}
+
+}  // namespace plumb::cuda
