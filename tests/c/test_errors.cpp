@@ -74,6 +74,8 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
       {"plumb_device_count", plumb_device_count(nullptr, &number)},
       {"plumb_device_count", plumb_device_count("cpu", nullptr)},
       {"plumb_device_open", plumb_device_open("cpu", nullptr, nullptr)},
+      {"plumb_device_open_providers",
+       plumb_device_open_providers("cpu", nullptr, nullptr, nullptr)},
       {"plumb_device_copy", plumb_device_copy(nullptr, &opened)},
       {"plumb_device_copy", plumb_device_copy(device, nullptr)},
       {"plumb_device_get_info", plumb_device_get_info(nullptr, &info)},
