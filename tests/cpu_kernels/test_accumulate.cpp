@@ -37,7 +37,8 @@ void check_sums(Case& data, const std::vector<double>& before, Activation activa
       for (std::size_t i = 0; i < y.size(); ++i) {
         const double sum = oracle[i].y + before[i];
         const double wanted = activation == Activation::relu && sum < 0 ? 0 : sum;
-        wrong += std::isnan(wanted) ? !std::isnan(y[i]) : y[i] != rounded(data.problem.dtype, wanted);
+        wrong +=
+            std::isnan(wanted) ? !std::isnan(y[i]) : y[i] != rounded(data.problem.dtype, wanted);
       }
       CHECK(wrong == 0);
     }
