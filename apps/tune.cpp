@@ -173,6 +173,7 @@ nlohmann::ordered_json to_json(const Tuned& tuned) {
   }
   return {{"problem", to_string(tuned.result.problem)},
           {"name", tuned.name},
+          {"direction", to_string(tuned.result.problem.direction)},
           {"dtype", to_string(tuned.result.problem.dtype)},
           {"reason", to_string(tuned.support.reason)},
           {"sentence", tuned.support.sentence},

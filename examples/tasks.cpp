@@ -43,6 +43,15 @@ std::vector<float> add_to_what_is_there(const plumb::Device& device) {
   return sum;
 }
 
+/// Of a layer y = relu(conv(x, w) + bias), from the gradient by y.
+void take_gradients(plumb::Queue& queue, const plumb::Tensor& x, const plumb::Tensor& w,
+                    const plumb::Tensor& y, const plumb::Tensor& dy, const plumb::Tensor& dx,
+                    const plumb::Tensor& dw, const plumb::Tensor& db) {
+  const plumb::ConvGeometry geometry{.stride = 2, .padding = 1};
+  conv_backward_data(queue, {.dy = dy, .w = w, .dx = dx, .mask = y}, geometry);
+  conv_backward_weights(queue, {.x = x, .dy = dy, .dw = dw, .db = db, .mask = y}, geometry);
+}
+
 std::string choose_a_device() {
   plumb::Device device = plumb::Device::open();  // PLUMB_DEVICE, or the first GPU, or the CPU
   try {
@@ -234,6 +243,25 @@ bool packs_on(const plumb::Device& device) {
   return all_are(result, 27);
 }
 
+bool takes_gradients_on(const plumb::Device& device) {
+  const std::vector<float> ones(2 * 3 * 8 * 8, 1);
+  std::vector<float> by_x(2 * 3 * 8 * 8), by_bias(4);
+  plumb::Queue queue(device);
+  const plumb::DType f32 = plumb::DType::f32;
+  const plumb::Tensor x(device, f32, {2, 3, 8, 8}), dx(device, f32, {2, 3, 8, 8});
+  const plumb::Tensor w(device, f32, {4, 3, 3, 3}), dw(device, f32, {4, 3, 3, 3});
+  const plumb::Tensor y(device, f32, {2, 4, 4, 4}), dy(device, f32, {2, 4, 4, 4});
+  const plumb::Tensor db(device, f32, {4});
+  for (const plumb::Tensor* one : {&x, &w, &y, &dy})
+    copy(queue, {ones.data(), one->extents()}, one->view());
+  take_gradients(queue, x, w, y, dy, dx, dw, db);
+  copy(queue, dx, {by_x.data(), dx.extents()});
+  copy(queue, db, {by_bias.data(), db.extents()});
+  queue.synchronize();
+  // Pixels of odd rows and columns have four windows over them, of four filters each.
+  return all_are(by_bias, 2 * 4 * 4) && by_x[9] == 16 && by_x[0] == 4;
+}
+
 bool classifies_on(const plumb::Device& device) {
   plumb::Queue queue(device);
   const std::vector<float> ones(10 * 36, 1);
@@ -276,6 +304,7 @@ int main(int count, char** arguments) try {
   expect(all_are(use_another_layout(device), 27), "use another layout");
   expect(stream_a_large_batch(device, images, filters, results) <= 1 << 20 && all_are(results, 27),
          "stream a large batch");
+  expect(takes_gradients_on(device), "take gradients");
   expect(classifies_on(device), "classify with a network");
   expect(!tune_it(device, problem).empty(), "tune");
   int runs = 0;

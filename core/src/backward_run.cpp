@@ -63,10 +63,9 @@ void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem&
                const LoweredConv& part, const void* w, void* to) {
   const ConvProblem& p = part.problem;
   const LoweredTaps& taps = part.taps;
-  const Strides from =
-      with_all_axes(
-          ConstTensorView(nullptr, p.dtype, whole.w_extents(), device.id, whole.w_strides))
-          .strides();
+  const Strides from = with_all_axes(ConstTensorView(nullptr, p.dtype, whole.w_extents(), device.id,
+                                                     whole.w_strides))
+                           .strides();
   const std::int64_t k = whole.k / whole.groups, c = whole.c / whole.groups;
   const Extents extents{whole.groups, k, c, taps.taps[1], taps.taps[2]};
   const Strides x_strides{k * from[0], from[0], from[1], taps.steps[1] * from[3],
@@ -74,10 +73,10 @@ void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem&
   const std::int64_t plane = taps.taps[1] * taps.taps[2], filter = taps.taps[0] * plane;
   const Strides y_strides{c * k * filter, filter, k * filter, taps.taps[2], 1};
   for (std::int64_t t = 0; t < taps.taps[0]; ++t)
-    queue.pad({.x = ConstTensorView(moved(w, taps.first + t * taps.steps[0] * from[2], p.dtype),
-                                    p.dtype, extents, device.id, x_strides),
-               .y = TensorView(moved(to, t * plane, p.dtype), p.dtype, extents, device.id,
-                               y_strides)});
+    queue.pad(
+        {.x = ConstTensorView(moved(w, taps.first + t * taps.steps[0] * from[2], p.dtype), p.dtype,
+                              extents, device.id, x_strides),
+         .y = TensorView(moved(to, t * plane, p.dtype), p.dtype, extents, device.id, y_strides)});
 }
 
 }  // namespace
@@ -155,11 +154,11 @@ void BackwardRun::plan_forward(const DeviceInfo& device, bool accumulate) {
 
 void BackwardRun::count_staging(const DeviceInfo& device, bool accumulate) {
   const ConvOperand output = output_of(inner_);
-  if (stages_output_)
-    staged_bytes_ = aligned(bytes_of(inner_.dtype, output.extents));
+  if (stages_output_) staged_bytes_ = aligned(bytes_of(inner_.dtype, output.extents));
   if (copies_input()) padded_bytes_ = aligned(bytes_of(inner_.dtype, inner_.x_extents()));
   if (masks_) masked_bytes_ = aligned(bytes_of(inner_.dtype, inner_.y_extents()));
-  double bytes = 2 * static_cast<double>(staged_bytes_ + padded_bytes_) + 3 * static_cast<double>(masked_bytes_);
+  double bytes = 2 * static_cast<double>(staged_bytes_ + padded_bytes_) +
+                 3 * static_cast<double>(masked_bytes_);
   for (const LoweredZeros& zeros : zeros_)
     bytes += accumulate ? 0 : static_cast<double>(bytes_of(inner_.dtype, zeros.extents));
   if (device.nominal_bytes_per_second > 0)
@@ -236,8 +235,8 @@ void BackwardRun::mask(BackendQueue& queue, const ConvLaunch& launch, void* to) 
   const DeviceId& device = launch.device.id;
   queue.relu_backward(
       with_all_axes(ConstTensorView(launch.mask, p.dtype, extents, device, launch.mask_strides)),
-      with_all_axes(ConstTensorView(of_data() ? launch.x : launch.w, p.dtype, extents, device,
-                                    p.y_strides)),
+      with_all_axes(
+          ConstTensorView(of_data() ? launch.x : launch.w, p.dtype, extents, device, p.y_strides)),
       with_all_axes(TensorView(to, p.dtype, extents, device)));
 }
 
@@ -257,19 +256,19 @@ void BackwardRun::pad_input(BackendQueue& queue, const ConvLaunch& launch, void*
   const ConvProblem& p = problem_;
   const DeviceId& device = launch.device.id;
   const Triple before = padding_taken(p);
-  queue.pad({.x = with_all_axes(
-                 ConstTensorView(launch.x, p.dtype, p.x_extents(), device, p.x_strides)),
-             .y = with_all_axes(TensorView(to, p.dtype, inner_.x_extents(), device)),
-             .begin = {-before.d, -before.h, -before.w},
-             .boundary = p.boundary});
+  queue.pad(
+      {.x = with_all_axes(ConstTensorView(launch.x, p.dtype, p.x_extents(), device, p.x_strides)),
+       .y = with_all_axes(TensorView(to, p.dtype, inner_.x_extents(), device)),
+       .begin = {-before.d, -before.h, -before.w},
+       .boundary = p.boundary});
 }
 
 void BackwardRun::launch_parts(BackendQueue& queue, const ConvLaunch& launch) const {
   const DType dtype = inner_.dtype;
   if (inner_.n == 0) {
     const ConvOperand output = output_of(inner_);
-    const TensorView all = with_all_axes(TensorView(launch.y, dtype, output.extents,
-                                                    launch.device.id, output.strides));
+    const TensorView all = with_all_axes(
+        TensorView(launch.y, dtype, output.extents, launch.device.id, output.strides));
     return write_zeros(queue, launch, {all.extents(), all.strides()});
   }
   for (const LoweredZeros& zeros : zeros_) write_zeros(queue, launch, zeros);
@@ -314,8 +313,8 @@ void BackwardRun::deliver(BackendQueue& queue, const ConvLaunch& launch, void* f
   const DeviceId& device = launch.device.id;
   const TensorView output =
       with_all_axes(TensorView(launch.y, problem_.dtype, whole.extents, device, whole.strides));
-  TensorView staged = with_all_axes(
-      TensorView(from, problem_.dtype, inner.extents, device, inner.strides));
+  TensorView staged =
+      with_all_axes(TensorView(from, problem_.dtype, inner.extents, device, inner.strides));
   if (of_data() && pads_) {
     const Triple before = padding_taken(problem_);
     fold(queue, staged, output.extents(), before, problem_.boundary);

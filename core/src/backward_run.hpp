@@ -34,7 +34,7 @@ class BackwardRun {
   /// weights, where dy takes the filters' part.
   std::size_t filter_bytes() const;
   /// Beside the packed filters.
-  std::size_t workspace_bytes() const { 
+  std::size_t workspace_bytes() const {
     return masked_bytes_ + padded_bytes_ + staged_bytes_ + own_workspace_bytes_;
   }
 
@@ -68,9 +68,9 @@ class BackwardRun {
   Support support_;
   double estimate_seconds_ = 0;
   bool fuses_accumulate_ = false;
-  bool masks_ = false;           ///< dy counts where a ReLU's output is above 0
-  bool pads_ = false;            ///< there is a boundary
-  bool stages_output_ = false;   ///< the output goes through workspace
+  bool masks_ = false;          ///< dy counts where a ReLU's output is above 0
+  bool pads_ = false;           ///< there is a boundary
+  bool stages_output_ = false;  ///< the output goes through workspace
   /// Of the workspace, in this order: dy masked, x padded, the output, the algorithm's own.
   std::size_t masked_bytes_ = 0, padded_bytes_ = 0, staged_bytes_ = 0, own_workspace_bytes_ = 0;
   std::optional<PlanResult> itself_;  ///< of an algorithm that computes the gradient

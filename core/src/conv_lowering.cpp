@@ -11,16 +11,16 @@ namespace {
 /// A forward convolution along one axis: outputs first, first + step, ... of the whole axis.
 struct Piece {
   std::int64_t first = 0, step = 1, outputs = 0;
-  bool zeros = false;                    ///< no tap reaches them
-  std::int64_t crop = 0, inputs = 0;     ///< of the axis that is read
+  bool zeros = false;                 ///< no tap reaches them
+  std::int64_t crop = 0, inputs = 0;  ///< of the axis that is read
   std::int64_t tap = 0, taps = 0, tap_step = 1;
   std::int64_t stride = 1, dilation = 1, before = 0;
 };
 
 /// Padding that a forward convolution needs behind the image; below zero, what it does not read.
 std::int64_t after(const Piece& piece) {
-  return (piece.outputs - 1) * piece.stride + (piece.taps - 1) * piece.dilation + 1 -
-         piece.inputs - piece.before;
+  return (piece.outputs - 1) * piece.stride + (piece.taps - 1) * piece.dilation + 1 - piece.inputs -
+         piece.before;
 }
 
 /// What no window reaches is left out. Whether anything is left.
@@ -143,16 +143,16 @@ class Lower {
         output_(all_strides(output_of(problem))) {}
 
   ConvLowering lowered() {
-    const Axis axes[] = {
-        {p_.d, p_.t, p_.z(), p_.stride.d, p_.dilation.d, p_.padding.front},
-        {p_.h, p_.r, p_.p(), p_.stride.h, p_.dilation.h, p_.padding.top},
-        {p_.w, p_.s, p_.q(), p_.stride.w, p_.dilation.w, p_.padding.left}};
+    const Axis axes[] = {{p_.d, p_.t, p_.z(), p_.stride.d, p_.dilation.d, p_.padding.front},
+                         {p_.h, p_.r, p_.p(), p_.stride.h, p_.dilation.h, p_.padding.top},
+                         {p_.w, p_.s, p_.q(), p_.stride.w, p_.dilation.w, p_.padding.left}};
     std::vector<Piece> pieces[3];
     for (int i = 0; i < 3; ++i)
       pieces[i] = of_data_ ? data_pieces(axes[i]) : weights_pieces(axes[i]);
     pieces[0] = with_planes_alone(pieces[0]);
     // All of the axes behind one without terms are one run of zeros.
-    const Piece whole[] = {{}, {.outputs = of_data_ ? p_.h : p_.r}, {.outputs = of_data_ ? p_.w : p_.s}};
+    const Piece whole[] = {
+        {}, {.outputs = of_data_ ? p_.h : p_.r}, {.outputs = of_data_ ? p_.w : p_.s}};
     for (const Piece& d : pieces[0]) {
       if (d.zeros) {
         add_zeros(d, whole[1], whole[2]);

@@ -25,7 +25,7 @@ struct LoweredTaps {
 
 /// One forward convolution and where its tensors begin in those of the whole, in elements.
 struct LoweredConv {
-  ConvProblem problem;                           ///< forward, without boundaries
+  ConvProblem problem;  ///< forward, without boundaries
   std::int64_t image = 0, filters = 0, bias = 0, output = 0;
   LoweredTaps taps = {};  ///< of backward data, whose problem has them dense, C K/G T R S
 };

@@ -36,10 +36,11 @@ void check_channels(const Extents& x, const Extents& w, std::int64_t groups,
   if (!whole && !fits) return;
   Extents expected = w;
   expected[1] = whole ? c / groups : per_group;
-  refuse(fmt::format("{} is {} ({}), {} is {} ({}), groups is {}{}{}", names.w, to_string(w),
-                     letters(w.rank()).w, names.x, to_string(x), letters(x.rank()).x, groups,
-                     whole ? fmt::format("; expected {} to be {}", names.w, to_string(expected)) : "",
-                     fits ? fmt::format("; groups={} would fit", fitting) : ""));
+  refuse(
+      fmt::format("{} is {} ({}), {} is {} ({}), groups is {}{}{}", names.w, to_string(w),
+                  letters(w.rank()).w, names.x, to_string(x), letters(x.rank()).x, groups,
+                  whole ? fmt::format("; expected {} to be {}", names.w, to_string(expected)) : "",
+                  fits ? fmt::format("; groups={} would fit", fitting) : ""));
 }
 
 void check_ranks(const NamedTensors& tensors) {

@@ -38,8 +38,7 @@ class AxisFold {
       std::int64_t count = 1, change = 0;
       if (at + step != end) change = shown(at + step) - shown(at);
       if (change == 1 || change == -1)
-        while (at + count * step != end &&
-               shown(at + count * step) == shown(at) + count * change)
+        while (at + count * step != end && shown(at + count * step) == shown(at) + count * change)
           ++count;
       queue_.add({.x = run_of(at, step, count), .y = run_of(shown(at), change, count)});
       at += count * step;
@@ -81,13 +80,12 @@ std::int64_t folded_at_most(Boundary boundary, std::int64_t extent, std::int64_t
                             std::int64_t after) {
   switch (boundary) {
     case Boundary::zeros: return 1;
-    case Boundary::clamp:
-      return 1 + (extent == 1 ? before + after : std::max(before, after));
+    case Boundary::clamp: return 1 + (extent == 1 ? before + after : std::max(before, after));
     default: break;
   }
   // An element is shown once a period, and twice where every second one is mirrored.
-  const std::int64_t period = boundary == Boundary::reflect ? std::max<std::int64_t>(extent - 1, 1)
-                                                            : extent;
+  const std::int64_t period =
+      boundary == Boundary::reflect ? std::max<std::int64_t>(extent - 1, 1) : extent;
   return 1 + (before + period - 1) / period + (after + period - 1) / period;
 }
 

@@ -12,8 +12,7 @@ constexpr int64_t lanes = 8;
 
 template <class Stored>
 void add_row(const Stored* x, int64_t step, int64_t count, double (&sums)[lanes]) {
-  for (int64_t k = 0; k < count; ++k)
-    sums[k % lanes] += static_cast<double>(widen(x[k * step]));
+  for (int64_t k = 0; k < count; ++k) sums[k % lanes] += static_cast<double>(widen(x[k * step]));
 }
 
 template <class Stored>
@@ -30,8 +29,8 @@ void sum_channels(const SumLaunch& launch) {
         for (int64_t h = 0; h < extents[3]; ++h)
           add_row(x + n * steps[0] + c * steps[1] + d * steps[2] + h * steps[3], steps[4],
                   extents[4], sums);
-    double sum = ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
-                 ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    double sum =
+        ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
     Stored& result = y[c * y_step];
     if (launch.accumulate) sum += static_cast<double>(widen(result));
     result = narrow<Stored>(sum);

@@ -26,8 +26,7 @@ struct SumShape {
         elements(call.x.extent(0) * depth * rows * columns),
         y_step(call.y.stride(0)),
         accumulates(call.accumulate) {
-    for (int i = 0; i < 5; ++i)
-      step[i] = call.x.extent(i) > 1 ? call.x.stride(i) : 0;
+    for (int i = 0; i < 5; ++i) step[i] = call.x.extent(i) > 1 ? call.x.stride(i) : 0;
   }
 };
 

@@ -81,8 +81,8 @@ TEST_CASE("gradients: the oracle's are the differences of its convolution") {
                        w = integers(DType::f64, problem.w_extents(), 2),
                        dy = integers(DType::f64, problem.y_extents(), 3);
       const bool of_data = direction == Direction::backward_data;
-      const auto gradient = conv_oracle(problem, of_data ? dy.view() : x.view(),
-                                        of_data ? w.view() : dy.view());
+      const auto gradient =
+          conv_oracle(problem, of_data ? dy.view() : x.view(), of_data ? w.view() : dy.view());
       const auto expected = differences(problem, x, w, dy);
       REQUIRE(gradient.size() == expected.size());
       for (std::size_t i = 0; i < expected.size(); ++i) REQUIRE(gradient[i].y == expected[i]);
@@ -101,8 +101,8 @@ TEST_CASE("gradients: every algorithm and stored type has the oracle's") {
         const HostTensor x = integers(dtype, problem.x_extents(), 1),
                          w = integers(dtype, problem.w_extents(), 2),
                          dy = integers(dtype, problem.y_extents(), 3);
-        const auto expected = conv_oracle(problem, of_data ? dy.view() : x.view(),
-                                          of_data ? w.view() : dy.view());
+        const auto expected =
+            conv_oracle(problem, of_data ? dy.view() : x.view(), of_data ? w.view() : dy.view());
         for (const ConvAlgorithm* algorithm : conv_algorithms(cpu)) {
           if (!ask(*algorithm, problem, cpu.info()).support) continue;
           CAPTURE(text, to_string(dtype), to_string(direction), algorithm->name);
@@ -137,9 +137,8 @@ TEST_CASE("gradients: the bias's, the ReLU's mask, and sums to what was there") 
   HostTensor dw = integers(DType::f32, problem.w_extents(), 5), db = integers(DType::f32, {4}, 6);
   const auto dw_before = dw.values(), db_before = db.values();
   conv_backward_weights(
-      queue,
-      {.x = x.view(), .dy = dy.view(), .dw = dw.view(), .db = db.view(), .mask = y.view()}, problem,
-      {.accumulate = true});
+      queue, {.x = x.view(), .dy = dy.view(), .dw = dw.view(), .db = db.view(), .mask = y.view()},
+      problem, {.accumulate = true});
   const auto expected = conv_oracle(problem, x.view(), masked.view());
   for (std::size_t i = 0; i < expected.size(); ++i)
     REQUIRE(dw.values()[i] == dw_before[i] + expected[i].y);
@@ -153,11 +152,10 @@ TEST_CASE("gradients: the bias's, the ReLU's mask, and sums to what was there") 
   data.direction = Direction::backward_data;
   const HostTensor w = integers(DType::f32, problem.w_extents(), 2);
   HostTensor dx(DType::f32, problem.x_extents());
-  conv_backward_data(queue,
-                     {.dy = dy.view(), .w = w.view(), .dx = dx.view(), .mask = y.view()}, problem);
+  conv_backward_data(queue, {.dy = dy.view(), .w = w.view(), .dx = dx.view(), .mask = y.view()},
+                     problem);
   const auto dx_expected = conv_oracle(data, masked.view(), w.view());
-  for (std::size_t i = 0; i < dx_expected.size(); ++i)
-    REQUIRE(dx.values()[i] == dx_expected[i].y);
+  for (std::size_t i = 0; i < dx_expected.size(); ++i) REQUIRE(dx.values()[i] == dx_expected[i].y);
 }
 
 TEST_CASE("gradients: of no images the weights' is zero, and nothing is added") {
@@ -188,8 +186,8 @@ TEST_CASE("gradients: packed filters give what those packed in the call gave") {
   const PackedFilters packed = plan.pack(queue, w.view());
   plan.execute(queue, packed, {.x = dy.view(), .y = again.view()});
   CHECK(again.bytes() == dx.bytes());
-  const ConvPlan weights(
-      cpu, problem_of_direction("mb2ic4ih9iw8oc6kh3", Direction::backward_weights));
+  const ConvPlan weights(cpu,
+                         problem_of_direction("mb2ic4ih9iw8oc6kh3", Direction::backward_weights));
   CHECK_THAT(refusal([&] { weights.pack(queue, dy.view()); }).what(),
              ContainsSubstring("no filters to pack"));
 }
@@ -219,10 +217,13 @@ TEST_CASE("gradients: a transposed convolution has the extents that its name pro
     });
     CHECK(y.values() == expected.values());
   }
-  CHECK_THAT(
-      refusal([&] { transposed_extents({2, 3, 4, 5}, {3, 2, 3, 2}, geometry, {0, 3, 0}); }).what(),
-      ContainsSubstring("output_padding is 3 where the stride is 3"));
-  CHECK_THAT(refusal([&] { transposed_extents({2, 3, 4, 5}, {4, 2, 3, 2}, geometry); }).what(),
+  CHECK_THAT(refusal([&] {
+               transposed_extents({2, 3, 4, 5}, {3, 2, 3, 2}, geometry, {0, 3, 0});
+             }).what(),
+             ContainsSubstring("output_padding is 3 where the stride is 3"));
+  CHECK_THAT(refusal([&] {
+               transposed_extents({2, 3, 4, 5}, {4, 2, 3, 2}, geometry);
+             }).what(),
              ContainsSubstring("expected filters for each channel of x"));
 }
 
@@ -236,15 +237,24 @@ TEST_CASE("gradients: what does not fit is named as the caller knows it") {
     CHECK_THAT(error.what(), ContainsSubstring(words));
   };
   const TensorView x = view({2, 3, 6, 6}), w = view({4, 3, 3, 3}), y = view({2, 4, 4, 4});
-  says([&] { conv_backward_data(queue, {.dy = view({2, 4, 4, 5}), .w = w, .dx = x}); },
-       "dy is [2, 4, 4, 5]; expected [2, 4, 4, 4]");
-  says([&] { conv_backward_data(queue, {.dy = y, .w = view({4, 2, 3, 3}), .dx = x}); },
-       "dx is [2, 3, 6, 6]");
+  says(
+      [&] {
+        conv_backward_data(queue, {.dy = view({2, 4, 4, 5}), .w = w, .dx = x});
+      },
+      "dy is [2, 4, 4, 5]; expected [2, 4, 4, 4]");
+  says(
+      [&] {
+        conv_backward_data(queue, {.dy = y, .w = view({4, 2, 3, 3}), .dx = x});
+      },
+      "dx is [2, 3, 6, 6]");
   says([&] { conv_backward_data(queue, {.dy = y, .w = w}); }, "dx is missing");
   says([&] { conv_backward_data(queue, {.dy = y, .w = w, .dx = x}); }, "dx overlaps dy");
   says([&] { conv_backward_weights(queue, {.x = x, .dy = y, .dw = w}); }, "dw overlaps x");
-  says([&] { conv_backward_weights(queue, {.x = view({2, 3, 6}), .dy = y, .dw = w}); },
-       "dw has extents");
+  says(
+      [&] {
+        conv_backward_weights(queue, {.x = view({2, 3, 6}), .dy = y, .dw = w});
+      },
+      "dw has extents");
   const TensorView twice(data.data(), DType::f32, {2, 3, 6, 6}, host, {0, 36, 6, 1});
   says([&] { conv_backward_data(queue, {.dy = y, .w = w, .dx = twice}); }, "dx");
   ConvProblem problem = problem_of_direction("mb2ic3ih6oc4kh3", Direction::backward_weights);
@@ -254,7 +264,10 @@ TEST_CASE("gradients: what does not fit is named as the caller knows it") {
   problem.direction = Direction::backward_data;
   problem.pool = Pool::max_2x2;
   says([&] { check(problem); }, "pooling 2x2 in backward_data");
-  says([&] { ConvPipeline(queue.device(), problem_of_direction("mb2ic3ih6oc4kh3",
-                                                               Direction::backward_data)); },
-       "expected a forward convolution");
+  says(
+      [&] {
+        ConvPipeline(queue.device(),
+                     problem_of_direction("mb2ic3ih6oc4kh3", Direction::backward_data));
+      },
+      "expected a forward convolution");
 }

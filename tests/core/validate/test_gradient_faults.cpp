@@ -52,8 +52,8 @@ void for_each_product(const ConvProblem& m, const Visit& visit) {
                     i.d = i.z * m.stride.d + i.t * m.dilation.d - m.padding.front;
                     i.h = i.p * m.stride.h + i.r * m.dilation.h - m.padding.top;
                     i.v = i.q * m.stride.w + i.s * m.dilation.w - m.padding.left;
-                    const bool inside = i.d >= 0 && i.d < m.d && i.h >= 0 && i.h < m.h &&
-                                        i.v >= 0 && i.v < m.w;
+                    const bool inside =
+                        i.d >= 0 && i.d < m.d && i.h >= 0 && i.h < m.h && i.v >= 0 && i.v < m.w;
                     if (inside) visit(i);
                   }
 }
@@ -65,8 +65,9 @@ void launch_copy(const ConvLaunch& launch, const KernelPlan*) {
   const bool of_data = m.direction == Direction::backward_data;
   const ConvOperand output = output_of(m);
   auto* const result = static_cast<float*>(launch.y);
-  const auto *const image = static_cast<const float*>(launch.x),
-             *const filters = static_cast<const float*>(launch.w);
+  const auto *const image = static_cast<const float*>(launch.x), *const filters =
+                                                                     static_cast<const float*>(
+                                                                         launch.w);
   const auto* const bias = static_cast<const float*>(launch.bias);
   const bool deep = output.extents.rank() == 5;
   const auto for_each_element = [&](const auto& visit) {
@@ -94,9 +95,9 @@ void launch_copy(const ConvLaunch& launch, const KernelPlan*) {
       return offset(strides, i.n, of, i.z, i.p, i.q);
     };
     const float term =
-        of_data ? image[y_at(m.y_strides, i.k)] *
-                      filters[offset(m.w_strides, k, c, i.t, i.r, s)]
-                : image[offset(m.x_strides, i.n, i.c, i.d, i.h, i.v)] * filters[y_at(m.y_strides, k)];
+        of_data
+            ? image[y_at(m.y_strides, i.k)] * filters[offset(m.w_strides, k, c, i.t, i.r, s)]
+            : image[offset(m.x_strides, i.n, i.c, i.d, i.h, i.v)] * filters[y_at(m.y_strides, k)];
     const std::int64_t at = of_data ? offset(output.strides, i.n, i.c, i.d, i.h, i.v)
                                     : offset(output.strides, i.k, c, i.t, i.r, s);
     result[at] += term;
