@@ -117,6 +117,19 @@ TEST_CASE("the corpus has every kind of problem") {
       REQUIRE(any([&](const auto& c) { return c.problem.dtype == dtype; }));
     for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
       REQUIRE(any([&](const auto& c) { return c.placement == placement; }));
+    for (const Direction direction :
+         {Direction::forward, Direction::backward_data, Direction::backward_weights}) {
+      const auto in = [&](const auto& has) {
+        return any([&](const auto& c) { return c.problem.direction == direction && has(c); });
+      };
+      REQUIRE(in([](const auto& c) { return c.problem.stride.h > 1 && c.problem.dilation.h > 1; }));
+      REQUIRE(in([](const auto& c) { return c.problem.has_depth() && c.accumulate; }));
+      REQUIRE(in([](const auto& c) { return c.problem.boundary.h == Boundary::periodic; }));
+      REQUIRE(in([](const auto& c) { return c.problem.groups > 1 && c.bias; }));
+      REQUIRE(in([&](const auto& c) {
+        return c.relu_mask == (direction != Direction::forward) && c.problem.dtype == DType::bf16;
+      }));
+    }
     for (const bool with : {true, false}) {
       REQUIRE(any([&](const auto& c) { return c.bias == with; }));
       REQUIRE(any([&](const auto& c) { return (c.activation == Activation::relu) == with; }));

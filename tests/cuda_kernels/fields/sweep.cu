@@ -1,13 +1,14 @@
-// Times the field kernels in all the ways that they may cut a problem, and prints a line of JSON for
-// each: the plan that the planner makes first, and then, of every kernel, the ways from the fastest on.
+// Times the field kernels in all the ways that they may cut a problem, and prints a line of JSON
+// for each: the plan that the planner makes first, and then, of every kernel, the ways from the
+// fastest on.
 //
 //   plumb_sweep_fields [--suite NAME] [--dtype f32|f64] [--only TEXT] [--kernel NAME] [--seconds S]
 //                      [--lines N] [PROBLEM...]
 //
-// Problems are in benchdnn's notation (plumb/problem_text.hpp); --suite adds those of a suite, --only
-// drops those whose names lack a text. A problem's sweep ends after S seconds (2); of each kernel N
-// lines (5) are printed. Outputs of every plan that is printed are compared with the definition in
-// double: "error" is the largest difference in units of the sum of |x w|.
+// Problems are in benchdnn's notation (plumb/problem_text.hpp); --suite adds those of a suite,
+// --only drops those whose names lack a text. A problem's sweep ends after S seconds (2); of each
+// kernel N lines (5) are printed. Outputs of every plan that is printed are compared with the
+// definition in double: "error" is the largest difference in units of the sum of |x w|.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -85,8 +86,8 @@ __global__ void compare(FieldProblem p, const Scalar* x, const Scalar* w, const 
       std::int64_t weight = k * p.w_stride[0] + c * p.w_stride[1];
       bool inside = true;
       for (int axis = 0; axis < 3; ++axis) {
-        const std::int64_t source = at_boundary(
-            p.boundary[axis], at[axis] - p.before[axis] + tap[axis], p.extent[axis]);
+        const std::int64_t source =
+            at_boundary(p.boundary[axis], at[axis] - p.before[axis] + tap[axis], p.extent[axis]);
         inside = inside && source >= 0;
         from += source * p.x_stride[axis + 2];
         weight += tap[axis] * p.w_stride[axis + 2];
