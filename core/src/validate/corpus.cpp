@@ -238,11 +238,16 @@ std::vector<ValidationCase> validation_corpus(const CorpusOptions& options) {
         if (options.quick && direction != by_turns) continue;
         named.problem.direction = direction;
         const std::size_t at = ++turn;
-        add(named, types[at % std::size(types)], turns[at / 2 % std::size(turns)]);
+        // Steps of two, so that both gradients meet every type, and every type all placements.
+        add(named, types[at / 2 % std::size(types)],
+            turns[(at / 2 + at / 2 / std::size(types)) % std::size(turns)]);
+        // Each option goes round at a step of its own that no other divides.
         ValidationCase& test = cases.back();
         test.accumulate = at % 5 == 0;
-        test.relu_mask = at % 4 < 2;
-        if (direction == Direction::backward_weights) test.activation = Activation::none;
+        test.relu_mask = at % 7 < 3;
+        test.bias = at % 11 < 5;
+        const bool relu = direction == Direction::backward_data && at % 13 < 5;
+        test.activation = relu ? Activation::relu : Activation::none;
       }
     }
   for (const NamedProblem& named : suite("four", 3)) {

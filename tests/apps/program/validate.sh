@@ -20,7 +20,7 @@ case_random() {
   run validate --device cpu --random 100 --seed 3 --json whole.json
   ((total == $(json whole.json runs))) || fail "the shares ran $total, the whole $(json whole.json runs)"
   run validate --device cpu --quick --tier exact --share 40/200 --json share.json
-  (($(json share.json problems) == 4)) || fail "$(json share.json problems) problems are in share 40/200"
+  (($(json share.json problems) == 5)) || fail "$(json share.json problems) problems are in share 40/200"
   for bad in 0/2 3/2 1 1/ /2 1/2x x 1/-2; do
     refuse 2 "--share: '$bad', expected PART/OF with 1 <= PART <= OF" validate --quick --share "$bad"
   done
