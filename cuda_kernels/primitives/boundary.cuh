@@ -20,7 +20,7 @@ __device__ inline Index at_boundary(Boundary boundary, Index index, Index extent
                        : !reflect                     ? 2 * extent
                        : extent > 1                   ? 2 * extent - 2
                                                       : 1;
-  if (index < -period || index - period >= period) index %= period;
+  if (index < -period || (index > 0 && index - period >= period)) index %= period;
   index += index < 0 ? period : index >= period ? -period : 0;
   return index < extent ? index : period - (reflect ? 0 : 1) - index;
 }
