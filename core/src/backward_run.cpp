@@ -4,38 +4,15 @@
 
 #include <algorithm>
 
+#include "boundary_padding.hpp"
 #include "fold.hpp"
+#include "forward_only.hpp"
 #include "plumb/problem_text.hpp"
 #include "ranks.hpp"
 #include "tensor_bytes.hpp"
 
 namespace plumb {
 namespace {
-
-/// The problem whose image has the padding of all boundaries but zeros.
-ConvProblem with_padding(ConvProblem p) {
-  const auto take = [](Boundary& boundary, std::int64_t& extent, std::int64_t& before,
-                       std::int64_t& after) {
-    if (boundary == Boundary::zeros) return;
-    extent += before + after;
-    before = after = 0;
-    boundary = Boundary::zeros;
-  };
-  take(p.boundary.d, p.d, p.padding.front, p.padding.back);
-  take(p.boundary.h, p.h, p.padding.top, p.padding.bottom);
-  take(p.boundary.w, p.w, p.padding.left, p.padding.right);
-  p.x_strides = {};
-  return check(p);
-}
-
-/// How far the padding of such boundaries goes.
-Triple padding_taken(const ConvProblem& p) {
-  const auto taken = [](Boundary boundary, std::int64_t before) {
-    return boundary == Boundary::zeros ? std::int64_t{0} : before;
-  };
-  return {taken(p.boundary.d, p.padding.front), taken(p.boundary.h, p.padding.top),
-          taken(p.boundary.w, p.padding.left)};
-}
 
 /// One value for each channel, or zeros, as images of these extents would have them.
 ConstTensorView broadcast(const void* bias, DType dtype, const Extents& extents,
@@ -83,12 +60,9 @@ void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem&
 
 BackwardRun::BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                          const DeviceInfo& device, bool accumulate, bool relu_mask)
-    : algorithm_(&algorithm),
-      problem_(problem),
-      masks_(relu_mask),
-      pads_(problem.boundary != Boundaries{}) {
+    : algorithm_(&algorithm), problem_(problem), masks_(relu_mask) {
   if (algorithm.forward_alone) {
-    support_ = {Reason::direction, "a backward convolution; expected forward"};
+    support_ = forward_only(problem);
     return;
   }
   const bool takes = of_data() ? algorithm.takes_backward_data : algorithm.takes_backward_weights;
@@ -102,14 +76,18 @@ BackwardRun::BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& prob
 /// What is computed inside of the copies.
 void BackwardRun::set_inner(bool stages_output) {
   stages_output_ = stages_output;
-  inner_ = pads_ ? with_padding(problem_) : problem_;
+  inner_ = problem_;
+  if (pads()) {
+    take_padding(inner_);
+    inner_.x_strides = {};
+  }
   if (masks_) inner_.y_strides = {};
   if (stages_output_) (of_data() ? inner_.x_strides : inner_.w_strides) = {};
   inner_ = check(inner_);
 }
 
 bool BackwardRun::plan_by_itself(const DeviceInfo& device, bool accumulate) {
-  set_inner((pads_ && of_data()) || (accumulate && !algorithm_->accumulates));
+  set_inner((pads() && of_data()) || (accumulate && !algorithm_->accumulates));
   PlanResult plan = algorithm_->plan(inner_, device);
   if (!plan.support) return false;
   estimate_seconds_ = plan.estimate_seconds;
@@ -119,7 +97,7 @@ bool BackwardRun::plan_by_itself(const DeviceInfo& device, bool accumulate) {
 }
 
 void BackwardRun::plan_forward(const DeviceInfo& device, bool accumulate) {
-  set_inner(pads_ && of_data());
+  set_inner(pads() && of_data());
   ConvProblem one = inner_;
   one.n = std::max<std::int64_t>(one.n, 1);  // the gradient of no images is a sum of nothing
   ConvLowering lowering = lower(one);
@@ -315,7 +293,7 @@ void BackwardRun::deliver(BackendQueue& queue, const ConvLaunch& launch, void* f
       with_all_axes(TensorView(launch.y, problem_.dtype, whole.extents, device, whole.strides));
   TensorView staged =
       with_all_axes(TensorView(from, problem_.dtype, inner.extents, device, inner.strides));
-  if (of_data() && pads_) {
+  if (of_data() && pads()) {
     const Triple before = padding_taken(problem_);
     fold(queue, staged, output.extents(), before, problem_.boundary);
     const std::int64_t begin[] = {before.d, before.h, before.w};

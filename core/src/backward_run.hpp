@@ -26,7 +26,7 @@ class BackwardRun {
   double estimate_seconds() const { return estimate_seconds_; }
   bool fuses_accumulate() const { return fuses_accumulate_; }
   /// x goes through workspace first.
-  bool copies_input() const { return pads_ && !of_data(); }
+  bool copies_input() const { return pads() && !of_data(); }
   /// How many it is made of; 0 where the algorithm computes it by itself.
   std::int64_t forward_convolutions() const { return static_cast<std::int64_t>(parts_.size()); }
 
@@ -44,6 +44,8 @@ class BackwardRun {
 
  private:
   bool of_data() const { return problem_.direction == Direction::backward_data; }
+  /// There is a boundary other than zeros.
+  bool pads() const { return problem_.boundary != Boundaries{}; }
   void set_inner(bool stages_output);
   bool plan_by_itself(const DeviceInfo& device, bool accumulate);
   void plan_forward(const DeviceInfo& device, bool accumulate);
@@ -69,7 +71,6 @@ class BackwardRun {
   double estimate_seconds_ = 0;
   bool fuses_accumulate_ = false;
   bool masks_ = false;          ///< dy counts where a ReLU's output is above 0
-  bool pads_ = false;           ///< there is a boundary
   bool stages_output_ = false;  ///< the output goes through workspace
   /// Of the workspace, in this order: dy masked, x padded, the output, the algorithm's own.
   std::size_t masked_bytes_ = 0, padded_bytes_ = 0, staged_bytes_ = 0, own_workspace_bytes_ = 0;

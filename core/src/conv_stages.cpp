@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "boundary_padding.hpp"
 #include "ranks.hpp"
 #include "tensor_bytes.hpp"
 
@@ -77,17 +78,7 @@ void ConvStages::take_filters() {
 /// The copy has the padding of all boundaries but zeros, which algorithms know, and lies dense.
 void ConvStages::take_padding_from_copy() {
   copies_input_ = true;
-  const auto take = [](Boundary& boundary, std::int64_t& extent, std::int64_t& before,
-                       std::int64_t& after) {
-    if (boundary == Boundary::zeros) return;
-    extent += before + after;
-    before = after = 0;
-    boundary = Boundary::zeros;
-  };
-  Padding& pad = slice_.padding;
-  take(slice_.boundary.d, slice_.d, pad.front, pad.back);
-  take(slice_.boundary.h, slice_.h, pad.top, pad.bottom);
-  take(slice_.boundary.w, slice_.w, pad.left, pad.right);
+  take_padding(slice_);
   slice_.x_strides = dense_strides(slice_.x_extents());
   if (planes_together_) slice_.x_strides[0] = problem_.stride.d * problem_.c * slice_.h * slice_.w;
 }
@@ -175,17 +166,13 @@ const void* ConvStages::input(BackendQueue& queue, const ConvLaunch& launch,
   const ConvProblem& p = problem_;
   const std::byte* const x = moved(launch.x, image * p.x_strides[0], p.dtype);
   if (!copies_input_) return planes_ ? moved(x, plane * slice_.x_strides[0], p.dtype) : x;
-  const auto begin = [](Boundary boundary, std::int64_t before) {
-    return boundary == Boundary::zeros ? std::int64_t{0} : -before;
-  };
-  PadLaunch pad{
-      .begin = {0, begin(p.boundary.h, p.padding.top), begin(p.boundary.w, p.padding.left)},
-      .boundary = p.boundary};
+  const Triple before = padding_taken(p);
+  PadLaunch pad{.begin = {0, -before.h, -before.w}, .boundary = p.boundary};
   Extents images = p.x_extents();
   images[0] = planes_ ? 1 : slice.n;
   pad.x = with_all_axes(ConstTensorView(x, p.dtype, images, launch.device.id, p.x_strides));
   if (!planes_) {
-    if (p.has_depth()) pad.begin.d = begin(p.boundary.d, p.padding.front);
+    if (p.has_depth()) pad.begin.d = -before.d;
     pad.y = with_all_axes(TensorView(launch.workspace, p.dtype, slice.x_extents(), launch.device.id,
                                      slice.x_strides));
     queue.pad(pad);

@@ -33,8 +33,6 @@ Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   const auto refuse = [](Reason reason, std::string sentence) {
     return Support{reason, std::move(sentence)};
   };
-  if (problem.direction != Direction::forward)
-    return refuse(Reason::direction, "a backward convolution; expected forward");
   if (wide != (problem.dtype == DType::f64))
     return refuse(Reason::dtype,
                   fmt::format("tensors are stored as {}; expected {}", to_string(problem.dtype),
