@@ -25,15 +25,16 @@ struct [[gnu::visibility("hidden")]] Device::State {
     passed_over.push_back({name, reason, std::move(sentence)});
   }
 
-  /// Takes the device, with the algorithms that its options list.
+  /// Takes the device, with its own algorithms and those of the providers.
   void take(std::unique_ptr<BackendDevice> opened) {
     const LoadedBackend loaded = load_backend(opened->info().id.backend);
-    algorithms = listed(loaded.backend->conv_algorithms(), options.providers);
+    algorithms = listed(loaded.backend->conv_algorithms(), providers);
     backend = std::move(opened);
   }
 
   std::unique_ptr<BackendDevice> backend;
   std::span<const ConvAlgorithm* const> algorithms;
+  std::vector<std::string> providers;
   bool automatic = false;  ///< chosen by `auto`
   std::vector<PassedOver> passed_over;
   std::string why;
@@ -157,12 +158,12 @@ Device Device::open(std::string_view spec, DeviceOptions options) {
   const std::string from_environment = spec.empty() ? environment("PLUMB_DEVICE") : "";
   if (spec.empty()) spec = from_environment.empty() ? std::string_view("auto") : from_environment;
 
+  const auto state = std::make_shared<State>();
   try {
-    check_providers(options.providers);
+    state->providers = provider_names(options.providers);
   } catch (const Error& e) {
     throw Error(e.code(), fmt::format("device {}: {}", quoted(spec), e.what()));
   }
-  const auto state = std::make_shared<State>();
   state->options = std::move(options);
   if (spec != "auto") {
     try {
@@ -198,6 +199,7 @@ Device Device::fall_back(const Error& failure) const {
   if (!state_->automatic || id() == host || !is_of_the_device(failure)) throw failure;
   const auto state = std::make_shared<State>();
   state->options.providers = options().providers;
+  state->providers = state_->providers;
   state->take(open_backend_device({host.backend}));
   state->automatic = true;
   state->passed_over = state_->passed_over;

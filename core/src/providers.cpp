@@ -30,7 +30,21 @@ Asked asked_for(std::string_view providers) {
   return {environment("PLUMB_PROVIDERS"), "PLUMB_PROVIDERS"};
 }
 
-std::vector<std::string> parsed(const Asked& asked) {
+/// The same list as long as the process lives: one for each backend and choice of libraries.
+std::span<const ConvAlgorithm* const> kept(std::vector<const ConvAlgorithm*> algorithms) {
+  constinit static std::mutex mutex;
+  static auto& lists = *new std::set<std::vector<const ConvAlgorithm*>>;
+  const std::lock_guard lock(mutex);
+  return *lists.insert(std::move(algorithms)).first;
+}
+
+/// Between the name of an algorithm and the version of its library.
+constexpr std::string_view of = " of ";
+
+}  // namespace
+
+std::vector<std::string> provider_names(std::string_view providers) {
+  const Asked asked = asked_for(providers);
   std::vector<std::string> names;
   if (asked.names.empty() || asked.names == nobody) return names;
   std::vector<std::string_view> known;
@@ -50,22 +64,8 @@ std::vector<std::string> parsed(const Asked& asked) {
   return names;
 }
 
-/// The same list as long as the process lives: one for each backend and choice of libraries.
-std::span<const ConvAlgorithm* const> kept(std::vector<const ConvAlgorithm*> algorithms) {
-  constinit static std::mutex mutex;
-  static auto& lists = *new std::set<std::vector<const ConvAlgorithm*>>;
-  const std::lock_guard lock(mutex);
-  return *lists.insert(std::move(algorithms)).first;
-}
-
-/// Between the name of an algorithm and the version of its library.
-constexpr std::string_view of = " of ";
-
-}  // namespace
-
 std::span<const ConvAlgorithm* const> listed(std::span<const ConvAlgorithm* const> all,
-                                             std::string_view providers) {
-  const std::vector<std::string> names = parsed(asked_for(providers));
+                                             const std::vector<std::string>& names) {
   std::vector<const ConvAlgorithm*> algorithms;
   for (const ConvAlgorithm* algorithm : all)
     if (!algorithm->provider ||
@@ -73,8 +73,6 @@ std::span<const ConvAlgorithm* const> listed(std::span<const ConvAlgorithm* cons
       algorithms.push_back(algorithm);
   return kept(std::move(algorithms));
 }
-
-void check_providers(std::string_view providers) { parsed(asked_for(providers)); }
 
 std::string tuned_name(const ConvAlgorithm& algorithm) {
   std::string name(algorithm.name);

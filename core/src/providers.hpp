@@ -5,20 +5,21 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "plumb/algorithm.hpp"
 #include "plumb/tune.hpp"
 
 namespace plumb {
 
-/// Of a backend's list, Plumb's own algorithms and those of the libraries named; empty means
-/// PLUMB_PROVIDERS. The list lives as long as the process: callers keep what conv_algorithms()
-/// gives them without the device. Throws Error (invalid_argument) for a name that is no library's.
-std::span<const ConvAlgorithm* const> listed(std::span<const ConvAlgorithm* const> all,
-                                             std::string_view providers);
+/// Returns the libraries that DeviceOptions::providers names; empty means PLUMB_PROVIDERS. Throws
+/// Error (invalid_argument) for a name that is no library's.
+std::vector<std::string> provider_names(std::string_view providers);
 
-/// Throws what listed() would.
-void check_providers(std::string_view providers);
+/// Of a backend's list, Plumb's own algorithms and those of the libraries named. The list lives as
+/// long as the process: callers keep what conv_algorithms() gives them without the device.
+std::span<const ConvAlgorithm* const> listed(std::span<const ConvAlgorithm* const> all,
+                                             const std::vector<std::string>& names);
 
 /// What a time of the algorithm is kept under: another library's with the version that was timed.
 std::string tuned_name(const ConvAlgorithm& algorithm);
