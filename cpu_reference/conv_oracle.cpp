@@ -32,45 +32,6 @@ OracleTerm larger(const OracleTerm& a, const OracleTerm& b) {
           std::max(a.x_magnitude, b.x_magnitude), std::max(a.w_magnitude, b.w_magnitude)};
 }
 
-/// Computes one output of the convolution, before any pooling.
-OracleTerm convolved(const ConvProblem& problem, const ConstTensorView& x, const ConstTensorView& w,
-                     const ConstTensorView& bias, std::int64_t n, std::int64_t k, std::int64_t z,
-                     std::int64_t p, std::int64_t q) {
-  const std::int64_t channels = problem.c / problem.groups;  // channels of one group
-  const std::int64_t filters = problem.k / problem.groups;
-  const std::int64_t first_channel = k / filters * channels;
-  OracleTerm term;
-  const auto along = [](Boundary boundary, std::int64_t output, std::int64_t stride,
-                        std::int64_t tap, std::int64_t dilation, std::int64_t before,
-                        std::int64_t extent) {
-    return boundary_index(boundary, output * stride + tap * dilation - before, extent);
-  };
-  for (std::int64_t c = 0; c < channels; ++c)
-    for (std::int64_t t = 0; t < problem.t; ++t)
-      for (std::int64_t r = 0; r < problem.r; ++r)
-        for (std::int64_t s = 0; s < problem.s; ++s) {
-          const std::int64_t d = along(problem.boundary.d, z, problem.stride.d, t,
-                                       problem.dilation.d, problem.padding.front, problem.d);
-          const std::int64_t h = along(problem.boundary.h, p, problem.stride.h, r,
-                                       problem.dilation.h, problem.padding.top, problem.h);
-          const std::int64_t v = along(problem.boundary.w, q, problem.stride.w, s,
-                                       problem.dilation.w, problem.padding.left, problem.w);
-          if (d < 0 || h < 0 || v < 0) continue;
-          const double pixel = at(x, n, first_channel + c, d, h, v);
-          const double weight = at(w, k, c, t, r, s);
-          term.y += pixel * weight;
-          term.magnitude += std::abs(pixel * weight);
-          term.x_magnitude += std::abs(pixel);
-          term.w_magnitude += std::abs(weight);
-        }
-  if (!bias.empty()) {
-    const double b = load_element(bias, k * bias.stride(0));
-    term.y += b;
-    term.magnitude += std::abs(b);
-  }
-  return term;
-}
-
 /// Where a tap of an output lies along one axis of the image, or -1.
 std::int64_t pixel(Boundary boundary, std::int64_t output, std::int64_t stride, std::int64_t tap,
                    std::int64_t dilation, std::int64_t before, std::int64_t extent) {
@@ -83,6 +44,38 @@ void add_term(OracleTerm& term, double a, double b) {
   term.x_magnitude += std::abs(a);
   term.w_magnitude += std::abs(b);
   ++term.terms;
+}
+
+void add_bias(OracleTerm& term, const ConstTensorView& bias, std::int64_t channel) {
+  if (bias.empty()) return;
+  const double b = load_element(bias, channel * bias.stride(0));
+  term.y += b;
+  term.magnitude += std::abs(b);
+}
+
+/// Computes one output of the convolution, before any pooling.
+OracleTerm convolved(const ConvProblem& problem, const ConstTensorView& x, const ConstTensorView& w,
+                     const ConstTensorView& bias, std::int64_t n, std::int64_t k, std::int64_t z,
+                     std::int64_t p, std::int64_t q) {
+  const std::int64_t channels = problem.c / problem.groups;  // channels of one group
+  const std::int64_t filters = problem.k / problem.groups;
+  const std::int64_t first_channel = k / filters * channels;
+  OracleTerm term;
+  for (std::int64_t c = 0; c < channels; ++c)
+    for (std::int64_t t = 0; t < problem.t; ++t)
+      for (std::int64_t r = 0; r < problem.r; ++r)
+        for (std::int64_t s = 0; s < problem.s; ++s) {
+          const std::int64_t d = pixel(problem.boundary.d, z, problem.stride.d, t,
+                                       problem.dilation.d, problem.padding.front, problem.d);
+          const std::int64_t h = pixel(problem.boundary.h, p, problem.stride.h, r,
+                                       problem.dilation.h, problem.padding.top, problem.h);
+          const std::int64_t v = pixel(problem.boundary.w, q, problem.stride.w, s,
+                                       problem.dilation.w, problem.padding.left, problem.w);
+          if (d < 0 || h < 0 || v < 0) continue;
+          add_term(term, at(x, n, first_channel + c, d, h, v), at(w, k, c, t, r, s));
+        }
+  add_bias(term, bias, k);
+  return term;
 }
 
 /// An output and a tap of it, along one axis.
@@ -126,11 +119,7 @@ OracleTerm data_gradient(const ConvProblem& problem, const ConstTensorView& dy,
       for (const auto [q, s] : columns)
         for (std::int64_t k = first_filter; k < first_filter + filters; ++k)
           add_term(term, at(dy, n, k, z, p, q), at(w, k, c % channels, t, r, s));
-  if (!bias.empty()) {
-    const double b = load_element(bias, c * bias.stride(0));
-    term.y += b;
-    term.magnitude += std::abs(b);
-  }
+  add_bias(term, bias, c);
   return term;
 }
 

@@ -42,16 +42,21 @@ double accumulation(const Numerics& numerics, double terms) {
   return std::numeric_limits<double>::infinity();
 }
 
-/// Rounding to the stored type; the accumulator's own type is stored without it.
-double output_rounding(Accumulator accumulator, DType dtype) {
-  const bool fp64 = accumulator == Accumulator::fp64_fma;
+/// Rounding to a stored type.
+double rounding_to(DType dtype) {
   switch (dtype) {
-    case DType::f64: return fp64 ? 0 : 0x1p-53;
-    case DType::f32: return fp64 ? 0x1p-24 : 0;
+    case DType::f64: return 0x1p-53;
+    case DType::f32: return 0x1p-24;
     case DType::f16: return 0x1p-11;
     case DType::bf16: return 0x1p-8;
   }
   return std::numeric_limits<double>::infinity();
+}
+
+/// The same of a sum; the accumulator's own type is stored without it.
+double output_rounding(Accumulator accumulator, DType dtype) {
+  const DType own = accumulator == Accumulator::fp64_fma ? DType::f64 : DType::f32;
+  return dtype == own ? 0 : rounding_to(dtype);
 }
 
 /// What rounding below the smallest normal number can add, once for each sum and once at the end.
@@ -78,11 +83,7 @@ double folding(DType dtype, const ConvProblem& p, double largest) {
   const double roundings = sums(p.boundary.d, p.d, p.padding.front, p.padding.back) +
                            sums(p.boundary.h, p.h, p.padding.top, p.padding.bottom) +
                            sums(p.boundary.w, p.w, p.padding.left, p.padding.right);
-  const double unit = dtype == DType::f64   ? 0x1p-53
-                      : dtype == DType::f32 ? 0x1p-24
-                      : dtype == DType::f16 ? 0x1p-11
-                                            : 0x1p-8;
-  return gamma(roundings, unit) * largest;
+  return gamma(roundings, rounding_to(dtype)) * largest;
 }
 
 /// What it may cost that a convolution is rounded to the stored type on its way through workspace,

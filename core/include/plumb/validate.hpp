@@ -29,7 +29,7 @@ struct OracleTerm {
   /// Of what y held before, where the convolution is added to it: y has it too then. The oracle
   /// itself leaves that to its caller, who calls add(), and this 0.
   double accumulated = 0;
-  double terms = 0;  ///< of a gradient: products that were added
+  double terms = 0;  ///< products that were added
   /// Adds what y held before to the sum and to the magnitudes.
   void add(double before) {
     y += before;
