@@ -45,6 +45,22 @@ struct SharedLibrary {
   }
 };
 
+/// Takes functions out of a library, and remembers the first that is not there.
+class Functions {
+ public:
+  explicit Functions(const SharedLibrary& from) : from_(from) {}
+  template <class Function>
+  void take(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(from_.function(name));
+    if (!function && missing_.empty()) missing_ = name;
+  }
+  const std::string& missing() const { return missing_; }  ///< empty: all are there
+
+ private:
+  const SharedLibrary& from_;
+  std::string missing_;
+};
+
 /// dlopen(), from which exceptions of constructors come, unlike the C library's header has it.
 inline void* open_file(const std::string& name) {
   using Open = void*(const char*, int);

@@ -111,6 +111,6 @@ enum cudnnBackendBehaviorNote_t : int {
 using cudnnBackendKnobType_t = int;
 
 /// More than any version has of each: for room to be filled in.
-inline constexpr std::int64_t most_notes = 32, most_knobs = 128;
+inline constexpr std::int64_t max_notes = 32, max_knobs = 128;
 
 }  // namespace plumb::cuda::cudnn

@@ -53,15 +53,15 @@ class Descriptor {
   }
   void finalize() { check(library().finalize(descriptor_), "cudnnBackendFinalize"); }
 
-  /// Up to `most` values of an attribute.
+  /// Up to `max_count` values of an attribute.
   template <class Value>
   std::vector<Value> get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                         std::int64_t most) const {
-    std::vector<Value> values(static_cast<std::size_t>(most));
+                         std::int64_t max_count) const {
+    std::vector<Value> values(static_cast<std::size_t>(max_count));
     std::int64_t count = 0;
-    check(library().get_attribute(descriptor_, name, type, most, &count, values.data()),
+    check(library().get_attribute(descriptor_, name, type, max_count, &count, values.data()),
           "cudnnBackendGetAttribute");
-    values.resize(static_cast<std::size_t>(std::min(count, most)));
+    values.resize(static_cast<std::size_t>(std::min(count, max_count)));
     return values;
   }
   template <class Value>
@@ -79,22 +79,23 @@ class Descriptor {
           "cudnnBackendGetAttribute");
     return count;
   }
-  /// Up to `most` descriptors that an attribute holds: cuDNN fills in ones that the caller made.
+  /// Up to `max_count` descriptors that an attribute holds: cuDNN fills in ones that the caller
+  /// made.
   std::vector<Descriptor> get_descriptors(cudnnBackendAttributeName_t name,
                                           cudnnBackendDescriptorType_t type,
-                                          std::int64_t most) const {
+                                          std::int64_t max_count) const {
     std::vector<Descriptor> descriptors;
     std::vector<cudnnBackendDescriptor_t> natives;
-    for (std::int64_t i = 0; i < most; ++i) {
+    for (std::int64_t i = 0; i < max_count; ++i) {
       descriptors.emplace_back(type);
       natives.push_back(descriptors.back().native());
     }
-    if (most == 0) return descriptors;
+    if (max_count == 0) return descriptors;
     std::int64_t filled = 0;
-    check(library().get_attribute(descriptor_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, most, &filled,
-                                  natives.data()),
+    check(library().get_attribute(descriptor_, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, max_count,
+                                  &filled, natives.data()),
           "cudnnBackendGetAttribute");
-    descriptors.erase(descriptors.begin() + std::min(filled, most), descriptors.end());
+    descriptors.erase(descriptors.begin() + std::min(filled, max_count), descriptors.end());
     return descriptors;
   }
 

@@ -137,8 +137,8 @@ std::string name_of(const Descriptor& configuration) {
   std::string name = fmt::format(
       "engine {}", engine_of(configuration)
                        .get_one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64));
-  const auto knobs = configuration.get_descriptors(
-      CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, most_knobs);
+  const auto knobs = configuration.get_descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                                   CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, max_knobs);
   std::string settings;
   for (const Descriptor& knob : knobs) {
     const auto type = knob.get_one<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
@@ -172,11 +172,11 @@ Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descrip
   for (const auto note :
        engine_of(configuration_)
            .get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                             CUDNN_TYPE_NUMERICAL_NOTE, most_notes))
-    if (note >= 0 && note < most_notes) notes_ |= 1u << note;
+                                             CUDNN_TYPE_NUMERICAL_NOTE, max_notes))
+    if (note >= 0 && note < max_notes) notes_ |= 1u << note;
   for (const auto note : engine_of(configuration_)
                              .get<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
-                                                              CUDNN_TYPE_BEHAVIOR_NOTE, most_notes))
+                                                              CUDNN_TYPE_BEHAVIOR_NOTE, max_notes))
     compiled_at_run_time_ |= note == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 

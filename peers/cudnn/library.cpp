@@ -21,32 +21,29 @@ Library open(const std::string& folders) {
   const peers::SharedLibrary file = peers::open_shared_library({"libcudnn.so.9"}, folders);
   l.report = file.report;
   if (!file.handle) return l;
-  std::string missing;
-  const auto take = [&]<class Function>(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(file.function(name));
-    if (!function && missing.empty()) missing = name;
-  };
+  peers::Functions functions(file);
   const auto refused = [&](std::string sentence) {
     l.report.reason = Reason::provider_version;
     l.report.sentence = fmt::format("{}: {}", l.report.path, sentence);
     return l;
   };
-  take(l.get_version, "cudnnGetVersion");
+  functions.take(l.get_version, "cudnnGetVersion");
   if (!l.get_version) return refused("no cudnnGetVersion, which tells the version");
   l.report.path = peers::SharedLibrary::file_of(reinterpret_cast<const void*>(l.get_version));
   const std::size_t version = l.get_version();
   l.report.version = version_text(version);
   if (version / 10000 != 9) return refused(fmt::format("{}; expected version 9", l.report.version));
-  take(l.get_error_string, "cudnnGetErrorString");
-  take(l.create, "cudnnCreate");
-  take(l.set_stream, "cudnnSetStream");
-  take(l.create_descriptor, "cudnnBackendCreateDescriptor");
-  take(l.destroy_descriptor, "cudnnBackendDestroyDescriptor");
-  take(l.set_attribute, "cudnnBackendSetAttribute");
-  take(l.get_attribute, "cudnnBackendGetAttribute");
-  take(l.finalize, "cudnnBackendFinalize");
-  take(l.execute, "cudnnBackendExecute");
-  if (!missing.empty()) return refused(fmt::format("{}, without {}", l.report.version, missing));
+  functions.take(l.get_error_string, "cudnnGetErrorString");
+  functions.take(l.create, "cudnnCreate");
+  functions.take(l.set_stream, "cudnnSetStream");
+  functions.take(l.create_descriptor, "cudnnBackendCreateDescriptor");
+  functions.take(l.destroy_descriptor, "cudnnBackendDestroyDescriptor");
+  functions.take(l.set_attribute, "cudnnBackendSetAttribute");
+  functions.take(l.get_attribute, "cudnnBackendGetAttribute");
+  functions.take(l.finalize, "cudnnBackendFinalize");
+  functions.take(l.execute, "cudnnBackendExecute");
+  if (!functions.missing().empty())
+    return refused(fmt::format("{}, without {}", l.report.version, functions.missing()));
   return l;
 }
 

@@ -24,7 +24,7 @@ struct Library {
                                  cudnnBackendAttributeType_t, std::int64_t count,
                                  const void* values);
   cudnnStatus_t (*get_attribute)(cudnnBackendDescriptor_t, cudnnBackendAttributeName_t,
-                                 cudnnBackendAttributeType_t, std::int64_t most,
+                                 cudnnBackendAttributeType_t, std::int64_t max_count,
                                  std::int64_t* count, void* values);
   cudnnStatus_t (*finalize)(cudnnBackendDescriptor_t);
   cudnnStatus_t (*execute)(cudnnHandle_t, cudnnBackendDescriptor_t plan,

@@ -11,23 +11,7 @@
 namespace plumb::onednn {
 namespace {
 
-using peers::SharedLibrary;
-
-/// Takes functions out of a library, and remembers the first that is not there.
-class Functions {
- public:
-  explicit Functions(const SharedLibrary& from) : from_(from) {}
-  template <class Function>
-  void take(Function& function, const char* name) {
-    function = reinterpret_cast<Function>(from_.function(name));
-    if (!function && missing_.empty()) missing_ = name;
-  }
-  const std::string& missing() const { return missing_; }
-
- private:
-  const SharedLibrary& from_;
-  std::string missing_;
-};
+using peers::Functions, peers::SharedLibrary;
 
 void take_common(Functions& from, Library& l) {
   from.take(l.status_text, "dnnl_status2str");

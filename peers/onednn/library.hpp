@@ -26,8 +26,8 @@ struct Memory;
 using Status = int;
 inline constexpr Status success = 0, out_of_memory = 1;
 
-inline constexpr int most_dimensions = 12;
-using Dimensions = std::int64_t[most_dimensions];
+inline constexpr int max_dimensions = 12;
+using Dimensions = std::int64_t[max_dimensions];
 
 /// What is executed on, by number: x, w, bias, y, scratch memory; `from` and `to` of a reorder.
 struct ExecutionArgument {
