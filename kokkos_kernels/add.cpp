@@ -14,28 +14,17 @@ struct Add {
   const Stored* x;
   Stored* y;
   bool rectify;
-  std::int64_t extents[5], x_steps[5], y_steps[5];
+  ElementOffsets<2> offsets;
 
   explicit Add(const AddLaunch& call)
       : x(static_cast<const Stored*>(call.x.data())),
         y(static_cast<Stored*>(call.y.data())),
-        rectify(call.activation == Activation::relu) {
-    for (int i = 0; i < 5; ++i) {
-      extents[i] = call.y.extent(i);
-      x_steps[i] = step(call.x.extents(), call.x.strides(), i);
-      y_steps[i] = step(call.y.extents(), call.y.strides(), i);
-    }
-  }
+        rectify(call.activation == Activation::relu),
+        offsets(call.y.extents(), {call.x.strides(), call.y.strides()}) {}
 
   KOKKOS_FUNCTION void operator()(std::int64_t element) const {
     using Value = ComputeType<Stored>;
-    std::int64_t from = 0, to = 0;
-    for (int i = 4; i >= 0; --i) {
-      const std::int64_t index = element % extents[i];
-      element /= extents[i];
-      from += index * x_steps[i];
-      to += index * y_steps[i];
-    }
+    const auto [from, to] = offsets.at(element).of;
     Value sum = convert<Value>(x[from]) + convert<Value>(y[to]);
     if (rectify && sum < 0) sum = 0;  // this way round, NaN stays NaN
     y[to] = convert<Stored>(sum);

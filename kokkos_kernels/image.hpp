@@ -56,6 +56,38 @@ KOKKOS_INLINE_FUNCTION Place place_of(std::int64_t number, std::int64_t c, std::
   return {volumes / c, volumes % c, planes % d, rows % h, number % w};
 }
 
+/// Where the element of a number lies in each of `count` tensors of the same five extents, the last
+/// running fastest.
+template <int count>
+class ElementOffsets {
+ public:
+  struct Offsets {
+    std::int64_t of[count];
+  };
+
+  ElementOffsets(const Extents& extents, const Strides (&strides)[count]) {
+    for (int i = 0; i < 5; ++i) {
+      extents_[i] = extents[i];
+      for (int tensor = 0; tensor < count; ++tensor)
+        steps_[tensor][i] = step(extents, strides[tensor], i);
+    }
+  }
+
+  KOKKOS_INLINE_FUNCTION Offsets at(std::int64_t element) const {
+    Offsets offsets{};
+    for (int i = 4; i >= 0; --i) {
+      const std::int64_t index = element % extents_[i];
+      element /= extents_[i];
+      for (int tensor = 0; tensor < count; ++tensor)
+        offsets.of[tensor] += index * steps_[tensor][i];
+    }
+    return offsets;
+  }
+
+ private:
+  std::int64_t extents_[5], steps_[count][5];
+};
+
 /// Taps of a filter or window along one direction, from `begin` up to `end`.
 struct Taps {
   std::int64_t begin, end;

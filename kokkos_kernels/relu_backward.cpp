@@ -14,30 +14,17 @@ template <class Stored>
 struct ReluBackward {
   const Stored *y, *dy;
   Stored* dx;
-  std::int64_t extents[5], y_steps[5], dy_steps[5], dx_steps[5];
+  ElementOffsets<3> offsets;
 
   ReluBackward(const ConstTensorView& output, const ConstTensorView& from, const TensorView& to)
       : y(static_cast<const Stored*>(output.data())),
         dy(static_cast<const Stored*>(from.data())),
-        dx(static_cast<Stored*>(to.data())) {
-    for (int i = 0; i < 5; ++i) {
-      extents[i] = to.extent(i);
-      y_steps[i] = step(output.extents(), output.strides(), i);
-      dy_steps[i] = step(from.extents(), from.strides(), i);
-      dx_steps[i] = step(to.extents(), to.strides(), i);
-    }
-  }
+        dx(static_cast<Stored*>(to.data())),
+        offsets(to.extents(), {output.strides(), from.strides(), to.strides()}) {}
 
   KOKKOS_FUNCTION void operator()(std::int64_t element) const {
     using Value = ComputeType<Stored>;
-    std::int64_t at_y = 0, from = 0, to = 0;
-    for (int i = 4; i >= 0; --i) {
-      const std::int64_t index = element % extents[i];
-      element /= extents[i];
-      at_y += index * y_steps[i];
-      from += index * dy_steps[i];
-      to += index * dx_steps[i];
-    }
+    const auto [at_y, from, to] = offsets.at(element).of;
     dx[to] = convert<Value>(y[at_y]) > 0 ? dy[from] : convert<Stored>(Value{0});
   }
 };

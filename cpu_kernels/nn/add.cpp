@@ -22,18 +22,13 @@ void add(const AddLaunch& launch) {
   const auto* const x = static_cast<const Stored*>(launch.x.data());
   auto* const y = static_cast<Stored*>(launch.y.data());
   const bool relu = launch.activation == Activation::relu;
-  const int64_t rows = extents[0] * extents[1] * extents[2] * extents[3], columns = extents[4];
-  parallel_for(threads_for(element_count(extents)), rows, [&](int64_t row) {
-    const int64_t index[] = {row / extents[3] / extents[2] / extents[1],
-                             row / extents[3] / extents[2] % extents[1],
-                             row / extents[3] % extents[2], row % extents[3]};
-    int64_t x_row = 0, y_row = 0;
-    for (int i = 0; i < 4; ++i) x_row += index[i] * from[i], y_row += index[i] * to[i];
-    for (int64_t k = 0; k < columns; ++k) {
+  const auto add_row = [&](int64_t x_row, int64_t y_row) {
+    for (int64_t k = 0; k < extents[4]; ++k) {
       Stored& sum = y[y_row + k * to[4]];
       sum = sum_of(x[x_row + k * from[4]], sum, relu);
     }
-  });
+  };
+  for_each_row(extents, add_row, from, to);
 }
 
 }  // namespace

@@ -17,6 +17,20 @@ inline int threads_for(std::int64_t elements) {
   return elements > elements_for_one_thread ? available_threads() : 1;
 }
 
+/// Calls f(offsets...) for each row of tensors of these extents, five of them, by threads: where
+/// the row begins in the tensor of each of the strides.
+template <class F, class... Tensors>
+void for_each_row(const Extents& extents, const F& f, const Tensors&... strides) {
+  const std::int64_t rows = extents[0] * extents[1] * extents[2] * extents[3];
+  parallel_for(threads_for(element_count(extents)), rows, [&](std::int64_t row) {
+    const std::int64_t index[] = {row / extents[3] / extents[2] / extents[1],
+                                  row / extents[3] / extents[2] % extents[1],
+                                  row / extents[3] % extents[2], row % extents[3]};
+    f(index[0] * strides[0] + index[1] * strides[1] + index[2] * strides[2] +
+      index[3] * strides[3]...);
+  });
+}
+
 /// The tiles of all images and channels, numbered through.
 struct Tiles {
   std::int64_t images, channels, rows, columns;

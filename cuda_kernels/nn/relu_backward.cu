@@ -3,6 +3,7 @@
 // Tiling: there is none; neighbouring threads are neighbouring elements of dx's rows.
 // Bytes: y, dy and dx once.
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/nn/element_offsets.cuh"
 #include "cuda_kernels/nn/operators.hpp"
 #include "cuda_kernels/primitives/index.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
@@ -12,41 +13,15 @@ namespace {
 
 constexpr int block_threads = 256;
 
-template <class Index>
-struct ReluBackwardShape {
-  Divisor<Index> inner[4];  ///< extents behind the first
-  Index y_step[5], dy_step[5], dx_step[5];
-
-  ReluBackwardShape(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx) {
-    for (int i = 0; i < 5; ++i) {
-      if (i > 0) inner[i - 1] = Divisor<Index>(dx.extent(i));
-      y_step[i] = step<Index>(y.extents(), y.strides(), i);
-      dy_step[i] = step<Index>(dy.extents(), dy.strides(), i);
-      dx_step[i] = step<Index>(dx.extents(), dx.strides(), i);
-    }
-  }
-};
-
 template <class Stored, class Index>
 __global__ void __launch_bounds__(block_threads)
-    pass_gradients(const __grid_constant__ ReluBackwardShape<Index> shape, const Stored* y,
+    pass_gradients(const __grid_constant__ ElementOffsets<Index, 3> offsets, const Stored* y,
                    const Stored* dy, Stored* dx, std::int64_t elements) {
   using Value = ComputeType<Stored>;
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
   for (std::int64_t element = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
        element < elements; element += grid_threads) {
-    Index rest = static_cast<Index>(element), at_y = 0, from = 0, to = 0;
-#pragma unroll
-    for (int i = 4; i > 0; --i) {
-      const auto [outer, index] = shape.inner[i - 1].divide(rest);
-      at_y += index * shape.y_step[i];
-      from += index * shape.dy_step[i];
-      to += index * shape.dx_step[i];
-      rest = outer;
-    }
-    at_y += rest * shape.y_step[0];
-    from += rest * shape.dy_step[0];
-    to += rest * shape.dx_step[0];
+    const auto [at_y, from, to] = offsets.at(element).of;
     dx[to] = convert<Value>(y[at_y]) > 0 ? dy[from] : convert<Stored>(Value{0});
   }
 }
@@ -63,7 +38,8 @@ void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const Te
   with_any_stored(dx.dtype(), [&]<class Stored>(Stored) {
     with_index(largest < index32_limit, [&]<class Index>(Index) {
       Launch(stream, blocks_for(elements, block_threads), block_threads)(
-          pass_gradients<Stored, Index>, ReluBackwardShape<Index>(y, dy, dx),
+          pass_gradients<Stored, Index>,
+          ElementOffsets<Index, 3>(dx.extents(), {y.strides(), dy.strides(), dx.strides()}),
           static_cast<const Stored*>(y.data()), static_cast<const Stored*>(dy.data()),
           static_cast<Stored*>(dx.data()), elements);
     });
