@@ -58,16 +58,22 @@ struct Steps {
 
 bool inside(std::int64_t index, std::int64_t extent) { return index >= 0 && index < extent; }
 
-/// Calls `visit(output, tap, pixel)` for the windows of one axis whose tap lies inside the image.
-template <class Visit>
-void for_each_reading(std::int64_t outputs, std::int64_t taps, std::int64_t stride,
-                      std::int64_t dilation, std::int64_t before, std::int64_t extent,
-                      const Visit& visit) {
+/// A window along one axis, a tap of it, and the pixel inside the image that it reads.
+struct Reading {
+  std::int64_t output, tap, pixel;
+};
+/// Those of an axis that are `wanted`.
+template <class Wanted>
+std::vector<Reading> readings(const Wanted& wanted, std::int64_t outputs, std::int64_t taps,
+                              std::int64_t stride, std::int64_t dilation, std::int64_t before,
+                              std::int64_t extent) {
+  std::vector<Reading> all;
   for (std::int64_t output = 0; output < outputs; ++output)
     for (std::int64_t tap = 0; tap < taps; ++tap) {
-      const std::int64_t pixel = output * stride + tap * dilation - before;
-      if (inside(pixel, extent)) visit(output, tap, pixel);
+      const Reading one{output, tap, output * stride + tap * dilation - before};
+      if (inside(one.pixel, extent) && wanted(one)) all.push_back(one);
     }
+  return all;
 }
 
 class Prober {
@@ -165,25 +171,14 @@ class Prober {
     const std::int64_t sums = of_data ? p.k / p.groups : p.n;
     const bool one_a_filter = of_data && p.boundary != Boundaries{};
     const Steps image(image_of(p).strides), filters(filters_of(p).strides);
-    // Of each axis the windows and taps of the output.
-    struct Reading {
-      std::int64_t output, tap, pixel;
-    };
-    const auto readings = [&](std::int64_t at, std::int64_t outputs, std::int64_t taps,
-                              std::int64_t stride, std::int64_t dilation, std::int64_t before,
-                              std::int64_t extent) {
-      std::vector<Reading> all;
-      for_each_reading(outputs, taps, stride, dilation, before, extent,
-                       [&](std::int64_t output, std::int64_t tap, std::int64_t pixel) {
-                         if ((of_data ? pixel : tap) == at) all.push_back({output, tap, pixel});
-                       });
-      return all;
+    const auto of = [&](std::int64_t written) {
+      return [=](const Reading& one) { return (of_data ? one.pixel : one.tap) == written; };
     };
     const auto planes =
-        readings(plane_, p.z(), p.t, p.stride.d, p.dilation.d, p.padding.front, p.d);
-    const auto rows = readings(row_, p.p(), p.r, p.stride.h, p.dilation.h, p.padding.top, p.h);
+        readings(of(plane_), p.z(), p.t, p.stride.d, p.dilation.d, p.padding.front, p.d);
+    const auto rows = readings(of(row_), p.p(), p.r, p.stride.h, p.dilation.h, p.padding.top, p.h);
     const auto columns =
-        readings(column_, p.q(), p.s, p.stride.w, p.dilation.w, p.padding.left, p.w);
+        readings(of(column_), p.q(), p.s, p.stride.w, p.dilation.w, p.padding.left, p.w);
     for (std::int64_t i = 0; i < sums; ++i) {
       std::size_t of_filter = 0;
       for (const Reading& d : planes)
