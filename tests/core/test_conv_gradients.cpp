@@ -16,14 +16,6 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Small integers, so that each sum is exact.
-HostTensor integers(DType dtype, const Extents& extents, std::uint32_t seed) {
-  HostTensor tensor(dtype, extents);
-  Random random(seed);
-  tensor.fill([&] { return random.integer(-3, 3); });
-  return tensor;
-}
-
 ConvProblem problem_of_direction(const char* text, Direction direction, DType dtype = DType::f32) {
   ConvProblem problem = parse_problem(text).problem;
   problem.direction = direction;

@@ -17,14 +17,6 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-/// Small integers, so that each sum is exact.
-HostTensor integers(DType dtype, const Extents& extents, std::uint32_t seed) {
-  HostTensor tensor(dtype, extents);
-  Random random(seed);
-  tensor.fill([&] { return random.integer(-3, 3); });
-  return tensor;
-}
-
 /// Extents without those in front that are behind N and C and have to be 1.
 Extents of_rank(const Extents& extents, int rank) {
   std::vector<std::int64_t> kept(extents.begin(), extents.end());

@@ -158,6 +158,14 @@ class Random {
   std::mt19937 engine_;
 };
 
+/// A tensor of small integers, so that each sum is exact.
+inline HostTensor integers(plumb::DType dtype, const plumb::Extents& extents, std::uint32_t seed) {
+  HostTensor tensor(dtype, extents);
+  Random random(seed);
+  tensor.fill([&] { return random.integer(-3, 3); });
+  return tensor;
+}
+
 /// The strides of `extents` if its dimensions lay in memory in this order, outermost first, with
 /// `gap` unused elements behind each row of the innermost.
 inline plumb::Strides strides_in_order(const plumb::Extents& extents, const plumb::Dims& order,

@@ -61,11 +61,11 @@ class Draw {
  private:
   void draw_axis(int rank, std::int64_t& extent, std::int64_t& taps, std::int64_t& before,
                  std::int64_t& after) {
-    constexpr int most_extent[] = {0, 600, 80, 24}, most_taps[] = {0, 70, 14, 8};
-    extent = one_in(6) ? number(2, 9) : number(10, most_extent[rank]);
+    constexpr int max_extent[] = {0, 600, 80, 24}, max_taps[] = {0, 70, 14, 8};
+    extent = one_in(6) ? number(2, 9) : number(10, max_extent[rank]);
     if (one_in(2)) extent = (extent + 3) / 4 * 4;
     // Some kernels are for 3, 5, 7 and 9 taps alone, or for as many along two axes.
-    taps = one_in(3) ? number(1, most_taps[rank]) : one_in(5) ? 1 : odd_;
+    taps = one_in(3) ? number(1, max_taps[rank]) : one_in(5) ? 1 : odd_;
     before = one_in(3) ? number(0, static_cast<int>(taps) + 2) : taps / 2;
     after = one_in(3) ? number(0, static_cast<int>(taps) + 2) : (taps - 1) / 2;
     after += std::max<std::int64_t>(0, taps - before - extent - after);
