@@ -50,10 +50,10 @@ inline void load_outside(const SlabLoad<Real>& load, const Stored* from, Real* t
   load_between(load.end, load.columns);
 }
 
-/// Copies at most `most` vectors of a part.
+/// Copies at most `max_vectors` of a part.
 template <class Real>
-[[gnu::always_inline]] inline void copy_part(SlabPart& part, std::int64_t most) {
-  for (; most > 0 && part.from != part.end; --most) {
+[[gnu::always_inline]] inline void copy_part(SlabPart& part, std::int64_t max_vectors) {
+  for (; max_vectors > 0 && part.from != part.end; --max_vectors) {
     __builtin_prefetch(part.from + part.ahead, 0, 2);
     const Vector<Real> values = load_vector(reinterpret_cast<const Real*>(part.from));
     *reinterpret_cast<Vector<Real>*>(const_cast<char*>(part.from) + part.to) = values;
