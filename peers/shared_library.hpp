@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <forward_list>
 #include <initializer_list>
 #include <mutex>
 #include <new>
@@ -113,22 +114,22 @@ inline SharedLibrary open_shared_library(std::initializer_list<const char*> name
 template <class Opened>
 class OpenedOnce {
  public:
-  /// `open(folders)` opens it. The result is never destroyed.
+  /// `open(folders)` opens it. The result stays as long as this object.
   template <class Open>
   const Opened& get(const Open& open) {
     const std::lock_guard lock(mutex_);
-    if (last_ && last_->report.reason == Reason::none) return *last_;
+    if (!opened_.empty() && opened_.front().report.reason == Reason::none) return opened_.front();
     std::string folders = provider_path();
-    if (!last_ || folders != folders_) {
-      last_ = new Opened(open(folders));  // others may hold the one before
+    if (opened_.empty() || folders != folders_) {
+      opened_.push_front(open(folders));
       folders_ = std::move(folders);
     }
-    return *last_;
+    return opened_.front();
   }
 
  private:
   std::mutex mutex_;
-  const Opened* last_ = nullptr;
+  std::forward_list<Opened> opened_;  // the last first; others may hold those before
   std::string folders_;
 };
 
