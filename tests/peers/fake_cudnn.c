@@ -47,7 +47,11 @@ EXPORT size_t cudnnGetVersion(void) { return FAKE_VERSION; }
 EXPORT const char* cudnnGetErrorString(int status) {
   return status == not_supported ? "CUDNN_STATUS_NOT_SUPPORTED" : "CUDNN_STATUS_BAD_PARAM";
 }
-EXPORT int cudnnCreate(void** handle) { return (*handle = malloc(1)) ? success : bad_param; }
+EXPORT int cudnnCreate(void** handle) {
+  static char one;
+  *handle = &one;
+  return success;
+}
 EXPORT int cudnnSetStream(void* handle, void* stream) {
   (void)stream;
   return handle ? success : bad_param;
