@@ -149,20 +149,21 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
     if (workspace_meets_tensor(tensors, ranges, workspace, workspace_bytes))
       refuse_workspace_overlaps(operation, problem, tensors, workspace, workspace_bytes);
   }
-  planned_->run.launch(queue.backend(), {.problem = planned_->problem,
-                                         .device = device_.info(),
-                                         .x = tensors.x.data(),
-                                         .w = w,
-                                         .filters = filters,
-                                         .bias = tensors.bias.data(),
-                                         .y = tensors.y.data(),
-                                         .activation = planned_->options.activation,
-                                         .accumulate = planned_->options.accumulate,
-                                         .workspace = workspace,
-                                         .native_queue = queue.native(),
-                                         .mask = tensors.mask.data(),
-                                         .mask_strides = tensors.mask.strides(),
-                                         .db = tensors.db.data()});
+  planned_->run.launch(queue.backend(),
+                       {.problem = planned_->problem,
+                        .device = device_.info(),
+                        .x = tensors.x.data(),
+                        .w = w,
+                        .filters = filters,
+                        .bias = tensors.bias.data(),
+                        .y = tensors.y.data(),
+                        .activation = planned_->options.activation,
+                        .accumulate = planned_->options.accumulate,
+                        .workspace = workspace,
+                        .native_queue = queue.native(),
+                        .mask = tensors.mask.data(),
+                        .mask_strides = view_of_rank(tensors.mask, problem.y_extents()).strides(),
+                        .db = tensors.db.data()});
   if (environment_flag("PLUMB_SYNC")) queue.synchronize();
 }
 

@@ -150,6 +150,23 @@ TEST_CASE("gradients: the bias's, the ReLU's mask, and sums to what was there") 
   for (std::size_t i = 0; i < dx_expected.size(); ++i) REQUIRE(dx.values()[i] == dx_expected[i].y);
 }
 
+TEST_CASE("gradients: a mask of a 1-D layer is read by its own strides") {
+  Queue queue(Device::open("cpu"));
+  const std::vector<float> dy{1, 2, 3, 4, 5, 6, 7, 8}, w{1, 10}, y{1, 0, 1, 0, 0, 1, 0, 1};
+  std::vector<float> dx(10), dw(2);
+  conv_backward_data(queue, {.dy = {dy.data(), {2, 1, 4}},
+                             .w = {w.data(), {1, 1, 2}},
+                             .dx = {dx.data(), {2, 1, 5}},
+                             .mask = {y.data(), {2, 1, 4}}});
+  CHECK(dx == std::vector<float>{1, 10, 3, 30, 0, 0, 6, 60, 8, 80});
+  const std::vector<float> x{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  conv_backward_weights(queue, {.x = {x.data(), {2, 1, 5}},
+                                .dy = {dy.data(), {2, 1, 4}},
+                                .dw = {dw.data(), {1, 1, 2}},
+                                .mask = {y.data(), {2, 1, 4}}});
+  CHECK(dw == std::vector<float>{1 + 9 + 42 + 72, 2 + 12 + 48 + 80});
+}
+
 TEST_CASE("gradients: of no images the weights' is zero, and nothing is added") {
   Queue queue(Device::open("cpu"));
   const float nothing = 0;
