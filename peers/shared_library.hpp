@@ -129,7 +129,7 @@ class OpenedOnce {
 
  private:
   std::mutex mutex_;
-  std::forward_list<Opened> opened_;  // the last first; others may hold those before
+  std::forward_list<Opened> opened_;  // newest first; callers may still hold older ones
   std::string folders_;
 };
 

@@ -26,6 +26,12 @@ bool same_strides(const Extents& extents, const Strides& a, const Strides& b) {
   return true;
 }
 
+/// The mask's strides in the rank of the problem's y; none where there is no mask.
+Strides mask_strides(const ConvTensors& tensors, const ConvProblem& problem) {
+  if (tensors.mask.empty()) return {};
+  return view_of_rank(tensors.mask, problem.y_extents()).strides();
+}
+
 void check_view(const ConstTensorView& given, std::string_view name, DType dtype,
                 const Extents& extents, const Strides& strides, const DeviceId& device) {
   const ConstTensorView view = view_of_rank(given, extents);
@@ -80,9 +86,8 @@ void ConvPlan::check_tensors(const ConvTensors& tensors) const {
                {1}, "ConvOptions::bias");
   check_option(tensors.db, "db", planned_->options.bias && weights, {problem.k}, {1},
                "ConvOptions::bias");
-  const ConstTensorView mask = view_of_rank(tensors.mask, problem.y_extents());
   check_option(tensors.mask, "mask", planned_->options.relu_mask, problem.y_extents(),
-               mask.strides(), "ConvOptions::relu_mask");
+               mask_strides(tensors, problem), "ConvOptions::relu_mask");
 }
 
 /// A tensor that is there where an option says so.
@@ -149,21 +154,20 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
     if (workspace_meets_tensor(tensors, ranges, workspace, workspace_bytes))
       refuse_workspace_overlaps(operation, problem, tensors, workspace, workspace_bytes);
   }
-  planned_->run.launch(queue.backend(),
-                       {.problem = planned_->problem,
-                        .device = device_.info(),
-                        .x = tensors.x.data(),
-                        .w = w,
-                        .filters = filters,
-                        .bias = tensors.bias.data(),
-                        .y = tensors.y.data(),
-                        .activation = planned_->options.activation,
-                        .accumulate = planned_->options.accumulate,
-                        .workspace = workspace,
-                        .native_queue = queue.native(),
-                        .mask = tensors.mask.data(),
-                        .mask_strides = view_of_rank(tensors.mask, problem.y_extents()).strides(),
-                        .db = tensors.db.data()});
+  planned_->run.launch(queue.backend(), {.problem = planned_->problem,
+                                         .device = device_.info(),
+                                         .x = tensors.x.data(),
+                                         .w = w,
+                                         .filters = filters,
+                                         .bias = tensors.bias.data(),
+                                         .y = tensors.y.data(),
+                                         .activation = planned_->options.activation,
+                                         .accumulate = planned_->options.accumulate,
+                                         .workspace = workspace,
+                                         .native_queue = queue.native(),
+                                         .mask = tensors.mask.data(),
+                                         .mask_strides = mask_strides(tensors, problem),
+                                         .db = tensors.db.data()});
   if (environment_flag("PLUMB_SYNC")) queue.synchronize();
 }
 
