@@ -15,11 +15,10 @@ std::size_t bytes_of(const ConstTensorView& view) {
   return static_cast<std::size_t>(element_count(view.extents())) * size_in_bytes(view.dtype());
 }
 
-Tensor host_tensor(const Device& device, DType dtype, const Extents& extents,
-                   const Strides& strides, HostMemory memory) {
+Tensor host_tensor(const Device& device, DType dtype, const ConvOperand& part, HostMemory memory) {
   // Memory of the CPU is pageable whatever kind is asked for.
-  return Tensor(memory == HostMemory::pinned ? device : Device::open("cpu"), dtype, extents,
-                strides, Memory::pinned_host);
+  return Tensor(memory == HostMemory::pinned ? device : Device::open("cpu"), dtype, part.extents,
+                part.strides, Memory::pinned_host);
 }
 
 /// A prime number of random values laid over the memory again and again, so that no two images of
@@ -56,18 +55,18 @@ HostCase::HostCase(const Device& device, const ConvProblem& problem, HostMemory 
                    std::uint64_t seed)
     : problem_(problem),
       seed_(seed),
-      x_(host_tensor(device, problem.dtype, problem.x_extents(), problem.x_strides, memory)),
-      w_(host_tensor(device, problem.dtype, problem.w_extents(), problem.w_strides, memory)),
-      y_(host_tensor(device, problem.dtype, problem.y_extents(), problem.y_strides, memory)) {
-  fill(x_, 1, seed);
-  fill(w_, 1 / std::sqrt(static_cast<double>(problem.terms())), seed + 1);
+      image_(host_tensor(device, problem.dtype, image_of(problem), memory)),
+      filters_(host_tensor(device, problem.dtype, filters_of(problem), memory)),
+      output_(host_tensor(device, problem.dtype, output_of(problem), memory)) {
+  fill(image_, 1, seed);
+  fill(filters_, 1 / std::sqrt(static_cast<double>(problem.terms())), seed + 1);
   poison_output();
 }
 
-void HostCase::poison_output() { std::memset(y_.data(), 0xff, bytes_of(y_)); }
+void HostCase::poison_output() { std::memset(output_.data(), 0xff, bytes_of(output_)); }
 
 bool HostCase::has_nan() const {
-  const ConstTensorView y = y_;
+  const ConstTensorView y = output_;
   const std::int64_t count = element_count(y.extents());
   bool found = false;
 #pragma omp parallel for schedule(static) reduction(|| : found)
@@ -75,39 +74,54 @@ bool HostCase::has_nan() const {
   return found;
 }
 
-double HostCase::error_over_bound_at(const Numerics& numerics, std::int64_t n,
+double HostCase::error_over_bound_at(const ConvPipeline& pipeline, std::int64_t first,
                                      std::uint64_t draw) const {
-  const Extents y = problem_.y_extents();
-  const Strides& strides = problem_.y_strides;
-  std::int64_t index[Dims::max_rank] = {n}, offset = n * strides[0];
+  const ConvOperand output = output_of(problem_);
+  const Extents& y = output.extents;
+  std::int64_t index[Dims::max_rank] = {first}, offset = first * output.strides[0];
   for (int i = 1; i < y.rank(); ++i) {
     index[i] = drawn(draw + static_cast<std::uint64_t>(i - 1), y[i]);
-    offset += index[i] * strides[i];
+    offset += index[i] * output.strides[i];
   }
   const int last = y.rank() - 1;
-  const double computed = load_element(y_, offset);
-  const OracleTerm term = conv_oracle_at(problem_, x_, w_, {}, n, index[1],
+  const double computed = load_element(output_, offset);
+  const OracleTerm term = conv_oracle_at(problem_, image_, filters_, {}, first, index[1],
                                          last == 4 ? index[2] : 0, index[last - 1], index[last]);
-  const double bound = conv_error_bound(numerics, problem_, term, computed);
+  const double whole =
+      conv_error_bound(pipeline.plan().algorithm().numerics, problem_, term, computed);
+  const double bound = whole + segments_error_bound(problem_.dtype, pipeline.segments(),
+                                                    pipeline.sum_depth(), term.magnitude, whole);
   const double error = std::abs(computed - term.y);
   return error == 0 ? 0 : error / bound;
 }
 
-double HostCase::max_error_over_bound(const Numerics& numerics,
-                                      std::int64_t images_per_segment) const {
+/// First indices of the outputs that are looked at. Those of dw are few, since each is a sum over
+/// the whole batch, and in any of them a lost segment shows.
+std::vector<std::int64_t> HostCase::judged(const ConvPipeline& pipeline) const {
+  const bool weights = problem_.direction == Direction::backward_weights;
+  std::vector<std::int64_t> first;
+  const std::int64_t step = pipeline.images_per_segment();
+  for (std::int64_t image = 0; image < problem_.n && !weights; image += step) {
+    first.push_back(image);
+    first.push_back(std::min(image + step, problem_.n) - 1);
+  }
+  constexpr std::int64_t at_random = 300, most_products = 100'000'000;
+  const std::int64_t count =
+      weights ? std::clamp<std::int64_t>(most_products / problem_.terms(), 3, at_random)
+              : at_random;
+  for (std::int64_t i = 0; i < count; ++i)
+    first.push_back(
+        drawn(seed_ + static_cast<std::uint64_t>(i), weights ? problem_.k : problem_.n));
+  return first;
+}
+
+double HostCase::max_error_over_bound(const ConvPipeline& pipeline) const {
   if (problem_.n == 0) return 0;
   if (has_nan()) return std::numeric_limits<double>::infinity();
-  std::vector<std::int64_t> images;
-  for (std::int64_t first = 0; first < problem_.n; first += images_per_segment) {
-    images.push_back(first);
-    images.push_back(std::min(first + images_per_segment, problem_.n) - 1);
-  }
-  constexpr int at_random = 300;
-  for (int i = 0; i < at_random; ++i)
-    images.push_back(drawn(seed_ + static_cast<std::uint64_t>(i), problem_.n));
+  const std::vector<std::int64_t> first = judged(pipeline);
   double largest = 0;
-  for (std::size_t i = 0; i < images.size(); ++i)
-    largest = std::max(largest, error_over_bound_at(numerics, images[i], seed_ + 1000 + 3 * i));
+  for (std::size_t i = 0; i < first.size(); ++i)
+    largest = std::max(largest, error_over_bound_at(pipeline, first[i], seed_ + 1000 + 3 * i));
   return largest;
 }
 

@@ -158,8 +158,7 @@ LayerTime time_layer(const Device& device, const ConvProblem& problem) {
   LayerTime time{.algorithm = algorithm.name};
   time.stages = time_stages(device, pipeline, host);
   time.pipeline_seconds = time_pipeline(pipeline, host);
-  time.max_error_over_bound =
-      host.max_error_over_bound(algorithm.numerics, pipeline.images_per_segment());
+  time.max_error_over_bound = host.max_error_over_bound(pipeline);
   ConvPipeline one_stream(device, problem, {}, {.streams = 1});
   time.one_stream_seconds = time_pipeline(one_stream, host);
   return time;

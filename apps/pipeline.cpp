@@ -55,8 +55,7 @@ PipelineRecord run_pipeline(ConvPipeline& pipeline, HostCase& host, HostMemory m
   record.seconds = time_pipeline(pipeline, host);
   host.poison_output();
   pipeline.run(host.tensors(), &record.timeline);
-  record.max_error_over_bound =
-      host.max_error_over_bound(pipeline.plan().algorithm().numerics, record.images_per_segment);
+  record.max_error_over_bound = host.max_error_over_bound(pipeline);
   for (const PipelineSpan& span : record.timeline)
     if (span.stage == PipelineStage::fill || span.stage == PipelineStage::drain)
       record.staging_seconds += span.end_seconds - span.begin_seconds;
@@ -148,6 +147,7 @@ void add_pipeline(CLI::App& program) {
   add_device_option(*command, a->device);
   add_problem_options(*command, a->problems);
   add_suite_options(*command, a->problems);
+  add_direction_option(*command, a->problems);
   add_algorithm_option(*command, a->algorithm,
                        "Run this algorithm; auto: the one that a plan chooses for a segment");
   add_integer(*command, "--streams", a->streams, 1,
@@ -174,7 +174,8 @@ void add_pipeline(CLI::App& program) {
       "Examples:\n"
       "  plumb pipeline --suite four --json four.json\n"
       "  plumb pipeline --problem mb10000ic1ih86oc4kh7 --streams 4 --memory pinned --plot t.svg\n"
-      "  plumb pipeline --suite four --budget 100MB");
+      "  plumb pipeline --suite four --budget 100MB\n"
+      "  plumb pipeline --suite four --direction backward_weights --segment 500");
   command->callback([a] { run(*a); });
 }
 

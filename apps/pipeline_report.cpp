@@ -22,13 +22,17 @@ std::string copy_rate(double bytes, double seconds) {
 }
 
 struct BatchBytes {
-  double x, y;
+  double in, out;
 };
 
 BatchBytes bytes_of(const ConvProblem& problem) {
   const auto element = static_cast<double>(size_in_bytes(problem.dtype));
-  return {static_cast<double>(element_count(problem.x_extents())) * element,
-          static_cast<double>(element_count(problem.y_extents())) * element};
+  const auto bytes = [&](const ConvOperand& part) {
+    return static_cast<double>(element_count(part.extents)) * element;
+  };
+  const bool weights = problem.direction == Direction::backward_weights;
+  return {bytes(image_of(problem)) + (weights ? bytes(filters_of(problem)) : 0),
+          bytes(output_of(problem))};
 }
 
 nlohmann::ordered_json to_json(const PipelineCaseRecord& one, const PipelineRecord& record,
@@ -36,6 +40,7 @@ nlohmann::ordered_json to_json(const PipelineCaseRecord& one, const PipelineReco
   const ConvProblem& problem = one.test.problem;
   return {{"problem", to_string(problem)},
           {"name", one.test.name},
+          {"direction", to_string(problem.direction)},
           {"device", device},
           {"algorithm", one.algorithm},
           {"dtype", to_string(problem.dtype)},
@@ -66,8 +71,8 @@ void print(const PipelineCaseRecord& one) {
              to_string(problem), to_string(problem.dtype), to_string(one.test.placement),
              one.algorithm);
   fmt::print("  alone: copy in {}, kernel {:.3f} ms, copy out {}\n",
-             copy_rate(bytes.x, one.stages.copy_in), one.stages.kernel * 1e3,
-             copy_rate(bytes.y, one.stages.copy_out));
+             copy_rate(bytes.in, one.stages.copy_in), one.stages.kernel * 1e3,
+             copy_rate(bytes.out, one.stages.copy_out));
   fmt::print(
       "  memory    streams  segments  images each  device MB        ms    images/s  staging ms  "
       "over {:<8}  err/bound\n",

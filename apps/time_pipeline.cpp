@@ -27,14 +27,22 @@ double median_of(const Sample& sample) {
 /// Buffers on the device that whole segments go round, so that a kernel does not find its tensors
 /// in a cache that it would not find them in when the pipeline runs.
 struct Buffers {
-  Tensor x, y;
+  Tensor image, filters, output;
 };
 
+bool sums(const ConvProblem& problem) { return problem.direction == Direction::backward_weights; }
+
+/// What has no N is there once: filters, or the weights' gradient.
 std::vector<Buffers> buffers_of(const Device& device, const ConvProblem& segment, int count) {
+  const auto tensor = [&](const ConvOperand& part) {
+    return Tensor(device, segment.dtype, part.extents, part.strides);
+  };
   std::vector<Buffers> buffers;
   for (int i = 0; i < count; ++i)
-    buffers.push_back({.x = Tensor(device, segment.dtype, segment.x_extents(), segment.x_strides),
-                       .y = Tensor(device, segment.dtype, segment.y_extents(), segment.y_strides)});
+    buffers.push_back(
+        {.image = tensor(image_of(segment)),
+         .filters = i == 0 || sums(segment) ? tensor(filters_of(segment)) : buffers[0].filters,
+         .output = i == 0 || !sums(segment) ? tensor(output_of(segment)) : buffers[0].output});
   return buffers;
 }
 
@@ -56,9 +64,8 @@ StageSeconds time_stages(const Device& device, const ConvPipeline& pipeline, con
             .copy_out = 0};
 
   const auto buffers = buffers_of(device, plan.problem(), pipeline.streams());
-  const Tensor w(device, plan.problem().dtype, plan.problem().w_extents(),
-                 plan.problem().w_strides);
-  copy(queue, tensors.w, w);
+  const bool weights = sums(plan.problem());
+  if (!weights) copy(queue, tensors.w, buffers[0].filters);
   const std::int64_t segments = batch / images;
   // What is left over by whole segments is as fast as they are.
   const double scale = static_cast<double>(batch) / static_cast<double>(segments * images);
@@ -70,15 +77,20 @@ StageSeconds time_stages(const Device& device, const ConvPipeline& pipeline, con
              return seconds_between(begin, queue.record());
            });
   };
+  const auto part = [&](const auto& view, std::int64_t segment) {
+    return slice(view, 0, segment * images, images);
+  };
   StageSeconds seconds;
   seconds.copy_in = time([&](std::int64_t segment, const Buffers& to) {
-    copy(queue, slice(tensors.x, 0, segment * images, images), to.x);
+    copy(queue, part(tensors.x, segment), to.image);
+    if (weights) copy(queue, part(tensors.w, segment), to.filters);
   });
   seconds.kernel = time([&](std::int64_t, const Buffers& at) {
-    plan.execute(queue, {.x = at.x, .w = w, .y = at.y.view()});
+    plan.execute(queue, {.x = at.image, .w = at.filters, .y = at.output.view()});
   });
   seconds.copy_out = time([&](std::int64_t segment, const Buffers& from) {
-    copy(queue, from.y, slice(tensors.y, 0, segment * images, images));
+    if (!weights) copy(queue, from.output, part(tensors.y, segment));
+    if (weights && segment == 0) copy(queue, from.output, tensors.y);
   });
   return seconds;
 }

@@ -5,7 +5,7 @@
 
 namespace plumb {
 
-/// Yes to a forward convolution; `direction` to the two backward ones, which no algorithm runs.
+/// Yes to a forward convolution; `direction` to the two backward ones.
 Support forward_only(const ConvProblem& problem);
 
 }  // namespace plumb

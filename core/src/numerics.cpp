@@ -155,6 +155,16 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
          staging(numerics.accumulator, problem.dtype, oracle, relative + small_operands);
 }
 
+double segments_error_bound(DType dtype, std::int64_t segments, int depth, double magnitude,
+                            double bound) {
+  if (depth == 0) return 0;
+  // Each segment's gradient is rounded once when it is stored, and again by each addition. Sums
+  // that come out subnormal are exact.
+  const double stored = rounding_to(dtype);
+  return gamma(depth + 1, stored) * (magnitude + bound) +
+         static_cast<double>(segments) * underflow(Accumulator::fp64_fma, dtype, 0);
+}
+
 double bias_gradient_error_bound(DType dtype, double terms, double magnitude, double computed) {
   // Narrow types are rounded by way of fp32 on some devices. The oracle's own sum is one too.
   const bool narrow = dtype == DType::f16 || dtype == DType::bf16;

@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "partial_sums.hpp"
 #include "plumb/error.hpp"
+#include "tensor_bytes.hpp"
 
 namespace plumb {
 namespace {
@@ -22,16 +24,34 @@ constexpr double fixed_cost_bytes = 256 * 1024;
 /// Copies gain nothing any more from being larger, and buffers of pinned memory are dear.
 constexpr double largest_segment_bytes = 64 << 20;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
+/// What of one image moves in each direction, and what of it lies in the buffers of a stream.
 struct ImageBytes {
-  std::size_t x = 0, y = 0;
+  std::size_t in = 0, out = 0;
+  std::size_t buffers[3] = {};  ///< of x, of y, and of the mask
 };
 
-ImageBytes image_bytes(const ConvProblem& problem) {
+ImageBytes image_bytes(const ConvProblem& problem, const ConvOptions& options) {
   const std::size_t element = size_in_bytes(problem.dtype);
-  return {elements_per_image(problem.x_extents()) * element,
-          elements_per_image(problem.y_extents()) * element};
+  const std::size_t x = elements_per_image(problem.x_extents()) * element,
+                    y = elements_per_image(problem.y_extents()) * element;
+  ImageBytes bytes{.buffers = {x, y, options.relu_mask ? y : 0}};
+  switch (problem.direction) {
+    case Direction::forward: bytes.in = x, bytes.out = y; break;
+    case Direction::backward_data: bytes.in = y, bytes.out = x; break;
+    case Direction::backward_weights: bytes.in = x + y; break;
+  }
+  bytes.in += bytes.buffers[2];
+  if (options.accumulate) bytes.in += bytes.out;
+  return bytes;
+}
+
+/// What a segment costs beside its bytes, in bytes of the link: in backward weights also that dw is
+/// written and added, by a memory many times as fast.
+double fixed_cost(const ConvProblem& problem) {
+  if (problem.direction != Direction::backward_weights) return fixed_cost_bytes;
+  constexpr double passes = 4, memory_over_link = 60;
+  const auto dw = static_cast<double>(bytes_of(problem.dtype, problem.w_extents()));
+  return fixed_cost_bytes + passes * dw / memory_over_link;
 }
 
 /// So that no segment is much smaller than the others.
@@ -40,10 +60,10 @@ std::int64_t evened(std::int64_t batch, std::int64_t images) {
   return (batch + count - 1) / count;
 }
 
-std::int64_t chosen_images(const ConvProblem& problem) {
-  const ImageBytes image = image_bytes(problem);
-  const auto larger = static_cast<double>(std::max(image.x, image.y));
-  const double best = std::sqrt(larger * static_cast<double>(problem.n) * fixed_cost_bytes);
+std::int64_t chosen_images(const ConvProblem& problem, const ConvOptions& options) {
+  const ImageBytes image = image_bytes(problem, options);
+  const auto larger = static_cast<double>(std::max(image.in, image.out));
+  const double best = std::sqrt(larger * static_cast<double>(problem.n) * fixed_cost(problem));
   const double images = std::min(best, largest_segment_bytes) / larger;
   return evened(problem.n, std::clamp<std::int64_t>(std::llround(images), 1, problem.n));
 }
@@ -59,34 +79,59 @@ ConvPlan plan_like(const ConvPlan& plan, const ConvProblem& problem, const ConvO
   return ConvPlan(plan.device(), problem, possible ? same : options);
 }
 
+/// What is on the device beside the streams and the workspace.
+std::size_t resident_bytes(const ConvProblem& problem, const ConvOptions& options,
+                           const Segments& segments) {
+  const std::size_t filters = aligned(bytes_of(problem.dtype, problem.w_extents()));
+  const std::size_t bias =
+      options.bias ? aligned(bytes_of(problem.dtype, {bias_elements(problem)})) : 0;
+  if (problem.direction != Direction::backward_weights) return filters + bias;
+  const std::int64_t kept = PartialSums::kept(segments.count) + (options.accumulate ? 1 : 0);
+  return static_cast<std::size_t>(kept) * (filters + bias);
+}
+
 std::size_t bytes_needed(const ConvProblem& problem, const ConvOptions& options,
                          const Segments& segments) {
-  const std::size_t element = size_in_bytes(problem.dtype);
-  const ImageBytes image = image_bytes(problem);
   const auto images = static_cast<std::size_t>(segments.images);
-  const std::size_t filters = aligned(element_count(problem.w_extents()) * element);
-  const std::size_t bias = options.bias ? aligned(problem.k * element) : 0;
-  const std::size_t buffers = aligned(images * image.x) + aligned(images * image.y);
-  return filters + bias + segments.workspace_bytes +
+  std::size_t buffers = 0;
+  for (const std::size_t image : image_bytes(problem, options).buffers)
+    buffers += aligned(images * image);
+  return resident_bytes(problem, options, segments) + segments.workspace_bytes +
          static_cast<std::size_t>(segments.streams) * buffers;
+}
+
+/// What a segment is planned with: the gradients of segments are added behind it.
+ConvOptions segment_options(const ConvProblem& problem, ConvOptions options) {
+  if (problem.direction == Direction::backward_weights) options.accumulate = false;
+  return options;
 }
 
 Segments segments_of(const Device& device, const ConvProblem& problem, const ConvOptions& options,
                      std::int64_t images, int streams) {
+  const ConvOptions of_segment = segment_options(problem, options);
   Segments segments{.batch = problem.n,
                     .images = images,
                     .count = (problem.n + images - 1) / images,
-                    .plan = ConvPlan(device, with_batch(problem, images), options),
+                    .plan = ConvPlan(device, with_batch(problem, images), of_segment),
                     .last_plan = std::nullopt};
   segments.streams = static_cast<int>(std::min<std::int64_t>(streams, segments.count));
   segments.workspace_bytes = segments.plan.workspace_bytes();
   if (const std::int64_t rest = problem.n % images; rest != 0) {
-    segments.last_plan = plan_like(segments.plan, with_batch(problem, rest), options);
+    segments.last_plan = plan_like(segments.plan, with_batch(problem, rest), of_segment);
     segments.workspace_bytes =
         std::max(segments.workspace_bytes, segments.last_plan->workspace_bytes());
   }
   segments.device_bytes = bytes_needed(problem, options, segments);
   return segments;
+}
+
+/// Half of what is free. Where it would have a say in the order of a sum, and the bits are to be
+/// the same every time, half of all that the device has.
+std::size_t default_budget(const Device& device, const ConvProblem& problem,
+                           const ConvOptions& options) {
+  const bool sums = problem.direction == Direction::backward_weights;
+  const std::size_t all = device.info().memory_bytes;
+  return (sums && options.deterministic && all > 0 ? all : device.free_bytes()) / 2;
 }
 
 [[noreturn]] void throw_over_budget(const Device& device, const Segments& segments,
@@ -115,11 +160,12 @@ ConvProblem with_batch(ConvProblem problem, std::int64_t n) {
 
 Segments cut_into_segments(const Device& device, const ConvProblem& problem,
                            const ConvOptions& options, const PipelineOptions& pipeline) {
-  const std::size_t budget =
-      pipeline.memory_budget_bytes > 0 ? pipeline.memory_budget_bytes : device.free_bytes() / 2;
+  const std::size_t budget = pipeline.memory_budget_bytes > 0
+                                 ? pipeline.memory_budget_bytes
+                                 : default_budget(device, problem, options);
   const bool given = pipeline.images_per_segment > 0;
   std::int64_t images =
-      given ? std::min(pipeline.images_per_segment, problem.n) : chosen_images(problem);
+      given ? std::min(pipeline.images_per_segment, problem.n) : chosen_images(problem, options);
   int streams = pipeline.streams;
   for (;;) {
     Segments segments = segments_of(device, problem, options, images, streams);

@@ -16,7 +16,7 @@ struct Segments {
   ConvPlan plan;
   std::optional<ConvPlan> last_plan;  ///< where the last segment is smaller
   std::size_t workspace_bytes = 0;    ///< for either plan
-  std::size_t device_bytes = 0;       ///< buffers of all streams, filters, bias and workspace
+  std::size_t device_bytes = 0;       ///< buffers of all streams, what they share, and workspace
 
   std::int64_t first_image(std::int64_t segment) const { return segment * images; }
   std::int64_t images_of(std::int64_t segment) const {

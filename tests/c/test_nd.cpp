@@ -314,6 +314,15 @@ TEST_CASE("C: gradients are those of C++, by calls and by plans", "[c]") {
                                     nullptr) == PLUMB_OK);
   CHECK(dw == expected_dw);
   CHECK(db == expected_db);
+  std::fill(dx.begin(), dx.end(), 0.0f), std::fill(dw.begin(), dw.end(), 0.0f);
+  std::fill(db.begin(), db.end(), 0.0f);
+  CHECK(plumb_conv_backward_data_host(device, &c_dy, &c_w, &c_dx, &c_mask, nullptr, &c_geometry,
+                                      nullptr) == PLUMB_OK);
+  CHECK(dx == expected_dx);
+  CHECK(plumb_conv_backward_weights_host(device, &c_x, &c_dy, &c_dw, &c_db, nullptr, &c_geometry,
+                                         nullptr) == PLUMB_OK);
+  CHECK(dw == expected_dw);
+  CHECK(db == expected_db);
 
   plumb_conv_problem_nd problem;
   REQUIRE(plumb_conv_problem_nd_init(&problem) == PLUMB_OK);
@@ -341,6 +350,10 @@ TEST_CASE("C: gradients are those of C++, by calls and by plans", "[c]") {
                       .w = {w.data(), w_extents},
                       .dx = {expected_dx.data(), x_extents}},
                      geometry);
+  CHECK(y == expected_dx);
+  std::fill(y.begin(), y.end(), 0.0f);
+  CHECK(plumb_conv_transpose_host(device, &c_dy, &c_w, nullptr, &c_y, &c_geometry, nullptr) ==
+        PLUMB_OK);
   CHECK(y == expected_dx);
   CHECK(plumb_conv_transpose(queue, &c_x, &c_w, nullptr, &c_y, &c_geometry, nullptr) ==
         PLUMB_INVALID_ARGUMENT);

@@ -192,6 +192,26 @@ PLUMB_API plumb_status plumb_conv_host_nd(const plumb_device* device, const plum
                                           const plumb_tensor* y,
                                           const plumb_conv_geometry_nd* geometry,
                                           const plumb_conv_options_nd* options);
+/// The gradient by x of tensors on the host, as plumb_conv_backward_data() has them and
+/// plumb_conv_host_nd() runs them: dy, dx and the mask have images without gaps, one after the
+/// other.
+PLUMB_API plumb_status plumb_conv_backward_data_host(
+    const plumb_device* device, const plumb_tensor* dy, const plumb_tensor* w,
+    const plumb_tensor* dx, const plumb_tensor* mask, const plumb_tensor* bias,
+    const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options);
+/// The gradient by w, and by the bias, of tensors on the host, likewise. The gradients of segments
+/// of the batch are summed in pairs, in a fixed order; with options->deterministic the batch is cut
+/// the same way whatever memory is free.
+PLUMB_API plumb_status plumb_conv_backward_weights_host(
+    const plumb_device* device, const plumb_tensor* x, const plumb_tensor* dy,
+    const plumb_tensor* dw, const plumb_tensor* db, const plumb_tensor* mask,
+    const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options);
+/// The transposed convolution of tensors on the host, likewise.
+PLUMB_API plumb_status plumb_conv_transpose_host(const plumb_device* device, const plumb_tensor* x,
+                                                 const plumb_tensor* w, const plumb_tensor* bias,
+                                                 const plumb_tensor* y,
+                                                 const plumb_conv_geometry_nd* geometry,
+                                                 const plumb_conv_options_nd* options);
 
 #ifdef __cplusplus
 }

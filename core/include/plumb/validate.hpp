@@ -68,6 +68,13 @@ PLUMB_API double conv_error_bound(const Numerics& numerics, const ConvProblem& p
 PLUMB_API double bias_gradient_error_bound(DType dtype, double terms, double magnitude,
                                            double computed);
 
+/// Returns what is to be added to either bound where the gradient is the sum of those of so many
+/// segments of the batch, of which each element has gone through `depth` additions rounded to the
+/// stored type (ConvPipeline::sum_depth()); 0 of one segment that nothing is added to. `bound` is
+/// that of the whole batch, `magnitude` the sum of its magnitudes.
+PLUMB_API double segments_error_bound(DType dtype, std::int64_t segments, int depth,
+                                      double magnitude, double bound);
+
 /// The four ways in which a result is judged.
 enum class Tier : std::uint8_t {
   exact,       ///< small integers: the oracle's bits, in every order of summation

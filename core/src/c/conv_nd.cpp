@@ -16,16 +16,6 @@ using plumb::c::options_of;
 using plumb::c::refuse;
 using plumb::c::run;
 using plumb::c::tensors_of;
-using plumb::c::view_of;
-
-namespace {
-
-/// A null one is none.
-TensorView view_if(const plumb_tensor* tensor, const char* name) {
-  return tensor ? view_of(tensor, name) : TensorView();
-}
-
-}  // namespace
 
 plumb_status plumb_conv_output_extents_nd(const plumb_conv_problem_nd* problem,
                                           std::int64_t extents[5]) {
@@ -96,51 +86,5 @@ plumb_status plumb_conv_host_nd(const plumb_device* device, const plumb_tensor* 
   return run(__func__, [&] {
     conv_host(at(device, "device").device, tensors_of(x, w, bias, y), geometry_of(geometry),
               options_of(options));
-  });
-}
-
-plumb_status plumb_conv_backward_data(plumb_queue* queue, const plumb_tensor* dy,
-                                      const plumb_tensor* w, const plumb_tensor* dx,
-                                      const plumb_tensor* mask, const plumb_tensor* bias,
-                                      const plumb_conv_geometry_nd* geometry,
-                                      const plumb_conv_options_nd* options) {
-  return run(__func__, [&] {
-    conv_backward_data(at(queue, "queue").queue,
-                       {.dy = view_of(dy, "dy"),
-                        .w = view_of(w, "w"),
-                        .dx = view_of(dx, "dx"),
-                        .mask = view_if(mask, "mask"),
-                        .bias = view_if(bias, "bias")},
-                       geometry_of(geometry), options_of(options));
-  });
-}
-
-plumb_status plumb_conv_backward_weights(plumb_queue* queue, const plumb_tensor* x,
-                                         const plumb_tensor* dy, const plumb_tensor* dw,
-                                         const plumb_tensor* db, const plumb_tensor* mask,
-                                         const plumb_conv_geometry_nd* geometry,
-                                         const plumb_conv_options_nd* options) {
-  return run(__func__, [&] {
-    conv_backward_weights(at(queue, "queue").queue,
-                          {.x = view_of(x, "x"),
-                           .dy = view_of(dy, "dy"),
-                           .dw = view_of(dw, "dw"),
-                           .db = view_if(db, "db"),
-                           .mask = view_if(mask, "mask")},
-                          geometry_of(geometry), options_of(options));
-  });
-}
-
-plumb_status plumb_conv_transpose(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* w,
-                                  const plumb_tensor* bias, const plumb_tensor* y,
-                                  const plumb_conv_geometry_nd* geometry,
-                                  const plumb_conv_options_nd* options) {
-  return run(__func__, [&] {
-    conv_transpose(at(queue, "queue").queue,
-                   {.x = view_of(x, "x"),
-                    .w = view_of(w, "w"),
-                    .bias = view_if(bias, "bias"),
-                    .y = view_of(y, "y")},
-                   geometry_of(geometry), options_of(options));
   });
 }

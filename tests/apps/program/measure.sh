@@ -92,6 +92,12 @@ case_pipeline() {
   run pipeline --device cpu --problem $three_axes --boundary reflect,zeros,clamp --memory pageable --streams 1 --json pipeline.json
   printed '_padreflect/zeros/clamp  f32'
   holds "$(json pipeline.json max_error_over_bound) > 0 && $(json pipeline.json max_error_over_bound) <= 1"
+  run pipeline "${small[@]}" --direction all --memory pageable --streams 1 --json pipeline.json
+  (($(grep -c '"median_seconds"' pipeline.json) == 3)) || fail "expected three directions"
+  printed '_dirbwd_d.*f32 nchw' && printed '_dirbwd_w.*f32 nchw'
+  for direction in forward backward_data backward_weights; do
+    grep -q "\"direction\": \"$direction\"" pipeline.json || fail "no $direction"
+  done
   refuse 2 "names [2-9] algorithms, expected one" pipeline "${small[@]}" --algorithm '*'
   refuse 1 'expected images without gaps' pipeline "${small[@]}" --layout strided
   refuse 2 'memory' pipeline "${small[@]}" --memory paper
