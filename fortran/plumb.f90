@@ -15,6 +15,9 @@
 ! dimensions, u(nx, ny, nz), and of one index each as fields in one. What lies beyond the edges, as far as
 ! the padding goes, is `boundary`: one for all axes, or one along each, plumb_zeros unless given.
 !
+! Of a gradient dy has y's shape, dx that of x and dw that of w. plumb_conv_backward_data,
+! plumb_conv_backward_weights and plumb_conv_transpose take Fortran's own arrays, as plumb_conv does.
+!
 ! Every procedure that can fail has `status` and `message`, as allocate has stat and errmsg: status is
 ! plumb_ok or what went wrong, and without it a failure ends the program with the message. message is
 ! set on a failure alone, and cut or filled with blanks to its length.
@@ -23,7 +26,7 @@
 ! are then the same device); queues, arrays, filters and plans may not. Devices and plans may be used by several
 ! threads at once, a queue by one at a time.
 !
-! y shares no memory with x, w or bias: status is plumb_invalid_argument where it does.
+! What is written shares no memory with what is read: status is plumb_invalid_argument where it does.
 module plumb
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: real32, real64, int64
@@ -32,6 +35,7 @@ module plumb
   private
 
   public :: plumb_device, plumb_queue, plumb_array, plumb_plan, plumb_filters, plumb_conv
+  public :: plumb_conv_backward_data, plumb_conv_backward_weights, plumb_conv_transpose
   public :: plumb_candidate
   public :: plumb_device_count, plumb_status_name, plumb_version
 
@@ -159,6 +163,20 @@ module plumb
   !> they are copied there and back in segments; who keeps data there takes plumb_array and plumb_plan.
   interface plumb_conv
     module procedure conv_real32, conv_real64
+  end interface
+  !> The gradient by x, of x's shape, from dy of y's: call plumb_conv_backward_data(device, dy, w, dx).
+  !> Where a ReLU followed, `mask` is its output, and dy counts where that is above 0; `bias(c)` is added.
+  interface plumb_conv_backward_data
+    module procedure backward_data_real32, backward_data_real64
+  end interface
+  !> The gradient by w, and by the bias, db(k): call plumb_conv_backward_weights(device, x, dy, dw, db).
+  interface plumb_conv_backward_weights
+    module procedure backward_weights_real32, backward_weights_real64
+  end interface
+  !> The transposed convolution, backward data by another name: x(q, p, k, n) has dy's shape, bias(c) and
+  !> y(w, h, c, n) dx's. How far y goes beyond the least shape, its output padding, its own shape says.
+  interface plumb_conv_transpose
+    module procedure transpose_real32, transpose_real64
   end interface
 
   interface  ! plumb_arrays.f90
@@ -373,160 +391,167 @@ module plumb
     end subroutine
   end interface
 
-contains
+  interface  ! plumb_devices.f90
+    module function plumb_status_name(status) result(name)
+      integer, intent(in) :: status
+      character(:), allocatable :: name
+    end function
+    module function plumb_version() result(version)
+      character(:), allocatable :: version
+    end function
+    !> The devices of a backend, 'cpu' or 'cuda'; 0 where there are none.
+    module function plumb_device_count(backend) result(count)
+      character(*), intent(in) :: backend
+      integer :: count
+    end function
+    !> `spec`: 'auto' (the first GPU that works, otherwise the CPU), 'cpu', 'cuda', 'cuda:1'. Without
+    !> it, what PLUMB_DEVICE says, or 'auto'. `providers`: other libraries whose algorithms are listed
+    !> too, 'cudnn,onednn', or 'none'; without it, what PLUMB_PROVIDERS says, or none.
+    module subroutine device_open(self, spec, status, message, providers)
+      class(plumb_device), intent(inout) :: self
+      character(*), intent(in), optional :: spec, providers
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine device_close(self)
+      class(plumb_device), intent(inout) :: self
+    end subroutine
+    !> 'cpu', 'cuda:0'; empty where none is open.
+    module function device_id(self) result(text)
+      class(plumb_device), intent(in) :: self
+      character(:), allocatable :: text
+    end function
+    !> As the vendor calls it.
+    module function device_name(self) result(text)
+      class(plumb_device), intent(in) :: self
+      character(:), allocatable :: text
+    end function
+    !> For a device that 'auto' chose, what it passed over and why.
+    module function device_why(self) result(text)
+      class(plumb_device), intent(in) :: self
+      character(:), allocatable :: text
+    end function
+    module subroutine device_assign(to, from)
+      class(plumb_device), intent(inout) :: to
+      class(plumb_device), intent(in) :: from
+    end subroutine
+    module subroutine device_finalize(self)
+      type(plumb_device), intent(inout) :: self
+    end subroutine
+    !> `stream`: the caller's cudaStream_t, which must outlive the queue. Without it the queue has its
+    !> own.
+    module subroutine queue_create(self, device, stream, status, message)
+      class(plumb_queue), intent(inout) :: self
+      type(plumb_device), intent(in) :: device
+      type(c_ptr), intent(in), optional :: stream
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine queue_synchronize(self, status, message)
+      class(plumb_queue), intent(in) :: self
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine queue_assign(to, from)
+      class(plumb_queue), intent(inout) :: to
+      class(plumb_queue), intent(in) :: from
+    end subroutine
+    module subroutine queue_finalize(self)
+      type(plumb_queue), intent(inout) :: self
+    end subroutine
+    module subroutine filters_assign(to, from)
+      class(plumb_filters), intent(inout) :: to
+      class(plumb_filters), intent(in) :: from
+    end subroutine
+    module subroutine filters_finalize(self)
+      type(plumb_filters), intent(inout) :: self
+    end subroutine
+    module subroutine plan_assign(to, from)
+      class(plumb_plan), intent(inout) :: to
+      class(plumb_plan), intent(in) :: from
+    end subroutine
+    module subroutine plan_finalize(self)
+      type(plumb_plan), intent(inout) :: self
+    end subroutine
+  end interface
 
-  function plumb_status_name(status) result(name)
-    integer, intent(in) :: status
-    character(:), allocatable :: name
-    name = text_of(plumb_status_name_c(int(status, c_int32_t)))
-  end function
-
-  function plumb_version() result(version)
-    character(:), allocatable :: version
-    version = text_of(plumb_version_c())
-  end function
-
-  !> The devices of a backend, 'cpu' or 'cuda'; 0 where there are none.
-  function plumb_device_count(backend) result(count)
-    character(*), intent(in) :: backend
-    integer :: count
-    integer(c_int32_t) :: devices, code
-    code = plumb_device_count_c(trim(backend)//c_null_char, devices)
-    count = devices
-  end function
-
-  !> `spec`: 'auto' (the first GPU that works, otherwise the CPU), 'cpu', 'cuda', 'cuda:1'. Without
-  !> it, what PLUMB_DEVICE says, or 'auto'. `providers`: other libraries whose algorithms are listed
-  !> too, 'cudnn,onednn', or 'none'; without it, what PLUMB_PROVIDERS says, or none.
-  subroutine device_open(self, spec, status, message, providers)
-    class(plumb_device), intent(inout) :: self
-    character(*), intent(in), optional :: spec, providers
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    character(:), allocatable :: name, libraries
-    integer(c_int32_t) :: code
-    call self%close()
-    name = ''
-    if (present(spec)) name = trim(spec)
-    libraries = ''
-    if (present(providers)) libraries = trim(providers)
-    code = plumb_device_open_c(name//c_null_char, c_null_ptr, libraries//c_null_char, self%handle)
-    call conclude(code, status, message)
-  end subroutine
-
-  subroutine device_close(self)
-    class(plumb_device), intent(inout) :: self
-    call plumb_device_close_c(self%handle)
-    self%handle = c_null_ptr
-  end subroutine
-
-  !> 'cpu', 'cuda:0'; empty where none is open.
-  function device_id(self) result(text)
-    class(plumb_device), intent(in) :: self
-    character(:), allocatable :: text
-    type(device_info_c) :: info
-    integer(c_int32_t) :: code
-    code = plumb_device_get_info_c(self%handle, info)
-    text = text_of(info%id)
-  end function
-
-  !> As the vendor calls it.
-  function device_name(self) result(text)
-    class(plumb_device), intent(in) :: self
-    character(:), allocatable :: text
-    type(device_info_c) :: info
-    integer(c_int32_t) :: code
-    code = plumb_device_get_info_c(self%handle, info)
-    text = text_of(info%name)
-  end function
-
-  !> For a device that 'auto' chose, what it passed over and why.
-  function device_why(self) result(text)
-    class(plumb_device), intent(in) :: self
-    character(:), allocatable :: text
-    type(device_info_c) :: info
-    integer(c_int32_t) :: code
-    code = plumb_device_get_info_c(self%handle, info)
-    text = text_of(info%why)
-  end function
-
-  subroutine device_assign(to, from)
-    class(plumb_device), intent(inout) :: to
-    class(plumb_device), intent(in) :: from
-    type(c_ptr) :: handle
-    handle = c_null_ptr
-    if (c_associated(from%handle)) call conclude(plumb_device_copy_c(from%handle, handle))
-    call to%close()
-    to%handle = handle
-  end subroutine
-
-  subroutine device_finalize(self)
-    type(plumb_device), intent(inout) :: self
-    call self%close()
-  end subroutine
-
-  !> `stream`: the caller's cudaStream_t, which must outlive the queue. Without it the queue has its
-  !> own.
-  subroutine queue_create(self, device, stream, status, message)
-    class(plumb_queue), intent(inout) :: self
-    type(plumb_device), intent(in) :: device
-    type(c_ptr), intent(in), optional :: stream
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    integer(c_int32_t) :: code
-    call plumb_queue_destroy_c(self%handle)
-    if (present(stream)) then
-      code = plumb_queue_wrap_c(device%handle, stream, self%handle)
-    else
-      code = plumb_queue_create_c(device%handle, self%handle)
-    end if
-    call conclude(code, status, message)
-  end subroutine
-
-  subroutine queue_synchronize(self, status, message)
-    class(plumb_queue), intent(in) :: self
-    integer, intent(out), optional :: status
-    character(*), intent(inout), optional :: message
-    call conclude(plumb_queue_synchronize_c(self%handle), status, message)
-  end subroutine
-
-  subroutine queue_assign(to, from)
-    class(plumb_queue), intent(inout) :: to
-    class(plumb_queue), intent(in) :: from
-    if (c_associated(from%handle) .or. c_associated(to%handle)) &
-      error stop 'plumb: a plumb_queue cannot be assigned; pass it as an argument'
-  end subroutine
-
-  subroutine queue_finalize(self)
-    type(plumb_queue), intent(inout) :: self
-    call plumb_queue_destroy_c(self%handle)
-    self%handle = c_null_ptr
-  end subroutine
-
-  subroutine filters_assign(to, from)
-    class(plumb_filters), intent(inout) :: to
-    class(plumb_filters), intent(in) :: from
-    if (c_associated(from%handle) .or. c_associated(to%handle)) &
-      error stop 'plumb: plumb_filters cannot be assigned; pass them as an argument'
-  end subroutine
-
-  subroutine filters_finalize(self)
-    type(plumb_filters), intent(inout) :: self
-    call plumb_packed_filters_destroy_c(self%handle)
-    self%handle = c_null_ptr
-  end subroutine
-
-  subroutine plan_assign(to, from)
-    class(plumb_plan), intent(inout) :: to
-    class(plumb_plan), intent(in) :: from
-    if (c_associated(from%handle) .or. c_associated(to%handle)) &
-      error stop 'plumb: a plumb_plan cannot be assigned; pass it as an argument'
-  end subroutine
-
-  subroutine plan_finalize(self)
-    type(plumb_plan), intent(inout) :: self
-    call plumb_plan_destroy_c(self%handle)
-    self%handle = c_null_ptr
-  end subroutine
+  interface  ! plumb_gradients.f90
+    module subroutine backward_data_real32(device, dy, w, dx, mask, bias, stride, dilation, padding, &
+        groups, activation, math, status, message, boundary, accumulate, axes)
+      type(plumb_device), intent(in) :: device
+      real(real32), intent(in), contiguous, target :: dy(..), w(..)
+      real(real32), intent(inout), contiguous, target :: dx(..)
+      real(real32), intent(in), contiguous, target, optional :: mask(..)
+      real(real32), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
+      integer, intent(in), optional :: groups, activation, math
+      logical, intent(in), optional :: accumulate
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine backward_data_real64(device, dy, w, dx, mask, bias, stride, dilation, padding, &
+        groups, activation, math, status, message, boundary, accumulate, axes)
+      type(plumb_device), intent(in) :: device
+      real(real64), intent(in), contiguous, target :: dy(..), w(..)
+      real(real64), intent(inout), contiguous, target :: dx(..)
+      real(real64), intent(in), contiguous, target, optional :: mask(..)
+      real(real64), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
+      integer, intent(in), optional :: groups, activation, math
+      logical, intent(in), optional :: accumulate
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine backward_weights_real32(device, x, dy, dw, db, mask, stride, dilation, padding, &
+        groups, math, deterministic, status, message, boundary, accumulate, axes)
+      type(plumb_device), intent(in) :: device
+      real(real32), intent(in), contiguous, target :: x(..), dy(..)
+      real(real32), intent(inout), contiguous, target :: dw(..)
+      real(real32), intent(in), contiguous, target, optional :: mask(..)
+      real(real32), intent(inout), contiguous, target, optional :: db(:)
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
+      integer, intent(in), optional :: groups, math
+      logical, intent(in), optional :: accumulate, deterministic
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine backward_weights_real64(device, x, dy, dw, db, mask, stride, dilation, padding, &
+        groups, math, deterministic, status, message, boundary, accumulate, axes)
+      type(plumb_device), intent(in) :: device
+      real(real64), intent(in), contiguous, target :: x(..), dy(..)
+      real(real64), intent(inout), contiguous, target :: dw(..)
+      real(real64), intent(in), contiguous, target, optional :: mask(..)
+      real(real64), intent(inout), contiguous, target, optional :: db(:)
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
+      integer, intent(in), optional :: groups, math
+      logical, intent(in), optional :: accumulate, deterministic
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine transpose_real32(device, x, w, y, bias, stride, dilation, padding, &
+        groups, activation, math, status, message, boundary, accumulate, axes)
+      type(plumb_device), intent(in) :: device
+      real(real32), intent(in), contiguous, target :: x(..), w(..)
+      real(real32), intent(inout), contiguous, target :: y(..)
+      real(real32), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
+      integer, intent(in), optional :: groups, activation, math
+      logical, intent(in), optional :: accumulate
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+    module subroutine transpose_real64(device, x, w, y, bias, stride, dilation, padding, &
+        groups, activation, math, status, message, boundary, accumulate, axes)
+      type(plumb_device), intent(in) :: device
+      real(real64), intent(in), contiguous, target :: x(..), w(..)
+      real(real64), intent(inout), contiguous, target :: y(..)
+      real(real64), intent(in), contiguous, target, optional :: bias(:)
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
+      integer, intent(in), optional :: groups, activation, math
+      logical, intent(in), optional :: accumulate
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
+    end subroutine
+  end interface
 
 end module plumb

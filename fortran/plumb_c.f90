@@ -282,6 +282,36 @@ module plumb_c
       type(options_c), intent(in) :: options
       integer(c_int32_t) :: status
     end function
+    function plumb_backward_data_host_c(device, dy, w, dx, mask, bias, geometry, options) &
+        result(status) bind(c, name='plumb_conv_backward_data_host')
+      import
+      type(c_ptr), value :: device
+      type(tensor_c), intent(in) :: dy, w, dx
+      type(c_ptr), value :: mask, bias
+      type(geometry_c), intent(in) :: geometry
+      type(options_c), intent(in) :: options
+      integer(c_int32_t) :: status
+    end function
+    function plumb_backward_weights_host_c(device, x, dy, dw, db, mask, geometry, options) &
+        result(status) bind(c, name='plumb_conv_backward_weights_host')
+      import
+      type(c_ptr), value :: device
+      type(tensor_c), intent(in) :: x, dy, dw
+      type(c_ptr), value :: db, mask
+      type(geometry_c), intent(in) :: geometry
+      type(options_c), intent(in) :: options
+      integer(c_int32_t) :: status
+    end function
+    function plumb_transpose_host_c(device, x, w, bias, y, geometry, options) &
+        result(status) bind(c, name='plumb_conv_transpose_host')
+      import
+      type(c_ptr), value :: device
+      type(tensor_c), intent(in) :: x, w, y
+      type(c_ptr), value :: bias
+      type(geometry_c), intent(in) :: geometry
+      type(options_c), intent(in) :: options
+      integer(c_int32_t) :: status
+    end function
   end interface
 
 contains

@@ -3,6 +3,7 @@
 program test_plumb
   use plumb_case
   use test_axes
+  use test_gradients
   use test_calls
   use test_refusals
   use test_planning
@@ -19,6 +20,10 @@ program test_plumb
   call plain_fields()
   call planes()
   call axes_refused()
+  call gradients_of_two_axes()
+  call gradients_of_one_axis()
+  call gradients_of_three_axes()
+  call gradients_refused()
   call options()
   call explanations()
   call lifetimes()
