@@ -16,8 +16,8 @@ Device run_on_host(const Device& device, const ConvProblem& problem, const ConvT
                    ConvOptions options, const PipelineOptions& pipeline) {
   options.bias = !tensors.bias.empty() || !tensors.db.empty();
   options.relu_mask = !tensors.mask.empty();
-  for (const auto& [name, vector] : {std::pair("bias", tensors.bias),
-                                     std::pair("db", ConstTensorView(tensors.db))})
+  for (const auto& [name, vector] :
+       {std::pair("bias", tensors.bias), std::pair("db", ConstTensorView(tensors.db))})
     if (!vector.empty()) check_layout(operation, name, vector.extents(), vector.strides());
   if (options.relu_mask)
     check_layout(operation, "mask", tensors.mask.extents(), tensors.mask.strides());

@@ -128,11 +128,12 @@ void ConvPipeline::State::allocate() {
     const auto buffer = [&](const ConvOperand& part) {
       return Tensor(device, dtype, part.extents, part.strides);
     };
-    streams.push_back({.inputs = {buffer(image_of(one)), sums() ? buffer(filters_of(one)) : none,
-                                  options.relu_mask ? Tensor(device, dtype, one.y_extents()) : none},
-                       .output = sums() ? none : buffer(output_of(one)),
-                       .staged_inputs = {},
-                       .staged_output = {}});
+    streams.push_back(
+        {.inputs = {buffer(image_of(one)), sums() ? buffer(filters_of(one)) : none,
+                    options.relu_mask ? Tensor(device, dtype, one.y_extents()) : none},
+         .output = sums() ? none : buffer(output_of(one)),
+         .staged_inputs = {},
+         .staged_output = {}});
   }
 }
 
@@ -156,8 +157,7 @@ PipelineSpan ConvPipeline::State::span(PipelineStage stage, std::int64_t segment
           .images = segments.images_of(segment)};
 }
 
-void ConvPipeline::State::run(const PipelineTensors& tensors,
-                              std::vector<PipelineSpan>* timeline) {
+void ConvPipeline::State::run(const PipelineTensors& tensors, std::vector<PipelineSpan>* timeline) {
   if (timeline) timeline->clear();
   if (problem.n > 0) {
     if (in_place()) return run_in_place(tensors.all, timeline);

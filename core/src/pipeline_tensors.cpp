@@ -74,7 +74,8 @@ ConstTensorView checked_mask(const ConstTensorView& given, const ConvProblem& pr
   const Extents extents = problem.y_extents();
   Strides strides = problem.y_strides;
   const ConstTensorView mask = view_of_rank(given, extents);
-  if (expected && mask.extents() == extents) strides = batch_strides("mask", extents, mask.strides());
+  if (expected && mask.extents() == extents)
+    strides = batch_strides("mask", extents, mask.strides());
   return checked_option(given, "mask", problem.dtype, extents, strides, expected,
                         "ConvOptions::relu_mask");
 }
@@ -89,10 +90,9 @@ ConvProblem pipeline_problem(ConvProblem problem, const PipelineOptions& pipelin
   problem = check(std::move(problem));
   const bool of_data = problem.direction == Direction::backward_data,
              of_weights = problem.direction == Direction::backward_weights;
-  problem.x_strides =
-      batch_strides(of_data ? "dx" : "x", problem.x_extents(), problem.x_strides);
-  problem.y_strides = batch_strides(of_data || of_weights ? "dy" : "y", problem.y_extents(),
-                                    problem.y_strides);
+  problem.x_strides = batch_strides(of_data ? "dx" : "x", problem.x_extents(), problem.x_strides);
+  problem.y_strides =
+      batch_strides(of_data || of_weights ? "dy" : "y", problem.y_extents(), problem.y_strides);
   if (!has_no_gaps(problem.w_extents(), problem.w_strides, 0))
     refuse(fmt::format("{} {} has strides {}; expected filters without gaps",
                        of_weights ? "dw" : "w", to_string(problem.w_extents()),

@@ -69,8 +69,8 @@ TEST_CASE("pipeline of gradients: one call does it all, by the names that the te
   GradientCase transposed(in_direction(pipeline_problem(9), Direction::backward_data));
   expected = transposed.expected();
   const ConvTensors of_transposed = transposed.tensors();
-  conv_transpose_host(device,
-                      {.x = of_transposed.x, .w = of_transposed.w, .y = of_transposed.y}, geometry);
+  conv_transpose_host(device, {.x = of_transposed.x, .w = of_transposed.w, .y = of_transposed.y},
+                      geometry);
   CHECK(transposed.written() == expected);
 }
 
@@ -118,7 +118,9 @@ TEST_CASE("pipeline of gradients: what does not fit is named as the caller knows
                                              tensors.mask.extents(), host, wide);
             }),
             "expected images without gaps");
-    refused(run([&](auto& tensors) { tensors.y = TensorView(nullptr, DType::f32, {3, 3, 3, 3}); }),
+    refused(run([&](auto& tensors) {
+              tensors.y = TensorView(nullptr, DType::f32, {3, 3, 3, 3});
+            }),
             weights ? "dw is f32 [3" : "dx is f32 [3");
     refused(run([&](auto& tensors) {
               tensors.y = TensorView(const_cast<void*>(tensors.mask.data()), DType::f32,

@@ -48,7 +48,8 @@ TEST_CASE("segments of gradients: the bits are the CPU's, however the batch is c
       for (const std::int64_t images : {0, 1, 5}) {
         INFO("N " << n << ", " << streams << " streams, " << images << " images per segment");
         ConvProblem problem = in_direction(pipeline_problem(n), direction);
-        if (more) problem.y_strides = strides_for(Layout::nhwc, problem.y_extents());  // not the mask
+        if (more)
+          problem.y_strides = strides_for(Layout::nhwc, problem.y_extents());  // not the mask
         GradientCase test(problem, {.bias = more, .mask = more, .accumulate = more});
         ConvPipeline pipeline(device, test.problem(), test.options(),
                               {.streams = streams, .images_per_segment = images});
@@ -137,17 +138,15 @@ TEST_CASE("segments of gradients: the memory budget holds the sums that are kept
   const auto expected = test.expected();
   within.run(test.tensors());
   CHECK(test.written() == expected);
-  const Error refused = refusal([&] {
-    ConvPipeline(device, test.problem(), test.options(), {.memory_budget_bytes = 1000});
-  });
+  const Error refused = refusal(
+      [&] { ConvPipeline(device, test.problem(), test.options(), {.memory_budget_bytes = 1000}); });
   CHECK(refused.code() == ErrorCode::out_of_memory);
   CHECK_THAT(refused.what(), ContainsSubstring("the memory budget is 1000 bytes"));
 }
 
 TEST_CASE("segments of gradients: a run after one that failed begins anew") {
   const Device device = Device::open("cuda");
-  GradientCase test(in_direction(pipeline_problem(7), Direction::backward_weights),
-                    {.bias = true});
+  GradientCase test(in_direction(pipeline_problem(7), Direction::backward_weights), {.bias = true});
   ConvPipeline pipeline(device, test.problem(), test.options(), {.images_per_segment = 2});
   {
     const Playing playing{"launch"};
@@ -170,8 +169,8 @@ TEST_CASE("segments of gradients: what fails on the way is done again by the CPU
         .x = parts.x, .dy = parts.w, .dw = parts.y, .db = parts.db};
     const Playing playing{"launch"};
     const auto call = [&] {
-      return conv_backward_weights_host(device, tensors, test.problem(),
-                                        {.accumulate = accumulate}, {.images_per_segment = 1});
+      return conv_backward_weights_host(device, tensors, test.problem(), {.accumulate = accumulate},
+                                        {.images_per_segment = 1});
     };
     if (accumulate) {
       CHECK(refusal([&] { call(); }).code() == ErrorCode::device_failure);

@@ -47,38 +47,67 @@ TransposedTensors transposed_tensors(const plumb_tensor* x, const plumb_tensor* 
 
 }  // namespace
 
-plumb_status plumb_conv_backward_data(plumb_queue* queue, const plumb_tensor* dy, const plumb_tensor* w, const plumb_tensor* dx, const plumb_tensor* mask, const plumb_tensor* bias, const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options) {
+plumb_status plumb_conv_backward_data(plumb_queue* queue, const plumb_tensor* dy,
+                                      const plumb_tensor* w, const plumb_tensor* dx,
+                                      const plumb_tensor* mask, const plumb_tensor* bias,
+                                      const plumb_conv_geometry_nd* geometry,
+                                      const plumb_conv_options_nd* options) {
   return run(__func__, [&] {
-    conv_backward_data(at(queue, "queue").queue, data_tensors(dy, w, dx, mask, bias), geometry_of(geometry), options_of(options));
+    conv_backward_data(at(queue, "queue").queue, data_tensors(dy, w, dx, mask, bias),
+                       geometry_of(geometry), options_of(options));
   });
 }
 
-plumb_status plumb_conv_backward_data_host(const plumb_device* device, const plumb_tensor* dy, const plumb_tensor* w, const plumb_tensor* dx, const plumb_tensor* mask, const plumb_tensor* bias, const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options) {
+plumb_status plumb_conv_backward_data_host(const plumb_device* device, const plumb_tensor* dy,
+                                           const plumb_tensor* w, const plumb_tensor* dx,
+                                           const plumb_tensor* mask, const plumb_tensor* bias,
+                                           const plumb_conv_geometry_nd* geometry,
+                                           const plumb_conv_options_nd* options) {
   return run(__func__, [&] {
-    conv_backward_data_host(at(device, "device").device, data_tensors(dy, w, dx, mask, bias), geometry_of(geometry), options_of(options));
+    conv_backward_data_host(at(device, "device").device, data_tensors(dy, w, dx, mask, bias),
+                            geometry_of(geometry), options_of(options));
   });
 }
 
-plumb_status plumb_conv_backward_weights(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* dy, const plumb_tensor* dw, const plumb_tensor* db, const plumb_tensor* mask, const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options) {
+plumb_status plumb_conv_backward_weights(plumb_queue* queue, const plumb_tensor* x,
+                                         const plumb_tensor* dy, const plumb_tensor* dw,
+                                         const plumb_tensor* db, const plumb_tensor* mask,
+                                         const plumb_conv_geometry_nd* geometry,
+                                         const plumb_conv_options_nd* options) {
   return run(__func__, [&] {
-    conv_backward_weights(at(queue, "queue").queue, weights_tensors(x, dy, dw, db, mask), geometry_of(geometry), options_of(options));
+    conv_backward_weights(at(queue, "queue").queue, weights_tensors(x, dy, dw, db, mask),
+                          geometry_of(geometry), options_of(options));
   });
 }
 
-plumb_status plumb_conv_backward_weights_host(const plumb_device* device, const plumb_tensor* x, const plumb_tensor* dy, const plumb_tensor* dw, const plumb_tensor* db, const plumb_tensor* mask, const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options) {
+plumb_status plumb_conv_backward_weights_host(const plumb_device* device, const plumb_tensor* x,
+                                              const plumb_tensor* dy, const plumb_tensor* dw,
+                                              const plumb_tensor* db, const plumb_tensor* mask,
+                                              const plumb_conv_geometry_nd* geometry,
+                                              const plumb_conv_options_nd* options) {
   return run(__func__, [&] {
-    conv_backward_weights_host(at(device, "device").device, weights_tensors(x, dy, dw, db, mask), geometry_of(geometry), options_of(options));
+    conv_backward_weights_host(at(device, "device").device, weights_tensors(x, dy, dw, db, mask),
+                               geometry_of(geometry), options_of(options));
   });
 }
 
-plumb_status plumb_conv_transpose(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* w, const plumb_tensor* bias, const plumb_tensor* y, const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options) {
+plumb_status plumb_conv_transpose(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* w,
+                                  const plumb_tensor* bias, const plumb_tensor* y,
+                                  const plumb_conv_geometry_nd* geometry,
+                                  const plumb_conv_options_nd* options) {
   return run(__func__, [&] {
-    conv_transpose(at(queue, "queue").queue, transposed_tensors(x, w, bias, y), geometry_of(geometry), options_of(options));
+    conv_transpose(at(queue, "queue").queue, transposed_tensors(x, w, bias, y),
+                   geometry_of(geometry), options_of(options));
   });
 }
 
-plumb_status plumb_conv_transpose_host(const plumb_device* device, const plumb_tensor* x, const plumb_tensor* w, const plumb_tensor* bias, const plumb_tensor* y, const plumb_conv_geometry_nd* geometry, const plumb_conv_options_nd* options) {
+plumb_status plumb_conv_transpose_host(const plumb_device* device, const plumb_tensor* x,
+                                       const plumb_tensor* w, const plumb_tensor* bias,
+                                       const plumb_tensor* y,
+                                       const plumb_conv_geometry_nd* geometry,
+                                       const plumb_conv_options_nd* options) {
   return run(__func__, [&] {
-    conv_transpose_host(at(device, "device").device, transposed_tensors(x, w, bias, y), geometry_of(geometry), options_of(options));
+    conv_transpose_host(at(device, "device").device, transposed_tensors(x, w, bias, y),
+                        geometry_of(geometry), options_of(options));
   });
 }

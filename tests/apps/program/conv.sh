@@ -180,4 +180,96 @@ case_conv_errors() {
   [[ ! -e y.npy ]] || fail "an output was written after an error"
 }
 
+case_conv_gradients() {
+  # Worked by hand: x is 1 to 9 in a square, w is 1 2 3 -4, dy is 1 0 2 1.
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 -4 >w.npy
+  npy f4 '1, 1, 2, 2' 1 0 2 1 >dy.npy
+  run conv --direction backward_data --dy dy.npy --w w.npy --out dx.npy
+  printed '^dx +\[1, 1, 3, 3\] f32'
+  # w at the upper left, twice w at the lower left, w at the lower right.
+  npy f4 '1, 1, 3, 3' 1 2 0 5 1 2 6 -5 -4 >expected
+  cmp dx.npy expected || fail "backward data: dx.npy is not what was expected"
+  run conv --direction backward_weights --x x.npy --dy dy.npy --filter 2 --db db.npy --out dw.npy
+  printed '^dw +\[1, 1, 2, 2\] f32' && printed '^db +\[1\] f32'
+  # 1+2*4+5, 2+2*5+6, 4+2*7+8, 5+2*8+9
+  npy f4 '1, 1, 2, 2' 14 18 26 30 >expected
+  cmp dw.npy expected || fail "backward weights: dw.npy is not what was expected"
+  npy f4 '1,' 4 >expected
+  cmp db.npy expected || fail "backward weights: db.npy is not what was expected"
+  # Where the ReLU's result is not above 0, dy does not count: the 2 is gone.
+  npy f4 '1, 1, 2, 2' 5 1 0 3 >y.npy
+  run conv --direction backward_weights --x x.npy --dy dy.npy --filter 2,2 --mask y.npy --accumulate dw.npy --out sum.npy
+  npy f4 '1, 1, 2, 2' 20 26 38 44 >expected
+  cmp sum.npy expected || fail "masked and added: sum.npy is not what was expected"
+  npy f4 '1,' 10 >b.npy
+  run conv --direction backward_data --dy dy.npy --w w.npy --mask y.npy --bias b.npy --activation relu --out dx.npy
+  npy f4 '1, 1, 3, 3' 11 12 10 13 7 12 10 13 6 >expected
+  cmp dx.npy expected || fail "masked, with a bias: dx.npy is not what was expected"
+  # By two, and a row and a column more than need be, which nothing reaches; by its own name.
+  npy f4 '1, 1, 5, 4' 1 2 0 0 3 -4 0 0 2 4 1 2 6 -8 3 -4 0 0 0 0 >expected
+  run conv --direction backward_data --dy dy.npy --w w.npy --stride 2 --output-padding 1,0 --out dx.npy
+  cmp dx.npy expected || fail "output padding: dx.npy is not what was expected"
+  run conv --transposed --x dy.npy --w w.npy --stride 2 --output-padding 1,0 --out y.npy
+  printed '^y +\[1, 1, 5, 4\] f32'
+  cmp y.npy expected || fail "transposed: y.npy is not what was expected"
+  # Channels last: two channels of one column, one filter; and one axis in double.
+  npy f4 '1, 2, 1, 2' 1 10 2 20 >x.npy
+  npy f4 '1, 1, 1, 3' 1 2 3 >dy.npy
+  run conv --layout nhwc --direction backward_weights --x x.npy --dy dy.npy --filter 2,1 --out dw.npy
+  npy f4 '3, 2, 1, 2' 1 10 2 20 2 20 4 40 3 30 6 60 >expected
+  cmp dw.npy expected || fail "nhwc: dw.npy is not what was expected"
+  run conv --layout nhwc --direction backward_data --dy dy.npy --w dw.npy --out dx.npy
+  npy f4 '1, 2, 1, 2' 14 140 28 280 >expected
+  cmp dx.npy expected || fail "nhwc: dx.npy is not what was expected"
+  npy f8 '1, 1, 4' 1 2 3 4 >x.npy
+  npy f8 '1, 1, 4' 1 0 0 1 >dy.npy
+  run conv --direction backward_weights --x x.npy --dy dy.npy --filter 3 --pad 1 --boundary periodic --out dw.npy
+  npy f8 '1, 1, 3' 7 5 3 >expected
+  cmp dw.npy expected || fail "one axis: dw.npy is not what was expected"
+  # Three axes: a depth of two planes of one pixel.
+  npy f4 '1, 1, 2, 1, 1' 3 5 >x.npy
+  npy f4 '1, 1, 1, 1, 1' 2 >dy.npy
+  run conv --direction backward_weights --x x.npy --dy dy.npy --filter 2,1,1 --out dw.npy
+  npy f4 '1, 1, 2, 1, 1' 6 10 >expected
+  cmp dw.npy expected || fail "three axes: dw.npy is not what was expected"
+}
+
+case_conv_gradient_errors() {
+  npy f4 '1, 1, 3, 3' 1 2 3 4 5 6 7 8 9 >x.npy
+  npy f4 '1, 1, 2, 2' 1 2 3 4 >w.npy
+  cp w.npy dy.npy
+  npy f4 '1, 1, 2' 1 2 >row.npy
+  npy f4 '1, 1, 3, 1' 1 2 3 >tall.npy
+  local data='conv --direction backward_data' weights='conv --direction backward_weights'
+  refuse 2 "direction: 'backwards'" conv --direction backwards --x x.npy --w w.npy --out y.npy
+  refuse 2 '^plumb: --dy is required for --direction backward_data' $data --w w.npy --out y.npy
+  refuse 2 '^plumb: --x: not for --direction backward_data, which reads --dy and --w' $data --x x.npy --w w.npy --dy dy.npy --out y.npy
+  refuse 2 '^plumb: --w: not for --direction backward_weights' $weights --x x.npy --dy dy.npy --w w.npy --filter 2 --out y.npy
+  refuse 2 '^plumb: --filter is required for --direction backward_weights' $weights --x x.npy --dy dy.npy --out y.npy
+  refuse 2 '^plumb: --dy: not for --direction forward' conv --x x.npy --w w.npy --dy dy.npy --out y.npy
+  refuse 2 '^plumb: --w is required for --direction forward' conv --x x.npy --out y.npy
+  refuse 2 '^plumb: --mask: not for a transposed convolution' conv --transposed --x dy.npy --w w.npy --mask dy.npy --out y.npy
+  refuse 2 '^plumb: --transposed: beside --direction backward_data' $data --transposed --dy dy.npy --w w.npy --out y.npy
+  refuse 2 '^plumb: --output-padding: not for --direction forward' conv --x x.npy --w w.npy --output-padding 1 --out y.npy
+  refuse 2 '^plumb: --bias: not for --direction backward_weights' $weights --x x.npy --dy dy.npy --filter 2 --bias row.npy --out y.npy
+  refuse 2 '^plumb: --db: beside --accumulate' $weights --x x.npy --dy dy.npy --filter 2 --accumulate w.npy --db d.npy --out y.npy
+  refuse 2 '^plumb: --filter: 3 values' $weights --x x.npy --dy dy.npy --filter 1,2,2 --out y.npy
+  refuse 1 'dy is \[1, 1, 2, 2\]; expected \[1, 1, 1, 1\]' $weights --x x.npy --dy dy.npy --filter 3 --out y.npy
+  refuse 1 'row.npy: shape \[1, 1, 2\], expected four dimensions, N K P Q, as many as x has' \
+    $weights --x x.npy --dy row.npy --filter 2 --out y.npy
+  refuse 1 'row.npy: shape \[1, 1, 2\], expected four dimensions, K C/G R S, as many as dy has' \
+    $data --dy dy.npy --w row.npy --out y.npy
+  refuse 1 'output_padding is 1 where the stride is 1' $data --dy dy.npy --w w.npy --output-padding 1 --out y.npy
+  refuse 1 'tall.npy: f32 \[1, 1, 3, 1\], expected f32 \[1, 1, 2, 2\] as dy has' $data --dy dy.npy --w w.npy --mask tall.npy --out y.npy
+  refuse 1 'tall.npy: f32 \[1, 1, 3, 1\], expected f32 \[1, 1, 2, 2\] as the result has' \
+    $weights --x x.npy --dy dy.npy --filter 2 --accumulate tall.npy --out y.npy
+  refuse 1 'pooling 2x2 in backward_data' $data --dy dy.npy --w w.npy --pool max_2x2 --out y.npy
+  refuse 2 'is the file of --dy' $data --dy dy.npy --w w.npy --out dy.npy
+  refuse 2 'is the file of --x' $weights --x x.npy --dy dy.npy --filter 2 --db x.npy --out y.npy
+  printf x >d.npy
+  refuse 2 '^plumb: --out: d.npy is the file of --db' $weights --x x.npy --dy dy.npy --filter 2 --db d.npy --out d.npy
+  [[ ! -e y.npy ]] || fail "an output was written after an error"
+}
+
 run_case
