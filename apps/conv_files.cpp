@@ -58,10 +58,10 @@ ConvGeometry geometry_of(const ConvArguments& arguments, int axes) {
 Extents in_file(const Extents& library, int rank, bool channels_last) {
   const int last = library.rank() - 1;
   const std::int64_t depth = library.rank() == 5 ? library[2] : 1;
-  Extents file =
-      rank == 3   ? Extents{library[0], library[1], library[last]}
-      : rank == 4 ? Extents{library[0], library[1], library[last - 1], library[last]}
-                  : Extents{library[0], library[1], depth, library[last - 1], library[last]};
+  Extents file = rank == 3 ? Extents{library[0], library[1], library[last]}
+                 : rank == 4
+                     ? Extents{library[0], library[1], library[last - 1], library[last]}
+                     : Extents{library[0], library[1], depth, library[last - 1], library[last]};
   if (!channels_last) return file;
   for (int i = 1; i + 1 < rank; ++i) std::swap(file[i], file[i + 1]);
   return file;
@@ -115,7 +115,8 @@ void require_fitting_options(const ConvArguments& a) {
     if (given && !taken)
       throw UsageError(fmt::format("{}: not for {}, which reads {} and {}", option, what,
                                    files.image_option, files.filters_option));
-    if (!given && taken && needed) throw UsageError(fmt::format("{} is required for {}", option, what));
+    if (!given && taken && needed)
+      throw UsageError(fmt::format("{} is required for {}", option, what));
   }
   if (!a.db.empty() && !a.accumulate.empty())
     throw UsageError("--db: beside --accumulate, expected one of them");

@@ -50,31 +50,41 @@ void refuse_overlap(std::string_view operation, std::string_view input, const Co
                     const ConstTensorView& y, std::string_view output = "y");
 
 /// The ranges of a convolution's tensors by their parts, so that a launch compares numbers and no
-/// more. A mask's are not known, and a gradient of the bias has the bias's.
+/// more. A mask's come with it, and a gradient of the bias has the bias's.
 struct ConvRanges {
   ByteRange x, w, bias, y;
 };
 /// Of a problem that has passed check().
 ConvRanges ranges_of(const ConvProblem& problem);
 
-/// Whether y's range meets that of x, w or bias, and whether the workspace's meets any of the four,
-/// or there are others: then it takes more than numbers. An empty tensor lies at null, where
-/// nothing else does.
+/// The range of a mask; empty for none.
+inline ByteRange range_of_mask(const ConstTensorView& mask) {
+  return mask.empty() ? ByteRange{} : byte_range(mask.dtype(), mask.extents(), mask.strides());
+}
+
+/// Whether the range of y, or of the bias's gradient, meets one that it must not, and whether the
+/// workspace's meets any. An empty tensor lies at null, where nothing else does.
 inline bool output_meets_input(const ConvTensors& tensors, const ConvRanges& ranges) {
-  const void* const y = tensors.y.data();
-  if (!tensors.mask.empty() || !tensors.db.empty()) return true;
-  return meet(tensors.x.data(), ranges.x, y, ranges.y) ||
-         meet(tensors.w.data(), ranges.w, y, ranges.y) ||
-         meet(tensors.bias.data(), ranges.bias, y, ranges.y);
+  const ByteRange mask = range_of_mask(tensors.mask);
+  const auto meets_input = [&](const void* output, const ByteRange& range) {
+    return meet(tensors.x.data(), ranges.x, output, range) ||
+           meet(tensors.w.data(), ranges.w, output, range) ||
+           meet(tensors.bias.data(), ranges.bias, output, range) ||
+           meet(tensors.mask.data(), mask, output, range);
+  };
+  const void *const y = tensors.y.data(), *const db = tensors.db.data();
+  if (meets_input(y, ranges.y)) return true;
+  return db && (meets_input(db, ranges.bias) || meet(db, ranges.bias, y, ranges.y));
 }
 inline bool workspace_meets_tensor(const ConvTensors& tensors, const ConvRanges& ranges,
                                    const void* workspace, std::size_t bytes) {
   const ByteRange all{.begin = 0, .end = static_cast<std::int64_t>(bytes)};
-  if (!tensors.mask.empty() || !tensors.db.empty()) return true;
   return meet(tensors.x.data(), ranges.x, workspace, all) ||
          meet(tensors.w.data(), ranges.w, workspace, all) ||
          meet(tensors.bias.data(), ranges.bias, workspace, all) ||
-         meet(tensors.y.data(), ranges.y, workspace, all);
+         meet(tensors.y.data(), ranges.y, workspace, all) ||
+         meet(tensors.mask.data(), range_of_mask(tensors.mask), workspace, all) ||
+         meet(tensors.db.data(), ranges.bias, workspace, all);
 }
 
 /// Error (invalid_argument) where y overlaps x, w or bias; an empty one is passed over.

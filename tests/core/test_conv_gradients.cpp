@@ -264,6 +264,27 @@ TEST_CASE("gradients: what does not fit is named as the caller knows it") {
         conv_backward_weights(queue, {.x = view({2, 3, 6}), .dy = y, .dw = w});
       },
       "dw has extents");
+  const auto at = [&](std::size_t from, const Extents& extents) {
+    return TensorView(data.data() + from, extents);
+  };
+  const TensorView other_y = at(1000, {2, 4, 4, 4}), other_w = at(2000, {4, 3, 3, 3});
+  says([&] { conv_backward_data(queue, {.dy = other_y, .w = other_w, .dx = x, .mask = y}); },
+       "dx overlaps mask");
+  says([&] { conv_backward_weights(queue, {.x = x, .dy = other_y, .dw = other_w, .mask = w}); },
+       "mask");
+  const auto with_db = [&](std::size_t from, std::size_t mask) {
+    conv_backward_weights(queue, {.x = x,
+                                  .dy = other_y,
+                                  .dw = other_w,
+                                  .db = at(from, {4}),
+                                  .mask = at(mask, {2, 4, 4, 4})});
+  };
+  says([&] { with_db(0, 3000); }, "db overlaps x");
+  says([&] { with_db(1004, 3000); }, "db overlaps dy");
+  says([&] { with_db(2001, 3000); }, "dw overlaps db");
+  says([&] { with_db(3001, 3000); }, "db overlaps mask");
+  says([&] { with_db(3500, 2100); }, "dw overlaps mask");
+  with_db(3500, 3000);
   const TensorView twice(data.data(), DType::f32, {2, 3, 6, 6}, host, {0, 36, 6, 1});
   says([&] { conv_backward_data(queue, {.dy = y, .w = w, .dx = twice}); }, "dx");
   ConvProblem problem = problem_of_direction("mb2ic3ih6oc4kh3", Direction::backward_weights);

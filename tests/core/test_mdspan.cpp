@@ -122,6 +122,30 @@ TEST_CASE("mdspans of one axis and of three are images of them") {
         CHECK(shifted[z * 8 + p * 4 + q] == block[(z > 0 ? z - 1 : 0) + p * 12 + q * 3]);
 }
 
+TEST_CASE("gradients and transposed convolutions run on mdspans as they lie") {
+  Queue queue(Device::open("cpu"));
+  // x is two columns of three rows, the columns dense; y is one column of two rows.
+  std::vector<float> x_data{1, 2, 3, 10, 20, 30}, w_data{1, 2, 3, 4}, dy_data{5, 7};
+  std::vector<float> dx_data(6, -1), dw_data(4, -1), db_data(1, -1), y_data(6, -1);
+  const Span<const float, 4> x(x_data.data(), {1, 1, 3, 2}, {6, 6, 1, 3});
+  const Span<const float, 4> w(w_data.data(), {1, 1, 2, 2}, {4, 4, 2, 1});
+  const Span<const float, 4> dy(dy_data.data(), {1, 1, 2, 1}, {2, 2, 1, 1});
+  const Span<float, 4> dx(dx_data.data(), {1, 1, 3, 2}, {6, 6, 1, 3});
+  const Span<float, 4> dw(dw_data.data(), {1, 1, 2, 2}, {4, 4, 1, 2});  // columns dense
+  const Span<float, 4> y(y_data.data(), {1, 1, 3, 2}, {6, 6, 2, 1});
+  const Span<float, 1> db(db_data.data(), {1}, {1});
+  conv_backward_data(queue, {.dy = tensor_view(dy), .w = tensor_view(w), .dx = tensor_view(dx)});
+  conv_backward_weights(
+      queue,
+      {.x = tensor_view(x), .dy = tensor_view(dy), .dw = tensor_view(dw), .db = tensor_view(db)});
+  conv_transpose(queue, {.x = tensor_view(dy), .w = tensor_view(w), .y = tensor_view(y)});
+  queue.synchronize();
+  CHECK(dx_data == std::vector<float>{5, 22, 21, 10, 34, 28});
+  CHECK(y_data == std::vector<float>{5, 10, 22, 34, 21, 28});
+  CHECK(dw_data == std::vector<float>{19, 31, 190, 310});
+  CHECK(db_data == std::vector<float>{12});
+}
+
 #ifdef __cpp_lib_mdspan
 TEST_CASE("std::mdspan is taken where this compiler has it") {
   std::vector<float> data(12);

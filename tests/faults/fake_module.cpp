@@ -16,6 +16,7 @@
 //   no_kernel             a kernel does nothing, so that a call takes what the host takes
 //   wrong                 the first result is off by one
 //   nan                   the first result is no number
+//   wrong_sum             the first element of a bias's gradient is off by one
 //   pinned                all memory counts as pinned
 //
 // With PLUMB_FAKE_VERSION, PLUMB_FAKE_ABI, PLUMB_FAKE_SYMBOL, PLUMB_FAKE_THROWS (what is thrown),
@@ -237,7 +238,10 @@ class FakeQueue final : public BackendQueue {
     if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }
   void pad(const PadLaunch& launch) override { queue_->pad(launch); }
-  void sum_channels(const SumLaunch& launch) override { queue_->sum_channels(launch); }
+  void sum_channels(const SumLaunch& launch) override {
+    queue_->sum_channels(launch);
+    if (fault() == "wrong_sum") static_cast<float*>(launch.y.data())[0] += 1;
+  }
   void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
                      const TensorView& dx) override {
     queue_->relu_backward(y, dy, dx);

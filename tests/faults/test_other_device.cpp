@@ -149,6 +149,26 @@ TEST_CASE("measuring: a wrong result is found, also where not every output is ch
   }
 }
 
+TEST_CASE("measuring: a wrong gradient of the bias is found") {
+  const Device fake = Device::open("cuda");
+  for (const bool accumulate : {false, true}) {
+    ConvProblem problem = parse_problem("mb2ic3ih9oc4kh3").problem;
+    problem.direction = Direction::backward_weights;
+    const ConvPlan plan(
+        fake, problem,
+        {.algorithm = "cuda.conv.fake.fp32", .bias = true, .accumulate = accumulate});
+    const auto error_with = [&](const char* fault) {
+      const Playing playing{fault};
+      const Measurement seen = measure({&plan, 1}, few).contestants[0];
+      CHECK(seen.failure.empty());
+      return seen.max_error_over_bound;
+    };
+    CAPTURE(accumulate);
+    CHECK(error_with("") <= 1);
+    CHECK(error_with("wrong_sum") > 100);
+  }
+}
+
 TEST_CASE("validating on another device: right, wrong, thrown, and without memory") {
   const Device fake = Device::open("cuda");
   const auto all_are = [&](const char* fault, std::string_view algorithm, Verdict verdict,

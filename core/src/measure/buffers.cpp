@@ -156,10 +156,24 @@ ConvTensors Buffers::tensors(int set) const {
 }
 
 void Buffers::prepare_output(Queue& queue) const {
-  const std::vector<std::byte> poison(
-      accumulates_ ? 0 : std::min<std::size_t>(layout_.y_bytes, 1 << 20), std::byte{0xff});
-  fill(queue, set_begin(0) + layout_.y_at, accumulates_ ? y_.bytes() : poison, layout_.y_bytes);
+  prepare(queue, layout_.y_at, y_, layout_.y_bytes);
+  if (problem_.direction == Direction::backward_weights)
+    prepare(queue, layout_.bias_at, bias_, layout_.bias_bytes);
+}
+
+void Buffers::prepare(Queue& queue, std::size_t at, const Pattern& before,
+                      std::size_t bytes) const {
+  const std::vector<std::byte> poison(accumulates_ ? 0 : std::min<std::size_t>(bytes, 1 << 20),
+                                      std::byte{0xff});
+  fill(queue, set_begin(0) + at, accumulates_ ? before.bytes() : poison, bytes);
   queue.synchronize();
+}
+
+std::vector<std::byte> Buffers::bias_gradient(Queue& queue) const {
+  std::vector<std::byte> bytes(layout_.bias_bytes);
+  queue.backend().copy(bytes.data(), set_begin(0) + layout_.bias_at, bytes.size());
+  queue.synchronize();
+  return bytes;
 }
 
 std::vector<std::byte> Buffers::output_image(Queue& queue, std::int64_t n) const {

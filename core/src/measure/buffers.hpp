@@ -55,11 +55,15 @@ class Buffers {
   ConvTensors tensors(int set) const;
 
   /// The first set's y as it is before a run that is checked: where the run adds to it the y
-  /// pattern, otherwise bytes of 0xff, which are NaN in every stored type.
+  /// pattern, otherwise bytes of 0xff, which are NaN in every stored type; and the bias's gradient
+  /// likewise, with the bias pattern.
   void prepare_output(Queue& queue) const;
   /// The bytes of image `n` of the first set's y, from its first to its last element; of dw those
   /// of filter `n`.
   std::vector<std::byte> output_image(Queue& queue, std::int64_t n) const;
+
+  /// The bytes of the first set's bias gradient, K elements.
+  std::vector<std::byte> bias_gradient(Queue& queue) const;
 
   const Pattern& x_pattern() const { return x_; }
   const Pattern& w_pattern() const { return w_; }
@@ -68,6 +72,7 @@ class Buffers {
 
  private:
   std::byte* set_begin(int set) const;
+  void prepare(Queue& queue, std::size_t at, const Pattern& before, std::size_t bytes) const;
 
   Device device_;
   ConvProblem problem_;

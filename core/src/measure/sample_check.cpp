@@ -118,10 +118,12 @@ void SampleCheck::choose_points(std::uint64_t seed) {
 }
 
 void SampleCheck::ask_oracle(const Buffers& buffers) {
-  if (problem_.direction == Direction::backward_weights)
+  if (problem_.direction == Direction::backward_weights) {
     ask_for_weights(buffers);
-  else
+    if (buffers.has_bias()) ask_for_bias_gradient(buffers);
+  } else {
     ask_for_sums(buffers);
+  }
   if (!buffers.accumulates()) return;
   const Strides strides = output_of(problem_).strides;
   for (std::size_t i = 0; i < points_.size(); ++i) {
@@ -205,13 +207,55 @@ void SampleCheck::ask_for_weights(const Buffers& buffers) {
   }
 }
 
+/// Sums of dy over a few images at a time.
+void SampleCheck::ask_for_bias_gradient(const Buffers& buffers) {
+  const ConvOperand dy = filters_of(problem_);
+  Extents part = dy.extents;
+  part[1] = 1;
+  const std::int64_t of_image = element_count(dy.extents) / problem_.n / problem_.k;
+  const std::int64_t at_once = std::max<std::int64_t>(max_elements / of_image, 1);
+  for (const std::int64_t k : images_) {
+    OracleTerm sum;
+    for (std::int64_t first = 0; first < problem_.n; first += at_once) {
+      part[0] = std::min(at_once, problem_.n - first);
+      for (const double value : gathered(buffers.w_pattern(), part, dy.strides,
+                                         first * dy.strides[0] + k * dy.strides[1])) {
+        sum.y += value;
+        sum.magnitude += std::abs(value);
+        sum.terms += 1;
+      }
+    }
+    double before = 0;
+    buffers.bias_pattern().read(k, 1, {&before, 1});
+    if (buffers.accumulates()) sum.add(before);
+    bias_gradient_.push_back(sum);
+  }
+}
+
+double SampleCheck::bias_gradient_over_bound(Queue& queue, const Buffers& buffers) const {
+  if (bias_gradient_.empty()) return 0;
+  const std::vector<std::byte> bytes = buffers.bias_gradient(queue);
+  const ConstTensorView db(bytes.data(), problem_.dtype, {problem_.k});
+  double largest = 0;
+  for (std::size_t i = 0; i < images_.size(); ++i) {
+    const OracleTerm& sum = bias_gradient_[i];
+    const double computed = load_element(db, images_[i]);
+    if (!std::isfinite(computed)) return std::numeric_limits<double>::infinity();
+    const double error = std::abs(computed - sum.y);
+    if (error > 0)
+      largest = std::max(largest, error / bias_gradient_error_bound(problem_.dtype, sum.terms,
+                                                                    sum.magnitude, computed));
+  }
+  return largest;
+}
+
 double SampleCheck::max_error_over_bound(Queue& queue, const Buffers& buffers,
                                          const Numerics& numerics) const {
   const Numerics judged = numerics.bounded ? numerics : Numerics{};
   std::vector<std::vector<std::byte>> images;
   for (const std::int64_t n : images_) images.push_back(buffers.output_image(queue, n));
   const std::size_t element_bytes = size_in_bytes(problem_.dtype);
-  double largest = 0;
+  double largest = bias_gradient_over_bound(queue, buffers);
   for (std::size_t i = 0; i < points_.size(); ++i) {
     const std::vector<std::byte>& bytes = images[points_[i].image];
     const ConstTensorView view(bytes.data(), problem_.dtype,

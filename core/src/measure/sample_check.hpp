@@ -18,8 +18,9 @@ class SampleCheck {
   /// That it holds at most, of a checked problem.
   static double host_bytes(const ConvProblem& problem);
 
-  /// The largest error over its bound in what the first set's y holds now; infinite where an
-  /// output is no number. Without a promise the bound is that of a chain of fp32 FMAs.
+  /// The largest error over its bound in what the first set's y holds now, and its bias gradient
+  /// for the same filters; infinite where an output is no number. Without a promise the bound is
+  /// that of a chain of fp32 FMAs.
   double max_error_over_bound(Queue& queue, const Buffers& buffers, const Numerics& numerics) const;
 
  private:
@@ -32,6 +33,8 @@ class SampleCheck {
   void ask_oracle(const Buffers& buffers);
   void ask_for_sums(const Buffers& buffers);     ///< of bias and products, without what y held
   void ask_for_weights(const Buffers& buffers);  ///< the same of dw
+  void ask_for_bias_gradient(const Buffers& buffers);
+  double bias_gradient_over_bound(Queue& queue, const Buffers& buffers) const;
   std::int64_t offset_in_image(const Point& point) const;  ///< in y, in elements
 
   ConvProblem problem_;
@@ -39,6 +42,7 @@ class SampleCheck {
   std::vector<std::int64_t> images_;
   std::vector<Point> points_;
   std::vector<OracleTerm> expected_;
+  std::vector<OracleTerm> bias_gradient_;  ///< of the filters in images_; empty where there is none
 };
 
 }  // namespace plumb

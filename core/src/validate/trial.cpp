@@ -279,9 +279,14 @@ std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, TrialOutput
 }
 
 std::string Trial::changed_inputs(Queue& queue) const {
-  for (const auto& [tensor, name] :
-       {std::pair{&x_, image_of(problem_).name}, {&w_, filters_of(problem_).name}})
-    if (!tensor->same_on_device(queue)) return fmt::format("the input {} was written", name);
+  const std::pair<const GuardedTensor*, std::string_view> inputs[] = {
+      {&x_, image_of(problem_).name},
+      {&w_, filters_of(problem_).name},
+      {bias_ ? &*bias_ : nullptr, "bias"},
+      {mask_ ? &*mask_ : nullptr, "mask"}};
+  for (const auto& [tensor, name] : inputs)
+    if (tensor && !tensor->same_on_device(queue))
+      return fmt::format("the input {} was written", name);
   return {};
 }
 

@@ -24,6 +24,50 @@ std::string host_device_name() {
   return std::is_same_v<HostSpace, Kokkos::DefaultExecutionSpace> ? "kokkos" : "kokkos:1";
 }
 
+/// The gradients of what shift() does, y being dy: that by w in w's place, then that by x, and the
+/// transposed convolution, which is the same, in x's.
+template <class View>
+void shift_back(Queue& queue, const View& x, const View& w, const View& y) {
+  const Device& device = queue.device();
+  const auto host_x = Kokkos::create_mirror_view(x), host_w = Kokkos::create_mirror_view(w),
+             host_y = Kokkos::create_mirror_view(y);
+  Kokkos::deep_copy(host_x, x);
+  Kokkos::deep_copy(host_y, y);
+  const auto on_device = [&](const View& view) { return tensor_view(view, device); };
+  float sums[3][2] = {};
+  for (int n = 0; n < 2; ++n)
+    for (int c = 0; c < 3; ++c)
+      for (int h = 0; h < 5; ++h)
+        for (int i = 0; i < 6; ++i)
+          for (int s = 0; s < 2; ++s) sums[c][s] += host_x(n, c, h, i + s) * host_y(n, c, h, i);
+  conv_backward_weights(queue, {.x = on_device(x), .dy = on_device(y), .dw = on_device(w)},
+                        {.groups = 3});
+  queue.synchronize();
+  Kokkos::deep_copy(host_w, w);
+  for (int k = 0; k < 3; ++k)
+    for (int s = 0; s < 2; ++s) {
+      CHECK(host_w(k, 0, 0, s) == sums[k][s]);
+      host_w(k, 0, 0, s) = static_cast<float>(s);
+    }
+  Kokkos::deep_copy(w, host_w);
+  for (const bool transposed : {false, true}) {
+    Kokkos::deep_copy(x, -1.0f);
+    if (transposed)
+      conv_transpose(queue, {.x = on_device(y), .w = on_device(w), .y = on_device(x)},
+                     {.groups = 3});
+    else
+      conv_backward_data(queue, {.dy = on_device(y), .w = on_device(w), .dx = on_device(x)},
+                         {.groups = 3});
+    queue.synchronize();
+    Kokkos::deep_copy(host_x, x);
+    for (int n = 0; n < 2; ++n)
+      for (int c = 0; c < 3; ++c)
+        for (int h = 0; h < 5; ++h)
+          for (int i = 0; i < 7; ++i)
+            CHECK(host_x(n, c, h, i) == (i == 0 ? 0 : host_y(n, c, h, i - 1)));
+  }
+}
+
 /// y filled with x moved by one column, the filter being a single 1. Views of [2,3,5,7], [3,1,1,2]
 /// and [2,3,5,6].
 template <class View>
@@ -51,6 +95,7 @@ void shift(Queue& queue, const View& x, const View& w, const View& y) {
     for (int c = 0; c < 3; ++c)
       for (int h = 0; h < 5; ++h)
         for (int i = 0; i < 6; ++i) CHECK(host_y(n, c, h, i) == host_x(n, c, h, i + 1));
+  shift_back(queue, x, w, y);
 }
 
 template <class Layout, class Space>

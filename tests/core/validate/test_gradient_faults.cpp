@@ -170,6 +170,23 @@ TEST_CASE("gradients: planted faults are caught", "[faults]") {
   }
 }
 
+TEST_CASE("gradients: a bias that the algorithm writes is found") {
+  ConvAlgorithm writes = copy_with<Fault::none>;
+  writes.launch = [](const ConvLaunch& launch, const KernelPlan* plan) {
+    launch_copy<Fault::none>(launch, plan);
+    const_cast<float*>(static_cast<const float*>(launch.bias))[0] += 1;
+  };
+  const ConvAlgorithm* const algorithms[] = {&writes};
+  ValidationCase test = cases(Direction::backward_data)[0];
+  test.bias = true;
+  test.accumulate = false;
+  bool found = false;
+  for (const ValidationRecord& record : validate(Device::open("cpu"), algorithms, test, {}))
+    found = found || (record.verdict == Verdict::fail &&
+                      record.sentence.find("the input bias was written") != std::string::npos);
+  CHECK(found);
+}
+
 TEST_CASE("gradients: an algorithm's own is asked before forward convolutions") {
   const Device cpu = Device::open("cpu");
   for (const Direction direction : {Direction::backward_data, Direction::backward_weights}) {
