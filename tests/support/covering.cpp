@@ -42,6 +42,7 @@ enum : int {
   epilogue,
   pooling,
   accumulated,
+  direction,
   count
 };
 
@@ -112,6 +113,20 @@ Strides view_of(View view, const Extents& extents) {
   return strides;
 }
 
+/// Says whether the direction goes with the levels that are chosen: gradients are not pooled, what
+/// is written does not overlap itself, and weights are not activated.
+bool fits_direction(const Assignment& levels) {
+  const auto level = [&](int parameter) { return levels[static_cast<std::size_t>(parameter)]; };
+  constexpr int first_overlapping = static_cast<int>(View::broadcast);
+  switch (static_cast<Direction>(level(direction))) {
+    case Direction::forward: return true;
+    case Direction::backward_data: return level(pooling) != 1 && level(x_view) < first_overlapping;
+    case Direction::backward_weights:
+      return level(pooling) != 1 && level(w_view) < first_overlapping && level(epilogue) < 2;
+  }
+  return false;
+}
+
 ConvProblem sizes_of(const Assignment& levels) {
   const auto level = [&](int parameter) { return levels[static_cast<std::size_t>(parameter)]; };
   ConvProblem problem;
@@ -128,12 +143,15 @@ ConvProblem sizes_of(const Assignment& levels) {
   problem.padding = {d.before, h.before, w.before, d.after, h.after, w.after};
   problem.boundary = {d.boundary, h.boundary, w.boundary};
   problem.pool = level(pooling) ? Pool::max_2x2 : Pool::none;
+  problem.direction = static_cast<Direction>(level(direction));
   return problem;
 }
 
 /// The problem of the levels. Error (invalid_argument) where check() refuses it, and where it drops
 /// something that has no effect: what is not there does not meet anything.
 ConvProblem problem_of_levels(const Assignment& levels) {
+  if (!fits_direction(levels))
+    throw Error(ErrorCode::invalid_argument, "levels of another direction; expected others");
   const ConvProblem sizes = sizes_of(levels), problem = check(sizes);
   const ConvGeometry &asked = sizes, &taken = problem;
   if (asked != taken)
@@ -174,11 +192,14 @@ bool possible_along(const Assignment& levels, const Along& along) {
 class Possible {
  public:
   bool operator()(Assignment levels) {
-    const int asked = levels[pooling];
+    const int asked = levels[pooling], asked_direction = levels[direction];
     for (int pool = 0; pool < 2; ++pool) {
       if (asked != any && asked != pool) continue;
       if (pool == 1 && levels[accumulated] == 1) continue;
       levels[pooling] = pool;
+      // Where none is asked for there is always forward.
+      levels[direction] = std::max(asked_direction, 0);
+      if (!fits_direction(levels)) continue;
       if (side(levels, along_d) && side(levels, along_h) && side(levels, along_w)) return true;
     }
     return false;
@@ -384,7 +405,8 @@ const std::vector<Parameter>& parameters() {
                                           {"y", written},
                                           {"after", {"nothing", "bias", "ReLU", "both"}},
                                           {"pool", {"none", "max_2x2"}},
-                                          {"accumulate", {"no", "yes"}}};
+                                          {"accumulate", {"no", "yes"}},
+                                          {"direction", {"forward", "data", "weights"}}};
   return all;
 }
 
