@@ -157,6 +157,18 @@ std::size_t stream_a_large_batch(const plumb::Device& device, const std::vector<
   return pipeline.device_bytes();
 }
 
+std::vector<float> stream_gradients(const plumb::Device& device, const std::vector<float>& images,
+                                    const std::vector<float>& gradients) {
+  const plumb::ConvProblem problem = plumb::parse_problem("mb500ic3ih8oc4kh3").problem;
+  std::vector<float> by_filters(4 * 3 * 3 * 3);
+  conv_backward_weights_host(device,
+                             {.x = {images.data(), problem.x_extents()},
+                              .dy = {gradients.data(), problem.y_extents()},
+                              .dw = {by_filters.data(), problem.w_extents()}},
+                             problem, {.deterministic = true}, {.memory_budget_bytes = 1 << 20});
+  return by_filters;
+}
+
 void classify_with_a_network(plumb::Queue& queue, const plumb::Tensor& maps,
                              const plumb::Tensor& weights, const plumb::Tensor& classes) {
   const plumb::PoolGeometry halves{.window = 2, .stride = 2};
@@ -304,6 +316,7 @@ int main(int count, char** arguments) try {
   expect(all_are(use_another_layout(device), 27), "use another layout");
   expect(stream_a_large_batch(device, images, filters, results) <= 1 << 20 && all_are(results, 27),
          "stream a large batch");
+  expect(all_are(stream_gradients(device, images, results), 27 * 500 * 36), "stream gradients");
   expect(takes_gradients_on(device), "take gradients");
   expect(classifies_on(device), "classify with a network");
   expect(!tune_it(device, problem).empty(), "tune");
