@@ -61,13 +61,16 @@ void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem&
 BackwardRun::BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                          const DeviceInfo& device, bool accumulate, bool relu_mask)
     : algorithm_(&algorithm), problem_(problem), masks_(relu_mask) {
-  if (algorithm.forward_alone) {
+  const bool takes = of_data() ? algorithm.takes_backward_data : algorithm.takes_backward_weights;
+  if (!takes && algorithm.forward_alone) {
     support_ = forward_only(problem);
     return;
   }
-  const bool takes = of_data() ? algorithm.takes_backward_data : algorithm.takes_backward_weights;
   // What it takes and then refuses is made of forward convolutions.
-  if (!takes || !plan_by_itself(device, accumulate)) plan_forward(device, accumulate);
+  if (!takes || !plan_by_itself(device, accumulate)) {
+    if (algorithm.forward_alone) return;
+    plan_forward(device, accumulate);
+  }
   if (!support_) return;
   fuses_accumulate_ = accumulate && !stages_output_;
   count_staging(device, accumulate);
@@ -89,6 +92,7 @@ void BackwardRun::set_inner(bool stages_output) {
 bool BackwardRun::plan_by_itself(const DeviceInfo& device, bool accumulate) {
   set_inner((pads() && of_data()) || (accumulate && !algorithm_->accumulates));
   PlanResult plan = algorithm_->plan(inner_, device);
+  support_ = plan.support;
   if (!plan.support) return false;
   estimate_seconds_ = plan.estimate_seconds;
   own_workspace_bytes_ = plan.workspace_bytes;
@@ -97,6 +101,7 @@ bool BackwardRun::plan_by_itself(const DeviceInfo& device, bool accumulate) {
 }
 
 void BackwardRun::plan_forward(const DeviceInfo& device, bool accumulate) {
+  support_ = {};
   set_inner(pads() && of_data());
   ConvProblem one = inner_;
   one.n = std::max<std::int64_t>(one.n, 1);  // the gradient of no images is a sum of nothing

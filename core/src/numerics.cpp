@@ -137,10 +137,12 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   const double formed = std::max(static_cast<double>(problem.terms()), oracle.terms);
   const double padded = std::ceil(formed / multiple) * multiple;
   // And the bias, and the old value.
-  const double terms = padded * numerics.products + (oracle.accumulated > 0 ? 2 : 1);
+  const double others = oracle.accumulated > 0 ? 2 : 1;
+  const double terms = padded * numerics.products + others;
+  const double chain = numerics.chain ? numerics.chain(problem) + others : terms;
   const double u_in = operand_rounding(numerics.operand, problem.dtype);
   const double operands = numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in;
-  const double sum = accumulation(numerics, terms) * (1 + u_in) * (1 + u_in);
+  const double sum = accumulation(numerics, chain) * (1 + u_in) * (1 + u_in);
   const double oracle_sum = gamma(terms, 0x1p-53);
   const double small_operands = numerics.operand == Operand::fp16 && problem.dtype != DType::f16
                                     ? 0x1p-25 * (oracle.x_magnitude + oracle.w_magnitude)

@@ -8,6 +8,7 @@
 #include "cpu_kernels/conv/conv_shape.hpp"
 #include "cpu_kernels/conv/field_kernels.hpp"
 #include "cpu_kernels/conv/micro_kernel.hpp"
+#include "cpu_kernels/conv/weights_kernels.hpp"
 
 namespace plumb {
 
@@ -22,7 +23,7 @@ struct FilterRange {
   std::int64_t k, count;
 };
 
-struct Planes;  // direct/planes.hpp
+struct Planes;  // planes.hpp
 struct Panel;   // panels/panel.hpp
 
 template <class Real>
@@ -56,6 +57,8 @@ struct ConvKernelSet {
   ConvKernels<double> fp64;
   FieldKernels<float> fields_fp32;
   FieldKernels<double> fields_fp64;
+  WeightsKernels<float> weights_fp32;
+  WeightsKernels<double> weights_fp64;
 };
 
 /// There is one set for each instruction set. The library has the baseline's on every machine, the

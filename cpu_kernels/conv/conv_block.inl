@@ -7,12 +7,13 @@
 #include "cpu_kernels/conv/conv_block.hpp"
 #include "cpu_kernels/conv/micro_kernel.inl"
 #include "cpu_kernels/conv/pack.inl"
-#include "cpu_kernels/direct/planes.inl"
+#include "cpu_kernels/conv/planes.inl"
 #include "cpu_kernels/fields/fields.inl"
 #include "cpu_kernels/panels/panels.inl"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/transpose.inl"
 #include "cpu_kernels/primitives/vectors.inl"
+#include "cpu_kernels/weights/weights.inl"
 
 namespace plumb {
 namespace {
@@ -184,8 +185,9 @@ constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
                                         .store = &store<Real>,
                                         .store_pooled = &store_pooled<Real>};
 
-constexpr ConvKernelSet kernels_here{kernels_for<float>, kernels_for<double>,
-                                     field_kernels_for<float>, field_kernels_for<double>};
+constexpr ConvKernelSet kernels_here{kernels_for<float>,         kernels_for<double>,
+                                     field_kernels_for<float>,   field_kernels_for<double>,
+                                     weights_kernels_for<float>, weights_kernels_for<double>};
 
 }  // namespace
 }  // namespace plumb

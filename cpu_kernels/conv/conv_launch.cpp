@@ -27,9 +27,8 @@ const ConvKernelSet& kernels_of(InstructionSet set) {
   return conv_kernels_baseline;
 }
 
-/// Returns the range from the lowest to the highest element of a tensor without gaps, whatever the
-/// order and signs of its strides. A tensor with gaps has an empty range: somebody else may be
-/// writing what lies in them, or no memory may be there.
+}  // namespace
+
 ReadableRange readable_range(const Extents& extents, const Strides& strides) {
   if (element_count(extents) == 0) return {};
   struct Dimension {
@@ -51,8 +50,6 @@ ReadableRange readable_range(const Extents& extents, const Strides& strides) {
   }
   return range;
 }
-
-}  // namespace
 
 ConvShape shape_of(const ConvLaunch& launch) {
   const ConvProblem& p = launch.problem;
@@ -109,6 +106,15 @@ const FieldKernels<float>& field_kernels(const DeviceInfo& device) {
 template <>
 const FieldKernels<double>& field_kernels(const DeviceInfo& device) {
   return kernels_of(instruction_set_of(device.instruction_set)).fields_fp64;
+}
+
+template <>
+const WeightsKernels<float>& weights_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).weights_fp32;
+}
+template <>
+const WeightsKernels<double>& weights_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).weights_fp64;
 }
 
 template <class Real>

@@ -14,6 +14,13 @@ template <class Real>
 const ConvKernels<Real>& conv_kernels(const DeviceInfo& device);
 template <class Real>
 const FieldKernels<Real>& field_kernels(const DeviceInfo& device);
+template <class Real>
+const WeightsKernels<Real>& weights_kernels(const DeviceInfo& device);
+
+/// Returns the range from the lowest to the highest element of a tensor without gaps, whatever the
+/// order and signs of its strides. A tensor with gaps has an empty range: somebody else may be
+/// writing what lies in them, or no memory may be there.
+ReadableRange readable_range(const Extents& extents, const Strides& strides);
 
 /// Says whether y can hold the sums while they grow: its elements are Reals, and those of a row are
 /// neighbours.

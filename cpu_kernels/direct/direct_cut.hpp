@@ -8,7 +8,7 @@
 
 #include "cpu_kernels/conv/blocks.hpp"
 #include "cpu_kernels/conv/conv_block.hpp"
-#include "cpu_kernels/direct/planes.hpp"
+#include "cpu_kernels/conv/planes.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb {

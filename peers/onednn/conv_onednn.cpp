@@ -11,6 +11,9 @@
 // filters, which a plan makes on every launch or once, as with our own.
 // onednn.conv.nchw works in plain NCHW and reorders nothing.
 //
+// Gradients are oneDNN's own backward convolutions, without a bias and a ReLU of theirs: where
+// there are such, they are applied to dx behind them.
+//
 // Primitives are made once for a problem and a number of threads, outside the launch but for the
 // first that is allowed fewer threads than the plan was. Memory comes from the workspace.
 #include "peers/onednn/conv_onednn.hpp"
@@ -31,7 +34,7 @@ namespace plumb {
 namespace onednn {
 namespace {
 
-/// A problem's four primitives, or why there are none.
+/// A problem's four primitives, of gradients one, or why there are none.
 struct Prepared {
   Support support;
   Desc given, packed;                    ///< filters
@@ -51,6 +54,7 @@ Prepared make(const ConvProblem& problem, const DeviceInfo& device, Layouts layo
       prepared.packing = Operation::reorder(prepared.given, prepared.packed);
     for (const bool bias : {false, true})
       for (const bool relu : {false, true}) {
+        if (problem.direction != Direction::forward && (bias || relu)) continue;
         auto& fused = prepared.fused[bias][relu];
         fused.emplace(problem, layouts, bias, relu, prepared.packed);
         prepared.workspace_bytes = std::max(prepared.workspace_bytes, fused->workspace_bytes());
@@ -102,7 +106,9 @@ int threads_now(const DeviceInfo& device) {
 
 template <Layouts layouts>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
-  if (Support stored = supports_dtypes({DType::f32}, problem); !stored) return stored;
+  ConvProblem forward = problem;
+  forward.direction = Direction::forward;
+  if (Support stored = supports_dtypes({DType::f32}, forward); !stored) return stored;
   const auto plain = [](const Extents& extents, const Strides& strides) {
     return lies_in(Layout::nchw, extents, strides);
   };
@@ -138,6 +144,7 @@ std::shared_ptr<const Prepared> prepared_for_one(ConvProblem problem, const Devi
 
 template <Layouts layouts>
 std::size_t filter_bytes(const ConvProblem& problem, const DeviceInfo& device) {
+  if (problem.direction == Direction::backward_weights) return 0;
   const auto one = prepared_for_one<layouts>(problem, device);
   return one->packs() ? one->packed.bytes() : 0;
 }
@@ -164,11 +171,15 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
 
 template <Layouts layouts>
 void launch(const ConvLaunch& launch) {
-  if (launch.problem.n == 0) return;
+  const bool gradient = launch.problem.direction != Direction::forward;
+  if (launch.problem.n == 0) return gradient ? clear_output(launch) : void();
   const int threads = threads_now(launch.device);
   const auto ready = prepared_now<layouts>(launch.problem, launch.device, threads);
   const RequestedThreads requested(threads);
-  ready->fused[launch.bias != nullptr][launch.activation == Activation::relu]->run(launch);
+  if (!gradient)
+    return ready->fused[launch.bias != nullptr][launch.activation == Activation::relu]->run(launch);
+  ready->fused[false][false]->run(launch);
+  finish_gradient(launch);
 }
 
 template <Layouts layouts>
@@ -180,6 +191,8 @@ constexpr ConvAlgorithm algorithm(std::string_view name) {
                    .keeps_non_finite = false},
       .takes_depth = true,
       .provider = &provider,
+      .takes_backward_data = true,
+      .takes_backward_weights = true,
       .forward_alone = true,
       .plan = plan_of_parts<supports<layouts>, estimate_seconds, workspace_bytes<layouts>,
                             filter_bytes<layouts>>,

@@ -36,11 +36,38 @@ std::vector<std::int64_t> grouped_extents(const ConvProblem& p) {
   return grouped;
 }
 
+/// w or dw as the caller has it.
+Desc given_w(const ConvProblem& p) {
+  const Strides strides = plain(p.w_extents(), p.w_strides);
+  if (p.groups == 1) return Desc::with_strides(sizes(p.w_extents()), sizes(strides));
+  std::vector<std::int64_t> grouped(strides.begin(), strides.end());
+  grouped.insert(grouped.begin(), p.k / p.groups * strides[0]);
+  return Desc::with_strides(grouped_extents(p), grouped);
+}
+
+/// What the convolution calls the tensors that have the parts of x, w and y.
+struct Roles {
+  struct {
+    int query, argument;
+  } image, filters, output;
+};
+
+Roles roles(const ConvProblem& p) {
+  switch (p.direction) {
+    case Direction::forward: break;
+    case Direction::backward_data:
+      return {{dy_query, dy_argument}, {w_query, w_argument}, {dx_query, dx_argument}};
+    case Direction::backward_weights:
+      return {{x_query, x_argument}, {dy_query, dy_argument}, {dw_query, dw_argument}};
+  }
+  return {{x_query, x_argument}, {w_query, w_argument}, {y_query, y_argument}};
+}
+
 Operation choose(const ConvProblem& p, Layouts layouts, const Desc& bias, bool relu) {
   const bool any = layouts == Layouts::chosen;
   const Desc x =
       any ? Desc::of_any_layout(sizes(p.x_extents())) : given(p.x_extents(), p.x_strides);
-  const Desc w = any ? Desc::of_any_layout(grouped_extents(p)) : given_filters(p);
+  const Desc w = any ? Desc::of_any_layout(grouped_extents(p)) : given_w(p);
   const Desc y =
       any ? Desc::of_any_layout(sizes(p.y_extents())) : given(p.y_extents(), p.y_strides);
   const std::int64_t strides[] = {p.stride.d, p.stride.h, p.stride.w};
@@ -48,12 +75,16 @@ Operation choose(const ConvProblem& p, Layouts layouts, const Desc& bias, bool r
   const std::int64_t before[] = {p.padding.front, p.padding.top, p.padding.left};
   const std::int64_t after[] = {p.padding.back, p.padding.bottom, p.padding.right};
   const std::size_t axes = p.has_depth() ? 3 : 2;
-  return Operation::convolution(x, w, bias, y,
-                                {.strides = Sizes(strides).last(axes),
-                                 .dilations = Sizes(dilations).last(axes),
-                                 .before = Sizes(before).last(axes),
-                                 .after = Sizes(after).last(axes)},
-                                relu);
+  const Windows windows{.strides = Sizes(strides).last(axes),
+                        .dilations = Sizes(dilations).last(axes),
+                        .before = Sizes(before).last(axes),
+                        .after = Sizes(after).last(axes)};
+  switch (p.direction) {
+    case Direction::forward: break;
+    case Direction::backward_data: return Operation::backward_data(x, w, y, windows);
+    case Direction::backward_weights: return Operation::backward_weights(x, w, y, windows);
+  }
+  return Operation::convolution(x, w, bias, y, windows, relu);
 }
 
 Desc bias_of(const ConvProblem& p) {
@@ -65,17 +96,58 @@ std::size_t rounded_up(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+Desc given_image(const ConvProblem& p) {
+  const ConvOperand image = image_of(p);
+  return given(image.extents, image.strides);
+}
+
+Desc given_output(const ConvProblem& p) {
+  if (p.direction == Direction::backward_weights) return given_w(p);
+  const ConvOperand output = output_of(p);
+  return given(output.extents, output.strides);
+}
+
+/// Calls `f(element, channel)` for each of a tensor of rank 4 or 5.
+template <class F>
+void for_each_element(const ConvOperand& tensor, float* data, const F& f) {
+  const auto& [name, e, steps] = tensor;
+  const bool deep = e.rank() == 5;
+  const int h = deep ? 3 : 2;
+  for (std::int64_t n = 0; n < e[0]; ++n)
+    for (std::int64_t c = 0; c < e[1]; ++c)
+      for (std::int64_t d = 0; d < (deep ? e[2] : 1); ++d)
+        for (std::int64_t i = 0; i < e[h]; ++i)
+          for (std::int64_t j = 0; j < e[h + 1]; ++j)
+            f(data[n * steps[0] + c * steps[1] + (deep ? d * steps[2] : 0) + i * steps[h] +
+                   j * steps[h + 1]],
+              c);
+}
+
 }  // namespace
 
+void finish_gradient(const ConvLaunch& launch) {
+  const auto* const bias = static_cast<const float*>(launch.bias);
+  const bool relu = launch.activation == Activation::relu;
+  if (!bias && !relu) return;
+  for_each_element(output_of(launch.problem), static_cast<float*>(launch.y),
+                   [&](float& value, std::int64_t channel) {
+                     if (bias) value += bias[channel];
+                     if (relu && value < 0) value = 0;
+                   });
+}
+
+void clear_output(const ConvLaunch& launch) {
+  for_each_element(output_of(launch.problem), static_cast<float*>(launch.y),
+                   [](float& value, std::int64_t) { value = 0; });
+}
+
 Desc given_filters(const ConvProblem& p) {
-  const Strides strides = plain(p.w_extents(), p.w_strides);
-  if (p.groups == 1) return Desc::with_strides(sizes(p.w_extents()), sizes(strides));
-  std::vector<std::int64_t> grouped(strides.begin(), strides.end());
-  grouped.insert(grouped.begin(), p.k / p.groups * strides[0]);
-  return Desc::with_strides(grouped_extents(p), grouped);
+  if (p.direction == Direction::backward_weights) return given(p.y_extents(), p.y_strides);
+  return given_w(p);
 }
 
 Desc packed_filters(const ConvProblem& problem, Layouts layouts) {
+  if (problem.direction == Direction::backward_weights) return given_filters(problem);
   ConvProblem image = problem;
   image.n = 1;
   return choose(image, layouts, {}, false).desc(w_query);
@@ -121,11 +193,9 @@ FusedConv::FusedConv(const ConvProblem& problem, Layouts layouts, bool bias, boo
 FusedConv::FusedConv(const ConvProblem& problem, const Desc& bias, const Desc& filters,
                      const Operation& chosen)
     : conv_(chosen),
-      x_(Argument::Direction::in, given(problem.x_extents(), problem.x_strides),
-         chosen.desc(x_query)),
-      w_(Argument::Direction::in, filters, chosen.desc(w_query)),
-      y_(Argument::Direction::out, given(problem.y_extents(), problem.y_strides),
-         chosen.desc(y_query)),
+      x_(Argument::Direction::in, given_image(problem), chosen.desc(roles(problem).image.query)),
+      w_(Argument::Direction::in, filters, chosen.desc(roles(problem).filters.query)),
+      y_(Argument::Direction::out, given_output(problem), chosen.desc(roles(problem).output.query)),
       bias_(bias),
       scratchpad_(chosen.desc(scratchpad_query)) {}
 
@@ -141,8 +211,9 @@ void FusedConv::run(const ConvLaunch& launch) const {
   const Piece w = w_.before(stream.get(), launch.filters ? launch.filters : launch.w, workspace);
   const Piece y = y_.before(stream.get(), launch.y, workspace);
   Piece bias, scratchpad;
+  const Roles of = roles(launch.problem);
   std::vector<ExecutionArgument> arguments{
-      {x_argument, x.get()}, {w_argument, w.get()}, {y_argument, y.get()}};
+      {of.image.argument, x.get()}, {of.filters.argument, w.get()}, {of.output.argument, y.get()}};
   if (scratchpad_) {
     scratchpad = Piece(scratchpad_, workspace.take(scratchpad_.bytes()));
     arguments.push_back({scratchpad_argument, scratchpad.get()});

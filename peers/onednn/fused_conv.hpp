@@ -42,11 +42,16 @@ class Argument {
   Operation reorder_;
 };
 
-/// The problem's filters as the caller has them.
+/// The problem's filters as the caller has them, or dy in their part.
 Desc given_filters(const ConvProblem& problem);
 /// The same as they lie once packed, which does not depend on N: as the convolution of one image
 /// wants them. One of more images that wants them otherwise reorders them in each run.
 Desc packed_filters(const ConvProblem& problem, Layouts layouts);
+
+/// Adds the bias to dx and applies the ReLU, which oneDNN does not fuse into gradients.
+void finish_gradient(const ConvLaunch& launch);
+/// Writes zeros, the sums of nothing.
+void clear_output(const ConvLaunch& launch);
 
 /// Throws Error where oneDNN has nothing for the problem.
 class FusedConv {

@@ -42,6 +42,8 @@ void take_version2(Functions& from, Version2& v2) {
   from.take(v2.memory_desc_by_strides, "dnnl_memory_desc_init_by_strides");
   from.take(v2.memory_desc_by_tag, "dnnl_memory_desc_init_by_tag");
   from.take(v2.convolution, "dnnl_dilated_convolution_forward_desc_init");
+  from.take(v2.backward_data, "dnnl_dilated_convolution_backward_data_desc_init");
+  from.take(v2.backward_weights, "dnnl_dilated_convolution_backward_weights_desc_init");
   from.take(v2.primitive_desc, "dnnl_primitive_desc_create");
   from.take(v2.append_eltwise, "dnnl_post_ops_append_eltwise");
 }
@@ -51,6 +53,8 @@ void take_version3(Functions& from, Version3& v3) {
   from.take(v3.memory_desc_by_tag, "dnnl_memory_desc_create_with_tag");
   from.take(v3.destroy_memory_desc, "dnnl_memory_desc_destroy");
   from.take(v3.convolution, "dnnl_convolution_forward_primitive_desc_create");
+  from.take(v3.backward_data, "dnnl_convolution_backward_data_primitive_desc_create");
+  from.take(v3.backward_weights, "dnnl_convolution_backward_weights_primitive_desc_create");
   from.take(v3.append_eltwise, "dnnl_post_ops_append_eltwise");
 }
 

@@ -35,13 +35,16 @@ struct ExecutionArgument {
   Memory* memory;
 };
 inline constexpr int x_argument = 1, w_argument = 33, bias_argument = 41, y_argument = 17,
+                     dx_argument = 129, dw_argument = 161, dy_argument = 145,
                      scratchpad_argument = 80, from_argument = 1, to_argument = 17;
 
 // Values of enumerations, the same in both versions.
-inline constexpr int cpu_kind = 1, f32_type = 3, any_format = 1, forward_inference = 96,
-                     convolution_direct = 1, user_scratchpad = 1, strict_fpmath = 0;
+inline constexpr int cpu_kind = 1, f32_type = 3, any_format = 1, forward_training = 64,
+                     forward_inference = 96, convolution_direct = 1, user_scratchpad = 1,
+                     strict_fpmath = 0;
 inline constexpr unsigned in_order = 1;
-inline constexpr int x_query = 129, w_query = 131, y_query = 133, scratchpad_query = 136;
+inline constexpr int x_query = 129, dx_query = 130, w_query = 131, dw_query = 132, y_query = 133,
+                     dy_query = 134, scratchpad_query = 136;
 
 struct Version {
   int major, minor, patch;
@@ -59,6 +62,14 @@ struct Version2 {
                         const MemoryDesc* w, const MemoryDesc* bias, const MemoryDesc* y,
                         const Dimensions strides, const Dimensions dilations,
                         const Dimensions before, const Dimensions after);
+  Status (*backward_data)(OperationDesc*, int algorithm, const MemoryDesc* dx, const MemoryDesc* w,
+                          const MemoryDesc* dy, const Dimensions strides,
+                          const Dimensions dilations, const Dimensions before,
+                          const Dimensions after);
+  Status (*backward_weights)(OperationDesc*, int algorithm, const MemoryDesc* x,
+                             const MemoryDesc* dw, const MemoryDesc* db, const MemoryDesc* dy,
+                             const Dimensions strides, const Dimensions dilations,
+                             const Dimensions before, const Dimensions after);
   Status (*primitive_desc)(PrimitiveDesc**, const OperationDesc*, const Attributes*, Engine*,
                            const PrimitiveDesc* hint);
   Status (*append_eltwise)(PostOps*, float scale, int algorithm, float alpha, float beta);
@@ -72,6 +83,15 @@ struct Version3 {
                         const MemoryDesc* w, const MemoryDesc* bias, const MemoryDesc* y,
                         const Dimensions strides, const Dimensions dilations,
                         const Dimensions before, const Dimensions after, const Attributes*);
+  Status (*backward_data)(PrimitiveDesc**, Engine*, int algorithm, const MemoryDesc* dx,
+                          const MemoryDesc* w, const MemoryDesc* dy, const Dimensions strides,
+                          const Dimensions dilations, const Dimensions before,
+                          const Dimensions after, const PrimitiveDesc* hint, const Attributes*);
+  Status (*backward_weights)(PrimitiveDesc**, Engine*, int algorithm, const MemoryDesc* x,
+                             const MemoryDesc* dw, const MemoryDesc* db, const MemoryDesc* dy,
+                             const Dimensions strides, const Dimensions dilations,
+                             const Dimensions before, const Dimensions after,
+                             const PrimitiveDesc* hint, const Attributes*);
   Status (*append_eltwise)(PostOps*, int algorithm, float alpha, float beta);
 };
 

@@ -107,29 +107,107 @@ Operation Operation::reorder(const Desc& from, const Desc& to) {
   return Operation(made);
 }
 
+namespace {
+
+struct PaddedWindows {
+  explicit PaddedWindows(const Windows& windows)
+      : strides(windows.strides),
+        dilations(windows.dilations),
+        before(windows.before),
+        after(windows.after) {}
+  Padded strides, dilations, before, after;
+};
+
+using OwnedPrimitiveDesc = std::unique_ptr<PrimitiveDesc, Status (*)(PrimitiveDesc*)>;
+
+/// Of version 2, of what `describe` writes down.
+template <class Describe>
+PrimitiveDesc* described_operation(const Describe& describe, const char* call,
+                                   const Attributes* attributes, const PrimitiveDesc* hint) {
+  const Library& l = library();
+  OperationRoom room;
+  auto* const operation = reinterpret_cast<OperationDesc*>(room.data.data());
+  check(describe(operation), call);
+  PrimitiveDesc* made = nullptr;
+  check(l.v2.primitive_desc(&made, operation, attributes, l.engine, hint),
+        "dnnl_primitive_desc_create");
+  return made;
+}
+
+// Direct, which is every kernel that forms plain sums: Winograd has to be asked for.
+PrimitiveDesc* forward(int kind, const Desc& x, const Desc& w, const Desc& bias, const Desc& y,
+                       const PaddedWindows& of, const Attributes* attributes) {
+  const Library& l = library();
+  if (l.major == 2)
+    return described_operation(
+        [&](OperationDesc* operation) {
+          return l.v2.convolution(operation, kind, convolution_direct, x.get(), w.get(), bias.get(),
+                                  y.get(), of.strides.values, of.dilations.values, of.before.values,
+                                  of.after.values);
+        },
+        "dnnl_dilated_convolution_forward_desc_init", attributes, nullptr);
+  PrimitiveDesc* made = nullptr;
+  check(l.v3.convolution(&made, l.engine, kind, convolution_direct, x.get(), w.get(), bias.get(),
+                         y.get(), of.strides.values, of.dilations.values, of.before.values,
+                         of.after.values, attributes),
+        "dnnl_convolution_forward_primitive_desc_create");
+  return made;
+}
+
+OwnedPrimitiveDesc hint(const Desc& x, const Desc& w, const Desc& y, const PaddedWindows& of,
+                        const Attributes* attributes) {
+  return {forward(forward_training, x, w, {}, y, of, attributes), library().destroy_primitive_desc};
+}
+
+}  // namespace
+
 Operation Operation::convolution(const Desc& x, const Desc& w, const Desc& bias, const Desc& y,
                                  const Windows& windows, bool relu) {
+  return Operation(
+      forward(forward_inference, x, w, bias, y, PaddedWindows(windows), attributes(relu).get()));
+}
+
+Operation Operation::backward_data(const Desc& dx, const Desc& w, const Desc& dy,
+                                   const Windows& windows) {
   const Library& l = library();
-  const Padded strides(windows.strides), dilations(windows.dilations), before(windows.before),
-      after(windows.after);
-  const auto attributes_ = attributes(relu);
+  const PaddedWindows of(windows);
+  const auto attributes_ = attributes(false);
+  const auto shown = hint(dx, w, dy, of, attributes_.get());
+  if (l.major == 2)
+    return Operation(described_operation(
+        [&](OperationDesc* operation) {
+          return l.v2.backward_data(operation, convolution_direct, dx.get(), w.get(), dy.get(),
+                                    of.strides.values, of.dilations.values, of.before.values,
+                                    of.after.values);
+        },
+        "dnnl_dilated_convolution_backward_data_desc_init", attributes_.get(), shown.get()));
   PrimitiveDesc* made = nullptr;
-  // Direct, which is every kernel that forms plain sums: Winograd has to be asked for.
-  if (l.major == 2) {
-    OperationRoom room;
-    auto* const operation = reinterpret_cast<OperationDesc*>(room.data.data());
-    check(l.v2.convolution(operation, forward_inference, convolution_direct, x.get(), w.get(),
-                           bias.get(), y.get(), strides.values, dilations.values, before.values,
-                           after.values),
-          "dnnl_dilated_convolution_forward_desc_init");
-    check(l.v2.primitive_desc(&made, operation, attributes_.get(), l.engine, nullptr),
-          "dnnl_primitive_desc_create");
-  } else {
-    check(l.v3.convolution(&made, l.engine, forward_inference, convolution_direct, x.get(), w.get(),
-                           bias.get(), y.get(), strides.values, dilations.values, before.values,
-                           after.values, attributes_.get()),
-          "dnnl_convolution_forward_primitive_desc_create");
-  }
+  check(l.v3.backward_data(&made, l.engine, convolution_direct, dx.get(), w.get(), dy.get(),
+                           of.strides.values, of.dilations.values, of.before.values,
+                           of.after.values, shown.get(), attributes_.get()),
+        "dnnl_convolution_backward_data_primitive_desc_create");
+  return Operation(made);
+}
+
+Operation Operation::backward_weights(const Desc& x, const Desc& dw, const Desc& dy,
+                                      const Windows& windows) {
+  const Library& l = library();
+  const PaddedWindows of(windows);
+  const auto attributes_ = attributes(false);
+  const auto shown = hint(x, dw, dy, of, attributes_.get());
+  if (l.major == 2)
+    return Operation(described_operation(
+        [&](OperationDesc* operation) {
+          return l.v2.backward_weights(operation, convolution_direct, x.get(), dw.get(), nullptr,
+                                       dy.get(), of.strides.values, of.dilations.values,
+                                       of.before.values, of.after.values);
+        },
+        "dnnl_dilated_convolution_backward_weights_desc_init", attributes_.get(), shown.get()));
+  PrimitiveDesc* made = nullptr;
+  check(l.v3.backward_weights(&made, l.engine, convolution_direct, x.get(), dw.get(), nullptr,
+                              dy.get(), of.strides.values, of.dilations.values, of.before.values,
+                              of.after.values, shown.get(), attributes_.get()),
+        "dnnl_convolution_backward_weights_primitive_desc_create");
   return Operation(made);
 }
 

@@ -45,6 +45,11 @@ class Operation {
   /// With a bias where there is a desc of it. Throws Error where oneDNN has nothing for it.
   static Operation convolution(const Desc& x, const Desc& w, const Desc& bias, const Desc& y,
                                const Windows& windows, bool relu);
+  /// The gradients likewise. oneDNN is shown the forward convolution of the same tensors.
+  static Operation backward_data(const Desc& dx, const Desc& w, const Desc& dy,
+                                 const Windows& windows);
+  static Operation backward_weights(const Desc& x, const Desc& dw, const Desc& dy,
+                                    const Windows& windows);
 
   explicit operator bool() const { return primitive_ != nullptr; }
   Desc desc(int query) const;  ///< as the operation wants a tensor

@@ -109,7 +109,19 @@ EXPORT int dnnl_convolution_forward_primitive_desc_create(
     const dims after, const void* attributes) {
   (void)bias;
   if (FAKE_CONV_STATUS) return FAKE_CONV_STATUS;
-  if (!engine || kind != 96 || algorithm != 1 || !strides || !dilations || !before || !after ||
+  if (!engine || (kind != 96 && kind != 64) || algorithm != 1 || !strides || !dilations ||
+      !before || !after || !attributes)
+    return 2;
+  if (made(at, sizeof(operation))) return 1;
+  const operation filled = {*x, *w, *y, {(size_t)FAKE_SCRATCH_BYTES}};
+  *(operation*)*at = filled;
+  return 0;
+}
+static int gradient(void** at, const void* engine, int algorithm, const desc* x, const desc* w,
+                    const desc* y, const dims strides, const dims dilations, const dims before,
+                    const dims after, const void* hint, const void* attributes) {
+  if (FAKE_CONV_STATUS) return FAKE_CONV_STATUS;
+  if (!engine || algorithm != 1 || !strides || !dilations || !before || !after || !hint ||
       !attributes)
     return 2;
   if (made(at, sizeof(operation))) return 1;
@@ -117,13 +129,28 @@ EXPORT int dnnl_convolution_forward_primitive_desc_create(
   *(operation*)*at = filled;
   return 0;
 }
+EXPORT int dnnl_convolution_backward_data_primitive_desc_create(
+    void** at, void* engine, int algorithm, const desc* dx, const desc* w, const desc* dy,
+    const dims strides, const dims dilations, const dims before, const dims after, const void* hint,
+    const void* attributes) {
+  return gradient(at, engine, algorithm, dx, w, dy, strides, dilations, before, after, hint,
+                  attributes);
+}
+EXPORT int dnnl_convolution_backward_weights_primitive_desc_create(
+    void** at, void* engine, int algorithm, const desc* x, const desc* dw, const desc* db,
+    const desc* dy, const dims strides, const dims dilations, const dims before, const dims after,
+    const void* hint, const void* attributes) {
+  (void)db;
+  return gradient(at, engine, algorithm, x, dw, dy, strides, dilations, before, after, hint,
+                  attributes);
+}
 EXPORT const desc* dnnl_primitive_desc_query_md(const operation* of, int what, int index) {
   if (index != 0) return NULL;
-  return what == 129   ? &of->x
-         : what == 131 ? &of->w
-         : what == 133 ? &of->y
-         : what == 136 ? &of->scratchpad
-                       : NULL;
+  return what == 129 || what == 130   ? &of->x
+         : what == 131 || what == 132 ? &of->w
+         : what == 133 || what == 134 ? &of->y
+         : what == 136                ? &of->scratchpad
+                                      : NULL;
 }
 DESTROYS(primitive_desc_destroy)
 EXPORT int dnnl_reorder_primitive_desc_create(void** at, const desc* from, void* engine,

@@ -62,6 +62,9 @@ struct Numerics {
   /// NaN and Inf come out where the definition has them. Other libraries' kernels may multiply the
   /// padding by zeros, or lose a NaN in the ReLU, and are then judged on finite data alone.
   bool keeps_non_finite = true;
+  /// The most additions on the way of a product to its sum, where sums of this problem are trees
+  /// and no chains; from the problem alone. Null: a chain of all terms.
+  double (*chain)(const ConvProblem&) = nullptr;
 };
 
 /// The strictest Math whose promise `numerics` keeps for tensors stored as `dtype`: operands that
@@ -180,8 +183,8 @@ struct ConvAlgorithm {
   /// Is asked about backward weights without boundaries. Where it does not support a problem, and
   /// always without this, it is asked about a forward convolution of x with dy as its filters.
   bool takes_backward_weights = false;
-  /// Refuses gradients (Reason::direction): what another library's forward convolutions take for
-  /// one is no measure of that library.
+  /// Refuses gradients that it does not compute by itself (Reason::direction): what another
+  /// library's forward convolutions take for one is no measure of that library.
   bool forward_alone = false;
   /// Decides all that can be decided before a launch. Supports exactly the problems that the kernel
   /// computes right: yes to what it refuses is a bug, and the reverse. The problem has passed

@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "cpu_kernels/conv/conv_block.hpp"
-#include "cpu_kernels/direct/planes.hpp"
+#include "cpu_kernels/conv/planes.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/vectors.inl"
 

@@ -1,0 +1,56 @@
+// What the functions of backward weights that are compiled for each instruction set get
+// (weights/weights.inl). It is plain data, because sources for several instruction sets share it.
+#pragma once
+
+#include <cstdint>
+
+#include "plumb/types.hpp"
+
+namespace plumb {
+
+/// Some filters' gradients by some terms of x, of the positions of a band:
+///
+///   sums[k][term] += sum over runs and i of dy[k][run][i] x[x_starts[run] + offsets[term] + i]
+///
+/// A run is `count` consecutive positions.
+template <class Real>
+struct WeightsRun {
+  const Real* x;
+  const std::int64_t* offsets;  ///< of each term, in elements
+  std::int64_t terms;
+  const std::int64_t *x_starts, *dy_starts;  ///< of each run, in elements
+  std::int64_t runs, count;
+  const Real* dy;
+  std::int64_t dy_k;     ///< from a filter to the next, where they are apart
+  std::int64_t filters;  ///< a multiple of `lanes` where filters are neighbours
+  Real* sums;            ///< [filter][term][lane], or [term][filter] where filters are neighbours
+};
+
+/// Rows of dy that are to be packed.
+struct GradientRows {
+  DType dtype;
+  const void* dy;
+  const std::int64_t* offsets;  ///< of each row's first filter, in elements
+  std::int64_t rows, columns;
+  std::int64_t filters;
+  std::int64_t dy_k, dy_q;  ///< from a filter to the next, and from a column
+};
+
+/// The functions of one instruction set.
+template <class Real>
+struct WeightsKernels {
+  std::int64_t lanes;
+  std::int64_t filters;  ///< of a tile whose vectors run over positions
+  /// Vectors run over positions, and dy lies as [filter][position].
+  void (*sum_positions)(const WeightsRun<Real>&);
+  /// Vectors run over filters, and dy lies as [position][filter].
+  void (*sum_filters)(const WeightsRun<Real>&);
+  /// Packs [row][column][filter], with zeros up to `padded` filters.
+  void (*pack_filters)(const GradientRows&, std::int64_t padded, Real* to);
+  /// Packs [filter][row][column], rows `pitch` apart with zeros between, filters `step` apart.
+  void (*pack_positions)(const GradientRows&, std::int64_t pitch, std::int64_t step, Real* to);
+  /// Adds the lanes of `count` sums up: [i][lane] becomes [i].
+  void (*add_lanes)(const Real* sums, std::int64_t count, Real* to);
+};
+
+}  // namespace plumb

@@ -1,0 +1,245 @@
+// Backward weights by sums of a fixed order: every instruction set, any number of threads, and what
+// a lost part or a wrong tap would do.
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "conv_case.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+constexpr const char* names[] = {"cpu.conv.weights.fp32", "cpu.conv.weights.fp64"};
+
+const ConvAlgorithm& algorithm_of(const Device& device, std::string_view name) {
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+    if (algorithm->name == name) return *algorithm;
+  FAIL("the CPU has no such algorithm");
+  throw;
+}
+
+ConvProblem weights_problem(const char* text, DType dtype = DType::f32) {
+  ConvProblem problem = parse_problem(text).problem;
+  problem.direction = Direction::backward_weights;
+  problem.dtype = dtype;
+  return check(problem);
+}
+
+/// Both kinds of vectors, bands of some rows and of several images, several parts and blocks.
+constexpr const char* texts[] = {
+    "mb5ic1ih30oc4kh7",
+    "mb3ic4ih20iw23oc16kh7",
+    "mb2ic6ih33oc24kh5",
+    "mb7ic20ih7oc70kh3ph1",
+    "mb3ic40ih14iw13oc33kh1sh2",
+    "mb2ic3ih41oc18kh7sh2ph3",
+    "g6mb4ic6ih19iw21oc6kh3kw5ph1pw2",
+    "g3mb2ic6ih17oc9kh3kw2sh2sw3dh1dw2ph2",
+    "mb2ic2iw70oc3kw5pw2",
+    "mb2ic2id6ih9iw8oc5kd3kh3kw2sd2pd1ph1",
+    "mb1ic1ih60iw90oc1kh3",
+    "mb60ic3ih5oc2kh2",
+};
+
+/// Weights and their bytes, by an algorithm.
+struct Gradient {
+  explicit Gradient(const ConvProblem& p)
+      : problem(p),
+        x(p.dtype, p.x_extents(), p.x_strides),
+        dy(p.dtype, p.y_extents(), p.y_strides),
+        dw(p.dtype, p.w_extents(), p.w_strides) {}
+  void run(const Device& device, const char* algorithm) {
+    Queue queue(device);
+    ConvPlan(device, problem, {.math = Math::fp32, .algorithm = algorithm})
+        .execute(queue, BackwardWeightsTensors{.x = x.view(), .dy = dy.view(), .dw = dw.view()});
+  }
+  ConvProblem problem;
+  HostTensor x, dy, dw;
+};
+
+/// What is wrong with a copy of the algorithm.
+enum class Fault { none, lost_part, tap_off_at_border };
+
+/// What the copy computes in the place of the problem.
+template <Fault fault>
+ConvProblem damaged(ConvProblem p) {
+  if (fault == Fault::lost_part) p.n -= 1;
+  if (fault == Fault::tap_off_at_border && p.padding.left > 0) {
+    --p.padding.left;
+    ++p.padding.right;
+  }
+  return check(p);
+}
+
+const ConvAlgorithm* real = nullptr;
+
+template <Fault fault>
+constexpr ConvAlgorithm copy_with = {
+    .name = "cpu.conv.weights.copy.fp32",
+    .takes_depth = true,
+    .accumulates = true,
+    .takes_backward_weights = true,
+    .plan = [](const ConvProblem& problem, const DeviceInfo& device) -> PlanResult {
+      if (problem.direction == Direction::forward) return {{Reason::direction, "gradients alone"}};
+      return real->plan(damaged<fault>(problem), device);
+    },
+    .launch =
+        [](const ConvLaunch& launch, const KernelPlan* plan) {
+          const ConvProblem problem = damaged<fault>(launch.problem);
+          real->launch({.problem = problem,
+                        .device = launch.device,
+                        .x = launch.x,
+                        .w = launch.w,
+                        .bias = nullptr,
+                        .y = launch.y,
+                        .activation = launch.activation,
+                        .accumulate = launch.accumulate,
+                        .workspace = launch.workspace,
+                        .native_queue = nullptr},
+                       plan);
+        },
+};
+
+std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
+  std::set<Tier> caught;
+  for (const char* text : {"mb3ic4ih7iw8oc6kh3ph1pw1", "mb5ic1ih20oc4kh5ph2pw2"})
+    for (const ValidationRecord& record :
+         validate(Device::open("cpu"), {&copy, 1},
+                  validation_case("", weights_problem(text), Placement::nchw), {.seed = 7})) {
+      REQUIRE(record.verdict != Verdict::unsupported);
+      if (record.verdict == Verdict::fail) caught.insert(record.tier);
+    }
+  return caught;
+}
+
+}  // namespace
+
+TEST_CASE("cpu weights: all tiers, on every instruction set, in every dtype and layout") {
+  constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
+  constexpr Placement placements[] = {Placement::nchw, Placement::nhwc, Placement::strided};
+  std::size_t turn = 0;
+  for (const char* set : {"sse2", "avx2", "avx512"}) {
+    const ForcedInstructionSet forced(set);
+    const Device device = Device::open("cpu");
+    for (const char* name : names)
+      for (const char* text : texts) {
+        ++turn;
+        const std::size_t types = std::string_view(name).ends_with("fp32") ? 3 : 4;
+        const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
+        // Types and layouts take turns, each problem as f32 in NCHW besides.
+        for (const bool plain : {true, false}) {
+          const ConvProblem problem =
+              weights_problem(text, plain ? DType::f32 : dtypes[turn % types]);
+          const Placement placement = plain ? Placement::nchw : placements[turn % 3];
+          CAPTURE(set, name, to_string(problem), to_string(placement));
+          CHECK(ask(*algorithm, problem, device.info()).forward_convolutions == 0);
+          ValidationCase test = validation_case("", problem, placement);
+          test.accumulate = !plain;
+          for (const ValidationRecord& record :
+               validate(device, {&algorithm, 1}, test, {.seed = 3})) {
+            CAPTURE(record.sentence, to_string(record.tier));
+            CHECK(record.verdict == Verdict::pass);
+          }
+        }
+      }
+  }
+}
+
+TEST_CASE("cpu weights: the same bits for any number of threads") {
+  // The caller's setting, found at run time: tests are built without OpenMP.
+  const auto set_threads =
+      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  const auto max_threads = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  REQUIRE(set_threads);
+  REQUIRE(max_threads);
+  const int before = max_threads();
+  Random random(5);
+  for (const char* text : texts) {
+    Gradient data(weights_problem(text));
+    data.x.fill([&] { return random.normal(); });
+    data.dy.fill([&] { return random.normal(); });
+    for (const char* name : names) {
+      CAPTURE(text, name);
+      std::vector<std::byte> first;
+      for (const int threads : {1, 2, 3, 7}) {
+        set_threads(threads);
+        const Device device = Device::open("cpu");
+        CHECK(device.info().units == threads);
+        data.run(device, name);
+        if (first.empty()) first = data.dw.bytes();
+        CHECK(data.dw.bytes() == first);
+      }
+    }
+  }
+  set_threads(before);
+}
+
+TEST_CASE("cpu weights: a tap in the padding contributes nothing, even where dy is Inf") {
+  const Device device = Device::open("cpu");
+  for (const char* name : names) {
+    Gradient data(weights_problem("mb2ic1ih4oc1kh3ph1pw1"));
+    data.x.fill([] { return 1; });
+    data.dy.fill([] { return 1; });
+    data.dy.set({0, 0, 0, 0}, std::numeric_limits<double>::infinity());
+    data.run(device, name);
+    CAPTURE(name);
+    // The first output has no terms in the filter's first row and column.
+    CHECK(data.dw.at({0, 0, 0, 0}) == 2 * 9);
+    CHECK(data.dw.at({0, 0, 0, 2}) == 2 * 9);
+    CHECK(data.dw.at({0, 0, 0, 1}) == 2 * 12);
+    CHECK(data.dw.at({0, 0, 1, 0}) == 2 * 12);
+    CHECK(data.dw.at({0, 0, 1, 1}) == std::numeric_limits<double>::infinity());
+    data.dy.set({0, 0, 1, 1}, -std::numeric_limits<double>::infinity());
+    data.run(device, name);
+    CHECK(data.dw.at({0, 0, 0, 0}) == -std::numeric_limits<double>::infinity());
+    CHECK(std::isnan(data.dw.at({0, 0, 1, 1})));
+  }
+}
+
+TEST_CASE("cpu weights: the bound has the depth of the sum's tree") {
+  const Device device = Device::open("cpu");
+  const ConvAlgorithm& weights = algorithm_of(device, names[0]);
+  REQUIRE(weights.numerics.chain);
+  const ConvProblem large = weights_problem("mb10000ic1ih86oc4kh7");
+  CHECK(static_cast<double>(large.terms()) == 64e6);
+  const double chain = weights.numerics.chain(large);
+  CHECK(chain > 1000);  // a band's positions
+  CHECK(chain < 4000);
+  const OracleTerm term{.y = 0, .magnitude = 1};
+  Numerics flat = weights.numerics;
+  flat.chain = nullptr;
+  CHECK(std::isinf(conv_error_bound(flat, large, term, 0)));
+  CHECK(conv_error_bound(weights.numerics, large, term, 0) < 4001 * 0x1p-24);
+  // Where all positions are one chain, it is that of all terms.
+  CHECK(weights.numerics.chain(weights_problem("mb1ic1ih4oc1kh3")) == 4);
+}
+
+TEST_CASE("cpu weights: a lost part and a tap that is off at the border are caught", "[faults]") {
+  real = &algorithm_of(Device::open("cpu"), names[0]);
+  CHECK(tiers_that_caught(&copy_with<Fault::none>).empty());
+  CHECK(tiers_that_caught(&copy_with<Fault::lost_part>).contains(Tier::exact));
+  CHECK(tiers_that_caught(&copy_with<Fault::tap_off_at_border>).contains(Tier::exact));
+}
+
+TEST_CASE("cpu weights: forward and backward data are refused by name") {
+  const Device device = Device::open("cpu");
+  ConvProblem problem = weights_problem("mb2ic3ih8oc4kh3");
+  for (const Direction direction : {Direction::forward, Direction::backward_data}) {
+    problem.direction = direction;
+    const ConvCandidate answer =
+        ask(algorithm_of(device, names[0]), check(problem), device.info());
+    CHECK(answer.support.reason == Reason::direction);
+    CHECK_THAT(answer.support.sentence, ContainsSubstring("expected backward weights"));
+  }
+}
