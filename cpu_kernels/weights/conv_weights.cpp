@@ -105,8 +105,7 @@ void load_planes(const Shared<Real>& shared, const Block& block, const Band& ban
   const ConvProblem& p = shared.problem;
   const WeightsPlan& plan = shared.plan;
   const WeightsAxes& axes = shared.axes;
-  const int64_t of_channel =
-      plan.planes.row_planes * plan.planes.column_planes * plan.planes.plane;
+  const int64_t of_channel = plan.planes.row_planes * plan.planes.column_planes * plan.planes.plane;
   const std::size_t element = size_in_bytes(p.dtype);
   ConvShape conv{};
   conv.dtype = p.dtype;
@@ -188,10 +187,9 @@ void add_band(const Shared<Real>& shared, const Block& block, const Band& band,
   for (int64_t i = 0; i < band.images; ++i)
     for (int64_t row = 0; row < band.rows; row += together, ++runs) {
       const int64_t n = (band.image + i) / p.z(), z = (band.image + i) % p.z();
-      slot.x_starts[runs] =
-          plan.in_x ? n * axes.x_n + z * p.stride.d * axes.x_d +
-                          (band.p + row) * (p.p() > 1 ? p.stride.h : 1) * axes.x_h
-                    : i * plan.image_planes + row * pitch;
+      slot.x_starts[runs] = plan.in_x ? n * axes.x_n + z * p.stride.d * axes.x_d +
+                                            (band.p + row) * (p.p() > 1 ? p.stride.h : 1) * axes.x_h
+                                      : i * plan.image_planes + row * pitch;
       const int64_t packed = i * band.rows + row;
       slot.dy_starts[runs] = plan.by_filters    ? packed * q * plan.padded
                              : plan.dy_in_place ? slot.rows[packed]
@@ -225,15 +223,14 @@ void sum_part(const Shared<Real>& shared, const Block& block, int64_t part,
   for (int64_t band = plan.sum.band_of(part); band < plan.sum.band_of(part + 1); ++band)
     add_band(shared, block, band_at(plan.sum, band, shared.problem.p()), slot);
   const int64_t k = block.group * shared.group_k() + block.k;
-  Real* const to = shared.parts + (part * shared.problem.k + k) * shared.terms() +
-                   block.c * shared.taps();
+  Real* const to =
+      shared.parts + (part * shared.problem.k + k) * shared.terms() + block.c * shared.taps();
   for (int64_t i = 0; i < block.filters; ++i) {
     Real* const filter = to + i * shared.terms();
     if (!plan.by_filters)
       shared.kernels.add_lanes(slot.sums + i * terms * lanes, terms, filter);
     else
-      for (int64_t term = 0; term < terms; ++term)
-        filter[term] = slot.sums[term * plan.padded + i];
+      for (int64_t term = 0; term < terms; ++term) filter[term] = slot.sums[term * plan.padded + i];
   }
 }
 
@@ -273,8 +270,8 @@ Real sum_inside(const Shared<Real>& shared, int64_t k, int64_t term) {
           const double product = static_cast<double>(widen(from[(q * p.stride.w - left) * a.x_w])) *
                                  static_cast<double>(widen(with[q * a.y_q]));
           const double next = sum + product;
-          lost += std::abs(sum) >= std::abs(product) ? (sum - next) + product
-                                                     : (product - next) + sum;
+          lost +=
+              std::abs(sum) >= std::abs(product) ? (sum - next) + product : (product - next) + sum;
           sum = next;
         }
         if (std::isnan(sum)) return static_cast<Real>(sum);
@@ -300,8 +297,8 @@ void finish(const Shared<Real>& shared, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t k = i / shared.terms(), term = i % shared.terms();
       const int64_t s = term % p.s, r = term / p.s % p.r, t = term / p.s / p.r % p.t;
-      Stored& to = dw[k * axes.w_k + term / shared.taps() * axes.w_c + t * axes.w_t +
-                      r * axes.w_r + s * axes.w_s];
+      Stored& to = dw[k * axes.w_k + term / shared.taps() * axes.w_c + t * axes.w_t + r * axes.w_r +
+                      s * axes.w_s];
       Real sum = shared.parts[i];
       if (sum != sum) sum = sum_inside<Stored>(shared, k, term);
       if (shared.launch.accumulate) sum += static_cast<Real>(widen(to));
@@ -312,8 +309,8 @@ void finish(const Shared<Real>& shared, int64_t begin, int64_t end) {
 
 int slots(const ConvProblem& problem, const WeightsPlan& plan, const DeviceInfo& device) {
   const int units = std::max(device.units, 1);
-  return static_cast<int>(threads_with_room(worthwhile_threads(problem, units),
-                                            plan.shared_bytes(), plan.slot_bytes()));
+  return static_cast<int>(threads_with_room(worthwhile_threads(problem, units), plan.shared_bytes(),
+                                            plan.slot_bytes()));
 }
 
 /// Says whether Real holds what is stored without rounding, and the direction is backward weights.
@@ -327,7 +324,9 @@ Support takes(const ConvProblem& problem) {
   if (Support usual = forward_in<Real>(forward); !usual) return usual;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   // A double cannot overflow.
-  const double weights = number(problem.k) * number(problem.c / problem.groups * problem.t * problem.r * problem.s) * sizeof(Real);
+  const double weights = number(problem.k) *
+                         number(problem.c / problem.groups * problem.t * problem.r * problem.s) *
+                         sizeof(Real);
   const double row = number(problem.t) * number((problem.r - 1) * problem.dilation.h + 1) *
                      (number(problem.q()) * number(problem.stride.w) +
                       number((problem.s - 1) * problem.dilation.w + 1)) *
@@ -347,10 +346,10 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   const WeightsKernels<Real>& kernels = weights_kernels<Real>(device);
   auto plan = std::make_shared<WeightsPlan>(plan_weights(problem, kernels));
   if (plan->shared_bytes() + plan->slot_bytes() > workspace_limit_bytes)
-    return {.support = {Reason::too_large,
-                        fmt::format("needs {} bytes for the sums and a band; expected at most {}",
-                                    plan->shared_bytes() + plan->slot_bytes(),
-                                    workspace_limit_bytes)}};
+    return {
+        .support = {Reason::too_large,
+                    fmt::format("needs {} bytes for the sums and a band; expected at most {}",
+                                plan->shared_bytes() + plan->slot_bytes(), workspace_limit_bytes)}};
   result.workspace_bytes =
       plan->shared_bytes() +
       static_cast<std::size_t>(slots(problem, *plan, device)) * plan->slot_bytes();
@@ -402,8 +401,7 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
 /// Where the algorithm is made of forward convolutions of another, the chain is that of all terms.
 template <class Real>
 double chain(const ConvProblem& problem) {
-  return takes<Real>(problem) ? weights_chain<Real>(problem)
-                              : static_cast<double>(problem.terms());
+  return takes<Real>(problem) ? weights_chain<Real>(problem) : static_cast<double>(problem.terms());
 }
 
 template <class Real>

@@ -213,9 +213,8 @@ void pack_gradient_positions(const GradientRows& rows, std::int64_t pitch, std::
 
 template <class Real>
 void pack_filters_of_dy(const GradientRows& rows, std::int64_t padded, Real* to) {
-  with_stored<Real>(rows.dtype, [&](auto stored) {
-    pack_gradient_filters<decltype(stored)>(rows, padded, to);
-  });
+  with_stored<Real>(
+      rows.dtype, [&](auto stored) { pack_gradient_filters<decltype(stored)>(rows, padded, to); });
 }
 template <class Real>
 void pack_positions_of_dy(const GradientRows& rows, std::int64_t pitch, std::int64_t step,
@@ -228,8 +227,8 @@ void pack_positions_of_dy(const GradientRows& rows, std::int64_t pitch, std::int
 /// Adds the upper half of the lanes to the lower, until one is left.
 template <class Real, int count, int... lane>
 inline Real sum_of_lanes(const Real* from, std::integer_sequence<int, lane...>) {
-  typedef Real Lanes __attribute__((vector_size(count * sizeof(Real)), aligned(sizeof(Real)),
-                                    may_alias));
+  typedef Real Lanes
+      __attribute__((vector_size(count * sizeof(Real)), aligned(sizeof(Real)), may_alias));
   const Lanes all = *reinterpret_cast<const Lanes*>(from);
   const auto halves = __builtin_shufflevector(all, all, lane...) +
                       __builtin_shufflevector(all, all, (lane + count / 2)...);

@@ -110,14 +110,13 @@ WeightsSum weights_sum(const ConvProblem& p) {
   sum.rows = std::clamp<int64_t>(band_positions / q, 1, rows);
   sum.images_together = 1;
   Planes planes{};
-  while (sum.rows > 1 &&
-         lay_planes(p, sum, planes) * int64_t{sizeof(Real)} > planes_limit)
+  while (sum.rows > 1 && lay_planes(p, sum, planes) * int64_t{sizeof(Real)} > planes_limit)
     sum.rows = ceil_div(sum.rows, 2);
   const int64_t image = lay_planes(p, sum, planes) * int64_t{sizeof(Real)};
   if (sum.rows == rows)
-    sum.images_together = std::clamp<int64_t>(
-        std::min(band_positions / (rows * q), planes_limit / image), 1,
-        std::max<int64_t>(sum.images, 1));
+    sum.images_together =
+        std::clamp<int64_t>(std::min(band_positions / (rows * q), planes_limit / image), 1,
+                            std::max<int64_t>(sum.images, 1));
   sum.bands_of_image = ceil_div(rows, sum.rows);
   sum.rows = ceil_div(rows, sum.bands_of_image);
   sum.bands = ceil_div(sum.images, sum.images_together) * sum.bands_of_image;
@@ -171,8 +170,7 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
   cut_channels(most);
   choose_vectors(p, kernels, plan);
   if (!plan.by_filters) {
-    cut_channels(
-        std::min(most, sums_limit / (plan.k_block * taps * kernels.lanes * real_bytes)));
+    cut_channels(std::min(most, sums_limit / (plan.k_block * taps * kernels.lanes * real_bytes)));
   }
   plan.image_planes = plan.c_block * channel;
   const int64_t terms = plan.c_block * taps, images = plan.sum.images_together;
@@ -180,8 +178,7 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
   plan.parts_bytes = padded(plan.sum.parts * p.k * group_c * taps * real_bytes);
   // Whole vectors are copied, and the last are cut short by nothing.
   if (!plan.in_x)
-    plan.planes_bytes =
-        padded((images * plan.image_planes + plan.planes.pitch + 32) * real_bytes);
+    plan.planes_bytes = padded((images * plan.image_planes + plan.planes.pitch + 32) * real_bytes);
   const int64_t pitch = plan.flat ? plan.planes.pitch : p.q();
   if (plan.by_filters)
     plan.dy_bytes = padded(images * plan.sum.rows * p.q() * plan.padded * real_bytes);
@@ -213,11 +210,9 @@ double weights_work(const ConvProblem& p, const WeightsKernels<Real>& kernels,
            number(vectors_of(plan, q, kernels.lanes)) * number(group_c * taps);
     if (!plan.dy_in_place) band += copy * positions * number(plan.k_block * plan.c_blocks);
   }
-  if (!plan.in_x)
-    band += copy * number(plan.image_planes) / number(plan.c_block) * number(group_c);
+  if (!plan.in_x) band += copy * number(plan.image_planes) / number(plan.c_block) * number(group_c);
   band += add * number(group_c * taps) * number(plan.k_block) *
-          (plan.by_filters ? 1.0 / number(kernels.lanes) : 1.0) /
-          number(plan.sum.images_together);
+          (plan.by_filters ? 1.0 / number(kernels.lanes) : 1.0) / number(plan.sum.images_together);
   const double finish = number(plan.sum.parts) * number(p.k) * number(group_c * taps) * 2;
   return (blocks * images * band + finish) * number(kernels.lanes);
 }
@@ -229,7 +224,6 @@ template double weights_chain<double>(const ConvProblem&);
 template WeightsPlan plan_weights(const ConvProblem&, const WeightsKernels<float>&);
 template WeightsPlan plan_weights(const ConvProblem&, const WeightsKernels<double>&);
 template double weights_work(const ConvProblem&, const WeightsKernels<float>&, const WeightsPlan&);
-template double weights_work(const ConvProblem&, const WeightsKernels<double>&,
-                             const WeightsPlan&);
+template double weights_work(const ConvProblem&, const WeightsKernels<double>&, const WeightsPlan&);
 
 }  // namespace plumb

@@ -38,12 +38,12 @@ struct WeightsPlan final : KernelPlan {
   std::int64_t image_planes;  ///< elements of the planes of an image, of all T and a block's C
   bool in_x;                  ///< whether x is read where it lies
   bool by_filters;            ///< whether vectors run over filters; otherwise over positions
-  bool flat;        ///< whether an image's rows are one run, with what lies between them in x
+  bool flat;         ///< whether an image's rows are one run, with what lies between them in x
   bool dy_in_place;  ///< whether dy is read where it lies
   std::int64_t k_block, k_blocks, c_block, c_blocks;
-  std::int64_t padded;  ///< filters of a block, those that fill its vectors too
-  std::size_t offsets_bytes, parts_bytes;                           ///< that all threads share
-  std::size_t planes_bytes, dy_bytes, sums_bytes, starts_bytes;     ///< of a thread
+  std::int64_t padded;                     ///< filters of a block, those that fill its vectors too
+  std::size_t offsets_bytes, parts_bytes;  ///< that all threads share
+  std::size_t planes_bytes, dy_bytes, sums_bytes, starts_bytes;  ///< of a thread
 
   std::size_t shared_bytes() const { return offsets_bytes + parts_bytes; }
   std::size_t slot_bytes() const { return planes_bytes + dy_bytes + sums_bytes + starts_bytes; }

@@ -237,8 +237,7 @@ TEST_CASE("cpu weights: forward and backward data are refused by name") {
   ConvProblem problem = weights_problem("mb2ic3ih8oc4kh3");
   for (const Direction direction : {Direction::forward, Direction::backward_data}) {
     problem.direction = direction;
-    const ConvCandidate answer =
-        ask(algorithm_of(device, names[0]), check(problem), device.info());
+    const ConvCandidate answer = ask(algorithm_of(device, names[0]), check(problem), device.info());
     CHECK(answer.support.reason == Reason::direction);
     CHECK_THAT(answer.support.sentence, ContainsSubstring("expected backward weights"));
   }
