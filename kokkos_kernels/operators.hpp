@@ -17,6 +17,11 @@ void pool(const PoolLaunch& call, const Instance& instance);
 void relu(const ConstTensorView& x, const TensorView& y, const Instance& instance);
 void softmax(const ConstTensorView& x, const TensorView& y, const Instance& instance);
 void resize_bilinear(const ConstTensorView& x, const TensorView& y, const Instance& instance);
+void pool_backward(const PoolBackwardLaunch& call, const Instance& instance);
+void resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx,
+                              const Instance& instance);
+void softmax_cross_entropy(const CrossEntropyLaunch& call, const Instance& instance);
+void sgd_step(const SgdLaunch& call, const Instance& instance);
 
 /// Runs for a second or so. Host memory and device memory are what the space makes its own of.
 DeviceCeilings measure_ceilings(const Instance& instance, std::size_t free_bytes);

@@ -58,6 +58,14 @@ class CpuQueue final : public BackendQueue {
   void resize_bilinear(const ConstTensorView& x, const TensorView& y) override {
     cpu_resize_bilinear(x, y);
   }
+  void pool_backward(const PoolBackwardLaunch& launch) override { cpu_pool_backward(launch); }
+  void resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx) override {
+    cpu_resize_bilinear_backward(dy, dx);
+  }
+  void softmax_cross_entropy(const CrossEntropyLaunch& launch) override {
+    cpu_softmax_cross_entropy(launch);
+  }
+  void sgd_step(const SgdLaunch& launch) override { cpu_sgd_step(launch); }
 
  private:
   HostMemory workspace_;

@@ -173,4 +173,24 @@ void CudaQueue::resize_bilinear(const ConstTensorView& x, const TensorView& y) {
   cuda::resize_bilinear(x, y, stream_);
 }
 
+void CudaQueue::pool_backward(const PoolBackwardLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::pool_backward(launch, stream_);
+}
+
+void CudaQueue::resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx) {
+  const DeviceGuard guard(device_.index);
+  cuda::resize_bilinear_backward(dy, dx, stream_);
+}
+
+void CudaQueue::softmax_cross_entropy(const CrossEntropyLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::softmax_cross_entropy(launch, stream_);
+}
+
+void CudaQueue::sgd_step(const SgdLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::sgd_step(launch, stream_);
+}
+
 }  // namespace plumb::cuda

@@ -58,6 +58,10 @@ class CudaQueue final : public BackendQueue {
   void relu(const ConstTensorView& x, const TensorView& y) override;
   void softmax(const ConstTensorView& x, const TensorView& y) override;
   void resize_bilinear(const ConstTensorView& x, const TensorView& y) override;
+  void pool_backward(const PoolBackwardLaunch& launch) override;
+  void resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx) override;
+  void softmax_cross_entropy(const CrossEntropyLaunch& launch) override;
+  void sgd_step(const SgdLaunch& launch) override;
 
  private:
   void grow_workspace(std::size_t bytes);

@@ -84,6 +84,18 @@ class KokkosQueue final : public BackendQueue {
   void resize_bilinear(const ConstTensorView& x, const TensorView& y) override {
     launch([&] { kokkos::resize_bilinear(x, y, instance()); });
   }
+  void pool_backward(const PoolBackwardLaunch& call) override {
+    launch([&] { kokkos::pool_backward(call, instance()); });
+  }
+  void resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx) override {
+    launch([&] { kokkos::resize_bilinear_backward(dy, dx, instance()); });
+  }
+  void softmax_cross_entropy(const CrossEntropyLaunch& call) override {
+    launch([&] { kokkos::softmax_cross_entropy(call, instance()); });
+  }
+  void sgd_step(const SgdLaunch& call) override {
+    launch([&] { kokkos::sgd_step(call, instance()); });
+  }
 
  private:
   Instance instance() const { return {number_, &*space_}; }

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "environment.hpp"
+#include "nn_checks.hpp"
 #include "overlap.hpp"
 #include "plumb/backend.hpp"
 #include "ranks.hpp"
@@ -17,33 +17,9 @@ namespace {
 /// Checks what every operator asks of its input and output, whatever their shapes.
 void check_pair(const char* name, const Queue& queue, const ConstTensorView& x,
                 const ConstTensorView& y) {
-  if (x.dtype() != y.dtype())
-    refuse_argument(name, fmt::format("x is {}, y is {}; expected one dtype", to_string(x.dtype()),
-                                      to_string(y.dtype())));
-  const DeviceId here = queue.device().id();
-  for (const auto& [view, letter] : {std::pair{&x, "x"}, {&y, "y"}}) {
-    if (view->device() != here)
-      refuse_argument(name, fmt::format("{} is on {}; the queue is on {} (use plumb::copy)", letter,
-                                        to_string(view->device()), to_string(here)));
-    if (!view->data() && element_count(view->extents()) > 0)
-      refuse_argument(name, fmt::format("{} of {} has no data (a null pointer)", letter,
-                                        to_string(view->extents())));
-  }
-  check_layout(name, "x", x.extents(), x.strides());
-  check_output_layout(name, "y", y.extents(), y.strides());
-}
-
-void check_extents(const char* name, const ConstTensorView& y, const Extents& expected) {
-  if (y.extents() != expected)
-    refuse_argument(
-        name, fmt::format("y is {}; expected {}", to_string(y.extents()), to_string(expected)));
-}
-
-void check_rank(const char* name, const char* tensor, const Extents& extents, int rank,
-                const char* letters) {
-  if (extents.rank() != rank)
-    refuse_argument(
-        name, fmt::format("{} has extents {}; expected {}", tensor, to_string(extents), letters));
+  check_one_dtype(name, {{"x", x}, {"y", y}});
+  check_input(name, queue, {"x", x});
+  check_output(name, queue, {"y", y});
 }
 
 /// Windows along one direction of the image.
@@ -95,23 +71,6 @@ void check_pool_sizes(const Extents& x, const PoolGeometry& g) {
   for (const auto& size : sizes) check_size("pool", size.name, size.value, size.minimum);
 }
 
-/// The geometry without what images of this rank have no use for.
-PoolGeometry geometry_of_rank(PoolGeometry g, int rank) {
-  if (rank < 5) {
-    g.window.d = g.stride.d = g.dilation.d = 1;
-    g.padding.front = g.padding.back = 0;
-  }
-  if (rank < 4) {
-    g.window.h = g.stride.h = g.dilation.h = 1;
-    g.padding.top = g.padding.bottom = 0;
-  }
-  return g;
-}
-
-void synchronize_if_asked(Queue& queue) {
-  if (environment_flag("PLUMB_SYNC")) queue.synchronize();
-}
-
 }  // namespace
 
 Extents pooled_extents(const Extents& x, const PoolGeometry& geometry) {
@@ -136,7 +95,7 @@ Extents pooled_extents(const Extents& x, const PoolGeometry& geometry) {
 void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
           const PoolGeometry& geometry) {
   check_pair("pool", queue, x, y);
-  check_extents("pool", y, pooled_extents(x.extents(), geometry));
+  check_extents("pool", {"y", y}, pooled_extents(x.extents(), geometry));
   refuse_overlap("pool", "x", x, y);
   if (element_count(y.extents()) == 0) return;
   queue.backend().pool({with_all_axes(x), with_all_axes(y), geometry_of_rank(geometry, x.rank())});
@@ -145,7 +104,7 @@ void pool(Queue& queue, const ConstTensorView& x, const TensorView& y,
 
 void linear(Queue& queue, const ConvTensors& tensors, ConvOptions options) {
   const auto as_image = [](const auto& view, const char* name) {
-    check_rank("linear", name, view.extents(), 2, "two");
+    check_rank("linear", {name, view}, 2, "two");
     check_layout("linear", name, view.extents(), view.strides());
     return std::remove_cvref_t<decltype(view)>(
         view.data(), view.dtype(), {view.extent(0), view.extent(1), 1, 1}, view.device(),
@@ -161,7 +120,7 @@ void linear(Queue& queue, const ConvTensors& tensors, ConvOptions options) {
 
 void relu(Queue& queue, const ConstTensorView& x, const TensorView& y) {
   check_pair("relu", queue, x, y);
-  check_extents("relu", y, x.extents());
+  check_extents("relu", {"y", y}, x.extents());
   if (!same_memory(x, y)) refuse_overlap("relu", "x", x, y);
   if (element_count(y.extents()) == 0) return;
   queue.backend().relu(x, y);
@@ -170,8 +129,8 @@ void relu(Queue& queue, const ConstTensorView& x, const TensorView& y) {
 
 void softmax(Queue& queue, const ConstTensorView& x, const TensorView& y) {
   check_pair("softmax", queue, x, y);
-  check_rank("softmax", "x", x.extents(), 2, "two, N C");
-  check_extents("softmax", y, x.extents());
+  check_rank("softmax", {"x", x}, 2, "two, N C");
+  check_extents("softmax", {"y", y}, x.extents());
   if (!same_memory(x, y)) refuse_overlap("softmax", "x", x, y);
   if (element_count(y.extents()) == 0) return;
   queue.backend().softmax(x, y);
@@ -180,11 +139,11 @@ void softmax(Queue& queue, const ConstTensorView& x, const TensorView& y) {
 
 void resize_bilinear(Queue& queue, const ConstTensorView& x, const TensorView& y) {
   check_pair("resize_bilinear", queue, x, y);
-  check_rank("resize_bilinear", "x", x.extents(), 4, "four, N C H W");
-  check_rank("resize_bilinear", "y", y.extents(), 4, "four, N C P Q");
+  check_rank("resize_bilinear", {"x", x}, 4, "four, N C H W");
+  check_rank("resize_bilinear", {"y", y}, 4, "four, N C P Q");
   check_size("resize_bilinear", "H", x.extent(2), 1);
   check_size("resize_bilinear", "W", x.extent(3), 1);
-  check_extents("resize_bilinear", y, {x.extent(0), x.extent(1), y.extent(2), y.extent(3)});
+  check_extents("resize_bilinear", {"y", y}, {x.extent(0), x.extent(1), y.extent(2), y.extent(3)});
   refuse_overlap("resize_bilinear", "x", x, y);
   if (element_count(y.extents()) == 0) return;
   queue.backend().resize_bilinear(x, y);

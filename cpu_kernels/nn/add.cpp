@@ -22,13 +22,13 @@ void add(const AddLaunch& launch) {
   const auto* const x = static_cast<const Stored*>(launch.x.data());
   auto* const y = static_cast<Stored*>(launch.y.data());
   const bool relu = launch.activation == Activation::relu;
-  const auto add_row = [&](int64_t x_row, int64_t y_row) {
-    for (int64_t k = 0; k < extents[4]; ++k) {
+  const auto add_run = [&](int64_t count, int64_t x_row, int64_t y_row) {
+    for (int64_t k = 0; k < count; ++k) {
       Stored& sum = y[y_row + k * to[4]];
       sum = sum_of(x[x_row + k * from[4]], sum, relu);
     }
   };
-  for_each_row(extents, add_row, from, to);
+  for_each_run(extents, add_run, from, to);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // strides; core has checked their arguments. None of them allocates.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/src/parallel/parallel.hpp"
@@ -17,17 +18,22 @@ inline int threads_for(std::int64_t elements) {
   return elements > elements_for_one_thread ? available_threads() : 1;
 }
 
-/// Calls f(offsets...) for each row of tensors of these extents, five of them, by threads: where
-/// the row begins in the tensor of each of the strides.
+/// Calls f(count, offsets...) for each run of elements of tensors of these extents, five of them,
+/// by threads: a row, or a part of a long one, and where it begins in the tensor of each of the
+/// strides.
 template <class F, class... Tensors>
-void for_each_row(const Extents& extents, const F& f, const Tensors&... strides) {
+void for_each_run(const Extents& extents, const F& f, const Tensors&... strides) {
+  constexpr std::int64_t longest = 1 << 13;
   const std::int64_t rows = extents[0] * extents[1] * extents[2] * extents[3];
-  parallel_for(threads_for(element_count(extents)), rows, [&](std::int64_t row) {
+  const std::int64_t parts = (extents[4] - 1) / longest + 1;
+  parallel_for(threads_for(element_count(extents)), rows * parts, [&](std::int64_t run) {
+    const std::int64_t row = run / parts, first = run % parts * longest;
     const std::int64_t index[] = {row / extents[3] / extents[2] / extents[1],
                                   row / extents[3] / extents[2] % extents[1],
-                                  row / extents[3] % extents[2], row % extents[3]};
-    f(index[0] * strides[0] + index[1] * strides[1] + index[2] * strides[2] +
-      index[3] * strides[3]...);
+                                  row / extents[3] % extents[2], row % extents[3], first};
+    f(std::min(longest, extents[4] - first), index[0] * strides[0] + index[1] * strides[1] +
+                                                 index[2] * strides[2] + index[3] * strides[3] +
+                                                 index[4] * strides[4]...);
   });
 }
 
@@ -52,5 +58,9 @@ void cpu_relu(const ConstTensorView& x, const TensorView& y);
 void cpu_relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx);
 void cpu_softmax(const ConstTensorView& x, const TensorView& y);
 void cpu_resize_bilinear(const ConstTensorView& x, const TensorView& y);
+void cpu_pool_backward(const PoolBackwardLaunch& launch);
+void cpu_resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx);
+void cpu_softmax_cross_entropy(const CrossEntropyLaunch& launch);
+void cpu_sgd_step(const SgdLaunch& launch);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// The gradient of the ReLU: what follows where its output is above 0, and 0 elsewhere.
+// The gradient of the ReLU: what follows, and 0 where its output is at most 0; a NaN passes it on.
 #include "cpu_kernels/nn/operators.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
 
@@ -14,13 +14,14 @@ void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const Te
   const auto* const outputs = static_cast<const Stored*>(y.data());
   const auto* const gradients = static_cast<const Stored*>(dy.data());
   auto* const results = static_cast<Stored*>(dx.data());
-  const auto pass_row = [&](int64_t y_row, int64_t dy_row, int64_t dx_row) {
-    for (int64_t k = 0; k < extents[4]; ++k) {
-      const bool passes = widen(outputs[y_row + k * of_y[4]]) > 0;
-      results[dx_row + k * to[4]] = passes ? gradients[dy_row + k * from[4]] : Stored{};
+  const auto pass_run = [&](int64_t count, int64_t y_row, int64_t dy_row, int64_t dx_row) {
+    for (int64_t k = 0; k < count; ++k) {
+      const bool stops = widen(outputs[y_row + k * of_y[4]]) <= 0;
+      const Stored gradient = gradients[dy_row + k * from[4]];
+      results[dx_row + k * to[4]] = stops ? Stored{} : gradient;
     }
   };
-  for_each_row(extents, pass_row, of_y, from, to);
+  for_each_run(extents, pass_run, of_y, from, to);
 }
 
 }  // namespace

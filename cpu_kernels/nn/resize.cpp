@@ -1,10 +1,10 @@
 // Bilinear interpolation: each row of the input is interpolated along its width once, and rows of
 // the output between the same two share the result.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
+#include "cpu_kernels/nn/between.hpp"
 #include "cpu_kernels/nn/operators.hpp"
 #include "cpu_kernels/primitives/ceil_div.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
@@ -15,22 +15,6 @@ namespace {
 using std::int64_t;
 
 constexpr int64_t tile_columns = 256, tile_rows = 64;
-
-/// The two inputs that an output lies between, and how far it is from the first to the second.
-template <class T>
-struct Between {
-  int64_t low, high;
-  T fraction;
-};
-
-template <class T>
-Between<T> between(int64_t output, int64_t inputs, int64_t outputs) {
-  const T scale = static_cast<T>(inputs) / static_cast<T>(outputs);
-  const T centre = (static_cast<T>(output) + T(0.5)) * scale - T(0.5);
-  const T position = std::clamp(centre, T(0), static_cast<T>(inputs - 1));
-  const int64_t low = std::min(static_cast<int64_t>(position), inputs - 1);
-  return {low, std::min(low + 1, inputs - 1), position - static_cast<T>(low)};
-}
 
 template <class T>
 T interpolate(T a, T b, T fraction) {

@@ -16,5 +16,9 @@ void pool(const PoolLaunch& call, void* stream);
 void relu(const ConstTensorView& x, const TensorView& y, void* stream);
 void softmax(const ConstTensorView& x, const TensorView& y, void* stream);
 void resize_bilinear(const ConstTensorView& x, const TensorView& y, void* stream);
+void pool_backward(const PoolBackwardLaunch& call, void* stream);
+void resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx, void* stream);
+void softmax_cross_entropy(const CrossEntropyLaunch& call, void* stream);
+void sgd_step(const SgdLaunch& call, void* stream);
 
 }  // namespace plumb::cuda

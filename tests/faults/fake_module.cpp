@@ -253,6 +253,14 @@ class FakeQueue final : public BackendQueue {
   void resize_bilinear(const ConstTensorView& x, const TensorView& y) override {
     queue_->resize_bilinear(x, y);
   }
+  void pool_backward(const PoolBackwardLaunch& launch) override { queue_->pool_backward(launch); }
+  void resize_bilinear_backward(const ConstTensorView& dy, const TensorView& dx) override {
+    queue_->resize_bilinear_backward(dy, dx);
+  }
+  void softmax_cross_entropy(const CrossEntropyLaunch& launch) override {
+    queue_->softmax_cross_entropy(launch);
+  }
+  void sgd_step(const SgdLaunch& launch) override { queue_->sgd_step(launch); }
 
  private:
   std::unique_ptr<BackendQueue> queue_;

@@ -56,6 +56,34 @@ struct SumLaunch {
   bool accumulate = false;  ///< y's old value is added
 };
 
+/// One gradient of a pooling, which pool_backward() has checked; otherwise as PoolLaunch.
+struct PoolBackwardLaunch {
+  ConstTensorView x = {};      ///< N C D H W; empty where averages are taken
+  ConstTensorView dy = {};     ///< N C Z P Q
+  TensorView dx = {};          ///< N C D H W; overlaps none of the others
+  PoolGeometry geometry = {};  ///< of the windows
+};
+
+/// One loss with its gradient, which softmax_cross_entropy() has checked. One of loss and dlogits
+/// may be empty.
+struct CrossEntropyLaunch {
+  ConstTensorView logits = {};           ///< N C, C at least 1
+  const std::int64_t* labels = nullptr;  ///< N of them
+  std::int64_t label_stride = 1;         ///< from one to the next
+  TensorView loss = {};                  ///< 1, of any dtype
+  TensorView dlogits = {};               ///< N C, may be the logits
+  double scale = 1;                      ///< of dlogits
+  double* losses = nullptr;              ///< workspace for N numbers where there is a loss
+};
+
+/// One step, which sgd_step() has checked. Tensors have five axes of the same extents.
+struct SgdLaunch {
+  TensorView w = {};         ///< is changed
+  ConstTensorView dw = {};   ///< w's gradient
+  TensorView velocity = {};  ///< is changed; empty without momentum
+  SgdOptions options = {};   ///< of the step
+};
+
 /// A point in a queue's work.
 class PLUMB_API BackendEvent {
  public:
@@ -93,14 +121,18 @@ class PLUMB_API BackendQueue {
   virtual void pad(const PadLaunch& launch) = 0;  ///< for algorithms that know no boundary
   virtual void add(const AddLaunch& launch) = 0;  ///< for algorithms that do not accumulate
   virtual void sum_channels(const SumLaunch& launch) = 0;  ///< for the gradient of a bias
-  /// dx = dy where y, the ReLU's output, is above 0, and 0 elsewhere; N C D H W each, and dx may be
-  /// dy.
+  /// dx = dy, and 0 where y, the ReLU's output, is at most 0; five axes each, and dx may be dy.
   virtual void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
                              const TensorView& dx) = 0;
   virtual void pool(const PoolLaunch& launch) = 0;                                  ///< nn.hpp
   virtual void relu(const ConstTensorView& x, const TensorView& y) = 0;             ///< nn.hpp
   virtual void softmax(const ConstTensorView& x, const TensorView& y) = 0;          ///< nn.hpp
   virtual void resize_bilinear(const ConstTensorView& x, const TensorView& y) = 0;  ///< nn.hpp
+  virtual void pool_backward(const PoolBackwardLaunch& launch) = 0;                 ///< nn.hpp
+  virtual void resize_bilinear_backward(const ConstTensorView& dy,
+                                        const TensorView& dx) = 0;           ///< nn.hpp
+  virtual void softmax_cross_entropy(const CrossEntropyLaunch& launch) = 0;  ///< nn.hpp
+  virtual void sgd_step(const SgdLaunch& launch) = 0;                        ///< nn.hpp
 };
 
 /// A device has its memory and its queues. Several threads may use it.
@@ -184,7 +216,7 @@ class PLUMB_API Backend {
 /// A module (libplumb_<name>.so) hands this out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 10;  ///< the ABI of this header
+  static constexpr std::uint32_t current_abi = 11;  ///< the ABI of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend
