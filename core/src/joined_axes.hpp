@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdlib>
 
-#include "tensor_bytes.hpp"
 #include "plumb/tensor.hpp"
+#include "tensor_bytes.hpp"
 
 namespace plumb {
 
@@ -53,8 +53,8 @@ void for_each_part(const std::array<ConstTensorView, count>& views, const F& f) 
         strides[5 - rank + i] = steps[v][i];
       }
       const std::int64_t offset = skipped ? outer * steps[v][0] : 0;
-      parts[v] = ConstTensorView(moved(views[v].data(), offset, views[v].dtype()),
-                                 views[v].dtype(), part, views[v].device(), strides);
+      parts[v] = ConstTensorView(moved(views[v].data(), offset, views[v].dtype()), views[v].dtype(),
+                                 part, views[v].device(), strides);
     }
     f(parts);
   }

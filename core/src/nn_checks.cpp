@@ -35,17 +35,15 @@ void check_one_dtype(const char* operation, std::initializer_list<NamedView> ten
   const NamedView& first = *tensors.begin();
   for (const NamedView& other : tensors)
     if (other.view.dtype() != first.view.dtype())
-      refuse_argument(operation,
-                      fmt::format("{} is {}, {} is {}; expected one dtype", first.name,
-                                  to_string(first.view.dtype()), other.name,
-                                  to_string(other.view.dtype())));
+      refuse_argument(operation, fmt::format("{} is {}, {} is {}; expected one dtype", first.name,
+                                             to_string(first.view.dtype()), other.name,
+                                             to_string(other.view.dtype())));
 }
 
 void check_extents(const char* operation, const NamedView& tensor, const Extents& expected) {
   if (tensor.view.extents() != expected)
-    refuse_argument(operation,
-                    fmt::format("{} is {}; expected {}", tensor.name,
-                                to_string(tensor.view.extents()), to_string(expected)));
+    refuse_argument(operation, fmt::format("{} is {}; expected {}", tensor.name,
+                                           to_string(tensor.view.extents()), to_string(expected)));
 }
 
 void check_rank(const char* operation, const NamedView& tensor, int rank, const char* letters) {

@@ -91,8 +91,8 @@ void linear_backward(Queue& queue, const LinearBackwardTensors& tensors,
   };
   const auto needed = [](const ConstTensorView& view, const char* letter, const char* what) {
     if (view.empty())
-      refuse_argument(name, fmt::format("{} is missing; expected a tensor, since {} is given",
-                                        letter, what));
+      refuse_argument(
+          name, fmt::format("{} is missing; expected a tensor, since {} is given", letter, what));
   };
   if (tensors.dx.empty() && tensors.dw.empty())
     refuse_argument(name, "neither dx nor dw is given; expected one of them");

@@ -54,12 +54,12 @@ struct Axes {
 
  private:
   Axes(const PoolGeometry& g, const PoolBackwardLaunch& l)
-      : d{l.dx.extent(2), g.window.d,       g.stride.d,      g.dilation.d,
-          g.padding.front, g.padding.back,  l.dy.extent(2)},
-        h{l.dx.extent(3), g.window.h,       g.stride.h,      g.dilation.h,
+      : d{l.dx.extent(2),  g.window.d,     g.stride.d,    g.dilation.d,
+          g.padding.front, g.padding.back, l.dy.extent(2)},
+        h{l.dx.extent(3), g.window.h,       g.stride.h,    g.dilation.h,
           g.padding.top,  g.padding.bottom, l.dy.extent(3)},
-        w{l.dx.extent(4), g.window.w,       g.stride.w,      g.dilation.w,
-          g.padding.left, g.padding.right,  l.dy.extent(4)} {}
+        w{l.dx.extent(4), g.window.w,      g.stride.w,    g.dilation.w,
+          g.padding.left, g.padding.right, l.dy.extent(4)} {}
 };
 
 /// A part of a plane of dx, and its sums.
@@ -129,9 +129,9 @@ void sum_tile(const PoolBackwardLaunch& launch, const Axes& axes, int64_t n, int
               Tile<decltype(widen(Stored{}))>& tile) {
   const ConstTensorView &x = launch.x, &dy = launch.dy;
   const TensorView& dx = launch.dx;
-  const auto* const image = x.empty() ? nullptr
-                                      : static_cast<const Stored*>(x.data()) + n * x.stride(0) +
-                                            c * x.stride(1);
+  const auto* const image =
+      x.empty() ? nullptr
+                : static_cast<const Stored*>(x.data()) + n * x.stride(0) + c * x.stride(1);
   const auto* const from =
       static_cast<const Stored*>(dy.data()) + n * dy.stride(0) + c * dy.stride(1);
   const Range planes = axes.d.reaching({tile.d, tile.d + 1}), rows = axes.h.reaching(tile.rows),
@@ -160,7 +160,8 @@ void pool_backward(const PoolBackwardLaunch& launch) {
   parallel_for(threads_for(element_count(dx)), tiles.count(), [&](int64_t i) {
     const auto [n, plane, tile_row, tile_column] = tiles.at(i);
     const int64_t h = tile_row * tile_rows, w = tile_column * tile_columns;
-    Tile<T> tile{plane % planes, {h, std::min(rows, h + tile_rows)},
+    Tile<T> tile{plane % planes,
+                 {h, std::min(rows, h + tile_rows)},
                  {w, std::min(columns, w + tile_columns)}};
     sum_tile<Give, Stored>(launch, axes, n, plane / planes, tile);
   });

@@ -34,7 +34,8 @@ void take_row(const CrossEntropyLaunch& launch, int64_t n) {
   auto* const to = static_cast<Stored*>(dlogits.data()) + n * dlogits.stride(0);
   for (int64_t i = 0; i < classes; ++i) {
     const T probability = is_class ? std::exp(at(i) - max) / sum : none;
-    to[i * dlogits.stride(1)] = narrow<Stored>((i == label ? probability - 1 : probability) * share);
+    to[i * dlogits.stride(1)] =
+        narrow<Stored>((i == label ? probability - 1 : probability) * share);
   }
 }
 

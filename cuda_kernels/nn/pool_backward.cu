@@ -136,8 +136,7 @@ __device__ bool is_maximum(const PoolShape<Index>& shape, const Stored* image,
           continue;
         }
         const Value other = value(at_d, at_h, at_w);
-        if (other != other ? own == own || is_behind
-                           : other > own || (other == own && !is_behind))
+        if (other != other ? own == own || is_behind : other > own || (other == own && !is_behind))
           return false;
       }
   return true;

@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(block_threads)
             });
             sum += rounded_product(down, row);
           });
-        dx[n * shape.dx_step.n + c * shape.dx_step.c + h * shape.dx_step.h +
-           w * shape.dx_step.w] = convert<Stored>(sum);
+        dx[n * shape.dx_step.n + c * shape.dx_step.c + h * shape.dx_step.h + w * shape.dx_step.w] =
+            convert<Stored>(sum);
       });
 }
 

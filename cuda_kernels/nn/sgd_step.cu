@@ -41,8 +41,7 @@ __global__ void __launch_bounds__(block_threads)
     Value direction = convert<Value>(dw[from]);
     if (shape.decay != 0) direction += rounded_product(shape.decay, before);
     if (velocity) {
-      const Value now =
-          rounded_product(shape.momentum, convert<Value>(velocity[kept])) + direction;
+      const Value now = rounded_product(shape.momentum, convert<Value>(velocity[kept])) + direction;
       velocity[kept] = convert<Stored>(now);
       direction = shape.nesterov ? direction + rounded_product(shape.momentum, now) : now;
     }
@@ -55,9 +54,8 @@ __global__ void __launch_bounds__(block_threads)
 void sgd_step(const SgdLaunch& call, void* stream) {
   const Extents& extents = call.w.extents();
   const std::int64_t elements = element_count(extents);
-  double largest =
-      std::max({reach(extents, call.w.strides()), reach(extents, call.dw.strides()),
-                static_cast<double>(elements)});
+  double largest = std::max({reach(extents, call.w.strides()), reach(extents, call.dw.strides()),
+                             static_cast<double>(elements)});
   if (!call.velocity.empty()) largest = std::max(largest, reach(extents, call.velocity.strides()));
   with_any_stored(call.w.dtype(), [&]<class Stored>(Stored) {
     with_index(largest < index32_limit, [&]<class Index>(Index) {

@@ -51,8 +51,7 @@ __global__ void __launch_bounds__(block_threads)
     const std::int64_t label = labels[row * shape.label_step];
     const bool is_class = label >= 0 && label < shape.c;
     // Read before the reductions, behind which dx may be written over x.
-    const Value own =
-        is_class ? convert<Value>(from[static_cast<Index>(label) * shape.x_c]) : none;
+    const Value own = is_class ? convert<Value>(from[static_cast<Index>(label) * shape.x_c]) : none;
 
     Value largest = -infinity<Value>;
     for (Index c = first; c < shape.c; c += row_threads)

@@ -188,15 +188,19 @@ TEST_CASE("nn gradients: max pooling of integers is exact in every dtype and lay
         for (std::size_t layout = 0; layout < dx_layouts.size(); ++layout) {
           CAPTURE(to_string(device.id()), to_string(dtype), to_string(extents), layout);
           HostTensor x(dtype, extents, dx_layouts[(layout + 1) % 4]);
-          HostTensor dy(dtype, out, dy_layouts[(layout + 2) % 4]), dx(dtype, extents,
-                                                                      dx_layouts[layout]);
+          HostTensor dy(dtype, out, dy_layouts[(layout + 2) % 4]),
+              dx(dtype, extents, dx_layouts[layout]);
           x.fill([&] { return random.integer(-2, 2); });  // many equal ones
           dy.fill([&] { return random.integer(-3, 3); });
-          if (layout == 1) x.set(Dims(extents) = [&] {
-            Dims middle = extents;
-            for (int i = 0; i < middle.rank(); ++i) middle[i] /= 2;
-            return middle;
-          }(), nan_value);
+          if (layout == 1)
+            x.set(
+                Dims(extents) =
+                    [&] {
+                      Dims middle = extents;
+                      for (int i = 0; i < middle.rank(); ++i) middle[i] /= 2;
+                      return middle;
+                    }(),
+                nan_value);
           const Values expected = scattered(extents, x, dy, g);
           run_on(
               device,
@@ -226,14 +230,16 @@ TEST_CASE("nn gradients: a maximum passes on to the first that is it, or to the 
 }
 
 TEST_CASE("nn gradients: averages by hand; x is not looked at") {
-  PoolGeometry g{.kind = PoolKind::average, .window = {1, 2}, .stride = {1, 1}, .padding = {0, 1, 0, 0}};
+  PoolGeometry g{
+      .kind = PoolKind::average, .window = {1, 2}, .stride = {1, 1}, .padding = {0, 1, 0, 0}};
   for (const Device& device : all_devices()) {
     CAPTURE(to_string(device.id()));
     const auto gradient = [&] {
-      HostTensor dy = HostTensor::of(DType::f32, {1, 1, 1, 3}, {2, 4, 8}), dx(DType::f32, {1, 1, 1, 3});
+      HostTensor dy = HostTensor::of(DType::f32, {1, 1, 1, 3}, {2, 4, 8}),
+                 dx(DType::f32, {1, 1, 1, 3});
       run_on(
-          device,
-          [&](Queue& queue, auto from, auto to) { pool_backward(queue, {}, from, to, g); }, dy, dx);
+          device, [&](Queue& queue, auto from, auto to) { pool_backward(queue, {}, from, to, g); },
+          dy, dx);
       return dx.values();
     };
     CHECK(gradient() == Values{4, 6, 4});  // the first window holds one pixel
@@ -255,8 +261,8 @@ TEST_CASE("nn gradients: relu passes on where its output is above 0, or NaN") {
         y, dy, dx);
     CHECK(dx.values() == Values{0, 2, 3, 0, 5});
     for (const DType dtype : dtypes)
-      for (const Extents& extents : {Extents{3, 4, 5, 7}, Extents{2, 3, 2, 3, 2, 3},
-                                     Extents{40'000}, Extents{4, 0, 3}}) {
+      for (const Extents& extents :
+           {Extents{3, 4, 5, 7}, Extents{2, 3, 2, 3, 2, 3}, Extents{40'000}, Extents{4, 0, 3}}) {
         Dims order = extents;
         for (int i = 0; i < order.rank(); ++i) order[i] = (i + 1) % order.rank();
         HostTensor ys(dtype, extents), dys(dtype, extents, strides_in_order(extents, order, 2));
@@ -291,9 +297,9 @@ TEST_CASE("nn gradients: linear against sums of integers, and what is not asked 
       for (HostTensor* tensor : {&x, &w, &dy}) tensor->fill([&] { return random.integer(-2, 2); });
       run_on(
           device,
-          [](Queue& queue, auto xs, auto ws, auto dys, auto dxs, auto dws, auto dbs, auto dx_alone) {
-            linear_backward(queue,
-                            {.x = xs, .w = ws, .dy = dys, .dx = dxs, .dw = dws, .db = dbs});
+          [](Queue& queue, auto xs, auto ws, auto dys, auto dxs, auto dws, auto dbs,
+             auto dx_alone) {
+            linear_backward(queue, {.x = xs, .w = ws, .dy = dys, .dx = dxs, .dw = dws, .db = dbs});
             linear_backward(queue, {.w = ws, .dy = dys, .dx = dx_alone});
           },
           x, w, dy, dx, dw, db, alone);

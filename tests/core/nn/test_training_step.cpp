@@ -34,13 +34,13 @@ Result cross_entropy(const Device& device, const HostTensor& given,
   const Tensor numbers(device, DType::f64, {count});
   copy(queue, ConstTensorView(labels.data(), DType::f64, {count}), numbers);
   const DeviceTensor x(queue, logits), l(queue, loss), dx(queue, dlogits);
-  softmax_cross_entropy(queue,
-                        {.logits = x,
-                         .labels = {static_cast<const std::int64_t*>(numbers.data()), count,
-                                    device.id()},
-                         .loss = l,
-                         .dlogits = in_place ? TensorView(x) : TensorView(dx)},
-                        scale);
+  softmax_cross_entropy(
+      queue,
+      {.logits = x,
+       .labels = {static_cast<const std::int64_t*>(numbers.data()), count, device.id()},
+       .loss = l,
+       .dlogits = in_place ? TensorView(x) : TensorView(dx)},
+      scale);
   l.read_back(queue, loss);
   if (in_place)
     x.read_back(queue, logits);
@@ -102,8 +102,7 @@ TEST_CASE("nn gradients: cross-entropy against loops in double, of every dtype a
                 static_cast<std::int64_t>(random.integer(0, static_cast<int>(extents[1]) - 1)));
           const Result expected = expected_of(x, labels);
           // As of softmax: distances of up to 25, and a sum of C terms.
-          const double off =
-              computed_rounding(dtype) * (66 + static_cast<double>(extents[1]));
+          const double off = computed_rounding(dtype) * (66 + static_cast<double>(extents[1]));
           for (const bool in_place : {false, true}) {
             const Result got = cross_entropy(device, x, labels, 1, DType::f64, in_place);
             CHECK(std::abs(got.loss - expected.loss) <= off * (1 + expected.loss));
@@ -129,9 +128,9 @@ TEST_CASE("nn gradients: cross-entropy against differences of its loss") {
     for_each_index(x.extents(), [&](const Dims& at) {
       HostTensor above = x, below = x;
       above.set(at, x.at(at) + step), below.set(at, x.at(at) - step);
-      const double difference = (cross_entropy(device, above, labels).loss -
-                                 cross_entropy(device, below, labels).loss) /
-                                (2 * step);
+      const double difference =
+          (cross_entropy(device, above, labels).loss - cross_entropy(device, below, labels).loss) /
+          (2 * step);
       // The third derivative of a row's loss is below 1: step^2 / 6, and roundings over the step.
       CHECK(std::abs(gradient[next++] - difference) < step * step / 6 + 0x1p-50 / step);
     });
@@ -201,13 +200,11 @@ TEST_CASE("nn gradients: the CPU gives the same bits on any number of threads") 
     HostTensor x(DType::f32, {3, 4, 60, 70}), dy(DType::f32, pooled_extents(x.extents(), g));
     HostTensor dx(DType::f32, x.extents());
     for (HostTensor* tensor : {&x, &dy}) tensor->fill([&] { return random.normal(); });
-    on_device(device, dy, dx, [&](Queue& queue, auto from, auto to) {
-      pool_backward(queue, {}, from, to, g);
-    });
+    on_device(device, dy, dx,
+              [&](Queue& queue, auto from, auto to) { pool_backward(queue, {}, from, to, g); });
     keep(dx.values());
-    on_device(device, dy, dx, [](Queue& queue, auto from, auto to) {
-      resize_bilinear_backward(queue, from, to);
-    });
+    on_device(device, dy, dx,
+              [](Queue& queue, auto from, auto to) { resize_bilinear_backward(queue, from, to); });
     keep(dx.values());
     HostTensor logits(DType::f32, {4000, 10});
     logits.fill([&] { return random.normal(); });
@@ -243,14 +240,19 @@ TEST_CASE("refusals: gradients of the operators around convolution") {
     CHECK_THAT(error.what(), ContainsSubstring(words));
   };
   refused([&] { relu_backward(queue, halves, rows, y_rows); }, "y is f16, dy is f32");
-  refused([&] { relu_backward(queue, rows, image, y_rows); }, "dy is [1, 1, 8, 8]; expected [4, 8]");
-  refused([&] { relu_backward(queue, rows, TensorView(to.data() + 1, {4, 8}), y_rows); },
-          "dx overlaps dy");
+  refused([&] { relu_backward(queue, rows, image, y_rows); },
+          "dy is [1, 1, 8, 8]; expected [4, 8]");
+  refused(
+      [&] {
+        relu_backward(queue, rows, TensorView(to.data() + 1, {4, 8}), y_rows);
+      },
+      "dx overlaps dy");
   refused([&] { pool_backward(queue, image, image, y, two); },
           "dy is [1, 1, 8, 8]; expected [1, 1, 4, 4]");
   refused([&] { pool_backward(queue, {}, {from.data(), {1, 1, 4, 4}}, y, two); }, "x is missing");
   refused([&] { pool_backward(queue, y, {from.data(), {1, 1, 4, 4}}, y, two); }, "dx overlaps x");
-  refused([&] { resize_bilinear_backward(queue, rows, y); }, "dy has extents [4, 8]; expected four");
+  refused([&] { resize_bilinear_backward(queue, rows, y); },
+          "dy has extents [4, 8]; expected four");
   refused([&] { resize_bilinear_backward(queue, y, y); }, "dx overlaps dy");
   refused([&] { linear_backward(queue, {.dy = rows}); }, "neither dx nor dw is given");
   refused([&] { linear_backward(queue, {.dy = rows, .dx = y_rows}); }, "w is missing");
@@ -260,8 +262,7 @@ TEST_CASE("refusals: gradients of the operators around convolution") {
           "neither loss nor dlogits");
   refused(
       [&] {
-        softmax_cross_entropy(queue,
-                              {.logits = rows, .labels = {classes.data(), 3}, .loss = loss});
+        softmax_cross_entropy(queue, {.logits = rows, .labels = {classes.data(), 3}, .loss = loss});
       },
       "there are 3 labels; expected 4");
   refused(
@@ -279,7 +280,7 @@ TEST_CASE("refusals: gradients of the operators around convolution") {
           "velocity is given without a momentum");
   refused([&] { sgd_step(queue, {.w = y_rows, .dw = rows}, {.nesterov = true}); },
           "nesterov without a momentum");
-  refused(
-      [&] { sgd_step(queue, {.w = y_rows, .dw = y_rows}, {.learning_rate = 0.1}); }, "w overlaps dw");
+  refused([&] { sgd_step(queue, {.w = y_rows, .dw = y_rows}, {.learning_rate = 0.1}); },
+          "w overlaps dw");
   CHECK(to == std::vector<float>(64, 7));
 }
