@@ -1,0 +1,40 @@
+// Whose an array is, and what only its owner can say: how a new one is made, and which stream is
+// current.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "plumb/tensor.hpp"
+
+namespace plumb::python {
+
+namespace nb = nanobind;
+
+/// Whose arrays are told apart. `buffer` is any other object with the buffer protocol, `other` one
+/// with DLPack.
+enum class Framework : std::uint8_t { numpy, cupy, torch, jax, buffer, other };
+
+/// Returns whose array an object is, by the modules of its type and the types that derives from.
+Framework framework_of(nb::handle object);
+
+/// Returns the stream that the framework puts work on now, on a device of CUDA's: never null, since
+/// CUDA's name for its default stream is 1 (DLPack's too).
+void* current_stream(Framework framework, int device);
+
+/// An array that was made for a result.
+struct Result {
+  nb::object object;               ///< of the caller's kind; none while only `tensor` is there
+  std::unique_ptr<Tensor> tensor;  ///< JAX's arrays cannot be written once they are theirs
+};
+
+/// Makes a dense array of the kind and on the device of `like`.
+Result make_result(nb::handle like, Framework framework, const DeviceId& device, DType dtype,
+                   const Extents& extents);
+/// Returns what is handed to the caller, once the work that writes it is done or, on CUDA, has been
+/// put on the framework's own stream.
+nb::object finish(Result result);
+
+}  // namespace plumb::python

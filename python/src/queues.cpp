@@ -1,0 +1,57 @@
+// The devices and queues that calls work on.
+#include "queues.hpp"
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+namespace plumb::python {
+
+Device opened(const std::string& name) {
+  // Kept for the process: at its end other libraries, whose memory a device may hold, may be gone
+  // before.
+  static auto& mutex = *new std::mutex;
+  static auto& all = *new std::map<std::string, Device>;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = all.find(name);
+    if (found != all.end()) return found->second;
+  }
+  Device device = Device::open(name);  // may take its time, and may throw
+  const std::lock_guard lock(mutex);
+  return all.emplace(name, std::move(device)).first->second;
+}
+
+DeviceId device_of(std::initializer_list<const Array*> arrays) {
+  const Array* first = nullptr;
+  for (const Array* array : arrays) {
+    if (array->empty()) continue;
+    if (!first) first = array;
+    if (array->view().device() != first->view().device())
+      throw Error(ErrorCode::invalid_argument,
+                  "arrays are on " + to_string(first->view().device()) + " and " +
+                      to_string(array->view().device()) + "; expected all on one device");
+  }
+  return first ? first->view().device() : host;
+}
+
+Queue& queue_for(const Device& device, Framework framework) {
+  using Key = std::pair<const void*, void*>;
+  static thread_local std::map<Key, Queue> queues;
+  const bool cuda = device.id().backend == "cuda";
+  void* stream = cuda ? current_stream(framework, device.id().index) : nullptr;
+  const Key key{&device.info(), stream};
+  const auto found = queues.find(key);
+  if (found != queues.end()) return found->second;
+  // A queue keeps workspace: of a caller who makes streams without end, those of old ones must go.
+  constexpr std::size_t most = 16;
+  if (queues.size() >= most) queues.clear();
+  return queues.emplace(key, cuda ? Queue::wrap(device, stream) : Queue(device)).first->second;
+}
+
+void settle(Queue& queue, Framework framework) {
+  if (framework != Framework::torch && framework != Framework::cupy && queue.native())
+    queue.synchronize();
+}
+
+}  // namespace plumb::python

@@ -1,0 +1,27 @@
+// The devices and queues that calls work on.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+
+#include "arrays.hpp"
+#include "plumb/device.hpp"
+
+namespace plumb::python {
+
+/// Returns a device of such a name, opened once for the process: "cpu", "cuda:1". Throws Error as
+/// Device::open() does.
+Device opened(const std::string& name);
+
+/// Returns the device that all of these are on; empty ones are passed over. Throws Error
+/// (invalid_argument) where they are on several.
+DeviceId device_of(std::initializer_list<const Array*> arrays);
+
+/// Returns the calling thread's queue on a device; on CUDA of the stream that the framework puts
+/// work on now.
+Queue& queue_for(const Device& device, Framework framework);
+
+/// Waits for what was put on the queue, where the caller's framework does not know the stream.
+void settle(Queue& queue, Framework framework);
+
+}  // namespace plumb::python
