@@ -1,0 +1,278 @@
+"""PyTorch's convolutions by Plumb: functions, modules, and patch(), which puts them into a model.
+
+They are operators of PyTorch's (torch.ops.plumb), with derivatives of any order, known to torch.compile, and
+recorded by CUDA graphs. Names and defaults are torch.nn.functional's, but float32 is computed as float32.
+"""
+import time
+
+import torch
+
+import plumb as _plumb
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+           "conv_transpose3d", "patch"]
+
+_ARGUMENTS = "int[] stride, int[] padding, int[] dilation, int groups, str boundary, str math"
+
+
+def _settings(stride, padding, dilation, groups, boundary, math):
+    """Of an image of so many axes: a number each, and of the padding two (before and after)."""
+    axes = len(stride)
+    pairs = tuple((padding[i], padding[axes + i]) for i in range(axes))
+    return dict(stride=tuple(stride), padding=pairs, dilation=tuple(dilation), groups=groups, boundary=boundary,
+                math=math)
+
+
+def _out_extent(extent, size, stride, before, after, dilation):
+    return (extent + before + after - dilation * (size - 1) - 1) // stride + 1
+
+
+@torch.library.custom_op("plumb::conv", mutates_args=(), schema=f"(Tensor x, Tensor w, {_ARGUMENTS}) -> Tensor")
+def _conv(x, w, stride, padding, dilation, groups, boundary, math):
+    return _plumb.conv(x.detach(), w.detach(), **_settings(stride, padding, dilation, groups, boundary, math))
+
+
+@_conv.register_fake
+def _(x, w, stride, padding, dilation, groups, boundary, math):
+    axes = len(stride)
+    image = [_out_extent(x.shape[2 + i], w.shape[2 + i], stride[i], padding[i], padding[axes + i], dilation[i])
+             for i in range(axes)]
+    return x.new_empty([x.shape[0], w.shape[0], *image])
+
+
+@torch.library.custom_op("plumb::conv_backward_data", mutates_args=(),
+                         schema=f"(Tensor dy, Tensor w, SymInt[] x_shape, {_ARGUMENTS}) -> Tensor")
+def _backward_data(dy, w, x_shape, stride, padding, dilation, groups, boundary, math):
+    return _plumb.conv_backward_data(dy.detach(), w.detach(), list(x_shape),
+                                     **_settings(stride, padding, dilation, groups, boundary, math))
+
+
+@_backward_data.register_fake
+def _(dy, w, x_shape, stride, padding, dilation, groups, boundary, math):
+    return dy.new_empty(list(x_shape))
+
+
+@torch.library.custom_op("plumb::conv_backward_weights", mutates_args=(),
+                         schema=f"(Tensor x, Tensor dy, SymInt[] w_shape, {_ARGUMENTS}) -> Tensor")
+def _backward_weights(x, dy, w_shape, stride, padding, dilation, groups, boundary, math):
+    return _plumb.conv_backward_weights(x.detach(), dy.detach(), list(w_shape),
+                                        **_settings(stride, padding, dilation, groups, boundary, math))
+
+
+@_backward_weights.register_fake
+def _(x, dy, w_shape, stride, padding, dilation, groups, boundary, math):
+    return x.new_empty(list(w_shape))
+
+
+# All three are linear in both tensors, and the derivatives of each are the two others: sum(conv(x, w) dy) is the
+# same number as sum(backward_data(dy, w) x) and sum(backward_weights(x, dy) w).
+def _keep(ctx, inputs, output):  # the names are PyTorch's
+    ctx.save_for_backward(inputs[0], inputs[1])
+    ctx.rest = inputs[2:]
+
+
+def _conv_gradients(context, dy):
+    x, w = context.saved_tensors
+    needs = context.needs_input_grad
+    dx = _backward_data(dy, w, list(x.shape), *context.rest) if needs[0] else None
+    dw = _backward_weights(x, dy, list(w.shape), *context.rest) if needs[1] else None
+    return (dx, dw, *[None] * len(context.rest))
+
+
+def _backward_data_gradients(context, grad):
+    dy, w = context.saved_tensors
+    needs = context.needs_input_grad
+    rest = context.rest[1:]
+    by_dy = _conv(grad, w, *rest) if needs[0] else None
+    by_w = _backward_weights(grad, dy, list(w.shape), *rest) if needs[1] else None
+    return (by_dy, by_w, *[None] * len(context.rest))
+
+
+def _backward_weights_gradients(context, grad):
+    x, dy = context.saved_tensors
+    needs = context.needs_input_grad
+    rest = context.rest[1:]
+    by_x = _backward_data(dy, grad, list(x.shape), *rest) if needs[0] else None
+    by_dy = _conv(x, grad, *rest) if needs[1] else None
+    return (by_x, by_dy, *[None] * len(context.rest))
+
+
+_conv.register_autograd(_conv_gradients, setup_context=_keep)
+_backward_data.register_autograd(_backward_data_gradients, setup_context=_keep)
+_backward_weights.register_autograd(_backward_weights_gradients, setup_context=_keep)
+
+
+def _each(value, axes, name):
+    if isinstance(value, int):
+        return [value] * axes
+    value = list(value)
+    if len(value) == 1:
+        return value * axes
+    if len(value) != axes:
+        raise _plumb.Error(f"{name} has {len(value)} values; expected one, or {axes}, one for each axis of the image")
+    return value
+
+
+def _padding(padding, axes, weight, stride, dilation):
+    """Before, for each axis, and then behind."""
+    if padding == "valid":
+        return [0] * (2 * axes)
+    if padding == "same":
+        if any(step != 1 for step in stride):
+            raise _plumb.Error(f"padding is \"same\" with a stride of {stride}; expected 1")
+        reach = [d * (size - 1) for d, size in zip(dilation, weight.shape[2:])]
+        return [r // 2 for r in reach] + [r - r // 2 for r in reach]
+    if isinstance(padding, str):
+        raise _plumb.Error(f"padding is {padding!r}; expected numbers, \"valid\" or \"same\"")
+    return _each(padding, axes, "padding") * 2
+
+
+def _batched(input, axes):
+    """PyTorch takes an image without a batch as well."""
+    if input.dim() == axes + 1:
+        return input.unsqueeze(0), True
+    if input.dim() != axes + 2:
+        raise _plumb.Error(f"input has {input.dim()} axes; expected {axes + 2}, or {axes + 1} without a batch")
+    return input, False
+
+
+def _forward(axes, input, weight, bias, stride, padding, dilation, groups, boundary, math):
+    x, single = _batched(input, axes)
+    stride, dilation = _each(stride, axes, "stride"), _each(dilation, axes, "dilation")
+    padding = _padding(padding, axes, weight, stride, dilation)
+    y = _conv(x, weight, stride, padding, dilation, groups, boundary, math)
+    if bias is not None:
+        y = y + bias.reshape((-1,) + (1,) * axes)
+    return y.squeeze(0) if single else y
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, boundary="zeros", math="fp32"):
+    """torch.nn.functional.conv1d: [N, C, W] and [K, C/groups, S] give [N, K, Q]."""
+    return _forward(1, input, weight, bias, stride, padding, dilation, groups, boundary, math)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, boundary="zeros", math="fp32"):
+    """torch.nn.functional.conv2d: [N, C, H, W] and [K, C/groups, R, S] give [N, K, P, Q]."""
+    return _forward(2, input, weight, bias, stride, padding, dilation, groups, boundary, math)
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, boundary="zeros", math="fp32"):
+    """torch.nn.functional.conv3d: [N, C, D, H, W] and [K, C/groups, T, R, S] give [N, K, Z, P, Q]."""
+    return _forward(3, input, weight, bias, stride, padding, dilation, groups, boundary, math)
+
+
+def _transposed(axes, input, weight, bias, stride, padding, output_padding, groups, dilation, math):
+    x, single = _batched(input, axes)
+    stride, dilation, padding, more = (_each(value, axes, name) for value, name in (
+        (stride, "stride"), (dilation, "dilation"), (padding, "padding"), (output_padding, "output_padding")))
+    for extra, step in zip(more, stride):
+        if not 0 <= extra < step:
+            raise _plumb.Error(f"output_padding is {extra} with a stride of {step}; expected less, and at least 0")
+    image = [(x.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1 + more[i]
+             for i in range(axes)]
+    y = _backward_data(x, weight, [x.shape[0], weight.shape[1] * groups, *image], stride, padding * 2, dilation,
+                       groups, "zeros", math)
+    if bias is not None:
+        y = y + bias.reshape((-1,) + (1,) * axes)
+    return y.squeeze(0) if single else y
+
+
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *,
+                     math="fp32"):
+    """torch.nn.functional.conv_transpose1d."""
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation, math)
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *,
+                     math="fp32"):
+    """torch.nn.functional.conv_transpose2d."""
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation, math)
+
+
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *,
+                     math="fp32"):
+    """torch.nn.functional.conv_transpose3d."""
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation, math)
+
+
+class _ByPlumb:
+    """What torch.nn.ConvNd computes, by Plumb. PyTorch's padding modes are boundaries here, and nothing is copied."""
+
+    math = "fp32"
+
+    def forward(self, input):
+        axes = len(self.kernel_size)
+        boundary = {"zeros": "zeros", "circular": "periodic", "reflect": "reflect", "replicate": "clamp"}[
+            self.padding_mode]
+        return _forward(axes, input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
+                        boundary, self.math)
+
+
+class Conv1d(_ByPlumb, torch.nn.Conv1d):
+    """torch.nn.Conv1d, with its arguments, computed by Plumb."""
+
+
+class Conv2d(_ByPlumb, torch.nn.Conv2d):
+    """torch.nn.Conv2d, with its arguments, computed by Plumb."""
+
+
+class Conv3d(_ByPlumb, torch.nn.Conv3d):
+    """torch.nn.Conv3d, with its arguments, computed by Plumb."""
+
+
+_MODULES = {torch.nn.Conv1d: Conv1d, torch.nn.Conv2d: Conv2d, torch.nn.Conv3d: Conv3d}
+
+
+def _seconds(layer, x, repeats=5):
+    """Of forward and, where there are parameters to train, backward: the least of a few."""
+    times = []
+    trained = any(parameter.requires_grad for parameter in layer.parameters())
+    for _ in range(repeats + 1):  # the first one plans
+        begin = time.perf_counter()
+        with torch.set_grad_enabled(trained):
+            y = layer(x)
+            if trained:
+                torch.autograd.grad(y, [p for p in layer.parameters() if p.requires_grad], torch.ones_like(y))
+        if x.is_cuda:
+            torch.cuda.synchronize(x.device)
+        times.append(time.perf_counter() - begin)
+    return min(times[1:])
+
+
+def patch(model, *inputs, **named):
+    """Replace the convolutions of a model that Plumb is faster for, in place, and return a table of all of them.
+
+    model is run once on the inputs given, and each of its layers torch.nn.Conv1d, Conv2d and Conv3d is timed on
+    what it gets there, forward and for trained weights backward, by PyTorch and by Plumb. Layers keep their
+    parameters and names. Without inputs nothing is timed, and all are replaced.
+    """
+    layers = {name: module for name, module in model.named_modules() if type(module) in _MODULES}
+    seen = {}
+
+    def watch(name):
+        def keep(module, arguments):
+            seen.setdefault(name, arguments[0].detach())
+        return keep
+
+    timed = bool(inputs or named)
+    if timed:
+        hooks = [module.register_forward_pre_hook(watch(name)) for name, module in layers.items()]
+        try:
+            with torch.no_grad():
+                model(*inputs, **named)
+        finally:
+            for hook in hooks:
+                hook.remove()
+    rows = []
+    for name, module in layers.items():
+        row = {"layer": name, "module": type(module).__name__, "pytorch_seconds": None, "plumb_seconds": None,
+               "replaced": not timed}
+        theirs = type(module)
+        if name in seen:
+            row["pytorch_seconds"] = _seconds(module, seen[name])
+            module.__class__ = _MODULES[theirs]
+            row["plumb_seconds"] = _seconds(module, seen[name])
+            row["replaced"] = row["plumb_seconds"] < row["pytorch_seconds"]
+        module.__class__ = _MODULES[theirs] if row["replaced"] else theirs
+        rows.append(row)
+    return _plumb.Table(rows, marked="replaced")
