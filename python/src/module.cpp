@@ -35,4 +35,5 @@ NB_MODULE(_plumb, module) {
   plumb::python::bind_plans(module);
   plumb::python::bind_operators(module);
   plumb::python::bind_library(module);
+  plumb::python::bind_jax(module);
 }

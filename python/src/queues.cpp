@@ -36,17 +36,20 @@ DeviceId device_of(std::initializer_list<const Array*> arrays) {
 }
 
 Queue& queue_for(const Device& device, Framework framework) {
+  const bool cuda = device.id().backend == "cuda";
+  return queue_on(device, cuda ? current_stream(framework, device.id().index) : nullptr);
+}
+
+Queue& queue_on(const Device& device, void* stream) {
   using Key = std::pair<const void*, void*>;
   static thread_local std::map<Key, Queue> queues;
-  const bool cuda = device.id().backend == "cuda";
-  void* stream = cuda ? current_stream(framework, device.id().index) : nullptr;
   const Key key{&device.info(), stream};
   const auto found = queues.find(key);
   if (found != queues.end()) return found->second;
   // A queue keeps workspace: of a caller who makes streams without end, those of old ones must go.
   constexpr std::size_t most = 16;
   if (queues.size() >= most) queues.clear();
-  return queues.emplace(key, cuda ? Queue::wrap(device, stream) : Queue(device)).first->second;
+  return queues.emplace(key, stream ? Queue::wrap(device, stream) : Queue(device)).first->second;
 }
 
 void settle(Queue& queue, Framework framework) {

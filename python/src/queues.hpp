@@ -21,6 +21,9 @@ DeviceId device_of(std::initializer_list<const Array*> arrays);
 /// work on now.
 Queue& queue_for(const Device& device, Framework framework);
 
+/// Returns the calling thread's queue of a stream; the CPU's has none.
+Queue& queue_on(const Device& device, void* stream);
+
 /// Waits for what was put on the queue, where the caller's framework does not know the stream.
 void settle(Queue& queue, Framework framework);
 
