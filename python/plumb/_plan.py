@@ -10,6 +10,9 @@ class Plan:
     unless given) and device ("cpu") say the rest. bias: whether execute() gets one, or an example of it. The other
     arguments are those of plumb.conv.
 
+    execute(x, w, bias=None, out=None) runs it on arrays of the shapes and strides that it was made for; w may be what
+    pack(w) returned, filters in the algorithm's own layout. Returns out, or a new array of the kind of x.
+
     Immutable; several threads may execute it at once.
     """
 
