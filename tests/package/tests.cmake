@@ -56,3 +56,6 @@ package_test("pkg-config, static" "pkg_config;embedded" FIXTURES_REQUIRED packag
 package_test("what is refused" "refusals;embedded" FIXTURES_REQUIRED package_embedded)
 add_test(NAME "package: the check of libraries finds each breach"
          COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/check_library_test ${CMAKE_CXX_COMPILER})
+add_test(NAME "package: the Python wheel, in a fresh environment" COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/wheel)
+set_tests_properties("package: the Python wheel, in a fresh environment" PROPERTIES
+  SKIP_RETURN_CODE 4 TIMEOUT 3600)
