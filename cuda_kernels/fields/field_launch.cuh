@@ -4,18 +4,35 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/fields/field_columns.cuh"
 #include "cuda_kernels/fields/field_kernel.cuh"
+#include "cuda_kernels/fields/field_lines.cuh"
+#include "cuda_kernels/fields/field_queue.cuh"
+#include "cuda_kernels/fields/field_toeplitz.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
 
 namespace plumb::cuda::fields {
 
 /// Says whether vectors can be read or written at `tensor`: its rows are contiguous and begin at
-/// multiples of a vector.
+/// multiples of a vector, or of so many bytes.
 template <class Scalar>
 bool rows_aligned(const void* tensor, std::initializer_list<std::int64_t> steps,
-                  std::int64_t step_w) {
-  bool aligned = step_w == 1 && reinterpret_cast<std::uintptr_t>(tensor) % vector_bytes == 0;
-  for (const std::int64_t step : steps) aligned = aligned && step % vector_elements<Scalar> == 0;
+                  std::int64_t step_w, int bytes = vector_bytes) {
+  const int elements = bytes / static_cast<int>(sizeof(Scalar));
+  bool aligned = step_w == 1 && reinterpret_cast<std::uintptr_t>(tensor) % bytes == 0;
+  for (const std::int64_t step : steps) aligned = aligned && step % elements == 0;
   return aligned;
+}
+
+/// The widest copies that the queue's rows can be loaded by.
+template <class Scalar>
+int copy_bytes(const FieldView& view, const FieldCall& call) {
+  constexpr int element = static_cast<int>(sizeof(Scalar));
+  if (call.vectors)
+    for (int bytes = vector_bytes; bytes > element; bytes /= 2)
+      if (view.w.before % (bytes / element) == 0 &&
+          rows_aligned<Scalar>(call.x, {view.x_n, view.x_c, view.u.x_step, view.v.x_step},
+                               view.w.x_step, bytes))
+        return bytes;
+  return element;
 }
 
 inline int log2_of(int power) {
@@ -36,14 +53,16 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
   const bool y_aligned = rows_aligned<Scalar>(
       call.y, {view.y_n, view.y_k, view.u.y_step, view.v.y_step}, view.w.y_step);
   const std::int64_t lead = (view.w.before + plan.front) % vector;
-  params.x_vectors = call.vectors && (lead == 0 || !y_aligned) &&
+  const bool queue = plan.kernel == FieldKernel::queue;
+  params.x_vectors = call.vectors && !queue && (lead == 0 || !y_aligned) &&
                      rows_aligned<Scalar>(
                          call.x, {view.x_n, view.x_c, view.u.x_step, view.v.x_step}, view.w.x_step);
   params.shift = params.x_vectors && plan.kernel != FieldKernel::columns
                      ? static_cast<int>((vector - lead) % vector)
                      : 0;
   params.y_vectors = params.shift == 0 && y_aligned;
-  params.k = Divisor<int>(view.k);
+  params.filters = queue ? plan.queue.filters : 1;
+  params.k = Divisor<int>(ceil_div(view.k, params.filters));
   params.tiles_w = Divisor<int>(ceil_div(view.w.outputs + params.shift, plan.tile_w));
   params.tiles_v = Divisor<int>(ceil_div(view.v.outputs, plan.tile_v));
   params.tiles_u = Divisor<int>(ceil_div(view.u.outputs, plan.tile_u));
@@ -57,11 +76,18 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
   params.front = plan.front;
   params.row_vectors = Divisor<int>(plan.row_vectors);
   params.pitch = plan.pitch * vector;
-  params.filters_at = plan.stage_bytes * (plan.kernel == FieldKernel::march ? stages : 1);
+  const int ring = plan.kernel == FieldKernel::march || queue ? stages : plan.run > 0 ? 2 : 1;
+  params.filters_at = plan.stage_bytes * ring;
+  params.run = plan.run;
   params.scratch_at = params.filters_at + plan.filter_bytes;
   params.lines_at = params.scratch_at + plan.scratch_bytes;
   params.columns_at = params.lines_at + plan.line_bytes;
   params.has_columns = plan.column_bytes > 0;
+  params.pairs = plan.pairs;
+  params.lines_in_row = view.u.taps == 1;
+  params.copy_bytes = copy_bytes<Scalar>(view, call);
+  params.stage_bytes = plan.stage_bytes;
+  params.filter_bytes = plan.filter_bytes / view.c;
   return params;
 }
 
@@ -91,11 +117,29 @@ void launch_columns(const FieldPlan& plan, const Launch& launch) {
   });
 }
 
+/// Calls `launch` with the kernel of the queue that is planned.
+template <class Scalar, class Launch, std::size_t... cuts>
+void launch_queue(const FieldPlan& plan, const Launch& launch, std::index_sequence<cuts...>) {
+  const auto is = [&](const QueueCut& cut) {
+    return plan.queue.taps == cut.taps && plan.queue.vectors == cut.vectors &&
+           plan.queue.rows == cut.rows && plan.queue.filters == cut.filters;
+  };
+  const auto with = [&]<std::size_t i>() {
+    constexpr QueueCut cut = queue_cuts[i];
+    launch(
+        queue_fields<Scalar, QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.once>>);
+    return true;
+  };
+  (void)((is(queue_cuts[cuts]) && with.template operator()<cuts>()) || ...);
+}
+
 template <class Scalar>
 void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
-  const FieldParams params = params_of<Scalar>(plan, call);
-  const std::int64_t blocks = plan.view.n * params.tiles_u.value() * params.tiles_v.value() *
-                              params.tiles_w.value() * params.k.value();
+  FieldParams params = params_of<Scalar>(plan, call);
+  const std::int64_t tiles = plan.view.n * params.tiles_u.value() * params.tiles_v.value() *
+                             params.tiles_w.value() * params.k.value();
+  params.tiles = static_cast<int>(tiles);
+  const std::int64_t blocks = plan.run > 0 ? ceil_div(tiles, plan.run) : tiles;
   const auto launch = [&](auto kernel) {
     Launch(stream, blocks_for(blocks, 1), static_cast<unsigned>(plan.threads()),
            static_cast<std::size_t>(plan.shared_bytes))(
@@ -103,12 +147,22 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
         static_cast<Scalar*>(call.y),
         FieldEpilogue<Scalar>{static_cast<const Scalar*>(call.bias), call.relu, call.accumulate});
   };
+  if constexpr (sizeof(Scalar) == sizeof(double))
+    if (plan.kernel == FieldKernel::toeplitz) {
+      if (params.lines_in_row)
+        launch(toeplitz_fields<toeplitz_blocks_in_row>);
+      else
+        launch(toeplitz_fields<toeplitz_blocks>);
+      return;
+    }
   if (plan.kernel == FieldKernel::columns)
     launch_columns<Scalar>(plan, launch);
+  else if (plan.kernel == FieldKernel::queue)
+    launch_queue<Scalar>(plan, launch, std::make_index_sequence<std::size(queue_cuts)>());
   else if (plan.kernel == FieldKernel::tile)
     launch(tile_fields<Scalar>);
   else if (plan.kernel == FieldKernel::line)
-    launch(line_fields<Scalar>);
+    plan.run > 0 ? launch(line_run_fields<Scalar>) : launch(line_fields<Scalar>);
   else
     MarchTaps::with(plan.view.u.taps, [&]<int taps_u>() { launch(march_fields<Scalar, taps_u>); });
 }

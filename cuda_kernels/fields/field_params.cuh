@@ -40,10 +40,16 @@ struct FieldParams {
   int threads_w_bits, threads_v_bits, row_bits;  ///< logarithms
   int tile_u, tile_v, tile_w;
   int planes, columns, front;
-  int pitch;  ///< elements from row to row
-  int shift;  ///< outputs by which the first tile begins before the first column
+  int filters;        ///< of a block
+  int tiles, run;     ///< all tiles, and those that a block of lines has after each other
+  int pairs;          ///< eights of columns that a row of the Toeplitz matrix has
+  bool lines_in_row;  ///< whether its lines follow each other in a row
+  int pitch;          ///< elements from row to row
+  int shift;          ///< outputs by which the first tile begins before the first column
   bool x_vectors, y_vectors;
-  bool has_columns;                                  ///< whether there is a table of the columns
+  bool has_columns;               ///< whether there is a table of the columns
+  int copy_bytes;                 ///< of the queue's copies, where all columns lie in the image
+  int stage_bytes, filter_bytes;  ///< of the queue: a stage, and a channel's filters
   int filters_at, scratch_at, lines_at, columns_at;  ///< bytes in shared memory
 };
 
@@ -64,19 +70,20 @@ struct FieldBlock {
   int begin, end;                          ///< the columns of the tile that lie in the image
   int begin_plane, end_plane;              ///< the planes that are not all padding
   const Scalar* x;                         ///< the image
+  std::int64_t x_at;                       ///< its offset in the tensor
   Scalar* y;                               ///< the first output
   std::int64_t y_at;                       ///< its offset in the tensor
   Scalar bias;
 
-  /// Is called by one thread.
-  __device__ void find(const FieldParams& params, const Scalar* images, Scalar* results,
+  /// Finds what is in tile number `index`. Is called by one thread.
+  __device__ void find(const FieldParams& params, int index, const Scalar* images, Scalar* results,
                        const FieldEpilogue<Scalar>& epilogue) {
     const FieldView& view = params.view;
-    const auto [tile, filter] = params.k.divide(static_cast<int>(blockIdx.x));
+    const auto [tile, filter] = params.k.divide(index);
     const auto [above_w, tile_w] = params.tiles_w.divide(tile);
     const auto [above_v, tile_v] = params.tiles_v.divide(above_w);
     const auto [image, tile_u] = params.tiles_u.divide(above_v);
-    k = filter;
+    k = filter * params.filters;
     u = std::int64_t{tile_u} * params.tile_u;
     v = std::int64_t{tile_v} * params.tile_v;
     w = std::int64_t{tile_w} * params.tile_w - params.shift;
@@ -92,7 +99,8 @@ struct FieldBlock {
     const bool zeros = view.u.boundary == Boundary::zeros;
     begin_plane = zeros ? clipped(-first_u, planes) : 0;
     end_plane = zeros ? clipped(view.u.extent - first_u, planes) : planes;
-    x = images + image * view.x_n;
+    x_at = image * view.x_n;
+    x = images + x_at;
     y_at =
         image * view.y_n + k * view.y_k + u * view.u.y_step + v * view.v.y_step + w * view.w.y_step;
     y = results + y_at;

@@ -11,6 +11,7 @@ namespace {
 constexpr int vector_bytes = 16, stages = 4, tile_lines = 4, line_vectors = 8;
 constexpr int shared_of_block = 227 << 10, shared_of_unit = 228 << 10, reserved = 1 << 10;
 constexpr int march_taps[] = {3, 5, 7, 9};
+constexpr int largest_queue_stage = 48 << 10;
 
 /// The strides of a dimension of extent one have no effect and may be anything.
 std::int64_t step(std::int64_t extent, std::int64_t stride) { return extent > 1 ? stride : 0; }
@@ -86,6 +87,10 @@ class Planner {
     const bool line = view_.u.taps == 1 && view_.v.taps == 1;
     const bool few = std::ranges::count(march_taps, view_.u.taps) > 0;
     if (kernel == FieldKernel::line) return line;
+    if (kernel == FieldKernel::toeplitz)
+      return bytes_ == 8 && view_.v.taps == 1 && view_.w.taps >= 8;
+    if (kernel == FieldKernel::queue)
+      return few && view_.w.taps == view_.u.taps && columns_fit_32_bits();
     if (kernel == FieldKernel::columns)
       return few && planes_fit_32_bits() &&
              (view_.v.taps == 1 || (view_.v.taps == view_.u.taps && has_columns(4)));
@@ -98,6 +103,8 @@ class Planner {
   FieldResidence residence(const FieldPlan& plan) const {
     if (plan.kernel == FieldKernel::columns)
       return column_residence(bytes_, view_.u.taps, view_.v.taps > 1, plan.outputs);
+    if (plan.kernel == FieldKernel::queue) return queue_residence(plan.queue);
+    if (plan.kernel == FieldKernel::toeplitz) return toeplitz_residence(line_eights());
     return plan.kernel == FieldKernel::march ? march_residence(bytes_, view_.u.taps)
                                              : tile_residence;
   }
@@ -105,6 +112,8 @@ class Planner {
   void try_all(FieldKernel kernel) {
     FieldPlan plan;
     plan.kernel = kernel, plan.view = view_;
+    if (kernel == FieldKernel::line) plan.run = choice_.run;
+    if (kernel == FieldKernel::queue) return try_queues(plan);
     if (kernel != FieldKernel::columns) return try_threads(plan);
     for (const int outputs : {4, 8})
       if (has_columns(outputs) && is_free(choice_.outputs, outputs)) {
@@ -113,21 +122,43 @@ class Planner {
       }
   }
 
+  /// The queue's cuts that fit: filters are not many more than there are.
+  void try_queues(FieldPlan plan) {
+    for (const QueueCut& cut : queue_cuts) {
+      const int number = static_cast<int>(&cut - queue_cuts) + 1;
+      if (cut.taps != view_.u.taps || !is_free(choice_.queue_cut, number)) continue;
+      if (cut.once && (view_.v.taps != cut.taps || view_.c > 1)) continue;
+      if (cut.filters > 1 && view_.k <= cut.filters / 2) continue;
+      plan.queue = cut;
+      try_threads(plan);
+    }
+  }
+
   void try_threads(FieldPlan plan) {
-    for (int threads = 128; threads <= residence(plan).threads; threads *= 2)
+    const bool queue = plan.kernel == FieldKernel::queue;
+    const bool toeplitz = plan.kernel == FieldKernel::toeplitz;
+    for (int threads = queue || toeplitz ? 32 : 128; threads <= residence(plan).threads;
+         threads *= 2)
       for (int threads_w = 8; threads_w <= threads; threads_w *= 2)
         for (int threads_v = 1; threads_w * threads_v <= threads; threads_v *= 2) {
           const int threads_u = threads / (threads_w * threads_v);
-          if (plan.kernel != FieldKernel::tile && threads_u > 1) continue;
+          if (plan.kernel != FieldKernel::tile && !toeplitz && threads_u > 1) continue;
+          if (toeplitz && (threads_w != 32 || threads_v > 1)) continue;
           // A warp writes rows along one axis.
           if (threads_v > 1 && threads_w * threads_v < 32) continue;
           if (plan.kernel == FieldKernel::columns && threads_w < 32) continue;
+          if (queue && threads_w > 32) continue;
           if (!is_free(choice_.threads, threads) || !is_free(choice_.threads_w, threads_w) ||
               !is_free(choice_.threads_v, threads_v))
             continue;
           plan.threads_w = threads_w, plan.threads_v = threads_v, plan.threads_u = threads_u;
           consider(plan);
         }
+  }
+
+  static bool march_along_u(FieldKernel kernel) {
+    return kernel == FieldKernel::march || kernel == FieldKernel::columns ||
+           kernel == FieldKernel::queue;
   }
 
   void consider(FieldPlan plan) {
@@ -141,7 +172,8 @@ class Planner {
       }
       count_shared(plan);
       if (plan.shared_bytes > shared_of_block) continue;
-      if (plan.kernel == FieldKernel::march || plan.kernel == FieldKernel::columns)
+      if (plan.kernel == FieldKernel::queue && plan.stage_bytes > largest_queue_stage) continue;
+      if (march_along_u(plan.kernel))
         choose_run(plan);
       else
         plan.clocks = clocks(plan);
@@ -160,22 +192,59 @@ class Planner {
       plan.tile_w = plan.threads_w * (view_.v.taps > 1 ? 1 : plan.outputs);
       plan.tile_v = plan.threads_v * (view_.v.taps > 1 ? plan.outputs : 1);
     }
+    if (plan.kernel == FieldKernel::queue) {
+      plan.tile_w = plan.threads_w * queue_columns(plan);
+      plan.tile_v = plan.threads_v * plan.queue.rows;
+    }
     plan.tile_u = plan.kernel == FieldKernel::tile ? plan.threads_u * tile_lines : 1;
     plan.planes = plan.tile_u + view_.u.taps - 1;
     plan.rows = plan.tile_v + view_.v.taps - 1;
+    if (plan.kernel == FieldKernel::toeplitz) cut_toeplitz(plan);
     plan.front = line ? (4 - view_.w.taps % 4) % 4 : 0;
     plan.columns = plan.tile_w + plan.front + view_.w.taps - 1;
+    // The Toeplitz matrix has whole eights of rows, which meet columns that no tap does.
+    if (plan.kernel == FieldKernel::toeplitz) plan.columns = plan.tile_w + 8 * (plan.pairs - 1);
     plan.row_vectors = vectors_of(plan.columns, bytes_);
     plan.pitch = shared_vectors(plan.row_vectors - 1) + 1;
+    if (plan.kernel == FieldKernel::queue) plan.pitch = queue_pitch(plan);
+    // Four lines of the Toeplitz matrix' lanes lie in different banks.
+    if (plan.kernel == FieldKernel::toeplitz) plan.pitch += (10 - plan.pitch % 8) % 8;
     plan.row_threads = 32;
     while (plan.row_threads < plan.threads() && plan.row_threads < plan.row_vectors / 2)
       plan.row_threads *= 2;
   }
 
+  /// Eights of outputs in a line of the Toeplitz kernel.
+  int line_eights() const { return view_.u.taps > 1 ? toeplitz_blocks : toeplitz_blocks_in_row; }
+  void cut_toeplitz(FieldPlan& plan) const {
+    const int lines = plan.threads() / 2;  // 16 a warp
+    const bool in_row = view_.u.taps == 1;
+    plan.pairs = (view_.w.taps + 7 + 7) / 8;
+    plan.tile_u = in_row ? 1 : lines;
+    plan.tile_v = 1;
+    plan.tile_w = 8 * line_eights() * (in_row ? lines : 1);
+    plan.planes = plan.tile_u + view_.u.taps - 1;
+    plan.rows = 1;
+  }
+  int queue_columns(const FieldPlan& plan) const {
+    return plan.queue.vectors * vector_bytes / bytes_;
+  }
+  /// The last thread of a row reads whole vectors.
+  int queue_pitch(const FieldPlan& plan) const {
+    const int segment = vectors_of(queue_columns(plan) + view_.w.taps - 1, bytes_);
+    const int row = (plan.threads_w - 1) * plan.queue.vectors + segment;
+    return plan.queue.vectors > 1 ? shared_vectors(row - 1) + 1 : row;
+  }
+
   /// The march's filters are all there, the others' come by channel.
-  int filter_bytes(FieldKernel kernel) const {
+  int filter_bytes(const FieldPlan& plan) const {
+    const FieldKernel kernel = plan.kernel;
     const int taps_u = view_.u.taps, taps_v = view_.v.taps, taps_w = view_.w.taps;
-    if (kernel == FieldKernel::line) return bytes_of((taps_w + 3) / 4 * 4, bytes_);
+    if (kernel == FieldKernel::line)
+      return (plan.run > 0 ? view_.c : 1) * bytes_of((taps_w + 3) / 4 * 4, bytes_);
+    if (kernel == FieldKernel::toeplitz) return taps_u * (8 * plan.pairs + 8) * bytes_;
+    if (kernel == FieldKernel::queue)
+      return view_.c * taps_v * bytes_of(plan.queue.filters * taps_u * taps_w, bytes_);
     if (kernel == FieldKernel::columns) return view_.c * taps_w * bytes_of(taps_u * taps_v, bytes_);
     if (kernel == FieldKernel::tile)
       return bytes_of(taps_u * taps_v * ((taps_w + 3) / 4 * 4), bytes_);
@@ -184,11 +253,12 @@ class Planner {
   }
 
   void count_shared(FieldPlan& plan) const {
-    const bool march = plan.kernel == FieldKernel::march;
+    const bool queue = plan.kernel == FieldKernel::queue;
+    const bool march = plan.kernel == FieldKernel::march || queue;
     const int warps = plan.threads() / 32;
     const int scratch = warps * vector_bytes *
                         shared_vectors(32 * (plan.kernel == FieldKernel::line ? line_vectors : 2));
-    plan.filter_bytes = filter_bytes(plan.kernel);
+    plan.filter_bytes = filter_bytes(plan);
     if (plan.kernel == FieldKernel::columns) {
       plan.line_bytes = bytes_of(plan.tile_u + view_.u.taps, sizeof(std::int64_t));
       plan.column_bytes = bytes_of(plan.columns, sizeof(int));
@@ -196,13 +266,19 @@ class Planner {
       return;
     }
     const int tile = plan.planes * plan.rows * plan.pitch * vector_bytes;
-    plan.stage_bytes = march ? view_.c * tile : std::max(tile, scratch);
+    plan.stage_bytes = queue   ? plan.rows * plan.pitch * vector_bytes
+                       : march ? view_.c * tile
+                               : std::max(tile, scratch);
     plan.scratch_bytes = march ? scratch : 0;
     plan.line_bytes = bytes_of((march ? 1 : plan.planes) * plan.rows, sizeof(std::int64_t));
     const bool columns = plan.kernel != FieldKernel::line && columns_fit_32_bits();
     plan.column_bytes = columns ? plan.row_vectors * vector_bytes / bytes_ * 4 : 0;
-    plan.shared_bytes = (march ? stages : 1) * plan.stage_bytes + plan.filter_bytes +
-                        plan.scratch_bytes + plan.line_bytes + plan.column_bytes;
+    plan.shared_bytes = (march          ? stages
+                         : plan.run > 0 ? 2
+                                        : 1) *
+                            plan.stage_bytes +
+                        plan.filter_bytes + plan.scratch_bytes + plan.line_bytes +
+                        plan.column_bytes;
   }
 
   bool columns_fit_32_bits() const {
@@ -227,9 +303,10 @@ class Planner {
   }
 
   double blocks(const FieldPlan& plan) const {
-    return static_cast<double>(view_.n * view_.k * ceil_div(view_.u.outputs, plan.tile_u) *
-                               ceil_div(view_.v.outputs, plan.tile_v) *
-                               ceil_div(view_.w.outputs, plan.tile_w));
+    const int filters = plan.kernel == FieldKernel::queue ? plan.queue.filters : 1;
+    return static_cast<double>(
+        view_.n * ceil_div(view_.k, filters) * ceil_div(view_.u.outputs, plan.tile_u) *
+        ceil_div(view_.v.outputs, plan.tile_v) * ceil_div(view_.w.outputs, plan.tile_w));
   }
 
   /// Runs of columns are short, so that the blocks at work are near each other in memory.
@@ -279,6 +356,31 @@ class Planner {
     return plan.threads() / 32.0 * (plan.tile_u + view_.u.taps - 1) * warp_plane;
   }
 
+  /// Clocks of a multiprocessor for a block of the queue among as many as it holds: what its warps
+  /// issue, what goes through shared memory or what is moved, and of the others as much as the
+  /// warps are too few to hide.
+  double queue_clocks(const FieldPlan& plan, int warps) const {
+    const QueueCut& cut = plan.queue;
+    const double vector = vector_bytes / bytes_, columns = queue_columns(plan);
+    const double segment = vectors_of(queue_columns(plan) + cut.taps - 1, bytes_);
+    const double weights = cut.taps * cut.taps * cut.filters / vector;
+    const double fmas = columns * cut.rows * cut.filters * cut.taps * cut.taps * view_.v.taps;
+    const double inputs = segment * (cut.once ? cut.rows + cut.taps - 1 : cut.rows * view_.v.taps);
+    const double read_weights = cut.once ? 0 : view_.v.taps * weights;
+    const double block_warps = plan.threads() / 32.0;
+    const double copies = plan.rows * (12 + 2.5 * std::ceil(plan.columns / 32.0)) / block_warps;
+    const double channel = fmas * bytes_ / 4 + inputs + read_weights + copies + 25;
+    const double stored = 2.0 * cut.filters * cut.rows * cut.vectors + 20;
+    const double issued = (channel * view_.c + stored) / 4;
+    const double shared = (4 * inputs + read_weights + 2 * copies / 2.5) * view_.c;
+    const double outputs = 32 * columns * cut.rows * cut.filters;
+    const double moved = bytes_ * (outputs + 32 * columns * cut.rows * view_.c) / 17;
+    const double most = std::max({issued / 0.92, shared / 0.9, moved});
+    const double rest = issued + shared + moved - most;
+    const double warp_plane = most + std::min(1.0, 3.0 / warps) * std::max(0.0, rest);
+    return block_warps * (plan.tile_u + view_.u.taps - 1) * warp_plane;
+  }
+
   /// FMAs that a multiprocessor reaches in a clock with many of them, as measured on 31x31, 129
   /// taps and 9x9x9 (README.md).
   double fma_in_clock(FieldKernel kernel) const {
@@ -298,22 +400,27 @@ class Planner {
     const double loaded = static_cast<double>(planes) * plan.rows * plan.columns * view_.c;
     // Overlapping halos come from L2, which is twice as fast as memory.
     const double moved = bytes_ * (1.5 * outputs + 0.5 * loaded) / bytes_in_clock;
-    const double added = outputs * taps / fma_in_clock(plan.kernel);
+    double added = outputs * taps / fma_in_clock(plan.kernel);
+    // Tensor cores have twice the FMAs, of which some are with the Toeplitz matrix' zeros.
+    if (plan.kernel == FieldKernel::toeplitz)
+      added = outputs * taps / view_.w.taps * 8 * plan.pairs / 100;
     const int at_once = blocks_at_once(plan), warps = at_once * plan.threads() / 32;
     const double hidden = march ? 0.9 : 1 - 1.0 / at_once;
     const double few = std::max(1.0, 12.0 / warps);
     const double start = 1500.0;  // until the first input is there, in clocks of one block
     const bool columns = plan.kernel == FieldKernel::columns;
+    const bool queue = plan.kernel == FieldKernel::queue;
     const double block =
-        columns ? column_clocks(plan, warps) + start / at_once
-                : few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added)) +
-                      start / at_once;
+        queue     ? queue_clocks(plan, warps) + start / at_once
+        : columns ? column_clocks(plan, warps) + start / at_once
+                  : few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added)) +
+                        start / at_once;
     const double waves = blocks(plan) / (static_cast<double>(units_) * at_once);
     // Where there are many waves, blocks end at different times, and the last wave is not empty.
     // Columns' blocks at the border take longer than others.
     const double whole = static_cast<double>(static_cast<std::int64_t>(waves) + 1);
     const double exact = static_cast<std::int64_t>(waves) == waves ? waves : whole;
-    if (columns) return block * at_once * (std::max(waves, 0.6) + 0.75);
+    if (columns || queue) return block * at_once * (std::max(waves, 0.6) + 0.75);
     return block * at_once * (exact < 4 ? exact : waves + 0.5);
   }
 

@@ -160,51 +160,63 @@ __device__ Scalar defined_sum(const FieldView& view, const Scalar* x, const Scal
 /// its filter an Inf or NaN, whose product with zero is NaN. All threads call this.
 template <class Scalar>
 __device__ bool zeros_meet_infinity(const FieldView& view, const FieldBlock<Scalar>& block,
-                                    const Scalar* w) {
+                                    const Scalar* w, int filters) {
   if (!touches_zeros(view.u, block.u, block.count_u) &&
       !touches_zeros(view.v, block.v, block.count_v) &&
       !touches_zeros(view.w, block.w, block.count_w))
     return false;
   bool met = false;
-  const int taps_vw = view.v.taps * view.w.taps, count = view.c * view.u.taps * taps_vw;
+  const int taps_vw = view.v.taps * view.w.taps, of_filter = view.c * view.u.taps * taps_vw;
+  const int count = filters * of_filter;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-    const int plane = i / taps_vw, in_plane = i - plane * taps_vw;
+    const int filter = i / of_filter, in_filter = i - filter * of_filter;
+    const int plane = in_filter / taps_vw, in_plane = in_filter - plane * taps_vw;
     const int c = plane / view.u.taps, t = plane - c * view.u.taps;
     const int r = in_plane / view.w.taps, s = in_plane - r * view.w.taps;
-    const Scalar weight = w[block.k * view.w_k + c * view.w_c + t * view.u.w_step +
+    const Scalar weight = w[(block.k + filter) * view.w_k + c * view.w_c + t * view.u.w_step +
                             r * view.v.w_step + s * view.w.w_step];
     met = met || weight - weight != 0;
   }
   return __syncthreads_or(met);
 }
 
-/// Writes all outputs of a block by their definition.
+/// Writes all outputs of a block by their definition, for one of its filters.
 template <class Scalar>
 __device__ __noinline__ void write_defined(const FieldParams& params,
                                            const FieldBlock<Scalar>& block, const Scalar* w,
-                                           const FieldEpilogue<Scalar>& epilogue) {
+                                           int filter, const FieldEpilogue<Scalar>& epilogue) {
   const FieldView& view = params.view;
-  w += block.k * view.w_k;
+  w += (block.k + filter) * view.w_k;
+  const Scalar bias = epilogue.bias ? epilogue.bias[block.k + filter] : Scalar{0};
   const std::int64_t plane = std::int64_t{block.count_v} * block.count_w;
   for (std::int64_t i = threadIdx.x; i < plane * block.count_u; i += blockDim.x) {
     const std::int64_t u = i / plane, in_plane = i % plane;
     const std::int64_t v = in_plane / block.count_w, q = in_plane % block.count_w;
     if (block.w + q < 0) continue;
-    Scalar* const to = block.y + (u * view.u.y_step + v * view.v.y_step + q * view.w.y_step);
-    *to = finished(defined_sum(view, block.x, w, block.u + u, block.v + v, block.w + q), block.bias,
+    Scalar* const to =
+        block.y + (filter * view.y_k + u * view.u.y_step + v * view.v.y_step + q * view.w.y_step);
+    *to = finished(defined_sum(view, block.x, w, block.u + u, block.v + v, block.w + q), bias,
                    epilogue, to);
   }
+}
+
+/// Says whether a tile is still to be computed. All threads call this.
+template <class Scalar>
+__device__ bool begin_tile(const FieldParams& params, const Scalar* w,
+                           const FieldEpilogue<Scalar>& epilogue, const FieldBlock<Scalar>& block) {
+  const int filters = min(params.filters, params.view.k - block.k);
+  if (!zeros_meet_infinity(params.view, block, w, filters)) return true;
+  for (int i = 0; i < filters; ++i) write_defined(params, block, w, i, epilogue);
+  return false;
 }
 
 /// Finds what is the block's, and says whether it is still to be computed. All threads call this.
 template <class Scalar>
 __device__ bool begin_block(const FieldParams& params, const Scalar* x, const Scalar* w, Scalar* y,
                             const FieldEpilogue<Scalar>& epilogue, FieldBlock<Scalar>& block) {
-  if (threadIdx.x == 0) block.find(params, x, y, epilogue);
+  if (threadIdx.x == 0) block.find(params, static_cast<int>(blockIdx.x), x, y, epilogue);
   __syncthreads();
-  if (!zeros_meet_infinity(params.view, block, w)) return true;
-  write_defined(params, block, w, epilogue);
-  return false;
+  return begin_tile(params, w, epilogue, block);
 }
 
 }  // namespace plumb::cuda::fields

@@ -50,8 +50,10 @@ struct FieldView {
 };
 
 /// The kernels: `march` goes along u with the sums of all outputs that a plane adds to, `tile` has
-/// the whole input of its outputs in shared memory, `line` slides along w.
-enum class FieldKernel { march, tile, line, columns };
+/// the whole input of its outputs in shared memory, `line` slides along w. `columns` and `queue` go
+/// along u as the march does, `columns` without shared memory, `queue` with it and for filters of
+/// fixed sizes; `toeplitz` is for doubles on tensor cores.
+enum class FieldKernel { march, tile, line, columns, queue, toeplitz };
 
 /// What a kernel is compiled for: the most threads of a block, and how many such blocks the
 /// registers of a multiprocessor hold.
@@ -89,6 +91,30 @@ constexpr int column_taps(int taps_u, int taps_v, int taps_w, int outputs) {
   return taps_w == taps_u && taps_u * taps_v * taps_w * outputs <= 1000 ? taps_w : 0;
 }
 
+/// What a thread of the queue may have: for so many taps along u and w, vectors of outputs side by
+/// side, rows and filters. With `once` the filter is a cube, of one channel, and stays in
+/// registers.
+struct QueueCut {
+  int taps, vectors, rows, filters;
+  bool once = false;
+};
+inline constexpr QueueCut queue_cuts[] = {
+    {3, 1, 4, 1, true}, {3, 1, 2, 1, true}, {3, 2, 1, 1}, {3, 1, 2, 2}, {3, 1, 1, 4},
+    {3, 1, 2, 4},       {5, 2, 1, 1},       {5, 2, 2, 1}, {5, 1, 2, 1}, {5, 1, 1, 4},
+    {7, 2, 1, 1},       {9, 2, 1, 1},       {9, 1, 2, 1}, {9, 1, 1, 1}};
+/// The fewer sums, the fewer registers, and the more warps.
+constexpr FieldResidence queue_residence(const QueueCut& cut) {
+  const int registers = cut.taps * cut.vectors * cut.rows * cut.filters * 4;
+  if (registers > 72) return {128, 3};
+  return registers > 40 || cut.once ? FieldResidence{256, 2} : FieldResidence{128, 5};
+}
+
+/// What the Toeplitz kernel is compiled for: outputs of a line by eights, of rows and of one row.
+inline constexpr int toeplitz_blocks = 8, toeplitz_blocks_in_row = 4;
+constexpr FieldResidence toeplitz_residence(int blocks) {
+  return blocks == toeplitz_blocks ? FieldResidence{128, 3} : FieldResidence{128, 4};
+}
+
 /// How a problem is cut. Threads, and outputs of a block, are powers of two in v and w.
 struct FieldPlan {
   FieldKernel kernel{};
@@ -96,9 +122,12 @@ struct FieldPlan {
   int threads_w = 0, threads_v = 0, threads_u = 0;
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
   int outputs = 0;                         ///< of a thread of columns, in a plane
-  int planes = 0;                          ///< planes of input in one stage
-  int rows = 0;                            ///< of the input in a plane
-  int columns = 0;                         ///< of the input in a row
+  QueueCut queue{};                        ///< of the queue alone
+  int run = 0;          ///< tiles of lines that a block has after each other; 0 for one
+  int pairs = 0;        ///< eights of columns that a row of the Toeplitz matrix has
+  int planes = 0;       ///< planes of input in one stage
+  int rows = 0;         ///< of the input in a plane
+  int columns = 0;      ///< of the input in a row
   int front = 0;        ///< columns in front of the first tap, which no tap meets
   int row_vectors = 0;  ///< vectors of 16 bytes in a row
   int pitch = 0;        ///< vectors from row to row
@@ -114,6 +143,8 @@ struct FieldPlan {
 struct FieldChoice {
   std::optional<FieldKernel> kernel;
   int threads = 0, threads_w = 0, threads_v = 0, planes = 0, tile_u = 0, outputs = 0;
+  int run = 0;        ///< of lines
+  int queue_cut = 0;  ///< one more than its index in queue_cuts
 };
 
 /// Returns the plan for elements of 4 or 8 bytes on a device with `units` multiprocessors, or

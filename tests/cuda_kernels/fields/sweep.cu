@@ -184,17 +184,18 @@ class Bench {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-constexpr const char* kernel_names[] = {"march", "tile", "line", "columns"};
+constexpr const char* kernel_names[] = {"march", "tile", "line", "columns", "queue", "toeplitz"};
 const char* name(FieldKernel kernel) { return kernel_names[static_cast<int>(kernel)]; }
 
 /// How a plan cuts its problem, as JSON's fields.
 std::string cut(const FieldPlan& plan) {
-  char text[256];
+  char text[320];
   std::snprintf(text, sizeof(text),
                 R"("kernel":"%s","threads":[%d,%d,%d],"tile":[%d,%d,%d],"outputs":%d,"planes":%d,)"
-                R"("shared":%d)",
+                R"("shared":%d,"run":%d,"queue":[%d,%d,%d])",
                 name(plan.kernel), plan.threads_u, plan.threads_v, plan.threads_w, plan.tile_u,
-                plan.tile_v, plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes);
+                plan.tile_v, plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes, plan.run,
+                plan.queue.vectors, plan.queue.rows, plan.queue.filters);
   return text;
 }
 
@@ -214,17 +215,24 @@ std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int
       return;
     found.push_back({*plan});
   };
+  using Values = std::vector<int>;
+  const bool queue = kernel == FieldKernel::queue, line = kernel == FieldKernel::line;
+  const bool tile = kernel == FieldKernel::tile || kernel == FieldKernel::toeplitz;
+  Values cuts{0};
+  for (int i = 1; queue && i <= static_cast<int>(std::size(queue_cuts)); ++i) cuts.push_back(i);
   FieldChoice choice{.kernel = kernel};
-  for (choice.threads = 64; choice.threads <= 512; choice.threads *= 2)
+  for (choice.threads = 32; choice.threads <= 256; choice.threads *= 2)
     for (choice.threads_w = 8; choice.threads_w <= choice.threads; choice.threads_w *= 2)
       for (choice.threads_v = 1; choice.threads_v * choice.threads_w <= choice.threads;
            choice.threads_v *= 2)
-        for (const int run : {0, 16, 32, 64, 128})
-          for (choice.planes = 1; choice.planes <= 4; choice.planes *= 2)
-            for (choice.outputs = 4; choice.outputs <= 8; choice.outputs += 4) {
-              choice.tile_u = run;
-              consider(choice);
-            }
+        for (const int run : tile ? Values{0} : Values{0, 16, 32, 64, 128, 256})
+          for (const int planes : kernel == FieldKernel::march ? Values{1, 2, 4} : Values{0})
+            for (const int outputs : kernel == FieldKernel::columns ? Values{4, 8} : Values{0})
+              for (const int cut : cuts) {
+                choice.tile_u = line ? 0 : run, choice.run = line ? run / 8 : 0;
+                choice.planes = planes, choice.outputs = outputs, choice.queue_cut = cut;
+                consider(choice);
+              }
   std::ranges::sort(found, {}, [](const Timed& one) { return one.plan.clocks; });
   return found;
 }
@@ -268,7 +276,7 @@ class Sweep {
       std::erase_if(plans, [](const Timed& one) { return one.ms == 0; });
       std::ranges::sort(plans, {}, &Timed::ms);
       for (int i = 0; i < std::min<int>(options_.lines, plans.size()); ++i)
-        print("swept", plans[i].plan, plans[i].ms);
+        print("swept", plans[i].plan, bench_.milliseconds(plans[i].plan, line_runs));
     }
   }
 

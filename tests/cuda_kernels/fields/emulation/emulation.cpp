@@ -223,6 +223,22 @@ void wait_for_all() {
   wait_for_groups(0);
 }
 
+void mma_fp64(double (&d)[4], const double (&a)[4], const double (&b)[2]) {
+  static double a_of[8][warp_threads][4], b_of[8][warp_threads][2];
+  const unsigned warp = threadIdx.x / warp_threads, lane = threadIdx.x % warp_threads,
+                 group = lane / 4, t = lane % 4;
+  std::copy_n(a, 4, a_of[warp][lane]);
+  std::copy_n(b, 2, b_of[warp][lane]);
+  __syncwarp();
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned row = group + i / 2 * 8, column = 2 * t + i % 2;
+    for (unsigned k = 0; k < 8; ++k)
+      d[i] = std::fma(a_of[warp][row % 8 * 4 + k % 4][row / 8 + k / 4 * 2],
+                      b_of[warp][column * 4 + k % 4][k / 4], d[i]);
+  }
+  __syncwarp();
+}
+
 }  // namespace plumb_test::emulation
 
 using plumb_test::emulation::Block;

@@ -23,5 +23,7 @@ void commit_copies();
 void wait_for_groups(std::size_t running);
 /// Makes all copies, those of no group too.
 void wait_for_all();
+/// One warp's D += A B of 16 x 8 by 8 x 8, with the fragments of primitives/mma_fp64.cuh.
+void mma_fp64(double (&d)[4], const double (&a)[4], const double (&b)[2]);
 
 }  // namespace plumb_test::emulation

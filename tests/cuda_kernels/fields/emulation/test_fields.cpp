@@ -11,8 +11,8 @@ using namespace plumb_test::emulation;
 
 namespace {
 
-constexpr FieldKernel kernels[] = {FieldKernel::march, FieldKernel::tile, FieldKernel::line,
-                                   FieldKernel::columns};
+constexpr FieldKernel kernels[] = {FieldKernel::march,   FieldKernel::tile,  FieldKernel::line,
+                                   FieldKernel::columns, FieldKernel::queue, FieldKernel::toeplitz};
 constexpr Boundary boundaries[] = {Boundary::zeros, Boundary::periodic, Boundary::reflect,
                                    Boundary::symmetric, Boundary::clamp};
 
@@ -55,6 +55,13 @@ class Draw {
     if (one_in(3)) choice.planes = 1 << number(0, 2);
     if (one_in(3)) choice.tile_u = number(1, 40);
     if (one_in(2)) choice.outputs = 4 << number(0, 1);
+    if (kernel == FieldKernel::queue)
+      choice = {.kernel = kernel,
+                .threads = 32 << number(0, 3),
+                .tile_u = one_in(3) ? number(1, 40) : 0,
+                .queue_cut = one_in(2)
+                                 ? 0
+                                 : number(1, static_cast<int>(std::size(plumb::cuda::queue_cuts)))};
     return choice;
   }
 
@@ -89,10 +96,12 @@ class Draw {
 };
 
 std::string name(FieldKernel kernel) {
-  return kernel == FieldKernel::march  ? "march"
-         : kernel == FieldKernel::tile ? "tile"
-         : kernel == FieldKernel::line ? "line"
-                                       : "columns";
+  return kernel == FieldKernel::toeplitz ? "toeplitz"
+         : kernel == FieldKernel::march  ? "march"
+         : kernel == FieldKernel::tile   ? "tile"
+         : kernel == FieldKernel::line   ? "line"
+         : kernel == FieldKernel::queue  ? "queue"
+                                         : "columns";
 }
 
 /// Runs the problem by a kernel, if it can; says whether it could.
@@ -103,7 +112,8 @@ bool run(Draw& draw, const ConvProblem& problem, FieldKernel kernel, const Field
   CAPTURE(seed, name(kernel), to_string(problem), to_string(problem.dtype), options.bias,
           options.relu, options.accumulate, options.vectors, options.special, planned->threads_w,
           planned->threads_v, planned->threads_u, planned->tile_u, planned->outputs,
-          planned->planes);
+          planned->planes, planned->run, planned->queue.taps, planned->queue.vectors,
+          planned->queue.rows, planned->queue.filters);
   const std::string wrong = FieldCase(problem, options, seed).run(*planned);
   CHECK(wrong == "");
   return true;
@@ -117,7 +127,10 @@ TEST_CASE("fields emulated: every kernel takes every boundary in one to three di
     for (int rank = 1; rank <= 3; ++rank)
       for (const Boundary boundary : boundaries)
         for (const DType dtype : {DType::f32, DType::f64}) {
-          if (rank == 1 && kernel != FieldKernel::line && kernel != FieldKernel::tile) continue;
+          const bool toeplitz = kernel == FieldKernel::toeplitz;
+          if (toeplitz && (dtype == DType::f32 || rank == 3)) continue;
+          if (rank == 1 && kernel != FieldKernel::line && kernel != FieldKernel::tile && !toeplitz)
+            continue;
           bool ran = false;
           for (int tries = 0; tries < 100 && !ran; ++tries) {
             Draw draw(++seed);
@@ -135,15 +148,46 @@ TEST_CASE("fields emulated: every kernel takes every boundary in one to three di
         }
 }
 
+TEST_CASE("fields emulated: every cut of the queue, with whole tiles and at the border") {
+  std::uint32_t seed = 9000;
+  for (const plumb::cuda::QueueCut& cut : plumb::cuda::queue_cuts)
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (int shape = 0; shape < 4; ++shape) {
+        Draw draw(++seed);
+        const bool deep = cut.once || (cut.taps < 9 && shape % 2 == 1);
+        ConvProblem p;
+        p.dtype = dtype;
+        p.c = cut.once ? 1 : 1 + shape % 2, p.k = cut.filters == 4 ? 3 + shape % 2 : cut.filters;
+        p.h = 10, p.w = 256 * cut.vectors + (shape < 2 ? 0 : 7 * shape);
+        p.r = p.s = cut.taps;
+        p.padding.left = p.padding.right = shape % 3 == 2 ? 0 : cut.taps / 2;
+        if (deep) p.d = 4, p.t = cut.taps, p.padding.front = p.padding.back = cut.taps - 1;
+        p.boundary = draw.boundary();
+        const int number = static_cast<int>(&cut - plumb::cuda::queue_cuts) + 1;
+        FieldChoice choice{.kernel = FieldKernel::queue, .tile_u = 5, .queue_cut = number};
+        choice.threads = shape % 2 == 0 ? 32 : 64;
+        choice.threads_w = shape == 3 ? 16 : 32;
+        const auto planned = plan(check(p), choice);
+        CAPTURE(number, to_string(p), to_string(dtype), shape);
+        REQUIRE(planned);
+        REQUIRE(planned->kernel == FieldKernel::queue);
+        const std::string wrong = FieldCase(p, draw.options(), seed).run(*planned);
+        CHECK(wrong == "");
+      }
+}
+
 TEST_CASE("fields emulated: a tap in a padding of zeros is no term, were its weight infinite") {
   for (const FieldKernel kernel : kernels)
     for (int side = 0; side < 6; ++side) {
       ConvProblem p;
       p.d = 9, p.h = 11, p.w = 40, p.t = p.r = p.s = 3;
       if (kernel == FieldKernel::line) p.t = p.r = 1;
+      if (kernel == FieldKernel::toeplitz)
+        p.dtype = DType::f64, p.d = p.t = 1, p.s = 9, p.r = side % 2 == 0 ? 1 : 3;
       std::int64_t* const sides[] = {&p.padding.front,  &p.padding.back, &p.padding.top,
                                      &p.padding.bottom, &p.padding.left, &p.padding.right};
       *sides[side] = 1;
+      if (p.d == 1) p.padding.front = p.padding.back = 0;
       bool ran = false;
       for (std::uint32_t seed = 0; seed < 4; ++seed) {
         Draw draw(seed);
@@ -155,10 +199,10 @@ TEST_CASE("fields emulated: a tap in a padding of zeros is no term, were its wei
 
 TEST_CASE("fields emulated: random problems, cut in random ways") {
   int ran = 0;
-  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
     Draw draw(seed);
     const ConvProblem problem = draw.problem(draw.number(1, 3));
-    ran += run(draw, problem, kernels[draw.number(0, 3)], draw.options(), seed);
+    ran += run(draw, problem, kernels[draw.number(0, 5)], draw.options(), seed);
   }
   CHECK(ran > 150);
 }

@@ -1,0 +1,222 @@
+// The queue: planes stream through a ring of shared memory, and each is summed at once to all
+// outputs that it is a part of.
+//
+// A thread has `vectors` vectors of outputs side by side, in `rows` rows and for `filters` filters,
+// and of each the sums of `taps` planes of outputs. The sum that a plane's last tap along u
+// completes leaves the queue, and one begins: the first tap adds to the sum one place before, so
+// that moving takes no instruction.
+#pragma once
+
+#include "cuda_kernels/fields/field_queue_input.cuh"
+#include "cuda_kernels/fields/field_queue_output.cuh"
+#include "cuda_kernels/fields/field_sums.cuh"
+#include "cuda_kernels/primitives/dynamic_shared.cuh"
+
+namespace plumb::cuda::fields {
+
+/// The sums of a thread. Filters have `taps` taps along u and w, and in a row of theirs lie in
+/// shared memory by tap along w, filter, tap along u.
+template <class Scalar, class Shape>
+class QueueSums {
+ public:
+  static constexpr int columns = Shape::template columns<Scalar>;
+  Scalar of[Shape::filters][Shape::taps][Shape::rows][columns];
+
+  __device__ explicit QueueSums(const Scalar (&bias)[Shape::filters]) {
+#pragma unroll
+    for (int k = 0; k < Shape::filters; ++k) {
+      bias_[k] = bias[k];
+#pragma unroll
+      for (int t = 0; t < Shape::taps; ++t)
+#pragma unroll
+        for (int j = 0; j < Shape::rows; ++j)
+#pragma unroll
+          for (int i = 0; i < columns; ++i) of[k][t][j][i] = bias[k];
+    }
+  }
+
+  /// Lets the queue move by a plane that has nothing to add.
+  __device__ void move() {
+#pragma unroll
+    for (int k = 0; k < Shape::filters; ++k)
+#pragma unroll
+      for (int t = Shape::taps - 1; t >= 0; --t)
+#pragma unroll
+        for (int j = 0; j < Shape::rows; ++j)
+#pragma unroll
+          for (int i = 0; i < columns; ++i) {
+            of[k][t][j][i] = before(k, t, j, i);
+            pin(of[k][t][j][i]);
+          }
+  }
+
+  /// Adds a plane of a channel: `rows` rows of filters. The queue moves where the plane `comes`.
+  template <bool comes>
+  __device__ void add(const QueueSegment<Scalar, Shape>& segment, const char* weights, int rows) {
+    add_row<comes>(segment, weights, 0);
+#pragma unroll 1
+    for (int r = 1; r < rows; ++r) {
+      weights += filter_row * sizeof(Scalar);
+      add_row<false>(segment, weights, r);
+    }
+  }
+
+  /// Adds a plane whose filter of `taps` rows is in registers, so that each row of the input is
+  /// read once. The queue moves.
+  template <int count>
+  __device__ void add_once(const QueueSegment<Scalar, Shape>& segment,
+                           const Scalar (&weights)[count]) {
+#pragma unroll
+    for (int row = 0; row < Shape::rows + Shape::taps - 1; ++row) {
+      Scalar x[QueueSegment<Scalar, Shape>::elements];
+      segment.read(row, x);
+#pragma unroll
+      for (int r = 0; r < Shape::taps; ++r)
+        if (row - r >= 0 && row - r < Shape::rows)
+#pragma unroll
+          for (int s = 0; s < Shape::taps; ++s)
+#pragma unroll
+            for (int t = Shape::taps - 1; t >= 0; --t)
+              add_tap(r == 0 && s == 0, 0, t, row - r, x, s,
+                      weights[r * filter_row + s * Shape::taps + t]);
+    }
+  }
+
+  /// Elements of a row of the filters in shared memory.
+  static constexpr int filter_row = march_row<Scalar>(Shape::taps * Shape::filters * Shape::taps);
+
+ private:
+  __device__ Scalar before(int k, int t, int j, int i) const {
+    return t > 0 ? of[k][t - 1][j][i] : bias_[k];
+  }
+
+  template <bool comes>
+  __device__ void add_row(const QueueSegment<Scalar, Shape>& segment, const char* from, int r) {
+    constexpr int vector = vector_elements<Scalar>, of_tap = Shape::filters * Shape::taps;
+    Scalar x[Shape::rows][QueueSegment<Scalar, Shape>::elements], weights[filter_row];
+#pragma unroll
+    for (int j = 0; j < Shape::rows; ++j) segment.read(r + j, x[j]);
+#pragma unroll
+    for (int s = 0; s < Shape::taps; ++s) {
+      // What the tap needs of the weights that has not been read.
+#pragma unroll
+      for (int i = (s * of_tap + vector - 1) / vector; i * vector < (s + 1) * of_tap; ++i)
+        read_vector(from + i * vector_bytes, i, weights);
+#pragma unroll
+      for (int k = 0; k < Shape::filters; ++k)
+#pragma unroll
+        for (int t = Shape::taps - 1; t >= 0; --t)
+#pragma unroll
+          for (int j = 0; j < Shape::rows; ++j)
+            add_tap(comes && s == 0, k, t, j, x[j], s, weights[s * of_tap + k * Shape::taps + t]);
+    }
+  }
+
+  template <int count>
+  __device__ void add_tap(bool comes, int k, int t, int j, const Scalar (&x)[count], int s,
+                          Scalar weight) {
+#pragma unroll
+    for (int i = 0; i < columns; ++i) {
+      of[k][t][j][i] = fma(x[i + s], weight, comes ? before(k, t, j, i) : of[k][t][j][i]);
+      // Has the sums move before those that take their place, which costs no copies.
+      if (comes) pin(of[k][t][j][i]);
+    }
+  }
+
+  Scalar bias_[Shape::filters];
+};
+
+/// A block at work.
+template <class Scalar, class Shape>
+class Queue {
+ public:
+  __device__ Queue(const FieldParams& params, const FieldBlock<Scalar>& block, const Scalar* x)
+      : params_(params), block_(block), loader_(params, block, x), thread_(params) {}
+
+  __device__ void run(Scalar* y, const Scalar (&bias)[Shape::filters],
+                      const FieldEpilogue<Scalar>& epilogue) {
+    QueueWriter<Scalar, Shape> writer(params_, block_, y, thread_, epilogue);
+    const FieldView& view = params_.view;
+    Sums sums(bias);
+    Scalar weights[Shape::once ? Shape::taps * Sums::filter_row : 1];
+    const char* const filters = dynamic_shared() + params_.filters_at;
+    if constexpr (Shape::once) {
+#pragma unroll
+      for (int r = 0; r < Shape::taps; ++r)
+#pragma unroll
+        for (int i = 0; i < Shape::taps * Shape::taps; ++i)
+          weights[r * Sums::filter_row + i] =
+              reinterpret_cast<const Scalar*>(filters)[r * Sums::filter_row + i];
+    }
+    const bool works = thread_.v < block_.count_v && thread_.w < block_.count_w;
+    QueueSegment<Scalar, Shape> segment(params_, thread_);
+    for (int i = 0; i < stages - 1; ++i) loader_.load_next();
+    const int planes = block_.count_u + Shape::taps - 1;
+    int at = 0;  // of the stage, in bytes
+    for (int plane = 0; plane < planes; ++plane) {
+      const bool there = plane >= block_.begin_plane && plane < block_.end_plane;
+#pragma unroll 1
+      for (int c = 0; c < view.c; ++c) {
+        wait_for_copies<stages - 2>();
+        __syncthreads();
+        loader_.load_next();
+        segment.begin(at);
+        if (!there) {
+          if (c == 0) sums.move();
+        } else if (works) {
+          if constexpr (Shape::once)
+            sums.add_once(segment, weights);
+          else if (c == 0)
+            sums.template add<true>(segment, filters, view.v.taps);
+          else
+            sums.template add<false>(segment, filters + c * params_.filter_bytes, view.v.taps);
+        }
+        at =
+            at + params_.stage_bytes == stages * params_.stage_bytes ? 0 : at + params_.stage_bytes;
+      }
+      if (plane >= Shape::taps - 1) writer.write(sums.of);
+    }
+  }
+
+ private:
+  using Sums = QueueSums<Scalar, Shape>;
+
+  const FieldParams& params_;
+  const FieldBlock<Scalar>& block_;
+  QueueLoader<Scalar, Shape> loader_;
+  const QueueThread<Shape, Scalar> thread_;
+};
+
+/// Copies the block's filters to shared memory, a channel after the other.
+template <class Scalar, class Shape>
+__device__ void load_queue_filters(const FieldParams& params, const Scalar* w, int k) {
+  const FieldView& view = params.view;
+  for (int c = 0; c < view.c; ++c)
+    for (int i = 0; i < min(Shape::filters, view.k - k); ++i)
+      load_filter(
+          view, w, k + i, c,
+          reinterpret_cast<Scalar*>(dynamic_shared() + params.filters_at + c * params.filter_bytes),
+          [&](int t, int r, int s) {
+            return r * QueueSums<Scalar, Shape>::filter_row +
+                   (s * Shape::filters + i) * Shape::taps + t;
+          });
+}
+
+template <class Scalar, class Shape>
+__global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
+                                  queue_residence(Shape::cut).blocks)
+    queue_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
+                 Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
+  __shared__ FieldBlock<Scalar> block;
+  if (!begin_block(params, x, w, y, epilogue, block)) return;
+  const int k = block.k;
+  load_queue_filters<Scalar, Shape>(params, w, k);
+  Scalar bias[Shape::filters];
+#pragma unroll
+  for (int i = 0; i < Shape::filters; ++i)
+    bias[i] = epilogue.bias && k + i < params.view.k ? epilogue.bias[k + i] : Scalar{0};
+  Queue<Scalar, Shape> queue(params, block, x);
+  queue.run(y, bias, epilogue);
+}
+
+}  // namespace plumb::cuda::fields
