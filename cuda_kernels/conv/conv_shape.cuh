@@ -81,6 +81,7 @@ struct ConvShape {
 /// Says whether 32 bits hold every count, coordinate and offset of ConvShape and direct_sum(),
 /// which form but do not use the offsets of taps in the padding and of one tap beyond the last.
 inline bool fits_32_bits(const ConvProblem& problem) {
+  const bool deep = problem.has_depth();
   const auto swept = [](std::int64_t extent, std::int64_t before, std::int64_t after,
                         std::int64_t taps, std::int64_t dilation) {
     return before + extent + after + (taps > 1 ? dilation : 1);
@@ -91,16 +92,23 @@ inline bool fits_32_bits(const ConvProblem& problem) {
       swept(problem.h, padding.top, padding.bottom, problem.r, problem.dilation.h);
   const std::int64_t columns =
       swept(problem.w, padding.left, padding.right, problem.s, problem.dilation.w);
+  const std::int64_t planes =
+      swept(problem.d, padding.front, padding.back, problem.t, problem.dilation.d);
   const auto counting = [](const Extents& extents, Strides strides) {
     for (int i = 0; i < extents.rank(); ++i) strides[i] = step<std::int64_t>(extents, strides, i);
     return strides;
   };
+  const Extents x_swept = deep ? Extents{problem.n, problem.c, planes, h, columns}
+                               : Extents{problem.n, problem.c, h, columns};
+  Extents w_swept = w;
+  for (int i = w.rank() - 2; i < w.rank(); ++i) ++w_swept[i];
   const double largest = std::max({
-      reach({problem.n, problem.c, h, columns}, counting(x, problem.x_strides)),
-      reach({problem.k, w[1], w[2] + 1, w[3] + 1}, counting(w, problem.w_strides)),
+      reach(x_swept, counting(x, problem.x_strides)),
+      reach(w_swept, counting(w, problem.w_strides)),
       reach(y, problem.y_strides),
       count(y),
-      count({w[1], w[2], w[3]}),
+      count(w) / static_cast<double>(problem.k),
+      2.0 * static_cast<double>(deep ? planes : 1),
       2.0 * static_cast<double>(h),  // taps_inside() adds a dilation to a coordinate
       2.0 * static_cast<double>(columns),
   });

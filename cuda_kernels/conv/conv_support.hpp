@@ -11,8 +11,8 @@ namespace plumb::cuda {
 /// Says yes where a block of the device may have as many bytes. A double cannot overflow here.
 Support fits_shared_memory(double bytes, const DeviceInfo& device);
 
-/// The widest aligned vectors, of 4, 2 or 1 elements, that each row of a tensor of four dimensions
-/// can be divided into. The width is 1 where a row's elements do not lie side by side.
+/// The widest aligned vectors, of 4, 2 or 1 elements, that each row of a tensor can be divided
+/// into. The width is 1 where a row's elements do not lie side by side.
 int row_vector(const void* data, const Extents& extents, const Strides& strides,
                std::int64_t element_bytes);
 

@@ -45,7 +45,7 @@ bool WindowModel::rows_stay() const {
 
 double WindowModel::rows_read() const {
   const double rows = 2 * unit_.fragments;
-  return number(problem_.c) * (rows_stay() ? rows + terms_.segments - 1 : rows * terms_.segments);
+  return number(channels_) * (rows_stay() ? rows + terms_.segments - 1 : rows * terms_.segments);
 }
 
 double WindowModel::issued_to_write(const WindowTiles& tile) const {
@@ -62,7 +62,7 @@ double WindowModel::resident_clocks(const WindowTiles& tile) const {
   const double tasks = std::ceil(windows / unit_.warp_windows() / together) * together;
   const double tensor_rate =
       unit_.warpgroups ? few_.warpgroup_steps_per_clock : few_.steps_per_clock;
-  const double k_steps = number(problem_.c) * terms_.segments / 2.0;
+  const double k_steps = number(channels_) * terms_.segments / 2.0;
   const double steps = k_steps * unit_.fragments * n8_tiles * costs_.mmas_of_k_step;
   const double of_filters =
       unit_.warpgroups ? steps * 2 / together : k_steps * n8_tiles * costs_.k_step_bytes / 4;
@@ -87,13 +87,13 @@ double WindowModel::resident_clocks(const WindowTiles& tile) const {
 
 double WindowModel::resident_seconds(const WindowTiles& tile) const {
   // A block copies a group's packed filters from L2, as it does filters that stream.
-  const double copying = number(problem_.c * terms_.k_steps() * unit_.filter_n8_tiles) * 32 *
+  const double copying = number(channels_ * terms_.k_steps() * unit_.filter_n8_tiles) * 32 *
                          costs_.k_step_bytes / streamed_.bytes_per_clock;
   const Extents y = problem_.y_extents();
   const double y_bytes = number(y[0] * y[1] * y[2] * y[3] * stored_bytes_);
   const double clocks = tile.blocks * (rounds(tile) * resident_clocks(tile) + copying);
   return max_of({clocks / machine_.clock_hertz,
-                 machine_.moving_seconds(problem_.bytes() + y_bytes * (writing(tile) - 1),
+                 machine_.moving_seconds(bytes_ + y_bytes * (writing(tile) - 1),
                                          few_.bandwidth_share)}) +
          few_.pack_seconds + few_.launch_seconds;
 }
@@ -113,7 +113,7 @@ double few_channels_seconds(const ConvProblem& problem, const WindowCosts& costs
   const double tiles = std::max(predicted - table.launch_seconds - table.pack_seconds, 0.0);
   // The prediction for a small batch is taken as it is.
   const double small = std::min(tiles, table.tall_small_seconds);
-  const double one_channel = problem.c == 1 ? table.tall_one_channel : 1;
+  const double one_channel = product_channels(problem) == 1 ? table.tall_one_channel : 1;
   const double share = tall ? scheme.tall * one_channel : 1;
   return scheme.seconds + scheme.measured * (small + share * (tiles - small));
 }

@@ -33,9 +33,9 @@ double WindowModel::streamed_bytes(const WindowTiles& tile) const {
   const double pieces = in_pieces ? planes * streamed_.piece_bytes : 0;
   const double read = number(tile.items() * tile.filter_groups) *
                       number(input_rows(tile) * tile.pitch * stored_bytes_);
-  const Extents x = problem_.x_extents();
-  const double of_x = number(x[0] * x[1] * x[2] * x[3] * stored_bytes_);
-  return problem_.bytes() + late + pieces + streamed_.halo_share * std::max(read - of_x, 0.0);
+  const double of_x =
+      number(depth_.volumes * depth_.planes * problem_.c * problem_.h * problem_.w * stored_bytes_);
+  return bytes_ + late + pieces + streamed_.halo_share * std::max(read - of_x, 0.0);
 }
 
 double WindowModel::streamed_clocks(const WindowTiles& tile) const {

@@ -16,7 +16,10 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 
 WindowModel::WindowModel(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowKernelConfig& unit, const WindowCosts& costs)
-    : problem_(problem),
+    : problem_(plane_of(problem)),
+      depth_(problem),
+      bytes_(problem.bytes()),
+      channels_(product_channels(problem)),
       machine_(device),
       few_(cost_tables().few_channels),
       streamed_(cost_tables().streamed_filters),
@@ -62,7 +65,8 @@ bool WindowModel::stores_whole_sectors(const WindowTiles& tile) const {
 }
 
 bool WindowModel::in_fours(const WindowTiles& tile) const {
-  return tile.column_tiles == 1 && problem_.padding.left == 0 && tile.pitch == problem_.w;
+  return !depth_.of_volumes && tile.column_tiles == 1 && problem_.padding.left == 0 &&
+         tile.pitch == problem_.w;
 }
 
 double WindowModel::loads(const WindowTiles& tile) const {
@@ -89,7 +93,7 @@ bool WindowModel::in_place() const {
 }
 
 std::int64_t WindowModel::input_rows(const WindowTiles& tile) const {
-  return std::int64_t{tile.images} * problem_.c * tile.x_rows;
+  return depth_.under(tile.images) * problem_.c * tile.x_rows;
 }
 
 double WindowModel::issued_to_load(const WindowTiles& tile, const IssuedToLoad& costs) const {
@@ -122,7 +126,7 @@ double WindowModel::expected_seconds(const WindowTiles& tile) const {
   const double besides = streams ? streamed_.launch_seconds + streamed_.pack_seconds
                                  : few_.launch_seconds + few_.pack_seconds;
   const double of_many = streams ? streamed_.many_channels : few_.many_channels;
-  return besides + (problem_.c > 16 ? of_many : 1) * (tile.seconds - besides) +
+  return besides + (channels_ > 16 ? of_many : 1) * (tile.seconds - besides) +
          first_scale_seconds(tile);
 }
 

@@ -12,7 +12,6 @@ struct StreamedFiltersTable;
 
 class WindowModel {
  public:
-  /// `problem` outlives the model.
   WindowModel(const ConvProblem& problem, const DeviceInfo& device, const WindowKernelConfig& unit,
               const WindowCosts& costs);
 
@@ -83,7 +82,10 @@ class WindowModel {
   /// moving.
   double streamed_bytes(const WindowTiles& tile) const;
 
-  const ConvProblem& problem_;
+  ConvProblem problem_;  ///< of a plane (plane_of())
+  WindowDepth depth_;
+  double bytes_;           ///< of x, w and y
+  std::int64_t channels_;  ///< of the product
   Machine machine_;
   const FewChannelsTable& few_;
   const StreamedFiltersTable& streamed_;

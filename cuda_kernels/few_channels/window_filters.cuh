@@ -12,26 +12,34 @@
 
 namespace plumb::cuda {
 
-/// The filters to pack: they lie in any strides, and read as zero around their taps.
+/// The filters to pack: they lie in any strides, and read as zero around their taps. Their channels
+/// are those of the product (product_channels()).
 template <class Stored>
 struct FilterTaps {
+  struct Steps {
+    int k, c, t, r, s;
+  };
   const Stored* w;
-  FilterSteps<int> step;
+  Steps step;
   int k, c;
+  Divisor<int> of_tap;  ///< channels of one plane of the filter
   Divisor<int> r, s;
 
   FilterTaps(const ConvProblem& problem, const void* filters)
       : w(static_cast<const Stored*>(filters)),
-        step(problem.w_extents(), problem.w_strides),
+        step(steps(problem)),
         k(static_cast<int>(problem.k)),
-        c(static_cast<int>(problem.c)),
+        c(static_cast<int>(product_channels(problem))),
+        of_tap(problem.c),
         r(problem.r),
         s(problem.s) {}
 
   __device__ float operator()(int of_k, int of_c, int of_r, int of_s) const {
     if (of_k >= k || of_c >= c || of_r < 0 || of_r >= r.value() || of_s < 0 || of_s >= s.value())
       return 0;
-    return convert<float>(w[of_k * step.k + of_c * step.c + of_r * step.r + of_s * step.s]);
+    const auto [tap, channel] = of_tap.divide(of_c);
+    return convert<float>(
+        w[of_k * step.k + channel * step.c + tap * step.t + of_r * step.r + of_s * step.s]);
   }
   /// Calls `use(term, value)` for a filter's terms, which a warp's lanes share.
   template <class Use>
@@ -42,6 +50,16 @@ struct FilterTaps {
       const auto [of_c, of_r] = r.divide(rows);
       use(term, (*this)(of_k, of_c, of_r, of_s));
     }
+  }
+
+ private:
+  static Steps steps(const ConvProblem& problem) {
+    const Extents extents = problem.w_extents();
+    const int last = extents.rank() - 1;
+    const auto along = [&](int dimension) {
+      return cuda::step<int>(extents, problem.w_strides, dimension);
+    };
+    return {along(0), along(1), problem.has_depth() ? along(2) : 0, along(last - 1), along(last)};
   }
 };
 

@@ -44,32 +44,34 @@ __device__ inline int magnitude_bits(float value) { return __float_as_int(value)
 /// Elements of a tile are read from a source: this one is the tensor, the other a StagedTile.
 template <class Stored>
 struct TensorSource {
-  const Stored* x;  ///< row 0 of the tile's first image and first channel
-  int image, channel, row, column;
+  const Stored*
+      x;  ///< row 0 of the tile's first plane of its first channel, which may lie before x
+  int row, column;
 };
 
 template <class Stored>
 __device__ TensorSource<Stored> tensor_source(const WindowKernelParams& params,
                                               const WindowItem& item, const Stored* x) {
   const auto& step = params.conv.x_step;
-  const int plane = params.channels.value() == 1 ? step.n : step.c;
-  return {x + item.n * step.n, step.n, plane, step.h, step.w};
+  return {x + item.volume * params.x_volume + item.first_plane * params.conv.x_step.n, step.h,
+          step.w};
 }
 
 /// A row of a tile's input as it lies in the tensor.
 template <class Stored>
 struct TileRow {
-  bool inside;         ///< whether the row lies in the batch and the image
+  bool inside;         ///< whether the row lies in the volume and the image
   const Stored* from;  ///< where the tile's first column is, or would be
 
   __device__ TileRow(const WindowKernelParams& params, const WindowItem& item,
                      const TensorSource<Stored>& source, int tile_row) {
-    const auto [plane, row] = params.x_rows.divide(tile_row);
-    const auto [image, channel] = params.channels.divide(plane);
-    const int h = item.first_h + row;
-    inside = image < item.images && h >= 0 && h < params.conv.h;
-    from = source.x + image * source.image + channel * source.channel + h * source.row +
-           item.first_w * std::int64_t{source.column};
+    const auto [planes_before, row] = params.x_rows.divide(tile_row);
+    const auto [plane, channel] = params.channels.divide(planes_before);
+    const int h = item.first_h + row, d = item.first_plane + plane * params.plane_step;
+    inside = static_cast<unsigned>(d) < static_cast<unsigned>(params.planes) &&
+             static_cast<unsigned>(h) < static_cast<unsigned>(params.conv.h);
+    from = source.x + plane * params.x_plane_step + channel * params.conv.x_step.c +
+           h * source.row + item.first_w * std::int64_t{source.column};
   }
 };
 
@@ -186,13 +188,15 @@ __device__ void for_each_pair(const WindowKernelParams& params, const WindowItem
   }
 }
 
-/// Returns where row 0 of a plane begins, or would begin.
+/// Returns where row 0 of a plane begins, or would begin, of a tile whose planes are `in_fours`.
 template <class Stored>
-__device__ const Stored* row_0(const TensorSource<Stored>& source, int plane) {
-  return source.x + plane * source.channel;
+__device__ const Stored* row_0(const WindowKernelParams& params, const TensorSource<Stored>& source,
+                               int plane) {
+  return source.x + plane * params.x_next_plane;
 }
 template <class Stored>
-__device__ const Stored* row_0(const StagedTile<Stored>& staged, int plane) {
+__device__ const Stored* row_0(const WindowKernelParams&, const StagedTile<Stored>& staged,
+                               int plane) {
   return staged(plane, 0) - staged.row * staged.width;
 }
 
@@ -210,7 +214,7 @@ struct TileFour {
     const int at = item.first_h * params.conv.w + 4 * four;
     inside = plane < item.images * params.channels.value() && at >= 0 &&
              at < params.conv.h * params.conv.w;
-    from = row_0(source, plane) + at;
+    from = row_0(params, source, plane) + at;
   }
 };
 

@@ -34,12 +34,12 @@ __device__ void multiply_tile(const WindowOutput<Stored>& output, const WindowIt
   const int tap = lane % 4 * 2, tap_row = tap >> params.segment_bits;
   const int lane_at = tap_row * (params.pitch - (1 << params.segment_bits)) + tap;
   const int numbers = item.images * item.strips * params.windows.value();
-  const int channels = params.channels.value(), all_warps = static_cast<int>(blockDim.x) / 32;
+  const int all_warps = static_cast<int>(blockDim.x) / 32;
   // Warps that multiply together must stay in the loop together.
   constexpr int together = Terms::warpgroups ? 32 : 8;
   for (int first = warp * 8; first - warp * 8 % together < numbers; first += all_warps * 8) {
     const auto [image, strip, window] = TileWindow(params, first + lane / 4, numbers);
-    const char* x = x_tile + (image * channels * params.plane + strip * params.strip_step +
+    const char* x = x_tile + (image * params.image_step + strip * params.strip_step +
                               window * window_step + lane_at) *
                                  Scheme::element_bytes;
     typename Scheme::Sum sums[row_pairs][n8_tiles];
@@ -75,8 +75,7 @@ __device__ void multiply_streamed(const WindowOutput<Stored>& output, int number
        first += all_warps * windows) {
     const auto begin = [&](int of_lane) {
       const auto [image, strip, window] = TileWindow(params, of_lane, all_numbers);
-      return (image * params.channels.value() * params.plane + strip * params.strip_step +
-              window * window_step) *
+      return (image * params.image_step + strip * params.strip_step + window * window_step) *
              Scheme::element_bytes;
     };
     const int window = begin(first + lane / 4 * 2), second = begin(first + lane / 4 * 2 + 1);
@@ -176,9 +175,12 @@ __global__ void __launch_bounds__(window_unit<Scheme, Terms, row_pairs, n8_tiles
         __syncthreads();
         redo_tile(output, item, strip_rows, control.first_k, again, x, w);
       }
-      if (output.gathers() && params.bulk_stores) order_shared_writes();
+      // Outputs of filters that stream are never gathered (window_planner.cpp).
+      if constexpr (!Terms::streams)
+        if (output.gathers() && params.bulk_stores) order_shared_writes();
       __syncthreads();
-      if (output.gathers()) write_gathered(output, item, strip_rows, control.first_k);
+      if constexpr (!Terms::streams)
+        if (output.gathers()) write_gathered(output, item, strip_rows, control.first_k);
     }
     if constexpr (Terms::streams) break;  // a grid has a block for each group, so a block meets one
   }
@@ -200,12 +202,11 @@ constexpr WindowCosts window_costs{
 /// lie, and behind them their dense copy.
 template <class Scheme, class Terms, int fragments, int n8_tiles, class Stored>
 void launch_windows(const ConvLaunch& call, const WindowTiles& tile, const PackedWindows& packed) {
-  ConvProblem problem = call.problem;
-  problem.w_strides = dense_strides(problem.w_extents());
   const auto* const x = static_cast<const Stored*>(call.x);
   auto* const y = static_cast<Stored*>(call.y);
   const auto* const filters = static_cast<const char*>(call.filters);
-  WindowKernelParams params(problem, tile, window_unit<Scheme, Terms, fragments, n8_tiles>, x, y);
+  WindowKernelParams params(call.problem, tile, window_unit<Scheme, Terms, fragments, n8_tiles>, x,
+                            y);
   params.packed = filters;
   params.packed_group_bytes = static_cast<std::int64_t>(packed.group_bytes);
   const auto kernel = multiply_windows<Scheme, Terms, fragments, n8_tiles, Stored>;
@@ -251,7 +252,7 @@ struct WindowKernelConfigs {
     problem.w_strides = {};  // they do not matter once the filters are packed
     // Entries that do without the copy engine do without wgmma too, which came with it. One channel
     // is too little to multiply while something else is done.
-    const bool may_use_warpgroups = problem.c > 1 && Seven::fit(problem);
+    const bool may_use_warpgroups = product_channels(problem) > 1 && Seven::fit(problem);
     static_assert(sizeof...(n8_tiles) <= max_units);
     std::array<WindowKernelConfig, sizeof...(n8_tiles)> units;
     std::size_t count = 0;
@@ -337,6 +338,7 @@ constexpr ConvAlgorithm window_entry(std::string_view name, Operand operand) {
                    .term_multiple = Units::term_multiple},
       .forced_only = staging != Staging::bulk,
       .fuses_pool = true,
+      .takes_depth = true,
       .plan = plan_entry<Units, staging, Stored...>,
       .pack_filters =
           [](const FilterPacking& packing, const KernelPlan* plan) {

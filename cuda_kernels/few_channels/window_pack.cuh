@@ -26,7 +26,7 @@ struct PackedWindows {
         groups(
             static_cast<int>(ceil_div(problem.k, std::int64_t{terms.eight_filters()} * n8_tiles))),
         k_steps(unit.streams ? filter_strips.k_steps()
-                             : static_cast<int>(problem.c) * terms.k_steps()),
+                             : static_cast<int>(product_channels(problem)) * terms.k_steps()),
         warpgroups(unit.warpgroups) {
     group_bytes = packed_header_bytes +
                   static_cast<std::size_t>(k_steps) * n8_tiles * 32 * costs.k_step_bytes;

@@ -10,16 +10,27 @@
 namespace plumb::cuda {
 
 struct WindowKernelParams {
+  /// Of a plane (plane_of()); n is the planes of y of a volume, and steps along n are from plane to
+  /// plane. Constants of the planes elsewhere cost kernels registers.
   ConvShape<int> conv;
+  // These are as in WindowDepth, and the elements from a volume to the next and from a tap to the
+  // next.
+  int planes, plane_stride, plane_step, planes_before, taps;
+  int x_volume, y_volume, w_tap;
+  // These are products of them: from a plane of x to the next that is loaded, and from one plane of
+  // a tile whose planes are `in_fours` to the next.
+  int x_plane_step, x_next_plane;
   // These are the terms.
   int shifts, segments, segment_rows;
   int segment_bits;  ///< log2 of a segment's columns: 2, 4 or 8
   int second, pair;  ///< elements from a channel's first segment to its second and third
   // These are the tiles.
   int images, pitch, plane, channel_k_steps;
+  int image_step;        ///< elements from the planes of one image of a tile to those of the next
+  int product_channels;  ///< as product_channels()
   int row_step, strip_step;  ///< elements from one row of outputs, and strip, to the next
   Divisor<int> windows, strips, x_rows, pitch_pairs, plane_fours, channels;
-  Divisor<int> column_tiles, bands;
+  Divisor<int> column_tiles, bands, image_tiles;
   // Filters lie packed in global memory.
   const char* packed = nullptr;
   std::int64_t packed_group_bytes = 0;
@@ -61,7 +72,7 @@ struct WindowKernelParams {
   template <class Stored>
   WindowKernelParams(const ConvProblem& problem, const WindowTiles& tile,
                      const WindowKernelConfig& unit, const Stored* x, const Stored* y)
-      : conv(problem),
+      : conv(plane_for_kernel(problem)),
         images(tile.images),
         pitch(tile.pitch),
         plane(tile.x_rows * tile.pitch),
@@ -73,6 +84,7 @@ struct WindowKernelParams {
         channels(problem.c),
         column_tiles(tile.column_tiles),
         bands(tile.bands),
+        image_tiles(tile.image_tiles),
         items(static_cast<int>(tile.items())),
         filter_groups(tile.filter_groups),
         y_pitch(tile.y_pitch),
@@ -83,6 +95,7 @@ struct WindowKernelParams {
         raw_pitch(tile.raw_pitch),
         x_elements(static_cast<int>(reach(problem.x_extents(), problem.x_strides)) + 1),
         bulk_stores(tile.bulk_stores) {
+    see_planes(problem);
     const WindowTerms terms(problem, unit);
     shifts = terms.shifts;
     segments = terms.segments;
@@ -110,7 +123,7 @@ struct WindowKernelParams {
     }
     row_lanes_bits = tile.row_lanes_bits;
     if (staging == Staging::ahead) x_apart = static_cast<int>(tile.x_bytes / 2);
-    tile_rows = images * static_cast<int>(problem.c) * tile.x_rows;
+    tile_rows = static_cast<int>(WindowDepth(problem).under(images) * problem.c) * tile.x_rows;
     tile_elements = tile_rows * pitch;
     rows_at_once = tile.threads >> row_lanes_bits;
     see_input(problem, tile, x);
@@ -118,6 +131,32 @@ struct WindowKernelParams {
   }
 
  private:
+  /// The packed filters' dense copy has the channels of the product one after the other.
+  static ConvProblem plane_for_kernel(const ConvProblem& problem) {
+    ConvProblem plane = plane_of(problem);
+    plane.w_strides = dense_strides(plane.w_extents());
+    plane.w_strides[0] *= problem.t;
+    return plane;
+  }
+  void see_planes(const ConvProblem& problem) {
+    const WindowDepth depth(problem);
+    conv.n = static_cast<int>(depth.outputs), planes = static_cast<int>(depth.planes);
+    plane_stride = static_cast<int>(depth.stride), plane_step = static_cast<int>(depth.step);
+    planes_before = static_cast<int>(depth.before), taps = static_cast<int>(depth.taps);
+    const auto along = [](std::int64_t extent, const Strides& strides, int dimension) {
+      return extent > 1 ? static_cast<int>(strides[dimension]) : 0;
+    };
+    const int of_plane = depth.of_volumes ? 2 : 0;
+    conv.x_step.n = along(depth.planes, problem.x_strides, of_plane);
+    x_plane_step = plane_step * conv.x_step.n;
+    x_next_plane = problem.c == 1 ? conv.x_step.n : conv.x_step.c;
+    conv.y_step.n = along(depth.outputs, problem.y_strides, of_plane);
+    x_volume = along(depth.volumes, problem.x_strides, 0);
+    y_volume = along(depth.volumes, problem.y_strides, 0);
+    w_tap = static_cast<int>(problem.c * problem.r * problem.s);
+    product_channels = static_cast<int>(cuda::product_channels(problem));
+    image_step = static_cast<int>(depth.apart() * problem.c) * plane;
+  }
   /// Sets what the alignment and the strides of x allow.
   template <class Stored>
   void see_input(const ConvProblem& problem, const WindowTiles& tile, const Stored* x) {
@@ -128,7 +167,8 @@ struct WindowKernelParams {
     pairs_aligned = input_in_pairs(problem, x);
     // Rows and channels must follow each other without gaps, also from image to image.
     const bool contiguous =
-        pairs_aligned && tile.column_tiles == 1 && problem.padding.left == 0 && pitch == conv.w &&
+        !problem.has_depth() && pairs_aligned && tile.column_tiles == 1 &&
+        problem.padding.left == 0 && pitch == conv.w &&
         (problem.h == 1 || conv.x_step.h == conv.w) && even(problem.h * problem.w) &&
         (tile.images == 1 || problem.c == 1 || conv.x_step.n == problem.c * conv.x_step.c);
     const auto fours = [](std::int64_t value) { return value % 4 == 0; };
@@ -144,16 +184,15 @@ struct WindowKernelParams {
     const bool rows_follow = y_row_pitch == 0;
     y_row_step = rows_follow ? conv.y_step.h : y_row_pitch;
     y_run_mask = rows_follow ? 16 / static_cast<int>(sizeof(Stored)) - 1 : 0;
-    const Extents y_extents = problem.y_extents();
-    const int aligned = row_vector(y, y_extents, problem.y_strides, sizeof(Stored));
+    const int aligned = row_vector(y, problem.y_extents(), problem.y_strides, sizeof(Stored));
     y_pairs = !rows_follow || aligned >= 2;
     y_fours = rows_follow && aligned == 4 && shifts == 2 && !pools && problem.q() % 4 == 0 &&
               tile.windows % 2 == 0;
     // Rows that are runs of their own are gathered from multiples of 16 bytes on.
     const int vector = 16 / static_cast<int>(sizeof(Stored));
     y_in_vectors = rows_follow || y_before == 0;
-    for (const int step :
-         {conv.y_step.n, conv.y_step.c, conv.y_step.h, tile.windows * shifts / (pools ? 2 : 1)})
+    for (const int step : {y_volume, conv.y_step.n, conv.y_step.c, conv.y_step.h,
+                           tile.windows * shifts / (pools ? 2 : 1)})
       y_in_vectors = y_in_vectors && (rows_follow || step % vector == 0);
     bulk_stores = bulk_stores && y_in_vectors;
   }
@@ -175,23 +214,29 @@ struct StripPair {
   }
 };
 
-/// One tile: its images, and where its outputs begin.
+/// One tile: its images, which are of one volume, and where its outputs begin.
 struct WindowItem {
-  int n, p, q;
-  int images, strips;  ///< those that lie in the batch and in the image
+  int volume, image, p, q;
+  int y;               ///< elements of y from its first to the image's first
+  int images, strips;  ///< those that lie in the volume and in the image
+  int first_plane;     ///< of x
   int first_h, first_w;
 
   __device__ WindowItem(const WindowKernelParams& params, int item, int strip_rows) {
     const auto [above_columns, column_tile] = params.column_tiles.divide(item);
-    const auto [image_tile, band] = params.bands.divide(above_columns);
-    n = image_tile * params.images;
+    const auto [above_bands, band] = params.bands.divide(above_columns);
+    const auto [of_volumes, image_tile] = params.image_tiles.divide(above_bands);
+    volume = of_volumes;
+    image = image_tile * params.images;
+    y = volume * params.y_volume + image * params.conv.y_step.n;
     p = band * params.strips.value() * strip_rows;
     q = column_tile * params.windows.value() * params.shifts;
-    images = min(params.images, params.conv.n - n);
+    images = min(params.images, params.conv.n - image);
     // Where images follow each other strips are whole, so that windows are numbered through images.
     const int rows = params.conv.p.value() - p;
     strips = images > 1 ? params.strips.value()
                         : min(params.strips.value(), (rows - 1) / strip_rows + 1);
+    first_plane = image * params.plane_stride - params.planes_before;
     first_h = p * params.conv.stride_h - params.conv.top;
     first_w = q * params.conv.stride_w - params.conv.left;
   }

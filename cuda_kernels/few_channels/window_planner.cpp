@@ -20,7 +20,9 @@ class Planner {
  public:
   Planner(const ConvProblem& problem, const DeviceInfo& device, const WindowKernelConfig& unit,
           const WindowCosts& costs, Staging wanted)
-      : problem_(problem),
+      : problem_(plane_of(problem)),
+        depth_(problem),
+        channels_(product_channels(problem)),
         device_(device),
         unit_(unit),
         costs_(costs),
@@ -52,9 +54,15 @@ class Planner {
       if (strips == last || strips > 64) continue;
       last = strips;
       try_tile(1, strips, windows);
-      if (strips == strips_ && windows == windows_)
-        for (std::int64_t images = 2; images <= std::min(problem_.n, max_images); images *= 2)
-          try_tile(images, strips, windows);
+      if (!depth_.of_volumes && (strips < strips_ || windows < windows_)) continue;
+      if (!depth_.follow()) continue;
+      // Planes of a volume share those of x under them, whatever stretch of rows and columns a tile
+      // has; of images that share nothing a tile has several where it has them whole.
+      const std::int64_t most = std::min(depth_.outputs, max_images);
+      for (std::int64_t images = 2; images <= most; images *= 2) {
+        try_tile(images, strips, windows);
+        if (depth_.of_volumes && images * 3 / 2 <= most) try_tile(images * 3 / 2, strips, windows);
+      }
     }
   }
 
@@ -70,20 +78,21 @@ class Planner {
                       : ceil_div(problem_.r, terms_.segment_rows) * terms_.segment_rows;
     const std::int64_t x_rows = (rows - 1) * stride_h + reach;
     const std::int64_t pitch = window_step * (windows - 1) + terms_.columns;
-    const std::int64_t elements = images * problem_.c * x_rows * pitch;
+    const std::int64_t elements = depth_.under(images) * problem_.c * x_rows * pitch;
     if (elements > 120 * 1024) return;
     tile.x_rows = static_cast<int>(x_rows);
     tile.pitch = static_cast<int>(pitch);
     tile.column_tiles = ceil_div(windows_, windows);
     tile.bands = ceil_div(strips_, strips);
-    tile.image_tiles = ceil_div(std::max<std::int64_t>(problem_.n, 1), images);
+    tile.image_tiles = ceil_div(std::max<std::int64_t>(depth_.outputs, 1), images);
+    tile.volumes = std::max<std::int64_t>(depth_.volumes, 1);
     tile.filter_groups = static_cast<int>(
         ceil_div(problem_.k, std::int64_t{terms_.eight_filters()} * unit_.filter_n8_tiles));
     tile.x_bytes = to_16(elements * costs_.element_bytes);
     tile.row_lanes_bits = RowLanes(pitch, model_.in_place()).bits;
     if (unit_.streams) return try_streams(tile);
     tile.w_bytes =
-        to_16(problem_.c * terms_.k_steps() * unit_.filter_n8_tiles * 32 * costs_.k_step_bytes);
+        to_16(channels_ * terms_.k_steps() * unit_.filter_n8_tiles * 32 * costs_.k_step_bytes);
     try_outputs(tile);
   }
 
@@ -171,6 +180,7 @@ class Planner {
     const Strides dense = dense_strides(x);
     const auto is_dense = [&](int i) { return x[i] == 1 || problem_.x_strides[i] == dense[i]; };
     if (wanted_ == Staging::none || tile.column_tiles > 1 || !is_dense(3) || !is_dense(2)) return;
+    if (depth_.of_volumes) return;  // a tile's planes are no stretch of x
     for (int i = 0; i < 2; ++i)
       if (x[i] > 1 && problem_.x_strides[i] < 0) return;
     tile.whole_images = tile.bands == 1 && is_dense(1) && is_dense(0);
@@ -202,7 +212,9 @@ class Planner {
     if (tile.seconds < best_.seconds) best_ = tile;
   }
 
-  const ConvProblem& problem_;
+  ConvProblem problem_;  ///< of a plane
+  WindowDepth depth_;
+  std::int64_t channels_;  ///< of the product
   const DeviceInfo& device_;
   WindowKernelConfig unit_;
   WindowCosts costs_;

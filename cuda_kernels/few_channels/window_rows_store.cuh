@@ -49,7 +49,7 @@ struct LaneOutputs {
     const int last_q = params.pools ? q + 1 : q;
     rows_left = number < numbers && last_q < params.conv.q.value() ? params.conv.p.value() - p : 0;
     filter = fours ? t : one ? t / 2 * 4 : params.pools ? t / 2 * 2 : 0;
-    to = output.y + output.at(item.n + image, first_k + filter, output.stored(p), output.stored(q));
+    to = output.y + output.at(item, image, first_k + filter, output.stored(p), output.stored(q));
   }
 };
 

@@ -31,7 +31,7 @@ struct StagedTile {
     row = params.whole_images ? 0 : max(item.first_h, 0);
     rows = params.whole_images ? conv.h
                                : max(min(item.first_h + params.x_rows.value(), conv.h) - row, 0);
-    first = item.n * conv.x_step.n + row * conv.x_step.h;
+    first = item.first_plane * params.conv.x_step.n + row * conv.x_step.h;
     planes = item.images * params.channels.value();
     plane_step = params.whole_images ? conv.h * conv.w : params.raw_pitch;
     x_step = params.whole_images ? 0 : conv.x_step.c;

@@ -27,10 +27,11 @@ struct WindowOutput {
   __device__ int stored(int output) const { return output >> (params.pools ? 1 : 0); }
   __device__ bool gathers() const { return params.y_pitch > 0; }
   __device__ bool rows_follow() const { return params.y_row_pitch == 0; }
-  /// Returns the place in y of a stored output.
-  __device__ int at(int n, int k, int p, int q) const {
+  /// Returns the place in y of a stored output of one of the item's images.
+  __device__ int at(const WindowItem& item, int image, int k, int p, int q) const {
     const auto& step = params.conv.y_step;
-    return params.y_before + n * step.n + k * step.c + p * step.h + q * step.w;
+    return params.y_before + item.y + image * params.conv.y_step.n + k * step.c + p * step.h +
+           q * step.w;
   }
   /// Returns the place of a stretch's first element, whose run begins at `run` in y.
   __device__ int stretch(int image, int filter, int run) const {
@@ -49,14 +50,14 @@ struct StripPlace {
   __device__ StripPlace(const WindowOutput<Stored>& output, const WindowItem& item, int image,
                         int filter, int first_k, int p, int q)
       : output(output), run(0) {
-    const int n = item.n + image, k = first_k + filter;
+    const int k = first_k + filter;
     if constexpr (gathers) {
       const WindowKernelParams& params = output.params;
-      run = output.at(n, k, output.stored(item.p), output.stored(item.q));
+      run = output.at(item, image, k, output.stored(item.p), output.stored(item.q));
       first = (image * params.y_filters + filter) * params.y_pitch +
               output.stored(p - item.p) * params.y_row_step + output.stored(q - item.q);
     } else {
-      first = output.at(n, k, output.stored(p), output.stored(q));
+      first = output.at(item, image, k, output.stored(p), output.stored(q));
     }
   }
   /// Returns the place for the filter that is `filter` behind the lane's first.
@@ -192,11 +193,28 @@ struct TileExtents {
   }
 };
 
+/// Returns the sum of an output over the planes under it, as direct_sum() of each.
+template <class Stored>
+__device__ float volume_sum(const WindowKernelParams& params, const WindowItem& item, int image,
+                            const Stored* x, const Stored* w, int first_h, int first_w) {
+  float sum = 0;
+#pragma unroll 1
+  for (int tap = 0; tap < params.taps; ++tap) {
+    const int d = item.first_plane + image * params.plane_stride + tap * params.plane_step;
+    if (static_cast<unsigned>(d) < static_cast<unsigned>(params.planes))
+      sum += direct_sum<float>(params.conv,
+                               x + item.volume * params.x_volume + d * params.conv.x_step.n,
+                               w + tap * params.w_tap, first_h, first_w);
+  }
+  return sum;
+}
+
 /// Sums outputs of the tile again, one by one: all of them, or those that came out NaN. The whole
 /// block calls it, after a barrier that follows the writing.
 template <class Stored>
 __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& item,
                           int strip_rows, int first_k, bool all, const Stored* x, const Stored* w) {
+  // The item is made anew, because it would cost registers beside the sums.
   const ConvShape<int>& conv = output.params.conv;
   const int side = output.params.pools ? 2 : 1;  // of the square of outputs under a stored one
   const TileExtents extents(output, item, strip_rows, first_k);
@@ -206,22 +224,21 @@ __device__ void redo_tile(const WindowOutput<Stored>& output, const WindowItem& 
     const int q = output.stored(item.q) + i % extents.columns;
     const int row = i / extents.columns % extents.rows, p = output.stored(item.p) + row;
     const int filter = i / extents.columns / extents.rows % extents.filters, k = first_k + filter;
-    const int image = i / extents.columns / extents.rows / extents.filters, n = item.n + image;
-    const int run = output.at(n, k, output.stored(item.p), output.stored(item.q));
+    const int image = i / extents.columns / extents.rows / extents.filters;
+    const int run = output.at(item, image, k, output.stored(item.p), output.stored(item.q));
     Stored& result =
         output.gathers()
             ? output.gathered[output.stretch(image, filter, run) + row * output.params.y_row_step +
                               q - output.stored(item.q)]
-            : output.y[output.at(n, k, p, q)];
+            : output.y[output.at(item, image, k, p, q)];
     if (const float written = convert<float>(result); !all && written == written) continue;
     float largest = -infinity<float>;
 #pragma unroll 1
     for (int of_square = 0; of_square < side * side; ++of_square) {
       const int of_p = p * side + of_square / side, of_q = q * side + of_square % side;
-      largest =
-          max_nan(largest, direct_sum<float>(conv, x + n * conv.x_step.n, w + k * conv.w_step.k,
-                                             of_p * conv.stride_h - conv.top,
-                                             of_q * conv.stride_w - conv.left));
+      largest = max_nan(
+          largest, volume_sum(output.params, item, image, x, w + k * conv.w_step.k,
+                              of_p * conv.stride_h - conv.top, of_q * conv.stride_w - conv.left));
     }
     result = output.epilogue(largest, k);
   }
@@ -249,7 +266,7 @@ __device__ void write_gathered(const WindowOutput<Stored>& output, const WindowI
   for (int i = thread / lanes; i < count; i += threads / lanes) {
     const int row = i % rows, filter = i / rows % extents.filters;
     const int image = i / rows / extents.filters;
-    const int begin = output.at(item.n + image, first_k + filter, output.stored(item.p) + row,
+    const int begin = output.at(item, image, first_k + filter, output.stored(item.p) + row,
                                 output.stored(item.q));
     const int end = begin + length;
     const Stored* const from =

@@ -20,7 +20,7 @@ namespace plumb::cuda {
 /// has pair t of its k steps' first half, and pair t of their second half.
 __device__ inline void write_pair_table(const WindowKernelParams& params, int element_bytes,
                                         int* table) {
-  const int pairs = params.starts.value() * params.channels.value() * params.row_terms.value();
+  const int pairs = params.starts.value() * params.product_channels * params.row_terms.value();
   const int abreast_all = (params.filter_strips + FilterStrips::ahead) * FilterStrips::pairs;
   for (int i = static_cast<int>(threadIdx.x); i < abreast_all; i += static_cast<int>(blockDim.x)) {
     const StripPair pair(params, i);

@@ -216,7 +216,7 @@ __device__ void sum_by_warpgroup(typename Scheme::Sum (&sums)[row_pairs][n8_tile
   read();
   settle();
 #pragma unroll 1
-  for (int c = 1; c < params.channels.value(); ++c) multiply(std::false_type{});
+  for (int c = 1; c < params.product_channels; ++c) multiply(std::false_type{});
   multiply(std::true_type{});
   settle();
 }
@@ -229,7 +229,7 @@ __device__ void sum_channels(typename Scheme::Sum (&sums)[row_pairs][n8_tiles],
     sum_by_warpgroup<Scheme, Terms>(sums, params, x, w_tile);
   } else {
     const auto* w = reinterpret_cast<const typename Scheme::KStep*>(w_tile) + threadIdx.x % 32;
-    const int channels = params.channels.value();
+    const int channels = params.product_channels;
 #pragma unroll 1
     for (int c = 0; c < channels; ++c) {
       add_channel<Scheme, Terms>(sums, params, x, w);

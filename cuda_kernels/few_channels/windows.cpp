@@ -9,6 +9,36 @@
 
 namespace plumb::cuda {
 
+WindowDepth::WindowDepth(const ConvProblem& problem) {
+  if (!problem.has_depth()) {
+    planes = outputs = problem.n;
+    return;
+  }
+  of_volumes = true;
+  volumes = problem.n, planes = problem.d, outputs = problem.z(), taps = problem.t;
+  before = problem.padding.front;
+  // A stride to no second plane and a dilation of one tap may be any number.
+  stride = outputs > 1 ? problem.stride.d : 0;
+  step = taps > 1 ? problem.dilation.d : std::max<std::int64_t>(stride, 1);
+}
+
+ConvProblem plane_of(const ConvProblem& problem) {
+  if (!problem.has_depth()) return problem;
+  ConvProblem plane = problem;
+  plane.n = problem.n * problem.z();
+  plane.d = plane.t = 1;
+  plane.stride.d = plane.dilation.d = 1;
+  plane.padding.front = plane.padding.back = 0;
+  plane.boundary.d = Boundary::zeros;
+  const auto of_plane = [](const Strides& strides) -> Strides {
+    return {strides[2], strides[1], strides[3], strides[4]};
+  };
+  plane.x_strides = of_plane(problem.x_strides);
+  plane.y_strides = of_plane(problem.y_strides);
+  plane.w_strides = {};  // the kernels' filters are packed
+  return plane;
+}
+
 WindowTerms::WindowTerms(const ConvProblem& problem)
     : shifts(problem.q() > 1 && problem.stride.w > 1 ? 1 : 2) {
   const auto taps = static_cast<int>(problem.s) + shifts - 1, rows = static_cast<int>(problem.r);
@@ -35,7 +65,8 @@ FilterStrips::FilterStrips(const ConvProblem& problem, const WindowKernelConfig&
   // strip, which is a k tile then.
   constexpr double resident = 96 << 10, filter_strip_bytes = 24 << 10;
   const auto rows = static_cast<int>(problem.r);
-  const auto column_pairs = problem.c * (WindowTerms::in_pairs(problem).columns / 2);
+  const auto column_pairs =
+      product_channels(problem) * (WindowTerms::in_pairs(problem).columns / 2);
   const auto stride = static_cast<int>(problem.stride.h);
   const double k_step_bytes = 32.0 * unit.filter_n8_tiles * costs.k_step_bytes;
   double least = 0;

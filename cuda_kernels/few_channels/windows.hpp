@@ -57,6 +57,37 @@ struct WindowCosts {
   friend bool operator==(const WindowCosts&, const WindowCosts&) = default;
 };
 
+/// The planes of a problem, of x and of y. An image with a depth is a volume: a plane of x lies
+/// under several planes of y, and is loaded once for all of those in a tile. A batch of images
+/// without a depth is one volume whose filters are one plane deep, so that kernels know nothing
+/// else.
+struct WindowDepth {
+  bool of_volumes = false;  ///< whether images have a depth
+  std::int64_t volumes = 1;
+  std::int64_t planes = 1;   ///< of x, for each channel of a volume
+  std::int64_t outputs = 1;  ///< planes of y, for each filter of a volume
+  std::int64_t taps = 1;
+  std::int64_t stride = 1;  ///< planes of x from an output's first tap to the next output's
+  std::int64_t step = 1;    ///< planes of x from a tap to the next; those between are not loaded
+  std::int64_t before = 0;  ///< planes of padding
+
+  explicit WindowDepth(const ConvProblem& problem);
+  /// Whether a tile may have several outputs: its planes of x are `step` apart.
+  bool follow() const { return stride % step == 0; }
+  /// Planes that are loaded of a channel, from an output's first tap to the next output's.
+  std::int64_t apart() const { return stride / step; }
+  /// Planes that are loaded of a channel under `images` outputs.
+  std::int64_t under(std::int64_t images) const { return (images - 1) * apart() + taps; }
+};
+
+/// The problem of a single plane of x under a plane of y: the problem itself where it has no depth.
+/// Its batch is all planes of y, its channels those of x, and its filters one of their planes.
+ConvProblem plane_of(const ConvProblem& problem);
+
+/// Channels of the product: those of all planes under a filter. Channel c of tap t is number t C +
+/// c, as planes are in a tile.
+inline std::int64_t product_channels(const ConvProblem& problem) { return problem.c * problem.t; }
+
 /// How a filter's terms stand in the product.
 struct WindowTerms {
   int shifts;        ///< outputs of a window along its row
@@ -113,12 +144,14 @@ struct RowLanes {
   int count() const { return 1 << bits; }
 };
 
-/// A problem is cut into tiles of some images, strips of rows and columns of outputs, with all
-/// channels. A strip is what a warp makes of one window.
+/// A problem is cut into tiles of some images (of a volume: planes of y that follow each other),
+/// strips of rows and columns of outputs, with all channels. A strip is what a warp makes of one
+/// window.
 struct WindowTiles {
   int images = 1, strips = 1, windows = 1;  ///< of a tile
   int x_rows = 0, pitch = 0;                ///< of the input under a tile, in elements
-  std::int64_t column_tiles = 1, bands = 1, image_tiles = 1;
+  std::int64_t column_tiles = 1, bands = 1;
+  std::int64_t image_tiles = 1, volumes = 1;  ///< tiles along the images of a volume; volumes
   int filter_groups = 1;
   Staging staging = Staging::none;
   bool whole_images = false;  ///< staged as one stretch
@@ -145,7 +178,7 @@ struct WindowTiles {
 
   /// Whether a tile's input comes, as it is, to a place of its own first.
   bool staged() const { return staging == Staging::bulk || staging == Staging::async; }
-  std::int64_t items() const { return column_tiles * bands * image_tiles; }
+  std::int64_t items() const { return column_tiles * bands * image_tiles * volumes; }
   std::size_t bytes() const;
 };
 
