@@ -120,7 +120,12 @@ class FilteredImage {
            float weight) {
     const Triple &stride = problem_.stride, &dilation = problem_.dilation;
     const Padding& padding = problem_.padding;
-    const std::int64_t z = row / problem_.p(), p = row % problem_.p();
+    const std::int64_t p = row % problem_.p();
+    std::int64_t n = n_, z = row / problem_.p();
+    if (fault == Fault::planes_for_images) {
+      const std::int64_t number = n_ * problem_.z() + z;
+      n = number % problem_.n, z = number / problem_.n;
+    }
     const std::int64_t left = padding.left + (fault == Fault::padding_off_by_one ? 1 : 0);
     const bool early = fault == Fault::wrong_border_stride && q > 0 && q == problem_.q() - 1;
     const std::int64_t d =
@@ -131,11 +136,12 @@ class FilteredImage {
         shown(problem_.boundary.w, q * stride.w - (early ? 1 : 0) + tap.w * dilation.w - left,
               problem_.w);
     if (d < 0 || h < 0 || v < 0) return;
+    if (fault == Fault::border_plane && problem_.d > 1 && d == problem_.d - 1) return;
     const std::int64_t shift = fault == Fault::swapped_groups ? 1 : 0;
     const std::int64_t group = (k_ / (problem_.k / problem_.groups) + shift) % problem_.groups;
     const std::int64_t channel = group * (problem_.c / problem_.groups) + c;
     const float pixel =
-        static_cast<const float*>(launch_.x)[offset(problem_.x_strides, n_, channel, d, h, v)];
+        static_cast<const float*>(launch_.x)[offset(problem_.x_strides, n, channel, d, h, v)];
     sum = std::fma(operand<fault>(pixel), weight, sum);
     if (fault == Fault::fp16_sums) sum = static_cast<float>(Half(sum));
   }

@@ -132,13 +132,20 @@ __device__ float pixel(const Shape& a, const float* x, int group, const Output& 
                        const Index& term, bool& inside) {
   const bool early = fault == Fault::wrong_border_stride && at.q > 0 && at.q == a.w.output - 1;
   const int shift = (fault == Fault::padding_off_by_one ? 1 : 0) + (early ? 1 : 0);
-  const int d = shown<fault>(a.d, at.z, term.t, 0), h = shown<fault>(a.h, at.p, term.r, 0);
+  int n = at.n, z = at.z;
+  if (fault == Fault::planes_for_images) {
+    const int number = at.n * a.d.output + at.z;
+    n = number % a.n, z = number / a.n;
+  }
+  int d = shown<fault>(a.d, z, term.t, 0);
+  if (fault == Fault::border_plane && a.d.image > 1 && d == a.d.image - 1) d = -1;
+  const int h = shown<fault>(a.h, at.p, term.r, 0);
   const int w = shown<fault>(a.w, at.q, term.s, shift);
   inside = d >= 0 && h >= 0 && w >= 0;
   if (!inside) return 0;
   const int source = fault == Fault::swapped_groups ? (group + 1) % a.groups : group;
   const int channel = source * (a.c / a.groups) + term.c;
-  return operand<fault>(x[a.x_step(at.n, channel, d, h, w)]);
+  return operand<fault>(x[a.x_step(n, channel, d, h, w)]);
 }
 
 template <Fault fault>

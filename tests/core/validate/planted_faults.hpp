@@ -31,6 +31,8 @@ enum class Fault {
   unstable_order,          ///< the order of the sum changes from run to run
   wrong_wrap,              ///< beyond the image a periodic one is shown one pixel too early
   dropped_plane,           ///< the last plane of a filter of several is left out
+  border_plane,            ///< the last plane of a volume is taken for padding
+  planes_for_images,       ///< x is read for outputs numbered through images first, then planes
   wrong_claim,             ///< computes in TF32 and says fp16
 };
 
@@ -62,6 +64,8 @@ inline constexpr PlantedFault planted_faults[] = {
     {Fault::unstable_order, "unstable_order", plumb::Tier::repeatable},
     {Fault::wrong_wrap, "wrong_wrap", plumb::Tier::exact},
     {Fault::dropped_plane, "dropped_plane", plumb::Tier::exact},
+    {Fault::border_plane, "border_plane", plumb::Tier::exact},
+    {Fault::planes_for_images, "planes_for_images", plumb::Tier::exact},
     {Fault::wrong_claim, "wrong_claim", plumb::Tier::attested},
 };
 
