@@ -37,7 +37,7 @@ InterleavedModel::InterleavedModel(const ConvProblem& problem, const DeviceInfo&
       table_(cost_tables().interleaved),
       rates_(interleaved_rates(elements)),
       clocks_per_second_(table_.clock_share * machine_.clock_hertz),
-      filters_(number(std::min<std::int64_t>(problem.k, layout.group_filters))) {
+      filters_(number(std::min<std::int64_t>(problem.k, layout.different_filters()))) {
   for (const PhasePlane& of : layout.phase_planes)
     phase_plane_shares_ += core_row_share(layout.channel_blocks[of.channel_block], elements);
 }
@@ -75,8 +75,8 @@ double InterleavedModel::epilogue_clocks(const InterleavedTiles& tile, double pa
                                                      : 1;
   // A warp stores every fourth filter: storing takes as long as the warp with the most filters
   // takes.
-  const double of_fullest = std::ceil(filters_ / interleaved_epilogue_warps) *
-                            interleaved_epilogue_warps / layout_.group_filters;
+  const double of_warp = layout_.spread > 1 ? 1 : interleaved_epilogue_warps;
+  const double of_fullest = std::ceil(filters_ / of_warp) * of_warp / layout_.different_filters();
   return rates_.of_pass * passes * share *
          (table_.store_fixed + (1 - table_.store_fixed) * of_fullest);
 }
@@ -87,8 +87,8 @@ double InterleavedModel::moving_clocks(const InterleavedTiles& tile) const {
   const double written_run =
       whole_rows ? interleaved_columns : std::min(tile.columns, interleaved_columns);
   const double read_run = whole_rows ? 256 : tile.pitch * layout_.stride_w;
-  const double written =
-      number(tile.images) * tile.rows * layout_.rows * tile.columns * layout_.columns * filters_;
+  const double written = number(tile.images) * tile.rows * layout_.rows * tile.columns *
+                         layout_.position_columns() * filters_;
   const double read = number(tile.phase_plane_core_rows()) * number(problem_.c) * layout_.stride_h *
                       layout_.stride_w;
   const double sectors = problem_.q() % 8 != 0 ? table_.part_sectors : 1;

@@ -117,13 +117,13 @@ __device__ void clear_header(Control& control) {
   control.max_exponent = -no_exponent;
 }
 /// Copies what a group's outputs need of its filters, from `first_k` on, to `control`. The whole
-/// block calls it; it does not end with a barrier. `bias` has an element for each of all `all_k`
-/// filters, or is null.
+/// block calls it; it does not end with a barrier. `copies` of a filter follow each other in the
+/// group. `bias` has an element for each of all `all_k` filters, or is null.
 template <class Stored, class Control>
-__device__ void take_header(const PackedHeader& header, int group_filters, int first_k, int all_k,
-                            const Stored* bias, Control& control) {
+__device__ void take_header(const PackedHeader& header, int group_filters, int first_k, int copies,
+                            int all_k, const Stored* bias, Control& control) {
   for (int i = static_cast<int>(threadIdx.x); i < group_filters; i += blockDim.x) {
-    const int k = first_k + i;
+    const int k = first_k + i / copies;
     control.filter_scales[i] = header.scales[i];
     control.filter_bias[i] = bias && k < all_k ? convert<float>(bias[k]) : 0;
     if (header.flags[i] != 0) atomicOr(&control.filter_flags, header.flags[i]);

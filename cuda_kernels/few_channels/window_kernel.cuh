@@ -101,7 +101,7 @@ __device__ void begin_filters(const WindowKernelParams& params, const char* pack
     copy_filters(packed + packed_header_bytes,
                  static_cast<int>(params.packed_group_bytes) - packed_header_bytes, w_tile);
   }
-  take_header(*reinterpret_cast<const PackedHeader*>(packed), params.group_filters, first_k,
+  take_header(*reinterpret_cast<const PackedHeader*>(packed), params.group_filters, first_k, 1,
               params.conv.k.value(), bias, control);
   if constexpr (!Terms::streams) {
     wait_for_copies();

@@ -40,15 +40,16 @@ int remainders(const std::vector<int>& firsts, int stride) {
 
 InterleavedLayout::InterleavedLayout(const ConvProblem& problem,
                                      const InterleavedElements& elements, int output_rows,
-                                     int output_columns, CoreRowForm form)
+                                     int output_columns, int output_copies, CoreRowForm form)
     : rows(output_rows),
       columns(output_columns),
+      spread(output_copies),
       row_stride(static_cast<int>(problem.p() > 1 ? problem.stride.h : 1)),
       column_stride(static_cast<int>(problem.q() > 1 ? problem.stride.w : 1)),
       stride_h(rows * row_stride),
-      stride_w(columns * column_stride),
+      stride_w(columns * spread * column_stride),
       group_filters(interleaved_rows / (rows * columns)),
-      groups(static_cast<int>(ceil_div(problem.k, group_filters))),
+      groups(static_cast<int>(ceil_div(problem.k, group_filters / spread))),
       k_step_bytes(elements.k_step_bytes()) {
   for (int c = static_cast<int>(problem.c), first = 0; first < c;) {
     unsigned channels = static_cast<unsigned>(std::min(c - first, 8));
@@ -77,7 +78,7 @@ void InterleavedLayout::add_channel_block(const ConvProblem& problem, int first_
   std::pair<int, int> least;
   for (int taps_w = taps; taps_w >= 1; taps_w /= 2) {
     auto of_h = first_taps(problem.r, row_stride, rows, taps / taps_w);
-    auto of_w = first_taps(problem.s, column_stride, columns, taps_w);
+    auto of_w = first_taps(problem.s, column_stride, columns * spread, taps_w);
     const int of_core_rows = static_cast<int>(of_h.size() * of_w.size());
     const int of_phase_planes = remainders(of_h, stride_h) * remainders(of_w, stride_w);
     const std::pair price{of_core_rows + form.per_phase_plane * of_phase_planes, of_phase_planes};
@@ -125,7 +126,7 @@ class Planner {
         elements_(elements),
         limit_(static_cast<std::int64_t>(device.shared_memory_bytes)),
         place_rows_(ceil_div(problem.p(), layout.rows)),
-        place_columns_(ceil_div(problem.q(), layout.columns)),
+        place_columns_(ceil_div(problem.q(), layout.position_columns())),
         model_(problem, device, layout, elements) {
     for (const CoreRow& of : layout.core_rows) {
       max_r_ = std::max(max_r_, of.r / layout.stride_h);
@@ -218,7 +219,7 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
   hopper.compute_major = 9;
   hopper.nominal_fp32_flop_per_second = 67e12;
   hopper.nominal_bytes_per_second = 4.8e12;
-  InterleavedLayout best(large, elements, 1, 1, core_row_forms[0]);
+  InterleavedLayout best(large, elements, 1, 1, 1, core_row_forms[0]);
   double least = Planner(large, hopper, best, elements).best().seconds;
   const auto consider = [&](InterleavedLayout&& other) {
     if (other.groups > best.groups || other.channel_blocks.size() > max_channel_blocks ||
@@ -230,19 +231,27 @@ InterleavedLayout best_layout(const ConvProblem& large, const InterleavedElement
     least = seconds;
     best = std::move(other);
   };
-  for (int columns = 1; columns <= max_output_columns && columns <= large.q(); columns *= 2)
-    for (int rows = 1; rows <= max_output_rows && rows <= large.p(); rows *= 2) {
-      std::vector<std::vector<ChannelBlock>> considered;  // most forms come to the same blocks
-      if (rows * columns == 1) considered.push_back(best.channel_blocks);
-      for (const CoreRowForm form : core_row_forms) {
-        InterleavedLayout other(large, elements, rows, columns, form);
-        if (std::find(considered.begin(), considered.end(), other.channel_blocks) !=
-            considered.end())
-          continue;
-        considered.push_back(other.channel_blocks);
-        consider(std::move(other));
-      }
+  const auto consider_forms = [&](int rows, int columns, int spread) {
+    std::vector<std::vector<ChannelBlock>> considered;  // most forms come to the same blocks
+    if (rows * columns * spread == 1) considered.push_back(best.channel_blocks);
+    for (const CoreRowForm form : core_row_forms) {
+      InterleavedLayout other(large, elements, rows, columns, spread, form);
+      if (std::find(considered.begin(), considered.end(), other.channel_blocks) != considered.end())
+        continue;
+      considered.push_back(other.channel_blocks);
+      consider(std::move(other));
     }
+  };
+  for (int columns = 1; columns <= max_output_columns && columns <= large.q(); columns *= 2)
+    for (int rows = 1; rows <= max_output_rows && rows <= large.p(); rows *= 2)
+      consider_forms(rows, columns, 1);
+  // Copies fill a product's rows where filters are one or two. Narrow filters are left as they have
+  // been measured.
+  constexpr int widest_measured = 11;
+  for (int rows = large.s > widest_measured ? 4 : max_output_rows + 1;
+       rows <= max_output_rows && rows <= large.p(); rows *= 2)
+    if (large.q() >= max_output_columns * output_spread)
+      consider_forms(rows, max_output_columns, output_spread);
   return best;
 }
 

@@ -27,6 +27,9 @@ inline constexpr int interleaved_epilogue_warps = 4;  ///< each stores a quarter
 // Kernels have room for so many of each.
 inline constexpr int max_interleaved_k_steps = 240, max_phase_planes = 40, max_channel_blocks = 4;
 inline constexpr int max_output_rows = 8, max_output_columns = 2;
+/// Where filters are very few, the four epilogue warps store the same filters, each of them at
+/// columns of its own.
+inline constexpr int output_spread = interleaved_epilogue_warps;
 /// Filters that stream come in k tiles of so many bytes, through so many pipeline stages.
 inline constexpr int k_tile_bytes = 8192, max_filter_stages = 16, min_filter_stages = 4;
 
@@ -69,21 +72,26 @@ struct CoreRow {
 /// The terms of a product. Its rows are filters; where filters are few each stands there several
 /// times, for rows of outputs below each other and two columns beside each other: (filter, row,
 /// column) of the group is row number (product_filter(filter) * rows + row) * columns + column. The
-/// layout depends on neither N nor the tile.
+/// layout depends on neither N nor the tile. With a `spread` the group's filters are copies: number
+/// filter * spread + i is the filter at columns i * columns on, so that a filter has spread *
+/// columns of them.
 struct InterleavedLayout {
-  int rows, columns;              ///< of outputs, for each filter
-  int row_stride, column_stride;  ///< in x, from one row or column of outputs to the next
-  int stride_h, stride_w;         ///< from one output position to the next: rows * row_stride
-  int group_filters, groups, k_steps;
-  int packed_k_steps;  ///< k_steps rounded up to whole k tiles
+  int rows, columns;                   ///< of outputs, for each filter or copy of one
+  int spread;                          ///< copies of a filter: 1 or output_spread
+  int row_stride, column_stride;       ///< in x, from one row or column of outputs to the next
+  int stride_h, stride_w;              ///< from one output position to the next
+  int group_filters, groups, k_steps;  ///< group_filters counts copies
+  int packed_k_steps;                  ///< k_steps rounded up to whole k tiles
   int k_step_bytes;
   std::vector<ChannelBlock> channel_blocks;
   std::vector<PhasePlane> phase_planes;
   std::vector<CoreRow> core_rows;  ///< as they follow each other in shared memory
 
   InterleavedLayout(const ConvProblem& problem, const InterleavedElements& elements, int rows,
-                    int columns, CoreRowForm form);
+                    int columns, int spread, CoreRowForm form);
 
+  int position_columns() const { return columns * spread; }  ///< of a filter's outputs
+  int different_filters() const { return group_filters / spread; }
   std::size_t group_bytes() const;  ///< packed: a header and the k steps
   std::size_t dense_at() const { return group_bytes() * groups; }
 

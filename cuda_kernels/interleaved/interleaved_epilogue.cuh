@@ -10,14 +10,21 @@
 namespace plumb::cuda {
 
 /// The filters of a warp's rows of a product are every fourth of the group (product_filter()).
+/// Where there are copies of filters these are one copy of each.
 struct WarpFilters {
-  static constexpr int apart = interleaved_epilogue_warps;
+  static constexpr int in_group = interleaved_epilogue_warps;  ///< from one to the next
   int first, count;  ///< the first of them in the group, and how many there are
-  int first_k;
+  int first_k, apart;
+  int first_column;  ///< of a position's columns
 
   template <class Params>
-  __device__ WarpFilters(const Params& params, const InterleavedTeam& team, int warp, int filters)
-      : first(warp), first_k(team.number * params.group_filters + warp) {
+  __device__ WarpFilters(const Params& params, const InterleavedTeam& team, int warp, int filters,
+                         int columns)
+      : first(warp) {
+    const bool copies = params.spread > 1;
+    apart = copies ? 1 : in_group;
+    first_k = team.number * params.different_filters + (copies ? 0 : warp);
+    first_column = copies ? warp * columns : 0;
     count = min((params.conv.k.value() - first_k + apart - 1) / apart, filters);
   }
 };
@@ -32,7 +39,7 @@ __device__ void sum_again(const Params& params, const InterleavedItem& item, int
     const int row = i / interleaved_columns, filter = row / (rows * columns),
               below = row / columns % rows;
     const OutputPosition at(params, item, first + i % interleaved_columns, rows, columns,
-                            row % columns);
+                            filters.first_column + row % columns);
     if (below >= at.rows_left || filter >= filters.count) continue;
     do_over(params.conv, params.x, params.w, params.y, params.epilogue, at.n,
             filters.first_k + filter * filters.apart, at.p + below, at.q, all);
@@ -112,13 +119,13 @@ __device__ void store_positions(const Params& params, const InterleavedControl& 
   using Batch = EpilogueBatch<rows, Lanes>;
   constexpr int chunks = Lanes::chunks, of_lane = Lanes::of_lane;
   const auto& step = params.conv.y_step;
-  const int filter_step = WarpFilters::apart * step.c;
+  const int filter_step = filters.apart * step.c;
   const auto least = TwoOutputs<typename Params::Stored>::least(params.epilogue.least);
   const auto write_batch = [&]<bool all_exist>(int filter) {
     float scales[Batch::filters], biases[Batch::filters];
 #pragma unroll
     for (int i = 0; i < Batch::filters; ++i) {
-      const int of_group = filters.first + (filter + i) * WarpFilters::apart;
+      const int of_group = filters.first + (filter + i) * WarpFilters::in_group;
       scales[i] = control.filter_scales[of_group] * undo;
       biases[i] = control.filter_bias[of_group];
     }
@@ -163,7 +170,7 @@ __device__ void store_passes(const Params& params, InterleavedControl& control) 
   const int warp = static_cast<int>(threadIdx.x) / 32 % interleaved_epilogue_warps,
             output = static_cast<int>(threadIdx.x) % 32 * Lanes::of_lane,  // of a chunk
       beside = output % columns;
-  const WarpFilters filters(params, team, warp, 16 / (rows * columns));
+  const WarpFilters filters(params, team, warp, 16 / (rows * columns), columns);
   int pass = 0;
   for (int number = team.first; number < params.items; number += team.members) {
     const InterleavedItem item(params, number, rows, columns);
@@ -178,7 +185,7 @@ __device__ void store_passes(const Params& params, InterleavedControl& control) 
 #pragma unroll
         for (int j = 0; j < Lanes::chunks; ++j) {
           const OutputPosition at(params, item, first + of_share + j * Lanes::positions, rows,
-                                  columns, beside);
+                                  columns, filters.first_column + beside);
           left[j] = at.rows_left;
           to[j] =
               params.y + (at.n * step.n + filters.first_k * step.c + at.p * step.h + at.q * step.w);

@@ -47,7 +47,7 @@ __device__ void prepare(const Params& params, InterleavedControl& control) {
   }
   __syncthreads();
   write_lines(params);
-  take_header(header, params.group_filters, team.number * params.group_filters,
+  take_header(header, params.group_filters, team.number * params.different_filters, params.spread,
               params.conv.k.value(), params.epilogue.bias, control);
   __syncthreads();
 }
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
 }
 
 struct InterleavedPacking {
-  int rows, columns, row_stride, column_stride, group_filters, k_steps, k_step_bytes,
+  int rows, columns, spread, row_stride, column_stride, group_filters, k_steps, k_step_bytes,
       core_row_count;
   std::int64_t group_bytes, dense_at;
   struct {
@@ -101,6 +101,7 @@ struct InterleavedPacking {
   explicit InterleavedPacking(const InterleavedLayout& layout)
       : rows(layout.rows),
         columns(layout.columns),
+        spread(layout.spread),
         row_stride(layout.row_stride),
         column_stride(layout.column_stride),
         group_filters(layout.group_filters),
@@ -125,16 +126,17 @@ struct InterleavedPacking {
 
 constexpr int packing_threads = 256;
 
-/// A block packs one filter, which has rows in each part of each k step.
+/// A block packs one filter, or one copy of it, which has rows in each part of each k step.
 template <class Scheme>
 __global__ void __launch_bounds__(packing_threads)
     pack_interleaved(const __grid_constant__ InterleavedPacking params,
                      const __grid_constant__ FilterTaps<typename Scheme::Stored> taps,
                      char* packed) {
   __shared__ float shared_scale;
-  const int k = static_cast<int>(blockIdx.x), of_group = k % params.group_filters,
+  const int copy = static_cast<int>(blockIdx.x), of_group = copy % params.group_filters,
             row = product_filter(of_group, params.group_filters);
-  char* const group = packed + k / params.group_filters * params.group_bytes;
+  const int k = copy / params.spread, first_column = copy % params.spread * params.columns;
+  char* const group = packed + copy / params.group_filters * params.group_bytes;
   if (threadIdx.x < 32) {
     const float scale = describe_filter<Scheme::scaled>(
         *reinterpret_cast<PackedHeader*>(group), of_group, taps, k, packed + params.dense_at);
@@ -144,7 +146,7 @@ __global__ void __launch_bounds__(packing_threads)
   for (int i = static_cast<int>(threadIdx.x); i < params.k_steps * 16; i += packing_threads) {
     const int number = i / 8, element = i % 8;
     for (int place = 0; place < params.rows * params.columns; ++place) {
-      const int below = place / params.columns, beside = place % params.columns;
+      const int below = place / params.columns, beside = first_column + place % params.columns;
       float value = 0;
       if (number < params.core_row_count) {
         const auto& core_row = params.core_rows[number];

@@ -70,6 +70,7 @@ struct InterleavedParams {
   /// one lies behind the first.
   std::uint32_t k_steps_at[max_interleaved_k_steps + k_tile_steps - 1];
   int k_steps, stride_h, stride_w, groups, group_filters;
+  int spread, different_filters;  ///< as in InterleavedLayout
   // These are the tiles.
   Divisor<int> pitch, phase_plane_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
@@ -96,6 +97,8 @@ struct InterleavedParams {
         stride_w(layout.stride_w),
         groups(layout.groups),
         group_filters(layout.group_filters),
+        spread(layout.spread),
+        different_filters(layout.different_filters()),
         pitch(tile.pitch),
         phase_plane_rows(tile.phase_plane_rows),
         column_tiles(tile.column_tiles),
@@ -228,7 +231,7 @@ struct InterleavedItem {
     const auto [image_tile, band] = params.bands.divide(above);
     n = image_tile * params.images;
     p = band * params.tile_rows * rows;
-    q = column_tile * params.tile_columns * columns;
+    q = column_tile * params.tile_columns * columns * params.spread;
     images = min(params.images, params.conv.n - n);
     first_h = p * params.conv.stride_h - params.conv.top;
     first_w = q * params.conv.stride_w - params.conv.left;
@@ -242,7 +245,8 @@ __device__ constexpr int staged_row(int row) {
   return (row & ~3) | (row & 1) << 1 | (row >> 1 & 1);
 }
 
-/// Where one column of an output position's outputs begins, which is in the first of its rows.
+/// Where one column of an output position's outputs begins, which is in the first of its rows;
+/// `beside` counts the position's columns.
 struct OutputPosition {
   int n, p, q;
   int rows_left;  ///< of y from there on; 0: there is no output
@@ -252,7 +256,8 @@ struct OutputPosition {
                             int columns, int beside) {
     const auto [line, column] = params.pitch.divide(number);
     const auto [image, row] = params.phase_plane_rows.divide(line);
-    n = item.n + image, p = item.p + row * rows, q = item.q + column * columns + beside;
+    n = item.n + image, p = item.p + row * rows,
+    q = item.q + column * columns * params.spread + beside;
     const bool exists = image < item.images && row < params.tile_rows &&
                         column < params.tile_columns && q < params.conv.q.value();
     rows_left = exists ? params.conv.p.value() - p : 0;
