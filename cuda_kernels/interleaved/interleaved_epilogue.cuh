@@ -14,18 +14,13 @@ namespace plumb::cuda {
 struct WarpFilters {
   static constexpr int in_group = interleaved_epilogue_warps;  ///< from one to the next
   int first, count;  ///< the first of them in the group, and how many there are
-  int first_k, apart;
-  int first_column;  ///< of a position's columns
+  int first_k;
 
   template <class Params>
-  __device__ WarpFilters(const Params& params, const InterleavedTeam& team, int warp, int filters,
-                         int columns)
-      : first(warp) {
-    const bool copies = params.spread > 1;
-    apart = copies ? 1 : in_group;
-    first_k = team.number * params.different_filters + (copies ? 0 : warp);
-    first_column = copies ? warp * columns : 0;
-    count = min((params.conv.k.value() - first_k + apart - 1) / apart, filters);
+  __device__ WarpFilters(const Params& params, const InterleavedTeam& team, int warp, int filters)
+      : first(warp), first_k(team.number * params.different_filters + warp * params.warp_filters) {
+    count = min((params.conv.k.value() - first_k + params.warp_apart - 1) >> params.warp_apart_bits,
+                filters);
   }
 };
 
@@ -39,10 +34,10 @@ __device__ void sum_again(const Params& params, const InterleavedItem& item, int
     const int row = i / interleaved_columns, filter = row / (rows * columns),
               below = row / columns % rows;
     const OutputPosition at(params, item, first + i % interleaved_columns, rows, columns,
-                            filters.first_column + row % columns);
+                            filters.first * params.warp_columns + row % columns);
     if (below >= at.rows_left || filter >= filters.count) continue;
     do_over(params.conv, params.x, params.w, params.y, params.epilogue, at.n,
-            filters.first_k + filter * filters.apart, at.p + below, at.q, all);
+            filters.first_k + filter * params.warp_apart, at.p + below, at.q, all);
   }
 }
 
@@ -119,7 +114,7 @@ __device__ void store_positions(const Params& params, const InterleavedControl& 
   using Batch = EpilogueBatch<rows, Lanes>;
   constexpr int chunks = Lanes::chunks, of_lane = Lanes::of_lane;
   const auto& step = params.conv.y_step;
-  const int filter_step = filters.apart * step.c;
+  const int filter_step = params.warp_apart * step.c;
   const auto least = TwoOutputs<typename Params::Stored>::least(params.epilogue.least);
   const auto write_batch = [&]<bool all_exist>(int filter) {
     float scales[Batch::filters], biases[Batch::filters];
@@ -170,7 +165,7 @@ __device__ void store_passes(const Params& params, InterleavedControl& control) 
   const int warp = static_cast<int>(threadIdx.x) / 32 % interleaved_epilogue_warps,
             output = static_cast<int>(threadIdx.x) % 32 * Lanes::of_lane,  // of a chunk
       beside = output % columns;
-  const WarpFilters filters(params, team, warp, 16 / (rows * columns), columns);
+  const WarpFilters filters(params, team, warp, 16 / (rows * columns));
   int pass = 0;
   for (int number = team.first; number < params.items; number += team.members) {
     const InterleavedItem item(params, number, rows, columns);
@@ -185,7 +180,7 @@ __device__ void store_passes(const Params& params, InterleavedControl& control) 
 #pragma unroll
         for (int j = 0; j < Lanes::chunks; ++j) {
           const OutputPosition at(params, item, first + of_share + j * Lanes::positions, rows,
-                                  columns, filters.first_column + beside);
+                                  columns, warp * params.warp_columns + beside);
           left[j] = at.rows_left;
           to[j] =
               params.y + (at.n * step.n + filters.first_k * step.c + at.p * step.h + at.q * step.w);

@@ -71,6 +71,9 @@ struct InterleavedParams {
   std::uint32_t k_steps_at[max_interleaved_k_steps + k_tile_steps - 1];
   int k_steps, stride_h, stride_w, groups, group_filters;
   int spread, different_filters;  ///< as in InterleavedLayout
+  // An epilogue warp's filters are so far apart, and begin, as its columns do, so far behind those
+  // of the warp before.
+  int warp_apart, warp_apart_bits, warp_filters, warp_columns;
   // These are the tiles.
   Divisor<int> pitch, phase_plane_rows, column_tiles, bands;
   int images, tile_rows, tile_columns, span, passes, lines, items;
@@ -99,6 +102,10 @@ struct InterleavedParams {
         group_filters(layout.group_filters),
         spread(layout.spread),
         different_filters(layout.different_filters()),
+        warp_apart(spread > 1 ? 1 : interleaved_epilogue_warps),
+        warp_apart_bits(std::countr_zero(static_cast<unsigned>(warp_apart))),
+        warp_filters(spread > 1 ? 0 : 1),
+        warp_columns(spread > 1 ? layout.columns : 0),
         pitch(tile.pitch),
         phase_plane_rows(tile.phase_plane_rows),
         column_tiles(tile.column_tiles),

@@ -1,5 +1,5 @@
-// Few channels of volumes: planes of x that lie under several outputs are loaded once, planes outside
-// of the volume are left out, and wide filters of one or two output channels are copied.
+// Few channels of volumes: planes of x that lie under several outputs are loaded once, planes
+// outside of the volume are left out, and wide filters of one or two output channels are copied.
 #ifdef PLUMB_TEST_CUDA
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -45,11 +45,11 @@ struct Results {
 /// Tiles of these have one plane of y, or several, whose planes of x are shared, lie apart, or are
 /// in part outside of the volume.
 constexpr const char* volumes[] = {
-    "mb2ic3id24ih40iw70oc5kd3kh3pd1ph1",        "mb1ic4id20ih64iw64oc8kd3kh3pd1ph1",
-    "mb2ic2id33ih50iw80oc3kd5kh3kw5pd2ph1pw2",  "mb3ic3id16ih56iw56oc20kd3kh7sd1sh2pd1ph3",
+    "mb2ic3id24ih40iw70oc5kd3kh3pd1ph1",          "mb1ic4id20ih64iw64oc8kd3kh3pd1ph1",
+    "mb2ic2id33ih50iw80oc3kd5kh3kw5pd2ph1pw2",    "mb3ic3id16ih56iw56oc20kd3kh7sd1sh2pd1ph3",
     "mb2ic2id40ih30iw66oc6kd3kh3sd2sh1sw1pd2ph1", "mb1ic1id96ih64oc2kd7kh3pd3ph1",
-    "mb2ic3id9ih12iw14oc4kd3kh3dd2dh0dw0pd3ph1", "mb3ic5id4ih9iw11oc9kd4kh2kw3pd3ph0pw1",
-    "mb2ic2id7ih10oc3kd1kh3sd3sh1sw1pd0ph1",     "mb2ic4id1ih20oc8kd3kh3pd1ph1"};
+    "mb2ic3id9ih12iw14oc4kd3kh3dd2dh0dw0pd3ph1",  "mb3ic5id4ih9iw11oc9kd4kh2kw3pd3ph0pw1",
+    "mb2ic2id7ih10oc3kd1kh3sd3sh1sw1pd0ph1",      "mb2ic4id1ih20oc8kd3kh3pd1ph1"};
 
 }  // namespace
 
