@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "cuda_kernels/cost/window_model.hpp"
 
@@ -19,7 +20,7 @@ constexpr std::int64_t max_images = 64;
 class Planner {
  public:
   Planner(const ConvProblem& problem, const DeviceInfo& device, const WindowKernelConfig& unit,
-          const WindowCosts& costs, Staging wanted)
+          const WindowCosts& costs, Staging wanted, std::vector<WindowTiles>* all = nullptr)
       : problem_(plane_of(problem)),
         depth_(problem),
         channels_(product_channels(problem)),
@@ -32,7 +33,8 @@ class Planner {
         strips_(ceil_div(problem.p(), unit.strip_rows())),
         windows_(ceil_div(problem.q(), terms_.shifts)),
         filter_strips_(unit.streams ? FilterStrips(problem, unit, costs) : FilterStrips()),
-        model_(problem, device, unit, costs) {
+        model_(problem, device, unit, costs),
+        all_(all) {
     best_.seconds = std::numeric_limits<double>::infinity();
     best_.x_bytes = std::size_t{1} << 30;
   }
@@ -209,6 +211,7 @@ class Planner {
     tile.blocks = static_cast<int>(std::clamp<std::size_t>(available / (tile.bytes() + of_system),
                                                            1, unit_.warps() * 32 / tile.threads));
     tile.seconds = model_.seconds(tile);
+    if (all_) all_->push_back(tile);
     if (tile.seconds < best_.seconds) best_ = tile;
   }
 
@@ -223,6 +226,7 @@ class Planner {
   std::int64_t stored_bytes_, strips_, windows_;
   FilterStrips filter_strips_;
   WindowModel model_;
+  std::vector<WindowTiles>* all_;  ///< where all tiles are kept; null: nowhere
   WindowTiles best_;
 };
 
@@ -233,6 +237,17 @@ WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
   WindowTiles tiles = Planner(problem, device, unit, costs, wanted).best();
   tiles.seconds = WindowModel(problem, device, unit, costs).expected_seconds(tiles);
   return tiles;
+}
+
+std::vector<WindowTiles> all_window_tiles(const ConvProblem& problem, const DeviceInfo& device,
+                                          const WindowKernelConfig& unit, const WindowCosts& costs,
+                                          Staging wanted) {
+  std::vector<WindowTiles> all;
+  Planner(problem, device, unit, costs, wanted, &all).best();
+  std::stable_sort(all.begin(), all.end(), [](const WindowTiles& a, const WindowTiles& b) {
+    return a.seconds < b.seconds;
+  });
+  return all;
 }
 
 WindowKernelConfig choose_unit(const ConvProblem& problem, const DeviceInfo& device,

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "plumb/algorithm.hpp"
@@ -207,6 +208,12 @@ inline constexpr std::size_t window_control_bytes = 1024;
 /// more than the device has.
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowKernelConfig& unit, const WindowCosts& costs, Staging wanted);
+
+/// Returns all tiles that plan_windows() considers and that fit, the fastest by prediction first:
+/// for programs that measure them.
+std::vector<WindowTiles> all_window_tiles(const ConvProblem& problem, const DeviceInfo& device,
+                                          const WindowKernelConfig& unit, const WindowCosts& costs,
+                                          Staging wanted);
 
 inline constexpr std::size_t max_units = 8;
 /// Returns the unit, of one to max_units, whose tiles have the least predicted time; where none has
