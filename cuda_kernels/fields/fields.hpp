@@ -119,6 +119,7 @@ constexpr FieldResidence toeplitz_residence(int blocks) {
 struct FieldPlan {
   FieldKernel kernel{};
   FieldView view{};
+  int element_bytes = 0;
   int threads_w = 0, threads_v = 0, threads_u = 0;
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
   int outputs = 0;                         ///< of a thread of columns, in a plane
@@ -147,10 +148,15 @@ struct FieldChoice {
   int queue_cut = 0;  ///< one more than its index in queue_cuts
 };
 
-/// Returns the plan for elements of 4 or 8 bytes on a device with `units` multiprocessors, or
-/// nothing where no tile fits shared memory.
-std::optional<FieldPlan> plan_fields(const FieldProblem& problem, int element_bytes, int units,
-                                     const FieldChoice& choice = {});
+/// What the planner knows of a device.
+struct FieldMachine {
+  int units = 1;              ///< multiprocessors
+  double bytes_in_clock = 0;  ///< of memory, nominal, for each multiprocessor
+};
+
+/// Returns the plan for elements of 4 or 8 bytes, or nothing where no tile fits shared memory.
+std::optional<FieldPlan> plan_fields(const FieldProblem& problem, int element_bytes,
+                                     const FieldMachine& machine, const FieldChoice& choice = {});
 
 /// The tensors of a call, all of float or all of double. y = act(sum + bias + y), the last only
 /// where `accumulate` is set.

@@ -10,6 +10,7 @@ namespace plumb::cuda {
 namespace {
 
 constexpr std::int64_t max_components = 4;
+constexpr double h200_bytes_per_second = 4.9e12;
 
 Support refuse(std::string sentence) { return {Reason::geometry, std::move(sentence)}; }
 
@@ -38,14 +39,20 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports<dtype>(problem)};
   if (!result.support || problem.n == 0) return result;
   const int element_bytes = static_cast<int>(size_in_bytes(dtype));
-  const auto fields = plan_fields(field_problem(problem), element_bytes, device.units);
+  const Machine machine(device);
+  // Where a device does not say how fast its memory is, it is taken for an H200's.
+  const double bytes_per_second =
+      machine.bytes_per_second > 0 ? machine.bytes_per_second : h200_bytes_per_second;
+  const auto fields =
+      plan_fields(field_problem(problem), element_bytes,
+                  {machine.units, bytes_per_second / (machine.clock_hertz * machine.units)});
   if (!fields) {
     result.support =
         refuse("filters of " + std::to_string(problem.t) + "x" + std::to_string(problem.r) + "x" +
                std::to_string(problem.s) + "; expected the input of a tile to fit shared memory");
     return result;
   }
-  result.estimate_seconds = kernel_seconds(fields->clocks / Machine(device).clock_hertz, device, 0);
+  result.estimate_seconds = kernel_seconds(fields->clocks / machine.clock_hertz, device, 0);
   result.kernel = planned(*fields);
   return result;
 }

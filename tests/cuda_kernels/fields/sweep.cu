@@ -205,11 +205,12 @@ struct Timed {
 };
 
 /// The plans of a kernel, one of each kind, the least predicted time first.
-std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int bytes, int units) {
+std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int bytes,
+                            const FieldMachine& machine) {
   std::vector<Timed> found;
   std::set<std::string> met;
   const auto consider = [&](const FieldChoice& choice) {
-    const auto plan = plan_fields(problem, bytes, units, choice);
+    const auto plan = plan_fields(problem, bytes, machine, choice);
     if (!plan || plan->kernel != kernel || plan->threads_w != choice.threads_w ||
         plan->threads_v != choice.threads_v || !met.insert(cut(*plan)).second)
       return;
@@ -248,19 +249,28 @@ class Sweep {
       : problem_(problem), options_(options), bench_(problem.problem) {
     int device = 0;
     check(cudaGetDevice(&device), "cudaGetDevice");
-    check(cudaDeviceGetAttribute(&units_, cudaDevAttrMultiProcessorCount, device), "units");
-    check(cudaDeviceGetAttribute(&kilohertz_, cudaDevAttrClockRate, device), "clock");
+    const auto attribute = [&](cudaDeviceAttr what) {
+      int value = 0;
+      check(cudaDeviceGetAttribute(&value, what, device), "cudaDeviceGetAttribute");
+      return value;
+    };
+    kilohertz_ = attribute(cudaDevAttrClockRate);
+    machine_.units = attribute(cudaDevAttrMultiProcessorCount);
+    // Both clocks are in kHz; memory moves data on both edges of its own.
+    machine_.bytes_in_clock = 2.0 * attribute(cudaDevAttrMemoryClockRate) *
+                              attribute(cudaDevAttrGlobalMemoryBusWidth) / 8 / kilohertz_ /
+                              machine_.units;
   }
 
   void run() {
     const FieldProblem fields = field_problem(problem_.problem);
     const int bytes = static_cast<int>(sizeof(Scalar));
-    if (const auto plan = plan_fields(fields, bytes, units_))
+    if (const auto plan = plan_fields(fields, bytes, machine_))
       print("planned", *plan, bench_.milliseconds(*plan, line_runs));
     std::vector<std::vector<Timed>> kernels;
     for (int kernel = 0; kernel < static_cast<int>(std::size(kernel_names)); ++kernel)
       if (options_.kernel.empty() || options_.kernel == kernel_names[kernel])
-        kernels.push_back(plans_of(static_cast<FieldKernel>(kernel), fields, bytes, units_));
+        kernels.push_back(plans_of(static_cast<FieldKernel>(kernel), fields, bytes, machine_));
     // Each kernel's most promising plans come first, so that time runs out for the others.
     const double begin = now();
     bool more = true;
@@ -296,7 +306,8 @@ class Sweep {
   const NamedProblem& problem_;
   const Options& options_;
   Bench<Scalar> bench_;
-  int units_ = 0, kilohertz_ = 0;
+  FieldMachine machine_;
+  int kilohertz_ = 0;
 };
 
 Options parse(int argc, char** argv) {

@@ -18,11 +18,11 @@ using plumb::cuda::FieldChoice;
 using plumb::cuda::FieldKernel;
 using plumb::cuda::FieldPlan;
 
-inline constexpr int units = 132;  // of the device that is planned for
+inline constexpr plumb::cuda::FieldMachine machine{132, 18.8};  // an H200
 
 inline std::optional<FieldPlan> plan(const plumb::ConvProblem& problem, const FieldChoice& choice) {
   return plumb::cuda::plan_fields(plumb::cuda::field_problem(problem),
-                                  static_cast<int>(plumb::size_in_bytes(problem.dtype)), units,
+                                  static_cast<int>(plumb::size_in_bytes(problem.dtype)), machine,
                                   choice);
 }
 

@@ -1,0 +1,126 @@
+// The model of time that the planner of fields chooses by.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_kernels/fields/field_cut.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int shared_of_unit = 228 << 10, reserved = 1 << 10;
+
+int blocks_at_once(const FieldPlan& plan) {
+  const int by_shared = shared_of_unit / (plan.shared_bytes + reserved);
+  const FieldResidence most = residence(plan);
+  const int by_registers = most.blocks * most.threads / plan.threads();
+  return std::max(1, std::min(by_shared, by_registers));
+}
+
+double blocks(const FieldPlan& plan) {
+  const FieldView& view = plan.view;
+  const int filters = plan.kernel == FieldKernel::queue ? plan.queue.filters : 1;
+  return static_cast<double>(
+      view.n * ceil_div(view.k, filters) * ceil_div(view.u.outputs, plan.tile_u) *
+      ceil_div(view.v.outputs, plan.tile_v) * ceil_div(view.w.outputs, plan.tile_w));
+}
+
+/// Clocks of a multiprocessor for a block of columns among as many as it holds. A warp's plane
+/// takes what its instructions need to issue or its bytes to move, and of the smaller as much as
+/// the warps are too few to hide; the factors are those of runs on an H200.
+double column_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
+  const FieldView& view = plan.view;
+  const int outputs = plan.outputs, bytes = plan.element_bytes;
+  const double taps = static_cast<double>(view.w.taps) * view.c,
+               of_plane = view.u.taps * view.v.taps;
+  const double inputs = outputs + view.v.taps - 1, words = bytes / 4.0;
+  const double added = taps * of_plane * outputs * words / 4;
+  const double port = taps * (inputs * words + of_plane * words / 4) + outputs * words;
+  const double issued =
+      taps * (of_plane * outputs + inputs + of_plane * words / 4) + outputs + 2 * inputs + 40;
+  const double border = 1.1;  // reads there take more instructions
+  const double summed = std::max({added, port, border * issued / 4});
+  const double moved = 32.0 * outputs * 2 * bytes / (0.9 * bytes_in_clock);
+  const double warp_plane =
+      std::max(summed, moved) + std::min(1.0, 10.5 / warps) * std::min(summed, moved);
+  return plan.threads() / 32.0 * (plan.tile_u + view.u.taps - 1) * warp_plane;
+}
+
+/// Clocks of a multiprocessor for a block of the queue among as many as it holds: what its warps
+/// issue, what goes through shared memory or what is moved, and of the others as much as the
+/// warps are too few to hide.
+double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
+  const FieldView& view = plan.view;
+  const QueueCut& cut = plan.queue;
+  const int bytes = plan.element_bytes;
+  const double vector = 16.0 / bytes, columns = queue_columns(plan);
+  const double segment = std::ceil((columns + cut.taps - 1) / vector);
+  const double weights = cut.taps * cut.taps * cut.filters / vector;
+  const double fmas = columns * cut.rows * cut.filters * cut.taps * cut.taps * view.v.taps;
+  const double inputs = segment * (cut.once ? cut.rows + cut.taps - 1 : cut.rows * view.v.taps);
+  const double read_weights = cut.once ? 0 : view.v.taps * weights;
+  const double block_warps = plan.threads() / 32.0;
+  const double copies = plan.rows * (12 + 2.5 * std::ceil(plan.columns / 32.0)) / block_warps;
+  const double channel = fmas * bytes / 4 + inputs + read_weights + copies + 25;
+  const double stored = 2.0 * cut.filters * cut.rows * cut.vectors + 20;
+  const double issued = (channel * view.c + stored) / 4;
+  const double shared = (4 * inputs + read_weights + 2 * copies / 2.5) * view.c;
+  const double outputs = 32 * columns * cut.rows * cut.filters;
+  const double moved =
+      bytes * (outputs + 32 * columns * cut.rows * view.c) / (0.9 * bytes_in_clock);
+  const double most = std::max({issued / 0.92, shared / 0.9, moved});
+  const double rest = issued + shared + moved - most;
+  const double warp_plane = most + std::min(1.0, 3.0 / warps) * std::max(0.0, rest);
+  return block_warps * (plan.tile_u + view.u.taps - 1) * warp_plane;
+}
+
+/// FMAs that a multiprocessor reaches in a clock with many of them, as measured on 31x31, 129
+/// taps and 9x9x9 (README.md).
+double fma_in_clock(const FieldPlan& plan) {
+  const bool single = plan.element_bytes == 4;
+  if (plan.kernel == FieldKernel::march) return single ? 68 : 35;
+  if (plan.kernel == FieldKernel::line) return single ? 70 : 38;
+  return single ? 75 : 43;
+}
+
+/// Clocks of a multiprocessor for a block of the others: what is added and what is moved, less of
+/// the smaller as more warps are there to overlap them.
+double tile_clocks(const FieldPlan& plan, double bytes_in_clock, int at_once) {
+  const FieldView& view = plan.view;
+  const double taps = static_cast<double>(view.u.taps) * view.v.taps * view.w.taps * view.c;
+  const double outputs = static_cast<double>(plan.tile_u) * plan.tile_v * plan.tile_w;
+  const bool march = plan.kernel == FieldKernel::march;
+  const int planes = march ? plan.tile_u + view.u.taps - 1 : plan.planes;
+  const double loaded = static_cast<double>(planes) * plan.rows * plan.columns * view.c;
+  // Overlapping halos come from L2, which is twice as fast as memory.
+  const double moved = plan.element_bytes * (1.5 * outputs + 0.5 * loaded) / (0.8 * bytes_in_clock);
+  double added = outputs * taps / fma_in_clock(plan);
+  // Tensor cores have twice the FMAs, of which some are with the Toeplitz matrix' zeros.
+  if (plan.kernel == FieldKernel::toeplitz)
+    added = outputs * taps / view.w.taps * 8 * plan.pairs / 100;
+  const double hidden = march ? 0.9 : 1 - 1.0 / at_once;
+  const double few = std::max(1.0, 12.0 / (at_once * plan.threads() / 32));
+  return few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added));
+}
+
+}  // namespace
+
+double field_clocks(const FieldPlan& plan, const FieldMachine& machine) {
+  const double start = 1500.0;  // until the first input is there, in clocks of one block
+  const int at_once = blocks_at_once(plan), warps = at_once * plan.threads() / 32;
+  const double waves = blocks(plan) / (static_cast<double>(machine.units) * at_once);
+  const auto with = [&](double block) { return block + start / at_once; };
+  // Where there are many waves, blocks end at different times, and the last wave is not empty.
+  // Columns' blocks at the border take longer than others.
+  if (plan.kernel == FieldKernel::columns)
+    return with(column_clocks(plan, machine.bytes_in_clock, warps)) * at_once *
+           (std::max(waves, 0.6) + 0.75);
+  if (plan.kernel == FieldKernel::queue)
+    return with(queue_clocks(plan, machine.bytes_in_clock, warps)) * at_once *
+           (std::max(waves, 0.6) + 0.75);
+  const double block = with(tile_clocks(plan, machine.bytes_in_clock, at_once));
+  const double exact = std::ceil(waves);
+  return block * at_once * (exact < 4 ? exact : waves + 0.5);
+}
+
+}  // namespace plumb::cuda

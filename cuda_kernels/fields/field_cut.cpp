@@ -1,0 +1,148 @@
+// How a kernel cuts the outputs of a field into tiles, and what a tile takes of shared memory.
+#include "cuda_kernels/fields/field_cut.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int vector_bytes = 16, stages = 4, tile_lines = 4, line_vectors = 8;
+
+int shared_vectors(int vectors) { return vectors + vectors / 8; }
+int vectors_of(int elements, int element_bytes) {
+  return (elements * element_bytes + vector_bytes - 1) / vector_bytes;
+}
+int bytes_of(int elements, int element_bytes) {
+  return vectors_of(elements, element_bytes) * vector_bytes;
+}
+
+/// Eights of outputs in a line of the Toeplitz kernel.
+int line_eights(const FieldView& view) {
+  return view.u.taps > 1 ? toeplitz_blocks : toeplitz_blocks_in_row;
+}
+
+void cut_toeplitz(FieldPlan& plan) {
+  const int lines = plan.threads() / 2;  // 16 a warp
+  const bool in_row = plan.view.u.taps == 1;
+  plan.pairs = (plan.view.w.taps + 7 + 7) / 8;
+  plan.tile_u = in_row ? 1 : lines;
+  plan.tile_v = 1;
+  plan.tile_w = 8 * line_eights(plan.view) * (in_row ? lines : 1);
+  plan.planes = plan.tile_u + plan.view.u.taps - 1;
+  plan.rows = 1;
+}
+
+/// The last thread of a row of the queue reads whole vectors.
+int queue_pitch(const FieldPlan& plan) {
+  const int segment = vectors_of(queue_columns(plan) + plan.view.w.taps - 1, plan.element_bytes);
+  const int row = (plan.threads_w - 1) * plan.queue.vectors + segment;
+  return plan.queue.vectors > 1 ? shared_vectors(row - 1) + 1 : row;
+}
+
+/// Outputs of a thread along w, and along v.
+std::pair<int, int> thread_outputs(const FieldPlan& plan) {
+  switch (plan.kernel) {
+    case FieldKernel::columns:
+      return plan.view.v.taps > 1 ? std::pair{1, plan.outputs} : std::pair{plan.outputs, 1};
+    case FieldKernel::queue: return {queue_columns(plan), plan.queue.rows};
+    case FieldKernel::line: return {line_vectors * vector_bytes / plan.element_bytes, 1};
+    default: return {2 * vector_bytes / plan.element_bytes, 1};
+  }
+}
+
+/// The filters of march, queue and columns are all there, the others' come by channel.
+int filter_bytes(const FieldPlan& plan) {
+  const int bytes = plan.element_bytes, c = plan.view.c;
+  const int u = plan.view.u.taps, v = plan.view.v.taps, w = plan.view.w.taps;
+  const int padded_w = (w + 3) / 4 * 4;
+  switch (plan.kernel) {
+    case FieldKernel::line: return (plan.run > 0 ? c : 1) * bytes_of(padded_w, bytes);
+    case FieldKernel::toeplitz: return u * (8 * plan.pairs + 8) * bytes;
+    case FieldKernel::queue: return c * v * bytes_of(plan.queue.filters * u * w, bytes);
+    case FieldKernel::columns: return c * w * bytes_of(u * v, bytes);
+    case FieldKernel::tile: return bytes_of(u * v * padded_w, bytes);
+    case FieldKernel::march: break;
+  }
+  const int last = w > 1 && w % 4 == 1 ? 5 : w % 4;
+  return c * v * (u * (w - last) * bytes + bytes_of(u * last, bytes));
+}
+
+}  // namespace
+
+FieldResidence residence(const FieldPlan& plan) {
+  const int taps_u = plan.view.u.taps;
+  switch (plan.kernel) {
+    case FieldKernel::columns:
+      return column_residence(plan.element_bytes, taps_u, plan.view.v.taps > 1, plan.outputs);
+    case FieldKernel::queue: return queue_residence(plan.queue);
+    case FieldKernel::toeplitz: return toeplitz_residence(line_eights(plan.view));
+    case FieldKernel::march: return march_residence(plan.element_bytes, taps_u);
+    default: return tile_residence;
+  }
+}
+
+bool columns_fit_32_bits(const FieldView& view) {
+  return static_cast<double>(view.w.extent) * std::abs(static_cast<double>(view.w.x_step)) <
+         0x7fffffff;
+}
+
+bool planes_fit_32_bits(const FieldView& view) {
+  const auto reach = [](const FieldAxis& axis) {
+    return static_cast<double>(axis.outputs + axis.taps + axis.extent) *
+           std::abs(static_cast<double>(axis.x_step));
+  };
+  return reach(view.v) + reach(view.w) < 0x7fff0000;
+}
+
+void cut_tile(FieldPlan& plan) {
+  const FieldView& view = plan.view;
+  const bool toeplitz = plan.kernel == FieldKernel::toeplitz;
+  const auto [outputs_w, outputs_v] = thread_outputs(plan);
+  plan.tile_w = plan.threads_w * outputs_w;
+  plan.tile_v = plan.threads_v * outputs_v;
+  plan.tile_u = plan.kernel == FieldKernel::tile ? plan.threads_u * tile_lines : 1;
+  plan.planes = plan.tile_u + view.u.taps - 1;
+  plan.rows = plan.tile_v + view.v.taps - 1;
+  if (toeplitz) cut_toeplitz(plan);
+  plan.front = plan.kernel == FieldKernel::line ? (4 - view.w.taps % 4) % 4 : 0;
+  plan.columns = plan.tile_w + plan.front + view.w.taps - 1;
+  // The Toeplitz matrix has whole eights of rows, which meet columns that no tap does.
+  if (toeplitz) plan.columns = plan.tile_w + 8 * (plan.pairs - 1);
+  plan.row_vectors = vectors_of(plan.columns, plan.element_bytes);
+  plan.pitch = plan.kernel == FieldKernel::queue ? queue_pitch(plan)
+                                                 : shared_vectors(plan.row_vectors - 1) + 1;
+  // Four lines of the Toeplitz matrix' lanes lie in different banks.
+  if (toeplitz) plan.pitch += (10 - plan.pitch % 8) % 8;
+  plan.row_threads = 32;
+  while (plan.row_threads < plan.threads() && plan.row_threads < plan.row_vectors / 2)
+    plan.row_threads *= 2;
+}
+
+void count_shared(FieldPlan& plan) {
+  const bool queue = plan.kernel == FieldKernel::queue, line = plan.kernel == FieldKernel::line;
+  const bool ring = plan.kernel == FieldKernel::march || queue;
+  plan.filter_bytes = filter_bytes(plan);
+  if (plan.kernel == FieldKernel::columns) {
+    plan.line_bytes = bytes_of(plan.tile_u + plan.view.u.taps, sizeof(std::int64_t));
+    plan.column_bytes = bytes_of(plan.columns, sizeof(int));
+    plan.shared_bytes = plan.filter_bytes + plan.line_bytes + plan.column_bytes;
+    return;
+  }
+  const int warps = plan.threads() / 32;
+  const int scratch = warps * vector_bytes * shared_vectors(32 * (line ? line_vectors : 2));
+  const int tile = plan.planes * plan.rows * plan.pitch * vector_bytes;
+  plan.stage_bytes = queue  ? plan.rows * plan.pitch * vector_bytes
+                     : ring ? plan.view.c * tile
+                            : std::max(tile, scratch);
+  plan.scratch_bytes = ring ? scratch : 0;
+  plan.line_bytes = bytes_of((ring ? 1 : plan.planes) * plan.rows, sizeof(std::int64_t));
+  plan.column_bytes = !line && columns_fit_32_bits(plan.view)
+                          ? plan.row_vectors * vector_bytes / plan.element_bytes * 4
+                          : 0;
+  const int held = ring ? stages : plan.run > 0 ? 2 : 1;
+  plan.shared_bytes = held * plan.stage_bytes + plan.filter_bytes + plan.scratch_bytes +
+                      plan.line_bytes + plan.column_bytes;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,41 @@
+// What the planner of fields tries: a kernel's cut of the outputs into tiles, the shared memory
+// that it takes, and the time that it is predicted to take.
+#pragma once
+
+#include "cuda_kernels/fields/fields.hpp"
+
+namespace plumb::cuda {
+
+inline constexpr int shared_of_block = 227 << 10;
+
+FieldView field_view(const FieldProblem& problem);
+
+/// Returns the threads that a planned kernel is compiled for.
+FieldResidence residence(const FieldPlan& plan);
+
+/// Whether the columns' offsets in a row, and in a plane as far as the padding reaches, fit 32
+/// bits.
+bool columns_fit_32_bits(const FieldView& view);
+bool planes_fit_32_bits(const FieldView& view);
+
+/// Fills in a block's tile and the input under it from kernel, threads and view. Where a kernel
+/// goes along u, the tile is of one plane: choosing the length of its runs is up to the caller.
+void cut_tile(FieldPlan& plan);
+
+/// Fills in the bytes of shared memory of a tile that is cut.
+void count_shared(FieldPlan& plan);
+
+/// Predicts the clocks of the device for a plan whose shared memory is counted.
+double field_clocks(const FieldPlan& plan, const FieldMachine& machine);
+
+inline bool goes_along_u(FieldKernel kernel) {
+  return kernel == FieldKernel::march || kernel == FieldKernel::columns ||
+         kernel == FieldKernel::queue;
+}
+
+/// Outputs of a thread of the queue, side by side.
+inline int queue_columns(const FieldPlan& plan) {
+  return plan.queue.vectors * 16 / plan.element_bytes;
+}
+
+}  // namespace plumb::cuda
