@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(block_threads)
   using Value = ComputeType<Stored>;
   constexpr int block_rows = block_threads / row_threads;
   const Index first = static_cast<Index>(threadIdx.x % row_threads);
-  constexpr Value none = std::numeric_limits<Value>::quiet_NaN();
+  const Value none = static_cast<Value>(NAN);
   // All threads of a row leave the loop together, so the shuffles and barriers meet all of them.
   for (std::int64_t row = std::int64_t{blockIdx.x} * block_rows + threadIdx.x / row_threads;
        row < rows; row += std::int64_t{gridDim.x} * block_rows) {
