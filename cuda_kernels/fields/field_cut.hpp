@@ -6,7 +6,8 @@
 
 namespace plumb::cuda {
 
-inline constexpr int shared_of_block = 227 << 10;
+/// What a tile may take: all but the little that the kernels have beside it.
+inline constexpr int shared_of_block = 226 << 10;
 
 FieldView field_view(const FieldProblem& problem);
 

@@ -35,21 +35,6 @@ class QueueSums {
     }
   }
 
-  /// Lets the queue move by a plane that has nothing to add.
-  __device__ void move() {
-#pragma unroll
-    for (int k = 0; k < Shape::filters; ++k)
-#pragma unroll
-      for (int t = Shape::taps - 1; t >= 0; --t)
-#pragma unroll
-        for (int j = 0; j < Shape::rows; ++j)
-#pragma unroll
-          for (int i = 0; i < columns; ++i) {
-            of[k][t][j][i] = before(k, t, j, i);
-            pin(of[k][t][j][i]);
-          }
-  }
-
   /// Adds a plane of a channel: `rows` rows of filters. The queue moves where the plane `comes`.
   template <bool comes>
   __device__ void add(const QueueSegment<Scalar, Shape>& segment, const char* weights, int rows) {
@@ -130,8 +115,8 @@ class QueueSums {
 template <class Scalar, class Shape>
 class Queue {
  public:
-  __device__ Queue(const FieldParams& params, const FieldBlock<Scalar>& block, const Scalar* x)
-      : params_(params), block_(block), loader_(params, block, x), thread_(params) {}
+  __device__ Queue(const FieldParams& params, const FieldBlock<Scalar>& block)
+      : params_(params), block_(block), loader_(params, block), thread_(params) {}
 
   __device__ void run(Scalar* y, const Scalar (&bias)[Shape::filters],
                       const FieldEpilogue<Scalar>& epilogue) {
@@ -148,38 +133,38 @@ class Queue {
           weights[r * Sums::filter_row + i] =
               reinterpret_cast<const Scalar*>(filters)[r * Sums::filter_row + i];
     }
-    const bool works = thread_.v < block_.count_v && thread_.w < block_.count_w;
     QueueSegment<Scalar, Shape> segment(params_, thread_);
-    for (int i = 0; i < stages - 1; ++i) loader_.load_next();
     const int planes = block_.count_u + Shape::taps - 1;
-    int at = 0;  // of the stage, in bytes
-    for (int plane = 0; plane < planes; ++plane) {
-      const bool there = plane >= block_.begin_plane && plane < block_.end_plane;
+    for (int i = 0; i < stages - 1; ++i) loader_.load_next(planes);
+      // No plane takes another way than the next: threads without outputs sum what lies in the
+      // ring, and planes of a padding are zeros. Registers would be copied wherever two ways meet.
 #pragma unroll 1
-      for (int c = 0; c < view.c; ++c) {
-        wait_for_copies<stages - 2>();
-        __syncthreads();
-        loader_.load_next();
-        segment.begin(at);
-        if (!there) {
-          if (c == 0) sums.move();
-        } else if (works) {
-          if constexpr (Shape::once)
-            sums.add_once(segment, weights);
-          else if (c == 0)
-            sums.template add<true>(segment, filters, view.v.taps);
-          else
-            sums.template add<false>(segment, filters + c * params_.filter_bytes, view.v.taps);
+    for (int plane = 0; plane < planes; ++plane) {
+      next_stage(segment, planes);
+      if constexpr (Shape::once)
+        sums.add_once(segment, weights);
+      else
+        sums.template add<true>(segment, filters, view.v.taps);
+      if constexpr (!Shape::once)
+#pragma unroll 1
+        for (int c = 1; c < view.c; ++c) {
+          next_stage(segment, planes);
+          sums.template add<false>(segment, filters + c * params_.filter_bytes, view.v.taps);
         }
-        at =
-            at + params_.stage_bytes == stages * params_.stage_bytes ? 0 : at + params_.stage_bytes;
-      }
       if (plane >= Shape::taps - 1) writer.write(sums.of);
     }
   }
 
  private:
   using Sums = QueueSums<Scalar, Shape>;
+
+  /// Waits for the next plane of a channel, and begins to load one into the stage that is free.
+  __device__ void next_stage(QueueSegment<Scalar, Shape>& segment, int planes) {
+    wait_for_copies<stages - 2>();
+    __syncthreads();
+    loader_.load_next(planes);
+    segment.begin(loader_.stage());
+  }
 
   const FieldParams& params_;
   const FieldBlock<Scalar>& block_;
@@ -215,7 +200,7 @@ __global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
 #pragma unroll
   for (int i = 0; i < Shape::filters; ++i)
     bias[i] = epilogue.bias && k + i < params.view.k ? epilogue.bias[k + i] : Scalar{0};
-  Queue<Scalar, Shape> queue(params, block, x);
+  Queue<Scalar, Shape> queue(params, block);
   queue.run(y, bias, epilogue);
 }
 

@@ -70,52 +70,58 @@ class QueueSegment {
   int row_bytes_;
 };
 
-/// Loads the planes of a block in their order, channel by channel.
+/// Loads the planes of a block in their order, channel by channel, those in a padding of zeros as
+/// zeros. What a plane costs a thread besides its copies is a few instructions: addresses move on
+/// by additions, and boundaries are looked at where the planes reach one.
 template <class Scalar, class Shape>
 class QueueLoader {
  public:
-  __device__ QueueLoader(const FieldParams& params, const FieldBlock<Scalar>& block,
-                         const Scalar* x)
-      : params_(params),
-        block_(block),
-        x_(x + block.x_at),
-        planes_(block.count_u + params.view.u.taps - 1) {
+  __device__ QueueLoader(const FieldParams& params, const FieldBlock<Scalar>& block)
+      : params_(params), block_(block) {
     const FieldView& view = params.view;
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     for (int row = thread; row < params.rows.value(); row += threads) {
       const std::int64_t v = mapped(block.first_v + row, view.v);
-      lines()[row] = v < 0 ? no_line : v * view.v.x_step;
+      lines(params)[row] = v < 0 ? no_line : v * view.v.x_step;
     }
-    const bool inside = block.begin == 0 && block.end >= loaded(), dense = view.w.x_step == 1;
-    const bool rows_inside =
-        block.first_v >= 0 && block.first_v + params.rows.value() <= view.v.extent;
-    how_ = inside && rows_inside && dense && 1 << params.threads_w_bits == warp ? How::run
-           : dense && (inside || view.w.boundary == Boundary::zeros)            ? How::part
-                                                                                : How::table;
-    if (how_ == How::table)
+    if (how_in_image() == How::table)
       for (int at = thread; at < params.columns; at += threads) {
         const std::int64_t w = mapped(block.first_w + at, view.w);
-        columns()[at] = w < 0 ? no_column : static_cast<int>(w * view.w.x_step);
+        columns(params)[at] = w < 0 ? no_column : static_cast<int>(w * view.w.x_step);
       }
+    find_plane();
     __syncthreads();
   }
 
-  /// Begins to load the next plane of a channel, if there is one. Every thread ends a group of
-  /// copies, were it an empty one.
-  __device__ void load_next() {
-    if (plane_ < planes_) {
-      if (plane_ >= block_.begin_plane && plane_ < block_.end_plane) load();
-      if (++c_ == params_.view.c) c_ = 0, ++plane_;
-      at_ =
-          at_ + params_.stage_bytes == stages * params_.stage_bytes ? 0 : at_ + params_.stage_bytes;
+  /// Begins to load the next of `planes` planes, of a channel, if there is one. Every thread ends a
+  /// group of copies, were it an empty one.
+  __device__ void load_next(int planes) {
+    if (plane_ < planes) {
+      load();
+      if (++c_ < params_.view.c) {
+        from_ += params_.view.x_c;
+      } else {
+        c_ = 0, ++plane_;
+        if (--in_order_ > 0)
+          from_ += params_.view.u.x_step - (params_.view.c - 1) * params_.view.x_c;
+        else
+          find_plane();
+      }
     }
+    const bool last = at_ + params_.stage_bytes == stages * params_.stage_bytes;
+    at_ = last ? 0 : at_ + params_.stage_bytes;
     commit_copies();
   }
 
+  /// The stage that is loaded next, in bytes. After load_next() it is the oldest, as the ring is
+  /// full.
+  __device__ int stage() const { return at_; }
+
  private:
-  /// Whether all that is loaded lies in the image, or what does not is zeros along w, or a table
-  /// says where each column comes from.
-  enum class How : std::uint8_t { run, part, table };
+  /// How a plane is loaded: all lies in the image and is copied 16, 8 or 4 bytes at a time (doubles
+  /// by 8 at least), what does not is zeros along w, a table says where each column comes from, or
+  /// all is zeros.
+  enum class How : std::uint8_t { run_16, run_8, run_4, part, table, zeros };
   static constexpr int warp = 32, element = static_cast<int>(sizeof(Scalar));
   static constexpr std::int64_t no_line = INT64_MIN;
   static constexpr int no_column = INT_MIN;
@@ -124,52 +130,74 @@ class QueueLoader {
   }
 
   /// Offsets of the rows in a plane, and of the columns in a row.
-  __device__ std::int64_t* lines() const {
-    return reinterpret_cast<std::int64_t*>(dynamic_shared() + params_.lines_at);
+  __device__ static std::int64_t* lines(const FieldParams& params) {
+    return reinterpret_cast<std::int64_t*>(dynamic_shared() + params.lines_at);
   }
-  __device__ int* columns() const {
-    return reinterpret_cast<int*>(dynamic_shared() + params_.columns_at);
+  __device__ static int* columns(const FieldParams& params) {
+    return reinterpret_cast<int*>(dynamic_shared() + params.columns_at);
   }
 
-  /// The columns that are loaded, in whole copies.
-  __device__ int loaded() const {
+  __device__ How how_in_image() const {
+    const FieldView& view = params_.view;
+    // The columns that are loaded, in whole copies.
     const int of_copy = params_.copy_bytes / element;
-    return (params_.columns + of_copy - 1) / of_copy * of_copy;
+    const int loaded = (params_.columns + of_copy - 1) / of_copy * of_copy;
+    const bool inside = block_.begin == 0 && block_.end >= loaded, dense = view.w.x_step == 1;
+    const bool rows_inside =
+        block_.first_v >= 0 && block_.first_v + params_.rows.value() <= view.v.extent;
+    if (inside && rows_inside && dense && 1 << params_.threads_w_bits == warp)
+      return params_.copy_bytes == 16  ? How::run_16
+             : params_.copy_bytes == 8 ? How::run_8
+                                       : How::run_4;
+    return dense && (inside || view.w.boundary == Boundary::zeros) ? How::part : How::table;
+  }
+
+  /// Finds where plane number `plane_` comes from, and how many follow on it in the image.
+  __device__ void find_plane() {
+    const FieldAxis& u = params_.view.u;
+    const std::int64_t at = block_.first_u + plane_, from = mapped(at, u);
+    in_order_ =
+        at >= 0 && at < u.extent ? static_cast<int>(min(u.extent - at, std::int64_t{INT_MAX})) : 1;
+    how_ = from < 0 ? How::zeros : how_in_image();
+    const int first = static_cast<int>(threadIdx.x) / warp,
+              lane = static_cast<int>(threadIdx.x) % warp;
+    const bool run = how_ <= How::run_4;
+    const int lane_at = run ? lane * (params_.copy_bytes / element) : lane;
+    to_ = (first * params_.pitch + place_of(lane_at)) * element;
+    from_ = block_.x + from * u.x_step;
+    if (run) from_ += (block_.first_v + first) * params_.view.v.x_step + block_.first_w + lane_at;
   }
 
   __device__ void load() const {
-    const FieldView& view = params_.view;
-    const Scalar* const plane =
-        x_ + (mapped(block_.first_u + plane_, view.u) * view.u.x_step + c_ * view.x_c);
-    const int first = static_cast<int>(threadIdx.x) / warp,
-              lane = static_cast<int>(threadIdx.x) % warp;
-    auto* const to = reinterpret_cast<Scalar*>(dynamic_shared() + at_) + first * params_.pitch;
-    if (how_ != How::run) return load_border(to, plane, first, lane);
-    const Scalar* const from = plane + ((block_.first_v + first) * view.v.x_step + block_.first_w);
-    if (params_.copy_bytes == 16)
-      load_run<16>(to, from, first, lane);
-    else if (params_.copy_bytes == 8)
-      load_run<8>(to, from, first, lane);
+    if (how_ == How::run_16)
+      load_run<16>();
+    else if (how_ == How::run_8)
+      load_run<8>();
+    else if (how_ == How::run_4)
+      load_run<element>();
     else
-      load_run<element>(to, from, first, lane);
+      load_border(params_, block_, from_, at_ + to_, how_);
   }
 
   /// A warp's rows, all inside of the image: as many copies of all lanes as there are outputs, and
   /// one of what the taps meet more.
   template <int bytes>
-  __device__ void load_run(Scalar* to, const Scalar* from, int row, int lane) const {
+  __device__ void load_run() const {
     constexpr int count = bytes / element, step = warp * count;
     constexpr int whole = Shape::template columns<Scalar> / count;
     static_assert(whole > 0);
-    const int warps = static_cast<int>(blockDim.x) / warp, pitch = warps * params_.pitch;
-    const std::int64_t step_v = warps * params_.view.v.x_step;
+    const int warps = static_cast<int>(blockDim.x) / warp,
+              lane = static_cast<int>(threadIdx.x) % warp;
     const bool last = lane < (Shape::taps - 1 + count - 1) / count;
-    to += place_of(lane * count), from += lane * count;
-#pragma unroll 1
-    for (; row < params_.rows.value(); row += warps, to += pitch, from += step_v) {
+    const Scalar* from = from_;
+    int to = at_ + to_;
+    for (int row = params_.rows.value() - static_cast<int>(threadIdx.x) / warp; row > 0;) {
+      auto* const line = reinterpret_cast<Scalar*>(dynamic_shared() + to);
 #pragma unroll
-      for (int i = 0; i < whole; ++i) copy<bytes>(to + i * place_of(step), from + i * step);
-      if (last) copy<bytes>(to + whole * place_of(step), from + whole * step);
+      for (int i = 0; i < whole; ++i) copy<bytes>(line + i * place_of(step), from + i * step);
+      if (last) copy<bytes>(line + whole * place_of(step), from + whole * step);
+      if ((row -= warps) <= 0) break;
+      to += warps * params_.pitch * element, from += warps * params_.view.v.x_step;
     }
   }
   template <int bytes>
@@ -180,45 +208,53 @@ class QueueLoader {
       copy_bytes_async<bytes>(to, from, true);
   }
 
-  __device__ void load_border(Scalar* to, const Scalar* plane, int row, int lane) const {
+  /// Rows of which a part lies beyond the border of the image, element by element.
+  __device__ static void load_border(const FieldParams& params,
+                                                  const FieldBlock<Scalar>& block,
+                                                  const Scalar* from, int to_bytes, How how) {
     const int warps = static_cast<int>(blockDim.x) / warp;
-    to += place_of(lane);
-    for (; row < params_.rows.value(); row += warps, to += warps * params_.pitch) {
-      const std::int64_t offset = lines()[row];
-      if (offset == no_line)
-        copy_part(to, x_, lane, 0, 0);
-      else if (how_ == How::part)
-        copy_part(to, plane + (offset + block_.first_w), lane, block_.begin, block_.end);
+    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + to_bytes);
+    for (int row = static_cast<int>(threadIdx.x) / warp; row < params.rows.value();
+         row += warps, to += warps * params.pitch) {
+      const std::int64_t offset = lines(params)[row];
+      if (offset == no_line || how == How::zeros)
+        copy_part(to, block.x, params.columns, 0, 0);
+      else if (how == How::part)
+        copy_part(to, from + (offset + block.first_w), params.columns, block.begin, block.end);
       else
-        copy_by_table(to, plane + offset, lane);
+        copy_by_table(to, from + offset, params);
     }
   }
 
   /// Copies the columns from `begin` up to `end`, and writes zeros for the others, which it does
   /// not read.
-  __device__ void copy_part(Scalar* to, const Scalar* from, int lane, int begin, int end) const {
+  __device__ static void copy_part(Scalar* to, const Scalar* from, int columns, int begin,
+                                   int end) {
+    const int lane = static_cast<int>(threadIdx.x) % warp;
     from += lane;
     const auto first = static_cast<unsigned>(lane - begin);
     const auto count = static_cast<unsigned>(end - begin);
 #pragma unroll 4
-    for (int i = 0; i < params_.columns - lane; i += warp, to += place_of(warp), from += warp)
+    for (int i = 0; i < columns - lane; i += warp, to += place_of(warp), from += warp)
       copy_bytes_async<element>(to, from, first + i < count);
   }
 
-  __device__ void copy_by_table(Scalar* to, const Scalar* from, int lane) const {
+  __device__ static void copy_by_table(Scalar* to, const Scalar* from, const FieldParams& params) {
 #pragma unroll 4
-    for (int i = lane; i < params_.columns; i += warp, to += place_of(warp)) {
-      const int column = columns()[i];
+    for (int i = static_cast<int>(threadIdx.x) % warp; i < params.columns;
+         i += warp, to += place_of(warp)) {
+      const int column = columns(params)[i];
       copy_bytes_async<element>(to, from + (column == no_column ? 0 : column), column != no_column);
     }
   }
 
   const FieldParams& params_;
   const FieldBlock<Scalar>& block_;
-  const Scalar* const x_;  ///< the image
-  const int planes_;
+  const Scalar* from_;     ///< the thread's first element of the next plane of a channel
+  int to_;                 ///< where it goes in a stage, in bytes
   int plane_ = 0, c_ = 0;  ///< what comes next
-  int at_ = 0;             ///< and its stage, in bytes
+  int in_order_;           ///< planes from it on that follow on each other
+  int at_ = 0;             ///< its stage, in bytes
   How how_;
 };
 

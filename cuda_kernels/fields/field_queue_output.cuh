@@ -71,7 +71,7 @@ class QueueWriter {
 
   /// Row `j` of each thread of the warp; `plane` is where the block's outputs begin.
   __device__ void write_elements(const Scalar (&sums)[columns], Scalar* plane, int j) const {
-    const int thread = static_cast<int>(threadIdx.x), lane = thread & 31;
+    const int thread = static_cast<int>(threadIdx.x);
     char* const own =
         dynamic_shared() + params_.scratch_at + thread / 32 * fields::scratch_bytes(vectors);
     __syncwarp();
@@ -80,19 +80,28 @@ class QueueWriter {
       Vector<Scalar> packed;
 #pragma unroll
       for (int l = 0; l < vector; ++l) packed.of[l] = sums[i * vector + l];
-      *reinterpret_cast<Vector<Scalar>*>(own + place(lane * vectors + i) * vector_bytes) = packed;
+      *reinterpret_cast<Vector<Scalar>*>(own + place(thread % 32 * vectors + i) * vector_bytes) =
+          packed;
     }
     __syncwarp();
-    const int row_columns = columns << params_.threads_w_bits;
-    const int first = (thread & ~31) >> params_.threads_w_bits;  // row of threads
+    write_scratch(params_, block_, epilogue_, reinterpret_cast<const Scalar*>(own), plane, j);
+  }
+
+  /// Writes what a warp has put into its scratch memory, side by side.
+  __device__ static void write_scratch(const FieldParams& params,
+                                                    const FieldBlock<Scalar>& block,
+                                                    const FieldEpilogue<Scalar>& epilogue,
+                                                    const Scalar* own, Scalar* plane, int j) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int row_columns = columns << params.threads_w_bits;
+    const int first = (thread & ~31) >> params.threads_w_bits;  // row of threads
 #pragma unroll 1
-    for (int at = lane; at < 32 * columns; at += 32) {
-      const int index = at / columns >> params_.threads_w_bits;
+    for (int at = thread & 31; at < 32 * columns; at += 32) {
+      const int index = at / columns >> params.threads_w_bits;
       const int v = (first + index) * Shape::rows + j, column = at - index * row_columns;
-      if (v >= block_.count_v || column >= block_.count_w) continue;
-      Scalar* const to = plane + (v * params_.view.v.y_step + column * params_.view.w.y_step);
-      *to = finished(reinterpret_cast<const Scalar*>(own)[place_element<Scalar>(at)], Scalar{0},
-                     epilogue_, to);
+      if (v >= block.count_v || column >= block.count_w) continue;
+      Scalar* const to = plane + (v * params.view.v.y_step + column * params.view.w.y_step);
+      *to = finished(own[place_element<Scalar>(at)], Scalar{0}, epilogue, to);
     }
   }
 

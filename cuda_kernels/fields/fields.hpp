@@ -105,7 +105,7 @@ inline constexpr QueueCut queue_cuts[] = {
 /// The fewer sums, the fewer registers, and the more warps.
 constexpr FieldResidence queue_residence(const QueueCut& cut) {
   const int registers = cut.taps * cut.vectors * cut.rows * cut.filters * 4;
-  if (registers > 72) return {128, 3};
+  if (registers >= 72) return {128, 3};
   return registers > 40 || cut.once ? FieldResidence{256, 2} : FieldResidence{128, 5};
 }
 

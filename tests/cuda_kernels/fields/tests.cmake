@@ -1,12 +1,13 @@
 # The field kernels' sources compiled for the host, where threads are fibers: a program of its own,
 # since the module has functions of the same names.
 set(emulation ${CMAKE_CURRENT_LIST_DIR}/emulation)
+set(fields ${PROJECT_SOURCE_DIR}/cuda_kernels/fields)
+file(GLOB field_planner CONFIGURE_DEPENDS ${fields}/field_*.cpp)
 if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
   add_executable(plumb_emulated_fields
     ${emulation}/emulation.cpp ${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp
     ${emulation}/main.cpp ${emulation}/test_emulation.cpp ${emulation}/test_fields.cpp
-    ${PROJECT_SOURCE_DIR}/cuda_kernels/fields/field_plan.cpp
-    ${PROJECT_SOURCE_DIR}/cuda_kernels/fields/field_problem.cpp)
+    ${field_planner})
   # Its headers take the place of the few that speak to the device.
   target_include_directories(plumb_emulated_fields BEFORE PRIVATE ${emulation}/shadows ${emulation})
   target_include_directories(plumb_emulated_fields PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
@@ -21,9 +22,10 @@ endif()
 if(NOT PLUMB_HAVE_CUDA)
   return()
 endif()
-set(fields ${PROJECT_SOURCE_DIR}/cuda_kernels/fields)
 add_executable(plumb_sweep_fields EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/sweep.cu
-  ${fields}/fields_f32.cu ${fields}/fields_f64.cu ${fields}/field_plan.cpp ${fields}/field_problem.cpp
+  ${fields}/fields_f32.cu ${fields}/fields_f64.cu ${field_planner}
   ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/check.cpp)
 target_include_directories(plumb_sweep_fields PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(plumb_sweep_fields PRIVATE plumb::plumb plumb_compiler CUDA::cudart_static)
+target_link_libraries(plumb_sweep_fields PRIVATE plumb::plumb plumb_compiler fmt::fmt-header-only CUDA::cudart_static)
+# The check reads the extents of a problem, which are std::array.
+target_compile_options(plumb_sweep_fields PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
