@@ -16,7 +16,7 @@ namespace plumb::cuda::fields {
 
 /// How the columns' weights lie in shared memory: those of a channel and a tap along w together.
 template <class Scalar, int taps_u, int taps_v>
-inline constexpr int column_weights = march_row<Scalar>(taps_u* taps_v);
+inline constexpr int column_weights = in_vectors<Scalar>(taps_u* taps_v);
 
 /// The sums of a thread, and what they are made of. Of the taps along w there are `taps_w`, or, for
 /// 0, as many as the view says.

@@ -36,14 +36,18 @@ double column_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double inputs = outputs + view.v.taps - 1, words = bytes / 4.0;
   const double added = taps * of_plane * outputs * words / 4;
   const double port = taps * (inputs * words + of_plane * words / 4) + outputs * words;
-  const double issued =
+  double issued =
       taps * (of_plane * outputs + inputs + of_plane * words / 4) + outputs + 2 * inputs + 40;
   const double border = 1.1;  // reads there take more instructions
+  // Filters of a width that nothing is compiled for: a tap's addresses are found as it comes.
+  const bool compiled = column_taps(view.u.taps, view.v.taps, view.w.taps, outputs) > 0;
+  if (!compiled && view.w.taps > 1) issued += 12 * taps;
   const double summed = std::max({added, port, border * issued / 4});
   const double moved = 32.0 * outputs * 2 * bytes / (0.9 * bytes_in_clock);
   const double warp_plane =
       std::max(summed, moved) + std::min(1.0, 10.5 / warps) * std::min(summed, moved);
-  return plan.threads() / 32.0 * (plan.tile_u + view.u.taps - 1) * warp_plane;
+  const double channels = view.c > 1 ? 1.35 : 1;  // each reads again, with little to hide it
+  return channels * plan.threads() / 32.0 * (plan.tile_u + view.u.taps - 1) * warp_plane;
 }
 
 /// Clocks of a multiprocessor for a block of the queue among as many as it holds: what its warps
@@ -71,14 +75,17 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double most = std::max({issued / 0.92, shared / 0.9, moved});
   const double rest = issued + shared + moved - most;
   const double warp_plane = most + std::min(1.0, 3.0 / warps) * std::max(0.0, rest);
-  return block_warps * (plan.tile_u + view.u.taps - 1) * warp_plane;
+  // Rows that do not begin at multiples of a vector are copied by elements.
+  const bool aligned =
+      plan.view.w.x_step == 1 && view.v.x_step * bytes % 16 == 0 && view.u.x_step * bytes % 16 == 0;
+  const double copied = aligned ? 1 : bytes == 4 ? 1.4 : 1.2;
+  return copied * block_warps * (plan.tile_u + view.u.taps - 1) * warp_plane;
 }
 
 /// FMAs that a multiprocessor reaches in a clock with many of them, as measured on 31x31, 129
 /// taps and 9x9x9 (README.md).
 double fma_in_clock(const FieldPlan& plan) {
   const bool single = plan.element_bytes == 4;
-  if (plan.kernel == FieldKernel::march) return single ? 68 : 35;
   if (plan.kernel == FieldKernel::line) return single ? 70 : 38;
   return single ? 75 : 43;
 }
@@ -89,17 +96,18 @@ double tile_clocks(const FieldPlan& plan, double bytes_in_clock, int at_once) {
   const FieldView& view = plan.view;
   const double taps = static_cast<double>(view.u.taps) * view.v.taps * view.w.taps * view.c;
   const double outputs = static_cast<double>(plan.tile_u) * plan.tile_v * plan.tile_w;
-  const bool march = plan.kernel == FieldKernel::march;
-  const int planes = march ? plan.tile_u + view.u.taps - 1 : plan.planes;
-  const double loaded = static_cast<double>(planes) * plan.rows * plan.columns * view.c;
+  const double loaded = static_cast<double>(plan.planes) * plan.rows * plan.columns * view.c;
   // Overlapping halos come from L2, which is twice as fast as memory.
   const double moved = plan.element_bytes * (1.5 * outputs + 0.5 * loaded) / (0.8 * bytes_in_clock);
   double added = outputs * taps / fma_in_clock(plan);
-  // Tensor cores have twice the FMAs, of which some are with the Toeplitz matrix' zeros.
-  if (plan.kernel == FieldKernel::toeplitz)
+  double hidden = 1 - 1.0 / at_once, enough = 12;
+  if (plan.kernel == FieldKernel::toeplitz) {
+    // Tensor cores have twice the FMAs, of which some are with the Toeplitz matrix' zeros. They
+    // need fewer warps, and hide less of what is moved.
     added = outputs * taps / view.w.taps * 8 * plan.pairs / 100;
-  const double hidden = march ? 0.9 : 1 - 1.0 / at_once;
-  const double few = std::max(1.0, 12.0 / (at_once * plan.threads() / 32));
+    hidden = std::min(hidden, 0.5), enough = 8;
+  }
+  const double few = std::max(1.0, enough / (at_once * plan.threads() / 32));
   return few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added));
 }
 

@@ -51,21 +51,19 @@ std::pair<int, int> thread_outputs(const FieldPlan& plan) {
   }
 }
 
-/// The filters of march, queue and columns are all there, the others' come by channel.
+/// The filters of queue and columns are all there, the others' come by channel.
 int filter_bytes(const FieldPlan& plan) {
   const int bytes = plan.element_bytes, c = plan.view.c;
   const int u = plan.view.u.taps, v = plan.view.v.taps, w = plan.view.w.taps;
   const int padded_w = (w + 3) / 4 * 4;
   switch (plan.kernel) {
-    case FieldKernel::line: return (plan.run > 0 ? c : 1) * bytes_of(padded_w, bytes);
+    case FieldKernel::line: return bytes_of(padded_w, bytes);
     case FieldKernel::toeplitz: return u * (8 * plan.pairs + 8) * bytes;
     case FieldKernel::queue: return c * v * bytes_of(plan.queue.filters * u * w, bytes);
     case FieldKernel::columns: return c * w * bytes_of(u * v, bytes);
-    case FieldKernel::tile: return bytes_of(u * v * padded_w, bytes);
-    case FieldKernel::march: break;
+    case FieldKernel::tile: break;
   }
-  const int last = w > 1 && w % 4 == 1 ? 5 : w % 4;
-  return c * v * (u * (w - last) * bytes + bytes_of(u * last, bytes));
+  return bytes_of(u * v * padded_w, bytes);
 }
 
 }  // namespace
@@ -77,7 +75,6 @@ FieldResidence residence(const FieldPlan& plan) {
       return column_residence(plan.element_bytes, taps_u, plan.view.v.taps > 1, plan.outputs);
     case FieldKernel::queue: return queue_residence(plan.queue);
     case FieldKernel::toeplitz: return toeplitz_residence(line_eights(plan.view));
-    case FieldKernel::march: return march_residence(plan.element_bytes, taps_u);
     default: return tile_residence;
   }
 }
@@ -121,7 +118,6 @@ void cut_tile(FieldPlan& plan) {
 
 void count_shared(FieldPlan& plan) {
   const bool queue = plan.kernel == FieldKernel::queue, line = plan.kernel == FieldKernel::line;
-  const bool ring = plan.kernel == FieldKernel::march || queue;
   plan.filter_bytes = filter_bytes(plan);
   if (plan.kernel == FieldKernel::columns) {
     plan.line_bytes = bytes_of(plan.tile_u + plan.view.u.taps, sizeof(std::int64_t));
@@ -131,18 +127,15 @@ void count_shared(FieldPlan& plan) {
   }
   const int warps = plan.threads() / 32;
   const int scratch = warps * vector_bytes * shared_vectors(32 * (line ? line_vectors : 2));
-  const int tile = plan.planes * plan.rows * plan.pitch * vector_bytes;
-  plan.stage_bytes = queue  ? plan.rows * plan.pitch * vector_bytes
-                     : ring ? plan.view.c * tile
-                            : std::max(tile, scratch);
-  plan.scratch_bytes = ring ? scratch : 0;
-  plan.line_bytes = bytes_of((ring ? 1 : plan.planes) * plan.rows, sizeof(std::int64_t));
+  plan.stage_bytes = plan.rows * plan.pitch * vector_bytes;
+  if (!queue) plan.stage_bytes = std::max(plan.planes * plan.stage_bytes, scratch);
+  plan.scratch_bytes = queue ? scratch : 0;
+  plan.line_bytes = bytes_of((queue ? 1 : plan.planes) * plan.rows, sizeof(std::int64_t));
   plan.column_bytes = !line && columns_fit_32_bits(plan.view)
                           ? plan.row_vectors * vector_bytes / plan.element_bytes * 4
                           : 0;
-  const int held = ring ? stages : plan.run > 0 ? 2 : 1;
-  plan.shared_bytes = held * plan.stage_bytes + plan.filter_bytes + plan.scratch_bytes +
-                      plan.line_bytes + plan.column_bytes;
+  plan.shared_bytes = (queue ? stages : 1) * plan.stage_bytes + plan.filter_bytes +
+                      plan.scratch_bytes + plan.line_bytes + plan.column_bytes;
 }
 
 }  // namespace plumb::cuda

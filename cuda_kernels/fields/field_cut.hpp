@@ -30,8 +30,7 @@ void count_shared(FieldPlan& plan);
 double field_clocks(const FieldPlan& plan, const FieldMachine& machine);
 
 inline bool goes_along_u(FieldKernel kernel) {
-  return kernel == FieldKernel::march || kernel == FieldKernel::columns ||
-         kernel == FieldKernel::queue;
+  return kernel == FieldKernel::columns || kernel == FieldKernel::queue;
 }
 
 /// Outputs of a thread of the queue, side by side.

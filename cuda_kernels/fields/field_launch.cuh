@@ -4,7 +4,6 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/fields/field_columns.cuh"
 #include "cuda_kernels/fields/field_kernel.cuh"
-#include "cuda_kernels/fields/field_lines.cuh"
 #include "cuda_kernels/fields/field_queue.cuh"
 #include "cuda_kernels/fields/field_toeplitz.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
@@ -76,9 +75,7 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
   params.front = plan.front;
   params.row_vectors = Divisor<int>(plan.row_vectors);
   params.pitch = plan.pitch * vector;
-  const int ring = plan.kernel == FieldKernel::march || queue ? stages : plan.run > 0 ? 2 : 1;
-  params.filters_at = plan.stage_bytes * ring;
-  params.run = plan.run;
+  params.filters_at = plan.stage_bytes * (queue ? stages : 1);
   params.scratch_at = params.filters_at + plan.filter_bytes;
   params.lines_at = params.scratch_at + plan.scratch_bytes;
   params.columns_at = params.lines_at + plan.line_bytes;
@@ -91,14 +88,14 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
   return params;
 }
 
-/// The filters' taps along u that a march is compiled for.
-using MarchTaps = CompileTime<3, 5, 7, 9>;
+/// The filters' taps along u that columns are compiled for.
+using ColumnTaps = CompileTime<3, 5, 7, 9>;
 
 /// Calls `launch` with the kernel of columns that is planned.
 template <class Scalar, class Launch>
 void launch_columns(const FieldPlan& plan, const Launch& launch) {
   const int taps_w = plan.view.w.taps;
-  MarchTaps::with(plan.view.u.taps, [&]<int taps_u>() {
+  ColumnTaps::with(plan.view.u.taps, [&]<int taps_u>() {
     const auto with = [&]<int taps_v, int outputs>() {
       if constexpr (has_column_outputs(sizeof(Scalar), taps_u, taps_v > 1, outputs)) {
         constexpr int compiled = column_taps(taps_u, taps_v, taps_u, outputs);
@@ -135,11 +132,9 @@ void launch_queue(const FieldPlan& plan, const Launch& launch, std::index_sequen
 
 template <class Scalar>
 void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
-  FieldParams params = params_of<Scalar>(plan, call);
-  const std::int64_t tiles = plan.view.n * params.tiles_u.value() * params.tiles_v.value() *
-                             params.tiles_w.value() * params.k.value();
-  params.tiles = static_cast<int>(tiles);
-  const std::int64_t blocks = plan.run > 0 ? ceil_div(tiles, plan.run) : tiles;
+  const FieldParams params = params_of<Scalar>(plan, call);
+  const std::int64_t blocks = plan.view.n * params.tiles_u.value() * params.tiles_v.value() *
+                              params.tiles_w.value() * params.k.value();
   const auto launch = [&](auto kernel) {
     Launch(stream, blocks_for(blocks, 1), static_cast<unsigned>(plan.threads()),
            static_cast<std::size_t>(plan.shared_bytes))(
@@ -159,12 +154,10 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
     launch_columns<Scalar>(plan, launch);
   else if (plan.kernel == FieldKernel::queue)
     launch_queue<Scalar>(plan, launch, std::make_index_sequence<std::size(queue_cuts)>());
-  else if (plan.kernel == FieldKernel::tile)
-    launch(tile_fields<Scalar>);
   else if (plan.kernel == FieldKernel::line)
-    plan.run > 0 ? launch(line_run_fields<Scalar>) : launch(line_fields<Scalar>);
+    launch(line_fields<Scalar>);
   else
-    MarchTaps::with(plan.view.u.taps, [&]<int taps_u>() { launch(march_fields<Scalar, taps_u>); });
+    launch(tile_fields<Scalar>);
 }
 
 }  // namespace plumb::cuda::fields

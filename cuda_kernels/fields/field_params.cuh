@@ -21,17 +21,11 @@ __host__ __device__ constexpr int place_element(int element) {
   return element + element / (8 * vector_elements<Scalar>)*vector_elements<Scalar>;
 }
 
-/// The widths of the chunks that a row of a filter is taken in: `step` taps at a time, and then
-/// what is left. The march leaves up to five.
-__host__ __device__ constexpr int last_of_march(int taps) {
-  return taps > 1 && taps % 4 == 1 ? 5 : taps % 4;
-}
-
-/// Returns the elements of filters in shared memory, of one channel.
+/// Returns so many elements in whole vectors.
 template <class Scalar>
-__host__ __device__ constexpr int march_row(int chunk_taps) {
+__host__ __device__ constexpr int in_vectors(int elements) {
   constexpr int vector = vector_elements<Scalar>;
-  return (chunk_taps + vector - 1) / vector * vector;
+  return (elements + vector - 1) / vector * vector;
 }
 
 struct FieldParams {
@@ -41,7 +35,6 @@ struct FieldParams {
   int tile_u, tile_v, tile_w;
   int planes, columns, front;
   int filters;        ///< of a block
-  int tiles, run;     ///< all tiles, and those that a block of lines has after each other
   int pairs;          ///< eights of columns that a row of the Toeplitz matrix has
   bool lines_in_row;  ///< whether its lines follow each other in a row
   int pitch;          ///< elements from row to row

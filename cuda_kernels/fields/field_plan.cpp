@@ -7,7 +7,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int march_taps[] = {3, 5, 7, 9};
+constexpr int column_taps_u[] = {3, 5, 7, 9};
 constexpr int largest_queue_stage = 48 << 10;
 
 class Planner {
@@ -21,11 +21,18 @@ class Planner {
     constexpr double max_taps = 1 << 20;
     if (max_taps < static_cast<double>(view_.u.taps) * view_.v.taps * view_.w.taps * view_.c)
       return {};
-    if (choice_.kernel && can(*choice_.kernel)) try_all(*choice_.kernel);
-    // Measured, each of these is faster than those after it where it can do a filter at all.
-    for (const FieldKernel kernel :
-         {FieldKernel::line, FieldKernel::columns, FieldKernel::march, FieldKernel::tile})
-      if (!best_ && can(kernel)) try_all(kernel);
+    const bool chosen = choice_.kernel && can(*choice_.kernel);
+    if (chosen) try_all(*choice_.kernel);
+    if (chosen) return best_;
+    for (const FieldKernel kernel : {FieldKernel::line, FieldKernel::columns, FieldKernel::queue})
+      if (can(kernel)) try_all(kernel);
+    // The tile's model is fitted to large filters, and no measure of small ones: it is for what the
+    // others cannot do at all, or columns are not compiled for.
+    const bool compiled =
+        best_ && (best_->kernel != FieldKernel::columns || view_.w.taps == 1 ||
+                  column_taps(view_.u.taps, view_.v.taps, view_.w.taps, best_->outputs) > 0);
+    for (const FieldKernel kernel : {FieldKernel::tile, FieldKernel::toeplitz})
+      if (can(kernel) && (kernel == FieldKernel::toeplitz || !compiled)) try_all(kernel);
     return best_;
   }
 
@@ -34,7 +41,7 @@ class Planner {
 
   bool can(FieldKernel kernel) const {
     const bool line = view_.u.taps == 1 && view_.v.taps == 1;
-    const bool few = std::ranges::count(march_taps, view_.u.taps) > 0;
+    const bool few = std::ranges::count(column_taps_u, view_.u.taps) > 0;
     switch (kernel) {
       case FieldKernel::line: return line;
       case FieldKernel::toeplitz: return bytes_ == 8 && view_.v.taps == 1 && view_.w.taps >= 8;
@@ -43,10 +50,9 @@ class Planner {
       case FieldKernel::columns:
         return few && planes_fit_32_bits(view_) &&
                (view_.v.taps == 1 || (view_.v.taps == view_.u.taps && has_columns(4)));
-      case FieldKernel::tile: return !line || choice_.kernel == kernel;
-      case FieldKernel::march: break;
+      case FieldKernel::tile: break;
     }
-    return few;
+    return !line || choice_.kernel == kernel;
   }
   bool has_columns(int outputs) const {
     return has_column_outputs(bytes_, view_.u.taps, view_.v.taps > 1, outputs);
@@ -54,7 +60,6 @@ class Planner {
 
   void try_all(FieldKernel kernel) {
     FieldPlan plan{.kernel = kernel, .view = view_, .element_bytes = bytes_};
-    if (kernel == FieldKernel::line) plan.run = choice_.run;
     if (kernel == FieldKernel::queue) return try_queues(plan);
     if (kernel != FieldKernel::columns) return try_threads(plan);
     for (const int outputs : {4, 8})
@@ -104,23 +109,15 @@ class Planner {
 
   void consider(FieldPlan plan) {
     cut_tile(plan);
-    for (int planes = 1; planes <= 4; planes *= 2) {
-      if (plan.kernel == FieldKernel::march) {
-        if (!is_free(choice_.planes, planes)) continue;
-        plan.planes = planes;
-      } else if (planes > 1) {
-        break;
-      }
-      count_shared(plan);
-      if (plan.shared_bytes > shared_of_block) continue;
-      if (plan.kernel == FieldKernel::queue && plan.stage_bytes > largest_queue_stage) continue;
-      if (goes_along_u(plan.kernel))
-        choose_run(plan);
-      else
-        plan.clocks = field_clocks(plan, machine_);
-      if (plan.shared_bytes > shared_of_block) continue;
-      if (!best_ || plan.clocks < best_->clocks) best_ = plan;
-    }
+    count_shared(plan);
+    if (plan.shared_bytes > shared_of_block) return;
+    if (plan.kernel == FieldKernel::queue && plan.stage_bytes > largest_queue_stage) return;
+    if (goes_along_u(plan.kernel))
+      choose_run(plan);
+    else
+      plan.clocks = field_clocks(plan, machine_);
+    if (plan.shared_bytes > shared_of_block) return;
+    if (!best_ || plan.clocks < best_->clocks) best_ = plan;
   }
 
   /// Runs of columns are short, so that the blocks at work are near each other in memory.
@@ -128,7 +125,7 @@ class Planner {
     return kernel == FieldKernel::columns ? std::min(64, 24 * (view_.u.taps - 1)) : 1 << 20;
   }
 
-  /// Chooses the length of a march: blocks run in waves, and the last one should be full too.
+  /// Chooses the length of a run: blocks go in waves, and the last one should be full too.
   void choose_run(FieldPlan& plan) const {
     double least = 0;
     FieldPlan run = plan;

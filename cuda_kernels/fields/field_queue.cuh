@@ -68,7 +68,7 @@ class QueueSums {
   }
 
   /// Elements of a row of the filters in shared memory.
-  static constexpr int filter_row = march_row<Scalar>(Shape::taps * Shape::filters * Shape::taps);
+  static constexpr int filter_row = in_vectors<Scalar>(Shape::taps * Shape::filters * Shape::taps);
 
  private:
   __device__ Scalar before(int k, int t, int j, int i) const {

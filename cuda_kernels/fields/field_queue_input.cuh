@@ -209,9 +209,8 @@ class QueueLoader {
   }
 
   /// Rows of which a part lies beyond the border of the image, element by element.
-  __device__ static void load_border(const FieldParams& params,
-                                                  const FieldBlock<Scalar>& block,
-                                                  const Scalar* from, int to_bytes, How how) {
+  __device__ static void load_border(const FieldParams& params, const FieldBlock<Scalar>& block,
+                                     const Scalar* from, int to_bytes, How how) {
     const int warps = static_cast<int>(blockDim.x) / warp;
     auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + to_bytes);
     for (int row = static_cast<int>(threadIdx.x) / warp; row < params.rows.value();

@@ -88,10 +88,9 @@ class QueueWriter {
   }
 
   /// Writes what a warp has put into its scratch memory, side by side.
-  __device__ static void write_scratch(const FieldParams& params,
-                                                    const FieldBlock<Scalar>& block,
-                                                    const FieldEpilogue<Scalar>& epilogue,
-                                                    const Scalar* own, Scalar* plane, int j) {
+  __device__ static void write_scratch(const FieldParams& params, const FieldBlock<Scalar>& block,
+                                       const FieldEpilogue<Scalar>& epilogue, const Scalar* own,
+                                       Scalar* plane, int j) {
     const int thread = static_cast<int>(threadIdx.x);
     const int row_columns = columns << params.threads_w_bits;
     const int first = (thread & ~31) >> params.threads_w_bits;  // row of threads

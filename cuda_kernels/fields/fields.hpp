@@ -49,28 +49,22 @@ struct FieldView {
   int c, k;
 };
 
-/// The kernels: `march` goes along u with the sums of all outputs that a plane adds to, `tile` has
-/// the whole input of its outputs in shared memory, `line` slides along w. `columns` and `queue` go
-/// along u as the march does, `columns` without shared memory, `queue` with it and for filters of
-/// fixed sizes; `toeplitz` is for doubles on tensor cores.
-enum class FieldKernel { march, tile, line, columns, queue, toeplitz };
+/// The kernels: `tile` has the whole input of its outputs in shared memory, `line` slides along w.
+/// `columns` and `queue` go along u with the sums of all outputs that a plane adds to, `columns`
+/// without shared memory, `queue` with it; `toeplitz` is for doubles on tensor cores.
+enum class FieldKernel { tile, line, columns, queue, toeplitz };
 
 /// What a kernel is compiled for: the most threads of a block, and how many such blocks the
 /// registers of a multiprocessor hold.
 struct FieldResidence {
   int threads, blocks;
 };
-/// The march's sums take more registers the more taps it has along u.
-constexpr FieldResidence march_residence(int element_bytes, int taps_u) {
-  if (taps_u == 3) return {256, 3};
-  return element_bytes == 8 && taps_u == 9 ? FieldResidence{128, 3} : FieldResidence{256, 2};
-}
 inline constexpr FieldResidence tile_residence{128, 4};
 /// Whether columns are compiled for so many outputs of a thread in a plane. With four, sums take so
 /// few registers that half as many warps again are there to hide what reads take; eight need half
 /// the weights, and are left where a filter is so small that memory sets the time.
 constexpr bool has_column_outputs(int element_bytes, int taps_u, bool by_rows, int outputs) {
-  if (taps_u == 9 && by_rows) return false;  // the march is faster
+  if (taps_u == 9 && by_rows) return false;  // the queue is faster
   if (taps_u == 3 && !by_rows) return outputs == 8;
   return outputs == 4 || (outputs == 8 && element_bytes / 4 * taps_u * 8 <= (by_rows ? 48 : 80));
 }
@@ -124,7 +118,6 @@ struct FieldPlan {
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
   int outputs = 0;                         ///< of a thread of columns, in a plane
   QueueCut queue{};                        ///< of the queue alone
-  int run = 0;          ///< tiles of lines that a block has after each other; 0 for one
   int pairs = 0;        ///< eights of columns that a row of the Toeplitz matrix has
   int planes = 0;       ///< planes of input in one stage
   int rows = 0;         ///< of the input in a plane
@@ -143,8 +136,7 @@ struct FieldPlan {
 /// What a caller may fix in a plan, to compare; zero and empty leave it to the planner.
 struct FieldChoice {
   std::optional<FieldKernel> kernel;
-  int threads = 0, threads_w = 0, threads_v = 0, planes = 0, tile_u = 0, outputs = 0;
-  int run = 0;        ///< of lines
+  int threads = 0, threads_w = 0, threads_v = 0, tile_u = 0, outputs = 0;
   int queue_cut = 0;  ///< one more than its index in queue_cuts
 };
 

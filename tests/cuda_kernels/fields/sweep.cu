@@ -184,7 +184,7 @@ class Bench {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-constexpr const char* kernel_names[] = {"march", "tile", "line", "columns", "queue", "toeplitz"};
+constexpr const char* kernel_names[] = {"tile", "line", "columns", "queue", "toeplitz"};
 const char* name(FieldKernel kernel) { return kernel_names[static_cast<int>(kernel)]; }
 
 /// How a plan cuts its problem, as JSON's fields.
@@ -192,9 +192,9 @@ std::string cut(const FieldPlan& plan) {
   char text[320];
   std::snprintf(text, sizeof(text),
                 R"("kernel":"%s","threads":[%d,%d,%d],"tile":[%d,%d,%d],"outputs":%d,"planes":%d,)"
-                R"("shared":%d,"run":%d,"queue":[%d,%d,%d])",
+                R"("shared":%d,"queue":[%d,%d,%d])",
                 name(plan.kernel), plan.threads_u, plan.threads_v, plan.threads_w, plan.tile_u,
-                plan.tile_v, plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes, plan.run,
+                plan.tile_v, plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes,
                 plan.queue.vectors, plan.queue.rows, plan.queue.filters);
   return text;
 }
@@ -217,8 +217,8 @@ std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int
     found.push_back({*plan});
   };
   using Values = std::vector<int>;
-  const bool queue = kernel == FieldKernel::queue, line = kernel == FieldKernel::line;
-  const bool tile = kernel == FieldKernel::tile || kernel == FieldKernel::toeplitz;
+  const bool queue = kernel == FieldKernel::queue;
+  const bool tile = kernel != FieldKernel::queue && kernel != FieldKernel::columns;
   Values cuts{0};
   for (int i = 1; queue && i <= static_cast<int>(std::size(queue_cuts)); ++i) cuts.push_back(i);
   FieldChoice choice{.kernel = kernel};
@@ -227,13 +227,11 @@ std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int
       for (choice.threads_v = 1; choice.threads_v * choice.threads_w <= choice.threads;
            choice.threads_v *= 2)
         for (const int run : tile ? Values{0} : Values{0, 16, 32, 64, 128, 256})
-          for (const int planes : kernel == FieldKernel::march ? Values{1, 2, 4} : Values{0})
-            for (const int outputs : kernel == FieldKernel::columns ? Values{4, 8} : Values{0})
-              for (const int cut : cuts) {
-                choice.tile_u = line ? 0 : run, choice.run = line ? run / 8 : 0;
-                choice.planes = planes, choice.outputs = outputs, choice.queue_cut = cut;
-                consider(choice);
-              }
+          for (const int outputs : kernel == FieldKernel::columns ? Values{4, 8} : Values{0})
+            for (const int cut : cuts) {
+              choice.tile_u = run, choice.outputs = outputs, choice.queue_cut = cut;
+              consider(choice);
+            }
   std::ranges::sort(found, {}, [](const Timed& one) { return one.plan.clocks; });
   return found;
 }

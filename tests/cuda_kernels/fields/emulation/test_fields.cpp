@@ -11,8 +11,8 @@ using namespace plumb_test::emulation;
 
 namespace {
 
-constexpr FieldKernel kernels[] = {FieldKernel::march,   FieldKernel::tile,  FieldKernel::line,
-                                   FieldKernel::columns, FieldKernel::queue, FieldKernel::toeplitz};
+constexpr FieldKernel kernels[] = {FieldKernel::tile, FieldKernel::line, FieldKernel::columns,
+                                   FieldKernel::queue, FieldKernel::toeplitz};
 constexpr Boundary boundaries[] = {Boundary::zeros, Boundary::periodic, Boundary::reflect,
                                    Boundary::symmetric, Boundary::clamp};
 
@@ -52,7 +52,6 @@ class Draw {
     FieldChoice choice{.kernel = kernel};
     if (one_in(2)) choice.threads_w = 8 << number(0, 3);
     if (one_in(3)) choice.threads = 128 << number(0, 1);
-    if (one_in(3)) choice.planes = 1 << number(0, 2);
     if (one_in(3)) choice.tile_u = number(1, 40);
     if (one_in(2)) choice.outputs = 4 << number(0, 1);
     if (kernel == FieldKernel::queue)
@@ -97,7 +96,6 @@ class Draw {
 
 std::string name(FieldKernel kernel) {
   return kernel == FieldKernel::toeplitz ? "toeplitz"
-         : kernel == FieldKernel::march  ? "march"
          : kernel == FieldKernel::tile   ? "tile"
          : kernel == FieldKernel::line   ? "line"
          : kernel == FieldKernel::queue  ? "queue"
@@ -112,8 +110,8 @@ bool run(Draw& draw, const ConvProblem& problem, FieldKernel kernel, const Field
   CAPTURE(seed, name(kernel), to_string(problem), to_string(problem.dtype), options.bias,
           options.relu, options.accumulate, options.vectors, options.special, planned->threads_w,
           planned->threads_v, planned->threads_u, planned->tile_u, planned->outputs,
-          planned->planes, planned->run, planned->queue.taps, planned->queue.vectors,
-          planned->queue.rows, planned->queue.filters);
+          planned->planes, planned->queue.taps, planned->queue.vectors, planned->queue.rows,
+          planned->queue.filters);
   const std::string wrong = FieldCase(problem, options, seed).run(*planned);
   CHECK(wrong == "");
   return true;
