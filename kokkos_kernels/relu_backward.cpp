@@ -1,5 +1,5 @@
-// The gradient of the ReLU: dx = dy, and 0 where y, its output, is at most 0, one work item an
-// element; dx may be dy.
+// The gradient of the ReLU: dx = dy where y, its output, is above 0, and 0 elsewhere, as where y is
+// NaN, one work item an element; dx may be dy.
 //
 // Tiling: none; neighbouring work items are neighbouring elements of dx's rows.
 // Bytes: y, dy and dx once.
@@ -25,7 +25,7 @@ struct ReluBackward {
   KOKKOS_FUNCTION void operator()(std::int64_t element) const {
     using Value = ComputeType<Stored>;
     const auto [at_y, from, to] = offsets.at(element).of;
-    dx[to] = convert<Value>(y[at_y]) <= 0 ? convert<Stored>(Value{0}) : dy[from];
+    dx[to] = convert<Value>(y[at_y]) > 0 ? dy[from] : convert<Stored>(Value{0});
   }
 };
 

@@ -34,7 +34,8 @@ void linear_backward_weights(Queue& queue, const ConstTensorView& x, const Const
 /// db [K]: dy [N,K,...], dense, summed over everything but K.
 void bias_backward(const ConstTensorView& dy, const TensorView& db);
 
-/// Sets dy to zero wherever y = relu(.) is not positive; dense, of the same extents.
+/// Sets dy to zero wherever y = relu(.) is not positive, as where it is NaN; dense, of the same
+/// extents.
 void relu_backward(const ConstTensorView& y, const TensorView& dy);
 
 /// dx [N,C,H,W] of y = the maximum over windows x windows that do not overlap (stride = window, no

@@ -1,4 +1,5 @@
-// The gradient of the ReLU: what follows, and 0 where its output is at most 0; a NaN passes it on.
+// The gradient of the ReLU: what follows where its output is above 0, and 0 elsewhere; a NaN is not
+// above 0.
 #include "cpu_kernels/nn/operators.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
 
@@ -16,9 +17,9 @@ void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const Te
   auto* const results = static_cast<Stored*>(dx.data());
   const auto pass_run = [&](int64_t count, int64_t y_row, int64_t dy_row, int64_t dx_row) {
     for (int64_t k = 0; k < count; ++k) {
-      const bool stops = widen(outputs[y_row + k * of_y[4]]) <= 0;
+      const bool passes = widen(outputs[y_row + k * of_y[4]]) > 0;
       const Stored gradient = gradients[dy_row + k * from[4]];
-      results[dx_row + k * to[4]] = stops ? Stored{} : gradient;
+      results[dx_row + k * to[4]] = passes ? gradient : Stored{};
     }
   };
   for_each_run(extents, pass_run, of_y, from, to);

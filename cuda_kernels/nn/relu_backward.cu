@@ -1,4 +1,5 @@
-// The gradient of the ReLU: dx = dy, and 0 where y, its output, is at most 0; dx may be dy.
+// The gradient of the ReLU: dx = dy where y, its output, is above 0, and 0 elsewhere, as where y is
+// NaN; dx may be dy.
 //
 // Tiling: there is none; neighbouring threads are neighbouring elements of dx's rows.
 // Bytes: y, dy and dx once.
@@ -22,7 +23,7 @@ __global__ void __launch_bounds__(block_threads)
   for (std::int64_t element = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
        element < elements; element += grid_threads) {
     const auto [at_y, from, to] = offsets.at(element).of;
-    dx[to] = convert<Value>(y[at_y]) <= 0 ? convert<Stored>(Value{0}) : dy[from];
+    dx[to] = convert<Value>(y[at_y]) > 0 ? dy[from] : convert<Stored>(Value{0});
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plumb/plumb.hpp"
+#include "support/devices.hpp"
 #include "support/host_tensor.hpp"
 #include "support/refusal.hpp"
 
@@ -165,6 +166,31 @@ TEST_CASE("gradients: a mask of a 1-D layer is read by its own strides") {
                                 .dw = {dw.data(), {1, 1, 2}},
                                 .mask = {y.data(), {2, 1, 4}}});
   CHECK(dw == std::vector<float>{1 + 9 + 42 + 72, 2 + 12 + 48 + 80});
+}
+
+TEST_CASE("gradients: dy does not count where the mask is NaN, whatever it is") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Device& device : all_devices())
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      CAPTURE(to_string(device.id()), to_string(dtype));
+      Queue queue(device);
+      HostTensor dy = HostTensor::of(dtype, {1, 1, 5}, {3, nan, 5, 7, 11});
+      HostTensor y = HostTensor::of(dtype, {1, 1, 5}, {nan, nan, 1, 0, 2});
+      HostTensor x = HostTensor::of(dtype, {1, 1, 5}, {1, 2, 3, 4, 5});
+      HostTensor w = HostTensor::of(dtype, {1, 1, 1}, {2});
+      HostTensor dx(dtype, {1, 1, 5}), dw(dtype, {1, 1, 1}), db(dtype, {1});
+      const DeviceTensor to_dy(queue, dy), to_y(queue, y), to_x(queue, x), to_w(queue, w);
+      const DeviceTensor to_dx(queue, dx), to_dw(queue, dw), to_db(queue, db);
+      conv_backward_data(queue, {.dy = to_dy, .w = to_w, .dx = to_dx, .mask = to_y});
+      conv_backward_weights(queue,
+                            {.x = to_x, .dy = to_dy, .dw = to_dw, .db = to_db, .mask = to_y});
+      to_dx.read_back(queue, dx);
+      to_dw.read_back(queue, dw);
+      to_db.read_back(queue, db);
+      CHECK(dx.values() == std::vector<double>{0, 0, 10, 0, 22});
+      CHECK(dw.values() == std::vector<double>{5 * 3 + 11 * 5});
+      CHECK(db.values() == std::vector<double>{16});
+    }
 }
 
 TEST_CASE("gradients: of no images the weights' is zero, and nothing is added") {

@@ -121,7 +121,8 @@ class PLUMB_API BackendQueue {
   virtual void pad(const PadLaunch& launch) = 0;  ///< for algorithms that know no boundary
   virtual void add(const AddLaunch& launch) = 0;  ///< for algorithms that do not accumulate
   virtual void sum_channels(const SumLaunch& launch) = 0;  ///< for the gradient of a bias
-  /// dx = dy, and 0 where y, the ReLU's output, is at most 0; five axes each, and dx may be dy.
+  /// dx = dy where y, the ReLU's output, is above 0, and 0 elsewhere, as where y is NaN; five axes
+  /// each, and dx may be dy.
   virtual void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
                              const TensorView& dx) = 0;
   virtual void pool(const PoolLaunch& launch) = 0;                                  ///< nn.hpp

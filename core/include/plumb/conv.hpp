@@ -134,8 +134,8 @@ struct ConvOptions {
   /// The convolution is added to what y holds: y = activation(convolution + bias + y), and
   /// gradients likewise to dx, or to dw and db. Not with pooling.
   bool accumulate = false;
-  /// In gradients: dy counts only where the output of the ReLU that followed is above 0;
-  /// execute() then needs that output.
+  /// In gradients: dy counts only where the output of the ReLU that followed is above 0, which a
+  /// NaN is not (relu_backward()); execute() then needs that output.
   bool relu_mask = false;
   friend bool operator==(const ConvOptions&, const ConvOptions&) = default;  ///< in every field
 };

@@ -54,9 +54,10 @@ PLUMB_API void softmax(Queue& queue, const ConstTensorView& x, const TensorView&
 /// at ((p + 1/2) H/P - 1/2, (q + 1/2) W/Q - 1/2), as ONNX's Resize, linear and half_pixel, does.
 PLUMB_API void resize_bilinear(Queue& queue, const ConstTensorView& x, const TensorView& y);
 
-/// Computes dx, the gradient by x of a sum of y dy for y = relu(x): dx = dy, and 0 where y is at
-/// most 0, as PyTorch does (a NaN in y passes dy on). All have the same extents; dx may be the same
-/// memory as dy, as for relu(). As y serves x too.
+/// Computes dx, the gradient by x of a sum of y dy for y = relu(x): dx = dy where y is above 0, and
+/// 0 elsewhere. A NaN in y is not above 0, as in JAX and as in a convolution's mask; PyTorch passes
+/// dy on there. All have the same extents; dx may be the same memory as dy, as for relu(). As y
+/// serves x too.
 PLUMB_API void relu_backward(Queue& queue, const ConstTensorView& y, const ConstTensorView& dy,
                              const TensorView& dx);
 
@@ -76,7 +77,7 @@ struct LinearBackwardTensors {
   TensorView dx = {};         ///< [N,C], dy w; empty: not computed
   TensorView dw = {};         ///< [K,C], dy^T x; empty: not computed
   TensorView db = {};         ///< [K] dense, the sum of dy over N, with dw alone; empty: none
-  ConstTensorView mask = {};  ///< [N,K], a ReLU's output behind the layer, where one followed
+  ConstTensorView mask = {};  ///< [N,K], a ReLU's output behind the layer, as for convolutions
 };
 /// Computes those of dx, dw and db that are there. They are the gradients of the 1x1 convolution of
 /// 1x1 images, with its options (accumulate adds to what they hold) and errors.

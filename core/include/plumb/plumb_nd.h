@@ -163,7 +163,8 @@ PLUMB_API plumb_status plumb_plan_execute_gradient(const plumb_plan* plan, plumb
                                                    const void* bias, const void* mask, void* output,
                                                    void* db, void* workspace);
 /// The gradient by x: dx of x's extents from dy of y's and w. `mask`, the output of the ReLU that
-/// followed, and `bias` [C], which is added to dx, may be NULL, as may `geometry` and `options`.
+/// followed, has dy count where it is above 0, which a NaN is not. It and `bias` [C], which is
+/// added to dx, may be NULL, as may `geometry` and `options`.
 PLUMB_API plumb_status plumb_conv_backward_data(plumb_queue* queue, const plumb_tensor* dy,
                                                 const plumb_tensor* w, const plumb_tensor* dx,
                                                 const plumb_tensor* mask, const plumb_tensor* bias,
