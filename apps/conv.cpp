@@ -197,13 +197,13 @@ void add_file_options(CLI::App& command, ConvArguments& a) {
   command.add_option("--w", a.w,
                      "Filters, [K, C/G, S], [K, C/G, R, S] or [K, C/G, T, R, S], of the same type");
   command.add_option("--dy", a.dy,
-                     "Of a gradient, that by the convolution's result y: [N, K, P, Q], and so with "
-                     "one axis or three");
+                     "In gradients, the gradient by the convolution's result y: [N, K, P, Q], and "
+                     "so with one axis or three");
   command.add_option("--bias", a.bias,
                      "Bias, [K], of the same type; [C] for backward data and transposed");
   command.add_option("--mask", a.mask,
-                     "Of a gradient, the result of the ReLU that followed, like dy, which counts "
-                     "where this is above 0");
+                     "In gradients, the result of the ReLU that followed, like dy, which counts "
+                     "where this is above 0 (NaN is not)");
   command
       .add_option("--out", a.out,
                   "Write the result, [N, K, Q], [N, K, P, Q] (pooled: [N, K, P/2, Q/2]) or "
