@@ -99,8 +99,17 @@ TEST_CASE("options rule algorithms out, with a reason") {
   const Device cpu = Device::open("cpu");
   ConvOptions options;
   options.math = Math::fp64;
-  for (const ConvCandidate& candidate : explain(cpu, small(), options))
-    REQUIRE(static_cast<bool>(candidate.support) == (candidate.error_class == Math::fp64));
+  const auto all = explain(cpu, small()), exact = explain(cpu, small(), options);
+  REQUIRE(exact.size() == all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(all[i].algorithm);
+    REQUIRE(exact[i].algorithm == all[i].algorithm);
+    if (!all[i].support)  // another direction's, or only by name
+      REQUIRE_FALSE(exact[i].support);
+    else
+      REQUIRE(exact[i].support.reason ==
+              (all[i].error_class == Math::fp64 ? Reason::none : Reason::math));
+  }
   options = {};
   options.workspace_limit_bytes = 1;
   REQUIRE_THROWS_MATCHES(ConvPlan(cpu, small(), options), Error,
