@@ -66,7 +66,7 @@ ConvCandidate candidate_of(const ConvRun& run, DType dtype) {
   candidate.estimate_seconds = run.estimate_seconds();
   candidate.workspace_bytes = run.workspace_bytes();
   candidate.pool_fused = run.fuses_pool();
-  candidate.copies_input = run.copies_input();
+  candidate.copies_input = candidate.support && run.copies_input();
   candidate.accumulate_fused = run.fuses_accumulate();
   candidate.forward_convolutions = run.forward_convolutions();
   return candidate;

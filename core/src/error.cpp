@@ -64,7 +64,7 @@ std::string_view remedy(Reason reason) {
       return "see what the driver says of the device; a process whose device broke must start anew";
     case Reason::out_of_memory:
       return "free memory on the device, or ask for less: a smaller batch, a memory budget";
-    case Reason::direction: return "ask for the forward convolution";
+    case Reason::direction: return "ask for the direction that the algorithm computes";
     case Reason::dtype: return "store the tensors in a type that the algorithm takes";
     case Reason::math: return "allow its arithmetic: ConvOptions::math, --math";
     case Reason::layout: return "lay the tensors out as the algorithm takes them";

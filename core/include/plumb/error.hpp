@@ -35,7 +35,7 @@ enum class Reason {
   device_error,        ///< the device's own error
   out_of_memory,       ///< the device's memory, or the host's for it, ran out
   // Algorithms.
-  direction,          ///< another library does the forward one alone
+  direction,          ///< the algorithm computes another one alone
   dtype,              ///< not for this stored type
   math,               ///< less accurate than the caller allows
   layout,             ///< not for these strides
