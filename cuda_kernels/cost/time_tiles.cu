@@ -1,6 +1,7 @@
-// plumb_time_tiles PROBLEM [COUNT]: the COUNT (20) most promising tiles of each unit of streamed filters, in
-// fp16x3, TF32 and FP16, timed one by one on the first GPU. A line a tile: predicted and measured
-// milliseconds (the median of seven), and how far y is from that of the unit's first tile.
+// plumb_time_tiles PROBLEM [COUNT]: the COUNT (20) most promising tiles of each unit of streamed
+// filters, in fp16x3, TF32 and FP16, timed one by one on the first GPU. A line a tile: predicted
+// and measured milliseconds (the median of seven), and how far y is from that of the unit's first
+// tile.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -102,11 +103,9 @@ void time_unit(const char* arithmetic, ConvProblem problem, const DeviceInfo& de
   const std::int64_t needed = ceil_div(problem.k, WindowTerms(problem).eight_filters());
   if (TogetherN8Tiles::at_least(static_cast<int>(std::min<std::int64_t>(needed, 16))) != n8_tiles)
     return;
-  constexpr WindowKernelConfig unit =
-      window_unit<Scheme, StreamedTerms<true>, rows, n8_tiles>;
+  constexpr WindowKernelConfig unit = window_unit<Scheme, StreamedTerms<true>, rows, n8_tiles>;
   const WindowCosts costs = window_costs<Scheme>;
-  std::vector<WindowTiles> tiles =
-      all_window_tiles(problem, device, unit, costs, Staging::bulk);
+  std::vector<WindowTiles> tiles = all_window_tiles(problem, device, unit, costs, Staging::bulk);
   tiles.resize(std::min<std::size_t>(tiles.size(), static_cast<std::size_t>(count)));
   const PackedWindows packed(problem, unit, costs);
   const Buffer<Stored> x(element_count(problem.x_extents()), true);
