@@ -193,7 +193,7 @@ deterministic: only algorithms that give the same bits every time are chosen.)")
 
 dy is [N, K, P, Q] and w [K, C/groups, R, S], or with one or three axes of the image. x_shape is the shape of
 x, [N, C, H, W]; without it, and without `out`, the least that gives dy's.
-mask: the output of the ReLU that followed, of dy's shape: dy counts where it is above 0, NaN not being.
+mask: the output of the ReLU that followed, of dy's shape: dy counts where it is above 0, which a NaN is not.
 bias: [C], added to each channel of the result.
 The others are those of conv.)");
 
@@ -206,7 +206,7 @@ The others are those of conv.)");
 
 x is [N, C, H, W] and dy [N, K, P, Q], or with one or three axes of the image.
 bias: whether the gradient by the bias, [K], is returned too: (dw, db).
-mask: the output of the ReLU that followed, of dy's shape: dy counts where it is above 0, NaN not being.
+mask: the output of the ReLU that followed, of dy's shape: dy counts where it is above 0, which a NaN is not.
 The others are those of conv.)");
 
   module.def("conv_transpose", transpose_call, "x"_a, "w"_a, "bias"_a.none() = nb::none(),
