@@ -58,6 +58,8 @@ class QueueSegment {
   }
   /// Goes to the stage that begins at so many bytes.
   __device__ void begin(int stage) { stage_ = dynamic_shared() + stage; }
+  /// Goes to the next plane of the stage.
+  __device__ void move(int bytes) { stage_ += bytes; }
   __device__ void read(int row, Scalar (&to)[elements]) const {
 #pragma unroll
     for (int i = 0; i < vectors; ++i)
@@ -82,32 +84,21 @@ class QueueLoader {
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     for (int row = thread; row < params.rows.value(); row += threads) {
       const std::int64_t v = mapped(block.first_v + row, view.v);
-      lines(params)[row] = v < 0 ? no_line : v * view.v.x_step;
+      lines()[row] = v < 0 ? no_line : v * view.v.x_step;
     }
-    if (how_in_image() == How::table)
+    if (how_in_image() >= How::part)
       for (int at = thread; at < params.columns; at += threads) {
         const std::int64_t w = mapped(block.first_w + at, view.w);
-        columns(params)[at] = w < 0 ? no_column : static_cast<int>(w * view.w.x_step);
+        columns()[at] = w < 0 ? no_column : static_cast<int>(w * view.w.x_step);
       }
     find_plane();
     __syncthreads();
   }
 
-  /// Begins to load the next of `planes` planes, of a channel, if there is one. Every thread ends a
-  /// group of copies, were it an empty one.
+  /// Begins to load what the next stage has of `planes` planes, of one channel, if anything. Every
+  /// thread ends a group of copies, were it an empty one.
   __device__ void load_next(int planes) {
-    if (plane_ < planes) {
-      load();
-      if (++c_ < params_.view.c) {
-        from_ += params_.view.x_c;
-      } else {
-        c_ = 0, ++plane_;
-        if (--in_order_ > 0)
-          from_ += params_.view.u.x_step - (params_.view.c - 1) * params_.view.x_c;
-        else
-          find_plane();
-      }
-    }
+    if (plane_ < planes) load_stage(min(params_.planes, planes - plane_));
     const bool last = at_ + params_.stage_bytes == stages * params_.stage_bytes;
     at_ = last ? 0 : at_ + params_.stage_bytes;
     commit_copies();
@@ -119,9 +110,8 @@ class QueueLoader {
 
  private:
   /// How a plane is loaded: all lies in the image and is copied 16, 8 or 4 bytes at a time (doubles
-  /// by 8 at least), what does not is zeros along w, a table says where each column comes from, or
-  /// all is zeros.
-  enum class How : std::uint8_t { run_16, run_8, run_4, part, table, zeros };
+  /// by 8 at least), or a part does, or none; or a table says where each column comes from, if any.
+  enum class How : std::uint8_t { run_16, run_8, run_4, part, zeros, table, table_zeros };
   static constexpr int warp = 32, element = static_cast<int>(sizeof(Scalar));
   static constexpr std::int64_t no_line = INT64_MIN;
   static constexpr int no_column = INT_MIN;
@@ -130,11 +120,11 @@ class QueueLoader {
   }
 
   /// Offsets of the rows in a plane, and of the columns in a row.
-  __device__ static std::int64_t* lines(const FieldParams& params) {
-    return reinterpret_cast<std::int64_t*>(dynamic_shared() + params.lines_at);
+  __device__ std::int64_t* lines() const {
+    return reinterpret_cast<std::int64_t*>(dynamic_shared() + params_.lines_at);
   }
-  __device__ static int* columns(const FieldParams& params) {
-    return reinterpret_cast<int*>(dynamic_shared() + params.columns_at);
+  __device__ int* columns() const {
+    return reinterpret_cast<int*>(dynamic_shared() + params_.columns_at);
   }
 
   __device__ How how_in_image() const {
@@ -142,14 +132,18 @@ class QueueLoader {
     // The columns that are loaded, in whole copies.
     const int of_copy = params_.copy_bytes / element;
     const int loaded = (params_.columns + of_copy - 1) / of_copy * of_copy;
-    const bool inside = block_.begin == 0 && block_.end >= loaded, dense = view.w.x_step == 1;
+    const bool inside = block_.begin == 0 && block_.end >= loaded;
     const bool rows_inside =
         block_.first_v >= 0 && block_.first_v + params_.rows.value() <= view.v.extent;
-    if (inside && rows_inside && dense && 1 << params_.threads_w_bits == warp)
+    if (view.w.x_step != 1 || 1 << params_.threads_w_bits != warp) return How::table;
+    if (inside && rows_inside)
       return params_.copy_bytes == 16  ? How::run_16
              : params_.copy_bytes == 8 ? How::run_8
                                        : How::run_4;
-    return dense && (inside || view.w.boundary == Boundary::zeros) ? How::part : How::table;
+    return columns_outside() <= warp ? How::part : How::table;
+  }
+  __device__ int columns_outside() const {
+    return min(block_.begin, params_.columns) + max(params_.columns - block_.end, 0);
   }
 
   /// Finds where plane number `plane_` comes from, and how many follow on it in the image.
@@ -158,46 +152,74 @@ class QueueLoader {
     const std::int64_t at = block_.first_u + plane_, from = mapped(at, u);
     in_order_ =
         at >= 0 && at < u.extent ? static_cast<int>(min(u.extent - at, std::int64_t{INT_MAX})) : 1;
-    how_ = from < 0 ? How::zeros : how_in_image();
+    how_ = how_in_image();
+    if (from < 0) how_ = how_ == How::table ? How::table_zeros : How::zeros;
     const int first = static_cast<int>(threadIdx.x) / warp,
               lane = static_cast<int>(threadIdx.x) % warp;
     const bool run = how_ <= How::run_4;
     const int lane_at = run ? lane * (params_.copy_bytes / element) : lane;
     to_ = (first * params_.pitch + place_of(lane_at)) * element;
-    from_ = block_.x + from * u.x_step;
+    from_ = block_.x + max(from, std::int64_t{0}) * u.x_step;
     if (run) from_ += (block_.first_v + first) * params_.view.v.x_step + block_.first_w + lane_at;
   }
 
-  __device__ void load() const {
+  __device__ void load_stage(int count) {
+    const FieldView& view = params_.view;
+    if (count > 1 && params_.rows.value() == 1 && how_ <= How::run_4 && in_order_ >= count) {
+      // Planes of one row, one behind the other.
+      load_rows(at_, count, view.u.x_step);
+      plane_ += count, in_order_ -= count;
+      from_ += count * view.u.x_step;
+      if (in_order_ == 0) find_plane();
+      return;
+    }
+    const int plane_bytes = params_.rows.value() * params_.pitch * element;
+    for (int i = 0, to = at_; i < count; ++i, to += plane_bytes) {
+      if (how_ <= How::run_4)
+        load_rows(to, params_.rows.value(), view.v.x_step);
+      else if (how_ >= How::table)
+        load_by_table(to);
+      else
+        load_part(to);
+      if (++c_ < view.c) {
+        from_ += view.x_c;
+      } else {
+        c_ = 0, ++plane_;
+        if (--in_order_ > 0)
+          from_ += view.u.x_step - (view.c - 1) * view.x_c;
+        else
+          find_plane();
+      }
+    }
+  }
+
+  __device__ void load_rows(int to, int rows, std::int64_t step) const {
     if (how_ == How::run_16)
-      load_run<16>();
+      load_run<16>(to, rows, step);
     else if (how_ == How::run_8)
-      load_run<8>();
-    else if (how_ == How::run_4)
-      load_run<element>();
+      load_run<8>(to, rows, step);
     else
-      load_border(params_, block_, from_, at_ + to_, how_);
+      load_run<element>(to, rows, step);
   }
 
   /// A warp's rows, all inside of the image: as many copies of all lanes as there are outputs, and
   /// one of what the taps meet more.
   template <int bytes>
-  __device__ void load_run() const {
+  __device__ void load_run(int stage, int rows, std::int64_t row_step) const {
     constexpr int count = bytes / element, step = warp * count;
     constexpr int whole = Shape::template columns<Scalar> / count;
     static_assert(whole > 0);
-    const int warps = static_cast<int>(blockDim.x) / warp,
-              lane = static_cast<int>(threadIdx.x) % warp;
-    const bool last = lane < (Shape::taps - 1 + count - 1) / count;
+    const int warps = static_cast<int>(blockDim.x) / warp;
+    const bool last = static_cast<int>(threadIdx.x) % warp < (Shape::taps - 1 + count - 1) / count;
     const Scalar* from = from_;
-    int to = at_ + to_;
-    for (int row = params_.rows.value() - static_cast<int>(threadIdx.x) / warp; row > 0;) {
+    int to = stage + to_;
+    for (int row = rows - static_cast<int>(threadIdx.x) / warp; row > 0;) {
       auto* const line = reinterpret_cast<Scalar*>(dynamic_shared() + to);
 #pragma unroll
       for (int i = 0; i < whole; ++i) copy<bytes>(line + i * place_of(step), from + i * step);
       if (last) copy<bytes>(line + whole * place_of(step), from + whole * step);
       if ((row -= warps) <= 0) break;
-      to += warps * params_.pitch * element, from += warps * params_.view.v.x_step;
+      to += warps * params_.pitch * element, from += warps * row_step;
     }
   }
   template <int bytes>
@@ -208,42 +230,51 @@ class QueueLoader {
       copy_bytes_async<bytes>(to, from, true);
   }
 
-  /// Rows of which a part lies beyond the border of the image, element by element.
-  __device__ static void load_border(const FieldParams& params, const FieldBlock<Scalar>& block,
-                                     const Scalar* from, int to_bytes, How how) {
-    const int warps = static_cast<int>(blockDim.x) / warp;
-    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + to_bytes);
-    for (int row = static_cast<int>(threadIdx.x) / warp; row < params.rows.value();
-         row += warps, to += warps * params.pitch) {
-      const std::int64_t offset = lines(params)[row];
-      if (offset == no_line || how == How::zeros)
-        copy_part(to, block.x, params.columns, 0, 0);
-      else if (how == How::part)
-        copy_part(to, from + (offset + block.first_w), params.columns, block.begin, block.end);
-      else
-        copy_by_table(to, from + offset, params);
+  /// Rows of which a part may lie beyond the border: what lies in the image by elements, zeros
+  /// where there is none, and what another boundary has there by one copy more.
+  __device__ void load_part(int stage) const {
+    constexpr int whole = Shape::template columns<Scalar>;
+    const int warps = static_cast<int>(blockDim.x) / warp,
+              lane = static_cast<int>(threadIdx.x) % warp;
+    const auto first = static_cast<unsigned>(lane - block_.begin);
+    const auto count = static_cast<unsigned>(block_.end - block_.begin);
+    const bool last = lane < Shape::taps - 1, zeros = params_.view.w.boundary == Boundary::zeros;
+    const int beyond = lane < block_.begin ? lane : block_.end + (lane - block_.begin);
+    const bool goes_beyond = !zeros && lane < columns_outside();
+    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + stage + to_);
+    for (int row = static_cast<int>(threadIdx.x) / warp; row < params_.rows.value();
+         row += warps, to += warps * params_.pitch) {
+      const std::int64_t offset = lines()[row];
+      const bool there = offset != no_line && how_ != How::zeros;
+      const Scalar* const line = from_ + (there ? offset : 0);
+      const Scalar* const from = line + (block_.first_w + lane);
+#pragma unroll
+      for (int i = 0; i <= whole; ++i) {
+        const bool inside = first + i * warp < count;
+        if ((i < whole || last) && (inside || zeros || !there))
+          copy_bytes_async<element>(to + i * place_of(warp), from + i * warp, there && inside);
+      }
+      if (goes_beyond && there)
+        copy_bytes_async<element>(to + (place_of(beyond) - place_of(lane)),
+                                  line + columns()[beyond], true);
     }
   }
 
-  /// Copies the columns from `begin` up to `end`, and writes zeros for the others, which it does
-  /// not read.
-  __device__ static void copy_part(Scalar* to, const Scalar* from, int columns, int begin,
-                                   int end) {
-    const int lane = static_cast<int>(threadIdx.x) % warp;
-    from += lane;
-    const auto first = static_cast<unsigned>(lane - begin);
-    const auto count = static_cast<unsigned>(end - begin);
+  /// Rows of images of any strides, or that reach far beyond the border.
+  __device__ void load_by_table(int stage) const {
+    const int warps = static_cast<int>(blockDim.x) / warp;
+    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + stage + to_);
+    for (int row = static_cast<int>(threadIdx.x) / warp; row < params_.rows.value();
+         row += warps, to += warps * params_.pitch) {
+      const std::int64_t offset = lines()[row];
+      Scalar* element_to = to;
 #pragma unroll 4
-    for (int i = 0; i < columns - lane; i += warp, to += place_of(warp), from += warp)
-      copy_bytes_async<element>(to, from, first + i < count);
-  }
-
-  __device__ static void copy_by_table(Scalar* to, const Scalar* from, const FieldParams& params) {
-#pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x) % warp; i < params.columns;
-         i += warp, to += place_of(warp)) {
-      const int column = columns(params)[i];
-      copy_bytes_async<element>(to, from + (column == no_column ? 0 : column), column != no_column);
+      for (int i = static_cast<int>(threadIdx.x) % warp; i < params_.columns;
+           i += warp, element_to += place_of(warp)) {
+        const int column = offset == no_line || how_ == How::table_zeros ? no_column : columns()[i];
+        copy_bytes_async<element>(element_to, from_ + (column == no_column ? 0 : offset + column),
+                                  column != no_column);
+      }
     }
   }
 
