@@ -7,7 +7,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int vector_bytes = 16, stages = 4, tile_lines = 4, line_vectors = 8, queue_rows = 4;
+constexpr int vector_bytes = 16, stages = 4, tile_lines = 4, line_vectors = 8;
 
 int shared_vectors(int vectors) { return vectors + vectors / 8; }
 int vectors_of(int elements, int element_bytes) {
@@ -102,9 +102,7 @@ void cut_tile(FieldPlan& plan) {
   plan.planes = plan.tile_u + view.u.taps - 1;
   plan.rows = plan.tile_v + view.v.taps - 1;
   if (toeplitz) cut_toeplitz(plan);
-  // Planes of one row are several to a stage, which costs a wait and a barrier.
-  if (plan.kernel == FieldKernel::queue)
-    plan.planes = plan.rows == 1 && view.c == 1 ? queue_rows : 1;
+  if (plan.kernel == FieldKernel::queue) plan.planes = 1;
   plan.front = plan.kernel == FieldKernel::line ? (4 - view.w.taps % 4) % 4 : 0;
   plan.columns = plan.tile_w + plan.front + view.w.taps - 1;
   // The Toeplitz matrix has whole eights of rows, which meet columns that no tap does.

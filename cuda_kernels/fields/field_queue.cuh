@@ -136,34 +136,29 @@ class Queue {
     QueueSegment<Scalar, Shape> segment(params_, thread_);
     const int planes = block_.count_u + Shape::taps - 1;
     for (int i = 0; i < stages - 1; ++i) loader_.load_next(planes);
-    // No plane takes another way than the next: threads without outputs sum what lies in the ring,
-    // and planes of a padding are zeros. Registers would be copied wherever two ways meet.
-    const int plane_bytes = params_.rows.value() * params_.pitch * static_cast<int>(sizeof(Scalar));
+      // No plane takes another way than the next: threads without outputs sum what lies in the
+      // ring, and planes of a padding are zeros. Registers would be copied wherever two ways meet.
 #pragma unroll 1
-    for (int plane = 0; plane < planes;) {
+    for (int plane = 0; plane < planes; ++plane) {
       next_stage(segment, planes);
+      if constexpr (Shape::once)
+        sums.add_once(segment, weights);
+      else
+        sums.template add<true>(segment, filters, view.v.taps);
+      if constexpr (!Shape::once)
 #pragma unroll 1
-      for (const int end = min(plane + params_.planes, planes); plane < end; ++plane) {
-        if constexpr (Shape::once)
-          sums.add_once(segment, weights);
-        else
-          sums.template add<true>(segment, filters, view.v.taps);
-        segment.move(plane_bytes);
-        if constexpr (!Shape::once)
-#pragma unroll 1
-          for (int c = 1; c < view.c; ++c) {
-            next_stage(segment, planes);
-            sums.template add<false>(segment, filters + c * params_.filter_bytes, view.v.taps);
-          }
-        if (plane >= Shape::taps - 1) writer.write(sums.of);
-      }
+        for (int c = 1; c < view.c; ++c) {
+          next_stage(segment, planes);
+          sums.template add<false>(segment, filters + c * params_.filter_bytes, view.v.taps);
+        }
+      if (plane >= Shape::taps - 1) writer.write(sums.of);
     }
   }
 
  private:
   using Sums = QueueSums<Scalar, Shape>;
 
-  /// Waits for the next stage of a channel, and begins to load into the one that is free.
+  /// Waits for the next plane of a channel, and begins to load one into the stage that is free.
   __device__ void next_stage(QueueSegment<Scalar, Shape>& segment, int planes) {
     wait_for_copies<stages - 2>();
     __syncthreads();

@@ -58,8 +58,6 @@ class QueueSegment {
   }
   /// Goes to the stage that begins at so many bytes.
   __device__ void begin(int stage) { stage_ = dynamic_shared() + stage; }
-  /// Goes to the next plane of the stage.
-  __device__ void move(int bytes) { stage_ += bytes; }
   __device__ void read(int row, Scalar (&to)[elements]) const {
 #pragma unroll
     for (int i = 0; i < vectors; ++i)
@@ -95,10 +93,21 @@ class QueueLoader {
     __syncthreads();
   }
 
-  /// Begins to load what the next stage has of `planes` planes, of one channel, if anything. Every
-  /// thread ends a group of copies, were it an empty one.
+  /// Begins to load the next of `planes` planes, of a channel, if there is one. Every thread ends a
+  /// group of copies, were it an empty one.
   __device__ void load_next(int planes) {
-    if (plane_ < planes) load_stage(min(params_.planes, planes - plane_));
+    if (plane_ < planes) {
+      load();
+      if (++c_ < params_.view.c) {
+        from_ += params_.view.x_c;
+      } else {
+        c_ = 0, ++plane_;
+        if (--in_order_ > 0)
+          from_ += params_.view.u.x_step - (params_.view.c - 1) * params_.view.x_c;
+        else
+          find_plane();
+      }
+    }
     const bool last = at_ + params_.stage_bytes == stages * params_.stage_bytes;
     at_ = last ? 0 : at_ + params_.stage_bytes;
     commit_copies();
@@ -163,63 +172,37 @@ class QueueLoader {
     if (run) from_ += (block_.first_v + first) * params_.view.v.x_step + block_.first_w + lane_at;
   }
 
-  __device__ void load_stage(int count) {
-    const FieldView& view = params_.view;
-    if (count > 1 && params_.rows.value() == 1 && how_ <= How::run_4 && in_order_ >= count) {
-      // Planes of one row, one behind the other.
-      load_rows(at_, count, view.u.x_step);
-      plane_ += count, in_order_ -= count;
-      from_ += count * view.u.x_step;
-      if (in_order_ == 0) find_plane();
-      return;
-    }
-    const int plane_bytes = params_.rows.value() * params_.pitch * element;
-    for (int i = 0, to = at_; i < count; ++i, to += plane_bytes) {
-      if (how_ <= How::run_4)
-        load_rows(to, params_.rows.value(), view.v.x_step);
-      else if (how_ >= How::table)
-        load_by_table(to);
-      else
-        load_part(to);
-      if (++c_ < view.c) {
-        from_ += view.x_c;
-      } else {
-        c_ = 0, ++plane_;
-        if (--in_order_ > 0)
-          from_ += view.u.x_step - (view.c - 1) * view.x_c;
-        else
-          find_plane();
-      }
-    }
-  }
-
-  __device__ void load_rows(int to, int rows, std::int64_t step) const {
+  __device__ void load() const {
     if (how_ == How::run_16)
-      load_run<16>(to, rows, step);
+      load_run<16>();
     else if (how_ == How::run_8)
-      load_run<8>(to, rows, step);
+      load_run<8>();
+    else if (how_ == How::run_4)
+      load_run<element>();
+    else if (how_ >= How::table)
+      load_by_table();
     else
-      load_run<element>(to, rows, step);
+      load_part();
   }
 
   /// A warp's rows, all inside of the image: as many copies of all lanes as there are outputs, and
   /// one of what the taps meet more.
   template <int bytes>
-  __device__ void load_run(int stage, int rows, std::int64_t row_step) const {
+  __device__ void load_run() const {
     constexpr int count = bytes / element, step = warp * count;
     constexpr int whole = Shape::template columns<Scalar> / count;
     static_assert(whole > 0);
     const int warps = static_cast<int>(blockDim.x) / warp;
     const bool last = static_cast<int>(threadIdx.x) % warp < (Shape::taps - 1 + count - 1) / count;
     const Scalar* from = from_;
-    int to = stage + to_;
-    for (int row = rows - static_cast<int>(threadIdx.x) / warp; row > 0;) {
+    int to = at_ + to_;
+    for (int row = params_.rows.value() - static_cast<int>(threadIdx.x) / warp; row > 0;) {
       auto* const line = reinterpret_cast<Scalar*>(dynamic_shared() + to);
 #pragma unroll
       for (int i = 0; i < whole; ++i) copy<bytes>(line + i * place_of(step), from + i * step);
       if (last) copy<bytes>(line + whole * place_of(step), from + whole * step);
       if ((row -= warps) <= 0) break;
-      to += warps * params_.pitch * element, from += warps * row_step;
+      to += warps * params_.pitch * element, from += warps * params_.view.v.x_step;
     }
   }
   template <int bytes>
@@ -232,7 +215,7 @@ class QueueLoader {
 
   /// Rows of which a part may lie beyond the border: what lies in the image by elements, zeros
   /// where there is none, and what another boundary has there by one copy more.
-  __device__ void load_part(int stage) const {
+  __device__ void load_part() const {
     constexpr int whole = Shape::template columns<Scalar>;
     const int warps = static_cast<int>(blockDim.x) / warp,
               lane = static_cast<int>(threadIdx.x) % warp;
@@ -241,7 +224,7 @@ class QueueLoader {
     const bool last = lane < Shape::taps - 1, zeros = params_.view.w.boundary == Boundary::zeros;
     const int beyond = lane < block_.begin ? lane : block_.end + (lane - block_.begin);
     const bool goes_beyond = !zeros && lane < columns_outside();
-    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + stage + to_);
+    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + at_ + to_);
     for (int row = static_cast<int>(threadIdx.x) / warp; row < params_.rows.value();
          row += warps, to += warps * params_.pitch) {
       const std::int64_t offset = lines()[row];
@@ -261,9 +244,9 @@ class QueueLoader {
   }
 
   /// Rows of images of any strides, or that reach far beyond the border.
-  __device__ void load_by_table(int stage) const {
+  __device__ void load_by_table() const {
     const int warps = static_cast<int>(blockDim.x) / warp;
-    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + stage + to_);
+    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + at_ + to_);
     for (int row = static_cast<int>(threadIdx.x) / warp; row < params_.rows.value();
          row += warps, to += warps * params_.pitch) {
       const std::int64_t offset = lines()[row];
