@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#ifdef PLUMB_BOUNDED_WAITS
+#include <cstdio>
+#endif
 
 namespace plumb::cuda {
 
@@ -22,9 +25,17 @@ class Mbarrier {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
 #endif
   }
-  /// Waits until the round of that parity is complete.
+  /// Waits until the round of that parity is complete. With PLUMB_BOUNDED_WAITS, for looking for a
+  /// kernel that hangs, a wait of two seconds says where and stops the kernel.
   __device__ void wait(int parity) {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900 && defined(PLUMB_BOUNDED_WAITS)
+    for (std::uint64_t begin = nanoseconds(); !is_complete(parity);)
+      if (nanoseconds() - begin > 2000000000ull) {
+        printf("block %d thread %d waits for parity %d of the barrier at shared byte %u\n",
+               static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), parity, address());
+        __trap();
+      }
+#elif __CUDA_ARCH__ >= 900
     asm volatile(
         "{\n"
         ".reg .pred done;\n"
@@ -43,6 +54,29 @@ class Mbarrier {
   }
 
  private:
+#ifdef PLUMB_BOUNDED_WAITS
+  __device__ static std::uint64_t nanoseconds() {
+    std::uint64_t now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+  }
+  __device__ bool is_complete([[maybe_unused]] int parity) {
+    int done = 1;
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.b32 %0, 1, 0, done;\n"
+        "}\n"
+        : "=r"(done)
+        : "r"(address()), "r"(parity)
+        : "memory");
+#endif
+    return done != 0;
+  }
+#endif
+
   std::uint64_t bits_;
 };
 

@@ -1,0 +1,62 @@
+#include "cuda_kernels/primitives/tensor_map.hpp"
+
+#include <cudaTypedefs.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "plumb/error.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+using Encode = PFN_cuTensorMapEncodeIm2col_v12000;
+
+Encode find_encode() {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult query{};
+  if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &found, 12000, cudaEnableDefault,
+                                       &query) != cudaSuccess) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  return query == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(found) : nullptr;
+}
+
+CUtensorMapDataType map_type(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case DType::bf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case DType::f32: return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    case DType::f64: break;
+  }
+  throw Error(ErrorCode::unsupported, "no tensor map of " + std::string(to_string(dtype)));
+}
+
+}  // namespace
+
+bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const void* address) {
+  static const Encode encode = find_encode();
+  if (!encode) return false;
+  cuuint64_t extents[5] = {static_cast<cuuint64_t>(of.channels_of_tensor)}, strides[4] = {};
+  cuuint32_t steps[5] = {1, 1, 1, 1, 1};
+  // The axes of the corners follow each other as those of the extents do: w first.
+  int lower[3] = {}, upper[3] = {};
+  for (int i = 0; i < of.axes; ++i) {
+    const Im2colAxis& axis = of.axis[i];
+    extents[i + 1] = static_cast<cuuint64_t>(axis.extent);
+    strides[i] = static_cast<cuuint64_t>(axis.stride_bytes);
+    steps[i + 1] = static_cast<cuuint32_t>(axis.step);
+    lower[i] = axis.lower, upper[i] = axis.upper;
+  }
+  extents[of.axes + 1] = static_cast<cuuint64_t>(of.images);
+  strides[of.axes] = static_cast<cuuint64_t>(of.image_stride_bytes);
+  return encode(&map, map_type(dtype), static_cast<cuuint32_t>(of.axes + 2),
+                const_cast<void*>(address), extents, strides, lower, upper,
+                static_cast<cuuint32_t>(of.channels), static_cast<cuuint32_t>(of.pixels), steps,
+                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+}  // namespace plumb::cuda
