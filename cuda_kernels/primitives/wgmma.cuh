@@ -184,6 +184,46 @@ __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
 #endif
 }
 
+/// Describes a tile of 128-byte rows that are swizzled (swizzle.hpp), eight of them an atom of 1,024
+/// bytes, one behind the other: the lower half of the descriptor, for wgmma_swizzled(). The next 32
+/// bytes of all rows are a value of 2 further on. It is taken from one lane, as wgmma_matrix() is.
+__device__ inline WgmmaMatrix wgmma_swizzled_matrix(const void* shared) {
+  constexpr WgmmaMatrix no_meaning = 1 << 16;  // of the leading dimension, one swizzle wide
+  return __shfl_sync(0xffffffff, wgmma_address(shared) | no_meaning, 0);
+}
+/// Computes D += A B, or D = A B where `add` is 0, with 16 terms (32 bytes) in fp16 or bf16 of 64
+/// rows of A and of 8 `n8_tiles` rows of B, both swizzled tiles in shared memory.
+template <class Operand, int n8_tiles>
+__device__ inline void wgmma_swizzled([[maybe_unused]] float (&sums)[4 * n8_tiles],
+                                      [[maybe_unused]] WgmmaMatrix a_,
+                                      [[maybe_unused]] WgmmaMatrix b_, [[maybe_unused]] int add) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr std::uint64_t atoms_apart = std::uint64_t{1024 / 16} << 32, swizzle = 1ull << 62;
+  const auto d = [&sums](int i) -> float& { return sums[i]; };
+#define PLUMB_WGMMA_SWIZZLED_AS(count, columns, kind, a, b, one)                     \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                           \
+               ", 0;\n"                                                              \
+               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32" kind            \
+               " {" PLUMB_NUMBERS_##count "}, " a ", " b ", add, 1, 1, 0, 0;\n}\n"   \
+               : PLUMB_SUMS_##count                                                  \
+               : "l"(swizzle | atoms_apart | a_), "l"(swizzle | atoms_apart | b_), "r"(add))
+#define PLUMB_WGMMA_SWIZZLED(count, columns, a, b, one)                     \
+  if constexpr (n8_tiles == count) {                                        \
+    if constexpr (std::is_same_v<Operand, __half>)                          \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".f16.f16", a, b, one);       \
+    else                                                                    \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".bf16.bf16", a, b, one);     \
+  }
+  PLUMB_WGMMA_SWIZZLED(8, "64", "%32", "%33", "%34")
+  PLUMB_WGMMA_SWIZZLED(16, "128", "%64", "%65", "%66")
+  PLUMB_WGMMA_SWIZZLED(24, "192", "%96", "%97", "%98")
+  PLUMB_WGMMA_SWIZZLED(32, "256", "%128", "%129", "%130")
+  static_assert(n8_tiles % 8 == 0 && n8_tiles <= 32);
+#undef PLUMB_WGMMA_SWIZZLED
+#undef PLUMB_WGMMA_SWIZZLED_AS
+#endif
+}
+
 #undef PLUMB_WGMMA
 #undef PLUMB_WGMMA_AS
 #undef PLUMB_SUM
