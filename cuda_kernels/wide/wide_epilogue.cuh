@@ -57,13 +57,39 @@ __device__ typename Params::Stored repaired(const Params& params, typename Param
   return params.epilogue(params.epilogue.accumulate ? sum + convert<float>(y) : sum, k);
 }
 
-/// Eight neighbouring outputs.
+/// Eight neighbouring outputs, 16 bytes of y.
 template <class Stored>
-union WideEight {
-  uint4 all;
-  Stored one[8];
-  __device__ WideEight() {}
-  __device__ explicit WideEight(uint4 of) : all(of) {}
+struct WideEight {
+  std::uint32_t words[4];
+
+  __device__ static WideEight read(const void* from) {
+    const uint4 of = *static_cast<const uint4*>(from);
+    return {of.x, of.y, of.z, of.w};
+  }
+  __device__ void write(void* to) const {
+    *static_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
+  }
+  __device__ bool has_nan() const {
+    using Pair = std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>;
+    bool numbers = true;
+#pragma unroll
+    for (const std::uint32_t& word : words) {
+      const Pair pair = *reinterpret_cast<const Pair*>(&word);
+      numbers = numbers && __hbeq2(pair, pair);
+    }
+    return !numbers;
+  }
+  __device__ Stored first() const {
+    const auto bits = static_cast<std::uint16_t>(words[0]);
+    return *reinterpret_cast<const Stored*>(&bits);
+  }
+  /// Takes the first away and puts `last` behind the others.
+  __device__ void rotate(Stored last) {
+    const std::uint32_t bits = *reinterpret_cast<const std::uint16_t*>(&last);
+#pragma unroll
+    for (int i = 0; i < 3; ++i) words[i] = words[i] >> 16 | words[i + 1] << 16;
+    words[3] = words[3] >> 16 | bits << 16;
+  }
 };
 
 /// Writes a warp's outputs of 16 pixels.
@@ -141,28 +167,16 @@ class WideRows {
       if constexpr (reads) {
         here = *reinterpret_cast<const uint4*>(y);
       } else {
-        WideEight<Stored> eight(here);
-        if (params_.repairs) repair(eight, first_ + row, k + column, y);
-        *reinterpret_cast<uint4*>(y) = eight.all;
+        auto eight = WideEight<Stored>::read(&here);
+        if (params_.repairs && eight.has_nan()) repair(eight, first_ + row, k + column, y);
+        eight.write(y);
       }
     }
   }
   __device__ void repair(WideEight<Stored>& eight, int pixel, int k, const Stored* y) const {
-    bool sound = true;
-#pragma unroll
-    for (const Stored& one : eight.one) sound = sound && convert<float>(one) == convert<float>(one);
-    if (sound) return;
 #pragma unroll 1
-    for (int i = 0; i < 8; ++i) {
-      Stored one = eight.one[0];
-#pragma unroll
-      for (int j = 1; j < 8; ++j)
-        if (j == i) one = eight.one[j];
-      one = repaired(params_, one, pixel, k + i, y[i]);
-#pragma unroll
-      for (int j = 0; j < 8; ++j)
-        if (j == i) eight.one[j] = one;
-    }
+    for (int i = 0; i < 8; ++i)
+      eight.rotate(repaired(params_, eight.first(), pixel, k + i, y[i]));
   }
   /// Lanes go along what lies side by side: filters, or pixels.
   template <bool reads>

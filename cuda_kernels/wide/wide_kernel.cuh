@@ -24,8 +24,8 @@ __device__ void prepare_wide(const Params& params, const WideShared<shape>& shar
     }
     publish_barriers();
   }
-  if constexpr (shape.cluster > 1) meet_cluster();
   __syncthreads();
+  if constexpr (shape.cluster > 1) meet_cluster();
 }
 
 /// `number` is that of the shape: nvcc takes no structure for a kernel's template argument.

@@ -119,10 +119,11 @@ Support supports_wide(const ConvProblem& p, DType dtype, const DeviceInfo& devic
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double pixels = number(p.n) * number(p.z()) * number(p.p()) * number(p.q());
   const double taps = number(p.t) * number(p.r) * number(p.s);
-  for (const double count : {pixels, taps * number(p.c), number(p.k), number(p.n)})
+  const double tiles = pixels * number(p.k) / (64 * 64);
+  for (const double count : {pixels, taps * number(p.c), number(p.k), number(p.n), tiles})
     if (count >= most)
       return refuse(Reason::too_large, text(static_cast<std::int64_t>(std::min(count, 1e18))) +
-                                           " pixels, terms or filters; expected below 2^31");
+                                           " pixels, terms, filters or tiles; expected below 2^31");
   return {};
 }
 
@@ -174,10 +175,13 @@ WideTiles tile_wide(const ConvProblem& problem, const DeviceInfo& device, WideCh
         .m_groups = static_cast<int>(ceil_div(pixels, std::int64_t{of.m} * of.cluster)),
         .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n)),
         .pixels = pixels};
-    for (int splits = 1; splits <= std::min(most_splits, steps); ++splits) {
-      if (choice.splits > 0 ? splits != std::min(choice.splits, steps)
-                            : splits > 1 && steps / splits < least_steps)
-        continue;
+    // Splits are for tiles that do not fill the device.
+    const int wanted = std::min(choice.splits, steps);
+    const bool fills = tiles.works() * of.cluster >= device.units;
+    const int most = choice.splits > 0 ? wanted
+                     : fills           ? 1
+                                       : std::clamp(steps / least_steps, 1, most_splits);
+    for (int splits = std::max(wanted, 1); splits <= most; ++splits) {
       tiles.splits = splits;
       tiles.seconds = wide_seconds(problem, device,
                                    {.m = of.m,

@@ -27,20 +27,23 @@ __global__ void __launch_bounds__(wide_summing_threads)
     }
     const WidePixel pixel = params.pixel(number);
     Stored* const y = params.y + params.y_of(pixel);
-    WideEight<Stored> old, made;
-    if (params.vectors && params.epilogue.accumulate)
-      old.all = *reinterpret_cast<const uint4*>(y + k);
+    WideEight<Stored> eight{};
+    if (params.vectors && params.epilogue.accumulate) eight = WideEight<Stored>::read(y + k);
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       if (k + j >= params.k) break;
       Stored* const to = y + (k + j) * params.y_k;
-      if (!params.vectors && params.epilogue.accumulate) old.one[j] = *to;
-      if (params.repairs && sums[j] != sums[j]) sums[j] = wide_sum(params, pixel, k + j);
-      if (params.epilogue.accumulate) sums[j] += convert<float>(old.one[j]);
-      made.one[j] = params.epilogue(sums[j], k + j);
-      if (!params.vectors) *to = made.one[j];
+      float sum = sums[j];
+      if (params.repairs && sum != sum) sum = wide_sum(params, pixel, k + j);
+      if (params.epilogue.accumulate)
+        sum += convert<float>(params.vectors ? eight.first() : *to);
+      const Stored made = params.epilogue(sum, k + j);
+      if (params.vectors)
+        eight.rotate(made);
+      else
+        *to = made;
     }
-    if (params.vectors) *reinterpret_cast<uint4*>(y + k) = made.all;
+    if (params.vectors) eight.write(y + k);
   }
 }
 
