@@ -72,6 +72,9 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(few_channels_half_fp16_scaled_sm80),
       PLUMB_ENTRY(few_channels_half_bf16),
       PLUMB_ENTRY(few_channels_half_bf16_sm80),
+      // wide/: many channels, im2col by the copy engine and tensor cores of Hopper.
+      PLUMB_ENTRY(wide_fp16),
+      PLUMB_ENTRY(wide_bf16),
 #ifdef PLUMB_LADDER
       // ladder/: techniques that are here to be taught and measured.
       PLUMB_ENTRY(shared_tile_fp32_16x16),

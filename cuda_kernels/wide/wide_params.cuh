@@ -119,11 +119,16 @@ __device__ void for_each_work(const Params& params, const F& f) {
        work += clusters) {
     const auto [above, n_tile] = params.n_tiles.divide(work);
     const auto [split, m_group] = params.m_groups.divide(above);
-    f(WideWorkItem{.pixel = (m_group * shape.cluster + rank) * shape.m,
-                   .filter = n_tile * shape.n,
-                   .split = split,
-                   .begin = first_step(split, params.splits, params.steps),
-                   .end = first_step(split + 1, params.splits, params.steps)});
+    WideWorkItem item{.pixel = (m_group * shape.cluster + rank) * shape.m,
+                      .filter = n_tile * shape.n,
+                      .split = split,
+                      .begin = 0,
+                      .end = params.steps};
+    if (params.splits > 1) {
+      item.begin = first_step(split, params.splits, params.steps);
+      item.end = first_step(split + 1, params.splits, params.steps);
+    }
+    f(item);
   }
 }
 

@@ -1,0 +1,105 @@
+// Many channels on Hopper: every branch of the wide kernel through all tiers, and plans without a
+// GPU.
+#ifdef PLUMB_TEST_CUDA
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+
+#include "plumb/backend.hpp"
+#include "support/devices.hpp"
+
+using namespace plumb;
+
+namespace {
+
+struct Case {
+  const char* text;
+  bool bias = false, accumulate = false;
+  Activation activation = Activation::none;
+  std::int64_t offset = 0;
+};
+
+/// Strides, dilation, tiles over rows and images, C and K that fill no block, one to three axes,
+/// splits, addresses that are not aligned.
+constexpr Case cases[] = {
+    {"mb2ic64ih9iw11oc64kh3ph1"},
+    {"mb2ic128ih14oc256kh3ph1", true, false, Activation::relu},
+    {"mb5ic8ih10iw9oc40kh3ph1", true},
+    {"mb2ic24ih12oc8kh3ph1sh2"},
+    {"mb2ic72ih17iw15oc72kh3ph2dh1", false, true},
+    {"mb1ic72ih23iw19oc264kh5ph2sh3", true, true, Activation::relu},
+    {"mb2ic64ih8iw10oc1kh3ph1", true},
+    {"mb2ic40ih8iw10oc21kh3ph1", true, true},
+    {"mb2ic64ih8iw10oc96kh3ph1", true, false, Activation::none, 1},
+    {"mb3ic64iw200oc96kw5pw2"},
+    {"mb2ic16iw301oc200kw7pw3sw2dw2", false, false, Activation::relu},
+    {"mb2ic32id6ih7iw8oc48kd3kh3kw3pd1ph1pw1"},
+    {"mb2ic64id7ih9iw8oc136kd3kh2kw3pd1ph0pw2sd2sh2sw1", true},
+    {"mb1ic512ih7oc512kh3ph1"},
+    {"mb1ic64ih40iw33oc64kh7ph3sh8"},
+};
+
+ValidationCase case_of(const Case& of, DType dtype) {
+  ConvProblem problem = parse_problem(of.text).problem;
+  problem.dtype = dtype;
+  ValidationCase test = validation_case(of.text, problem, Placement::nhwc);
+  test.bias = of.bias, test.accumulate = of.accumulate, test.activation = of.activation;
+  test.offset = of.offset;
+  return test;
+}
+
+const ConvAlgorithm* named(std::span<const ConvAlgorithm* const> list, DType dtype) {
+  for (const ConvAlgorithm* algorithm : list)
+    if (algorithm->name == (dtype == DType::f16 ? "cuda.conv.wide.fp16" : "cuda.conv.wide.bf16"))
+      return algorithm;
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("cuda: wide filters have a layout that serves any batch") {
+  const LoadedBackend& loaded = load_backend("cuda");
+  REQUIRE(loaded.backend);  // there without a GPU
+  DeviceInfo hopper;
+  hopper.id = {.backend = "cuda"};
+  hopper.compute_major = 9;
+  hopper.units = 132;
+  hopper.shared_memory_bytes = 227 << 10;
+  hopper.nominal_bytes_per_second = 4.8e12;
+  hopper.nominal_fp32_flop_per_second = 67e12;
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const ConvAlgorithm* const algorithm = named(loaded.backend->conv_algorithms(), dtype);
+    REQUIRE(algorithm);
+    CHECK(algorithm->forced_only);
+    for (const Case& of : cases) {
+      CAPTURE(of.text);
+      ConvProblem problem = case_of(of, dtype).problem;
+      const PlanResult plan = algorithm->plan(problem, hopper);
+      if (plan.support.reason == Reason::device_limit) SKIP("a build without code for sm_90a");
+      CHECK(plan.support.sentence == "");
+      CHECK(plan.estimate_seconds > 0);
+      for (const std::int64_t images : {0, 50}) {
+        problem.n = images;
+        CHECK(algorithm->plan(check(problem), hopper).filter_bytes == plan.filter_bytes);
+      }
+    }
+  }
+}
+
+TEST_CASE("cuda: wide convolutions pass all tiers", "[validation]") {
+  const Device device = plumb_test::device_or_skip("cuda");
+  int runs = 0;
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    const ConvAlgorithm* const algorithm = named(conv_algorithms(device), dtype);
+    REQUIRE(algorithm);
+    for (const Case& of : cases)
+      for (const ValidationRecord& record :
+           validate(device, {&algorithm, 1}, case_of(of, dtype), {.seed = 3})) {
+        CAPTURE(of.text, to_string(dtype), to_string(record.tier), record.sentence);
+        if (record.verdict == Verdict::unsupported) continue;
+        ++runs;
+        CHECK(record.verdict == Verdict::pass);
+      }
+  }
+  if (device.info().compute_major == 9) CHECK(runs > 0);
+}
+#endif
