@@ -182,7 +182,7 @@ TEST_CASE("wide: what is refused is named") {
       {"mb1ic64ih30oc8kh3ph1_padperiodic", "boundary"},
       {"mb1ic64ih64oc8kh3ph1sh9", "stride of 9"},
       {"mb1ic64ih8iw400oc8kh3kw290ph1pw145", "columns: first taps"},
-      {"mb1ic64ih8iw600oc8kh3kw258ph1pw100", "257 behind the first"},
+      {"mb1ic64ih8iw600oc8kh3kw257ph1pw128", "256 behind the first"},
       {"mb1ic64id9ih40iw40oc8kd3kh33kw3pd1ph16pw1", "32 behind the first"},
   };
   for (const auto& [text, named] : refused) {
