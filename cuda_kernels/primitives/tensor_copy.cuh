@@ -32,8 +32,8 @@ class StageBarrier : public Mbarrier {
         : "memory");
 #endif
   }
-  /// Begins such a copy to the same address in each block of the cluster whose bit `blocks` has; the
-  /// bytes count for the barrier of each. Code for sm_90 without its own features takes long.
+  /// Begins such a copy to the same address in each block of the cluster whose bit `blocks` has;
+  /// the bytes count for the barrier of each. Code for sm_90 without its own features takes long.
   __device__ void copy_to_cluster(void* to, const void* from, int bytes, std::uint16_t blocks) {
 #if __CUDA_ARCH__ >= 900
     asm volatile(

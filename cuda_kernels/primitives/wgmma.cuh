@@ -184,9 +184,10 @@ __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
 #endif
 }
 
-/// Describes a tile of 128-byte rows that are swizzled (swizzle.hpp), eight of them an atom of 1,024
-/// bytes, one behind the other: the lower half of the descriptor, for wgmma_swizzled(). The next 32
-/// bytes of all rows are a value of 2 further on. It is taken from one lane, as wgmma_matrix() is.
+/// Describes a tile of 128-byte rows that are swizzled (swizzle.hpp), eight of them an atom of
+/// 1,024 bytes, one behind the other: the lower half of the descriptor, for wgmma_swizzled(). The
+/// next 32 bytes of all rows are a value of 2 further on. It is taken from one lane, as
+/// wgmma_matrix() is.
 __device__ inline WgmmaMatrix wgmma_swizzled_matrix(const void* shared) {
   constexpr WgmmaMatrix no_meaning = 1 << 16;  // of the leading dimension, one swizzle wide
   return __shfl_sync(0xffffffff, wgmma_address(shared) | no_meaning, 0);
@@ -200,19 +201,19 @@ __device__ inline void wgmma_swizzled([[maybe_unused]] float (&sums)[4 * n8_tile
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr std::uint64_t atoms_apart = std::uint64_t{1024 / 16} << 32, swizzle = 1ull << 62;
   const auto d = [&sums](int i) -> float& { return sums[i]; };
-#define PLUMB_WGMMA_SWIZZLED_AS(count, columns, kind, a, b, one)                     \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                           \
-               ", 0;\n"                                                              \
-               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32" kind            \
-               " {" PLUMB_NUMBERS_##count "}, " a ", " b ", add, 1, 1, 0, 0;\n}\n"   \
-               : PLUMB_SUMS_##count                                                  \
+#define PLUMB_WGMMA_SWIZZLED_AS(count, columns, kind, a, b, one)                   \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                         \
+               ", 0;\n"                                                            \
+               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32" kind          \
+               " {" PLUMB_NUMBERS_##count "}, " a ", " b ", add, 1, 1, 0, 0;\n}\n" \
+               : PLUMB_SUMS_##count                                                \
                : "l"(swizzle | atoms_apart | a_), "l"(swizzle | atoms_apart | b_), "r"(add))
-#define PLUMB_WGMMA_SWIZZLED(count, columns, a, b, one)                     \
-  if constexpr (n8_tiles == count) {                                        \
-    if constexpr (std::is_same_v<Operand, __half>)                          \
-      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".f16.f16", a, b, one);       \
-    else                                                                    \
-      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".bf16.bf16", a, b, one);     \
+#define PLUMB_WGMMA_SWIZZLED(count, columns, a, b, one)                 \
+  if constexpr (n8_tiles == count) {                                    \
+    if constexpr (std::is_same_v<Operand, __half>)                      \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".f16.f16", a, b, one);   \
+    else                                                                \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".bf16.bf16", a, b, one); \
   }
   PLUMB_WGMMA_SWIZZLED(8, "64", "%32", "%33", "%34")
   PLUMB_WGMMA_SWIZZLED(16, "128", "%64", "%65", "%66")

@@ -1,6 +1,6 @@
 // Implicit GEMM of many channels on Hopper's tensor cores, for tensors of f16 and bf16 whose
-// channels lie side by side (N W C, N H W C, N D H W C): the copy engine makes the rows of im2col in
-// shared memory, and wgmma takes both operands from there.
+// channels lie side by side (N W C, N H W C, N D H W C): the copy engine makes the rows of im2col
+// in shared memory, and wgmma takes both operands from there.
 //
 // Tiling: 128×256 or 256×128 outputs a block, fewer where there are few; two warpgroups multiply,
 //   one thread loads 64 channels under a tap at a time, ahead by up to eight stages. Where tiles do

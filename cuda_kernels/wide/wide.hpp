@@ -77,12 +77,12 @@ inline constexpr int wide_shape_count = static_cast<int>(std::size(wide_shapes))
 
 /// The tiles of a problem.
 struct WideTiles {
-  int shape = 0;             ///< of wide_shapes
-  int splits = 1;            ///< parts of the reduction, which blocks sum by themselves
-  int m_groups = 0;          ///< clusters that cover the pixels
-  int n_tiles = 0;           ///< tiles that cover the filters
-  double seconds = 0;        ///< predicted
-  std::int64_t pixels = 0;   ///< N Z P Q
+  int shape = 0;            ///< of wide_shapes
+  int splits = 1;           ///< parts of the reduction, which blocks sum by themselves
+  int m_groups = 0;         ///< clusters that cover the pixels
+  int n_tiles = 0;          ///< tiles that cover the filters
+  double seconds = 0;       ///< predicted
+  std::int64_t pixels = 0;  ///< N Z P Q
   std::size_t sums_bytes(const WideFilters& filters) const;  ///< workspace of the splits
   std::int64_t works() const { return std::int64_t{m_groups} * n_tiles * splits; }
 };

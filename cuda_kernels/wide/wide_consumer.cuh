@@ -35,9 +35,9 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
   const bool below = shape.across == 1;
   const WgmmaMatrix a_first = wgmma_swizzled_matrix(shared.pixels(0)) +
                               (below ? warpgroup * Sums::m64_tiles * m64_bytes / 16 : 0);
-  const WgmmaMatrix b_first = wgmma_swizzled_matrix(shared.filters(0)) +
-                              (below ? 0 : warpgroup * shape.warpgroup_columns() *
-                                               swizzle_row_bytes / 16);
+  const WgmmaMatrix b_first =
+      wgmma_swizzled_matrix(shared.filters(0)) +
+      (below ? 0 : warpgroup * shape.warpgroup_columns() * swizzle_row_bytes / 16);
   const auto release = [&](int number) {
     if constexpr (shape.cluster == 1) {
       if (lane == 0) shared.empty(number).arrive();

@@ -1,5 +1,5 @@
-// Sums become outputs: each consumer warp stages 16 pixels by 64 filters of its own, so that rows of
-// y are written in whole runs.
+// Sums become outputs: each consumer warp stages 16 pixels by 64 filters of its own, so that rows
+// of y are written in whole runs.
 #pragma once
 
 #include "cuda_kernels/primitives/scalar.cuh"
@@ -13,7 +13,7 @@ namespace plumb::cuda {
 template <class Params>
 __device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
   using Stored = typename Params::Stored;
-  const WideAxis&w = params.axis[0], &h = params.axis[1], &d = params.axis[2];
+  const WideAxis &w = params.axis[0], &h = params.axis[1], &d = params.axis[2];
   const int first[3] = {pixel.at[0] * w.stride - w.before, pixel.at[1] * h.stride - h.before,
                         pixel.at[2] * d.stride - d.before};
   float sum = 0;
@@ -35,9 +35,8 @@ __device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
         for (int c = 0; c < params.c; ++c) {
           const int row = k % swizzle_rows;
           const char* const atom =
-              params.filters +
-              (std::int64_t{step + c / wide_channels} * params.rows + (k - row)) *
-                  swizzle_row_bytes;
+              params.filters + (std::int64_t{step + c / wide_channels} * params.rows + (k - row)) *
+                                   swizzle_row_bytes;
           const auto* filter = reinterpret_cast<const Stored*>(
               atom + swizzle_128(row * swizzle_row_bytes + 2 * (c % wide_channels)));
           sum = fma(convert<float>(x[c]), convert<float>(*filter), sum);
@@ -46,8 +45,8 @@ __device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
   return sum;
 }
 
-/// Returns an output that came out as `value`, of the pixel with that number, as it is to be written
-/// to `y`, which still has its old value.
+/// Returns an output that came out as `value`, of the pixel with that number, as it is to be
+/// written to `y`, which still has its old value.
 template <class Params>
 __device__ typename Params::Stored repaired(const Params& params, typename Params::Stored value,
                                             int pixel, int k, const typename Params::Stored& y) {
@@ -137,8 +136,8 @@ class WideRows {
   }
 
  private:
-  /// Where an output is staged: rows of 128 bytes, swizzled, so that fragments and rows meet no bank
-  /// twice.
+  /// Where an output is staged: rows of 128 bytes, swizzled, so that fragments and rows meet no
+  /// bank twice.
   __device__ Stored* staged(int row, int column) const {
     return reinterpret_cast<Stored*>(staged_ + swizzle_128(row * swizzle_row_bytes + 2 * column));
   }
@@ -175,8 +174,7 @@ class WideRows {
   }
   __device__ void repair(WideEight<Stored>& eight, int pixel, int k, const Stored* y) const {
 #pragma unroll 1
-    for (int i = 0; i < 8; ++i)
-      eight.rotate(repaired(params_, eight.first(), pixel, k + i, y[i]));
+    for (int i = 0; i < 8; ++i) eight.rotate(repaired(params_, eight.first(), pixel, k + i, y[i]));
   }
   /// Lanes go along what lies side by side: filters, or pixels.
   template <bool reads>
@@ -206,7 +204,8 @@ class WideRows {
 template <WideShape shape, class Params>
 __device__ void write_sums(const Params& params, const WideSums<shape>& sums,
                            const WideWorkItem& work, int pixel, int filter) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32,
+            warp = static_cast<int>(threadIdx.x) / 32 % 4;
 #pragma unroll
   for (int i = 0; i < WideSums<shape>::m64_tiles; ++i)
 #pragma unroll

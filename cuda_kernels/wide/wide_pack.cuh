@@ -14,8 +14,7 @@ struct WideFilterSteps {
   std::int64_t k, c, tap[3];  ///< s, r, t
   int k_count, c_count;
 
-  explicit WideFilterSteps(const ConvProblem& p)
-      : WideFilterSteps(p, p.w_extents(), p.w_strides) {}
+  explicit WideFilterSteps(const ConvProblem& p) : WideFilterSteps(p, p.w_extents(), p.w_strides) {}
 
  private:
   WideFilterSteps(const ConvProblem& p, const Extents& extents, const Strides& strides)
@@ -44,8 +43,8 @@ __global__ void __launch_bounds__(wide_packing_threads)
     step /= to.channel_blocks;
     const int s = step % to.taps[0], r = step / to.taps[0] % to.taps[1],
               t = step / to.taps[0] / to.taps[1];
-    const std::uint16_t* const filter = w + k * from.k + c * from.c + s * from.tap[0] +
-                                        r * from.tap[1] + t * from.tap[2];
+    const std::uint16_t* const filter =
+        w + k * from.k + c * from.c + s * from.tap[0] + r * from.tap[1] + t * from.tap[2];
     std::uint32_t words[4] = {};
 #pragma unroll
     for (int j = 0; j < 8; ++j)
@@ -53,9 +52,8 @@ __global__ void __launch_bounds__(wide_packing_threads)
         words[j / 2] |= std::uint32_t{filter[j * from.c]} << j % 2 * 16;
     const int at = k % swizzle_rows * swizzle_row_bytes + 16 * unit;
     char* const atom = packed + (row - k % swizzle_rows) * swizzle_row_bytes;
-    *reinterpret_cast<uint4*>(
-        atom + (fault == WideFault::wrong_swizzle ? at : swizzle_128(at))) = {words[0], words[1],
-                                                                              words[2], words[3]};
+    *reinterpret_cast<uint4*>(atom + (fault == WideFault::wrong_swizzle ? at : swizzle_128(at))) = {
+        words[0], words[1], words[2], words[3]};
   }
 }
 

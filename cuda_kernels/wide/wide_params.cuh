@@ -49,10 +49,10 @@ struct WideParams {
   int c, k, rows, channel_blocks, steps, splits;
   int pixels, works;
   Divisor<int> n_tiles, m_groups;
-  bool gathers;   ///< x is not aligned, and threads copy it element by element
-  bool vectors;   ///< eight filters' outputs of a pixel are 16 aligned bytes of y
+  bool gathers;           ///< x is not aligned, and threads copy it element by element
+  bool vectors;           ///< eight filters' outputs of a pixel are 16 aligned bytes of y
   bool lays_out_filters;  ///< outputs of a pixel lie side by side
-  bool repairs;   ///< zeros of the padding may have met Inf
+  bool repairs;           ///< zeros of the padding may have met Inf
 
   __device__ WidePixel pixel(int number) const {
     const auto [above, q] = axis[0].outputs.divide(number);

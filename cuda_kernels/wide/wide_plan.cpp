@@ -33,8 +33,8 @@ struct Axes {
     const int rank = x.rank();
     axis[0] = {"columns", p.w, p.s, p.q(), p.stride.w, p.dilation.w, p.padding.left, x[rank - 1]};
     axis[1] = {"rows", p.h, p.r, p.p(), p.stride.h, p.dilation.h, p.padding.top, x[rank - 2]};
-    axis[2] = {"planes",        p.d, p.t, p.z(), p.stride.d, p.dilation.d, p.padding.front,
-               rank == 5 ? x[2] : 0};
+    axis[2] = {
+        "planes", p.d, p.t, p.z(), p.stride.d, p.dilation.d, p.padding.front, rank == 5 ? x[2] : 0};
     count = p.has_depth() ? 3 : axis[1].is_plain() ? 1 : 2;
   }
 };
@@ -130,8 +130,8 @@ Support supports_wide(const ConvProblem& p, DType dtype, const DeviceInfo& devic
 bool takes_vectors(const ConvProblem& p, const void* y) {
   constexpr std::int64_t vector = 8, bytes = 16;
   const Extents extents = p.y_extents();
-  bool aligned = p.k % vector == 0 && p.y_strides[1] == 1 &&
-                 reinterpret_cast<std::uintptr_t>(y) % bytes == 0;
+  bool aligned =
+      p.k % vector == 0 && p.y_strides[1] == 1 && reinterpret_cast<std::uintptr_t>(y) % bytes == 0;
   for (int i = 0; i < extents.rank(); ++i)
     aligned = aligned && (i == 1 || extents[i] == 1 || p.y_strides[i] % vector == 0);
   return aligned;
@@ -170,11 +170,10 @@ WideTiles tile_wide(const ConvProblem& problem, const DeviceInfo& device, WideCh
   for (int shape = 0; shape < wide_shape_count; ++shape) {
     if (choice.shape >= 0 && choice.shape != shape) continue;
     const WideShape& of = wide_shapes[shape];
-    WideTiles tiles{
-        .shape = shape,
-        .m_groups = static_cast<int>(ceil_div(pixels, std::int64_t{of.m} * of.cluster)),
-        .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n)),
-        .pixels = pixels};
+    WideTiles tiles{.shape = shape,
+                    .m_groups = static_cast<int>(ceil_div(pixels, std::int64_t{of.m} * of.cluster)),
+                    .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n)),
+                    .pixels = pixels};
     // Splits are for tiles that do not fill the device.
     const int wanted = std::min(choice.splits, steps);
     const bool fills = tiles.works() * of.cluster >= device.units;

@@ -1,5 +1,5 @@
-// The producer warpgroup fills stages: one thread by the copy engine, or, where x is not aligned for
-// it, all threads element by element.
+// The producer warpgroup fills stages: one thread by the copy engine, or, where x is not aligned
+// for it, all threads element by element.
 #pragma once
 
 #include "cuda_kernels/primitives/bulk_copy.cuh"
@@ -37,8 +37,8 @@ __device__ void copy_filters(const Params& params, const WideShared<shape>& shar
   const int bytes = min(shape.n, params.rows - work.filter) * swizzle_row_bytes;
   StageBarrier& full = shared.full(stage);
   full.arrive_expecting(pixel_bytes + bytes);
-  const char* const from = params.filters + (std::int64_t{step} * params.rows + work.filter) *
-                                                swizzle_row_bytes;
+  const char* const from =
+      params.filters + (std::int64_t{step} * params.rows + work.filter) * swizzle_row_bytes;
   if constexpr (shape.cluster == 1) {
     full.copy(shared.filters(stage), from, bytes);
   } else {

@@ -35,8 +35,7 @@ __global__ void __launch_bounds__(wide_summing_threads)
       Stored* const to = y + (k + j) * params.y_k;
       float sum = sums[j];
       if (params.repairs && sum != sum) sum = wide_sum(params, pixel, k + j);
-      if (params.epilogue.accumulate)
-        sum += convert<float>(params.vectors ? eight.first() : *to);
+      if (params.epilogue.accumulate) sum += convert<float>(params.vectors ? eight.first() : *to);
       const Stored made = params.epilogue(sum, k + j);
       if (params.vectors)
         eight.rotate(made);

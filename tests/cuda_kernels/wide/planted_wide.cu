@@ -59,8 +59,7 @@ WideCopy copy_with(std::string_view mistake) {
 }  // namespace
 
 std::vector<WideCopy> wide_copies() {
-  return {copy_with<WideFault::none, 1>(""),
-          copy_with<WideFault::none, 2>(""),
+  return {copy_with<WideFault::none, 1>(""), copy_with<WideFault::none, 2>(""),
           copy_with<WideFault::wrong_swizzle, 1>("wrong_swizzle"),
           copy_with<WideFault::stale_stage, 1>("stale_stage"),
           copy_with<WideFault::lost_split, 2>("lost_split")};

@@ -1,11 +1,14 @@
-// The wide kernel by itself, on a machine with a GPU of sm_90: what its stages hold, whether outputs
-// of each of its tiles are right, whether planted faults show, and how long tiles take. Prints lines
-// of JSON. Each part runs in a process of its own, so that one that stops does not end the others.
+// The wide kernel by itself, on a machine with a GPU of sm_90: what its stages hold, whether
+// outputs of each of its tiles are right, whether planted faults show, and how long tiles take.
+// Prints lines of JSON. Each part runs in a process of its own, so that one that stops does not end
+// the others.
 //
 //   plumb_race_wide check [SHAPE...]       all of the tests, about 20 s
-//   plumb_race_wide time [--sweep] [--dtype f16|bf16] [PROBLEM...]    problems in benchdnn's notation
+//   plumb_race_wide time [--sweep] [--dtype f16|bf16] [PROBLEM...]    problems in benchdnn's
+//   notation
 //
-// Compiled with PLUMB_BOUNDED_WAITS, a barrier that is waited for in vain says so after two seconds.
+// Compiled with PLUMB_BOUNDED_WAITS, a barrier that is waited for in vain says so after two
+// seconds.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -186,8 +189,9 @@ int check_loads() {
   int wrong = 0;
   for (const char* text :
        {"mb2ic64ih9iw11oc64kh3ph1", "mb3ic16ih12iw9oc8kh3ph1sh2", "mb2ic72ih7iw8oc8kh3ph2dh1",
-        "mb2ic64iw90oc8kw5pw2", "mb2ic8iw300oc8kw7pw3sw2dw2", "mb2ic8id6ih7iw8oc8kd3kh3kw3pd1ph1pw1",
-        "mb1ic16id7ih9iw8oc8kd3kh2kw3pd1ph0pw2sd2sh2sw1", "mb2ic13ih8iw10oc24kh3ph1"})
+        "mb2ic64iw90oc8kw5pw2", "mb2ic8iw300oc8kw7pw3sw2dw2",
+        "mb2ic8id6ih7iw8oc8kd3kh3kw3pd1ph1pw1", "mb1ic16id7ih9iw8oc8kd3kh2kw3pd1ph0pw2sd2sh2sw1",
+        "mb2ic13ih8iw10oc24kh3ph1"})
     wrong += check_pixels<5>(text);
   return wrong + check_pixels<3>("mb3ic24ih14iw13oc8kh3ph1") +
          check_pixels<8>("mb3ic24ih14iw13oc8kh3ph1");
@@ -204,10 +208,10 @@ int check_all(const std::vector<int>& shapes) {
            check_filters<0>("mb1ic72ih8oc264kh3ph1");
   });
   for (const int shape : shapes) {
-    failed += part("f16", shape, [=] { return check_shape<__half>(shape); });
-    failed += part("bf16", shape, [=] { return check_shape<__nv_bfloat16>(shape); });
-    failed += part("rounds", shape, [=] { return check_rounds<__half>(shape); });
-    failed += part("infinities", shape, [=] { return check_infinities(shape); });
+    failed += part("outputs", shape, [=] {
+      return check_shape<__half>(shape) + check_shape<__nv_bfloat16>(shape) +
+             check_infinities(shape) + check_rounds<__half>(shape);
+    });
   }
   failed += part("faults", faulty_shape, check_faults);
   std::printf(R"({"parts_failed":%d})"
@@ -216,12 +220,21 @@ int check_all(const std::vector<int>& shapes) {
   return failed;
 }
 
-const std::vector<std::string> timed_problems{
-    "mb64ic256ih56oc256kh3ph1",     "mb64ic64ih56oc64kh3ph1",       "mb64ic128ih28oc128kh3ph1",
-    "mb64ic256ih14oc256kh3ph1",     "mb64ic512ih7oc512kh3ph1",      "mb64ic256ih56oc64kh1ph0",
-    "mb64ic64ih56oc256kh1ph0",      "mb64ic1024ih14oc256kh1ph0",    "mb64ic512ih28oc1024kh1ph0sh2",
-    "mb64ic2048ih7oc512kh1ph0",     "mb1ic64ih56oc64kh3ph1",        "mb1ic256ih14oc256kh3ph1",
-    "mb1ic512ih7oc512kh3ph1",       "mb8ic512ih32oc512kh3ph6dh5",   "mb2ic64id32ih64oc64kd3kh3kw3pd1ph1pw1"};
+const std::vector<std::string> timed_problems{"mb64ic256ih56oc256kh3ph1",
+                                              "mb64ic64ih56oc64kh3ph1",
+                                              "mb64ic128ih28oc128kh3ph1",
+                                              "mb64ic256ih14oc256kh3ph1",
+                                              "mb64ic512ih7oc512kh3ph1",
+                                              "mb64ic256ih56oc64kh1ph0",
+                                              "mb64ic64ih56oc256kh1ph0",
+                                              "mb64ic1024ih14oc256kh1ph0",
+                                              "mb64ic512ih28oc1024kh1ph0sh2",
+                                              "mb64ic2048ih7oc512kh1ph0",
+                                              "mb1ic64ih56oc64kh3ph1",
+                                              "mb1ic256ih14oc256kh3ph1",
+                                              "mb1ic512ih7oc512kh3ph1",
+                                              "mb8ic512ih32oc512kh3ph6dh5",
+                                              "mb2ic64id32ih64oc64kd3kh3kw3pd1ph1pw1"};
 
 /// Runs rotate over so many bytes, more than L2 holds.
 constexpr double rotated_bytes = 200e6;
@@ -288,8 +301,9 @@ int time_problem(const std::string& text, bool sweep) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty() || (words[0] != "check" && words[0] != "time")) {
-    std::fprintf(stderr, "usage: plumb_race_wide check [SHAPE...] | time [--sweep] [--dtype f16|bf16]"
-                         " [PROBLEM...]\n");
+    std::fprintf(stderr,
+                 "usage: plumb_race_wide check [SHAPE...] | time [--sweep] [--dtype f16|bf16]"
+                 " [PROBLEM...]\n");
     return 2;
   }
   if (words[0] == "check") {

@@ -1,5 +1,5 @@
-// What a stage is filled with, and one step's products, each by itself: a mistake in a tensor map, in
-// a swizzle or in a descriptor shows here as the element that came in place of another.
+// What a stage is filled with, and one step's products, each by itself: a mistake in a tensor map,
+// in a swizzle or in a descriptor shows here as the element that came in place of another.
 #pragma once
 
 #include <algorithm>
@@ -97,7 +97,9 @@ void allow_all(Kernel kernel, int bytes) {
 /// Device memory that the host reads.
 class Dump {
  public:
-  explicit Dump(std::size_t bytes) : host_(bytes) { check(cudaMalloc(&device_, bytes), "cudaMalloc"); }
+  explicit Dump(std::size_t bytes) : host_(bytes) {
+    check(cudaMalloc(&device_, bytes), "cudaMalloc");
+  }
   Dump(const Dump&) = delete;
   ~Dump() { cudaFree(device_); }
   char* device() const { return device_; }
@@ -150,8 +152,7 @@ int check_pixels(const std::string& text) {
   WideCase<Stored> of(text, {}, true);
   const ConvProblem& p = of.problem();
   std::int64_t last = 0;
-  for (int i = 0; i < p.x_extents().rank(); ++i)
-    last += (p.x_extents()[i] - 1) * p.x_strides[i];
+  for (int i = 0; i < p.x_extents().rank(); ++i) last += (p.x_extents()[i] - 1) * p.x_strides[i];
   std::vector<std::uint16_t> x(static_cast<std::size_t>(last + 1));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint16_t>(i);
   check(cudaMemcpy(of.x(), x.data(), 2 * x.size(), cudaMemcpyHostToDevice), "x");
@@ -168,15 +169,15 @@ int check_pixels(const std::string& text) {
   const Strides& xs = p.x_strides;
   const int rank = xs.rank();
   for (int first = 0; first < plan.tiles.pixels; first += shape.m)
-    for (int step = 0; step < of.filters().steps();
-         step += std::max(1, of.filters().steps() / 5)) {
+    for (int step = 0; step < of.filters().steps(); step += std::max(1, of.filters().steps() / 5)) {
       Dump dump(shape.a_bytes());
       dump_pixels<Stored, number>
           <<<1, wide_threads, shape.shared_bytes()>>>(params, first, step, dump.device());
       const std::vector<char>& met = dump.fetch();
-      Verdict verdict("pixels", text + " from " + std::to_string(first) + " step " +
-                                    std::to_string(step));
-      const int block = step % of.filters().channel_blocks, tap = step / of.filters().channel_blocks;
+      Verdict verdict("pixels",
+                      text + " from " + std::to_string(first) + " step " + std::to_string(step));
+      const int block = step % of.filters().channel_blocks,
+                tap = step / of.filters().channel_blocks;
       const std::int64_t s = tap % p.s, r = tap / p.s % p.r, t = tap / p.s / p.r;
       for (int row = 0; row < shape.m; ++row) {
         std::int64_t rest = first + row;
@@ -184,12 +185,13 @@ int check_pixels(const std::string& text) {
                            z = rest / p.q() / p.p() % p.z(), n = rest / p.q() / p.p() / p.z();
         const std::int64_t w = q * (p.q() > 1 ? p.stride.w : 1) + s * p.dilation.w - p.padding.left,
                            h = ph * (p.p() > 1 ? p.stride.h : 1) + r * p.dilation.h - p.padding.top,
-                           d = z * (p.z() > 1 ? p.stride.d : 1) + t * p.dilation.d - p.padding.front;
+                           d = z * (p.z() > 1 ? p.stride.d : 1) + t * p.dilation.d -
+                               p.padding.front;
         const bool inside = n < p.n && w >= 0 && w < p.w && h >= 0 && h < p.h && d >= 0 && d < p.d;
         for (int i = 0; i < wide_channels; ++i) {
           const int c = block * wide_channels + i;
-          const std::int64_t index = n * xs[0] + (deep ? d * xs[2] : 0) + h * xs[rank - 2] +
-                                     w * xs[rank - 1] + c;
+          const std::int64_t index =
+              n * xs[0] + (deep ? d * xs[2] : 0) + h * xs[rank - 2] + w * xs[rank - 1] + c;
           verdict.expect(row, c, inside && c < p.c ? index & 0xffff : 0,
                          bits_at(met, swizzle_128(row * swizzle_row_bytes + 2 * i)));
         }
@@ -224,7 +226,8 @@ int check_filters(const std::string& text) {
       const std::vector<char>& met = dump.fetch();
       Verdict verdict("filters", text + " shape " + std::to_string(number) + " from " +
                                      std::to_string(filter) + " step " + std::to_string(step));
-      const int block = step % of.filters().channel_blocks, tap = step / of.filters().channel_blocks;
+      const int block = step % of.filters().channel_blocks,
+                tap = step / of.filters().channel_blocks;
       for (int rank = 0; rank < shape.cluster; ++rank)
         for (int row = 0; row < std::min(shape.n, of.filters().rows - filter); ++row)
           for (int i = 0; i < wide_channels; ++i) {
@@ -260,8 +263,8 @@ int check_step() {
   one_step<Stored, n8_tiles><<<1, 128, bytes + swizzle_atom_bytes>>>(
       in.device(), in.device() + 64 * swizzle_row_bytes, reinterpret_cast<float*>(out.device()));
   const auto* const met = reinterpret_cast<const float*>(out.fetch().data());
-  Verdict verdict("step", std::string(to_string(dtype_of_stored<Stored>)) + " 64x" +
-                              std::to_string(n));
+  Verdict verdict("step",
+                  std::string(to_string(dtype_of_stored<Stored>)) + " 64x" + std::to_string(n));
   for (int m = 0; m < 64; ++m)
     for (int k = 0; k < n; ++k) {
       int sum = 0;

@@ -66,7 +66,8 @@ TEST_CASE("wide: a copy's pixels are those of the outputs, one after the other")
     REQUIRE(asked(text).sentence == "");
     const Im2colMap map = wide_im2col(p);
     CHECK(map.axes == (p.has_depth() ? 3 : p.h == 1 && p.r == 1 ? 1 : 2));
-    const std::int64_t outputs[] = {p.q(), p.p(), p.z()}, strides[] = {p.stride.w, p.stride.h, p.stride.d},
+    const std::int64_t outputs[] = {p.q(), p.p(), p.z()},
+                       strides[] = {p.stride.w, p.stride.h, p.stride.d},
                        before[] = {p.padding.left, p.padding.top, p.padding.front},
                        extents[] = {p.w, p.h, p.d};
     for (int axis = 0; axis < map.axes; ++axis) {
@@ -149,9 +150,11 @@ TEST_CASE("wide: tiles fit a block's shared memory, with stages enough") {
   }
 }
 
-TEST_CASE("wide: a problem's tiles cover it, and splits are for those that do not fill the device") {
-  for (const char* text : {"mb64ic256ih56oc256kh3ph1", "mb1ic512ih7oc512kh3ph1",
-                           "mb64ic64ih56oc64kh1ph0", "mb1ic8ih3iw3oc8kh3ph0", "mb8ic2048ih7oc1000kh1ph0"}) {
+TEST_CASE(
+    "wide: a problem's tiles cover it, and splits are for those that do not fill the device") {
+  for (const char* text :
+       {"mb64ic256ih56oc256kh3ph1", "mb1ic512ih7oc512kh3ph1", "mb64ic64ih56oc64kh1ph0",
+        "mb1ic8ih3iw3oc8kh3ph0", "mb8ic2048ih7oc1000kh1ph0"}) {
     CAPTURE(text);
     const ConvProblem p = problem_of(text);
     const WideFilters filters(p);

@@ -1,5 +1,5 @@
-// A convolution of the wide kernel on the device, in tiles of the test's choice, and its outputs held
-// against the definition in double.
+// A convolution of the wide kernel on the device, in tiles of the test's choice, and its outputs
+// held against the definition in double.
 #pragma once
 
 #include <cmath>
@@ -119,15 +119,14 @@ __global__ void compare(DeepShape<std::int64_t> shape, const Stored* x, const St
     if (relu) sum = sum > 0 ? sum : 0;
     const double terms =
         shape.group_c * shape.depth.taps * shape.rows.taps * shape.columns.taps + 2.0;
-    const double rounding = sizeof(Stored) == 2 && dtype_of_stored<Stored> == DType::bf16 ? 0x1p-8
-                                                                                          : 0x1p-11;
+    const double rounding =
+        sizeof(Stored) == 2 && dtype_of_stored<Stored> == DType::bf16 ? 0x1p-8 : 0x1p-11;
     const float expected = convert<float>(convert<Stored>(static_cast<float>(sum)));
     const float met = convert<float>(y[at]);
     // The products of such numbers are 0.16 in the mean.
     const double bound = rounding * fabs(sum) + 1.01 * terms * 0x1p-24 * terms * 0.3 + 1e-7;
     const double error = fabs(met - sum) / bound;
-    const bool sound = exact ? met == expected || (met != met && expected != expected)
-                             : error <= 1;
+    const bool sound = exact ? met == expected || (met != met && expected != expected) : error <= 1;
     if (error == error) atomicMax(&wrong->worst, __double_as_longlong(error));
     if (sound) continue;
     if (atomicAdd(&wrong->count, 1ull) == 0)
