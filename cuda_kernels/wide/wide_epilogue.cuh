@@ -45,53 +45,47 @@ __device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
   return sum;
 }
 
-/// Returns an output that came out as `value`, of the pixel with that number, as it is to be
-/// written to `y`, which still has its old value.
-template <class Params>
-__device__ typename Params::Stored repaired(const Params& params, typename Params::Stored value,
-                                            int pixel, int k, const typename Params::Stored& y) {
-  const float number = convert<float>(value);
-  if (number == number) return value;
-  const float sum = wide_sum(params, params.pixel(pixel), k);
-  return params.epilogue(params.epilogue.accumulate ? sum + convert<float>(y) : sum, k);
-}
+/// Two neighbouring outputs in a register, rounded to nearest.
+template <class Stored>
+struct WidePair {
+  using Vector = std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>;
+  Vector of;
 
-/// Eight neighbouring outputs, 16 bytes of y.
+  __device__ static WidePair round(float first, float second) {
+    if constexpr (std::is_same_v<Stored, __half>)
+      return {__floats2half2_rn(first, second)};
+    else
+      return {__floats2bfloat162_rn(first, second)};
+  }
+  __device__ float2 floats() const {
+    if constexpr (std::is_same_v<Stored, __half>)
+      return __half22float2(of);
+    else
+      return __bfloat1622float2(of);
+  }
+  __device__ bool has_nan() const { return !__hbeq2(of, of); }
+};
+
+/// Eight neighbouring outputs, 16 bytes of y that are moved at once.
 template <class Stored>
 struct WideEight {
-  std::uint32_t words[4];
+  uint4 words;
 
-  __device__ static WideEight read(const void* from) {
-    const uint4 of = *static_cast<const uint4*>(from);
-    return {of.x, of.y, of.z, of.w};
+  __device__ WidePair<Stored> pair(int i) const {
+    const std::uint32_t word = i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
+    return *reinterpret_cast<const WidePair<Stored>*>(&word);
   }
-  __device__ void write(void* to) const {
-    *static_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
+  __device__ void set_pair(int i, WidePair<Stored> to) {
+    const auto word = *reinterpret_cast<const std::uint32_t*>(&to);
+    (i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w) = word;
   }
   __device__ bool has_nan() const {
-    using Pair = std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>;
-    bool numbers = true;
-#pragma unroll
-    for (const std::uint32_t& word : words) {
-      const Pair pair = *reinterpret_cast<const Pair*>(&word);
-      numbers = numbers && __hbeq2(pair, pair);
-    }
-    return !numbers;
-  }
-  __device__ Stored first() const {
-    const auto bits = static_cast<std::uint16_t>(words[0]);
-    return *reinterpret_cast<const Stored*>(&bits);
-  }
-  /// Takes the first away and puts `last` behind the others.
-  __device__ void rotate(Stored last) {
-    const std::uint32_t bits = *reinterpret_cast<const std::uint16_t*>(&last);
-#pragma unroll
-    for (int i = 0; i < 3; ++i) words[i] = words[i] >> 16 | words[i + 1] << 16;
-    words[3] = words[3] >> 16 | bits << 16;
+    return pair(0).has_nan() || pair(1).has_nan() || pair(2).has_nan() || pair(3).has_nan();
   }
 };
 
-/// Writes a warp's outputs of 16 pixels.
+/// Writes a warp's outputs of 16 pixels. Where there is padding, a lane whose outputs of 64 filters
+/// have a NaN leaves them out, and repair() sums them by their definition.
 template <class Params>
 class WideRows {
  public:
@@ -105,12 +99,13 @@ class WideRows {
     at_ = params.y_of(params.pixel(pixel));
   }
 
-  /// Writes 64 filters' outputs from filter `k` on, of which sums has fragments of eight.
+  /// Writes 64 filters' outputs from filter `k` on, of which sums has fragments of eight. Returns
+  /// whether this lane has left its part out.
   template <int count>
-  __device__ void write(const float (&sums)[count], int first_sum, int k) {
+  __device__ bool write(const float (&sums)[count], int first_sum, int k) {
     const Epilogue<Stored>& epilogue = params_.epilogue;
     if (epilogue.accumulate) {
-      transfer<true>(k);
+      read_old(k);
       __syncwarp();
     }
     const int group = lane_ / 4, beside = lane_ % 4 * 2;
@@ -124,74 +119,102 @@ class WideRows {
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        Stored* const to = staged(group + 8 * half, column);
-        float sum[2] = {sums[first_sum + 4 * j + 2 * half], sums[first_sum + 4 * j + 2 * half + 1]};
-        if (epilogue.accumulate) sum[0] += convert<float>(to[0]), sum[1] += convert<float>(to[1]);
-        to[0] = epilogue.finish(sum[0], bias[0]), to[1] = epilogue.finish(sum[1], bias[1]);
+        auto& to = *reinterpret_cast<WidePair<Stored>*>(staged(group + 8 * half, column));
+        float2 sum = {sums[first_sum + 4 * j + 2 * half], sums[first_sum + 4 * j + 2 * half + 1]};
+        if (epilogue.accumulate) {
+          const float2 old = to.floats();
+          sum.x += old.x, sum.y += old.y;
+        }
+        to = WidePair<Stored>::round(max_nan(sum.x + bias[0], epilogue.least),
+                                     max_nan(sum.y + bias[1], epilogue.least));
       }
     }
     __syncwarp();
-    transfer<false>(k);
+    const bool left_out = params_.repairs && has_nan(k);
+    write_new(k, !left_out);
     __syncwarp();
+    return left_out;
+  }
+
+  /// Sums what this lane has left out of the 64 filters from `k` on.
+  __device__ void repair(int k) const {
+    const Epilogue<Stored>& epilogue = params_.epilogue;
+#pragma unroll 1
+    for (int i = 0; i < 16 * columns / 32; ++i) {
+      const Place place = params_.vectors ? vector(i / 8) : element(i);
+      const int row = place.row, filter = k + place.column + (params_.vectors ? i % 8 : 0);
+      if (!is_there(row, filter)) continue;
+      const WidePixel pixel = params_.pixel(first_ + row);
+      const float sum = wide_sum(params_, pixel, filter);
+      epilogue.store(params_.y[params_.y_of(pixel) + filter * params_.y_k], sum, filter);
+    }
   }
 
  private:
+  struct Place {
+    int row, column;
+  };
+  /// Where this lane's vectors of eight filters lie, four of them.
+  __device__ Place vector(int i) const { return {4 * i + lane_ / 8, lane_ % 8 * 8}; }
+  /// Where this lane's 32 elements lie. Lanes go along what lies side by side: filters, or pixels.
+  __device__ Place element(int i) const {
+    return params_.lays_out_filters ? Place{i / 2, lane_ + 32 * (i % 2)}
+                                    : Place{lane_ % 16, lane_ / 16 + 2 * i};
+  }
+  __device__ bool is_there(int row, int filter) const {
+    return first_ + row < params_.pixels && filter < params_.k;
+  }
   /// Where an output is staged: rows of 128 bytes, swizzled, so that fragments and rows meet no
   /// bank twice.
   __device__ Stored* staged(int row, int column) const {
     return reinterpret_cast<Stored*>(staged_ + swizzle_128(row * swizzle_row_bytes + 2 * column));
   }
-  __device__ std::int64_t at_row(int row) const {
-    const int low = __shfl_sync(0xffffffff, static_cast<int>(at_), row);
-    const int high = __shfl_sync(0xffffffff, static_cast<int>(at_ >> 32), row);
-    return static_cast<std::int64_t>(high) << 32 | static_cast<std::uint32_t>(low);
+  /// Returns where the outputs of one of the pixels begin. All lanes call it.
+  __device__ Stored* y_row(int row) const {
+    constexpr unsigned all = 0xffffffff;
+    const int low = __shfl_sync(all, static_cast<int>(at_), row);
+    const int high = __shfl_sync(all, static_cast<int>(at_ >> 32), row);
+    return params_.y + (static_cast<std::int64_t>(high) << 32 | static_cast<std::uint32_t>(low));
   }
-  /// Moves outputs between y and where they are staged.
-  template <bool reads>
-  __device__ void transfer(int k) {
-    if (params_.vectors)
-      transfer_vectors<reads>(k);
-    else
-      transfer_elements<reads>(k);
-  }
-  template <bool reads>
-  __device__ void transfer_vectors(int k) {
+
+  /// Calls `f(y, staged)` for this lane's outputs that are there, as vectors or one by one.
+  template <class F>
+  __device__ void for_each(int k, const F& f) const {
+    if (params_.vectors) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = 4 * i + lane_ / 8, column = lane_ % 8 * 8;
-      const std::int64_t at = at_row(row);
-      if (first_ + row >= params_.pixels || k + column >= params_.k) continue;
-      Stored* const y = params_.y + at + k + column;
-      auto& here = *reinterpret_cast<uint4*>(staged(row, column));
-      if constexpr (reads) {
-        here = *reinterpret_cast<const uint4*>(y);
-      } else {
-        auto eight = WideEight<Stored>::read(&here);
-        if (params_.repairs && eight.has_nan()) repair(eight, first_ + row, k + column, y);
-        eight.write(y);
+      for (int i = 0; i < 4; ++i) {
+        const Place at = vector(i);
+        Stored* const y = y_row(at.row) + k + at.column;
+        if (is_there(at.row, k + at.column))
+          f(*reinterpret_cast<WideEight<Stored>*>(y),
+            *reinterpret_cast<WideEight<Stored>*>(staged(at.row, at.column)));
+      }
+    } else {
+#pragma unroll 2
+      for (int i = 0; i < 16 * columns / 32; ++i) {
+        const Place at = element(i);
+        Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
+        if (is_there(at.row, k + at.column)) f(*y, *staged(at.row, at.column));
       }
     }
   }
-  __device__ void repair(WideEight<Stored>& eight, int pixel, int k, const Stored* y) const {
-#pragma unroll 1
-    for (int i = 0; i < 8; ++i) eight.rotate(repaired(params_, eight.first(), pixel, k + i, y[i]));
+  __device__ void read_old(int k) const {
+    for_each(k, [](const auto& y, auto& here) { here = y; });
   }
-  /// Lanes go along what lies side by side: filters, or pixels.
-  template <bool reads>
-  __device__ void transfer_elements(int k) {
-#pragma unroll 4
-    for (int i = 0; i < 16 * columns / 32; ++i) {
-      const int row = params_.lays_out_filters ? i / 2 : lane_ % 16;
-      const int column = params_.lays_out_filters ? lane_ + 32 * (i % 2) : lane_ / 16 + 2 * i;
-      const std::int64_t at = at_row(row);
-      if (first_ + row >= params_.pixels || k + column >= params_.k) continue;
-      Stored& y = params_.y[at + (k + column) * params_.y_k];
-      Stored& here = *staged(row, column);
-      if constexpr (reads)
-        here = y;
-      else
-        y = params_.repairs ? repaired(params_, here, first_ + row, k + column, y) : here;
-    }
+  __device__ void write_new(int k, bool writes) const {
+    for_each(k, [writes](auto& y, const auto& here) {
+      if (writes) y = here;
+    });
+  }
+  __device__ bool has_nan(int k) const {
+    bool found = false;
+    for_each(k, [&found](const auto&, const auto& here) { found = found || is_nan(here); });
+    return found;
+  }
+  __device__ static bool is_nan(const WideEight<Stored>& of) { return of.has_nan(); }
+  __device__ static bool is_nan(const Stored& of) {
+    const float value = convert<float>(of);
+    return value != value;
   }
 
   const Params& params_;
@@ -235,9 +258,15 @@ __device__ void write_tile(const Params& params, const WideShared<shape>& shared
   for (int i = 0; i < WideSums<shape>::m64_tiles; ++i) {
     WideRows<Params> rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4));
     constexpr int columns = WideRows<Params>::columns;
+    unsigned left_out = 0;  // a bit for each 64 filters
 #pragma unroll
     for (int k = 0; k < shape.warpgroup_columns(); k += columns)
-      if (filter + k < params.k) rows.write(sums.of[i], k / 2, filter + k);
+      if (filter + k < params.k && rows.write(sums.of[i], k / 2, filter + k))
+        left_out |= 1u << k / columns;
+#pragma unroll 1
+    for (int k = filter; left_out != 0; left_out >>= 1, k += columns)
+      if (left_out % 2 != 0) rows.repair(k);
+    __syncwarp();
   }
 }
 

@@ -27,22 +27,36 @@ __global__ void __launch_bounds__(wide_summing_threads)
     }
     const WidePixel pixel = params.pixel(number);
     Stored* const y = params.y + params.y_of(pixel);
+    const Epilogue<Stored>& epilogue = params.epilogue;
     WideEight<Stored> eight{};
-    if (params.vectors && params.epilogue.accumulate) eight = WideEight<Stored>::read(y + k);
+    if (params.vectors && epilogue.accumulate)
+      eight = *reinterpret_cast<const WideEight<Stored>*>(y + k);
+    bool repairs = false;
 #pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      if (k + j >= params.k) break;
-      Stored* const to = y + (k + j) * params.y_k;
-      float sum = sums[j];
-      if (params.repairs && sum != sum) sum = wide_sum(params, pixel, k + j);
-      if (params.epilogue.accumulate) sum += convert<float>(params.vectors ? eight.first() : *to);
-      const Stored made = params.epilogue(sum, k + j);
-      if (params.vectors)
-        eight.rotate(made);
-      else
-        *to = made;
+    for (int j = 0; j < 8; ++j) repairs = repairs || sums[j] != sums[j];
+    if (params.vectors && !(params.repairs && repairs)) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const float2 old = eight.pair(j).floats();
+        float made[2] = {sums[2 * j], sums[2 * j + 1]};
+        if (epilogue.accumulate) made[0] += old.x, made[1] += old.y;
+        eight.set_pair(
+            j, WidePair<Stored>::round(
+                   max_nan(made[0] + epilogue.template bias_of<float>(k + 2 * j), epilogue.least),
+                   max_nan(made[1] + epilogue.template bias_of<float>(k + 2 * j + 1),
+                           epilogue.least)));
+      }
+      *reinterpret_cast<WideEight<Stored>*>(y + k) = eight;
+      continue;
     }
-    if (params.vectors) eight.write(y + k);
+#pragma unroll 1
+    for (int j = 0; j < min(8, params.k - k); ++j) {
+      float sum = sums[0];
+#pragma unroll
+      for (int i = 0; i < 7; ++i) sums[i] = sums[i + 1];
+      if (params.repairs && sum != sum) sum = wide_sum(params, pixel, k + j);
+      epilogue.store(y[(k + j) * params.y_k], sum, k + j);
+    }
   }
 }
 
