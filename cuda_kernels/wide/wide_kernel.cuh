@@ -28,11 +28,17 @@ __device__ void prepare_wide(const Params& params, const WideShared<shape>& shar
   if constexpr (shape.cluster > 1) meet_cluster();
 }
 
+// Compilers refuse the attribute for older devices, which have no code of the kernel either.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define PLUMB_CLUSTER(blocks)
+#else
+#define PLUMB_CLUSTER(blocks) __cluster_dims__(blocks, 1, 1)
+#endif
+
 /// `number` is that of the shape: nvcc takes no structure for a kernel's template argument.
 template <class Stored, int number, WideFault fault>
-__global__ void __launch_bounds__(wide_threads, 1)
-    __cluster_dims__(wide_shapes[number].cluster, 1, 1)
-        wide([[maybe_unused]] const __grid_constant__ WideParams<Stored> params) {
+__global__ void __launch_bounds__(wide_threads, 1) PLUMB_CLUSTER(wide_shapes[number].cluster)
+    wide([[maybe_unused]] const __grid_constant__ WideParams<Stored> params) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr WideShape shape = wide_shapes[number];
   const WideShared<shape> shared;

@@ -41,10 +41,9 @@ __global__ void __launch_bounds__(wide_threads, 1)
 
 /// Copies the filters of one step to a cluster's blocks, and from each out.
 template <class Stored, int number>
-__global__ void __launch_bounds__(wide_threads, 1)
-    __cluster_dims__(wide_shapes[number].cluster, 1, 1)
-        dump_filters(const __grid_constant__ WideParams<Stored> params, int filter, int of_step,
-                     char* out) {
+__global__ void __launch_bounds__(wide_threads, 1) PLUMB_CLUSTER(wide_shapes[number].cluster)
+    dump_filters(const __grid_constant__ WideParams<Stored> params, int filter, int of_step,
+                 char* out) {
   constexpr WideShape shape = wide_shapes[number];
   const WideShared<shape> shared;
   prepare_wide(params, shared);
