@@ -11,7 +11,7 @@ target_link_libraries(plumb_wide_tests PRIVATE plumb::plumb plumb_compiler Catch
                       fmt::fmt-header-only)
 # The plan of a device with wgmma can be tested in any build.
 target_compile_definitions(plumb_wide_tests PRIVATE PLUMB_CUDA_SM90A)
-if(PLUMB_HAVE_CUDA)
+if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
   target_sources(plumb_wide_tests PRIVATE ${wide}/planted_wide.cu ${wide}/test_wide_faults.cpp
                  ${kernels}/primitives/check.cpp ${kernels}/primitives/tensor_map.cpp)
   target_link_libraries(plumb_wide_tests PRIVATE CUDA::cudart_static)
