@@ -1,4 +1,5 @@
-// Costs of the kernel in wide/. None has been fitted: no record has its times yet.
+// Costs of the kernel in wide/. What its parts cost is counted or guessed; the whole is held
+// against the sweep of one H100 (docs/results/2026-11-25-h100-wide.json).
 #pragma once
 
 namespace plumb::cuda {
@@ -10,6 +11,8 @@ struct WideTable {
   double of_tile = 900;     ///< fixed: guessed, clocks of the first loads and the last sums
   double of_row = 0.05;     ///< fixed: guessed, clocks to store an output
   double sums_share = 0.6;  ///< fixed: guessed, of the nominal rate, for sums of splits
+  double slower = 1.2;      ///< fixed: what is measured over what the parts add up to
+  double start = 6e-6;      ///< fixed: seconds until all blocks work, and from the first end on
 };
 
 }  // namespace plumb::cuda

@@ -51,7 +51,6 @@ constexpr ConvAlgorithm entry(std::string_view name, Operand operand) {
       .numerics = {.operand = operand,
                    .accumulator = Accumulator::tensor_core_fp32,
                    .term_multiple = 16},
-      .forced_only = true,
       .takes_depth = true,
       .accumulates = true,
       .plan = plan<Stored>,
