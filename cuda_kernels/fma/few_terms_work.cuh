@@ -103,11 +103,13 @@ inline ConvProblem flattened(const ConvProblem& problem) {
 inline int vector_of(const ConvProblem& original, const ConvProblem& problem, const void* x,
                      const void* y) {
   if (problem.s > 1 || problem.padding != Padding{} || problem.stride.w != 1) return 1;
-  // A filter's rows lie as far apart as those of x did.
-  const ConvProblem& of_x = original.r > 1 ? original : problem;
   int vector = std::min({pixels_of(static_cast<int>(problem.terms())),
-                         row_vector(x, of_x.x_extents(), of_x.x_strides, sizeof(float)),
+                         row_vector(x, problem.x_extents(), problem.x_strides, sizeof(float)),
                          row_vector(y, problem.y_extents(), problem.y_strides, sizeof(float))});
+  // A filter's rows lie as far apart as those of x did.
+  if (original.r > 1)
+    vector =
+        std::min(vector, row_vector(x, original.x_extents(), original.x_strides, sizeof(float)));
   while (problem.q() % vector != 0) vector /= 2;
   return vector;
 }

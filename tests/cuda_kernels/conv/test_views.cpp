@@ -55,4 +55,18 @@ TEST_CASE("cuda: every algorithm reads inputs that are broadcast or overlap") {
         CHECK(judge(validator, device, problem) >= 10);
       }
 }
+
+// With one column the rows are the pixels that follow on each other, however far apart they lie.
+TEST_CASE("cuda: every algorithm reads single columns whose rows lie apart") {
+  const Device device = plumb_test::device_or_skip("cuda");
+  Validator validator(device);
+  for (const char* text :
+       {"mb1ic1ih3iw1oc1kh2kw1", "mb4ic7ih6iw1oc11kh3kw1dh1", "mb2ic2ih9iw1oc3kh1"})
+    for (const std::int64_t apart : {2, 4, 16}) {
+      ConvProblem problem = parse_problem(text).problem;
+      problem.x_strides = dense_strides(problem.x_extents());
+      for (int i = 0; i < 3; ++i) problem.x_strides[i] *= apart;
+      CHECK(judge(validator, device, problem) >= 10);
+    }
+}
 #endif
