@@ -3,7 +3,8 @@
 //
 // Tiling: on a host a work item is a segment of up to four rows, 512 bytes of sums a row; a line of
 //   the input is read where it lies, or copied with what its boundary shows. On a device a work
-//   item is a column of four rows, so that neighbours read neighbouring elements.
+//   item is a column of some rows, so that neighbours read neighbouring elements
+//   (rows_on_device.hpp).
 // Bytes: y once; x T (1 + (R - 1) / 4) times for each filter, from caches beyond the first.
 // Wins: few channels and filters, rows that are long.
 #include <algorithm>
@@ -14,6 +15,8 @@
 #include "kokkos_kernels/conv_shape.hpp"
 #include "kokkos_kernels/conv_support.hpp"
 #include "kokkos_kernels/row_segments.hpp"
+#include "kokkos_kernels/rows_items.hpp"
+#include "kokkos_kernels/rows_on_device.hpp"
 #include "plumb/device.hpp"
 
 namespace plumb::kokkos {
@@ -22,22 +25,10 @@ namespace {
 /// How many columns of the input a segment may need beside its own.
 constexpr std::int64_t max_beside = 4096;
 
-std::int64_t pieces_of(std::int64_t extent, std::int64_t piece) { return (extent - 1) / piece + 1; }
-
 /// So many columns in whole granules.
 template <class Sum>
 int granules_of(std::int64_t columns) {
   return static_cast<int>(pieces_of(columns, segment_granule<Sum>)) * segment_granule<Sum>;
-}
-
-/// Whether output rows that lie below each other read the same lines.
-bool shares_lines(const ConvProblem& problem) {
-  return problem.p() > 1 && problem.stride.h == 1 && (problem.r == 1 || problem.dilation.h == 1);
-}
-
-/// The filters as they are packed: dense, as what is summed in.
-Steps packed_steps(const ConvProblem& problem) {
-  return {problem.w_extents(), dense_strides(problem.w_extents())};
 }
 
 template <class Sum, class Stored>
@@ -50,78 +41,6 @@ struct PackTaps {
   KOKKOS_FUNCTION void operator()(std::int64_t tap) const {
     const Place at = place_of(tap, extents[0], extents[1], extents[2], extents[3]);
     taps[tap] = convert<Sum>(w[from.offset(at.n, at.c, at.d, at.h, at.w)]);
-  }
-};
-
-/// What both kinds of work items know.
-template <class Sum, class Stored>
-struct Rows {
-  ConvShape shape;
-  std::int64_t blocks, segments;  ///< of rows and of columns, in an output plane
-  int block_rows;
-  const Stored* x;
-  const Sum* filters;
-  Stored* y;
-  Epilogue<Stored> epilogue;
-
-  Rows(const ConvLaunch& call, int columns)
-      : shape(call.problem),
-        block_rows(shares_lines(call.problem) ? segment_rows : 1),
-        x(static_cast<const Stored*>(call.x)),
-        filters(static_cast<const Sum*>(call.filters)),
-        y(static_cast<Stored*>(call.y)),
-        epilogue(call) {
-    shape.w_step = packed_steps(call.problem);
-    blocks = pieces_of(shape.p, block_rows);
-    segments = pieces_of(shape.q, columns);
-  }
-
-  std::int64_t items() const { return shape.n * shape.k * shape.z * blocks * segments; }
-
-  /// Which rows of which plane, and which segment, an item is.
-  struct Item {
-    std::int64_t n, k, z, p, segment;
-    int rows;
-  };
-  KOKKOS_FUNCTION Item item_of(std::int64_t item) const {
-    const Place at = place_of(item, shape.k, shape.z, blocks, segments);
-    const std::int64_t p = at.h * block_rows, rest = shape.p - p;
-    return {at.n, at.c, at.d, p, at.w, rest < block_rows ? static_cast<int>(rest) : block_rows};
-  }
-
-  /// Calls `add(line, taps, first, last)` for each line of the input under the item's rows: the
-  /// rows from `first` to `last` have it under their taps, `taps` being those of row `first`.
-  template <class F>
-  KOKKOS_FUNCTION void for_each_line(const Item& item, const F& add) const {
-    const std::int64_t first_d = shape.planes.first(item.z), first_h = shape.rows.first(item.p);
-    const Taps planes = shape.planes.taken(first_d);
-    const std::int64_t filter_rows = shape.rows.taps, lines = filter_rows + item.rows - 1;
-    const Stored* image =
-        x + item.n * shape.x_step.n + item.k / shape.group_k * shape.group_c * shape.x_step.c;
-    for (std::int64_t c = 0; c < shape.group_c; ++c)
-      for (std::int64_t t = planes.begin; t < planes.end; ++t) {
-        const Stored* plane =
-            image + c * shape.x_step.c + shape.planes.source(first_d, t) * shape.x_step.d;
-        const Sum* plane_taps = filters + shape.w_step.offset(item.k, c, t, 0, 0);
-        for (std::int64_t line = 0; line < lines; ++line) {
-          const std::int64_t h = shape.rows.source(first_h, line);
-          if (h < 0) continue;
-          const int first = line < filter_rows ? 0 : static_cast<int>(line - filter_rows + 1);
-          const int last = line < item.rows ? static_cast<int>(line) : item.rows - 1;
-          add(plane + h * shape.x_step.h, plane_taps + (line - first) * shape.w_step.h, first,
-              last);
-        }
-      }
-  }
-
-  /// In the padding a filter meets zeros, and 0 * Inf is NaN: such sums are taken again without,
-  /// which keeps a NaN that came from the data.
-  KOKKOS_FUNCTION Sum without_padding(Sum sum, const Item& item, int row, std::int64_t q) const {
-    if (!shape.padded || sum == sum) return sum;
-    return direct_sum<Sum>(shape, x, filters, Place{item.n, item.k, item.z, item.p + row, q});
-  }
-  KOKKOS_FUNCTION Stored* outputs(const Item& item, int row) const {
-    return y + shape.y_step.offset(item.n, item.k, item.z, item.p + row, 0);
   }
 };
 
@@ -213,34 +132,6 @@ struct RowsOnHost : Rows<Sum, Stored> {
   }
 };
 
-template <class Sum, class Stored>
-struct RowsOnDevice : Rows<Sum, Stored> {
-  using Base = Rows<Sum, Stored>;
-  using Item = typename Base::Item;
-
-  explicit RowsOnDevice(const ConvLaunch& call) : Base(call, 1) {}
-
-  KOKKOS_FUNCTION void operator()(std::int64_t number) const {
-    const Item item = this->item_of(number);
-    const Axis& axis = this->shape.columns;
-    const std::int64_t first_w = axis.first(item.segment);
-    const Taps columns = axis.taken(first_w);
-    const std::int64_t tap_step = this->shape.w_step.h;
-    Sum sums[segment_rows] = {};
-    this->for_each_line(item, [&](const Stored* line, const Sum* taps, int first, int last) {
-      for (std::int64_t s = columns.begin; s < columns.end; ++s) {
-        const Sum input = convert<Sum>(line[axis.source(first_w, s) * this->shape.x_step.w]);
-        for (int row = 0; row < segment_rows; ++row)  // all, so that sums lie in registers
-          if (row >= first && row <= last) sums[row] += input * taps[s - (row - first) * tap_step];
-      }
-    });
-    for (int row = 0; row < segment_rows; ++row)
-      if (row < item.rows)
-        this->epilogue(this->without_padding(sums[row], item, row, item.segment), item.k,
-                       this->outputs(item, row) + item.segment * this->shape.y_step.w);
-  }
-};
-
 /// The instruction set that a host's inner loop is compiled for.
 struct RowsPlan final : KernelPlan {
   std::string instruction_set;
@@ -251,16 +142,15 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
   const auto& rows_plan = static_cast<const RowsPlan&>(*plan);
   with_stored<Stored...>(call.problem.dtype, [&]<class Element>(Element) {
     with_instance(instance_of(call), [&]<class Space>(const Space& space) {
-      const auto run = [&](const auto& kernel) {
-        Kokkos::parallel_for(
-            "plumb.conv.rows",
-            Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(space, 0, kernel.items()),
-            kernel);
+      const auto run = [&]<class Kernel>(const Kernel& kernel) {
+        using Policy =
+            Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>, typename Kernel::Bounds>;
+        Kokkos::parallel_for("plumb.conv.rows", Policy(space, 0, kernel.items()), kernel);
       };
       if constexpr (runs_on_host<Space>)
         run(RowsOnHost<Sum, Element>(call, row_loops_for<Sum>(rows_plan.instruction_set)));
       else
-        run(RowsOnDevice<Sum, Element>(call));
+        with_device_kernel<Sum, Element>(call, run);
     });
   });
 }
