@@ -66,18 +66,20 @@ ValidationRecord refusal(const Device& device, const ConvAlgorithm& algorithm,
   record.relu_mask = test.relu_mask;
   record.device = to_string(device.id());
   record.algorithm = algorithm.name;
+  if (algorithm.provider) record.provider = algorithm.provider->library().version;
   record.verdict = Verdict::unsupported;
   record.reason = support.reason;
   record.sentence = support.sentence;
   return record;
 }
 
-/// Yes to what the algorithm itself refuses: it has the better reason.
+/// Whether the algorithm runs, for which it has the better reason, and then whether memory holds
+/// it.
 Support held(const Device& device, const ConvAlgorithm& algorithm, const ValidationCase& test,
              const ValidationOptions& options) {
   const ConvCandidate candidate =
       ask(algorithm, test.problem, device.info(), test.accumulate, test.relu_mask);
-  if (!candidate.support) return {};
+  if (!candidate.support) return candidate.support;
   return fits(device, validation_memory(test, options, candidate.workspace_bytes), "validating");
 }
 

@@ -87,23 +87,11 @@ class Court {
     blank_.device = to_string(memory->device().id());
   }
 
+  /// `algorithms` can all run the problem.
   std::vector<ValidationRecord> judge(std::span<const ConvAlgorithm* const> algorithms) {
     std::vector<Subject> subjects;
+    for (const ConvAlgorithm* algorithm : algorithms) subjects.push_back({algorithm, {}});
     std::vector<ValidationRecord> records;
-    for (const ConvAlgorithm* algorithm : algorithms) {
-      const Support support = ask(*algorithm, trial_.problem(), trial_.device().info(),
-                                  trial_.accumulates(), !trial_.mask().empty())
-                                  .support;
-      if (support) {
-        subjects.push_back({algorithm, {}});
-        continue;
-      }
-      ValidationRecord record = blank_of(*algorithm);
-      record.verdict = Verdict::unsupported;
-      record.reason = support.reason;
-      record.sentence = support.sentence;
-      records.push_back(record);
-    }
     for (const Tier tier : options_.tiers) {
       if (subjects.empty()) break;
       for (Subject& subject : subjects) {
