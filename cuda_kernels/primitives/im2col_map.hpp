@@ -20,8 +20,8 @@ struct Im2colAxis {
 };
 
 struct Im2colMap {
-  int axes = 0;         ///< spatial axes, 1 to 3
-  Im2colAxis axis[3];   ///< w, h, d
+  int axes = 0;        ///< spatial axes, 1 to 3
+  Im2colAxis axis[3];  ///< w, h, d
   std::int64_t images = 1, image_stride_bytes = 0;
   std::int64_t channels_of_tensor = 1;
   int element_bytes = 2;
