@@ -1,0 +1,15 @@
+// Whether this build has a sanitizer, which makes everything ten times slower.
+#pragma once
+
+namespace plumb_test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool is_sanitized = true;
+#elif defined(__has_feature)
+inline constexpr bool is_sanitized =
+    __has_feature(thread_sanitizer) || __has_feature(address_sanitizer);
+#else
+inline constexpr bool is_sanitized = false;
+#endif
+
+}  // namespace plumb_test
