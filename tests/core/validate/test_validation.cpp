@@ -62,11 +62,12 @@ std::map<std::string, Tally> validate_all(const Device& device,
 }
 
 /// What is ten times slower under a sanitizer: of the hundreds of problems every third, but of the
-/// few filters' gradients every second.
+/// few gradients of filters two of three.
 void thin_out(std::vector<ValidationCase>& cases) {
   int forward = 0, weights = 0;
   std::erase_if(cases, [&](const ValidationCase& one) {
-    return one.problem.direction == Direction::backward_weights ? weights++ % 2 : forward++ % 3;
+    return one.problem.direction == Direction::backward_weights ? weights++ % 3 == 2
+                                                                : forward++ % 3 != 0;
   });
 }
 
