@@ -80,7 +80,7 @@ void pool_backward(Queue& queue, const ConstTensorView& x, const ConstTensorView
 
 void linear_backward(Queue& queue, const LinearBackwardTensors& tensors,
                      const ConvOptions& options) {
-  constexpr const char* name = "linear_backward";
+  static constexpr const char* name = "linear_backward";
   const auto as_image = [](const auto& view, const char* letter) {
     using View = std::remove_cvref_t<decltype(view)>;
     if (view.empty()) return View();
