@@ -154,7 +154,8 @@ Values scattered(const Extents& extents, const HostTensor& x, const HostTensor& 
 TEST_CASE("nn gradients: pooling against differences of pooling") {
   for (const Device& device : all_devices()) {
     Random random(31);
-    for (const auto& [extents, geometry] : pool_cases()) {
+    for (const auto& [of_x, geometry] : pool_cases()) {
+      const Extents& extents = of_x;                // which lambdas may capture
       if (element_count(extents) > 2000) continue;  // too many differences
       const Extents out = pooled_extents(extents, geometry);
       CAPTURE(to_string(device.id()), to_string(extents), to_string(out));
@@ -195,7 +196,7 @@ TEST_CASE("nn gradients: max pooling of integers is exact in every dtype and lay
           if (layout == 1)
             x.set(
                 Dims(extents) =
-                    [&] {
+                    [&extents = extents] {
                       Dims middle = extents;
                       for (int i = 0; i < middle.rank(); ++i) middle[i] /= 2;
                       return middle;
@@ -331,11 +332,12 @@ TEST_CASE("nn gradients: linear against sums of integers, and what is not asked 
 TEST_CASE("nn gradients: bilinear resizing against differences, and what goes in comes out") {
   for (const Device& device : all_devices()) {
     Random random(35);
-    for (const auto& [from, to] : {std::pair{Extents{1, 2, 5, 6}, Extents{1, 2, 9, 4}},
-                                   {Extents{2, 1, 4, 4}, Extents{2, 1, 8, 8}},
-                                   {Extents{1, 1, 1, 7}, Extents{1, 1, 3, 3}},
-                                   {Extents{1, 1, 6, 5}, Extents{1, 1, 1, 1}},
-                                   {Extents{1, 1, 3, 300}, Extents{1, 1, 2, 500}}}) {
+    for (const auto& [of_dx, of_dy] : {std::pair{Extents{1, 2, 5, 6}, Extents{1, 2, 9, 4}},
+                                       {Extents{2, 1, 4, 4}, Extents{2, 1, 8, 8}},
+                                       {Extents{1, 1, 1, 7}, Extents{1, 1, 3, 3}},
+                                       {Extents{1, 1, 6, 5}, Extents{1, 1, 1, 1}},
+                                       {Extents{1, 1, 3, 300}, Extents{1, 1, 2, 500}}}) {
+      const Extents &from = of_dx, &to = of_dy;  // which lambdas may capture
       CAPTURE(to_string(device.id()), to_string(from), to_string(to));
       const auto gradient = [&](DType dtype, const Values& values, const Strides& strides) {
         HostTensor dy = HostTensor::of(dtype, to, values), dx(dtype, from, strides);
