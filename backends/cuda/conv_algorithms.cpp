@@ -18,6 +18,11 @@ namespace plumb::cuda {
 std::span<const ConvAlgorithm* const> conv_algorithms() {
   // clang-format off
   static const std::array list{
+      // depthwise/: a channel in each group, in fp32 or fp64 FMAs.
+      PLUMB_ENTRY(depthwise_fp32_planes),
+      PLUMB_ENTRY(depthwise_fp32_channels),
+      PLUMB_ENTRY(depthwise_fp64_planes),
+      PLUMB_ENTRY(depthwise_fp64_channels),
       // fields/: few channels and filters in one to three dimensions, with any boundary.
       PLUMB_ENTRY(fields_fp32),
       PLUMB_ENTRY(fields_fp64),

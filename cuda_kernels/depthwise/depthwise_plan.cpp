@@ -1,0 +1,186 @@
+// How the outputs of a depthwise convolution are cut into blocks.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_kernels/cost/kernel_model.hpp"
+#include "cuda_kernels/depthwise/depthwise.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr std::int64_t shared_of_block = 227 << 10, shared_for_four = 56 << 10;
+
+struct Axis {
+  std::int64_t taps, outputs, stride, dilation;
+
+  /// The input under so many outputs side by side.
+  std::int64_t span(std::int64_t count) const {
+    return (count - 1) * stride + (taps - 1) * dilation + 1;
+  }
+};
+
+/// A stride to no second output and a dilation of one tap move nothing.
+Axis axis(std::int64_t taps, std::int64_t outputs, std::int64_t stride, std::int64_t dilation) {
+  return {taps, outputs, outputs > 1 ? stride : 1, taps > 1 ? dilation : 1};
+}
+
+class Planner {
+ public:
+  Planner(const ConvProblem& p, DepthwiseKernel kernel)
+      : problem_(p),
+        kernel_(kernel),
+        bytes_(static_cast<int>(size_in_bytes(p.dtype))),
+        sum_bytes_(p.dtype == DType::f64 ? 8 : 4),
+        rows_(axis(p.r, p.p(), p.stride.h, p.dilation.h)),
+        columns_(axis(p.s, p.q(), p.stride.w, p.dilation.w)) {
+    if (p.h == 1 && p.r == 1 && p.p() == 1 && p.padding.top == 0) {
+      rows_are_images_ = true;
+      rows_ = {1, p.n, 1, 1};
+    }
+  }
+
+  std::optional<DepthwisePlan> plan() const {
+    DepthwisePlan plan{.kernel = kernel_, .rows_are_images = rows_are_images_};
+    const std::optional<DepthwiseCut> cut = this->cut(form(1));
+    if (!cut) return {};
+    plan.cut = *cut;
+    const int width = wide();
+    if (kernel_ == DepthwiseKernel::channels && width > 1 && channels_in_vectors(width))
+      plan.wide = this->cut(form(width));
+    return plan;
+  }
+
+ private:
+  bool small_filter() const { return columns_.taps == 3 || columns_.taps == 5; }
+  bool one_by_one() const { return columns_.stride == 1 && columns_.dilation == 1; }
+  bool is_small() const {
+    return small_filter() && columns_.dilation == 1 && columns_.stride <= 2;
+  }
+
+  /// Channels of a thread: 16 bytes for small filters, whose sums are few, otherwise a pair.
+  int wide() const { return is_small() ? 16 / bytes_ : bytes_ == 8 ? 1 : 2; }
+
+  DepthwiseForm form(int width) const {
+    const int taps = static_cast<int>(columns_.taps), stride = static_cast<int>(columns_.stride);
+    if (kernel_ == DepthwiseKernel::planes) {
+      if (is_small()) return {1, taps, stride};
+      return one_by_one() ? DepthwiseForm{2, taps == 7 ? 7 : 4, 1} : DepthwiseForm{2, 1, 0};
+    }
+    if (width * bytes_ == 16 && width > 1) return {width, taps, stride};
+    if (!one_by_one()) return {width, 1, 0};
+    return {width, taps == 7 && width > 1 ? 7 : 4, 1};
+  }
+
+  /// Whether the channels of x and y lie side by side, and all strides are multiples of a vector.
+  bool channels_in_vectors(int width) const {
+    if (problem_.k != problem_.c || problem_.c % width != 0) return false;
+    const auto fits = [&](const Extents& extents, const Strides& strides) {
+      for (int i = 0; i < extents.rank(); ++i)
+        if (extents[i] > 1 && (i == 1 ? strides[i] != 1 : strides[i] % width != 0)) return false;
+      return true;
+    };
+    return fits(problem_.x_extents(), problem_.x_strides) &&
+           fits(problem_.y_extents(), problem_.y_strides);
+  }
+
+  std::optional<DepthwiseCut> cut(const DepthwiseForm& form) const {
+    return kernel_ == DepthwiseKernel::planes ? cut_planes(form) : cut_channels(form);
+  }
+
+  static int lanes(std::int64_t outputs, int of_thread, int most) {
+    return static_cast<int>(std::clamp<std::int64_t>(ceil_div(outputs, of_thread), 1, most));
+  }
+  int thread_rows(const DepthwiseForm& form) const { return depthwise_rows(kernel_, form, bytes_); }
+  int thread_columns(const DepthwiseForm& form) const {
+    return depthwise_columns(kernel_, form, bytes_);
+  }
+
+  std::optional<DepthwiseCut> cut_channels(const DepthwiseForm& form) const {
+    DepthwiseCut cut{.form = form};
+    for (int most = 32;; most /= 2) {
+      if (most == 0) return {};
+      cut.lanes_c = lanes(problem_.k, form.width, most);
+      cut.lanes_w =
+          lanes(columns_.outputs, thread_columns(form), depthwise_threads / cut.lanes_c);
+      cut.lanes_u = lanes(rows_.outputs, thread_rows(form),
+                          depthwise_threads / (cut.lanes_c * cut.lanes_w));
+      const std::int64_t filters =
+          rows_.taps * form.chunk * cut.lanes_c * form.width * sum_bytes_;
+      const std::int64_t columns = columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form)) +
+                                   form.chunk;
+      if (filters + columns * 4 + 16 > shared_of_block) continue;
+      cut.columns = static_cast<int>(columns);
+      cut.filter_bytes = static_cast<int>((filters + 15) / 16 * 16);
+      cut.shared_bytes = cut.filter_bytes + cut.columns * 4;
+      return cut;
+    }
+  }
+
+  std::optional<DepthwiseCut> cut_planes(const DepthwiseForm& form) const {
+    DepthwiseCut cut{.form = form};
+    const int columns = thread_columns(form) * form.width;
+    cut.lanes_w = lanes(columns_.outputs, columns, 32);
+    cut.lanes_u = lanes(rows_.outputs, thread_rows(form), depthwise_threads / cut.lanes_w);
+    const double planes = static_cast<double>(problem_.k) * static_cast<double>(problem_.z()) *
+                          (rows_are_images_ ? 1 : static_cast<double>(problem_.n));
+    cut.planes = static_cast<int>(
+        std::min<double>(depthwise_threads / (cut.lanes_w * cut.lanes_u), planes));
+    while (!fits(cut, shared_for_four) && cut.planes > 1) cut.planes /= 2;
+    while (!fits(cut, shared_of_block)) {
+      int& most = cut.lanes_u > 1 ? cut.lanes_u : cut.lanes_w;
+      if (most == 1) return {};
+      most /= 2;
+    }
+    while (cut.row_lanes > 4 && cut.row_lanes / 2 >= cut.columns) cut.row_lanes /= 2;
+    return cut;
+  }
+
+  /// Counts the shared memory of planes, and says whether it is at most `most`.
+  bool fits(DepthwiseCut& cut, std::int64_t most) const {
+    const DepthwiseForm& form = cut.form;
+    const std::int64_t rows = rows_.span(std::int64_t{cut.lanes_u} * thread_rows(form));
+    const std::int64_t columns =
+        columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form) * form.width);
+    // Windows are read in whole vectors, and the last chunk may have fewer taps.
+    const std::int64_t pitch = (columns + depthwise_room(form.chunk) + 3) / 4 * 4;
+    const std::int64_t chunks = ceil_div(columns_.taps, form.chunk);
+    const std::int64_t filter =
+        (problem_.t * rows_.taps * chunks * depthwise_room(form.chunk) + 3) / 4 * 4;
+    const double bytes = static_cast<double>(cut.planes) * sum_bytes_ *
+                         (static_cast<double>(filter) +
+                          static_cast<double>(rows) * static_cast<double>(pitch));
+    if (bytes > static_cast<double>(most)) return false;
+    cut.rows = static_cast<int>(rows), cut.columns = static_cast<int>(columns);
+    cut.pitch = static_cast<int>(pitch);
+    cut.filter_bytes = static_cast<int>(cut.planes * filter * sum_bytes_);
+    cut.shared_bytes = static_cast<int>(bytes);
+    return true;
+  }
+
+  const ConvProblem& problem_;
+  DepthwiseKernel kernel_;
+  int bytes_, sum_bytes_;
+  Axis rows_, columns_;
+  bool rows_are_images_ = false;
+};
+
+}  // namespace
+
+std::optional<DepthwisePlan> plan_depthwise(const ConvProblem& problem, DepthwiseKernel kernel,
+                                            const DeviceInfo& device) {
+  std::optional<DepthwisePlan> plan = Planner(problem, kernel).plan();
+  if (!plan) return plan;
+  // Counted, not measured: a quarter of the lanes idle at borders, and half as much again is issued
+  // beside the products.
+  constexpr double share = 0.5, thread_clocks = 2000;
+  const bool wide = problem.dtype == DType::f64;
+  plan->seconds =
+      kernel_seconds(model_seconds(problem, device,
+                                   wide ? Accumulator::fp64_fma : Accumulator::fp32_fma,
+                                   problem.flop(), share),
+                     device, thread_clocks);
+  return plan;
+}
+
+}  // namespace plumb::cuda
