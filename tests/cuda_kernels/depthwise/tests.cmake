@@ -18,9 +18,9 @@ function(plumb_emulated_depthwise target)
     ${fields_emulation} ${emulation})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2)
-  # Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it merges stores.
+  # Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it replaces aggregates by scalars.
   set_source_files_properties(${kernels} PROPERTIES
-    COMPILE_OPTIONS "-include;${fields_emulation}/device_words.hpp;-w;-O1;-fno-store-merging")
+    COMPILE_OPTIONS "-include;${fields_emulation}/device_words.hpp;-w;-O1;-fno-tree-sra")
 endfunction()
 plumb_emulated_depthwise(plumb_emulated_depthwise f32 f16 bf16 f64)
 catch_discover_tests(plumb_emulated_depthwise DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
