@@ -12,12 +12,12 @@ function(plumb_emulated_depthwise target)
   endforeach()
   add_executable(${target} ${kernels} ${fields_emulation}/emulation.cpp ${emulation}/main.cpp
     ${emulation}/test_depthwise.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/depthwise/depthwise_plan.cpp
-    ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/kernel_model.cpp
+    ${PROJECT_SOURCE_DIR}/cuda_kernels/conv/conv_support.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/kernel_model.cpp
     ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/machine.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/tables.cpp)
   target_include_directories(${target} BEFORE PRIVATE ${emulation}/shadows ${fields_emulation}/shadows
     ${fields_emulation} ${emulation})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2)
+  target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
   # Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it replaces aggregates by scalars.
   set_source_files_properties(${kernels} PROPERTIES
     COMPILE_OPTIONS "-include;${fields_emulation}/device_words.hpp;-w;-O1;-fno-tree-sra")
