@@ -1,4 +1,5 @@
-// The entries of the family: which convolutions are depthwise, by which kernel, in which arithmetic.
+// The entries of the family: which convolutions are depthwise, by which kernel, in which
+// arithmetic.
 #include <string>
 
 #include "cuda_kernels/conv/deep_shape.cuh"
@@ -11,17 +12,17 @@ namespace {
 
 Support supports(const ConvProblem& p) {
   const bool is_double = p.dtype == DType::f64;
-  if (const Support stored = is_double
-                                 ? supports_dtypes({DType::f64}, p)
-                                 : supports_dtypes({DType::f32, DType::f16, DType::bf16}, p);
+  if (const Support stored = is_double ? supports_dtypes({DType::f64}, p)
+                                       : supports_dtypes({DType::f32, DType::f16, DType::bf16}, p);
       !stored)
     return stored;
   if (p.groups != p.c)
     return {Reason::geometry, std::to_string(p.groups) + " groups of " + std::to_string(p.c) +
                                   " channels; expected a channel in each group"};
   if (!deep_fits_32_bits(p))
-    return {Reason::too_large, "tensors that 32 bits cannot index; expected fewer than 2^31 "
-                               "elements"};
+    return {Reason::too_large,
+            "tensors that 32 bits cannot index; expected fewer than 2^31 "
+            "elements"};
   return {};
 }
 
@@ -29,17 +30,16 @@ template <DepthwiseKernel kernel, bool doubles>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result;
   if ((problem.dtype == DType::f64) != doubles)
-    result.support =
-        doubles ? supports_dtypes({DType::f64}, problem)
-                : supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
+    result.support = doubles ? supports_dtypes({DType::f64}, problem)
+                             : supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
   else
     result.support = supports(problem);
   if (!result.support || problem.n == 0) return result;
   const auto planned_cut = plan_depthwise(problem, kernel, device);
   if (!planned_cut) {
     result.support = {Reason::device_limit,
-                      "filters of " + std::to_string(problem.t) + "x" +
-                          std::to_string(problem.r) + "x" + std::to_string(problem.s) +
+                      "filters of " + std::to_string(problem.t) + "x" + std::to_string(problem.r) +
+                          "x" + std::to_string(problem.s) +
                           "; expected them and the input of a tile to fit shared memory"};
     return result;
   }

@@ -39,9 +39,9 @@ struct DepthwiseCut {
 struct DepthwisePlan {
   DepthwiseKernel kernel{};
   bool rows_are_images = false;  ///< where images have one row
-  DepthwiseCut cut;              ///< for any views
+  DepthwiseCut cut{};            ///< for any views
   /// With vectors of channels, where strides allow them; used where pointers are aligned too.
-  std::optional<DepthwiseCut> wide;
+  std::optional<DepthwiseCut> wide{};
   double seconds = 0;
 };
 
@@ -56,13 +56,19 @@ constexpr int depthwise_columns(DepthwiseKernel kernel, const DepthwiseForm& for
   return kernel == DepthwiseKernel::planes || small ? 4 : 8;
 }
 /// The chunk of weights in the shared memory of planes, which is read in vectors.
-constexpr int depthwise_room(int chunk) {
-  return chunk == 1 ? 1 : (chunk + 3) / 4 * 4;
-}
+constexpr int depthwise_room(int chunk) { return chunk == 1 ? 1 : (chunk + 3) / 4 * 4; }
+
+/// What a caller may ask of the planner, to time other cuts than its own.
+struct DepthwiseChoice {
+  int threads = depthwise_threads;  ///< of a block, at most
+  int lanes = 32;                   ///< along the columns of planes, or the channels, at most
+  bool vectors = true;              ///< whether channels may come in vectors
+};
 
 /// Returns the plan, or nothing where no tile fits shared memory.
 std::optional<DepthwisePlan> plan_depthwise(const ConvProblem& problem, DepthwiseKernel kernel,
-                                            const DeviceInfo& device);
+                                            const DeviceInfo& device,
+                                            const DepthwiseChoice& choice = {});
 
 /// Launch for tensors stored as f32, f16, bf16 and f64.
 void launch_depthwise_f32(const DepthwisePlan& plan, const ConvLaunch& call);

@@ -1,4 +1,5 @@
-// Depthwise convolutions of bfloat16s: see depthwise_planes.cuh, depthwise_channels.cuh and README.md.
+// Depthwise convolutions of bfloat16s: see depthwise_planes.cuh, depthwise_channels.cuh and
+// README.md.
 #include "cuda_kernels/depthwise/depthwise_launch.cuh"
 
 namespace plumb::cuda {

@@ -68,8 +68,8 @@ class ChannelBlock {
               q_ < shape.q.value();
     const ConvAxis<int>& axis = shape.columns;
     const int first = axis.first(q_);
-    const int last = first + (columns - 1) * axis.stride + (axis.taps + chunk - 2) * axis.dilation +
-                     chunk - 1;
+    const int last =
+        first + (columns - 1) * axis.stride + (axis.taps + chunk - 2) * axis.dilation + chunk - 1;
     inside_ = first >= 0 && last < axis.extent;
   }
 
@@ -103,8 +103,7 @@ class ChannelBlock {
 #pragma unroll
       for (int i = 0; i < columns; ++i) {
         if (q_ + i >= shape.q.value()) break;
-        Stored* const to =
-            y + ((p_ + j) * shape.rows.y_step + (q_ + i) * shape.columns.y_step);
+        Stored* const to = y + ((p_ + j) * shape.rows.y_step + (q_ + i) * shape.columns.y_step);
         Channels<Stored, width> values{};
         if (epilogue.accumulate) values = read_channels<Stored, width>(to);
 #pragma unroll
@@ -123,10 +122,8 @@ class ChannelBlock {
 
  private:
   static constexpr DepthwiseForm form{width, chunk, stride};
-  static constexpr int rows =
-      depthwise_rows(DepthwiseKernel::channels, form, sizeof(Stored));
-  static constexpr int columns =
-      depthwise_columns(DepthwiseKernel::channels, form, sizeof(Stored));
+  static constexpr int rows = depthwise_rows(DepthwiseKernel::channels, form, sizeof(Stored));
+  static constexpr int columns = depthwise_columns(DepthwiseKernel::channels, form, sizeof(Stored));
   static constexpr int window = stride == 0 ? columns : (columns - 1) * stride + chunk;
 
   /// Loads a stage: all taps along the rows, `chunk` along the columns, channels side by side.
@@ -149,8 +146,8 @@ class ChannelBlock {
   __device__ void add(int d, int first) {
     const DeepShape<int>& shape = params_.shape;
     const ConvAxis<int>& axis = shape.rows;
-    const Stored* const plane = x_ + (n_ * shape.x_n + shape.group_k.quotient(k_) * shape.x_c +
-                                      d * shape.depth.x_step);
+    const Stored* const plane =
+        x_ + (n_ * shape.x_n + shape.group_k.quotient(k_) * shape.x_c + d * shape.depth.x_step);
     const int last = (rows - 1) * axis.stride + (axis.taps - 1) * axis.dilation;
     for (int i = 0; i <= last; ++i) {
       int taps[rows];
@@ -176,8 +173,8 @@ class ChannelBlock {
     }
   }
 
-  __device__ static void add_tap(const Scalar (&input)[window][width], int s,
-                                 const Scalar* weights, Scalar (&sums)[columns][width]) {
+  __device__ static void add_tap(const Scalar (&input)[window][width], int s, const Scalar* weights,
+                                 Scalar (&sums)[columns][width]) {
     struct alignas(width * sizeof(Scalar) > 16 ? 16 : width * sizeof(Scalar)) Weights {
       Scalar of[width];
     };
@@ -226,7 +223,7 @@ class ChannelBlock {
 };
 
 template <class Stored, int width, int chunk, int stride>
-__global__ void __launch_bounds__(depthwise_threads, 3)
+__global__ void __launch_bounds__(depthwise_threads, width == 8 && stride == 2 ? 2 : 3)
     depthwise_channels(const __grid_constant__ DepthwiseParams params, const Stored* x,
                        const Stored* w, Stored* y,
                        const __grid_constant__ Epilogue<Stored> epilogue) {

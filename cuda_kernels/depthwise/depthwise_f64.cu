@@ -1,4 +1,5 @@
-// Depthwise convolutions of doubles: see depthwise_planes.cuh, depthwise_channels.cuh and README.md.
+// Depthwise convolutions of doubles: see depthwise_planes.cuh, depthwise_channels.cuh and
+// README.md.
 #include "cuda_kernels/depthwise/depthwise_launch.cuh"
 
 namespace plumb::cuda {

@@ -64,10 +64,12 @@ inline bool aligned(const ConvLaunch& call, int bytes) {
 template <class Stored, class Launch>
 void with_planes(const DepthwiseForm& form, const Launch& launch) {
   const int chunk = form.chunk, stride = form.stride;
-  if (chunk == 3) return stride == 1 ? launch(depthwise_planes<Stored, 1, 3, 1>)
-                                     : launch(depthwise_planes<Stored, 1, 3, 2>);
-  if (chunk == 5) return stride == 1 ? launch(depthwise_planes<Stored, 1, 5, 1>)
-                                     : launch(depthwise_planes<Stored, 1, 5, 2>);
+  if (chunk == 3)
+    return stride == 1 ? launch(depthwise_planes<Stored, 1, 3, 1>)
+                       : launch(depthwise_planes<Stored, 1, 3, 2>);
+  if (chunk == 5)
+    return stride == 1 ? launch(depthwise_planes<Stored, 1, 5, 1>)
+                       : launch(depthwise_planes<Stored, 1, 5, 2>);
   if (chunk == 7) return launch(depthwise_planes<Stored, 2, 7, 1>);
   if (chunk == 4) return launch(depthwise_planes<Stored, 2, 4, 1>);
   launch(depthwise_planes<Stored, 2, 1, 0>);
@@ -78,14 +80,17 @@ template <class Stored, class Launch>
 void with_channels(const DepthwiseForm& form, const Launch& launch) {
   constexpr int vector = 16 / static_cast<int>(sizeof(Stored));
   const int chunk = form.chunk, stride = form.stride;
-  if (chunk == 3) return stride == 1 ? launch(depthwise_channels<Stored, vector, 3, 1>)
-                                     : launch(depthwise_channels<Stored, vector, 3, 2>);
-  if (chunk == 5) return stride == 1 ? launch(depthwise_channels<Stored, vector, 5, 1>)
-                                     : launch(depthwise_channels<Stored, vector, 5, 2>);
+  if (chunk == 3)
+    return stride == 1 ? launch(depthwise_channels<Stored, vector, 3, 1>)
+                       : launch(depthwise_channels<Stored, vector, 3, 2>);
+  if (chunk == 5)
+    return stride == 1 ? launch(depthwise_channels<Stored, vector, 5, 1>)
+                       : launch(depthwise_channels<Stored, vector, 5, 2>);
   if constexpr (sizeof(Stored) < 8) {
     if (chunk == 7) return launch(depthwise_channels<Stored, 2, 7, 1>);
-    if (form.width == 2) return stride == 1 ? launch(depthwise_channels<Stored, 2, 4, 1>)
-                                            : launch(depthwise_channels<Stored, 2, 1, 0>);
+    if (form.width == 2)
+      return stride == 1 ? launch(depthwise_channels<Stored, 2, 4, 1>)
+                         : launch(depthwise_channels<Stored, 2, 1, 0>);
   }
   if (chunk == 4) return launch(depthwise_channels<Stored, 1, 4, 1>);
   launch(depthwise_channels<Stored, 1, 1, 0>);
@@ -99,10 +104,9 @@ void launch_depthwise(const DepthwisePlan& plan, const ConvLaunch& call) {
   const DepthwiseParams params = params_of(plan, cut, call.problem, bytes);
   const std::int64_t tiles = std::int64_t{params.tiles_w.value()} * params.tiles_u.value();
   const bool planes = plan.kernel == DepthwiseKernel::planes;
-  const std::int64_t blocks =
-      planes ? tiles * ceil_div(params.all_planes, cut.planes)
-             : tiles * params.tiles_c.value() * params.shape.z.value() *
-                   (plan.rows_are_images ? 1 : call.problem.n);
+  const std::int64_t blocks = planes ? tiles * ceil_div(params.all_planes, cut.planes)
+                                     : tiles * params.tiles_c.value() * params.shape.z.value() *
+                                           (plan.rows_are_images ? 1 : call.problem.n);
   const auto launch = [&](auto kernel) {
     Launch(call.native_queue, blocks_for(blocks, 1), static_cast<unsigned>(cut.threads()),
            static_cast<std::size_t>(cut.shared_bytes))(

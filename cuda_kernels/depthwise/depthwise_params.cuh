@@ -12,12 +12,12 @@ using Sum = std::conditional_t<std::is_same_v<Stored, double>, double, float>;
 
 struct DepthwiseParams {
   DeepShape<int> shape;
-  Divisor<int> rows_dilation;
-  Divisor<int> lanes_c, lanes_w, lanes_u;  ///< threads of a block
-  Divisor<int> tiles_c, tiles_w, tiles_u;  ///< blocks
-  Divisor<int> row_taps;                   ///< of channels, the weights of a channel in a stage
-  Divisor<int> rows;                       ///< of planes, of the input
-  int planes, all_planes, columns, pitch, filter_bytes, row_bits;
+  Divisor<int> rows_dilation{};
+  Divisor<int> lanes_c{}, lanes_w{}, lanes_u{};  ///< threads of a block
+  Divisor<int> tiles_c{}, tiles_w{}, tiles_u{};  ///< blocks
+  Divisor<int> row_taps{};  ///< of channels, the weights of a channel in a stage
+  Divisor<int> rows{};      ///< of planes, of the input
+  int planes = 0, all_planes = 0, columns = 0, pitch = 0, filter_bytes = 0, row_bits = 0;
 };
 
 /// Returns the tap along the rows by which the row `i` of the input, counted from the first under
@@ -36,8 +36,7 @@ __device__ __noinline__ Sum<Stored> defined_sum(const DepthwiseParams& params, c
                                                 const Stored* w, int n, int k, int z, int p,
                                                 int q) {
   const DeepShape<int>& shape = params.shape;
-  return deep_sum<Sum<Stored>>(shape,
-                               x + (n * shape.x_n + shape.group_k.quotient(k) * shape.x_c),
+  return deep_sum<Sum<Stored>>(shape, x + (n * shape.x_n + shape.group_k.quotient(k) * shape.x_c),
                                w + k * shape.w_k, z, p, q);
 }
 

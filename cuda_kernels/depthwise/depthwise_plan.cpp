@@ -27,9 +27,10 @@ Axis axis(std::int64_t taps, std::int64_t outputs, std::int64_t stride, std::int
 
 class Planner {
  public:
-  Planner(const ConvProblem& p, DepthwiseKernel kernel)
+  Planner(const ConvProblem& p, DepthwiseKernel kernel, const DepthwiseChoice& choice)
       : problem_(p),
         kernel_(kernel),
+        choice_(choice),
         bytes_(static_cast<int>(size_in_bytes(p.dtype))),
         sum_bytes_(p.dtype == DType::f64 ? 8 : 4),
         rows_(axis(p.r, p.p(), p.stride.h, p.dilation.h)),
@@ -46,7 +47,8 @@ class Planner {
     if (!cut) return {};
     plan.cut = *cut;
     const int width = wide();
-    if (kernel_ == DepthwiseKernel::channels && width > 1 && channels_in_vectors(width))
+    if (kernel_ == DepthwiseKernel::channels && choice_.vectors && width > 1 &&
+        channels_in_vectors(width))
       plan.wide = this->cut(form(width));
     return plan;
   }
@@ -54,9 +56,7 @@ class Planner {
  private:
   bool small_filter() const { return columns_.taps == 3 || columns_.taps == 5; }
   bool one_by_one() const { return columns_.stride == 1 && columns_.dilation == 1; }
-  bool is_small() const {
-    return small_filter() && columns_.dilation == 1 && columns_.stride <= 2;
-  }
+  bool is_small() const { return small_filter() && columns_.dilation == 1 && columns_.stride <= 2; }
 
   /// Channels of a thread: 16 bytes for small filters, whose sums are few, otherwise a pair.
   int wide() const { return is_small() ? 16 / bytes_ : bytes_ == 8 ? 1 : 2; }
@@ -98,17 +98,15 @@ class Planner {
 
   std::optional<DepthwiseCut> cut_channels(const DepthwiseForm& form) const {
     DepthwiseCut cut{.form = form};
-    for (int most = 32;; most /= 2) {
+    for (int most = choice_.lanes;; most /= 2) {
       if (most == 0) return {};
       cut.lanes_c = lanes(problem_.k, form.width, most);
-      cut.lanes_w =
-          lanes(columns_.outputs, thread_columns(form), depthwise_threads / cut.lanes_c);
-      cut.lanes_u = lanes(rows_.outputs, thread_rows(form),
-                          depthwise_threads / (cut.lanes_c * cut.lanes_w));
-      const std::int64_t filters =
-          rows_.taps * form.chunk * cut.lanes_c * form.width * sum_bytes_;
-      const std::int64_t columns = columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form)) +
-                                   form.chunk;
+      cut.lanes_w = lanes(columns_.outputs, thread_columns(form), choice_.threads / cut.lanes_c);
+      cut.lanes_u =
+          lanes(rows_.outputs, thread_rows(form), choice_.threads / (cut.lanes_c * cut.lanes_w));
+      const std::int64_t filters = rows_.taps * form.chunk * cut.lanes_c * form.width * sum_bytes_;
+      const std::int64_t columns =
+          columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form)) + form.chunk;
       if (filters + columns * 4 + 16 > shared_of_block) continue;
       cut.columns = static_cast<int>(columns);
       cut.filter_bytes = static_cast<int>((filters + 15) / 16 * 16);
@@ -120,12 +118,12 @@ class Planner {
   std::optional<DepthwiseCut> cut_planes(const DepthwiseForm& form) const {
     DepthwiseCut cut{.form = form};
     const int columns = thread_columns(form) * form.width;
-    cut.lanes_w = lanes(columns_.outputs, columns, 32);
-    cut.lanes_u = lanes(rows_.outputs, thread_rows(form), depthwise_threads / cut.lanes_w);
+    cut.lanes_w = lanes(columns_.outputs, columns, std::min(choice_.lanes, choice_.threads));
+    cut.lanes_u = lanes(rows_.outputs, thread_rows(form), choice_.threads / cut.lanes_w);
     const double planes = static_cast<double>(problem_.k) * static_cast<double>(problem_.z()) *
                           (rows_are_images_ ? 1 : static_cast<double>(problem_.n));
-    cut.planes = static_cast<int>(
-        std::min<double>(depthwise_threads / (cut.lanes_w * cut.lanes_u), planes));
+    cut.planes =
+        static_cast<int>(std::min<double>(choice_.threads / (cut.lanes_w * cut.lanes_u), planes));
     while (!fits(cut, shared_for_four) && cut.planes > 1) cut.planes /= 2;
     while (!fits(cut, shared_of_block)) {
       int& most = cut.lanes_u > 1 ? cut.lanes_u : cut.lanes_w;
@@ -147,9 +145,9 @@ class Planner {
     const std::int64_t chunks = ceil_div(columns_.taps, form.chunk);
     const std::int64_t filter =
         (problem_.t * rows_.taps * chunks * depthwise_room(form.chunk) + 3) / 4 * 4;
-    const double bytes = static_cast<double>(cut.planes) * sum_bytes_ *
-                         (static_cast<double>(filter) +
-                          static_cast<double>(rows) * static_cast<double>(pitch));
+    const double bytes =
+        static_cast<double>(cut.planes) * sum_bytes_ *
+        (static_cast<double>(filter) + static_cast<double>(rows) * static_cast<double>(pitch));
     if (bytes > static_cast<double>(most)) return false;
     cut.rows = static_cast<int>(rows), cut.columns = static_cast<int>(columns);
     cut.pitch = static_cast<int>(pitch);
@@ -160,6 +158,7 @@ class Planner {
 
   const ConvProblem& problem_;
   DepthwiseKernel kernel_;
+  DepthwiseChoice choice_;
   int bytes_, sum_bytes_;
   Axis rows_, columns_;
   bool rows_are_images_ = false;
@@ -168,18 +167,18 @@ class Planner {
 }  // namespace
 
 std::optional<DepthwisePlan> plan_depthwise(const ConvProblem& problem, DepthwiseKernel kernel,
-                                            const DeviceInfo& device) {
-  std::optional<DepthwisePlan> plan = Planner(problem, kernel).plan();
+                                            const DeviceInfo& device,
+                                            const DepthwiseChoice& choice) {
+  std::optional<DepthwisePlan> plan = Planner(problem, kernel, choice).plan();
   if (!plan) return plan;
   // Counted, not measured: a quarter of the lanes idle at borders, and half as much again is issued
   // beside the products.
   constexpr double share = 0.5, thread_clocks = 2000;
   const bool wide = problem.dtype == DType::f64;
-  plan->seconds =
-      kernel_seconds(model_seconds(problem, device,
-                                   wide ? Accumulator::fp64_fma : Accumulator::fp32_fma,
-                                   problem.flop(), share),
-                     device, thread_clocks);
+  plan->seconds = kernel_seconds(
+      model_seconds(problem, device, wide ? Accumulator::fp64_fma : Accumulator::fp32_fma,
+                    problem.flop(), share),
+      device, thread_clocks);
   return plan;
 }
 

@@ -118,15 +118,13 @@ class Planes {
     const int step = static_cast<int>(blockDim.x) >> params_.row_bits;
     const int first_h = shape.rows.first(tile_p_), first_w = shape.columns.first(tile_q_);
     const int lines = count() * params_.rows.value();
-    for (int line = static_cast<int>(threadIdx.x) >> params_.row_bits; line < lines;
-         line += step) {
+    for (int line = static_cast<int>(threadIdx.x) >> params_.row_bits; line < lines; line += step) {
       const auto [plane, row] = params_.rows.divide(line);
       const DepthwisePlane at = place(first_plane_ + plane);
       const int d = shape.depth.source(shape.depth.first(at.z), t);
       const int h = at_boundary(shape.rows.boundary, first_h + row, shape.rows.extent);
       const bool there = d >= 0 && h >= 0;
-      const Stored* const from = x_ + at.n * shape.x_n +
-                                 shape.group_k.quotient(at.k) * shape.x_c +
+      const Stored* const from = x_ + at.n * shape.x_n + shape.group_k.quotient(at.k) * shape.x_c +
                                  (there ? d * shape.depth.x_step + h * shape.rows.x_step : 0);
       Scalar* const to = tiles_ + line * params_.pitch;
 #pragma unroll 4
@@ -151,8 +149,7 @@ class Planes {
     const int first = row_ * axis.stride;
     const int last = (rows - 1) * axis.stride + (axis.taps - 1) * axis.dilation;
     const int h = axis.first(tile_p_ + row_);
-    const Scalar* const tile =
-        tiles_ + (plane_ * params_.rows.value() + first) * params_.pitch;
+    const Scalar* const tile = tiles_ + (plane_ * params_.rows.value() + first) * params_.pitch;
     const Scalar* const filter =
         filters_ + plane_ * filter_elements() + t * axis.taps * chunks() * room;
     for (int i = 0; i <= last; ++i) {
@@ -185,8 +182,8 @@ class Planes {
         for (int g = 0; g < groups; ++g)
 #pragma unroll
           for (int i = 0; i < 4; ++i)
-            sums_[j][4 * g + i] = fma(input[g][i * stride + (stride == 0 ? i : s)], weights[s],
-                                      sums_[j][4 * g + i]);
+            sums_[j][4 * g + i] =
+                fma(input[g][i * stride + (stride == 0 ? i : s)], weights[s], sums_[j][4 * g + i]);
       }
     }
   }
@@ -229,8 +226,14 @@ class Planes {
   Scalar sums_[rows][4 * groups] = {};
 };
 
+/// So many blocks on a multiprocessor leave each thread the registers that it needs: doubles take
+/// two.
+template <class Stored, int groups>
+inline constexpr int planes_at_once = sizeof(Stored) == 8 ? (groups == 1 ? 4 : 2)
+                                                          : (groups == 1 ? 6 : 4);
+
 template <class Stored, int groups, int chunk, int stride>
-__global__ void __launch_bounds__(depthwise_threads, groups == 1 ? 6 : 4)
+__global__ void __launch_bounds__(depthwise_threads, planes_at_once<Stored, groups>)
     depthwise_planes(const __grid_constant__ DepthwiseParams params, const Stored* x,
                      const Stored* w, Stored* y,
                      const __grid_constant__ Epilogue<Stored> epilogue) {

@@ -53,3 +53,16 @@ plumb_faulty_depthwise(channels lost_plane "if (active_ && d >= 0)" "if (active_
 plumb_faulty_depthwise(channels other_filter "k = first_k_ + channel" "k = first_k_ + channel / 2 * 2")
 plumb_faulty_depthwise(channels border_twice "at_boundary(axis.boundary, axis.first(tile_q_) + i"
   "at_boundary(Boundary::clamp, axis.first(tile_q_) + i")
+
+# The sweep over cuts, built on demand, with the kernels themselves and not the module.
+if(NOT PLUMB_HAVE_CUDA)
+  return()
+endif()
+set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
+add_executable(plumb_sweep_depthwise EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/sweep.cu
+  ${kernels}/depthwise/depthwise_f32.cu ${kernels}/depthwise/depthwise_f16.cu
+  ${kernels}/depthwise/depthwise_bf16.cu ${kernels}/depthwise/depthwise_f64.cu
+  ${kernels}/depthwise/depthwise_plan.cpp ${kernels}/conv/conv_support.cpp ${kernels}/cost/kernel_model.cpp
+  ${kernels}/cost/machine.cpp ${kernels}/cost/tables.cpp ${kernels}/primitives/check.cpp)
+target_include_directories(plumb_sweep_depthwise PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_LIST_DIR})
+target_link_libraries(plumb_sweep_depthwise PRIVATE plumb::plumb plumb_compiler fmt::fmt-header-only CUDA::cudart_static)

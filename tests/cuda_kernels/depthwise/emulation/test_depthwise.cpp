@@ -1,5 +1,5 @@
-// The depthwise kernels of CUDA on the host, where no GPU is: their sources as they are, every form,
-// type, rank and layout, are the oracle's bit for bit.
+// The depthwise kernels of CUDA on the host, where no GPU is: their sources as they are, every
+// form, type, rank and layout, are the oracle's bit for bit.
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <set>
@@ -43,8 +43,8 @@ class Draw {
       axis(10, p.d, p.t, p.stride.d, p.dilation.d, p.padding.front, p.padding.back, p.boundary.d);
     if (rank > 1)
       axis(18, p.h, p.r, p.stride.h, p.dilation.h, p.padding.top, p.padding.bottom, p.boundary.h);
-    axis(rank == 1 ? 90 : 34, p.w, p.s, p.stride.w, p.dilation.w, p.padding.left,
-         p.padding.right, p.boundary.w);
+    axis(rank == 1 ? 90 : 34, p.w, p.s, p.stride.w, p.dilation.w, p.padding.left, p.padding.right,
+         p.boundary.w);
     const bool nhwc = one_in(2);
     p.x_strides = strides(p.x_extents(), nhwc), p.y_strides = strides(p.y_extents(), nhwc);
     p.w_strides = strides(p.w_extents(), false);
@@ -53,8 +53,7 @@ class Draw {
 
  private:
   void axis(int most, std::int64_t& extent, std::int64_t& taps, std::int64_t& stride,
-            std::int64_t& dilation, std::int64_t& before, std::int64_t& after,
-            Boundary& boundary) {
+            std::int64_t& dilation, std::int64_t& before, std::int64_t& after, Boundary& boundary) {
     constexpr Boundary boundaries[] = {Boundary::periodic, Boundary::reflect, Boundary::symmetric,
                                        Boundary::clamp};
     extent = number(2, most);
@@ -119,7 +118,12 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw,
   const ConvProblem problem = check(drawn);
   DeviceInfo device;
   device.units = 132;
-  const auto plan = plan_depthwise(problem, kernel, device);
+  DepthwiseChoice choice;
+  if (draw.one_in(2)) {
+    choice.threads = 32 << draw.number(0, 2), choice.lanes = 1 << draw.number(2, 5);
+    choice.vectors = !draw.one_in(6);
+  }
+  const auto plan = plan_depthwise(problem, kernel, device, choice);
   if (!plan) return "no plan";
   const DepthwiseForm& form = plan->wide ? plan->wide->form : plan->cut.form;
   forms.insert({kernel, static_cast<int>(problem.dtype), form.width, form.chunk, form.stride});
@@ -171,7 +175,7 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw,
 void run_all(DepthwiseKernel kernel, std::size_t least_forms) {
   std::set<Form> forms;
   int failures = 0;
-  for (std::uint32_t seed = 0; seed < 700 && failures < 5; ++seed) {
+  for (std::uint32_t seed = 0; seed < 1000 && failures < 5; ++seed) {
     Draw draw(seed);
     const ConvProblem problem = draw.problem();
     CAPTURE(seed, to_string(problem), to_string(problem.dtype));
