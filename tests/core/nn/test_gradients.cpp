@@ -332,12 +332,12 @@ TEST_CASE("nn gradients: linear against sums of integers, and what is not asked 
 TEST_CASE("nn gradients: bilinear resizing against differences, and what goes in comes out") {
   for (const Device& device : all_devices()) {
     Random random(35);
-    for (const auto& [of_dx, of_dy] : {std::pair{Extents{1, 2, 5, 6}, Extents{1, 2, 9, 4}},
-                                       {Extents{2, 1, 4, 4}, Extents{2, 1, 8, 8}},
-                                       {Extents{1, 1, 1, 7}, Extents{1, 1, 3, 3}},
-                                       {Extents{1, 1, 6, 5}, Extents{1, 1, 1, 1}},
-                                       {Extents{1, 1, 3, 300}, Extents{1, 1, 2, 500}}}) {
-      const Extents &from = of_dx, &to = of_dy;  // which lambdas may capture
+    for (const auto& [extents, resized] : {std::pair{Extents{1, 2, 5, 6}, Extents{1, 2, 9, 4}},
+                                           {Extents{2, 1, 4, 4}, Extents{2, 1, 8, 8}},
+                                           {Extents{1, 1, 1, 7}, Extents{1, 1, 3, 3}},
+                                           {Extents{1, 1, 6, 5}, Extents{1, 1, 1, 1}},
+                                           {Extents{1, 1, 3, 300}, Extents{1, 1, 2, 500}}}) {
+      const Extents &from = extents, &to = resized;  // which lambdas may capture
       CAPTURE(to_string(device.id()), to_string(from), to_string(to));
       const auto gradient = [&](DType dtype, const Values& values, const Strides& strides) {
         HostTensor dy = HostTensor::of(dtype, to, values), dx(dtype, from, strides);
