@@ -77,7 +77,7 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double warp_plane = most + std::min(1.0, 3.0 / warps) * std::max(0.0, rest);
   // Rows that do not begin at multiples of a vector are copied by elements.
   const bool aligned =
-      plan.view.w.x_step == 1 && view.v.x_step * bytes % 16 == 0 && view.u.x_step * bytes % 16 == 0;
+      view.w.x_step == 1 && view.v.x_step * bytes % 16 == 0 && view.u.x_step * bytes % 16 == 0;
   const double copied = aligned ? 1 : bytes == 4 ? 1.4 : 1.2;
   return copied * block_warps * (plan.tile_u + view.u.taps - 1) * warp_plane;
 }
@@ -120,12 +120,12 @@ double field_clocks(const FieldPlan& plan, const FieldMachine& machine) {
   const auto with = [&](double block) { return block + start / at_once; };
   // Where there are many waves, blocks end at different times, and the last wave is not empty.
   // Columns' blocks at the border take longer than others.
-  if (plan.kernel == FieldKernel::columns)
-    return with(column_clocks(plan, machine.bytes_in_clock, warps)) * at_once *
-           (std::max(waves, 0.6) + 0.75);
-  if (plan.kernel == FieldKernel::queue)
-    return with(queue_clocks(plan, machine.bytes_in_clock, warps)) * at_once *
-           (std::max(waves, 0.6) + 0.75);
+  if (goes_along_u(plan.kernel)) {
+    const double block = plan.kernel == FieldKernel::queue
+                             ? queue_clocks(plan, machine.bytes_in_clock, warps)
+                             : column_clocks(plan, machine.bytes_in_clock, warps);
+    return with(block) * at_once * (std::max(waves, 0.6) + 0.75);
+  }
   const double block = with(tile_clocks(plan, machine.bytes_in_clock, at_once));
   const double exact = std::ceil(waves);
   return block * at_once * (exact < 4 ? exact : waves + 0.5);

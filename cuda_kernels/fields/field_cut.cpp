@@ -17,8 +17,8 @@ int bytes_of(int elements, int element_bytes) {
   return vectors_of(elements, element_bytes) * vector_bytes;
 }
 
-/// Eights of outputs in a line of the Toeplitz kernel.
-int line_eights(const FieldView& view) {
+/// Tiles of eight outputs in a line of the Toeplitz kernel.
+int line_tiles(const FieldView& view) {
   return view.u.taps > 1 ? toeplitz_blocks : toeplitz_blocks_in_row;
 }
 
@@ -28,7 +28,7 @@ void cut_toeplitz(FieldPlan& plan) {
   plan.pairs = (plan.view.w.taps + 7 + 7) / 8;
   plan.tile_u = in_row ? 1 : lines;
   plan.tile_v = 1;
-  plan.tile_w = 8 * line_eights(plan.view) * (in_row ? lines : 1);
+  plan.tile_w = 8 * line_tiles(plan.view) * (in_row ? lines : 1);
   plan.planes = plan.tile_u + plan.view.u.taps - 1;
   plan.rows = 1;
 }
@@ -74,7 +74,7 @@ FieldResidence residence(const FieldPlan& plan) {
     case FieldKernel::columns:
       return column_residence(plan.element_bytes, taps_u, plan.view.v.taps > 1, plan.outputs);
     case FieldKernel::queue: return queue_residence(plan.queue);
-    case FieldKernel::toeplitz: return toeplitz_residence(line_eights(plan.view));
+    case FieldKernel::toeplitz: return toeplitz_residence(line_tiles(plan.view));
     default: return tile_residence;
   }
 }
@@ -105,7 +105,7 @@ void cut_tile(FieldPlan& plan) {
   if (plan.kernel == FieldKernel::queue) plan.planes = 1;
   plan.front = plan.kernel == FieldKernel::line ? (4 - view.w.taps % 4) % 4 : 0;
   plan.columns = plan.tile_w + plan.front + view.w.taps - 1;
-  // The Toeplitz matrix has whole eights of rows, which meet columns that no tap does.
+  // The Toeplitz matrix has rows in multiples of eight, which meet columns that no tap does.
   if (toeplitz) plan.columns = plan.tile_w + 8 * (plan.pairs - 1);
   plan.row_vectors = vectors_of(plan.columns, plan.element_bytes);
   plan.pitch = plan.kernel == FieldKernel::queue ? queue_pitch(plan)
@@ -128,11 +128,10 @@ void count_shared(FieldPlan& plan) {
   }
   const int warps = plan.threads() / 32;
   const int scratch = warps * vector_bytes * shared_vectors(32 * (line ? line_vectors : 2));
-  plan.stage_bytes = plan.rows * plan.pitch * vector_bytes;
-  plan.stage_bytes *= plan.planes;
+  plan.stage_bytes = plan.planes * plan.rows * plan.pitch * vector_bytes;
   if (!queue) plan.stage_bytes = std::max(plan.stage_bytes, scratch);
   plan.scratch_bytes = queue ? scratch : 0;
-  plan.line_bytes = bytes_of((queue ? 1 : plan.planes) * plan.rows, sizeof(std::int64_t));
+  plan.line_bytes = bytes_of(plan.planes * plan.rows, sizeof(std::int64_t));
   plan.column_bytes = !line && columns_fit_32_bits(plan.view)
                           ? plan.row_vectors * vector_bytes / plan.element_bytes * 4
                           : 0;

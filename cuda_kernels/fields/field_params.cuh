@@ -35,7 +35,7 @@ struct FieldParams {
   int tile_u, tile_v, tile_w;
   int planes, columns, front;
   int filters;        ///< of a block
-  int pairs;          ///< eights of columns that a row of the Toeplitz matrix has
+  int pairs;          ///< k8 tiles that a row of the Toeplitz matrix has
   bool lines_in_row;  ///< whether its lines follow each other in a row
   int pitch;          ///< elements from row to row
   int shift;          ///< outputs by which the first tile begins before the first column

@@ -135,9 +135,9 @@ class Queue {
     }
     QueueSegment<Scalar, Shape> segment(params_, thread_);
     const int planes = block_.count_u + Shape::taps - 1;
+    // No plane takes another way than the next: threads without outputs sum what lies in the ring,
+    // and planes of a padding are zeros. Registers would be copied wherever two ways meet.
     for (int i = 0; i < stages - 1; ++i) loader_.load_next(planes);
-      // No plane takes another way than the next: threads without outputs sum what lies in the
-      // ring, and planes of a padding are zeros. Registers would be copied wherever two ways meet.
 #pragma unroll 1
     for (int plane = 0; plane < planes; ++plane) {
       next_stage(segment, planes);

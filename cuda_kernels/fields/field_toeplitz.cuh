@@ -51,10 +51,10 @@ struct ToeplitzSums {
   }
 
  private:
-  /// Where a number of eight columns begin: two have 16 bytes of room behind them (place()).
-  __device__ static constexpr int place_of(int eights) { return place_element<double>(8 * eights); }
-  __device__ static void read(const double* x, int lines, int eights, double (&to)[4]) {
-    x += place_of(eights);
+  /// Where a tile of eight columns begins: two have 16 bytes of room behind them (place()).
+  __device__ static constexpr int place_of(int tile) { return place_element<double>(8 * tile); }
+  __device__ static void read(const double* x, int lines, int tile, double (&to)[4]) {
+    x += place_of(tile);
     to[0] = x[0], to[1] = x[lines], to[2] = x[4], to[3] = x[lines + 4];
   }
 };

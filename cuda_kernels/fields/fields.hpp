@@ -103,7 +103,8 @@ constexpr FieldResidence queue_residence(const QueueCut& cut) {
   return registers > 40 || cut.once ? FieldResidence{256, 2} : FieldResidence{128, 5};
 }
 
-/// What the Toeplitz kernel is compiled for: outputs of a line by eights, of rows and of one row.
+/// What the Toeplitz kernel is compiled for: tiles of eight outputs in a line, of rows and of one
+/// row.
 inline constexpr int toeplitz_blocks = 8, toeplitz_blocks_in_row = 4;
 constexpr FieldResidence toeplitz_residence(int blocks) {
   return blocks == toeplitz_blocks ? FieldResidence{128, 3} : FieldResidence{128, 4};
@@ -118,10 +119,10 @@ struct FieldPlan {
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
   int outputs = 0;                         ///< of a thread of columns, in a plane
   QueueCut queue{};                        ///< of the queue alone
-  int pairs = 0;        ///< eights of columns that a row of the Toeplitz matrix has
-  int planes = 0;       ///< planes of input in one stage
-  int rows = 0;         ///< of the input in a plane
-  int columns = 0;      ///< of the input in a row
+  int pairs = 0;                           ///< k8 tiles that a row of the Toeplitz matrix has
+  int planes = 0;                          ///< planes of input in one stage
+  int rows = 0;                            ///< of the input in a plane
+  int columns = 0;                         ///< of the input in a row
   int front = 0;        ///< columns in front of the first tap, which no tap meets
   int row_vectors = 0;  ///< vectors of 16 bytes in a row
   int pitch = 0;        ///< vectors from row to row
