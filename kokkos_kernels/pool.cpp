@@ -3,34 +3,18 @@
 //
 // Tiling: none; neighbouring work items are neighbouring outputs in the order N C Z P Q.
 // Bytes: x and y once; windows that overlap read x again from caches.
-#include "kokkos_kernels/image.hpp"
 #include "kokkos_kernels/operators.hpp"
+#include "kokkos_kernels/pool_axis.hpp"
 #include "kokkos_kernels/scalar.hpp"
 
 namespace plumb::kokkos {
 namespace {
 
-/// One axis of the image, and how many of a window's places averages are divided by.
-struct Sweep : Axis {
-  std::int64_t after;
-
-  Sweep(std::int64_t extent_, std::int64_t taps_, std::int64_t stride_, std::int64_t dilation_,
-        std::int64_t before_, std::int64_t after_, std::int64_t outputs)
-      : Axis(extent_, taps_, stride_, dilation_, before_, outputs), after(after_) {}
-
-  KOKKOS_INLINE_FUNCTION std::int64_t places(std::int64_t output, bool count_padding) const {
-    const Taps counted =
-        count_padding ? taps_inside(first(output) + before, before + extent + after, taps, dilation)
-                      : taken(first(output));
-    return counted.end - counted.begin;
-  }
-};
-
 template <PoolKind kind, class Stored>
 struct Pool {
   using Value = ComputeType<Stored>;
 
-  Sweep planes, rows, columns;
+  PoolAxis planes, rows, columns;
   std::int64_t c, z, p, q;
   Steps x_step, y_step;
   bool count_padding;

@@ -3,22 +3,16 @@
 //
 // Tiling: none; neighbouring work items are neighbouring elements in the order N C D H W.
 // Bytes: dx once; dy and x once, and where windows overlap again from caches.
-#include "kokkos_kernels/image.hpp"
 #include "kokkos_kernels/operators.hpp"
+#include "kokkos_kernels/pool_axis.hpp"
 #include "kokkos_kernels/scalar.hpp"
 
 namespace plumb::kokkos {
 namespace {
 
 /// One axis of dx, and the windows along it.
-struct Sweep : Axis {
-  std::int64_t after, outputs;
-
-  Sweep(std::int64_t extent_, std::int64_t taps_, std::int64_t stride_, std::int64_t dilation_,
-        std::int64_t before_, std::int64_t after_, std::int64_t outputs_)
-      : Axis(extent_, taps_, stride_, dilation_, before_, outputs_),
-        after(after_),
-        outputs(outputs_) {}
+struct Sweep : PoolAxis {
+  using PoolAxis::PoolAxis;
 
   /// The outputs whose windows may hold a place; with a dilation not all of them do.
   KOKKOS_INLINE_FUNCTION Taps reaching(std::int64_t place) const {
@@ -33,12 +27,6 @@ struct Sweep : Axis {
     const std::int64_t distance = place - first(output);
     if (distance < 0 || distance % dilation != 0 || distance / dilation >= taps) return -1;
     return distance / dilation;
-  }
-  KOKKOS_INLINE_FUNCTION std::int64_t places(std::int64_t output, bool count_padding) const {
-    const Taps counted =
-        count_padding ? taps_inside(first(output) + before, before + extent + after, taps, dilation)
-                      : taken(first(output));
-    return counted.end - counted.begin;
   }
 };
 
