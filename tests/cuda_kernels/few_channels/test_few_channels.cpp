@@ -9,10 +9,12 @@
 
 #include "plumb/backend.hpp"
 #include "plumb/suites.hpp"
+#include "support/absent_device.hpp"
 #include "support/cuda_exact.hpp"
 #include "support/devices.hpp"
 
 using namespace plumb;
+using plumb_test::ampere, plumb_test::hopper;
 
 namespace {
 
@@ -46,21 +48,6 @@ struct ScaledImages {
               expected.begin() + static_cast<std::ptrdiff_t>(odd_one * result.size()));
   }
 };
-
-/// Devices that are asked about and not there.
-DeviceInfo device_like(int compute_major, int units, std::size_t shared_memory_bytes,
-                       double bytes_per_second, double fp32_flop_per_second) {
-  DeviceInfo info;
-  info.id = {.backend = "cuda"};
-  info.compute_major = compute_major;
-  info.units = units;
-  info.shared_memory_bytes = shared_memory_bytes;
-  info.nominal_bytes_per_second = bytes_per_second;
-  info.nominal_fp32_flop_per_second = fp32_flop_per_second;
-  return info;
-}
-DeviceInfo hopper() { return device_like(9, 132, 227 << 10, 4.8e12, 67e12); }
-DeviceInfo ampere() { return device_like(8, 108, 163 << 10, 2.0e12, 19.5e12); }
 
 /// Problems of the suites `four` and `few200`, in types that few channels are stored as.
 std::vector<ConvProblem> stored_problems() {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "plumb/backend.hpp"
+#include "support/absent_device.hpp"
 #include "support/cuda_exact.hpp"
 #include "support/devices.hpp"
 
@@ -56,13 +57,7 @@ constexpr const char* volumes[] = {
 TEST_CASE("cuda: few channels take volumes as they are") {
   const LoadedBackend& loaded = load_backend("cuda");
   REQUIRE(loaded.backend);  // there without a GPU
-  DeviceInfo hopper;
-  hopper.id = {.backend = "cuda"};
-  hopper.compute_major = 9;
-  hopper.units = 132;
-  hopper.shared_memory_bytes = 227 << 10;
-  hopper.nominal_bytes_per_second = 4.8e12;
-  hopper.nominal_fp32_flop_per_second = 67e12;
+  const DeviceInfo hopper = plumb_test::hopper();
   int entries = 0;
   for (const ConvAlgorithm* algorithm : loaded.backend->conv_algorithms()) {
     if (!of_windows(*algorithm)) continue;

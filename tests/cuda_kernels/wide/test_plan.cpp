@@ -8,22 +8,13 @@
 
 #include "cuda_kernels/wide/wide.hpp"
 #include "plumb/problem_text.hpp"
+#include "support/absent_device.hpp"
 
 using namespace plumb;
 using namespace plumb::cuda;
+using plumb_test::hopper;
 
 namespace {
-
-DeviceInfo hopper() {
-  DeviceInfo device;
-  device.id = {.backend = "cuda"};
-  device.compute_major = 9;
-  device.units = 132;
-  device.shared_memory_bytes = 227 << 10;
-  device.nominal_bytes_per_second = 4.8e12;
-  device.nominal_fp32_flop_per_second = 67e12;
-  return device;
-}
 
 Strides channels_last(const Extents& extents) {
   Strides strides = extents;

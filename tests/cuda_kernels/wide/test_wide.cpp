@@ -5,6 +5,7 @@
 #include <string>
 
 #include "plumb/backend.hpp"
+#include "support/absent_device.hpp"
 #include "support/devices.hpp"
 
 using namespace plumb;
@@ -59,13 +60,7 @@ const ConvAlgorithm* named(std::span<const ConvAlgorithm* const> list, DType dty
 TEST_CASE("cuda: wide filters have a layout that serves any batch") {
   const LoadedBackend& loaded = load_backend("cuda");
   REQUIRE(loaded.backend);  // there without a GPU
-  DeviceInfo hopper;
-  hopper.id = {.backend = "cuda"};
-  hopper.compute_major = 9;
-  hopper.units = 132;
-  hopper.shared_memory_bytes = 227 << 10;
-  hopper.nominal_bytes_per_second = 4.8e12;
-  hopper.nominal_fp32_flop_per_second = 67e12;
+  const DeviceInfo hopper = plumb_test::hopper();
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const ConvAlgorithm* const algorithm = named(loaded.backend->conv_algorithms(), dtype);
     REQUIRE(algorithm);
