@@ -214,31 +214,24 @@ void add_file_options(CLI::App& command, ConvArguments& a) {
 }
 
 void add_geometry_options(CLI::App& command, ConvArguments& a) {
-  add_integer(command, "--stride", a.stride, 1,
-              "Stride: one value, or one an axis: [depth,]height,width")
-      ->delimiter(',')
-      ->expected(1, 3);
-  add_integer(command, "--dilation", a.dilation, 1,
-              "Dilation: one value, or one an axis: [depth,]height,width")
-      ->delimiter(',')
-      ->expected(1, 3);
-  add_integer(command, "--pad", a.pad, 0,
-              "Padding: one value, [depth,]height,width, or every side: top,left,bottom,right or "
-              "front,top,left,back,bottom,right")
-      ->delimiter(',')
-      ->expected(1, 6);
+  const auto add_list = [&](const char* name, auto& values, std::int64_t least, int most,
+                            const char* help) {
+    add_integer(command, name, values, least, help)->delimiter(',')->expected(1, most);
+  };
+  add_list("--stride", a.stride, 1, 3, "Stride: one value, or one an axis: [depth,]height,width");
+  add_list("--dilation", a.dilation, 1, 3,
+           "Dilation: one value, or one an axis: [depth,]height,width");
+  add_list("--pad", a.pad, 0, 6,
+           "Padding: one value, [depth,]height,width, or every side: top,left,bottom,right or "
+           "front,top,left,back,bottom,right");
   add_boundary(command, a.boundary);
   add_integer(command, "--groups", a.groups, 1, "Number of groups G, which must divide C and K");
-  add_integer(command, "--filter", a.filter, 1,
-              "In backward weights, the filter's reach: one value, or one an axis: "
-              "[depth,]height,width")
-      ->delimiter(',')
-      ->expected(1, 3);
-  add_integer(command, "--output-padding", a.output_padding, 0,
-              "In backward data and transposed, how far the result goes beyond the least extents, "
-              "less than the stride: one value, or one an axis")
-      ->delimiter(',')
-      ->expected(1, 3);
+  add_list("--filter", a.filter, 1, 3,
+           "In backward weights, the filter's reach: one value, or one an axis: "
+           "[depth,]height,width");
+  add_list("--output-padding", a.output_padding, 0, 3,
+           "In backward data and transposed, how far the result goes beyond the least extents, "
+           "less than the stride: one value, or one an axis");
 }
 
 }  // namespace
