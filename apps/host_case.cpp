@@ -105,10 +105,9 @@ std::vector<std::int64_t> HostCase::judged(const ConvPipeline& pipeline) const {
     first.push_back(image);
     first.push_back(std::min(image + step, problem_.n) - 1);
   }
-  constexpr std::int64_t at_random = 300, most_products = 100'000'000;
+  constexpr std::int64_t at_random = 300, max_products = 100'000'000;
   const std::int64_t count =
-      weights ? std::clamp<std::int64_t>(most_products / problem_.terms(), 3, at_random)
-              : at_random;
+      weights ? std::clamp<std::int64_t>(max_products / problem_.terms(), 3, at_random) : at_random;
   for (std::int64_t i = 0; i < count; ++i)
     first.push_back(
         drawn(seed_ + static_cast<std::uint64_t>(i), weights ? problem_.k : problem_.n));

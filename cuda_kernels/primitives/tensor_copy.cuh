@@ -11,7 +11,7 @@
 
 namespace plumb::cuda {
 
-/// The full barrier of a pipeline stage: threads arrive, and copies bring their bytes.
+/// The full barrier of a pipeline stage: threads arrive, and copies complete their bytes.
 class StageBarrier : public Mbarrier {
  public:
   /// Arrives, and makes the round wait for so many bytes besides.

@@ -136,9 +136,9 @@ void launch_wide(const WideParams<Stored>& params, const DeviceInfo& device, voi
   Launch(stream, static_cast<unsigned>(clusters * shape.cluster), wide_threads,
          shape.shared_bytes())(wide<Stored, number, fault>, params);
   if (params.splits == 1) return;
-  const int eights = params.rows / 8;
-  Launch(stream, blocks_for(std::int64_t{params.pixels} * eights, wide_summing_threads),
-         wide_summing_threads)(sum_splits<Stored, fault>, params, Divisor<int>(eights));
+  const int filter_vectors = params.rows / 8;
+  Launch(stream, blocks_for(std::int64_t{params.pixels} * filter_vectors, wide_summing_threads),
+         wide_summing_threads)(sum_splits<Stored, fault>, params, Divisor<int>(filter_vectors));
 }
 
 /// Calls `f.operator()<number>()` for a shape's number.

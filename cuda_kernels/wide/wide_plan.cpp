@@ -165,7 +165,7 @@ WideTiles tile_wide(const ConvProblem& problem, const DeviceInfo& device, WideCh
   const WideFilters filters(problem);
   const std::int64_t pixels = pixels_of(problem);
   const int steps = filters.steps();
-  constexpr int most_splits = 16, least_steps = 4;
+  constexpr int max_splits = 16, min_steps = 4;
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
   for (int shape = 0; shape < wide_shape_count; ++shape) {
     if (choice.shape >= 0 && choice.shape != shape) continue;
@@ -179,7 +179,7 @@ WideTiles tile_wide(const ConvProblem& problem, const DeviceInfo& device, WideCh
     const bool fills = tiles.works() * of.cluster >= device.units;
     const int most = choice.splits > 0 ? wanted
                      : fills           ? 1
-                                       : std::clamp(steps / least_steps, 1, most_splits);
+                                       : std::clamp(steps / min_steps, 1, max_splits);
     for (int splits = std::max(wanted, 1); splits <= most; ++splits) {
       tiles.splits = splits;
       tiles.seconds = wide_seconds(problem, device,

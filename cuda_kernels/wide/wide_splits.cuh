@@ -10,13 +10,13 @@ inline constexpr int wide_summing_threads = 256;
 /// A thread adds eight neighbouring filters' sums of a pixel.
 template <class Stored, WideFault fault>
 __global__ void __launch_bounds__(wide_summing_threads)
-    sum_splits(const __grid_constant__ WideParams<Stored> params, Divisor<int> eights) {
-  const std::int64_t all = std::int64_t{params.pixels} * eights.value();
+    sum_splits(const __grid_constant__ WideParams<Stored> params, Divisor<int> filter_vectors) {
+  const std::int64_t all = std::int64_t{params.pixels} * filter_vectors.value();
   const int splits = params.splits - (fault == WideFault::lost_split ? 1 : 0);
   for (std::int64_t i = std::int64_t{blockIdx.x} * wide_summing_threads + threadIdx.x; i < all;
        i += std::int64_t{gridDim.x} * wide_summing_threads) {
-    const int number = static_cast<int>(i / eights.value()),
-              k = 8 * static_cast<int>(i % eights.value());
+    const int number = static_cast<int>(i / filter_vectors.value()),
+              k = 8 * static_cast<int>(i % filter_vectors.value());
     float sums[8] = {};
     for (int split = 0; split < splits; ++split) {
       const auto* const from = reinterpret_cast<const float4*>(
