@@ -223,8 +223,10 @@ class Completion {
   const char* letter_;
 };
 
-/// Every value that an inner axis leaves out is the outer one's.
+/// Every value that an inner axis leaves out is the outer one's, but for the padding of an axis
+/// that says its own output: the padding follows from that, as in benchdnn.
 Side copied_from(Side inner, const Side& outer) {
+  const bool has_output = inner.output.has_value();
   const auto copy = [](Value& to, const Value& from) {
     if (!to) to = from;
   };
@@ -234,7 +236,7 @@ Side copied_from(Side inner, const Side& outer) {
   copy(inner.input, outer.input);
   copy(inner.filter, outer.filter);
   copy(inner.stride, outer.stride);
-  copy(inner.padding, outer.padding);
+  if (!has_output) copy(inner.padding, outer.padding);
   copy(inner.dilation, outer.dilation);
   return inner;
 }
@@ -304,11 +306,6 @@ NamedProblem parse_problem(std::string_view text) {
   problem.stride = {d.stride, h.stride, w.stride};
   problem.dilation = {d.dilation, h.dilation, w.dilation};
   problem.padding = {d.before, h.before, w.before, d.after, h.after, w.after};
-  if (!problem.has_depth() && (d.before != 0 || d.after != 0))
-    refuse(
-        fmt::format("id and kd are 1, padded by {} and {}; expected no padding along a depth of "
-                    "one plane and one tap",
-                    d.before, d.after));
   problem.boundary = boundaries_of(fields.boundaries);
   problem.pool = fields.pool;
   problem.direction = fields.direction.value_or(Direction::forward);
