@@ -9,6 +9,7 @@
 #include "cuda_kernels/primitives/bulk_copy.cuh"
 #include "cuda_kernels/primitives/max_nan.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
+#include "cuda_kernels/primitives/scaling.cuh"
 #include "cuda_kernels/primitives/split.hpp"
 
 namespace plumb::cuda {
@@ -37,9 +38,6 @@ struct WindowControl {
   float filter_bias[64];
 };
 static_assert(sizeof(WindowControl) <= window_control_bytes);
-
-constexpr int infinity_bits = 0x7f800000;
-__device__ inline int magnitude_bits(float value) { return __float_as_int(value) & 0x7fffffff; }
 
 /// Elements of a tile are read from a source: this one is the tensor, the other a StagedTile.
 template <class Stored>
@@ -253,15 +251,6 @@ __device__ void for_each_run(const WindowKernelParams& params, const WindowItem&
     for_each_four<Stored>(params, item, source, use);
   else
     for_each_pair(params, item, source, use);
-}
-
-/// Returns the exponent of the power of two that scales `largest` to between 2^14 and 2^15.
-__device__ inline int scale_exponent(int largest) {
-  const int biased = max(largest >> 23, 1);
-  return largest == 0 ? 0 : min(14 + 127 - biased, 126);
-}
-__device__ inline float power_of_two(int exponent) {
-  return __int_as_float((exponent + 127) << 23);
 }
 
 /// Finds the largest finite magnitude, from which a tile's scale is made, and whether a value is

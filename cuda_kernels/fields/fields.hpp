@@ -11,7 +11,8 @@
 
 namespace plumb {
 struct ConvProblem;
-}
+struct Support;
+}  // namespace plumb
 
 namespace plumb::cuda {
 
@@ -31,6 +32,10 @@ struct FieldProblem {
 
 /// Returns a convolution of one group, stride 1 and dilation 1 as a problem of fields.
 FieldProblem field_problem(const ConvProblem& problem);
+
+/// Says whether a convolution of tensors stored as `dtype` is one of fields: one group of few
+/// channels and filters, stride 1, dilation 1.
+Support supports_fields(const ConvProblem& problem, DType dtype);
 
 /// An axis as kernels see it.
 struct FieldAxis {

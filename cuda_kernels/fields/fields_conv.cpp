@@ -9,7 +9,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::int64_t max_components = 4;
+constexpr std::int64_t max_channels = 16, max_filters = 64;
 constexpr double h200_bytes_per_second = 4.9e12;
 
 Support refuse(std::string sentence) { return {Reason::geometry, std::move(sentence)}; }
@@ -23,20 +23,24 @@ bool moves_one_by_one(const ConvProblem& p) {
          plain(p.dilation.d, p.t) && plain(p.dilation.h, p.r) && plain(p.dilation.w, p.s);
 }
 
-template <DType dtype>
-Support supports(const ConvProblem& p) {
+}  // namespace
+
+Support supports_fields(const ConvProblem& p, DType dtype) {
   if (const Support stored = supports_dtypes({dtype}, p); !stored) return stored;
   if (p.groups != 1) return refuse(std::to_string(p.groups) + " groups; expected 1");
-  if (p.c > max_components || p.k > max_components)
+  if (p.c > max_channels || p.k > max_filters)
     return refuse(std::to_string(p.c) + " channels and " + std::to_string(p.k) +
-                  " filters; expected at most 4 of each");
+                  " filters; expected at most " + std::to_string(max_channels) + " and " +
+                  std::to_string(max_filters));
   if (!moves_one_by_one(p)) return refuse("strides or dilations; expected none");
   return {};
 }
 
+namespace {
+
 template <DType dtype>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result{.support = supports<dtype>(problem)};
+  PlanResult result{.support = supports_fields(problem, dtype)};
   if (!result.support || problem.n == 0) return result;
   const int element_bytes = static_cast<int>(size_in_bytes(dtype));
   const Machine machine(device);

@@ -26,6 +26,14 @@ __device__ inline void copy_16_bytes_async(void* to_shared, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
+/// Copies the first `bytes` of 16, and writes zeros behind them; both addresses are multiples
+/// of 16.
+__device__ inline void copy_16_bytes_async(void* to_shared, const void* from, int bytes) {
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
+
 /// Ends a group, which holds the thread's copies since the group before.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Waits until no more than the last `running` groups of the thread's copies are under way.

@@ -160,14 +160,13 @@ __device__ inline void wgmma([[maybe_unused]] Sums&& d, [[maybe_unused]] const F
 }
 
 /// Computes D += A B, or D = A B where `add` is 0, for 128 columns in fp16 or bf16 with A in shared
-/// memory too. In both operands, n8 tiles of rows are 128 bytes each and follow each other; the
-/// upper halves of `a` and `b` say how far apart the halves of the terms lie, in units of 16 bytes.
+/// memory too. `a` and `b` are whole descriptors without swizzling: core matrices of 8 rows by 16
+/// bytes lie as far apart along the terms and along the rows as the descriptors say (PTX ISA).
 template <class Operand>
-__device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
-                                    [[maybe_unused]] WgmmaMatrix a, [[maybe_unused]] WgmmaMatrix b,
-                                    [[maybe_unused]] int add) {
+__device__ inline void wgmma_strided([[maybe_unused]] float (&sums)[64],
+                                     [[maybe_unused]] std::uint64_t a,
+                                     [[maybe_unused]] std::uint64_t b, [[maybe_unused]] int add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr std::uint64_t n8_tiles_apart = std::uint64_t{128 / 16} << 32;
   const auto d = [&sums](int i) -> float& { return sums[i]; };
 #define PLUMB_WGMMA_SHARED(kind)                                               \
   asm volatile(                                                                \
@@ -175,13 +174,20 @@ __device__ inline void wgmma_shared([[maybe_unused]] float (&sums)[64],
       "wgmma.mma_async.sync.aligned.m64n128k16.f32" kind " {" PLUMB_NUMBERS_16 \
       "}, %64, %65, add, 1, 1, 0, 0;\n}\n"                                     \
       : PLUMB_SUMS_16                                                          \
-      : "l"(n8_tiles_apart | a), "l"(n8_tiles_apart | b), "r"(add))
+      : "l"(a), "l"(b), "r"(add))
   if constexpr (std::is_same_v<Operand, __half>)
     PLUMB_WGMMA_SHARED(".f16.f16");
   else
     PLUMB_WGMMA_SHARED(".bf16.bf16");
 #undef PLUMB_WGMMA_SHARED
 #endif
+}
+/// The same where n8 tiles of rows are 128 bytes each and follow each other; the upper halves of
+/// `a` and `b` say how far apart the halves of the terms lie, in units of 16 bytes.
+template <class Operand>
+__device__ inline void wgmma_shared(float (&sums)[64], WgmmaMatrix a, WgmmaMatrix b, int add) {
+  constexpr std::uint64_t n8_tiles_apart = std::uint64_t{128 / 16} << 32;
+  wgmma_strided<Operand>(sums, n8_tiles_apart | a, n8_tiles_apart | b, add);
 }
 
 /// Describes a tile of 128-byte rows that are swizzled (swizzle.hpp), eight of them an atom of

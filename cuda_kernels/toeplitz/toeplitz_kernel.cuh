@@ -1,0 +1,136 @@
+// The kernel of Toeplitz matrices. Blocks are persistent, one on a multiprocessor. Eleven warps
+// load and split input, which a twelfth plans; two warpgroups multiply, each a tile of its own by turns, so that one stores its outputs
+// while the tensor cores work for the other.
+#pragma once
+
+#include "cuda_kernels/toeplitz/toeplitz_producer.cuh"
+#include "cuda_kernels/toeplitz/toeplitz_products.cuh"
+#include "cuda_kernels/toeplitz/toeplitz_scheduler.cuh"
+#include "cuda_kernels/toeplitz/toeplitz_store.cuh"
+
+namespace plumb::cuda {
+
+template <ToeplitzFault fault>
+__device__ int passes_of(const ToeplitzParams& params) {
+  return params.filters.passes() - (fault == ToeplitzFault::dropped_pass ? 1 : 0);
+}
+
+/// A consumer's place in the rings of stages.
+template <ToeplitzMode mode, int products, ToeplitzFault fault>
+class ToeplitzConsumer {
+ public:
+  __device__ ToeplitzConsumer(const ToeplitzParams& params, const Epilogue<float>& epilogue,
+                              float* y)
+      : params_(params), shared_(params), epilogue_(epilogue), y_(y) {
+    // Taken from one lane, so that compilers know it to be the same for all of a warp.
+    half_ = __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0);
+  }
+
+  __device__ void consume() {
+#pragma unroll 1
+    for (int k = 0; k < params_.view.k; ++k) {
+      if (params_.keeps_filters()) take_filters();
+#pragma unroll 1
+      for (int pair = 0; ToeplitzItem::tile(pair, 0) < params_.tiles; ++pair)
+        multiply_pair(k, pair);
+      if (params_.keeps_filters()) release_filters();
+    }
+  }
+
+ private:
+  __device__ void take_filters() {
+    shared_.control->filters_full[filters_.stage].wait(filters_.parity);
+  }
+  __device__ void release_filters() {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) shared_.control->filters_empty[filters_.stage].arrive();
+    filters_.advance(params_.filter_stages);
+  }
+
+  /// Makes the outputs of this consumer's tile of a pair, and passes the other's stages by.
+  __device__ void multiply_pair(int k, int pair) {
+    const int number = ToeplitzItem::tile(pair, half_);
+    const bool exists = number < params_.tiles;
+    const bool both = ToeplitzItem::tile(pair, 1) < params_.tiles;
+    const int passes = passes_of<fault>(params_);
+    const auto& header =
+        *reinterpret_cast<const ToeplitzHeader*>(params_.packed + k * params_.filter_bytes);
+    ToeplitzSums<products> sums;
+    int flags = header.flags, exponent = no_exponent;
+#pragma unroll 1
+    for (int pass = 0; pass < passes; ++pass) {
+      if (half_ == 1) stage_.advance(params_.stages);
+      if (!params_.keeps_filters()) take_filters();
+      if (exists) {
+        ToeplitzControl& control = *shared_.control;
+        control.full[stage_.stage].wait(stage_.parity);
+        const ToeplitzStage stage = control.stages[stage_.stage];
+        // Without a branch: the compiler runs products one by one in what may be a divergent path.
+        sums.scale(exponent == no_exponent || fault == ToeplitzFault::stale_scale
+                       ? 0
+                       : stage.exponent - exponent);
+        flags |= stage.flags, exponent = stage.exponent;
+        add_pass<products, fault>(
+            sums, ToeplitzSteps::of<mode>(
+                      params_, shared_.filters + filters_.stage * params_.pass_bytes,
+                      shared_.tiles + stage_.stage * params_.tile_bytes));
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) control.empty[stage_.stage].arrive();
+      }
+      if (!params_.keeps_filters()) release_filters();
+      if (half_ == 0 || both) stage_.advance(params_.stages);
+      if (half_ == 0 && both) stage_.advance(params_.stages);
+    }
+    if (!exists) return;
+    if (exponent == no_exponent) exponent = 0;
+    const int all = exponent + header.exponent;
+    if (all < -120 || all > 120) flags |= toeplitz_met_range;
+    ToeplitzOutput<mode>(params_, epilogue_, y_, k, number)
+        .write(sums, power_of_two(-exponent) * header.unscale, flags != 0);
+  }
+
+  const ToeplitzParams& params_;
+  const ToeplitzShared shared_;
+  const Epilogue<float>& epilogue_;
+  float* const y_;
+  int half_;
+  ToeplitzRing stage_, filters_;
+};
+
+__device__ inline void begin_toeplitz(ToeplitzControl& control) {
+  constexpr int consumer_warps = 4;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < toeplitz_max_stages; ++i) {
+      control.planned[i].init(1);
+      control.full[i].init(toeplitz_loaders);
+      control.empty[i].init(consumer_warps);
+    }
+    for (int i = 0; i < 2; ++i) {
+      control.filters_empty[i].init(consumer_warps * toeplitz_consumers);
+      control.filters_full[i].init();  // which makes all of them known to the copy engine
+    }
+  }
+  __syncthreads();
+}
+
+template <ToeplitzMode mode, int products, ToeplitzFault fault = ToeplitzFault::none>
+__global__ void __launch_bounds__(toeplitz_threads, 1)
+    toeplitz([[maybe_unused]] const __grid_constant__ ToeplitzParams params,
+             [[maybe_unused]] float* y,
+             [[maybe_unused]] const __grid_constant__ Epilogue<float> epilogue) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  begin_toeplitz(*ToeplitzShared(params).control);
+  if (threadIdx.x >= 128 * toeplitz_consumers) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+    if (threadIdx.x < 128 * toeplitz_consumers + toeplitz_loaders)
+      ToeplitzProducer<mode, products, fault>(params).produce();
+    else
+      ToeplitzScheduler<mode>(params).schedule(passes_of<fault>(params));
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
+    ToeplitzConsumer<mode, products, fault>(params, epilogue, y).consume();
+  }
+#endif
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,177 @@
+// How a problem is cut into parts of the filter, tiles and blocks, and what that takes.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/cost/machine.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+#include "cuda_kernels/toeplitz/toeplitz.hpp"
+#include "plumb/conv.hpp"
+#include "plumb/support.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int shared_of_block = 227 << 10, shared_of_unit = 228 << 10, reserved = 1 << 10;
+constexpr int max_part_rows = 48, max_part_columns = 64, max_part_line = 1024;
+
+std::int64_t step(std::int64_t extent, std::int64_t stride) { return extent > 1 ? stride : 0; }
+
+FieldAxis axis_of(const FieldProblem& problem, int axis) {
+  const std::int64_t extent = problem.extent[axis], taps = problem.filter[axis];
+  return {.extent = extent,
+          .outputs = problem.outputs(axis),
+          .before = problem.before[axis],
+          .x_step = step(extent, problem.x_stride[axis + 2]),
+          .y_step = step(problem.outputs(axis), problem.y_stride[axis + 2]),
+          .w_step = step(taps, problem.w_stride[axis + 2]),
+          .taps = static_cast<int>(taps),
+          .boundary = problem.boundary[axis]};
+}
+
+/// Rows are the axis that has taps beside the width.
+FieldView view_of(const FieldProblem& problem) {
+  FieldView view{};
+  view.u = axis_of(problem, 0), view.v = axis_of(problem, 1), view.w = axis_of(problem, 2);
+  if (view.v.taps == 1 && view.u.taps > 1) std::swap(view.u, view.v);
+  view.n = problem.n;
+  view.c = static_cast<int>(problem.c), view.k = static_cast<int>(problem.k);
+  view.x_n = step(problem.n, problem.x_stride[0]);
+  view.y_n = step(problem.n, problem.y_stride[0]);
+  view.x_c = step(problem.c, problem.x_stride[1]);
+  view.y_k = step(problem.k, problem.y_stride[1]);
+  view.w_c = step(problem.c, problem.w_stride[1]);
+  view.w_k = step(problem.k, problem.w_stride[0]);
+  return view;
+}
+
+ToeplitzFilters parts_of(const FieldView& view, int row_parts, int column_parts) {
+  ToeplitzFilters to{.mode = view.v.taps > 1 ? ToeplitzMode::rows : ToeplitzMode::line,
+                     .row_parts = row_parts,
+                     .column_parts = column_parts,
+                     .rows = static_cast<int>(ceil_div(view.v.taps, row_parts)),
+                     .columns = static_cast<int>(ceil_div(view.w.taps, column_parts)),
+                     .planes = view.c * view.u.taps};
+  if (to.mode == ToeplitzMode::rows) {
+    to.chunks = static_cast<int>(ceil_div(to.columns + 7, 8));
+    to.row_pairs = static_cast<int>(ceil_div(to.rows + 7, 2));
+  } else {
+    to.chunks = 2 * static_cast<int>(ceil_div(to.columns + 63, 16));
+  }
+  return to;
+}
+
+/// Predicts the time: producers, tensor cores and memory work beside each other.
+double seconds_of(const ToeplitzPlan& plan, const Machine& machine) {
+  const ToeplitzFilters& filters = plan.filters;
+  const ToeplitzTiles& tiles = plan.tiles;
+  // Clocks of a multiprocessor, from runs on an H100 (docs/kernels/toeplitz.md).
+  constexpr double product_clocks = 64 / 0.9, element_clocks = 0.45, pass_clocks = 1000,
+                   outputs = 64 * 8 * toeplitz_groups;
+  const double passes = filters.passes(), elements = tiles.lines * tiles.line;
+  const double products = passes * filters.steps() * tiles.products * product_clocks;
+  const double loaded = passes * (elements * element_clocks + pass_clocks);
+  const double bytes_in_clock =
+      machine.bytes_per_second / (machine.clock_hertz * machine.units);
+  // Each channel is read once from memory; halos and further passes come from L2.
+  const double moved =
+      bytes_in_clock > 0 ? 1.1 * (1 + plan.view.c) * outputs * 4 / bytes_in_clock : 0;
+  const double longest = std::max({products, loaded, moved}),
+               rest = products + loaded + moved - longest;
+  // With two stages, products wait for what is loaded behind them now and then.
+  const double tile = longest + (tiles.stages > 2 ? 0.1 : 0.2) * rest;
+  const double count = static_cast<double>(plan.tile_count()) * plan.view.k / machine.units;
+  return (count < 4 ? std::ceil(count) : count + 0.5) * tile / machine.clock_hertz;
+}
+
+/// Completes the tiles for the parts of the filter; says whether they fit shared memory.
+bool cut_tiles(ToeplitzPlan& plan, const Machine& machine) {
+  const ToeplitzFilters& filters = plan.filters;
+  const bool rows = filters.mode == ToeplitzMode::rows;
+  ToeplitzTiles& tiles = plan.tiles;
+  tiles.lines = rows ? 8 * (toeplitz_groups - 1) + 2 * filters.row_pairs : toeplitz_groups;
+  tiles.line = rows ? 8 * (7 + filters.chunks) : 64 * (8 + (filters.chunks - 1) / 8);
+  const int filter_stages = filters.passes() == 1 ? 1 : 2;
+  for (tiles.filter_stages = filter_stages; tiles.filter_stages > 0; --tiles.filter_stages)
+    for (tiles.stages = toeplitz_max_stages; tiles.stages > 1; --tiles.stages)
+      if (plan.shared_bytes() <= shared_of_block) {
+        tiles.seconds = seconds_of(plan, machine);
+        return true;
+      }
+  return false;
+}
+
+}  // namespace
+
+int ToeplitzPlan::shared_bytes() const {
+  return tiles.filter_stages * static_cast<int>(pass_bytes()) +
+         tiles.stages * (tiles.tile_bytes() + toeplitz_table_bytes) + toeplitz_control_bytes;
+}
+
+std::int64_t ToeplitzPlan::tile_count() const {
+  if (filters.mode == ToeplitzMode::rows)
+    return view.n * view.u.outputs * ceil_div(view.v.outputs, 8 * toeplitz_groups) *
+           ceil_div(view.w.outputs, 64);
+  return ceil_div(view.n * view.u.outputs * view.v.outputs * ceil_div(view.w.outputs, 512),
+                  toeplitz_groups);
+}
+
+std::size_t ToeplitzPlan::packed_bytes() const {
+  const std::int64_t terms = std::int64_t{view.c} * view.u.taps * view.v.taps * view.w.taps;
+  return static_cast<std::size_t>(dense_at() + view.k * terms * 4);
+}
+
+Support supports_toeplitz(const ConvProblem& problem, const DeviceInfo& device) {
+#ifdef PLUMB_CUDA_SM90A
+  constexpr bool compiled = true;
+#else
+  constexpr bool compiled = false;
+#endif
+  if (!compiled || device.compute_major != 9)
+    return {Reason::device_limit, "no wgmma; expected a device and a build of sm_90a"};
+  if (Support fields = supports_fields(problem, DType::f32); !fields) return fields;
+  constexpr double most = 0x7fff0000;
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double rows = number(problem.n) * number(problem.z()) * number(problem.p());
+  const double taps =
+      number(problem.c) * number(problem.t) * number(problem.r) * number(problem.s);
+  for (const double count : {rows * std::ceil(number(problem.q()) / 64), 64 * taps})
+    if (count >= most)
+      return {Reason::too_large, std::to_string(static_cast<std::int64_t>(std::min(count, 1e18))) +
+                                     " tiles or terms; expected below 2^31"};
+  return {};
+}
+
+std::optional<ToeplitzPlan> plan_toeplitz(const FieldProblem& problem, const DeviceInfo& device,
+                                          int products) {
+  const Machine machine(device);
+  ToeplitzPlan plan{.view = view_of(problem), .filters = {}, .tiles = {.products = products}};
+  // The layout of the filters is chosen for a large batch, since it serves any.
+  const std::int64_t images = std::exchange(plan.view.n, large_batch);
+  const bool rows = plan.view.v.taps > 1;
+  constexpr int most_parts = 1024;
+  std::optional<ToeplitzPlan> best;
+  for (int row_parts = 1; row_parts <= std::min(most_parts, plan.view.v.taps); ++row_parts) {
+    const std::int64_t part_rows = ceil_div(plan.view.v.taps, row_parts);
+    if (part_rows > max_part_rows) continue;
+    if (part_rows < 8 && row_parts > 1) break;  // parts are for filters that do not fit
+    for (int column_parts = 1; column_parts <= std::min(most_parts, plan.view.w.taps);
+         ++column_parts) {
+      const std::int64_t part_columns = ceil_div(plan.view.w.taps, column_parts);
+      if (part_columns > (rows ? max_part_columns : max_part_line)) continue;
+      if (part_columns < 16 && column_parts > 1) break;
+      plan.filters = parts_of(plan.view, row_parts, column_parts);
+      if (cut_tiles(plan, machine) &&
+          (!best || plan.tiles.seconds < best->tiles.seconds))
+        best = plan;
+    }
+  }
+  if (!best) return best;
+  best->view.n = images;
+  cut_tiles(*best, machine);
+  return best;
+}
+
+}  // namespace plumb::cuda

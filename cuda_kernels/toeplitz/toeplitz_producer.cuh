@@ -1,0 +1,288 @@
+// Producers bring the input of a pass to shared memory as it is, and scale it, split it and lay it out
+// as B there: a line's fp32 elements give way to their high and low halves, which take as many bytes.
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <type_traits>
+
+#include "cuda_kernels/conv/packed_header.hpp"
+#include "cuda_kernels/primitives/async_copy.cuh"
+#include "cuda_kernels/primitives/scaling.cuh"
+#include "cuda_kernels/primitives/split.hpp"
+#include "cuda_kernels/toeplitz/toeplitz_input.cuh"
+
+namespace plumb::cuda {
+
+template <ToeplitzMode mode, int products, ToeplitzFault fault>
+class ToeplitzProducer {
+ public:
+  __device__ explicit ToeplitzProducer(const ToeplitzParams& params)
+      : params_(params),
+        shared_(params),
+        thread_(static_cast<int>(threadIdx.x) - 128 * toeplitz_consumers) {}
+
+  /// Fills the stages of all of the block's items. Where there are more than two, one is on its way
+  /// from memory while the one before is split.
+  __device__ void produce() {
+    // One call of begin() and one of finish(), since compilers copy both to each call: with two
+    // stages an item is finished before the next is begun, otherwise after.
+    int begun = 0, finished = 0;
+    const int ahead = params_.stages > 2 ? 1 : 0;
+#pragma unroll 1
+    for (bool more = true;;) {
+      if (more) more = begin(), begun += more ? 1 : 0;
+      if (more && begun - finished <= ahead) continue;
+      if (finished == begun) break;
+      finish(more && ahead);
+      ++finished;
+    }
+  }
+
+ private:
+  __device__ static void sync() { meet<toeplitz_loaders>(1); }
+  __device__ int warp() const { return thread_ / 32; }
+  __device__ int lane() const { return thread_ % 32; }
+
+  /// Begins to load the next item; says whether there is one.
+  __device__ bool begin() {
+    const int stage = loading_.stage;
+    shared_.control->planned[stage].wait(loading_.parity);
+    const ToeplitzLoad& load = shared_.control->loads[stage];
+    if (!load.is_there) return false;
+    char* const tile = shared_.tiles + stage * params_.tile_bytes;
+    if (ToeplitzLeads(load.leads).are_even())
+      load_even(load, tile);
+    else
+      load_lines(shared_.tables[stage], tile);
+    commit_copies();
+    loading_.advance(params_.stages);
+    return true;
+  }
+  __device__ void load_even(const ToeplitzLoad& load, char* tile) const {
+    const auto x = reinterpret_cast<std::uintptr_t>(load.x);
+    const std::int64_t step = 4 * load.step;
+    const int all = params_.lines * params_.vectors.value();
+#pragma unroll 4
+    for (int i = thread_; i < all; i += toeplitz_loaders) {
+      const auto [line, vector] = params_.vectors.divide(i);
+      const std::uintptr_t from = (x + line * step & ~std::uintptr_t{15}) + 16 * vector;
+      copy_16_bytes_async(tile + 16 * i, reinterpret_cast<const char*>(from));
+    }
+  }
+  __device__ void load_lines(const ToeplitzTable& table, char* tile) const {
+    const bool vectors = params_.view.w.x_step == 1,
+               zeros = vectors && params_.view.w.boundary == Boundary::zeros;
+    const int all = params_.lines * params_.vectors.value();
+#pragma unroll 2
+    for (int i = thread_; i < all; i += toeplitz_loaders) {
+      const auto [number, vector] = params_.vectors.divide(i);
+      const ToeplitzLine line = table.lines[number];
+      const int at = 4 * vector;
+      const bool before = at < line.begin, nothing = at + 4 <= line.begin || at >= line.end;
+      if (!line.x || (zeros && (nothing || !before)) ||
+          (vectors && !before && at + 4 <= line.end)) {
+        const int elements = !line.x || nothing ? 0 : min(line.end - at, 4);
+        copy_16_bytes_async(tile + 16 * i, elements == 0 ? params_.x_aligned : line.x + at,
+                            4 * elements);
+      } else {
+        load_elements(params_, line.x, table.firsts[number], at,
+                      reinterpret_cast<float*>(tile + 16 * i));
+      }
+    }
+  }
+  /// Loads four elements of a line, from its element `at` on, of which some lie beyond the image or
+  /// are no neighbours in memory. Element 0 is column `first` of the image.
+  __device__ __noinline__ static void load_elements(const ToeplitzParams& params, const float* x,
+                                                    std::int64_t first, int at, float* to) {
+    const FieldAxis& w = params.view.w;
+#pragma unroll 1
+    for (int i = 0; i < 4; ++i) {
+      const std::int64_t wanted = first + at + i;
+      std::int64_t column = fields::mapped(wanted, w);
+      if (fault == ToeplitzFault::wrong_wrap && column > 0 && column != wanted) --column;
+      const bool inside = column >= 0;
+      copy_async(to + i, inside ? x + (column - first) * w.x_step : params.x, inside);
+    }
+  }
+
+  /// Waits for an item's input, makes B of it and hands it over. `ahead` says that the next item is
+  /// being loaded.
+  __device__ void finish(bool ahead) {
+    if (ahead)
+      wait_for_copies<1>();
+    else
+      wait_for_copies<0>();
+    const int stage = splitting_.stage;
+    char* const tile = shared_.tiles + stage * params_.tile_bytes;
+    ToeplitzControl& control = *shared_.control;
+    const ToeplitzLoad& load = control.loads[stage];
+    const int half = load.half;
+    int exponent = load.first_pass ? no_exponent : half == 0 ? exponent_first_ : exponent_second_;
+    const int flags = choose_scale(tile, exponent);
+    if (half == 0)
+      exponent_first_ = exponent;
+    else
+      exponent_second_ = exponent;
+    const float scale = power_of_two(exponent == no_exponent ? 0 : exponent);
+    const ToeplitzLeads leads(load.leads);
+    if (leads.are_none())
+      convert<true>(tile, leads, scale);
+    else
+      convert<false>(tile, leads, scale);
+    if (thread_ == 0) control.stages[stage] = {exponent, flags};
+    order_shared_writes();
+    control.full[stage].arrive();
+    splitting_.advance(params_.stages);
+  }
+  template <bool aligned>
+  __device__ void convert(char* tile, const ToeplitzLeads& leads, float scale) const {
+    if constexpr (mode == ToeplitzMode::rows)
+      convert_rows<aligned>(tile, leads, scale);
+    else
+      convert_lines<aligned>(tile, leads, scale);
+  }
+
+  /// Finds the scale that brings the largest of the pass near to fp16's largest. Sums take a change
+  /// of the scale without rounding as long as it is not too far.
+  __device__ int choose_scale(const char* tile, int& exponent) const {
+    constexpr int farthest = 60;
+    unsigned most = 0, least = 0xffffffff;  // of bits less one, by which zero is the largest
+    // Each thread looks at what it has loaded, and needs no barrier before.
+    const int all = params_.lines * params_.vectors.value();
+#pragma unroll 4
+    for (int i = thread_; i < all; i += toeplitz_loaders) {
+      const int4 four = reinterpret_cast<const int4*>(tile)[i];
+      look_at(four.x, most, least), look_at(four.y, most, least);
+      look_at(four.z, most, least), look_at(four.w, most, least);
+    }
+    most = __reduce_max_sync(0xffffffff, most), least = __reduce_min_sync(0xffffffff, least);
+    ToeplitzControl& control = *shared_.control;
+    unsigned* const mosts = control.most[splitting_.stage];
+    unsigned* const leasts = control.least[splitting_.stage];
+    if (lane() == 0) mosts[warp()] = most, leasts[warp()] = least;
+    sync();
+#pragma unroll
+    for (int i = 0; i < toeplitz_loader_warps; ++i)
+      most = max(most, mosts[i]), least = min(least, leasts[i]);
+    if (most == 0) return 0;
+    int flags = 0, wanted = scale_exponent(static_cast<int>(most));
+    if (exponent != no_exponent) {
+      wanted = min(wanted, exponent + farthest);
+      if (wanted < exponent - farthest) flags = toeplitz_met_range;
+    }
+    exponent = wanted;
+    const float smallest = split_least * power_of_two(-exponent);
+    if (least < static_cast<unsigned>(magnitude_bits(smallest)) - 1) flags = toeplitz_met_range;
+    return flags;
+  }
+
+  __device__ static void look_at(int value, unsigned& most, unsigned& least) {
+    const unsigned bits = value & 0x7fffffff;
+    if (bits < infinity_bits) most = max(most, bits);
+    least = min(least, bits - 1);
+  }
+
+  /// Eight elements that are scaled and split.
+  struct Halves {
+    uint4 high, low;
+  };
+  __device__ static Halves split(const float (&x)[8], float scale) {
+    Halves to{};
+    unsigned* const high = &to.high.x;
+    unsigned* const low = &to.low.x;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float a = x[2 * i] * scale, b = x[2 * i + 1] * scale;
+      const __half2 rounded = __floats2half2_rn(a, b);
+      high[i] = *reinterpret_cast<const unsigned*>(&rounded);
+      if constexpr (products == 3) {
+        const float2 of = __half22float2(rounded);
+        const __half2 rest =
+            __floats2half2_rn((a - of.x) * split_raise, (b - of.y) * split_raise);
+        low[i] = *reinterpret_cast<const unsigned*>(&rest);
+      }
+    }
+    return to;
+  }
+  /// Reads the eight elements from `lead`, below four, behind `from` on.
+  template <bool aligned>
+  __device__ static void read(const char* from, int lead, float (&to)[8]) {
+    const auto* const vectors = reinterpret_cast<const float4*>(from);
+    const float4 a = vectors[0], b = vectors[1], c = aligned ? b : vectors[2];
+    const float all[11] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y, c.z};
+    float by_two[9];
+#pragma unroll
+    for (int i = 0; i < 9; ++i) by_two[i] = !aligned && (lead & 2) != 0 ? all[i + 2] : all[i];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) to[i] = !aligned && (lead & 1) != 0 ? by_two[i + 1] : by_two[i];
+  }
+  __device__ void write(char* line, int place, const Halves& halves) const {
+    *reinterpret_cast<uint4*>(line + 16 * place) = halves.high;
+    if constexpr (products == 3)
+      *reinterpret_cast<uint4*>(line + 2 * params_.line + 16 * place) = halves.low;
+  }
+
+  /// A warp converts as many lines at once as it has lanes for their eights.
+  template <bool aligned>
+  __device__ void convert_rows(char* tile, const ToeplitzLeads& leads, float scale) const {
+    const signed char* const table = shared_.tables[splitting_.stage].leads;
+    const int eights = params_.line / 8, at_once = 32 / eights;
+    const int line_of = lane() / eights, eight = lane() - line_of * eights;
+    constexpr int turns = 2;  // lines whose instructions hide each other's latency
+    const int step = toeplitz_loader_warps * at_once;
+#pragma unroll 1
+    for (int first = warp() * at_once; first < params_.lines; first += turns * step) {
+      float x[turns][8];
+      char* const from = tile + (first + line_of) * params_.line_bytes;
+#pragma unroll
+      for (int i = 0; i < turns; ++i) {
+        const int line = first + i * step + line_of;
+        if (line_of < at_once && line < params_.lines)
+          read<aligned>(from + i * step * params_.line_bytes + 32 * eight, leads.of(line, table),
+                        x[i]);
+      }
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < turns; ++i)
+        if (line_of < at_once && first + i * step + line_of < params_.lines)
+          write(from + i * step * params_.line_bytes, eight, split(x[i], scale));
+    }
+  }
+  /// Three warps convert a line. Its eights are laid out by their number modulo 8, so that those 64
+  /// elements apart, the columns of B, are neighbours.
+  template <bool aligned>
+  __device__ void convert_lines(char* tile, const ToeplitzLeads& leads, float scale) const {
+    constexpr int threads = 96, groups = toeplitz_loaders / threads;
+    constexpr int most = toeplitz_max_line / 8 / threads;
+    static_assert(most * threads * 8 == toeplitz_max_line);
+    const signed char* const table = shared_.tables[splitting_.stage].leads;
+    const int eights = params_.line / 8, apart = params_.line / 64;
+    const int group = thread_ / threads, thread = thread_ % threads;
+    if (group >= groups) return;
+#pragma unroll 1
+    for (int line = group; line < params_.lines; line += groups) {
+      char* const from = tile + line * params_.line_bytes;
+      const int lead = leads.of(line, table);
+      float x[most][8];
+#pragma unroll
+      for (int i = 0; i < most; ++i)
+        if (threads * i + thread < eights)
+          read<aligned>(from + 32 * (threads * i + thread), lead, x[i]);
+      meet<threads>(2 + group);
+#pragma unroll
+      for (int i = 0; i < most; ++i) {
+        const int eight = threads * i + thread;
+        if (eight < eights) write(from, eight % 8 * apart + eight / 8, split(x[i], scale));
+      }
+    }
+  }
+
+  const ToeplitzParams& params_;
+  const ToeplitzShared shared_;
+  const int thread_;
+  ToeplitzRing loading_, splitting_;
+  int exponent_first_ = 0, exponent_second_ = 0;  ///< of the two tiles' passes before
+};
+
+}  // namespace plumb::cuda
