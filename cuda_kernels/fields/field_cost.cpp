@@ -58,20 +58,24 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const QueueCut& cut = plan.queue;
   const int bytes = plan.element_bytes;
   const double vector = 16.0 / bytes, columns = queue_columns(plan);
-  const double segment = std::ceil((columns + cut.taps - 1) / vector);
+  const double segment = cut.vectors * (1 + std::ceil((cut.taps - 1) / vector));
+  const bool kept = cut.kept_rows > 0;
   const double weights = cut.taps * cut.taps * cut.filters / vector;
   const double fmas = columns * cut.rows * cut.filters * cut.taps * cut.taps * view.v.taps;
-  const double inputs = segment * (cut.once ? cut.rows + cut.taps - 1 : cut.rows * view.v.taps);
-  const double read_weights = cut.once ? 0 : view.v.taps * weights;
+  const double inputs = segment * (kept ? cut.rows + cut.kept_rows - 1 : cut.rows * view.v.taps);
+  const double read_weights = kept ? 0 : view.v.taps * weights;
   const double block_warps = plan.threads() / 32.0;
-  const double copies = plan.rows * (12 + 2.5 * std::ceil(plan.columns / 32.0)) / block_warps;
+  const double of_row = 12 * cut.vectors + 2.5 * std::ceil(plan.columns / 32.0);
+  const double copies = plan.boxes ? 0 : plan.rows * of_row / block_warps;
   const double channel = fmas * bytes / 4 + inputs + read_weights + copies + 25;
   const double stored = 2.0 * cut.filters * cut.rows * cut.vectors + 20;
   const double issued = (channel * view.c + stored) / 4;
   const double shared = (4 * inputs + read_weights + 2 * copies / 2.5) * view.c;
+  const double inputs_under = 32 * columns * cut.rows * view.c;
   const double outputs = 32 * columns * cut.rows * cut.filters;
-  const double moved =
-      bytes * (outputs + 32 * columns * cut.rows * view.c) / (0.9 * bytes_in_clock);
+  // What blocks load besides comes from L2, which is twice as fast as memory.
+  const double loaded = plan.stage_bytes / bytes / block_warps * view.c - inputs_under;
+  const double moved = bytes * (outputs + inputs_under + loaded / 2) / (0.9 * bytes_in_clock);
   const double most = std::max({issued / 0.92, shared / 0.9, moved});
   const double rest = issued + shared + moved - most;
   const double warp_plane = most + std::min(1.0, 3.0 / warps) * std::max(0.0, rest);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cuda_kernels/primitives/im2col_map.hpp"
+#include "cuda_kernels/primitives/tiled_map.hpp"
+
 namespace plumb::cuda {
 namespace {
 
@@ -33,11 +36,21 @@ void cut_toeplitz(FieldPlan& plan) {
   plan.rows = 1;
 }
 
-/// The last thread of a row of the queue reads whole vectors.
+/// A row of the queue is that of 32 threads with a vector each, and its last thread reads whole
+/// vectors. Its length is known to the compiler, and the same where there are fewer threads.
 int queue_pitch(const FieldPlan& plan) {
-  const int segment = vectors_of(queue_columns(plan) + plan.view.w.taps - 1, plan.element_bytes);
-  const int row = (plan.threads_w - 1) * plan.queue.vectors + segment;
-  return plan.queue.vectors > 1 ? shared_vectors(row - 1) + 1 : row;
+  return 32 + vectors_of(plan.view.w.taps - 1, plan.element_bytes);
+}
+
+/// Elements of a plane that threads may have to put around the image, 8 bytes each.
+int patch_bytes(const FieldPlan& plan) {
+  const FieldView& view = plan.view;
+  const int vectors = plan.queue.vectors, columns = plan.pitch * vector_bytes / plan.element_bytes;
+  int elements = 0;
+  if (view.w.boundary != Boundary::zeros) elements += 2 * (view.w.taps - 1) * vectors * plan.rows;
+  if (view.v.boundary != Boundary::zeros)
+    elements += std::min(2 * (view.v.taps - 1), plan.rows) * vectors * columns;
+  return bytes_of(elements, 8);
 }
 
 /// Outputs of a thread along w, and along v.
@@ -92,6 +105,26 @@ bool planes_fit_32_bits(const FieldView& view) {
   return reach(view.v) + reach(view.w) < 0x7fff0000;
 }
 
+bool boxes_fit(const FieldView& view, int element_bytes) {
+  constexpr std::int64_t longest = 0x3fff0000;  // twice an extent fits 32 bits
+  const auto steps = [&](std::int64_t extent, std::int64_t step) {
+    const std::int64_t bytes = step * element_bytes;
+    return extent == 1 ||
+           (bytes > 0 && bytes % tensor_map_alignment == 0 && bytes <= max_tensor_map_stride);
+  };
+  // No more than the taps reach over is added around the image.
+  const auto reaches = [](const FieldAxis& axis) {
+    return axis.boundary == Boundary::zeros ||
+           (axis.before < axis.taps && axis.outputs - axis.before <= axis.extent);
+  };
+  for (const FieldAxis& axis : {view.u, view.v, view.w})
+    if (axis.extent + axis.outputs + axis.taps > longest || axis.extent == 0) return false;
+  return (view.w.extent == 1 || view.w.x_step == 1) && steps(view.v.extent, view.v.x_step) &&
+         steps(view.u.extent, view.u.x_step) && steps(view.c, view.x_c) &&
+         steps(view.n, view.x_n) && view.n < longest && reaches(view.v) && reaches(view.w) &&
+         planes_fit_32_bits(view);
+}
+
 void cut_tile(FieldPlan& plan) {
   const FieldView& view = plan.view;
   const bool toeplitz = plan.kernel == FieldKernel::toeplitz;
@@ -110,6 +143,8 @@ void cut_tile(FieldPlan& plan) {
   plan.row_vectors = vectors_of(plan.columns, plan.element_bytes);
   plan.pitch = plan.kernel == FieldKernel::queue ? queue_pitch(plan)
                                                  : shared_vectors(plan.row_vectors - 1) + 1;
+  plan.part_bytes = plan.rows * plan.pitch * vector_bytes;
+  plan.part_bytes += -plan.part_bytes & (tiled_box_alignment - 1);
   // Four lines of the Toeplitz matrix' lanes lie in different banks.
   if (toeplitz) plan.pitch += (10 - plan.pitch % 8) % 8;
   plan.row_threads = 32;
@@ -128,15 +163,18 @@ void count_shared(FieldPlan& plan) {
   }
   const int warps = plan.threads() / 32;
   const int scratch = warps * vector_bytes * shared_vectors(32 * (line ? line_vectors : 2));
-  plan.stage_bytes = plan.planes * plan.rows * plan.pitch * vector_bytes;
+  plan.stage_bytes = queue ? plan.queue.vectors * plan.part_bytes
+                           : plan.planes * plan.rows * plan.pitch * vector_bytes;
   if (!queue) plan.stage_bytes = std::max(plan.stage_bytes, scratch);
   plan.scratch_bytes = queue ? scratch : 0;
   plan.line_bytes = bytes_of(plan.planes * plan.rows, sizeof(std::int64_t));
   plan.column_bytes = !line && columns_fit_32_bits(plan.view)
                           ? plan.row_vectors * vector_bytes / plan.element_bytes * 4
                           : 0;
+  plan.patch_bytes = plan.boxes ? patch_bytes(plan) : 0;
   plan.shared_bytes = (queue ? stages : 1) * plan.stage_bytes + plan.filter_bytes +
-                      plan.scratch_bytes + plan.line_bytes + plan.column_bytes;
+                      plan.scratch_bytes +
+                      std::max(plan.line_bytes + plan.column_bytes, plan.patch_bytes);
 }
 
 }  // namespace plumb::cuda

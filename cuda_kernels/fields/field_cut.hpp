@@ -19,6 +19,10 @@ FieldResidence residence(const FieldPlan& plan);
 bool columns_fit_32_bits(const FieldView& view);
 bool planes_fit_32_bits(const FieldView& view);
 
+/// Whether the copy engine can load boxes of the input, if that is aligned; and whether threads can
+/// add what another boundary than zeros has around the image.
+bool boxes_fit(const FieldView& view, int element_bytes);
+
 /// Fills in a block's tile and the input under it from kernel, threads and view. Where a kernel
 /// goes along u, the tile is of one plane: choosing the length of its runs is up to the caller.
 void cut_tile(FieldPlan& plan);
@@ -33,7 +37,7 @@ inline bool goes_along_u(FieldKernel kernel) {
   return kernel == FieldKernel::columns || kernel == FieldKernel::queue;
 }
 
-/// Outputs of a thread of the queue, side by side.
+/// Outputs of a thread of the queue in a row.
 inline int queue_columns(const FieldPlan& plan) {
   return plan.queue.vectors * 16 / plan.element_bytes;
 }

@@ -7,6 +7,7 @@
 #include "cuda_kernels/fields/field_queue.cuh"
 #include "cuda_kernels/fields/field_toeplitz.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
+#include "cuda_kernels/primitives/tensor_map.hpp"
 
 namespace plumb::cuda::fields {
 
@@ -82,7 +83,9 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
   params.has_columns = plan.column_bytes > 0;
   params.pairs = plan.pairs;
   params.lines_in_row = view.u.taps == 1;
+  params.patches_at = params.lines_at;
   params.copy_bytes = copy_bytes<Scalar>(view, call);
+  params.part_bytes = plan.part_bytes;
   params.stage_bytes = plan.stage_bytes;
   params.filter_bytes = plan.filter_bytes / view.c;
   return params;
@@ -114,20 +117,40 @@ void launch_columns(const FieldPlan& plan, const Launch& launch) {
   });
 }
 
-/// Calls `launch` with the kernel of the queue that is planned.
+/// Describes the input to the copy engine, and says whether it can load the queue's boxes.
+template <class Scalar>
+bool encode_boxes(CUtensorMap& map, const FieldPlan& plan, const FieldCall& call) {
+  if (!plan.boxes || !call.vectors ||
+      reinterpret_cast<std::uintptr_t>(call.x) % tensor_map_alignment != 0)
+    return false;
+  const FieldView& view = plan.view;
+  constexpr int bytes = static_cast<int>(sizeof(Scalar));
+  TiledMap tensor{.extent = {view.w.extent, view.v.extent, view.u.extent, view.c, view.n}};
+  const std::int64_t steps[] = {1, view.v.x_step, view.u.x_step, view.x_c, view.x_n};
+  for (int i = 0; i < TiledMap::rank; ++i)  // a stride to no second element is any
+    tensor.stride_bytes[i] = tensor.extent[i] > 1 ? steps[i] * bytes : tensor_map_alignment;
+  tensor.box[0] = plan.pitch * vector_bytes / bytes, tensor.box[1] = plan.rows;
+  return encode_tiled(map, tensor, bytes == 4 ? DType::f32 : DType::f64, call.x);
+}
+
+/// Calls `launch` with the kernel of the queue that is planned, and its map.
 template <class Scalar, class Launch, std::size_t... cuts>
-void launch_queue(const FieldPlan& plan, const Launch& launch, std::index_sequence<cuts...>) {
-  const auto is = [&](const QueueCut& cut) {
-    return plan.queue.taps == cut.taps && plan.queue.vectors == cut.vectors &&
-           plan.queue.rows == cut.rows && plan.queue.filters == cut.filters;
-  };
+void launch_queue(const FieldPlan& plan, const FieldCall& call, const Launch& launch,
+                  std::index_sequence<cuts...>) {
   const auto with = [&]<std::size_t i>() {
     constexpr QueueCut cut = queue_cuts[i];
-    launch(
-        queue_fields<Scalar, QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.once>>);
+    if constexpr (is_compiled(cut, sizeof(Scalar))) {
+      using Shape = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows>;
+      CUtensorMap map{};
+      if (has_copy_engine(reinterpret_cast<const void*>(queue_fields<Scalar, Shape, true>)) &&
+          encode_boxes<Scalar>(map, plan, call))
+        launch(queue_fields<Scalar, Shape, true>, map);
+      else
+        launch(queue_fields<Scalar, Shape, false>, map);
+    }
     return true;
   };
-  (void)((is(queue_cuts[cuts]) && with.template operator()<cuts>()) || ...);
+  (void)((plan.queue == queue_cuts[cuts] && with.template operator()<cuts>()) || ...);
 }
 
 template <class Scalar>
@@ -135,11 +158,11 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
   const FieldParams params = params_of<Scalar>(plan, call);
   const std::int64_t blocks = plan.view.n * params.tiles_u.value() * params.tiles_v.value() *
                               params.tiles_w.value() * params.k.value();
-  const auto launch = [&](auto kernel) {
+  const auto launch = [&](auto kernel, const auto&... map) {
     Launch(stream, blocks_for(blocks, 1), static_cast<unsigned>(plan.threads()),
            static_cast<std::size_t>(plan.shared_bytes))(
-        kernel, params, static_cast<const Scalar*>(call.x), static_cast<const Scalar*>(call.w),
-        static_cast<Scalar*>(call.y),
+        kernel, params, map..., static_cast<const Scalar*>(call.x),
+        static_cast<const Scalar*>(call.w), static_cast<Scalar*>(call.y),
         FieldEpilogue<Scalar>{static_cast<const Scalar*>(call.bias), call.relu, call.accumulate});
   };
   if constexpr (sizeof(Scalar) == sizeof(double))
@@ -153,7 +176,7 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
   if (plan.kernel == FieldKernel::columns)
     launch_columns<Scalar>(plan, launch);
   else if (plan.kernel == FieldKernel::queue)
-    launch_queue<Scalar>(plan, launch, std::make_index_sequence<std::size(queue_cuts)>());
+    launch_queue<Scalar>(plan, call, launch, std::make_index_sequence<std::size(queue_cuts)>());
   else if (plan.kernel == FieldKernel::line)
     launch(line_fields<Scalar>);
   else

@@ -40,11 +40,18 @@ struct FieldParams {
   int pitch;          ///< elements from row to row
   int shift;          ///< outputs by which the first tile begins before the first column
   bool x_vectors, y_vectors;
-  bool has_columns;               ///< whether there is a table of the columns
-  int copy_bytes;                 ///< of the queue's copies, where all columns lie in the image
-  int stage_bytes, filter_bytes;  ///< of the queue: a stage, and a channel's filters
+  bool has_columns;             ///< whether there is a table of the columns
+  int copy_bytes;               ///< of the queue's copies, where all columns lie in the image
+  int part_bytes, stage_bytes;  ///< of the queue: of a stage what is for one vector of each thread
+  int filter_bytes;             ///< of the queue: a channel's filters
   int filters_at, scratch_at, lines_at, columns_at;  ///< bytes in shared memory
+  int patches_at;                                    ///< in the place of the tables before
 };
+
+/// Returns a number of things, between none and `most`.
+__device__ inline int clipped(std::int64_t count, int most) {
+  return count < 0 ? 0 : count > most ? most : static_cast<int>(count);
+}
 
 template <class Scalar>
 struct FieldEpilogue {
@@ -61,11 +68,11 @@ struct FieldBlock {
   int k;
   std::int64_t first_u, first_v, first_w;  ///< the input's first element in the tile
   int begin, end;                          ///< the columns of the tile that lie in the image
-  int begin_plane, end_plane;              ///< the planes that are not all padding
-  const Scalar* x;                         ///< the image
-  std::int64_t x_at;                       ///< its offset in the tensor
-  Scalar* y;                               ///< the first output
-  std::int64_t y_at;                       ///< its offset in the tensor
+  int image;
+  const Scalar* x;    ///< the image
+  std::int64_t x_at;  ///< its offset in the tensor
+  Scalar* y;          ///< the first output
+  std::int64_t y_at;  ///< its offset in the tensor
   Scalar bias;
 
   /// Finds what is in tile number `index`. Is called by one thread.
@@ -75,7 +82,7 @@ struct FieldBlock {
     const auto [tile, filter] = params.k.divide(index);
     const auto [above_w, tile_w] = params.tiles_w.divide(tile);
     const auto [above_v, tile_v] = params.tiles_v.divide(above_w);
-    const auto [image, tile_u] = params.tiles_u.divide(above_v);
+    const auto [of_image, tile_u] = params.tiles_u.divide(above_v);
     k = filter * params.filters;
     u = std::int64_t{tile_u} * params.tile_u;
     v = std::int64_t{tile_v} * params.tile_v;
@@ -88,21 +95,13 @@ struct FieldBlock {
     first_w = w - view.w.before - params.front;
     const int columns = params.row_vectors.value() * vector_elements<Scalar>;
     begin = clipped(-first_w, columns), end = clipped(view.w.extent - first_w, columns);
-    const int planes = count_u + view.u.taps - 1;
-    const bool zeros = view.u.boundary == Boundary::zeros;
-    begin_plane = zeros ? clipped(-first_u, planes) : 0;
-    end_plane = zeros ? clipped(view.u.extent - first_u, planes) : planes;
+    image = of_image;
     x_at = image * view.x_n;
     x = images + x_at;
     y_at =
         image * view.y_n + k * view.y_k + u * view.u.y_step + v * view.v.y_step + w * view.w.y_step;
     y = results + y_at;
     bias = epilogue.bias ? epilogue.bias[k] : Scalar{0};
-  }
-
- private:
-  __device__ static int clipped(std::int64_t count, int most) {
-    return count < 0 ? 0 : count > most ? most : static_cast<int>(count);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/fields/field_cut.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
+#include "cuda_kernels/primitives/tiled_map.hpp"
 
 namespace plumb::cuda {
 namespace {
@@ -74,9 +75,11 @@ class Planner {
     for (const QueueCut& cut : queue_cuts) {
       const int number = static_cast<int>(&cut - queue_cuts) + 1;
       if (cut.taps != view_.u.taps || !is_free(choice_.queue_cut, number)) continue;
-      if (cut.once && (view_.v.taps != cut.taps || view_.c > 1)) continue;
+      if (cut.kept_rows > 0 && (view_.v.taps != cut.kept_rows || view_.c > 1)) continue;
       if (cut.filters > 1 && view_.k <= cut.filters / 2) continue;
+      if (!is_compiled(cut, bytes_)) continue;
       plan.queue = cut;
+      plan.boxes = choice_.boxes.value_or(true) && boxes_fit(view_, bytes_);
       try_threads(plan);
     }
   }
@@ -111,7 +114,9 @@ class Planner {
     cut_tile(plan);
     count_shared(plan);
     if (plan.shared_bytes > shared_of_block) return;
-    if (plan.kernel == FieldKernel::queue && plan.stage_bytes > largest_queue_stage) return;
+    if (plan.kernel == FieldKernel::queue &&
+        (plan.stage_bytes > largest_queue_stage || plan.rows > max_tiled_box))
+      return;
     if (goes_along_u(plan.kernel))
       choose_run(plan);
     else

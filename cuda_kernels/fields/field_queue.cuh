@@ -1,16 +1,15 @@
 // The queue: planes stream through a ring of shared memory, and each is summed at once to all
 // outputs that it is a part of.
 //
-// A thread has `vectors` vectors of outputs side by side, in `rows` rows and for `filters` filters,
+// A thread has `vectors` vectors of outputs in a row, in `rows` rows and for `filters` filters,
 // and of each the sums of `taps` planes of outputs. The sum that a plane's last tap along u
 // completes leaves the queue, and one begins: the first tap adds to the sum one place before, so
 // that moving takes no instruction.
 #pragma once
 
+#include "cuda_kernels/fields/field_queue_boxes.cuh"
 #include "cuda_kernels/fields/field_queue_input.cuh"
 #include "cuda_kernels/fields/field_queue_output.cuh"
-#include "cuda_kernels/fields/field_sums.cuh"
-#include "cuda_kernels/primitives/dynamic_shared.cuh"
 
 namespace plumb::cuda::fields {
 
@@ -37,33 +36,33 @@ class QueueSums {
 
   /// Adds a plane of a channel: `rows` rows of filters. The queue moves where the plane `comes`.
   template <bool comes>
-  __device__ void add(const QueueSegment<Scalar, Shape>& segment, const char* weights, int rows) {
-    add_row<comes>(segment, weights, 0);
+  __device__ void add(QueueSegment<Scalar, Shape> segment, const char* weights, int rows) {
+    add_row<comes>(segment, weights);
 #pragma unroll 1
     for (int r = 1; r < rows; ++r) {
-      weights += filter_row * sizeof(Scalar);
-      add_row<false>(segment, weights, r);
+      weights += filter_row * sizeof(Scalar), segment.next_row();
+      add_row<false>(segment, weights);
     }
   }
 
-  /// Adds a plane whose filter of `taps` rows is in registers, so that each row of the input is
-  /// read once. The queue moves.
+  /// Adds a plane whose filter of `kept_rows` rows is in registers, so that each row of the input
+  /// is read once. The queue moves.
   template <int count>
   __device__ void add_once(const QueueSegment<Scalar, Shape>& segment,
                            const Scalar (&weights)[count]) {
 #pragma unroll
-    for (int row = 0; row < Shape::rows + Shape::taps - 1; ++row) {
-      Scalar x[QueueSegment<Scalar, Shape>::elements];
+    for (int row = 0; row < Shape::rows + Shape::kept_rows - 1; ++row) {
+      typename QueueSegment<Scalar, Shape>::Row x;
       segment.read(row, x);
 #pragma unroll
-      for (int r = 0; r < Shape::taps; ++r)
+      for (int r = 0; r < Shape::kept_rows; ++r)
         if (row - r >= 0 && row - r < Shape::rows)
 #pragma unroll
           for (int s = 0; s < Shape::taps; ++s)
 #pragma unroll
             for (int t = Shape::taps - 1; t >= 0; --t)
               add_tap(r == 0 && s == 0, 0, t, row - r, x, s,
-                      weights[r * filter_row + s * Shape::taps + t]);
+                      weights[(r * Shape::taps + s) * Shape::taps + t]);
     }
   }
 
@@ -76,11 +75,12 @@ class QueueSums {
   }
 
   template <bool comes>
-  __device__ void add_row(const QueueSegment<Scalar, Shape>& segment, const char* from, int r) {
+  __device__ void add_row(const QueueSegment<Scalar, Shape>& segment, const char* from) {
     constexpr int vector = vector_elements<Scalar>, of_tap = Shape::filters * Shape::taps;
-    Scalar x[Shape::rows][QueueSegment<Scalar, Shape>::elements], weights[filter_row];
+    typename QueueSegment<Scalar, Shape>::Row x[Shape::rows];
+    Scalar weights[filter_row];
 #pragma unroll
-    for (int j = 0; j < Shape::rows; ++j) segment.read(r + j, x[j]);
+    for (int j = 0; j < Shape::rows; ++j) segment.read(j, x[j]);
 #pragma unroll
     for (int s = 0; s < Shape::taps; ++s) {
       // What the tap needs of the weights that has not been read.
@@ -97,12 +97,14 @@ class QueueSums {
     }
   }
 
-  template <int count>
-  __device__ void add_tap(bool comes, int k, int t, int j, const Scalar (&x)[count], int s,
+  __device__ void add_tap(bool comes, int k, int t, int j,
+                          const typename QueueSegment<Scalar, Shape>::Row& x, int s,
                           Scalar weight) {
+    constexpr int vector = vector_elements<Scalar>;
 #pragma unroll
     for (int i = 0; i < columns; ++i) {
-      of[k][t][j][i] = fma(x[i + s], weight, comes ? before(k, t, j, i) : of[k][t][j][i]);
+      of[k][t][j][i] =
+          fma(x[i / vector][i % vector + s], weight, comes ? before(k, t, j, i) : of[k][t][j][i]);
       // Has the sums move before those that take their place, which costs no copies.
       if (comes) pin(of[k][t][j][i]);
     }
@@ -111,45 +113,43 @@ class QueueSums {
   Scalar bias_[Shape::filters];
 };
 
-/// A block at work.
-template <class Scalar, class Shape>
+/// A block at work, whose planes a `Loader` loads.
+template <class Scalar, class Shape, class Loader>
 class Queue {
  public:
-  __device__ Queue(const FieldParams& params, const FieldBlock<Scalar>& block)
-      : params_(params), block_(block), loader_(params, block), thread_(params) {}
+  __device__ Queue(const FieldParams& params, const FieldBlock<Scalar>& block, Loader& loader)
+      : params_(params), block_(block), loader_(loader), thread_(params) {}
 
   __device__ void run(Scalar* y, const Scalar (&bias)[Shape::filters],
                       const FieldEpilogue<Scalar>& epilogue) {
-    QueueWriter<Scalar, Shape> writer(params_, block_, y, thread_, epilogue);
     const FieldView& view = params_.view;
-    Sums sums(bias);
-    Scalar weights[Shape::once ? Shape::taps * Sums::filter_row : 1];
-    const char* const filters = dynamic_shared() + params_.filters_at;
-    if constexpr (Shape::once) {
-#pragma unroll
-      for (int r = 0; r < Shape::taps; ++r)
-#pragma unroll
-        for (int i = 0; i < Shape::taps * Shape::taps; ++i)
-          weights[r * Sums::filter_row + i] =
-              reinterpret_cast<const Scalar*>(filters)[r * Sums::filter_row + i];
-    }
-    QueueSegment<Scalar, Shape> segment(params_, thread_);
     const int planes = block_.count_u + Shape::taps - 1;
+    loader_.start(planes);
+    QueueWriter<Scalar, Shape> writer(params_, block_, y, thread_, epilogue);
+    Sums sums(bias);
+    const char* const filters = dynamic_shared() + params_.filters_at;
+    Scalar weights[kept > 0 ? kept : 1];
+#pragma unroll
+    for (int i = 0; i < kept; ++i)
+      weights[i] =
+          reinterpret_cast<const Scalar*>(filters)[i / of_row * Sums::filter_row + i % of_row];
+    QueueSegment<Scalar, Shape> segment(params_, thread_);
     // No plane takes another way than the next: threads without outputs sum what lies in the ring,
     // and planes of a padding are zeros. Registers would be copied wherever two ways meet.
-    for (int i = 0; i < stages - 1; ++i) loader_.load_next(planes);
 #pragma unroll 1
     for (int plane = 0; plane < planes; ++plane) {
-      next_stage(segment, planes);
-      if constexpr (Shape::once)
+      segment.begin(loader_.next());
+      if constexpr (kept > 0)
         sums.add_once(segment, weights);
       else
         sums.template add<true>(segment, filters, view.v.taps);
-      if constexpr (!Shape::once)
+      loader_.release();
+      if constexpr (kept == 0)
 #pragma unroll 1
         for (int c = 1; c < view.c; ++c) {
-          next_stage(segment, planes);
+          segment.begin(loader_.next());
           sums.template add<false>(segment, filters + c * params_.filter_bytes, view.v.taps);
+          loader_.release();
         }
       if (plane >= Shape::taps - 1) writer.write(sums.of);
     }
@@ -157,18 +157,11 @@ class Queue {
 
  private:
   using Sums = QueueSums<Scalar, Shape>;
-
-  /// Waits for the next plane of a channel, and begins to load one into the stage that is free.
-  __device__ void next_stage(QueueSegment<Scalar, Shape>& segment, int planes) {
-    wait_for_copies<stages - 2>();
-    __syncthreads();
-    loader_.load_next(planes);
-    segment.begin(loader_.stage());
-  }
+  static constexpr int of_row = Shape::taps * Shape::taps, kept = Shape::kept_rows * of_row;
 
   const FieldParams& params_;
   const FieldBlock<Scalar>& block_;
-  QueueLoader<Scalar, Shape> loader_;
+  Loader& loader_;
   const QueueThread<Shape, Scalar> thread_;
 };
 
@@ -187,10 +180,12 @@ __device__ void load_queue_filters(const FieldParams& params, const Scalar* w, i
           });
 }
 
-template <class Scalar, class Shape>
+/// With `boxes` the copy engine loads by `map`; otherwise that is not looked at.
+template <class Scalar, class Shape, bool boxes>
 __global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
                                   queue_residence(Shape::cut).blocks)
-    queue_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
+    queue_fields(const __grid_constant__ FieldParams params,
+                 const __grid_constant__ CUtensorMap map, const Scalar* x, const Scalar* w,
                  Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
   __shared__ FieldBlock<Scalar> block;
   if (!begin_block(params, x, w, y, epilogue, block)) return;
@@ -200,8 +195,19 @@ __global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
 #pragma unroll
   for (int i = 0; i < Shape::filters; ++i)
     bias[i] = epilogue.bias && k + i < params.view.k ? epilogue.bias[k + i] : Scalar{0};
-  Queue<Scalar, Shape> queue(params, block);
-  queue.run(y, bias, epilogue);
+  const auto run = [&](auto& loader) {
+    __syncthreads();
+    Queue<Scalar, Shape, std::remove_reference_t<decltype(loader)>>(params, block, loader)
+        .run(y, bias, epilogue);
+  };
+  if constexpr (boxes) {
+    __shared__ QueueBarriers barriers;
+    QueueBoxes<Scalar, Shape> loader(params, block, map, barriers);
+    run(loader);
+  } else {
+    QueueCopies<Scalar, Shape> loader(params, block);
+    run(loader);
+  }
 }
 
 }  // namespace plumb::cuda::fields

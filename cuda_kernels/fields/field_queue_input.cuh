@@ -1,82 +1,20 @@
-// How planes come to the queue's shared memory, a warp a row, and how threads read them there.
+// Planes come to the queue's shared memory by copies of all threads, a warp a row, where the copy
+// engine can load no boxes (field_queue_boxes.cuh).
 #pragma once
 
 #include "cuda_kernels/fields/field_load.cuh"
-#include "cuda_kernels/fields/field_sums.cuh"
-#include "cuda_kernels/primitives/dynamic_shared.cuh"
+#include "cuda_kernels/fields/field_queue_shape.cuh"
 
 namespace plumb::cuda::fields {
-
-/// What a thread of a queue has: so many taps along u and w, vectors of outputs side by side, rows
-/// and filters. With `once` the filter has as many taps along v, and is in registers.
-template <int taps_, int vectors_, int rows_, int filters_, bool once_>
-struct QueueShape {
-  static constexpr int taps = taps_, vectors = vectors_, rows = rows_, filters = filters_;
-  static constexpr bool once = once_;
-  static constexpr QueueCut cut{taps, vectors, rows, filters, once};
-  template <class Scalar>
-  static constexpr int columns = vectors* vector_elements<Scalar>;
-};
-
-/// Where vectors lie in a row: with room behind every eight where a thread has two (place()).
-template <bool roomy>
-__host__ __device__ constexpr int queue_place(int vector) {
-  return roomy ? place(vector) : vector;
-}
-
-/// Where a thread's first output lies in its block's tile.
-template <class Shape, class Scalar>
-struct QueueThread {
-  int v, w;
-
-  __device__ explicit QueueThread(const FieldParams& params) {
-    const int thread = static_cast<int>(threadIdx.x);
-    w = (thread & ((1 << params.threads_w_bits) - 1)) * Shape::template columns<Scalar>;
-    v = (thread >> params.threads_w_bits) * Shape::rows;
-  }
-};
-
-/// The rows of a plane in shared memory that a thread's outputs meet.
-template <class Scalar, class Shape>
-class QueueSegment {
-  static constexpr int vector = vector_elements<Scalar>;
-  static constexpr int vectors =
-      (Shape::template columns<Scalar> + Shape::taps - 1 + vector - 1) / vector;
-  static constexpr int pairs = (vectors + 1) / 2;
-
- public:
-  static constexpr int elements = vectors * vector;
-
-  __device__ QueueSegment(const FieldParams& params, const QueueThread<Shape, Scalar>& thread)
-      : row_bytes_(params.pitch * static_cast<int>(sizeof(Scalar))) {
-    // Two vectors that begin at an even one have no room between them.
-    const int first = thread.w / vector;
-#pragma unroll
-    for (int i = 0; i < pairs; ++i)
-      in_stage_[i] =
-          thread.v * row_bytes_ + queue_place<(Shape::vectors > 1)>(first + 2 * i) * vector_bytes;
-  }
-  /// Goes to the stage that begins at so many bytes.
-  __device__ void begin(int stage) { stage_ = dynamic_shared() + stage; }
-  __device__ void read(int row, Scalar (&to)[elements]) const {
-#pragma unroll
-    for (int i = 0; i < vectors; ++i)
-      read_vector(stage_ + in_stage_[i / 2] + (row * row_bytes_ + i % 2 * vector_bytes), i, to);
-  }
-
- private:
-  const char* stage_ = nullptr;
-  int in_stage_[pairs];
-  int row_bytes_;
-};
 
 /// Loads the planes of a block in their order, channel by channel, those in a padding of zeros as
 /// zeros. What a plane costs a thread besides its copies is a few instructions: addresses move on
 /// by additions, and boundaries are looked at where the planes reach one.
 template <class Scalar, class Shape>
-class QueueLoader {
+class QueueCopies {
  public:
-  __device__ QueueLoader(const FieldParams& params, const FieldBlock<Scalar>& block)
+  /// All threads call this; a barrier must follow.
+  __device__ QueueCopies(const FieldParams& params, const FieldBlock<Scalar>& block)
       : params_(params), block_(block) {
     const FieldView& view = params.view;
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
@@ -90,13 +28,49 @@ class QueueLoader {
         columns()[at] = w < 0 ? no_column : static_cast<int>(w * view.w.x_step);
       }
     find_plane();
-    __syncthreads();
   }
 
-  /// Begins to load the next of `planes` planes, of a channel, if there is one. Every thread ends a
-  /// group of copies, were it an empty one.
-  __device__ void load_next(int planes) {
-    if (plane_ < planes) {
+  /// Begins to load the first of `planes` planes.
+  __device__ void start(int planes) {
+    planes_ = planes;
+    for (int i = 0; i < stages - 1; ++i) load_next();
+  }
+
+  /// Waits for the next plane of a channel and returns its stage, in bytes; begins to load another
+  /// into the stage that is free.
+  __device__ int next() {
+    wait_for_copies<stages - 2>();
+    __syncthreads();
+    load_next();
+    return at_;  // which is now the oldest, as the ring is full
+  }
+  /// Gives back the stage that next() has returned, which here its barrier does.
+  __device__ void release() {}
+
+ private:
+  /// How a plane is loaded: all lies in the image and is copied 16, 8 or 4 bytes at a time (doubles
+  /// by 8 at least), or a part does, or none; or a table says where each column comes from, if any.
+  enum class How : std::uint8_t { run_16, run_8, run_4, part, zeros, table, table_zeros };
+  static constexpr int warp = 32, element = static_cast<int>(sizeof(Scalar));
+  static constexpr std::int64_t no_line = INT64_MIN;
+  static constexpr int no_column = INT_MIN;
+  static constexpr int vector = vector_elements<Scalar>;
+  static constexpr int pitch_bytes = Shape::template pitch_bytes<Scalar>;
+
+  __device__ int part_columns() const { return vector << params_.threads_w_bits; }
+
+  /// Offsets of the rows in a plane, and of the columns in a row.
+  __device__ std::int64_t* lines() const {
+    return reinterpret_cast<std::int64_t*>(dynamic_shared() + params_.lines_at);
+  }
+  __device__ int* columns() const {
+    return reinterpret_cast<int*>(dynamic_shared() + params_.columns_at);
+  }
+
+  /// Begins to load the next plane of a channel, if there is one. Every thread ends a group of
+  /// copies, were it an empty one.
+  __device__ void load_next() {
+    if (plane_ < planes_) {
       load();
       if (++c_ < params_.view.c) {
         from_ += params_.view.x_c;
@@ -111,29 +85,6 @@ class QueueLoader {
     const bool last = at_ + params_.stage_bytes == stages * params_.stage_bytes;
     at_ = last ? 0 : at_ + params_.stage_bytes;
     commit_copies();
-  }
-
-  /// The stage that is loaded next, in bytes. After load_next() it is the oldest, as the ring is
-  /// full.
-  __device__ int stage() const { return at_; }
-
- private:
-  /// How a plane is loaded: all lies in the image and is copied 16, 8 or 4 bytes at a time (doubles
-  /// by 8 at least), or a part does, or none; or a table says where each column comes from, if any.
-  enum class How : std::uint8_t { run_16, run_8, run_4, part, zeros, table, table_zeros };
-  static constexpr int warp = 32, element = static_cast<int>(sizeof(Scalar));
-  static constexpr std::int64_t no_line = INT64_MIN;
-  static constexpr int no_column = INT_MIN;
-  __device__ static constexpr int place_of(int at) {
-    return Shape::vectors > 1 ? place_element<Scalar>(at) : at;
-  }
-
-  /// Offsets of the rows in a plane, and of the columns in a row.
-  __device__ std::int64_t* lines() const {
-    return reinterpret_cast<std::int64_t*>(dynamic_shared() + params_.lines_at);
-  }
-  __device__ int* columns() const {
-    return reinterpret_cast<int*>(dynamic_shared() + params_.columns_at);
   }
 
   __device__ How how_in_image() const {
@@ -167,7 +118,7 @@ class QueueLoader {
               lane = static_cast<int>(threadIdx.x) % warp;
     const bool run = how_ <= How::run_4;
     const int lane_at = run ? lane * (params_.copy_bytes / element) : lane;
-    to_ = (first * params_.pitch + place_of(lane_at)) * element;
+    to_ = first * pitch_bytes + lane_at * element;
     from_ = block_.x + max(from, std::int64_t{0}) * u.x_step;
     if (run) from_ += (block_.first_v + first) * params_.view.v.x_step + block_.first_w + lane_at;
   }
@@ -185,24 +136,27 @@ class QueueLoader {
       load_part();
   }
 
-  /// A warp's rows, all inside of the image: as many copies of all lanes as there are outputs, and
-  /// one of what the taps meet more.
+  /// A warp's rows, all inside of the image: of each part as many copies of all lanes as there are
+  /// outputs, and one of what the taps meet more.
   template <int bytes>
   __device__ void load_run() const {
-    constexpr int count = bytes / element, step = warp * count;
-    constexpr int whole = Shape::template columns<Scalar> / count;
-    static_assert(whole > 0);
+    constexpr int count = bytes / element, step = warp * count, whole = vector / count;
     const int warps = static_cast<int>(blockDim.x) / warp;
     const bool last = static_cast<int>(threadIdx.x) % warp < (Shape::taps - 1 + count - 1) / count;
     const Scalar* from = from_;
     int to = at_ + to_;
     for (int row = params_.rows.value() - static_cast<int>(threadIdx.x) / warp; row > 0;) {
-      auto* const line = reinterpret_cast<Scalar*>(dynamic_shared() + to);
 #pragma unroll
-      for (int i = 0; i < whole; ++i) copy<bytes>(line + i * place_of(step), from + i * step);
-      if (last) copy<bytes>(line + whole * place_of(step), from + whole * step);
+      for (int part = 0; part < Shape::vectors; ++part) {
+        auto* const line =
+            reinterpret_cast<Scalar*>(dynamic_shared() + to + part * params_.part_bytes);
+        const Scalar* const line_from = from + part * warp * vector;
+#pragma unroll
+        for (int i = 0; i < whole; ++i) copy<bytes>(line + i * step, line_from + i * step);
+        if (last) copy<bytes>(line + whole * step, line_from + whole * step);
+      }
       if ((row -= warps) <= 0) break;
-      to += warps * params_.pitch * element, from += warps * params_.view.v.x_step;
+      to += warps * pitch_bytes, from += warps * params_.view.v.x_step;
     }
   }
   template <int bytes>
@@ -216,47 +170,65 @@ class QueueLoader {
   /// Rows of which a part may lie beyond the border: what lies in the image by elements, zeros
   /// where there is none, and what another boundary has there by one copy more.
   __device__ void load_part() const {
-    constexpr int whole = Shape::template columns<Scalar>;
     const int warps = static_cast<int>(blockDim.x) / warp,
               lane = static_cast<int>(threadIdx.x) % warp;
-    const auto first = static_cast<unsigned>(lane - block_.begin);
-    const auto count = static_cast<unsigned>(block_.end - block_.begin);
-    const bool last = lane < Shape::taps - 1, zeros = params_.view.w.boundary == Boundary::zeros;
-    const int beyond = lane < block_.begin ? lane : block_.end + (lane - block_.begin);
-    const bool goes_beyond = !zeros && lane < columns_outside();
-    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + at_ + to_);
+    const bool zeros = params_.view.w.boundary == Boundary::zeros;
+    int to = at_ + to_;
     for (int row = static_cast<int>(threadIdx.x) / warp; row < params_.rows.value();
-         row += warps, to += warps * params_.pitch) {
+         row += warps, to += warps * pitch_bytes) {
       const std::int64_t offset = lines()[row];
       const bool there = offset != no_line && how_ != How::zeros;
       const Scalar* const line = from_ + (there ? offset : 0);
-      const Scalar* const from = line + (block_.first_w + lane);
 #pragma unroll
-      for (int i = 0; i <= whole; ++i) {
-        const bool inside = first + i * warp < count;
-        if ((i < whole || last) && (inside || zeros || !there))
-          copy_bytes_async<element>(to + i * place_of(warp), from + i * warp, there && inside);
+      for (int part = 0; part < Shape::vectors; ++part) {
+        const int first = part * warp * vector;  // column of the tile
+        auto* const line_to =
+            reinterpret_cast<Scalar*>(dynamic_shared() + to + part * params_.part_bytes);
+        const Scalar* const from = line + (block_.first_w + first + lane);
+        const int begin = block_.begin - first, end = block_.end - first;
+#pragma unroll
+        for (int i = 0; i <= vector; ++i) {
+          const int at = i * warp + lane;
+          const bool inside = at >= begin && at < end;
+          if ((i < vector || lane < Shape::taps - 1) && (inside || zeros || !there))
+            copy_bytes_async<element>(line_to + i * warp, from + i * warp, there && inside);
+        }
+        if (!zeros && there) load_beyond(line_to, line, first, begin, end);
       }
-      if (goes_beyond && there)
-        copy_bytes_async<element>(to + (place_of(beyond) - place_of(lane)),
-                                  line + columns()[beyond], true);
     }
+  }
+  /// Copies what a part of a row has beyond the border, no more than an element a lane. Its first
+  /// column is number `first` of the tile, and those from `begin` to `end` lie in the image.
+  __device__ void load_beyond(Scalar* line_to, const Scalar* line, int first, int begin,
+                              int end) const {
+    constexpr int width = warp * vector + Shape::taps - 1;
+    const int lane = static_cast<int>(threadIdx.x) % warp;
+    begin = min(max(begin, 0), width), end = min(max(end, begin), width);
+    if (lane >= begin + width - end) return;
+    const int beyond = lane < begin ? lane : end + (lane - begin);
+    copy_bytes_async<element>(line_to + (beyond - lane), line + columns()[first + beyond], true);
   }
 
   /// Rows of images of any strides, or that reach far beyond the border.
   __device__ void load_by_table() const {
-    const int warps = static_cast<int>(blockDim.x) / warp;
-    auto* to = reinterpret_cast<Scalar*>(dynamic_shared() + at_ + to_);
+    const int warps = static_cast<int>(blockDim.x) / warp,
+              lane = static_cast<int>(threadIdx.x) % warp;
+    const int width = part_columns() + Shape::taps - 1;
+    int to = at_ + to_;
     for (int row = static_cast<int>(threadIdx.x) / warp; row < params_.rows.value();
-         row += warps, to += warps * params_.pitch) {
+         row += warps, to += warps * pitch_bytes) {
       const std::int64_t offset = lines()[row];
-      Scalar* element_to = to;
+      const bool there = offset != no_line && how_ != How::table_zeros;
+#pragma unroll 1
+      for (int part = 0; part < Shape::vectors; ++part) {
+        auto* line_to =
+            reinterpret_cast<Scalar*>(dynamic_shared() + to + part * params_.part_bytes);
 #pragma unroll 4
-      for (int i = static_cast<int>(threadIdx.x) % warp; i < params_.columns;
-           i += warp, element_to += place_of(warp)) {
-        const int column = offset == no_line || how_ == How::table_zeros ? no_column : columns()[i];
-        copy_bytes_async<element>(element_to, from_ + (column == no_column ? 0 : offset + column),
-                                  column != no_column);
+        for (int i = lane; i < width; i += warp, line_to += warp) {
+          const int column = there ? columns()[part * part_columns() + i] : no_column;
+          copy_bytes_async<element>(line_to, from_ + (column == no_column ? 0 : offset + column),
+                                    column != no_column);
+        }
       }
     }
   }
@@ -265,6 +237,7 @@ class QueueLoader {
   const FieldBlock<Scalar>& block_;
   const Scalar* from_;     ///< the thread's first element of the next plane of a channel
   int to_;                 ///< where it goes in a stage, in bytes
+  int planes_ = 0;         ///< how many there are
   int plane_ = 0, c_ = 0;  ///< what comes next
   int in_order_;           ///< planes from it on that follow on each other
   int at_ = 0;             ///< its stage, in bytes

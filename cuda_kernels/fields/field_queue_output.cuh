@@ -2,7 +2,7 @@
 // shared memory of the warp, so that it still writes side by side.
 #pragma once
 
-#include "cuda_kernels/fields/field_queue_input.cuh"
+#include "cuda_kernels/fields/field_queue_shape.cuh"
 #include "cuda_kernels/fields/field_store.cuh"
 
 namespace plumb::cuda::fields {
@@ -60,28 +60,29 @@ class QueueWriter {
       for (int j = 0; j < vector; ++j) packed.of[j] = sums[i * vector + j];
       if (!plain_) [[unlikely]] {
         Vector<Scalar> old{};
-        if (epilogue_.accumulate) old = reinterpret_cast<const Vector<Scalar>*>(to)[i];
+        if (epilogue_.accumulate)
+          old = reinterpret_cast<const Vector<Scalar>*>(to)[i << params_.threads_w_bits];
 #pragma unroll
         for (int j = 0; j < vector; ++j)
           packed.of[j] = finished(packed.of[j], Scalar{0}, epilogue_, &old.of[j]);
       }
-      reinterpret_cast<Vector<Scalar>*>(to)[i] = packed;
+      reinterpret_cast<Vector<Scalar>*>(to)[i << params_.threads_w_bits] = packed;
     }
   }
 
   /// Row `j` of each thread of the warp; `plane` is where the block's outputs begin.
   __device__ void write_elements(const Scalar (&sums)[columns], Scalar* plane, int j) const {
-    const int thread = static_cast<int>(threadIdx.x);
+    const int thread = static_cast<int>(threadIdx.x), bits = params_.threads_w_bits;
     char* const own =
         dynamic_shared() + params_.scratch_at + thread / 32 * fields::scratch_bytes(vectors);
+    const int row = thread % 32 >> bits, in_row = thread & ((1 << bits) - 1);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < vectors; ++i) {
       Vector<Scalar> packed;
 #pragma unroll
       for (int l = 0; l < vector; ++l) packed.of[l] = sums[i * vector + l];
-      *reinterpret_cast<Vector<Scalar>*>(own + place(thread % 32 * vectors + i) * vector_bytes) =
-          packed;
+      reinterpret_cast<Vector<Scalar>*>(own)[(row * vectors + i << bits) + in_row] = packed;
     }
     __syncwarp();
     write_scratch(params_, block_, epilogue_, reinterpret_cast<const Scalar*>(own), plane, j);
@@ -100,7 +101,7 @@ class QueueWriter {
       const int v = (first + index) * Shape::rows + j, column = at - index * row_columns;
       if (v >= block.count_v || column >= block.count_w) continue;
       Scalar* const to = plane + (v * params.view.v.y_step + column * params.view.w.y_step);
-      *to = finished(own[place_element<Scalar>(at)], Scalar{0}, epilogue, to);
+      *to = finished(own[at], Scalar{0}, epilogue, to);
     }
   }
 

@@ -90,22 +90,29 @@ constexpr int column_taps(int taps_u, int taps_v, int taps_w, int outputs) {
   return taps_w == taps_u && taps_u * taps_v * taps_w * outputs <= 1000 ? taps_w : 0;
 }
 
-/// What a thread of the queue may have: for so many taps along u and w, vectors of outputs side by
-/// side, rows and filters. With `once` the filter is a cube, of one channel, and stays in
-/// registers.
+/// What a thread of the queue may have: for so many taps along u and w, vectors of outputs in a
+/// row, rows and filters. With `kept_rows` the filter has one channel and so many taps along v, and
+/// stays in registers.
 struct QueueCut {
-  int taps, vectors, rows, filters;
-  bool once = false;
+  int taps, vectors, rows, filters, kept_rows = 0;
+
+  bool operator==(const QueueCut&) const = default;
 };
 inline constexpr QueueCut queue_cuts[] = {
-    {3, 1, 4, 1, true}, {3, 1, 2, 1, true}, {3, 2, 1, 1}, {3, 1, 2, 2}, {3, 1, 1, 4},
-    {3, 1, 2, 4},       {5, 2, 1, 1},       {5, 2, 2, 1}, {5, 1, 2, 1}, {5, 1, 1, 4},
-    {7, 2, 1, 1},       {9, 2, 1, 1},       {9, 1, 2, 1}, {9, 1, 1, 1}};
-/// The fewer sums, the fewer registers, and the more warps.
+    {3, 1, 4, 1, 3}, {3, 1, 2, 1, 3}, {3, 2, 1, 1, 1}, {3, 2, 1, 1},    {3, 1, 2, 2},
+    {3, 1, 1, 4},    {3, 1, 2, 4},    {5, 1, 4, 1},    {5, 2, 1, 1, 1}, {5, 2, 1, 1},
+    {5, 1, 2, 1},    {5, 1, 1, 4},    {7, 1, 3, 1},    {7, 1, 2, 1},    {7, 2, 1, 1, 1},
+    {7, 2, 1, 1},    {9, 2, 1, 1},    {9, 1, 2, 1},    {9, 1, 1, 1}};
+/// Whether the queue is compiled for a cut: a filter that is kept leaves registers for sums.
+constexpr bool is_compiled(const QueueCut& cut, int element_bytes) {
+  const int kept = cut.kept_rows * cut.taps * cut.taps * element_bytes / 4;
+  return kept <= 54;
+}
+/// The fewer sums and weights, the fewer registers, and the more warps.
 constexpr FieldResidence queue_residence(const QueueCut& cut) {
   const int registers = cut.taps * cut.vectors * cut.rows * cut.filters * 4;
-  if (registers >= 72) return {128, 3};
-  return registers > 40 || cut.once ? FieldResidence{256, 2} : FieldResidence{128, 5};
+  if (registers >= 72 || (cut.kept_rows == 1 && cut.taps > 3)) return {128, 3};
+  return registers > 40 || cut.kept_rows > 1 ? FieldResidence{256, 2} : FieldResidence{128, 5};
 }
 
 /// What the Toeplitz kernel is compiled for: tiles of eight outputs in a line, of rows and of one
@@ -124,6 +131,7 @@ struct FieldPlan {
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
   int outputs = 0;                         ///< of a thread of columns, in a plane
   QueueCut queue{};                        ///< of the queue alone
+  bool boxes = false;                      ///< whether the copy engine loads the queue's planes
   int pairs = 0;                           ///< k8 tiles that a row of the Toeplitz matrix has
   int planes = 0;                          ///< planes of input in one stage
   int rows = 0;                            ///< of the input in a plane
@@ -131,10 +139,12 @@ struct FieldPlan {
   int front = 0;        ///< columns in front of the first tap, which no tap meets
   int row_vectors = 0;  ///< vectors of 16 bytes in a row
   int pitch = 0;        ///< vectors from row to row
+  int part_bytes = 0;   ///< of a stage of the queue, for one vector of each thread
   int row_threads = 0;  ///< threads that load a row together
   int stage_bytes = 0, filter_bytes = 0, scratch_bytes = 0;  ///< in shared memory, in this order
   int line_bytes = 0, column_bytes = 0, shared_bytes = 0;    ///< tables of the input, and the sum
-  double clocks = 0;  ///< predicted, of all multiprocessors together
+  int patch_bytes = 0;  ///< of the list that boxes have in the place of both tables
+  double clocks = 0;    ///< predicted, of all multiprocessors together
 
   int threads() const { return threads_w * threads_v * threads_u; }
 };
@@ -143,7 +153,8 @@ struct FieldPlan {
 struct FieldChoice {
   std::optional<FieldKernel> kernel;
   int threads = 0, threads_w = 0, threads_v = 0, tile_u = 0, outputs = 0;
-  int queue_cut = 0;  ///< one more than its index in queue_cuts
+  int queue_cut = 0;            ///< one more than its index in queue_cuts
+  std::optional<bool> boxes{};  ///< whether the copy engine may load the queue
 };
 
 /// What the planner knows of a device.

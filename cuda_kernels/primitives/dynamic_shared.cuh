@@ -3,9 +3,9 @@
 
 namespace plumb::cuda {
 
-/// The memory is aligned to 16 bytes.
+/// The memory is aligned to 128 bytes, as the copy engine wants its boxes.
 __device__ inline char* dynamic_shared() {
-  extern __shared__ float4 dynamic_shared_memory[];
+  extern __shared__ __align__(128) float4 dynamic_shared_memory[];
   return reinterpret_cast<char*>(dynamic_shared_memory);
 }
 

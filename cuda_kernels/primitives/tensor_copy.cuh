@@ -1,4 +1,4 @@
-// The copy engine fills stages of shared memory (PTX cp.async.bulk.tensor in im2col mode, sm_90).
+// The copy engine fills stages of shared memory (PTX cp.async.bulk.tensor, sm_90).
 // The barrier of a stage counts the bytes, all of them, where part of a box lies outside the tensor
 // too.
 #pragma once
@@ -70,6 +70,17 @@ class StageBarrier : public Mbarrier {
           "l"(&map), "r"(address()), "r"(c), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(n), "h"(w),
           "h"(h), "h"(d)
           : "memory");
+#endif
+  }
+
+  /// Begins a copy of the map's box from `at` on, the coordinates of its five axes.
+  __device__ void copy_tiled(void* to, const CUtensorMap& map, const int (&at)[5]) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(shared_address(to)),
+        "l"(&map), "r"(address()), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(at[4])
+        : "memory");
 #endif
   }
 

@@ -5,18 +5,18 @@
 
 #include <cstdint>
 
+#include "cuda_kernels/primitives/check.hpp"
 #include "plumb/error.hpp"
 
 namespace plumb::cuda {
 namespace {
 
-using Encode = PFN_cuTensorMapEncodeIm2col_v12000;
-
-Encode find_encode() {
+template <class Encode>
+Encode find_encode(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult query{};
-  if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &found, 12000, cudaEnableDefault,
-                                       &query) != cudaSuccess) {
+  if (cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &query) !=
+      cudaSuccess) {
     cudaGetLastError();
     return nullptr;
   }
@@ -36,7 +36,8 @@ CUtensorMapDataType map_type(DType dtype) {
 }  // namespace
 
 bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const void* address) {
-  static const Encode encode = find_encode();
+  static const auto encode =
+      find_encode<PFN_cuTensorMapEncodeIm2col_v12000>("cuTensorMapEncodeIm2col");
   if (!encode) return false;
   cuuint64_t extents[5] = {static_cast<cuuint64_t>(of.channels_of_tensor)}, strides[4] = {};
   cuuint32_t steps[5] = {1, 1, 1, 1, 1};
@@ -57,6 +58,31 @@ bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const voi
                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool encode_tiled(CUtensorMap& map, const TiledMap& of, DType dtype, const void* address) {
+  static const auto encode =
+      find_encode<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
+  if (!encode) return false;
+  cuuint64_t extents[TiledMap::rank], strides[TiledMap::rank - 1];
+  cuuint32_t box[TiledMap::rank], steps[TiledMap::rank];
+  for (int i = 0; i < TiledMap::rank; ++i) {
+    extents[i] = static_cast<cuuint64_t>(of.extent[i]);
+    if (i > 0) strides[i - 1] = static_cast<cuuint64_t>(of.stride_bytes[i]);
+    box[i] = static_cast<cuuint32_t>(of.box[i]), steps[i] = 1;
+  }
+  const auto type =
+      dtype == DType::f64 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  return encode(&map, type, TiledMap::rank, const_cast<void*>(address), extents, strides, box,
+                steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+bool has_copy_engine(const void* kernel) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  return attributes.ptxVersion >= 90;
 }
 
 }  // namespace plumb::cuda

@@ -192,10 +192,11 @@ std::string cut(const FieldPlan& plan) {
   char text[320];
   std::snprintf(text, sizeof(text),
                 R"("kernel":"%s","threads":[%d,%d,%d],"tile":[%d,%d,%d],"outputs":%d,"planes":%d,)"
-                R"("shared":%d,"queue":[%d,%d,%d])",
+                R"("shared":%d,"queue":[%d,%d,%d,%d],"boxes":%d)",
                 name(plan.kernel), plan.threads_u, plan.threads_v, plan.threads_w, plan.tile_u,
                 plan.tile_v, plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes,
-                plan.queue.vectors, plan.queue.rows, plan.queue.filters);
+                plan.queue.vectors, plan.queue.rows, plan.queue.filters, plan.queue.kept_rows,
+                plan.boxes);
   return text;
 }
 
@@ -226,11 +227,12 @@ std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int
     for (choice.threads_w = 8; choice.threads_w <= choice.threads; choice.threads_w *= 2)
       for (choice.threads_v = 1; choice.threads_v * choice.threads_w <= choice.threads;
            choice.threads_v *= 2)
-        for (const int run : tile ? Values{0} : Values{0, 16, 32, 64, 128, 256})
+        for (const int run : tile ? Values{0} : Values{0, 16, 32, 43, 64, 86, 128, 171, 256})
           for (const int outputs : kernel == FieldKernel::columns ? Values{4, 8} : Values{0})
             for (const int cut : cuts) {
               choice.tile_u = run, choice.outputs = outputs, choice.queue_cut = cut;
               consider(choice);
+              if (queue) choice.boxes = false, consider(choice), choice.boxes.reset();
             }
   std::ranges::sort(found, {}, [](const Timed& one) { return one.plan.clocks; });
   return found;

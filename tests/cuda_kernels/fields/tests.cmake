@@ -24,7 +24,8 @@ if(NOT PLUMB_HAVE_CUDA)
 endif()
 add_executable(plumb_sweep_fields EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/sweep.cu
   ${fields}/fields_f32.cu ${fields}/fields_f64.cu ${field_planner}
-  ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/check.cpp)
+  ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/check.cpp
+  ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/tensor_map.cpp)
 target_include_directories(plumb_sweep_fields PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(plumb_sweep_fields PRIVATE plumb::plumb plumb_compiler fmt::fmt-header-only CUDA::cudart_static)
 # The check reads the extents of a problem, which are std::array.

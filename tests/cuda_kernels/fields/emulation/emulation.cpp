@@ -21,9 +21,10 @@ BlockCoordinate threadIdx, blockIdx, blockDim;
 namespace plumb_test::emulation {
 namespace {
 
-enum class Wait { none, block, vote, warp };
-constexpr std::size_t stack_bytes = 512 << 10, largest_shared = 227 << 10, guard_bytes = 256;
-constexpr unsigned warp_threads = 32;
+enum class Wait { none, block, vote, warp, poll };
+constexpr std::size_t stack_bytes = 512 << 10, largest_shared = 227 << 10, guard_bytes = 256,
+                      shared_alignment = 128;
+constexpr unsigned warp_threads = 32, most_idle_rounds = 1000;
 
 struct Copy {
   void* to;
@@ -79,9 +80,12 @@ struct Thread {
 class Block {
  public:
   Block(std::vector<Thread>& threads, const std::function<void()>& kernel, std::size_t shared)
-      : threads_(threads), kernel_(kernel), shared_(shared + guard_bytes, '\xff') {
-    const auto address = reinterpret_cast<std::uintptr_t>(shared_.data());
-    if (address % 16 != 0) throw std::runtime_error("the host's memory is not aligned");
+      : threads_(threads),
+        kernel_(kernel),
+        memory_(shared + guard_bytes + shared_alignment, '\xff'),
+        shared_(memory_.data()) {
+    while (reinterpret_cast<std::uintptr_t>(shared_) % shared_alignment != 0) ++shared_;
+    behind_ = shared_ + shared;
   }
 
   void run(bool backwards) {
@@ -94,8 +98,8 @@ class Block {
       release();
       backwards = !backwards;
     }
-    for (std::size_t i = shared_.size() - guard_bytes; i < shared_.size(); ++i)
-      if (shared_[i] != '\xff') throw std::runtime_error("a write behind the shared memory");
+    for (std::size_t i = 0; i < guard_bytes; ++i)
+      if (behind_[i] != '\xff') throw std::runtime_error("a write behind the shared memory");
   }
 
   void wait(Wait kind) {
@@ -109,7 +113,7 @@ class Block {
     return result_;
   }
   Thread& current() { return threads_[threadIdx.x]; }
-  char* shared() { return shared_.data(); }
+  char* shared() { return shared_; }
 
   static inline Block* running = nullptr;
 
@@ -167,6 +171,10 @@ class Block {
         for (Thread& thread : threads_) thread.wait = Wait::none;
         any = true;
       }
+    idle_rounds_ = any ? 0 : idle_rounds_ + 1;
+    if (count(Wait::poll) > 0 && idle_rounds_ < most_idle_rounds) any = true;
+    for (Thread& thread : threads_)
+      if (thread.wait == Wait::poll) thread.wait = Wait::none;
     if (!any && alive > 0)
       throw std::runtime_error("a block hangs: of " + std::to_string(threads_.size()) +
                                " threads " + std::to_string(alive) + " have not ended, " +
@@ -180,7 +188,9 @@ class Block {
 
   std::vector<Thread>& threads_;
   const std::function<void()>& kernel_;
-  std::vector<char> shared_;
+  std::vector<char> memory_;
+  char *shared_, *behind_ = nullptr;
+  unsigned idle_rounds_ = 0;  ///< in which threads have only looked at barriers
   Stack scheduler_;
   std::exception_ptr error_;
   bool votes_ = false, result_ = false;
@@ -221,6 +231,57 @@ void wait_for_groups(std::size_t running) {
 void wait_for_all() {
   commit_copies();
   wait_for_groups(0);
+}
+
+namespace {
+long boxes_copied = 0;
+}
+
+void Barrier::init(int arrivals) { *this = {}, arrivals_ = arrivals; }
+void Barrier::arrive() {
+  if (arrived_ == arrivals_ && !complete())
+    throw std::runtime_error("a thread arrives at a barrier that waits for copies");
+  ++arrived_;
+}
+bool Barrier::complete() {
+  if (arrived_ < arrivals_ || bytes_ != 0) return false;
+  for (const auto& copy : copies_) copy();
+  copies_.clear();
+  arrived_ = 0, parity_ ^= 1;
+  return true;
+}
+void Barrier::wait(int parity) {
+  while (parity == parity_ && !complete()) Block::running->wait(Wait::poll);
+}
+long Barrier::boxes() { return boxes_copied; }
+
+void Barrier::copy_box(void* to, const plumb::cuda::TiledMap& map, const char* address,
+                       int element_bytes, const int (&at)[plumb::cuda::TiledMap::rank]) {
+  constexpr int rank = plumb::cuda::TiledMap::rank;
+  if (reinterpret_cast<std::uintptr_t>(to) % plumb::cuda::tiled_box_alignment != 0)
+    throw std::runtime_error("a box is not aligned in shared memory");
+  std::int64_t first[rank];
+  std::copy_n(at, rank, first);
+  int elements = 1;
+  for (const int count : map.box) elements *= count;
+  bytes_ -= elements * element_bytes;
+  ++boxes_copied;
+  copies_.push_back([=] {
+    for (int i = 0; i < elements; ++i) {
+      std::int64_t offset = 0;
+      bool inside = true;
+      for (int axis = 0, rest = i; axis < rank; rest /= map.box[axis++]) {
+        const std::int64_t index = first[axis] + rest % map.box[axis];
+        inside = inside && index >= 0 && index < map.extent[axis];
+        offset += index * (axis == 0 ? element_bytes : map.stride_bytes[axis]);
+      }
+      char* const here = static_cast<char*>(to) + std::ptrdiff_t{i} * element_bytes;
+      if (inside)
+        std::memcpy(here, address + offset, element_bytes);
+      else
+        std::memset(here, 0, element_bytes);
+    }
+  });
 }
 
 void mma_fp64(double (&d)[4], const double (&a)[4], const double (&b)[2]) {

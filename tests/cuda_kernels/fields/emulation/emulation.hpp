@@ -5,6 +5,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <vector>
+
+#include "cuda_kernels/primitives/tiled_map.hpp"
 
 namespace plumb_test::emulation {
 
@@ -23,6 +26,28 @@ void commit_copies();
 void wait_for_groups(std::size_t running);
 /// Makes all copies, those of no group too.
 void wait_for_all();
+/// A barrier in shared memory that threads arrive at, and that counts the bytes of copies. These
+/// are made as late as they may be: when a thread waits for them.
+class Barrier {
+ public:
+  void init(int arrivals);
+  void arrive();
+  void wait(int parity);
+  /// How many boxes have been copied since the program began.
+  static long boxes();
+
+ protected:
+  void expect(int bytes) { bytes_ += bytes; }
+  void copy_box(void* to, const plumb::cuda::TiledMap& map, const char* address, int element_bytes,
+                const int (&at)[plumb::cuda::TiledMap::rank]);
+
+ private:
+  bool complete();
+
+  std::vector<std::function<void()>> copies_;
+  int arrivals_ = 0, arrived_ = 0, bytes_ = 0, parity_ = 0;
+};
+
 /// One warp's D += A B of 16 x 8 by 8 x 8, with the fragments of primitives/mma_fp64.cuh.
 void mma_fp64(double (&d)[4], const double (&a)[4], const double (&b)[2]);
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "emulation.hpp"
 #include "field_case.hpp"
 #include "support/sanitized.hpp"
 
@@ -156,10 +157,12 @@ TEST_CASE("fields emulated: every cut of the queue, with whole tiles and at the 
     for (const DType dtype : {DType::f32, DType::f64})
       for (int shape = 0; shape < 4; ++shape) {
         Draw draw(++seed);
-        const bool deep = cut.once || (cut.taps < 9 && shape % 2 == 1);
+        const bool deep =
+            cut.kept_rows > 1 || (cut.kept_rows == 0 && cut.taps < 9 && shape % 2 == 1);
         ConvProblem p;
         p.dtype = dtype;
-        p.c = cut.once ? 1 : 1 + shape % 2, p.k = cut.filters == 4 ? 3 + shape % 2 : cut.filters;
+        p.c = cut.kept_rows > 0 ? 1 : 1 + shape % 2,
+        p.k = cut.filters == 4 ? 3 + shape % 2 : cut.filters;
         p.h = 10, p.w = 256 * cut.vectors + (shape < 2 ? 0 : 7 * shape);
         p.r = p.s = cut.taps;
         p.padding.left = p.padding.right = shape % 3 == 2 ? 0 : cut.taps / 2;
@@ -169,6 +172,7 @@ TEST_CASE("fields emulated: every cut of the queue, with whole tiles and at the 
         FieldChoice choice{.kernel = FieldKernel::queue, .tile_u = 5, .queue_cut = number};
         choice.threads = shape % 2 == 0 ? 32 : 64;
         choice.threads_w = shape == 3 ? 16 : 32;
+        if (!is_compiled(cut, dtype == DType::f32 ? 4 : 8)) continue;
         const auto planned = plan(check(p), choice);
         CAPTURE(number, to_string(p), to_string(dtype), shape);
         REQUIRE(planned);
@@ -176,6 +180,39 @@ TEST_CASE("fields emulated: every cut of the queue, with whole tiles and at the 
         const std::string wrong = FieldCase(p, draw.options(), seed).run(*planned);
         CHECK(wrong == "");
       }
+}
+
+TEST_CASE("fields emulated: the queue's boxes, with every boundary around them") {
+  std::uint32_t seed = 20000;
+  int loaded = 0;
+  for (const Boundary boundary : boundaries)
+    for (const int taps : {3, 5, 7, 9})
+      for (int shape = 0; shape < 8; ++shape) {
+        Draw draw(++seed);
+        const bool deep = taps < 7 && shape % 2 == 1;
+        ConvProblem p;
+        p.dtype = draw.one_in(2) ? DType::f32 : DType::f64;
+        p.n = 1 + shape / 4, p.c = draw.number(1, 2), p.k = draw.number(1, 3);
+        p.h = draw.number(taps, deep ? 12 : 30), p.w = 4 * draw.number(3, 80);
+        p.r = p.s = taps;
+        p.padding = {0, draw.number(0, taps - 1), draw.number(0, taps - 1),
+                     0, draw.number(0, taps - 1), draw.number(0, taps - 1)};
+        if (deep) p.d = draw.number(2, 12), p.t = taps, p.padding.front = p.padding.back = taps - 1;
+        p.boundary = {draw.boundary(), boundary, draw.one_in(2) ? boundary : draw.boundary()};
+        const auto planned =
+            plan(check(p), {.kernel = FieldKernel::queue, .tile_u = draw.number(3, 20)});
+        CAPTURE(seed, to_string(p), to_string(p.dtype));
+        REQUIRE(planned);
+        REQUIRE(planned->boxes);
+        FieldOptions options = draw.options();
+        options.vectors = true, options.special = false;
+        const long before = Barrier::boxes();
+        const std::string wrong = FieldCase(p, options, seed).run(*planned);
+        CHECK(wrong == "");
+        loaded += Barrier::boxes() > before;
+      }
+  // Others are tensors that do not begin at a multiple of 16 bytes.
+  CHECK(loaded > 100);
 }
 
 TEST_CASE("fields emulated: a tap in a padding of zeros is no term, were its weight infinite") {
