@@ -127,8 +127,14 @@ bool encode_boxes(CUtensorMap& map, const FieldPlan& plan, const FieldCall& call
   constexpr int bytes = static_cast<int>(sizeof(Scalar));
   TiledMap tensor{.extent = {view.w.extent, view.v.extent, view.u.extent, view.c, view.n}};
   const std::int64_t steps[] = {1, view.v.x_step, view.u.x_step, view.x_c, view.x_n};
-  for (int i = 0; i < TiledMap::rank; ++i)  // a stride to no second element is any
-    tensor.stride_bytes[i] = tensor.extent[i] > 1 ? steps[i] * bytes : tensor_map_alignment;
+  // A stride to no second element is any; it is taken as if the axes before were dense.
+  std::int64_t dense = bytes;
+  for (int i = 0; i < TiledMap::rank; ++i) {
+    if (tensor.extent[i] > 1 || i == 0) dense = steps[i] * bytes;
+    tensor.stride_bytes[i] = std::min(dense, max_tensor_map_stride / 16 * 16);
+    dense *= tensor.extent[i];
+    dense += -dense & (tensor_map_alignment - 1);
+  }
   tensor.box[0] = plan.pitch * vector_bytes / bytes, tensor.box[1] = plan.rows;
   return encode_tiled(map, tensor, bytes == 4 ? DType::f32 : DType::f64, call.x);
 }
