@@ -9,34 +9,9 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::int64_t max_channels = 16, max_filters = 64;
 constexpr double h200_bytes_per_second = 4.9e12;
 
 Support refuse(std::string sentence) { return {Reason::geometry, std::move(sentence)}; }
-
-/// A stride to no second output and a dilation of one tap move nothing.
-bool moves_one_by_one(const ConvProblem& p) {
-  const auto plain = [](std::int64_t step, std::int64_t places) {
-    return step == 1 || places <= 1;
-  };
-  return plain(p.stride.d, p.z()) && plain(p.stride.h, p.p()) && plain(p.stride.w, p.q()) &&
-         plain(p.dilation.d, p.t) && plain(p.dilation.h, p.r) && plain(p.dilation.w, p.s);
-}
-
-}  // namespace
-
-Support supports_fields(const ConvProblem& p, DType dtype) {
-  if (const Support stored = supports_dtypes({dtype}, p); !stored) return stored;
-  if (p.groups != 1) return refuse(std::to_string(p.groups) + " groups; expected 1");
-  if (p.c > max_channels || p.k > max_filters)
-    return refuse(std::to_string(p.c) + " channels and " + std::to_string(p.k) +
-                  " filters; expected at most " + std::to_string(max_channels) + " and " +
-                  std::to_string(max_filters));
-  if (!moves_one_by_one(p)) return refuse("strides or dilations; expected none");
-  return {};
-}
-
-namespace {
 
 template <DType dtype>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {

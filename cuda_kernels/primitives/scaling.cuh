@@ -1,5 +1,5 @@
-// Operands are scaled by powers of two so that fp16 holds them: a scale is made from the bits of the
-// largest magnitude, which are in the order of the magnitudes.
+// Operands are scaled by powers of two so that fp16 holds them: a scale is made from the bits of
+// the largest magnitude, which are in the order of the magnitudes.
 #pragma once
 
 namespace plumb::cuda {

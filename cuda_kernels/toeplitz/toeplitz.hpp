@@ -17,18 +17,18 @@
 
 namespace plumb::cuda {
 
-/// How the 64 outputs of a column of B lie. `rows`: 8 columns of 8 rows, for filters with taps along
-/// rows. `line`: 64 columns of one row.
+/// How the 64 outputs of a column of B lie. `rows`: 8 columns of 8 rows, for filters with taps
+/// along rows. `line`: 64 columns of one row.
 enum class ToeplitzMode { rows, line };
 
-inline constexpr int toeplitz_consumers = 2;     ///< warpgroups, which take turns at tiles
-inline constexpr int toeplitz_producers = 2;     ///< warpgroups, which load and split input together
+inline constexpr int toeplitz_consumers = 2;  ///< warpgroups, which take turns at tiles
+inline constexpr int toeplitz_producers = 2;  ///< warpgroups, which load and split input together
 inline constexpr int toeplitz_threads = 128 * (toeplitz_consumers + toeplitz_producers);
 inline constexpr int toeplitz_groups = 16;       ///< n8 tiles of B: eight columns each
 inline constexpr int toeplitz_core_bytes = 128;  ///< of a core matrix: 8 rows of 8 fp16
 inline constexpr int toeplitz_max_lines = 176;
-inline constexpr int toeplitz_max_line = 1536;  ///< elements
-inline constexpr int toeplitz_max_stages = 4;    ///< of input
+inline constexpr int toeplitz_max_line = 1536;     ///< elements
+inline constexpr int toeplitz_max_stages = 4;      ///< of input
 inline constexpr int toeplitz_header_bytes = 256;  ///< in front of a filter
 inline constexpr int toeplitz_control_bytes = 1 << 10;
 inline constexpr int toeplitz_table_bytes = 25 * toeplitz_max_lines;  ///< of a stage
@@ -47,17 +47,17 @@ struct ToeplitzFilters {
   ToeplitzMode mode{};
   int row_parts = 1, column_parts = 1;  ///< of a plane of the filter
   int rows = 1, columns = 1;            ///< taps of a part
-  int chunks = 0;    ///< core matrices along the terms of a row; even in lines
-  int row_pairs = 0; ///< of the input under an output's rows; in lines not used
-  int planes = 1;    ///< C T
+  int chunks = 0;                       ///< core matrices along the terms of a row; even in lines
+  int row_pairs = 0;                    ///< of the input under an output's rows; in lines not used
+  int planes = 1;                       ///< C T
 
   /// k16 steps of a pass.
   PLUMB_HOST_DEVICE int steps() const {
     return mode == ToeplitzMode::rows ? row_pairs * chunks : chunks / 2;
   }
   PLUMB_HOST_DEVICE int passes() const { return planes * row_parts * column_parts; }
-  /// Core matrices of a part: in rows, those of a row of the filter follow each other, and seven rows
-  /// of zeros lie on both sides; in lines seven matrices of zeros do.
+  /// Core matrices of a part: in rows, those of a row of the filter follow each other, and seven
+  /// rows of zeros lie on both sides; in lines seven matrices of zeros do.
   PLUMB_HOST_DEVICE int core_rows() const {
     return mode == ToeplitzMode::rows ? 2 * row_pairs + 7 : chunks + 7;
   }
@@ -68,14 +68,15 @@ struct ToeplitzFilters {
   PLUMB_HOST_DEVICE int half_bytes() const { return cores() * toeplitz_core_bytes; }
 };
 
-/// A tile: the outputs of a consumer warpgroup, and the input of a pass in a stage of shared memory.
+/// A tile: the outputs of a consumer warpgroup, and the input of a pass in a stage of shared
+/// memory.
 struct ToeplitzTiles {
-  int lines = 0;       ///< of the input
-  int line = 0;        ///< elements of a line, a multiple of 8, in lines of 64
-  int stages = 2;          ///< of input
-  int filter_stages = 1;   ///< of the filters of a pass
-  int products = 3;    ///< 3 where operands are split, 1 where they are rounded
-  double seconds = 0;  ///< predicted
+  int lines = 0;          ///< of the input
+  int line = 0;           ///< elements of a line, a multiple of 8, in lines of 64
+  int stages = 2;         ///< of input
+  int filter_stages = 1;  ///< of the filters of a pass
+  int products = 3;       ///< 3 where operands are split, 1 where they are rounded
+  double seconds = 0;     ///< predicted
 
   /// A line has room for what lies before its first element in 16 aligned bytes.
   PLUMB_HOST_DEVICE int line_bytes() const { return 4 * line + 16; }

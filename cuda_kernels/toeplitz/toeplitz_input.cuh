@@ -1,5 +1,5 @@
-// Where the lines of a tile's input lie. Most tiles lie inside of the image with lines that are equally
-// far apart; of the others a table says it, line by line.
+// Where the lines of a tile's input lie. Most tiles lie inside of the image with lines that are
+// equally far apart; of the others a table says it, line by line.
 #pragma once
 
 #include "cuda_kernels/toeplitz/toeplitz_params.cuh"

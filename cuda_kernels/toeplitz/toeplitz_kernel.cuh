@@ -1,6 +1,6 @@
-// The kernel of Toeplitz matrices. Blocks are persistent, one on a multiprocessor. Eleven warps
-// load and split input, which a twelfth plans; two warpgroups multiply, each a tile of its own by turns, so that one stores its outputs
-// while the tensor cores work for the other.
+// The kernel of Toeplitz matrices. Blocks are persistent, one on a multiprocessor. Seven warps
+// load and split input, which an eighth plans; two warpgroups multiply, each a tile of its own by
+// turns, so that one stores its outputs while the tensor cores work for the other.
 #pragma once
 
 #include "cuda_kernels/toeplitz/toeplitz_producer.cuh"
@@ -71,9 +71,9 @@ class ToeplitzConsumer {
                        : stage.exponent - exponent);
         flags |= stage.flags, exponent = stage.exponent;
         add_pass<products, fault>(
-            sums, ToeplitzSteps::of<mode>(
-                      params_, shared_.filters + filters_.stage * params_.pass_bytes,
-                      shared_.tiles + stage_.stage * params_.tile_bytes));
+            sums,
+            ToeplitzSteps::of<mode>(params_, shared_.filters + filters_.stage * params_.pass_bytes,
+                                    shared_.tiles + stage_.stage * params_.tile_bytes));
         __syncwarp();
         if (threadIdx.x % 32 == 0) control.empty[stage_.stage].arrive();
       }

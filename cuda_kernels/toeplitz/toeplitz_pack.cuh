@@ -1,5 +1,6 @@
 // Filters are packed as matrices: each eight taps of a row of the filter, from a multiple of eight
-// on, make a core matrix for eight neighbouring outputs, in which a row has the taps one further on.
+// on, make a core matrix for eight neighbouring outputs, in which a row has the taps one further
+// on.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -42,8 +43,8 @@ __global__ void __launch_bounds__(toeplitz_packing_threads)
   const auto each = [&](auto&& use) {
     for (int i = static_cast<int>(threadIdx.x); i < terms; i += toeplitz_packing_threads) {
       const int row = i / view.w.taps, plane = row / view.v.taps;
-      use(i, to.tap(k, plane / view.u.taps, plane % view.u.taps, row % view.v.taps,
-                    i % view.w.taps));
+      use(i,
+          to.tap(k, plane / view.u.taps, plane % view.u.taps, row % view.v.taps, i % view.w.taps));
     }
   };
   each([&](int i, float value) {
@@ -59,8 +60,8 @@ __global__ void __launch_bounds__(toeplitz_packing_threads)
   });
   __syncthreads();
   if (threadIdx.x == 0)
-    *reinterpret_cast<ToeplitzHeader*>(to.packed + k * to.filter_bytes) = {
-        power_of_two(-exponent), exponent, flags};
+    *reinterpret_cast<ToeplitzHeader*>(to.packed + k * to.filter_bytes) = {power_of_two(-exponent),
+                                                                           exponent, flags};
 }
 
 /// Writes the matrices: a thread for each row of a core matrix, eight taps.
@@ -83,8 +84,7 @@ __global__ void __launch_bounds__(toeplitz_packing_threads)
     const int row = rows ? core / filters.chunks - 7 : 0;
     const int first = 8 * (rows ? core % filters.chunks : core - 7) - dx;
     char* const packed = to.packed + k * to.filter_bytes;
-    const float scale =
-        power_of_two(reinterpret_cast<const ToeplitzHeader*>(packed)->exponent);
+    const float scale = power_of_two(reinterpret_cast<const ToeplitzHeader*>(packed)->exponent);
     alignas(16) __half high[8], low[8];
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -92,8 +92,7 @@ __global__ void __launch_bounds__(toeplitz_packing_threads)
       const bool inside = row >= 0 && row < filters.rows && s >= 0 && s < filters.columns;
       const float value =
           inside ? scale * to.tap(k, plane / to.view.u.taps, plane % to.view.u.taps,
-                                  row_part * filters.rows + row,
-                                  column_part * filters.columns + s)
+                                  row_part * filters.rows + row, column_part * filters.columns + s)
                  : 0;
       high[j] = __float2half_rn(value);
       low[j] = __float2half_rn((value - __half2float(high[j])) * split_raise);

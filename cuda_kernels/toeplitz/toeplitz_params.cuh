@@ -43,8 +43,8 @@ struct ToeplitzParams {
   ToeplitzFilters filters;
   const float* x;
   const float* x_aligned;  ///< x, rounded to 16 bytes: where copies of nothing may point to
-  const char* packed;  ///< a header and matrices for each filter
-  const float* w;      ///< dense
+  const char* packed;      ///< a header and matrices for each filter
+  const float* w;          ///< dense
   std::int64_t filter_bytes;
   int pass_bytes;
   int lines, line, line_bytes, tile_bytes;
@@ -57,8 +57,8 @@ struct ToeplitzParams {
   __device__ bool keeps_filters() const { return filters.passes() == 1; }
 };
 
-/// The outputs of a tile in rows, or of one of the segments of a tile in lines: image, plane, row and
-/// column of the first.
+/// The outputs of a tile in rows, or of one of the segments of a tile in lines: image, plane, row
+/// and column of the first.
 struct ToeplitzOutputs {
   int n, u;
   std::int64_t v, w;
@@ -141,8 +141,8 @@ struct ToeplitzShared {
     filters = dynamic_shared();
     tiles = filters + params.filter_stages * params.pass_bytes;
     control = reinterpret_cast<ToeplitzControl*>(tiles + params.stages * params.tile_bytes);
-    tables = reinterpret_cast<ToeplitzTable*>(reinterpret_cast<char*>(control) +
-                                              toeplitz_control_bytes);
+    tables =
+        reinterpret_cast<ToeplitzTable*>(reinterpret_cast<char*>(control) + toeplitz_control_bytes);
   }
 };
 
@@ -161,8 +161,7 @@ struct ToeplitzItem {
 
   /// Returns the number of a tile of the block, of which there may be none.
   __device__ static int tile(int pair, int half) {
-    return static_cast<int>(blockIdx.x) +
-           (2 * pair + half) * static_cast<int>(gridDim.x);
+    return static_cast<int>(blockIdx.x) + (2 * pair + half) * static_cast<int>(gridDim.x);
   }
   __device__ bool is_there(const ToeplitzParams& params) const { return k < params.view.k; }
   /// Whether the filters of the pass are loaded with it.

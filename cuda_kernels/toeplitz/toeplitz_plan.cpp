@@ -73,8 +73,7 @@ double seconds_of(const ToeplitzPlan& plan, const Machine& machine) {
   const double passes = filters.passes(), elements = tiles.lines * tiles.line;
   const double products = passes * filters.steps() * tiles.products * product_clocks;
   const double loaded = passes * (elements * element_clocks + pass_clocks);
-  const double bytes_in_clock =
-      machine.bytes_per_second / (machine.clock_hertz * machine.units);
+  const double bytes_in_clock = machine.bytes_per_second / (machine.clock_hertz * machine.units);
   // Each channel is read once from memory; halos and further passes come from L2.
   const double moved =
       bytes_in_clock > 0 ? 1.1 * (1 + plan.view.c) * outputs * 4 / bytes_in_clock : 0;
@@ -135,8 +134,7 @@ Support supports_toeplitz(const ConvProblem& problem, const DeviceInfo& device) 
   constexpr double most = 0x7fff0000;
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double rows = number(problem.n) * number(problem.z()) * number(problem.p());
-  const double taps =
-      number(problem.c) * number(problem.t) * number(problem.r) * number(problem.s);
+  const double taps = number(problem.c) * number(problem.t) * number(problem.r) * number(problem.s);
   for (const double count : {rows * std::ceil(number(problem.q()) / 64), 64 * taps})
     if (count >= most)
       return {Reason::too_large, std::to_string(static_cast<std::int64_t>(std::min(count, 1e18))) +
@@ -163,8 +161,7 @@ std::optional<ToeplitzPlan> plan_toeplitz(const FieldProblem& problem, const Dev
       if (part_columns > (rows ? max_part_columns : max_part_line)) continue;
       if (part_columns < 16 && column_parts > 1) break;
       plan.filters = parts_of(plan.view, row_parts, column_parts);
-      if (cut_tiles(plan, machine) &&
-          (!best || plan.tiles.seconds < best->tiles.seconds))
+      if (cut_tiles(plan, machine) && (!best || plan.tiles.seconds < best->tiles.seconds))
         best = plan;
     }
   }

@@ -1,5 +1,6 @@
-// Producers bring the input of a pass to shared memory as it is, and scale it, split it and lay it out
-// as B there: a line's fp32 elements give way to their high and low halves, which take as many bytes.
+// Producers bring the input of a pass to shared memory as it is, and scale it, split it and lay it
+// out as B there: a line's fp32 elements give way to their high and low halves, which take as many
+// bytes.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -198,8 +199,7 @@ class ToeplitzProducer {
       high[i] = *reinterpret_cast<const unsigned*>(&rounded);
       if constexpr (products == 3) {
         const float2 of = __half22float2(rounded);
-        const __half2 rest =
-            __floats2half2_rn((a - of.x) * split_raise, (b - of.y) * split_raise);
+        const __half2 rest = __floats2half2_rn((a - of.x) * split_raise, (b - of.y) * split_raise);
         low[i] = *reinterpret_cast<const unsigned*>(&rest);
       }
     }

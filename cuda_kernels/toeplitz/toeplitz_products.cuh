@@ -88,10 +88,12 @@ __device__ void add_pass(ToeplitzSums<products>& sums, const ToeplitzSteps& step
 #pragma unroll 1
   for (int step = 0; step < steps.steps; ++step) {
     if constexpr (products == 3)
-      wgmma_strided<__half>(sums.low, steps.upper(steps.a_rows, a + steps.a_low), steps.upper(steps.b_rows, b), 1);
+      wgmma_strided<__half>(sums.low, steps.upper(steps.a_rows, a + steps.a_low),
+                            steps.upper(steps.b_rows, b), 1);
     wgmma_strided<__half>(sums.high, steps.upper(steps.a_rows, a), steps.upper(steps.b_rows, b), 1);
     if constexpr (products == 3 && fault != ToeplitzFault::lost_low)
-      wgmma_strided<__half>(sums.low, steps.upper(steps.a_rows, a), steps.upper(steps.b_rows, b + steps.b_low), 1);
+      wgmma_strided<__half>(sums.low, steps.upper(steps.a_rows, a),
+                            steps.upper(steps.b_rows, b + steps.b_low), 1);
     --in_round;
     a += in_round == 0 ? steps.a_next : steps.a_step;
     b += in_round == 0 ? steps.b_next : steps.b_step;

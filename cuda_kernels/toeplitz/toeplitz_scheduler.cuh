@@ -1,5 +1,5 @@
-// One warp goes through the block's items ahead of all others: it finds where the input of each lies and
-// loads the filters, so that producers, which have few registers, need not.
+// One warp goes through the block's items ahead of all others: it finds where the input of each
+// lies and loads the filters, so that producers, which have few registers, need not.
 #pragma once
 
 #include "cuda_kernels/toeplitz/toeplitz_input.cuh"
@@ -54,8 +54,8 @@ class ToeplitzScheduler {
     const int most = params_.line_bytes / 4;
     return element < 0 ? 0 : element > most ? most : static_cast<int>(element);
   }
-  /// Begins to load the filters of an item's pass, where it is the first that wants them. Before, the
-  /// item is planned: a stage of filters may wait for the products of items before it.
+  /// Begins to load the filters of an item's pass, where it is the first that wants them. Before,
+  /// the item is planned: a stage of filters may wait for the products of items before it.
   __device__ void begin_filters(const ToeplitzItem& item) {
     if (!item.begins_filters(params_)) return;
     CopyBarrier& full = shared_.control->filters_full[filters_.stage];

@@ -10,25 +10,21 @@ namespace plumb::cuda {
 template <ToeplitzMode mode>
 class ToeplitzOutput {
  public:
-  __device__ ToeplitzOutput(const ToeplitzParams& params, const Epilogue<float>& epilogue,
-                            float* y, int k, int number)
-      : params_(params),
-        epilogue_(epilogue),
-        y_(y + k * params.view.y_k),
-        k_(k),
-        number_(number) {}
+  __device__ ToeplitzOutput(const ToeplitzParams& params, const Epilogue<float>& epilogue, float* y,
+                            int k, int number)
+      : params_(params), epilogue_(epilogue), y_(y + k * params.view.y_k), k_(k), number_(number) {}
 
-  /// Writes the sums, times `unscale`, or with `all_anew` all outputs by their definition. An output
-  /// that is NaN is summed anew too: zeros of the matrices may have met an Inf, and halves of an Inf
-  /// are NaN.
+  /// Writes the sums, times `unscale`, or with `all_anew` all outputs by their definition. An
+  /// output that is NaN is summed anew too: zeros of the matrices may have met an Inf, and halves
+  /// of an Inf are NaN.
   template <int products>
   __device__ void write(const ToeplitzSums<products>& sums, float unscale, bool all_anew) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     // Each lane finds one of the groups for all.
     const Group own = group_of(lane % toeplitz_groups);
     const bool whole = own.rows == whole_rows && own.columns == whole_columns;
-    const bool quick = __all_sync(0xffffffff, whole && !all_anew && !epilogue_.accumulate &&
-                                                  params_.view.w.y_step == 1);
+    const bool quick = __all_sync(
+        0xffffffff, whole && !all_anew && !epilogue_.accumulate && params_.view.w.y_step == 1);
     bool numbers = false;
     if (quick) numbers = write_whole(sums, unscale, own);
     if (!numbers) write_part(sums, unscale, all_anew, own);
@@ -123,7 +119,9 @@ class ToeplitzOutput {
     const std::int64_t rows = view.v.outputs - outputs.v, columns = view.w.outputs - outputs.w;
     return {y_ + (outputs.n * view.y_n + outputs.u * view.u.y_step + outputs.v * view.v.y_step +
                   outputs.w * view.w.y_step),
-            static_cast<int>(rows < 0 ? 0 : rows < 8 ? rows : 8),
+            static_cast<int>(rows < 0   ? 0
+                             : rows < 8 ? rows
+                                        : 8),
             static_cast<int>(columns < whole_columns ? columns : whole_columns)};
   }
   __device__ static bool has(const Group& group, int j) {
@@ -140,14 +138,15 @@ class ToeplitzOutput {
   /// Writes by their definition the outputs of the thread whose bits are set. Its arguments are no
   /// class, which would have to be in memory for it.
   __device__ __noinline__ static void write_anew(const ToeplitzParams& params,
-                                                 const Epilogue<float>& epilogue, float* y, int k, int number, std::uint64_t anew) {
+                                                 const Epilogue<float>& epilogue, float* y, int k,
+                                                 int number, std::uint64_t anew) {
     const FieldView& view = params.view;
     for (int i = 0; i < 4 * toeplitz_groups; ++i) {
       if ((anew >> i & 1) == 0) continue;
       const ToeplitzOutputs of = outputs_of(params, number, i / 4);
       const std::int64_t v = of.v + row(i % 4), w = of.w + column(i % 4);
-      const float sum = fields::defined_sum(view, params.x + of.n * view.x_n, params.w + k * view.w_k,
-                                            of.u, v, w);
+      const float sum = fields::defined_sum(view, params.x + of.n * view.x_n,
+                                            params.w + k * view.w_k, of.u, v, w);
       float* const to =
           y + (of.n * view.y_n + of.u * view.u.y_step + v * view.v.y_step + w * view.w.y_step);
       const float old = epilogue.accumulate ? *to : 0;

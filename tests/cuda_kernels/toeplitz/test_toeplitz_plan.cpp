@@ -1,0 +1,81 @@
+// How the Toeplitz kernel cuts a convolution: parts of the filter, tiles and shared memory.
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+
+#include "cuda_kernels/toeplitz/toeplitz.hpp"
+#include "plumb/problem_text.hpp"
+#include "support/absent_device.hpp"
+
+using namespace plumb;
+using namespace plumb::cuda;
+using plumb_test::ampere;
+using plumb_test::hopper;
+
+namespace {
+
+ToeplitzPlan planned(const std::string& text, int products = 3) {
+  const ConvProblem problem = parse_problem(text).problem;
+  REQUIRE(supports_toeplitz(problem, hopper()).sentence == "");
+  const auto plan = plan_toeplitz(field_problem(problem), hopper(), products);
+  REQUIRE(plan);
+  return *plan;
+}
+
+std::string refusal(const std::string& text, const DeviceInfo& device = hopper()) {
+  return supports_toeplitz(parse_problem(text).problem, device).sentence;
+}
+
+}  // namespace
+
+TEST_CASE("toeplitz: parts cover the filter, and tiles fit shared memory") {
+  for (const char* text :
+       {"mb1ic1ih64oc1kh9ph4", "mb3ic2ih70iw90oc4kh31ph15", "mb1ic1ih300oc1kh64ph32",
+        "mb1ic1ih300oc1kh200ph100", "mb1ic1iw5000oc1kw129pw64", "mb1ic1iw9000oc1kw3000pw1500",
+        "mb1ic3id20oc2kd15pd7", "mb1ic1id9ih8iw7oc1kd1kh3kw5pd0ph1pw2",
+        "mb1ic1id40ih9iw70oc1kd9kh1kw5pd4ph0pw2"}) {
+    CAPTURE(text);
+    for (const int products : {1, 3}) {
+      const ToeplitzPlan plan = planned(text, products);
+      const ToeplitzFilters& filters = plan.filters;
+      CHECK(filters.rows * filters.row_parts >= plan.view.v.taps);
+      CHECK(filters.columns * filters.column_parts >= plan.view.w.taps);
+      CHECK(filters.planes == plan.view.c * plan.view.u.taps);
+      CHECK(plan.shared_bytes() <= 227 << 10);
+      CHECK(plan.tiles.lines <= toeplitz_max_lines);
+      CHECK(plan.tiles.line <= toeplitz_max_line);
+      CHECK(plan.tiles.stages >= 2);
+      // Whatever the lines' alignment, the tile's last column meets its last tap inside a line.
+      const bool rows = filters.mode == ToeplitzMode::rows;
+      CHECK(plan.tiles.line >= (rows ? 64 : 512) + filters.columns - 1);
+      CHECK(plan.tiles.lines >= (rows ? 8 * toeplitz_groups + filters.rows - 1 : toeplitz_groups));
+    }
+  }
+}
+
+TEST_CASE("toeplitz: the layout of filters does not depend on the batch") {
+  const ToeplitzPlan one = planned("mb1ic2ih70oc3kh13ph6"), many = planned("mb500ic2ih70oc3kh13ph6");
+  CHECK(one.packed_bytes() == many.packed_bytes());
+  CHECK(one.filters.row_parts == many.filters.row_parts);
+  CHECK(one.filters.column_parts == many.filters.column_parts);
+  CHECK(many.tile_count() == 500 * one.tile_count());
+}
+
+TEST_CASE("toeplitz: a row of taps is a line, rows and planes of taps are rows") {
+  CHECK(planned("mb1ic1iw999oc1kw65pw32").filters.mode == ToeplitzMode::line);
+  CHECK(planned("mb1ic1ih99iw999oc1kh1kw65ph0pw32").filters.mode == ToeplitzMode::line);
+  CHECK(planned("mb1ic1ih99oc1kh9ph4").filters.mode == ToeplitzMode::rows);
+  // Taps along the depth and the width are those of rows.
+  const ToeplitzPlan deep = planned("mb1ic1id40ih9iw70oc1kd9kh1kw5pd4ph0pw2");
+  CHECK(deep.filters.mode == ToeplitzMode::rows);
+  CHECK(deep.view.v.taps == 9);
+}
+
+TEST_CASE("toeplitz: what it does not take is said") {
+  CHECK(refusal("mb1ic1ih64oc1kh9ph4", ampere()).find("sm_90a") != std::string::npos);
+  CHECK(refusal("mb1ic1ih64oc1kh9ph4sh2").find("strides") != std::string::npos);
+  CHECK(refusal("g2mb1ic2ih64oc2kh9ph4").find("2 groups") != std::string::npos);
+  CHECK(refusal("mb1ic17ih64oc1kh9ph4").find("17 channels") != std::string::npos);
+  ConvProblem half = parse_problem("mb1ic1ih64oc1kh9ph4").problem;
+  half.dtype = DType::f16;
+  CHECK(supports_toeplitz(half, hopper()).reason == Reason::dtype);
+}
