@@ -36,12 +36,6 @@ void cut_toeplitz(FieldPlan& plan) {
   plan.rows = 1;
 }
 
-/// A row of the queue is that of 32 threads with a vector each, and its last thread reads whole
-/// vectors. Its length is known to the compiler, and the same where there are fewer threads.
-int queue_pitch(const FieldPlan& plan) {
-  return 32 + vectors_of(plan.view.w.taps - 1, plan.element_bytes);
-}
-
 /// Elements of a plane that threads may have to put around the image, 8 bytes each.
 int patch_bytes(const FieldPlan& plan) {
   const FieldView& view = plan.view;
@@ -117,6 +111,8 @@ bool boxes_fit(const FieldView& view, int element_bytes) {
     return axis.boundary == Boundary::zeros ||
            (axis.before < axis.taps && axis.outputs - axis.before <= axis.extent);
   };
+  const int vector = vector_bytes / element_bytes;
+  if ((view.w.before + queue_lead(view.w.taps, element_bytes)) % vector != 0) return false;
   for (const FieldAxis& axis : {view.u, view.v, view.w})
     if (axis.extent + axis.outputs + axis.taps > longest || axis.extent == 0) return false;
   return (view.w.extent == 1 || view.w.x_step == 1) && steps(view.v.extent, view.v.x_step) &&
@@ -141,7 +137,7 @@ void cut_tile(FieldPlan& plan) {
   // The Toeplitz matrix has rows in multiples of eight, which meet columns that no tap does.
   if (toeplitz) plan.columns = plan.tile_w + 8 * (plan.pairs - 1);
   plan.row_vectors = vectors_of(plan.columns, plan.element_bytes);
-  plan.pitch = plan.kernel == FieldKernel::queue ? queue_pitch(plan)
+  plan.pitch = plan.kernel == FieldKernel::queue ? queue_pitch(view.w.taps, plan.element_bytes)
                                                  : shared_vectors(plan.row_vectors - 1) + 1;
   plan.part_bytes = plan.rows * plan.pitch * vector_bytes;
   plan.part_bytes += -plan.part_bytes & (tiled_box_alignment - 1);

@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/fields/field_columns.cuh"
+#include "cuda_kernels/fields/field_cut.hpp"
 #include "cuda_kernels/fields/field_kernel.cuh"
 #include "cuda_kernels/fields/field_queue.cuh"
 #include "cuda_kernels/fields/field_toeplitz.cuh"
@@ -117,11 +118,13 @@ void launch_columns(const FieldPlan& plan, const Launch& launch) {
   });
 }
 
-/// Describes the input to the copy engine, and says whether it can load the queue's boxes.
+/// Describes the input to the copy engine, and says whether it can load the queue's boxes. What it
+/// cannot load stops the kernel as an illegal instruction.
 template <class Scalar>
 bool encode_boxes(CUtensorMap& map, const FieldPlan& plan, const FieldCall& call) {
   if (!plan.boxes || !call.vectors ||
-      reinterpret_cast<std::uintptr_t>(call.x) % tensor_map_alignment != 0)
+      reinterpret_cast<std::uintptr_t>(call.x) % tensor_map_alignment != 0 ||
+      plan.part_bytes % tiled_box_alignment != 0 || !boxes_fit(plan.view, plan.element_bytes))
     return false;
   const FieldView& view = plan.view;
   constexpr int bytes = static_cast<int>(sizeof(Scalar));
@@ -146,13 +149,14 @@ void launch_queue(const FieldPlan& plan, const FieldCall& call, const Launch& la
   const auto with = [&]<std::size_t i>() {
     constexpr QueueCut cut = queue_cuts[i];
     if constexpr (is_compiled(cut, sizeof(Scalar))) {
-      using Shape = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows>;
+      using Boxes = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows, true>;
+      using Copies = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows, false>;
       CUtensorMap map{};
-      if (has_copy_engine(reinterpret_cast<const void*>(queue_fields<Scalar, Shape, true>)) &&
+      if (has_copy_engine(reinterpret_cast<const void*>(queue_fields<Scalar, Boxes>)) &&
           encode_boxes<Scalar>(map, plan, call))
-        launch(queue_fields<Scalar, Shape, true>, map);
+        launch(queue_fields<Scalar, Boxes>, map);
       else
-        launch(queue_fields<Scalar, Shape, false>, map);
+        launch(queue_fields<Scalar, Copies>, map);
     }
     return true;
   };

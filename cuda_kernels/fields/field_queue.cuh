@@ -100,11 +100,11 @@ class QueueSums {
   __device__ void add_tap(bool comes, int k, int t, int j,
                           const typename QueueSegment<Scalar, Shape>::Row& x, int s,
                           Scalar weight) {
-    constexpr int vector = vector_elements<Scalar>;
+    constexpr int vector = vector_elements<Scalar>, lead = Shape::template lead<Scalar>;
 #pragma unroll
     for (int i = 0; i < columns; ++i) {
-      of[k][t][j][i] =
-          fma(x[i / vector][i % vector + s], weight, comes ? before(k, t, j, i) : of[k][t][j][i]);
+      of[k][t][j][i] = fma(x[i / vector][lead + i % vector + s], weight,
+                           comes ? before(k, t, j, i) : of[k][t][j][i]);
       // Has the sums move before those that take their place, which costs no copies.
       if (comes) pin(of[k][t][j][i]);
     }
@@ -180,8 +180,8 @@ __device__ void load_queue_filters(const FieldParams& params, const Scalar* w, i
           });
 }
 
-/// With `boxes` the copy engine loads by `map`; otherwise that is not looked at.
-template <class Scalar, class Shape, bool boxes>
+/// Where the shape has boxes the copy engine loads by `map`; otherwise that is not looked at.
+template <class Scalar, class Shape>
 __global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
                                   queue_residence(Shape::cut).blocks)
     queue_fields(const __grid_constant__ FieldParams params,
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
     Queue<Scalar, Shape, std::remove_reference_t<decltype(loader)>>(params, block, loader)
         .run(y, bias, epilogue);
   };
-  if constexpr (boxes) {
+  if constexpr (Shape::boxes) {
     __shared__ QueueBarriers barriers;
     QueueBoxes<Scalar, Shape> loader(params, block, map, barriers);
     run(loader);

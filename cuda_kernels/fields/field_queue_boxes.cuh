@@ -79,6 +79,7 @@ class QueueBoxes {
   static constexpr int warp = 32, vector = vector_elements<Scalar>;
   static constexpr int element = static_cast<int>(sizeof(Scalar));
   static constexpr int pitch_bytes = Shape::template pitch_bytes<Scalar>;
+  static constexpr int lead = Shape::template lead<Scalar>;
 
   /// An element around the image: its offset in the image's plane in elements, and where it goes in
   /// a stage, in bytes.
@@ -103,7 +104,7 @@ class QueueBoxes {
       barriers_.plane[stage] = mapped_u < 0 ? -1 : mapped_u * view.u.x_step + c_ * view.x_c;
     full.arrive_expecting(Shape::vectors * params_.rows.value() * pitch_bytes);
     char* to = dynamic_shared() + stage * params_.stage_bytes;
-    int corner[] = {static_cast<int>(block_.first_w), static_cast<int>(block_.first_v),
+    int corner[] = {static_cast<int>(block_.first_w) - lead, static_cast<int>(block_.first_v),
                     mapped_u < 0 ? at : mapped_u, c_, block_.image};
 #pragma unroll
     for (int part = 0; part < Shape::vectors; ++part) {
@@ -141,7 +142,7 @@ class QueueBoxes {
 #pragma unroll
     for (int part = 0; part < Shape::vectors; ++part) {
       const int first = part * part_columns(), left = block_.count_w + Shape::taps - 1 - first;
-      const Range w(block_.first_w + first, max(0, min(left, pitch_bytes / element)),
+      const Range w(block_.first_w + first, max(0, min(left, pitch_bytes / element - lead)),
                     view.w.extent);
       // Rows in the image lack columns; of rows beyond it all columns are listed.
       const int beside = by_columns ? w.outside() : 0, across = by_columns ? w.count : w.inside();
@@ -159,8 +160,9 @@ class QueueBoxes {
         }
         const std::int64_t from_v = mapped(block_.first_v + row, view.v),
                            from_w = mapped(block_.first_w + first + column, view.w);
-        list()[patches_ + i] = {static_cast<int>(from_v * view.v.x_step + from_w),
-                                part * params_.part_bytes + row * pitch_bytes + column * element};
+        list()[patches_ + i] = {
+            static_cast<int>(from_v * view.v.x_step + from_w),
+            part * params_.part_bytes + row * pitch_bytes + (lead + column) * element};
       }
       patches_ += in_rows + above;
     }

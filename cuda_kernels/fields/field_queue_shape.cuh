@@ -2,28 +2,33 @@
 //
 // Thread i of a row has vector i of each part of the tile along w; a part is as wide as a row of
 // threads has vectors. A stage has the parts of a plane one behind the other, each with the columns
-// that the taps reach over, so that lanes read neighbouring vectors from different banks.
+// that the taps reach over, so that lanes read neighbouring vectors from different banks. Boxes
+// have some columns more in front, where the copy engine must begin (queue_lead).
 #pragma once
 
 #include "cuda_kernels/fields/field_params.cuh"
 #include "cuda_kernels/fields/field_sums.cuh"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
+#include "cuda_kernels/primitives/tiled_map.hpp"
 
 namespace plumb::cuda::fields {
 
-/// A cut of the queue (fields.hpp) as a type.
-template <int taps_, int vectors_, int rows_, int filters_, int kept_rows_>
+/// A cut of the queue (fields.hpp) as a type, and whether the copy engine loads its planes.
+template <int taps_, int vectors_, int rows_, int filters_, int kept_rows_, bool boxes_>
 struct QueueShape {
   static constexpr int taps = taps_, vectors = vectors_, rows = rows_, filters = filters_;
   static constexpr int kept_rows = kept_rows_;
+  static constexpr bool boxes = boxes_;
   static constexpr QueueCut cut{taps, vectors, rows, filters, kept_rows};
   template <class Scalar>
   static constexpr int columns = vectors* vector_elements<Scalar>;
-  /// Bytes from row to row in shared memory.
+  /// Columns of a row in shared memory before the first that a tap meets.
   template <class Scalar>
-  static constexpr int pitch_bytes = (32 * vector_elements<Scalar> + in_vectors<Scalar>(taps - 1)) *
-                                     static_cast<int>(sizeof(Scalar));
-  static_assert(pitch_bytes<float> / sizeof(float) <= 256);  // of a box
+  static constexpr int lead = boxes ? queue_lead(taps, sizeof(Scalar)) : 0;
+  /// Bytes from row to row in shared memory, which leave room for the lead of boxes.
+  template <class Scalar>
+  static constexpr int pitch_bytes = queue_pitch(taps, sizeof(Scalar)) * vector_bytes;
+  static_assert(pitch_bytes<float> / sizeof(float) <= max_tiled_box);
 };
 
 /// Where a thread's first output lies in its block's tile.
@@ -44,8 +49,10 @@ class QueueSegment {
   static constexpr int vector = vector_elements<Scalar>;
 
  public:
-  static constexpr int vectors = 1 + in_vectors<Scalar>(Shape::taps - 1) / vector;
+  static constexpr int lead = Shape::template lead<Scalar>;
+  static constexpr int vectors = 1 + in_vectors<Scalar>(lead + Shape::taps - 1) / vector;
   static constexpr int elements = vectors * vector;  ///< of a part
+  static_assert((31 + vectors) * vector_bytes <= Shape::template pitch_bytes<Scalar>);
   /// A row, by parts.
   using Row = Scalar[Shape::vectors][elements];
 

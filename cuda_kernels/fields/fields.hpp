@@ -108,6 +108,19 @@ constexpr bool is_compiled(const QueueCut& cut, int element_bytes) {
   const int kept = cut.kept_rows * cut.taps * cut.taps * element_bytes / 4;
   return kept <= 54;
 }
+/// Columns that the queue's boxes have in front: the copy engine's boxes begin at multiples of 16
+/// bytes (tiled_map.hpp), and the queue is compiled for half the taps before the first output, or
+/// vectors more or less.
+constexpr int queue_lead(int taps, int element_bytes) {
+  const int vector = 16 / element_bytes;
+  return (vector - taps / 2 % vector) % vector;
+}
+/// Vectors from row to row: those of 32 threads, and what the lead and the taps take besides. It is
+/// the same where there are fewer threads.
+constexpr int queue_pitch(int taps, int element_bytes) {
+  const int vector = 16 / element_bytes;
+  return 32 + (queue_lead(taps, element_bytes) + taps - 1 + vector - 1) / vector;
+}
 /// The fewer sums and weights, the fewer registers, and the more warps.
 constexpr FieldResidence queue_residence(const QueueCut& cut) {
   const int registers = cut.taps * cut.vectors * cut.rows * cut.filters * 4;

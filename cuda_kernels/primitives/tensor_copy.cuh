@@ -73,7 +73,8 @@ class StageBarrier : public Mbarrier {
 #endif
   }
 
-  /// Begins a copy of the map's box from `at` on, the coordinates of its five axes.
+  /// Begins a copy of the map's box from `at` on, the coordinates of its five axes, of which the
+  /// first is at a multiple of 16 bytes.
   __device__ void copy_tiled(void* to, const CUtensorMap& map, const int (&at)[5]) {
 #if __CUDA_ARCH__ >= 900
     asm volatile(

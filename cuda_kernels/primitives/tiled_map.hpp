@@ -3,6 +3,10 @@
 //
 // A copy writes the box that begins at any coordinates, the first axis fastest and without gaps, to
 // shared memory at a multiple of 128 bytes. What lies outside the tensor is written as zeros.
+//
+// The coordinates of a box are any but for the first axis', where it begins at a multiple of 16
+// bytes, outside the tensor too: sm_90 stops at others with an illegal instruction. PTX does not
+// say so.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +24,7 @@ struct TiledMap {
 // Limits of the driver's interface besides those of strides (im2col_map.hpp). A box's first axis
 // takes a multiple of 16 bytes.
 inline constexpr int max_tiled_box = 256;
-inline constexpr int tiled_box_alignment = 128;  ///< of a box in shared memory, in bytes
+inline constexpr int tiled_box_alignment = 128;    ///< of a box in shared memory, in bytes
+inline constexpr int tiled_corner_alignment = 16;  ///< of its first coordinate, in bytes
 
 }  // namespace plumb::cuda

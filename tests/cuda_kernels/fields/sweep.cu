@@ -8,7 +8,8 @@
 // Problems are in benchdnn's notation (plumb/problem_text.hpp); --suite adds those of a suite,
 // --only drops those whose names lack a text. A problem's sweep ends after S seconds (2); of each
 // kernel N lines (5) are printed. Outputs of every plan that is printed are compared with the
-// definition in double: "error" is the largest difference in units of the sum of |x w|.
+// definition in double: "error" is the largest difference in units of the sum of |x w|. A plan that
+// fails is printed as "failed", and ends the program.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -266,7 +267,7 @@ class Sweep {
     const FieldProblem fields = field_problem(problem_.problem);
     const int bytes = static_cast<int>(sizeof(Scalar));
     if (const auto plan = plan_fields(fields, bytes, machine_))
-      print("planned", *plan, bench_.milliseconds(*plan, line_runs));
+      print("planned", *plan, timed(*plan, line_runs));
     std::vector<std::vector<Timed>> kernels;
     for (int kernel = 0; kernel < static_cast<int>(std::size(kernel_names)); ++kernel)
       if (options_.kernel.empty() || options_.kernel == kernel_names[kernel])
@@ -278,7 +279,7 @@ class Sweep {
       more = false;
       for (std::vector<Timed>& plans : kernels)
         if (i < plans.size() && now() - begin < options_.seconds) {
-          plans[i].ms = bench_.milliseconds(plans[i].plan, sweep_runs);
+          plans[i].ms = timed(plans[i].plan, sweep_runs);
           more = true;
         }
     }
@@ -286,11 +287,25 @@ class Sweep {
       std::erase_if(plans, [](const Timed& one) { return one.ms == 0; });
       std::ranges::sort(plans, {}, &Timed::ms);
       for (int i = 0; i < std::min<int>(options_.lines, plans.size()); ++i)
-        print("swept", plans[i].plan, bench_.milliseconds(plans[i].plan, line_runs));
+        print("swept", plans[i].plan, timed(plans[i].plan, line_runs));
     }
   }
 
  private:
+  /// The time of a plan; one that the device stops at is named before the program ends.
+  double timed(const FieldPlan& plan, int runs) {
+    try {
+      return bench_.milliseconds(plan, runs);
+    } catch (const std::exception&) {
+      std::printf(R"({"problem":"%s","dtype":"%s","kind":"failed",%s})"
+                  "\n",
+                  to_string(problem_.problem).c_str(), sizeof(Scalar) == 4 ? "f32" : "f64",
+                  cut(plan).c_str());
+      std::fflush(stdout);
+      throw;
+    }
+  }
+
   void print(const char* kind, const FieldPlan& plan, double ms) {
     const ConvProblem& p = problem_.problem;
     const double predicted = plan.clocks / (kilohertz_ * 1e3) * 1e3;

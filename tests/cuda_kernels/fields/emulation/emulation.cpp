@@ -260,6 +260,9 @@ void Barrier::copy_box(void* to, const plumb::cuda::TiledMap& map, const char* a
   constexpr int rank = plumb::cuda::TiledMap::rank;
   if (reinterpret_cast<std::uintptr_t>(to) % plumb::cuda::tiled_box_alignment != 0)
     throw std::runtime_error("a box is not aligned in shared memory");
+  if (std::int64_t{at[0]} * element_bytes % plumb::cuda::tiled_corner_alignment != 0)
+    throw std::runtime_error("an illegal instruction: a box begins at column " +
+                             std::to_string(at[0]) + ", which is no multiple of 16 bytes");
   std::int64_t first[rank];
   std::copy_n(at, rank, first);
   int elements = 1;
