@@ -9,9 +9,11 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int shared_of_unit = 228 << 10, reserved = 1 << 10;
+constexpr int barriers = 256;  // what the queue's blocks have besides for boxes, in bytes
 
 int blocks_at_once(const FieldPlan& plan) {
-  const int by_shared = shared_of_unit / (plan.shared_bytes + reserved);
+  const int others = reserved + (plan.boxes ? barriers : 0);
+  const int by_shared = shared_of_unit / (plan.shared_bytes + others);
   const FieldResidence most = residence(plan);
   const int by_registers = most.blocks * most.threads / plan.threads();
   return std::max(1, std::min(by_shared, by_registers));
@@ -58,7 +60,8 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const QueueCut& cut = plan.queue;
   const int bytes = plan.element_bytes;
   const double vector = 16.0 / bytes, columns = queue_columns(plan);
-  const double segment = cut.vectors * (1 + std::ceil((cut.taps - 1) / vector));
+  const int lead = plan.boxes ? queue_lead(cut.taps, bytes) : 0;
+  const double segment = cut.vectors * (1 + std::ceil((lead + cut.taps - 1) / vector));
   const bool kept = cut.kept_rows > 0;
   const double weights = cut.taps * cut.taps * cut.filters / vector;
   const double fmas = columns * cut.rows * cut.filters * cut.taps * cut.taps * view.v.taps;
@@ -67,22 +70,28 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double block_warps = plan.threads() / 32.0;
   const double of_row = 12 * cut.vectors + 2.5 * std::ceil(plan.columns / 32.0);
   const double copies = plan.boxes ? 0 : plan.rows * of_row / block_warps;
-  const double channel = fmas * bytes / 4 + inputs + read_weights + copies + 25;
+  // Each row of a filter that is not kept begins with reads that are waited for.
+  const double rows = kept ? 0 : 20 * view.v.taps;
+  const double channel = fmas * bytes / 4 + inputs + read_weights + copies + rows + 25;
   const double stored = 2.0 * cut.filters * cut.rows * cut.vectors + 20;
-  const double issued = (channel * view.c + stored) / 4;
+  const double issued = (channel * view.c + stored) / std::min(4, warps);
   const double shared = (4 * inputs + read_weights + 2 * copies / 2.5) * view.c;
   const double inputs_under = 32 * columns * cut.rows * view.c;
   const double outputs = 32 * columns * cut.rows * cut.filters;
   // What blocks load besides comes from L2, which is twice as fast as memory.
   const double loaded = plan.stage_bytes / bytes / block_warps * view.c - inputs_under;
   const double moved = bytes * (outputs + inputs_under + loaded / 2) / (0.9 * bytes_in_clock);
-  const double most = std::max({issued / 0.92, shared / 0.9, moved});
+  // Three planes are on their way while one is summed, and memory answers after 900 clocks or so.
+  const double waited = 300.0 / warps;
+  const double most = std::max({issued / 0.92, shared / 0.9, moved, waited});
   const double rest = issued + shared + moved - most;
-  const double warp_plane = most + std::min(1.0, 3.0 / warps) * std::max(0.0, rest);
+  // The copy engine needs no warps to be ahead of them.
+  const double hidden_by = plan.boxes ? 1.5 : 3.0;
+  const double warp_plane = most + std::min(1.0, hidden_by / warps) * std::max(0.0, rest);
   // Rows that do not begin at multiples of a vector are copied by elements.
   const bool aligned =
       view.w.x_step == 1 && view.v.x_step * bytes % 16 == 0 && view.u.x_step * bytes % 16 == 0;
-  const double copied = aligned ? 1 : bytes == 4 ? 1.4 : 1.2;
+  const double copied = aligned ? 1 : 1.4;
   return copied * block_warps * (plan.tile_u + view.u.taps - 1) * warp_plane;
 }
 
@@ -115,6 +124,21 @@ double tile_clocks(const FieldPlan& plan, double bytes_in_clock, int at_once) {
   return few * (std::max(moved, added) + (1 - hidden) * std::min(moved, added));
 }
 
+/// Clocks of the queue, whose blocks are all alike. A multiprocessor sums the share of them that
+/// the busiest one has, as many at once as it holds, and the rest with fewer warps. It has less to
+/// do while the last of them end, the less the longer they are.
+double queue_time(const FieldPlan& plan, const FieldMachine& machine, int at_once, double start) {
+  const double share = std::ceil(blocks(plan) / machine.units);
+  const double rest = std::fmod(share, at_once), last = std::min<double>(share, at_once);
+  const auto clocks = [&](double together) {
+    if (together == 0) return 0.0;
+    const int warps = static_cast<int>(together) * plan.threads() / 32;
+    return queue_clocks(plan, machine.bytes_in_clock, warps) + start / together;
+  };
+  constexpr double ending = 0.08;
+  return (share - rest) * clocks(at_once) + rest * clocks(rest) + ending * last * clocks(last);
+}
+
 }  // namespace
 
 double field_clocks(const FieldPlan& plan, const FieldMachine& machine) {
@@ -122,12 +146,11 @@ double field_clocks(const FieldPlan& plan, const FieldMachine& machine) {
   const int at_once = blocks_at_once(plan), warps = at_once * plan.threads() / 32;
   const double waves = blocks(plan) / (static_cast<double>(machine.units) * at_once);
   const auto with = [&](double block) { return block + start / at_once; };
+  if (plan.kernel == FieldKernel::queue) return queue_time(plan, machine, at_once, start);
   // Where there are many waves, blocks end at different times, and the last wave is not empty.
   // Columns' blocks at the border take longer than others.
-  if (goes_along_u(plan.kernel)) {
-    const double block = plan.kernel == FieldKernel::queue
-                             ? queue_clocks(plan, machine.bytes_in_clock, warps)
-                             : column_clocks(plan, machine.bytes_in_clock, warps);
+  if (plan.kernel == FieldKernel::columns) {
+    const double block = column_clocks(plan, machine.bytes_in_clock, warps);
     return with(block) * at_once * (std::max(waves, 0.6) + 0.75);
   }
   const double block = with(tile_clocks(plan, machine.bytes_in_clock, at_once));
