@@ -106,7 +106,8 @@ inline constexpr QueueCut queue_cuts[] = {
 /// Whether the queue is compiled for a cut: a filter that is kept leaves registers for sums.
 constexpr bool is_compiled(const QueueCut& cut, int element_bytes) {
   const int kept = cut.kept_rows * cut.taps * cut.taps * element_bytes / 4;
-  return kept <= 54;
+  const int sums = cut.taps * cut.vectors * cut.rows * cut.filters * 4;
+  return kept == 0 || kept + sums <= 96;
 }
 /// Columns that the queue's boxes have in front: the copy engine's boxes begin at multiples of 16
 /// bytes (tiled_map.hpp), and the queue is compiled for half the taps before the first output, or

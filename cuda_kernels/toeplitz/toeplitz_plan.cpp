@@ -63,24 +63,41 @@ ToeplitzFilters parts_of(const FieldView& view, int row_parts, int column_parts)
   return to;
 }
 
+/// Returns the share of tiles at a border of the image, whose lines are looked up one by one.
+double share_at_border(const FieldView& view, ToeplitzMode mode) {
+  const bool rows = mode == ToeplitzMode::rows;
+  const auto inside = [](std::int64_t outputs, std::int64_t tile) {
+    const double tiles = static_cast<double>(ceil_div(outputs, tile));
+    return std::max(0.0, tiles - 2) / tiles;
+  };
+  const double columns = inside(view.w.outputs, rows ? 64 : 512 * toeplitz_groups);
+  return 1 - columns * (rows ? inside(view.v.outputs, 8 * toeplitz_groups) : 1);
+}
+
 /// Predicts the time: producers, tensor cores and memory work beside each other.
 double seconds_of(const ToeplitzPlan& plan, const Machine& machine) {
   const ToeplitzFilters& filters = plan.filters;
   const ToeplitzTiles& tiles = plan.tiles;
   // Clocks of a multiprocessor, from runs on an H100 (docs/kernels/toeplitz.md).
-  constexpr double product_clocks = 64 / 0.9, element_clocks = 0.45, pass_clocks = 1000,
+  constexpr double product_clocks = 64 / 0.9, pass_clocks = 1000,
                    outputs = 64 * 8 * toeplitz_groups;
+  const bool rows = filters.mode == ToeplitzMode::rows;
+  const bool aligned = plan.view.v.x_step % 4 == 0;
+  const double element_clocks = (tiles.products == 3 ? 0.72 : 0.6) * (aligned || !rows ? 1 : 1.3);
+  // What other boundaries than zeros have beside a row is loaded element by element.
+  const double at_border = rows && plan.view.w.boundary != Boundary::zeros ? 2 : 0.4;
   const double passes = filters.passes(), elements = tiles.lines * tiles.line;
   const double products = passes * filters.steps() * tiles.products * product_clocks;
-  const double loaded = passes * (elements * element_clocks + pass_clocks);
+  const double border = 1 + at_border * share_at_border(plan.view, filters.mode);
+  const double loaded = passes * (border * elements * element_clocks + pass_clocks);
   const double bytes_in_clock = machine.bytes_per_second / (machine.clock_hertz * machine.units);
   // Each channel is read once from memory; halos and further passes come from L2.
   const double moved =
       bytes_in_clock > 0 ? 1.1 * (1 + plan.view.c) * outputs * 4 / bytes_in_clock : 0;
   const double longest = std::max({products, loaded, moved}),
                rest = products + loaded + moved - longest;
-  // With two stages, products wait for what is loaded behind them now and then.
-  const double tile = longest + (tiles.stages > 2 ? 0.1 : 0.2) * rest;
+  // With two stages, products wait for what is loaded behind them.
+  const double tile = longest + (tiles.stages > 2 ? 0.1 : 0.45) * rest;
   const double count = static_cast<double>(plan.tile_count()) * plan.view.k / machine.units;
   return (count < 4 ? std::ceil(count) : count + 0.5) * tile / machine.clock_hertz;
 }
