@@ -19,9 +19,9 @@ Extents filter_extents(const Step& step) {
 /// "layer1.0.bn2" of "layer1.0.conv2", "layer1.0.downsample.1" of "layer1.0.downsample.0"; empty
 /// where no batch norm follows.
 std::string norm_of(const std::string& conv) {
+  if (const std::size_t at = conv.rfind("conv"); at != std::string::npos)
+    return conv.substr(0, at) + "bn" + conv.substr(at + 4);
   std::string norm = conv;
-  if (const std::size_t at = norm.rfind("conv"); at != std::string::npos)
-    return norm.replace(at, 4, "bn");
   if (!norm.ends_with(".0")) return "";
   norm.back() = '1';
   return norm;

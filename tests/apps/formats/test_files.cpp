@@ -118,7 +118,7 @@ TEST_CASE("files are read plain and as gzip", "[files]") {
 
 TEST_CASE("gzip files that are cut off or damaged are refused", "[files]") {
   const Folder folder;
-  write_gzip(folder / "whole", bytes_of(std::string(300, 'x') + "and some more text"));
+  write_gzip(folder / "whole", bytes_of(std::string(300, 'x').append("and some more text")));
   const Bytes packed = read_plain(folder / "whole");
   // One byte is no gzip header yet, and a file like any other.
   for (std::size_t size = 2; size < packed.size(); ++size) {
@@ -182,7 +182,7 @@ TEST_CASE("the magic number is checked before a gzip file is unpacked any furthe
 
 TEST_CASE("no more is unpacked than the header promises and a byte", "[files]") {
   const Folder folder;
-  const Bytes images = bytes_of("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03"s + "abcdef");
+  const Bytes images = bytes_of("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x03"s.append("abcdef"));
   const Bytes labels = bytes_of("\0\0\x08\x01\0\0\0\x02\x07\x09"s);
   const Bytes array = joined({npy_header_of({1}), bytes_of("1234")});
   const Bytes tensors =
@@ -212,7 +212,7 @@ TEST_CASE("no more is unpacked than the header promises and a byte", "[files]") 
 TEST_CASE("a header that promises gigabytes over a small file is refused with both sizes",
           "[files]") {
   const Folder folder;
-  const Bytes images = bytes_of("\0\0\x08\x03\x80\0\0\0\0\0\0\x02\0\0\0\x02"s + "abcd");
+  const Bytes images = bytes_of("\0\0\x08\x03\x80\0\0\0\0\0\0\x02\0\0\0\x02"s.append("abcd"));
   const Bytes array = joined({npy_header_of({1 << 20, 1 << 11}), bytes_of("1234")});
   const Bytes tensors = joined({safetensors_header(R"({"t":{"dtype":"F32","shape":[2147483648],)"
                                                    R"("data_offsets":[0,8589934592]}})"),
