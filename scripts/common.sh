@@ -10,13 +10,16 @@ fi
 
 step() { printf '\n== %s\n' "$*"; }
 
-# CMake reads the launchers from the environment when a build folder is first made. Paths are hashed
-# relative to the tree, so that a clone elsewhere finds what an earlier one compiled.
+# use_ccache BUILD: for a build folder. Paths are hashed relative to the tree, so that a clone elsewhere finds what an
+# earlier one compiled. CMake takes the launchers from the environment into a folder that has none. One where something
+# was compiled without stays so: with another command every object would be compiled again.
 use_ccache() {
   if command -v ccache >/dev/null; then
-    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
     export CCACHE_SLOPPINESS=pch_defines,time_macros  # what precompiled headers ask for
+    if [[ ! -e $1/.ninja_log ]] || grep -q '^CMAKE_CXX_COMPILER_LAUNCHER:[A-Z]*=ccache$' "$1/CMakeCache.txt"; then
+      export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+    fi
   fi
 }
 
@@ -24,7 +27,7 @@ use_ccache() {
 build_preset() {
   local preset=$1
   shift
-  use_ccache
+  use_ccache "$root/build/$preset"
   step "Configure build/$preset"
   cmake -S "$root" --preset "$preset" "$@"
   step "Build build/$preset"
