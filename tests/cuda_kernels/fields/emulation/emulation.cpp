@@ -7,12 +7,14 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "device_words.hpp"
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -70,7 +72,7 @@ class Stack {
 
 struct Thread {
   Stack stack;
-  std::unique_ptr<char[]> memory = std::make_unique<char[]>(stack_bytes);
+  std::unique_ptr<char[]> memory = std::make_unique_for_overwrite<char[]>(stack_bytes);
   Wait wait = Wait::none;
   bool done = false;
   std::deque<std::vector<Copy>> groups;  ///< the last has no end yet
@@ -79,7 +81,7 @@ struct Thread {
 /// A block at work.
 class Block {
  public:
-  Block(std::vector<Thread>& threads, const std::function<void()>& kernel, std::size_t shared)
+  Block(std::span<Thread> threads, const std::function<void()>& kernel, std::size_t shared)
       : threads_(threads),
         kernel_(kernel),
         memory_(shared + guard_bytes + shared_alignment, '\xff'),
@@ -132,6 +134,10 @@ class Block {
   }
 
   void begin(Thread& thread) {
+#if defined(__SANITIZE_ADDRESS__)
+    // Where a block ended with an error, there are frames left on the stacks of its other threads.
+    if (!thread.done) ASAN_UNPOISON_MEMORY_REGION(thread.memory.get(), stack_bytes);
+#endif
     thread.wait = Wait::none, thread.done = false;
     thread.groups.assign(1, {});
     ucontext_t& context = thread.stack.context;
@@ -140,6 +146,8 @@ class Block {
     context.uc_stack.ss_sp = thread.memory.get();
     context.uc_stack.ss_size = stack_bytes;
     makecontext(&context, enter, 0);
+    // The address sanitizer clears what it knows of a stack that stands here at each switch to it.
+    context.uc_stack = {};
   }
 
   void step(unsigned index) {
@@ -186,7 +194,7 @@ class Block {
         std::ranges::count_if(threads_, [](const Thread& thread) { return thread.done; }));
   }
 
-  std::vector<Thread>& threads_;
+  std::span<Thread> threads_;
   const std::function<void()>& kernel_;
   std::vector<char> memory_;
   char *shared_, *behind_ = nullptr;
@@ -203,10 +211,10 @@ void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes,
   if (shared_bytes > largest_shared) throw std::runtime_error("more shared memory than there is");
   if (threads == 0 || threads % warp_threads != 0) throw std::runtime_error("no whole warps");
   static std::vector<Thread> fibers;
-  fibers.resize(threads);
+  if (fibers.size() < threads) fibers.resize(threads);
   blockDim.x = threads;
   for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
-    Block(fibers, kernel, shared_bytes).run(blockIdx.x % 2 == 1);
+    Block(std::span(fibers).first(threads), kernel, shared_bytes).run(blockIdx.x % 2 == 1);
 }
 
 char* shared_memory() { return Block::running->shared(); }
