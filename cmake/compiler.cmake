@@ -26,7 +26,7 @@ endif()
 
 # plumb_precompile(<target> <header>...): other libraries' headers, which take a third of the time to compile
 # a small source file, are compiled once. The sources include what they use all the same: the preset
-# ci holds them to that with CMAKE_DISABLE_PRECOMPILE_HEADERS.
+# asan holds them to that with CMAKE_DISABLE_PRECOMPILE_HEADERS.
 function(plumb_precompile target)
   list(TRANSFORM ARGN REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>" OUTPUT_VARIABLE headers)
   target_precompile_headers(${target} PRIVATE ${headers})
