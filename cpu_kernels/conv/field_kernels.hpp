@@ -9,49 +9,64 @@
 
 namespace plumb {
 
-/// Columns of `rows` taps that share loads, whose weights lie [column][row]. Tap i of column j of
-/// output row a reads row a + i of the slab, from x[j] on, counted from the output's position.
+/// A column of taps, and what a tile copies after its products: vectors from `from` bytes behind
+/// the tile's block of x to `to` bytes behind the block's place in a slab.
+struct TapColumn {
+  std::int64_t x;
+  std::int64_t from, to;
+};
+
+/// Columns of `rows` taps that share loads, whose weights lie [column][row]. Tap i of a column of
+/// output row a reads row a + i of the slab, from `x` on, counted from the output's position.
 struct TapColumns {
   std::int64_t rows, columns;
-  const std::int64_t* x;
+  const TapColumn* first;
   std::int64_t w;  ///< where the weights begin
 };
 
 /// Stands for a row or a column of zeros among offsets.
 inline constexpr std::int64_t no_element = std::numeric_limits<std::int64_t>::min();
 
-/// Vectors that are to be copied: one from `from` to where `to` bytes further lies, and so on until
-/// `end`. What lies `ahead` bytes further is prefetched.
-struct SlabPart {
+/// A block of x on its way to a slab, from its first vector's address to another. What lies
+/// `ahead` bytes behind a vector is prefetched with it.
+struct SlabBlock {
   const char* from;
-  const char* end;
-  std::intptr_t to, ahead;
+  char* to;
+  std::intptr_t ahead;
 };
 
-/// Rows of x, of all channels of a plane, on their way to a slab with what the boundaries show
-/// before and behind them. The next to be copied is what is left of `part`, then row `row` of
-/// channel `channel`.
+/// A plane of x, of all channels, on its way to a slab with what the boundaries show around it.
+/// What is zero stands in the slab already. Whole vectors of rows that lie in x as they shall in
+/// the slab, equally far apart, are copied in blocks, one with a tile of outputs: all blocks have
+/// the same size, for which the last ones overlap, so that tiles have no branches to mispredict.
 template <class Real>
 struct SlabLoad {
   DType dtype;
-  const void* x;  ///< the plane of the first channel, or null for zeros
+  const void* x;  ///< the plane of the first channel, or null where nothing is to be loaded
   std::int64_t channels;
-  std::int64_t x_channel;  ///< from a channel to the next in x, in elements
-  std::int64_t rows;
-  const std::int64_t* row_offsets;  ///< of each row in x, in elements, or no_element
-  std::int64_t begin, end;          ///< columns [begin, end) of the slab are neighbours in x
-  std::int64_t first;               ///< where in a row the column `begin` lies, in elements
-  std::int64_t x_step;              ///< from one column to the next
-  std::int64_t columns;             ///< of the slab that are written
-  const std::int64_t* outside;      ///< where in a row each other column lies, or no_element
+  std::int64_t x_channel;             ///< from a channel to the next in x, in elements
+  const std::int64_t* row_offsets;    ///< of each row in x, in elements, or no_element
+  std::int64_t rows;                  ///< of the slab
+  std::int64_t x_row;                 ///< from a row of x to the next
+  std::int64_t even_begin, even_end;  ///< rows of the slab that are so far apart
+  std::int64_t begin, end;            ///< columns [begin, end) of the slab are neighbours in x
+  std::int64_t first;                 ///< where in a row the column `begin` lies, in elements
+  std::int64_t x_step;                ///< from one column to the next
+  std::int64_t columns;               ///< of the slab
+  const std::int64_t* outside;        ///< where in a row each other column lies, or no_element
+  bool has_outside;                   ///< whether one of them is no zero
 
   Real* slab;                 ///< where the plane of the first channel comes to lie
   std::int64_t slab_channel;  ///< from a channel to the next
-  std::int64_t pitch;         ///< from a row to the next, all of which is written
+  std::int64_t pitch;         ///< from a row to the next
 
-  std::int64_t channel, row;
-  SlabPart part;
-  std::int64_t due;  ///< elements that tiles should have copied and have not, or less than 0
+  std::int64_t head;                        ///< columns from `begin` to the first whole vector
+  std::int64_t vectors;                     ///< of a row, or none where they are not copied whole
+  std::int64_t block_rows, block_vectors;   ///< of a block
+  std::int64_t chunk_vectors;               ///< that are copied with a column of taps
+  std::int64_t chunks;                      ///< columns of taps with which some are
+  std::int64_t rows_ahead;                  ///< what is prefetched lies so many rows below
+  std::int64_t channel, row, vector, left;  ///< the next block, and how many there are
 };
 
 /// Outputs of one filter: `rows` rows of `columns` columns, from a slab.
@@ -73,10 +88,7 @@ struct FieldRun {
   bool plain;   ///< whether sums are stored as they are, columns are neighbours, nothing corrects
   bool stream;  ///< whether whole vectors go past the caches
 
-  /// Null, or what is loaded for the next step meanwhile: `share` elements with each tile, and
-  /// at most so many vectors with each column of taps.
-  SlabLoad<Real>* beside;
-  std::int64_t share, column_share;
+  SlabLoad<Real>* beside;  ///< what is loaded for the next step meanwhile
 
   /// Null, or what is called with the sums of a tile, bias included, before the rest is done: rows
   /// row, row + row_step, ... of `count` columns each, `step` apart.
@@ -88,10 +100,13 @@ struct FieldRun {
 /// The functions of one instruction set.
 template <class Real>
 struct FieldKernels {
-  std::int64_t lanes;             ///< columns of a tile
-  std::int64_t rows;              ///< of a tile; the last may have half as many
-  std::int64_t tap_rows;          ///< the most rows of a column of taps
-  void (*load)(SlabLoad<Real>&);  ///< copies all that is left
+  std::int64_t lanes;     ///< columns of a tile
+  std::int64_t rows;      ///< of a tile; the last may have half as many
+  std::int64_t tap_rows;  ///< the most rows of a column of taps
+  /// Plans the blocks of a load beside `tiles` tiles, for which it sets the columns' copies;
+  /// copies all that is left.
+  void (*begin_load)(SlabLoad<Real>&, std::int64_t tiles, TapColumn* columns, std::int64_t count);
+  void (*end_load)(SlabLoad<Real>&);
   void (*sum)(const FieldRun<Real>&);
 };
 

@@ -23,7 +23,7 @@ namespace {
 using std::int64_t;
 
 /// Returns how many consecutive steps a thread takes at once. The first of them loads all planes
-/// under the filter.
+/// under the filter, unless the thread has done the step before.
 int64_t steps_of_task(const FieldPlan& plan, int64_t steps, int threads) {
   constexpr int64_t tasks_of_thread = 4;
   const int64_t evenly = std::max<int64_t>(steps / (tasks_of_thread * threads), 1);
@@ -42,6 +42,14 @@ template <class Real>
 std::size_t filter_bytes(const ConvProblem& problem, const FieldPlan& plan) {
   return padded(static_cast<int64_t>(field_header_bytes) +
                 problem.k * plan.filter_reals * int64_t{sizeof(Real)});
+}
+
+/// Large slabs get a huge page: pages from here and there would share some sets of a level-2 cache
+/// and leave others empty, so that a slab of most of its size would not stay in it.
+std::size_t workspace_bytes(const FieldPlan& plan, int threads) {
+  constexpr std::size_t large = 256 << 10, huge_page = 2 << 20;
+  const std::size_t bytes = static_cast<std::size_t>(threads) * plan.slot_bytes();
+  return plan.slot_bytes() < large ? bytes : std::max(bytes, huge_page);
 }
 
 template <class Real>
@@ -64,7 +72,7 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   result.filter_bytes = filter_bytes<Real>(problem, *plan);
   const int threads = slots(problem, *plan, result.filter_bytes, device);
   if (problem.n > 0) {
-    result.workspace_bytes = static_cast<std::size_t>(threads) * plan->slot_bytes();
+    result.workspace_bytes = workspace_bytes(*plan, threads);
     const double images = static_cast<double>(problem.n) * static_cast<double>(problem.groups);
     const double rate = 0.85 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
     result.estimate_seconds = images * 2 * field_work(problem, kernels, *plan) / rate +
@@ -109,10 +117,11 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
   const int threads = std::min(
       slots(problem, plan, filter_bytes<Real>(problem, plan), launch.device), available_threads());
   const int64_t steps = shared.steps(), together = steps_of_task(plan, steps, threads);
-  parallel_tasks(threads, ceil_div(steps, together), 1, [&](int64_t task, int thread) {
+  parallel_shares(threads, ceil_div(steps, together), [&](const auto& take, int thread) {
     FieldSteps<Real> work(shared, static_cast<std::byte*>(launch.workspace) +
                                       static_cast<std::size_t>(thread) * plan.slot_bytes());
-    work.run(task * together, std::min((task + 1) * together, steps));
+    for (int64_t task = take(); task >= 0; task = take())
+      work.run(task * together, std::min((task + 1) * together, steps));
   });
 }
 

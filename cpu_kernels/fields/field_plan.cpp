@@ -118,7 +118,7 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
   plan.outside_bytes = padded((plan.columns + halo_w) * int64_t{sizeof(int64_t)});
   plan.offsets_bytes = padded((plan.rows + halo_h) * int64_t{sizeof(int64_t)});
   plan.taps_bytes = padded(max_tap_rows * int64_t{sizeof(TapColumns)} +
-                           plan.tap_columns * int64_t{sizeof(int64_t)});
+                           plan.tap_columns * int64_t{sizeof(TapColumn)});
   constexpr double rounding = 2 * field_header_bytes + 256;
   if (static_cast<double>(plan.slot_bytes()) + filters + rounding > workspace_limit_bytes)
     plan.blocks.clear();

@@ -57,6 +57,7 @@ FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) :
   offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
   taps_ = reinterpret_cast<TapColumns*>(slot + plan.slab_bytes + plan.outside_bytes +
                                         plan.offsets_bytes);
+  columns_ = reinterpret_cast<TapColumn*>(taps_ + max_tap_rows);
   load_ = {};
   load_.dtype = shared.problem.dtype;
   load_.channels = shared.problem.c / shared.problem.groups;
@@ -70,12 +71,15 @@ template <class Real>
 void FieldSteps<Real>::run(int64_t first, int64_t end) {
   const int64_t planes = shared_.plan.planes, ring = planes + 1;
   Step step = step_of(first);
-  find_columns(step);
   // The step's planes begin at `place` of the ring, and so many of them are there.
-  int64_t place = 0, loaded = 0;
+  int64_t place = (last_place_ + 1) % ring, loaded = planes - 1;
+  if (first != end_ || first == 0 || !step.same_band(step_of(first - 1))) {
+    find_columns(step);
+    loaded = 0;
+  }
   for (int64_t index = first; index < end; ++index) {
     for (; loaded < planes; ++loaded) {
-      begin_plane(step, loaded, (place + loaded) % ring);
+      begin_plane(step, loaded, (place + loaded) % ring, 1);
       end_plane();
     }
     place_taps(place);
@@ -84,14 +88,16 @@ void FieldSteps<Real>::run(int64_t first, int64_t end) {
     const bool follows = next.same_band(step);
     if (more) {
       if (!follows) find_columns(next);
-      begin_plane(next, follows ? planes - 1 : 0, (place + planes) % ring);
+      begin_plane(next, follows ? planes - 1 : 0, (place + planes) % ring, tiles_of(step));
     }
-    sum(step, more);
+    sum(step);
     if (more) end_plane();
+    last_place_ = place;
     loaded = follows ? planes : 1;
     place = (place + (follows ? 1 : planes)) % ring;
     step = next;
   }
+  end_ = end;
 }
 
 /// Steps go on along the depth, then down, then to the right.
@@ -128,13 +134,30 @@ void FieldSteps<Real>::find_columns(const Step& step) {
     if (i == load_.begin) i = load_.end;
     if (i < load_.columns) outside_[i] = offset(problem.boundary.w, w + i, problem.w, axes.x_w);
   }
+  load_.has_outside = problem.boundary.w != Boundary::zeros;
   for (int64_t i = 0; i < load_.rows; ++i)
     offsets_[i] = i < rows ? offset(problem.boundary.h, h + i, problem.h, axes.x_h) : no_element;
+  load_.even_begin = std::clamp<int64_t>(-h, 0, rows);
+  load_.even_end = std::clamp(problem.h - h, load_.even_begin, rows);
+  load_.x_row = load_.even_end - load_.even_begin > 1 ? axes.x_h : 0;
+  without_zeros_ = shared_.plan.planes + 1;
 }
 
-/// Begins to load plane `plane` under the step's filter into a place of the ring.
+/// Writes the zeros beside what is loaded to the slab.
 template <class Real>
-void FieldSteps<Real>::begin_plane(const Step& step, int64_t plane, int64_t place) {
+void FieldSteps<Real>::write_zeros() {
+  for (int64_t channel = 0; channel < load_.channels; ++channel)
+    for (int64_t i = 0; i < load_.rows; ++i) {
+      Real* const row = load_.slab + channel * load_.slab_channel + i * load_.pitch;
+      const bool loads = load_.x && offsets_[i] != no_element;
+      std::fill(row, row + (loads ? load_.begin : load_.pitch), Real{0});
+      if (loads) std::fill(row + load_.end, row + load_.pitch, Real{0});
+    }
+}
+
+/// Begins to load plane `plane` under the step's filter into a place of the ring, beside `tiles`.
+template <class Real>
+void FieldSteps<Real>::begin_plane(const Step& step, int64_t plane, int64_t place, int64_t tiles) {
   const ConvProblem& problem = shared_.problem;
   const FieldAxes& axes = shared_.axes;
   const int64_t d =
@@ -145,13 +168,14 @@ void FieldSteps<Real>::begin_plane(const Step& step, int64_t plane, int64_t plac
                 : element_at(shared_.launch.x,
                              step.n * axes.x_n + channel * axes.x_c + d * axes.x_d, problem.dtype);
   load_.slab = slab_ + place * shared_.plan.plane;
-  load_.channel = load_.row = load_.due = 0;
-  load_.part = {};
+  if (without_zeros_ > 0 || !load_.x) write_zeros();
+  without_zeros_ = std::max<int64_t>(without_zeros_ - 1, 0);
+  shared_.kernels.begin_load(load_, tiles, columns_, shared_.plan.tap_columns);
 }
 
 template <class Real>
 void FieldSteps<Real>::end_plane() {
-  shared_.kernels.load(load_);
+  shared_.kernels.end_load(load_);
 }
 
 /// Fills in where the columns of taps lie in the ring, the step's planes from `place` on.
@@ -159,34 +183,31 @@ template <class Real>
 void FieldSteps<Real>::place_taps(int64_t place) {
   const FieldPlan& plan = shared_.plan;
   const Triple& dilation = shared_.problem.dilation;
-  auto* x = reinterpret_cast<int64_t*>(taps_ + max_tap_rows);
+  TapColumn* column = columns_;
   taps_count_ = 0;
   for (const FilterBlock& block : plan.blocks) {
     if (taps_count_ == 0 || taps_[taps_count_ - 1].rows != block.rows)
-      taps_[taps_count_++] = {.rows = block.rows, .columns = 0, .x = x, .w = block.w};
+      taps_[taps_count_++] = {.rows = block.rows, .columns = 0, .first = column, .w = block.w};
     taps_[taps_count_ - 1].columns += block.columns;
     const int64_t plane = (place + block.t * dilation.d) % (plan.planes + 1);
     const int64_t first = block.c * plan.channel + plane * plan.plane +
                           block.r * dilation.h * plan.pitch + block.s * dilation.w;
-    for (int64_t j = 0; j < block.columns; ++j) *x++ = first + j * dilation.w;
+    for (int64_t j = 0; j < block.columns; ++j) column++->x = first + j * dilation.w;
   }
 }
 
-/// Says how much is loaded with each tile, so that nothing is left after the last.
+/// Returns of how many tiles all filters' outputs of a step are made.
 template <class Real>
-void FieldSteps<Real>::share_load(const Step& step, FieldRun<Real>& run) {
+int64_t FieldSteps<Real>::tiles_of(const Step& step) const {
   const FieldPlan& plan = shared_.plan;
   const int64_t vectors = ceil_div(step.columns, plan.lanes), rows = shared_.kernels.rows;
   const int64_t tiles =
       plan.along_row ? step.rows * ceil_div(vectors, rows) : ceil_div(step.rows, rows) * vectors;
-  const int64_t filters = shared_.problem.k / shared_.problem.groups;
-  run.beside = &load_;
-  run.share = ceil_div(load_.channels * load_.rows * load_.pitch, tiles * filters);
-  run.column_share = ceil_div(ceil_div(run.share, plan.lanes), plan.tap_columns);
+  return tiles * (shared_.problem.k / shared_.problem.groups);
 }
 
 template <class Real>
-void FieldSteps<Real>::sum(const Step& step, bool loads) {
+void FieldSteps<Real>::sum(const Step& step) {
   const ConvProblem& problem = shared_.problem;
   const FieldPlan& plan = shared_.plan;
   const Boundaries& at = problem.boundary;
@@ -196,7 +217,7 @@ void FieldSteps<Real>::sum(const Step& step, bool loads) {
   step_ = step;
   for (int64_t k = 0; k < problem.k / problem.groups; ++k) {
     k_ = step.group * (problem.k / problem.groups) + k;
-    FieldRun<Real> run{
+    const FieldRun<Real> run{
         .x = slab_,
         .x_row = plan.pitch,
         .row_step = problem.dilation.h,
@@ -214,12 +235,9 @@ void FieldSteps<Real>::sum(const Step& step, bool loads) {
         .relu = shared_.launch.activation == Activation::relu,
         .plain = size_in_bytes(problem.dtype) == sizeof(Real) && shared_.axes.y_q == 1 && !corrects,
         .stream = shared_.stream,
-        .beside = nullptr,
-        .share = 0,
-        .column_share = 0,
+        .beside = &load_,
         .correct = corrects ? &FieldSteps::correct : nullptr,
         .context = this};
-    if (loads) share_load(step, run);
     sum_filter(step, k_, run);
   }
 }

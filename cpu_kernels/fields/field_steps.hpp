@@ -48,12 +48,13 @@ class FieldSteps {
     }
   };
   Step step_of(std::int64_t index) const;
+  std::int64_t tiles_of(const Step& step) const;
   void find_columns(const Step& step);
-  void begin_plane(const Step& step, std::int64_t plane, std::int64_t place);
+  void begin_plane(const Step& step, std::int64_t plane, std::int64_t place, std::int64_t tiles);
+  void write_zeros();
   void end_plane();
   void place_taps(std::int64_t place);
-  void sum(const Step& step, bool loads);
-  void share_load(const Step& step, FieldRun<Real>& run);
+  void sum(const Step& step);
   void sum_filter(const Step& step, std::int64_t k, FieldRun<Real> run);
   static void correct(const void* context, std::int64_t row, std::int64_t rows, std::int64_t column,
                       std::int64_t count, Real* sums, std::int64_t step);
@@ -63,9 +64,12 @@ class FieldSteps {
   std::int64_t* outside_;  ///< of columns, as SlabLoad has them
   std::int64_t* offsets_;  ///< of rows
   TapColumns* taps_;
+  TapColumn* columns_;
   std::int64_t taps_count_ = 0;
   Real* slab_;
   SlabLoad<Real> load_;
+  std::int64_t without_zeros_ = 0;  ///< places of the ring to be loaded next, without the band's
+  std::int64_t end_ = 0, last_place_ = 0;  ///< of the steps done last, and of the last one's planes
   // What correct() computes again.
   Step step_{};
   std::int64_t k_ = 0, row_ = 0, column_ = 0;

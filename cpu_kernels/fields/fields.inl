@@ -59,67 +59,87 @@ template <class Real>
   return value;
 }
 
-/// Returns where row `row` < 8 lies behind `from`. One, three, five and seven steps in registers
-/// reach all eight without an addition, which would take turns of the units that multiply.
-struct RowSteps {
-  std::int64_t one, three, five, seven;  ///< in bytes
-  const char* row(const char* from, int row) const {
-    switch (row) {
-      case 1: return from + one;
-      case 2: return from + 2 * one;
-      case 3: return from + three;
-      case 4: return from + 4 * one;
-      case 5: return from + five;
-      case 6: return from + 2 * three;
-      case 7: return from + seven;
-      default: return from;
+/// Returns by how many rows the products of each tap come after those of the tap before. A sum
+/// gets one product of each tap, and the next of them waits for four cycles, in which two units
+/// begin eight others: with few taps they are made rows later. The rows between stay in registers.
+constexpr int tap_delay(int rows, int taps) {
+  int delay = 0;
+  while (taps > 1 && taps * (delay + 1) < 8 &&
+         rows + taps + (taps - 1) * (delay + 1) + 1 <= PLUMB_REGISTERS)
+    ++delay;
+  return delay;
+}
+
+/// Loads row `step` of x under a tile, and adds the products that have their turn: those of each
+/// tap with another row. Rows are addressed by one and three steps from every fourth: there are few
+/// registers for addresses, and the units of some machines that add to them also multiply.
+template <int step, int rows, int taps, class Real>
+[[gnu::always_inline]] inline void add_rows(Vector<Real> (&sums)[rows], const char* from,
+                                            std::int64_t x_row, std::int64_t three_rows,
+                                            const Vector<Real> (&weights)[taps],
+                                            Vector<Real> (&values)[rows + taps - 1]) {
+  constexpr int delay = tap_delay(rows, taps), lines = rows + taps - 1;
+  if constexpr (step < lines + (taps - 1) * delay) {
+    if constexpr (step < lines) {
+      if constexpr (step > 0 && step % 4 == 0) {
+        from += 4 * x_row;
+        asm("" : "+r"(from));
+      }
+      constexpr int after = step % 4;
+      values[step] = load_once(
+          reinterpret_cast<const Real*>(from + (after == 3 ? three_rows : after * x_row)));
     }
+#pragma GCC unroll 16
+    for (int tap = 0; tap < taps; ++tap) {
+      const int line = step - tap * delay, row = line - tap;
+      if (line >= 0 && line < lines && row >= 0 && row < rows)
+        sums[row] += values[line] * weights[tap];
+    }
+    add_rows<step + 1, rows, taps, Real>(sums, from, x_row, three_rows, weights, values);
   }
+}
+
+/// What is copied beside a tile: a block, so many vectors with each column of taps before `end`.
+struct Beside {
+  SlabBlock block;
+  std::int64_t chunk_vectors;
+  const TapColumn* end;
 };
 
-/// Adds the products of columns of taps to the sums of a tile. The products of one row of x go to
-/// as many sums as there are taps, and those of the next row wait for most of them: with less than
-/// eight taps the tile's halves take turns, and load the rows between them twice.
+/// Returns the next block, or nothing where none is left.
+template <class Real>
+[[gnu::always_inline]] inline Beside take_beside(SlabLoad<Real>& load, const TapColumn* columns) {
+  if (load.left == 0) return {{}, 0, columns};
+  return {take_block(load), load.chunk_vectors, columns + load.chunks};
+}
+
+/// Adds the products of columns of taps to the sums of a tile.
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_columns(Vector<Real> (&sums)[rows], const Real* x,
                                                std::int64_t x_row, const TapColumns& columns,
-                                               const Real* w, SlabPart& beside,
-                                               std::int64_t share) {
-  constexpr int parts = taps < 8 ? 2 : 1, of_part = rows / parts;
-  const std::int64_t one = x_row * std::int64_t{sizeof(Real)}, eight = 8 * one;
-  const RowSteps steps{one, 3 * one, 5 * one, 7 * one};
-  const std::int64_t* const end = columns.x + columns.columns;
+                                               const Real* w, const Beside* beside) {
+  const std::int64_t one = x_row * std::int64_t{sizeof(Real)}, three = 3 * one;
+  const TapColumn* const end = columns.first + columns.columns;
 #pragma GCC unroll 1
-  for (const std::int64_t* column = columns.x; column < end; ++column, w += taps) {
-    Vector<Real> weights[taps];
+  for (const TapColumn* column = columns.first; column < end; ++column, w += taps) {
+    Vector<Real> weights[taps], values[rows + taps - 1];
 #pragma GCC unroll 16
     for (int tap = 0; tap < taps; ++tap) weights[tap] = w[tap] - Vector<Real>{};
-    const char* from[3] = {reinterpret_cast<const char*>(x + *column)};
-    from[1] = from[0] + eight, from[2] = from[1] + eight;
-#pragma GCC unroll 32
-    for (int row = 0; row < of_part + taps - 1; ++row)
-#pragma GCC unroll 2
-      for (int part = 0; part < parts; ++part) {
-        const int at = part * of_part + row;
-        const Vector<Real> value =
-            load_once(reinterpret_cast<const Real*>(steps.row(from[at / 8], at % 8)));
-#pragma GCC unroll 16
-        for (int tap = 0; tap < taps; ++tap)
-          if (row >= tap && row - tap < of_part) sums[at - tap] += value * weights[tap];
-      }
-    copy_part<Real>(beside, share);
+    add_rows<0, rows, taps, Real>(sums, reinterpret_cast<const char*>(x + column->x), one, three,
+                                  weights, values);
+    if (column < beside->end) copy_chunk<Real>(beside->block, *column, beside->chunk_vectors);
   }
 }
 
 template <int rows, int taps, class Real>
 [[gnu::always_inline]] inline void add_taps(Vector<Real> (&sums)[rows], const Real* x,
                                             std::int64_t x_row, const TapColumns& columns,
-                                            const Real* w, SlabPart& beside, std::int64_t share) {
+                                            const Real* w, const Beside* beside) {
   if constexpr (taps > 0) {
     if (columns.rows == taps)
-      add_columns<rows, taps>(sums, x, x_row, columns, w, beside, share);
+      add_columns<rows, taps>(sums, x, x_row, columns, w, beside);
     else
-      add_taps<rows, taps - 1>(sums, x, x_row, columns, w, beside, share);
+      add_taps<rows, taps - 1>(sums, x, x_row, columns, w, beside);
   }
 }
 
@@ -185,21 +205,20 @@ template <int rows, class Real>
 void sum_field_row(const FieldRun<Real>& run, std::int64_t row, std::int64_t wanted) {
   const Finish finish = finish_of(run, row, wanted == rows);
   const std::int64_t x_row = run.x_row * run.row_step, y_row = run.row_step * run.y_row;
-  const std::int64_t share = run.column_share;
   const Vector<Real> bias = run.bias - Vector<Real>{};
   const TapColumns* const end = run.taps + run.taps_count;
   const Real* x = run.x + row * run.x_row;
   Real* y = static_cast<Real*>(run.y) + row * run.y_row;
   for (std::int64_t column = 0; column < run.columns;
        column += lanes<Real>, x += lanes<Real>, y += lanes<Real>) {
-    SlabPart beside{};
-    if (run.beside) beside = take_share(*run.beside, run.share);
+    const Beside taken = take_beside(*run.beside, run.taps->first);
+    const Beside* beside = &taken;
+    asm("" : "+r"(beside) : "m"(taken));
     Vector<Real> sums[rows];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) sums[i] = bias;
     for (const TapColumns* taps = run.taps; taps < end; ++taps)
-      add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside, share);
-    copy_part<Real>(beside, std::numeric_limits<std::int64_t>::max());
+      add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside);
     const std::int64_t count = lesser(lanes<Real>, run.columns - column);
     if (finish == Finish::general || count < lanes<Real>) {
       alignas(64) Real staged[rows * lanes<Real>];
@@ -238,7 +257,8 @@ template <class Real>
 constexpr FieldKernels<Real> field_kernels_for{.lanes = lanes<Real>,
                                                .rows = field_rows,
                                                .tap_rows = field_tap_rows,
-                                               .load = &load_slab<Real>,
+                                               .begin_load = &begin_slab<Real>,
+                                               .end_load = &end_slab<Real>,
                                                .sum = &sum_field<Real>};
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Rows of x are copied to a slab with what the boundaries show around them: at once, or a share
-// with each tile of outputs, which multiplies meanwhile. A thread that reads many lines at once
-// keeps its tiles' own reads waiting, because its buffers for lines under way are few.
+// A plane of x is copied to a slab: most of its rows' whole vectors in blocks, one with each tile
+// of outputs, which multiplies meanwhile, and the rest in the end, when most of its lines are in a
+// cache. A thread that reads many lines at once keeps its tiles' own reads waiting, because its
+// buffers for lines under way are few.
 #pragma once
 
 #include <cstdint>
@@ -14,140 +15,161 @@
 namespace plumb {
 namespace {
 
-/// Copies columns that are neighbours in x, without reading anything else.
-template <class Stored, class Real>
-inline void load_slab_columns(const Stored* from, std::int64_t step, std::int64_t count, Real* to) {
-  if constexpr (std::is_same_v<Stored, Real>)
-    if (step == 1) {
-      std::int64_t i = 0;
-      for (; i + lanes<Real> <= count; i += lanes<Real>)
-        *reinterpret_cast<Vector<Real>*>(to + i) = load_vector(from + i);
-      if (i < count) store_first(to + i, load_first(from + i, count - i), count - i);
-      return;
-    }
-  load_row(from, step, count, to);
-}
-
-/// Writes zeros to [begin, end), which is a vector or more.
 template <class Real>
-inline void zero_between(Real* to, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t i = begin; i < end - lanes<Real>; i += lanes<Real>)
-    *reinterpret_cast<Vector<Real>*>(to + i) = Vector<Real>{};
-  *reinterpret_cast<Vector<Real>*>(to + end - lanes<Real>) = Vector<Real>{};
+inline const Real* row_of_x(const SlabLoad<Real>& load, std::int64_t channel, std::int64_t row) {
+  return static_cast<const Real*>(load.x) + channel * load.x_channel + load.row_offsets[row];
+}
+template <class Real>
+inline Real* row_of_slab(const SlabLoad<Real>& load, std::int64_t channel, std::int64_t row) {
+  return load.slab + channel * load.slab_channel + row * load.pitch;
 }
 
-/// Writes what a row shows outside of the columns that are neighbours in x.
+/// Returns the next block, of which there is one left. What is prefetched beside it is some rows
+/// further down, or further on in a field of one row.
+template <class Real>
+[[gnu::always_inline]] inline SlabBlock take_block(SlabLoad<Real>& load) {
+  constexpr std::int64_t distance = 4096, bytes = sizeof(Real);
+  const std::int64_t row = lesser(load.row, load.even_end - load.block_rows);
+  const std::int64_t column =
+      lesser(load.vector, load.vectors - load.block_vectors) * lanes<Real> + load.head;
+  std::intptr_t ahead = load.rows_ahead * load.x_row * bytes;
+  if (row + load.rows_ahead >= load.even_end) ahead = load.rows == 1 ? distance : 0;
+  const SlabBlock block{
+      reinterpret_cast<const char*>(row_of_x(load, load.channel, row) + load.first + column),
+      reinterpret_cast<char*>(row_of_slab(load, load.channel, row) + load.begin + column), ahead};
+  --load.left;
+  load.vector += load.block_vectors;
+  if (load.vector >= load.vectors) {
+    load.vector = 0, load.row += load.block_rows;
+    if (load.row >= load.even_end) load.row = load.even_begin, ++load.channel;
+  }
+  return block;
+}
+
+/// Copies a tile's share of a block with a column of taps.
+template <class Real>
+[[gnu::always_inline]] inline void copy_chunk(const SlabBlock& block, const TapColumn& column,
+                                              std::int64_t vectors) {
+  const char* from = block.from + column.from;
+  char* to = block.to + column.to;
+#pragma GCC unroll 1
+  for (; vectors > 0; --vectors, from += sizeof(Vector<Real>), to += sizeof(Vector<Real>)) {
+    __builtin_prefetch(from + block.ahead);
+    *reinterpret_cast<Vector<Real>*>(to) = load_vector(reinterpret_cast<const Real*>(from));
+  }
+}
+
+/// Copies a block at once.
+template <class Real>
+inline void copy_block(const SlabLoad<Real>& load, const SlabBlock& block) {
+  constexpr std::int64_t bytes = sizeof(Real);
+  for (std::int64_t row = 0; row < load.block_rows; ++row)
+    copy_chunk<Real>(block,
+                     {.x = 0, .from = row * load.x_row * bytes, .to = row * load.pitch * bytes},
+                     load.block_vectors);
+}
+
+/// Copies columns that are neighbours in x, less than a vector, without reading anything else.
+template <class Real>
+inline void load_slab_columns(const Real* from, std::int64_t count, Real* to) {
+  if (count > 0) store_first(to, load_first(from, count), count);
+}
+
+/// Loads what the whole vectors of a row leave.
 template <class Stored, class Real>
-inline void load_outside(const SlabLoad<Real>& load, const Stored* from, Real* to) {
-  const auto load_between = [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t at = load.outside[i];
-      to[i] = at == no_element ? Real{0} : static_cast<Real>(widen(from[at]));
+inline void load_row_ends(const SlabLoad<Real>& load, const Stored* x, Real* row) {
+  const std::int64_t count = load.end - load.begin, whole = load.vectors * lanes<Real>;
+  if constexpr (std::is_same_v<Stored, Real>) {
+    if (whole > 0) {
+      const std::int64_t done = load.head + whole;
+      load_slab_columns(x + load.first, load.head, row + load.begin);
+      load_slab_columns(x + load.first + done, count - done, row + load.begin + done);
     }
+  }
+  if (whole == 0) load_row(x + load.first, load.x_step, count, row + load.begin);
+  if (!load.has_outside) return;
+  const auto load_between = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      if (load.outside[i] != no_element) row[i] = static_cast<Real>(widen(x[load.outside[i]]));
   };
-  zero_between(to, load.end, load.pitch);
   load_between(0, load.begin);
   load_between(load.end, load.columns);
 }
 
-/// Copies at most `max_vectors` of a part.
+/// Copies a row's whole vectors.
 template <class Real>
-[[gnu::always_inline]] inline void copy_part(SlabPart& part, std::int64_t max_vectors) {
-  for (; max_vectors > 0 && part.from != part.end; --max_vectors) {
-    __builtin_prefetch(part.from + part.ahead, 0, 2);
-    const Vector<Real> values = load_vector(reinterpret_cast<const Real*>(part.from));
-    *reinterpret_cast<Vector<Real>*>(const_cast<char*>(part.from) + part.to) = values;
-    part.from += sizeof(values);
-  }
+inline void copy_row(const SlabLoad<Real>& load, std::int64_t channel, std::int64_t row) {
+  copy_vectors(row_of_x(load, channel, row) + load.first + load.head, load.vectors * lanes<Real>,
+               row_of_slab(load, channel, row) + load.begin + load.head);
 }
 
-/// Copies the ends of a row, up to the first whole vector of the slab and from behind the last, and
-/// leaves what lies between as the load's part. What is prefetched beside that is some rows further
-/// down, or further on in a field of one row.
-template <class Real>
-inline void load_row_ends(SlabLoad<Real>& load, const Real* x, Real* row) {
-  constexpr std::int64_t distance = 4096;
-  const std::int64_t count = load.end - load.begin;
-  const Real* const from = x + load.first;
-  Real* const to = row + load.begin;
-  const auto address = [](const Real* at) { return reinterpret_cast<std::intptr_t>(at); };
-  const std::int64_t at = address(to) / std::int64_t{sizeof(Real)};
-  const std::int64_t head = lesser(-at & (lanes<Real> - 1), count);
-  const std::int64_t end = head + ((count - head) & -lanes<Real>);
-  load_slab_columns(from, 1, head, to);
-  load_slab_columns(from + end, 1, count - end, to + end);
-  std::int64_t ahead = distance;
-  if (load.rows > 1) {
-    const std::int64_t below =
-        load.row + ceil_quotient(distance, count * std::int64_t{sizeof(Real)});
-    const std::int64_t* const offsets = load.row_offsets;
-    const bool none = below >= load.rows || offsets[below] == no_element;
-    ahead = none ? 0 : (offsets[below] - offsets[load.row]) * std::int64_t{sizeof(Real)};
-  }
-  load.part = {.from = reinterpret_cast<const char*>(from + head),
-               .end = reinterpret_cast<const char*>(from + end),
-               .to = address(to) - address(from),
-               .ahead = ahead};
-}
-
-/// Copies the next row, or all of it but the load's part.
+/// Loads what blocks leave: ends of rows, rows elsewhere in x, and all where there are none.
 template <class Stored, class Real>
-inline void load_slab_row(SlabLoad<Real>& load) {
-  Real* const row = load.slab + load.channel * load.slab_channel + load.row * load.pitch;
-  if (!load.x || load.row_offsets[load.row] == no_element) {
-    zero_between(row, 0, load.pitch);
-    load.due -= load.pitch;
-    return;
-  }
-  const Stored* const x = static_cast<const Stored*>(load.x) + load.channel * load.x_channel +
-                          load.row_offsets[load.row];
-  load_outside(load, x, row);
-  if constexpr (std::is_same_v<Stored, Real>)
-    if (load.x_step == 1 && load.end > load.begin) return load_row_ends(load, x, row);
-  load_row(x + load.first, load.x_step, load.end - load.begin, row + load.begin);
-  load.due -= load.end - load.begin;
-}
-
-/// Copies rows while more than a row is due, and leaves a part of the last to tiles.
-template <class Stored, class Real>
-inline void load_slab_rows(SlabLoad<Real>& load) {
-  for (; load.channel < load.channels; ++load.channel, load.row = 0)
-    while (load.row < load.rows) {
-      if (load.due <= 0) return;
-      load_slab_row<Stored>(load);
-      ++load.row;
-      const std::int64_t left = (load.part.end - load.part.from) / std::int64_t{sizeof(Real)};
-      if (left > 0 && load.due < left + load.pitch) return;
-      copy_part<Real>(load.part, left);
-      load.due -= left;
+inline void load_rest(const SlabLoad<Real>& load) {
+  const std::int64_t whole = load.vectors * lanes<Real>;
+  const bool no_ends = whole > 0 && whole == load.end - load.begin && !load.has_outside;
+  for (std::int64_t channel = 0; channel < load.channels; ++channel)
+    for (std::int64_t row = 0; row < load.rows; ++row) {
+      if (load.row_offsets[row] == no_element) continue;
+      const bool even = row >= load.even_begin && row < load.even_end;
+      if (no_ends && even) {
+        row = load.even_end - 1;
+        continue;
+      }
+      const auto* const x =
+          static_cast<const Stored*>(load.x) + channel * load.x_channel + load.row_offsets[row];
+      Real* const to = row_of_slab(load, channel, row);
+      if (whole > 0 && !even) copy_row(load, channel, row);
+      load_row_ends(load, x, to);
     }
 }
 
+/// Finds blocks that are as many as there are tiles, or a few more: of a part of a row, or of some
+/// rows, which are no more than there are columns of taps to copy one of them with.
 template <class Real>
-[[gnu::noinline]] void load_slab_rows_of(SlabLoad<Real>& load) {
-  with_stored<Real>(load.dtype, [&](auto stored) { load_slab_rows<decltype(stored)>(load); });
+inline void plan_blocks(SlabLoad<Real>& load, std::int64_t tiles, std::int64_t columns) {
+  const std::int64_t rows = load.even_end - load.even_begin, all = rows * load.channels;
+  const std::int64_t across = greater(tiles / all, 1);
+  load.block_vectors = ceil_quotient(load.vectors, across);
+  load.block_rows = 1;
+  while (load.block_rows < lesser(rows, columns) &&
+         load.channels * ceil_quotient(rows, load.block_rows) * 15 > tiles * 16)
+    ++load.block_rows;
+  const std::int64_t of_row = columns / load.block_rows;
+  load.chunk_vectors = ceil_quotient(load.block_vectors, of_row);
+  load.chunks = ceil_quotient(load.block_vectors, load.chunk_vectors) * load.block_rows;
+  load.left = load.channels * ceil_quotient(rows, load.block_rows) *
+              ceil_quotient(load.vectors, load.block_vectors);
 }
 
-/// Returns the part that a tile copies while it multiplies, so that `share` elements more are done.
 template <class Real>
-[[gnu::always_inline]] inline SlabPart take_share(SlabLoad<Real>& load, std::int64_t share) {
-  load.due += share;
-  if (load.part.from == load.part.end) load_slab_rows_of(load);
-  SlabPart part = load.part;
-  const std::int64_t bytes =
-      greater(in_whole_vectors<Real>(load.due), 0) * std::int64_t{sizeof(Real)};
-  part.end = part.from + lesser(bytes, part.end - part.from);
-  load.due -= (part.end - part.from) / std::int64_t{sizeof(Real)};
-  load.part.from = part.end;
-  return part;
+void begin_slab(SlabLoad<Real>& load, std::int64_t tiles, TapColumn* columns, std::int64_t count) {
+  constexpr std::int64_t distance = 4096, bytes = sizeof(Real);
+  load.vectors = load.chunks = load.left = 0;
+  if (!load.x || load.even_begin == load.even_end) return;
+  if (size_in_bytes(load.dtype) != sizeof(Real) || load.x_step != 1) return;
+  const std::int64_t at = reinterpret_cast<std::intptr_t>(load.slab + load.begin) / bytes;
+  load.head = -at & (lanes<Real> - 1);
+  load.vectors = greater(load.end - load.begin - load.head, 0) / lanes<Real>;
+  if (load.vectors == 0) return;
+  plan_blocks(load, tiles, count);
+  load.channel = load.vector = 0, load.row = load.even_begin;
+  load.rows_ahead = ceil_quotient(distance, (load.end - load.begin) * bytes);
+  const std::int64_t of_row = load.chunks / load.block_rows;
+  for (std::int64_t i = 0; i < load.chunks; ++i) {
+    const std::int64_t row = i / of_row;
+    const std::int64_t column = lanes<Real> * lesser(i % of_row * load.chunk_vectors,
+                                                     load.block_vectors - load.chunk_vectors);
+    columns[i].from = (row * load.x_row + column) * bytes;
+    columns[i].to = (row * load.pitch + column) * bytes;
+  }
 }
 
-/// Copies all that is left.
 template <class Real>
-void load_slab(SlabLoad<Real>& load) {
-  copy_part<Real>(load.part, std::numeric_limits<std::int64_t>::max());
-  load.due = std::numeric_limits<std::int64_t>::max() / 2;
-  load_slab_rows_of(load);
+void end_slab(SlabLoad<Real>& load) {
+  if (!load.x) return;
+  while (load.left > 0) copy_block(load, take_block(load));
+  with_stored<Real>(load.dtype, [&](auto stored) { load_rest<decltype(stored)>(load); });
 }
 
 }  // namespace

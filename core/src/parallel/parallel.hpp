@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace plumb {
 
@@ -76,6 +77,34 @@ void parallel_tasks(int threads, std::int64_t count, std::int64_t together, cons
       for (std::int64_t i = first; i < std::min(first + together, count); ++i)
         work(i, member.thread);
     }
+  });
+}
+
+/// Calls `work(take, thread)` on each thread: `take()` returns the next of [0, count) to be done,
+/// or -1. A thread has a share of neighbours, and takes what others have left when it is done: in
+/// repeated calls most of what it reads is where it was, in its own caches and memory.
+template <class Work>
+void parallel_shares(int threads, std::int64_t count, const Work& work) {
+  struct alignas(64) Share {
+    std::atomic<std::int64_t> next;
+    std::int64_t end;
+  };
+  std::vector<Share> shares(static_cast<std::size_t>(threads));
+  for (int i = 0; i < threads; ++i) {
+    shares[static_cast<std::size_t>(i)].next = count * i / threads;
+    shares[static_cast<std::size_t>(i)].end = count * (i + 1) / threads;
+  }
+  run_parallel(count > 1 ? threads : 1, [&](const TeamMember& member) {
+    int behind = 0;  // the share that is taken from is so many behind the thread's own
+    const auto take = [&]() -> std::int64_t {
+      for (; behind < threads; ++behind) {
+        Share& share = shares[static_cast<std::size_t>((member.thread + behind) % threads)];
+        const std::int64_t i = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (i < share.end) return i;
+      }
+      return -1;
+    };
+    work(take, member.thread);
   });
 }
 
