@@ -25,10 +25,10 @@ using std::int64_t;
 /// Returns how many consecutive steps a thread takes at once. The first of them loads all planes
 /// under the filter, unless the thread has done the step before.
 int64_t steps_of_task(const FieldPlan& plan, int64_t steps, int threads) {
-  constexpr int64_t tasks_of_thread = 4;
+  constexpr int64_t tasks_of_thread = 8;
   const int64_t evenly = std::max<int64_t>(steps / (tasks_of_thread * threads), 1);
   const int64_t most = ceil_div(steps, threads);
-  return std::clamp(8 * (plan.planes - 1), std::min(evenly, most), std::max(evenly, most));
+  return std::clamp(4 * (plan.planes - 1), std::min(evenly, most), std::max(evenly, most));
 }
 
 int slots(const ConvProblem& problem, const FieldPlan& plan, std::size_t filter_bytes,

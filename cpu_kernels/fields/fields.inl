@@ -65,7 +65,7 @@ template <class Real>
 constexpr int tap_delay(int rows, int taps) {
   int delay = 0;
   while (taps > 1 && taps * (delay + 1) < 8 &&
-         rows + taps + (taps - 1) * (delay + 1) + 1 <= PLUMB_REGISTERS)
+         rows + taps + (taps - 1) * (delay + 1) + 1 < PLUMB_REGISTERS)
     ++delay;
   return delay;
 }

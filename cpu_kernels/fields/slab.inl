@@ -124,16 +124,16 @@ inline void load_rest(const SlabLoad<Real>& load) {
     }
 }
 
-/// Finds blocks that are as many as there are tiles, or a few more: of a part of a row, or of some
-/// rows, which are no more than there are columns of taps to copy one of them with.
+/// Finds blocks that are as many as there are tiles, or a sixteenth more: of a part of a row, or of
+/// some rows, which are no more than there are columns of taps to copy one of them with.
 template <class Real>
 inline void plan_blocks(SlabLoad<Real>& load, std::int64_t tiles, std::int64_t columns) {
   const std::int64_t rows = load.even_end - load.even_begin, all = rows * load.channels;
-  const std::int64_t across = greater(tiles / all, 1);
+  const std::int64_t most = tiles + tiles / 16, across = greater(most / all, 1);
   load.block_vectors = ceil_quotient(load.vectors, across);
   load.block_rows = 1;
   while (load.block_rows < lesser(rows, columns) &&
-         load.channels * ceil_quotient(rows, load.block_rows) * 15 > tiles * 16)
+         load.channels * ceil_quotient(rows, load.block_rows) > most)
     ++load.block_rows;
   const std::int64_t of_row = columns / load.block_rows;
   load.chunk_vectors = ceil_quotient(load.block_vectors, of_row);
