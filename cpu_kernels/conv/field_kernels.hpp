@@ -108,6 +108,8 @@ struct FieldKernels {
   void (*begin_load)(SlabLoad<Real>&, std::int64_t tiles, TapColumn* columns, std::int64_t count);
   void (*end_load)(SlabLoad<Real>&);
   void (*sum)(const FieldRun<Real>&);
+  /// Makes streamed outputs visible before whatever the thread stores next.
+  void (*end_stores)();
 };
 
 }  // namespace plumb

@@ -98,6 +98,7 @@ void FieldSteps<Real>::run(int64_t first, int64_t end) {
     step = next;
   }
   end_ = end;
+  if (shared_.stream) shared_.kernels.end_stores();
 }
 
 /// Steps go on along the depth, then down, then to the right.

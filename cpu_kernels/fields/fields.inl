@@ -250,7 +250,6 @@ void sum_field(const FieldRun<Real>& run) {
         sum_field_row<field_rows / 2>(run, row, rows);
       row += rows * run.row_step;
     }
-  if (run.stream) end_streaming();
 }
 
 template <class Real>
@@ -259,7 +258,8 @@ constexpr FieldKernels<Real> field_kernels_for{.lanes = lanes<Real>,
                                                .tap_rows = field_tap_rows,
                                                .begin_load = &begin_slab<Real>,
                                                .end_load = &end_slab<Real>,
-                                               .sum = &sum_field<Real>};
+                                               .sum = &sum_field<Real>,
+                                               .end_stores = &end_streaming};
 
 }  // namespace
 }  // namespace plumb
