@@ -1,5 +1,5 @@
-// The inner loops of kokkos.conv.rows on a host: a segment of a line of the input is added to the
-// segments of the output rows that it is under. No Kokkos in here: one source has them for each
+// The inner loops of kokkos.conv.rows on a host: segments of lines of the input are added to the
+// segments of the output rows that they are under. No Kokkos in here: one source has them for each
 // instruction set, because Kokkos' own choice on a CPU may be that of any x86-64.
 #pragma once
 
@@ -17,13 +17,23 @@ template <class Sum>
 inline constexpr int segment_granule = 64 / static_cast<int>(sizeof(Sum));
 /// Output rows that are computed together, where one lies below the other in the input too.
 inline constexpr int segment_rows = 4;
+/// Lines of the input that are added at once at most.
+inline constexpr int max_lines = 32;
 
-/// One line of the input under some rows of the output.
+/// One line of the input, and the rows of the output from `first` to `last` that it is under.
 template <class Sum>
-struct LineUnderRows {
-  Sum* sums;              ///< of the first of those rows; the others' lie `segment_columns` apart
-  const Sum* line;        ///< what the first column's first tap reads
-  const Sum* taps;        ///< of the first of those rows
+struct Line {
+  const Sum* inputs;  ///< what the first column's first tap reads
+  const Sum* taps;    ///< of row `first`
+  int first, last;
+};
+
+/// Lines of the input under up to `segment_rows` rows of the output.
+template <class Sum>
+struct LinesUnderRows {
+  Sum* sums;  ///< of the first row; the others' lie `segment_columns` apart, all of them
+  const Line<Sum>* lines;
+  int count;              ///< of the lines
   std::int64_t tap_step;  ///< from a row's taps to those of the row below
   std::int64_t tap_count, dilation;
   int rows;     ///< 1 to `segment_rows`
@@ -32,7 +42,7 @@ struct LineUnderRows {
 
 template <class Sum>
 struct RowLoops {
-  void (*add_line)(const LineUnderRows<Sum>&);
+  void (*add_lines)(const LinesUnderRows<Sum>&);
   /// Whether all of so many sums, whole granules of them, are finite.
   bool (*all_finite)(const Sum* sums, int columns);
 };

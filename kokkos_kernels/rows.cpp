@@ -61,30 +61,17 @@ struct RowsOnHost : Rows<Sum, Stored> {
   void operator()(std::int64_t number) const {
     const Item item = this->item_of(number);
     const Axis& axis = this->shape.columns;
-    // The last segment of a row goes back to where it is whole, and stores what is new.
-    const std::int64_t begin = item.segment * columns, q = std::min(begin, whole_end());
-    const std::int64_t first_w = q - axis.before, end = std::min(q + columns, this->shape.q);
+    // The last segment of a row goes back to where its granules are whole, and stores what is new.
+    const std::int64_t begin = item.segment * columns,
+                       end = std::min(begin + columns, this->shape.q);
+    const std::int64_t q = std::max<std::int64_t>(end - granules_of<Sum>(end - begin), 0);
+    const std::int64_t first_w = q - axis.before;
     const int count = granules_of<Sum>(end - q);
     const bool in_place = std::is_same_v<Sum, Stored> && this->shape.x_step.w == 1 &&
                           first_w >= 0 && first_w + count + beside <= axis.extent;
     alignas(64) Sum sums[segment_rows * columns];
-    std::fill_n(sums, item.rows * columns, Sum{0});
-    Sum copy[columns + max_beside];
-    this->for_each_line(item, [&](const Stored* line, const Sum* taps, int first, int last) {
-      const Sum* from = copy;
-      if (in_place)
-        from = reinterpret_cast<const Sum*>(line + first_w);
-      else
-        copy_line(line, first_w, count + beside, copy);
-      loops.add_line({.sums = sums + first * columns,
-                      .line = from,
-                      .taps = taps,
-                      .tap_step = -this->shape.w_step.h,
-                      .tap_count = axis.taps,
-                      .dilation = axis.dilation,
-                      .rows = last - first + 1,
-                      .columns = count});
-    });
+    std::fill_n(sums, segment_rows * columns, Sum{0});
+    add_lines(item, first_w, count, in_place, sums);
     // Rows and planes of zeros are left out; columns of them are in the copy.
     const bool has_zeros = !in_place && axis.boundary == Boundary::zeros;
     for (int row = 0; row < item.rows; ++row) {
@@ -97,8 +84,37 @@ struct RowsOnHost : Rows<Sum, Stored> {
     }
   }
 
-  /// Where the last whole segment of a row begins.
-  std::int64_t whole_end() const { return std::max<std::int64_t>(this->shape.q - columns, 0); }
+  /// Adds the lines under an item, as many at once as there is room for their copies.
+  void add_lines(const Item& item, std::int64_t first_w, int count, bool in_place,
+                 Sum* sums) const {
+    Sum copies[columns + max_beside];
+    Line<Sum> lines[max_lines];
+    const std::int64_t length = count + beside;
+    const std::int64_t room =
+        in_place ? max_lines : std::min<std::int64_t>(max_lines, (columns + max_beside) / length);
+    int pending = 0;
+    const auto add_pending = [&] {
+      loops.add_lines({.sums = sums,
+                       .lines = lines,
+                       .count = pending,
+                       .tap_step = -this->shape.w_step.h,
+                       .tap_count = this->shape.columns.taps,
+                       .dilation = this->shape.columns.dilation,
+                       .rows = item.rows,
+                       .columns = count});
+      pending = 0;
+    };
+    this->for_each_line(item, [&](const Stored* line, const Sum* taps, int first, int last) {
+      if (pending == room) add_pending();
+      const Sum* from = copies + pending * length;
+      if (in_place)
+        from = reinterpret_cast<const Sum*>(line + first_w);
+      else
+        copy_line(line, first_w, length, copies + pending * length);
+      lines[pending++] = {from, taps, first, last};
+    });
+    add_pending();
+  }
 
   /// What `count` columns of the input show, from the coordinate `first_w` on.
   void copy_line(const Stored* line, std::int64_t first_w, std::int64_t count, Sum* copy) const {
@@ -106,17 +122,24 @@ struct RowsOnHost : Rows<Sum, Stored> {
     const std::int64_t step = this->shape.x_step.w;
     const std::int64_t begin = std::clamp<std::int64_t>(-first_w, 0, count);
     const std::int64_t end = std::clamp<std::int64_t>(axis.extent - first_w, begin, count);
-    const auto shown = [&](std::int64_t i) {
-      const std::int64_t w = at_boundary(axis.boundary, first_w + i, axis.extent);
-      return w < 0 ? Sum{0} : convert<Sum>(line[w * step]);
+    const auto show = [&](std::int64_t from, std::int64_t to) {
+      for (std::int64_t i = from; i < to; ++i) {
+        const std::int64_t w = at_boundary(axis.boundary, first_w + i, axis.extent);
+        copy[i] = w < 0 ? Sum{0} : convert<Sum>(line[w * step]);
+      }
     };
-    for (std::int64_t i = 0; i < begin; ++i) copy[i] = shown(i);
-    const Stored* inside = line + (first_w + begin) * step;
+    show(0, begin);
+    copy_inside(line + (first_w + begin) * step, step, end - begin, copy + begin);
+    show(end, count);
+  }
+
+  static void copy_inside(const Stored* from, std::int64_t step, std::int64_t count, Sum* to) {
+    if constexpr (std::is_same_v<Sum, Stored>)
+      if (step == 1) return static_cast<void>(std::copy_n(from, count, to));
     if (step == 1)
-      for (std::int64_t i = begin; i < end; ++i) copy[i] = convert<Sum>(inside[i - begin]);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = convert<Sum>(from[i]);
     else
-      for (std::int64_t i = begin; i < end; ++i) copy[i] = convert<Sum>(inside[(i - begin) * step]);
-    for (std::int64_t i = end; i < count; ++i) copy[i] = shown(i);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = convert<Sum>(from[i * step]);
   }
 
   void store(const Item& item, int row, std::int64_t begin, std::int64_t end,
