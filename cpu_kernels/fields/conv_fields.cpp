@@ -44,12 +44,16 @@ std::size_t filter_bytes(const ConvProblem& problem, const FieldPlan& plan) {
                 problem.k * plan.filter_reals * int64_t{sizeof(Real)});
 }
 
-/// Large slabs get a huge page: pages from here and there would share some sets of a level-2 cache
-/// and leave others empty, so that a slab of most of its size would not stay in it.
-std::size_t workspace_bytes(const FieldPlan& plan, int threads) {
+/// Returns from a thread's part of the workspace to the next. Large ones get huge pages of their
+/// own, where there is room: small pages from here and there would share some sets of a level-2
+/// cache and leave others empty, and in a page that two threads write one of them is slower where
+/// their cores share no cache.
+std::size_t slot_step(const FieldPlan& plan, int threads, std::size_t filter_bytes) {
   constexpr std::size_t large = 256 << 10, huge_page = 2 << 20;
-  const std::size_t bytes = static_cast<std::size_t>(threads) * plan.slot_bytes();
-  return plan.slot_bytes() < large ? bytes : std::max(bytes, huge_page);
+  const std::size_t pages = (plan.slot_bytes() + huge_page - 1) / huge_page;
+  const std::size_t all = static_cast<std::size_t>(threads) * pages * huge_page;
+  const bool fits = all + filter_bytes <= workspace_limit_bytes;
+  return plan.slot_bytes() >= large && fits ? pages * huge_page : plan.slot_bytes();
 }
 
 template <class Real>
@@ -72,7 +76,8 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   result.filter_bytes = filter_bytes<Real>(problem, *plan);
   const int threads = slots(problem, *plan, result.filter_bytes, device);
   if (problem.n > 0) {
-    result.workspace_bytes = workspace_bytes(*plan, threads);
+    result.workspace_bytes =
+        static_cast<std::size_t>(threads) * slot_step(*plan, threads, result.filter_bytes);
     const double images = static_cast<double>(problem.n) * static_cast<double>(problem.groups);
     const double rate = 0.85 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
     result.estimate_seconds = images * 2 * field_work(problem, kernels, *plan) / rate +
@@ -114,12 +119,14 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
   const ConvProblem& problem = launch.problem;
   if (problem.n == 0) return;
   const FieldLaunch<Real> shared(launch, plan, field_kernels<Real>(launch.device));
-  const int threads = std::min(
-      slots(problem, plan, filter_bytes<Real>(problem, plan), launch.device), available_threads());
+  const std::size_t packed_bytes = filter_bytes<Real>(problem, plan);
+  const int places = slots(problem, plan, packed_bytes, launch.device);
+  const int threads = std::min(places, available_threads());
+  const std::size_t step = slot_step(plan, places, packed_bytes);
   const int64_t steps = shared.steps(), together = steps_of_task(plan, steps, threads);
   parallel_shares(threads, ceil_div(steps, together), [&](const auto& take, int thread) {
     FieldSteps<Real> work(shared, static_cast<std::byte*>(launch.workspace) +
-                                      static_cast<std::size_t>(thread) * plan.slot_bytes());
+                                      static_cast<std::size_t>(thread) * step);
     for (int64_t task = take(); task >= 0; task = take())
       work.run(task * together, std::min((task + 1) * together, steps));
   });
