@@ -63,6 +63,7 @@ void check_sizes(const ConvProblem& p) {
 void clear_depth(ConvProblem& p) {
   if (p.has_depth()) return;
   p.stride.d = p.dilation.d = 1;
+  p.padding.front = p.padding.back = 0;
 }
 
 /// Whether a window reaches beyond the end of the image. The sizes have been checked.

@@ -69,15 +69,21 @@ void check_dtypes(const NamedTensors& tensors) {
 
 /// What the geometry says of axes that tensors of this rank do not have is for others.
 ConvGeometry along_axes(ConvGeometry geometry, int rank) {
-  if (rank < 5) {
-    geometry.stride.d = geometry.dilation.d = 1;
-    geometry.padding.front = geometry.padding.back = 0;
-  }
   if (rank == 3) {
     geometry.stride.h = geometry.dilation.h = 1;
     geometry.padding.top = geometry.padding.bottom = 0;
   }
   return geometry;
+}
+
+/// A problem without a depth drops its padding, which would make planes of the bias alone.
+void check_depth(const ConvProblem& problem, int rank) {
+  const std::int64_t front = problem.padding.front, back = problem.padding.back;
+  if (rank == 5 && !problem.has_depth() && (front != 0 || back != 0))
+    refuse(
+        fmt::format("D and T are 1, padded by {} and {}; expected no padding along a depth of "
+                    "one plane and one tap",
+                    front, back));
 }
 
 }  // namespace
@@ -104,6 +110,7 @@ ConvProblem problem_of(const NamedTensors& tensors, Direction direction,
   problem.s = filter.extent(4);
   problem.x_strides = image.strides();
   problem.w_strides = filter.strides();
+  check_depth(problem, x.rank());
   problem = check(problem);
   if (y.empty()) return problem;
   const ConstTensorView output = view_of_rank(y, problem.y_extents());

@@ -306,6 +306,11 @@ NamedProblem parse_problem(std::string_view text) {
   problem.stride = {d.stride, h.stride, w.stride};
   problem.dilation = {d.dilation, h.dilation, w.dilation};
   problem.padding = {d.before, h.before, w.before, d.after, h.after, w.after};
+  if (!problem.has_depth() && (d.before != 0 || d.after != 0))
+    refuse(
+        fmt::format("id and kd are 1, padded by {} and {}; expected no padding along a depth of "
+                    "one plane and one tap",
+                    d.before, d.after));
   problem.boundary = boundaries_of(fields.boundaries);
   problem.pool = fields.pool;
   problem.direction = fields.direction.value_or(Direction::forward);

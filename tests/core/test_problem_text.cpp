@@ -41,6 +41,8 @@ TEST_CASE("problem text: asymmetric padding follows from oh and ow") {
   const ConvProblem dilated = parse_problem("mb1ic1ih9oc1oh9kh3ph1dh1").problem;
   REQUIRE(dilated.dilation == Pair{2, 2});
   REQUIRE(dilated.padding == Padding{1, 1, 3, 3});
+  // A width with an output of its own does not copy the height's padding, as in benchdnn.
+  REQUIRE(parse_problem("mb1ic1ih5iw1oc1oh5ow1kh3kw1ph1").problem.padding == Padding{1, 0, 1, 0});
 }
 
 TEST_CASE("problem text: what is written is read back as the same problem") {

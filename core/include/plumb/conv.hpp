@@ -74,7 +74,7 @@ struct PLUMB_API ConvProblem : ConvGeometry {
   std::int64_t p() const;  ///< height of the convolution's output, whether it is pooled or not
   std::int64_t q() const;  ///< width of the convolution's output, whether it is pooled or not
   /// Says whether the problem has a depth, and its tensors rank 5.
-  bool has_depth() const { return d != 1 || t != 1 || padding.front != 0 || padding.back != 0; }
+  bool has_depth() const { return d != 1 || t != 1; }
   /// Returns the most terms that are summed for one element of what is written: (C/G) T R S for y;
   /// K/G times the taps that may reach a pixel for dx, where no boundary shows it again; N Z P Q
   /// for dw.
