@@ -123,6 +123,7 @@ struct RowsOnHost : Rows<Sum, Stored> {
     const std::int64_t begin = std::clamp<std::int64_t>(-first_w, 0, count);
     const std::int64_t end = std::clamp<std::int64_t>(axis.extent - first_w, begin, count);
     const auto show = [&](std::int64_t from, std::int64_t to) {
+      if (axis.boundary == Boundary::zeros) return std::fill(copy + from, copy + to, Sum{0});
       for (std::int64_t i = from; i < to; ++i) {
         const std::int64_t w = at_boundary(axis.boundary, first_w + i, axis.extent);
         copy[i] = w < 0 ? Sum{0} : convert<Sum>(line[w * step]);
