@@ -37,7 +37,8 @@ inline ToeplitzParams toeplitz_params(const ToeplitzPlan& plan, const ConvLaunch
   view.w_c = view.u.w_step * view.u.taps, view.w_k = view.w_c * view.c;
   params.filters = plan.filters;
   params.x = static_cast<const float*>(call.x);
-  params.x_aligned = reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(call.x) / 16 * 16);
+  params.x_aligned =
+      reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(call.x) / 16 * 16);
   params.packed = static_cast<const char*>(call.filters);
   params.w = reinterpret_cast<const float*>(params.packed + plan.dense_at());
   params.filter_bytes = plan.filter_bytes();
@@ -48,12 +49,12 @@ inline ToeplitzParams toeplitz_params(const ToeplitzPlan& plan, const ConvLaunch
   params.line_bytes = plan.tiles.line_bytes();
   params.vectors = Divisor<int>(params.line_bytes / 16);
   const bool rows = plan.filters.mode == ToeplitzMode::rows;
-  params.tiles_w = Divisor<int>(
-      ceil_div(view.w.outputs, rows ? toeplitz_columns : toeplitz_line_columns));
+  params.tiles_w =
+      Divisor<int>(ceil_div(view.w.outputs, rows ? toeplitz_columns : toeplitz_line_columns));
   params.tiles_v = Divisor<int>(rows ? ceil_div(view.v.outputs, toeplitz_rows) : view.v.outputs);
   params.outputs_u = Divisor<int>(view.u.outputs);
-  params.units = static_cast<int>(view.n * view.u.outputs * view.v.outputs *
-                                  params.tiles_w.value());
+  params.units =
+      static_cast<int>(view.n * view.u.outputs * view.v.outputs * params.tiles_w.value());
   params.tiles = static_cast<int>(plan.tile_count());
   return params;
 }

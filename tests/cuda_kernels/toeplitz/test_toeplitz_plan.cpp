@@ -53,7 +53,8 @@ TEST_CASE("toeplitz: parts cover the filter, and tiles fit shared memory") {
 }
 
 TEST_CASE("toeplitz: the layout of filters does not depend on the batch") {
-  const ToeplitzPlan one = planned("mb1ic2ih70oc3kh13ph6"), many = planned("mb500ic2ih70oc3kh13ph6");
+  const ToeplitzPlan one = planned("mb1ic2ih70oc3kh13ph6"),
+                     many = planned("mb500ic2ih70oc3kh13ph6");
   CHECK(one.packed_bytes() == many.packed_bytes());
   CHECK(one.filters.row_parts == many.filters.row_parts);
   CHECK(one.filters.column_parts == many.filters.column_parts);
