@@ -83,7 +83,8 @@ double seconds_of(const ToeplitzPlan& plan, const Machine& machine) {
                    outputs = 64 * 8 * toeplitz_groups;
   const bool rows = filters.mode == ToeplitzMode::rows;
   const bool aligned = plan.view.v.x_step % 4 == 0;
-  const double element_clocks = (tiles.products == 3 ? 0.72 : 0.6) * (aligned || !rows ? 1 : 1.3);
+  const double element_clocks =
+      !rows ? 0.75 : (tiles.products == 3 ? 0.72 : 0.6) * (aligned ? 1 : 1.5);
   // What other boundaries than zeros have beside a row is loaded element by element.
   const double at_border = rows && plan.view.w.boundary != Boundary::zeros ? 2 : 0.4;
   const double passes = filters.passes(), elements = tiles.lines * tiles.line;
