@@ -8,8 +8,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::int64_t max_channels = 16, max_filters = 64;
-
 Support refuse(std::string sentence) { return {Reason::geometry, std::move(sentence)}; }
 
 /// A stride to no second output and a dilation of one tap move nothing.
@@ -23,13 +21,13 @@ bool moves_one_by_one(const ConvProblem& p) {
 
 }  // namespace
 
-Support supports_fields(const ConvProblem& p, DType dtype) {
+Support supports_fields(const ConvProblem& p, DType dtype, const FieldLimits& limits) {
   if (const Support stored = supports_dtypes({dtype}, p); !stored) return stored;
   if (p.groups != 1) return refuse(std::to_string(p.groups) + " groups; expected 1");
-  if (p.c > max_channels || p.k > max_filters)
+  if (p.c > limits.channels || p.k > limits.filters)
     return refuse(std::to_string(p.c) + " channels and " + std::to_string(p.k) +
-                  " filters; expected at most " + std::to_string(max_channels) + " and " +
-                  std::to_string(max_filters));
+                  " filters; expected at most " + std::to_string(limits.channels) + " and " +
+                  std::to_string(limits.filters));
   if (!moves_one_by_one(p)) return refuse("strides or dilations; expected none");
   return {};
 }

@@ -33,9 +33,13 @@ struct FieldProblem {
 /// Returns a convolution of one group, stride 1 and dilation 1 as a problem of fields.
 FieldProblem field_problem(const ConvProblem& problem);
 
+/// The most channels and filters of fields.
+struct FieldLimits {
+  std::int64_t channels, filters;
+};
 /// Says whether a convolution of tensors stored as `dtype` is one of fields: one group of few
 /// channels and filters, stride 1, dilation 1.
-Support supports_fields(const ConvProblem& problem, DType dtype);
+Support supports_fields(const ConvProblem& problem, DType dtype, const FieldLimits& limits);
 
 /// An axis as kernels see it.
 struct FieldAxis {

@@ -13,9 +13,13 @@ constexpr double h200_bytes_per_second = 4.9e12;
 
 Support refuse(std::string sentence) { return {Reason::geometry, std::move(sentence)}; }
 
+/// In fp32 other families have tensor cores for more channels.
+template <DType dtype>
+constexpr FieldLimits limits = dtype == DType::f64 ? FieldLimits{16, 64} : FieldLimits{4, 4};
+
 template <DType dtype>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result{.support = supports_fields(problem, dtype)};
+  PlanResult result{.support = supports_fields(problem, dtype, limits<dtype>)};
   if (!result.support || problem.n == 0) return result;
   const int element_bytes = static_cast<int>(size_in_bytes(dtype));
   const Machine machine(device);

@@ -148,7 +148,9 @@ Support supports_toeplitz(const ConvProblem& problem, const DeviceInfo& device) 
 #endif
   if (!compiled || device.compute_major != 9)
     return {Reason::device_limit, "no wgmma; expected a device and a build of sm_90a"};
-  if (Support fields = supports_fields(problem, DType::f32); !fields) return fields;
+  if (Support fields = supports_fields(problem, DType::f32, {.channels = 16, .filters = 64});
+      !fields)
+    return fields;
   constexpr double most = 0x7fff0000;
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double rows = number(problem.n) * number(problem.z()) * number(problem.p());
