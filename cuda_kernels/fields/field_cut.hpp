@@ -9,6 +9,10 @@ namespace plumb::cuda {
 /// What a tile may take: all but the little that the kernels have beside it.
 inline constexpr int shared_of_block = 226 << 10;
 
+/// The problem with depth, height and width as u, v and w.
+FieldView field_axes(const FieldProblem& problem);
+
+/// The problem by the roles that its axes have for the field kernels.
 FieldView field_view(const FieldProblem& problem);
 
 /// Returns the threads that a planned kernel is compiled for.

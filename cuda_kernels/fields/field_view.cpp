@@ -24,12 +24,9 @@ FieldAxis axis_of(const FieldProblem& problem, int axis) {
 
 }  // namespace
 
-FieldView field_view(const FieldProblem& problem) {
+FieldView field_axes(const FieldProblem& problem) {
   FieldView view{};
-  const FieldAxis d = axis_of(problem, 0), h = axis_of(problem, 1);
-  view.w = axis_of(problem, 2);
-  view.u = d.taps > 1 ? d : h;
-  view.v = d.taps > 1 ? h : d;
+  view.u = axis_of(problem, 0), view.v = axis_of(problem, 1), view.w = axis_of(problem, 2);
   view.n = problem.n;
   view.c = static_cast<int>(problem.c), view.k = static_cast<int>(problem.k);
   view.x_n = step(problem.n, problem.x_stride[0]);
@@ -38,6 +35,12 @@ FieldView field_view(const FieldProblem& problem) {
   view.y_k = step(problem.k, problem.y_stride[1]);
   view.w_c = step(problem.c, problem.w_stride[1]);
   view.w_k = step(problem.k, problem.w_stride[0]);
+  return view;
+}
+
+FieldView field_view(const FieldProblem& problem) {
+  FieldView view = field_axes(problem);
+  if (view.u.taps <= 1) std::swap(view.u, view.v);
   // Lines are taken several at a time: rows where v has none, and images where there are no rows.
   if (view.u.taps == 1 && view.v.taps == 1 && view.v.outputs == 1) std::swap(view.u, view.v);
   // An axis whose one output lies in the padding is no such axis: what it reads is a zero.

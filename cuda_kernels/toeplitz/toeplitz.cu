@@ -7,33 +7,12 @@
 //
 // Tiling: a warpgroup has 128×64 outputs, or 16 segments of 512 in rows of their own.
 // Bytes: y once. x once, and the halos of tiles again from L2; once for each of several filters.
-// Wins: from some 60 taps on; of the products (8 ⌈(S + 7) / 8⌉ (R + 7)) / (R S 64) are the
-// filter's. Measured: docs/kernels/toeplitz.md.
-#include <string>
-
-#include "cuda_kernels/conv/planned.hpp"
-#include "cuda_kernels/cost/kernel_model.hpp"
+// Wins: from some 60 taps on; of the products R S / (8 ⌈(S + 7) / 8⌉ (R + 7)) are the filter's.
+// Measured: docs/kernels/toeplitz.md.
 #include "cuda_kernels/toeplitz/toeplitz_launch.cuh"
 
 namespace plumb::cuda {
 namespace {
-
-template <int products>
-PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result{.support = supports_toeplitz(problem, device)};
-  if (!result.support) return result;
-  const auto plan = plan_toeplitz(field_problem(problem), device, products);
-  if (!plan) {
-    result.support = {Reason::geometry, "a filter of " + std::to_string(problem.r) + "x" +
-                                            std::to_string(problem.s) +
-                                            "; expected the input of a tile to fit shared memory"};
-    return result;
-  }
-  result.estimate_seconds = kernel_seconds(plan->tiles.seconds, device, 0);
-  result.filter_bytes = plan->packed_bytes();
-  result.kernel = planned(*plan);
-  return result;
-}
 
 template <int products>
 constexpr ConvAlgorithm entry(std::string_view name, Operand operand) {
@@ -46,7 +25,7 @@ constexpr ConvAlgorithm entry(std::string_view name, Operand operand) {
       .takes_depth = true,
       .takes_boundaries = true,
       .accumulates = true,
-      .plan = plan<products>,
+      .plan = plan_toeplitz_algorithm<products>,
       .pack_filters = pack_toeplitz_filters<products>,
       .launch = launch_toeplitz<products>,
   };

@@ -1,12 +1,33 @@
-// Packs filters and launches the kernel as it was planned.
+// What an entry of the family is made of: plan, packing of filters and launch.
 #pragma once
+
+#include <string>
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/conv/planned.hpp"
+#include "cuda_kernels/cost/kernel_model.hpp"
 #include "cuda_kernels/toeplitz/toeplitz_kernel.cuh"
 #include "cuda_kernels/toeplitz/toeplitz_pack.cuh"
 
 namespace plumb::cuda {
+
+/// ConvAlgorithm::plan.
+template <int products>
+PlanResult plan_toeplitz_algorithm(const ConvProblem& problem, const DeviceInfo& device) {
+  PlanResult result{.support = supports_toeplitz(problem, device)};
+  if (!result.support) return result;
+  const auto plan = plan_toeplitz(field_problem(problem), device, products);
+  if (!plan) {
+    result.support = {Reason::geometry, "a filter of " + std::to_string(problem.r) + "x" +
+                                            std::to_string(problem.s) +
+                                            "; expected the input of a tile to fit shared memory"};
+    return result;
+  }
+  result.estimate_seconds = kernel_seconds(plan->tiles.seconds, device, 0);
+  result.filter_bytes = plan->packed_bytes();
+  result.kernel = planned(*plan);
+  return result;
+}
 
 /// ConvAlgorithm::pack_filters.
 template <int products>

@@ -6,6 +6,7 @@
 
 #include "cuda_kernels/conv/packed_header.hpp"
 #include "cuda_kernels/cost/machine.hpp"
+#include "cuda_kernels/fields/field_cut.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/toeplitz/toeplitz.hpp"
 #include "plumb/conv.hpp"
@@ -17,33 +18,10 @@ namespace {
 constexpr int shared_of_block = 227 << 10, shared_of_unit = 228 << 10, reserved = 1 << 10;
 constexpr int max_part_rows = 48, max_part_columns = 64, max_part_line = 1024;
 
-std::int64_t step(std::int64_t extent, std::int64_t stride) { return extent > 1 ? stride : 0; }
-
-FieldAxis axis_of(const FieldProblem& problem, int axis) {
-  const std::int64_t extent = problem.extent[axis], taps = problem.filter[axis];
-  return {.extent = extent,
-          .outputs = problem.outputs(axis),
-          .before = problem.before[axis],
-          .x_step = step(extent, problem.x_stride[axis + 2]),
-          .y_step = step(problem.outputs(axis), problem.y_stride[axis + 2]),
-          .w_step = step(taps, problem.w_stride[axis + 2]),
-          .taps = static_cast<int>(taps),
-          .boundary = problem.boundary[axis]};
-}
-
 /// Rows are the axis that has taps beside the width.
 FieldView view_of(const FieldProblem& problem) {
-  FieldView view{};
-  view.u = axis_of(problem, 0), view.v = axis_of(problem, 1), view.w = axis_of(problem, 2);
+  FieldView view = field_axes(problem);
   if (view.v.taps == 1 && view.u.taps > 1) std::swap(view.u, view.v);
-  view.n = problem.n;
-  view.c = static_cast<int>(problem.c), view.k = static_cast<int>(problem.k);
-  view.x_n = step(problem.n, problem.x_stride[0]);
-  view.y_n = step(problem.n, problem.y_stride[0]);
-  view.x_c = step(problem.c, problem.x_stride[1]);
-  view.y_k = step(problem.k, problem.y_stride[1]);
-  view.w_c = step(problem.c, problem.w_stride[1]);
-  view.w_k = step(problem.k, problem.w_stride[0]);
   return view;
 }
 
@@ -169,13 +147,13 @@ std::optional<ToeplitzPlan> plan_toeplitz(const FieldProblem& problem, const Dev
   // The layout of the filters is chosen for a large batch, since it serves any.
   const std::int64_t images = std::exchange(plan.view.n, large_batch);
   const bool rows = plan.view.v.taps > 1;
-  constexpr int most_parts = 1024;
+  constexpr int max_parts = 1024;
   std::optional<ToeplitzPlan> best;
-  for (int row_parts = 1; row_parts <= std::min(most_parts, plan.view.v.taps); ++row_parts) {
+  for (int row_parts = 1; row_parts <= std::min(max_parts, plan.view.v.taps); ++row_parts) {
     const std::int64_t part_rows = ceil_div(plan.view.v.taps, row_parts);
     if (part_rows > max_part_rows) continue;
     if (part_rows < 8 && row_parts > 1) break;  // parts are for filters that do not fit
-    for (int column_parts = 1; column_parts <= std::min(most_parts, plan.view.w.taps);
+    for (int column_parts = 1; column_parts <= std::min(max_parts, plan.view.w.taps);
          ++column_parts) {
       const std::int64_t part_columns = ceil_div(plan.view.w.taps, column_parts);
       if (part_columns > (rows ? max_part_columns : max_part_line)) continue;

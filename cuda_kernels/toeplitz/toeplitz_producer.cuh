@@ -1,4 +1,4 @@
-// Producers bring the input of a pass to shared memory as it is, and scale it, split it and lay it
+// Producers load the input of a pass to shared memory as it is, and scale it, split it and lay it
 // out as B there: a line's fp32 elements give way to their high and low halves, which take as many
 // bytes.
 #pragma once
@@ -144,7 +144,7 @@ class ToeplitzProducer {
       convert_lines<aligned>(tile, leads, scale);
   }
 
-  /// Finds the scale that brings the largest of the pass near to fp16's largest. Sums take a change
+  /// Finds the scale that makes the largest of the pass nearly fp16's largest. Sums take a change
   /// of the scale without rounding as long as it is not too far.
   __device__ int choose_scale(const char* tile, int& exponent) const {
     constexpr int farthest = 60;
@@ -223,12 +223,12 @@ class ToeplitzProducer {
       *reinterpret_cast<uint4*>(line + 2 * params_.line + 16 * place) = halves.low;
   }
 
-  /// A warp converts as many lines at once as it has lanes for their eights.
+  /// A warp converts as many lines at once as it has lanes for their chunks of eight elements.
   template <bool aligned>
   __device__ void convert_rows(char* tile, const ToeplitzLeads& leads, float scale) const {
     const signed char* const table = shared_.tables[splitting_.stage].leads;
-    const int eights = params_.line / 8, at_once = 32 / eights;
-    const int line_of = lane() / eights, eight = lane() - line_of * eights;
+    const int chunks = params_.line / 8, at_once = 32 / chunks;
+    const int line_of = lane() / chunks, chunk = lane() - line_of * chunks;
     constexpr int turns = 2;  // lines whose instructions hide each other's latency
     const int step = toeplitz_loader_warps * at_once;
 #pragma unroll 1
@@ -239,17 +239,17 @@ class ToeplitzProducer {
       for (int i = 0; i < turns; ++i) {
         const int line = first + i * step + line_of;
         if (line_of < at_once && line < params_.lines)
-          read<aligned>(from + i * step * params_.line_bytes + 32 * eight, leads.of(line, table),
+          read<aligned>(from + i * step * params_.line_bytes + 32 * chunk, leads.of(line, table),
                         x[i]);
       }
       __syncwarp();
 #pragma unroll
       for (int i = 0; i < turns; ++i)
         if (line_of < at_once && first + i * step + line_of < params_.lines)
-          write(from + i * step * params_.line_bytes, eight, split(x[i], scale));
+          write(from + i * step * params_.line_bytes, chunk, split(x[i], scale));
     }
   }
-  /// Three warps convert a line. Its eights are laid out by their number modulo 8, so that those 64
+  /// Three warps convert a line. Its chunks are laid out by their number modulo 8, so that those 64
   /// elements apart, the columns of B, are neighbours.
   template <bool aligned>
   __device__ void convert_lines(char* tile, const ToeplitzLeads& leads, float scale) const {
@@ -257,7 +257,7 @@ class ToeplitzProducer {
     constexpr int most = toeplitz_max_line / 8 / threads;
     static_assert(most * threads * 8 == toeplitz_max_line);
     const signed char* const table = shared_.tables[splitting_.stage].leads;
-    const int eights = params_.line / 8, apart = params_.line / 64;
+    const int chunks = params_.line / 8, apart = params_.line / 64;
     const int group = thread_ / threads, thread = thread_ % threads;
     if (group >= groups) return;
 #pragma unroll 1
@@ -267,13 +267,13 @@ class ToeplitzProducer {
       float x[most][8];
 #pragma unroll
       for (int i = 0; i < most; ++i)
-        if (threads * i + thread < eights)
+        if (threads * i + thread < chunks)
           read<aligned>(from + 32 * (threads * i + thread), lead, x[i]);
       meet<threads>(2 + group);
 #pragma unroll
       for (int i = 0; i < most; ++i) {
-        const int eight = threads * i + thread;
-        if (eight < eights) write(from, eight % 8 * apart + eight / 8, split(x[i], scale));
+        const int chunk = threads * i + thread;
+        if (chunk < chunks) write(from, chunk % 8 * apart + chunk / 8, split(x[i], scale));
       }
     }
   }

@@ -39,8 +39,8 @@ struct ToeplitzSteps {
   int a_low, b_low;  ///< from high halves to low ones
   int steps, in_round;
 
-  __device__ static std::uint64_t upper(std::uint32_t high, std::uint32_t low) {
-    return std::uint64_t{high} << 32 | low;
+  __device__ static std::uint64_t descriptor(std::uint32_t upper, std::uint32_t lower) {
+    return std::uint64_t{upper} << 32 | lower;
   }
   template <ToeplitzMode mode>
   __device__ static ToeplitzSteps of(const ToeplitzParams& params, const char* filter,
@@ -58,7 +58,7 @@ struct ToeplitzSteps {
       to.in_round = chunks;
       to.a_next = 2 * row_bytes / 16, to.b_next = 2 * line_bytes / 16;
     } else {
-      // A step is 16 terms; after eight eights a column's terms are those of the next column.
+      // A step is 16 terms; after eight chunks a column's terms are those of the next column.
       const int place_bytes = params.line / 64 * 16;
       a_terms = toeplitz_core_bytes, b_terms = place_bytes;
       to.a_rows = toeplitz_core_bytes / 16, to.b_rows = line_bytes / 16;
@@ -88,12 +88,13 @@ __device__ void add_pass(ToeplitzSums<products>& sums, const ToeplitzSteps& step
 #pragma unroll 1
   for (int step = 0; step < steps.steps; ++step) {
     if constexpr (products == 3)
-      wgmma_strided<__half>(sums.low, steps.upper(steps.a_rows, a + steps.a_low),
-                            steps.upper(steps.b_rows, b), 1);
-    wgmma_strided<__half>(sums.high, steps.upper(steps.a_rows, a), steps.upper(steps.b_rows, b), 1);
+      wgmma_strided<__half>(sums.low, steps.descriptor(steps.a_rows, a + steps.a_low),
+                            steps.descriptor(steps.b_rows, b), 1);
+    wgmma_strided<__half>(sums.high, steps.descriptor(steps.a_rows, a),
+                          steps.descriptor(steps.b_rows, b), 1);
     if constexpr (products == 3 && fault != ToeplitzFault::lost_low)
-      wgmma_strided<__half>(sums.low, steps.upper(steps.a_rows, a),
-                            steps.upper(steps.b_rows, b + steps.b_low), 1);
+      wgmma_strided<__half>(sums.low, steps.descriptor(steps.a_rows, a),
+                            steps.descriptor(steps.b_rows, b + steps.b_low), 1);
     --in_round;
     a += in_round == 0 ? steps.a_next : steps.a_step;
     b += in_round == 0 ? steps.b_next : steps.b_step;

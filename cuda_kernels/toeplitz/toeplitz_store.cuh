@@ -92,7 +92,7 @@ class ToeplitzOutput {
   }
 
   /// Lane 4 g + t of warp w has the outputs 16 w + g and 8 further of the columns 2 t and 2 t + 1.
-  /// Rows, and in lines eights of columns, go the other way (ToeplitzFilters).
+  /// Rows, and in lines chunks of eight columns, go the other way (ToeplitzFilters).
   __device__ static int row(int j) {
     return mode == ToeplitzMode::rows ? 7 - 2 * warp() - j / 2 : 0;
   }

@@ -8,18 +8,8 @@ namespace {
 using namespace plumb;
 using namespace plumb::cuda;
 
-PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result{.support = supports_toeplitz(problem, device)};
-  if (!result.support) return result;
-  const auto plan = plan_toeplitz(field_problem(problem), device, 3);
-  result.estimate_seconds = plan->tiles.seconds;
-  result.filter_bytes = plan->packed_bytes();
-  result.kernel = planned(*plan);
-  return result;
-}
-
 template <ToeplitzFault fault>
-ToeplitzCopy copy_with(std::string_view mistake) {
+PlantedCopy copy_with(std::string_view mistake) {
   return {mistake,
           {.name = "cuda.conv.toeplitz.fp16x3",
            .numerics = {.operand = Operand::fp16,
@@ -29,14 +19,14 @@ ToeplitzCopy copy_with(std::string_view mistake) {
            .takes_depth = true,
            .takes_boundaries = true,
            .accumulates = true,
-           .plan = plan,
+           .plan = plan_toeplitz_algorithm<3>,
            .pack_filters = pack_toeplitz_filters<3>,
            .launch = launch_toeplitz<3, fault>}};
 }
 
 }  // namespace
 
-std::vector<ToeplitzCopy> toeplitz_copies() {
+std::vector<PlantedCopy> toeplitz_copies() {
   return {copy_with<ToeplitzFault::none>(""), copy_with<ToeplitzFault::wrong_wrap>("wrong_wrap"),
           copy_with<ToeplitzFault::lost_low>("lost_low"),
           copy_with<ToeplitzFault::dropped_pass>("dropped_pass"),

@@ -16,7 +16,7 @@ TEST_CASE("cuda: planted faults of the Toeplitz kernel are caught", "[faults]") 
   const std::vector<std::string> problems{
       "mb1ic1ih150iw90oc1kh9ph4padperiodic", "mb2ic2iw1500oc3kw33pw16padreflect",
       "mb1ic2id5ih40iw70oc2kd3kh5kw7pd1ph2pw3padclamp", "mb2ic16ih5iw7oc2kh3ph1"};
-  for (const plumb_test::ToeplitzCopy& copy : plumb_test::toeplitz_copies()) {
+  for (const plumb_test::PlantedCopy& copy : plumb_test::toeplitz_copies()) {
     CAPTURE(copy.mistake);
     // Small integers have no low parts and one scale: what loses these is outside of the bound.
     const bool of_halves = copy.mistake == "lost_low" || copy.mistake == "stale_scale";

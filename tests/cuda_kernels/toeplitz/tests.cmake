@@ -5,7 +5,8 @@ set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
 add_executable(plumb_toeplitz_tests
   ${CMAKE_CURRENT_SOURCE_DIR}/cuda_kernels/wide/main.cpp ${toeplitz}/test_toeplitz_plan.cpp
   ${kernels}/toeplitz/toeplitz_plan.cpp ${kernels}/conv/conv_support.cpp ${kernels}/cost/kernel_model.cpp ${kernels}/cost/machine.cpp
-  ${kernels}/cost/tables.cpp ${kernels}/fields/field_problem.cpp ${kernels}/fields/field_support.cpp)
+  ${kernels}/cost/tables.cpp ${kernels}/fields/field_problem.cpp ${kernels}/fields/field_view.cpp
+  ${kernels}/fields/field_support.cpp)
 target_include_directories(plumb_toeplitz_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
 target_link_libraries(plumb_toeplitz_tests PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
                       fmt::fmt-header-only)

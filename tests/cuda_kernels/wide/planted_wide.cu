@@ -43,7 +43,7 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
 }
 
 template <WideFault fault, int splits>
-WideCopy copy_with(std::string_view mistake) {
+PlantedCopy copy_with(std::string_view mistake) {
   return {mistake,
           {.name = "cuda.conv.wide.fp16",
            .numerics = {.operand = Operand::fp16,
@@ -58,7 +58,7 @@ WideCopy copy_with(std::string_view mistake) {
 
 }  // namespace
 
-std::vector<WideCopy> wide_copies() {
+std::vector<PlantedCopy> wide_copies() {
   return {copy_with<WideFault::none, 1>(""), copy_with<WideFault::none, 2>(""),
           copy_with<WideFault::wrong_swizzle, 1>("wrong_swizzle"),
           copy_with<WideFault::stale_stage, 1>("stale_stage"),

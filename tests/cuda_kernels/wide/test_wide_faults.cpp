@@ -17,7 +17,7 @@ TEST_CASE("cuda: planted faults of the wide kernel are caught", "[faults]") {
                                   "mb2ic64id4ih5iw6oc24kd3kh3kw3pd1ph1pw1"},
                                  DType::f16, Placement::nhwc, tiers);
   };
-  for (const plumb_test::WideCopy& copy : plumb_test::wide_copies()) {
+  for (const plumb_test::PlantedCopy& copy : plumb_test::wide_copies()) {
     CAPTURE(copy.mistake);
     if (copy.mistake.empty())
       CHECK_FALSE(is_caught(copy.algorithm, all));
