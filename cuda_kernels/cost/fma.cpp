@@ -188,7 +188,10 @@ double few_filters_seconds(const ConvProblem& problem, const DeviceInfo& device,
   // Rows of a tile that begin or end within a sector of memory are completed late.
   const double run = number(std::min<std::int64_t>(of.tile_columns, problem.q()));
   const double late = y_vector == 4 ? 0 : costs.few_filters_late_outputs / run;
-  const double moving = moving_seconds(problem, device, 4, 1 + late);
+  // Tall tiles read and write pieces of the image's rows that are shorter than a line of memory.
+  constexpr double line_elements = 128 / sizeof(float);
+  const double lines = run < number(problem.q()) ? std::max(1.0, line_elements / run) : 1;
+  const double moving = lines * moving_seconds(problem, device, 4, 1 + late);
   return kernel_seconds(std::max(model_seconds(problem, device, work), moving), device,
                         costs.few_filters_instruction_clocks * of_thread);
 }

@@ -6,6 +6,11 @@
 
 namespace plumb::cuda {
 
+/// How many elements lie between the 16 aligned bytes that `x` is in and `x`.
+__device__ inline int lead_of(const float* x) {
+  return static_cast<int>(reinterpret_cast<std::uintptr_t>(x) / 4 % 4);
+}
+
 /// How many elements of a line lie before the first that is wanted, since lines begin at 16 aligned
 /// bytes: of an even tile by its first line and what the next ones add, otherwise in a table.
 class ToeplitzLeads {
@@ -39,8 +44,7 @@ struct ToeplitzEvenTile {
   std::int64_t step;
 
   __device__ ToeplitzLeads leads() const {
-    return {is_one, static_cast<int>(reinterpret_cast<std::uintptr_t>(x) / 4 % 4),
-            static_cast<int>(step & 3)};
+    return {is_one, lead_of(x), static_cast<int>(step & 3)};
   }
 };
 
@@ -62,8 +66,7 @@ class ToeplitzInput {
     const std::int64_t step = mode == rows ? view.v.x_step : segment;
     const float* const x = plane_ + row_ * view.v.x_step + first_;
     // Aligned lines reach up to three elements further on both sides.
-    const int lead =
-        step % 4 == 0 ? static_cast<int>(reinterpret_cast<std::uintptr_t>(x) / 4 % 4) : 3;
+    const int lead = step % 4 == 0 ? lead_of(x) : 3;
     const std::int64_t reach =
         first_ + params_.line + 4 + (mode == rows ? 0 : (toeplitz_groups - 1) * segment);
     bool is_one = plane_ && view.w.x_step == 1 && first_ >= lead && reach <= view.w.extent;

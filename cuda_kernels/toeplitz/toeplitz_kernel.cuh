@@ -101,7 +101,7 @@ __device__ inline void begin_toeplitz(ToeplitzControl& control) {
   constexpr int consumer_warps = 4;
   if (threadIdx.x == 0) {
     for (int i = 0; i < toeplitz_max_stages; ++i) {
-      control.planned[i].init(1);
+      control.planned[i].init(32);  // all lanes of the scheduler fill a table
       control.full[i].init(toeplitz_loaders);
       control.empty[i].init(consumer_warps);
     }

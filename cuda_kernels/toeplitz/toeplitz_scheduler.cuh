@@ -34,16 +34,14 @@ class ToeplitzScheduler {
       if (!even.is_one) fill_table(input, shared_.tables[stage_.stage]);
     }
     if (lane_ == 0) control.loads[stage_.stage] = load;
-    __syncwarp();
-    if (lane_ == 0) control.planned[stage_.stage].arrive();
+    control.planned[stage_.stage].arrive();
     stage_.advance(params_.stages);
   }
   __device__ void fill_table(const ToeplitzInput<mode>& input, ToeplitzTable& table) const {
     const FieldAxis& w = params_.view.w;
     for (int number = lane_; number < params_.lines; number += 32) {
       const auto [x, first] = input.line(number);
-      const auto begin = reinterpret_cast<std::uintptr_t>(x + first * w.x_step);
-      const int lead = x && w.x_step == 1 ? static_cast<int>(begin / 4 % 4) : 0;
+      const int lead = x && w.x_step == 1 ? lead_of(x + first) : 0;
       const std::int64_t column = first - lead, left = w.extent - column;
       table.lines[number] = {x ? x + column * w.x_step : nullptr, clipped(-column), clipped(left)};
       table.firsts[number] = column;

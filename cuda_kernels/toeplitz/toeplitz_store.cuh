@@ -147,10 +147,8 @@ class ToeplitzOutput {
       const std::int64_t v = of.v + row(i % 4), w = of.w + column(i % 4);
       const float sum = fields::defined_sum(view, params.x + of.n * view.x_n,
                                             params.w + k * view.w_k, of.u, v, w);
-      float* const to =
-          y + (of.n * view.y_n + of.u * view.u.y_step + v * view.v.y_step + w * view.w.y_step);
-      const float old = epilogue.accumulate ? *to : 0;
-      *to = epilogue.finish(epilogue.accumulate ? sum + old : sum, epilogue.bias_of<float>(k));
+      epilogue.store(
+          y[of.n * view.y_n + of.u * view.u.y_step + v * view.v.y_step + w * view.w.y_step], sum, k);
     }
   }
 
