@@ -9,43 +9,51 @@
 
 namespace plumb::kokkos {
 
-/// Output columns that are computed together at most: 512 bytes of sums.
+/// Bytes of sums that are computed together at most, in a row of the output.
+inline constexpr int segment_bytes = 512;
 template <class Sum>
-inline constexpr int segment_columns = 512 / static_cast<int>(sizeof(Sum));
+inline constexpr int segment_columns = segment_bytes / static_cast<int>(sizeof(Sum));
 /// What their number is a multiple of: 64 bytes of sums.
 template <class Sum>
 inline constexpr int segment_granule = 64 / static_cast<int>(sizeof(Sum));
 /// Output rows that are computed together, where one lies below the other in the input too.
 inline constexpr int segment_rows = 4;
 /// Lines of the input that are added at once at most.
-inline constexpr int max_lines = 32;
+inline constexpr int max_lines = 128;
 
-/// One line of the input, and the rows of the output from `first` to `last` that it is under.
-template <class Sum>
-struct Line {
-  const Sum* inputs;  ///< what the first column's first tap reads
-  const Sum* taps;    ///< of row `first`
-  int first, last;
+/// Rows of a filter, and the lines of the input that they meet under the rows of the output:
+/// `filter_rows` lines, and as many more as there are rows of the output below the first.
+struct Panel {
+  std::int64_t first_tap;
+  int first_line, filter_rows;
 };
 
-/// Lines of the input under up to `segment_rows` rows of the output.
+/// Panels under up to `segment_rows` rows of the output.
 template <class Sum>
-struct LinesUnderRows {
-  Sum* sums;  ///< of the first row; the others' lie `segment_columns` apart, all of them
-  const Line<Sum>* lines;
-  int count;              ///< of the lines
-  std::int64_t tap_step;  ///< from a row's taps to those of the row below
+struct PanelsUnderRows {
+  Sum* sums;                ///< of the first row; the others' lie `segment_columns` apart
+  const Sum* const* lines;  ///< what the first column's first tap reads; null: zeros, left out
+  const Panel* panels;
+  const Sum* taps;        ///< of the filter
+  int count;              ///< of the panels
+  std::int64_t row_step;  ///< from a row of the filter to the next
   std::int64_t tap_count, dilation;
-  int rows;     ///< 1 to `segment_rows`
+  int rows;     ///< 1, or up to `segment_rows`, for which all have lines
   int columns;  ///< whole granules
 };
 
 template <class Sum>
 struct RowLoops {
-  void (*add_lines)(const LinesUnderRows<Sum>&);
+  void (*add_panels)(const PanelsUnderRows<Sum>&);
   /// Whether all of so many sums, whole granules of them, are finite.
   bool (*all_finite)(const Sum* sums, int columns);
 };
+
+/// Stores `bytes` of sums past the caches, which a large output would only empty; what follows the
+/// calls must begin with end_stores().
+void store_past_caches(const void* sums, void* y, std::size_t bytes);
+/// Makes what was stored so visible before whatever the thread stores next.
+void end_stores();
 
 /// Of an instruction set by its name; of one that is not known, what every CPU runs.
 template <class Sum>

@@ -2,9 +2,8 @@
 // up to four rows that lie below each other share the input lines under them.
 //
 // Tiling: on a host a work item is a segment of up to four rows, 512 bytes of sums a row; a line of
-//   the input is read where it lies, or copied with what its boundary shows. On a device a work
-//   item is a column of some rows, so that neighbours read neighbouring elements
-//   (rows_on_device.hpp).
+//   the input is read where it lies (rows_on_host.hpp). On a device a work item is a column of some
+//   rows, so that neighbours read neighbouring elements (rows_on_device.hpp).
 // Bytes: y once; x T (1 + (R - 1) / 4) times for each filter, from caches beyond the first.
 // Wins: few channels and filters, rows that are long.
 #include <algorithm>
@@ -14,22 +13,13 @@
 #include "kokkos_kernels/conv_algorithms.hpp"
 #include "kokkos_kernels/conv_shape.hpp"
 #include "kokkos_kernels/conv_support.hpp"
-#include "kokkos_kernels/row_segments.hpp"
 #include "kokkos_kernels/rows_items.hpp"
 #include "kokkos_kernels/rows_on_device.hpp"
+#include "kokkos_kernels/rows_on_host.hpp"
 #include "plumb/device.hpp"
 
 namespace plumb::kokkos {
 namespace {
-
-/// How many columns of the input a segment may need beside its own.
-constexpr std::int64_t max_beside = 4096;
-
-/// So many columns in whole granules.
-template <class Sum>
-int granules_of(std::int64_t columns) {
-  return static_cast<int>(pieces_of(columns, segment_granule<Sum>)) * segment_granule<Sum>;
-}
 
 template <class Sum, class Stored>
 struct PackTaps {
@@ -41,118 +31,6 @@ struct PackTaps {
   KOKKOS_FUNCTION void operator()(std::int64_t tap) const {
     const Place at = place_of(tap, extents[0], extents[1], extents[2], extents[3]);
     taps[tap] = convert<Sum>(w[from.offset(at.n, at.c, at.d, at.h, at.w)]);
-  }
-};
-
-template <class Sum, class Stored>
-struct RowsOnHost : Rows<Sum, Stored> {
-  using Base = Rows<Sum, Stored>;
-  using Item = typename Base::Item;
-  static constexpr std::int64_t columns = segment_columns<Sum>;
-
-  RowLoops<Sum> loops;
-  std::int64_t beside;  ///< (S - 1) dilation
-
-  RowsOnHost(const ConvLaunch& call, const RowLoops<Sum>& loops_)
-      : Base(call, columns),
-        loops(loops_),
-        beside((this->shape.columns.taps - 1) * this->shape.columns.dilation) {}
-
-  void operator()(std::int64_t number) const {
-    const Item item = this->item_of(number);
-    const Axis& axis = this->shape.columns;
-    // The last segment of a row goes back to where its granules are whole, and stores what is new.
-    const std::int64_t begin = item.segment * columns,
-                       end = std::min(begin + columns, this->shape.q);
-    const std::int64_t q = std::max<std::int64_t>(end - granules_of<Sum>(end - begin), 0);
-    const std::int64_t first_w = q - axis.before;
-    const int count = granules_of<Sum>(end - q);
-    const bool in_place = std::is_same_v<Sum, Stored> && this->shape.x_step.w == 1 &&
-                          first_w >= 0 && first_w + count + beside <= axis.extent;
-    alignas(64) Sum sums[segment_rows * columns];
-    std::fill_n(sums, segment_rows * columns, Sum{0});
-    add_lines(item, first_w, count, in_place, sums);
-    // Rows and planes of zeros are left out; columns of them are in the copy.
-    const bool has_zeros = !in_place && axis.boundary == Boundary::zeros;
-    for (int row = 0; row < item.rows; ++row) {
-      Sum* const all = sums + row * columns;
-      Sum* const own = all + (begin - q);
-      if (has_zeros && !loops.all_finite(all, count))
-        for (std::int64_t i = begin; i < end; ++i)
-          own[i - begin] = this->without_padding(own[i - begin], item, row, i);
-      store(item, row, begin, end, own);
-    }
-  }
-
-  /// Adds the lines under an item, as many at once as there is room for their copies.
-  void add_lines(const Item& item, std::int64_t first_w, int count, bool in_place,
-                 Sum* sums) const {
-    Sum copies[columns + max_beside];
-    Line<Sum> lines[max_lines];
-    const std::int64_t length = count + beside;
-    const std::int64_t room =
-        in_place ? max_lines : std::min<std::int64_t>(max_lines, (columns + max_beside) / length);
-    int pending = 0;
-    const auto add_pending = [&] {
-      loops.add_lines({.sums = sums,
-                       .lines = lines,
-                       .count = pending,
-                       .tap_step = -this->shape.w_step.h,
-                       .tap_count = this->shape.columns.taps,
-                       .dilation = this->shape.columns.dilation,
-                       .rows = item.rows,
-                       .columns = count});
-      pending = 0;
-    };
-    this->for_each_line(item, [&](const Stored* line, const Sum* taps, int first, int last) {
-      if (pending == room) add_pending();
-      const Sum* from = copies + pending * length;
-      if (in_place)
-        from = reinterpret_cast<const Sum*>(line + first_w);
-      else
-        copy_line(line, first_w, length, copies + pending * length);
-      lines[pending++] = {from, taps, first, last};
-    });
-    add_pending();
-  }
-
-  /// What `count` columns of the input show, from the coordinate `first_w` on.
-  void copy_line(const Stored* line, std::int64_t first_w, std::int64_t count, Sum* copy) const {
-    const Axis& axis = this->shape.columns;
-    const std::int64_t step = this->shape.x_step.w;
-    const std::int64_t begin = std::clamp<std::int64_t>(-first_w, 0, count);
-    const std::int64_t end = std::clamp<std::int64_t>(axis.extent - first_w, begin, count);
-    const auto show = [&](std::int64_t from, std::int64_t to) {
-      if (axis.boundary == Boundary::zeros) return std::fill(copy + from, copy + to, Sum{0});
-      for (std::int64_t i = from; i < to; ++i) {
-        const std::int64_t w = at_boundary(axis.boundary, first_w + i, axis.extent);
-        copy[i] = w < 0 ? Sum{0} : convert<Sum>(line[w * step]);
-      }
-    };
-    show(0, begin);
-    copy_inside(line + (first_w + begin) * step, step, end - begin, copy + begin);
-    show(end, count);
-  }
-
-  static void copy_inside(const Stored* from, std::int64_t step, std::int64_t count, Sum* to) {
-    if constexpr (std::is_same_v<Sum, Stored>)
-      if (step == 1) return static_cast<void>(std::copy_n(from, count, to));
-    if (step == 1)
-      for (std::int64_t i = 0; i < count; ++i) to[i] = convert<Sum>(from[i]);
-    else
-      for (std::int64_t i = 0; i < count; ++i) to[i] = convert<Sum>(from[i * step]);
-  }
-
-  void store(const Item& item, int row, std::int64_t begin, std::int64_t end,
-             const Sum* sums) const {
-    Stored* const line = this->outputs(item, row) + begin * this->shape.y_step.w;
-    const std::int64_t step = this->shape.y_step.w;
-    const bool is_plain = !this->epilogue.bias && !this->epilogue.rectify;
-    if (step == 1 && is_plain && !this->epilogue.accumulate)
-      for (std::int64_t i = 0; i < end - begin; ++i) line[i] = convert<Stored>(sums[i]);
-    else
-      for (std::int64_t i = 0; i < end - begin; ++i)
-        this->epilogue(sums[i], item.k, line + i * step);
   }
 };
 

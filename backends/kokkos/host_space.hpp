@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -54,7 +53,7 @@ struct SpaceParts {
 
   /// The CPU as its own backend describes it, with the threads that Kokkos has.
   static DeviceInfo describe() {
-    DeviceInfo info = Device::open("cpu").info();
+    DeviceInfo info = host().info();
     info.name += std::string(" (Kokkos ") + Space::name() + ")";
     if (is_running()) info.units = Space().concurrency();
 #ifdef KOKKOS_ENABLE_SERIAL
@@ -69,22 +68,23 @@ struct SpaceParts {
     return info;
   }
 
-  static std::size_t free_bytes() { return Device::open("cpu").free_bytes(); }
+  static std::size_t free_bytes() { return host().free_bytes(); }
 
-  static void* allocate(std::size_t bytes, Memory) {
-    constexpr std::size_t alignment = 256;
-    const Device cpu = Device::open("cpu");
-    void* memory = nullptr;
-    if (bytes <= cpu.info().memory_bytes)
-      memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    if (!memory)
+  /// The memory that the device `cpu` has, in huge pages where it is large.
+  static void* allocate(std::size_t bytes, Memory kind) {
+    try {
+      return host().allocate(bytes, kind);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
       throw Error(ErrorCode::out_of_memory,
                   "kokkos: " + std::to_string(bytes) + " bytes asked for; " +
-                      std::to_string(cpu.free_bytes()) + " bytes are free of " +
-                      std::to_string(cpu.info().memory_bytes));
-    return memory;
+                      std::to_string(host().free_bytes()) + " bytes are free of " +
+                      std::to_string(host().info().memory_bytes));
+    }
   }
-  static void deallocate(void* memory, Memory) noexcept { std::free(memory); }
+  static void deallocate(void* memory, Memory kind) noexcept {
+    host().deallocate(memory, 0, kind);  // `cpu` needs no size
+  }
   static bool is_pinned(const void*) noexcept { return true; }  // nothing is copied at all
 
   /// An instance for a queue of its own: they all share the host's threads, one call at a time.
@@ -110,11 +110,20 @@ struct SpaceParts {
       std::memmove(to, from, bytes);
     }
     void* allocate(std::size_t bytes) const { return SpaceParts::allocate(bytes, Memory::device); }
-    void deallocate(void* memory) const noexcept { std::free(memory); }
+    void deallocate(void* memory) const noexcept {
+      SpaceParts::deallocate(memory, Memory::device);
+    }
 
    private:
     const Space& space_;
   };
+
+ private:
+  /// Never destroyed: tensors may be freed while the process ends.
+  static const Device& host() {
+    static const Device& cpu = *new Device(Device::open("cpu"));
+    return cpu;
+  }
 };
 
 }  // namespace plumb::kokkos
