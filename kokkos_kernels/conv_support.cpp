@@ -1,6 +1,7 @@
 // Refusals with their reasons, and the model of time.
 #include "kokkos_kernels/conv_support.hpp"
 
+#include "kokkos_kernels/row_segments.hpp"
 #include "plumb/support.hpp"
 
 namespace plumb::kokkos {
@@ -17,6 +18,11 @@ double model_seconds(const ConvProblem& problem, const DeviceInfo& device, doubl
   const double rate =
       device.nominal_fp32_flop_per_second * (problem.dtype == DType::f64 ? 0.5 : 1.0);
   return issued_flop / (rate * share) + problem.bytes() / device.nominal_bytes_per_second;
+}
+
+double plain_share(const DeviceInfo& device) {
+  if (device.compute_major > 0) return 1;
+  return flop_per_cycle_of("baseline") / flop_per_cycle_of(device.instruction_set);
 }
 
 }  // namespace plumb::kokkos

@@ -42,6 +42,10 @@ constexpr ConvAlgorithm entry(std::string_view name, const Numerics& numerics) {
 double model_seconds(const ConvProblem& problem, const DeviceInfo& device, double issued_flop,
                      double share);
 
+/// How much of the nominal rate is there for kernels that leave vectors to the compiler: on a host
+/// it finds few, so that they are as fast as for any x86-64.
+double plain_share(const DeviceInfo& device);
+
 /// The execution space that a launch is for.
 inline Instance instance_of(const ConvLaunch& call) {
   return {call.device.id.index, call.native_queue};

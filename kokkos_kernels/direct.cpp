@@ -42,7 +42,7 @@ void launch(const ConvLaunch& call) {
 }
 
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
-  return model_seconds(problem, device, problem.flop(), 1.0 / 16);
+  return model_seconds(problem, device, problem.flop(), plain_share(device) / 16);
 }
 
 }  // namespace

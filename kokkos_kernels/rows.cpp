@@ -87,7 +87,8 @@ Support fits(const ConvProblem& problem) {
 }
 
 /// A host reaches a third of its peak for whole granules, or half of that where a row has its lines
-/// for itself; a line of a segment takes some 50 cycles besides. A device has no idle columns.
+/// for itself; a line of a segment takes some 10 cycles besides, and 25 to be found and copied,
+/// once for all filters of a group. A device has no idle columns.
 double estimate(const ConvProblem& problem, const DeviceInfo& device, std::size_t sum_bytes,
                 std::string_view instruction_set) {
   if (device.compute_major > 0) return model_seconds(problem, device, problem.flop(), 1.0 / 8);
@@ -102,7 +103,8 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device, std::size_
   const double narrow_sums = 4.0 / static_cast<double>(sum_bytes);
   const double products =
       problem.flop() * columns / static_cast<double>(problem.q()) * (rows == 1 ? 2 : 1);
-  const double flop = products / narrow_sums + lines * 50 * wide / 3;
+  const double filters = static_cast<double>(problem.k / problem.groups);
+  const double flop = products / narrow_sums + lines * (10 + 25 / filters) * wide / 3;
   // The model halves the rate for f64, which the sums have counted.
   return model_seconds(problem, device, flop * (problem.dtype == DType::f64 ? 0.5 : 1.0),
                        wide / flop_per_cycle_of(device.instruction_set) / 3);

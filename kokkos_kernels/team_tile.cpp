@@ -325,7 +325,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
                                            : filters == 4 ? 1.0 / 4
                                                           : 1.0 / 2;
   return model_seconds(problem, device, problem.flop() * idle * (1 + share * load_cost * loads),
-                       share);
+                       share * plain_share(device));
 }
 
 template <int filters>

@@ -80,7 +80,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   // The host has no lanes: a chain of additions there, and a scalar loop for a GPU's idle ones.
   const auto terms = static_cast<double>(problem.c / problem.groups);
   const double whole = device.compute_major > 0 ? std::max(1.0, lanes / terms) : 1.0;
-  return model_seconds(problem, device, whole * problem.flop(), 1.0 / 20);
+  return model_seconds(problem, device, whole * problem.flop(), plain_share(device) / 20);
 }
 
 }  // namespace
