@@ -110,9 +110,7 @@ struct SpaceParts {
       std::memmove(to, from, bytes);
     }
     void* allocate(std::size_t bytes) const { return SpaceParts::allocate(bytes, Memory::device); }
-    void deallocate(void* memory) const noexcept {
-      SpaceParts::deallocate(memory, Memory::device);
-    }
+    void deallocate(void* memory) const noexcept { SpaceParts::deallocate(memory, Memory::device); }
 
    private:
     const Space& space_;

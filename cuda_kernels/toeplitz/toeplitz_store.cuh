@@ -148,7 +148,8 @@ class ToeplitzOutput {
       const float sum = fields::defined_sum(view, params.x + of.n * view.x_n,
                                             params.w + k * view.w_k, of.u, v, w);
       epilogue.store(
-          y[of.n * view.y_n + of.u * view.u.y_step + v * view.v.y_step + w * view.w.y_step], sum, k);
+          y[of.n * view.y_n + of.u * view.u.y_step + v * view.v.y_step + w * view.w.y_step], sum,
+          k);
     }
   }
 
