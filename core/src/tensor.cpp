@@ -3,11 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
-#include "overlap.hpp"
 #include "owned_memory.hpp"
-#include "plumb/backend.hpp"
 #include "plumb/error.hpp"
 #include "sizes.hpp"
 #include "span.hpp"
@@ -78,43 +74,6 @@ Tensor::Tensor(const Device& device, DType dtype, const Extents& extents, const 
   storage_ = owned_memory(device, bytes, memory);
   view_ = TensorView(static_cast<std::byte*>(storage_.get()) + span.below * element_bytes, dtype,
                      extents, memory == Memory::pinned_host ? host : device.id(), used);
-}
-
-void copy(Queue& queue, const ConstTensorView& from, const TensorView& to) {
-  if (from.dtype() != to.dtype() || from.extents() != to.extents() ||
-      from.strides() != to.strides())
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("copy from {} {} strides {} to {} {} strides {}; expected the same",
-                    to_string(from.dtype()), to_string(from.extents()), to_string(from.strides()),
-                    to_string(to.dtype()), to_string(to.extents()), to_string(to.strides())));
-  check_output_layout("copy", "the view", to.extents(), to.strides());
-  const Span span = span_of(from.extents(), from.strides());
-  if (span.elements != element_count(from.extents()))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("copy of {} with strides {}; expected a view without gaps",
-                            to_string(from.extents()), to_string(from.strides())));
-  const DeviceId here = queue.device().id();
-  for (const DeviceId& side : {from.device(), to.device()})
-    if (side != here && side != host)
-      throw Error(ErrorCode::invalid_argument, fmt::format("copy on a queue of {} of a view on {}",
-                                                           to_string(here), to_string(side)));
-  if (span.elements == 0 || from.data() == to.data()) return;
-  if (!from.data() || !to.data())
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("copy of {} from {} to {}; expected no null pointer",
-                            to_string(from.extents()), from.data(), to.data()));
-  if (overlap(from, to))
-    throw Error(
-        ErrorCode::invalid_argument,
-        fmt::format("copy of {} with strides {} from {} to {}, which overlap; expected "
-                    "memory that is the same or has nothing in common",
-                    to_string(from.extents()), to_string(from.strides()), from.data(), to.data()));
-  const std::size_t element_bytes = size_in_bytes(from.dtype());
-  const std::size_t below = span.below * element_bytes;
-  queue.backend().copy(static_cast<std::byte*>(to.data()) - below,
-                       static_cast<const std::byte*>(from.data()) - below,
-                       span.elements * element_bytes);
 }
 
 }  // namespace plumb

@@ -69,6 +69,13 @@ plumb_status plumb_validate_nd(const plumb_device* device, const plumb_conv_prob
   });
 }
 
+plumb_status plumb_copy_tensor(plumb_queue* queue, const plumb_tensor* to,
+                               const plumb_tensor* from) {
+  return run(__func__, [&] {
+    copy(at(queue, "queue").queue, c::view_of(from, "from"), c::view_of(to, "to"));
+  });
+}
+
 plumb_status plumb_conv_nd(plumb_queue* queue, const plumb_tensor* x, const plumb_tensor* w,
                            const plumb_tensor* bias, const plumb_tensor* y,
                            const plumb_conv_geometry_nd* geometry,

@@ -1,5 +1,6 @@
 // The structs and enumerations of plumb.h as those of C++, checked on the way. Error
-// (invalid_argument) names the field and the value met.
+// (invalid_argument) names the field and the value met. What is PLUMB_API here is so for Plumb's own libraries beside
+// libplumb (mpi/).
 #pragma once
 
 #include "plumb/conv.hpp"
@@ -9,7 +10,7 @@
 
 namespace plumb::c {
 
-DType dtype_of(plumb_dtype);
+PLUMB_API DType dtype_of(plumb_dtype);
 Memory memory_of(plumb_memory);
 plumb_memory to_c(Memory);
 plumb_math to_c(Math);
@@ -18,13 +19,13 @@ plumb_math to_c(Math);
 ConvGeometry geometry_of(const plumb_conv_geometry*);
 ConvGeometry geometry_of(const plumb_conv_geometry_nd*);
 ConvProblem problem_of(const plumb_conv_problem*);
-ConvProblem problem_of(const plumb_conv_problem_nd*);
+PLUMB_API ConvProblem problem_of(const plumb_conv_problem_nd*);
 /// Null: no option is set.
 ConvOptions options_of(const plumb_conv_options*);
-ConvOptions options_of(const plumb_conv_options_nd*);
+PLUMB_API ConvOptions options_of(const plumb_conv_options_nd*);
 PoolGeometry pool_geometry_of(const plumb_pool_geometry*);
 
-TensorView view_of(const plumb_tensor* tensor, const char* name);
+PLUMB_API TensorView view_of(const plumb_tensor* tensor, const char* name);
 /// A null bias is none.
 ConvTensors tensors_of(const plumb_tensor* x, const plumb_tensor* w, const plumb_tensor* bias,
                        const plumb_tensor* y);

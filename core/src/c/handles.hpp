@@ -1,4 +1,5 @@
-// What stands behind the C handles, and how a C function runs C++: nothing is thrown across.
+// What stands behind the C handles, and how a C function runs C++: nothing is thrown across. What is
+// PLUMB_API here is so for Plumb's own libraries beside libplumb (mpi/).
 #pragma once
 
 #include <string>
@@ -33,13 +34,13 @@ struct plumb_explanation {
 namespace plumb::c {
 
 /// The status of the exception being handled; its message becomes this thread's last one.
-plumb_status caught(const char* function) noexcept;
+PLUMB_API plumb_status caught(const char* function) noexcept;
 
 /// Whether an exception can be thrown on this thread; false where there is no memory for the first
 /// one.
-bool can_throw() noexcept;
+PLUMB_API bool can_throw() noexcept;
 /// PLUMB_OUT_OF_MEMORY, and this thread's last message says so.
-plumb_status without_memory(const char* function) noexcept;
+PLUMB_API plumb_status without_memory(const char* function) noexcept;
 
 /// Runs the body of the C function `function`.
 template <class Body>
@@ -53,7 +54,7 @@ plumb_status run(const char* function, Body&& body) noexcept {
   }
 }
 
-[[noreturn]] void refuse(const std::string& message);
+[[noreturn]] PLUMB_API void refuse(const std::string& message);
 
 /// The thing that an argument points to. Error (invalid_argument) on null.
 template <class T>

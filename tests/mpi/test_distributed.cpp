@@ -1,0 +1,95 @@
+// Distributed against the whole problem on one rank, for random problems on random grids.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators_all.hpp>
+#include <cmath>
+#include <cstring>
+
+#include "spread_case.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+
+namespace {
+
+/// As many as have been computed; those that a grid cannot take are refused on every rank alike.
+struct Counts {
+  int computed = 0, refused = 0;
+};
+
+bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+}
+
+template <class Compare>
+Counts for_random_cases(Direction direction, int cases, bool integers, const Compare& compare,
+                        const std::string& algorithm = {}) {
+  const Device device = Device::open("cpu");
+  Counts counts;
+  for (std::uint32_t seed = 1; counts.computed < cases; ++seed) {
+    REQUIRE(seed < 40u * static_cast<unsigned>(cases));
+    std::optional<SpreadCase> spread = random_case(seed, world_size(), direction);
+    if (!spread) continue;
+    spread->options.conv.algorithm = algorithm;
+    if (!algorithm.empty() && spread->problem.dtype != DType::f64) continue;
+    const WholeTensors before = whole_tensors(*spread, integers);
+    WholeTensors whole = before;
+    compute_whole(device, *spread, whole);
+    INFO(spread->text() << ", rank " << world_rank());
+    try {
+      const SpreadResult result =
+          compute_spread(device, *spread, before, whole, seed % 4 == 0 ? 3 : 1);
+      REQUIRE(result.surroundings_untouched);
+      compare(result, *spread);
+      ++counts.computed;
+    } catch (const Error& e) {
+      INFO(e.what());
+      REQUIRE(e.code() == ErrorCode::invalid_argument);
+      const std::string what = e.what();
+      REQUIRE((what.find("thinner than the halo") != std::string::npos ||
+               what.find("gets none of the") != std::string::npos ||
+               what.find("expected an element a part") != std::string::npos));
+      ++counts.refused;
+    }
+  }
+  return counts;
+}
+
+/// -0 and 0 are the same number.
+bool equal_numbers(const std::vector<double>& a, const std::vector<double>& b) { return a == b; }
+
+}  // namespace
+
+TEST_CASE("sums that are exact are the same on any grid") {
+  const auto direction =
+      GENERATE(Direction::forward, Direction::backward_data, Direction::backward_weights);
+  const Counts counts =
+      for_random_cases(direction, 200, true, [](const SpreadResult& result, const SpreadCase&) {
+        REQUIRE(equal_numbers(result.values, result.expected));
+      });
+  CHECK(counts.refused < 3 * counts.computed);
+}
+
+TEST_CASE("an algorithm that keeps its order gives the bits of one rank") {
+  // Of a gradient with a boundary the sums of a fold are in the order of one rank's too.
+  const auto direction = GENERATE(Direction::forward, Direction::backward_data);
+  for_random_cases(
+      direction, 60, false,
+      [](const SpreadResult& result, const SpreadCase&) {
+        REQUIRE(same_bits(result.values, result.expected));
+      },
+      "cpu.conv.direct.fp64");
+}
+
+TEST_CASE("gradients by the weights differ from one rank's by the rounding of sums") {
+  for_random_cases(
+      Direction::backward_weights, 60, false,
+      [](const SpreadResult& result, const SpreadCase& spread) {
+        const double terms = static_cast<double>(check(spread.problem).terms()) + 2;
+        const double unit = spread.problem.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
+        REQUIRE(result.values.size() == result.expected.size());
+        for (std::size_t i = 0; i < result.values.size(); ++i)
+          REQUIRE(std::abs(result.values[i] - result.expected[i]) <= 60 * terms * unit);
+      });
+}
