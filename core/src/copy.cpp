@@ -67,11 +67,10 @@ void copy_on_device(BackendQueue& queue, const ConstTensorView& from, const Tens
   }
   const CopyAxis outermost = axes.from_inside(5);  // of views of rank 6 of which nothing was joined
   for (std::int64_t i = 0; i < outermost.extent; ++i)
-    queue.pad(
-        {.x = {moved(from.data(), i * outermost.from_step, from.dtype()), from.dtype(), extents,
-               from.device(), from_strides},
-         .y = {moved(to.data(), i * outermost.to_step, to.dtype()), to.dtype(), extents,
-               to.device(), to_strides}});
+    queue.pad({.x = {moved(from.data(), i * outermost.from_step, from.dtype()), from.dtype(),
+                     extents, from.device(), from_strides},
+               .y = {moved(to.data(), i * outermost.to_step, to.dtype()), to.dtype(), extents,
+                     to.device(), to_strides}});
 }
 
 /// From host memory to host memory, on this thread.
@@ -128,8 +127,8 @@ void copy_to_host(Queue& queue, const ConstTensorView& from, const TensorView& t
   if (to.is_dense()) return copy_run(queue.backend(), source, dense_on(to.data(), to, host));
   std::vector<std::byte> staged(bytes_of(to.dtype(), to.extents()));
   const TensorView dense = dense_on(staged.data(), to, host);
-  copy_run(queue.backend(), ConstTensorView(source.data(), to.dtype(), to.extents(),
-                                            source.device()), dense);
+  copy_run(queue.backend(),
+           ConstTensorView(source.data(), to.dtype(), to.extents(), source.device()), dense);
   queue.synchronize();
   copy_on_host(dense, to);
 }
@@ -144,9 +143,9 @@ void copy_from_host(Queue& queue, const ConstTensorView& from, const TensorView&
     source = dense_on(staged.data(), from, host);
   }
   const TensorView target =
-      to.is_dense() ? to
-                    : dense_on(queue.workspace(bytes_of(to.dtype(), to.extents())), to,
-                               queue.device().id());
+      to.is_dense()
+          ? to
+          : dense_on(queue.workspace(bytes_of(to.dtype(), to.extents())), to, queue.device().id());
   copy_run(queue.backend(), dense_on(const_cast<void*>(source.data()), source, source.device()),
            dense_on(target.data(), target, target.device()));
   if (!to.is_dense()) copy_on_device(queue.backend(), target, to);
@@ -187,7 +186,8 @@ void copy(Queue& queue, const ConstTensorView& from, const TensorView& to) {
   const bool same_order = from.strides() == to.strides();
   if (same_order && span_of(to.extents(), to.strides()).elements == elements)
     return copy_run(queue.backend(), from, to);
-  if (from.device() == here && to.device() == here) return copy_on_device(queue.backend(), from, to);
+  if (from.device() == here && to.device() == here)
+    return copy_on_device(queue.backend(), from, to);
   if (from.device() == here) return copy_to_host(queue, from, to);
   if (to.device() == here) return copy_from_host(queue, from, to);
   queue.synchronize();  // earlier work may write what is read here

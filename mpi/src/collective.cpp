@@ -28,7 +28,8 @@ Packet packet_of(const Failure& failure) {
   return packet;
 }
 
-/// Waits for a request that writes to what `kept` owns: past the time limit it may still be written.
+/// Waits for a request that writes to what `kept` owns: past the time limit it may still be
+/// written.
 template <class Kept>
 void wait_keeping(Communicator& communicator, MPI_Request& request, const char* what,
                   std::unique_ptr<Kept>& kept) {
@@ -85,17 +86,19 @@ void check_thread_level(int host_threads) {
                             finalised ? "is finalised" : "is not initialised"));
   check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
   if (level < MPI_THREAD_FUNNELED && host_threads > 1)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("distributed: MPI has the thread level MPI_THREAD_SINGLE, and the device "
-                            "computes with {} threads of the host; expected MPI_THREAD_FUNNELED "
-                            "(MPI_Init_thread), or OMP_NUM_THREADS=1",
-                            host_threads));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("distributed: MPI has the thread level MPI_THREAD_SINGLE, and the device "
+                    "computes with {} threads of the host; expected MPI_THREAD_FUNNELED "
+                    "(MPI_Init_thread), or OMP_NUM_THREADS=1",
+                    host_threads));
   if (level >= MPI_THREAD_SERIALIZED) return;
   check_mpi(MPI_Is_thread_main(&is_main), "MPI_Is_thread_main");
   if (!is_main)
-    throw Error(ErrorCode::invalid_argument,
-                "distributed: a call from a thread other than the one that initialised MPI; expected "
-                "that one, or the thread level MPI_THREAD_SERIALIZED");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "distributed: a call from a thread other than the one that initialised MPI; expected "
+        "that one, or the thread level MPI_THREAD_SERIALIZED");
 }
 
 Communicator::Communicator(MPI_Comm of_caller, double time_limit_seconds)
@@ -103,14 +106,15 @@ Communicator::Communicator(MPI_Comm of_caller, double time_limit_seconds)
   if (of_caller == MPI_COMM_NULL)
     throw Error(ErrorCode::invalid_argument, "distributed: the communicator is MPI_COMM_NULL");
   if (!(time_limit_seconds > 0))
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("distributed: a time limit of {} s; expected more than 0",
-                            time_limit_seconds));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("distributed: a time limit of {} s; expected more than 0", time_limit_seconds));
   int inter = 0;
   check_mpi(MPI_Comm_test_inter(of_caller, &inter), "MPI_Comm_test_inter");
   if (inter)
-    throw Error(ErrorCode::invalid_argument,
-                "distributed: the communicator is an intercommunicator; expected one group of ranks");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "distributed: the communicator is an intercommunicator; expected one group of ranks");
   check_mpi(MPI_Comm_rank(of_caller, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(of_caller, &size_), "MPI_Comm_size");
   MPI_Request request;
@@ -131,9 +135,10 @@ Communicator::~Communicator() {
 
 void Communicator::check_usable() const {
   if (broken_)
-    throw Error(ErrorCode::device_failure,
-                "distributed: an earlier call waited in vain for another rank, or failed within MPI; "
-                "expected no further use, but the end of the program (MPI_Abort)");
+    throw Error(
+        ErrorCode::device_failure,
+        "distributed: an earlier call waited in vain for another rank, or failed within MPI; "
+        "expected no further use, but the end of the program (MPI_Abort)");
 }
 
 void Communicator::wait(std::vector<MPI_Request>& requests, const char* what,
@@ -141,8 +146,8 @@ void Communicator::wait(std::vector<MPI_Request>& requests, const char* what,
   const auto begin = std::chrono::steady_clock::now();
   for (int round = 0;; ++round) {
     int done = 0;
-    const int code = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done,
-                                 MPI_STATUSES_IGNORE);
+    const int code =
+        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
     if (code != MPI_SUCCESS) {
       broken_ = true;
       check_mpi(code, "MPI_Testall");
@@ -159,9 +164,10 @@ void Communicator::wait(std::vector<MPI_Request>& requests, const char* what,
       MPI_Request_get_status(requests[i], &arrived, MPI_STATUS_IGNORE);
       if (!arrived) names += (names.empty() ? ": " : ", ") + late(i);
     }
-    throw TimeLimit(fmt::format("rank {} of {}: waited {} s for {}{}; another rank ended, is slower, "
-                                "or has not made the same call",
-                                rank_, size_, time_limit_seconds_, what, names));
+    throw TimeLimit(
+        fmt::format("rank {} of {}: waited {} s for {}{}; another rank ended, is slower, "
+                    "or has not made the same call",
+                    rank_, size_, time_limit_seconds_, what, names));
   }
 }
 
@@ -201,9 +207,9 @@ void agree_on(Communicator& communicator, const std::function<void()>& work) {
   };
   auto ranks = std::make_unique<Ranks>(Ranks{own, own});
   MPI_Request request;
-  check_mpi(MPI_Iallreduce(&ranks->own, &ranks->first, 1, MPI_INT, MPI_MIN, communicator.get(),
-                           &request),
-            "MPI_Iallreduce");
+  check_mpi(
+      MPI_Iallreduce(&ranks->own, &ranks->first, 1, MPI_INT, MPI_MIN, communicator.get(), &request),
+      "MPI_Iallreduce");
   wait_keeping(communicator, request, "the other ranks to say what became of their part", ranks);
   if (ranks->first < communicator.size()) throw_of(communicator, failure, ranks->first);
 }
@@ -224,10 +230,10 @@ void require_same(Communicator& communicator, const std::string& text) {
   const Packet own = packet_of({ErrorCode::invalid_argument, text});
   const Packet of_first = broadcast(communicator, own, 0);
   const Packet of_other = broadcast(communicator, own, rank);
-  throw Error(ErrorCode::invalid_argument,
-              fmt::format("distributed: rank {} of {} has another problem than rank 0: {}; expected {}",
-                          rank, communicator.size(), of_other.message.data(),
-                          of_first.message.data()));
+  throw Error(
+      ErrorCode::invalid_argument,
+      fmt::format("distributed: rank {} of {} has another problem than rank 0: {}; expected {}",
+                  rank, communicator.size(), of_other.message.data(), of_first.message.data()));
 }
 
 }  // namespace plumb::mpi

@@ -51,16 +51,17 @@ Cuts output_cuts(const Axis& axis) {
   Cuts cuts{0};
   for (int part = 1; part < axis.parts(); ++part) {
     // The first output whose middle, q stride - before + (reach - 1) / 2, is at or behind the cut.
-    const std::int64_t least = axis.x[static_cast<std::size_t>(part)] + axis.before -
-                               (axis.reach() - 1) / 2;
+    const std::int64_t least =
+        axis.x[static_cast<std::size_t>(part)] + axis.before - (axis.reach() - 1) / 2;
     cuts.push_back(std::clamp<std::int64_t>(-floor_quotient(-least, axis.stride), 0, axis.out));
   }
   cuts.push_back(axis.out);
   for (std::size_t i = 1; i < cuts.size(); ++i)
     if (cuts[i] <= cuts[i - 1])
-      refuse(fmt::format("part {} of the {}, {} elements of the image from {} on, gets none of the {} "
-                         "outputs; expected fewer parts, or sizes of the output",
-                         i - 1, axis.name, axis.x[i] - axis.x[i - 1], axis.x[i - 1], axis.out));
+      refuse(
+          fmt::format("part {} of the {}, {} elements of the image from {} on, gets none of the {} "
+                      "outputs; expected fewer parts, or sizes of the output",
+                      i - 1, axis.name, axis.x[i] - axis.x[i - 1], axis.x[i - 1], axis.out));
   return cuts;
 }
 
@@ -68,9 +69,10 @@ void check_axis(const Axis& axis) {
   if (!axis.is_cut()) return;
   for (const std::int64_t padding : {axis.before, axis.after})
     if (padding >= axis.reach())
-      refuse(fmt::format("padding of {} along the {}, which is cut into {} parts; expected less than "
-                         "the {} elements that the filter reaches over",
-                         padding, axis.name, axis.parts(), axis.reach()));
+      refuse(
+          fmt::format("padding of {} along the {}, which is cut into {} parts; expected less than "
+                      "the {} elements that the filter reaches over",
+                      padding, axis.name, axis.parts(), axis.reach()));
 }
 
 }  // namespace
@@ -87,12 +89,12 @@ Partition::Partition(const ConvProblem& problem, const DistributedGrid& grid,
     refuse(fmt::format("a pooling ({}); expected none, since windows of it would be cut",
                        to_string(p.pool)));
   n_ = cuts_of("batch", p.n, grid.n, sizes.n);
-  axes_[0] = {"depth", p.d, p.z(), p.t, p.stride.d, p.dilation.d, p.padding.front, p.padding.back,
-              p.boundary.d, {}, {}};
-  axes_[1] = {"height", p.h, p.p(), p.r, p.stride.h, p.dilation.h, p.padding.top, p.padding.bottom,
-              p.boundary.h, {}, {}};
-  axes_[2] = {"width", p.w, p.q(), p.s, p.stride.w, p.dilation.w, p.padding.left, p.padding.right,
-              p.boundary.w, {}, {}};
+  axes_[0] = {"depth",        p.d,          p.z(), p.t, p.stride.d, p.dilation.d, p.padding.front,
+              p.padding.back, p.boundary.d, {},    {},  true};
+  axes_[1] = {"height",         p.h,          p.p(), p.r, p.stride.h, p.dilation.h, p.padding.top,
+              p.padding.bottom, p.boundary.h, {},    {}};
+  axes_[2] = {"width",         p.w,          p.q(), p.s, p.stride.w, p.dilation.w, p.padding.left,
+              p.padding.right, p.boundary.w, {},    {}};
   const std::int64_t parts[] = {grid.d, grid.h, grid.w};
   const std::vector<std::int64_t>* of_x[] = {&sizes.d, &sizes.h, &sizes.w};
   const std::vector<std::int64_t>* of_y[] = {&sizes.z, &sizes.p, &sizes.q};
@@ -100,10 +102,9 @@ Partition::Partition(const ConvProblem& problem, const DistributedGrid& grid,
     Axis& axis = axes_[i];
     axis.x = cuts_of(axis.name, axis.in, parts[i], *of_x[i]);
     check_axis(axis);
-    axis.y = of_y[i]->empty()
-                 ? output_cuts(axis)
-                 : cuts_of(("output's " + std::string(axis.name)).c_str(), axis.out, parts[i],
-                           *of_y[i]);
+    axis.y = of_y[i]->empty() ? output_cuts(axis)
+                              : cuts_of(("output's " + std::string(axis.name)).c_str(), axis.out,
+                                        parts[i], *of_y[i]);
   }
 }
 

@@ -23,6 +23,7 @@ struct Axis {
   std::int64_t before = 0, after = 0;
   Boundary boundary = Boundary::zeros;
   Cuts x, y;
+  bool is_depth = false;
 
   int parts() const { return static_cast<int>(x.size()) - 1; }
   bool is_cut() const { return parts() > 1; }

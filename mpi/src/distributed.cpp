@@ -54,10 +54,10 @@ std::size_t Distributed::bytes_sent() const { return state_->exchange_->bytes_se
 
 std::string Distributed::description() const {
   const DistributedBlock x = x_block(), y = y_block();
-  std::string text = fmt::format(
-      "rank {} of {}: x {} from {}, y {} from {}, on {}, halos by {}\n", rank(), ranks(),
-      to_string(x.extents), to_string(x.begin), to_string(y.extents), to_string(y.begin),
-      to_string(state_->device.id()), to_string(transport()));
+  std::string text =
+      fmt::format("rank {} of {}: x {} from {}, y {} from {}, on {}, halos by {}\n", rank(),
+                  ranks(), to_string(x.extents), to_string(x.begin), to_string(y.extents),
+                  to_string(y.begin), to_string(state_->device.id()), to_string(transport()));
   const auto add = [&](const char* what, const BoxRun& run) {
     const auto& [d, h, w] = run.box.windows;
     text += fmt::format("{}: {}x{}x{} of {}x{}x{}, {}\n", what, d.count, h.count, w.count, d.length,

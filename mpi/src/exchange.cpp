@@ -110,11 +110,11 @@ void Exchange::make_requests() {
                                 bytes, communicator_.rank(), message.rank));
       requests_.push_back(MPI_REQUEST_NULL);
       const bool receives = messages == &receives_;
-      const int code =
-          receives ? MPI_Recv_init(memory_of(message), static_cast<int>(bytes), MPI_BYTE, message.rank,
-                               0, communicator_.get(), &requests_.back())
-               : MPI_Send_init(memory_of(message), static_cast<int>(bytes), MPI_BYTE, message.rank,
-                               0, communicator_.get(), &requests_.back());
+      const int code = receives
+                           ? MPI_Recv_init(memory_of(message), static_cast<int>(bytes), MPI_BYTE,
+                                           message.rank, 0, communicator_.get(), &requests_.back())
+                           : MPI_Send_init(memory_of(message), static_cast<int>(bytes), MPI_BYTE,
+                                           message.rank, 0, communicator_.get(), &requests_.back());
       check_mpi(code, receives ? "MPI_Recv_init" : "MPI_Send_init");
     }
 }
@@ -152,9 +152,9 @@ void Exchange::wait(Queue& queue) {
     nccl_->wait(queue);
   } else {
     communicator_.wait(requests_, "halos", [this](std::size_t i) {
-      return i < receives_.size() ? fmt::format("that of rank {}", receives_[i].rank)
-                                  : fmt::format("rank {} to take its own",
-                                                sends_[i - receives_.size()].rank);
+      return i < receives_.size()
+                 ? fmt::format("that of rank {}", receives_[i].rank)
+                 : fmt::format("rank {} to take its own", sends_[i - receives_.size()].rank);
     });
   }
   for (const Message& message : receives_)

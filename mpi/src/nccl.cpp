@@ -9,8 +9,8 @@
 namespace plumb::mpi {
 namespace {
 
-/// What is used of NCCL 2, in its own types' sizes: ncclResult_t and ncclDataType_t are enumerations,
-/// of which ncclSuccess and ncclInt8 are 0; communicators and streams are pointers.
+/// What is used of NCCL 2, in its own types' sizes: ncclResult_t and ncclDataType_t are
+/// enumerations, of which ncclSuccess and ncclInt8 are 0; communicators and streams are pointers.
 struct Functions {
   const char* (*error_string)(int);
   int (*user_rank)(void*, int*);
@@ -25,16 +25,19 @@ const Functions& functions() {
   static const Functions opened = [] {
     void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-      throw Error(ErrorCode::unsupported,
-                  fmt::format("distributed: transport nccl: {}; expected NCCL where the loader looks",
-                              dlerror()));
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("distributed: transport nccl: {}; expected NCCL where the loader looks",
+                      dlerror()));
     const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
       if (!function)
-        throw Error(ErrorCode::unsupported,
-                    fmt::format("distributed: transport nccl: libnccl.so.2 has no {}; expected NCCL "
-                                "2.7 or later",
-                                name));
+        throw Error(
+            ErrorCode::unsupported,
+            fmt::format("distributed: transport nccl: libnccl.so.2 has no {}; expected NCCL "
+                        "2.7 or later",
+                        name));
     };
     Functions f{};
     find(f.error_string, "ncclGetErrorString");
@@ -97,10 +100,11 @@ std::shared_ptr<Nccl> Nccl::open(const Device& device, void* communicator, int r
   check_nccl(nccl.user_rank(communicator, &of_nccl), "ncclCommUserRank");
   check_nccl(nccl.count(communicator, &count), "ncclCommCount");
   if (of_nccl != rank || count != ranks)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("distributed: nccl_communicator is of rank {} of {}; expected MPI's, {} of "
-                            "{}",
-                            of_nccl, count, rank, ranks));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("distributed: nccl_communicator is of rank {} of {}; expected MPI's, {} of "
+                    "{}",
+                    of_nccl, count, rank, ranks));
   return std::make_shared<Opened>(device, communicator);
 }
 

@@ -67,10 +67,9 @@ RankBoxes boxes_of(const Partition& partition, int rank) {
   const Place place = partition.place_of(rank);
   for (int i = 0; i < 3; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    boxes.targets[at] =
-        is_backward_data(partition)
-            ? backward_targets(partition.axis(i), place.axes[at], boxes.folds)
-            : forward_targets(partition.axis(i), place.axes[at]);
+    boxes.targets[at] = is_backward_data(partition)
+                            ? backward_targets(partition.axis(i), place.axes[at], boxes.folds)
+                            : forward_targets(partition.axis(i), place.axes[at]);
   }
   add_sides(boxes);
   add_images(boxes);
@@ -103,10 +102,11 @@ ConvProblem problem_of_box(const Partition& partition, const Box& box, std::int6
   const std::int64_t z = backward ? d.length : d.count, p = backward ? h.length : h.count,
                      q = backward ? w.length : w.count;
   if (local.z() != z || local.p() != p || local.q() != q)
-    throw Error(ErrorCode::invalid_argument,
-                fmt::format("distributed: a piece of {}x{}x{} outputs came out as {}x{}x{}; this is "
-                            "a bug of Plumb's",
-                            z, p, q, local.z(), local.p(), local.q()));
+    throw Error(
+        ErrorCode::invalid_argument,
+        fmt::format("distributed: a piece of {}x{}x{} outputs came out as {}x{}x{}; this is "
+                    "a bug of Plumb's",
+                    z, p, q, local.z(), local.p(), local.q()));
   return local;
 }
 

@@ -20,8 +20,9 @@ OnNode find_on_node(MPI_Comm communicator) {
   MPI_Comm node = MPI_COMM_NULL;
   int rank = 0;
   mpi::check_mpi(MPI_Comm_rank(communicator, &rank), "MPI_Comm_rank");
-  mpi::check_mpi(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node),
-                 "MPI_Comm_split_type");
+  mpi::check_mpi(
+      MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node),
+      "MPI_Comm_split_type");
   MPI_Comm_rank(node, &place.rank);
   MPI_Comm_size(node, &place.ranks);
   MPI_Comm_free(&node);

@@ -54,12 +54,12 @@ View targets_of(View view, const mpi::Box& box, const Dims& begin) {
 void check_extents(const ConstTensorView& view, const char* name, DType dtype,
                    const Extents& expected) {
   const bool has_rank = view.rank() >= 3 && view.rank() <= 5;
-  if (!has_rank || view.dtype() != dtype ||
-      mpi::with_five_axes(view).extents() != expected)
+  if (!has_rank || view.dtype() != dtype || mpi::with_five_axes(view).extents() != expected)
     refuse(fmt::format("{} is {} {}; expected {} {} on this rank", name, to_string(view.dtype()),
                        to_string(view.extents()), to_string(dtype), to_string(expected)));
   if (!view.data() && element_count(expected) > 0)
-    refuse(fmt::format("{} is a null pointer; expected {} on this rank", name, to_string(expected)));
+    refuse(
+        fmt::format("{} is a null pointer; expected {} on this rank", name, to_string(expected)));
 }
 
 }  // namespace
@@ -73,12 +73,12 @@ TensorView Distributed::State::check_view(const TensorView& view, const char* na
   Strides planned = dense_strides(expected);
   if (!given.empty()) {
     std::int64_t kept[5];
-    for (int i = 0; i < given.rank(); ++i)
-      kept[i] = expected[mpi::place_of_axis(i, given.rank())];
-    planned = mpi::with_five_axes(ConstTensorView(nullptr, view.dtype(),
-                                                  Extents(kept, static_cast<std::size_t>(given.rank())),
-                                                  host, given))
-                  .strides();
+    for (int i = 0; i < given.rank(); ++i) kept[i] = expected[mpi::place_of_axis(i, given.rank())];
+    planned =
+        mpi::with_five_axes(ConstTensorView(nullptr, view.dtype(),
+                                            Extents(kept, static_cast<std::size_t>(given.rank())),
+                                            host, given))
+            .strides();
   }
   for (int i = 0; i < 5; ++i)
     if (expected[i] > 1 && in_five.stride(i) != planned[i])
@@ -111,6 +111,9 @@ Distributed::State::Call Distributed::State::call_of(Queue& queue, const ConvTen
   const bool backward = is(Direction::backward_data);
   call.source = check_view(writable(t.x), backward ? "dy" : "x", !backward);
   call.target = check_view(t.y, backward ? "dx" : "y", backward);
+  if (boxes_.folds && options.conv.bias && call.bias.extents() != Extents{partition->problem().c})
+    refuse(fmt::format("bias is {}; expected [{}]", to_string(call.bias.extents()),
+                       partition->problem().c));
   if (backward && options.conv.relu_mask) call.source = masked(queue, t.mask, call.source);
   return call;
 }
@@ -158,7 +161,7 @@ void Distributed::State::run_box(Queue& queue, const Call& call, const BoxRun& r
                              .db = call.db});
     return;
   }
-  const TensorView block = finish_ ? main_.view() : call.target;
+  const TensorView block = main_.view().empty() ? call.target : main_.view();
   const TensorView target =
       run.box.is_image()
           ? run.output.view()
@@ -191,17 +194,31 @@ void Distributed::State::fold(Queue& queue, const TensorView& dx) const {
           to[axis] = -1;
           const TensorView image = view_of(from);
           if (image.empty()) continue;
-          queue.backend().add(
-              {.x = image,
-               .y = run_of_view(view_of(to), 2 + static_cast<int>(axis),
-                                images[i].shown - begin[2 + static_cast<int>(axis)],
-                                images[i].window.count, images[i].step)});
+          queue.backend().add({.x = image,
+                               .y = run_of_view(view_of(to), 2 + static_cast<int>(axis),
+                                                images[i].shown - begin[2 + static_cast<int>(axis)],
+                                                images[i].window.count, images[i].step)});
         }
   }
 }
 
+/// As core does it behind a fold: what dx held, the bias, then the sum.
 void Distributed::State::finish(Queue& queue, const Call& call, const TensorView& dx) const {
-  if (finish_) finish_->execute(queue, {.x = main_, .w = ones_, .bias = call.bias, .y = dx});
+  if (main_.view().empty()) return;
+  const ConvOptions& asked = options.conv;
+  BackendQueue& backend = queue.backend();
+  if (asked.bias) {
+    const ConstTensorView bias(call.bias.data(), dx.dtype(), dx.extents(), call.bias.device(),
+                               {0, 1, 0, 0, 0});
+    if (asked.accumulate)
+      backend.add({.x = bias, .y = dx});
+    else
+      copy(queue, bias, dx);
+  }
+  if (asked.accumulate || asked.bias)
+    return backend.add({.x = main_, .y = dx, .activation = asked.activation});
+  copy(queue, main_, dx);
+  if (asked.activation == Activation::relu) relu(queue, dx, dx);
 }
 
 void Distributed::State::read_sums(Queue& queue) {
@@ -210,8 +227,9 @@ void Distributed::State::read_sums(Queue& queue) {
   copy(queue, dw_, dw);
   const std::int64_t weights = element_count(dw_.extents());
   if (!db_.view().empty())
-    copy(queue, db_, TensorView(staged_.data() + weights * static_cast<std::int64_t>(size_in_bytes(dtype)),
-                                dtype, db_.extents()));
+    copy(queue, db_,
+         TensorView(staged_.data() + weights * static_cast<std::int64_t>(size_in_bytes(dtype)),
+                    dtype, db_.extents()));
   queue.synchronize();
   std::vector<double>& numbers = sum_->numbers();
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -222,11 +240,11 @@ void Distributed::State::write_sums(Queue& queue, const ConvTensors& tensors) {
   const DType dtype = dw_.dtype();
   const std::int64_t weights = element_count(dw_.extents());
   const TensorView dw(staged_.data(), dtype, dw_.extents());
-  const TensorView db = db_.view().empty()
-                            ? TensorView()
-                            : TensorView(staged_.data() + weights * static_cast<std::int64_t>(
-                                                                        size_in_bytes(dtype)),
-                                         dtype, db_.extents());
+  const TensorView db =
+      db_.view().empty()
+          ? TensorView()
+          : TensorView(staged_.data() + weights * static_cast<std::int64_t>(size_in_bytes(dtype)),
+                       dtype, db_.extents());
   const TensorView out = mpi::with_five_axes(tensors.y);
   const std::vector<double>& sums = sum_->numbers();
   if (options.conv.accumulate) {
@@ -270,7 +288,7 @@ void Distributed::State::execute(Queue& queue, const ConvTensors& tensors) {
         exchange_->unpack(queue, i, others_[i].input);
         run_box(queue, call, others_[i]);
       }
-      if (boxes_.folds) fold(queue, finish_ ? main_.view() : call.target);
+      if (boxes_.folds) fold(queue, main_.view().empty() ? call.target : main_.view());
       finish(queue, call, call.target);
     });
     if (sum_) {

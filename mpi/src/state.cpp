@@ -25,8 +25,7 @@ Strides strides_in_five(const Strides& given, const Extents& extents, const char
            fmt::format("{} has {} strides; expected 3 to 5", name, given.rank()));
   Extents own = extents;
   std::int64_t kept[5];
-  for (int i = 0; i < given.rank(); ++i)
-    kept[i] = extents[mpi::place_of_axis(i, given.rank())];
+  for (int i = 0; i < given.rank(); ++i) kept[i] = extents[mpi::place_of_axis(i, given.rank())];
   own = Extents(kept, static_cast<std::size_t>(given.rank()));
   return mpi::with_five_axes(ConstTensorView(nullptr, DType::f32, own, host, given)).strides();
 }
@@ -63,10 +62,11 @@ void Distributed::State::check_and_cut(const ConvProblem& problem) {
     product = std::min<std::int64_t>(product * parts, std::int64_t{1} << 40);
   }
   if (product != communicator->size())
-    refuse(ErrorCode::invalid_argument,
-           fmt::format("a grid of {}x{}x{}x{} parts (N, D, H, W) makes {} ranks; the communicator has "
-                       "{}",
-                       grid.n, grid.d, grid.h, grid.w, product, communicator->size()));
+    refuse(
+        ErrorCode::invalid_argument,
+        fmt::format("a grid of {}x{}x{}x{} parts (N, D, H, W) makes {} ranks; the communicator has "
+                    "{}",
+                    grid.n, grid.d, grid.h, grid.w, product, communicator->size()));
   partition.emplace(check(problem), grid, options.sizes);
   check_halos(*partition);
 }
@@ -76,7 +76,8 @@ std::string Distributed::State::fingerprint() const {
   const ConvOptions& o = options.conv;
   const DistributedSizes& s = options.sizes;
   return fmt::format(
-      "{} {} {} in {}x{}x{}x{} parts, blocks n{} d{} h{} w{} z{} p{} q{}, math {}, bias {}, activation "
+      "{} {} {} in {}x{}x{}x{} parts, blocks n{} d{} h{} w{} z{} p{} q{}, math {}, bias {}, "
+      "activation "
       "{}, accumulate {}, mask {}",
       to_string(p.direction), to_string(p), to_string(p.dtype), grid.n, grid.d, grid.h, grid.w, s.n,
       s.d, s.h, s.w, s.z, s.p, s.q, to_string(o.math), o.bias, to_string(o.activation),
@@ -138,7 +139,9 @@ BoxRun Distributed::State::make_run(const Box& box, bool is_first) const {
     local.x_strides = backward ? target : source;
     local.y_strides = backward ? source : target;
   }
-  BoxRun run{.box = box, .plan = ConvPlan(device, local, options_of_box(is_first)), .input = {},
+  BoxRun run{.box = box,
+             .plan = ConvPlan(device, local, options_of_box(is_first)),
+             .input = {},
              .output = {}};
   if (!lies_here) run.input = Tensor(device, local.dtype, dense(true));
   if (box.is_image()) run.output = Tensor(device, local.dtype, dense(false));
@@ -156,10 +159,11 @@ void Distributed::State::make() {
                                               options.transport, options.nccl_communicator);
   if (options.conv.relu_mask) {
     if (is(Direction::forward))
-      refuse(ErrorCode::invalid_argument, "relu_mask of a forward convolution; expected a gradient");
+      refuse(ErrorCode::invalid_argument,
+             "relu_mask of a forward convolution; expected a gradient");
     masked_ = Tensor(device, whole.dtype, own_block(false).extents);
   }
-  if (finishes()) make_finish();
+  if (finishes()) main_ = Tensor(device, whole.dtype, own_block(true).extents);
   if (is(Direction::backward_weights)) {
     const Extents w{whole.k, whole.c / whole.groups, whole.t, whole.r, whole.s};
     dw_ = Tensor(device, whole.dtype, w);
@@ -169,29 +173,6 @@ void Distributed::State::make() {
     staged_.resize(static_cast<std::size_t>(element_count(w) + biases) *
                    size_in_bytes(whole.dtype));
   }
-}
-
-/// dx = activation(main + bias + dx) as a convolution with one tap of 1 for each channel, whose
-/// products round nothing.
-void Distributed::State::make_finish() {
-  const Extents block = own_block(true).extents;
-  ConvProblem identity{.n = block[0], .c = block[1], .d = block[2], .h = block[3], .w = block[4]};
-  identity.k = identity.groups = block[1];
-  identity.dtype = partition->problem().dtype;
-  identity.y_strides = strides_in_five(options.x_strides, block, "x_strides");
-  identity.x_strides = dense_strides(block);
-  ConvOptions last{.math = options.conv.math};
-  last.bias = options.conv.bias;
-  last.accumulate = options.conv.accumulate;
-  last.activation = options.conv.activation;
-  finish_.emplace(device, identity, last);
-  main_ = Tensor(device, identity.dtype, block);
-  const Tensor on_host(Device::open("cpu"), identity.dtype, {block[1]});
-  for (std::int64_t i = 0; i < block[1]; ++i) store_element(on_host, i, 1);
-  ones_ = Tensor(device, identity.dtype, {block[1], 1, 1, 1});
-  Queue queue(device);
-  copy(queue, reshape(ConstTensorView(on_host), {block[1], 1, 1, 1}), ones_);
-  queue.synchronize();
 }
 
 }  // namespace plumb

@@ -51,7 +51,6 @@ struct Distributed::State {
   BoxRun make_run(const mpi::Box& box, bool is_first) const;
   ConvOptions options_of_box(bool is_first) const;
   bool finishes() const;  ///< bias, activation and what dx held come after the folding
-  void make_finish();
 
   bool is(Direction direction) const { return partition->problem().direction == direction; }
   DistributedBlock own_block(bool of_x) const {
@@ -73,11 +72,10 @@ struct Distributed::State {
   std::optional<BoxRun> interior_;
   std::vector<BoxRun> others_;
   std::unique_ptr<mpi::Exchange> exchange_;
-  Tensor masked_;                   ///< dy where a ReLU passed it on
-  Tensor main_;                     ///< dx before what comes after the folding
-  std::optional<ConvPlan> finish_;  ///< which is a convolution of one tap, 1
-  Tensor ones_, dw_, db_;           ///< its filters; the gradients of this rank alone
-  std::vector<std::byte> staged_;   ///< dw and db on the host
+  Tensor masked_;                  ///< dy where a ReLU passed it on
+  Tensor main_;                    ///< dx before what comes after the folding
+  Tensor dw_, db_;                 ///< the gradients of this rank alone
+  std::vector<std::byte> staged_;  ///< dw and db on the host
   std::unique_ptr<mpi::RankSum> sum_;
 };
 

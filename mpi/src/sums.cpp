@@ -47,10 +47,10 @@ void RankSum::run() {
     for (std::size_t at = i; at < of_all_->size(); at += share) sum += (*of_all_)[at];
     (*share_)[i] = sum;
   }
-  check_mpi(MPI_Iallgatherv(share_->data(), static_cast<int>(share), MPI_DOUBLE, own_->data(),
-                            counts_.data(), begins_.data(), MPI_DOUBLE, communicator_.get(),
-                            &request),
-            "MPI_Iallgatherv");
+  check_mpi(
+      MPI_Iallgatherv(share_->data(), static_cast<int>(share), MPI_DOUBLE, own_->data(),
+                      counts_.data(), begins_.data(), MPI_DOUBLE, communicator_.get(), &request),
+      "MPI_Iallgatherv");
   wait(request);
 }
 

@@ -10,13 +10,13 @@
 
 namespace plumb::mpi {
 
-/// The sum of as many numbers of each rank. Rank r sums the r-th share of them, in double and in the
-/// order of the ranks, and all get it: twice the numbers travel, however many ranks there are.
+/// The sum of as many numbers of each rank. Rank r sums the r-th share of them, in double and in
+/// the order of the ranks, and all get it: twice the numbers travel, however many ranks there are.
 class RankSum {
  public:
   RankSum(Communicator& communicator, std::int64_t numbers);
   std::vector<double>& numbers() { return *own_; }  ///< this rank's, which become the sums
-  void run();                                        ///< collective
+  void run();                                       ///< collective
 
  private:
   Communicator& communicator_;

@@ -46,7 +46,9 @@ Transport chosen_transport(Transport asked, const Device& device, bool has_nccl)
     case Transport::device_memory:
       if (is_cpu) return Transport::host_memory;  // which is the device's own
       if (!is_cuda || !mpi_takes_cuda_memory())
-        refuse("MPIX_Query_cuda_support says that MPI does not take this memory; expected host_memory");
+        refuse(
+            "MPIX_Query_cuda_support says that MPI does not take this memory; expected "
+            "host_memory");
       return asked;
     case Transport::nccl:
       if (!is_cuda) refuse("NCCL is for CUDA alone; expected host_memory");

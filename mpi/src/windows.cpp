@@ -71,8 +71,8 @@ Window forward_window(const Axis& axis, int64_t begin, int64_t end) {
 std::optional<Window> backward_window(const Axis& axis, int64_t begin, int64_t end, bool needed) {
   Window window{.begin = begin, .count = end - begin};
   if (begin >= end) return window;
-  int64_t low = std::max<int64_t>(
-      0, ceil_quotient(begin + axis.before - (axis.reach() - 1), axis.stride));
+  int64_t low =
+      std::max<int64_t>(0, ceil_quotient(begin + axis.before - (axis.reach() - 1), axis.stride));
   int64_t high = std::min(axis.out - 1, floor_quotient(end - 1 + axis.before, axis.stride));
   if (low > high && !needed) return std::nullopt;
   // The window of the first output may not begin behind the first target: padding is not negative.
@@ -107,6 +107,27 @@ void split(AxisTargets& targets, int64_t begin, int64_t end, int part, const Mak
   targets.interior = window(first, last);
   if (begin < first) targets.sides.push_back(window(begin, first));
   if (last < end) targets.sides.push_back(window(last, end));
+}
+
+/// Whether it is no problem of Plumb's: a depth of 1 under a filter of depth 1 is none, and has no
+/// padding. It comes of a stride that passes a target over, along the depth.
+bool has_lost_depth(const Axis& axis, const Window& window) {
+  return axis.is_depth && axis.taps == 1 && window.count == 1 && window.before > 0;
+}
+
+/// Targets that are passed over go with their neighbours.
+void join_lost_depths(AxisTargets& targets, const Axis& axis) {
+  bool any = has_lost_depth(axis, targets.interior);
+  for (const Window& side : targets.sides) any = any || has_lost_depth(axis, side);
+  if (!any) return;
+  if (has_lost_depth(axis, targets.whole))
+    throw Error(
+        ErrorCode::unsupported,
+        fmt::format("distributed: a block of one plane, {}, which no window of the stride {} "
+                    "reaches; expected blocks of at least 2 along the depth",
+                    targets.whole.begin, axis.stride));
+  targets.interior = {.begin = targets.whole.begin};
+  targets.sides = {targets.whole};
 }
 
 /// Images outwards from `at` up to `end`, in runs as core's fold has them.
@@ -156,9 +177,9 @@ AxisTargets backward_targets(const Axis& axis, int part, bool folds) {
     return targets;
   }
   const auto i = static_cast<std::size_t>(part);
-  split(targets, axis.x[i], axis.x[i + 1], part, [&](int64_t begin, int64_t end) {
-    return *backward_window(axis, begin, end, true);
-  });
+  split(targets, axis.x[i], axis.x[i + 1], part,
+        [&](int64_t begin, int64_t end) { return *backward_window(axis, begin, end, true); });
+  join_lost_depths(targets, axis);
   if (axis.boundary != Boundary::zeros) {
     add_images(targets, axis, part, -1, -axis.before - 1, -1);
     add_images(targets, axis, part, axis.in, axis.in + axis.after, 1);
@@ -185,12 +206,13 @@ void check_halos(const Axis& axis, bool backward) {
         other = run->part;
         continue;
       }
-      throw Error(ErrorCode::invalid_argument,
-                  fmt::format("distributed: blocks thinner than the halo: part {} of {} along the {} "
-                              "needs elements of {} from part {}, beyond the next one, which has "
-                              "{}; expected fewer parts",
-                              part, axis.parts(), axis.name, backward ? "dy" : "x", run->part,
-                              width(other == part ? run->part : other)));
+      throw Error(
+          ErrorCode::invalid_argument,
+          fmt::format("distributed: blocks thinner than the halo: part {} of {} along the {} "
+                      "needs elements of {} from part {}, beyond the next one, which has "
+                      "{}; expected fewer parts",
+                      part, axis.parts(), axis.name, backward ? "dy" : "x", run->part,
+                      width(other == part ? run->part : other)));
     }
   };
   for (int part = 0; part < axis.parts(); ++part) {

@@ -32,7 +32,9 @@ struct Window {
   std::vector<Run> runs;
 
   /// Whether all of it lies in `part`, as it lies there.
-  bool lies_in(int part) const { return runs.size() == 1 && runs[0].part == part && runs[0].step == 1; }
+  bool lies_in(int part) const {
+    return runs.size() == 1 && runs[0].part == part && runs[0].step == 1;
+  }
 };
 
 /// The targets of a part along one axis.
@@ -54,8 +56,8 @@ struct AxisTargets {
 
 /// Forward and backward weights: targets are outputs, the source is x.
 AxisTargets forward_targets(const Axis& axis, int part);
-/// Backward data: targets are elements of dx, the source is dy. With `folds` the boundary of an axis
-/// that is not cut is made of images too, so that the order of the sums is that of one rank.
+/// Backward data: targets are elements of dx, the source is dy. With `folds` the boundary of an
+/// axis that is not cut is made of images too, so that the order of the sums is that of one rank.
 AxisTargets backward_targets(const Axis& axis, int part, bool folds);
 
 /// Error (invalid_argument) where a window reaches beyond the neighbouring parts.

@@ -91,7 +91,8 @@ TEST_CASE("views with gaps are copied between and within devices, and their gaps
       extents = Extents(sizes, static_cast<std::size_t>(rank));
       plumb_test::HostTensor sent(dtype, extents, any_strides(extents, random));
       double next = 0;
-      sent.fill([&] { return ++next / 4; });  // at most 1024 values, which every dtype holds or rounds
+      sent.fill(
+          [&] { return ++next / 4; });  // at most 1024 values, which every dtype holds or rounds
       // Host to device, within the device, and back, each view with strides of its own.
       plumb_test::HostTensor first(dtype, extents, any_strides(extents, random));
       plumb_test::HostTensor second(dtype, extents, any_strides(extents, random));
@@ -117,7 +118,9 @@ TEST_CASE("what is copied may repeat or run backwards") {
     std::vector<double> result(6, -1);
     const Tensor there(device, DType::f64, {3}), out(device, DType::f64, {2, 3});
     copy(queue, ConstTensorView(line.data(), {3}), there);
-    copy(queue, ConstTensorView(there.data_as<double>() + 2, DType::f64, {2, 3}, device.id(), {0, -1}), out);
+    copy(queue,
+         ConstTensorView(there.data_as<double>() + 2, DType::f64, {2, 3}, device.id(), {0, -1}),
+         out);
     copy(queue, out, TensorView(result.data(), {2, 3}));
     queue.synchronize();
     REQUIRE(result == std::vector<double>{3, 2, 1, 3, 2, 1});

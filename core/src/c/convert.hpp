@@ -1,6 +1,6 @@
 // The structs and enumerations of plumb.h as those of C++, checked on the way. Error
-// (invalid_argument) names the field and the value met. What is PLUMB_API here is so for Plumb's own libraries beside
-// libplumb (mpi/).
+// (invalid_argument) names the field and the value met. What is PLUMB_API here is so for Plumb's
+// own libraries beside libplumb (mpi/).
 #pragma once
 
 #include "plumb/conv.hpp"

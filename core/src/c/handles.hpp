@@ -1,5 +1,5 @@
-// What stands behind the C handles, and how a C function runs C++: nothing is thrown across. What is
-// PLUMB_API here is so for Plumb's own libraries beside libplumb (mpi/).
+// What stands behind the C handles, and how a C function runs C++: nothing is thrown across. What
+// is PLUMB_API here is so for Plumb's own libraries beside libplumb (mpi/).
 #pragma once
 
 #include <string>

@@ -28,8 +28,9 @@ enum {
   PLUMB_TRANSPORT_NCCL = 3            ///< NCCL
 };
 
-/// Into how many parts each axis is cut, and what else is asked for. plumb_distributed_options_init()
-/// sets one part each, blocks as even as it goes, dense tensors, 300 s, and automatic transport.
+/// Into how many parts each axis is cut, and what else is asked for.
+/// plumb_distributed_options_init() sets one part each, blocks as even as it goes, dense tensors,
+/// 300 s, and automatic transport.
 typedef struct plumb_distributed_options {
   size_t struct_size;  ///< sizeof(plumb_distributed_options)
   int64_t parts[4];    ///< of N, D, H and W; the last runs fastest over the ranks
@@ -46,8 +47,8 @@ typedef struct plumb_distributed_options {
 /// Sets one part along each axis, and the defaults.
 PLUMB_API plumb_status plumb_distributed_options_init(plumb_distributed_options* options);
 
-/// Plans `problem`, the whole one, over the ranks of a communicator, which is duplicated. `conv` may
-/// be NULL. Collective, as all functions here that take a communicator or execute.
+/// Plans `problem`, the whole one, over the ranks of a communicator, which is duplicated. `conv`
+/// may be NULL. Collective, as all functions here that take a communicator or execute.
 PLUMB_API plumb_status plumb_distributed_create(MPI_Comm communicator, const plumb_device* device,
                                                 const plumb_conv_problem_nd* problem,
                                                 const plumb_conv_options_nd* conv,

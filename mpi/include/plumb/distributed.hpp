@@ -45,10 +45,10 @@ struct DistributedSizes {
 
 /// How halos travel.
 enum class Transport : std::uint8_t {
-  automatic,       ///< nccl where a communicator is given, else device_memory where MPI says so
-  host_memory,     ///< through host memory, page-locked where the device is not the CPU
-  device_memory,   ///< MPI reads and writes the device's memory (CUDA-aware MPI)
-  nccl,            ///< NCCL sends and receives, beside the caller's stream
+  automatic,      ///< nccl where a communicator is given, else device_memory where MPI says so
+  host_memory,    ///< through host memory, page-locked where the device is not the CPU
+  device_memory,  ///< MPI reads and writes the device's memory (CUDA-aware MPI)
+  nccl,           ///< NCCL sends and receives, beside the caller's stream
 };
 PLUMB_API std::string_view to_string(Transport);  ///< "host_memory"
 
@@ -88,9 +88,9 @@ class PLUMB_API Distributed {
   /// duplicated, so that messages of the caller are never met. Throws Error on every rank, with the
   /// reason of the first that has one: invalid_argument as check() does, for a grid of another
   /// number of ranks, for an axis that is cut into blocks thinner than their halos or into more
-  /// parts than elements, for padding along a cut axis that is as wide as the filter, for problems or
-  /// options that differ between ranks, for pooling, and for an MPI that is not initialised or of
-  /// too low a thread level; unsupported and out_of_memory as plans and tensors do;
+  /// parts than elements, for padding along a cut axis that is as wide as the filter, for problems
+  /// or options that differ between ranks, for pooling, and for an MPI that is not initialised or
+  /// of too low a thread level; unsupported and out_of_memory as plans and tensors do;
   /// device_failure where MPI fails or the time limit passes.
   Distributed(MPI_Comm communicator, const Device& device, const ConvProblem& problem,
               const DistributedGrid& grid, const DistributedOptions& options = {});
@@ -107,12 +107,12 @@ class PLUMB_API Distributed {
   /// weights when the sum is there. Throws Error on every rank where one fails.
   void execute(Queue& queue, const ConvTensors& tensors);
 
-  int rank() const;                     ///< of this process
-  int ranks() const;                    ///< how many there are
-  const ConvProblem& problem() const;   ///< the whole one, checked
-  const DistributedGrid& grid() const;  ///< as given
-  DistributedBlock x_block() const;     ///< of x, or dx, that this rank has
-  DistributedBlock y_block() const;     ///< of y, or dy
+  int rank() const;                          ///< of this process
+  int ranks() const;                         ///< how many there are
+  const ConvProblem& problem() const;        ///< the whole one, checked
+  const DistributedGrid& grid() const;       ///< as given
+  DistributedBlock x_block() const;          ///< of x, or dx, that this rank has
+  DistributedBlock y_block() const;          ///< of y, or dy
   DistributedBlock x_block(int rank) const;  ///< of another rank
   DistributedBlock y_block(int rank) const;  ///< of another rank
   Transport transport() const;               ///< how halos travel
