@@ -1,11 +1,11 @@
 ! Heat in a periodic block, step by step, on several MPI ranks: each has a slab of planes on the device
-! it is given, with one more plane at either end, which is its neighbour's. Every step sends the planes
-! at the ends round and convolves the slab with a 3x3x3 stencil; the field itself stays on the devices.
-! Rank 0 then does the same with the whole block, which must give the same field.
+! it is given. Plumb exchanges the planes at the ends while it computes those between. Rank 0 then does
+! the same with the whole block, which must give the same field.
 program heat3d
   use, intrinsic :: iso_fortran_env, only: real64
   use mpi_f08
   use plumb
+  use plumb_mpi
   implicit none
 
   integer, parameter :: nx = 24, ny = 20, nz = 32, steps = 50
@@ -14,21 +14,23 @@ program heat3d
   real(real64) :: stencil(3, 3, 3), block(nx, ny, nz) = 0
   real(real64), allocatable :: slab(:, :, :), gathered(:, :, :)
   integer, allocatable :: begins(:)
-  integer :: rank, ranks, i
+  character(:), allocatable :: reason
+  integer :: rank, ranks, i, level
 
-  call MPI_Init()
+  ! Plumb computes with several threads, and calls MPI from this one.
+  call MPI_Init_thread(MPI_THREAD_FUNNELED, level)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
   call MPI_Comm_size(MPI_COMM_WORLD, ranks)
-  if (ranks > nz) error stop 'more ranks than planes'
-  call open_device()
+  call plumb_device_for_rank(MPI_COMM_WORLD%MPI_VAL, device, reason)
+  call queue%create(device)
+  print '(a)', reason
 
   stencil = 0.01_real64  ! 27 weights that are positive and add up to 1
   stencil(2, 2, :) = 0.06_real64
   stencil(2, 2, 2) = 1 - (sum(stencil) - stencil(2, 2, 2))
   block(3:9, 15:20, 28:32) = 100
   allocate (begins(0:ranks), gathered(nx, ny, nz))
-  begins = [(nz * i / ranks, i=0, ranks)]  ! planes as even as they go
-  allocate (slab(nx, ny, begins(rank + 1) - begins(rank)))
+  begins = [(nz * i / ranks, i=0, ranks)]  ! planes as even as they go, as Plumb cuts them
 
   slab = block(:, :, begins(rank) + 1:begins(rank + 1))
   call in_parts(slab)
@@ -40,65 +42,25 @@ program heat3d
 
 contains
 
-  !> The GPUs of a node go round its ranks; where it has none, each rank takes the CPU.
-  subroutine open_device()
-    type(MPI_Comm) :: node
-    character(12) :: name
-    integer :: on_node, devices
-    call MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, node)
-    call MPI_Comm_rank(node, on_node)
-    call MPI_Comm_free(node)
-    devices = plumb_device_count('cuda')
-    name = 'cpu'
-    if (devices > 0) write (name, '(a, i0)') 'cuda:', mod(on_node, devices)
-    call device%open(name)
-    call queue%create(device)
-    print '(2(a, i0), 2a)', 'rank ', rank, ' of ', ranks, ' on ', device%id()
-  end subroutine
-
   !> This rank's planes after all steps.
   subroutine in_parts(u)
     real(real64), intent(inout) :: u(:, :, :)
-    real(real64), allocatable :: grown(:, :, :)
-    type(plumb_plan) :: plan
+    type(plumb_distributed) :: step
     type(plumb_array) :: now, next, w
-    integer :: step, planes
-    planes = size(u, 3)
-    allocate (grown(nx, ny, planes + 2), source=0._real64)
-    grown(:, :, 2:planes + 1) = u
-    ! What is computed in the planes of the neighbours is wrong, and theirs replaces it.
-    call plan%create(device, shape(grown), shape(stencil), plumb_f64, padding=1, &
-      boundary=[plumb_periodic, plumb_periodic, plumb_zeros], axes=3)
-    call now%create(device, shape(grown), plumb_f64)
-    call next%create(device, shape(grown), plumb_f64)
+    integer :: i
+    call step%create(MPI_COMM_WORLD%MPI_VAL, device, shape(block), shape(stencil), [1, 1, ranks], &
+      plumb_f64, padding=1, boundary=plumb_periodic, axes=3)
+    if (any(step%x_begin() /= [1, 1, begins(rank) + 1, 1, 1])) error stop 'another slab than expected'
+    call now%create(device, shape(u), plumb_f64)
+    call next%create(device, shape(u), plumb_f64)
     call w%create(device, shape(stencil), plumb_f64)
-    call now%upload(queue, grown)
+    call now%upload(queue, u)
     call w%upload(queue, stencil)
-    do step = 1, steps, 2
-      call exchange(now, planes)
-      call plan%execute(queue, now, w, next)
-      call exchange(next, planes)
-      call plan%execute(queue, next, w, now)
+    do i = 1, steps, 2
+      call step%execute(queue, now, w, next)
+      call step%execute(queue, next, w, now)
     end do
-    call now%download(queue, u, at=2)
-  end subroutine
-
-  !> Sends the first and the last plane of this rank to its neighbours, and receives theirs.
-  subroutine exchange(field, planes)
-    type(plumb_array), intent(inout) :: field
-    integer, intent(in) :: planes
-    real(real64) :: lowest(nx, ny), highest(nx, ny), below(nx, ny), above(nx, ny)
-    integer :: lower, upper
-    lower = modulo(rank - 1, ranks)
-    upper = modulo(rank + 1, ranks)
-    call field%download(queue, lowest, at=2)
-    call field%download(queue, highest, at=planes + 1)
-    call MPI_Sendrecv(highest, size(highest), MPI_DOUBLE_PRECISION, upper, 1, below, size(below), &
-      MPI_DOUBLE_PRECISION, lower, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
-    call MPI_Sendrecv(lowest, size(lowest), MPI_DOUBLE_PRECISION, lower, 2, above, size(above), &
-      MPI_DOUBLE_PRECISION, upper, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE)
-    call field%upload(queue, below, at=1)
-    call field%upload(queue, above, at=planes + 2)
+    call now%download(queue, u)
   end subroutine
 
   !> The ranks' field beside that of the whole block on this rank alone.

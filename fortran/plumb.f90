@@ -62,6 +62,8 @@ module plumb
     procedure :: id => device_id
     procedure :: name => device_name
     procedure :: why => device_why
+    procedure :: c_handle => device_c_handle
+    procedure :: adopt => device_adopt
     procedure, private :: device_assign
     generic :: assignment(=) => device_assign
     final :: device_finalize
@@ -74,6 +76,7 @@ module plumb
   contains
     procedure :: create => queue_create
     procedure :: synchronize => queue_synchronize
+    procedure :: c_handle => queue_c_handle
     procedure, private :: queue_assign
     generic :: assignment(=) => queue_assign
     final :: queue_finalize
@@ -164,6 +167,11 @@ module plumb
   interface plumb_conv
     module procedure conv_real32, conv_real64
   end interface
+  !> One convolution of arrays in the memory of a queue's device, which other models keep (OpenACC's
+  !> host_data use_device, OpenMP's use_device_addr, CUDA Fortran): addresses, each with its shape and,
+  !> where it is not contiguous, its strides in elements: call plumb_conv_pointers(queue, c_loc(x),
+  !> shape(x), c_loc(w), shape(w), c_loc(y), shape(y), plumb_f64). Put on the queue, and not waited for.
+  public :: plumb_conv_pointers
   !> The gradient by x, of x's shape, from dy of y's: call plumb_conv_backward_data(device, dy, w, dx).
   !> Where a ReLU followed, `mask` is its output, and dy counts where that is above 0; `bias(c)` is added.
   interface plumb_conv_backward_data
@@ -236,6 +244,26 @@ module plumb
     end subroutine
     module subroutine array_finalize(self)
       type(plumb_array), intent(inout) :: self
+    end subroutine
+  end interface
+
+  interface  ! plumb_pointers.f90
+    module subroutine plumb_conv_pointers(queue, x, x_shape, w, w_shape, y, y_shape, dtype, stride, &
+        dilation, padding, groups, boundary, bias, activation, accumulate, x_strides, w_strides, &
+        y_strides, device, status, message)
+      type(plumb_queue), intent(in) :: queue
+      type(c_ptr), intent(in) :: x, w, y
+      !> As plumb_conv has them: x, w and y of three indices each are fields in three dimensions.
+      integer, intent(in) :: x_shape(:), w_shape(:), y_shape(:)
+      integer, intent(in) :: dtype
+      integer, intent(in), optional :: stride(..), dilation(..), padding(..), groups, boundary(..)
+      type(c_ptr), intent(in), optional :: bias  !< (k)
+      integer, intent(in), optional :: activation
+      logical, intent(in), optional :: accumulate
+      integer, intent(in), optional :: x_strides(:), w_strides(:), y_strides(:)
+      type(plumb_device), intent(in), optional :: device  !< whose memory it is; the host's without it
+      integer, intent(out), optional :: status
+      character(*), intent(inout), optional :: message
     end subroutine
   end interface
 
@@ -430,6 +458,21 @@ module plumb
     module function device_why(self) result(text)
       class(plumb_device), intent(in) :: self
       character(:), allocatable :: text
+    end function
+    !> C's plumb_device, for what takes one; it goes with this object.
+    module function device_c_handle(self) result(handle)
+      class(plumb_device), intent(in) :: self
+      type(c_ptr) :: handle
+    end function
+    !> Becomes C's plumb_device, which this object then closes.
+    module subroutine device_adopt(self, handle)
+      class(plumb_device), intent(inout) :: self
+      type(c_ptr), intent(in) :: handle
+    end subroutine
+    !> C's plumb_queue, likewise.
+    module function queue_c_handle(self) result(handle)
+      class(plumb_queue), intent(in) :: self
+      type(c_ptr) :: handle
     end function
     module subroutine device_assign(to, from)
       class(plumb_device), intent(inout) :: to

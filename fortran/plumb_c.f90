@@ -168,6 +168,17 @@ module plumb_c
       integer(c_int64_t), intent(out) :: extents(5)
       integer(c_int32_t) :: status
     end function
+    function plumb_conv_c(queue, x, w, bias, y, geometry, options) result(status) &
+        bind(c, name='plumb_conv_nd')
+      import
+      type(c_ptr), value :: queue
+      type(tensor_c), intent(in) :: x, w, y
+      type(c_ptr), value :: bias
+      type(geometry_c), intent(in) :: geometry
+      type(options_c), intent(in) :: options
+      integer(c_int32_t) :: status
+    end function
+
     function plumb_plan_create_c(device, problem, options, plan) result(status) &
         bind(c, name='plumb_plan_create_nd')
       import

@@ -79,6 +79,19 @@ contains
     call conclude(code, status, message)
   end procedure
 
+  module procedure device_c_handle
+    handle = self%handle
+  end procedure
+
+  module procedure device_adopt
+    call self%close()
+    self%handle = handle
+  end procedure
+
+  module procedure queue_c_handle
+    handle = self%handle
+  end procedure
+
   module procedure queue_synchronize
     call conclude(plumb_queue_synchronize_c(self%handle), status, message)
   end procedure

@@ -1,5 +1,5 @@
 /// @file
-// Convolution across the ranks of an MPI communicator, from C and, by distributed_f functions, from
+// Convolution across the ranks of an MPI communicator, from C and, by the functions that end in _f, from
 // Fortran: what plumb/distributed.hpp has, behind an opaque handle. What plumb.h says of statuses,
 // messages and handles, and plumb_nd.h of structs that begin with their size, holds here too; where
 // one rank fails, all get its status, and a message that begins with that rank. It is in
@@ -62,6 +62,8 @@ PLUMB_API plumb_status plumb_distributed_create_f(MPI_Fint communicator, const p
                                                   plumb_distributed** distributed);
 /// Destroys it, on every rank, before MPI_Finalize.
 PLUMB_API void plumb_distributed_destroy(plumb_distributed* distributed);
+/// Returns the rank of this process.
+PLUMB_API plumb_status plumb_distributed_rank(const plumb_distributed* distributed, int32_t* rank);
 /// Returns where a rank's block of x (or dx) begins and how large it is, along N C D H W.
 PLUMB_API plumb_status plumb_distributed_x_block(const plumb_distributed* distributed, int32_t rank,
                                                  int64_t begin[5], int64_t extents[5]);
