@@ -17,7 +17,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(plumb_all_components cuda kokkos c fortran mpi)
+set(plumb_all_components cuda kokkos c fortran mpi mpi_fortran)
 set(plumb_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/plumb)
 
 # plumb_runs_from(<target> <folder>...): where the loader looks for what the target needs, from the

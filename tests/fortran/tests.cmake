@@ -32,14 +32,21 @@ add_test(NAME "example: a field in Fortran" COMMAND fortran_field)
 set_tests_properties("example: a field in Fortran" PROPERTIES
   PASS_REGULAR_EXPRESSION ": far corner  1\\.000, in all 27\\.000\n$")
 
+find_package(OpenMP COMPONENTS Fortran)
+if(OpenMP_Fortran_FOUND)
+  fortran_program(device_pointers ${PROJECT_SOURCE_DIR}/examples/device_pointers.f90)
+  target_link_libraries(fortran_device_pointers PRIVATE OpenMP::OpenMP_Fortran)
+  add_test(NAME "example: pointers of OpenMP's target" COMMAND fortran_device_pointers)
+endif()
+
 find_package(MPI COMPONENTS Fortran)
-if(NOT MPI_Fortran_FOUND)
+if(NOT MPI_Fortran_FOUND OR NOT TARGET plumb_mpi_fortran)
   plumb_test_without(MPI "example: heat3d on 2 ranks")
   plumb_test_without(MPI "example: heat3d on 3 ranks")
   return()
 endif()
 fortran_program(heat3d ${PROJECT_SOURCE_DIR}/examples/heat3d.f90)
-target_link_libraries(fortran_heat3d PRIVATE MPI::MPI_Fortran)
+target_link_libraries(fortran_heat3d PRIVATE plumb_mpi_fortran MPI::MPI_Fortran)
 foreach(ranks IN ITEMS 2 3)
   add_test(NAME "example: heat3d on ${ranks} ranks"
            COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${mpi_options}

@@ -1,6 +1,6 @@
 # libplumb_mpi under mpirun: each rank runs the same Catch2 program.
 set(mpi_tests "distributed: random problems on 2 ranks" "distributed: random problems on 4 ranks"
-    "distributed: faults on 3 ranks")
+    "distributed: from C on 4 ranks" "distributed: a rank is killed")
 if(NOT TARGET plumb_mpi)
   if(NOT PLUMB_SANITIZE)
     foreach(test IN LISTS mpi_tests)
@@ -39,3 +39,32 @@ foreach(ranks IN ITEMS 2 4)
   mpi_test("distributed: random problems on ${ranks} ranks" ${ranks} 180
            $<TARGET_FILE:plumb_mpi_tests> --abort)
 endforeach()
+
+# What goes wrong on one rank, each in its time.
+add_executable(plumb_mpi_faults ${CMAKE_CURRENT_LIST_DIR}/faults.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/spread_case.cpp)
+target_include_directories(plumb_mpi_faults PRIVATE ${CMAKE_CURRENT_LIST_DIR}/..)
+target_link_libraries(plumb_mpi_faults PRIVATE plumb_mpi $<TARGET_NAME_IF_EXISTS:plumb_compiler>)
+function(mpi_fault_test name case)
+  mpi_test("distributed: ${name}" 3 40 $<TARGET_FILE:plumb_mpi_faults> ${case})
+  if(ARGC GREATER 2)
+    set_tests_properties("distributed: ${name}" PROPERTIES PASS_REGULAR_EXPRESSION "${ARGV2}")
+  endif()
+endfunction()
+mpi_fault_test("a slow rank is waited for" slow)
+mpi_fault_test("a rank that does not come is noticed" absent "the absent rank was noticed: yes")
+mpi_fault_test("a rank is killed" killed "signal 9|SIGNAL: 9|EXIT CODE: 9")
+mpi_fault_test("a rank out of memory" out_of_memory)
+mpi_fault_test("a call from another thread" other_thread)
+mpi_fault_test("MPI is not initialised" uninitialised)
+mpi_fault_test("the thread level is too low" thread_level)
+set_tests_properties("distributed: the thread level is too low" PROPERTIES
+                     ENVIRONMENT OMP_NUM_THREADS=2)
+
+# C99 and nothing else.
+enable_language(C)
+add_executable(plumb_mpi_from_c ${CMAKE_CURRENT_LIST_DIR}/from_c.c)
+set_target_properties(plumb_mpi_from_c PROPERTIES
+  C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+target_link_libraries(plumb_mpi_from_c PRIVATE plumb_mpi)
+mpi_test("distributed: from C on 4 ranks" 4 60 $<TARGET_FILE:plumb_mpi_from_c>)

@@ -36,6 +36,15 @@ if(PLUMB_KOKKOS_LANGUAGE STREQUAL "CXX")
                  FIXTURES_REQUIRED package_installed)
   endif()
 endif()
+find_program(PLUMB_OTHER_MPICXX mpicxx.mpich)
+find_program(PLUMB_OTHER_MPIRUN mpirun.mpich)
+if(BUILD_SHARED_LIBS AND PLUMB_OTHER_MPICXX AND PLUMB_OTHER_MPIRUN)
+  package_test("libplumb_mpi for MPICH"
+               "other_mpi;installed;${PLUMB_OTHER_MPICXX};${PLUMB_OTHER_MPIRUN}"
+               FIXTURES_REQUIRED package_installed)
+else()
+  plumb_test_without(MPICH "package: libplumb_mpi for MPICH")
+endif()
 if(BUILD_SHARED_LIBS)
   package_test("from C" "language;installed;C;examples/first_convolution.c"
                FIXTURES_REQUIRED package_installed)

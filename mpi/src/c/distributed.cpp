@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "core/src/c/convert.hpp"
-#include "core/src/c/handles.hpp"
+#include "plumb/c_bridge.hpp"
 #include "plumb/distributed.hpp"
 #include "views.hpp"
 
