@@ -19,6 +19,7 @@ void add_explain(CLI::App& program);
 void add_pipeline(CLI::App& program);
 void add_ladder(CLI::App& program);
 void add_infer(CLI::App& program);
+void add_field(CLI::App& program);
 
 struct DeviceArguments {
   std::string name;       ///< empty: nothing was said

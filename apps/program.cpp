@@ -121,6 +121,7 @@ Outcome run_command(int argc, const char* const* argv) {
   add_explain(program);
   add_pipeline(program);
   add_ladder(program);
+  add_field(program);
   try {
     program.parse(argc, argv);
     return {};

@@ -123,7 +123,7 @@ function(plumb_install_pages)
                 ${PROJECT_SOURCE_DIR}/README.md
           DESTINATION ${CMAKE_INSTALL_DOCDIR})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
-          FILES_MATCHING PATTERN "*.md" PATTERN "*.svg"
+          FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png"
           PATTERN "results" EXCLUDE PATTERN "packaging" EXCLUDE)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endfunction()

@@ -68,3 +68,20 @@ set_target_properties(plumb_mpi_from_c PROPERTIES
   C_STANDARD 99 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
 target_link_libraries(plumb_mpi_from_c PRIVATE plumb_mpi)
 mpi_test("distributed: from C on 4 ranks" 4 60 $<TARGET_FILE:plumb_mpi_from_c>)
+
+# plumb field: one rank and four leave the same file, and say that they have the same bits.
+if(NOT TARGET plumb_field)
+  return()
+endif()
+get_target_property(field_definitions plumb_field COMPILE_DEFINITIONS)
+set(writes_hdf5 no)
+if(field_definitions MATCHES "HDF5")
+  set(writes_hdf5 yes)
+else()
+  plumb_test_without(HDF5 "distributed: plumb field writes HDF5")
+endif()
+add_test(NAME "distributed: plumb field on 1 and 4 ranks"
+         COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/field.sh $<TARGET_FILE:plumb_program>
+                 ${writes_hdf5} ${MPIEXEC_EXECUTABLE} ${mpi_options} ${MPIEXEC_NUMPROC_FLAG})
+set_tests_properties("distributed: plumb field on 1 and 4 ranks" PROPERTIES
+                     ENVIRONMENT OMP_NUM_THREADS=1 TIMEOUT 120 PROCESSORS 4)
