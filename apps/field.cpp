@@ -1,5 +1,5 @@
-// plumb field: a field over MPI's ranks. The work is done by plumb-field, beside this program, so that
-// plumb itself needs no MPI.
+// plumb field: a field over MPI's ranks. The work is done by plumb-field, beside this program, so
+// that plumb itself needs no MPI.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,8 +25,8 @@ namespace {
   pointers.push_back(nullptr);
   execv(path.c_str(), pointers.data());
   throw Error(ErrorCode::unsupported,
-              fmt::format("field: {}: {}; a build where CMake finds an MPI (PLUMB_MPI) has it", path,
-                          std::strerror(errno)));
+              fmt::format("field: {}: {}; a build where CMake finds an MPI (PLUMB_MPI) has it",
+                          path, std::strerror(errno)));
 }
 
 }  // namespace

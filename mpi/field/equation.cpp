@@ -116,8 +116,7 @@ void Field::step() {
   const auto now = static_cast<std::size_t>(steps_ % 2), next = 1 - now;
   const bool is_wave = problem_.equation == Equation::wave;
   const std::size_t plan = is_wave ? now : 0;
-  plans_[plan]->execute(queue_,
-                        {.x = fields_[now], .w = stencils_[plan], .y = fields_[next]});
+  plans_[plan]->execute(queue_, {.x = fields_[now], .w = stencils_[plan], .y = fields_[next]});
   ++steps_;
 }
 

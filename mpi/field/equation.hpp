@@ -17,8 +17,8 @@ enum class Equation { heat, wave };
 /// What is stepped, the same on every rank.
 struct FieldProblem {
   Equation equation = Equation::heat;
-  int dims = 3;                            ///< 2 or 3
-  std::array<std::int64_t, 3> extents{};   ///< depth, height, width; a depth of 1 in two dimensions
+  int dims = 3;                           ///< 2 or 3
+  std::array<std::int64_t, 3> extents{};  ///< depth, height, width; a depth of 1 in two dimensions
   DType dtype = DType::f64;
   DistributedGrid grid;
   std::string algorithm;  ///< of Plumb's; empty: the one for fields, which keeps its order

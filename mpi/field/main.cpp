@@ -136,11 +136,12 @@ int run(const Arguments& arguments) {
                block.whole[0], block.whole[1], block.whole[2], arguments.dtype, ranks,
                to_string(found.device.id()), to_string(field.plan().transport()));
     if (arguments.steps > 0)
-      fmt::print("{} steps, {:.4g} ms each, {:.4g} million points a second; rank 0 sends {} bytes a "
-                 "step\n",
-                 arguments.steps, 1e3 * seconds / static_cast<double>(arguments.steps),
-                 1e-6 * points * static_cast<double>(arguments.steps) / seconds,
-                 field.plan().bytes_sent());
+      fmt::print(
+          "{} steps, {:.4g} ms each, {:.4g} million points a second; rank 0 sends {} bytes a "
+          "step\n",
+          arguments.steps, 1e3 * seconds / static_cast<double>(arguments.steps),
+          1e-6 * points * static_cast<double>(arguments.steps) / seconds,
+          field.plan().bytes_sent());
   }
   if (!arguments.out.empty()) write_hdf5(MPI_COMM_WORLD, arguments.out, block);
   if (!arguments.picture.empty()) write_picture(MPI_COMM_WORLD, arguments.picture, block);
@@ -163,12 +164,14 @@ int main(int argc, char** argv) {
   field::Arguments arguments;
   CLI::App program("Steps a field in a periodic box by a convolution over the ranks of mpirun.",
                    "plumb field");
-  program.add_option("--grid", arguments.grid, "Parts along the axes: 4, 2x2, 2x2x2; the last ones whole");
+  program.add_option("--grid", arguments.grid,
+                     "Parts along the axes: 4, 2x2, 2x2x2; the last ones whole");
   program.add_option("--equation", arguments.equation, "heat or wave")
       ->check(CLI::IsMember({"heat", "wave"}));
   program.add_option("--dims", arguments.dims, "2 or 3")->check(CLI::IsMember({2, 3}));
   program.add_option("--size", arguments.size, "Points along each axis: 96, 64x96x96");
-  program.add_option("--dtype", arguments.dtype, "f64 or f32")->check(CLI::IsMember({"f64", "f32"}));
+  program.add_option("--dtype", arguments.dtype, "f64 or f32")
+      ->check(CLI::IsMember({"f64", "f32"}));
   program.add_option("--steps", arguments.steps, "How many")->check(CLI::Range(0, 1000000000));
   program.add_option("--device", arguments.device, "Of every rank; by its place on its node");
   program.add_option("--algorithm", arguments.algorithm, "This one or none");
@@ -176,7 +179,8 @@ int main(int argc, char** argv) {
   program.add_option("--picture", arguments.picture, "A PNG picture of the middle plane");
   program.add_flag("--verify", arguments.verify,
                    "Compare the bits with one rank; the last line says what came of it");
-  program.add_flag("--plant", arguments.plant, "Change one bit, which --verify must find")->group("");
+  program.add_flag("--plant", arguments.plant, "Change one bit, which --verify must find")
+      ->group("");
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

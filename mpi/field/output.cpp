@@ -34,8 +34,8 @@ void add_chunk(std::string& png, const std::string& name, const std::string& dat
   add_number(static_cast<std::uint32_t>(data.size()));
   const std::string summed = name + data;
   png += summed;
-  add_number(static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(summed.data()),
-                                              static_cast<uInt>(summed.size()))));
+  add_number(static_cast<std::uint32_t>(
+      crc32(0, reinterpret_cast<const Bytef*>(summed.data()), static_cast<uInt>(summed.size()))));
 }
 
 /// Rows of red, green and blue, each behind a filter type of 0.

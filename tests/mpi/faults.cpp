@@ -87,8 +87,7 @@ int absent() {
   }
   const int late = expect([&] { spread.execute(); }, ErrorCode::device_failure,
                           world_rank() == 0 ? "that of rank 1" : "waited 1 s");
-  const int again =
-      expect([&] { spread.execute(); }, ErrorCode::device_failure, "no further use");
+  const int again = expect([&] { spread.execute(); }, ErrorCode::device_failure, "no further use");
   if (world_rank() == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the third rank's lines
     std::printf("the absent rank was noticed: %s\n", late + again == 0 ? "yes" : "no");

@@ -1,4 +1,5 @@
-/* libplumb_mpi from C99: a field of 64 x 48 whole numbers, cut along both axes, and its gradient. */
+/* libplumb_mpi from C99: a field of 64 x 48 whole numbers, cut along both axes, and its gradient.
+ */
 #include <plumb/distributed.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,8 @@ int main(int argc, char** argv) {
   options.parts[2] = 2;
   options.parts[3] = ranks / 2;
   options.time_limit_seconds = 20;
-  require(plumb_distributed_create(MPI_COMM_WORLD, device, &problem, NULL, &options, &spread), "create");
+  require(plumb_distributed_create(MPI_COMM_WORLD, device, &problem, NULL, &options, &spread),
+          "create");
   require(plumb_distributed_x_block(spread, rank, begin, extents), "block");
   require(plumb_distributed_bytes_sent(spread, &bytes), "bytes");
   if (bytes == 0) ++failures;
@@ -77,7 +79,8 @@ int main(int argc, char** argv) {
   if (plumb_distributed_execute(spread, queue, NULL, w, NULL, NULL, y, NULL) !=
       PLUMB_INVALID_ARGUMENT)
     ++failures;
-  if (plumb_distributed_x_block(spread, ranks, begin, extents) != PLUMB_INVALID_ARGUMENT) ++failures;
+  if (plumb_distributed_x_block(spread, ranks, begin, extents) != PLUMB_INVALID_ARGUMENT)
+    ++failures;
   options.parts[2] = 5;
   plumb_distributed* none;
   if (plumb_distributed_create(MPI_COMM_WORLD, device, &problem, NULL, &options, &none) !=

@@ -69,6 +69,10 @@ set_target_properties(plumb_mpi_from_c PROPERTIES
 target_link_libraries(plumb_mpi_from_c PRIVATE plumb_mpi)
 mpi_test("distributed: from C on 4 ranks" 4 60 $<TARGET_FILE:plumb_mpi_from_c>)
 
+# Measured by hand (tests/mpi/overhead), not by ctest: it wants a machine of its own.
+add_executable(plumb_mpi_overhead ${CMAKE_CURRENT_LIST_DIR}/overhead.cpp)
+target_link_libraries(plumb_mpi_overhead PRIVATE plumb_mpi $<TARGET_NAME_IF_EXISTS:plumb_compiler>)
+
 # plumb field: one rank and four leave the same file, and say that they have the same bits.
 if(NOT TARGET plumb_field)
   return()

@@ -1,8 +1,8 @@
 /// @file
-// Convolution across the ranks of an MPI communicator, from C and, by the functions that end in _f, from
-// Fortran: what plumb/distributed.hpp has, behind an opaque handle. What plumb.h says of statuses,
-// messages and handles, and plumb_nd.h of structs that begin with their size, holds here too; where
-// one rank fails, all get its status, and a message that begins with that rank. It is in
+// Convolution across the ranks of an MPI communicator, from C and, by the functions that end in _f,
+// from Fortran: what plumb/distributed.hpp has, behind an opaque handle. What plumb.h says of
+// statuses, messages and handles, and plumb_nd.h of structs that begin with their size, holds here
+// too; where one rank fails, all get its status, and a message that begins with that rank. It is in
 // libplumb_mpi, which is built for one MPI.
 #pragma once
 

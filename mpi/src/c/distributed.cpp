@@ -50,9 +50,10 @@ DistributedGrid grid_of(const plumb_distributed_options& given) {
 DistributedOptions options_of(const plumb_distributed_options& given,
                               const plumb_conv_options_nd* conv, bool has_depth) {
   if (given.struct_size != sizeof(plumb_distributed_options))
-    refuse(fmt::format("options.struct_size is {}; expected {} "
-                       "(plumb_distributed_options_init() sets it)",
-                       given.struct_size, sizeof(plumb_distributed_options)));
+    refuse(
+        fmt::format("options.struct_size is {}; expected {} "
+                    "(plumb_distributed_options_init() sets it)",
+                    given.struct_size, sizeof(plumb_distributed_options)));
   if (given.transport < 0 || given.transport > PLUMB_TRANSPORT_NCCL)
     refuse(fmt::format("options.transport is {}; expected 0 to {}", given.transport,
                        PLUMB_TRANSPORT_NCCL));
@@ -72,7 +73,8 @@ DistributedOptions options_of(const plumb_distributed_options& given,
           .nccl_communicator = given.nccl_communicator};
 }
 
-/// A NULL or a wrong number in a struct is this rank's alone: the others wait until their time limit.
+/// A NULL or a wrong number in a struct is this rank's alone: the others wait until their time
+/// limit.
 plumb_distributed* made_of(MPI_Comm communicator, const plumb_device* device,
                            const plumb_conv_problem_nd* problem, const plumb_conv_options_nd* conv,
                            const plumb_distributed_options* options) {
@@ -194,7 +196,9 @@ plumb_status plumb_distributed_execute(plumb_distributed* distributed, plumb_que
         on, {.x = backward ? y(image) : x(image),
              .w = of_weights ? y(filters) : w(filters),
              .bias = view_of(bias, dtype, {bias_elements(whole)}, device),
-             .y = of_weights ? w(output) : backward ? x(output) : y(output),
+             .y = of_weights ? w(output)
+                  : backward ? x(output)
+                             : y(output),
              .mask = view_of(mask, dtype, self.distributed.y_block().extents, device),
              .db = view_of(db, dtype, {whole.k}, device)});
   });
