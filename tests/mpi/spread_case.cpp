@@ -150,21 +150,53 @@ HostTensor block_of(const HostTensor& whole, const DistributedBlock& block,
 
 namespace {
 
-ConvTensors tensors_of(WholeTensors& whole) {
-  return {.x = whole.source.view(),
-          .w = whole.filters.view(),
-          .bias = whole.bias ? ConstTensorView(whole.bias->view()) : ConstTensorView(),
-          .y = whole.target.view(),
-          .mask = whole.mask ? ConstTensorView(whole.mask->view()) : ConstTensorView(),
-          .db = whole.db ? whole.db->view() : TensorView()};
-}
+/// A call's tensors in the memory of a device: where that is the host, they stay where they are.
+class DeviceTensors {
+ public:
+  DeviceTensors(Queue& queue, WholeTensors& on_host) : queue_(queue), on_host_(on_host) {
+    if (queue.device().id() == host) return;
+    const auto move = [&](HostTensor& tensor) { moved_.emplace_back(queue, tensor); };
+    move(on_host.source);
+    move(on_host.filters);
+    move(on_host.target);
+    for (std::optional<HostTensor>* tensor : {&on_host.bias, &on_host.mask, &on_host.db})
+      if (*tensor) move(**tensor);
+    queue.synchronize();
+  }
+  ConvTensors views() {
+    std::size_t next = 0;
+    const auto view = [&](HostTensor& tensor) -> TensorView {
+      return moved_.empty() ? tensor.view() : moved_[next++];
+    };
+    ConvTensors tensors{.x = view(on_host_.source)};
+    tensors.w = view(on_host_.filters);
+    tensors.y = view(on_host_.target);
+    if (on_host_.bias) tensors.bias = view(*on_host_.bias);
+    if (on_host_.mask) tensors.mask = view(*on_host_.mask);
+    if (on_host_.db) tensors.db = view(*on_host_.db);
+    return tensors;
+  }
+  /// What was written; waits.
+  void read_back() {
+    queue_.synchronize();
+    if (moved_.empty()) return;
+    moved_[2].read_back(queue_, on_host_.target);
+    if (on_host_.db) moved_.back().read_back(queue_, *on_host_.db);
+  }
+
+ private:
+  Queue& queue_;
+  WholeTensors& on_host_;
+  std::vector<DeviceTensor> moved_;
+};
 
 }  // namespace
 
 void compute_whole(const Device& device, const SpreadCase& spread, WholeTensors& whole) {
   Queue queue(device);
-  ConvPlan(device, spread.problem, spread.options.conv).execute(queue, tensors_of(whole));
-  queue.synchronize();
+  DeviceTensors tensors(queue, whole);
+  ConvPlan(device, spread.problem, spread.options.conv).execute(queue, tensors.views());
+  tensors.read_back();
 }
 
 SpreadResult compute_spread(const Device& device, const SpreadCase& spread,
@@ -198,8 +230,9 @@ SpreadResult compute_spread(const Device& device, const SpreadCase& spread,
   for (int i = 0; i < times; ++i) {
     own.target = old.target;  // what is accumulated to
     own.db = old.db;
-    spread_plan.execute(queue, tensors_of(own));
-    queue.synchronize();
+    DeviceTensors tensors(queue, own);
+    spread_plan.execute(queue, tensors.views());
+    tensors.read_back();
   }
   SpreadResult result{
       .values = own.target.values(),

@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <string>
@@ -21,6 +22,13 @@ inline int world_size() {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   return size;
+}
+/// The CPU, or what PLUMB_MPI_TEST_DEVICE names: "ranks" gives a node's GPUs to its ranks in turn.
+inline plumb::Device test_device() {
+  const char* const name = std::getenv("PLUMB_MPI_TEST_DEVICE");
+  if (!name || !*name) return plumb::Device::open("cpu");
+  if (std::string(name) == "ranks") return plumb::device_for_rank(MPI_COMM_WORLD).device;
+  return plumb::Device::open(name);
 }
 inline int world_rank() {
   int rank = 0;

@@ -32,7 +32,7 @@ std::string difference(const SpreadResult& result, bool bits) {
 template <class Compare>
 Counts for_random_cases(Direction direction, int cases, bool integers, const Compare& compare,
                         const std::string& algorithm = {}) {
-  const Device device = Device::open("cpu");
+  const Device device = test_device();
   Counts counts;
   for (std::uint32_t seed = 1; counts.computed < cases; ++seed) {
     REQUIRE(seed < 40u * static_cast<unsigned>(cases));
@@ -86,7 +86,7 @@ TEST_CASE("an algorithm that keeps its order gives the bits of one rank") {
       [](const SpreadResult& result, const SpreadCase&) {
         REQUIRE(difference(result, true) == "");
       },
-      "cpu.conv.direct.fp64");
+      test_device().id() == host ? "cpu.conv.direct.fp64" : "cuda.conv.direct.fp64");
 }
 
 TEST_CASE("gradients by the weights differ from one rank's by the rounding of sums") {
