@@ -53,6 +53,7 @@ class PlumbConan(ConanFile):
         toolchain.cache_variables["PLUMB_CUDA"] = bool(self.options.cuda)
         toolchain.cache_variables["PLUMB_APPS"] = bool(self.options.program)
         toolchain.cache_variables["PLUMB_TESTS"] = False
+        toolchain.cache_variables["PLUMB_MPI"] = "OFF"  # built for one MPI, which Conan does not choose
         toolchain.cache_variables["PLUMB_FORTRAN"] = False  # a .mod is one compiler's alone
         toolchain.cache_variables["PLUMB_KOKKOS"] = False  # not one that happens to lie about
         toolchain.generate()

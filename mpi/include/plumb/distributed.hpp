@@ -40,7 +40,9 @@ struct DistributedSizes {
   /// Of the output's depth, height and width. Empty: as the image is cut, where the stride is 1 and
   /// the extents are the same; otherwise each output lies with the rank that has the middle of its
   /// window.
-  std::vector<std::int64_t> z = {}, p = {}, q = {};
+  std::vector<std::int64_t> z = {};
+  std::vector<std::int64_t> p = {};  ///< of the output's height
+  std::vector<std::int64_t> q = {};  ///< of the output's width
 };
 
 /// How halos travel.
