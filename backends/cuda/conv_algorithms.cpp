@@ -24,6 +24,9 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       // toeplitz/: large filters of few channels, as Toeplitz matrices on tensor cores of Hopper.
       PLUMB_ENTRY(toeplitz_fp16x3),
       PLUMB_ENTRY(toeplitz_fp16_scaled),
+      // weights/: backward weights of few channels, in one to three dimensions.
+      PLUMB_ENTRY(weights_fp32),
+      PLUMB_ENTRY(weights_fp64),
       // fma/: sums in fp32 or fp64 FMAs, of any problem; few_terms and few_filters of few terms.
       PLUMB_ENTRY(few_terms_fp32),
       PLUMB_ENTRY(few_filters_fp32),

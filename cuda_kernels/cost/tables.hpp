@@ -7,6 +7,7 @@
 #include "cuda_kernels/cost/kernel_table.hpp"
 #include "cuda_kernels/cost/ladder_table.hpp"
 #include "cuda_kernels/cost/streamed_filters_table.hpp"
+#include "cuda_kernels/cost/weights_table.hpp"
 #include "cuda_kernels/cost/wide_table.hpp"
 
 namespace plumb::cuda {
@@ -19,6 +20,7 @@ struct CostTables {
   StreamedFiltersTable streamed_filters;
   InterleavedTable interleaved;
   WideTable wide;
+  WeightsTable weights;
 };
 
 /// Returns the tables that this was built with; the program that fits them has others

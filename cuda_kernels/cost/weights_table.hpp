@@ -1,0 +1,19 @@
+// Costs of the kernel in weights/: counted from its instructions, or guessed; no record has its
+// times yet.
+#pragma once
+
+namespace plumb::cuda {
+
+struct WeightsTable {
+  double of_step = 8;        ///< fixed: instructions beside a step's loads and FMAs, counted
+  double reached = 1.12;     ///< fixed: guessed, clocks over those that the busiest pipe needs
+  double conflicts = 1.25;   ///< fixed: guessed, wavefronts for a load of x by a warp
+  double x_element = 12;     ///< fixed: instructions to copy an element of x, counted
+  double dy_vector = 9;      ///< fixed: instructions to copy a vector of dy, counted
+  double of_unit = 350;      ///< fixed: guessed, clocks of a block at a unit's two barriers
+  double bytes_clock = 18;   ///< fixed: bytes of memory in a clock of a multiprocessor
+  double enough_warps = 10;  ///< fixed: guessed, of a multiprocessor, to hide latencies
+  double ends = 6000;        ///< fixed: guessed, clocks of a block's first load and last sums
+};
+
+}  // namespace plumb::cuda

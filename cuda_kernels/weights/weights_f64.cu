@@ -1,0 +1,10 @@
+// Backward weights of doubles: see weights_kernel.cuh and README.md.
+#include "cuda_kernels/weights/weights_launch.cuh"
+
+namespace plumb::cuda {
+
+void launch_weights_f64(const WeightsPlan& plan, const WeightsCall& call, void* stream) {
+  weights::launch_weights<double, double>(plan, call, stream);
+}
+
+}  // namespace plumb::cuda
