@@ -65,11 +65,15 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
   std::int64_t all_extents[5];
   plumb_conv_problem_nd deep;
   REQUIRE(plumb_conv_problem_nd_init(&deep) == PLUMB_OK);
+  plumb_linear_gradients linear;
+  REQUIRE(plumb_linear_gradients_init(&linear) == PLUMB_OK);
+  const plumb_labels labels{.data = extents, .count = 1, .stride = 1, .device = nullptr};
   plumb_pool_geometry pooling;
   plumb_pool_geometry_init(&pooling);
   plumb_tensor x;
   REQUIRE(plumb_tensor_init(&x, extents, nullptr, PLUMB_F32, 4, extents, nullptr) == PLUMB_OK);
 
+  linear.dy = &x;
   const std::multimap<std::string, plumb_status> refused = {
       {"plumb_device_count", plumb_device_count(nullptr, &number)},
       {"plumb_device_count", plumb_device_count("cpu", nullptr)},
@@ -249,6 +253,31 @@ TEST_CASE("c: every function refuses NULL with a status and a message") {
       {"plumb_resize_bilinear", plumb_resize_bilinear(nullptr, &x, &x)},
       {"plumb_resize_bilinear", plumb_resize_bilinear(queue, nullptr, &x)},
       {"plumb_resize_bilinear", plumb_resize_bilinear(queue, &x, nullptr)},
+      {"plumb_relu_backward", plumb_relu_backward(nullptr, &x, &x, &x)},
+      {"plumb_relu_backward", plumb_relu_backward(queue, nullptr, &x, &x)},
+      {"plumb_relu_backward", plumb_relu_backward(queue, &x, nullptr, &x)},
+      {"plumb_relu_backward", plumb_relu_backward(queue, &x, &x, nullptr)},
+      {"plumb_pool_backward", plumb_pool_backward(nullptr, &x, &x, &x, &pooling)},
+      {"plumb_pool_backward", plumb_pool_backward(queue, nullptr, &x, &x, &pooling)},
+      {"plumb_pool_backward", plumb_pool_backward(queue, &x, nullptr, &x, &pooling)},
+      {"plumb_pool_backward", plumb_pool_backward(queue, &x, &x, nullptr, &pooling)},
+      {"plumb_pool_backward", plumb_pool_backward(queue, &x, &x, &x, nullptr)},
+      {"plumb_linear_gradients_init", plumb_linear_gradients_init(nullptr)},
+      {"plumb_linear_backward", plumb_linear_backward(nullptr, &linear, nullptr)},
+      {"plumb_linear_backward", plumb_linear_backward(queue, nullptr, nullptr)},
+      {"plumb_resize_bilinear_backward", plumb_resize_bilinear_backward(nullptr, &x, &x)},
+      {"plumb_resize_bilinear_backward", plumb_resize_bilinear_backward(queue, nullptr, &x)},
+      {"plumb_resize_bilinear_backward", plumb_resize_bilinear_backward(queue, &x, nullptr)},
+      {"plumb_softmax_cross_entropy",
+       plumb_softmax_cross_entropy(nullptr, &x, &labels, nullptr, &x, 1)},
+      {"plumb_softmax_cross_entropy",
+       plumb_softmax_cross_entropy(queue, nullptr, &labels, nullptr, &x, 1)},
+      {"plumb_softmax_cross_entropy",
+       plumb_softmax_cross_entropy(queue, &x, nullptr, nullptr, &x, 1)},
+      {"plumb_sgd_options_init", plumb_sgd_options_init(nullptr)},
+      {"plumb_sgd_step", plumb_sgd_step(nullptr, &x, &x, nullptr, nullptr)},
+      {"plumb_sgd_step", plumb_sgd_step(queue, nullptr, &x, nullptr, nullptr)},
+      {"plumb_sgd_step", plumb_sgd_step(queue, &x, nullptr, nullptr, nullptr)},
   };
   for (const auto& [name, status] : refused) {
     CAPTURE(name);

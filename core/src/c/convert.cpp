@@ -50,8 +50,8 @@ template <class Struct>
 Struct sized(const Struct& given, const char* name) {
   const std::size_t size = given.struct_size;
   if (size < sizeof(Struct))
-    refuse(fmt::format("{}.struct_size is {}; expected at least {} (plumb_*_nd_init() sets it)",
-                       name, size, sizeof(Struct)));
+    refuse(fmt::format("{}.struct_size is {}; expected at least {} (plumb_*_init() sets it)", name,
+                       size, sizeof(Struct)));
   const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
   for (std::size_t i = sizeof(Struct); i < size; ++i)
     if (bytes[i] != 0)
@@ -158,6 +158,31 @@ PoolGeometry pool_geometry_of(const plumb_pool_geometry* given) {
           .padding = {g.padding_top, g.padding_left, g.padding_bottom, g.padding_right},
           .ceil_mode = g.ceil_mode != 0,
           .count_padding = g.count_padding != 0};
+}
+
+LinearBackwardTensors linear_gradients_of(const plumb_linear_gradients* given) {
+  const plumb_linear_gradients from = sized(at(given, "tensors"), "tensors");
+  return {.x = view_if(from.x, "x"),
+          .w = view_if(from.w, "w"),
+          .dy = view_of(from.dy, "dy"),
+          .dx = view_if(from.dx, "dx"),
+          .dw = view_if(from.dw, "dw"),
+          .db = view_if(from.db, "db"),
+          .mask = view_if(from.mask, "mask")};
+}
+
+SgdOptions sgd_options_of(const plumb_sgd_options* given) {
+  if (!given) return {};
+  const plumb_sgd_options from = sized(*given, "options");
+  if (from.reserved != 0) refuse(fmt::format("options.reserved is {}; expected 0", from.reserved));
+  return {.learning_rate = from.learning_rate,
+          .momentum = from.momentum,
+          .weight_decay = from.weight_decay,
+          .nesterov = from.nesterov != 0};
+}
+
+TensorView view_if(const plumb_tensor* tensor, const char* name) {
+  return tensor ? view_of(tensor, name) : TensorView();
 }
 
 TensorView view_of(const plumb_tensor* tensor, const char* name) {

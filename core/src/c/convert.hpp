@@ -23,7 +23,13 @@ ConvProblem problem_of(const plumb_conv_problem*);
 ConvOptions options_of(const plumb_conv_options*);
 PoolGeometry pool_geometry_of(const plumb_pool_geometry*);
 
+LinearBackwardTensors linear_gradients_of(const plumb_linear_gradients*);
+/// Null: a learning rate of 0.001 alone.
+SgdOptions sgd_options_of(const plumb_sgd_options*);
+
 TensorView view_of(const plumb_tensor* tensor, const char* name);
+/// A null tensor is none.
+TensorView view_if(const plumb_tensor* tensor, const char* name);
 /// A null bias is none.
 ConvTensors tensors_of(const plumb_tensor* x, const plumb_tensor* w, const plumb_tensor* bias,
                        const plumb_tensor* y);

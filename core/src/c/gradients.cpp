@@ -8,14 +8,10 @@ using plumb::c::at;
 using plumb::c::geometry_of;
 using plumb::c::options_of;
 using plumb::c::run;
+using plumb::c::view_if;
 using plumb::c::view_of;
 
 namespace {
-
-/// A null one is none.
-TensorView view_if(const plumb_tensor* tensor, const char* name) {
-  return tensor ? view_of(tensor, name) : TensorView();
-}
 
 BackwardDataTensors data_tensors(const plumb_tensor* dy, const plumb_tensor* w,
                                  const plumb_tensor* dx, const plumb_tensor* mask,
