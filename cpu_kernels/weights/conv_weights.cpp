@@ -14,7 +14,7 @@
 
 #include "core/src/parallel/parallel.hpp"
 #include "cpu_kernels/conv/conv_launch.hpp"
-#include "cpu_kernels/primitives/rows.hpp"
+#include "cpu_kernels/weights/weights_output.hpp"
 #include "cpu_kernels/weights/weights_plan.hpp"
 
 namespace plumb {
@@ -33,7 +33,8 @@ struct Shared {
   WeightsAxes axes;
   ReadableRange x_readable;
   int64_t* offsets;  ///< of a block's terms, c t r s
-  Real* parts;       ///< [part][k][c t r s]
+  Real* parts;       ///< [part][k][c t r s], where there are several
+  WeightsOutput<Real> output;
 
   int64_t group_k() const { return problem.k / problem.groups; }
   int64_t group_c() const { return problem.c / problem.groups; }
@@ -51,9 +52,11 @@ struct Slot {
         x_starts(reinterpret_cast<int64_t*>(memory + plan.planes_bytes + plan.dy_bytes +
                                             plan.sums_bytes)),
         dy_starts(x_starts + plan.sum.images_together * plan.sum.rows),
-        rows(dy_starts + plan.sum.images_together * plan.sum.rows) {}
+        rows(dy_starts + plan.sum.images_together * plan.sum.rows),
+        block(reinterpret_cast<Real*>(memory + plan.slot_bytes() - plan.block_bytes)) {}
   Real *planes, *dy, *sums;
   int64_t *x_starts, *dy_starts, *rows;
+  Real* block;  ///< [filter][term], where there is one part alone
 };
 
 /// A block of dw: filters [k, k + filters) and channels [c, c + channels) of a group.
@@ -213,7 +216,21 @@ void add_band(const Shared<Real>& shared, const Block& block, const Band& band,
   plan.by_filters ? shared.kernels.sum_filters(run) : shared.kernels.sum_positions(run);
 }
 
-/// Sums a part of the positions for a block, and writes it to the parts.
+/// Copies a block's sums by filters, [term][filter], to [filter][term]. Some terms at a time are a
+/// few lines of cache.
+template <class Real>
+void transpose_sums(const Real* sums, int64_t padded, int64_t filters, int64_t terms, Real* to,
+                    int64_t pitch) {
+  constexpr int64_t together = 16;
+  for (int64_t first = 0; first < terms; first += together) {
+    const int64_t last = std::min(first + together, terms);
+    for (int64_t i = 0; i < filters; ++i)
+      for (int64_t term = first; term < last; ++term)
+        to[i * pitch + term] = sums[term * padded + i];
+  }
+}
+
+/// Sums a part of the positions for a block, and writes it to the parts; the only one goes to dw.
 template <class Real>
 void sum_part(const Shared<Real>& shared, const Block& block, int64_t part,
               const Slot<Real>& slot) {
@@ -222,89 +239,19 @@ void sum_part(const Shared<Real>& shared, const Block& block, int64_t part,
   std::fill_n(slot.sums, terms * (plan.by_filters ? plan.padded : block.filters * lanes), Real{0});
   for (int64_t band = plan.sum.band_of(part); band < plan.sum.band_of(part + 1); ++band)
     add_band(shared, block, band_at(plan.sum, band, shared.problem.p()), slot);
-  const int64_t k = block.group * shared.group_k() + block.k;
+  const int64_t k = block.group * shared.group_k() + block.k, term = block.c * shared.taps();
+  const bool alone = plan.sum.parts == 1;
+  const int64_t pitch = alone ? terms : shared.terms();
   Real* const to =
-      shared.parts + (part * shared.problem.k + k) * shared.terms() + block.c * shared.taps();
-  for (int64_t i = 0; i < block.filters; ++i) {
-    Real* const filter = to + i * shared.terms();
-    if (!plan.by_filters)
-      shared.kernels.add_lanes(slot.sums + i * terms * lanes, terms, filter);
-    else
-      for (int64_t term = 0; term < terms; ++term) filter[term] = slot.sums[term * plan.padded + i];
-  }
-}
-
-/// Outputs [begin, end) of an axis whose tap lies inside the image.
-struct Inside {
-  int64_t begin, end;
-};
-Inside inside(int64_t tap, int64_t stride, int64_t before, int64_t extent, int64_t outputs) {
-  const int64_t begin = std::max<int64_t>(ceil_quotient(before - tap, stride), 0);
-  return {begin, std::min(ceil_quotient(extent + before - tap, stride), outputs)};
-}
-
-/// Sums an element of dw by the definition, without the taps outside the image: a zero of the
-/// padding makes a NaN of an Inf in dy, where there is no term at all. The error is that of a few
-/// roundings (Neumaier).
-template <class Stored, class Real>
-Real sum_inside(const Shared<Real>& shared, int64_t k, int64_t term) {
-  const ConvProblem& p = shared.problem;
-  const WeightsAxes& a = shared.axes;
-  const int64_t s = term % p.s, r = term / p.s % p.r, t = term / p.s / p.r % p.t;
-  const int64_t c = k / shared.group_k() * shared.group_c() + term / shared.taps();
-  const auto* const x = static_cast<const Stored*>(shared.launch.x) + c * a.x_c;
-  const auto* const dy = static_cast<const Stored*>(shared.launch.w) + k * a.y_k;
-  const int64_t front = p.padding.front - t * p.dilation.d;
-  const int64_t top = p.padding.top - r * p.dilation.h, left = p.padding.left - s * p.dilation.w;
-  const Inside zs = inside(0, p.stride.d, front, p.d, p.z());
-  const Inside ps = inside(0, p.stride.h, top, p.h, p.p());
-  const Inside qs = inside(0, p.stride.w, left, p.w, p.q());
-  double sum = 0, lost = 0;
-  for (int64_t n = 0; n < p.n; ++n)
-    for (int64_t z = zs.begin; z < zs.end; ++z)
-      for (int64_t row = ps.begin; row < ps.end; ++row) {
-        const Stored* const from =
-            x + n * a.x_n + (z * p.stride.d - front) * a.x_d + (row * p.stride.h - top) * a.x_h;
-        const Stored* const with = dy + n * a.y_n + z * a.y_z + row * a.y_p;
-        for (int64_t q = qs.begin; q < qs.end; ++q) {
-          const double product = static_cast<double>(widen(from[(q * p.stride.w - left) * a.x_w])) *
-                                 static_cast<double>(widen(with[q * a.y_q]));
-          const double next = sum + product;
-          lost +=
-              std::abs(sum) >= std::abs(product) ? (sum - next) + product : (product - next) + sum;
-          sum = next;
-        }
-        if (std::isnan(sum)) return static_cast<Real>(sum);
-      }
-  return static_cast<Real>(std::isfinite(sum) ? sum + lost : sum);
-}
-
-/// Adds the parts of elements [begin, end) of dw by a tree, and writes them.
-template <class Real>
-void finish(const Shared<Real>& shared, int64_t begin, int64_t end) {
-  const ConvProblem& p = shared.problem;
-  const WeightsAxes& axes = shared.axes;
-  const int64_t weights = p.k * shared.terms(), parts = shared.plan.sum.parts;
-  for (int64_t step = 1; step < parts; step *= 2)
-    for (int64_t part = 0; part + step < parts; part += 2 * step) {
-      Real* const to = shared.parts + part * weights;
-      const Real* const from = to + step * weights;
-      for (int64_t i = begin; i < end; ++i) to[i] += from[i];
-    }
-  with_stored<Real>(p.dtype, [&](auto stored) {
-    using Stored = decltype(stored);
-    auto* const dw = static_cast<Stored*>(shared.launch.y);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t k = i / shared.terms(), term = i % shared.terms();
-      const int64_t s = term % p.s, r = term / p.s % p.r, t = term / p.s / p.r % p.t;
-      Stored& to = dw[k * axes.w_k + term / shared.taps() * axes.w_c + t * axes.w_t + r * axes.w_r +
-                      s * axes.w_s];
-      Real sum = shared.parts[i];
-      if (sum != sum) sum = sum_inside<Stored>(shared, k, term);
-      if (shared.launch.accumulate) sum += static_cast<Real>(widen(to));
-      to = narrow<Stored>(sum);
-    }
-  });
+      alone ? slot.block : shared.parts + (part * shared.problem.k + k) * shared.terms() + term;
+  if (plan.by_filters)
+    transpose_sums(slot.sums, plan.padded, block.filters, terms, to, pitch);
+  else
+    for (int64_t i = 0; i < block.filters; ++i)
+      shared.kernels.add_lanes(slot.sums + i * terms * lanes, terms, to + i * pitch);
+  if (alone)
+    for (int64_t i = 0; i < block.filters; ++i)
+      shared.output.write(to + i * pitch, k + i, term, terms);
 }
 
 int slots(const ConvProblem& problem, const WeightsPlan& plan, const DeviceInfo& device) {
@@ -373,7 +320,8 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
                             .axes = weights_axes(problem),
                             .x_readable = readable_range(problem.x_extents(), problem.x_strides),
                             .offsets = reinterpret_cast<int64_t*>(workspace),
-                            .parts = reinterpret_cast<Real*>(workspace + plan.offsets_bytes)};
+                            .parts = reinterpret_cast<Real*>(workspace + plan.offsets_bytes),
+                            .output = WeightsOutput<Real>(launch, weights_axes(problem))};
   fill_offsets(shared);
   const int threads = std::min(slots(problem, plan, launch.device), available_threads());
   const int64_t blocks = problem.groups * plan.k_blocks * plan.c_blocks;
@@ -391,10 +339,12 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
              Slot<Real>(plan, workspace + plan.shared_bytes() +
                                   static_cast<std::size_t>(thread) * plan.slot_bytes()));
   });
+  if (plan.sum.parts == 1) return;
   constexpr int64_t together = 4096;
   const int64_t weights = problem.k * shared.terms();
   parallel_for(threads, ceil_div(weights, together), [&](int64_t i) {
-    finish(shared, i * together, std::min((i + 1) * together, weights));
+    shared.output.add_parts(shared.parts, plan.sum.parts, i * together,
+                            std::min((i + 1) * together, weights));
   });
 }
 

@@ -175,7 +175,10 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
   plan.image_planes = plan.c_block * channel;
   const int64_t terms = plan.c_block * taps, images = plan.sum.images_together;
   plan.offsets_bytes = padded(terms * int64_t{sizeof(int64_t)});
-  plan.parts_bytes = padded(plan.sum.parts * p.k * group_c * taps * real_bytes);
+  if (plan.sum.parts > 1)
+    plan.parts_bytes = padded(plan.sum.parts * p.k * group_c * taps * real_bytes);
+  else
+    plan.block_bytes = padded(plan.k_block * terms * real_bytes);
   // Whole vectors are copied, and the last are cut short by nothing.
   if (!plan.in_x)
     plan.planes_bytes = padded((images * plan.image_planes + plan.planes.pitch + 32) * real_bytes);

@@ -43,10 +43,13 @@ struct WeightsPlan final : KernelPlan {
   std::int64_t k_block, k_blocks, c_block, c_blocks;
   std::int64_t padded;                     ///< filters of a block, those that fill its vectors too
   std::size_t offsets_bytes, parts_bytes;  ///< that all threads share
-  std::size_t planes_bytes, dy_bytes, sums_bytes, starts_bytes;  ///< of a thread
+  /// Of a thread; of a block's elements of dw where there is one part alone.
+  std::size_t planes_bytes, dy_bytes, sums_bytes, starts_bytes, block_bytes;
 
   std::size_t shared_bytes() const { return offsets_bytes + parts_bytes; }
-  std::size_t slot_bytes() const { return planes_bytes + dy_bytes + sums_bytes + starts_bytes; }
+  std::size_t slot_bytes() const {
+    return planes_bytes + dy_bytes + sums_bytes + starts_bytes + block_bytes;
+  }
 };
 
 /// Returns how a problem of backward weights is summed. Real is the type of the sums.

@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <vector>
 
@@ -43,21 +44,17 @@ struct Twice {
   Both input(const Extent& extents, float step) {
     return Both(device, queue, same, extents, values(count(extents), step));
   }
-  Both output(const Extent& extents, float held = NAN) {
-    return Both(device, queue, same, extents, std::vector<float>(count(extents), held));
-  }
   /// Whether both ways write the same; of several outputs the last that were written.
   void check(const std::vector<Extent>& outputs,
-             const std::function<plumb_status(const std::vector<Both>&)>& in_c,
-             const std::function<void(const std::vector<Both>&)>& in_cpp, float held = NAN) {
+             const std::function<plumb_status(const std::deque<Both>&)>& in_c,
+             const std::function<void(const std::deque<Both>&)>& in_cpp, float held = NAN) {
     const auto made = [&] {
-      std::vector<Both> all;
-      all.reserve(outputs.size());
+      std::deque<Both> all;
       for (const Extent& extents : outputs)
         all.emplace_back(device, queue, same, extents, std::vector<float>(count(extents), held));
       return all;
     };
-    const std::vector<Both> c = made(), expected = made();
+    const std::deque<Both> c = made(), expected = made();
     const plumb_status status = in_c(c);
     INFO(plumb_last_message());
     REQUIRE(status == PLUMB_OK);
