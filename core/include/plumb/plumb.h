@@ -483,5 +483,4 @@ PLUMB_API plumb_status plumb_resize_bilinear(plumb_queue* queue, const plumb_ten
 }
 #endif
 
-#include "plumb/plumb_nd.h"  // one to three dimensions, boundaries, accumulation
-#include "plumb/plumb_nn.h"  // gradients of the operators around convolution
+#include "plumb/plumb_nd.h"  // one to three dimensions, boundaries, accumulation; and plumb_nn.h

@@ -223,3 +223,5 @@ PLUMB_API plumb_status plumb_conv_transpose_host(const plumb_device* device, con
 #ifdef __cplusplus
 }
 #endif
+
+#include "plumb/plumb_nn.h"  // gradients of the operators around convolution

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "plumb/plumb.h"
-#include "plumb/plumb_nd.h"
 
 #ifdef __cplusplus
 extern "C" {
