@@ -5,7 +5,7 @@
 namespace plumb::cuda {
 
 void launch_weights_f16(const WeightsPlan& plan, const WeightsCall& call, void* stream) {
-  weights::launch_weights<float, _Float16>(plan, call, stream);
+  weights::launch_weights<float, Half>(plan, call, stream);
 }
 
 }  // namespace plumb::cuda
