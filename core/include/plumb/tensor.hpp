@@ -152,15 +152,10 @@ class PLUMB_API Tensor {
   TensorView view_;
 };
 
-/// Copies between views of the same dtype and extents, each with strides of its own and with any
-/// gaps; what lies in the gaps of `to` stays. Each is on the queue's device or the host. The copy
-/// is asynchronous: a host side must stay alive and untouched until the queue has passed it. With a
-/// host side that is not dense and a device, unless both views have the same strides and no gaps,
-/// the call waits for the queue. Where both sides are on the device, or one is and its view has
-/// gaps, a kernel gathers or scatters, by way of the queue's workspace where the other side is the
-/// host. Throws Error (invalid_argument) where dtypes or extents differ, where `to` overlaps
-/// itself, and where the two overlap without being the same memory in the same order; as
-/// Queue::workspace() does.
+/// Copies between views of the same dtype and extents, of any strides, on the queue's device or the
+/// host; gaps of `to` stay. Asynchronous, but for what docs/api.md names: a host side must stay as
+/// it is until the queue has passed it. Throws Error (invalid_argument) where dtypes or extents
+/// differ, `to` overlaps itself or both overlap in part; as Queue::workspace() does.
 PLUMB_API void copy(Queue& queue, const ConstTensorView& from, const TensorView& to);
 
 }  // namespace plumb
