@@ -23,6 +23,7 @@ class Plumb(CMakePackage, CudaPackage):
     variant("program", default=True, description="The program plumb")
     variant("fortran", default=False, description="The Fortran module")
     variant("kokkos", default=False, description="The Kokkos backend")
+    variant("mpi", default=False, description="libplumb_mpi: convolution across ranks")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -35,6 +36,7 @@ class Plumb(CMakePackage, CudaPackage):
     depends_on("zlib-api", when="+program")
     depends_on("cuda@12.1:", when="+cuda")
     depends_on("kokkos@3.4:", when="+kokkos")
+    depends_on("mpi@3:", when="+mpi")
 
     conflicts("%gcc@:11", msg="Plumb is C++20: GCC 12 or newer")
     conflicts("cuda_arch=none", when="+cuda", msg="name one: cuda_arch=90")
@@ -48,6 +50,7 @@ class Plumb(CMakePackage, CudaPackage):
             self.define_from_variant("PLUMB_APPS", "program"),
             self.define_from_variant("PLUMB_FORTRAN", "fortran"),
             self.define_from_variant("PLUMB_KOKKOS", "kokkos"),
+            self.define("PLUMB_MPI", "ON" if self.spec.satisfies("+mpi") else "OFF"),
             self.define("PLUMB_TESTS", self.run_tests),
         ]
         if self.spec.satisfies("+cuda"):
