@@ -123,9 +123,9 @@ TEST_CASE("refusals: copies, slices, layouts and dimensions") {
        },
        "to f32 [8, 4]"},
       {[&] {
-         copy(queue, x, view(DType::f32, {4, 8}, {1, 4}));
+         copy(queue, x, view(DType::f32, {4, 8}, {1, 1}));
        },
-       "strides [1, 4]; expected the same"},
+       "overlap"},
       {[&] {
          copy(queue, none, view(DType::f32, {4, 8}, {8, 1}));
        },
