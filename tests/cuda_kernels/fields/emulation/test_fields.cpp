@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "draw.hpp"
 #include "emulation.hpp"
 #include "field_case.hpp"
 #include "support/sanitized.hpp"
@@ -22,11 +23,9 @@ constexpr Boundary boundaries[] = {Boundary::zeros, Boundary::periodic, Boundary
 constexpr std::uint32_t step = plumb_test::is_sanitized ? 5 : 1;
 
 /// Draws problems from a seed, with sizes around those of tiles.
-class Draw {
+class Draw : public Drawing {
  public:
-  explicit Draw(std::uint32_t seed) : random_(seed) {}
-  int number(int low, int high) { return static_cast<int>(random_.integer(low, high)); }
-  bool one_in(int count) { return number(1, count) == 1; }
+  using Drawing::Drawing;
   Boundary boundary() { return boundaries[number(0, 4)]; }
 
   ConvProblem problem(int rank) {
@@ -82,20 +81,6 @@ class Draw {
     after += std::max<std::int64_t>(0, taps - before - extent - after);
   }
 
-  /// Dense ones, or with room behind the rows, or in another order, or mirrored.
-  Strides strides(const Extents& extents) {
-    Dims order = extents;
-    for (int i = 0; i < order.rank(); ++i) order[i] = i;
-    if (one_in(4)) std::swap(order[number(0, order.rank() - 1)], order[order.rank() - 1]);
-    Strides strides = strides_in_order(extents, order, one_in(2) ? 0 : 4 * number(0, 2));
-    if (one_in(4)) {
-      std::int64_t& mirrored = strides[number(0, strides.rank() - 1)];
-      mirrored = -mirrored;
-    }
-    return strides;
-  }
-
-  Random random_;
   int odd_ = 3;
 };
 

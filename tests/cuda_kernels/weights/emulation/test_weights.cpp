@@ -2,6 +2,7 @@
 // tile, in one to three dimensions, are the oracle's bit for bit; and what planted faults would do.
 #include <set>
 
+#include "cuda_kernels/fields/emulation/draw.hpp"
 #include "plumb/problem_text.hpp"
 #include "support/sanitized.hpp"
 #include "weights_case.hpp"
@@ -16,11 +17,9 @@ namespace {
 constexpr std::uint32_t every = plumb_test::is_sanitized ? 5 : 1;
 
 /// Draws problems from a seed.
-class Draw {
+class Draw : public Drawing {
  public:
-  explicit Draw(std::uint32_t seed) : random_(seed) {}
-  int number(int low, int high) { return static_cast<int>(random_.integer(low, high)); }
-  bool one_in(int count) { return number(1, count) == 1; }
+  using Drawing::Drawing;
 
   ConvProblem problem(int rank) {
     ConvProblem p;
@@ -54,21 +53,6 @@ class Draw {
     after = one_in(2) ? 0 : number(0, static_cast<int>(reach) + 1);
     after += std::max<std::int64_t>(0, reach + 1 - before - extent - after);
   }
-
-  /// Dense ones, or with room behind the rows, or in another order, or mirrored.
-  Strides strides(const Extents& extents) {
-    Dims order = extents;
-    for (int i = 0; i < order.rank(); ++i) order[i] = i;
-    if (one_in(4)) std::swap(order[number(0, order.rank() - 1)], order[order.rank() - 1]);
-    Strides strides = strides_in_order(extents, order, one_in(2) ? 0 : 4 * number(0, 2));
-    if (one_in(4)) {
-      std::int64_t& mirrored = strides[number(0, strides.rank() - 1)];
-      mirrored = -mirrored;
-    }
-    return strides;
-  }
-
-  Random random_;
 };
 
 ConvProblem weights_problem(const char* text, DType dtype = DType::f32) {
