@@ -1,9 +1,10 @@
 // Convolution of few channels by rows, for fields: outputs are summed side by side along a row, and
 // up to four rows that lie below each other share the input lines under them.
 //
-// Tiling: on a host a work item is a segment of up to four rows, 512 bytes of sums a row; a line of
-//   the input is read where it lies (rows_on_host.hpp). On a device a work item is a column of some
-//   rows, so that neighbours read neighbouring elements (rows_on_device.hpp).
+// Tiling: on a host a work item is up to four rows, of the filters of a group, which share the
+// lines
+//   of the input; 512 bytes of sums a row at a time (rows_on_host.hpp). On a device a work item is
+//   a column of some rows, so that neighbours read neighbouring elements (rows_on_device.hpp).
 // Bytes: y once; x T (1 + (R - 1) / 4) times for each filter, from caches beyond the first.
 // Wins: few channels and filters, rows that are long.
 #include <algorithm>

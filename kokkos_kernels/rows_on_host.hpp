@@ -30,38 +30,47 @@ struct RowsOnHost : Rows<Sum, Stored> {
   static constexpr std::int64_t copied = segment_rows * (columns + max_beside);
   /// Outputs of more bytes are written past the caches.
   static constexpr double kept_bytes = 12 << 20;
-  /// Work items that there are at least, if rows are long enough.
+  /// Work items that there are at least, if there are as many segments and filters.
   static constexpr std::int64_t enough_items = 256;
 
   RowLoops<Sum> loops;
-  std::int64_t beside;  ///< (S - 1) dilation
-  std::int64_t item_segments, chunks;
-  int room;          ///< lines that are added at once at most
-  bool past_caches;  ///< whether y is so large that no cache would keep it
+  std::int64_t beside;                       ///< (S - 1) dilation
+  std::int64_t item_segments, item_filters;  ///< of an item, at most
+  std::int64_t row_parts, group_parts;       ///< parts of a row, and of a group's filters
+  int room;                                  ///< lines that are added at once at most
+  bool past_caches;                          ///< whether y is so large that no cache would keep it
 
   RowsOnHost(const ConvLaunch& call, const RowLoops<Sum>& loops_)
       : Base(call, columns),
         loops(loops_),
         beside((this->shape.columns.taps - 1) * this->shape.columns.dilation) {
     const ConvShape& of = this->shape;
+    // Rows are cut first: filters of one item share its lines.
     const std::int64_t others = of.n * of.groups * of.z * this->blocks;
     item_segments =
         std::clamp<std::int64_t>(this->segments * others / enough_items, 1, this->segments);
-    chunks = pieces_of(this->segments, item_segments);
+    row_parts = pieces_of(this->segments, item_segments);
+    item_filters =
+        std::clamp<std::int64_t>(of.group_k * others * row_parts / enough_items, 1, of.group_k);
+    group_parts = pieces_of(of.group_k, item_filters);
     past_caches =
         static_cast<double>(element_count(call.problem.y_extents())) * sizeof(Stored) > kept_bytes;
     room = static_cast<int>(std::min<std::int64_t>(max_lines, copied / (columns + beside)));
   }
 
   std::int64_t items() const {
-    return this->shape.n * this->shape.groups * this->shape.z * this->blocks * chunks;
+    return this->shape.n * this->shape.groups * group_parts * this->shape.z * this->blocks *
+           row_parts;
   }
 
-  /// An item is a block of rows, or a part of it, of all of a group's filters.
+  /// An item is a block of rows, or a part of it, of a group's filters, or some of them.
   void operator()(std::int64_t number) const {
     const ConvShape& of = this->shape;
-    const Place at = place_of(number, of.groups, of.z, this->blocks, chunks);
-    Item item{at.n, at.c * of.group_k, at.d, at.h * this->block_rows, 0, 0};
+    const Place at = place_of(number, of.groups * group_parts, of.z, this->blocks, row_parts);
+    const std::int64_t group = at.c / group_parts;
+    const std::int64_t first_k = group * of.group_k + at.c % group_parts * item_filters;
+    const std::int64_t last_k = std::min(first_k + item_filters, (group + 1) * of.group_k);
+    Item item{at.n, first_k, at.d, at.h * this->block_rows, 0, 0};
     item.rows = static_cast<int>(std::min<std::int64_t>(this->block_rows, of.p - item.p));
     const std::int64_t last = std::min((at.w + 1) * item_segments, this->segments);
     Batch batch;
@@ -70,8 +79,7 @@ struct RowsOnHost : Rows<Sum, Stored> {
     for (item.segment = at.w * item_segments; item.segment < last; ++item.segment) {
       const Segment segment = segment_of(item);
       if (is_whole) find_lines(segment, batch, lines);
-      for (std::int64_t k = 0; k < of.group_k; ++k) {
-        item.k = at.c * of.group_k + k;
+      for (item.k = first_k; item.k < last_k; ++item.k) {
         alignas(64) Sum sums[segment_rows * columns];
         std::fill_n(sums, segment_rows * columns, Sum{0});
         if (is_whole)
