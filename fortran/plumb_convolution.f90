@@ -34,15 +34,7 @@ contains
     end if
     code = plumb_conv_problem_init_c(problem)
     problem%geometry = c_loc(geometry)
-    problem%w = self%x_extents(1)
-    problem%h = self%x_extents(2)
-    problem%d = self%x_extents(3)
-    problem%c = self%x_extents(4)
-    problem%n = self%x_extents(5)
-    problem%s = self%w_extents(1)
-    problem%r = self%w_extents(2)
-    problem%t = self%w_extents(3)
-    problem%k = self%w_extents(5)
+    call set_extents(problem, self%x_extents, self%w_extents)
     if (present(dtype)) problem%dtype = int(dtype, c_int32_t)
     self%dtype = problem%dtype
 

@@ -38,6 +38,21 @@ contains
     extents = [filled(:axes), filled(4:5)]
   end function
 
+  !> Sets the extents of a problem from those of x and w, slowest axis last.
+  subroutine set_extents(problem, x, w)
+    type(problem_c), intent(inout) :: problem
+    integer(int64), intent(in) :: x(5), w(5)
+    problem%w = x(1)
+    problem%h = x(2)
+    problem%d = x(3)
+    problem%c = x(4)
+    problem%n = x(5)
+    problem%s = w(1)
+    problem%r = w(2)
+    problem%t = w(3)
+    problem%k = w(5)
+  end subroutine
+
   !> What was given for `name`, a number or an array of them, as one number for each axis or, with
   !> `sides`, as one before and one behind along each. `own` says what is wrong, or is left alone.
   subroutine spread_out(given, name, axes, sides, numbers, own)
