@@ -174,10 +174,10 @@ void Search::try_box(WeightsCut cut, int64_t box_n, int64_t bands, int64_t colum
       .weights_bytes = static_cast<double>(sizes.weights()) * real_bytes,
       .slots = weights_units * work.blocks_at_once,
   };
-  const double most_parts = std::max(1.0, std::floor(parts_limit / shares.weights_bytes));
+  const double max_parts = std::max(1.0, std::floor(parts_limit / shares.weights_bytes));
   for (const int waves : {1, 2, 3, 4, 6, 8}) {
     shares.parts = std::clamp(std::floor(waves * shares.slots / shares.blocks), 1.0,
-                              std::min(shares.units, most_parts));
+                              std::min(shares.units, max_parts));
     const double clocks = weights_clocks(work, of_unit, shares);
     const double chain = std::ceil(shares.units / shares.parts) * iterations * weights_step;
     const double weighed = clocks * chain_weight(chain, real_bytes);
