@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "cuda_kernels/primitives/ceil_div.hpp"
@@ -44,10 +46,18 @@ class Launch {
     config_.gridDim.x = std::min(config_.gridDim.x, most);
     return *this;
   }
+  /// Lets blocks start while the kernel before on the stream ends. They call
+  /// wait_for_kernel_before() ahead of whatever they read or write of memory.
+  Launch& early() {
+    early_.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early_.val.programmaticStreamSerializationAllowed = 1;
+    return *this;
+  }
 
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), Arguments&&... arguments) {
     allow_shared_memory(kernel);
+    if (early_.id != cudaLaunchAttributeIgnore) config_.attrs = &early_, config_.numAttrs = 1;
     // The status returned is this launch's own; cudaGetLastError would also report an error that
     // other code on the thread left behind.
     check(cudaLaunchKernelEx(&config_, kernel, std::forward<Arguments>(arguments)...),
@@ -58,7 +68,7 @@ class Launch {
   /// Bytes that need no opt-in: 48 KB, of which a kernel's static arrays take their part.
   static constexpr std::size_t without_asking = 32 << 10;
 
-  /// Raises the kernel's limit of dynamic shared memory, once a launch and only beyond
+  /// Raises the kernel's limit of dynamic shared memory, once for each device and only beyond
   /// `without_asking`, to all that the device has: another thread may launch the same kernel with
   /// more.
   template <class Kernel>
@@ -67,6 +77,12 @@ class Launch {
     asked_ = true;
     int device = 0, most = 0;
     check(cudaGetDevice(&device), "cudaGetDevice", where_);
+    // Asking takes the driver longer than a launch does.
+    static std::mutex mutex;
+    static std::set<std::pair<const void*, int>> raised;
+    const std::lock_guard lock(mutex);
+    const std::pair<const void*, int> key{reinterpret_cast<const void*>(kernel), device};
+    if (raised.contains(key)) return;
     check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
           "cudaDeviceGetAttribute", where_);
     cudaFuncAttributes attributes{};
@@ -74,9 +90,11 @@ class Launch {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                most - static_cast<int>(attributes.sharedSizeBytes)),
           "cudaFuncSetAttribute", where_);
+    raised.insert(key);
   }
 
   cudaLaunchConfig_t config_{};
+  cudaLaunchAttribute early_{};  ///< ignored at first
   bool asked_ = false;
   std::source_location where_;
 };

@@ -25,20 +25,6 @@ class Mbarrier {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
 #endif
   }
-  /// Arrives at the barrier of the same address in a block of the cluster. It hands over what the
-  /// thread has read: what it wrote, others than those of its own block may not see yet.
-  __device__ void arrive_at(int block_of_cluster) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{\n"
-        ".reg .b32 there;\n"
-        "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
-        "}\n" ::"r"(address()),
-        "r"(block_of_cluster)
-        : "memory");
-#endif
-  }
   /// Waits until the round of that parity is complete. With PLUMB_BOUNDED_WAITS, for looking for a
   /// kernel that hangs, a wait of two seconds says where and stops the kernel.
   __device__ void wait(int parity) {

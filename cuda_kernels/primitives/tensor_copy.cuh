@@ -32,17 +32,6 @@ class StageBarrier : public Mbarrier {
         : "memory");
 #endif
   }
-  /// Begins such a copy to the same address in each block of the cluster whose bit `blocks` has;
-  /// the bytes count for the barrier of each. Code for sm_90 without its own features takes long.
-  __device__ void copy_to_cluster(void* to, const void* from, int bytes, std::uint16_t blocks) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-        "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(to)),
-        "l"(from), "r"(bytes), "r"(address()), "h"(blocks)
-        : "memory");
-#endif
-  }
   /// Begins a copy of a column of pixels: from channel `c` on, from the pixel at w, h, d, n of the
   /// map's box on, each moved by the offsets of a tap. `axes` are those of the map, and the
   /// coordinates of others are not looked at.
@@ -96,21 +85,6 @@ class StageBarrier : public Mbarrier {
 __device__ inline void publish_barriers() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
-}
-/// Which block of its cluster this is.
-__device__ inline int block_of_cluster() {
-  unsigned rank = 0;
-#if __CUDA_ARCH__ >= 900
-  asm volatile("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));
-#endif
-  return static_cast<int>(rank);
-}
-/// A barrier of all threads of the cluster.
-__device__ inline void meet_cluster() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::
-                   : "memory");
 #endif
 }
 /// Loads a tensor map ahead of its first copy.

@@ -198,8 +198,9 @@ __device__ inline WgmmaMatrix wgmma_swizzled_matrix(const void* shared) {
   constexpr WgmmaMatrix no_meaning = 1 << 16;  // of the leading dimension, one swizzle wide
   return __shfl_sync(0xffffffff, wgmma_address(shared) | no_meaning, 0);
 }
-/// Computes D += A B, or D = A B where `add` is 0, with 16 terms (32 bytes) in fp16 or bf16 of 64
-/// rows of A and of 8 `n8_tiles` rows of B, both swizzled tiles in shared memory.
+/// Computes D += A B, or D = A B where `add` is 0, with 32 bytes of terms (16 in fp16 or bf16, 8 in
+/// TF32, which is `float`) of 64 rows of A and of 8 `n8_tiles` rows of B, both swizzled tiles in
+/// shared memory.
 template <class Operand, int n8_tiles>
 __device__ inline void wgmma_swizzled([[maybe_unused]] float (&sums)[4 * n8_tiles],
                                       [[maybe_unused]] WgmmaMatrix a_,
@@ -207,19 +208,22 @@ __device__ inline void wgmma_swizzled([[maybe_unused]] float (&sums)[4 * n8_tile
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr std::uint64_t atoms_apart = std::uint64_t{1024 / 16} << 32, swizzle = 1ull << 62;
   const auto d = [&sums](int i) -> float& { return sums[i]; };
-#define PLUMB_WGMMA_SWIZZLED_AS(count, columns, kind, a, b, one)                   \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                         \
-               ", 0;\n"                                                            \
-               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32" kind          \
-               " {" PLUMB_NUMBERS_##count "}, " a ", " b ", add, 1, 1, 0, 0;\n}\n" \
-               : PLUMB_SUMS_##count                                                \
+// TF32 has no operands that say which of rows and terms lie side by side: terms do.
+#define PLUMB_WGMMA_SWIZZLED_AS(count, columns, kind, last, a, b, one)                     \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                                 \
+               ", 0;\n"                                                                    \
+               "wgmma.mma_async.sync.aligned.m64n" columns kind " {" PLUMB_NUMBERS_##count \
+               "}, " a ", " b ", add, 1, 1" last ";\n}\n"                                  \
+               : PLUMB_SUMS_##count                                                        \
                : "l"(swizzle | atoms_apart | a_), "l"(swizzle | atoms_apart | b_), "r"(add))
-#define PLUMB_WGMMA_SWIZZLED(count, columns, a, b, one)                 \
-  if constexpr (n8_tiles == count) {                                    \
-    if constexpr (std::is_same_v<Operand, __half>)                      \
-      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".f16.f16", a, b, one);   \
-    else                                                                \
-      PLUMB_WGMMA_SWIZZLED_AS(count, columns, ".bf16.bf16", a, b, one); \
+#define PLUMB_WGMMA_SWIZZLED(count, columns, a, b, one)                                  \
+  if constexpr (n8_tiles == count) {                                                     \
+    if constexpr (std::is_same_v<Operand, float>)                                        \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k8.f32.tf32.tf32", "", a, b, one);        \
+    else if constexpr (std::is_same_v<Operand, __half>)                                  \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k16.f32.f16.f16", ", 0, 0", a, b, one);   \
+    else                                                                                 \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k16.f32.bf16.bf16", ", 0, 0", a, b, one); \
   }
   PLUMB_WGMMA_SWIZZLED(8, "64", "%32", "%33", "%34")
   PLUMB_WGMMA_SWIZZLED(16, "128", "%64", "%65", "%66")

@@ -1,8 +1,8 @@
 // How a convolution of many channels is cut for the kernel in wide_kernel.cuh: host code alone.
 //
 // The product's rows are output pixels, numbered through N (Z) P Q, its columns filters, its terms
-// the channels under the filter's taps. A step of the reduction is 64 channels under one tap: rows
-// of 128 bytes, which the copy engine writes swizzled (primitives/swizzle.hpp) and wgmma reads.
+// the channels under the filter's taps. A step of the reduction is the channels of 128 bytes under
+// one tap: rows that the copy engine writes swizzled (primitives/swizzle.hpp) and wgmma reads.
 #pragma once
 
 #include <cstddef>
@@ -10,43 +10,20 @@
 #include <iterator>
 
 #include "cuda_kernels/primitives/host_device.hpp"
-#include "cuda_kernels/primitives/im2col_map.hpp"
-#include "cuda_kernels/primitives/swizzle.hpp"
+#include "cuda_kernels/wide/wide_filters.hpp"
+#include "cuda_kernels/wide/wide_input.hpp"
 #include "plumb/algorithm.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb::cuda {
 
-inline constexpr int wide_channels = swizzle_row_bytes / 2;  ///< of a step
 inline constexpr int wide_max_pixels_of_copy = 128;
 inline constexpr int wide_staging_bytes = 16 << 10;  ///< 2 KB for each consumer warp
 
-/// The layout of packed filters: for each step, which is a block of channels under a tap with the
-/// blocks fastest and then s, r, t, a swizzled row of 128 bytes for each filter. Rows are filled up
-/// with filters of zeros to whole swizzle atoms, blocks with channels of zeros.
-struct WideFilters {
-  int taps[3] = {1, 1, 1};  ///< s, r, t
-  int channel_blocks = 0;   ///< under each tap
-  int rows = 0;             ///< K and what fills it up
-
-  WideFilters() = default;
-  explicit WideFilters(const ConvProblem& problem);
-  PLUMB_HOST_DEVICE int steps() const { return taps[0] * taps[1] * taps[2] * channel_blocks; }
-  std::int64_t step_bytes() const { return std::int64_t{rows} * swizzle_row_bytes; }
-  std::size_t bytes() const { return static_cast<std::size_t>(steps() * step_bytes()); }
-  /// Returns where the element of a filter begins that is channel `c` of its step.
-  std::int64_t at(int step, int k, int c) const {
-    constexpr int of_atom = swizzle_rows - 1;
-    return step * step_bytes() + std::int64_t{k & ~of_atom} * swizzle_row_bytes +
-           swizzle_128((k & of_atom) * swizzle_row_bytes + 2 * c);
-  }
-};
-
 /// A tile of the product, and the two consumer warpgroups' shares of it.
 struct WideShape {
-  int m, n;     ///< pixels and filters
-  int cluster;  ///< blocks of neighbouring pixels that load their filters together: 1 or 2
-  int across;   ///< warpgroups beside each other along the filters: 1 (they share pixels out) or 2
+  int m, n;    ///< pixels and filters
+  int across;  ///< warpgroups beside each other along the filters: 1 (they share pixels out) or 2
 
   PLUMB_HOST_DEVICE constexpr int a_bytes() const { return m * swizzle_row_bytes; }
   PLUMB_HOST_DEVICE constexpr int b_bytes() const { return n * swizzle_row_bytes; }
@@ -70,8 +47,8 @@ struct WideShape {
 
 /// There are kernels for these tiles. Of equal estimates the first is taken.
 inline constexpr WideShape wide_shapes[] = {
-    {128, 256, 2, 1}, {256, 128, 2, 1}, {128, 256, 1, 1}, {256, 128, 1, 1}, {128, 192, 1, 1},
-    {128, 128, 1, 1}, {256, 64, 1, 1},  {128, 64, 1, 1},  {64, 256, 1, 2},
+    {128, 256, 1}, {256, 128, 1}, {128, 192, 1}, {128, 128, 1},
+    {256, 64, 1},  {128, 64, 1},  {64, 256, 2},
 };
 inline constexpr int wide_shape_count = static_cast<int>(std::size(wide_shapes));
 
@@ -79,12 +56,15 @@ inline constexpr int wide_shape_count = static_cast<int>(std::size(wide_shapes))
 struct WideTiles {
   int shape = 0;            ///< of wide_shapes
   int splits = 1;           ///< parts of the reduction, which blocks sum by themselves
-  int m_groups = 0;         ///< clusters that cover the pixels
-  int n_tiles = 0;          ///< tiles that cover the filters
+  int m_tiles = 0;          ///< that cover the pixels
+  int n_tiles = 0;          ///< that cover a group's filters
+  int groups = 1;           ///< of filters
   double seconds = 0;       ///< predicted
   std::int64_t pixels = 0;  ///< N Z P Q
+
   std::size_t sums_bytes(const WideFilters& filters) const;  ///< workspace of the splits
-  std::int64_t works() const { return std::int64_t{m_groups} * n_tiles * splits; }
+  std::int64_t works() const { return std::int64_t{m_tiles} * n_tiles * groups * splits; }
+  void cover(std::int64_t pixels_of_images);  ///< the pixels of some of the images
 };
 
 /// What is to be taken in place of what the model prefers, where it is not negative and not 0.
@@ -92,27 +72,38 @@ struct WideChoice {
   int shape = -1, splits = 0;
 };
 
-struct WidePlan {
-  WideFilters filters;
-  Im2colMap map;  ///< without `pixels`
-  WideTiles tiles;
+/// Where the parts of workspace begin, in bytes: the repacked x, the largest magnitudes of images'
+/// parts, the exponents of images' scales, the sums of splits.
+struct WideWorkspace {
+  std::size_t magnitudes = 0, exponents = 0, sums = 0, bytes = 0;
 };
 
-/// Says whether the kernel takes a problem of tensors stored as `dtype`, of 16 bits.
-Support supports_wide(const ConvProblem& problem, DType dtype, const DeviceInfo& device);
+struct WidePlan {
+  WideFilters filters;
+  WideInput input;
+  WideTiles tiles;
+  WideWorkspace workspace;
 
-/// Says whether eight filters' outputs of a pixel are 16 bytes of y, aligned as such.
-bool takes_vectors(const ConvProblem& problem, const void* y);
+  /// Plans a problem that is supported.
+  WidePlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
+           WideChoice choice = {});
+};
 
-/// Returns what the copy engine is told to read x by. The problem is one that is supported.
-Im2colMap wide_im2col(const ConvProblem& problem);
+/// Says whether the kernel takes a problem in this arithmetic.
+Support supports_wide(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device);
+
+/// Says whether neighbouring filters' outputs of a pixel are 16 bytes of y, aligned as such.
+bool takes_vectors(const ConvProblem& problem, const WideGroups& groups, const void* y);
 
 /// Cuts a problem that is supported, with at least one image.
-WideTiles tile_wide(const ConvProblem& problem, const DeviceInfo& device, WideChoice choice = {});
+WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
+                    const DeviceInfo& device, WideChoice choice = {});
 
-/// Returns the first of a split's steps, and behind the last split the number of all.
+/// Returns the first of a split's steps, and behind the last split the number of all. There are
+/// fewer than 2^26 steps (supports_wide()).
 PLUMB_HOST_DEVICE constexpr int first_step(int split, int splits, int steps) {
-  return static_cast<int>(std::int64_t{steps} * split / splits);
+  return static_cast<int>(static_cast<std::uint32_t>(steps) * static_cast<std::uint32_t>(split) /
+                          static_cast<std::uint32_t>(splits));
 }
 
 }  // namespace plumb::cuda

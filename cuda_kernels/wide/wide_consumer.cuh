@@ -1,6 +1,7 @@
 // Two consumer warpgroups multiply stage after stage (PTX wgmma, both operands in shared memory).
 #pragma once
 
+#include "cuda_kernels/primitives/split.hpp"
 #include "cuda_kernels/primitives/wgmma.cuh"
 #include "cuda_kernels/wide/wide_params.cuh"
 
@@ -17,6 +18,12 @@ struct WideSums {
 #pragma unroll
     for (auto& tile : of) wgmma_settle(tile);
   }
+  __device__ void scale(float by) {
+#pragma unroll
+    for (auto& tile : of)
+#pragma unroll
+      for (float& sum : tile) sum *= by;
+  }
 };
 
 /// Which of the block's consumer warpgroups this is, the same for the compiler too.
@@ -24,10 +31,11 @@ __device__ inline int consumer_warpgroup() {
   return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0);
 }
 
-/// Sums the steps of a tile. A stage is released when the next one's products are under way.
-template <class Stored, WideShape shape>
-__device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape>& stage,
-                                const WideWorkItem& work, WideSums<shape>& sums) {
+/// Sums steps of a tile, which begins with step `first`. A stage is released when the next one's
+/// products are under way.
+template <class Operand, WideShape shape>
+__device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape>& stage, int begin,
+                                int end, int first, WideSums<shape>& sums) {
   using Sums = WideSums<shape>;
   constexpr int instruction_bytes = 32, m64_bytes = 64 * swizzle_row_bytes;
   const int warpgroup = consumer_warpgroup();
@@ -39,15 +47,11 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
       wgmma_swizzled_matrix(shared.filters(0)) +
       (below ? 0 : warpgroup * shape.warpgroup_columns() * swizzle_row_bytes / 16);
   const auto release = [&](int number) {
-    if constexpr (shape.cluster == 1) {
-      if (lane == 0) shared.empty(number).arrive();
-    } else {
-      if (lane < shape.cluster) shared.empty(number).arrive_at(lane);
-    }
+    if (lane == 0) shared.empty(number).arrive();
   };
   int last = 0;
 #pragma unroll 1
-  for (int step = work.begin; step < work.end; ++step) {
+  for (int step = begin; step < end; ++step) {
     shared.full(stage.number).wait(stage.parity);
     const WgmmaMatrix at = stage.number * (shape.stage_bytes() / 16);
     sums.settle();
@@ -56,18 +60,42 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
     for (int bytes = 0; bytes < swizzle_row_bytes; bytes += instruction_bytes)
 #pragma unroll
       for (int i = 0; i < Sums::m64_tiles; ++i)
-        wgmma_swizzled<Stored, Sums::n8_tiles>(
+        wgmma_swizzled<Operand, Sums::n8_tiles>(
             sums.of[i], a_first + at + (i * m64_bytes + bytes) / 16, b_first + at + bytes / 16,
-            bytes > 0 || step > work.begin);
+            bytes > 0 || step > first);
     wgmma_commit();
     wgmma_end<1>();
-    if (step > work.begin) release(last);
+    if (step > begin) release(last);
     last = stage.number;
     stage.advance();
   }
   wgmma_end();
   sums.settle();
   release(last);
+}
+
+/// Sums the steps of a tile. Of split operands the small products' sums, whose low halves were
+/// raised, are brought down before the large ones are added.
+template <WideShape shape, class Params>
+__device__ void multiply_tile(const Params& params, const WideShared<shape>& shared,
+                              WideStage<shape>& stage, const WideWorkItem& work,
+                              WideSums<shape>& sums) {
+  using Arithmetic = typename Params::Arithmetic;
+  using Operand = typename Arithmetic::Operand;
+  if constexpr (!Arithmetic::splits_operands) {
+    multiply_stages<Operand>(shared, stage, work.begin, work.end, work.begin, sums);
+  } else {
+    const int small = max(work.begin, min(work.end, 2 * params.steps));
+    int begin = work.begin;
+#pragma unroll 1
+    for (int part = 0; part < 2; ++part) {
+      const int end = part == 0 ? small : work.end;
+      if (begin == end) continue;
+      multiply_stages<Operand>(shared, stage, begin, end, work.begin, sums);
+      if (end <= 2 * params.steps) sums.scale(1 / split_raise);
+      begin = end;
+    }
+  }
 }
 
 }  // namespace plumb::cuda

@@ -1,106 +1,41 @@
-// Sums become outputs: each consumer warp stages 16 pixels by 64 filters of its own, so that rows
-// of y are written in whole runs.
+// Sums become outputs: each consumer warp stages 16 pixels by 128 bytes of filters of its own, so
+// that rows of y are written in whole runs.
 #pragma once
 
-#include "cuda_kernels/primitives/scalar.cuh"
 #include "cuda_kernels/wide/wide_consumer.cuh"
-#include "cuda_kernels/wide/wide_params.cuh"
+#include "cuda_kernels/wide/wide_outputs.cuh"
+#include "cuda_kernels/wide/wide_repair.cuh"
 
 namespace plumb::cuda {
 
-/// Returns an output's sum by its definition, for one that came out NaN: a tap outside the image is
-/// left out, where the product had a zero that may have met an Inf.
-template <class Params>
-__device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
-  using Stored = typename Params::Stored;
-  const WideAxis &w = params.axis[0], &h = params.axis[1], &d = params.axis[2];
-  const int first[3] = {pixel.at[0] * w.stride - w.before, pixel.at[1] * h.stride - h.before,
-                        pixel.at[2] * d.stride - d.before};
-  float sum = 0;
-  int step = 0;
-#pragma unroll 1
-  for (int t = 0; t < d.taps; ++t)
-#pragma unroll 1
-    for (int r = 0; r < h.taps; ++r)
-#pragma unroll 1
-      for (int s = 0; s < w.taps; ++s, step += params.channel_blocks) {
-        const int at[3] = {first[0] + s * w.dilation, first[1] + r * h.dilation,
-                           first[2] + t * d.dilation};
-        if (at[0] < 0 || at[0] >= w.extent || at[1] < 0 || at[1] >= h.extent || at[2] < 0 ||
-            at[2] >= d.extent)
-          continue;
-        const Stored* const x = params.x + pixel.n * params.x_n + at[2] * d.x_step +
-                                at[1] * h.x_step + at[0] * w.x_step;
-#pragma unroll 1
-        for (int c = 0; c < params.c; ++c) {
-          const int row = k % swizzle_rows;
-          const char* const atom =
-              params.filters + (std::int64_t{step + c / wide_channels} * params.rows + (k - row)) *
-                                   swizzle_row_bytes;
-          const auto* filter = reinterpret_cast<const Stored*>(
-              atom + swizzle_128(row * swizzle_row_bytes + 2 * (c % wide_channels)));
-          sum = fma(convert<float>(x[c]), convert<float>(*filter), sum);
-        }
-      }
-  return sum;
-}
-
-/// Two neighbouring outputs in a register, rounded to nearest.
-template <class Stored>
-struct WidePair {
-  using Vector = std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>;
-  Vector of;
-
-  __device__ static WidePair round(float first, float second) {
-    if constexpr (std::is_same_v<Stored, __half>)
-      return {__floats2half2_rn(first, second)};
-    else
-      return {__floats2bfloat162_rn(first, second)};
-  }
-  __device__ float2 floats() const {
-    if constexpr (std::is_same_v<Stored, __half>)
-      return __half22float2(of);
-    else
-      return __bfloat1622float2(of);
-  }
-  __device__ bool has_nan() const { return !__hbeq2(of, of); }
-};
-
-/// Eight neighbouring outputs, 16 bytes of y that are moved at once.
-template <class Stored>
-struct WideEight {
-  uint4 words;
-
-  __device__ WidePair<Stored> pair(int i) const {
-    const std::uint32_t word = i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
-    return *reinterpret_cast<const WidePair<Stored>*>(&word);
-  }
-  __device__ void set_pair(int i, WidePair<Stored> to) {
-    const auto word = *reinterpret_cast<const std::uint32_t*>(&to);
-    (i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w) = word;
-  }
-  __device__ bool has_nan() const {
-    return pair(0).has_nan() || pair(1).has_nan() || pair(2).has_nan() || pair(3).has_nan();
-  }
-};
-
-/// Writes a warp's outputs of 16 pixels. Where there is padding, a lane whose outputs of 64 filters
-/// have a NaN leaves them out, and repair() sums them by their definition.
+/// Writes a warp's outputs of 16 pixels. Where zeros may have met Inf, a lane whose outputs of
+/// `columns` filters have a NaN leaves them out, and repair() sums them by their definition.
 template <class Params>
 class WideRows {
  public:
   using Stored = typename Params::Stored;
-  static constexpr int columns = 64;  ///< that are staged at once
+  using Vector = WideVector<Stored>;
+  static constexpr int bytes = sizeof(Stored);
+  static constexpr int columns = swizzle_row_bytes / bytes;  ///< that are staged at once
 
   /// `first` is the first pixel's number.
-  __device__ WideRows(const Params& params, char* staged, int first)
-      : params_(params), staged_(staged), first_(first), lane_(static_cast<int>(threadIdx.x) % 32) {
-    const int pixel = min(first + lane_ % 16, params.pixels - 1);
-    at_ = params.y_of(params.pixel(pixel));
+  __device__ WideRows(const Params& params, char* staged, int first, int group)
+      : params_(params),
+        staged_(staged),
+        first_(first),
+        lane_(static_cast<int>(threadIdx.x) % 32),
+        first_filter_(group * params.groups.filters) {
+    const WidePixel pixel = params.pixel(min(first + lane_ % 16, params.pixels - 1));
+    at_ = params.y_of(pixel) + first_filter_ * params.y_k;
+    if constexpr (scales) {
+      const int exponent = params.scales.of_image[pixel.n];
+      exponents_[0] = __shfl_sync(0xffffffff, exponent, lane_ / 4);
+      exponents_[1] = __shfl_sync(0xffffffff, exponent, lane_ / 4 + 8);
+    }
   }
 
-  /// Writes 64 filters' outputs from filter `k` on, of which sums has fragments of eight. Returns
-  /// whether this lane has left its part out.
+  /// Writes the outputs of `columns` of the group's filters from `k` on, of which sums has
+  /// fragments of eight. Returns whether this lane has left its part out.
   template <int count>
   __device__ bool write(const float (&sums)[count], int first_sum, int k) {
     const Epilogue<Stored>& epilogue = params_.epilogue;
@@ -111,22 +46,22 @@ class WideRows {
     const int group = lane_ / 4, beside = lane_ % 4 * 2;
 #pragma unroll
     for (int j = 0; j < columns / 8; ++j) {
-      const int column = 8 * j + beside, filter = k + column;
-      float bias[2] = {};
-      if (epilogue.bias) {
-        if (filter < params_.k) bias[0] = epilogue.template bias_of<float>(filter);
-        if (filter + 1 < params_.k) bias[1] = epilogue.template bias_of<float>(filter + 1);
-      }
+      const int column = 8 * j + beside;
+      const Two two(*this, k + column);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         auto& to = *reinterpret_cast<WidePair<Stored>*>(staged(group + 8 * half, column));
         float2 sum = {sums[first_sum + 4 * j + 2 * half], sums[first_sum + 4 * j + 2 * half + 1]};
+        if constexpr (scales) {
+          sum.x = times_power_of_two(sum.x, -exponents_[half] - two.exponent[0]);
+          sum.y = times_power_of_two(sum.y, -exponents_[half] - two.exponent[1]);
+        }
         if (epilogue.accumulate) {
           const float2 old = to.floats();
           sum.x += old.x, sum.y += old.y;
         }
-        to = WidePair<Stored>::round(max_nan(sum.x + bias[0], epilogue.least),
-                                     max_nan(sum.y + bias[1], epilogue.least));
+        to = WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
+                                     max_nan(sum.y + two.bias[1], epilogue.least));
       }
     }
     __syncwarp();
@@ -136,38 +71,61 @@ class WideRows {
     return left_out;
   }
 
-  /// Sums what this lane has left out of the 64 filters from `k` on.
+  /// Sums what this lane has left out of the filters from `k` on.
   __device__ void repair(int k) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
 #pragma unroll 1
-    for (int i = 0; i < 16 * columns / 32; ++i) {
-      const Place place = params_.vectors ? vector(i / 8) : element(i);
-      const int row = place.row, filter = k + place.column + (params_.vectors ? i % 8 : 0);
+    for (int i = 0; i < elements; ++i) {
+      const Place place = params_.vectors ? vector(i / Vector::count) : element(i);
+      const int row = place.row,
+                filter = k + place.column + (params_.vectors ? i % Vector::count : 0);
       if (!is_there(row, filter)) continue;
       const WidePixel pixel = params_.pixel(first_ + row);
-      const float sum = wide_sum(params_, pixel, filter);
-      epilogue.store(params_.y[params_.y_of(pixel) + filter * params_.y_k], sum, filter);
+      const int of_all = first_filter_ + filter;
+      const float sum = wide_sum(params_, pixel, of_all);
+      epilogue.store(params_.y[params_.y_of(pixel) + of_all * params_.y_k], sum, of_all);
     }
   }
 
  private:
+  static constexpr bool scales = Params::Arithmetic::splits_operands;
+  static constexpr int elements = 16 * columns / 32, vectors = elements / Vector::count;
+
+  /// What belongs to two neighbouring filters.
+  struct Two {
+    float bias[2] = {};
+    int exponent[2] = {};
+
+    __device__ Two(const WideRows& rows, int filter) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int of_all = rows.first_filter_ + filter + i;
+        if (filter + i >= rows.params_.groups.filters) continue;
+        if (rows.params_.epilogue.bias)
+          bias[i] = rows.params_.epilogue.template bias_of<float>(of_all);
+        if constexpr (scales) exponent[i] = rows.params_.scales.of_filter[of_all];
+      }
+    }
+  };
   struct Place {
     int row, column;
   };
-  /// Where this lane's vectors of eight filters lie, four of them.
-  __device__ Place vector(int i) const { return {4 * i + lane_ / 8, lane_ % 8 * 8}; }
-  /// Where this lane's 32 elements lie. Lanes go along what lies side by side: filters, or pixels.
+  /// Where this lane's vectors lie.
+  __device__ Place vector(int i) const { return {4 * i + lane_ / 8, lane_ % 8 * Vector::count}; }
+  /// Where this lane's elements lie. Lanes go along what lies side by side: filters, or pixels.
   __device__ Place element(int i) const {
-    return params_.lays_out_filters ? Place{i / 2, lane_ + 32 * (i % 2)}
+    constexpr int of_row = columns / 32;
+    return params_.lays_out_filters ? Place{i / of_row, lane_ + 32 * (i % of_row)}
                                     : Place{lane_ % 16, lane_ / 16 + 2 * i};
   }
   __device__ bool is_there(int row, int filter) const {
-    return first_ + row < params_.pixels && filter < params_.k;
+    return first_ + row < params_.pixels && filter < params_.groups.filters;
   }
   /// Where an output is staged: rows of 128 bytes, swizzled, so that fragments and rows meet no
-  /// bank twice.
+  /// bank more often than they must.
   __device__ Stored* staged(int row, int column) const {
-    return reinterpret_cast<Stored*>(staged_ + swizzle_128(row * swizzle_row_bytes + 2 * column));
+    return reinterpret_cast<Stored*>(staged_ +
+                                     swizzle_128(row * swizzle_row_bytes + bytes * column));
   }
   /// Returns where the outputs of one of the pixels begin. All lanes call it.
   __device__ Stored* y_row(int row) const {
@@ -182,16 +140,15 @@ class WideRows {
   __device__ void for_each(int k, const F& f) const {
     if (params_.vectors) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
+      for (int i = 0; i < vectors; ++i) {
         const Place at = vector(i);
         Stored* const y = y_row(at.row) + k + at.column;
         if (is_there(at.row, k + at.column))
-          f(*reinterpret_cast<WideEight<Stored>*>(y),
-            *reinterpret_cast<WideEight<Stored>*>(staged(at.row, at.column)));
+          f(*reinterpret_cast<Vector*>(y), *reinterpret_cast<Vector*>(staged(at.row, at.column)));
       }
     } else {
 #pragma unroll 2
-      for (int i = 0; i < 16 * columns / 32; ++i) {
+      for (int i = 0; i < elements; ++i) {
         const Place at = element(i);
         Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
         if (is_there(at.row, k + at.column)) f(*y, *staged(at.row, at.column));
@@ -199,11 +156,11 @@ class WideRows {
     }
   }
   __device__ void read_old(int k) const {
-    for_each(k, [](const auto& y, auto& here) { here = y; });
+    for_each(k, [](const auto& y, auto& here) { copy(y, here); });
   }
   __device__ void write_new(int k, bool writes) const {
     for_each(k, [writes](auto& y, const auto& here) {
-      if (writes) y = here;
+      if (writes) copy(here, y);
     });
   }
   __device__ bool has_nan(int k) const {
@@ -211,7 +168,9 @@ class WideRows {
     for_each(k, [&found](const auto&, const auto& here) { found = found || is_nan(here); });
     return found;
   }
-  __device__ static bool is_nan(const WideEight<Stored>& of) { return of.has_nan(); }
+  __device__ static void copy(const Vector& from, Vector& to) { Vector::load(&from).store(&to); }
+  __device__ static void copy(const Stored& from, Stored& to) { to = from; }
+  __device__ static bool is_nan(const Vector& of) { return Vector::load(&of).has_nan(); }
   __device__ static bool is_nan(const Stored& of) {
     const float value = convert<float>(of);
     return value != value;
@@ -219,8 +178,9 @@ class WideRows {
 
   const Params& params_;
   char* staged_;
-  int first_, lane_;
-  std::int64_t at_;  ///< where the outputs of pixel lane % 16 begin
+  int first_, lane_, first_filter_;
+  int exponents_[2] = {};  ///< of the images of this lane's rows of sums
+  std::int64_t at_;        ///< where the outputs of pixel lane % 16 begin
 };
 
 /// Writes a split's sums to workspace, where sum_splits() finds them.
@@ -235,8 +195,9 @@ __device__ void write_sums(const Params& params, const WideSums<shape>& sums,
     for (int half = 0; half < 2; ++half) {
       const int row = pixel + 64 * i + 16 * warp + 8 * half + lane / 4;
       if (row >= params.pixels) continue;
-      float* const to =
-          params.sums + (std::int64_t{work.split} * params.pixels + row) * params.rows;
+      float* const to = params.sums +
+                        (std::int64_t{work.split} * params.pixels + row) * params.all_rows +
+                        work.group * params.rows;
 #pragma unroll
       for (int j = 0; j < WideSums<shape>::n8_tiles; ++j)
         if (filter + 8 * j < params.rows)
@@ -256,12 +217,13 @@ __device__ void write_tile(const Params& params, const WideShared<shape>& shared
   const int warp = static_cast<int>(threadIdx.x) / 32;
 #pragma unroll
   for (int i = 0; i < WideSums<shape>::m64_tiles; ++i) {
-    WideRows<Params> rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4));
+    WideRows<Params> rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4),
+                          work.group);
     constexpr int columns = WideRows<Params>::columns;
-    unsigned left_out = 0;  // a bit for each 64 filters
+    unsigned left_out = 0;  // a bit for each `columns` filters
 #pragma unroll
     for (int k = 0; k < shape.warpgroup_columns(); k += columns)
-      if (filter + k < params.k && rows.write(sums.of[i], k / 2, filter + k))
+      if (filter + k < params.groups.filters && rows.write(sums.of[i], k / 2, filter + k))
         left_out |= 1u << k / columns;
 #pragma unroll 1
     for (int k = filter; left_out != 0; left_out >>= 1, k += columns)

@@ -1,8 +1,11 @@
-// Filters are packed as the stages hold them: a thread writes 16 bytes, eight channels of a filter.
+// Filters are packed as the stages hold them: a thread writes 16 bytes, neighbouring channels of a
+// filter.
 #pragma once
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/primitives/mma.cuh"
+#include "cuda_kernels/wide/wide_halves.cuh"
 #include "cuda_kernels/wide/wide_params.cuh"
 
 namespace plumb::cuda {
@@ -12,59 +15,124 @@ inline constexpr int wide_packing_threads = 256;
 /// The filters as the caller has them: strides in elements.
 struct WideFilterSteps {
   std::int64_t k, c, tap[3];  ///< s, r, t
-  int k_count, c_count;
 
-  explicit WideFilterSteps(const ConvProblem& p) : WideFilterSteps(p, p.w_extents(), p.w_strides) {}
+  explicit WideFilterSteps(const ConvProblem& p) : WideFilterSteps(p.w_extents(), p.w_strides) {}
+  /// Where the filter's weights of its first channel under a tap lie.
+  __device__ std::int64_t at(const WideFilters& filters, int filter, int number) const {
+    const int s = number % filters.taps[0], rest = number / filters.taps[0];
+    return filter * k + s * tap[0] + rest % filters.taps[1] * tap[1] +
+           rest / filters.taps[1] * tap[2];
+  }
 
  private:
-  WideFilterSteps(const ConvProblem& p, const Extents& extents, const Strides& strides)
+  WideFilterSteps(const Extents& extents, const Strides& strides)
       : k(step<std::int64_t>(extents, strides, 0)),
         c(step<std::int64_t>(extents, strides, 1)),
         tap{step<std::int64_t>(extents, strides, extents.rank() - 1),
             step<std::int64_t>(extents, strides, extents.rank() - 2),
-            extents.rank() == 5 ? step<std::int64_t>(extents, strides, 2) : 0},
-        k_count(static_cast<int>(p.k)),
-        c_count(static_cast<int>(p.c)) {}
+            extents.rank() == 5 ? step<std::int64_t>(extents, strides, 2) : 0} {}
 };
 
-template <WideFault fault>
+/// Copies the filters as they are, and chooses the scale of each: a block a filter.
+template <class Stored>
+__global__ void __launch_bounds__(wide_packing_threads)
+    describe_wide(const __grid_constant__ WideFilterSteps from,
+                  const __grid_constant__ WideFilters to, const Stored* w, char* packed) {
+  __shared__ int most;
+  if (threadIdx.x == 0) most = 0;
+  __syncthreads();
+  const int k = static_cast<int>(blockIdx.x), terms = to.terms(), channels = to.groups.own_channels;
+  float* const dense = reinterpret_cast<float*>(packed + to.dense_at()) + std::int64_t{k} * terms;
+  for (int i = static_cast<int>(threadIdx.x); i < terms; i += wide_packing_threads) {
+    const float value = w[from.at(to, k, i / channels) + i % channels * from.c];
+    dense[i] = value;
+    const int bits = magnitude_bits(value);
+    if (bits < infinity_bits) atomicMax(&most, bits);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0)
+    reinterpret_cast<int*>(packed + to.exponents_at())[k] = scale_exponent(most);
+}
+
+/// What a row of packed filters holds: a filter, whose channels of its joined group begin at
+/// `first`. The filter is -1 where the row fills up.
+struct WideRowOf {
+  int filter, first;
+
+  __device__ WideRowOf(const WideFilters& filters, int row) {
+    const WideGroups& groups = filters.groups;
+    const int group = row / filters.rows, of_group = row % filters.rows;
+    filter = of_group < groups.filters ? group * groups.filters + of_group : -1;
+    first = of_group / groups.own_filters * groups.own_channels;
+  }
+};
+
+/// Sixteen bytes of a row, and of the row of the low halves.
+struct WideUnits {
+  std::uint32_t high[4] = {}, low[4] = {};
+
+  template <class Arithmetic>
+  __device__ void put(int i, typename Arithmetic::Stored value, [[maybe_unused]] float scale) {
+    if constexpr (Arithmetic::splits_operands) {
+      const WideHalves halves(value, scale);
+      high[i / 2] |= halves.high << i % 2 * 16, low[i / 2] |= halves.low << i % 2 * 16;
+    } else if constexpr (std::is_same_v<typename Arithmetic::Operand, float>) {
+      high[i] = __float_as_uint(to_tf32(value));
+    } else {
+      high[i / 2] |= std::uint32_t{*reinterpret_cast<const std::uint16_t*>(&value)} << i % 2 * 16;
+    }
+  }
+};
+
+template <class Arithmetic, WideFault fault>
 __global__ void __launch_bounds__(wide_packing_threads)
     pack_wide(const __grid_constant__ WideFilterSteps from, const __grid_constant__ WideFilters to,
-              const std::uint16_t* w, char* packed) {
-  constexpr int units = wide_channels / 8;  // of 16 bytes
-  const std::int64_t all = std::int64_t{to.steps()} * to.rows * units;
+              const typename Arithmetic::Stored* w, char* packed) {
+  constexpr int unit = 16 / Arithmetic::operand_bytes,  // channels of 16 bytes
+      units = swizzle_row_bytes / 16;
+  const std::int64_t all = std::int64_t{to.steps()} * to.all_rows() * units;
   for (std::int64_t i = std::int64_t{blockIdx.x} * wide_packing_threads + threadIdx.x; i < all;
        i += std::int64_t{gridDim.x} * wide_packing_threads) {
-    const int unit = static_cast<int>(i % units);
+    const int of_row = static_cast<int>(i % units);
     const std::int64_t row = i / units;
-    const int k = static_cast<int>(row % to.rows);
-    int step = static_cast<int>(row / to.rows);
-    const int c = step % to.channel_blocks * wide_channels + 8 * unit;
-    step /= to.channel_blocks;
-    const int s = step % to.taps[0], r = step / to.taps[0] % to.taps[1],
-              t = step / to.taps[0] / to.taps[1];
-    const std::uint16_t* const filter =
-        w + k * from.k + c * from.c + s * from.tap[0] + r * from.tap[1] + t * from.tap[2];
-    std::uint32_t words[4] = {};
+    const int of_step = static_cast<int>(row % to.all_rows()),
+              step = static_cast<int>(row / to.all_rows());
+    const WideRowOf it(to, of_step);
+    const int c = step % to.channel_blocks * Arithmetic::step_channels + of_row * unit - it.first;
+    WideUnits words;
+    if (it.filter >= 0) {
+      float scale = 1;
+      if constexpr (Arithmetic::splits_operands)
+        scale = power_of_two(reinterpret_cast<const int*>(packed + to.exponents_at())[it.filter]);
+      const std::int64_t tap = from.at(to, it.filter, step / to.channel_blocks);
 #pragma unroll
-    for (int j = 0; j < 8; ++j)
-      if (k < from.k_count && c + j < from.c_count)
-        words[j / 2] |= std::uint32_t{filter[j * from.c]} << j % 2 * 16;
-    const int at = k % swizzle_rows * swizzle_row_bytes + 16 * unit;
-    char* const atom = packed + (row - k % swizzle_rows) * swizzle_row_bytes;
-    *reinterpret_cast<uint4*>(atom + (fault == WideFault::wrong_swizzle ? at : swizzle_128(at))) = {
-        words[0], words[1], words[2], words[3]};
+      for (int j = 0; j < unit; ++j)
+        if (c + j >= 0 && c + j < to.groups.own_channels)
+          words.put<Arithmetic>(j, w[tap + (c + j) * from.c], scale);
+    }
+    const int at = of_step % swizzle_rows * swizzle_row_bytes + 16 * of_row;
+    char* const here = packed + (row - of_step % swizzle_rows) * swizzle_row_bytes +
+                       (fault == WideFault::wrong_swizzle ? at : swizzle_128(at));
+    *reinterpret_cast<uint4*>(here) = {words.high[0], words.high[1], words.high[2], words.high[3]};
+    if constexpr (Arithmetic::splits_operands)
+      *reinterpret_cast<uint4*>(here + to.plane_bytes()) = {words.low[0], words.low[1],
+                                                            words.low[2], words.low[3]};
   }
 }
 
 /// Packs w as `filters` says.
-template <WideFault fault = WideFault::none>
+template <class Arithmetic, WideFault fault = WideFault::none>
 void pack_wide_filters(const ConvProblem& problem, const WideFilters& filters, const void* w,
                        void* packed, void* stream) {
-  const auto units = static_cast<std::int64_t>(filters.bytes() / 16);
+  using Stored = typename Arithmetic::Stored;
+  const WideFilterSteps from(problem);
+  auto* const to = static_cast<char*>(packed);
+  if constexpr (Arithmetic::splits_operands)
+    Launch(stream, static_cast<unsigned>(filters.filters()), wide_packing_threads)(
+        describe_wide<Stored>, from, filters, static_cast<const Stored*>(w), to);
+  const std::int64_t units = filters.plane_bytes() / 16;
   Launch(stream, blocks_for(units, wide_packing_threads), wide_packing_threads)(
-      pack_wide<fault>, WideFilterSteps(problem), filters, static_cast<const std::uint16_t*>(w),
-      static_cast<char*>(packed));
+      pack_wide<Arithmetic, fault>, from, filters, static_cast<const Stored*>(w), to);
 }
 
 }  // namespace plumb::cuda

@@ -6,6 +6,7 @@
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/primitives/scaling.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
 #include "cuda_kernels/wide/wide.hpp"
 
@@ -17,7 +18,25 @@ enum class WideFault {
   wrong_swizzle,  ///< filters are packed without the swizzle
   stale_stage,    ///< a tile's last step takes the pixels that its stage had before
   lost_split,     ///< the last split is not added
+  low_twice,      ///< the second of three products takes x's low halves as the first does
+  wrong_group,    ///< a group's pixels are those of the group before
 };
+
+/// What is stored and what is multiplied, as types: a WideClass of the host.
+template <class StoredType, class OperandType, int of_products>
+struct WideArithmetic {
+  using Stored = StoredType;
+  using Operand = OperandType;  ///< `float` is TF32
+  static constexpr int products = of_products;
+  static constexpr bool splits_operands = products == 3;
+  static constexpr int operand_bytes = sizeof(Operand);
+  static constexpr int step_channels = swizzle_row_bytes / operand_bytes;
+  static constexpr WideClass host{dtype_of_stored<Stored>, dtype_of_stored<Operand>, products};
+};
+using WideFp16 = WideArithmetic<__half, __half, 1>;
+using WideBf16 = WideArithmetic<__nv_bfloat16, __nv_bfloat16, 1>;
+using WideTf32 = WideArithmetic<float, float, 1>;
+using WideFp16x3 = WideArithmetic<float, __half, 3>;
 
 inline constexpr int wide_consumers = 256, wide_threads = wide_consumers + 128;
 
@@ -33,27 +52,43 @@ struct WidePixel {
   int n, at[3];  ///< q, p, z
 };
 
+/// What only operands that are split need.
+struct WideScales {
+  const int* of_image;   ///< exponents of the powers of two that images were scaled by
+  const int* of_filter;  ///< and of filters
+  const float* dense;    ///< the filters as they were: K, taps, C/G
+};
+
 template <class Of>
 struct WideParams {
-  using Stored = Of;
+  using Arithmetic = Of;
+  using Stored = typename Of::Stored;
 
   CUtensorMap map;
   const Stored* x;
   const char* filters;  ///< packed
   Stored* y;
-  float* sums;  ///< of splits, pixels and filters: splits × pixels × rows; null where there is one
+  float* sums;  ///< of splits, pixels and rows: splits × pixels × all_rows; null where there is one
+  WideScales scales;
   Epilogue<Stored> epilogue;
   WideAxis axis[3];
-  std::int64_t x_n, y_n, y_k;  ///< strides in elements
-  int axes;                    ///< of the map
-  int c, k, rows, channel_blocks, steps, splits;
-  int pixels, works;
-  Divisor<int> n_tiles, m_groups;
-  bool gathers;           ///< x is not aligned, and threads copy it element by element
-  bool vectors;           ///< eight filters' outputs of a pixel are 16 aligned bytes of y
+  std::int64_t x_n, x_c, y_n, y_k;  ///< strides in elements
+  std::int64_t plane_bytes;         ///< of packed filters: where the low halves begin
+  int axes;                         ///< of the map
+  WideGroups groups;
+  int group_channels;  ///< from a group's first channel to the next one's, in the map's tensor
+  int low_channels;    ///< where the low halves begin in it
+  int rows, all_rows;  ///< of packed filters, of a group and of all
+  int channel_blocks, steps;  ///< steps of one product
+  int splits, pixels, works;
+  Divisor<int> n_tiles;   ///< of all groups
+  Divisor<int> of_group;  ///< n tiles of a group
+  Divisor<int> m_tiles;
+  bool vectors;           ///< neighbouring filters' outputs of a pixel are 16 aligned bytes of y
   bool lays_out_filters;  ///< outputs of a pixel lie side by side
-  bool repairs;           ///< zeros of the padding may have met Inf
+  bool repairs;           ///< zeros may have met Inf, or operands did not fit
 
+  __device__ int all_steps() const { return Of::products * steps; }
   __device__ WidePixel pixel(int number) const {
     const auto [above, q] = axis[0].outputs.divide(number);
     const auto [planes, p] = axis[1].outputs.divide(above);
@@ -66,6 +101,13 @@ struct WideParams {
            of.at[0] * axis[0].y_step;
   }
 };
+
+/// Returns value · 2^exponent, for exponents from -252 to 254. Both factors change it in the same
+/// direction, so that it leaves fp32's range only where the result does.
+__device__ inline float times_power_of_two(float value, int exponent) {
+  const int half = exponent >> 1;
+  return value * power_of_two(half) * power_of_two(exponent - half);
+}
 
 /// A block's shared memory: stages of pixels and filters, what consumer warps stage, and barriers.
 template <WideShape shape>
@@ -103,30 +145,31 @@ struct WideStage {
   }
 };
 
-/// A tile of a block: pixels and filters from there on, and the steps that are summed.
+/// A tile of a block: pixels and a group's filters from there on, and the steps that are summed, of
+/// all products one after the other.
 struct WideWorkItem {
-  int pixel, filter, split, begin, end;
+  int pixel, group, filter, split, begin, end;
 };
 
 /// Calls `f` for each of the block's tiles. Filters are fastest, so that the tiles under way at one
-/// time share pixels; the blocks of a cluster have neighbouring pixels and the same filters.
+/// time share pixels.
 template <WideShape shape, class Params, class F>
 __device__ void for_each_work(const Params& params, const F& f) {
-  const int rank = shape.cluster > 1 ? block_of_cluster() : 0;
-  const int clusters = static_cast<int>(gridDim.x) / shape.cluster;
 #pragma unroll 1
-  for (int work = static_cast<int>(blockIdx.x) / shape.cluster; work < params.works;
-       work += clusters) {
+  for (int work = static_cast<int>(blockIdx.x); work < params.works;
+       work += static_cast<int>(gridDim.x)) {
     const auto [above, n_tile] = params.n_tiles.divide(work);
-    const auto [split, m_group] = params.m_groups.divide(above);
-    WideWorkItem item{.pixel = (m_group * shape.cluster + rank) * shape.m,
-                      .filter = n_tile * shape.n,
+    const auto [split, m_tile] = params.m_tiles.divide(above);
+    const auto [group, in_group] = params.of_group.divide(n_tile);
+    WideWorkItem item{.pixel = m_tile * shape.m,
+                      .group = group,
+                      .filter = in_group * shape.n,
                       .split = split,
                       .begin = 0,
-                      .end = params.steps};
+                      .end = params.all_steps()};
     if (params.splits > 1) {
-      item.begin = first_step(split, params.splits, params.steps);
-      item.end = first_step(split + 1, params.splits, params.steps);
+      item.begin = first_step(split, params.splits, params.all_steps());
+      item.end = first_step(split + 1, params.splits, params.all_steps());
     }
     f(item);
   }

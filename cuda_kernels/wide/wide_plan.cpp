@@ -6,61 +6,17 @@
 #include "cuda_kernels/cost/wide.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/wide/wide.hpp"
+#include "cuda_kernels/wide/wide_axes.hpp"
 #include "plumb/support.hpp"
 
 namespace plumb::cuda {
 namespace {
 
-/// One axis of the problem as a tensor map has it, and the dimension of the tensors.
-struct Axis {
-  const char* name;
-  std::int64_t extent, taps, outputs, stride, dilation, before, x_stride;
-
-  // A stride to no second output and a dilation of one tap move nothing and may be any number.
-  std::int64_t step() const { return outputs > 1 ? stride : 1; }
-  std::int64_t reach() const { return taps > 1 ? (taps - 1) * dilation : 0; }
-  std::int64_t lower() const { return -before; }
-  std::int64_t upper() const { return lower() + (outputs - 1) * step() - (extent - 1); }
-  bool is_plain() const { return extent == 1 && taps == 1 && outputs == 1 && before == 0; }
-};
-
-struct Axes {
-  int count;  ///< of the map
-  Axis axis[3];
-
-  explicit Axes(const ConvProblem& p) {
-    const Strides& x = p.x_strides;
-    const int rank = x.rank();
-    axis[0] = {"columns", p.w, p.s, p.q(), p.stride.w, p.dilation.w, p.padding.left, x[rank - 1]};
-    axis[1] = {"rows", p.h, p.r, p.p(), p.stride.h, p.dilation.h, p.padding.top, x[rank - 2]};
-    axis[2] = {
-        "planes", p.d, p.t, p.z(), p.stride.d, p.dilation.d, p.padding.front, rank == 5 ? x[2] : 0};
-    count = p.has_depth() ? 3 : axis[1].is_plain() ? 1 : 2;
-  }
-};
-
 Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
 
 std::string text(std::int64_t value) { return std::to_string(value); }
 
-Support supports_strides(const ConvProblem& p) {
-  constexpr std::int64_t of_units = tensor_map_alignment / 2;  // elements
-  const Extents extents = p.x_extents();
-  if (p.c > 1 && p.x_strides[1] != 1)
-    return refuse(Reason::layout, "channels of x " + text(p.x_strides[1]) +
-                                      " elements apart; expected side by side (N H W C)");
-  for (int i = 0; i < extents.rank(); ++i) {
-    const std::int64_t stride = p.x_strides[i];
-    if (i == 1 || extents[i] == 1) continue;
-    if (stride <= 0 || stride % of_units != 0 || 2 * stride > max_tensor_map_stride)
-      return refuse(Reason::layout, "a stride of x of " + text(stride) +
-                                        " elements; expected a positive multiple of " +
-                                        text(of_units) + " below 2^39");
-  }
-  return {};
-}
-
-Support supports_axis(const Axis& axis, int axes) {
+Support supports_axis(const WideMapAxis& axis, int axes) {
   const auto refuse_axis = [&](const std::string& what) {
     return refuse(Reason::geometry, std::string(axis.name) + ": " + what);
   };
@@ -79,6 +35,29 @@ Support supports_axis(const Axis& axis, int axes) {
   return {};
 }
 
+/// Numbers of pixels, steps, filters and tiles are kept in 32 bits, with room for a tile beyond the
+/// last.
+Support supports_counts(const ConvProblem& p, const WideClass& of) {
+  constexpr double most = 0x7fff0000;
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double pixels = number(p.n) * number(p.z()) * number(p.p()) * number(p.q());
+  const double taps = number(p.t) * number(p.r) * number(p.s);
+  const double groups = number(p.groups);
+  // A group's filters and channels may be filled up to 64.
+  const double tiles = pixels * (number(p.k) / 64 + groups) / 64;
+  const double image = number(p.d) * number(p.h) * number(p.w);
+  const double channels = of.planes() * (number(p.c) + 8 * groups);
+  const double read = std::max(number(p.n), 1.0) * (image / wide_input_pixels + 1) *
+                      (channels / wide_input_channels + 1);
+  const double terms = of.products * taps * (channels + 64 * groups);
+  for (const double count :
+       {pixels, terms, number(p.k) + 8 * groups, number(p.n), tiles, image, channels, read})
+    if (count >= most)
+      return refuse(Reason::too_large, text(static_cast<std::int64_t>(std::min(count, 1e18))) +
+                                           " pixels, terms, filters or tiles; expected below 2^31");
+  return {};
+}
+
 bool is_compiled() {
 #ifdef PLUMB_CUDA_SM90A
   return true;
@@ -89,111 +68,118 @@ bool is_compiled() {
 
 std::int64_t pixels_of(const ConvProblem& p) { return p.n * p.z() * p.p() * p.q(); }
 
-}  // namespace
+/// Lays parts of workspace out one behind the other, at multiples of 256 bytes.
+class Layout {
+ public:
+  std::size_t add(std::size_t bytes) {
+    const std::size_t at = end_;
+    end_ += (bytes + alignment - 1) / alignment * alignment;
+    return at;
+  }
+  std::size_t end() const { return end_; }
 
-WideFilters::WideFilters(const ConvProblem& p)
-    : taps{static_cast<int>(p.s), static_cast<int>(p.r), static_cast<int>(p.t)},
-      channel_blocks(static_cast<int>(ceil_div(p.c, wide_channels))),
-      rows(static_cast<int>(ceil_div(p.k, swizzle_rows)) * swizzle_rows) {}
+ private:
+  static constexpr std::size_t alignment = 256;
+  std::size_t end_ = 0;
+};
+
+}  // namespace
 
 std::size_t WideTiles::sums_bytes(const WideFilters& filters) const {
   if (splits == 1) return 0;
-  return static_cast<std::size_t>(splits) * static_cast<std::size_t>(pixels) * filters.rows *
-         sizeof(float);
+  return static_cast<std::size_t>(splits) * static_cast<std::size_t>(pixels) *
+         static_cast<std::size_t>(filters.all_rows()) * sizeof(float);
 }
 
-Support supports_wide(const ConvProblem& p, DType dtype, const DeviceInfo& device) {
-  if (Support stored = supports_dtypes({dtype}, p); !stored) return stored;
+void WideTiles::cover(std::int64_t pixels_of_images) {
+  pixels = pixels_of_images;
+  m_tiles = static_cast<int>(ceil_div(pixels, std::int64_t{wide_shapes[shape].m}));
+}
+
+Support supports_wide(const ConvProblem& p, const WideClass& of, const DeviceInfo& device) {
+  if (Support stored = supports_dtypes({of.stored}, p); !stored) return stored;
   if (!is_compiled() || device.compute_major != 9)
     return refuse(Reason::device_limit, "no wgmma; expected a device and a build of sm_90a");
-  if (p.groups != 1) return refuse(Reason::geometry, text(p.groups) + " groups; expected 1");
   if (p.pool != Pool::none) return refuse(Reason::geometry, "pools; expected none");
   if (p.boundary != Boundaries{})
     return refuse(Reason::geometry, "a boundary other than zeros; expected zeros");
-  if (Support strides = supports_strides(p); !strides) return strides;
-  const Axes axes(p);
+  const WideMapAxes axes(p);
   for (int i = 0; i < axes.count; ++i)
     if (Support axis = supports_axis(axes.axis[i], axes.count); !axis) return axis;
-  // Numbers of pixels, steps and filters are kept in 32 bits, with room for a tile beyond the last.
-  constexpr double most = 0x7fff0000;
-  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  const double pixels = number(p.n) * number(p.z()) * number(p.p()) * number(p.q());
-  const double taps = number(p.t) * number(p.r) * number(p.s);
-  const double tiles = pixels * number(p.k) / (64 * 64);
-  for (const double count : {pixels, taps * number(p.c), number(p.k), number(p.n), tiles})
-    if (count >= most)
-      return refuse(Reason::too_large, text(static_cast<std::int64_t>(std::min(count, 1e18))) +
-                                           " pixels, terms, filters or tiles; expected below 2^31");
-  return {};
+  return supports_counts(p, of);
 }
 
-bool takes_vectors(const ConvProblem& p, const void* y) {
-  constexpr std::int64_t vector = 8, bytes = 16;
+bool takes_vectors(const ConvProblem& p, const WideGroups& groups, const void* y) {
+  constexpr std::int64_t bytes = 16;
+  const std::int64_t vector = bytes / static_cast<std::int64_t>(size_in_bytes(p.dtype));
   const Extents extents = p.y_extents();
-  bool aligned =
-      p.k % vector == 0 && p.y_strides[1] == 1 && reinterpret_cast<std::uintptr_t>(y) % bytes == 0;
+  bool aligned = groups.filters % vector == 0 && (p.k == 1 || p.y_strides[1] == 1) &&
+                 reinterpret_cast<std::uintptr_t>(y) % bytes == 0;
   for (int i = 0; i < extents.rank(); ++i)
     aligned = aligned && (i == 1 || extents[i] == 1 || p.y_strides[i] % vector == 0);
   return aligned;
 }
 
-Im2colMap wide_im2col(const ConvProblem& p) {
-  const Axes axes(p);
-  constexpr std::int64_t element_bytes = 2, unit = tensor_map_alignment;
-  Im2colMap map{.axes = axes.count,
-                .images = std::max<std::int64_t>(p.n, 1),
-                .channels_of_tensor = p.c,
-                .element_bytes = element_bytes,
-                .channels = wide_channels};
-  // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
-  std::int64_t dense = ceil_div(p.c * element_bytes, unit) * unit;
-  for (int i = 0; i < axes.count; ++i) {
-    const Axis& of = axes.axis[i];
-    const std::int64_t stride = of.extent > 1 ? of.x_stride * element_bytes : dense;
-    map.axis[i] = {.extent = of.extent,
-                   .stride_bytes = stride,
-                   .lower = static_cast<int>(of.lower()),
-                   .upper = static_cast<int>(of.upper()),
-                   .step = static_cast<int>(of.step())};
-    dense = stride * of.extent;
-  }
-  map.image_stride_bytes = p.n > 1 ? p.x_strides[0] * element_bytes : dense;
-  return map;
-}
-
-WideTiles tile_wide(const ConvProblem& problem, const DeviceInfo& device, WideChoice choice) {
-  const WideFilters filters(problem);
-  const std::int64_t pixels = pixels_of(problem);
-  const int steps = filters.steps();
+WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
+                    const DeviceInfo& device, WideChoice choice) {
+  const int steps = filters.of.products * filters.steps();
+  const double elements = static_cast<double>(element_count(problem.x_extents()));
+  const double stored = elements * static_cast<double>(size_in_bytes(problem.dtype));
   constexpr int max_splits = 16, min_steps = 4;
+  // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
+  constexpr std::int64_t most_vectors = 1 << 30;
+  const std::int64_t row_vectors = filters.all_rows() / swizzle_rows;
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
   for (int shape = 0; shape < wide_shape_count; ++shape) {
     if (choice.shape >= 0 && choice.shape != shape) continue;
     const WideShape& of = wide_shapes[shape];
     WideTiles tiles{.shape = shape,
-                    .m_groups = static_cast<int>(ceil_div(pixels, std::int64_t{of.m} * of.cluster)),
                     .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n)),
-                    .pixels = pixels};
+                    .groups = filters.groups.count};
+    tiles.cover(pixels_of(problem));
     // Splits are for tiles that do not fill the device.
     const int wanted = std::min(choice.splits, steps);
-    const bool fills = tiles.works() * of.cluster >= device.units;
+    const bool fills = tiles.works() >= device.units || tiles.pixels > most_vectors / row_vectors;
     const int most = choice.splits > 0 ? wanted
                      : fills           ? 1
                                        : std::clamp(steps / min_steps, 1, max_splits);
     for (int splits = std::max(wanted, 1); splits <= most; ++splits) {
       tiles.splits = splits;
-      tiles.seconds = wide_seconds(problem, device,
-                                   {.m = of.m,
-                                    .n = of.n,
-                                    .cluster = of.cluster,
-                                    .works = static_cast<double>(tiles.works()),
-                                    .steps = static_cast<double>(ceil_div(steps, splits)),
-                                    .splits = static_cast<double>(splits),
-                                    .sums_bytes = static_cast<double>(tiles.sums_bytes(filters))});
+      const bool looks = input.planes > 1;  // for the largest magnitudes
+      tiles.seconds =
+          wide_seconds(problem, device,
+                       {.m = of.m,
+                        .n = of.n,
+                        .works = static_cast<double>(tiles.works()),
+                        .steps = static_cast<double>(ceil_div(steps, splits)),
+                        .splits = static_cast<double>(splits),
+                        .sums_bytes = static_cast<double>(tiles.sums_bytes(filters)),
+                        .repackings = !input.repacks ? 0
+                                      : looks        ? 2
+                                                     : 1,
+                        .repacked_bytes = (looks ? 2 : 1) * stored +
+                                          static_cast<double>(problem.n) *
+                                              static_cast<double>(input.image_bytes())});
       if (tiles.seconds < best.seconds) best = tiles;
     }
   }
   return best;
+}
+
+WidePlan::WidePlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
+                   WideChoice choice)
+    : filters(problem, of), input(problem, filters) {
+  if (problem.n == 0) return;
+  tiles = tile_wide(problem, filters, input, device, choice);
+  const auto images = static_cast<std::size_t>(input.images);
+  const bool looks = input.planes > 1;
+  Layout layout;
+  layout.add(images * static_cast<std::size_t>(input.image_bytes()));
+  workspace.magnitudes =
+      layout.add(looks ? images * static_cast<std::size_t>(input.parts) * sizeof(int) : 0);
+  workspace.exponents = layout.add(looks ? images * sizeof(int) : 0);
+  workspace.sums = layout.add(tiles.sums_bytes(filters));
+  workspace.bytes = layout.end();
 }
 
 }  // namespace plumb::cuda

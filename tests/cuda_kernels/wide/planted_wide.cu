@@ -1,7 +1,6 @@
 #include "planted_wide.hpp"
 
-#include "cuda_kernels/conv/planned.hpp"
-#include "cuda_kernels/wide/wide_kernel.cuh"
+#include "cuda_kernels/wide/wide_entry.cuh"
 
 namespace plumb_test {
 namespace {
@@ -10,59 +9,65 @@ using namespace plumb;
 using namespace plumb::cuda;
 
 /// Tiles of 128×128, for problems small enough to be validated.
-constexpr int copied_shape = 5;
-static_assert(wide_shapes[copied_shape] == WideShape{128, 128, 1, 1});
+constexpr int copied_shape = 3;
+static_assert(wide_shapes[copied_shape] == WideShape{128, 128, 1});
 
-template <int splits>
+template <class Arithmetic, int splits>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result{.support = supports_wide(problem, DType::f16, device)};
+  PlanResult result{.support = supports_wide(problem, Arithmetic::host, device)};
   if (!result.support) return result;
-  WidePlan plan{.filters = WideFilters(problem), .map = wide_im2col(problem), .tiles = {}};
-  plan.tiles = tile_wide(problem, device, {.shape = copied_shape, .splits = splits});
+  const WidePlan plan(problem, Arithmetic::host, device, {.shape = copied_shape, .splits = splits});
   result.estimate_seconds = plan.tiles.seconds;
-  result.workspace_bytes = plan.tiles.sums_bytes(plan.filters);
+  result.workspace_bytes = plan.workspace.bytes;
   result.filter_bytes = plan.filters.bytes();
   result.kernel = planned(plan);
   return result;
 }
 
-template <WideFault fault>
+template <class Arithmetic, WideFault fault>
 void pack(const FilterPacking& packing, const KernelPlan* plan) {
-  pack_wide_filters<fault>(packing.problem, planned_value<WidePlan>(plan).filters, packing.w,
-                           packing.filters, packing.native_queue);
+  pack_wide_filters<Arithmetic, fault>(packing.problem, planned_value<WidePlan>(plan).filters,
+                                       packing.w, packing.filters, packing.native_queue);
 }
 
-template <WideFault fault>
+template <class Arithmetic, WideFault fault>
 void launch(const ConvLaunch& call, const KernelPlan* plan) {
-  launch_wide<__half, copied_shape, fault>(
-      wide_params<__half>(
-          call.problem, planned_value<WidePlan>(plan),
-          {.x = call.x, .filters = call.filters, .y = call.y, .sums = call.workspace},
-          Epilogue<__half>(call)),
-      call.device, call.native_queue);
+  launch_wide<Arithmetic>(call.problem, planned_value<WidePlan>(plan),
+                          {.x = call.x,
+                           .filters = call.filters,
+                           .y = call.y,
+                           .workspace = static_cast<char*>(call.workspace)},
+                          Epilogue<typename Arithmetic::Stored>(call), call.native_queue,
+                          [&](const WideParams<Arithmetic>& params, bool early) {
+                            launch_tiles<Arithmetic, copied_shape, fault>(
+                                params, early, call.device, call.native_queue);
+                          });
 }
 
-template <WideFault fault, int splits>
+template <class Arithmetic, WideFault fault, int splits>
 PlantedCopy copy_with(std::string_view mistake) {
-  return {mistake,
-          {.name = "cuda.conv.wide.fp16",
-           .numerics = {.operand = Operand::fp16,
-                        .accumulator = Accumulator::tensor_core_fp32,
-                        .term_multiple = 16},
-           .takes_depth = true,
-           .accumulates = true,
-           .plan = plan<splits>,
-           .pack_filters = pack<fault>,
-           .launch = launch<fault>}};
+  ConvAlgorithm algorithm =
+      Arithmetic::splits_operands
+          ? wide_entry<Arithmetic>("cuda.conv.wide.fp16x3", Operand::fp16, false)
+          : wide_entry<Arithmetic>("cuda.conv.wide.fp16", Operand::fp16, false);
+  algorithm.plan = plan<Arithmetic, splits>;
+  algorithm.pack_filters = pack<Arithmetic, fault>;
+  algorithm.launch = launch<Arithmetic, fault>;
+  return {mistake, algorithm};
 }
 
 }  // namespace
 
 std::vector<PlantedCopy> wide_copies() {
-  return {copy_with<WideFault::none, 1>(""), copy_with<WideFault::none, 2>(""),
-          copy_with<WideFault::wrong_swizzle, 1>("wrong_swizzle"),
-          copy_with<WideFault::stale_stage, 1>("stale_stage"),
-          copy_with<WideFault::lost_split, 2>("lost_split")};
+  return {copy_with<WideFp16, WideFault::none, 1>(""),
+          copy_with<WideFp16, WideFault::none, 2>(""),
+          copy_with<WideFp16, WideFault::wrong_swizzle, 1>("wrong_swizzle"),
+          copy_with<WideFp16, WideFault::stale_stage, 1>("stale_stage"),
+          copy_with<WideFp16, WideFault::lost_split, 2>("lost_split"),
+          copy_with<WideFp16, WideFault::wrong_group, 1>("wrong_group"),
+          copy_with<WideFp16x3, WideFault::none, 1>(""),
+          copy_with<WideFp16x3, WideFault::none, 2>(""),
+          copy_with<WideFp16x3, WideFault::low_twice, 1>("low_twice")};
 }
 
 }  // namespace plumb_test

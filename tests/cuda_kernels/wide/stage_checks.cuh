@@ -9,55 +9,48 @@
 namespace plumb_test {
 
 /// Copies the pixels of one step to shared memory as the producer does, and from there out.
-template <class Stored, int number>
+template <class Arithmetic, int number>
 __global__ void __launch_bounds__(wide_threads, 1)
-    dump_pixels(const __grid_constant__ WideParams<Stored> params, int first, int of_step,
-                char* out) {
+    dump_pixels(const __grid_constant__ WideParams<Arithmetic> params, int first, int group,
+                int of_step, char* out) {
   constexpr WideShape shape = wide_shapes[number];
-  constexpr int pixels_of_copy = shape.pixels_of_copy();
+  constexpr int copies = shape.m / shape.pixels_of_copy();
   const WideShared<shape> shared;
-  StageBarrier& full = shared.full(0);
+  prepare_wide(params, shared);
   if (threadIdx.x == 0) {
-    full.init(1);
-    publish_barriers();
-    full.arrive_expecting(shape.a_bytes());
-    const WideStep step(params, of_step);
-    const int offset[3] = {step.tap[0] * params.axis[0].dilation,
-                           step.tap[1] * params.axis[1].dilation,
-                           step.tap[2] * params.axis[2].dilation};
-    for (int i = 0; i < shape.m / pixels_of_copy; ++i) {
-      const WidePixel pixel = params.pixel(first + i * pixels_of_copy);
-      int at[3];
-      for (int axis = 0; axis < 3; ++axis)
-        at[axis] = pixel.at[axis] * params.axis[axis].stride - params.axis[axis].before;
-      full.copy_im2col(shared.pixels(0) + i * pixels_of_copy * swizzle_row_bytes, params.map,
-                       params.axes, step.block * wide_channels, at, pixel.n, offset);
-    }
+    shared.full(0).arrive_expecting(shape.a_bytes());
+    WideCorner corners[copies];
+    for (int i = 0; i < copies; ++i)
+      corners[i] = WideCorner(params, first + i * shape.pixels_of_copy());
+    const WideWorkItem work{
+        .pixel = first, .group = group, .filter = 0, .split = 0, .begin = 0, .end = 1};
+    copy_pixels<shape, WideFault::none>(params, shared, 0, work, WideStep(params, of_step),
+                                        corners);
   }
   __syncthreads();
-  full.wait(0);
+  shared.full(0).wait(0);
   for (int i = threadIdx.x; i < shape.a_bytes(); i += wide_threads) out[i] = shared.pixels(0)[i];
 }
 
-/// Copies the filters of one step to a cluster's blocks, and from each out.
-template <class Stored, int number>
-__global__ void __launch_bounds__(wide_threads, 1) PLUMB_CLUSTER(wide_shapes[number].cluster)
-    dump_filters(const __grid_constant__ WideParams<Stored> params, int filter, int of_step,
-                 char* out) {
+/// Copies the filters of one step to shared memory, and from there out.
+template <class Arithmetic, int number>
+__global__ void __launch_bounds__(wide_threads, 1)
+    dump_filters(const __grid_constant__ WideParams<Arithmetic> params, int group, int filter,
+                 int of_step, char* out) {
   constexpr WideShape shape = wide_shapes[number];
   const WideShared<shape> shared;
   prepare_wide(params, shared);
-  const WideWorkItem work{.pixel = 0, .filter = filter, .split = 0, .begin = 0, .end = 1};
-  if (threadIdx.x == 0) copy_filters(params, shared, 0, work, of_step, 0);
+  const WideWorkItem work{
+      .pixel = 0, .group = group, .filter = filter, .split = 0, .begin = 0, .end = 1};
+  if (threadIdx.x == 0)
+    copy_filters(params, shared, 0, work, WideStep(params, of_step), 0);
   __syncthreads();
   shared.full(0).wait(0);
-  for (int i = threadIdx.x; i < shape.b_bytes(); i += wide_threads)
-    out[blockIdx.x * shape.b_bytes() + i] = shared.filters(0)[i];
-  if constexpr (shape.cluster > 1) meet_cluster();
+  for (int i = threadIdx.x; i < shape.b_bytes(); i += wide_threads) out[i] = shared.filters(0)[i];
 }
 
 /// D = A B^T of one step, by one warpgroup; both operands lie as stages have them.
-template <class Stored, int n8_tiles>
+template <class Operand, int n8_tiles>
 __global__ void __launch_bounds__(128, 1) one_step(const char* a, const char* b, float* d) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr int a_bytes = 64 * swizzle_row_bytes, b_bytes = 8 * n8_tiles * swizzle_row_bytes;
@@ -75,7 +68,7 @@ __global__ void __launch_bounds__(128, 1) one_step(const char* a, const char* b,
   wgmma_begin();
 #pragma unroll
   for (int bytes = 0; bytes < swizzle_row_bytes; bytes += 32)
-    wgmma_swizzled<Stored, n8_tiles>(sums, a_at + bytes / 16, b_at + bytes / 16, bytes > 0);
+    wgmma_swizzled<Operand, n8_tiles>(sums, a_at + bytes / 16, b_at + bytes / 16, bytes > 0);
   wgmma_commit();
   wgmma_end();
   wgmma_settle(sums);
@@ -112,10 +105,19 @@ class Dump {
   char* device_ = nullptr;
 };
 
-inline std::uint16_t bits_at(const std::vector<char>& of, std::int64_t byte) {
-  std::uint16_t bits = 0;
-  std::copy_n(of.data() + byte, 2, reinterpret_cast<char*>(&bits));
-  return bits;
+/// The element of an operand at a byte, as a number.
+template <class Operand>
+double value_at(const std::vector<char>& of, std::int64_t byte) {
+  const auto read = [&]<class Element>(Element element) {
+    std::copy_n(of.data() + byte, sizeof(element), reinterpret_cast<char*>(&element));
+    return element;
+  };
+  if constexpr (std::is_same_v<Operand, float>)
+    return read(0.0f);
+  else if constexpr (std::is_same_v<Operand, __half>)
+    return static_cast<float>(read(Half{}));
+  else
+    return static_cast<float>(read(BFloat16{}));
 }
 
 /// Prints what was met, and returns the number of elements that were wrong.
@@ -142,135 +144,214 @@ class Verdict {
   long long all_ = 0, wrong_ = 0;
 };
 
-/// The im2col loads of a problem: each element of x is its own index (modulo 2^16), so that what
-/// comes in place of another is known. Rows are pixels, columns channels; 0 is a zero.
-template <int number>
-int check_pixels(const std::string& text) {
-  using Stored = __half;
+/// What elements are filled with so that each tells where it is from: integers that every operand
+/// holds and whose low halves are zero.
+inline int mark(std::int64_t index) { return static_cast<int>(index * 7 % 251) + 1; }
+
+/// What a row of 128 bytes of a step has channels of: c is that of the problem, or -1.
+struct StepChannels {
+  int block, tap, product;
+  const WideFilters& filters;
+
+  StepChannels(const WideFilters& of, int step)
+      : block(step % of.steps() % of.channel_blocks),
+        tap(step % of.steps() / of.channel_blocks),
+        product(step / of.steps()),
+        filters(of) {}
+  std::int64_t channel(int group, int i) const {
+    const int in_group = block * filters.of.step_channels() + i;
+    return in_group < filters.groups.channels ? group * filters.groups.channels + in_group : -1;
+  }
+};
+
+template <class Stored>
+void put_marks(Stored* device, std::int64_t count) {
+  std::vector<Stored> marks(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<float>(mark(i));
+    if constexpr (std::is_same_v<Stored, float>)
+      marks[i] = value;
+    else if constexpr (std::is_same_v<Stored, __half>)
+      marks[i] = __float2half_rn(value);
+    else
+      marks[i] = __float2bfloat16_rn(value);
+  }
+  check(cudaMemcpy(device, marks.data(), sizeof(Stored) * marks.size(), cudaMemcpyHostToDevice),
+        "marks");
+}
+
+/// The im2col loads of a problem, as it lies or repacked. Rows are pixels, columns channels; 0 is a
+/// zero. Split halves are scaled: the largest mark is 251, so the scale is 2^7.
+template <class Arithmetic, int number>
+int check_pixels(const std::string& text, const WideOptions& options = {}) {
+  using Operand = typename Arithmetic::Operand;
   constexpr WideShape shape = wide_shapes[number];
-  WideCase<Stored> of(text, {}, true);
+  WideCase<Arithmetic> of(text, options, true);
   const ConvProblem& p = of.problem();
   std::int64_t last = 0;
   for (int i = 0; i < p.x_extents().rank(); ++i) last += (p.x_extents()[i] - 1) * p.x_strides[i];
-  std::vector<std::uint16_t> x(static_cast<std::size_t>(last + 1));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint16_t>(i);
-  check(cudaMemcpy(of.x(), x.data(), 2 * x.size(), cudaMemcpyHostToDevice), "x");
+  put_marks(of.x(), last + 1);
   const WidePlan plan = of.plan({.shape = number, .splits = 1});
-  const WideParams<Stored> params = of.params(plan);
-  std::printf(R"({"map":"%s","gathers":%d,"axes":%d,"lower":[%d,%d,%d],"upper":[%d,%d,%d]})"
+  WideParams<Arithmetic> params = of.params(plan);
+  const bool lies = of.prepare(params, plan);
+  std::printf(R"({"map":"%s","as_it_lies":%d,"axes":%d,"groups":%d})"
               "\n",
-              text.c_str(), params.gathers, plan.map.axes, plan.map.axis[0].lower,
-              plan.map.axis[1].lower, plan.map.axis[2].lower, plan.map.axis[0].upper,
-              plan.map.axis[1].upper, plan.map.axis[2].upper);
-  allow_all(dump_pixels<Stored, number>, shape.shared_bytes());
-  int wrong = params.gathers;
+              text.c_str(), lies, params.axes, plan.filters.groups.count);
+  allow_all(dump_pixels<Arithmetic, number>, shape.shared_bytes());
+  int wrong = 0;
   const bool deep = p.has_depth();
   const Strides& xs = p.x_strides;
-  const int rank = xs.rank();
-  for (int first = 0; first < plan.tiles.pixels; first += shape.m)
-    for (int step = 0; step < of.filters().steps(); step += std::max(1, of.filters().steps() / 5)) {
-      Dump dump(shape.a_bytes());
-      dump_pixels<Stored, number>
-          <<<1, wide_threads, shape.shared_bytes()>>>(params, first, step, dump.device());
-      const std::vector<char>& met = dump.fetch();
-      Verdict verdict("pixels",
-                      text + " from " + std::to_string(first) + " step " + std::to_string(step));
-      const int block = step % of.filters().channel_blocks,
-                tap = step / of.filters().channel_blocks;
-      const std::int64_t s = tap % p.s, r = tap / p.s % p.r, t = tap / p.s / p.r;
-      for (int row = 0; row < shape.m; ++row) {
-        std::int64_t rest = first + row;
-        const std::int64_t q = rest % p.q(), ph = rest / p.q() % p.p(),
-                           z = rest / p.q() / p.p() % p.z(), n = rest / p.q() / p.p() / p.z();
-        const std::int64_t w = q * (p.q() > 1 ? p.stride.w : 1) + s * p.dilation.w - p.padding.left,
-                           h = ph * (p.p() > 1 ? p.stride.h : 1) + r * p.dilation.h - p.padding.top,
-                           d = z * (p.z() > 1 ? p.stride.d : 1) + t * p.dilation.d -
-                               p.padding.front;
-        const bool inside = n < p.n && w >= 0 && w < p.w && h >= 0 && h < p.h && d >= 0 && d < p.d;
-        for (int i = 0; i < wide_channels; ++i) {
-          const int c = block * wide_channels + i;
-          const std::int64_t index =
-              n * xs[0] + (deep ? d * xs[2] : 0) + h * xs[rank - 2] + w * xs[rank - 1] + c;
-          verdict.expect(row, c, inside && c < p.c ? index & 0xffff : 0,
-                         bits_at(met, swizzle_128(row * swizzle_row_bytes + 2 * i)));
+  const int rank = xs.rank(), steps = Arithmetic::products * plan.filters.steps();
+  for (int group = 0; group < plan.filters.groups.count; ++group)
+    for (int first = 0; first < plan.tiles.pixels; first += shape.m)
+      for (int step = 0; step < steps; step += std::max(1, steps / 5)) {
+        Dump dump(shape.a_bytes());
+        dump_pixels<Arithmetic, number><<<1, wide_threads, shape.shared_bytes()>>>(
+            params, first, group, step, dump.device());
+        const std::vector<char>& met = dump.fetch();
+        Verdict verdict("pixels", text + " group " + std::to_string(group) + " from " +
+                                      std::to_string(first) + " step " + std::to_string(step));
+        const StepChannels at(plan.filters, step);
+        const std::int64_t s = at.tap % p.s, r = at.tap / p.s % p.r, t = at.tap / p.s / p.r;
+        for (int row = 0; row < shape.m; ++row) {
+          std::int64_t rest = first + row;
+          const std::int64_t q = rest % p.q(), ph = rest / p.q() % p.p(),
+                             z = rest / p.q() / p.p() % p.z(), n = rest / p.q() / p.p() / p.z();
+          const std::int64_t w = q * (p.q() > 1 ? p.stride.w : 1) + s * p.dilation.w -
+                                 p.padding.left,
+                             h = ph * (p.p() > 1 ? p.stride.h : 1) + r * p.dilation.h -
+                                 p.padding.top,
+                             d = z * (p.z() > 1 ? p.stride.d : 1) + t * p.dilation.d -
+                                 p.padding.front;
+          const bool inside =
+              n < p.n && w >= 0 && w < p.w && h >= 0 && h < p.h && d >= 0 && d < p.d;
+          for (int i = 0; i < Arithmetic::step_channels; ++i) {
+            const std::int64_t c = at.channel(group, i);
+            if (c < 0) continue;  // zeros of filters meet it, or are it
+            const std::int64_t index = n * xs[0] + (deep ? d * xs[2] : 0) + h * xs[rank - 2] +
+                                       w * xs[rank - 1] + c * xs[1];
+            const double high = Arithmetic::splits_operands ? std::ldexp(mark(index), 7)
+                                                            : static_cast<double>(mark(index));
+            const bool low = Arithmetic::splits_operands && at.product == 0;
+            verdict.expect(row, static_cast<int>(c), inside && !low ? high : 0,
+                           value_at<Operand>(met, swizzle_128(row * swizzle_row_bytes +
+                                                              Arithmetic::operand_bytes * i)));
+          }
         }
+        wrong += verdict.print();
       }
-      wrong += verdict.print();
-    }
   return wrong;
 }
 
-/// The packing of filters, and their way to the blocks of a cluster.
-template <int number>
+/// The packing of filters, and their way to shared memory.
+template <class Arithmetic, int number>
 int check_filters(const std::string& text) {
-  using Stored = __half;
+  using Operand = typename Arithmetic::Operand;
   constexpr WideShape shape = wide_shapes[number];
-  WideCase<Stored> of(text, {}, true);
+  WideCase<Arithmetic> of(text, {}, true);
   const ConvProblem& p = of.problem();
-  const std::int64_t count = element_count(p.w_extents());
-  std::vector<std::uint16_t> w(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<std::uint16_t>(i);
-  check(cudaMemcpy(of.w(), w.data(), 2 * w.size(), cudaMemcpyHostToDevice), "w");
+  put_marks(of.w(), element_count(p.w_extents()));
   of.pack();
   const WidePlan plan = of.plan({.shape = number, .splits = 1});
-  const WideParams<Stored> params = of.params(plan);
-  allow_all(dump_filters<Stored, number>, shape.shared_bytes());
+  const WideParams<Arithmetic> params = of.params(plan);
+  allow_all(dump_filters<Arithmetic, number>, shape.shared_bytes());
   int wrong = 0;
-  const int steps = of.filters().steps();
-  for (int filter = 0; filter < of.filters().rows; filter += shape.n)
-    for (const int step : {0, steps / 2, steps - 1}) {
-      Dump dump(static_cast<std::size_t>(shape.cluster) * shape.b_bytes());
-      dump_filters<Stored, number><<<shape.cluster, wide_threads, shape.shared_bytes()>>>(
-          params, filter, step, dump.device());
-      const std::vector<char>& met = dump.fetch();
-      Verdict verdict("filters", text + " shape " + std::to_string(number) + " from " +
-                                     std::to_string(filter) + " step " + std::to_string(step));
-      const int block = step % of.filters().channel_blocks,
-                tap = step / of.filters().channel_blocks;
-      for (int rank = 0; rank < shape.cluster; ++rank)
-        for (int row = 0; row < std::min(shape.n, of.filters().rows - filter); ++row)
-          for (int i = 0; i < wide_channels; ++i) {
-            const std::int64_t c = block * wide_channels + i, k = filter + row;
-            const bool there = k < p.k && c < p.c;
-            const std::int64_t taps = p.t * p.r * p.s;
-            verdict.expect(rank * 1000 + row, static_cast<int>(c),
-                           there ? ((k * p.c + c) * taps + tap) & 0xffff : 0,
-                           bits_at(met, rank * shape.b_bytes() +
-                                            swizzle_128(row * swizzle_row_bytes + 2 * i)));
+  const WideFilters& filters = of.filters();
+  const WideGroups& groups = filters.groups;
+  const int steps = Arithmetic::products * filters.steps();
+  for (int group = 0; group < groups.count; ++group)
+    for (int filter = 0; filter < filters.rows; filter += shape.n)
+      for (const int step : {0, steps / 2, steps - 1}) {
+        Dump dump(shape.b_bytes());
+        dump_filters<Arithmetic, number><<<1, wide_threads, shape.shared_bytes()>>>(
+            params, group, filter, step, dump.device());
+        const std::vector<char>& met = dump.fetch();
+        Verdict verdict("filters", text + " shape " + std::to_string(number) + " group " +
+                                       std::to_string(group) + " from " + std::to_string(filter) +
+                                       " step " + std::to_string(step));
+        const StepChannels at(filters, step);
+        for (int row = 0; row < std::min(shape.n, filters.rows - filter); ++row) {
+          const int in_group = filter + row;
+          const std::int64_t k = std::int64_t{group} * groups.filters + in_group;
+          std::int64_t most = 1;
+          for (std::int64_t i = 0; i < p.terms(); ++i)
+            most = std::max<std::int64_t>(most, mark(k * p.terms() + i));
+          int scale = 0;
+          if (Arithmetic::splits_operands) scale = 14 - static_cast<int>(std::ilogb(most));
+          for (int i = 0; i < Arithmetic::step_channels; ++i) {
+            const std::int64_t c = at.channel(group, i),
+                               own = c - k / groups.own_filters * groups.own_channels;
+            const bool there =
+                in_group < groups.filters && c >= 0 && own >= 0 && own < groups.own_channels;
+            const std::int64_t index =
+                (k * groups.own_channels + own) * filters.all_taps() + at.tap;
+            const bool low = Arithmetic::splits_operands && at.product == 1;
+            verdict.expect(row, i, there && !low ? std::ldexp(mark(index), scale) : 0,
+                           value_at<Operand>(met, swizzle_128(row * swizzle_row_bytes +
+                                                              Arithmetic::operand_bytes * i)));
           }
-      wrong += verdict.print();
-    }
+        }
+        wrong += verdict.print();
+      }
   return wrong;
 }
 
 /// One step's products of small integers.
-template <class Stored, int n8_tiles>
+template <class Operand, int n8_tiles>
 int check_step() {
-  constexpr int n = 8 * n8_tiles, bytes = (64 + n) * swizzle_row_bytes;
-  std::vector<std::uint16_t> tiles(bytes / 2);
+  constexpr int n = 8 * n8_tiles, element = sizeof(Operand),
+                terms = swizzle_row_bytes / element, bytes = (64 + n) * swizzle_row_bytes;
+  std::vector<char> tiles(bytes);
   const auto value = [](int row, int term) { return (row * 7 + term * 5 + row * term) % 7 - 3; };
-  const auto bits = [](int of) {
-    return dtype_of_stored<Stored> == DType::f16 ? Half(static_cast<float>(of)).bits
-                                                 : BFloat16(static_cast<float>(of)).bits;
-  };
   for (int row = 0; row < 64 + n; ++row)
-    for (int term = 0; term < 64; ++term)
-      tiles[swizzle_128(row * swizzle_row_bytes + 2 * term) / 2] = bits(value(row, term));
+    for (int term = 0; term < terms; ++term) {
+      const auto of = static_cast<float>(value(row, term));
+      char* const to = tiles.data() + swizzle_128(row * swizzle_row_bytes + element * term);
+      if constexpr (element == 4) {
+        std::copy_n(reinterpret_cast<const char*>(&of), 4, to);
+      } else {
+        const std::uint16_t bits =
+            dtype_of_stored<Operand> == DType::f16 ? Half(of).bits : BFloat16(of).bits;
+        std::copy_n(reinterpret_cast<const char*>(&bits), 2, to);
+      }
+    }
   Dump in(bytes), out(64 * n * sizeof(float));
   check(cudaMemcpy(in.device(), tiles.data(), bytes, cudaMemcpyHostToDevice), "tiles");
-  allow_all(one_step<Stored, n8_tiles>, bytes + swizzle_atom_bytes);
-  one_step<Stored, n8_tiles><<<1, 128, bytes + swizzle_atom_bytes>>>(
+  allow_all(one_step<Operand, n8_tiles>, bytes + swizzle_atom_bytes);
+  one_step<Operand, n8_tiles><<<1, 128, bytes + swizzle_atom_bytes>>>(
       in.device(), in.device() + 64 * swizzle_row_bytes, reinterpret_cast<float*>(out.device()));
   const auto* const met = reinterpret_cast<const float*>(out.fetch().data());
   Verdict verdict("step",
-                  std::string(to_string(dtype_of_stored<Stored>)) + " 64x" + std::to_string(n));
+                  std::string(to_string(dtype_of_stored<Operand>)) + " 64x" + std::to_string(n));
   for (int m = 0; m < 64; ++m)
     for (int k = 0; k < n; ++k) {
       int sum = 0;
-      for (int term = 0; term < 64; ++term) sum += value(m, term) * value(64 + k, term);
+      for (int term = 0; term < terms; ++term) sum += value(m, term) * value(64 + k, term);
       verdict.expect(m, k, sum, met[m * n + k]);
     }
   return verdict.print();
+}
+
+/// Which way the copy engine rounds f32 to TF32: the entry promises to the nearest.
+inline int check_rounding() {
+  const WideOptions options{};
+  WideCase<WideTf32> of("mb1ic32ih1iw1oc8kh1ph0", options, true);
+  const float up = 1 + 0x3p-12f, down = 1 + 0x1p-12f;
+  std::vector<float> x(32, up);
+  for (std::size_t i = 0; i < x.size(); i += 2) x[i] = down;
+  check(cudaMemcpy(of.x(), x.data(), 128, cudaMemcpyHostToDevice), "x");
+  const WidePlan plan = of.plan({.shape = 3, .splits = 1});
+  WideParams<WideTf32> params = of.params(plan);
+  int wrong = of.prepare(params, plan) ? 0 : 1;
+  allow_all(dump_pixels<WideTf32, 3>, wide_shapes[3].shared_bytes());
+  Dump dump(wide_shapes[3].a_bytes());
+  dump_pixels<WideTf32, 3><<<1, wide_threads, wide_shapes[3].shared_bytes()>>>(params, 0, 0, 0,
+                                                                              dump.device());
+  const std::vector<char>& met = dump.fetch();
+  Verdict verdict("rounding", "1 + 2^-12 and 1 + 3 2^-12 to TF32");
+  for (int c = 0; c < 32; ++c)
+    verdict.expect(0, c, c % 2 == 0 ? 1 : 1 + 0x1p-10, value_at<float>(met, swizzle_128(4 * c)));
+  return wrong + verdict.print();
 }
 
 }  // namespace plumb_test

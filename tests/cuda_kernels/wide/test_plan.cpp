@@ -25,16 +25,32 @@ Strides channels_last(const Extents& extents) {
   return strides;
 }
 
-ConvProblem problem_of(const std::string& text) {
+ConvProblem problem_of(const std::string& text, const WideClass& of = wide_class_fp16) {
   ConvProblem problem = parse_problem(text).problem;
-  problem.dtype = DType::f16;
+  problem.dtype = of.stored;
   problem.x_strides = channels_last(problem.x_extents());
   return check(problem);
 }
 
 Support asked(const std::string& text) {
-  return supports_wide(problem_of(text), DType::f16, hopper());
+  return supports_wide(problem_of(text), wide_class_fp16, hopper());
 }
+
+WideFilters filters_of(const std::string& text, const WideClass& of = wide_class_fp16) {
+  return WideFilters(problem_of(text, of), of);
+}
+
+WidePlan plan_of(const std::string& text, WideChoice choice = {},
+                 const WideClass& of = wide_class_fp16) {
+  return WidePlan(problem_of(text, of), of, hopper(), choice);
+}
+
+Im2colMap map_of(const ConvProblem& p) {
+  return wide_im2col(p, WideFilters(p, wide_class_fp16), nullptr);
+}
+
+constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32,
+                                 wide_class_fp16x3};
 
 /// The places that a copy visits along one axis of its box.
 std::vector<std::int64_t> places(const Im2colAxis& axis) {
@@ -55,7 +71,7 @@ TEST_CASE("wide: a copy's pixels are those of the outputs, one after the other")
     CAPTURE(text);
     const ConvProblem p = problem_of(text);
     REQUIRE(asked(text).sentence == "");
-    const Im2colMap map = wide_im2col(p);
+    const Im2colMap map = map_of(p);
     CHECK(map.axes == (p.has_depth() ? 3 : p.h == 1 && p.r == 1 ? 1 : 2));
     const std::int64_t outputs[] = {p.q(), p.p(), p.z()},
                        strides[] = {p.stride.w, p.stride.h, p.stride.d},
@@ -72,38 +88,149 @@ TEST_CASE("wide: a copy's pixels are those of the outputs, one after the other")
 }
 
 TEST_CASE("wide: strides of the tensor map are bytes of x, and of a dense tensor along one pixel") {
-  const Im2colMap map = wide_im2col(problem_of("mb3ic72ih9iw11oc64kh3ph1"));
+  const Im2colMap map = map_of(problem_of("mb3ic72ih9iw11oc64kh3ph1"));
   CHECK(map.axis[0].stride_bytes == 144);
   CHECK(map.axis[1].stride_bytes == 144 * 11);
   CHECK(map.image_stride_bytes == 144 * 11 * 9);
   CHECK(map.images == 3);
   ConvProblem one = problem_of("mb1ic72ih1iw11oc64kh1kw3ph0");
   one.x_strides = {7, 1, 5, 72};  // what leads to no second element may be any number
-  REQUIRE(supports_wide(check(one), DType::f16, hopper()).sentence == "");
-  const Im2colMap dense = wide_im2col(check(one));
+  REQUIRE(lies_for_copies(check(one), WideFilters(one, wide_class_fp16)));
+  const Im2colMap dense = map_of(check(one));
   CHECK(dense.axes == 1);
   CHECK(dense.image_stride_bytes == 144 * 11);
 }
 
 TEST_CASE("wide: each filter's channels have a place of their own, sixteen bytes together") {
-  const WideFilters filters(problem_of("mb1ic72ih8oc20kh3kw2ph1"));
-  CHECK(filters.rows == 24);
-  CHECK(filters.channel_blocks == 2);
-  REQUIRE(filters.steps() == 12);
-  REQUIRE(filters.bytes() == 12 * 24 * 128);
-  std::set<std::int64_t> met;
-  for (int step = 0; step < filters.steps(); ++step)
-    for (int k = 0; k < filters.rows; ++k)
-      for (int c = 0; c < wide_channels; ++c) {
-        const std::int64_t at = filters.at(step, k, c);
-        CHECK(at % 2 == 0);
-        met.insert(at);
-        if (c % 8 != 0) CHECK(at == filters.at(step, k, c - 1) + 2);
-        // The rows of eight filters are an atom, whatever the swizzle.
-        CHECK(at / swizzle_atom_bytes == (std::int64_t{step} * 24 + k) / 8);
-      }
-  CHECK(met.size() == filters.bytes() / 2);
-  CHECK(*met.rbegin() == static_cast<std::int64_t>(filters.bytes()) - 2);
+  for (const WideClass& of : {wide_class_fp16, wide_class_tf32}) {
+    const WideFilters filters = filters_of("mb1ic72ih8oc20kh3kw2ph1", of);
+    const int element = of.operand_bytes();
+    CHECK(filters.rows == 24);
+    CHECK(filters.channel_blocks == (element == 2 ? 2 : 3));
+    REQUIRE(filters.steps() == 6 * filters.channel_blocks);
+    REQUIRE(filters.bytes() == static_cast<std::size_t>(filters.steps()) * 24 * 128);
+    std::set<std::int64_t> met;
+    for (int step = 0; step < filters.steps(); ++step)
+      for (int k = 0; k < filters.rows; ++k)
+        for (int c = 0; c < of.step_channels(); ++c) {
+          const std::int64_t at = filters.at(step, k, c);
+          CHECK(at % element == 0);
+          met.insert(at);
+          if (c % of.unit() != 0) CHECK(at == filters.at(step, k, c - 1) + element);
+          // The rows of eight filters are an atom, whatever the swizzle.
+          CHECK(at / swizzle_atom_bytes == (std::int64_t{step} * 24 + k) / 8);
+        }
+    CHECK(met.size() == filters.bytes() / static_cast<std::size_t>(element));
+    CHECK(*met.rbegin() == static_cast<std::int64_t>(filters.bytes()) - element);
+  }
+}
+
+TEST_CASE("wide: split filters are two planes, the filters as they were, and exponents") {
+  const WideFilters one = filters_of("mb1ic72ih8oc20kh3kw2ph1");
+  const WideFilters split = filters_of("mb1ic72ih8oc20kh3kw2ph1", wide_class_fp16x3);
+  CHECK(split.plane_bytes() == one.plane_bytes());
+  CHECK(split.dense_at() == 2 * one.plane_bytes());
+  CHECK(split.exponents_at() == split.dense_at() + 4 * 20 * 72 * 6);
+  CHECK(split.bytes() == static_cast<std::size_t>(split.exponents_at()) + 4 * 20);
+}
+
+TEST_CASE("wide: groups of few channels are joined, and no step is added for it") {
+  const struct {
+    const char* text;
+    WideClass of;
+    int joined;
+  } cases[] = {
+      {"g1mb1ic64ih8oc64kh3ph1", wide_class_fp16, 1},
+      {"g32mb1ic128ih8oc128kh3ph1", wide_class_fp16, 16},   // 64 channels, 64 filters
+      {"g32mb1ic256ih8oc256kh3ph1", wide_class_fp16, 8},    // the same
+      {"g32mb1ic1024ih8oc1024kh3ph1", wide_class_fp16, 2},  // the same
+      {"g2mb1ic256ih8oc256kh3ph1", wide_class_fp16, 1},     // 128 channels each
+      {"g32mb1ic1024ih8oc4096kh3ph1", wide_class_tf32, 1},  // 32 channels are a step of TF32
+      {"g32mb1ic128ih8oc128kh3ph1", wide_class_fp16x3, 16},
+      {"g7mb1ic35ih8oc14kh3ph1", wide_class_fp16, 7},
+      {"g96mb1ic96ih8oc96kh3ph1", wide_class_fp16, 48},  // depthwise
+  };
+  for (const auto& [text, of, joined] : cases) {
+    CAPTURE(text);
+    const ConvProblem p = problem_of(text, of);
+    const WideGroups groups(p, of);
+    CHECK(groups.joined() == joined);
+    CHECK(groups.count * joined == p.groups);
+    CHECK(groups.channels == joined * p.c / p.groups);
+    CHECK(groups.filters == joined * p.k / p.groups);
+  }
+}
+
+TEST_CASE("wide: x is read as it lies where its channels do, and otherwise repacked") {
+  const auto repacks = [](const char* text, const WideClass& of, const Strides& strides = {}) {
+    ConvProblem p = problem_of(text, of);
+    if (!strides.empty()) p.x_strides = strides;
+    return WidePlan(check(p), of, hopper()).input.repacks;
+  };
+  const char* const plain = "mb2ic64ih8iw6oc64kh3ph1";
+  for (const WideClass& of : {wide_class_fp16, wide_class_bf16, wide_class_tf32})
+    CHECK_FALSE(repacks(plain, of));
+  CHECK(repacks(plain, wide_class_fp16x3));
+  for (const WideClass& of : classes) {
+    CHECK(repacks(plain, of, {64 * 48, 48, 6, 1}));        // planes
+    CHECK(repacks(plain, of, {64 * 48, 1, 64 * 6, -64}));  // mirrored
+    CHECK(repacks(plain, of, {64 * 48, 1, 0, 64}));        // broadcast
+    CHECK(repacks(plain, of, {65 * 48, 1, 65 * 6, 65}));   // rows of odd length
+  }
+  CHECK(repacks("g2mb2ic264ih8iw6oc64kh3ph1", wide_class_fp16, {264 * 48, 1, 264 * 6, 264}));
+  CHECK_FALSE(repacks("g2mb2ic264ih8iw6oc64kh3ph1", wide_class_tf32, {264 * 48, 1, 264 * 6, 264}));
+}
+
+TEST_CASE("wide: repacked channels are filled up to 16 bytes, groups apart, halves in two planes") {
+  const WidePlan odd = plan_of("g2mb3ic270ih8iw6oc64kh3ph1");
+  CHECK(odd.input.group_channels == 136);
+  CHECK(odd.input.plane_channels() == 272);
+  CHECK(odd.input.pixel_bytes() == 544);
+  const WidePlan split = plan_of("g2mb3ic270ih8iw6oc64kh3ph1", {}, wide_class_fp16x3);
+  CHECK(split.input.pixel_bytes() == 1088);
+  CHECK(split.input.images == 3);
+  CHECK(split.input.image_bytes() == 1088 * 48);
+  const Im2colMap map = wide_im2col(problem_of("g2mb3ic270ih8iw6oc64kh3ph1", wide_class_fp16x3),
+                                    split.filters, &split.input);
+  CHECK(map.channels_of_tensor == 544);
+  CHECK(map.axis[0].stride_bytes == 1088);
+  CHECK(map.axis[1].stride_bytes == 1088 * 6);
+  CHECK(map.image_stride_bytes == 1088 * 48);
+  const WidePlan tf32 = plan_of("mb3ic13ih8iw6oc64kh3ph1", {}, wide_class_tf32);
+  CHECK(tf32.input.group_channels == 16);
+  CHECK(tf32.input.element_bytes == 4);
+}
+
+TEST_CASE("wide: parts of workspace lie one behind the other, aligned, room for few images") {
+  for (const WideClass& of : classes) {
+    const WidePlan plan = plan_of("mb1ic512ih7oc512kh3ph1", {.shape = 3, .splits = 4}, of);
+    const auto input = static_cast<std::size_t>(plan.input.images * plan.input.image_bytes());
+    const WideWorkspace& at = plan.workspace;
+    CHECK(at.magnitudes >= input);
+    CHECK(at.exponents >= at.magnitudes + (of.products == 3 ? 4u * plan.input.parts : 0));
+    CHECK(at.sums >= at.exponents + (of.products == 3 ? 4 : 0));
+    CHECK(at.bytes >= at.sums + std::size_t{4} * 4 * 49 * 512);
+    for (const std::size_t part : {at.magnitudes, at.exponents, at.sums}) CHECK(part % 256 == 0);
+  }
+  // An x that lies well has room for some images, in case that its address is not aligned.
+  const WidePlan large = plan_of("mb64ic256ih56oc256kh3ph1");
+  CHECK_FALSE(large.input.repacks);
+  CHECK(large.input.images >= 1);
+  CHECK(large.workspace.bytes <= 17 << 20);
+}
+
+TEST_CASE("wide: three products have three times the steps, TF32 twice, and both cost as much") {
+  const char* const text = "mb64ic256ih56oc256kh3ph1";
+  const double one = plan_of(text).tiles.seconds;
+  const double tf32 = plan_of(text, {}, wide_class_tf32).tiles.seconds;
+  const double three = plan_of(text, {}, wide_class_fp16x3).tiles.seconds;
+  CHECK(tf32 > 1.8 * one);
+  CHECK(tf32 < 2.2 * one);
+  CHECK(three > 2.8 * one);
+  CHECK(three < 3.5 * one);  // x is repacked besides
+  // Of 32 groups of 4 channels a sixteenth of the products is not with zeros.
+  const double grouped = plan_of("g32mb64ic128ih56oc128kh3ph1").tiles.seconds;
+  CHECK(grouped > 0.3 * plan_of("mb64ic128ih56oc128kh3ph1").tiles.seconds);
 }
 
 TEST_CASE("wide: eight rows' sixteen bytes of the same channels lie in different banks") {
@@ -148,21 +275,21 @@ TEST_CASE(
         "mb1ic8ih3iw3oc8kh3ph0", "mb8ic2048ih7oc1000kh1ph0"}) {
     CAPTURE(text);
     const ConvProblem p = problem_of(text);
-    const WideFilters filters(p);
-    const WideTiles tiles = tile_wide(p, hopper());
+    const WidePlan plan = plan_of(text);
+    const WideFilters& filters = plan.filters;
+    const WideTiles& tiles = plan.tiles;
     const WideShape& shape = wide_shapes[tiles.shape];
     CHECK(tiles.pixels == p.n * p.p() * p.q());
-    CHECK(std::int64_t{tiles.m_groups} * shape.m * shape.cluster >= tiles.pixels);
-    CHECK(std::int64_t{tiles.m_groups - 1} * shape.m * shape.cluster < tiles.pixels);
+    CHECK(std::int64_t{tiles.m_tiles} * shape.m >= tiles.pixels);
+    CHECK(std::int64_t{tiles.m_tiles - 1} * shape.m < tiles.pixels);
     CHECK(tiles.n_tiles * shape.n >= filters.rows);
     CHECK(tiles.splits <= filters.steps());
     CHECK(tiles.seconds > 0);
     CHECK((tiles.sums_bytes(filters) > 0) == (tiles.splits > 1));
   }
-  CHECK(tile_wide(problem_of("mb64ic256ih56oc256kh3ph1"), hopper()).splits == 1);
-  CHECK(tile_wide(problem_of("mb1ic512ih7oc512kh3ph1"), hopper()).splits > 1);
-  const WideTiles chosen =
-      tile_wide(problem_of("mb1ic512ih7oc512kh3ph1"), hopper(), {.shape = 3, .splits = 2});
+  CHECK(plan_of("mb64ic256ih56oc256kh3ph1").tiles.splits == 1);
+  CHECK(plan_of("mb1ic512ih7oc512kh3ph1").tiles.splits > 1);
+  const WideTiles chosen = plan_of("mb1ic512ih7oc512kh3ph1", {.shape = 3, .splits = 2}).tiles;
   CHECK(chosen.shape == 3);
   CHECK(chosen.splits == 2);
 }
@@ -171,7 +298,6 @@ TEST_CASE("wide: what is refused is named") {
   const struct {
     const char *text, *named;
   } refused[] = {
-      {"g2mb1ic128ih8oc64kh3", "2 groups"},
       {"mb1ic64ih30oc8kh3ph1_poolmax2x2", "pools"},
       {"mb1ic64ih30oc8kh3ph1_padperiodic", "boundary"},
       {"mb1ic64ih64oc8kh3ph1sh9", "stride of 9"},
@@ -186,29 +312,37 @@ TEST_CASE("wide: what is refused is named") {
     CHECK(met.sentence.find(named) != std::string::npos);
     CAPTURE(met.sentence);
   }
-  ConvProblem planes = parse_problem("mb2ic64ih8oc64kh3ph1").problem;
-  planes.dtype = DType::f16;
-  CHECK(supports_wide(check(planes), DType::f16, hopper()).reason == Reason::layout);
-  ConvProblem odd = problem_of("mb2ic64ih8oc64kh3ph1");
-  odd.x_strides[3] = 65, odd.x_strides[2] = 65 * 8, odd.x_strides[0] = 65 * 64;
-  CHECK(supports_wide(check(odd), DType::f16, hopper()).reason == Reason::layout);
-  CHECK(supports_wide(problem_of("mb2ic64ih8oc64kh3ph1"), DType::bf16, hopper()).reason ==
+  for (const char* text : {"mb70000ic1ih200oc1kh1ph0", "mb1ic64ih65536iw65536oc8kh1ph0"})
+    CHECK(asked(text).reason == Reason::too_large);
+  CHECK(supports_wide(problem_of("mb2ic64ih8oc64kh3ph1"), wide_class_bf16, hopper()).reason ==
+        Reason::dtype);
+  CHECK(supports_wide(problem_of("mb2ic64ih8oc64kh3ph1"), wide_class_tf32, hopper()).reason ==
         Reason::dtype);
   DeviceInfo ampere = hopper();
   ampere.compute_major = 8;
-  CHECK(supports_wide(problem_of("mb2ic64ih8oc64kh3ph1"), DType::f16, ampere).reason ==
+  CHECK(supports_wide(problem_of("mb2ic64ih8oc64kh3ph1"), wide_class_fp16, ampere).reason ==
         Reason::device_limit);
 }
 
 TEST_CASE("wide: vectors of outputs want K, strides and an address of sixteen bytes") {
   alignas(16) static const std::uint16_t y[16] = {};
+  const auto vectors = [](const ConvProblem& problem, const void* at) {
+    return takes_vectors(check(problem), WideGroups(problem, wide_class_fp16), at);
+  };
   ConvProblem problem = parse_problem("mb2ic64ih8oc64kh3ph1").problem;
   problem.dtype = DType::f16;
-  CHECK_FALSE(takes_vectors(check(problem), y));
+  CHECK_FALSE(vectors(problem, y));
   problem.y_strides = channels_last(problem.y_extents());
-  CHECK(takes_vectors(check(problem), y));
-  CHECK_FALSE(takes_vectors(check(problem), y + 1));
+  CHECK(vectors(problem, y));
+  CHECK_FALSE(vectors(problem, y + 1));
   problem.k = 60;
   problem.y_strides = channels_last(problem.y_extents());
-  CHECK_FALSE(takes_vectors(check(problem), y));
+  CHECK_FALSE(vectors(problem, y));
+  problem.dtype = DType::f32;  // four are 16 bytes
+  CHECK(takes_vectors(check(problem), WideGroups(problem, wide_class_tf32), y));
+  // Each group's filters are to begin at 16 bytes.
+  ConvProblem groups = parse_problem("g2mb2ic256ih8oc152kh3ph1").problem;
+  groups.dtype = DType::f16;
+  groups.y_strides = channels_last(groups.y_extents());
+  CHECK_FALSE(vectors(groups, y));
 }

@@ -37,21 +37,37 @@ constexpr Case cases[] = {
     {"mb2ic64id7ih9iw8oc136kd3kh2kw3pd1ph0pw2sd2sh2sw1", true},
     {"mb1ic512ih7oc512kh3ph1"},
     {"mb1ic64ih40iw33oc64kh7ph3sh8"},
+    {"mb2ic13ih8iw10oc24kh3ph1", true},
+    {"mb2ic1ih9iw10oc72kh3ph1"},
+    {"g2mb2ic128ih7iw9oc144kh3ph1", true, true},
+    {"g32mb2ic128ih7iw9oc128kh3ph1", true, false, Activation::relu},
+    {"g6mb1ic18ih9iw8oc12kh3ph1sh2"},
+    {"g3mb2ic201ih5iw6oc15kh1ph0", false, true},
+    {"g48mb2ic48ih9iw8oc48kh5ph2", true},
+    {"mb7ic40ih20iw19oc24kh3ph1", false, true, Activation::none, 1},
 };
 
-ValidationCase case_of(const Case& of, DType dtype) {
+struct Entry {
+  const char* name;
+  DType dtype;
+};
+constexpr Entry entries[] = {{"cuda.conv.wide.fp16", DType::f16},
+                             {"cuda.conv.wide.bf16", DType::bf16},
+                             {"cuda.conv.wide.tf32", DType::f32},
+                             {"cuda.conv.wide.fp16x3", DType::f32}};
+
+ValidationCase case_of(const Case& of, DType dtype, Placement placement) {
   ConvProblem problem = parse_problem(of.text).problem;
   problem.dtype = dtype;
-  ValidationCase test = validation_case(of.text, problem, Placement::nhwc);
+  ValidationCase test = validation_case(of.text, problem, placement);
   test.bias = of.bias, test.accumulate = of.accumulate, test.activation = of.activation;
   test.offset = of.offset;
   return test;
 }
 
-const ConvAlgorithm* named(std::span<const ConvAlgorithm* const> list, DType dtype) {
+const ConvAlgorithm* named(std::span<const ConvAlgorithm* const> list, const char* name) {
   for (const ConvAlgorithm* algorithm : list)
-    if (algorithm->name == (dtype == DType::f16 ? "cuda.conv.wide.fp16" : "cuda.conv.wide.bf16"))
-      return algorithm;
+    if (algorithm->name == name) return algorithm;
   return nullptr;
 }
 
@@ -61,38 +77,41 @@ TEST_CASE("cuda: wide filters have a layout that serves any batch") {
   const LoadedBackend& loaded = load_backend("cuda");
   REQUIRE(loaded.backend);  // there without a GPU
   const DeviceInfo hopper = plumb_test::hopper();
-  for (const DType dtype : {DType::f16, DType::bf16}) {
-    const ConvAlgorithm* const algorithm = named(loaded.backend->conv_algorithms(), dtype);
+  for (const auto& [name, dtype] : entries) {
+    const ConvAlgorithm* const algorithm = named(loaded.backend->conv_algorithms(), name);
     REQUIRE(algorithm);
-    for (const Case& of : cases) {
-      CAPTURE(of.text);
-      ConvProblem problem = case_of(of, dtype).problem;
-      const PlanResult plan = algorithm->plan(problem, hopper);
-      if (plan.support.reason == Reason::device_limit) SKIP("a build without code for sm_90a");
-      CHECK(plan.support.sentence == "");
-      CHECK(plan.estimate_seconds > 0);
-      for (const std::int64_t images : {0, 50}) {
-        problem.n = images;
-        CHECK(algorithm->plan(check(problem), hopper).filter_bytes == plan.filter_bytes);
+    for (const Case& of : cases)
+      for (const Placement placement : {Placement::nhwc, Placement::nchw}) {
+        CAPTURE(name, of.text, static_cast<int>(placement));
+        ConvProblem problem = case_of(of, dtype, placement).problem;
+        const PlanResult plan = algorithm->plan(problem, hopper);
+        if (plan.support.reason == Reason::device_limit) SKIP("a build without code for sm_90a");
+        CHECK(plan.support.sentence == "");
+        CHECK(plan.estimate_seconds > 0);
+        for (const std::int64_t images : {0, 50}) {
+          problem.n = images;
+          CHECK(algorithm->plan(check(problem), hopper).filter_bytes == plan.filter_bytes);
+        }
       }
-    }
   }
 }
 
 TEST_CASE("cuda: wide convolutions pass all tiers", "[validation]") {
   const Device device = plumb_test::device_or_skip("cuda");
   int runs = 0;
-  for (const DType dtype : {DType::f16, DType::bf16}) {
-    const ConvAlgorithm* const algorithm = named(conv_algorithms(device), dtype);
+  for (const auto& [name, dtype] : entries) {
+    const ConvAlgorithm* const algorithm = named(conv_algorithms(device), name);
     REQUIRE(algorithm);
     for (const Case& of : cases)
-      for (const ValidationRecord& record :
-           validate(device, {&algorithm, 1}, case_of(of, dtype), {.seed = 3})) {
-        CAPTURE(of.text, to_string(dtype), to_string(record.tier), record.sentence);
-        if (record.verdict == Verdict::unsupported) continue;
-        ++runs;
-        CHECK(record.verdict == Verdict::pass);
-      }
+      for (const Placement placement : {Placement::nhwc, Placement::nchw, Placement::strided})
+        for (const ValidationRecord& record :
+             validate(device, {&algorithm, 1}, case_of(of, dtype, placement), {.seed = 3})) {
+          CAPTURE(name, of.text, static_cast<int>(placement), to_string(record.tier),
+                  record.sentence);
+          if (record.verdict == Verdict::unsupported) continue;
+          ++runs;
+          CHECK(record.verdict == Verdict::pass);
+        }
   }
   if (device.info().compute_major == 9) CHECK(runs > 0);
 }

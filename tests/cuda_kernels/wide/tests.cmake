@@ -3,7 +3,7 @@
 set(wide ${CMAKE_CURRENT_LIST_DIR})
 set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
 set(wide_sources
-  ${kernels}/wide/wide_plan.cpp ${kernels}/conv/conv_support.cpp ${kernels}/cost/kernel_model.cpp
+  ${kernels}/wide/wide_layouts.cpp ${kernels}/wide/wide_plan.cpp ${kernels}/conv/conv_support.cpp ${kernels}/cost/kernel_model.cpp
   ${kernels}/cost/machine.cpp ${kernels}/cost/tables.cpp ${kernels}/cost/wide.cpp)
 add_executable(plumb_wide_tests ${wide}/main.cpp ${wide}/test_plan.cpp ${wide_sources})
 target_include_directories(plumb_wide_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
@@ -18,6 +18,25 @@ if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
   plumb_runs_with_modules(plumb_wide_tests)
 endif()
 catch_discover_tests(plumb_wide_tests DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+
+# The kernel's sources compiled for the host, where threads are fibers (tests/cuda_kernels/fields).
+if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
+  set(emulation ${wide}/emulation)
+  set(fibers ${PROJECT_SOURCE_DIR}/tests/cuda_kernels/fields/emulation)
+  add_executable(plumb_emulated_wide ${emulation}/kernels_wide.cpp ${emulation}/test_emulated.cpp
+                 ${fibers}/emulation.cpp ${wide}/main.cpp ${wide_sources})
+  # Their headers take the place of the few that speak to the device.
+  target_include_directories(plumb_emulated_wide BEFORE PRIVATE
+    ${emulation}/shadows ${fibers}/shadows ${emulation} ${fibers})
+  target_include_directories(plumb_emulated_wide PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(plumb_emulated_wide PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
+                        fmt::fmt-header-only)
+  target_compile_definitions(plumb_emulated_wide PRIVATE PLUMB_CUDA_SM90A)
+  # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
+  set_source_files_properties(${emulation}/kernels_wide.cpp PROPERTIES
+    COMPILE_OPTIONS "-include;${emulation}/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
+  catch_discover_tests(plumb_emulated_wide DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+endif()
 
 # Checks the kernel part by part and times its tiles, on a machine with a GPU; built on demand.
 if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")

@@ -9,7 +9,7 @@
 
 #include "cuda_kernels/conv/deep_shape.cuh"
 #include "cuda_kernels/primitives/check.hpp"
-#include "cuda_kernels/wide/wide_kernel.cuh"
+#include "cuda_kernels/wide/wide_entry.cuh"
 #include "plumb/problem_text.hpp"
 
 namespace plumb_test {
@@ -22,7 +22,9 @@ struct WideOptions {
   bool bias = false, relu = false, accumulate = false;
   bool shifted_x = false, shifted_y = false;  ///< begin one element behind an aligned address
   bool planes = false;                        ///< y is N K (Z) P Q
+  bool x_planes = false;                      ///< x is N C (D) H W
   int pitch = 0;                              ///< filters that y has room for; 0: K
+  int images_at_once = 0;                     ///< that are repacked; 0: as planned
 };
 
 inline DeviceInfo device_info() {
@@ -58,7 +60,8 @@ inline ConvProblem wide_problem(const std::string& text, DType dtype,
                                 const WideOptions& options = {}) {
   ConvProblem problem = parse_problem(text).problem;
   problem.dtype = dtype;
-  problem.x_strides = channels_last(problem.x_extents(), (problem.c + 7) / 8 * 8);
+  if (!options.x_planes)
+    problem.x_strides = channels_last(problem.x_extents(), (problem.c + 7) / 8 * 8);
   if (!options.planes)
     problem.y_strides =
         channels_last(problem.y_extents(), options.pitch > 0 ? options.pitch : problem.k);
@@ -95,7 +98,8 @@ struct Wrong {
 template <class Stored>
 __global__ void compare(DeepShape<std::int64_t> shape, const Stored* x, const Stored* w,
                         const Stored* bias, const Stored* old, const Stored* y, bool relu,
-                        bool exact, std::int64_t outputs, std::int64_t samples, Wrong* wrong) {
+                        bool exact, double rounding, int products, std::int64_t outputs,
+                        std::int64_t samples, Wrong* wrong) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < samples;
        i += step) {
@@ -119,12 +123,14 @@ __global__ void compare(DeepShape<std::int64_t> shape, const Stored* x, const St
     if (relu) sum = sum > 0 ? sum : 0;
     const double terms =
         shape.group_c * shape.depth.taps * shape.rows.taps * shape.columns.taps + 2.0;
-    const double rounding =
-        sizeof(Stored) == 2 && dtype_of_stored<Stored> == DType::bf16 ? 0x1p-8 : 0x1p-11;
     const float expected = convert<float>(convert<Stored>(static_cast<float>(sum)));
     const float met = convert<float>(y[at]);
-    // The products of such numbers are 0.16 in the mean.
-    const double bound = rounding * fabs(sum) + 1.01 * terms * 0x1p-24 * terms * 0.3 + 1e-7;
+    // The products of such numbers are 0.16 in the mean. Where operands are rounded, errors of the
+    // terms are of either sign.
+    const double of_sum = 1.01 * terms * products * 0x1p-24 * terms * 0.3;
+    const double of_operands =
+        sizeof(Stored) == 2 ? rounding * fabs(sum) : rounding * sqrt(terms) * 2;
+    const double bound = of_operands + of_sum + 1e-7;
     const double error = fabs(met - sum) / bound;
     const bool sound = exact ? met == expected || (met != met && expected != expected) : error <= 1;
     if (error == error) atomicMax(&wrong->worst, __double_as_longlong(error));
@@ -135,14 +141,16 @@ __global__ void compare(DeepShape<std::int64_t> shape, const Stored* x, const St
 }
 
 /// One convolution with its tensors.
-template <class Stored>
+template <class Arithmetic>
 class WideCase {
  public:
+  using Stored = typename Arithmetic::Stored;
+
   WideCase(const std::string& text, const WideOptions& options, bool integers, int buffers = 1)
       : options_(options),
         problem_(wide_problem(text, dtype_of_stored<Stored>, options)),
         info_(device_info()),
-        filters_(problem_),
+        filters_(problem_, Arithmetic::host),
         integers_(integers),
         buffers_(buffers) {
     x_count_ = span(problem_.x_extents(), problem_.x_strides);
@@ -176,40 +184,39 @@ class WideCase {
 
   template <WideFault fault = WideFault::none>
   void pack() {
-    pack_wide_filters<fault>(problem_, filters_, w_, packed_, nullptr);
+    pack_wide_filters<Arithmetic, fault>(problem_, filters_, w_, packed_, nullptr);
   }
   WidePlan plan(WideChoice choice = {}) const {
-    return {filters_, wide_im2col(problem_), tile_wide(problem_, info_, choice)};
+    WidePlan plan(problem_, Arithmetic::host, info_, choice);
+    if (options_.images_at_once > 0) plan.input.images = options_.images_at_once;
+    return plan;
   }
-  WideParams<Stored> params(const WidePlan& plan, int buffer = 0) {
-    const auto bytes = static_cast<std::int64_t>(plan.tiles.sums_bytes(filters_));
-    if (bytes > sums_bytes_) sums_ = allocate<float>(bytes / 4), sums_bytes_ = bytes;
-    const ConvLaunch call{.problem = problem_,
-                          .device = info_,
-                          .x = x_,
-                          .w = nullptr,
-                          .bias = options_.bias ? bias_ : nullptr,
-                          .y = y_,
-                          .activation = options_.relu ? Activation::relu : Activation::none,
-                          .accumulate = options_.accumulate,
-                          .workspace = sums_,
-                          .native_queue = nullptr};
-    return wide_params<Stored>(problem_, plan,
-                               {.x = x_ + buffer * x_count_,
-                                .filters = packed_,
-                                .y = y_ + buffer * y_count_,
-                                .sums = sums_},
-                               Epilogue<Stored>(call));
+  /// Makes the tensors ready, and returns what the kernel is told of all images.
+  WideParams<Arithmetic> params(const WidePlan& plan, int buffer = 0) {
+    return wide_params<Arithmetic>(problem_, plan, plan.tiles, call(plan, buffer), epilogue());
+  }
+  /// Tells the copy engine how to read x, after repacking it where that is planned. Returns whether
+  /// it reads x as it lies.
+  bool prepare(WideParams<Arithmetic>& of, const WidePlan& plan) {
+    if (reads_as_it_lies(of, problem_, plan, plan.tiles)) return true;
+    repack(of, problem_, plan, plan.tiles, call(plan, 0).workspace, nullptr);
+    return false;
   }
   void launch(const WidePlan& plan, int buffer = 0) {
-    const WideParams<Stored> of = params(plan, buffer);
-    with_shape(plan.tiles.shape,
-               [&]<int shape>() { launch_wide<Stored, shape>(of, info_, nullptr); });
+    launch_wide<Arithmetic>(problem_, plan, call(plan, buffer), epilogue(), nullptr,
+                            [&](const WideParams<Arithmetic>& of, bool early) {
+                              with_shape(plan.tiles.shape, [&]<int shape>() {
+                                launch_tiles<Arithmetic, shape>(of, early, info_, nullptr);
+                              });
+                            });
   }
   /// Runs a kernel with a mistake in it.
   template <int shape, WideFault fault>
   void launch_faulty(const WidePlan& plan) {
-    launch_wide<Stored, shape, fault>(params(plan), info_, nullptr);
+    launch_wide<Arithmetic>(problem_, plan, call(plan, 0), epilogue(), nullptr,
+                            [&](const WideParams<Arithmetic>& of, bool early) {
+                              launch_tiles<Arithmetic, shape, fault>(of, early, info_, nullptr);
+                            });
   }
 
   /// Prepares y: its old values, or NaN.
@@ -218,21 +225,47 @@ class WideCase {
       check(cudaMemcpy(y_, old_, y_count_ * sizeof(Stored), cudaMemcpyDeviceToDevice), "copy");
     else
       check(cudaMemset(y_, 0xff, y_count_ * sizeof(Stored)), "cudaMemset");
-    if (sums_) check(cudaMemset(sums_, 0xff, sums_bytes_), "cudaMemset");
+    if (workspace_) check(cudaMemset(workspace_, 0xff, workspace_bytes_), "cudaMemset");
   }
   Wrong wrong(std::int64_t samples = 0) {
     check(cudaMemset(wrong_, 0, sizeof(Wrong)), "cudaMemset");
     const std::int64_t outputs = element_count(problem_.y_extents());
     if (samples == 0 || samples > outputs) samples = outputs;
+    constexpr double rounding = dtype_of_stored<Stored> == DType::bf16 ? 0x1p-8
+                                : Arithmetic::splits_operands          ? 0x1p-22
+                                                                       : 0x1p-11;
     compare<<<512, 128>>>(DeepShape<std::int64_t>(problem_), x_, w_,
                           options_.bias ? bias_ : nullptr, options_.accumulate ? old_ : nullptr, y_,
-                          options_.relu, integers_, outputs, samples, wrong_);
+                          options_.relu, integers_, rounding, Arithmetic::products, outputs, samples, wrong_);
     Wrong result{};
     check(cudaMemcpy(&result, wrong_, sizeof(result), cudaMemcpyDeviceToHost), "compare");
     return result;
   }
 
  private:
+  WideCall call(const WidePlan& plan, int buffer) {
+    if (plan.workspace.bytes > workspace_bytes_) {
+      workspace_ = allocate<char>(static_cast<std::int64_t>(plan.workspace.bytes));
+      workspace_bytes_ = plan.workspace.bytes;
+    }
+    return {.x = x_ + buffer * x_count_,
+            .filters = packed_,
+            .y = y_ + buffer * y_count_,
+            .workspace = workspace_};
+  }
+  Epilogue<Stored> epilogue() const {
+    return Epilogue<Stored>(
+        ConvLaunch{.problem = problem_,
+                   .device = info_,
+                   .x = x_,
+                   .w = nullptr,
+                   .bias = options_.bias ? bias_ : nullptr,
+                   .y = y_,
+                   .activation = options_.relu ? Activation::relu : Activation::none,
+                   .accumulate = options_.accumulate,
+                   .workspace = nullptr,
+                   .native_queue = nullptr});
+  }
   static std::int64_t span(const Extents& extents, const Strides& strides) {
     std::int64_t last = 0;
     for (int i = 0; i < extents.rank(); ++i) last += (extents[i] - 1) * strides[i];
@@ -253,10 +286,11 @@ class WideCase {
   WideFilters filters_;
   bool integers_;
   int buffers_;
-  std::int64_t x_count_ = 0, y_count_ = 0, sums_bytes_ = 0;
+  std::int64_t x_count_ = 0, y_count_ = 0;
+  std::size_t workspace_bytes_ = 0;
   Stored *x_ = nullptr, *y_ = nullptr, *old_ = nullptr, *w_ = nullptr, *bias_ = nullptr;
   char* packed_ = nullptr;
-  float* sums_ = nullptr;
+  char* workspace_ = nullptr;
   Wrong* wrong_ = nullptr;
   std::vector<void*> memory_;
 };

@@ -22,7 +22,7 @@ struct alignas(16) double2 {
 struct BlockCoordinate {
   unsigned x;
 };
-extern BlockCoordinate threadIdx, blockIdx, blockDim;
+extern BlockCoordinate threadIdx, blockIdx, blockDim, gridDim;
 
 void __syncthreads();
 void __syncwarp();

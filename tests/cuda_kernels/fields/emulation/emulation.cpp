@@ -18,7 +18,7 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-BlockCoordinate threadIdx, blockIdx, blockDim;
+BlockCoordinate threadIdx, blockIdx, blockDim, gridDim;
 
 namespace plumb_test::emulation {
 namespace {
@@ -212,7 +212,7 @@ void run_grid(unsigned blocks, unsigned threads, std::size_t shared_bytes,
   if (threads == 0 || threads % warp_threads != 0) throw std::runtime_error("no whole warps");
   static std::vector<Thread> fibers;
   if (fibers.size() < threads) fibers.resize(threads);
-  blockDim.x = threads;
+  blockDim.x = threads, gridDim.x = blocks;
   for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
     Block(std::span(fibers).first(threads), kernel, shared_bytes).run(blockIdx.x % 2 == 1);
 }

@@ -38,6 +38,11 @@ class Barrier {
 
  protected:
   void expect(int bytes) { bytes_ += bytes; }
+  /// Begins a copy of so many bytes, which `make` makes.
+  void copy_bytes(int bytes, std::function<void()> make) {
+    bytes_ -= bytes;
+    copies_.push_back(std::move(make));
+  }
   void copy_box(void* to, const plumb::cuda::TiledMap& map, const char* address, int element_bytes,
                 const int (&at)[plumb::cuda::TiledMap::rank]);
 

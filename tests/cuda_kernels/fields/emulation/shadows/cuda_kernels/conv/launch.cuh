@@ -12,8 +12,9 @@ inline unsigned blocks_for(std::int64_t count, std::int64_t per_block) {
 
 class Launch {
  public:
-  Launch(void*, unsigned blocks, unsigned threads, std::size_t shared_bytes)
+  Launch(void*, unsigned blocks, unsigned threads, std::size_t shared_bytes = 0)
       : blocks_(blocks), threads_(threads), shared_bytes_(shared_bytes) {}
+  Launch& early() { return *this; }
 
   template <class... Parameters, class... Arguments>
   void operator()(void (*kernel)(Parameters...), const Arguments&... arguments) const {

@@ -1,0 +1,61 @@
+// What the entries of the wide kernel have in common.
+#pragma once
+
+#include "cuda_kernels/conv/planned.hpp"
+#include "cuda_kernels/wide/wide_launch.cuh"
+
+namespace plumb::cuda {
+
+template <class Arithmetic>
+PlanResult plan_wide_algorithm(const ConvProblem& problem, const DeviceInfo& device) {
+  PlanResult result{.support = supports_wide(problem, Arithmetic::host, device)};
+  if (!result.support) return result;
+  const WidePlan plan(problem, Arithmetic::host, device);
+  result.estimate_seconds = plan.tiles.seconds;
+  result.workspace_bytes = plan.workspace.bytes;
+  result.filter_bytes = plan.filters.bytes();
+  result.kernel = planned(plan);
+  return result;
+}
+
+template <class Arithmetic>
+void pack_wide_algorithm(const FilterPacking& packing, const KernelPlan* plan) {
+  pack_wide_filters<Arithmetic>(packing.problem, planned_value<WidePlan>(plan).filters, packing.w,
+                                packing.filters, packing.native_queue);
+}
+
+template <class Arithmetic>
+void launch_wide_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan) {
+  const auto& plan = planned_value<WidePlan>(kernel_plan);
+  launch_wide<Arithmetic>(call.problem, plan,
+                          {.x = call.x,
+                           .filters = call.filters,
+                           .y = call.y,
+                           .workspace = static_cast<char*>(call.workspace)},
+                          Epilogue<typename Arithmetic::Stored>(call), call.native_queue,
+                          [&](const WideParams<Arithmetic>& params, bool early) {
+                            with_shape(plan.tiles.shape, [&]<int shape>() {
+                              launch_tiles<Arithmetic, shape>(params, early, call.device,
+                                                              call.native_queue);
+                            });
+                          });
+}
+
+template <class Arithmetic>
+constexpr ConvAlgorithm wide_entry(std::string_view name, Operand operand, bool forced_only) {
+  return {
+      .name = name,
+      .numerics = {.operand = operand,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .products = Arithmetic::products,
+                   .term_multiple = 16},
+      .forced_only = forced_only,
+      .takes_depth = true,
+      .accumulates = true,
+      .plan = plan_wide_algorithm<Arithmetic>,
+      .pack_filters = pack_wide_algorithm<Arithmetic>,
+      .launch = launch_wide_algorithm<Arithmetic>,
+  };
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,259 @@
+// x of any strides becomes channels innermost in workspace, through tiles in shared memory: reads
+// go along what lies side by side in x, writes along channels. On the way operands are split where
+// the arithmetic says so; their scale is that of the image's largest magnitude.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/dependent_launch.cuh"
+#include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/wide/wide_halves.cuh"
+#include "cuda_kernels/wide/wide_input.hpp"
+
+namespace plumb::cuda {
+
+/// What the repacking kernels are told.
+struct WideInputParams {
+  const void* x;
+  char* packed;
+  int* magnitudes;                   ///< images × parts
+  int* exponents;                    ///< of the images' scales
+  std::int64_t x_n, x_c, x_step[3];  ///< strides in elements; w, h, d
+  Divisor<int> w, h;                 ///< extents
+  int pixels, parts;                 ///< of an image
+  int group_channels, own_channels;  ///< of a joined group: repacked, and those of x
+  int groups, plane_channels;
+  std::int64_t pixel_bytes;
+  Divisor<int> pixel_tiles, channel_tiles;
+  bool along_channels;  ///< they lie closer together than pixels do
+
+  WideInputParams(const ConvProblem& p, const WideFilters& filters, const WideInput& input,
+                  const void* from)
+      : WideInputParams(p.x_extents(), p.x_strides, filters, input) {
+    x = from, w = Divisor<int>(p.w), h = Divisor<int>(p.h);
+    // Pixels follow each other along the innermost axis that has several.
+    const std::int64_t pixel = p.w > 1 ? x_step[0] : p.h > 1 ? x_step[1] : x_step[2];
+    along_channels = p.c > 1 && (pixels == 1 || std::abs(x_c) < std::abs(pixel));
+  }
+  int tiles_of_image() const { return pixel_tiles.value() * channel_tiles.value(); }
+
+ private:
+  WideInputParams(const Extents& extents, const Strides& strides, const WideFilters& filters,
+                  const WideInput& input)
+      : x_n(step<std::int64_t>(extents, strides, 0)),
+        x_c(step<std::int64_t>(extents, strides, 1)),
+        x_step{step<std::int64_t>(extents, strides, extents.rank() - 1),
+               step<std::int64_t>(extents, strides, extents.rank() - 2),
+               extents.rank() == 5 ? step<std::int64_t>(extents, strides, 2) : 0},
+        pixels(input.pixels),
+        parts(input.parts),
+        group_channels(input.group_channels),
+        own_channels(filters.groups.channels),
+        groups(input.groups),
+        plane_channels(input.plane_channels()),
+        pixel_bytes(input.pixel_bytes()),
+        pixel_tiles(input.pixel_tiles()),
+        channel_tiles(input.channel_tiles()) {}
+};
+
+/// A tile of an image.
+struct WideInputTile {
+  int image, pixel, channel;  ///< numbers of the tile along pixels and channels
+
+  __device__ WideInputTile(const WideInputParams& params, int number) {
+    const auto [above, along_channels] = params.channel_tiles.divide(number);
+    const auto [n, along_pixels] = params.pixel_tiles.divide(above);
+    image = n, pixel = along_pixels, channel = along_channels;
+  }
+};
+
+/// Where the pixels and channels of a tile lie in x, in shared memory.
+struct WideInputPlaces {
+  static constexpr std::int64_t nowhere = INT64_MIN;
+  std::int64_t pixel[wide_input_pixels], channel[wide_input_channels];
+
+  /// The block's threads call it, and meet before they read.
+  __device__ void fill(const WideInputParams& params, const WideInputTile& tile) {
+    const int thread = static_cast<int>(threadIdx.x);
+    if (thread < wide_input_pixels) {
+      const int number = tile.pixel * wide_input_pixels + thread;
+      const auto [above, column] = params.w.divide(number);
+      const auto [plane, row] = params.h.divide(above);
+      pixel[thread] = number < params.pixels
+                          ? tile.image * params.x_n + plane * params.x_step[2] +
+                                row * params.x_step[1] + column * params.x_step[0]
+                          : nowhere;
+    } else if (thread < wide_input_pixels + wide_input_channels) {
+      const int i = thread - wide_input_pixels;
+      const int number = tile.channel * wide_input_channels + i;
+      const int group = number / params.group_channels, c = number % params.group_channels;
+      channel[i] = group < params.groups && c < params.own_channels
+                       ? (std::int64_t{group} * params.own_channels + c) * params.x_c
+                       : nowhere;
+    }
+  }
+};
+
+/// A thread's elements of a tile. Threads of a warp go along what lies closer together in x.
+template <class Element>
+struct WideInputShare {
+  static constexpr int at_once = wide_input_threads / 64,
+                       count = wide_input_pixels * wide_input_channels / wide_input_threads;
+  Element of[count];
+
+  struct Place {
+    int pixel, channel;
+  };
+  __device__ static Place place(const WideInputParams& params, int i) {
+    const int fast = static_cast<int>(threadIdx.x) % 64,
+              slow = static_cast<int>(threadIdx.x) / 64 + at_once * i;
+    return params.along_channels ? Place{slow, fast} : Place{fast, slow};
+  }
+  /// Reads them from x, and zeros where there is none.
+  __device__ void read(const WideInputParams& params, const WideInputPlaces& places) {
+    const auto* const x = static_cast<const Element*>(params.x);
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const Place at = place(params, i);
+      const std::int64_t pixel = places.pixel[at.pixel], channel = places.channel[at.channel];
+      const bool there = pixel != WideInputPlaces::nowhere && channel != WideInputPlaces::nowhere;
+      of[i] = there ? x[pixel + channel] : Element{0};
+    }
+  }
+};
+
+/// Returns the largest of the block's values to all of its threads, which meet here.
+__device__ inline int block_most(int value) {
+  constexpr int warps = wide_input_threads / 32;
+  __shared__ int most[warps];
+  const int thread = static_cast<int>(threadIdx.x);
+  value = __reduce_max_sync(0xffffffff, value);
+  if (thread % 32 == 0) most[thread / 32] = value;
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < warps; ++i) value = max(value, most[i]);
+  return value;
+}
+
+/// Finds the largest magnitude of each part of an image, of those that are finite: a block a part.
+template <class Element>
+__global__ void __launch_bounds__(wide_input_threads)
+    look_at_wide_input(const __grid_constant__ WideInputParams params) {
+  __shared__ WideInputPlaces places;
+  const int image = static_cast<int>(blockIdx.x) / params.parts,
+            part = static_cast<int>(blockIdx.x) % params.parts;
+  const int tiles = params.pixel_tiles.value() * params.channel_tiles.value();
+  int most = 0;
+#pragma unroll 1
+  for (int tile = part; tile < tiles; tile += params.parts) {
+    WideInputTile at(params, tile);
+    at.image = image;
+    places.fill(params, at);
+    __syncthreads();
+    WideInputShare<Element> share;
+    share.read(params, places);
+#pragma unroll
+    for (const float value : share.of) {
+      const int bits = magnitude_bits(value);
+      most = max(most, bits < infinity_bits ? bits : 0);
+    }
+    __syncthreads();
+  }
+  most = block_most(most);
+  if (threadIdx.x == 0) params.magnitudes[blockIdx.x] = most;
+}
+
+/// A tile in shared memory. Rows are so long that a warp meets each bank once along pixels.
+template <class Element>
+struct WideInputRows {
+  static constexpr int pitch = wide_input_channels + 4 / static_cast<int>(sizeof(Element));
+  alignas(16) Element of[wide_input_pixels * pitch];
+
+  __device__ void write(const WideInputParams& params, const WideInputShare<Element>& share) {
+#pragma unroll
+    for (int i = 0; i < WideInputShare<Element>::count; ++i) {
+      const auto at = share.place(params, i);
+      of[at.pixel * pitch + at.channel] = share.of[i];
+    }
+  }
+  /// Four bytes from a channel on, which is even where elements have two bytes.
+  __device__ std::uint32_t word(int pixel, int channel) const {
+    return *reinterpret_cast<const std::uint32_t*>(of + pixel * pitch + channel);
+  }
+};
+
+/// Writes 16 bytes of a pixel, and of split operands the 16 bytes of low halves.
+template <class Element, int products>
+__device__ void write_unit(const WideInputParams& params, const WideInputRows<Element>& rows,
+                           int pixel, int channel, float scale, char* to) {
+  std::uint32_t words[4], low[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+    if constexpr (products == 1) {
+      words[i] = rows.word(pixel, channel + i * 4 / static_cast<int>(sizeof(Element)));
+    } else {
+      const float* const values = rows.of + pixel * rows.pitch + channel + 2 * i;
+      const WideHalves first(values[0], scale), second(values[1], scale);
+      words[i] = first.high | second.high << 16, low[i] = first.low | second.low << 16;
+    }
+  *reinterpret_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
+  if constexpr (products > 1)
+    *reinterpret_cast<uint4*>(to + params.pixel_bytes / 2) = {low[0], low[1], low[2], low[3]};
+}
+
+/// Repacks x: a block a tile. Elements are moved by their bits, or are floats that are split.
+template <class Element, int products>
+__global__ void __launch_bounds__(wide_input_threads)
+    repack_wide_input(const __grid_constant__ WideInputParams params) {
+  constexpr int bytes = products == 1 ? sizeof(Element) : 2, unit = 16 / bytes,
+                units = wide_input_channels / unit;
+  __shared__ WideInputPlaces places;
+  __shared__ WideInputRows<Element> rows;
+  wait_for_kernel_before();
+  const int thread = static_cast<int>(threadIdx.x);
+  const WideInputTile tile(params, static_cast<int>(blockIdx.x));
+  places.fill(params, tile);
+  __syncthreads();
+  WideInputShare<Element> share;
+  share.read(params, places);
+  rows.write(params, share);
+  float scale = 1;
+  if constexpr (products > 1) {
+    const int exponent = scale_exponent(block_most(
+        thread < params.parts ? params.magnitudes[tile.image * params.parts + thread] : 0));
+    scale = power_of_two(exponent);
+    if (thread == 0 && tile.pixel == 0 && tile.channel == 0)
+      params.exponents[tile.image] = exponent;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = thread; i < wide_input_pixels * units; i += wide_input_threads) {
+    const int pixel = i / units, channel = i % units * unit;
+    const int number = tile.pixel * wide_input_pixels + pixel,
+              of_plane = tile.channel * wide_input_channels + channel;
+    if (number >= params.pixels || of_plane >= params.plane_channels) continue;
+    char* const to = params.packed +
+                     (std::int64_t{tile.image} * params.pixels + number) * params.pixel_bytes +
+                     std::int64_t{of_plane} * bytes;
+    write_unit<Element, products>(params, rows, pixel, channel, scale, to);
+  }
+}
+
+/// Repacks so many images.
+template <int element_bytes, int products>
+void repack_wide(const WideInputParams& params, int images, void* stream) {
+  const auto blocks = static_cast<unsigned>(std::int64_t{images} * params.tiles_of_image());
+  if constexpr (products > 1) {
+    Launch(stream, static_cast<unsigned>(images * params.parts), wide_input_threads, 0)(
+        look_at_wide_input<float>, params);
+    Launch(stream, blocks, wide_input_threads, 0)
+        .early()(repack_wide_input<float, products>, params);
+  } else {
+    using Element = std::conditional_t<element_bytes == 4, std::uint32_t, std::uint16_t>;
+    Launch(stream, blocks, wide_input_threads, 0)(repack_wide_input<Element, 1>, params);
+  }
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,51 @@
+// x as the copy engine reads it: as it lies, or repacked to workspace with channels innermost: host
+// code alone.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_kernels/primitives/im2col_map.hpp"
+#include "cuda_kernels/wide/wide_filters.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb::cuda {
+
+/// A tile that a block of the repacking kernels moves through shared memory.
+inline constexpr int wide_input_pixels = 64, wide_input_channels = 64, wide_input_threads = 256;
+/// The most blocks that look for an image's largest magnitude, each at a part of its tiles.
+inline constexpr int wide_most_parts = wide_input_threads;
+
+/// The repacked x: N (D) H W and for each pixel the channels of group after group, each filled up
+/// with zeros to 16 bytes. Split operands have all high halves of a pixel before all its low ones.
+struct WideInput {
+  /// Whether every launch repacks x. Where not, the copy engine reads x as it lies, if its address
+  /// is aligned to 16 bytes, and otherwise x is repacked `images` at a time.
+  bool repacks = false;
+  int images = 1;          ///< that workspace has room for
+  int pixels = 1;          ///< of an image
+  int group_channels = 1;  ///< in the repacked x
+  int groups = 1, planes = 1, element_bytes = 2;
+  int parts = 1;  ///< in which an image's largest magnitude is looked for
+
+  WideInput() = default;
+  WideInput(const ConvProblem& problem, const WideFilters& filters);
+  int plane_channels() const { return groups * group_channels; }
+  std::int64_t pixel_bytes() const {
+    return std::int64_t{planes} * plane_channels() * element_bytes;
+  }
+  std::int64_t image_bytes() const { return pixels * pixel_bytes(); }
+  int pixel_tiles() const { return (pixels + wide_input_pixels - 1) / wide_input_pixels; }
+  int channel_tiles() const {
+    return (plane_channels() + wide_input_channels - 1) / wide_input_channels;
+  }
+};
+
+/// Says whether the copy engine can read x as it lies, at an aligned address.
+bool lies_for_copies(const ConvProblem& problem, const WideFilters& filters);
+
+/// Returns what the copy engine is told to read x by, as it lies or repacked, without the number of
+/// pixels of a copy. The problem is one that is supported.
+Im2colMap wide_im2col(const ConvProblem& problem, const WideFilters& filters,
+                      const WideInput* repacked);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,167 @@
+// What a launch does: repacks x where it must, convolves, adds the parts of splits.
+#pragma once
+
+#include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/tensor_map.hpp"
+#include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide/wide_input.cuh"
+#include "cuda_kernels/wide/wide_kernel.cuh"
+#include "cuda_kernels/wide/wide_pack.cuh"
+#include "cuda_kernels/wide/wide_splits.cuh"
+
+namespace plumb::cuda {
+
+/// The tensors of a launch.
+struct WideCall {
+  const void* x;
+  const void* filters;
+  void* y;
+  char* workspace;
+};
+
+inline WideAxis wide_axis(const WideMapAxis& of, std::int64_t x_step, std::int64_t y_step) {
+  return {.extent = static_cast<int>(of.extent),
+          .taps = static_cast<int>(of.taps),
+          .stride = static_cast<int>(of.step()),
+          .dilation = of.taps > 1 ? static_cast<int>(of.dilation) : 1,
+          .before = static_cast<int>(of.before),
+          .outputs = Divisor<int>(of.outputs),
+          .x_step = x_step,
+          .y_step = y_step};
+}
+
+/// Returns what the kernel is told of some images, but for the tensor map.
+template <class Arithmetic>
+WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
+                                   const WideTiles& tiles, const WideCall& call,
+                                   const Epilogue<typename Arithmetic::Stored>& epilogue) {
+  using Stored = typename Arithmetic::Stored;
+  const Extents x = p.x_extents(), y = p.y_extents();
+  const WideFilters& filters = plan.filters;
+  const WideMapAxes axes(p);
+  const auto axis = [&](int i) {
+    const int dimension = x.rank() - 1 - i;
+    const bool there = dimension >= 2;
+    return wide_axis(axes.axis[i], there ? step<std::int64_t>(x, p.x_strides, dimension) : 0,
+                     there ? step<std::int64_t>(y, p.y_strides, dimension) : 0);
+  };
+  const auto* const packed = static_cast<const char*>(call.filters);
+  WideParams<Arithmetic> params{
+      .map = {},
+      .x = static_cast<const Stored*>(call.x),
+      .filters = packed,
+      .y = static_cast<Stored*>(call.y),
+      .sums = reinterpret_cast<float*>(call.workspace + plan.workspace.sums),
+      .scales = {},
+      .epilogue = epilogue,
+      .axis = {axis(0), axis(1), axis(2)},
+      .x_n = step<std::int64_t>(x, p.x_strides, 0),
+      .x_c = step<std::int64_t>(x, p.x_strides, 1),
+      .y_n = step<std::int64_t>(y, p.y_strides, 0),
+      .y_k = step<std::int64_t>(y, p.y_strides, 1),
+      .plane_bytes = filters.plane_bytes(),
+      .axes = axes.count,
+      .groups = filters.groups,
+      .group_channels = filters.groups.channels,
+      .low_channels = plan.input.plane_channels(),
+      .rows = filters.rows,
+      .all_rows = filters.all_rows(),
+      .channel_blocks = filters.channel_blocks,
+      .steps = filters.steps(),
+      .splits = tiles.splits,
+      .pixels = static_cast<int>(tiles.pixels),
+      .works = static_cast<int>(tiles.works()),
+      .n_tiles = Divisor<int>(std::int64_t{tiles.n_tiles} * tiles.groups),
+      .of_group = Divisor<int>(tiles.n_tiles),
+      .m_tiles = Divisor<int>(tiles.m_tiles),
+      .vectors = takes_vectors(p, filters.groups, call.y),
+      .lays_out_filters = p.y_strides[1] == 1 && p.k > 1,
+      // Zeros of the padding, and those of a group for channels of others, may have met Inf.
+      .repairs = p.padding != Padding{} || p.groups > 1 || Arithmetic::splits_operands};
+  if constexpr (Arithmetic::splits_operands)
+    params.scales = {
+        .of_image = reinterpret_cast<const int*>(call.workspace + plan.workspace.exponents),
+        .of_filter = reinterpret_cast<const int*>(packed + filters.exponents_at()),
+        .dense = reinterpret_cast<const float*>(packed + filters.dense_at())};
+  return params;
+}
+
+/// Says whether the copy engine reads x as it lies, and tells it how.
+template <class Params>
+bool reads_as_it_lies(Params& params, const ConvProblem& p, const WidePlan& plan,
+                      const WideTiles& tiles) {
+  if (plan.input.repacks || reinterpret_cast<std::uintptr_t>(params.x) % tensor_map_alignment != 0)
+    return false;
+  Im2colMap map = wide_im2col(p, plan.filters, nullptr);
+  map.pixels = wide_shapes[tiles.shape].pixels_of_copy();
+  return encode_im2col(params.map, map, Params::Arithmetic::host.operand, params.x);
+}
+
+/// Puts x into workspace, and tells the copy engine how to read it there.
+template <class Params>
+void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const WideTiles& tiles,
+            char* workspace, void* stream) {
+  using Arithmetic = typename Params::Arithmetic;
+  params.group_channels = plan.input.group_channels;
+  Im2colMap map = wide_im2col(p, plan.filters, &plan.input);
+  map.pixels = wide_shapes[tiles.shape].pixels_of_copy();
+  if (!encode_im2col(params.map, map, Arithmetic::host.operand, workspace))
+    throw Error(ErrorCode::unsupported,
+                "the driver takes no im2col tensor map of this problem; expected CUDA 12 or newer");
+  WideInputParams input(p, plan.filters, plan.input, params.x);
+  input.packed = workspace;
+  input.magnitudes = reinterpret_cast<int*>(workspace + plan.workspace.magnitudes);
+  input.exponents = reinterpret_cast<int*>(workspace + plan.workspace.exponents);
+  repack_wide<Arithmetic::operand_bytes, Arithmetic::products>(input, static_cast<int>(p.n),
+                                                               stream);
+}
+
+/// Starts the kernel of the plan's tiles, and the sum of its splits. `early`: the kernel before on
+/// the stream is one of this launch's.
+template <class Arithmetic, int number, WideFault fault = WideFault::none>
+void launch_tiles(const WideParams<Arithmetic>& params, bool early, const DeviceInfo& device,
+                  void* stream) {
+  constexpr WideShape shape = wide_shapes[number];
+  // A block takes a whole multiprocessor.
+  const int blocks = std::min(params.works, std::max(device.units, 1));
+  Launch launch(stream, static_cast<unsigned>(blocks), wide_threads, shape.shared_bytes());
+  if (early) launch.early();
+  launch(wide<Arithmetic, number, fault>, params);
+  if (params.splits == 1) return;
+  const int row_vectors = params.all_rows / 8;
+  Launch(stream, blocks_for(std::int64_t{params.pixels} * row_vectors, wide_summing_threads),
+         wide_summing_threads)
+      .early()(sum_splits<Arithmetic, fault>, params, Divisor<int>(row_vectors));
+}
+
+/// Puts a convolution on the stream, of as many images at a time as workspace has room for where x
+/// is repacked. `launch(params, early)` starts the kernel of the plan's tiles.
+template <class Arithmetic, class F>
+void launch_wide(const ConvProblem& problem, const WidePlan& plan, const WideCall& call,
+                 const Epilogue<typename Arithmetic::Stored>& epilogue, void* stream,
+                 const F& launch) {
+  using Stored = typename Arithmetic::Stored;
+  ConvProblem p = problem;
+  WideTiles tiles = plan.tiles;
+  WideParams<Arithmetic> all = wide_params<Arithmetic>(p, plan, tiles, call, epilogue);
+  if (reads_as_it_lies(all, p, plan, tiles)) return launch(all, false);
+  for (std::int64_t first = 0; first < problem.n; first += plan.input.images) {
+    p.n = std::min<std::int64_t>(plan.input.images, problem.n - first);
+    tiles.cover(p.n * p.z() * p.p() * p.q());
+    WideCall some = call;
+    some.x = static_cast<const Stored*>(call.x) + first * all.x_n;
+    some.y = static_cast<Stored*>(call.y) + first * all.y_n;
+    auto params = wide_params<Arithmetic>(p, plan, tiles, some, epilogue);
+    repack(params, p, plan, tiles, call.workspace, stream);
+    launch(params, true);
+  }
+}
+
+/// Calls `f.operator()<number>()` for a shape's number.
+template <int number = 0, class F>
+void with_shape(int wanted, const F& f) {
+  if (number == wanted) return f.template operator()<number>();
+  if constexpr (number + 1 < wide_shape_count) with_shape<number + 1>(wanted, f);
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,96 @@
+// Which groups are joined, where packed filters lie, and how x reaches the copy engine.
+#include <algorithm>
+
+#include "cuda_kernels/primitives/ceil_div.hpp"
+#include "cuda_kernels/wide/wide.hpp"
+#include "cuda_kernels/wide/wide_axes.hpp"
+
+namespace plumb::cuda {
+
+WideGroups::WideGroups(const ConvProblem& p, const WideClass& of)
+    : own_channels(static_cast<int>(p.c / p.groups)),
+      own_filters(static_cast<int>(p.k / p.groups)) {
+  constexpr std::int64_t narrowest_tile = 64, most_channels = 64;
+  const std::int64_t all = p.groups, c = own_channels, k = own_filters;
+  std::int64_t best = 1, least = 0;
+  // Of equal costs the most groups: they share the pixels that a tile loads.
+  for (std::int64_t joined = 1; joined == 1 || (joined <= all && joined * c <= most_channels);
+       ++joined) {
+    if (all % joined != 0) continue;
+    const std::int64_t cost = all / joined * ceil_div(joined * k, narrowest_tile) *
+                              ceil_div(joined * c, std::int64_t{of.step_channels()});
+    if (joined == 1 || cost <= least) best = joined, least = cost;
+  }
+  count = static_cast<int>(all / best);
+  channels = static_cast<int>(best * c), filters = static_cast<int>(best * k);
+}
+
+WideFilters::WideFilters(const ConvProblem& p, const WideClass& arithmetic)
+    : of(arithmetic),
+      groups(p, arithmetic),
+      taps{static_cast<int>(p.s), static_cast<int>(p.r), static_cast<int>(p.t)},
+      channel_blocks(static_cast<int>(ceil_div(groups.channels, of.step_channels()))),
+      rows(static_cast<int>(ceil_div(groups.filters, swizzle_rows)) * swizzle_rows) {}
+
+std::size_t WideFilters::bytes() const {
+  return static_cast<std::size_t>(of.products == 1 ? plane_bytes()
+                                                   : exponents_at() + std::int64_t{filters()} * 4);
+}
+
+bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {
+  const std::int64_t unit = filters.of.unit(), bytes = filters.of.operand_bytes();
+  if (filters.of.products != 1) return false;
+  if (p.c > 1 && p.x_strides[1] != 1) return false;
+  // A box begins at 16 aligned bytes.
+  if (filters.groups.count > 1 && filters.groups.channels % unit != 0) return false;
+  const Extents extents = p.x_extents();
+  for (int i = 0; i < extents.rank(); ++i) {
+    const std::int64_t stride = p.x_strides[i];
+    if (i == 1 || extents[i] == 1) continue;
+    if (stride <= 0 || stride % unit != 0 || stride > max_tensor_map_stride / bytes) return false;
+  }
+  return true;
+}
+
+WideInput::WideInput(const ConvProblem& p, const WideFilters& filters)
+    : repacks(!lies_for_copies(p, filters)),
+      pixels(static_cast<int>(p.d * p.h * p.w)),
+      group_channels(static_cast<int>(ceil_div(filters.groups.channels, filters.of.unit())) *
+                     filters.of.unit()),
+      groups(filters.groups.count),
+      planes(filters.of.planes()),
+      element_bytes(filters.of.operand_bytes()) {
+  // For the few x that are not aligned: enough for the device to be busy.
+  constexpr std::int64_t most_bytes = 1 << 30, seldom_bytes = 16 << 20;
+  const std::int64_t fitting = (repacks ? most_bytes : seldom_bytes) / image_bytes();
+  images = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(p.n, 1)));
+  parts = std::min(pixel_tiles() * channel_tiles(), wide_most_parts);
+}
+
+Im2colMap wide_im2col(const ConvProblem& p, const WideFilters& filters, const WideInput* repacked) {
+  const WideMapAxes axes(p);
+  const std::int64_t bytes = filters.of.operand_bytes(), unit = tensor_map_alignment;
+  Im2colMap map{.axes = axes.count,
+                .axis = {},
+                .images = std::max<std::int64_t>(p.n, 1),
+                .channels_of_tensor =
+                    repacked ? std::int64_t{repacked->planes} * repacked->plane_channels() : p.c,
+                .element_bytes = static_cast<int>(bytes),
+                .channels = filters.of.step_channels()};
+  // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
+  std::int64_t dense = repacked ? repacked->pixel_bytes() : ceil_div(p.c * bytes, unit) * unit;
+  for (int i = 0; i < axes.count; ++i) {
+    const WideMapAxis& of = axes.axis[i];
+    const std::int64_t stride = of.extent > 1 && !repacked ? of.x_stride * bytes : dense;
+    map.axis[i] = {.extent = of.extent,
+                   .stride_bytes = stride,
+                   .lower = static_cast<int>(of.lower()),
+                   .upper = static_cast<int>(of.upper()),
+                   .step = static_cast<int>(of.step())};
+    dense = stride * of.extent;
+  }
+  map.image_stride_bytes = p.n > 1 && !repacked ? p.x_strides[0] * bytes : dense;
+  return map;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,65 @@
+// Neighbouring outputs in registers.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda_kernels/primitives/scalar.cuh"
+
+namespace plumb::cuda {
+
+/// Two neighbouring outputs, rounded to nearest.
+template <class Stored>
+struct WidePair {
+  using Vector = std::conditional_t<
+      std::is_same_v<Stored, float>, float2,
+      std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>>;
+  Vector of;
+
+  __device__ static WidePair round(float first, float second) {
+    if constexpr (std::is_same_v<Stored, float>)
+      return {{first, second}};
+    else if constexpr (std::is_same_v<Stored, __half>)
+      return {__floats2half2_rn(first, second)};
+    else
+      return {__floats2bfloat162_rn(first, second)};
+  }
+  __device__ float2 floats() const {
+    if constexpr (std::is_same_v<Stored, float>)
+      return of;
+    else if constexpr (std::is_same_v<Stored, __half>)
+      return __half22float2(of);
+    else
+      return __bfloat1622float2(of);
+  }
+  __device__ bool has_nan() const {
+    if constexpr (std::is_same_v<Stored, float>)
+      return of.x != of.x || of.y != of.y;
+    else
+      return !__hbeq2(of, of);
+  }
+};
+
+/// Neighbouring outputs that are 16 bytes of y, moved at once.
+template <class Stored>
+struct alignas(16) WideVector {
+  static constexpr int pairs = 16 / sizeof(WidePair<Stored>), count = 2 * pairs;
+  WidePair<Stored> pair[pairs];
+
+  __device__ bool has_nan() const {
+    bool found = false;
+#pragma unroll
+    for (const WidePair<Stored>& of : pair) found = found || of.has_nan();
+    return found;
+  }
+  /// Reads or writes all 16 bytes at once.
+  __device__ static WideVector load(const void* from) {
+    const uint4 words = *static_cast<const uint4*>(from);
+    return *reinterpret_cast<const WideVector*>(&words);
+  }
+  __device__ void store(void* to) const {
+    *static_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(this);
+  }
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,78 @@
+// Outputs that came out NaN are summed anew by their definition.
+#pragma once
+
+#include "cuda_kernels/primitives/scalar.cuh"
+#include "cuda_kernels/wide/wide_params.cuh"
+
+namespace plumb::cuda {
+
+/// The filter of an output as wide_sum() reads it.
+template <class Params>
+class WideFilterReader {
+ public:
+  using Arithmetic = typename Params::Arithmetic;
+
+  __device__ WideFilterReader(const Params& params, int k) : params_(params), k_(k) {
+    const WideGroups& groups = params.groups;
+    const int group = k / groups.filters, of_group = k % groups.filters;
+    row_ = group * params.rows + of_group;
+    first_ = of_group / groups.own_filters * groups.own_channels;
+    first_of_x_ = group * groups.channels + first_;
+  }
+  /// The group's first channel in x.
+  __device__ int first_channel() const { return first_of_x_; }
+  /// The weight of the group's channel `c` under a tap.
+  __device__ float at(int tap, int c) const {
+    if constexpr (Arithmetic::splits_operands) {
+      const int taps = params_.steps / params_.channel_blocks;
+      const std::int64_t filter = std::int64_t{k_} * taps + tap;
+      return params_.scales.dense[filter * params_.groups.own_channels + c];
+    } else {
+      constexpr int channels = Arithmetic::step_channels, bytes = Arithmetic::operand_bytes;
+      const int channel = first_ + c, row = row_ % swizzle_rows;
+      const std::int64_t step = std::int64_t{tap} * params_.channel_blocks + channel / channels;
+      const char* const atom =
+          params_.filters + (step * params_.all_rows + (row_ - row)) * swizzle_row_bytes;
+      return convert<float>(*reinterpret_cast<const typename Arithmetic::Operand*>(
+          atom + swizzle_128(row * swizzle_row_bytes + bytes * (channel % channels))));
+    }
+  }
+
+ private:
+  const Params& params_;
+  int k_, row_, first_, first_of_x_;
+};
+
+/// Returns an output's sum by its definition: a tap outside the image is left out, where the
+/// product had a zero that may have met an Inf, and so are other groups' channels.
+template <class Params>
+__device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
+  using Stored = typename Params::Stored;
+  const WideAxis &w = params.axis[0], &h = params.axis[1], &d = params.axis[2];
+  const int first[3] = {pixel.at[0] * w.stride - w.before, pixel.at[1] * h.stride - h.before,
+                        pixel.at[2] * d.stride - d.before};
+  const WideFilterReader<Params> filter(params, k);
+  float sum = 0;
+  int tap = 0;
+#pragma unroll 1
+  for (int t = 0; t < d.taps; ++t)
+#pragma unroll 1
+    for (int r = 0; r < h.taps; ++r)
+#pragma unroll 1
+      for (int s = 0; s < w.taps; ++s, ++tap) {
+        const int at[3] = {first[0] + s * w.dilation, first[1] + r * h.dilation,
+                           first[2] + t * d.dilation};
+        if (at[0] < 0 || at[0] >= w.extent || at[1] < 0 || at[1] >= h.extent || at[2] < 0 ||
+            at[2] >= d.extent)
+          continue;
+        const Stored* const x = params.x + pixel.n * params.x_n + at[2] * d.x_step +
+                                at[1] * h.x_step + at[0] * w.x_step +
+                                filter.first_channel() * params.x_c;
+#pragma unroll 1
+        for (int c = 0; c < params.groups.own_channels; ++c)
+          sum = fma(convert<float>(x[c * params.x_c]), filter.at(tap, c), sum);
+      }
+  return sum;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,141 @@
+// The wide kernel's sources compiled for the host, in each arithmetic.
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "cuda_kernels/wide/wide_entry.cuh"
+#include "wide_run.hpp"
+
+namespace plumb_test::emulation {
+namespace {
+
+using namespace plumb;
+using namespace plumb::cuda;
+
+/// Memory of NaN, at a multiple of 256 bytes.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes)
+      : size_(bytes), bytes_(bytes + alignment + guard, static_cast<char>(0xff)) {
+    begin_ = bytes_.data();
+    while (reinterpret_cast<std::uintptr_t>(begin_) % alignment != 0) ++begin_;
+  }
+  char* begin() const { return begin_; }
+  std::vector<char> contents() const {
+    for (std::size_t i = 0; i < guard; ++i)
+      if (begin_[size_ + i] != static_cast<char>(0xff))
+        throw std::runtime_error("a write behind workspace or filters");
+    return {begin_, begin_ + size_};
+  }
+
+ private:
+  static constexpr std::size_t alignment = 256, guard = 64;
+  std::size_t size_;
+  std::vector<char> bytes_;
+  char* begin_;
+};
+
+ConvLaunch launch_of(const WideRun& run, const DeviceInfo& device) {
+  return {.problem = run.problem,
+          .device = device,
+          .x = run.x,
+          .w = nullptr,
+          .bias = run.bias,
+          .y = run.y,
+          .activation = run.relu ? Activation::relu : Activation::none,
+          .accumulate = run.accumulate,
+          .workspace = nullptr,
+          .native_queue = nullptr};
+}
+
+template <class Arithmetic, WideFault fault>
+void convolve(const WideRun& run, const Memory& filters, const Memory& workspace) {
+  DeviceInfo device;
+  device.units = 3;  // blocks go through several tiles
+  const ConvLaunch call = launch_of(run, device);
+  launch_wide<Arithmetic>(
+      run.problem, run.plan,
+      {.x = run.x, .filters = filters.begin(), .y = run.y, .workspace = workspace.begin()},
+      Epilogue<typename Arithmetic::Stored>(call), nullptr,
+      [&](const WideParams<Arithmetic>& params, bool early) {
+        bool found = false;
+        const auto one = [&]<int shape>() {
+          if (run.plan.tiles.shape != shape) return;
+          found = true;
+          launch_tiles<Arithmetic, shape, fault>(params, early, device, nullptr);
+        };
+        one.template operator()<emulated_shapes[0]>();
+        one.template operator()<emulated_shapes[1]>();
+        one.template operator()<emulated_shapes[2]>();
+        one.template operator()<emulated_shapes[3]>();
+        if (!found) throw std::logic_error("tiles that are not emulated");
+      });
+}
+
+template <class Arithmetic, WideFault fault>
+void run_with(const WideRun& run) {
+  const Memory filters(run.plan.filters.bytes()), workspace(run.plan.workspace.bytes);
+  pack_wide_filters<Arithmetic, fault>(run.problem, run.plan.filters, run.w, filters.begin(),
+                                       nullptr);
+  convolve<Arithmetic, fault>(run, filters, workspace);
+  filters.contents(), workspace.contents();
+}
+
+/// Mistakes are compiled in one arithmetic where they show: those of halves in three products.
+template <class Arithmetic>
+void run_in(const WideRun& run) {
+  if constexpr (Arithmetic::splits_operands) switch (run.fault) {
+      case EmulatedFault::wrong_swizzle: return run_with<Arithmetic, WideFault::wrong_swizzle>(run);
+      case EmulatedFault::stale_stage: return run_with<Arithmetic, WideFault::stale_stage>(run);
+      case EmulatedFault::lost_split: return run_with<Arithmetic, WideFault::lost_split>(run);
+      case EmulatedFault::low_twice: return run_with<Arithmetic, WideFault::low_twice>(run);
+      case EmulatedFault::wrong_group: return run_with<Arithmetic, WideFault::wrong_group>(run);
+      case EmulatedFault::none: break;
+    }
+  if (run.fault != EmulatedFault::none && !Arithmetic::splits_operands)
+    throw std::logic_error("a mistake that is not compiled");
+  run_with<Arithmetic, WideFault::none>(run);
+}
+
+/// Calls `f.operator()<Arithmetic>()` for the plan's.
+template <class F>
+void with_arithmetic(const WideClass& of, const F& f) {
+  if (of.products == 3) return f.template operator()<WideFp16x3>();
+  switch (of.stored) {
+    case DType::f16: return f.template operator()<WideFp16>();
+    case DType::bf16: return f.template operator()<WideBf16>();
+    case DType::f32: return f.template operator()<WideTf32>();
+    case DType::f64: break;
+  }
+  throw std::logic_error("no arithmetic");
+}
+
+}  // namespace
+
+void run_wide(const WideRun& run) {
+  with_arithmetic(run.plan.filters.of, [&]<class Arithmetic>() { run_in<Arithmetic>(run); });
+}
+
+std::vector<char> packed_filters(const WideRun& run) {
+  const Memory filters(run.plan.filters.bytes());
+  with_arithmetic(run.plan.filters.of, [&]<class Arithmetic>() {
+    pack_wide_filters<Arithmetic>(run.problem, run.plan.filters, run.w, filters.begin(), nullptr);
+  });
+  return filters.contents();
+}
+
+std::vector<char> repacked_input(const WideRun& run) {
+  const Memory workspace(run.plan.workspace.bytes);
+  with_arithmetic(run.plan.filters.of, [&]<class Arithmetic>() {
+    DeviceInfo device;
+    auto params = wide_params<Arithmetic>(
+        run.problem, run.plan, run.plan.tiles,
+        {.x = run.x, .filters = nullptr, .y = run.y, .workspace = workspace.begin()},
+        Epilogue<typename Arithmetic::Stored>(launch_of(run, device)));
+    repack(params, run.problem, run.plan, run.plan.tiles, workspace.begin(), nullptr);
+  });
+  return workspace.contents();
+}
+
+}  // namespace plumb_test::emulation

@@ -1,0 +1,109 @@
+// Barriers in shared memory and the copy engine, emulated.
+#pragma once
+
+#include <bit>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+
+#include "cuda_kernels/fields/emulation/emulation.hpp"
+#include "cuda_kernels/primitives/tensor_map.hpp"
+
+namespace plumb::cuda {
+
+/// A barrier's eight bytes lead to the emulated one.
+class Mbarrier {
+ public:
+  void init(int arrivals) {
+    static std::deque<Late> all;
+    of_ = &all.emplace_back();
+    of_->init(arrivals);
+  }
+  void arrive() { of_->arrive(); }
+  void wait(int parity) { of_->wait(parity); }
+
+ protected:
+  struct Late : plumb_test::emulation::Barrier {
+    using Barrier::copy_bytes;
+    using Barrier::expect;
+  };
+  Late* of_;
+};
+
+/// Returns what the copy engine makes of an fp32 value on its way: the nearest TF32, ties to even.
+inline std::uint32_t rounded_to_tf32(std::uint32_t bits) {
+  if ((bits & 0x7f800000u) == 0x7f800000u) return bits;
+  return (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
+}
+
+class StageBarrier : public Mbarrier {
+ public:
+  void arrive_expecting(int bytes) { of_->expect(bytes), arrive(); }
+  void copy(void* to, const void* from, int bytes) {
+    if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0 ||
+        bytes <= 0 || bytes % 16 != 0)
+      throw std::runtime_error("a bulk copy is not aligned");
+    of_->copy_bytes(bytes, [=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
+  }
+  void copy_im2col(void* to, const CUtensorMap& map, int axes, int c, const int (&at)[3], int n,
+                   const int (&offset)[3]) {
+    const Im2colMap& of = map.of;
+    if (axes != of.axes) throw std::runtime_error("a copy of other axes than its map's");
+    if (reinterpret_cast<std::uintptr_t>(to) % swizzle_atom_bytes != 0)
+      throw std::runtime_error("a copy's rows are no swizzle atoms");
+    if (std::int64_t{c} * of.element_bytes % tensor_map_alignment != 0)
+      throw std::runtime_error("a copy begins at channel " + std::to_string(c));
+    std::int64_t pixel[4] = {at[0], at[1], at[2], n}, tap[3] = {};
+    for (int i = 0; i < axes; ++i) {
+      tap[i] = offset[i];
+      if (offset[i] < 0 || offset[i] >= im2col_offset[axes])
+        throw std::runtime_error("a tap's offset is " + std::to_string(offset[i]));
+    }
+    of_->copy_bytes(of.pixels * swizzle_row_bytes, [=]() mutable {
+      for (int row = 0; row < of.pixels; ++row) {
+        copy_row(static_cast<char*>(to), row, map, c, pixel, tap);
+        for (int i = 0; i < 4; ++i) {
+          if (i == axes) i = 3;
+          if (i == 3) {
+            ++pixel[3];
+            break;
+          }
+          if ((pixel[i] += of.axis[i].step) <= of.axis[i].extent - 1 + of.axis[i].upper) break;
+          pixel[i] = of.axis[i].lower;
+        }
+      }
+    });
+  }
+
+ private:
+  static void copy_row(char* tile, int row, const CUtensorMap& map, int c,
+                       const std::int64_t (&pixel)[4], const std::int64_t (&tap)[3]) {
+    const Im2colMap& of = map.of;
+    bool inside = pixel[3] < of.images;
+    const char* from = map.address + pixel[3] * of.image_stride_bytes;
+    for (int i = 0; i < of.axes; ++i) {
+      const std::int64_t here = pixel[i] + tap[i];
+      inside = inside && here >= 0 && here < of.axis[i].extent;
+      from += here * of.axis[i].stride_bytes;
+    }
+    const std::size_t bytes = static_cast<std::size_t>(of.element_bytes);
+    for (int i = 0; i < of.channels; ++i) {
+      char* const to = tile + swizzle_128(row * swizzle_row_bytes + i * of.element_bytes);
+      if (!inside || c + i >= of.channels_of_tensor) {
+        std::memset(to, 0, bytes);
+        continue;
+      }
+      std::memcpy(to, from + (c + i) * of.element_bytes, bytes);
+      if (!map.rounds) continue;
+      std::uint32_t word;
+      std::memcpy(&word, to, 4);
+      word = rounded_to_tf32(word);
+      std::memcpy(to, &word, 4);
+    }
+  }
+};
+
+inline void publish_barriers() {}
+inline void prefetch_map(const CUtensorMap&) {}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,169 @@
+// The wide kernel's sources on the host, where no GPU is: repacking, pipeline, products and
+// epilogue of every arithmetic, held against the oracle.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include "wide_emulated.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+using namespace plumb_test::emulation;
+using plumb::cuda::wide_class_bf16;
+using plumb::cuda::wide_class_fp16;
+using plumb::cuda::wide_class_fp16x3;
+using plumb::cuda::wide_class_tf32;
+using plumb::cuda::WideClass;
+
+namespace {
+
+constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32,
+                                 wide_class_fp16x3};
+
+std::string name(const WideClass& of) {
+  return std::string(to_string(of.stored)) + (of.products == 3 ? " in three products" : "");
+}
+
+}  // namespace
+
+TEST_CASE("wide, emulated: repacked x has its elements, halves of 22 bits, and zeros") {
+  for (const WideClass& of : {wide_class_fp16, wide_class_fp16x3})
+    for (const Placing x : {Placing::planes, Placing::mirrored}) {
+      CAPTURE(name(of), static_cast<int>(x));
+      WideEmulated convolution("g2mb2ic270ih9iw10oc40kh3ph1",
+                               {.of = of, .x = x, .data = Data::normal});
+      const cuda::WidePlan& plan = convolution.plan();
+      const std::vector<char> met =
+          repacked_input(convolution.run_of(nullptr, convolution.x().view().data()));
+      const auto half = [&](std::int64_t at) {
+        Half value;
+        std::memcpy(&value.bits, met.data() + at, 2);
+        return static_cast<double>(static_cast<float>(value));
+      };
+      int wrong = 0;
+      for (std::int64_t n = 0; n < 2; ++n) {
+        int exponent = 0;
+        if (of.products == 3)
+          std::memcpy(&exponent, met.data() + plan.workspace.exponents + 4 * n, sizeof(int));
+        for (int pixel = 0; pixel < 90; ++pixel)
+          for (int group = 0; group < 2; ++group)
+            for (int c = 0; c < plan.input.group_channels; ++c) {
+              const std::int64_t at = n * plan.input.image_bytes() +
+                                      pixel * plan.input.pixel_bytes() +
+                                      2 * (group * plan.input.group_channels + c);
+              const double expected =
+                  c < 135 ? convolution.x().at({n, group * 135 + c, pixel / 10, pixel % 10}) : 0;
+              double value = half(at);
+              if (of.products == 3) value += half(at + plan.input.pixel_bytes() / 2) * 0x1p-11;
+              value = std::ldexp(value, -exponent);
+              const double bound = of.products == 3 ? 0x1p-22 * std::abs(expected) : 0;
+              wrong += !(std::abs(value - expected) <= bound);
+            }
+      }
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("wide, emulated: every arithmetic, of x with channels innermost and in planes") {
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes, Placing::mirrored})
+      for (const char* text : {"mb2ic72ih5iw6oc40kh3ph1", "mb3ic16ih6iw5oc24kh3ph1sh2",
+                               "mb2ic8id4ih3iw5oc8kd3kh3kw3pd1ph1pw1", "mb2ic40iw30oc72kw5pw2",
+                               "mb1ic13ih4iw5oc9kh3ph1", "mb2ic1ih6iw7oc70kh3ph1"}) {
+        CAPTURE(name(of), static_cast<int>(x), text);
+        CHECK(WideEmulated(text, {.of = of, .x = x, .bias = true}).run() == "");
+      }
+}
+
+TEST_CASE("wide, emulated: groups, joined and not, with few and with odd channels") {
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes})
+      for (const char* text :
+           {"g2mb2ic128ih4iw5oc144kh3ph1", "g8mb2ic32ih5iw4oc64kh3ph1", "g6mb1ic18ih5iw4oc12kh3ph1",
+            "g24mb2ic24ih5iw6oc24kh3ph1", "g3mb1ic201ih4iw4oc15kh1ph0", "g2mb1ic80ih4iw3oc6kh3ph1"})
+        for (const int splits : {1, 2}) {
+          CAPTURE(name(of), static_cast<int>(x), text, splits);
+          CHECK(WideEmulated(text, {.of = of,
+                                    .x = x,
+                                    .choice = {.shape = 5, .splits = splits},
+                                    .relu = true,
+                                    .accumulate = true})
+                    .run() == "");
+        }
+}
+
+TEST_CASE("wide, emulated: each of the tiles, with splits, vectors and elements") {
+  for (const WideClass& of : classes)
+    for (const int shape : emulated_shapes)
+      for (const int splits : {1, 3}) {
+        CAPTURE(name(of), shape, splits);
+        const WideOptions options{.of = of, .choice = {.shape = shape, .splits = splits}};
+        CHECK(WideEmulated("mb3ic72ih7iw8oc136kh3ph1", options).run() == "");
+        WideOptions planes = options;
+        planes.y = Placing::planes, planes.accumulate = true, planes.bias = true;
+        CHECK(WideEmulated("mb3ic72ih7iw8oc71kh3ph1", planes).run() == "");
+      }
+}
+
+TEST_CASE("wide, emulated: an x that is not aligned is repacked some images at a time") {
+  for (const WideClass& of : classes) {
+    CAPTURE(name(of));
+    const WideOptions options{.of = of, .accumulate = true, .shifted = true, .images_at_once = 2};
+    CHECK(WideEmulated("mb5ic24ih5iw6oc40kh3ph1", options).run() == "");
+    WideOptions split = options;
+    split.choice.splits = 2, split.shifted = false, split.x = Placing::planes;
+    CHECK(WideEmulated("mb5ic24ih5iw6oc40kh3ph1", split).run() == "");
+  }
+}
+
+TEST_CASE("wide, emulated: sums lie within the bound, those of three products well within") {
+  for (const WideClass& of : classes) {
+    CAPTURE(name(of));
+    const WideOptions options{.of = of, .data = Data::normal, .bias = true, .accumulate = true};
+    CHECK(WideEmulated("mb2ic72ih5iw6oc40kh3ph1", options).run() == "");
+    CHECK(WideEmulated("mb2ic16ih5iw6oc40kh1ph0", options).run(0.5) == "");
+  }
+}
+
+TEST_CASE("wide, emulated: what halves do not hold is summed by the definition") {
+  for (const int splits : {1, 2}) {
+    const WideOptions options{.of = wide_class_fp16x3,
+                              .x = Placing::planes,
+                              .choice = {.shape = 5, .splits = splits},
+                              .data = Data::far_apart};
+    CHECK(WideEmulated("mb2ic24ih4iw5oc16kh3ph1", options).run() == "");
+  }
+}
+
+TEST_CASE("wide, emulated: NaN and Inf come out where the definition has them") {
+  for (const WideClass& of : classes)
+    for (const char* text : {"mb2ic24ih4iw5oc16kh3ph1", "g4mb2ic16ih4iw5oc16kh3ph1"})
+      for (const int splits : {1, 2}) {
+        CAPTURE(name(of), text, splits);
+        CHECK(
+            WideEmulated(
+                text, {.of = of, .choice = {.shape = 5, .splits = splits}, .data = Data::infinite})
+                .run() == "");
+      }
+}
+
+TEST_CASE("wide, emulated: planted faults show") {
+  const auto is_caught = [](const char* text, EmulatedFault fault, int splits, Data data) {
+    return !WideEmulated(text, {.of = wide_class_fp16x3,
+                                .choice = {.shape = 5, .splits = splits},
+                                .data = data,
+                                .fault = fault})
+                .run()
+                .empty();
+  };
+  const char* const many = "mb2ic72ih5iw6oc40kh3ph1";
+  CHECK_FALSE(is_caught(many, EmulatedFault::none, 2, Data::integers));
+  CHECK(is_caught(many, EmulatedFault::wrong_swizzle, 1, Data::integers));
+  CHECK(is_caught(many, EmulatedFault::stale_stage, 1, Data::integers));
+  CHECK(is_caught(many, EmulatedFault::lost_split, 2, Data::integers));
+  // Small integers have no low halves.
+  CHECK_FALSE(is_caught("mb2ic16ih5iw6oc40kh1ph0", EmulatedFault::none, 1, Data::normal));
+  CHECK(is_caught("mb2ic16ih5iw6oc40kh1ph0", EmulatedFault::low_twice, 1, Data::normal));
+  const char* const groups = "g2mb2ic144ih4iw5oc40kh3ph1";
+  CHECK_FALSE(is_caught(groups, EmulatedFault::none, 1, Data::integers));
+  CHECK(is_caught(groups, EmulatedFault::wrong_group, 1, Data::integers));
+}

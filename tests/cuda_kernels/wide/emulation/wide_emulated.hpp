@@ -1,0 +1,169 @@
+// A convolution that the emulated wide kernel makes, and how its outputs are judged.
+#pragma once
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plumb/plumb.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/validate.hpp"
+#include "support/absent_device.hpp"
+#include "support/host_tensor.hpp"
+#include "wide_run.hpp"
+
+namespace plumb_test::emulation {
+
+enum class Placing { planes, channels_last, mirrored };
+enum class Data { integers, normal, far_apart, infinite };
+
+struct WideOptions {
+  plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
+  Placing x = Placing::channels_last, y = Placing::channels_last;
+  plumb::cuda::WideChoice choice{.shape = 3, .splits = 1};
+  Data data = Data::integers;
+  bool bias = false, relu = false, accumulate = false;
+  bool shifted = false;    ///< x begins one element behind an aligned address
+  int images_at_once = 0;  ///< that are repacked; 0: as planned
+  EmulatedFault fault = EmulatedFault::none;
+};
+
+inline plumb::Strides strides_of(const plumb::Extents& extents, Placing layout) {
+  plumb::Strides strides = plumb::dense_strides(extents);
+  if (layout == Placing::planes) return strides;
+  std::int64_t step = 1;
+  strides[1] = 1, step = extents[1];
+  for (int i = extents.rank() - 1; i >= 2; --i) strides[i] = step, step *= extents[i];
+  strides[0] = step;
+  if (layout == Placing::mirrored) {
+    strides[1] = 2;
+    for (int i = 2; i < extents.rank(); ++i) strides[i] *= -3;
+    strides[0] *= 7;
+  }
+  return strides;
+}
+
+class WideEmulated {
+ public:
+  WideEmulated(const std::string& text, const WideOptions& options, std::uint32_t seed = 1)
+      : options_(options),
+        problem_(problem_of(text, options)),
+        plan_(problem_, options.of, hopper(), options.choice),
+        random_(seed),
+        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
+        w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
+        bias_(problem_.dtype, {problem_.k}),
+        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
+    for (HostTensor* tensor : {&x_, &w_, &bias_}) tensor->fill([&] { return draw(); });
+    if (options.accumulate) y_.fill([&] { return draw(); });
+    if (options.data == Data::infinite) put(x_, INFINITY), put(x_, NAN), put(w_, -INFINITY);
+    if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
+  }
+
+  const plumb::ConvProblem& problem() const { return problem_; }
+  const plumb::cuda::WidePlan& plan() const { return plan_; }
+  const HostTensor& x() const { return x_; }
+  const HostTensor& w() const { return w_; }
+
+  WideRun run_of(void* y, const void* x) const {
+    return {.problem = problem_,
+            .plan = plan_,
+            .x = x,
+            .w = w_.view().data(),
+            .bias = options_.bias ? bias_.view().data() : nullptr,
+            .y = y,
+            .relu = options_.relu,
+            .accumulate = options_.accumulate,
+            .fault = options_.fault};
+  }
+
+  /// Convolves, and returns what is wrong with y; empty where nothing is. Sums of integers are
+  /// exact, those of other data within `share` of what the arithmetic is allowed.
+  std::string run(double share = 1) {
+    HostTensor y = y_;
+    std::vector<std::byte> shifted;
+    const void* x = x_.view().data();
+    if (options_.shifted) x = shift(shifted);
+    try {
+      run_wide(run_of(y.view().data(), x));
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    if (!y.surroundings_untouched()) return "wrote beside y";
+    return judge(y.values(), share);
+  }
+
+ private:
+  static plumb::ConvProblem problem_of(const std::string& text, const WideOptions& options) {
+    plumb::ConvProblem problem = plumb::parse_problem(text).problem;
+    problem.dtype = options.of.stored;
+    problem.x_strides = strides_of(problem.x_extents(), options.x);
+    problem.y_strides = strides_of(problem.y_extents(), options.y);
+    return plumb::check(problem);
+  }
+  double draw() {
+    if (options_.data == Data::integers || options_.data == Data::infinite)
+      return random_.integer(-2, 2);
+    const double value = random_.normal();
+    return options_.data == Data::normal
+               ? value
+               : std::ldexp(value, static_cast<int>(random_.integer(-40, 0)));
+  }
+  void put(HostTensor& tensor, double value) {
+    plumb::Dims index = tensor.extents();
+    for (int i = 0; i < index.rank(); ++i)
+      index[i] =
+          static_cast<std::int64_t>(random_.integer(0, static_cast<int>(tensor.extents()[i]) - 1));
+    tensor.set(index, value);
+  }
+  /// Copies x to one element behind an aligned address.
+  const void* shift(std::vector<std::byte>& to) const {
+    const std::size_t element = plumb::size_in_bytes(problem_.dtype);
+    to.resize(x_.bytes().size() + 64);
+    std::byte* begin = to.data();
+    while (reinterpret_cast<std::uintptr_t>(begin) % 16 != 0) ++begin;
+    const auto* const from = static_cast<const std::byte*>(x_.view().data());
+    const std::size_t elements = static_cast<std::size_t>(element_count(problem_.x_extents()));
+    std::memcpy(begin + element, from, elements * element);
+    return begin + element;
+  }
+
+  std::string judge(const std::vector<double>& values, double share) const {
+    const std::vector<double> before = y_.values();
+    std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
+        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
+    const plumb::Numerics numerics{
+        .operand = options_.of.products == 3                 ? plumb::Operand::fp16
+                   : options_.of.stored == plumb::DType::f32 ? plumb::Operand::tf32_rounded
+                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
+                                                             : plumb::Operand::bf16,
+        .accumulator = plumb::Accumulator::tensor_core_fp32,
+        .products = options_.of.products,
+        .term_multiple = 16};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (options_.accumulate) terms[i].add(before[i]);
+      double expected = terms[i].y;
+      const bool exact = options_.data == Data::integers || options_.data == Data::infinite;
+      const double bound =
+          exact ? 0 : share * plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
+      if (options_.relu && expected < 0) expected = 0;
+      const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
+      if (both_nan || values[i] == expected || std::abs(values[i] - expected) <= bound) continue;
+      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
+             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
+             std::to_string(bound);
+    }
+    return {};
+  }
+
+  WideOptions options_;
+  plumb::ConvProblem problem_;
+  plumb::cuda::WidePlan plan_;
+  Random random_;
+  HostTensor x_, w_, bias_, y_;
+};
+
+}  // namespace plumb_test::emulation

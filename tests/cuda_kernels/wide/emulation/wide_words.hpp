@@ -1,0 +1,54 @@
+// CUDA's words for the host's compiler, as the wide kernel speaks them. It stands before everything
+// else in the sources of kernels.
+#pragma once
+
+#include <bit>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "device_words.hpp"
+
+#define __CUDA_ARCH_FEAT_SM90_ALL
+
+struct alignas(16) uint4 {
+  std::uint32_t x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+
+inline std::uint64_t __cvta_generic_to_shared(const void* at) {
+  return reinterpret_cast<std::uint64_t>(at);
+}
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
+inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
+inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
+inline int atomicMax(int* at, int value) { return std::exchange(*at, std::max(*at, value)); }
+
+/// What a warp's lanes show each other.
+template <class T>
+T (&shown_by_lanes())
+[32] {
+  static T of[32][32];
+  return of[threadIdx.x / 32];
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  auto& shown = shown_by_lanes<T>();
+  shown[threadIdx.x % 32] = value;
+  __syncwarp();
+  const T result = shown[lane % 32];
+  __syncwarp();
+  return result;
+}
+inline int __reduce_max_sync(unsigned, int value) {
+  auto& shown = shown_by_lanes<int>();
+  shown[threadIdx.x % 32] = value;
+  __syncwarp();
+  const int result = *std::max_element(shown, shown + 32);
+  __syncwarp();
+  return result;
+}
