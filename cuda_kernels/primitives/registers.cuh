@@ -3,7 +3,8 @@
 
 namespace plumb::cuda {
 
-/// All threads of a warpgroup call it once: keeps so many registers each, and gives the others back.
+/// All threads of a warpgroup call it once: keeps so many registers each, and gives the others
+/// back.
 template <int count>
 __device__ inline void give_registers() {
 #if defined(__CUDA_ARCH__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -92,6 +92,10 @@ struct WidePlan {
 /// Says whether the kernel takes a problem in this arithmetic.
 Support supports_wide(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device);
 
+/// Says whether the copy engine reads x as it lies, of one group: what has been measured, and is
+/// taken without being forced.
+Support supports_as_it_lies(const ConvProblem& problem, const WideClass& of);
+
 /// Says whether neighbouring filters' outputs of a pixel are 16 bytes of y, aligned as such.
 bool takes_vectors(const ConvProblem& problem, const WideGroups& groups, const void* y);
 

@@ -11,8 +11,8 @@ namespace plumb::cuda {
 
 // The copy engine rounds x to the nearest TF32 on its way, and packing rounds filters.
 extern const ConvAlgorithm wide_f32_tf32 =
-    wide_entry<WideTf32>("cuda.conv.wide.tf32", Operand::tf32_rounded, true);
+    wide_entry<WideTf32, true>("cuda.conv.wide.tf32", Operand::tf32_rounded);
 extern const ConvAlgorithm wide_f32_fp16x3 =
-    wide_entry<WideFp16x3>("cuda.conv.wide.fp16x3", Operand::fp16, true);
+    wide_entry<WideFp16x3, true>("cuda.conv.wide.fp16x3", Operand::fp16);
 
 }  // namespace plumb::cuda

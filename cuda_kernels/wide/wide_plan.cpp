@@ -109,6 +109,16 @@ Support supports_wide(const ConvProblem& p, const WideClass& of, const DeviceInf
   return supports_counts(p, of);
 }
 
+Support supports_as_it_lies(const ConvProblem& p, const WideClass& of) {
+  if (p.groups != 1) return refuse(Reason::geometry, text(p.groups) + " groups; expected 1");
+  if (lies_for_copies(p, WideFilters(p, of))) return {};
+  if (p.c > 1 && p.x_strides[1] != 1)
+    return refuse(Reason::layout, "channels of x " + text(p.x_strides[1]) +
+                                      " elements apart; expected side by side (N H W C)");
+  return refuse(Reason::layout, "strides of x, one of which is no positive multiple of " +
+                                    text(of.unit()) + " elements below 2^40 bytes");
+}
+
 bool takes_vectors(const ConvProblem& p, const WideGroups& groups, const void* y) {
   constexpr std::int64_t bytes = 16;
   const std::int64_t vector = bytes / static_cast<std::int64_t>(size_in_bytes(p.dtype));

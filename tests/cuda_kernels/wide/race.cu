@@ -4,8 +4,9 @@
 // the others.
 //
 //   plumb_race_wide check [SHAPE...]       all of the tests, about 20 s
-//   plumb_race_wide time [--sweep] [--dtype f16|bf16] [PROBLEM...]    problems in benchdnn's
-//   notation
+//   plumb_race_wide time [--sweep] [--class f16|bf16|tf32|fp16x3] [--nchw] [PROBLEM...]
+//
+// Problems are in benchdnn's notation.
 //
 // Compiled with PLUMB_BOUNDED_WAITS, a barrier that is waited for in vain says so after two
 // seconds.
@@ -54,44 +55,65 @@ const Case small_cases[] = {
     {"mb1ic64ih40iw33oc64kh7ph3sh8"},
     {"mb1ic8ih3iw3oc8kh3ph0"},
     {"mb1ic64ih5iw300oc64kh3kw1ph1pw0"},
+    {"mb2ic72ih9iw11oc72kh3ph1", {.bias = true, .x_planes = true}},
+    {"mb3ic13ih6iw7oc24kh3ph1sh2", {.planes = true, .x_planes = true}},
+    {"mb2ic1ih9iw10oc72kh3ph1", {.x_planes = true}},
+    {"mb2ic40id5ih6iw7oc24kd3kh3kw3pd1ph1pw1", {.accumulate = true, .x_planes = true}},
+    {"mb7ic24ih9iw8oc40kh3ph1", {.accumulate = true, .x_planes = true, .images_at_once = 3}},
+    {"mb7ic24ih9iw8oc40kh3ph1", {.shifted_x = true, .images_at_once = 3}},
+    {"g2mb2ic128ih7iw9oc144kh3ph1", {.bias = true, .accumulate = true}},
+    {"g2mb2ic144ih7iw9oc144kh3ph1", {.bias = true}},
+    {"g32mb2ic128ih7iw9oc128kh3ph1", {.bias = true, .relu = true}},
+    {"g32mb2ic128ih7iw9oc128kh3ph1", {.planes = true, .x_planes = true}},
+    {"g6mb1ic18ih9iw8oc12kh3ph1sh2", {.accumulate = true}},
+    {"g3mb2ic201ih5iw6oc15kh1ph0"},
+    {"g48mb2ic48ih9iw8oc48kh5ph2", {.bias = true}},
 };
 
-const char* dtype_name(DType dtype) { return dtype == DType::f16 ? "f16" : "bf16"; }
+template <class Arithmetic>
+const char* class_name() {
+  if (Arithmetic::products == 3) return "fp16x3";
+  switch (dtype_of_stored<typename Arithmetic::Stored>) {
+    case DType::f16: return "f16";
+    case DType::bf16: return "bf16";
+    default: return "tf32";
+  }
+}
 
 std::string tiles_of(const WidePlan& plan) {
   const WideShape& of = wide_shapes[plan.tiles.shape];
   char text[200];
   std::snprintf(text, sizeof(text),
-                R"("shape":%d,"tile":"%dx%d","cluster":%d,"stages":%d,"splits":%d,"works":%d)",
-                plan.tiles.shape, of.m, of.n, of.cluster, of.stages(), plan.tiles.splits,
-                static_cast<int>(plan.tiles.works()));
+                R"("shape":%d,"tile":"%dx%d","stages":%d,"splits":%d,"works":%d,"repacks":%d)",
+                plan.tiles.shape, of.m, of.n, of.stages(), plan.tiles.splits,
+                static_cast<int>(plan.tiles.works()), plan.input.repacks);
   return text;
 }
 
-template <class Stored>
-int print(const char* kind, const Case& of, WideCase<Stored>& convolution, const WidePlan& plan,
+template <class Arithmetic>
+int print(const char* kind, const Case& of, WideCase<Arithmetic>& convolution, const WidePlan& plan,
           std::int64_t samples = 0) {
   check(cudaDeviceSynchronize(), "kernel");
   const Wrong wrong = convolution.wrong(samples);
   const WideOptions& o = of.options;
-  std::printf(R"({"check":"%s","problem":"%s","dtype":"%s",%s,"options":"%s%s%s%s%s%s %d",)"
+  std::printf(R"({"check":"%s","problem":"%s","class":"%s",%s,"options":"%s%s%s%s%s%s%s %d",)"
               R"("wrong":%llu,"first":%llu,"met":%g,"expected":%g})"
               "\n",
-              kind, of.text, dtype_name(dtype_of_stored<Stored>), tiles_of(plan).c_str(),
+              kind, of.text, class_name<Arithmetic>(), tiles_of(plan).c_str(),
               o.bias ? " bias" : "", o.relu ? " relu" : "", o.accumulate ? " accumulate" : "",
               o.shifted_x ? " shifted_x" : "", o.shifted_y ? " shifted_y" : "",
-              o.planes ? " planes" : "", o.pitch, wrong.count, wrong.first, wrong.met,
-              wrong.expected);
+              o.planes ? " planes" : "", o.x_planes ? " x_planes" : "", o.pitch, wrong.count,
+              wrong.first, wrong.met, wrong.expected);
   std::fflush(stdout);
   return wrong.count > 0;
 }
 
-template <class Stored>
+template <class Arithmetic>
 int check_shape(int shape) {
   int wrong = 0;
   for (const Case& of : small_cases)
     for (const int splits : {1, 3}) {
-      WideCase<Stored> convolution(of.text, of.options, true);
+      WideCase<Arithmetic> convolution(of.text, of.options, true);
       convolution.pack();
       const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
       convolution.clear();
@@ -102,10 +124,10 @@ int check_shape(int shape) {
 }
 
 /// Many tiles a block, so that stages and parities go round.
-template <class Stored>
+template <class Arithmetic>
 int check_rounds(int shape) {
   const Case of{"mb40ic192ih28oc256kh3ph1"};
-  WideCase<Stored> convolution(of.text, of.options, false);
+  WideCase<Arithmetic> convolution(of.text, of.options, false);
   convolution.pack();
   const WidePlan plan = convolution.plan({.shape = shape, .splits = 1});
   int wrong = 0;
@@ -117,46 +139,96 @@ int check_rounds(int shape) {
   return wrong;
 }
 
-/// An Inf under a tap in the padding leaves no NaN; those of the image do.
+/// An Inf under a tap in the padding leaves no NaN, nor one beside another group's channels; those
+/// of the image do.
+template <class Arithmetic>
 int check_infinities(int shape) {
-  const Case of{"mb2ic64ih9iw10oc72kh3ph1"};
+  using Stored = typename Arithmetic::Stored;
+  int wrong = 0;
+  for (const Case& of : {Case{"mb2ic64ih9iw10oc72kh3ph1"}, Case{"g8mb2ic64ih9iw10oc72kh3ph1"}})
+    for (const int splits : {1, 2}) {
+      WideCase<Arithmetic> convolution(of.text, of.options, true);
+      const bool half = sizeof(Stored) == 2;
+      const bool bf16 = dtype_of_stored<Stored> == DType::bf16;
+      const std::uint32_t infinity = !half ? 0x7f800000 : bf16 ? 0x7f80 : 0x7c00;
+      const std::int64_t of_filter = convolution.problem().terms();
+      for (const int tap : {0, 4, 8})
+        check(cudaMemcpy(convolution.w() + tap * of_filter + 3 * tap % (of_filter / 9) * 9 + tap,
+                         &infinity, sizeof(Stored), cudaMemcpyHostToDevice),
+              "Inf");
+      convolution.pack();
+      const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
+      convolution.clear();
+      convolution.launch(plan);
+      wrong += print("infinities", of, convolution, plan);
+    }
+  return wrong;
+}
+
+/// Sums of random numbers are within their bound, with few terms too.
+template <class Arithmetic>
+int check_bounds(int shape) {
+  int wrong = 0;
+  for (const Case& of :
+       {Case{"mb2ic8ih17iw19oc72kh1ph0"}, Case{"mb2ic16ih17iw19oc72kh1ph0", {.x_planes = true}},
+        Case{"mb2ic72ih17iw19oc136kh3ph1", {.bias = true, .accumulate = true}}})
+    for (const int splits : {1, 2}) {
+      WideCase<Arithmetic> convolution(of.text, of.options, false);
+      convolution.pack();
+      const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
+      convolution.clear();
+      convolution.launch(plan);
+      wrong += print("bounds", of, convolution, plan);
+    }
+  return wrong;
+}
+
+/// Values that no common scale fits halves to are summed by the definition.
+int check_far_apart(int shape) {
+  const Case of{"mb2ic24ih9iw10oc40kh3ph1", {.x_planes = true}};
   int wrong = 0;
   for (const int splits : {1, 2}) {
-    WideCase<__half> convolution(of.text, of.options, true);
-    const std::uint16_t infinity = 0x7c00;
-    for (const int tap : {0, 4, 8})
-      check(cudaMemcpy(convolution.w() + (tap * 64 + 3 * tap) * 9 + tap, &infinity, 2,
-                       cudaMemcpyHostToDevice),
-            "Inf");
+    WideCase<WideFp16x3> convolution(of.text, of.options, true);
+    // Beside integers up to 2; no output sees both, whose sum fp32 would round.
+    const float large = 0x1p20f, small = 0x1p-12f;
+    check(cudaMemcpy(convolution.x() + 100, &large, 4, cudaMemcpyHostToDevice), "large");
+    check(cudaMemcpy(convolution.x() + 355, &small, 4, cudaMemcpyHostToDevice), "small");
     convolution.pack();
     const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
     convolution.clear();
     convolution.launch(plan);
-    wrong += print("infinities", of, convolution, plan);
+    wrong += print("far apart", of, convolution, plan);
   }
   return wrong;
 }
 
-constexpr int faulty_shape = 5;
+constexpr int faulty_shape = 3;
 
 /// A kernel with a mistake must come out wrong; returns 1 where it does not.
-template <WideFault fault>
-int plant(const char* name, int splits) {
-  const Case of{"mb2ic128ih14oc128kh3ph1"};
-  WideCase<__half> convolution(of.text, of.options, true);
-  convolution.pack<fault>();
+template <class Arithmetic, WideFault fault>
+int plant(const char* name, const char* text, int splits, bool integers = true) {
+  const Case of{text};
+  WideCase<Arithmetic> convolution(of.text, of.options, integers);
+  convolution.template pack<fault>();
   const WidePlan plan = convolution.plan({.shape = faulty_shape, .splits = splits});
   convolution.clear();
-  convolution.launch_faulty<faulty_shape, fault>(plan);
+  convolution.template launch_faulty<faulty_shape, fault>(plan);
   const bool wrong = print(name, of, convolution, plan) > 0;
   return wrong == (fault == WideFault::none);
 }
 
 int check_faults() {
-  return plant<WideFault::none>("no fault", 1) + plant<WideFault::none>("no fault", 3) +
-         plant<WideFault::wrong_swizzle>("wrong_swizzle", 1) +
-         plant<WideFault::stale_stage>("stale_stage", 1) +
-         plant<WideFault::lost_split>("lost_split", 3);
+  const char *const one = "mb2ic128ih14oc128kh3ph1", *const groups = "g2mb2ic256ih14oc128kh3ph1",
+                    *const few = "mb2ic16ih14oc128kh1ph0";
+  return plant<WideFp16, WideFault::none>("no fault", one, 1) +
+         plant<WideFp16, WideFault::none>("no fault", one, 3) +
+         plant<WideFp16, WideFault::wrong_swizzle>("wrong_swizzle", one, 1) +
+         plant<WideFp16, WideFault::stale_stage>("stale_stage", one, 1) +
+         plant<WideFp16, WideFault::lost_split>("lost_split", one, 3) +
+         plant<WideFp16, WideFault::none>("no fault", groups, 1) +
+         plant<WideFp16, WideFault::wrong_group>("wrong_group", groups, 1) +
+         plant<WideFp16x3, WideFault::none>("no fault", few, 1, false) +
+         plant<WideFp16x3, WideFault::low_twice>("low_twice", few, 1, false);
 }
 
 /// Runs a part in a process of its own and says how it ended.
@@ -191,28 +263,45 @@ int check_loads() {
        {"mb2ic64ih9iw11oc64kh3ph1", "mb3ic16ih12iw9oc8kh3ph1sh2", "mb2ic72ih7iw8oc8kh3ph2dh1",
         "mb2ic64iw90oc8kw5pw2", "mb2ic8iw300oc8kw7pw3sw2dw2",
         "mb2ic8id6ih7iw8oc8kd3kh3kw3pd1ph1pw1", "mb1ic16id7ih9iw8oc8kd3kh2kw3pd1ph0pw2sd2sh2sw1",
-        "mb2ic13ih8iw10oc24kh3ph1"})
-    wrong += check_pixels<5>(text);
-  return wrong + check_pixels<3>("mb3ic24ih14iw13oc8kh3ph1") +
-         check_pixels<8>("mb3ic24ih14iw13oc8kh3ph1");
+        "mb2ic13ih8iw10oc24kh3ph1", "g2mb2ic144ih7iw8oc16kh3ph1", "g16mb2ic64ih7iw8oc64kh3ph1"})
+    wrong += check_pixels<WideFp16, 3>(text) + check_pixels<WideTf32, 3>(text) +
+             check_pixels<WideFp16x3, 3>(text) +
+             check_pixels<WideFp16, 3>(text, {.x_planes = true}) +
+             check_pixels<WideTf32, 3>(text, {.x_planes = true}) +
+             check_pixels<WideFp16x3, 3>(text, {.x_planes = true});
+  return wrong + check_pixels<WideBf16, 1>("mb3ic24ih14iw13oc8kh3ph1") +
+         check_pixels<WideFp16, 6>("mb3ic24ih14iw13oc8kh3ph1");
+}
+
+/// The parts of one arithmetic.
+template <class Arithmetic>
+int check_class(int shape) {
+  return part((std::string("outputs ") + class_name<Arithmetic>()).c_str(), shape, [=] {
+    return check_shape<Arithmetic>(shape) + check_infinities<Arithmetic>(shape) +
+           check_bounds<Arithmetic>(shape) + check_rounds<Arithmetic>(shape);
+  });
 }
 
 int check_all(const std::vector<int>& shapes) {
   int failed = part("step", -1, [] {
     return check_step<__half, 8>() + check_step<__half, 16>() + check_step<__half, 24>() +
-           check_step<__half, 32>() + check_step<__nv_bfloat16, 16>();
+           check_step<__half, 32>() + check_step<__nv_bfloat16, 16>() + check_step<float, 8>() +
+           check_step<float, 16>() + check_step<float, 24>() + check_step<float, 32>();
   });
+  failed += part("rounding", -1, check_rounding);
   failed += part("pixels", -1, check_loads);
   failed += part("filters", -1, [] {
-    return check_filters<5>("mb1ic72ih8oc136kh3ph1") + check_filters<2>("mb1ic64ih8oc40kh3ph1") +
-           check_filters<0>("mb1ic72ih8oc264kh3ph1");
+    return check_filters<WideFp16, 3>("mb1ic72ih8oc136kh3ph1") +
+           check_filters<WideFp16, 0>("mb1ic72ih8oc264kh3ph1") +
+           check_filters<WideTf32, 0>("mb1ic72ih8oc264kh3ph1") +
+           check_filters<WideFp16x3, 0>("mb1ic72ih8oc264kh3ph1") +
+           check_filters<WideFp16, 3>("g16mb1ic64ih8oc96kh3ph1") +
+           check_filters<WideFp16x3, 3>("g6mb1ic18ih8oc12kh3ph1");
   });
-  for (const int shape : shapes) {
-    failed += part("outputs", shape, [=] {
-      return check_shape<__half>(shape) + check_shape<__nv_bfloat16>(shape) +
-             check_infinities(shape) + check_rounds<__half>(shape);
-    });
-  }
+  for (const int shape : shapes)
+    failed += check_class<WideFp16>(shape) + check_class<WideBf16>(shape) +
+              check_class<WideTf32>(shape) + check_class<WideFp16x3>(shape);
+  failed += part("far apart", faulty_shape, [] { return check_far_apart(faulty_shape); });
   failed += part("faults", faulty_shape, check_faults);
   std::printf(R"({"parts_failed":%d})"
               "\n",
@@ -220,32 +309,38 @@ int check_all(const std::vector<int>& shapes) {
   return failed;
 }
 
-const std::vector<std::string> timed_problems{"mb64ic256ih56oc256kh3ph1",
-                                              "mb64ic64ih56oc64kh3ph1",
-                                              "mb64ic128ih28oc128kh3ph1",
-                                              "mb64ic256ih14oc256kh3ph1",
-                                              "mb64ic512ih7oc512kh3ph1",
-                                              "mb64ic256ih56oc64kh1ph0",
-                                              "mb64ic64ih56oc256kh1ph0",
-                                              "mb64ic1024ih14oc256kh1ph0",
-                                              "mb64ic512ih28oc1024kh1ph0sh2",
-                                              "mb64ic2048ih7oc512kh1ph0",
-                                              "mb1ic64ih56oc64kh3ph1",
-                                              "mb1ic256ih14oc256kh3ph1",
-                                              "mb1ic512ih7oc512kh3ph1",
-                                              "mb8ic512ih32oc512kh3ph6dh5",
-                                              "mb2ic64id32ih64oc64kd3kh3kw3pd1ph1pw1"};
+const std::vector<std::string> timed_problems{
+    "mb64ic256ih56oc256kh3ph1",     "mb64ic64ih56oc64kh3ph1",
+    "mb64ic128ih28oc128kh3ph1",     "mb64ic256ih14oc256kh3ph1",
+    "mb64ic512ih7oc512kh3ph1",      "mb64ic256ih56oc64kh1ph0",
+    "mb64ic64ih56oc256kh1ph0",      "mb64ic1024ih14oc256kh1ph0",
+    "mb64ic512ih28oc1024kh1ph0sh2", "mb64ic2048ih7oc512kh1ph0",
+    "mb1ic64ih56oc64kh3ph1",        "mb1ic256ih14oc256kh3ph1",
+    "mb1ic512ih7oc512kh3ph1",       "mb8ic512ih32oc512kh3ph6dh5",
+    "g32mb64ic128ih56oc128kh3ph1",  "g32mb64ic256ih28oc256kh3ph1",
+    "g32mb64ic1024ih7oc1024kh3ph1", "mb2ic64id32ih64oc64kd3kh3kw3pd1ph1pw1"};
+
+/// Keeps the device busy, so that what is timed has been launched when its turn comes: on an idle
+/// device an event would be followed by the host's work for the launch.
+__global__ void pass_time(long long clocks) {
+  const long long begin = clock64();
+  while (clock64() - begin < clocks) {
+  }
+}
 
 /// Runs rotate over so many bytes, more than L2 holds.
 constexpr double rotated_bytes = 200e6;
 
-template <class Stored>
-double milliseconds(WideCase<Stored>& convolution, const WidePlan& plan, int buffers, int runs) {
+template <class Arithmetic>
+double milliseconds(WideCase<Arithmetic>& convolution, const WidePlan& plan, int buffers,
+                    int runs) {
   cudaEvent_t begin = nullptr, end = nullptr;
   check(cudaEventCreate(&begin), "event");
   check(cudaEventCreate(&end), "event");
   std::vector<float> times;
   for (int run = -2; run < runs; ++run) {
+    constexpr long long clocks = 200'000;  // some 0.1 ms
+    pass_time<<<1, 1>>>(clocks);
     check(cudaEventRecord(begin), "event");
     convolution.launch(plan, (run + 2) % buffers);
     check(cudaEventRecord(end), "event");
@@ -259,12 +354,12 @@ double milliseconds(WideCase<Stored>& convolution, const WidePlan& plan, int buf
   return times[times.size() / 2];
 }
 
-template <class Stored>
-int time_problem(const std::string& text, bool sweep) {
-  const ConvProblem problem = wide_problem(text, dtype_of_stored<Stored>);
+template <class Arithmetic>
+int time_problem(const std::string& text, bool sweep, const WideOptions& options) {
+  const ConvProblem problem = wide_problem(text, Arithmetic::host.stored, options);
   const int buffers =
       1 + static_cast<int>(std::min(20.0, rotated_bytes / std::max(problem.bytes(), 1.0)));
-  WideCase<Stored> convolution(text, {}, false, buffers);
+  WideCase<Arithmetic> convolution(text, options, false, buffers);
   convolution.pack();
   const WidePlan planned = convolution.plan();
   const auto line = [&](const char* kind, const WidePlan& plan) {
@@ -274,12 +369,13 @@ int time_problem(const std::string& text, bool sweep) {
     const Wrong wrong = convolution.wrong(20000);
     double worst = 0;
     std::memcpy(&worst, &wrong.worst, sizeof(worst));
-    std::printf(R"({"problem":"%s","dtype":"%s","kind":"%s",%s,"ms":%.4f,"predicted_ms":%.4f,)"
-                R"("tflops":%.1f,"gbs":%.0f,"wrong":%llu,"error_over_bound":%.3f})"
-                "\n",
-                text.c_str(), dtype_name(problem.dtype), kind, tiles_of(plan).c_str(), ms,
-                1e3 * plan.tiles.seconds, problem.flop() / ms * 1e-9, problem.bytes() / ms * 1e-6,
-                wrong.count, worst);
+    std::printf(
+        R"({"problem":"%s","class":"%s","layout":"%s","kind":"%s",%s,"ms":%.4f,"predicted_ms":%.4f,)"
+        R"("tflops":%.1f,"gbs":%.0f,"wrong":%llu,"error_over_bound":%.3f})"
+        "\n",
+        text.c_str(), class_name<Arithmetic>(), options.x_planes ? "nchw" : "nhwc", kind,
+        tiles_of(plan).c_str(), ms, 1e3 * plan.tiles.seconds, problem.flop() / ms * 1e-9,
+        problem.bytes() / ms * 1e-6, wrong.count, worst);
     std::fflush(stdout);
   };
   line("planned", planned);
@@ -288,9 +384,7 @@ int time_problem(const std::string& text, bool sweep) {
     for (const int splits : {1, 2, 4, 8}) {
       const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
       // Splits are for those that do not fill the device by themselves.
-      if (plan.tiles.splits != splits ||
-          (splits > 1 && plan.tiles.works() * wide_shapes[shape].cluster > 2 * 132))
-        continue;
+      if (plan.tiles.splits != splits || (splits > 1 && plan.tiles.works() > 2 * 132)) continue;
       line("swept", plan);
     }
   return 0;
@@ -302,8 +396,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty() || (words[0] != "check" && words[0] != "time")) {
     std::fprintf(stderr,
-                 "usage: plumb_race_wide check [SHAPE...] | time [--sweep] [--dtype f16|bf16]"
-                 " [PROBLEM...]\n");
+                 "usage: plumb_race_wide check [SHAPE...] | time [--sweep] "
+                 "[--class f16|bf16|tf32|fp16x3] [--nchw] [PROBLEM...]\n");
     return 2;
   }
   if (words[0] == "check") {
@@ -313,19 +407,28 @@ int main(int argc, char** argv) {
       for (int i = 0; i < wide_shape_count; ++i) shapes.push_back(i);
     return std::min(check_all(shapes), 255);
   }
-  bool sweep = false, bf16 = false;
+  bool sweep = false;
+  WideOptions options;
+  std::string wanted = "f16";
   std::vector<std::string> problems;
   for (std::size_t i = 1; i < words.size(); ++i)
     if (words[i] == "--sweep")
       sweep = true;
-    else if (words[i] == "--dtype")
-      bf16 = words[++i] == "bf16";
+    else if (words[i] == "--nchw")
+      options.planes = options.x_planes = true;
+    else if (words[i] == "--class" && i + 1 < words.size())
+      wanted = words[++i];
     else
       problems.push_back(words[i]);
   int failed = 0;
   for (const std::string& text : problems.empty() ? timed_problems : problems)
     failed += part(text.c_str(), -1, [&] {
-      return bf16 ? time_problem<__nv_bfloat16>(text, sweep) : time_problem<__half>(text, sweep);
+      if (wanted == "f16") return time_problem<WideFp16>(text, sweep, options);
+      if (wanted == "bf16") return time_problem<WideBf16>(text, sweep, options);
+      if (wanted == "tf32") return time_problem<WideTf32>(text, sweep, options);
+      if (wanted == "fp16x3") return time_problem<WideFp16x3>(text, sweep, options);
+      std::fprintf(stderr, "no class %s; expected f16, bf16, tf32 or fp16x3\n", wanted.c_str());
+      return 1;
     });
   return std::min(failed, 255);
 }

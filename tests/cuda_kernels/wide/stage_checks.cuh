@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cuda_kernels/primitives/bulk_copy.cuh"
 #include "wide_case.cuh"
 
 namespace plumb_test {
@@ -42,8 +43,7 @@ __global__ void __launch_bounds__(wide_threads, 1)
   prepare_wide(params, shared);
   const WideWorkItem work{
       .pixel = 0, .group = group, .filter = filter, .split = 0, .begin = 0, .end = 1};
-  if (threadIdx.x == 0)
-    copy_filters(params, shared, 0, work, WideStep(params, of_step), 0);
+  if (threadIdx.x == 0) copy_filters(params, shared, 0, work, WideStep(params, of_step), 0);
   __syncthreads();
   shared.full(0).wait(0);
   for (int i = threadIdx.x; i < shape.b_bytes(); i += wide_threads) out[i] = shared.filters(0)[i];
@@ -206,8 +206,8 @@ int check_pixels(const std::string& text, const WideOptions& options = {}) {
     for (int first = 0; first < plan.tiles.pixels; first += shape.m)
       for (int step = 0; step < steps; step += std::max(1, steps / 5)) {
         Dump dump(shape.a_bytes());
-        dump_pixels<Arithmetic, number><<<1, wide_threads, shape.shared_bytes()>>>(
-            params, first, group, step, dump.device());
+        dump_pixels<Arithmetic, number>
+            <<<1, wide_threads, shape.shared_bytes()>>>(params, first, group, step, dump.device());
         const std::vector<char>& met = dump.fetch();
         Verdict verdict("pixels", text + " group " + std::to_string(group) + " from " +
                                       std::to_string(first) + " step " + std::to_string(step));
@@ -263,8 +263,8 @@ int check_filters(const std::string& text) {
     for (int filter = 0; filter < filters.rows; filter += shape.n)
       for (const int step : {0, steps / 2, steps - 1}) {
         Dump dump(shape.b_bytes());
-        dump_filters<Arithmetic, number><<<1, wide_threads, shape.shared_bytes()>>>(
-            params, group, filter, step, dump.device());
+        dump_filters<Arithmetic, number>
+            <<<1, wide_threads, shape.shared_bytes()>>>(params, group, filter, step, dump.device());
         const std::vector<char>& met = dump.fetch();
         Verdict verdict("filters", text + " shape " + std::to_string(number) + " group " +
                                        std::to_string(group) + " from " + std::to_string(filter) +
@@ -299,8 +299,8 @@ int check_filters(const std::string& text) {
 /// One step's products of small integers.
 template <class Operand, int n8_tiles>
 int check_step() {
-  constexpr int n = 8 * n8_tiles, element = sizeof(Operand),
-                terms = swizzle_row_bytes / element, bytes = (64 + n) * swizzle_row_bytes;
+  constexpr int n = 8 * n8_tiles, element = sizeof(Operand), terms = swizzle_row_bytes / element,
+                bytes = (64 + n) * swizzle_row_bytes;
   std::vector<char> tiles(bytes);
   const auto value = [](int row, int term) { return (row * 7 + term * 5 + row * term) % 7 - 3; };
   for (int row = 0; row < 64 + n; ++row)
@@ -345,8 +345,8 @@ inline int check_rounding() {
   int wrong = of.prepare(params, plan) ? 0 : 1;
   allow_all(dump_pixels<WideTf32, 3>, wide_shapes[3].shared_bytes());
   Dump dump(wide_shapes[3].a_bytes());
-  dump_pixels<WideTf32, 3><<<1, wide_threads, wide_shapes[3].shared_bytes()>>>(params, 0, 0, 0,
-                                                                              dump.device());
+  dump_pixels<WideTf32, 3>
+      <<<1, wide_threads, wide_shapes[3].shared_bytes()>>>(params, 0, 0, 0, dump.device());
   const std::vector<char>& met = dump.fetch();
   Verdict verdict("rounding", "1 + 2^-12 and 1 + 3 2^-12 to TF32");
   for (int c = 0; c < 32; ++c)

@@ -115,7 +115,9 @@ __global__ void compare(DeepShape<std::int64_t> shape, const Stored* x, const St
     const std::int64_t p = rest % shape.p.value();
     rest /= shape.p.value();
     const std::int64_t z = rest % shape.z.value(), n = rest / shape.z.value();
-    double sum = deep_sum<double>(shape, x + n * shape.x_n, w + k * shape.w_k, z, p, q);
+    const std::int64_t first_c = k / shape.group_k.value() * shape.group_c;
+    double sum = deep_sum<double>(shape, x + n * shape.x_n + first_c * shape.x_c, w + k * shape.w_k,
+                                  z, p, q);
     const std::int64_t at = n * shape.y_n + k * shape.y_k + z * shape.depth.y_step +
                             p * shape.rows.y_step + q * shape.columns.y_step;
     if (bias) sum += convert<double>(bias[k]);
@@ -236,7 +238,8 @@ class WideCase {
                                                                        : 0x1p-11;
     compare<<<512, 128>>>(DeepShape<std::int64_t>(problem_), x_, w_,
                           options_.bias ? bias_ : nullptr, options_.accumulate ? old_ : nullptr, y_,
-                          options_.relu, integers_, rounding, Arithmetic::products, outputs, samples, wrong_);
+                          options_.relu, integers_, rounding, Arithmetic::products, outputs,
+                          samples, wrong_);
     Wrong result{};
     check(cudaMemcpy(&result, wrong_, sizeof(result), cudaMemcpyDeviceToHost), "compare");
     return result;

@@ -21,9 +21,10 @@ inline bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, co
     return bytes > 0 && bytes % tensor_map_alignment == 0 && bytes <= max_tensor_map_stride;
   };
   bool taken = reinterpret_cast<std::uintptr_t>(address) % tensor_map_alignment == 0 &&
-               of.axes >= 1 && of.axes <= 3 && of.channels * of.element_bytes == swizzle_row_bytes &&
-               of.pixels >= 1 && of.pixels <= max_im2col_pixels && aligned(of.image_stride_bytes) &&
-               of.images >= 1 && of.element_bytes == static_cast<int>(size_in_bytes(dtype));
+               of.axes >= 1 && of.axes <= 3 &&
+               of.channels * of.element_bytes == swizzle_row_bytes && of.pixels >= 1 &&
+               of.pixels <= max_im2col_pixels && aligned(of.image_stride_bytes) && of.images >= 1 &&
+               of.element_bytes == static_cast<int>(size_in_bytes(dtype));
   for (int i = 0; i < of.axes; ++i) {
     const Im2colAxis& axis = of.axis[i];
     const int corner = im2col_corner[of.axes];

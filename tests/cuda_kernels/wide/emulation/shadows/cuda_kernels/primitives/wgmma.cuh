@@ -45,7 +45,8 @@ float wgmma_term(WgmmaMatrix matrix, int row, int term) {
 template <class Operand, int n8_tiles>
 void wgmma_swizzled(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b, int add) {
   constexpr int terms = 32 / static_cast<int>(sizeof(Operand));
-  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32 % 4);
+  const int lane = static_cast<int>(threadIdx.x % 32),
+            warp = static_cast<int>(threadIdx.x / 32 % 4);
   float rows[2][terms];
   for (int half = 0; half < 2; ++half)
     for (int term = 0; term < terms; ++term)
