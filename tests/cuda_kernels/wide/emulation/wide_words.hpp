@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "device_words.hpp"
+#include "cuda_kernels/fields/emulation/device_words.hpp"
 
 #define __CUDA_ARCH_FEAT_SM90_ALL
 
