@@ -32,7 +32,7 @@ struct BenchArguments {
   double seconds = MeasureOptions{}.seconds_limit;
   double limit = std::numeric_limits<double>::infinity();
   std::uint64_t seed = 1;
-  bool once = false, packed_filters = false;
+  bool once = false, packed_filters = false, reproducible = false;
 };
 
 /// Other libraries' algorithms on this device, by the libraries' names.
@@ -76,6 +76,7 @@ std::vector<const ConvAlgorithm*> contestants(const Device& device, const ConvPr
   if (arguments.algorithm == "auto") {
     ConvOptions options;
     if (!arguments.math.empty()) options.math = *parse_math(arguments.math);
+    options.reproducible = arguments.reproducible;
     wanted.push_back(&ConvPlan(ours(device, arguments), problem, options).algorithm());
   } else {
     wanted = selected_algorithms(device, arguments.algorithm);
@@ -139,10 +140,23 @@ BenchCase bench_case(const Device& device, ValidationCase test, const DeviceCeil
       continue;
     }
     const Math math = math_class(algorithm->numerics, problem.dtype);
-    plans.emplace_back(device, problem,
-                       ConvOptions{.math = math, .algorithm = std::string(algorithm->name)});
+    // A peer is there to be measured against, in its own order.
+    const bool reproducible = arguments.reproducible && !algorithm->provider;
+    if (reproducible) {
+      const Support bits =
+          ask(*algorithm, check(problem), device.info(), false, false, true).support;
+      if (!bits) {
+        bench.refusals.push_back({algorithm->name, bits});
+        continue;
+      }
+    }
+    plans.emplace_back(
+        device, problem,
+        ConvOptions{
+            .math = math, .algorithm = std::string(algorithm->name), .reproducible = reproducible});
     BenchRecord record;
     record.math = math;
+    record.reproducible = reproducible;
     record.peer = algorithm->provider != nullptr;
     bench.records.push_back(std::move(record));
   }
@@ -272,6 +286,7 @@ void add_bench(CLI::App& program) {
       ->add_option("--peer", a->peers, "Also time another library in the same run: cudnn, onednn")
       ->delimiter(',')
       ->check(one_of({"cudnn", "onednn"}));
+  add_reproducible(*command, a->reproducible);
   add_integer(*command, "--samples", a->samples, 1,
               "Take at least this many samples of each algorithm")
       ->capture_default_str();

@@ -37,6 +37,7 @@ nlohmann::ordered_json to_json(const BenchCase& bench, const BenchRecord& record
                                  {"device", device},
                                  {"algorithm", seen.algorithm},
                                  {"math", to_string(record.math)},
+                                 {"reproducible", record.reproducible},
                                  {"direction", to_string(problem.direction)},
                                  {"dtype", to_string(problem.dtype)},
                                  {"layout", to_string(bench.test.placement)},

@@ -15,6 +15,7 @@ struct BenchRecord {
   Measurement measurement;
   Math math = Math::fp32;        ///< that its arithmetic keeps, for the problem's type
   bool peer = false;             ///< another library's
+  bool reproducible = false;     ///< the bits that are specified were asked for
   double roofline_fraction = 0;  ///< of the speed that the device's ceilings leave
   std::string compared_with;     ///< the fastest peer of no better accuracy; empty: none
   double speed_over_peer = 0;    ///< its time over ours: above 1 ours is faster

@@ -157,7 +157,7 @@ void print(const ConvArguments& arguments, const Device& device, const Result& r
 }
 
 void run(const ConvArguments& arguments, const DeviceArguments& device_arguments,
-         const std::string& algorithm) {
+         const std::string& algorithm, bool reproducible) {
   require_fitting_options(arguments);
   require_files_of_their_own(arguments);
   require_writable(arguments.out);
@@ -169,7 +169,8 @@ void run(const ConvArguments& arguments, const DeviceArguments& device_arguments
       .bias = !arguments.bias.empty() || !arguments.db.empty(),
       .activation = arguments.activation == "relu" ? Activation::relu : Activation::none,
       .accumulate = !arguments.accumulate.empty(),
-      .relu_mask = !arguments.mask.empty()};
+      .relu_mask = !arguments.mask.empty(),
+      .reproducible = reproducible};
 
   const Device first = open_device(device_arguments);
   require_known_algorithm(first, algorithm);
@@ -242,6 +243,7 @@ void add_conv(CLI::App& program) {
   const auto a = std::make_shared<ConvArguments>();
   const auto device = std::make_shared<DeviceArguments>();
   const auto algorithm = std::make_shared<std::string>();
+  const auto reproducible = std::make_shared<bool>(false);
   add_file_options(*command, *a);
   command->add_option("--accumulate", a->accumulate,
                       "Add the convolution to what this .npy file holds, before the activation; it "
@@ -268,6 +270,7 @@ void add_conv(CLI::App& program) {
   add_device_option(*command, *device);
   command->add_option("--algorithm", *algorithm,
                       "Run this algorithm, and fail where it cannot run; without it Plumb chooses");
+  add_reproducible(*command, *reproducible);
   command->footer(
       "TensorFlow keeps filters as [R, S, C/G, K]: np.transpose(w, (3, 0, 1, 2)) is what nhwc "
       "expects.\nExamples, to be compared with SciPy or PyTorch:\n  plumb conv --x x.npy --w w.npy "
@@ -278,7 +281,8 @@ void add_conv(CLI::App& program) {
       "--pad 1 --db db.npy --out dw.npy\n  plumb conv --transposed --x small.npy --w w.npy "
       "--stride 2 "
       "--output-padding 1 --pad 1 --out large.npy");
-  command->callback([a, device, algorithm] { run(*a, *device, *algorithm); });
+  command->callback(
+      [a, device, algorithm, reproducible] { run(*a, *device, *algorithm, *reproducible); });
 }
 
 }  // namespace plumb::app

@@ -22,7 +22,7 @@ struct ExplainArguments {
   std::string math = "fp32", algorithm, json;
   ProblemArguments problems;
   std::int64_t workspace_limit = -1;  ///< bytes; below 0: none
-  bool deterministic = false, accumulate = false, relu_mask = false;
+  bool deterministic = false, accumulate = false, relu_mask = false, reproducible = false;
 };
 
 struct Explained {
@@ -36,7 +36,8 @@ ConvOptions options_of(const ExplainArguments& arguments) {
                       .algorithm = arguments.algorithm,
                       .deterministic = arguments.deterministic,
                       .accumulate = arguments.accumulate,
-                      .relu_mask = arguments.relu_mask};
+                      .relu_mask = arguments.relu_mask,
+                      .reproducible = arguments.reproducible};
   if (arguments.workspace_limit >= 0)
     options.workspace_limit_bytes = static_cast<std::size_t>(arguments.workspace_limit);
   return options;
@@ -70,6 +71,13 @@ std::string how(const ConvCandidate& one, const Extras& extras) {
   return passes.empty() ? "itself" : fmt::format("{}", fmt::join(passes, ", "));
 }
 
+/// The most that an algorithm promises of its bits, in the words that the footer explains.
+std::string bits(const ConvCandidate& one) {
+  if (one.reproducible) return "spec";
+  if (one.invariant) return "image";
+  return one.deterministic ? "run" : "vary";
+}
+
 /// The columns of one algorithm, after its name.
 std::vector<std::string> figures(const ConvCandidate& one, const Extras& extras) {
   // What passed over has no algorithm, and what refuses for itself has no figures.
@@ -77,6 +85,7 @@ std::vector<std::string> figures(const ConvCandidate& one, const Extras& extras)
   const bool is_algorithm = has_figures || one.algorithm.find('.') != std::string_view::npos;
   return {
       is_algorithm ? std::string(to_string(one.error_class)) : "",
+      is_algorithm ? bits(one) : "",
       has_figures ? milliseconds(one.estimate_seconds) : "-",
       one.measured_seconds ? milliseconds(*one.measured_seconds) : "-",
       has_figures ? fmt::format("{:.4g}", static_cast<double>(one.workspace_bytes) * 1e-6) : "-",
@@ -88,7 +97,7 @@ std::vector<std::string> figures(const ConvCandidate& one, const Extras& extras)
 /// three where it is too narrow for how it comes by the extras as well.
 void print_table(const std::vector<ConvCandidate>& candidates, const Extras& extras,
                  std::size_t width) {
-  constexpr std::size_t indent = 2, numbers = 41, longest_how = sizeof "copies x, pools after" - 1;
+  constexpr std::size_t indent = 2, numbers = 48, longest_how = sizeof "copies x, pools after" - 1;
   std::size_t name_width = sizeof "algorithm" - 1, reason_width = sizeof "can run";
   for (const ConvCandidate& one : candidates) {
     name_width = std::max(name_width, one.algorithm.size());
@@ -101,16 +110,17 @@ void print_table(const std::vector<ConvCandidate>& candidates, const Extras& ext
   const auto row = [&](char mark, std::string_view name, const std::vector<std::string>& cells) {
     fmt::print("{} {:<{}}", mark, name, fits ? name_width : 0);
     if (!fits) fmt::print("\n  ");
-    fmt::print("  {:<4}  {:>9}  {:>9}  {:>9}  ", cells[0], cells[1], cells[2], cells[3]);
-    if (cells[5].empty())
-      fmt::print("{}\n", cells[4]);
+    fmt::print("  {:<4}  {:<5}  {:>9}  {:>9}  {:>9}  ", cells[0], cells[1], cells[2], cells[3],
+               cells[4]);
+    if (cells[6].empty())
+      fmt::print("{}\n", cells[5]);
     else if (how_fits)
-      fmt::print("{:<{}} {}\n", cells[4], reason_width, cells[5]);
+      fmt::print("{:<{}} {}\n", cells[5], reason_width, cells[6]);
     else
-      fmt::print("{}\n      {}\n", cells[4], cells[5]);
+      fmt::print("{}\n      {}\n", cells[5], cells[6]);
   };
   row(' ', "algorithm",
-      {"math", "guess ms", "tuned ms", "work MB", "can run", extras.any() ? "how" : ""});
+      {"math", "bits", "guess ms", "tuned ms", "work MB", "can run", extras.any() ? "how" : ""});
   for (const ConvCandidate& one : candidates)
     row(one.chosen ? '>' : ' ', one.algorithm, figures(one, extras));
 }
@@ -221,6 +231,8 @@ nlohmann::ordered_json to_json(const ConvCandidate& one) {
                                  {"remedy", one.support ? "" : remedy(one.support.reason)},
                                  {"math", to_string(one.error_class)},
                                  {"deterministic", one.deterministic},
+                                 {"reproducible", one.reproducible},
+                                 {"invariant", one.invariant},
                                  {"copies_input", one.copies_input},
                                  {"accumulate_fused", one.accumulate_fused},
                                  {"forward_convolutions", one.forward_convolutions},
@@ -276,6 +288,7 @@ void run(const ExplainArguments& arguments) {
                               {"device_name", device.info().name},
                               {"auto_why", device.why()},
                               {"math", arguments.math},
+                              {"reproducible", arguments.reproducible},
                               {"problems", std::move(problems)}});
 }
 
@@ -297,6 +310,7 @@ void add_explain(CLI::App& program) {
               "Allow an algorithm at most this many bytes of workspace");
   command->add_flag("--deterministic", a->deterministic,
                     "Allow only algorithms that give the same bits in every run");
+  add_reproducible(*command, a->reproducible);
   command->add_flag("--accumulate", a->accumulate,
                     "Explain a convolution that is added to what y holds");
   command->add_flag("--relu-mask", a->relu_mask,

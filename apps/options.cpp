@@ -119,6 +119,12 @@ CLI::Validator one_of(std::vector<std::string> names) {
   return {check, std::move(description)};
 }
 
+CLI::Option* add_reproducible(CLI::App& command, bool& reproducible) {
+  return command.add_flag("--reproducible", reproducible,
+                          "Give the bits that docs/numerics.md specifies, the same on every device "
+                          "and for any number of threads, batch and layout");
+}
+
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string& help) {
   return add_integer(command, "--seed", seed, 0, help)->capture_default_str();
 }

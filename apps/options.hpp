@@ -48,6 +48,8 @@ CLI::Option* add_integer(CLI::App& command, const std::string& name, T& value, s
       ->transform(integer_in(least, static_cast<std::uint64_t>(most)));
 }
 
+/// --reproducible.
+CLI::Option* add_reproducible(CLI::App& command, bool& reproducible);
 /// --seed.
 CLI::Option* add_seed(CLI::App& command, std::uint64_t& seed, const std::string& help);
 

@@ -24,12 +24,13 @@ struct PipelineArguments {
   std::size_t budget_bytes = 0;
   std::int64_t images_per_segment = 0;
   std::uint64_t seed = 1;
+  bool reproducible = false;
 };
 
 /// What the pattern names, with the arithmetic that it takes; `auto` leaves the choice to the plan.
 ConvOptions options_of(const Device& device, const ConvProblem& problem,
                        const PipelineArguments& arguments) {
-  ConvOptions options;
+  ConvOptions options{.reproducible = arguments.reproducible};
   if (arguments.algorithm == "auto") return options;
   const auto named = selected_algorithms(device, arguments.algorithm);
   if (named.size() > 1)
@@ -150,6 +151,7 @@ void add_pipeline(CLI::App& program) {
   add_direction_option(*command, a->problems);
   add_algorithm_option(*command, a->algorithm,
                        "Run this algorithm; auto: the one that a plan chooses for a segment");
+  add_reproducible(*command, a->reproducible);
   add_integer(*command, "--streams", a->streams, 1,
               "Number of segments in flight: one value, or several to be compared")
       ->delimiter(',')

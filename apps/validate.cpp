@@ -319,9 +319,10 @@ void add_validate(CLI::App& program) {
                   "Check only algorithms that are at least as accurate as this arithmetic");
   command
       ->add_option("--tier", a->tiers,
-                   "Run only these tiers of checks: exact, bounded, repeatable, attested")
+                   "Run only these tiers of checks: exact, bounded, repeatable, attested, "
+                   "reproducible")
       ->delimiter(',')
-      ->check(one_of({"exact", "bounded", "repeatable", "attested"}));
+      ->check(one_of({"exact", "bounded", "repeatable", "attested", "reproducible"}));
   add_seed(*command, a->seed, "Seed of the data and of the random problems");
   add_share(*command, a->share,
             "Check only every OF-th problem, beginning with number PART, so that OF processes "

@@ -115,6 +115,8 @@ module plumb
     integer(int64) :: workspace_bytes = 0   !< 0 where the algorithm itself refuses
     integer :: error_class = plumb_fp32     !< whose promise its arithmetic keeps
     logical :: deterministic = .false.      !< the same bits every time
+    logical :: reproducible = .false.       !< the bits that are specified, where the plan asks for them
+    logical :: invariant = .false.          !< an image has the same bits in every batch
     logical :: pool_fused = .false.         !< the kernel pools by itself, where the plan pools
     logical :: copies_input = .false.       !< x goes through workspace first, for its boundary or depth
     logical :: accumulate_fused = .false.   !< the kernel itself adds to y, where the plan accumulates
@@ -270,7 +272,7 @@ module plumb
   interface  ! plumb_convolution.f90
     module subroutine plan_create(self, device, x_shape, w_shape, dtype, stride, dilation, padding, &
         groups, bias, activation, math, deterministic, workspace_limit_bytes, algorithm, status, &
-        message, boundary, accumulate, axes)
+        message, boundary, accumulate, axes, reproducible)
       class(plumb_plan), intent(inout) :: self
       type(plumb_device), intent(in) :: device
       integer, intent(in) :: x_shape(:), w_shape(:)
@@ -286,6 +288,7 @@ module plumb
       logical, intent(in), optional :: deterministic
       integer(int64), intent(in), optional :: workspace_limit_bytes
       character(*), intent(in), optional :: algorithm  !< this one or none
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
       integer, intent(in), optional :: boundary(..)  !< one number, or one along each axis
@@ -392,26 +395,28 @@ module plumb
       character(*), intent(inout), optional :: message
     end subroutine
     module subroutine conv_real32(device, x, w, y, bias, stride, dilation, padding, groups, &
-        activation, math, status, message, boundary, accumulate, axes)
+        activation, math, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real32), intent(in), contiguous, target :: x(..), w(..)
       real(real32), intent(inout), contiguous, target :: y(..)
       real(real32), intent(in), contiguous, target, optional :: bias(:)
       integer, intent(in), optional :: stride(..), dilation(..), padding(..)
       integer, intent(in), optional :: groups, activation, math
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
       integer, intent(in), optional :: boundary(..), axes
       logical, intent(in), optional :: accumulate
     end subroutine
     module subroutine conv_real64(device, x, w, y, bias, stride, dilation, padding, groups, &
-        activation, math, status, message, boundary, accumulate, axes)
+        activation, math, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real64), intent(in), contiguous, target :: x(..), w(..)
       real(real64), intent(inout), contiguous, target :: y(..)
       real(real64), intent(in), contiguous, target, optional :: bias(:)
       integer, intent(in), optional :: stride(..), dilation(..), padding(..)
       integer, intent(in), optional :: groups, activation, math
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
       integer, intent(in), optional :: boundary(..), axes
@@ -520,7 +525,7 @@ module plumb
 
   interface  ! plumb_gradients.f90
     module subroutine backward_data_real32(device, dy, w, dx, mask, bias, stride, dilation, padding, &
-        groups, activation, math, status, message, boundary, accumulate, axes)
+        groups, activation, math, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real32), intent(in), contiguous, target :: dy(..), w(..)
       real(real32), intent(inout), contiguous, target :: dx(..)
@@ -529,11 +534,12 @@ module plumb
       integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
       integer, intent(in), optional :: groups, activation, math
       logical, intent(in), optional :: accumulate
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine
     module subroutine backward_data_real64(device, dy, w, dx, mask, bias, stride, dilation, padding, &
-        groups, activation, math, status, message, boundary, accumulate, axes)
+        groups, activation, math, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real64), intent(in), contiguous, target :: dy(..), w(..)
       real(real64), intent(inout), contiguous, target :: dx(..)
@@ -542,11 +548,12 @@ module plumb
       integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
       integer, intent(in), optional :: groups, activation, math
       logical, intent(in), optional :: accumulate
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine
     module subroutine backward_weights_real32(device, x, dy, dw, db, mask, stride, dilation, padding, &
-        groups, math, deterministic, status, message, boundary, accumulate, axes)
+        groups, math, deterministic, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real32), intent(in), contiguous, target :: x(..), dy(..)
       real(real32), intent(inout), contiguous, target :: dw(..)
@@ -555,11 +562,12 @@ module plumb
       integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
       integer, intent(in), optional :: groups, math
       logical, intent(in), optional :: accumulate, deterministic
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine
     module subroutine backward_weights_real64(device, x, dy, dw, db, mask, stride, dilation, padding, &
-        groups, math, deterministic, status, message, boundary, accumulate, axes)
+        groups, math, deterministic, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real64), intent(in), contiguous, target :: x(..), dy(..)
       real(real64), intent(inout), contiguous, target :: dw(..)
@@ -568,11 +576,12 @@ module plumb
       integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
       integer, intent(in), optional :: groups, math
       logical, intent(in), optional :: accumulate, deterministic
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine
     module subroutine transpose_real32(device, x, w, y, bias, stride, dilation, padding, &
-        groups, activation, math, status, message, boundary, accumulate, axes)
+        groups, activation, math, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real32), intent(in), contiguous, target :: x(..), w(..)
       real(real32), intent(inout), contiguous, target :: y(..)
@@ -580,11 +589,12 @@ module plumb
       integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
       integer, intent(in), optional :: groups, activation, math
       logical, intent(in), optional :: accumulate
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine
     module subroutine transpose_real64(device, x, w, y, bias, stride, dilation, padding, &
-        groups, activation, math, status, message, boundary, accumulate, axes)
+        groups, activation, math, status, message, boundary, accumulate, axes, reproducible)
       type(plumb_device), intent(in) :: device
       real(real64), intent(in), contiguous, target :: x(..), w(..)
       real(real64), intent(inout), contiguous, target :: y(..)
@@ -592,6 +602,7 @@ module plumb
       integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..), axes
       integer, intent(in), optional :: groups, activation, math
       logical, intent(in), optional :: accumulate
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine

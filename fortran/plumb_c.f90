@@ -32,7 +32,7 @@ module plumb_c
     integer(c_int32_t) :: math, activation, bias, deterministic
     integer(c_size_t) :: workspace_limit_bytes
     type(c_ptr) :: algorithm
-    integer(c_int32_t) :: accumulate, relu_mask
+    integer(c_int32_t) :: accumulate, relu_mask, reproducible
   end type
 
   type, bind(c) :: tensor_c
@@ -241,6 +241,14 @@ module plumb_c
       type(c_ptr), value :: explanation
       integer(c_size_t), value :: index
       integer(c_int32_t), intent(out) :: copies_input, accumulate_fused
+      integer(c_int32_t) :: status
+    end function
+    function plumb_explanation_promises_c(explanation, index, reproducible, invariant) &
+        result(status) bind(c, name='plumb_explanation_promises')
+      import
+      type(c_ptr), value :: explanation
+      integer(c_size_t), value :: index
+      integer(c_int32_t), intent(out) :: reproducible, invariant
       integer(c_int32_t) :: status
     end function
     subroutine plumb_explanation_destroy_c(explanation) bind(c, name='plumb_explanation_destroy')

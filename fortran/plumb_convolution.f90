@@ -38,7 +38,7 @@ contains
     if (present(dtype)) problem%dtype = int(dtype, c_int32_t)
     self%dtype = problem%dtype
 
-    call set_options(options, activation, math, accumulate)
+    call set_options(options, activation, math, accumulate, reproducible)
     self%with_bias = .false.
     if (present(bias)) self%with_bias = bias
     options%bias = merge(1_c_int32_t, 0_c_int32_t, self%with_bias)
@@ -61,15 +61,17 @@ contains
     call conclude(code, status, message)
   end procedure
 
-  subroutine set_options(options, activation, math, accumulate)
+  subroutine set_options(options, activation, math, accumulate, reproducible)
     type(options_c), intent(out) :: options
     integer, intent(in), optional :: activation, math
-    logical, intent(in), optional :: accumulate
+    logical, intent(in), optional :: accumulate, reproducible
     integer(c_int32_t) :: code
     code = plumb_conv_options_init_c(options)
     if (present(math)) options%math = int(math, c_int32_t)
     if (present(activation)) options%activation = int(activation, c_int32_t)
     if (present(accumulate)) options%accumulate = merge(1_c_int32_t, 0_c_int32_t, accumulate)
+    if (present(reproducible)) &
+      options%reproducible = merge(1_c_int32_t, 0_c_int32_t, reproducible)
   end subroutine
 
   module procedure plan_algorithm
@@ -101,7 +103,7 @@ contains
     type(c_ptr) :: explanation
     type(candidate_c) :: from
     integer(c_size_t) :: entries
-    integer(c_int32_t) :: code, copies_input, accumulate_fused
+    integer(c_int32_t) :: code, copies_input, accumulate_fused, reproducible, invariant
     integer :: i
     entries = 0
     code = plumb_plan_explain_c(self%handle, explanation)
@@ -112,6 +114,7 @@ contains
       code = plumb_explanation_entry_c(explanation, int(i - 1, c_size_t), from)
       code = plumb_explanation_stages_c(explanation, int(i - 1, c_size_t), copies_input, &
         accumulate_fused)
+      code = plumb_explanation_promises_c(explanation, int(i - 1, c_size_t), reproducible, invariant)
       candidates(i)%algorithm = text_of(from%algorithm)
       candidates(i)%reason = text_of(from%reason)
       candidates(i)%sentence = in_fortran_order(text_of(from%sentence))
@@ -121,6 +124,8 @@ contains
       candidates(i)%workspace_bytes = int(from%workspace_bytes, int64)
       candidates(i)%error_class = from%error_class
       candidates(i)%deterministic = from%deterministic /= 0
+      candidates(i)%reproducible = reproducible /= 0
+      candidates(i)%invariant = invariant /= 0
       candidates(i)%pool_fused = from%pool_fused /= 0
       candidates(i)%copies_input = copies_input /= 0
       candidates(i)%accumulate_fused = accumulate_fused /= 0
@@ -324,7 +329,7 @@ contains
 
   subroutine conv_on_host(device, dtype, x, w, y, bias, x_shape, w_shape, y_shape, biases, &
       stride, dilation, padding, groups, activation, math, status, message, boundary, accumulate, &
-      axes)
+      axes, reproducible)
     type(plumb_device), intent(in) :: device
     integer, intent(in) :: dtype
     type(c_ptr), intent(in) :: x, w, y, bias
@@ -333,7 +338,7 @@ contains
     integer, intent(in), optional :: groups, activation, math, axes
     integer, intent(out), optional :: status
     character(*), intent(inout), optional :: message
-    logical, intent(in), optional :: accumulate
+    logical, intent(in), optional :: accumulate, reproducible
     type(geometry_c) :: geometry
     type(options_c) :: options
     type(tensor_c), target :: bias_tensor
@@ -357,7 +362,7 @@ contains
       call conclude(wrong, status, message, 'conv: '//own)
       return
     end if
-    call set_options(options, activation, math, accumulate)
+    call set_options(options, activation, math, accumulate, reproducible)
     bias_address = c_null_ptr
     if (c_associated(bias)) then
       bias_tensor = host_tensor(bias, dtype, [biases])
@@ -380,7 +385,7 @@ contains
     end if
     call conv_on_host(device, plumb_f32, c_loc(x), c_loc(w), c_loc(y), b, int(shape(x), int64), &
       int(shape(w), int64), int(shape(y), int64), biases, stride, dilation, padding, groups, &
-      activation, math, status, message, boundary, accumulate, axes)
+      activation, math, status, message, boundary, accumulate, axes, reproducible)
   end procedure
 
   module procedure conv_real64
@@ -394,7 +399,7 @@ contains
     end if
     call conv_on_host(device, plumb_f64, c_loc(x), c_loc(w), c_loc(y), b, int(shape(x), int64), &
       int(shape(w), int64), int(shape(y), int64), biases, stride, dilation, padding, groups, &
-      activation, math, status, message, boundary, accumulate, axes)
+      activation, math, status, message, boundary, accumulate, axes, reproducible)
   end procedure
 
 end submodule plumb_convolution

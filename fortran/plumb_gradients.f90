@@ -14,11 +14,11 @@ submodule (plumb:plumb_convolution) plumb_gradients
 contains
 
   function settle(x_shape, w_shape, y_shape, stride, dilation, padding, groups, boundary, math, &
-      accumulate, axes, activation, deterministic) result(all)
+      accumulate, axes, activation, deterministic, reproducible) result(all)
     integer, intent(in) :: x_shape(:), w_shape(:), y_shape(:)
     integer, intent(in), optional :: stride(..), dilation(..), padding(..), boundary(..)
     integer, intent(in), optional :: groups, math, axes, activation
-    logical, intent(in), optional :: accumulate, deterministic
+    logical, intent(in), optional :: accumulate, deterministic, reproducible
     type(settled) :: all
     character(:), allocatable :: unfit
     integer :: numbers, of_groups
@@ -37,7 +37,7 @@ contains
       call check_channels(five(int(x_shape, int64), all%axes), five(int(w_shape, int64), all%axes), &
       all%axes, all%geometry%groups, all%own)
     if (allocated(unfit)) all%own = unfit
-    call set_options(all%options, activation, math, accumulate)
+    call set_options(all%options, activation, math, accumulate, reproducible)
     if (present(deterministic)) &
       all%options%deterministic = merge(1_c_int32_t, 0_c_int32_t, deterministic)
   end function
@@ -71,7 +71,7 @@ contains
     type(c_ptr) :: mask_at, bias_at
     integer(c_int32_t) :: code
     all = settle(shape(dx), shape(w), shape(dy), stride, dilation, padding, groups, boundary, &
-      math, accumulate, axes, activation)
+      math, accumulate, axes, activation, reproducible=reproducible)
     code = wrong
     if (.not. allocated(all%own)) then
       mask_at = c_null_ptr
@@ -99,7 +99,7 @@ contains
     type(c_ptr) :: mask_at, bias_at
     integer(c_int32_t) :: code
     all = settle(shape(dx), shape(w), shape(dy), stride, dilation, padding, groups, boundary, &
-      math, accumulate, axes, activation)
+      math, accumulate, axes, activation, reproducible=reproducible)
     code = wrong
     if (.not. allocated(all%own)) then
       mask_at = c_null_ptr
@@ -127,7 +127,7 @@ contains
     type(c_ptr) :: mask_at, db_at
     integer(c_int32_t) :: code
     all = settle(shape(x), shape(dw), shape(dy), stride, dilation, padding, groups, boundary, &
-      math, accumulate, axes, deterministic=deterministic)
+      math, accumulate, axes, deterministic=deterministic, reproducible=reproducible)
     code = wrong
     if (.not. allocated(all%own)) then
       mask_at = c_null_ptr
@@ -155,7 +155,7 @@ contains
     type(c_ptr) :: mask_at, db_at
     integer(c_int32_t) :: code
     all = settle(shape(x), shape(dw), shape(dy), stride, dilation, padding, groups, boundary, &
-      math, accumulate, axes, deterministic=deterministic)
+      math, accumulate, axes, deterministic=deterministic, reproducible=reproducible)
     code = wrong
     if (.not. allocated(all%own)) then
       mask_at = c_null_ptr
@@ -183,7 +183,7 @@ contains
     type(c_ptr) :: bias_at
     integer(c_int32_t) :: code
     all = settle(shape(y), shape(w), shape(x), stride, dilation, padding, groups, boundary, &
-      math, accumulate, axes, activation)
+      math, accumulate, axes, activation, reproducible=reproducible)
     code = wrong
     if (.not. allocated(all%own)) then
       bias_at = c_null_ptr
@@ -205,7 +205,7 @@ contains
     type(c_ptr) :: bias_at
     integer(c_int32_t) :: code
     all = settle(shape(y), shape(w), shape(x), stride, dilation, padding, groups, boundary, &
-      math, accumulate, axes, activation)
+      math, accumulate, axes, activation, reproducible=reproducible)
     code = wrong
     if (.not. allocated(all%own)) then
       bias_at = c_null_ptr

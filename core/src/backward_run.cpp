@@ -59,21 +59,38 @@ void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem&
 }  // namespace
 
 BackwardRun::BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                         const DeviceInfo& device, bool accumulate, bool relu_mask)
-    : algorithm_(&algorithm), problem_(problem), masks_(relu_mask) {
+                         const DeviceInfo& device, const RunOptions& options)
+    : algorithm_(&algorithm), problem_(problem), options_(options) {
   const bool takes = of_data() ? algorithm.takes_backward_data : algorithm.takes_backward_weights;
   if (!takes && algorithm.forward_alone) {
     support_ = forward_only(problem);
     return;
   }
   // What it takes and then refuses is made of forward convolutions.
-  if (!takes || !plan_by_itself(device, accumulate)) {
+  if (!takes || !plan_by_itself(device)) {
     if (algorithm.forward_alone) return;
-    plan_forward(device, accumulate);
+    plan_forward(device);
   }
   if (!support_) return;
-  fuses_accumulate_ = accumulate && !stages_output_;
-  count_staging(device, accumulate);
+  fuses_accumulate_ = options_.accumulate && !stages_output_;
+  count_staging(device);
+}
+
+Support BackwardRun::reproduces() const {
+  if (!itself_ && !of_data())
+    return {Reason::not_reproducible,
+            "makes dw of forward convolutions, each sum a chain of all terms; expected the tree of "
+            "docs/numerics.md"};
+  for (const ConvRun& run : runs_)
+    if (!run.reproduces()) return run.reproduces();
+  if (!itself_) return {};
+  const DType own =
+      algorithm_->numerics.accumulator == Accumulator::fp64_fma ? DType::f64 : DType::f32;
+  if (options_.accumulate && stages_output_ && !pads() && problem_.dtype != own)
+    return {Reason::not_reproducible,
+            fmt::format("rounds to {} before it adds what {} holds; expected one rounding",
+                        to_string(problem_.dtype), output_of(problem_).name)};
+  return bits_of_itself_;
 }
 
 /// What is computed inside of the copies.
@@ -84,23 +101,24 @@ void BackwardRun::set_inner(bool stages_output) {
     take_padding(inner_);
     inner_.x_strides = {};
   }
-  if (masks_) inner_.y_strides = {};
+  if (options_.relu_mask) inner_.y_strides = {};
   if (stages_output_) (of_data() ? inner_.x_strides : inner_.w_strides) = {};
   inner_ = check(inner_);
 }
 
-bool BackwardRun::plan_by_itself(const DeviceInfo& device, bool accumulate) {
-  set_inner((pads() && of_data()) || (accumulate && !algorithm_->accumulates));
+bool BackwardRun::plan_by_itself(const DeviceInfo& device) {
+  set_inner((pads() && of_data()) || (options_.accumulate && !algorithm_->accumulates));
   PlanResult plan = algorithm_->plan(inner_, device);
   support_ = plan.support;
   if (!plan.support) return false;
   estimate_seconds_ = plan.estimate_seconds;
   own_workspace_bytes_ = plan.workspace_bytes;
+  if (algorithm_->reproduces) bits_of_itself_ = algorithm_->reproduces(inner_, device);
   itself_ = std::move(plan);
   return true;
 }
 
-void BackwardRun::plan_forward(const DeviceInfo& device, bool accumulate) {
+void BackwardRun::plan_forward(const DeviceInfo& device) {
   support_ = {};
   set_inner(pads() && of_data());
   ConvProblem one = inner_;
@@ -116,7 +134,9 @@ void BackwardRun::plan_forward(const DeviceInfo& device, bool accumulate) {
     if (same != parts_.end())
       run = same->run;
     else
-      runs_.emplace_back(*algorithm_, part.problem, device, accumulate && !stages_output_);
+      runs_.emplace_back(*algorithm_, part.problem, device,
+                         RunOptions{.accumulate = options_.accumulate && !stages_output_,
+                                    .reproducible = options_.reproducible && of_data()});
     const ConvRun& how = runs_[run];
     if (!how.support()) {
       support_ = how.support();
@@ -135,15 +155,15 @@ void BackwardRun::plan_forward(const DeviceInfo& device, bool accumulate) {
   }
 }
 
-void BackwardRun::count_staging(const DeviceInfo& device, bool accumulate) {
+void BackwardRun::count_staging(const DeviceInfo& device) {
   const ConvOperand output = output_of(inner_);
   if (stages_output_) staged_bytes_ = aligned(bytes_of(inner_.dtype, output.extents));
   if (copies_input()) padded_bytes_ = aligned(bytes_of(inner_.dtype, inner_.x_extents()));
-  if (masks_) masked_bytes_ = aligned(bytes_of(inner_.dtype, inner_.y_extents()));
+  if (options_.relu_mask) masked_bytes_ = aligned(bytes_of(inner_.dtype, inner_.y_extents()));
   double bytes = 2 * static_cast<double>(staged_bytes_ + padded_bytes_) +
                  3 * static_cast<double>(masked_bytes_);
   for (const LoweredZeros& zeros : zeros_)
-    bytes += accumulate ? 0 : static_cast<double>(bytes_of(inner_.dtype, zeros.extents));
+    bytes += options_.accumulate ? 0 : static_cast<double>(bytes_of(inner_.dtype, zeros.extents));
   if (device.nominal_bytes_per_second > 0)
     estimate_seconds_ += bytes / device.nominal_bytes_per_second;
 }
@@ -193,9 +213,10 @@ void BackwardRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
                    .y = stages_output_ ? staged : launch.y,
                    .activation = stages_output_ ? Activation::none : launch.activation,
                    .accumulate = launch.accumulate && !stages_output_,
+                   .reproducible = launch.reproducible,
                    .workspace = own_workspace_bytes_ > 0 ? staged + staged_bytes_ : nullptr,
                    .native_queue = launch.native_queue};
-  if (masks_) {
+  if (options_.relu_mask) {
     mask(queue, launch, masked);
     (of_data() ? inner.x : inner.w) = masked;
   }
@@ -270,6 +291,7 @@ void BackwardRun::launch_parts(BackendQueue& queue, const ConvLaunch& launch) co
                        .y = moved(launch.y, one.output, dtype),
                        .activation = launch.activation,
                        .accumulate = launch.accumulate,
+                       .reproducible = launch.reproducible,
                        .workspace = launch.workspace,
                        .native_queue = launch.native_queue});
     if (of_data()) filters = own + aligned(run.filter_bytes());
@@ -281,8 +303,10 @@ void BackwardRun::write_zeros(BackendQueue& queue, const ConvLaunch& launch,
                               const LoweredZeros& zeros) const {
   const TensorView to(moved(launch.y, zeros.output, inner_.dtype), inner_.dtype, zeros.extents,
                       launch.device.id, zeros.strides);
-  if (!launch.accumulate) fill(queue, to, launch.bias);
-  if (launch.accumulate && launch.bias)
+  // Added to zeros, a bias of -0 is 0, as it is behind a sum.
+  const bool adds = launch.accumulate || launch.reproducible;
+  if (!launch.accumulate) fill(queue, to, adds ? nullptr : launch.bias);
+  if (adds && launch.bias)
     queue.add({.x = broadcast(launch.bias, to.dtype(), to.extents(), to.device()),
                .y = to,
                .activation = launch.activation});
@@ -310,10 +334,11 @@ void BackwardRun::deliver(BackendQueue& queue, const ConvLaunch& launch, void* f
     if (launch.activation == Activation::relu) queue.relu(output, output);
     return;
   }
+  // The bias first, and what the output held last, as in a kernel that adds by itself.
   if (!launch.accumulate)
     fill(queue, output, launch.bias);
   else if (launch.bias)
-    queue.add({.x = broadcast(launch.bias, output.dtype(), output.extents(), device), .y = output});
+    queue.add({.x = broadcast(launch.bias, output.dtype(), output.extents(), device), .y = staged});
   queue.add({.x = staged, .y = output, .activation = launch.activation});
 }
 

@@ -20,9 +20,11 @@ class BackwardRun {
  public:
   /// Asks the algorithm. `problem` has passed check() and is not forward.
   BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& problem, const DeviceInfo& device,
-              bool accumulate, bool relu_mask);
+              const RunOptions& options);
 
   const Support& support() const { return support_; }
+  /// As ConvRun::reproduces(), of an algorithm whose numerics say that it can.
+  Support reproduces() const;
   double estimate_seconds() const { return estimate_seconds_; }
   bool fuses_accumulate() const { return fuses_accumulate_; }
   /// x goes through workspace first.
@@ -47,9 +49,9 @@ class BackwardRun {
   /// There is a boundary other than zeros.
   bool pads() const { return problem_.boundary != Boundaries{}; }
   void set_inner(bool stages_output);
-  bool plan_by_itself(const DeviceInfo& device, bool accumulate);
-  void plan_forward(const DeviceInfo& device, bool accumulate);
-  void count_staging(const DeviceInfo& device, bool accumulate);
+  bool plan_by_itself(const DeviceInfo& device);
+  void plan_forward(const DeviceInfo& device);
+  void count_staging(const DeviceInfo& device);
   void mask(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
   void sum_bias_gradient(BackendQueue& queue, const ConvLaunch& launch, const void* dy) const;
   void pad_input(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
@@ -67,10 +69,11 @@ class BackwardRun {
   const ConvAlgorithm* algorithm_;
   ConvProblem problem_;
   ConvProblem inner_;  ///< without boundaries, its tensors dense where they are copies
+  RunOptions options_;
   Support support_;
+  Support bits_of_itself_;  ///< of an algorithm that computes the gradient
   double estimate_seconds_ = 0;
   bool fuses_accumulate_ = false;
-  bool masks_ = false;          ///< dy counts where a ReLU's output is above 0
   bool stages_output_ = false;  ///< the output goes through workspace
   /// Of the workspace, in this order: dy masked, x padded, the output, the algorithm's own.
   std::size_t masked_bytes_ = 0, padded_bytes_ = 0, staged_bytes_ = 0, own_workspace_bytes_ = 0;

@@ -36,8 +36,29 @@ Support refused_unasked(const ConvAlgorithm& algorithm, const ConvOptions& optio
   return {};
 }
 
+RunOptions run_options(const ConvOptions& options) {
+  return {.accumulate = options.accumulate,
+          .relu_mask = options.relu_mask,
+          .reproducible = options.reproducible};
+}
+
+/// The one type that reproducible sums are formed in; another gives other bits.
+Support refused_type_of_sums(const Numerics& numerics, DType dtype, Math math) {
+  const Accumulator wanted =
+      dtype == DType::f64 || math == Math::fp64 ? Accumulator::fp64_fma : Accumulator::fp32_fma;
+  if (numerics.accumulator == wanted) return {};
+  const bool fp64 = wanted == Accumulator::fp64_fma;
+  return refuse(
+      Reason::not_reproducible,
+      fmt::format("sums in {}; reproducible convolutions of {} sum in {} where {} is asked "
+                  "for",
+                  fp64 ? "fp32" : "fp64", to_string(dtype), fp64 ? "fp64" : "fp32",
+                  to_string(math)));
+}
+
 /// What the options rule out of what an algorithm can do.
-Support refused_by_options(const ConvCandidate& candidate, const ConvOptions& options) {
+Support refused_by_options(const ConvAlgorithm& algorithm, DType dtype,
+                           const ConvCandidate& candidate, const ConvOptions& options) {
   if (!options.algorithm.empty() && options.algorithm != candidate.algorithm)
     return refuse(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
   if (!allows(options.math, candidate.error_class))
@@ -46,6 +67,9 @@ Support refused_by_options(const ConvCandidate& candidate, const ConvOptions& op
                               to_string(options.math)));
   if (options.deterministic && !candidate.deterministic)
     return refuse(Reason::not_deterministic, "its results vary from run to run");
+  if (options.reproducible)
+    if (Support type = refused_type_of_sums(algorithm.numerics, dtype, options.math); !type)
+      return type;
   if (candidate.workspace_bytes > options.workspace_limit_bytes)
     return refuse(Reason::workspace_limit,
                   fmt::format("needs {} bytes of workspace; at most {} are allowed",
@@ -57,12 +81,16 @@ ConvCandidate unasked(const ConvAlgorithm& algorithm, DType dtype) {
   return {.algorithm = algorithm.name,
           .error_class = math_class(algorithm.numerics, dtype),
           .deterministic = algorithm.numerics.deterministic,
+          .reproducible = algorithm.numerics.reproducible,
+          .invariant = algorithm.numerics.invariant,
           .provider = algorithm.provider ? algorithm.provider->name : std::string_view()};
 }
 
 ConvCandidate candidate_of(const ConvRun& run, DType dtype) {
   ConvCandidate candidate = unasked(run.algorithm(), dtype);
   candidate.support = run.support();
+  candidate.reproducible = candidate.support && static_cast<bool>(run.reproduces());
+  candidate.invariant = run.invariant();
   candidate.estimate_seconds = run.estimate_seconds();
   candidate.workspace_bytes = run.workspace_bytes();
   candidate.pool_fused = run.fuses_pool();
@@ -83,10 +111,11 @@ ConvCandidate asked_with(const ConvOptions& options, const ConvAlgorithm& algori
   if (algorithm.provider && options.algorithm.empty())
     candidate.support = refused_unmeasured(algorithm, tuned, seconds);
   if (!candidate.support) return candidate;
-  run.emplace(algorithm, problem, device, options.accumulate, options.relu_mask);
+  run.emplace(algorithm, problem, device, run_options(options));
   candidate = candidate_of(*run, problem.dtype);
   if (candidate.estimate_seconds > 0) candidate.measured_seconds = seconds;
-  if (candidate.support) candidate.support = refused_by_options(candidate, options);
+  if (candidate.support)
+    candidate.support = refused_by_options(algorithm, problem.dtype, candidate, options);
   return candidate;
 }
 
@@ -182,8 +211,9 @@ ConvOptions with_environment(ConvOptions options) {
 }
 
 ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                  const DeviceInfo& device, bool accumulate, bool relu_mask) {
-  return candidate_of(ConvRun(algorithm, problem, device, accumulate, relu_mask), problem.dtype);
+                  const DeviceInfo& device, bool accumulate, bool relu_mask, bool reproducible) {
+  return candidate_of(ConvRun(algorithm, problem, device, {accumulate, relu_mask, reproducible}),
+                      problem.dtype);
 }
 
 std::span<const ConvAlgorithm* const> conv_algorithms(const Device& device) {

@@ -163,6 +163,7 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
                                          .y = tensors.y.data(),
                                          .activation = planned_->options.activation,
                                          .accumulate = planned_->options.accumulate,
+                                         .reproducible = planned_->options.reproducible,
                                          .workspace = workspace,
                                          .native_queue = queue.native(),
                                          .mask = tensors.mask.data(),

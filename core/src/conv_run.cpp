@@ -2,6 +2,8 @@
 // not.
 #include "conv_run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backward_run.hpp"
@@ -13,33 +15,60 @@ namespace plumb {
 namespace {
 
 /// What a problem asks for beyond the plain convolution.
-StagesWanted asked_for(const ConvProblem& problem, bool accumulate) {
+StagesWanted asked_for(const ConvProblem& problem, const RunOptions& options) {
   return {.depth = problem.has_depth(),
           .boundaries = problem.boundary != Boundaries{},
           .pool = problem.pool != Pool::none,
-          .accumulate = accumulate};
+          .accumulate = options.accumulate,
+          .in_order = options.reproducible};
 }
 
 }  // namespace
 
 ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
-                 const DeviceInfo& device, bool accumulate, bool relu_mask)
-    : algorithm_(&algorithm), slice_(problem) {
+                 const DeviceInfo& device, const RunOptions& options)
+    : algorithm_(&algorithm), options_(options), has_depth_(problem.has_depth()), slice_(problem) {
   const DefaultFloatingPoint mode;  // or what is planned might not be what is launched
-  if (problem.direction != Direction::forward) {
-    plan_backward(device, accumulate, relu_mask);
-    return;
-  }
+  if (problem.direction == Direction::forward)
+    plan_forward(problem, device);
+  else
+    plan_backward(device);
+  if (!plan_.support) return;
+  reproduces_ = bits_of(device);
+  if (options_.reproducible && !reproduces_) plan_.support = reproduces_;
+}
+
+/// Why the bits are not those that are specified.
+Support ConvRun::bits_of(const DeviceInfo& device) const {
+  if (!algorithm_->numerics.reproducible)
+    return {Reason::not_reproducible,
+            "sums in another order than the one that docs/numerics.md specifies"};
+  if (backward_) return backward_->reproduces();
+  for (const Segment& one : segments_)
+    if (!one.run.reproduces()) return one.run.reproduces();
+  // What is rounded to 16 bits on its way through workspace is rounded twice.
+  const DType own =
+      algorithm_->numerics.accumulator == Accumulator::fp64_fma ? DType::f64 : DType::f32;
+  if (options_.accumulate && !fuses_accumulate_ && slice_.dtype != own)
+    return {Reason::not_reproducible,
+            fmt::format("rounds to {} before it adds what y holds; expected one rounding",
+                        to_string(slice_.dtype))};
+  if (!segments_.empty() || !algorithm_->reproduces) return {};
+  return algorithm_->reproduces(slice_, device);
+}
+
+void ConvRun::plan_forward(const ConvProblem& problem, const DeviceInfo& device) {
+  const ConvAlgorithm& algorithm = *algorithm_;
   // What the algorithm does not claim is done around it. What it claims and then refuses is done
   // around it in the second try: the problem is that of the copy then.
-  const StagesWanted asked = asked_for(problem, accumulate);
+  const StagesWanted asked = asked_for(problem, options_);
   StagesWanted wanted{.depth = asked.depth && !algorithm.takes_depth,
                       .boundaries = asked.boundaries && !algorithm.takes_boundaries,
                       .pool = asked.pool && !algorithm.fuses_pool,
-                      .accumulate = asked.accumulate && !algorithm.accumulates};
+                      .accumulate = asked.accumulate && !algorithm.accumulates,
+                      .in_order = asked.in_order};
   const auto plan = [&] {
-    if (wanted.depth && pads_depth_with_zeros(problem))
-      return plan_in_segments(problem, device, accumulate);
+    if (wanted.depth && pads_depth_with_zeros(problem)) return plan_in_segments(problem, device);
     stages_ = ConvStages(problem, wanted, device);
     slice_ = stages_.slice();
     plan_ = algorithm_->plan(slice_, device);
@@ -59,9 +88,8 @@ ConvRun::ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
   if (plan_.support && !stages_.none()) plan_in_stages(problem, device);
 }
 
-void ConvRun::plan_backward(const DeviceInfo& device, bool accumulate, bool relu_mask) {
-  backward_ =
-      std::make_shared<const BackwardRun>(*algorithm_, slice_, device, accumulate, relu_mask);
+void ConvRun::plan_backward(const DeviceInfo& device) {
+  backward_ = std::make_shared<const BackwardRun>(*algorithm_, slice_, device, options_);
   plan_.support = backward_->support();
   plan_.estimate_seconds = backward_->estimate_seconds();
   fuses_accumulate_ = backward_->fuses_accumulate();
@@ -69,14 +97,13 @@ void ConvRun::plan_backward(const DeviceInfo& device, bool accumulate, bool relu
 
 /// Planes whose windows reach into the padding along the depth have fewer taps: zeros in their
 /// place would meet the filter, and 0 * Inf is NaN.
-void ConvRun::plan_in_segments(const ConvProblem& problem, const DeviceInfo& device,
-                               bool accumulate) {
+void ConvRun::plan_in_segments(const ConvProblem& problem, const DeviceInfo& device) {
   slice_ = problem;
   stages_ = {};
   plan_ = {};
-  fuses_accumulate_ = accumulate;
+  fuses_accumulate_ = options_.accumulate;
   for (const DepthSegment& one : depth_segments(problem)) {
-    ConvRun run(*algorithm_, one.problem, device, accumulate);
+    ConvRun run(*algorithm_, one.problem, device, options_);
     plan_.support = run.support();
     if (!plan_.support) {
       segments_.clear();
@@ -86,6 +113,11 @@ void ConvRun::plan_in_segments(const ConvProblem& problem, const DeviceInfo& dev
     fuses_accumulate_ = fuses_accumulate_ && run.fuses_accumulate();
     segments_.push_back({std::move(run), one.problem, one.x, one.w, one.y});
   }
+}
+
+bool ConvRun::invariant() const {
+  return plan_.support && algorithm_->numerics.invariant &&
+         slice_.direction != Direction::backward_weights;
 }
 
 bool ConvRun::copies_input() const {
@@ -200,6 +232,7 @@ void ConvRun::launch_segments(BackendQueue& queue, const ConvLaunch& launch) con
                                   .y = moved(launch.y, one.y, dtype),
                                   .activation = launch.activation,
                                   .accumulate = launch.accumulate,
+                                  .reproducible = launch.reproducible,
                                   .workspace = launch.workspace,
                                   .native_queue = launch.native_queue});
     filters = own + aligned(bytes);

@@ -14,6 +14,13 @@ namespace plumb {
 
 class BackwardRun;
 
+/// What a run is to do beside its problem.
+struct RunOptions {
+  bool accumulate = false;    ///< ConvOptions::accumulate
+  bool relu_mask = false;     ///< ConvOptions::relu_mask
+  bool reproducible = false;  ///< ConvOptions::reproducible
+};
+
 /// By itself, or, where the problem asks for more than the algorithm computes, with copies, pooling
 /// or an addition around it, a slice of the problem at a time (conv_stages.hpp). Before it the
 /// filters are packed, where the algorithm has a layout of its own and they have not been.
@@ -22,12 +29,19 @@ class ConvRun {
  public:
   /// Asks the algorithm. `problem` has passed check().
   ConvRun(const ConvAlgorithm& algorithm, const ConvProblem& problem, const DeviceInfo& device,
-          bool accumulate = false, bool relu_mask = false);
+          const RunOptions& options = {});
 
   const ConvAlgorithm& algorithm() const { return *algorithm_; }
   const Support& support() const { return plan_.support; }
   /// The problem pools, and the algorithm does it.
   bool fuses_pool() const { return fuses_pool_; }
+  /// Whether its bits are those that docs/numerics.md specifies, or would be if they were asked
+  /// for, and if not, why. A run of which they are asked for supports nothing else.
+  const Support& reproduces() const { return reproduces_; }
+  /// They are asked for, which may change the layout of packed filters.
+  bool reproducible() const { return options_.reproducible; }
+  /// An image gives the same bits in every batch.
+  bool invariant() const;
   /// y's old values are added, and the algorithm does it.
   bool fuses_accumulate() const { return fuses_accumulate_; }
   /// x goes through workspace first.
@@ -40,6 +54,7 @@ class ConvRun {
   std::size_t workspace_bytes() const;
   std::size_t packed_workspace_bytes() const;
   double estimate_seconds() const { return plan_.estimate_seconds; }
+  bool has_depth() const { return has_depth_; }  ///< the problem that was asked about
   /// What the algorithm is asked to run, but for N: filters packed for it serve all of N.
   const ConvProblem& launched() const { return slice_; }
 
@@ -53,8 +68,10 @@ class ConvRun {
   /// Some planes of the output, computed by a run of their own, and where their tensors begin in
   /// those of the whole, in elements.
   struct Segment;
-  void plan_backward(const DeviceInfo& device, bool accumulate, bool relu_mask);
-  void plan_in_segments(const ConvProblem& problem, const DeviceInfo& device, bool accumulate);
+  void plan_forward(const ConvProblem& problem, const DeviceInfo& device);
+  void plan_backward(const DeviceInfo& device);
+  void plan_in_segments(const ConvProblem& problem, const DeviceInfo& device);
+  Support bits_of(const DeviceInfo& device) const;
   void pack_segments(BackendQueue& queue, const DeviceInfo& device, const void* w,
                      void* filters) const;
   void launch_segments(BackendQueue& queue, const ConvLaunch& launch) const;
@@ -62,10 +79,12 @@ class ConvRun {
   void launch_packed(BackendQueue& queue, const ConvLaunch& launch) const;
 
   const ConvAlgorithm* algorithm_;
+  RunOptions options_;
+  Support reproduces_;
   /// Of `slice_`; where there are several slices, the estimate and the workspace are of all of
   /// them.
   PlanResult plan_;
-  bool fuses_pool_ = false, fuses_accumulate_ = false;
+  bool fuses_pool_ = false, fuses_accumulate_ = false, has_depth_ = false;
   ConvStages stages_;
   ConvProblem slice_;  ///< all of the problem, or what one launch computes of it
   std::shared_ptr<const KernelPlan> last_kernel_;  ///< of what is left after whole slices

@@ -57,7 +57,8 @@ void ConvStages::take_planes_as_images() {
   const std::int64_t x_channel = merged(p.c, p.t, p.x_strides[1], p.dilation.d * p.x_strides[2]);
   const bool inside = p.padding.front == 0 && p.padding.back == 0;
   copies_input_ = !inside || (x_channel == 0 && slice_.c > 1);
-  planes_together_ = copies_input_ && p.groups == 1 && (p.dilation.d == 1 || p.t == 1);
+  planes_together_ = copies_input_ && p.groups == 1 && (p.dilation.d == 1 || p.t == 1) &&
+                     (!wanted_.in_order || p.c == 1 || p.t == 1);
   if (!copies_input_)
     slice_.x_strides = {p.stride.d * p.x_strides[2], x_channel, p.x_strides[3], p.x_strides[4]};
   take_filters();

@@ -22,6 +22,7 @@ struct StagesWanted {
   bool boundaries = false;  ///< its boundaries other than zeros
   bool pool = false;        ///< its pooling
   bool accumulate = false;  ///< the addition to y
+  bool in_order = false;    ///< where planes are channels, they are (c, t)
 };
 
 /// Immutable; a copy of it is in every run.
@@ -71,6 +72,7 @@ class ConvStages {
                        .y = output(launch, image, plane),
                        .activation = activation_of(launch),
                        .accumulate = launch.accumulate && !wanted_.accumulate,
+                       .reproducible = launch.reproducible,
                        .workspace = nullptr,
                        .native_queue = launch.native_queue};
         launch_slice(one, is_last);

@@ -35,6 +35,7 @@ constexpr Name<Reason> reasons[] = {
     {Reason::device_limit, "device_limit"},
     {Reason::workspace_limit, "workspace_limit"},
     {Reason::not_deterministic, "not_deterministic"},
+    {Reason::not_reproducible, "not_reproducible"},
     {Reason::not_forced, "not_forced"},
     {Reason::forced_only, "forced_only"},
     {Reason::provider_missing, "provider_missing"},
@@ -75,6 +76,8 @@ std::string_view remedy(Reason reason) {
     case Reason::workspace_limit: return "allow more: ConvOptions::workspace_limit_bytes";
     case Reason::not_deterministic:
       return "allow results that vary: ConvOptions::deterministic off";
+    case Reason::not_reproducible:
+      return "allow sums in another order: ConvOptions::reproducible off, no --reproducible";
     case Reason::not_forced:
       return "force it instead, or none: ConvOptions::algorithm, PLUMB_CONV_ALGORITHM, --algorithm";
     case Reason::forced_only:

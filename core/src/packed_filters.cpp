@@ -95,6 +95,7 @@ std::shared_ptr<const FilterStorage> pack_filters(Queue& queue, const ConvRun& r
       .device = device.id(),
       .instruction_set = device.info().instruction_set,
       .problem = run.launched(),
+      .reproducible = run.reproducible(),
       .bytes = bytes,
       .memory = memory,
       .filters = own_layout ? lowest : nullptr,
@@ -113,6 +114,10 @@ std::string misfit(const FilterStorage* filters, const Device& device, const Con
     return differ(filters->instruction_set, device.info().instruction_set);
   if (filters->algorithm != &run.algorithm())
     return differ(std::string(filters->algorithm->name), std::string(run.algorithm().name));
+  const bool same_planes = filters->reproducible == run.reproducible();
+  if (!same_planes && run.has_depth())
+    return run.reproducible() ? differ("any order of sums", "the reproducible one")
+                              : differ("the reproducible order of sums", "any");
   if (same_but_for_n(filters->problem, run.launched())) return {};
   const auto text = [](const ConvProblem& problem) {
     return fmt::format("{} in {} with strides {}, {} and {}", to_string(problem),

@@ -61,6 +61,8 @@ std::int64_t evened(std::int64_t batch, std::int64_t images) {
 }
 
 std::int64_t chosen_images(const ConvProblem& problem, const ConvOptions& options) {
+  // Sums of segments would be another tree than the one that is specified.
+  if (options.reproducible && problem.direction == Direction::backward_weights) return problem.n;
   const ImageBytes image = image_bytes(problem, options);
   const auto larger = static_cast<double>(std::max(image.in, image.out));
   const double best = std::sqrt(larger * static_cast<double>(problem.n) * fixed_cost(problem));

@@ -15,12 +15,15 @@
 // computes them (partial_sums.hpp), and the sum is copied out at the end.
 #include "pipeline_state.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "parallel/parallel.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
+#include "plumb/problem_text.hpp"
 
 namespace plumb {
 namespace {
@@ -103,6 +106,12 @@ ConvPipeline::State::State(const Device& device_, const ConvProblem& checked_pro
       in(queues[0]),
       compute(queues[1]),
       out(queues[2]) {
+  if (options.reproducible && sums() && segments.count > 1)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("pipeline: reproducible backward weights of {} would be cut into {} "
+                            "segments, whose sums are in another order; expected memory for the "
+                            "whole batch",
+                            to_string(problem), segments.count));
   if (!in_place() && problem.n > 0) allocate();
 }
 

@@ -2,6 +2,8 @@
 // type.
 #pragma once
 
+#include <type_traits>
+
 #include "cuda_kernels/primitives/max_nan.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
 #include "plumb/algorithm.hpp"
@@ -26,19 +28,32 @@ struct Epilogue {
     return finish(sum, bias_of<Accumulate>(k));
   }
 
-  /// Kernels that finish many sums of one filter call bias_of() once and finish() for each sum.
+  /// Kernels that finish many sums of one filter call bias_of() once and finish() for each sum. It
+  /// is never -0, and so no sum with it is.
   template <class Accumulate, class Index>
   __device__ Accumulate bias_of(Index k) const {
-    return bias ? convert<Accumulate>(bias[k]) : Accumulate{0};
+    return bias ? convert<Accumulate>(bias[k]) + Accumulate{0} : Accumulate{0};
   }
-  /// Writes an output, of a kernel that accumulates.
+  /// Writes an output, of a kernel that accumulates: the bias is added first, then what y holds.
   template <class Accumulate, class Index>
   __device__ void store(Stored& y, Accumulate sum, Index k) const {
-    y = (*this)(accumulate ? sum + convert<Accumulate>(y) : sum, k);
+    sum += bias_of<Accumulate>(k);
+    y = finish(sum, accumulate ? convert<Accumulate>(y) : Accumulate{0});
   }
   template <class Accumulate>
   __device__ Stored finish(Accumulate sum, Accumulate bias_of_filter) const {
-    return convert<Stored>(max_nan(sum + bias_of_filter, static_cast<Accumulate>(least)));
+    return rounded(max_nan(sum + bias_of_filter, static_cast<Accumulate>(least)));
+  }
+
+ private:
+  /// Zeros have no sign: what is summed in another order may come from the other side.
+  template <class Accumulate>
+  __device__ static Stored rounded(Accumulate value) {
+    const Stored stored = convert<Stored>(value);
+    if constexpr (std::is_same_v<Stored, Accumulate>)
+      return stored;
+    else
+      return convert<Stored>(convert<ComputeType<Stored>>(stored) + ComputeType<Stored>{0});
   }
 };
 

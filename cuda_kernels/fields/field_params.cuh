@@ -101,7 +101,7 @@ struct FieldBlock {
     y_at =
         image * view.y_n + k * view.y_k + u * view.u.y_step + v * view.v.y_step + w * view.w.y_step;
     y = results + y_at;
-    bias = epilogue.bias ? epilogue.bias[k] : Scalar{0};
+    bias = epilogue.bias ? epilogue.bias[k] + Scalar{0} : Scalar{0};  // no sum with it is -0
   }
 };
 

@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
   Scalar bias[Shape::filters];
 #pragma unroll
   for (int i = 0; i < Shape::filters; ++i)
-    bias[i] = epilogue.bias && k + i < params.view.k ? epilogue.bias[k + i] : Scalar{0};
+    bias[i] = epilogue.bias && k + i < params.view.k ? epilogue.bias[k + i] + Scalar{0} : Scalar{0};
   const auto run = [&](auto& loader) {
     __syncthreads();
     Queue<Scalar, Shape, std::remove_reference_t<decltype(loader)>>(params, block, loader)

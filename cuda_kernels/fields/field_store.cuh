@@ -187,7 +187,7 @@ __device__ __noinline__ void write_defined(const FieldParams& params,
                                            int filter, const FieldEpilogue<Scalar>& epilogue) {
   const FieldView& view = params.view;
   w += (block.k + filter) * view.w_k;
-  const Scalar bias = epilogue.bias ? epilogue.bias[block.k + filter] : Scalar{0};
+  const Scalar bias = epilogue.bias ? epilogue.bias[block.k + filter] + Scalar{0} : Scalar{0};
   const std::int64_t plane = std::int64_t{block.count_v} * block.count_w;
   for (std::int64_t i = threadIdx.x; i < plane * block.count_u; i += blockDim.x) {
     const std::int64_t u = i / plane, in_plane = i % plane;

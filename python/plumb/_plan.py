@@ -20,11 +20,11 @@ class Plan:
 
     def __init__(self, x, w, bias=None, *, dtype=None, device=None, stride=1, padding=0, dilation=1, groups=1,
                  boundary="zeros", math="fp32", activation=None, accumulate=False, algorithm=None,
-                 deterministic=False):
+                 deterministic=False, reproducible=False):
         plan: _Plan = _make_plan(x, w, bias, dtype=dtype, device=device, stride=stride, padding=padding,
                                  dilation=dilation, groups=groups, boundary=boundary, math=math,
                                  activation=activation, accumulate=accumulate, algorithm=algorithm,
-                                 deterministic=deterministic)
+                                 deterministic=deterministic, reproducible=reproducible)
         self._plan = plan
         self.execute = plan.execute  # bound once: a call is then the module's own
         self.pack = plan.pack

@@ -16,23 +16,26 @@ class PackedFilters:
 def conv(x: Array, w: Array, bias: Array | None = None, *, stride: Numbers = 1, padding: Padding = 0, dilation:
          Numbers = 1, groups: int = 1, boundary: str | Sequence[str] = "zeros", math: Math = "fp32", activation:
          Literal["relu"] | None = None, out: Array | None = None, accumulate: bool = False, algorithm: str | None =
-         None, deterministic: bool = False) -> Array: ...
+         None, deterministic: bool = False,
+                 reproducible: bool = False) -> Array: ...
 
 def conv_backward_data(dy: Array, w: Array, x_shape: Sequence[int] | None = None, *, mask: Array | None = None, bias:
                        Array | None = None, stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1, groups:
                        int = 1, boundary: str | Sequence[str] = "zeros", math: Math = "fp32", out: Array | None =
-                       None, accumulate: bool = False, algorithm: str | None = None, deterministic: bool = False) -> Array: ...
+                       None, accumulate: bool = False, algorithm: str | None = None, deterministic: bool = False,
+                 reproducible: bool = False) -> Array: ...
 
 def conv_backward_weights(x: Array, dy: Array, w_shape: Sequence[int] | None = None, *, mask: Array | None = None,
                           bias: bool = False, stride: Numbers = 1, padding: Padding = 0, dilation: Numbers = 1,
                           groups: int = 1, boundary: str | Sequence[str] = "zeros", math: Math = "fp32", out: Array |
-                          None = None, accumulate: bool = False, algorithm: str | None = None, deterministic: bool =
-                          False) -> Array | tuple[Array, Array]: ...
+                          None = None, accumulate: bool = False, algorithm: str | None = None, deterministic: bool = False,
+                 reproducible: bool = False) -> Array | tuple[Array, Array]: ...
 
 def conv_transpose(x: Array, w: Array, bias: Array | None = None, *, stride: Numbers = 1, padding: Padding = 0,
                    output_padding: Numbers = 0, dilation: Numbers = 1, groups: int = 1, boundary: str | Sequence[str]
                    = "zeros", math: Math = "fp32", activation: Literal["relu"] | None = None, out: Array | None =
-                   None, accumulate: bool = False, algorithm: str | None = None, deterministic: bool = False) -> Array: ...
+                   None, accumulate: bool = False, algorithm: str | None = None, deterministic: bool = False,
+                 reproducible: bool = False) -> Array: ...
 
 def max_pool(x: Array, window: Numbers, stride: Numbers | None = None, padding: Numbers | Sequence[Sequence[int]] = 0,
              dilation: Numbers = 1, ceil_mode: bool = False, *, out: Array | None = None) -> Array: ...

@@ -172,6 +172,7 @@ ConvOptions options_from(const OptionArguments& given) {
     refuse("algorithm is " + shown(given.algorithm) + "; expected None or an algorithm's name");
   options.accumulate = given.accumulate;
   options.deterministic = given.deterministic;
+  options.reproducible = given.reproducible;
   return options;
 }
 

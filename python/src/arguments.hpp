@@ -37,6 +37,7 @@ struct OptionArguments {
   nb::handle algorithm;   ///< None or a name
   bool accumulate;        ///< whether it is added to out
   bool deterministic;     ///< whether the same bits are wanted every time
+  bool reproducible;      ///< whether the bits that are specified are wanted
 };
 /// Returns the options. Throws Error (invalid_argument) that names the value and those expected.
 ConvOptions options_from(const OptionArguments& given);

@@ -39,13 +39,14 @@ nb::object conv_call(nb::handle x_object, nb::handle w_object, nb::handle bias_o
                      nb::handle stride, nb::handle padding, nb::handle dilation,
                      std::int64_t groups, nb::handle boundary, nb::handle math,
                      nb::handle activation, nb::handle out, bool accumulate, nb::handle algorithm,
-                     bool deterministic) {
+                     bool deterministic, bool reproducible) {
   const Array x(x_object, "x"), w(w_object, "w"), bias(bias_object, "bias");
   need_out_to_add(accumulate, out);
   const int axes = axes_of(x);
   const ConvGeometry geometry =
       geometry_from({stride, padding, dilation, groups, boundary}, axes, w.view().extents());
-  ConvOptions options = options_from({math, activation, algorithm, accumulate, deterministic});
+  ConvOptions options =
+      options_from({math, activation, algorithm, accumulate, deterministic, reproducible});
   ConvTensors tensors{.x = x.view(), .w = w.view(), .bias = bias.view()};
   Extents extents;
   if (out.is_none()) {
@@ -69,13 +70,14 @@ nb::object backward_data_call(nb::handle dy_object, nb::handle w_object, nb::han
                               nb::handle mask_object, nb::handle bias_object, nb::handle stride,
                               nb::handle padding, nb::handle dilation, std::int64_t groups,
                               nb::handle boundary, nb::handle math, nb::handle out, bool accumulate,
-                              nb::handle algorithm, bool deterministic) {
+                              nb::handle algorithm, bool deterministic, bool reproducible) {
   const Array dy(dy_object, "dy"), w(w_object, "w"), mask(mask_object, "mask"),
       bias(bias_object, "bias");
   need_out_to_add(accumulate, out);
   const ConvGeometry geometry =
       geometry_from({stride, padding, dilation, groups, boundary}, axes_of(dy), w.view().extents());
-  ConvOptions options = options_from({math, nb::none(), algorithm, accumulate, deterministic});
+  ConvOptions options =
+      options_from({math, nb::none(), algorithm, accumulate, deterministic, reproducible});
   const DeviceId id = device_of({&dy, &w, &mask, &bias});
   Output dx(out, dy, out.is_none() ? gradient_extents(x_shape, dy, w, geometry) : Extents());
   const Device device = opened(to_string(id));
@@ -95,7 +97,8 @@ nb::object backward_weights_call(nb::handle x_object, nb::handle dy_object, nb::
                                  nb::handle mask_object, bool bias, nb::handle stride,
                                  nb::handle padding, nb::handle dilation, std::int64_t groups,
                                  nb::handle boundary, nb::handle math, nb::handle out,
-                                 bool accumulate, nb::handle algorithm, bool deterministic) {
+                                 bool accumulate, nb::handle algorithm, bool deterministic,
+                                 bool reproducible) {
   const Array x(x_object, "x"), dy(dy_object, "dy"), mask(mask_object, "mask");
   need_out_to_add(accumulate, out);
   if (bias && accumulate)
@@ -109,7 +112,8 @@ nb::object backward_weights_call(nb::handle x_object, nb::handle dy_object, nb::
   Output dw(out, x, extents);
   const ConvGeometry geometry =
       geometry_from({stride, padding, dilation, groups, boundary}, axes_of(x), dw.view().extents());
-  ConvOptions options = options_from({math, nb::none(), algorithm, accumulate, deterministic});
+  ConvOptions options =
+      options_from({math, nb::none(), algorithm, accumulate, deterministic, reproducible});
   std::optional<Output> db;
   if (bias)
     db.emplace(nb::none(), x, Extents{dy.view().rank() > 1 ? dy.view().extent(1) : 1}, "db");
@@ -134,13 +138,14 @@ nb::object transpose_call(nb::handle x_object, nb::handle w_object, nb::handle b
                           nb::handle stride, nb::handle padding, nb::handle output_padding,
                           nb::handle dilation, std::int64_t groups, nb::handle boundary,
                           nb::handle math, nb::handle activation, nb::handle out, bool accumulate,
-                          nb::handle algorithm, bool deterministic) {
+                          nb::handle algorithm, bool deterministic, bool reproducible) {
   const Array x(x_object, "x"), w(w_object, "w"), bias(bias_object, "bias");
   need_out_to_add(accumulate, out);
   const int axes = axes_of(x);
   const ConvGeometry geometry =
       geometry_from({stride, padding, dilation, groups, boundary}, axes, w.view().extents());
-  ConvOptions options = options_from({math, activation, algorithm, accumulate, deterministic});
+  ConvOptions options =
+      options_from({math, activation, algorithm, accumulate, deterministic, reproducible});
   Extents extents;
   if (out.is_none()) {
     extents = transposed_extents(x.view().extents(), w.view().extents(), geometry,
@@ -166,7 +171,7 @@ void bind_convolutions(nb::module_& module) {
              "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1,
              "boundary"_a = "zeros", "math"_a = "fp32", "activation"_a.none() = nb::none(),
              "out"_a.none() = nb::none(), "accumulate"_a = false, "algorithm"_a.none() = nb::none(),
-             "deterministic"_a = false,
+             "deterministic"_a = false, "reproducible"_a = false,
              R"(Convolve x with the filters w, as neural networks do (cross-correlation).
 
 x is [N, C, W], [N, C, H, W] or [N, C, D, H, W]; w is [K, C/groups, S], [K, C/groups, R, S] or
@@ -182,13 +187,16 @@ math: the least accurate arithmetic that may be chosen: "fp64", "fp32", "tf32", 
 activation: None or "relu", of the sum with the bias.
 accumulate: the convolution is added to what `out` holds.
 algorithm: None, or the name of the one to run.
-deterministic: only algorithms that give the same bits every time are chosen.)");
+deterministic: only algorithms that give the same bits every time are chosen.
+reproducible: the result has the bits that the documentation specifies (docs/numerics.md), the same on every
+    device, for any number of threads, batch and layout.)");
 
   module.def("conv_backward_data", backward_data_call, "dy"_a, "w"_a,
              "x_shape"_a.none() = nb::none(), nb::kw_only(), "mask"_a.none() = nb::none(),
              "bias"_a.none() = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
              "groups"_a = 1, "boundary"_a = "zeros", "math"_a = "fp32", "out"_a.none() = nb::none(),
              "accumulate"_a = false, "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
+             "reproducible"_a = false,
              R"(Return the gradient by x of sum(conv(x, w) * dy).
 
 dy is [N, K, P, Q] and w [K, C/groups, R, S], or with one or three axes of the image. x_shape is the shape of
@@ -202,6 +210,7 @@ The others are those of conv.)");
              "bias"_a = false, "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1,
              "boundary"_a = "zeros", "math"_a = "fp32", "out"_a.none() = nb::none(),
              "accumulate"_a = false, "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
+             "reproducible"_a = false,
              R"(Return the gradient by w of sum(conv(x, w) * dy), of shape w_shape.
 
 x is [N, C, H, W] and dy [N, K, P, Q], or with one or three axes of the image.
@@ -214,6 +223,7 @@ The others are those of conv.)");
              "dilation"_a = 1, "groups"_a = 1, "boundary"_a = "zeros", "math"_a = "fp32",
              "activation"_a.none() = nb::none(), "out"_a.none() = nb::none(),
              "accumulate"_a = false, "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
+             "reproducible"_a = false,
              R"(Convolve x with the filters w, transposed, as PyTorch's conv_transpose does.
 
 x is [N, K, P, Q] and w [K, C/groups, R, S], or with one or three axes of the image; bias is [C]. Returns

@@ -32,6 +32,8 @@ nb::list candidates_as_list(const std::vector<ConvCandidate>& candidates) {
     row["workspace_bytes"] = candidate.workspace_bytes;
     row["math"] = text(to_string(candidate.error_class));
     row["deterministic"] = candidate.deterministic;
+    row["reproducible"] = candidate.reproducible;
+    row["invariant"] = candidate.invariant;
     list.append(row);
   }
   return list;

@@ -69,7 +69,7 @@ nb::object linear_call(nb::handle x_object, nb::handle w_object, nb::handle bias
                 "x and w have shapes " + to_string(x.view().extents()) + " and " +
                     to_string(w.view().extents()) + "; expected [N, C] and [K, C]");
   device_of({&x, &w, &bias});
-  ConvOptions options = options_from({math, activation, nb::none(), false, false});
+  ConvOptions options = options_from({math, activation, nb::none(), false, false, false});
   return run_operator(x, out, {x.view().extent(0), w.view().extent(0)},
                       [&](Queue& queue, const ConstTensorView& from, const TensorView& to) {
                         linear(queue, {.x = from, .w = w.view(), .bias = bias.view(), .y = to},

@@ -64,7 +64,7 @@ struct Packed {
 Plan make_plan(nb::handle x, nb::handle w, nb::handle bias, nb::handle dtype, nb::handle device,
                nb::handle stride, nb::handle padding, nb::handle dilation, std::int64_t groups,
                nb::handle boundary, nb::handle math, nb::handle activation, bool accumulate,
-               nb::handle algorithm, bool deterministic) {
+               nb::handle algorithm, bool deterministic, bool reproducible) {
   std::string where = device.is_none() ? "cpu" : nb::str(device).c_str();
   const Device described_on = opened(where);
   const DType type = dtype.is_none() ? DType::f32 : dtype_from(dtype);
@@ -73,7 +73,8 @@ Plan make_plan(nb::handle x, nb::handle w, nb::handle bias, nb::handle dtype, nb
   if (image.array && filters.array) device_of({&*image.array, &*filters.array});
   const ConvGeometry geometry = geometry_from({stride, padding, dilation, groups, boundary},
                                               image.view.rank() - 2, filters.view.extents());
-  ConvOptions options = options_from({math, activation, algorithm, accumulate, deterministic});
+  ConvOptions options =
+      options_from({math, activation, algorithm, accumulate, deterministic, reproducible});
   options.bias = PyBool_Check(bias.ptr()) ? bias.is(nb::handle(Py_True)) : !bias.is_none();
   const ConvProblem problem = problem_of({.x = image.view, .w = filters.view}, geometry);
   return Plan(image.array ? opened(to_string(image.view.device())) : described_on, problem, options,
@@ -148,7 +149,8 @@ void bind_plans(nb::module_& module) {
              "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "stride"_a = 1,
              "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1, "boundary"_a = "zeros",
              "math"_a = "fp32", "activation"_a.none() = nb::none(), "accumulate"_a = false,
-             "algorithm"_a.none() = nb::none(), "deterministic"_a = false);
+             "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
+             "reproducible"_a = false);
 }
 
 }  // namespace plumb::python

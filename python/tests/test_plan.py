@@ -80,7 +80,7 @@ def test_devices():
 def test_validate_and_tune():
     plan = plumb.Plan((1, 2, 9, 9), (3, 2, 3, 3), padding=1)
     verdicts = plumb.validate(plan, algorithm=plan.algorithm)
-    assert {row["tier"] for row in verdicts} == {"exact", "bounded", "repeatable", "attested"}
+    assert {row["tier"] for row in verdicts} == {"exact", "bounded", "repeatable", "attested", "reproducible"}
     assert {row["verdict"] for row in verdicts} == {"pass"}
     times = plumb.tune("mb1ic1ih9oc1kh3ph1", seconds=0.01, write=False)
     assert [row for row in times if row["seconds"] and row["seconds"] > 0]

@@ -55,6 +55,12 @@ struct Numerics {
   int term_multiple = 1;
   /// The same input gives the same bits, whatever else runs.
   bool deterministic = true;
+  /// In a launch that asks for it (ConvLaunch::reproducible) each sum has the order and the
+  /// roundings that docs/numerics.md specifies, and so the same bits on every device that runs it.
+  bool reproducible = false;
+  /// An image of a batch gives the same bits whatever N is, and wherever in the batch it stands.
+  /// Not of backward weights, which is a sum over the batch.
+  bool invariant = false;
   /// The fields above are a promise, and the bound follows from them. False for another library's
   /// kernels, which may transform (FFT, Winograd): then they name the class asked for and no more,
   /// and validation reports what it sees without holding it against the kernel.
@@ -140,6 +146,9 @@ struct ConvLaunch {
   void* y;                        ///< N K (Z) P Q; dx or dw
   Activation activation;          ///< after the bias
   bool accumulate = false;        ///< y's old values are added before the activation
+  /// The bits are to be those that docs/numerics.md specifies. Only algorithms whose numerics say
+  /// that they can are asked for it.
+  bool reproducible = false;
   void* workspace;     ///< at least workspace_bytes(), 256-byte aligned; null where that is 0
   void* native_queue;  ///< the stream (CUDA), or null
   /// In gradients, of y's extents: dy counts only where it is above 0. Null otherwise, and always
@@ -186,6 +195,9 @@ struct ConvAlgorithm {
   /// Refuses gradients that it does not compute by itself (Reason::direction): what another
   /// library's forward convolutions take for one is no measure of that library.
   bool forward_alone = false;
+  /// Where the numerics say `reproducible`: whether the algorithm is so for this problem, which it
+  /// supports, on this device, and if not, why (Reason::not_reproducible). Null: always.
+  Support (*reproduces)(const ConvProblem&, const DeviceInfo&) = nullptr;
   /// Decides all that can be decided before a launch. Supports exactly the problems that the kernel
   /// computes right: yes to what it refuses is a bug, and the reverse. The problem has passed
   /// check(). May take its time where `forced_only`, and where there is a `provider`: it is not

@@ -137,6 +137,11 @@ struct ConvOptions {
   /// In gradients: dy counts only where the output of the ReLU that followed is above 0, which a
   /// NaN is not (relu_backward()); execute() then needs that output.
   bool relu_mask = false;
+  /// The result has the bits that docs/numerics.md specifies, whatever the device, instruction set,
+  /// number of threads, batch, layout, or place in the image: each output is one chain of fused
+  /// multiply-adds in the order c, t, r, s, in fp32 (fp64 for f64, and where `math` is fp64), and
+  /// each gradient a sum in an order of its own. Only algorithms that keep to it are chosen.
+  bool reproducible = false;
   friend bool operator==(const ConvOptions&, const ConvOptions&) = default;  ///< in every field
 };
 
@@ -150,6 +155,12 @@ struct ConvCandidate {
   std::size_t workspace_bytes = 0;         ///< 0 where the algorithm itself cannot run it
   Math error_class = Math::fp32;           ///< the strictest promise it keeps (math_class())
   bool deterministic = true;               ///< the same bits every time
+  /// Whether it gives the bits that are specified, where it is asked to
+  /// (ConvOptions::reproducible).
+  bool reproducible = false;
+  /// Whether an image gives the same bits in every batch (Numerics::invariant), with what is done
+  /// around the algorithm; false of backward weights.
+  bool invariant = false;
   /// Whether, where the problem pools, the kernel does it. Otherwise the convolution goes into
   /// workspace and the backend's pooling follows; estimate and workspace count that.
   bool pool_fused = false;
@@ -169,7 +180,7 @@ struct ConvCandidate {
 /// Asks one algorithm about a problem that has passed check(), whatever the other options.
 PLUMB_API ConvCandidate ask(const ConvAlgorithm& algorithm, const ConvProblem& problem,
                             const DeviceInfo& device, bool accumulate = false,
-                            bool relu_mask = false);
+                            bool relu_mask = false, bool reproducible = false);
 
 /// The tensors of one convolution: x [N,C,H,W], w [K,C/G,R,S], bias [K] dense or empty,
 /// y [N,K,P,Q] or, pooled, [N,K,P/2,Q/2]; in one dimension [N,C,W], [K,C/G,S] and [N,K,Q]; in three

@@ -44,6 +44,7 @@ enum class Reason {
   device_limit,       ///< the device has too little of something (shared or constant memory, ...)
   workspace_limit,    ///< needs more workspace than the caller allows
   not_deterministic,  ///< the caller asked for the same bits every time
+  not_reproducible,   ///< the caller asked for the bits that are specified
   not_forced,         ///< another algorithm was forced by name
   forced_only,        ///< runs only when forced by name
   provider_missing,   ///< another library's, which cannot be opened

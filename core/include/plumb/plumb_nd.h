@@ -89,7 +89,8 @@ typedef struct plumb_conv_problem_nd {
   plumb_direction direction;               ///< which convolution
 } plumb_conv_problem_nd;
 
-/// plumb_conv_options_nd_init() sets PLUMB_FP32, no activation, no bias, any workspace.
+/// plumb_conv_options_nd_init() sets PLUMB_FP32, no activation, no bias, any workspace. A program
+/// that was compiled when `relu_mask` was the last field says so by struct_size, and is understood.
 typedef struct plumb_conv_options_nd {
   size_t struct_size;            ///< sizeof(plumb_conv_options_nd)
   plumb_math math;               ///< the least accurate that may be chosen
@@ -101,6 +102,7 @@ typedef struct plumb_conv_options_nd {
   const char* algorithm;         ///< only this one may run; NULL: Plumb chooses
   int32_t accumulate;            ///< not 0: the convolution is added to what y holds; not pooled
   int32_t relu_mask;             ///< not 0: in gradients dy counts where a ReLU's output is above 0
+  int32_t reproducible;          ///< not 0: the bits that docs/numerics.md specifies, on any device
 } plumb_conv_options_nd;
 
 /// Sets strides, dilations and groups of 1, no padding, and zeros around.
@@ -141,6 +143,12 @@ PLUMB_API plumb_status plumb_explain_nd(const plumb_device* device,
 /// options accumulate, and otherwise the sum is made from workspace.
 PLUMB_API plumb_status plumb_explanation_stages(const plumb_explanation* explanation, size_t index,
                                                 int32_t* copies_input, int32_t* accumulate_fused);
+/// What one algorithm of an explanation promises of bits, with `index` from 0. `reproducible` is
+/// not 0 where it gives the bits that docs/numerics.md specifies, if it is asked to; `invariant` is
+/// not 0 where an image gives the same bits in every batch.
+PLUMB_API plumb_status plumb_explanation_promises(const plumb_explanation* explanation,
+                                                  size_t index, int32_t* reproducible,
+                                                  int32_t* invariant);
 /// Validates an algorithm, as plumb_validate() does.
 PLUMB_API plumb_status plumb_validate_nd(const plumb_device* device,
                                          const plumb_conv_problem_nd* problem,

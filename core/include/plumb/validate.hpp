@@ -1,4 +1,4 @@
-// The proof has an oracle, a bound that follows from an algorithm's numerics, and four tiers that
+// The proof has an oracle, a bound that follows from an algorithm's numerics, and five tiers that
 // every device, algorithm and problem is held against. docs/numerics.md derives the bound.
 #pragma once
 
@@ -57,6 +57,24 @@ PLUMB_API std::vector<OracleTerm> conv_oracle(const ConvProblem& problem, const 
                                               const ConstTensorView& w,
                                               const ConstTensorView& bias = {});
 
+/// Returns one element of the output of a reproducible convolution or gradient
+/// (ConvOptions::reproducible), as docs/numerics.md specifies it: a plain loop, which uses nothing
+/// that the kernels use. `problem` has passed check(). `tensors` are on the host, with y as it was
+/// before, and of the extents and strides of the problem; the indices are those of
+/// conv_oracle_at(), pooled where the problem pools. Of the options count math, activation,
+/// accumulate and relu_mask. A double holds every stored value.
+PLUMB_API double reproducible_at(const ConvProblem& problem, const ConvOptions& options,
+                                 const ConvTensors& tensors, std::int64_t n, std::int64_t k,
+                                 std::int64_t z, std::int64_t p, std::int64_t q);
+/// Returns element k of the bias's gradient beside a reproducible dw, likewise; `tensors.db` is as
+/// it was before.
+PLUMB_API double reproducible_bias_gradient_at(const ConvProblem& problem,
+                                               const ConvOptions& options,
+                                               const ConvTensors& tensors, std::int64_t k);
+/// Writes all of a reproducible convolution to y, and to db: slow and obvious.
+PLUMB_API void reproducible_conv(const ConvProblem& problem, const ConvOptions& options,
+                                 const ConvTensors& tensors);
+
 /// Returns the largest error that an algorithm with these numerics may make at one output, before
 /// the activation; `computed` is its own result there. It is infinite where the numerics are not a
 /// promise.
@@ -75,15 +93,19 @@ PLUMB_API double bias_gradient_error_bound(DType dtype, double terms, double mag
 PLUMB_API double segments_error_bound(DType dtype, std::int64_t segments, int depth,
                                       double magnitude, double bound);
 
-/// The four ways in which a result is judged.
+/// The five ways in which a result is judged.
 enum class Tier : std::uint8_t {
   exact,       ///< small integers: the oracle's bits, in every order of summation
   bounded,     ///< random data: within the bound, element by element; NaN and Inf where they belong
   repeatable,  ///< the same bits again, on another queue and beside another thread
   attested,    ///< probes show the arithmetic that the numerics claim
+  /// Of algorithms that claim it: the bits of a plain loop (reproducible_at()), on random data,
+  /// data near underflow, and with NaN and Inf.
+  reproducible,
 };
 /// The tiers in the order in which they are judged.
-inline constexpr Tier all_tiers[] = {Tier::exact, Tier::bounded, Tier::repeatable, Tier::attested};
+inline constexpr Tier all_tiers[] = {Tier::exact, Tier::bounded, Tier::repeatable, Tier::attested,
+                                     Tier::reproducible};
 PLUMB_API std::string_view to_string(Tier);  ///< "exact"
 
 /// The result of one tier.

@@ -60,6 +60,19 @@ plumb_status plumb_explanation_stages(const plumb_explanation* explanation, std:
   });
 }
 
+plumb_status plumb_explanation_promises(const plumb_explanation* explanation, std::size_t index,
+                                        std::int32_t* reproducible, std::int32_t* invariant) {
+  return run(__func__, [&] {
+    at(reproducible, "reproducible") = 0;
+    at(invariant, "invariant") = 0;
+    const auto& all = at(explanation, "explanation").candidates;
+    if (index >= all.size())
+      refuse(fmt::format("index {}; there are {} entries", index, all.size()));
+    *reproducible = all[index].reproducible ? 1 : 0;
+    *invariant = all[index].invariant ? 1 : 0;
+  });
+}
+
 plumb_status plumb_validate_nd(const plumb_device* device, const plumb_conv_problem_nd* problem,
                                const char* algorithm, plumb_validation* validation) {
   return run(__func__, [&] {

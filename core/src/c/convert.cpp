@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstring>
 #include <limits>
 
 #include "handles.hpp"
@@ -44,14 +46,20 @@ Strides strides_of(const std::int64_t* values, std::size_t count) {
   return values ? Strides(values, count) : Strides();
 }
 
-/// A struct that begins with its size, as this library knows it; of none has there been a smaller
-/// one. What the caller's has beyond must be zero, since nothing here would do what it asks for.
+/// A struct that begins with its size, as this library knows it, or one of `least` bytes, without
+/// the fields that came later: they are zero then. What the caller's has beyond must be zero, since
+/// nothing here would do what it asks for.
 template <class Struct>
-Struct sized(const Struct& given, const char* name) {
+Struct sized(const Struct& given, const char* name, std::size_t least = sizeof(Struct)) {
   const std::size_t size = given.struct_size;
-  if (size < sizeof(Struct))
-    refuse(fmt::format("{}.struct_size is {}; expected at least {} (plumb_*_init() sets it)", name,
-                       size, sizeof(Struct)));
+  if (size < least)
+    refuse(fmt::format("{}.struct_size is {}; expected at least {} (plumb_*_init() sets it)",
+                       name, size, least));
+  if (size < sizeof(Struct)) {
+    Struct whole{};
+    std::memcpy(&whole, &given, size);
+    return whole;
+  }
   const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
   for (std::size_t i = sizeof(Struct); i < size; ++i)
     if (bytes[i] != 0)
@@ -138,7 +146,8 @@ ConvOptions options_of(const plumb_conv_options* given) {
 
 ConvOptions options_of(const plumb_conv_options_nd* given) {
   if (!given) return {};
-  const plumb_conv_options_nd from = sized(*given, "options");
+  const plumb_conv_options_nd from =
+      sized(*given, "options", offsetof(plumb_conv_options_nd, reproducible));
   return {.math = enumerator(from.math, Math::fp16, "math"),
           .algorithm = from.algorithm ? from.algorithm : "",
           .bias = from.bias != 0,
@@ -146,7 +155,8 @@ ConvOptions options_of(const plumb_conv_options_nd* given) {
           .workspace_limit_bytes = from.workspace_limit_bytes,
           .deterministic = from.deterministic != 0,
           .accumulate = from.accumulate != 0,
-          .relu_mask = from.relu_mask != 0};
+          .relu_mask = from.relu_mask != 0,
+          .reproducible = from.reproducible != 0};
 }
 
 PoolGeometry pool_geometry_of(const plumb_pool_geometry* given) {

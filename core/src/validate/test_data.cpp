@@ -12,10 +12,13 @@
 namespace plumb {
 namespace {
 
-constexpr Name<DataKind> kinds[] = {
-    {DataKind::integers, "integers"},   {DataKind::normal, "normal"},
-    {DataKind::positive, "positive"},   {DataKind::wide, "wide"},
-    {DataKind::wide_fp16, "wide_fp16"}, {DataKind::non_finite, "non_finite"}};
+constexpr Name<DataKind> kinds[] = {{DataKind::integers, "integers"},
+                                    {DataKind::normal, "normal"},
+                                    {DataKind::positive, "positive"},
+                                    {DataKind::wide, "wide"},
+                                    {DataKind::wide_fp16, "wide_fp16"},
+                                    {DataKind::non_finite, "non_finite"},
+                                    {DataKind::tiny, "tiny"}};
 
 /// Calls `draw` once for each element, in row-major order whatever the strides, so that every
 /// placement of a problem gets the same numbers.
@@ -30,6 +33,19 @@ double wide_value(Random& random, double low_exponent, double high_exponent) {
   const double magnitude =
       std::exp2(low_exponent + random.uniform() * (high_exponent - low_exponent));
   return random.next() & 1 ? magnitude : -magnitude;
+}
+
+/// Products of two of these lie about the smallest number of the type that they are summed in;
+/// those of f16 about that which is stored.
+double tiny_value(Random& random, DType dtype) {
+  if (random.next() % 8 == 0) return random.next() & 1 ? 0.0 : -0.0;
+  switch (dtype) {
+    case DType::f64: return wide_value(random, -541, -534);
+    case DType::f16: return wide_value(random, -14, -8);
+    case DType::f32:
+    case DType::bf16: break;
+  }
+  return wide_value(random, -78, -71);
 }
 
 /// Of one element of what is written, and at least one: a sum over no images has none.
@@ -99,6 +115,10 @@ void fill(DataKind kind, std::uint64_t seed, const ConvProblem& problem, const T
     }
     case DataKind::wide:
     case DataKind::wide_fp16: return fill_all(wide, wide);
+    case DataKind::tiny: {
+      const auto tiny = [&] { return tiny_value(random, problem.dtype); };
+      return fill_all(tiny, tiny);
+    }
     case DataKind::non_finite: {
       // Nothing finite that fp16 would round to zero: with Inf that would be NaN.
       const auto finite = [&](double factor) {

@@ -39,6 +39,7 @@ enum class DataKind : std::uint8_t {
   wide,        ///< magnitudes over many orders, as far as the stored type allows
   wide_fp16,   ///< the same within what fp16 operands and sums hold
   non_finite,  ///< normal, with a few NaN and Inf in x and an Inf in w
+  tiny,        ///< products about the smallest numbers, with zeros of both signs among the factors
 };
 std::string_view to_string(DataKind);
 

@@ -65,8 +65,13 @@ TrialOutput Trial::make_output() const {
   return made;
 }
 
+RunOptions Trial::run_options() const {
+  return {
+      .accumulate = accumulates(), .relu_mask = mask_.has_value(), .reproducible = reproducible_};
+}
+
 ConvRun Trial::run_of(const ConvAlgorithm& algorithm) const {
-  return ConvRun(algorithm, problem_, device_.info(), accumulates(), mask_.has_value());
+  return ConvRun(algorithm, problem_, device_.info(), run_options());
 }
 
 void Trial::guard(GuardPages pages) {
@@ -87,6 +92,7 @@ void Trial::upload_inputs(Queue& queue) const {
 
 void Trial::load_data(DataKind kind) {
   kind_ = kind;
+  for (std::vector<double>& bits : bits_) bits.clear();
   if (kind == DataKind::integers) {
     load_integers();
   } else {
@@ -205,7 +211,7 @@ ConvRun Trial::run_with_other_batch(const ConvAlgorithm& algorithm) const {
   ConvProblem other = problem_;
   other.n = problem_.n == 1 ? 2 : 1;
   if (!overlaps_itself(output_of(other).extents, output_of(other).strides)) {
-    ConvRun run(algorithm, other, device_.info(), accumulates(), mask_.has_value());
+    ConvRun run(algorithm, other, device_.info(), run_options());
     if (run.support()) return run;
   }
   return run_of(algorithm);
@@ -257,6 +263,7 @@ std::string Trial::run(const ConvAlgorithm& algorithm, Queue& queue, TrialOutput
                                .y = y.on_device().data(),
                                .activation = activation_,
                                .accumulate = accumulates(),
+                               .reproducible = reproducible_,
                                .workspace = workspace ? workspace->on_device().data() : nullptr,
                                .native_queue = queue.native(),
                                .mask = mask_ ? mask_->on_device().data() : nullptr,

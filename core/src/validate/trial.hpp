@@ -70,6 +70,13 @@ class Trial {
   /// Holds `y` against the oracle: bit for bit, or within the bound of the numerics.
   Judgement judge(Tier tier, const Numerics& numerics, const TrialOutput& y) const;
 
+  /// Whether the algorithm gives the bits that docs/numerics.md specifies, where it is asked to.
+  Support reproduces(const ConvAlgorithm& algorithm);
+  /// The same as run(), asked for those bits; the algorithm has them.
+  std::string run_reproducible(const ConvAlgorithm& algorithm, Queue& queue, TrialOutput& output);
+  /// Holds what such a run wrote against a plain loop, and returns what is wrong, or empty.
+  std::string judge_bits(const ConvAlgorithm& algorithm, const TrialOutput& output);
+
   const ConvProblem& problem() const { return problem_; }
   const Device& device() const { return device_; }
 
@@ -110,6 +117,18 @@ class Trial {
   /// dy as the gradient has it: with zeros where it is masked.
   void apply_mask();
   void expect_bias_gradient();
+  RunOptions run_options() const;
+  /// The runs that are made meanwhile are asked for the specified bits.
+  struct ForReproducibleRuns {
+    explicit ForReproducibleRuns(Trial& of) : trial(of) { trial.reproducible_ = true; }
+    ~ForReproducibleRuns() { trial.reproducible_ = false; }
+    ForReproducibleRuns(const ForReproducibleRuns&) = delete;
+    ForReproducibleRuns& operator=(const ForReproducibleRuns&) = delete;
+    Trial& trial;
+  };
+  ConvOptions reproducible_options(const ConvAlgorithm& algorithm) const;
+  ConvTensors reproducible_tensors() const;
+  const std::vector<double>& expected_bits(const ConvOptions& options);
   ConvRun run_of(const ConvAlgorithm& algorithm) const;
   GuardedTensor make(const Extents& extents, const Strides& strides) const;
 
@@ -126,10 +145,12 @@ class Trial {
   std::optional<GuardedTensor> masked_;  ///< dy with zeros; stays on the host
   bool sums_dy_;                         ///< the gradient of a bias is asked for
   std::vector<OracleTerm> db_;           ///< which is this
+  bool reproducible_ = false;            ///< runs are asked for the bits that are specified
   DataKind kind_ = DataKind::integers;
   bool every_output_ = true;
   std::vector<Point> points_;
-  std::vector<OracleTerm> expected_;   ///< at the points
+  std::vector<OracleTerm> expected_;  ///< at the points
+  std::vector<double> bits_[2];  ///< of sums in fp32 and in fp64; empty until they are asked for
   std::vector<OracleTerm> checksums_;  ///< over K of a group, in N G P Q order; empty where unused
 };
 

@@ -1,4 +1,4 @@
-// The four tiers, for each algorithm on one case.
+// The five tiers, for each algorithm on one case.
 #include "plumb/validate.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ namespace {
 constexpr Name<Tier> tiers[] = {{Tier::exact, "exact"},
                                 {Tier::bounded, "bounded"},
                                 {Tier::repeatable, "repeatable"},
-                                {Tier::attested, "attested"}};
+                                {Tier::attested, "attested"},
+                                {Tier::reproducible, "reproducible"}};
 constexpr Name<Verdict> verdicts[] = {{Verdict::pass, "pass"},
                                       {Verdict::fail, "fail"},
                                       {Verdict::unsupported, "unsupported"},
@@ -135,6 +136,8 @@ class Court {
       case Tier::repeatable: return judge_repeats(subjects);
       case Tier::attested:
         for (Subject& subject : subjects) judge_arithmetic(subject);
+        return;
+      case Tier::reproducible: return judge_bits(subjects);
     }
   }
 
@@ -232,6 +235,33 @@ class Court {
         });
     }
     return failures[0].sentence.empty() ? failures[1] : failures[0];
+  }
+
+  void judge_bits(std::vector<Subject>& subjects) {
+    std::vector<Subject*> claiming;
+    for (Subject& subject : subjects) {
+      std::string& sentence = subject.records.back().sentence;
+      if (!subject.algorithm->numerics.reproducible)
+        sentence = "does not claim to be reproducible";
+      else if (const Support support = trial_.reproduces(*subject.algorithm); !support)
+        sentence = "is not reproducible here: " + support.sentence;
+      else
+        claiming.push_back(&subject);
+    }
+    if (claiming.empty()) return;
+    for (const DataKind kind :
+         {DataKind::normal, DataKind::wide, DataKind::tiny, DataKind::non_finite}) {
+      trial_.load_data(kind);
+      place(guards_.front());
+      TrialOutput y = trial_.make_output();
+      for (Subject* const subject : claiming)
+        judged(*subject->algorithm, subject->records.back(), [&]() -> Finding {
+          before_run(*subject->algorithm, Tier::reproducible);
+          std::string broken = trial_.run_reproducible(*subject->algorithm, queue_, y);
+          if (!broken.empty()) return {broken, false};
+          return {trial_.judge_bits(*subject->algorithm, y)};
+        });
+    }
   }
 
   void judge_arithmetic(Subject& subject) {
