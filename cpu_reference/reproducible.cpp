@@ -25,8 +25,21 @@ double at(const ConstTensorView& t, int64_t a, int64_t b, int64_t c, int64_t d, 
   return load_element(t, offset_of(t, a, b, c, d, e));
 }
 
+/// The float below `value` in magnitude, with its last bit set where that is another number:
+/// rounded to a type of fewer digits it gives what rounding `value` itself would.
+double rounded_to_odd(double value) {
+  float towards_zero = static_cast<float>(value);
+  if (std::abs(static_cast<double>(towards_zero)) > std::abs(value))
+    towards_zero = std::nextafter(towards_zero, 0.0f);
+  if (static_cast<double>(towards_zero) == value || std::isnan(value))
+    return static_cast<double>(towards_zero);
+  return static_cast<double>(
+      std::bit_cast<float>(std::bit_cast<std::uint32_t>(towards_zero) | std::uint32_t{1}));
+}
+
 /// Rounds once to the stored type. A zero loses its sign.
 double stored(DType dtype, double value) {
+  if (dtype == DType::f16 || dtype == DType::bf16) value = rounded_to_odd(value);
   double memory = 0;
   const TensorView element(&memory, dtype, {1});
   store_element(element, 0, value);
@@ -50,8 +63,7 @@ class Plain {
   double output(int64_t n, int64_t k, int64_t z, int64_t p, int64_t q) const {
     const auto one = [&](int64_t row, int64_t column) {
       const Real sum = forward(n, k, z, row, column);
-      return p_.pool == Pool::none ? finished(sum, k, offset_of(t_.y, n, k, z, p, q))
-                                   : finished(sum, k, -1);
+      return finished(sum, k, offset_of(t_.y, n, k, z, p, q));  // not accumulated where it pools
     };
     if (p_.pool == Pool::none) return one(p, q);
     return larger(larger(one(2 * p, 2 * q), one(2 * p, 2 * q + 1)),
@@ -132,7 +144,7 @@ class Plain {
   double finished(Real sum, int64_t channel, int64_t offset) const {
     if (channel >= 0 && !t_.bias.empty())
       sum += static_cast<Real>(load_element(t_.bias, channel * t_.bias.stride(0)));
-    if (offset >= 0 && options_.accumulate) sum += static_cast<Real>(load_element(t_.y, offset));
+    if (options_.accumulate) sum += static_cast<Real>(load_element(t_.y, offset));
     return stored(p_.dtype, activated(static_cast<double>(sum)));
   }
 

@@ -7,6 +7,8 @@ namespace plumb::kokkos {
 
 extern const ConvAlgorithm direct_fp32;
 extern const ConvAlgorithm direct_fp64;
+extern const ConvAlgorithm ordered_fp32;
+extern const ConvAlgorithm ordered_fp64;
 extern const ConvAlgorithm rows_fp32;
 extern const ConvAlgorithm rows_fp64;
 extern const ConvAlgorithm team_tile_fp32_16_filters;

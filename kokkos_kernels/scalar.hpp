@@ -46,6 +46,37 @@ KOKKOS_INLINE_FUNCTION To convert(From value) {
   }
 }
 
+KOKKOS_INLINE_FUNCTION std::uint32_t bits_of(float value) {
+  union {
+    float number;
+    std::uint32_t bits;
+  } both{value};
+  return both.bits;
+}
+KOKKOS_INLINE_FUNCTION float bit_cast_float(std::uint32_t bits) {
+  union {
+    std::uint32_t bits;
+    float number;
+  } both{bits};
+  return both.number;
+}
+
+/// A double on its way to a stored type: as it is for f64, rounded for f32, and for narrower types
+/// rounded to odd, which rounded once more is what rounding the double itself would be.
+template <class Stored>
+KOKKOS_INLINE_FUNCTION ComputeType<Stored> rounded_once(double value) {
+  if constexpr (std::is_same_v<Stored, double>) {
+    return value;
+  } else {
+    const auto nearest = static_cast<float>(value);
+    if constexpr (std::is_same_v<Stored, float>) return nearest;
+    const auto back = static_cast<double>(nearest);
+    if (back == value || value != value) return nearest;
+    const bool away = (back < 0 ? -back : back) > (value < 0 ? -value : value);
+    return bit_cast_float((bits_of(nearest) - (away ? 1u : 0u)) | 1u);
+  }
+}
+
 /// A product that the compiler may not fuse into an FMA, for results that must not depend on it.
 KOKKOS_INLINE_FUNCTION float rounded_product(float a, float b) {
 #ifdef __CUDA_ARCH__

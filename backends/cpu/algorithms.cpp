@@ -7,6 +7,7 @@
 #include "cpu_kernels/fields/conv_fields.hpp"
 #include "cpu_kernels/panels/conv_panels.hpp"
 #include "cpu_kernels/weights/conv_weights.hpp"
+#include "cpu_kernels/weights/conv_weights_tree.hpp"
 #include "cpu_reference/im2col/conv_im2col.hpp"
 #include "peers/onednn/conv_onednn.hpp"
 
@@ -19,10 +20,12 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_direct_fp32,
       &conv_panels_fp32,
       &conv_weights_fp32,
+      &conv_weights_tree_fp32,
       &conv_fields_fp64,
       &conv_direct_fp64,
       &conv_panels_fp64,
       &conv_weights_fp64,
+      &conv_weights_tree_fp64,
       &conv_im2col_fp32,
       &conv_im2col_fp64,
       &onednn_conv_best,

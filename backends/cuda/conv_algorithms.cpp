@@ -47,6 +47,8 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(direct_unrolled_fp32_restrict),
       PLUMB_ENTRY(implicit_gemm_fp64_16x16),
       PLUMB_ENTRY(direct_fp64),
+      PLUMB_ENTRY(weights_tree_fp32),
+      PLUMB_ENTRY(weights_tree_fp64),
       // interleaved/: warp-specialised tensor cores of Hopper, both operands in shared memory.
       PLUMB_ENTRY(interleaved_fp16x3),
       PLUMB_ENTRY(interleaved_half_fp16_scaled),

@@ -15,10 +15,12 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       &rows_fp32,
       &direct_fp32,
       &vector_reduce_fp32,
+      &ordered_fp32,
       &team_tile_fp64_8_filters,
       &rows_fp64,
       &direct_fp64,
       &vector_reduce_fp64,
+      &ordered_fp64,
   };
   return list;
 }

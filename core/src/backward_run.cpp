@@ -72,6 +72,9 @@ BackwardRun::BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& prob
     plan_forward(device);
   }
   if (!support_) return;
+  // A zero to be added to what no tap reaches.
+  if (!zeros_.empty() && options_.reproducible && options_.accumulate)
+    own_workspace_bytes_ = std::max(own_workspace_bytes_, aligned(1));
   fuses_accumulate_ = options_.accumulate && !stages_output_;
   count_staging(device);
 }
@@ -303,13 +306,19 @@ void BackwardRun::write_zeros(BackendQueue& queue, const ConvLaunch& launch,
                               const LoweredZeros& zeros) const {
   const TensorView to(moved(launch.y, zeros.output, inner_.dtype), inner_.dtype, zeros.extents,
                       launch.device.id, zeros.strides);
-  // Added to zeros, a bias of -0 is 0, as it is behind a sum.
+  const auto add = [&](const ConstTensorView& value, Activation activation) {
+    queue.add({.x = value, .y = to, .activation = activation});
+  };
+  // A bias of -0, or what it held, is 0 then, as it is behind a sum.
   const bool adds = launch.accumulate || launch.reproducible;
   if (!launch.accumulate) fill(queue, to, adds ? nullptr : launch.bias);
+  if (launch.accumulate && launch.reproducible) {
+    fill(queue, TensorView(launch.workspace, to.dtype(), {1, 1, 1, 1, 1}, to.device()), nullptr);
+    add(ConstTensorView(launch.workspace, to.dtype(), to.extents(), to.device(), {0, 0, 0, 0, 0}),
+        launch.bias ? Activation::none : launch.activation);
+  }
   if (adds && launch.bias)
-    queue.add({.x = broadcast(launch.bias, to.dtype(), to.extents(), to.device()),
-               .y = to,
-               .activation = launch.activation});
+    add(broadcast(launch.bias, to.dtype(), to.extents(), to.device()), launch.activation);
   else if (launch.activation == Activation::relu)
     queue.relu(to, to);
 }

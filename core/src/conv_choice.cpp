@@ -28,7 +28,9 @@ Support refuse(Reason reason, std::string sentence) { return {reason, std::move(
 /// What rules the algorithm out before it is asked about the problem: it may have to search before
 /// it can say anything.
 Support refused_unasked(const ConvAlgorithm& algorithm, const ConvOptions& options) {
-  if (algorithm.forced_only && options.algorithm.empty())
+  // What is there for its bits alone runs where they are asked for.
+  const bool for_its_bits = options.reproducible && algorithm.numerics.reproducible;
+  if (algorithm.forced_only && options.algorithm.empty() && !for_its_bits)
     return refuse(Reason::forced_only, "runs only when it is asked for by name");
   if ((algorithm.forced_only || algorithm.provider) && !options.algorithm.empty() &&
       options.algorithm != algorithm.name)

@@ -39,6 +39,7 @@ inline Real sum_without_padding(const ConvShape& conv, const OutputRow& row, std
     const std::int64_t filter = row.group * conv.group_k + k;
     sum += static_cast<Real>(widen(static_cast<const Stored*>(conv.bias)[filter]));
   }
+  sum += Real{0};
   return conv.relu_of_sums() && sum < 0 ? Real{0} : sum;
 }
 
@@ -69,13 +70,31 @@ inline void copy_rows_of(std::int64_t count, const Real* from, std::int64_t from
 }
 
 /// Adds `count` sums to what lies `step` apart in y, and applies the ReLU.
-template <class Stored, class Real>
+template <bool plus_zero, class Stored, class Real>
 inline void add_row(const Real* sums, std::int64_t count, bool relu, Stored* to,
                     std::int64_t step) {
   for (std::int64_t i = 0; i < count; ++i) {
     const Real value = sums[i] + static_cast<Real>(widen(to[i * step]));
-    to[i * step] = narrow<Stored>(relu && value < 0 ? Real{0} : value);
+    to[i * step] = narrowed<plus_zero, Stored>(relu && value < 0 ? Real{0} : value);
   }
+}
+
+/// Stores the sums of some rows of filters, one by one.
+template <bool plus_zero, class Stored, class Real>
+inline void store_rows(const ConvShape& conv, std::int64_t count, std::int64_t rows,
+                       std::int64_t filters, const Real* sums, std::int64_t step,
+                       std::int64_t pitch, Stored* y) {
+  for (std::int64_t i = 0; i < filters; ++i)
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const Real* const from = sums + i * step + row * pitch;
+      Stored* const to = y + i * conv.y_k + row * conv.y_p;
+      if (conv.accumulate && conv.y_q == 1)
+        add_row<plus_zero>(from, count, conv.relu, to, 1);
+      else if (conv.accumulate)
+        add_row<plus_zero>(from, count, conv.relu, to, conv.y_q);
+      else
+        store_row<plus_zero>(from, count, to, conv.y_q);
+    }
 }
 
 template <class Stored, class Real>
@@ -84,18 +103,11 @@ void store_stored(const ConvShape& conv, const OutputRow& first, std::int64_t ro
   Stored* const y = static_cast<Stored*>(conv.y) + first.n * conv.y_n +
                     (first.group * conv.group_k + filters.k) * conv.y_k + first.p * conv.y_p +
                     first.q * conv.y_q;
-  if (conv.accumulate) {
-    for (std::int64_t i = 0; i < filters.count; ++i)
-      for (std::int64_t row = 0; row < rows; ++row) {
-        const Real* const from = sums + i * step + row * pitch;
-        Stored* const to = y + i * conv.y_k + row * conv.y_p;
-        if (conv.y_q == 1)
-          add_row(from, first.count, conv.relu, to, 1);
-        else
-          add_row(from, first.count, conv.relu, to, conv.y_q);
-      }
-    return;
-  }
+  // Sums that are stored as they are have been without -0 since their bias.
+  if (conv.reproducible && (conv.accumulate || !std::is_same_v<Stored, Real>))
+    return store_rows<true>(conv, first.count, rows, filters.count, sums, step, pitch, y);
+  if (conv.accumulate)
+    return store_rows<false>(conv, first.count, rows, filters.count, sums, step, pitch, y);
   if constexpr (std::is_same_v<Stored, float> && std::is_same_v<Real, float>)
     if (conv.y_k == 1 && conv.y_q != 1) {
       for (std::int64_t row = 0; row < rows; ++row)
@@ -130,8 +142,10 @@ void store_pooled_stored(const ConvShape& conv, const OutputRow& row, FilterRang
   for (std::int64_t i = 0; i < filters.count; ++i)
     for (std::int64_t q = 0; q < row.count / 2; ++q) {
       const Real* const square = sums + i * step + 2 * q;
-      y[i * conv.y_k + q * conv.y_q] = narrow<Stored>(
-          greatest(greatest(square[0], square[1]), greatest(square[pitch], square[pitch + 1])));
+      const Real max =
+          greatest(greatest(square[0], square[1]), greatest(square[pitch], square[pitch + 1]));
+      y[i * conv.y_k + q * conv.y_q] =
+          conv.reproducible ? narrowed<true, Stored>(max) : narrow<Stored>(max);
     }
 }
 

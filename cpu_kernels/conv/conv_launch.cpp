@@ -1,6 +1,8 @@
 // A ConvLaunch becomes what the kernels see.
 #include "cpu_kernels/conv/conv_launch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -59,6 +61,7 @@ ConvShape shape_of(const ConvLaunch& launch) {
           .accumulate = launch.accumulate,
           .padded = p.padding != Padding{},
           .pooled = p.pool != Pool::none,
+          .reproducible = launch.reproducible,
           .bias = launch.bias,
           .x = launch.x,
           .h = p.h,
@@ -115,6 +118,19 @@ const WeightsKernels<float>& weights_kernels(const DeviceInfo& device) {
 template <>
 const WeightsKernels<double>& weights_kernels(const DeviceInfo& device) {
   return kernels_of(instruction_set_of(device.instruction_set)).weights_fp64;
+}
+
+Support multiplies_and_adds_at_once(const ConvProblem&, const DeviceInfo& device) {
+#ifdef __x86_64__
+  if (instruction_set_of(device.instruction_set) == InstructionSet::baseline)
+    return {Reason::not_reproducible,
+            fmt::format("rounds products before it adds them, with {}; expected the fused "
+                        "multiply-adds of avx2 or avx512",
+                        device.instruction_set)};
+#else
+  (void)device;
+#endif
+  return {};
 }
 
 template <class Real>

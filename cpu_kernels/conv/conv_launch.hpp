@@ -17,6 +17,9 @@ const FieldKernels<Real>& field_kernels(const DeviceInfo& device);
 template <class Real>
 const WeightsKernels<Real>& weights_kernels(const DeviceInfo& device);
 
+/// Says whether the device's instruction set has fused multiply-adds (ConvAlgorithm::reproduces).
+Support multiplies_and_adds_at_once(const ConvProblem& problem, const DeviceInfo& device);
+
 /// Returns the range from the lowest to the highest element of a tensor without gaps, whatever the
 /// order and signs of its strides. A tensor with gaps has an empty range: somebody else may be
 /// writing what lies in them, or no memory may be there.

@@ -18,7 +18,8 @@ struct ReadableRange {
 struct ConvShape {
   DType dtype;
   bool relu, accumulate, padded, pooled;
-  const void* bias;  ///< null, or one value for each output channel
+  bool reproducible;  ///< zeros that are stored have no sign
+  const void* bias;   ///< null, or one value for each output channel
 
   const void* x;
   std::int64_t h, w;

@@ -33,9 +33,10 @@ struct MicroKernelRun {
   /// The rows lie `x_row` apart in x and `sums_row` apart in the sums, and in those of earlier
   /// terms.
   std::int64_t rows, x_row, sums_row;
-  const Real* bias;  ///< null, or what is added to each filter's sums after the last term
-  bool relu;         ///< negative sums become zero after the bias, NaN stays
-  bool find_nan;     ///< whether to look for a NaN among the sums
+  const Real* bias;        ///< null, or what is added to each filter's sums after the last term
+  bool relu;               ///< negative sums become zero after the bias, NaN stays
+  bool find_nan;           ///< whether to look for a NaN among the sums
+  bool plus_zero = false;  ///< whether a sum of -0 becomes 0 after the bias
 };
 
 /// The largest values among all instruction sets: the filters of a run, and the lanes of a vector.

@@ -67,12 +67,17 @@ template <class Real, int filters, int vectors>
 /// Applies bias and ReLU.
 template <class Real, int filters, int vectors>
 [[gnu::always_inline]] inline void apply_epilogue(Tile<Real, filters, vectors>& tile,
-                                                  const Real* bias, bool relu) {
+                                                  const Real* bias, bool plus_zero, bool relu) {
   if (bias)
 #pragma GCC unroll 16
     for (int k = 0; k < filters; ++k)
 #pragma GCC unroll 16
       for (int v = 0; v < vectors; ++v) tile.sums[k][v] += bias[k];
+  if (plus_zero)
+#pragma GCC unroll 16
+    for (int k = 0; k < filters; ++k)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) tile.sums[k][v] += Vector<Real>{};
   if (relu)
 #pragma GCC unroll 16
     for (int k = 0; k < filters; ++k)
@@ -139,7 +144,7 @@ inline bool sum_tile(const MicroKernelRun<Real>& run, std::int64_t position) {
     term = end;
   }
   const bool find_nan = run.find_nan;
-  apply_epilogue(tile, run.bias, run.relu);
+  apply_epilogue(tile, run.bias, run.plus_zero, run.relu);
   store_sums<some>(tile, to, step, count);
   return find_nan && may_hold_nan(tile);
 }

@@ -24,6 +24,10 @@ struct WeightsRun {
   std::int64_t dy_k;     ///< from a filter to the next, where they are apart
   std::int64_t filters;  ///< a multiple of `lanes` where filters are neighbours
   Real* sums;            ///< [filter][term][lane], or [term][filter] where filters are neighbours
+  /// Of vectors of positions, those from `first` on in each run, `step` apart.
+  std::int64_t first = 0, step = 0;
+  /// Whether the products go on from the sums; otherwise they are summed before they are added.
+  bool goes_on = false;
 };
 
 /// Rows of dy that are to be packed.

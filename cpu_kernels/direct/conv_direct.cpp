@@ -119,7 +119,8 @@ void sum_rows(const Shared<Real>& shared, const Real* planes, const OutputRow& f
                                   .sums_row = sums_row,
                                   .bias = last && bias ? bias + of_all : nullptr,
                                   .relu = last && conv.relu_of_sums(),
-                                  .find_nan = last && conv.padded});
+                                  .find_nan = last && conv.padded,
+                                  .plus_zero = last && conv.reproducible});
     }
     // Lambdas cannot capture what a structured binding names.
     const auto outputs = [&first, row, count = conv.q](int64_t i) {
@@ -272,9 +273,13 @@ template <class Real>
 constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
   return {
       .name = name,
-      .numerics = {.operand = operand, .accumulator = sums},
+      .numerics = {.operand = operand,
+                   .accumulator = sums,
+                   .reproducible = true,
+                   .invariant = true},
       .fuses_pool = true,
       .accumulates = true,
+      .reproduces = multiplies_and_adds_at_once,
       .plan = plan_of_parts<supports<Real>, estimate_seconds<Real>, workspace_bytes<Real>,
                             packed_bytes<Real>>,
       .pack_filters = pack_without_plan<pack_filters<Real>>,

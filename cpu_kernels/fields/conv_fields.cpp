@@ -135,7 +135,7 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
 template <class Real>
 constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
   return {.name = name,
-          .numerics = {.operand = operand, .accumulator = sums},
+          .numerics = {.operand = operand, .accumulator = sums, .invariant = true},
           .takes_depth = true,
           .takes_boundaries = true,
           .accumulates = true,

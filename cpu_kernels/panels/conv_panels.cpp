@@ -133,7 +133,8 @@ void add_block(const Shared<Real>& shared, const Panel& panel, const Values<Real
                               .sums_row = 0,
                               .bias = last && shared.bias ? shared.bias + of_all : nullptr,
                               .relu = last && conv.relu_of_sums(),
-                              .find_nan = last && conv.padded});
+                              .find_nan = last && conv.padded,
+                              .plus_zero = last && conv.reproducible});
     k += range.count;
     if (!last || (!nan && sums != kept)) continue;
     if (nan)
@@ -351,8 +352,12 @@ template <class Real>
 constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
   return {
       .name = name,
-      .numerics = {.operand = operand, .accumulator = sums},
+      .numerics = {.operand = operand,
+                   .accumulator = sums,
+                   .reproducible = true,
+                   .invariant = true},
       .accumulates = true,
+      .reproduces = multiplies_and_adds_at_once,
       .plan = plan_of_parts<supports<Real>, estimate_seconds<Real>, workspace_bytes<Real>,
                             packed_bytes<Real>>,
       .pack_filters = pack_without_plan<pack_filters<Real>>,

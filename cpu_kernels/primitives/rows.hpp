@@ -112,6 +112,18 @@ inline Stored narrow(T value) {
     return static_cast<Stored>(value);
 }
 
+/// Returns the same, of which with `plus_zero` a zero has no sign: a sum that is rounded to zero
+/// may come from either side.
+template <bool plus_zero, class Stored, class T>
+inline Stored narrowed(T value) {
+  Stored stored = narrow<Stored>(value);
+  if constexpr (plus_zero && is_two_bytes<Stored>)
+    stored.bits = static_cast<std::uint16_t>((stored.bits & 0x7fffu) == 0 ? 0u : stored.bits);
+  else if constexpr (plus_zero)
+    stored += Stored{0};
+  return stored;
+}
+
 /// Copies to[i] = from[i * step] for i in [0, count).
 template <class Stored, class T>
 inline void load_row(const Stored* from, std::int64_t step, std::int64_t count, T* to) {
@@ -123,12 +135,12 @@ inline void load_row(const Stored* from, std::int64_t step, std::int64_t count, 
 }
 
 /// Copies to[i * step] = from[i] for i in [0, count).
-template <class T, class Stored>
+template <bool plus_zero = false, class T, class Stored>
 inline void store_row(const T* from, std::int64_t count, Stored* to, std::int64_t step) {
   if (step == 1) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = narrow<Stored>(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = narrowed<plus_zero, Stored>(from[i]);
   } else {
-    for (std::int64_t i = 0; i < count; ++i) to[i * step] = narrow<Stored>(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) to[i * step] = narrowed<plus_zero, Stored>(from[i]);
   }
 }
 

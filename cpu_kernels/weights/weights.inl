@@ -50,25 +50,33 @@ template <bool some, class Real, int filters, int terms>
 template <class Real, int filters, int terms>
 inline void sum_position_tile(const WeightsRun<Real>& run, std::int64_t k, std::int64_t term) {
   Vector<Real> sums[filters][terms] = {};
-  const std::int64_t count = run.count, dy_k = run.dy_k;
+  const std::int64_t count = run.count, dy_k = run.dy_k, step = run.step;
+  Real* const of_tile = run.sums + (k * run.terms + term) * lanes<Real>;
+  if (run.goes_on)
+#pragma GCC unroll 16
+    for (int f = 0; f < filters; ++f)
+#pragma GCC unroll 16
+      for (int t = 0; t < terms; ++t)
+        sums[f][t] = load_vector(of_tile + (f * run.terms + t) * lanes<Real>);
   for (std::int64_t r = 0; r < run.runs; ++r) {
     const Real* const dy = run.dy + k * dy_k + run.dy_starts[r];
     const Real* x[terms];
 #pragma GCC unroll 16
     for (int t = 0; t < terms; ++t) x[t] = run.x + run.x_starts[r] + run.offsets[term + t];
-    std::int64_t i = 0;
+    std::int64_t i = run.first;
 #pragma GCC unroll 1
-    for (; i + lanes<Real> <= count; i += lanes<Real>)
+    for (; i + lanes<Real> <= count; i += step)
       add_positions<false, Real, filters, terms>(sums, dy, dy_k, x, i, 0);
     if (i < count) add_positions<true, Real, filters, terms>(sums, dy, dy_k, x, i, count - i);
   }
 #pragma GCC unroll 16
   for (int f = 0; f < filters; ++f) {
-    Real* const to = run.sums + ((k + f) * run.terms + term) * lanes<Real>;
+    Real* const to = of_tile + f * run.terms * lanes<Real>;
 #pragma GCC unroll 16
-    for (int t = 0; t < terms; ++t)
-      *reinterpret_cast<Vector<Real>*>(to + t * lanes<Real>) =
-          load_vector(to + t * lanes<Real>) + sums[f][t];
+    for (int t = 0; t < terms; ++t) {
+      const Vector<Real> before = run.goes_on ? Vector<Real>{} : load_vector(to + t * lanes<Real>);
+      *reinterpret_cast<Vector<Real>*>(to + t * lanes<Real>) = before + sums[f][t];
+    }
   }
 }
 

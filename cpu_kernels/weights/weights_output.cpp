@@ -1,6 +1,7 @@
 #include "cpu_kernels/weights/weights_output.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "cpu_kernels/primitives/rows.hpp"
@@ -19,11 +20,70 @@ Inside inside(int64_t tap, int64_t stride, int64_t before, int64_t extent, int64
   return {begin, std::min(ceil_quotient(extent + before - tap, stride), outputs)};
 }
 
+/// One element of dw by the definition and in the order of a tree, without the taps outside the
+/// image.
+template <class Stored, class Real>
+class InOrder {
+ public:
+  InOrder(const ConvLaunch& launch, const WeightsAxes& axes, const GradientTree& tree, int64_t k,
+          int64_t term)
+      : p_(launch.problem),
+        a_(axes),
+        tree_(tree),
+        s_(term % p_.s),
+        r_(term / p_.s % p_.r),
+        t_(term / p_.s / p_.r % p_.t),
+        x_(static_cast<const Stored*>(launch.x) +
+           (k / (p_.k / p_.groups) * (p_.c / p_.groups) + term / (p_.t * p_.r * p_.s)) * a_.x_c),
+        dy_(static_cast<const Stored*>(launch.w) + k * a_.y_k) {}
+
+  /// Of segments [begin, end), of which there is one.
+  Real sum(int64_t begin, int64_t end) const {
+    if (end - begin == 1) return of_segment(begin);
+    const auto less = static_cast<std::uint64_t>(end - begin - 1);
+    const int64_t middle = begin + static_cast<int64_t>(std::bit_floor(less));
+    return sum(begin, middle) + sum(middle, end);
+  }
+
+ private:
+  Real of_segment(int64_t segment) const {
+    constexpr int64_t lanes = GradientTree::lanes;
+    const auto at = tree_.at(segment, p_.p());
+    const int64_t front = p_.padding.front - t_ * p_.dilation.d;
+    const int64_t top = p_.padding.top - r_ * p_.dilation.h;
+    const int64_t left = p_.padding.left - s_ * p_.dilation.w;
+    const Inside qs = inside(0, p_.stride.w, left, p_.w, p_.q());
+    Real sums[lanes] = {};
+    for (int64_t plane = at.plane; plane < at.plane + at.planes; ++plane)
+      for (int64_t row = at.p; row < at.p + at.rows; ++row) {
+        const int64_t n = plane / p_.z(), z = plane % p_.z();
+        const int64_t d = z * p_.stride.d - front, h = row * p_.stride.h - top;
+        if (d < 0 || d >= p_.d || h < 0 || h >= p_.h) continue;
+        const Stored* const from = x_ + n * a_.x_n + d * a_.x_d + h * a_.x_h;
+        const Stored* const with = dy_ + n * a_.y_n + z * a_.y_z + row * a_.y_p;
+        for (int64_t q = qs.begin; q < qs.end; ++q)
+          sums[q % lanes] =
+              std::fma(static_cast<Real>(widen(from[(q * p_.stride.w - left) * a_.x_w])),
+                       static_cast<Real>(widen(with[q * a_.y_q])), sums[q % lanes]);
+      }
+    for (int64_t half = lanes / 2; half > 0; half /= 2)
+      for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+    return sums[0];
+  }
+
+  const ConvProblem& p_;
+  const WeightsAxes& a_;
+  const GradientTree& tree_;
+  int64_t s_, r_, t_;
+  const Stored *x_, *dy_;
+};
+
 }  // namespace
 
 template <class Real>
-WeightsOutput<Real>::WeightsOutput(const ConvLaunch& launch, const WeightsAxes& axes)
-    : launch_(launch), axes_(axes) {
+WeightsOutput<Real>::WeightsOutput(const ConvLaunch& launch, const WeightsAxes& axes,
+                                   const GradientTree* order)
+    : launch_(launch), axes_(axes), order_(order) {
   const ConvProblem& p = launch.problem;
   taps_ = p.t * p.r * p.s;
   terms_ = p.c / p.groups * taps_;
@@ -42,11 +102,13 @@ WeightsOutput<Real>::WeightsOutput(const ConvLaunch& launch, const WeightsAxes& 
 }
 
 /// Sums an element of dw by the definition, without the taps outside the image: a zero of the
-/// padding makes a NaN of an Inf in dy, where there is no term at all. The error is that of a few
-/// roundings (Neumaier).
+/// padding makes a NaN of an Inf in dy, where there is no term at all. Where no order is asked for,
+/// the error is that of a few roundings (Neumaier).
 template <class Real>
 template <class Stored>
 Real WeightsOutput<Real>::sum_inside(int64_t k, int64_t term) const {
+  if (order_ != nullptr)
+    return InOrder<Stored, Real>(launch_, axes_, *order_, k, term).sum(0, order_->segments);
   const ConvProblem& p = launch_.problem;
   const WeightsAxes& a = axes_;
   const int64_t s = term % p.s, r = term / p.s % p.r, t = term / p.s / p.r % p.t;
@@ -79,7 +141,7 @@ Real WeightsOutput<Real>::sum_inside(int64_t k, int64_t term) const {
 }
 
 template <class Real>
-template <class Stored>
+template <bool in_order, class Stored>
 void WeightsOutput<Real>::write_as(const Real* sums, int64_t k, int64_t term, int64_t count) const {
   const ConvProblem& p = launch_.problem;
   auto* const dw = static_cast<Stored*>(launch_.y) + k * axes_.w_k;
@@ -91,13 +153,13 @@ void WeightsOutput<Real>::write_as(const Real* sums, int64_t k, int64_t term, in
     bool any_nan = false;
     for (int64_t i = 0; i < together; ++i) any_nan |= sums[i] != sums[i];
     if (!any_nan && !launch_.accumulate && step_ == 1)
-      for (int64_t i = 0; i < together; ++i) to[i] = narrow<Stored>(sums[i]);
+      for (int64_t i = 0; i < together; ++i) to[i] = narrowed<in_order, Stored>(sums[i]);
     else
       for (int64_t i = 0; i < together; ++i) {
         Real sum = sums[i];
         if (sum != sum) sum = sum_inside<Stored>(k, term + i);
         if (launch_.accumulate) sum += static_cast<Real>(widen(to[i * step_]));
-        to[i * step_] = narrow<Stored>(sum);
+        to[i * step_] = narrowed<in_order, Stored>(sum);
       }
     sums += together, term += together, count -= together;
   }
@@ -105,8 +167,11 @@ void WeightsOutput<Real>::write_as(const Real* sums, int64_t k, int64_t term, in
 
 template <class Real>
 void WeightsOutput<Real>::write(const Real* sums, int64_t k, int64_t term, int64_t count) const {
-  with_stored<Real>(launch_.problem.dtype,
-                    [&](auto stored) { write_as<decltype(stored)>(sums, k, term, count); });
+  with_stored<Real>(launch_.problem.dtype, [&](auto stored) {
+    using Stored = decltype(stored);
+    order_ != nullptr ? write_as<true, Stored>(sums, k, term, count)
+                      : write_as<false, Stored>(sums, k, term, count);
+  });
 }
 
 template <class Real>

@@ -6,6 +6,7 @@
 
 #include "cpu_kernels/weights/weights_plan.hpp"
 #include "plumb/algorithm.hpp"
+#include "plumb/gradient_tree.hpp"
 
 namespace plumb {
 
@@ -13,7 +14,9 @@ namespace plumb {
 template <class Real>
 class WeightsOutput {
  public:
-  WeightsOutput(const ConvLaunch& launch, const WeightsAxes& axes);
+  /// With an `order`, which must outlive this, what is written has the bits that it specifies: what
+  /// is NaN is summed again in it, and no zero is -0.
+  WeightsOutput(const ConvLaunch& launch, const WeightsAxes& axes, const GradientTree* order);
 
   /// Writes `count` elements of filter k, from its `term`th (in the order c t r s) on.
   void write(const Real* sums, std::int64_t k, std::int64_t term, std::int64_t count) const;
@@ -21,13 +24,14 @@ class WeightsOutput {
   void add_parts(Real* parts, std::int64_t count, std::int64_t begin, std::int64_t end) const;
 
  private:
-  template <class Stored>
+  template <bool in_order, class Stored>
   void write_as(const Real* sums, std::int64_t k, std::int64_t term, std::int64_t count) const;
   template <class Stored>
   Real sum_inside(std::int64_t k, std::int64_t term) const;
 
   const ConvLaunch& launch_;
   WeightsAxes axes_;
+  const GradientTree* order_;
   std::int64_t taps_, terms_;
   std::int64_t run_, step_;  ///< neighbouring terms that lie `step_` elements apart, from multiples
 };

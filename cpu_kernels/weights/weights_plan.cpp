@@ -194,6 +194,45 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
 }
 
 template <class Real>
+WeightsPlan plan_weights_in_segments(const ConvProblem& p, const GradientTree& tree) {
+  constexpr int64_t max_filters = 64, sums_limit = 512 << 10, planes_limit = 512 << 10;
+  constexpr auto real_bytes = int64_t{sizeof(Real)};
+  WeightsPlan plan{};
+  WeightsSum& sum = plan.sum;
+  const int64_t group_k = p.k / p.groups, group_c = p.c / p.groups, taps = taps_of(p);
+  sum.images = tree.planes, sum.rows = tree.rows, sum.images_together = 1;
+  while (sum.rows > 1 && lay_planes(p, sum, plan.planes) * real_bytes > planes_limit)
+    sum.rows = ceil_div(sum.rows, 2);
+  const int64_t channel = lay_planes(p, sum, plan.planes);
+  if (sum.rows == tree.rows)
+    sum.images_together =
+        std::clamp<int64_t>(planes_limit / (channel * real_bytes), 1, tree.planes_together);
+  sum.bands_of_image = ceil_div(p.p(), sum.rows);
+  sum.bands = ceil_div(sum.images, sum.images_together) * sum.bands_of_image;
+  plan.k_blocks = ceil_div(group_k, max_filters);
+  plan.k_block = ceil_div(group_k, plan.k_blocks);
+  const WeightsAxes axes = weights_axes(p);
+  plan.in_x = lies_in_x<Real>(p, axes);
+  if (plan.in_x) plan.planes.pitch = axes.x_h;
+  int64_t most = sums_limit / (plan.k_block * taps * GradientTree::lanes * real_bytes);
+  if (!plan.in_x)
+    most = std::min(most, planes_limit / (sum.images_together * channel * real_bytes));
+  plan.c_blocks = ceil_div(group_c, std::clamp<int64_t>(most, 1, group_c));
+  plan.c_block = ceil_div(group_c, plan.c_blocks);
+  plan.padded = plan.k_block;
+  plan.dy_in_place = is_own<Real>(p) && (axes.y_q == 1 || p.q() == 1);
+  plan.image_planes = plan.c_block * channel;
+  const int64_t rows = sum.images_together * sum.rows;
+  plan.offsets_bytes = padded(plan.c_block * taps * int64_t{sizeof(int64_t)});
+  if (!plan.in_x)
+    plan.planes_bytes =
+        padded((sum.images_together * plan.image_planes + plan.planes.pitch + 32) * real_bytes);
+  if (!plan.dy_in_place) plan.dy_bytes = padded(plan.k_block * rows * p.q() * real_bytes);
+  plan.starts_bytes = padded(3 * rows * int64_t{sizeof(int64_t)});
+  return plan;
+}
+
+template <class Real>
 double weights_work(const ConvProblem& p, const WeightsKernels<Real>& kernels,
                     const WeightsPlan& plan) {
   const int64_t taps = taps_of(p), group_c = p.c / p.groups, q = p.q();
@@ -226,6 +265,8 @@ template double weights_chain<float>(const ConvProblem&);
 template double weights_chain<double>(const ConvProblem&);
 template WeightsPlan plan_weights(const ConvProblem&, const WeightsKernels<float>&);
 template WeightsPlan plan_weights(const ConvProblem&, const WeightsKernels<double>&);
+template WeightsPlan plan_weights_in_segments<float>(const ConvProblem&, const GradientTree&);
+template WeightsPlan plan_weights_in_segments<double>(const ConvProblem&, const GradientTree&);
 template double weights_work(const ConvProblem&, const WeightsKernels<float>&, const WeightsPlan&);
 template double weights_work(const ConvProblem&, const WeightsKernels<double>&, const WeightsPlan&);
 

@@ -9,6 +9,7 @@
 #include "cpu_kernels/conv/planes.hpp"
 #include "cpu_kernels/conv/weights_kernels.hpp"
 #include "plumb/conv.hpp"
+#include "plumb/gradient_tree.hpp"
 
 namespace plumb {
 
@@ -32,7 +33,7 @@ struct WeightsAxes {
 WeightsAxes weights_axes(const ConvProblem& problem);
 
 /// The cut of a problem, and the memory that it takes.
-struct WeightsPlan final : KernelPlan {
+struct WeightsPlan : KernelPlan {
   WeightsSum sum;
   Planes planes;
   std::int64_t image_planes;  ///< elements of the planes of an image, of all T and a block's C
@@ -62,6 +63,11 @@ double weights_chain(const ConvProblem& problem);
 
 template <class Real>
 WeightsPlan plan_weights(const ConvProblem& problem, const WeightsKernels<Real>& kernels);
+
+/// The same with bands that lie within the segments of a tree, vectors over positions, and room for
+/// sixteen chains of each sum in a level-2 cache; how segments are added is the caller's.
+template <class Real>
+WeightsPlan plan_weights_in_segments(const ConvProblem& problem, const GradientTree& tree);
 
 /// Returns the work in products of full vectors.
 template <class Real>

@@ -100,7 +100,10 @@ Support wide(const ConvProblem& problem, const DeviceInfo&) {
 
 extern const ConvAlgorithm direct_fp32{
     .name = "cuda.conv.direct.fp32",
-    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+    .numerics = {.operand = Operand::fp32,
+                 .accumulator = Accumulator::fp32_fma,
+                 .reproducible = true,
+                 .invariant = true},
     .takes_depth = true,
     .takes_boundaries = true,
     .accumulates = true,
@@ -110,7 +113,10 @@ extern const ConvAlgorithm direct_fp32{
 
 extern const ConvAlgorithm direct_fp64{
     .name = "cuda.conv.direct.fp64",
-    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .numerics = {.operand = Operand::fp64,
+                 .accumulator = Accumulator::fp64_fma,
+                 .reproducible = true,
+                 .invariant = true},
     .takes_depth = true,
     .takes_boundaries = true,
     .accumulates = true,

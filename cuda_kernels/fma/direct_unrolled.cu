@@ -146,7 +146,10 @@ template <UnrolledTaps unrolled, auto supports, auto launch>
 constexpr ConvAlgorithm entry(std::string_view name) {
   return {
       .name = name,
-      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .numerics = {.operand = Operand::fp32,
+                   .accumulator = Accumulator::fp32_fma,
+                   .reproducible = true,
+                   .invariant = true},
       .plan = plan_of_parts<supports, estimate<unrolled>>,
       .launch = without_plan<launch>,
   };

@@ -417,7 +417,10 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
 
 extern const ConvAlgorithm few_filters_fp32{
     .name = "cuda.conv.few_filters.fp32",
-    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+    .numerics = {.operand = Operand::fp32,
+                 .accumulator = Accumulator::fp32_fma,
+                 .reproducible = true,
+                 .invariant = true},
     .plan = plan,
     .launch = launch,
 };

@@ -112,7 +112,10 @@ template <int tile>
 constexpr ConvAlgorithm single_entry(std::string_view name) {
   return {
       .name = name,
-      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .numerics = {.operand = Operand::fp32,
+                   .accumulator = Accumulator::fp32_fma,
+                   .reproducible = true,
+                   .invariant = true},
       .plan = plan_of_parts<single, estimate<tile, Accumulator::fp32_fma>>,
       .launch = without_plan<launch<tile, float, float, __half, __nv_bfloat16>>,
   };
@@ -122,7 +125,10 @@ template <int tile>
 constexpr ConvAlgorithm wide_entry(std::string_view name) {
   return {
       .name = name,
-      .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+      .numerics = {.operand = Operand::fp64,
+                   .accumulator = Accumulator::fp64_fma,
+                   .reproducible = true,
+                   .invariant = true},
       .plan = plan_of_parts<wide, estimate<tile, Accumulator::fp64_fma>>,
       .launch = without_plan<launch<tile, double, double, float>>,
   };

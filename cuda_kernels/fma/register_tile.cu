@@ -296,7 +296,10 @@ template <class Unit>
 constexpr ConvAlgorithm entry(std::string_view name) {
   return {
       .name = name,
-      .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+      .numerics = {.operand = Operand::fp32,
+                   .accumulator = Accumulator::fp32_fma,
+                   .reproducible = true,
+                   .invariant = true},
       .plan = plan<Unit>,
       .launch = launch<Unit>,
   };

@@ -1,7 +1,8 @@
 // Sums over all but the channels, for the gradient of a bias: y[c] = sum of x[n,c,d,h,w].
 //
 // Tiling: a block a channel, whose threads take each 256th element and whose sums, in double, are
-//   added in a tree: the order depends on nothing but the extents.
+//   added in a tree: the order depends on nothing but the extents, and is every backend's
+//   (docs/numerics.md).
 // Bytes: x once. Few channels leave most of the device idle.
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
@@ -36,10 +37,18 @@ __device__ double widened(Stored value) {
   return static_cast<double>(convert<ComputeType<Stored>>(value));
 }
 
-/// Rounded to the stored type, the narrow ones by way of float.
+/// Rounded once to the stored type, where a zero has no sign. The narrow types go by way of a float
+/// that is rounded to odd, which loses nothing that their own rounding looks at.
 template <class Stored>
 __device__ Stored narrowed(double value) {
-  return convert<Stored>(static_cast<ComputeType<Stored>>(value));
+  if constexpr (sizeof(Stored) > 2) {
+    return static_cast<Stored>(value) + Stored{0};
+  } else {
+    float odd = __double2float_rz(value);
+    if (static_cast<double>(odd) != value && value == value)
+      odd = __uint_as_float(__float_as_uint(odd) | 1u);
+    return convert<Stored>(convert<float>(convert<Stored>(odd)) + 0.0f);
+  }
 }
 
 template <class Stored>
