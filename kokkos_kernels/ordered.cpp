@@ -176,6 +176,14 @@ void launch(const ConvLaunch& call) {
   });
 }
 
+/// Backward weights is taken as it is; backward data is made of forward convolutions.
+template <auto takes>
+Support takes_weights_too(const ConvProblem& given, const DeviceInfo& device) {
+  ConvProblem problem = given;
+  if (problem.direction == Direction::backward_weights) problem.direction = Direction::forward;
+  return takes(problem, device);
+}
+
 double estimate(const ConvProblem& problem, const DeviceInfo& device) {
   return model_seconds(problem, device, problem.flop(), 1.0 / 128);
 }
@@ -205,11 +213,11 @@ constexpr ConvAlgorithm with_weights(ConvAlgorithm algorithm) {
 
 }  // namespace
 
-const ConvAlgorithm ordered_fp32 =
-    with_weights(entry<takes_fp32, estimate, launch<float, float, Half, BFloat16>>(
+const ConvAlgorithm ordered_fp32 = with_weights(
+    entry<takes_weights_too<takes_fp32>, estimate, launch<float, float, Half, BFloat16>>(
         "kokkos.conv.ordered.fp32", ordered(fp32_sums)));
 const ConvAlgorithm ordered_fp64 =
-    with_weights(entry<takes_fp64, estimate, launch<double, double, float>>(
+    with_weights(entry<takes_weights_too<takes_fp64>, estimate, launch<double, double, float>>(
         "kokkos.conv.ordered.fp64", ordered(fp64_sums)));
 
 }  // namespace plumb::kokkos

@@ -54,7 +54,9 @@ Support ConvRun::bits_of(const DeviceInfo& device) const {
             fmt::format("rounds to {} before it adds what y holds; expected one rounding",
                         to_string(slice_.dtype))};
   if (!segments_.empty() || !algorithm_->reproduces) return {};
-  return algorithm_->reproduces(slice_, device);
+  const Support whole = algorithm_->reproduces(slice_, device);
+  const bool has_last = !stages_.none() && stages_.last_slices() > 0;
+  return whole && has_last ? algorithm_->reproduces(stages_.last_slice(), device) : whole;
 }
 
 void ConvRun::plan_forward(const ConvProblem& problem, const DeviceInfo& device) {
@@ -116,8 +118,7 @@ void ConvRun::plan_in_segments(const ConvProblem& problem, const DeviceInfo& dev
 }
 
 bool ConvRun::invariant() const {
-  return plan_.support && algorithm_->numerics.invariant &&
-         slice_.direction != Direction::backward_weights;
+  return algorithm_->numerics.invariant && slice_.direction != Direction::backward_weights;
 }
 
 bool ConvRun::copies_input() const {

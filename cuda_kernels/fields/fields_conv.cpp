@@ -40,6 +40,17 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   return result;
 }
 
+/// The kernel that is planned decides.
+template <DType dtype>
+Support reproduces(const ConvProblem& problem, const DeviceInfo& device) {
+  if (problem.n == 0) return {};
+  const PlanResult planned = plan<dtype>(problem, device);
+  if (!planned.support || sums_in_order(planned_value<FieldPlan>(planned.kernel.get()))) return {};
+  return {Reason::not_reproducible,
+          "the kernel for this field sums in another order; expected one channel, and as many taps "
+          "along each axis"};
+}
+
 template <auto launch_fields>
 void launch(const ConvLaunch& call, const KernelPlan* plan) {
   launch_fields(planned_value<FieldPlan>(plan),
@@ -56,20 +67,26 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
 
 extern const ConvAlgorithm fields_fp32{
     .name = "cuda.conv.fields.fp32",
-    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma},
+    .numerics = {.operand = Operand::fp32,
+                 .accumulator = Accumulator::fp32_fma,
+                 .reproducible = true},
     .takes_depth = true,
     .takes_boundaries = true,
     .accumulates = true,
+    .reproduces = reproduces<DType::f32>,
     .plan = plan<DType::f32>,
     .launch = launch<launch_fields_f32>,
 };
 
 extern const ConvAlgorithm fields_fp64{
     .name = "cuda.conv.fields.fp64",
-    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma},
+    .numerics = {.operand = Operand::fp64,
+                 .accumulator = Accumulator::fp64_fma,
+                 .reproducible = true},
     .takes_depth = true,
     .takes_boundaries = true,
     .accumulates = true,
+    .reproduces = reproduces<DType::f64>,
     .plan = plan<DType::f64>,
     .launch = launch<launch_fields_f64>,
 };

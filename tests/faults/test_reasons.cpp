@@ -122,6 +122,8 @@ const std::map<Reason, std::function<Reason()>>& provoked() {
        [=] { return explained("cpu", im2col, small(), {.workspace_limit_bytes = 0}); }},
       {Reason::not_deterministic,
        [] { return explained("cuda", "cuda.conv.fake.loose", small(), {.deterministic = true}); }},
+      {Reason::not_reproducible,
+       [=] { return explained("cpu", im2col, small(), {.reproducible = true}); }},
       {Reason::not_forced,
        [=] { return explained("cpu", direct, small(), {.algorithm = std::string(im2col)}); }},
       {Reason::forced_only, [] { return explained("cuda", "cuda.conv.fake.forced", small()); }},

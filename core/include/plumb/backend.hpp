@@ -217,7 +217,7 @@ class PLUMB_API Backend {
 /// A module (libplumb_<name>.so) hands this out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 11;  ///< the ABI of this header
+  static constexpr std::uint32_t current_abi = 12;  ///< the ABI of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend

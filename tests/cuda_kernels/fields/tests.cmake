@@ -6,14 +6,16 @@ file(GLOB field_planner CONFIGURE_DEPENDS ${fields}/field_*.cpp)
 if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
   add_executable(plumb_emulated_fields
     ${emulation}/emulation.cpp ${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp
-    ${emulation}/main.cpp ${emulation}/test_emulation.cpp ${emulation}/test_fields.cpp
+    ${emulation}/main.cpp ${emulation}/test_bits.cpp ${emulation}/test_emulation.cpp
+    ${emulation}/test_fields.cpp ${emulation}/weights_tree_on_host.cpp
     ${field_planner})
   # Its headers take the place of the few that speak to the device.
   target_include_directories(plumb_emulated_fields BEFORE PRIVATE ${emulation}/shadows ${emulation})
   target_include_directories(plumb_emulated_fields PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
   target_link_libraries(plumb_emulated_fields PRIVATE plumb::plumb plumb_compiler Catch2::Catch2)
   # Warnings of kernels are the matter of their own compiler.
-  set_source_files_properties(${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp PROPERTIES
+  set_source_files_properties(${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp
+    ${emulation}/weights_tree_on_host.cpp PROPERTIES
     COMPILE_OPTIONS "-include;${emulation}/device_words.hpp;-w;-O1")
   catch_discover_tests(plumb_emulated_fields DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
 endif()
