@@ -33,8 +33,8 @@ Support supports_fields(const ConvProblem& p, DType dtype, const FieldLimits& li
 }
 
 /// The line has one row of taps, channel by channel. Columns and the queue go along u, with all
-/// channels of a plane before the next one's: where there is one channel that is the order. The tile
-/// takes taps along w by chunks, and the Toeplitz kernel leaves the order to tensor cores.
+/// channels of a plane before the next one's: where there is one channel that is the order. The
+/// tile takes taps along w by chunks, and the Toeplitz kernel leaves the order to tensor cores.
 bool sums_in_order(const FieldPlan& plan) {
   switch (plan.kernel) {
     case FieldKernel::line: return true;

@@ -167,8 +167,8 @@ struct FieldPlan {
   int threads() const { return threads_w * threads_v * threads_u; }
 };
 
-/// Says whether the plan's kernel sums each output in one chain, in the order c, t, r, s, for filters
-/// without Inf and NaN, as for others it does by definition.
+/// Says whether the plan's kernel sums each output in one chain, in the order c, t, r, s, for
+/// filters without Inf and NaN, as for others it does by definition.
 bool sums_in_order(const FieldPlan& plan);
 
 /// What a caller may fix in a plan, to compare; zero and empty leave it to the planner.

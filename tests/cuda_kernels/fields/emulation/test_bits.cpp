@@ -1,5 +1,5 @@
-// The bits of CUDA's field kernels, and of backward weights by the tree, on the host: where a kernel
-// claims the specified order, its results are those of the plain loop, bit for bit.
+// The bits of CUDA's field kernels, and of backward weights by the tree, on the host: where a
+// kernel claims the specified order, its results are those of the plain loop, bit for bit.
 #include <array>
 #include <map>
 
@@ -52,12 +52,15 @@ TEST_CASE("fields emulated: plans that claim the specified order have its bits")
   std::map<std::pair<int, bool>, std::array<int, 2>> seen;  // by kernel and claim: runs, same bits
   for (std::uint32_t seed = 1; seed <= 400; ++seed) {
     Random random(seed);
-    const auto number = [&](int low, int high) { return static_cast<int>(random.integer(low, high)); };
+    const auto number = [&](int low, int high) {
+      return static_cast<int>(random.integer(low, high));
+    };
     ConvProblem p;
     p.dtype = number(0, 1) ? DType::f32 : DType::f64;
     p.n = number(1, 2), p.c = number(0, 2) ? 1 : number(2, 3), p.k = number(1, 3);
     const int taps = 3 + 2 * number(0, 2), rank = number(1, 3);
-    p.w = number(20, 150), p.s = number(0, 2) ? taps : number(1, 12), p.padding.left = p.padding.right = p.s / 2;
+    p.w = number(20, 150), p.s = number(0, 2) ? taps : number(1, 12),
+    p.padding.left = p.padding.right = p.s / 2;
     if (rank > 1) p.h = number(10, 30), p.r = taps, p.padding.top = p.padding.bottom = taps / 2;
     if (rank > 2) p.d = number(9, 14), p.t = taps, p.padding.front = p.padding.back = taps / 2;
     if (number(0, 1)) p.boundary = Boundary::periodic;
@@ -72,8 +75,8 @@ TEST_CASE("fields emulated: plans that claim the specified order have its bits")
     if (claims) CHECK(same);
   }
   for (const auto& [key, counts] : seen)
-    WARN("kernel " << key.first << (key.second ? " claims" : " does not claim") << ": "
-                   << counts[1] << " of " << counts[0] << " have the bits");
+    WARN("kernel " << key.first << (key.second ? " claims" : " does not claim") << ": " << counts[1]
+                   << " of " << counts[0] << " have the bits");
   for (const FieldKernel kernel : {FieldKernel::line, FieldKernel::columns, FieldKernel::queue}) {
     const auto found = seen.find({static_cast<int>(kernel), true});
     REQUIRE(found != seen.end());
@@ -82,9 +85,9 @@ TEST_CASE("fields emulated: plans that claim the specified order have its bits")
 }
 
 TEST_CASE("weights_tree on the host: the bits of the plain loop") {
-  for (const char* text :
-       {"mb3ic2ih70iw80oc2kh3ph1", "g2mb2ic4ih9iw38oc6kh3sh2ph1", "mb2ic2id6ih5iw6oc3kd2kh3kw3pd1ph1",
-        "mb2ic1ih1iw9000oc1kh1kw5pw2dw1", "mb70ic1ih7iw5oc2kh2"})
+  for (const char* text : {"mb3ic2ih70iw80oc2kh3ph1", "g2mb2ic4ih9iw38oc6kh3sh2ph1",
+                           "mb2ic2id6ih5iw6oc3kd2kh3kw3pd1ph1", "mb2ic1ih1iw9000oc1kh1kw5pw2dw1",
+                           "mb70ic1ih7iw5oc2kh2"})
     for (const DType dtype : {DType::f32, DType::f64})
       for (const bool accumulate : {false, true}) {
         ConvProblem problem = parse_problem(text).problem;
