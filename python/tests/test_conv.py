@@ -250,3 +250,17 @@ def test_many_calls_take_no_memory():
     call(50_000)
     gc.collect()
     assert resident_bytes() - before < 4 << 20  # 40 bytes a call would be as much
+
+
+def test_reproducible():
+    x, w = arrays(2, (2, 3, 12, 11), (4, 3, 3, 3))
+    x, w = (x + np.float32(0.1)).astype(np.float32), (w * np.float32(0.3)).astype(np.float32)
+    y = plumb.conv(x, w, padding=1, reproducible=True)
+    assert np.array_equal(y, plumb.conv(np.asfortranarray(x), w, padding=1, reproducible=True))
+    assert np.array_equal(y[1:], plumb.conv(x[1:], w, padding=1, reproducible=True))
+    with pytest.raises(plumb.Error, match="not_reproducible"):
+        plumb.conv(x, w, padding=1, reproducible=True, algorithm="cpu.conv.im2col.fp32")
+    dw = plumb.conv_backward_weights(x, y, w.shape, padding=1, reproducible=True)
+    assert np.array_equal(dw, plumb.conv_backward_weights(x, np.asfortranarray(y), w.shape, padding=1, reproducible=True))
+    rows = plumb.Plan(x, w, padding=1, reproducible=True).explain()
+    assert any(row["reproducible"] and row["chosen"] for row in rows)

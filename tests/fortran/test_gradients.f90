@@ -57,7 +57,8 @@ contains
     dv = 1
     db = [2, 3]
     call plumb_conv_backward_weights(device, u, dy, dv, db, mask, stride=[1, 2], dilation=[2, 1], &
-      padding=[1, 2, 1, 1], groups=2, accumulate=.true., deterministic=.true., status=status, &
+      padding=[1, 2, 1, 1], groups=2, accumulate=.true., deterministic=.true., &
+      reproducible=.true., status=status, &
       message=message)
     call check(status == plumb_ok, 'backward weights: '//message)
     call check(all(dv == reshape(by_v, shape(dv)) + 1), 'dw added to what was there')
