@@ -150,8 +150,6 @@ template <class Real>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = takes_weights<Real>(problem)};
   if (!result.support) return result;
-  if (const Support fused = multiplies_and_adds_at_once(problem, device); !fused)
-    return {.support = fused};
   const WeightsKernels<Real>& kernels = weights_kernels<Real>(device);
   auto plan = std::make_shared<WeightsTreePlan>(tree_plan<Real>(problem));
   if (plan->shared_bytes() + plan->slot_bytes() > workspace_limit_bytes)
@@ -227,6 +225,7 @@ constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumu
           .takes_depth = true,
           .accumulates = true,
           .takes_backward_weights = true,
+          .reproduces = multiplies_and_adds_at_once,
           .plan = plan<Real>,
           .launch = launch<Real>};
 }

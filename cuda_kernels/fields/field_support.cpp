@@ -32,18 +32,9 @@ Support supports_fields(const ConvProblem& p, DType dtype, const FieldLimits& li
   return {};
 }
 
-/// The line has one row of taps, channel by channel. Columns and the queue go along u, with all
-/// channels of a plane before the next one's: where there is one channel that is the order. The
-/// tile takes taps along w by chunks, and the Toeplitz kernel leaves the order to tensor cores.
-bool sums_in_order(const FieldPlan& plan) {
-  switch (plan.kernel) {
-    case FieldKernel::line: return true;
-    case FieldKernel::columns:
-    case FieldKernel::queue: return plan.view.c == 1;
-    case FieldKernel::tile:
-    case FieldKernel::toeplitz: break;
-  }
-  return false;
-}
+/// The line has one row of taps, channel by channel. Columns and the queue begin at the bias, and have
+/// all channels of a plane before the next one's; the tile takes taps along w by chunks, and the
+/// Toeplitz kernel leaves the order to tensor cores.
+bool sums_in_order(const FieldPlan& plan) { return plan.kernel == FieldKernel::line; }
 
 }  // namespace plumb::cuda

@@ -74,14 +74,10 @@ TEST_CASE("fields emulated: plans that claim the specified order have its bits")
     CAPTURE(seed, static_cast<int>(kernel), to_string(p), to_string(p.dtype));
     if (claims) CHECK(same);
   }
-  for (const auto& [key, counts] : seen)
-    WARN("kernel " << key.first << (key.second ? " claims" : " does not claim") << ": " << counts[1]
-                   << " of " << counts[0] << " have the bits");
-  for (const FieldKernel kernel : {FieldKernel::line, FieldKernel::columns, FieldKernel::queue}) {
-    const auto found = seen.find({static_cast<int>(kernel), true});
-    REQUIRE(found != seen.end());
-    CHECK(found->second[0] >= 10);
-  }
+  // Others have them too, where the data do not tell, or without a bias: that is no claim.
+  const auto claimed = seen.find({static_cast<int>(FieldKernel::line), true});
+  REQUIRE(claimed != seen.end());
+  CHECK(claimed->second[0] >= 10);
 }
 
 TEST_CASE("weights_tree on the host: the bits of the plain loop") {
