@@ -32,9 +32,9 @@ Support supports_fields(const ConvProblem& p, DType dtype, const FieldLimits& li
   return {};
 }
 
-/// The line has one row of taps, channel by channel. Columns and the queue begin at the bias, and have
-/// all channels of a plane before the next one's; the tile takes taps along w by chunks, and the
-/// Toeplitz kernel leaves the order to tensor cores.
+/// The line has one row of taps, channel by channel. Columns and the queue begin at the bias, and
+/// have all channels of a plane before the next one's; the tile takes taps along w by chunks, and
+/// the Toeplitz kernel leaves the order to tensor cores.
 bool sums_in_order(const FieldPlan& plan) { return plan.kernel == FieldKernel::line; }
 
 }  // namespace plumb::cuda

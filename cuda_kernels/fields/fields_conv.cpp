@@ -46,9 +46,10 @@ Support reproduces(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return {};
   const PlanResult planned = plan<dtype>(problem, device);
   if (!planned.support || sums_in_order(planned_value<FieldPlan>(planned.kernel.get()))) return {};
-  return {Reason::not_reproducible,
-          "the kernel for this field begins at the bias, or sums in another order; expected a filter "
-          "of one row"};
+  return {
+      Reason::not_reproducible,
+      "the kernel for this field begins at the bias, or sums in another order; expected a filter "
+      "of one row"};
 }
 
 template <auto launch_fields>
