@@ -138,7 +138,7 @@ WeightsTreePlan tree_plan(const ConvProblem& problem) {
   const int64_t parts = std::min(enough_tasks / blocks, parts_limit / weights_bytes);
   plan.segments_of_part = tree.segments_of_part(std::max<int64_t>(parts, 1));
   plan.sum.parts = std::max<int64_t>(ceil_div(tree.segments, plan.segments_of_part), 1);
-  plan.levels = std::bit_width(static_cast<std::uint64_t>(plan.segments_of_part));
+  plan.levels = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(plan.segments_of_part)));
   plan.level_reals = plan.k_block * plan.c_block * problem.t * problem.r * problem.s;
   if (plan.sum.parts > 1) plan.parts_bytes = padded(plan.sum.parts * weights_bytes);
   plan.sums_bytes =
@@ -212,7 +212,8 @@ double chain(const ConvProblem& problem) {
   const int64_t columns = ceil_div(problem.q(), int64_t{GradientTree::lanes});
   const auto levels = std::bit_width(static_cast<std::uint64_t>(tree.segments - 1));
   constexpr int64_t of_lanes = 4;
-  return static_cast<double>(tree.planes_together * tree.rows * columns + of_lanes + levels);
+  return static_cast<double>(tree.planes_together * tree.rows * columns + of_lanes) +
+         static_cast<double>(levels);
 }
 
 template <class Real>

@@ -252,15 +252,20 @@ class Court {
     for (const DataKind kind :
          {DataKind::normal, DataKind::wide, DataKind::tiny, DataKind::non_finite}) {
       trial_.load_data(kind);
-      place(guards_.front());
-      TrialOutput y = trial_.make_output();
-      for (Subject* const subject : claiming)
-        judged(*subject->algorithm, subject->records.back(), [&]() -> Finding {
-          before_run(*subject->algorithm, Tier::reproducible);
-          std::string broken = trial_.run_reproducible(*subject->algorithm, queue_, y);
-          if (!broken.empty()) return {broken, false};
-          return {trial_.judge_bits(*subject->algorithm, y)};
-        });
+      for (const GuardPages guard : guards_) judge_bits_at(guard, claiming);
+    }
+  }
+
+  void judge_bits_at(GuardPages guard, const std::vector<Subject*>& claiming) {
+    place(guard);
+    TrialOutput y = trial_.make_output();
+    for (Subject* const subject : claiming) {
+      judged(*subject->algorithm, subject->records.back(), [&]() -> Finding {
+        before_run(*subject->algorithm, Tier::reproducible);
+        std::string broken = trial_.run_reproducible(*subject->algorithm, queue_, y);
+        if (!broken.empty()) return {broken, false};
+        return {trial_.judge_bits(*subject->algorithm, y)};
+      });
     }
   }
 

