@@ -53,8 +53,8 @@ template <class Struct>
 Struct sized(const Struct& given, const char* name, std::size_t least = sizeof(Struct)) {
   const std::size_t size = given.struct_size;
   if (size < least)
-    refuse(fmt::format("{}.struct_size is {}; expected at least {} (plumb_*_init() sets it)",
-                       name, size, least));
+    refuse(fmt::format("{}.struct_size is {}; expected at least {} (plumb_*_init() sets it)", name,
+                       size, least));
   if (size < sizeof(Struct)) {
     Struct whole{};
     std::memcpy(&whole, &given, size);
