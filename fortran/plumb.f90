@@ -252,7 +252,7 @@ module plumb
   interface  ! plumb_pointers.f90
     module subroutine plumb_conv_pointers(queue, x, x_shape, w, w_shape, y, y_shape, dtype, stride, &
         dilation, padding, groups, boundary, bias, activation, accumulate, x_strides, w_strides, &
-        y_strides, device, status, message)
+        y_strides, device, reproducible, status, message)
       type(plumb_queue), intent(in) :: queue
       type(c_ptr), intent(in) :: x, w, y
       !> As plumb_conv has them: x, w and y of three indices each are fields in three dimensions.
@@ -264,6 +264,7 @@ module plumb
       logical, intent(in), optional :: accumulate
       integer, intent(in), optional :: x_strides(:), w_strides(:), y_strides(:)
       type(plumb_device), intent(in), optional :: device  !< whose memory it is; the host's without it
+      logical, intent(in), optional :: reproducible  !< the bits that are specified
       integer, intent(out), optional :: status
       character(*), intent(inout), optional :: message
     end subroutine

@@ -29,6 +29,8 @@ contains
     code = plumb_conv_options_init_c(options)
     if (present(activation)) options%activation = int(activation, c_int32_t)
     if (present(accumulate)) options%accumulate = merge(1_c_int32_t, 0_c_int32_t, accumulate)
+    if (present(reproducible)) &
+      options%reproducible = merge(1_c_int32_t, 0_c_int32_t, reproducible)
     with_bias = c_null_ptr
     if (present(bias)) then
       channels = tensors(3)%extents(2)
