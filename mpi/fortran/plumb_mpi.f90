@@ -112,7 +112,7 @@ contains
   !> The whole problem, over the ranks of a communicator.
   subroutine distributed_create(self, communicator, device, x_shape, w_shape, parts, dtype, stride, &
       dilation, padding, groups, boundary, bias, activation, accumulate, algorithm, axes, direction, &
-      time_limit_seconds, status, message)
+      time_limit_seconds, reproducible, status, message)
     class(plumb_distributed), intent(inout) :: self
     integer, intent(in) :: communicator
     type(plumb_device), intent(in) :: device
@@ -123,6 +123,7 @@ contains
     logical, intent(in), optional :: bias, accumulate
     character(*), intent(in), optional :: algorithm
     real(c_double), intent(in), optional :: time_limit_seconds
+    logical, intent(in), optional :: reproducible  !< the bits that are specified; not of dw
     integer, intent(out), optional :: status
     character(*), intent(inout), optional :: message
     integer(c_int32_t), parameter :: wrong = int(plumb_invalid_argument, c_int32_t)
@@ -155,6 +156,8 @@ contains
     if (present(activation)) options%activation = int(activation, c_int32_t)
     if (present(accumulate)) options%accumulate = merge(1_c_int32_t, 0_c_int32_t, accumulate)
     if (present(bias)) options%bias = merge(1_c_int32_t, 0_c_int32_t, bias)
+    if (present(reproducible)) &
+      options%reproducible = merge(1_c_int32_t, 0_c_int32_t, reproducible)
     if (present(algorithm)) then
       allocate (name(len_trim(algorithm) + 1))
       name = transfer(trim(algorithm)//c_null_char, name)

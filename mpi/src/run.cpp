@@ -202,7 +202,7 @@ void Distributed::State::fold(Queue& queue, const TensorView& dx) const {
   }
 }
 
-/// As core does it behind a fold: what dx held, the bias, then the sum.
+/// As core does it behind a fold: the sum, the bias, and what dx held last.
 void Distributed::State::finish(Queue& queue, const Call& call, const TensorView& dx) const {
   if (main_.view().empty()) return;
   const ConvOptions& asked = options.conv;
@@ -211,7 +211,7 @@ void Distributed::State::finish(Queue& queue, const Call& call, const TensorView
     const ConstTensorView bias(call.bias.data(), dx.dtype(), dx.extents(), call.bias.device(),
                                {0, 1, 0, 0, 0});
     if (asked.accumulate)
-      backend.add({.x = bias, .y = dx});
+      backend.add({.x = bias, .y = main_.view()});
     else
       copy(queue, bias, dx);
   }

@@ -68,6 +68,11 @@ void Distributed::State::check_and_cut(const ConvProblem& problem) {
                     "{}",
                     grid.n, grid.d, grid.h, grid.w, product, communicator->size()));
   partition.emplace(check(problem), grid, options.sizes);
+  if (options.conv.reproducible && is(Direction::backward_weights))
+    refuse(ErrorCode::unsupported,
+           fmt::format("reproducible backward weights of {}, whose sums over ranks are in their "
+                       "order; expected forward or backward data",
+                       to_string(partition->problem())));
   check_halos(*partition);
 }
 
@@ -78,10 +83,10 @@ std::string Distributed::State::fingerprint() const {
   return fmt::format(
       "{} {} {} in {}x{}x{}x{} parts, blocks n{} d{} h{} w{} z{} p{} q{}, math {}, bias {}, "
       "activation "
-      "{}, accumulate {}, mask {}",
+      "{}, accumulate {}, mask {}, reproducible {}",
       to_string(p.direction), to_string(p), to_string(p.dtype), grid.n, grid.d, grid.h, grid.w, s.n,
       s.d, s.h, s.w, s.z, s.p, s.q, to_string(o.math), o.bias, to_string(o.activation),
-      o.accumulate, o.relu_mask);
+      o.accumulate, o.relu_mask, o.reproducible);
 }
 
 bool Distributed::State::finishes() const {

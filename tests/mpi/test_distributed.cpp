@@ -29,20 +29,18 @@ std::string difference(const SpreadResult& result, bool bits) {
   return {};
 }
 
+bool takes_any(SpreadCase&) { return true; }
+
+/// Compares results of random problems that `adjust` has changed, and says it takes.
 template <class Compare>
 Counts for_random_cases(Direction direction, int cases, bool integers, const Compare& compare,
-                        const std::string& algorithm = {}) {
+                        bool (*adjust)(SpreadCase&) = takes_any) {
   const Device device = test_device();
   Counts counts;
   for (std::uint32_t seed = 1; counts.computed < cases; ++seed) {
     REQUIRE(seed < 40u * static_cast<unsigned>(cases));
     std::optional<SpreadCase> spread = random_case(seed, world_size(), direction);
-    if (!spread) continue;
-    spread->options.conv.algorithm = algorithm;
-    // The order of this algorithm's sums does not depend on the image's size; under a depth, what
-    // is done around it chooses between two orders.
-    if (!algorithm.empty() && (spread->problem.dtype != DType::f64 || spread->problem.has_depth()))
-      continue;
+    if (!spread || !adjust(*spread)) continue;
     const WholeTensors before = whole_tensors(*spread, integers);
     WholeTensors whole = before;
     compute_whole(device, *spread, whole);
@@ -86,7 +84,24 @@ TEST_CASE("an algorithm that keeps its order gives the bits of one rank") {
       [](const SpreadResult& result, const SpreadCase&) {
         REQUIRE(difference(result, true) == "");
       },
-      test_device().id() == host ? "cpu.conv.direct.fp64" : "cuda.conv.direct.fp64");
+      [](SpreadCase& spread) {
+        spread.options.conv.algorithm =
+            test_device().id() == host ? "cpu.conv.direct.fp64" : "cuda.conv.direct.fp64";
+        // The order of its sums does not depend on the image's size; under a depth, what is done
+        // around it chooses between two orders.
+        return spread.problem.dtype == DType::f64 && !spread.problem.has_depth();
+      });
+}
+
+TEST_CASE("what is reproducible has the bits of one rank", "[reproducible]") {
+  if (test_device().info().instruction_set == "sse2") SKIP("no FMA");
+  const auto direction = GENERATE(Direction::forward, Direction::backward_data);
+  for_random_cases(
+      direction, 150, false,
+      [](const SpreadResult& result, const SpreadCase&) {
+        REQUIRE(difference(result, true) == "");
+      },
+      [](SpreadCase& spread) { return spread.options.conv.reproducible = true; });
 }
 
 TEST_CASE("gradients by the weights differ from one rank's by the rounding of sums") {

@@ -66,6 +66,11 @@ TEST_CASE("a plan that cannot be is refused on every rank") {
   REQUIRE_THAT(refused(image(8, 64), columns, {.conv = {.algorithm = "cpu.conv.none"}},
                        ErrorCode::unsupported),
                ContainsSubstring("cpu.conv.none"));
+  ConvProblem of_weights = image(8, 64);
+  of_weights.direction = Direction::backward_weights;
+  REQUIRE_THAT(
+      refused(of_weights, columns, {.conv = {.reproducible = true}}, ErrorCode::unsupported),
+      ContainsSubstring("reproducible backward weights of"));
   REQUIRE_THAT(refused(image(8, 64), columns, {.sizes = {.w = {1, 2}}}),
                ContainsSubstring("width"));
   REQUIRE_THAT(
@@ -84,6 +89,8 @@ TEST_CASE("ranks that do not agree are told so") {
                ContainsSubstring("1x1x1x77"));
   REQUIRE_THAT(refused(image(8, 64), columns, {.conv = {.bias = is_last}}),
                ContainsSubstring("bias true"));
+  REQUIRE_THAT(refused(image(8, 64), columns, {.conv = {.reproducible = is_last}}),
+               ContainsSubstring("reproducible true"));
 }
 
 TEST_CASE("a rank that fails in a call ends it everywhere, and the next call works") {

@@ -1,5 +1,6 @@
 # libplumb_mpi under mpirun: each rank runs the same Catch2 program.
 set(mpi_tests "distributed: random problems on 2 ranks" "distributed: random problems on 4 ranks"
+    "distributed: reproducible on 1 rank"
     "distributed: from C on 4 ranks" "distributed: a rank is killed")
 if(NOT TARGET plumb_mpi)
   if(NOT PLUMB_SANITIZE)
@@ -39,6 +40,8 @@ foreach(ranks IN ITEMS 2 4)
   mpi_test("distributed: random problems on ${ranks} ranks" ${ranks} 180
            $<TARGET_FILE:plumb_mpi_tests> --abort)
 endforeach()
+mpi_test("distributed: reproducible on 1 rank" 1 60 $<TARGET_FILE:plumb_mpi_tests> --abort
+         [reproducible])
 
 # What goes wrong on one rank, each in its time.
 add_executable(plumb_mpi_faults ${CMAKE_CURRENT_LIST_DIR}/faults.cpp

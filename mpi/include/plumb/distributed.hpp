@@ -92,7 +92,8 @@ class PLUMB_API Distributed {
   /// number of ranks, for an axis that is cut into blocks thinner than their halos or into more
   /// parts than elements, for padding along a cut axis that is as wide as the filter, for problems
   /// or options that differ between ranks, for pooling, and for an MPI that is not initialised or
-  /// of too low a thread level; unsupported and out_of_memory as plans and tensors do;
+  /// of too low a thread level; unsupported and out_of_memory as plans and tensors do,
+  /// and unsupported for reproducible backward weights, whose sums over ranks have another order;
   /// device_failure where MPI fails or the time limit passes.
   Distributed(MPI_Comm communicator, const Device& device, const ConvProblem& problem,
               const DistributedGrid& grid, const DistributedOptions& options = {});
