@@ -41,7 +41,10 @@ struct GradientTree {
 
   /// The first plane of a segment, how many there are, and its rows of each.
   struct Segment {
-    std::int64_t plane, planes, p, rows;
+    std::int64_t plane;   ///< the first, n Z + z
+    std::int64_t planes;  ///< how many
+    std::int64_t p;       ///< the first row of each
+    std::int64_t rows;    ///< of each plane
   };
   /// Returns where a segment lies, of a problem of `p` output rows.
   Segment at(std::int64_t segment, std::int64_t p) const {
