@@ -83,8 +83,6 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       // wide/: many channels, im2col by the copy engine and tensor cores of Hopper.
       PLUMB_ENTRY(wide_fp16),
       PLUMB_ENTRY(wide_bf16),
-      PLUMB_ENTRY(wide_fp16_any),
-      PLUMB_ENTRY(wide_bf16_any),
       PLUMB_ENTRY(wide_f32_tf32),
       PLUMB_ENTRY(wide_f32_fp16x3),
 #ifdef PLUMB_LADDER

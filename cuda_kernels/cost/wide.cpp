@@ -7,7 +7,7 @@
 
 namespace plumb::cuda {
 
-double wide_seconds(const ConvProblem& problem, const DeviceInfo& device, const WideWork& work) {
+double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const WideTable& costs = cost_tables().wide;
   const Machine machine(device);
   constexpr double step_terms = 64, row_bytes = 128;
@@ -17,15 +17,14 @@ double wide_seconds(const ConvProblem& problem, const DeviceInfo& device, const 
   const double tile = costs.of_tile + costs.of_row * work.m * work.n;
   // Tiles are of one length, so that the last wave takes as long as any.
   const double waves = std::ceil(work.works / machine.units);
-  const double seconds = waves * (work.steps * step + tile) / machine.clock_hertz;
-  const double moving = moving_seconds(problem, device, 4);
-  double all = kernel_seconds(costs.slower * std::max(seconds, moving), device, 0) + costs.start;
+  const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;
+  const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
+                        machine.moving_seconds(work.written_bytes, costs.write_share);
+  double all = kernel_seconds(costs.slower * (tiles + moving), device, 0) + costs.start;
   if (work.splits > 1)
-    all += kernel_seconds(2 * machine.moving_seconds(work.sums_bytes, costs.sums_share), device, 0);
-  for (int i = 0; i < work.repackings; ++i)
-    all += kernel_seconds(
-        machine.moving_seconds(work.repacked_bytes / work.repackings, costs.repacking_share),
-        device, 0);
+    all += machine.moving_seconds(2 * work.sums_bytes, costs.sums_share) + costs.next_kernel;
+  all += machine.moving_seconds(work.repacked_bytes, costs.repacking_share) +
+         work.repackings * costs.next_kernel;
   return all;
 }
 

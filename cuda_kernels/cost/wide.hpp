@@ -11,13 +11,14 @@ struct WideWork {
   double works = 0;  ///< tiles of all groups and splits
   double steps = 0;  ///< of 128 bytes of channels, of one work; of all products of a term
   double splits = 1;
-  double sums_bytes = 0;      ///< of the splits, written and read once
-  int repackings = 0;         ///< kernels that x goes through first
-  double repacked_bytes = 0;  ///< which they read and write
+  double read_bytes = 0, written_bytes = 0;  ///< of x and y
+  double sums_bytes = 0;                     ///< of the splits, written and read once
+  int repackings = 0;                        ///< kernels that x goes through first
+  double repacked_bytes = 0;                 ///< which they read and write
 };
 
 /// Returns the time of the kernel, of those that repack x, and of the one that sums the splits. A
 /// step of any class takes as long: TF32 has half the rate, and half the channels in its 128 bytes.
-double wide_seconds(const ConvProblem& problem, const DeviceInfo& device, const WideWork& work);
+double wide_seconds(const DeviceInfo& device, const WideWork& work);
 
 }  // namespace plumb::cuda

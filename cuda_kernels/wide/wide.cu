@@ -8,18 +8,12 @@
 // Bytes: y once. x R S times and w once for each tile, from L2 where they fit there. A repacked x
 //   is read and written once besides.
 // Wins: from some 32 channels and filters on.
-// Measured: docs/kernels/wide.md, of x as it lies; `any` has the rest, until it is measured too.
+// Measured: docs/kernels/wide.md.
 #include "cuda_kernels/wide/wide_entry.cuh"
 
 namespace plumb::cuda {
 
-extern const ConvAlgorithm wide_fp16 =
-    wide_entry<WideFp16, false>("cuda.conv.wide.fp16", Operand::fp16);
-extern const ConvAlgorithm wide_bf16 =
-    wide_entry<WideBf16, false>("cuda.conv.wide.bf16", Operand::bf16);
-extern const ConvAlgorithm wide_fp16_any =
-    wide_entry<WideFp16, true>("cuda.conv.wide.fp16.any", Operand::fp16);
-extern const ConvAlgorithm wide_bf16_any =
-    wide_entry<WideBf16, true>("cuda.conv.wide.bf16.any", Operand::bf16);
+extern const ConvAlgorithm wide_fp16 = wide_entry<WideFp16>("cuda.conv.wide.fp16", Operand::fp16);
+extern const ConvAlgorithm wide_bf16 = wide_entry<WideBf16>("cuda.conv.wide.bf16", Operand::bf16);
 
 }  // namespace plumb::cuda

@@ -92,12 +92,14 @@ struct WidePlan {
 /// Says whether the kernel takes a problem in this arithmetic.
 Support supports_wide(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device);
 
-/// Says whether the copy engine reads x as it lies, of one group: what has been measured, and is
-/// taken without being forced.
-Support supports_as_it_lies(const ConvProblem& problem, const WideClass& of);
-
-/// Says whether neighbouring filters' outputs of a pixel are 16 bytes of y, aligned as such.
-bool takes_vectors(const ConvProblem& problem, const WideGroups& groups, const void* y);
+/// What a lane moves at once between y and the shared memory where outputs are staged.
+enum class WideAccess {
+  elements,
+  filters,      ///< 16 aligned bytes: outputs of a pixel, of neighbouring filters
+  pixels,       ///< 16 aligned bytes: outputs of a filter, of neighbouring pixels
+  half_pixels,  ///< 8 aligned bytes of them
+};
+WideAccess access_of_outputs(const ConvProblem& problem, const WideGroups& groups, const void* y);
 
 /// Cuts a problem that is supported, with at least one image.
 WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,

@@ -6,11 +6,9 @@
 
 namespace plumb::cuda {
 
-/// `any`: of x that are repacked and of groups too.
-template <class Arithmetic, bool any>
+template <class Arithmetic>
 PlanResult plan_wide_algorithm(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports_wide(problem, Arithmetic::host, device)};
-  if (!any && result.support) result.support = supports_as_it_lies(problem, Arithmetic::host);
   if (!result.support) return result;
   const WidePlan plan(problem, Arithmetic::host, device);
   result.estimate_seconds = plan.tiles.seconds;
@@ -43,8 +41,7 @@ void launch_wide_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan
                           });
 }
 
-/// An entry for `any` problem has not been measured yet, and runs only where it is forced.
-template <class Arithmetic, bool any>
+template <class Arithmetic>
 constexpr ConvAlgorithm wide_entry(std::string_view name, Operand operand) {
   return {
       .name = name,
@@ -52,10 +49,9 @@ constexpr ConvAlgorithm wide_entry(std::string_view name, Operand operand) {
                    .accumulator = Accumulator::tensor_core_fp32,
                    .products = Arithmetic::products,
                    .term_multiple = 16},
-      .forced_only = any,
       .takes_depth = true,
       .accumulates = true,
-      .plan = plan_wide_algorithm<Arithmetic, any>,
+      .plan = plan_wide_algorithm<Arithmetic>,
       .pack_filters = pack_wide_algorithm<Arithmetic>,
       .launch = launch_wide_algorithm<Arithmetic>,
   };

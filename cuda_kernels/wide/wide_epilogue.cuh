@@ -1,5 +1,5 @@
 // Sums become outputs: each consumer warp stages 16 pixels by 128 bytes of filters of its own, so
-// that rows of y are written in whole runs.
+// that y is written in whole runs, of filters or of pixels.
 #pragma once
 
 #include "cuda_kernels/wide/wide_consumer.cuh"
@@ -15,6 +15,7 @@ class WideRows {
  public:
   using Stored = typename Params::Stored;
   using Vector = WideVector<Stored>;
+  using HalfVector = WideVector<Stored, 8>;
   static constexpr int bytes = sizeof(Stored);
   static constexpr int columns = swizzle_row_bytes / bytes;  ///< that are staged at once
 
@@ -50,18 +51,19 @@ class WideRows {
       const Two two(*this, k + column);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        auto& to = *reinterpret_cast<WidePair<Stored>*>(staged(group + 8 * half, column));
+        const int row = group + 8 * half;
         float2 sum = {sums[first_sum + 4 * j + 2 * half], sums[first_sum + 4 * j + 2 * half + 1]};
         if constexpr (scales) {
           sum.x = times_power_of_two(sum.x, -exponents_[half] - two.exponent[0]);
           sum.y = times_power_of_two(sum.y, -exponents_[half] - two.exponent[1]);
         }
         if (epilogue.accumulate) {
-          const float2 old = to.floats();
+          const float2 old = staged_pair(row, column).floats();
           sum.x += old.x, sum.y += old.y;
         }
-        to = WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
-                                     max_nan(sum.y + two.bias[1], epilogue.least));
+        stage(row, column,
+              WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
+                                      max_nan(sum.y + two.bias[1], epilogue.least)));
       }
     }
     __syncwarp();
@@ -76,9 +78,8 @@ class WideRows {
     const Epilogue<Stored>& epilogue = params_.epilogue;
 #pragma unroll 1
     for (int i = 0; i < elements; ++i) {
-      const Place place = params_.vectors ? vector(i / Vector::count) : element(i);
-      const int row = place.row,
-                filter = k + place.column + (params_.vectors ? i % Vector::count : 0);
+      const auto [row, column] = place(i);
+      const int filter = k + column;
       if (!is_there(row, filter)) continue;
       const WidePixel pixel = params_.pixel(first_ + row);
       const int of_all = first_filter_ + filter;
@@ -110,22 +111,60 @@ class WideRows {
   struct Place {
     int row, column;
   };
-  /// Where this lane's vectors lie.
-  __device__ Place vector(int i) const { return {4 * i + lane_ / 8, lane_ % 8 * Vector::count}; }
-  /// Where this lane's elements lie. Lanes go along what lies side by side: filters, or pixels.
+  /// Where this lane's vectors of filters lie.
+  __device__ Place filters(int i) const { return {4 * i + lane_ / 8, lane_ % 8 * Vector::count}; }
+  /// Where its vectors of `count` pixels lie.
+  template <int count>
+  __device__ Place pixels(int i) const {
+    constexpr int of_filter = 16 / count;
+    return {lane_ % of_filter * count, (lane_ + 32 * i) / of_filter};
+  }
+  /// Where its elements lie. Lanes go along what lies side by side: filters, or pixels.
   __device__ Place element(int i) const {
     constexpr int of_row = columns / 32;
     return params_.lays_out_filters ? Place{i / of_row, lane_ + 32 * (i % of_row)}
                                     : Place{lane_ % 16, lane_ / 16 + 2 * i};
   }
+  /// Where the `i`th of all of its outputs lies.
+  __device__ Place place(int i) const {
+    constexpr int count = Vector::count, half = count / 2;
+    Place at = element(i);
+    if (params_.access == WideAccess::filters)
+      at = filters(i / count), at.column += i % count;
+    else if (params_.access == WideAccess::pixels)
+      at = pixels<count>(i / count), at.row += i % count;
+    else if (params_.access == WideAccess::half_pixels)
+      at = pixels<half>(i / half), at.row += i % half;
+    return at;
+  }
   __device__ bool is_there(int row, int filter) const {
     return first_ + row < params_.pixels && filter < params_.groups.filters;
   }
-  /// Where an output is staged: rows of 128 bytes, swizzled, so that fragments and rows meet no
-  /// bank more often than they must.
+  __device__ bool along_pixels() const {
+    return params_.access == WideAccess::pixels || params_.access == WideAccess::half_pixels;
+  }
+  /// Where an output is staged, swizzled so that fragments and vectors meet no bank more often than
+  /// they must: rows of 128 bytes of a pixel's filters, or 16 pixels of filter after filter.
   __device__ Stored* staged(int row, int column) const {
-    return reinterpret_cast<Stored*>(staged_ +
-                                     swizzle_128(row * swizzle_row_bytes + bytes * column));
+    const int at = along_pixels() ? staged_along_pixels(row, column)
+                                  : swizzle_128(row * swizzle_row_bytes + bytes * column);
+    return reinterpret_cast<Stored*>(staged_ + at);
+  }
+  __device__ static int staged_along_pixels(int row, int column) {
+    const int unit = bytes == 2 ? column / 4 % 2 : column / 2 % 4;
+    return bytes * (16 * column + row) ^ 16 * unit;
+  }
+  /// The outputs of a pixel and two neighbouring filters.
+  __device__ WidePair<Stored> staged_pair(int row, int column) const {
+    if (along_pixels())
+      return WidePair<Stored>::of_two(*staged(row, column), *staged(row, column + 1));
+    return *reinterpret_cast<const WidePair<Stored>*>(staged(row, column));
+  }
+  __device__ void stage(int row, int column, const WidePair<Stored>& pair) const {
+    if (along_pixels())
+      *staged(row, column) = pair.of.x, *staged(row, column + 1) = pair.of.y;
+    else
+      *reinterpret_cast<WidePair<Stored>*>(staged(row, column)) = pair;
   }
   /// Returns where the outputs of one of the pixels begin. All lanes call it.
   __device__ Stored* y_row(int row) const {
@@ -138,22 +177,26 @@ class WideRows {
   /// Calls `f(y, staged)` for this lane's outputs that are there, as vectors or one by one.
   template <class F>
   __device__ void for_each(int k, const F& f) const {
-    if (params_.vectors) {
+    if (params_.access == WideAccess::filters) {
 #pragma unroll
-      for (int i = 0; i < vectors; ++i) {
-        const Place at = vector(i);
-        Stored* const y = y_row(at.row) + k + at.column;
-        if (is_there(at.row, k + at.column))
-          f(*reinterpret_cast<Vector*>(y), *reinterpret_cast<Vector*>(staged(at.row, at.column)));
-      }
+      for (int i = 0; i < vectors; ++i) call<Vector>(filters(i), k, f);
+    } else if (params_.access == WideAccess::pixels) {
+#pragma unroll
+      for (int i = 0; i < vectors; ++i) call<Vector>(pixels<Vector::count>(i), k, f);
+    } else if (params_.access == WideAccess::half_pixels) {
+#pragma unroll
+      for (int i = 0; i < 2 * vectors; ++i) call<HalfVector>(pixels<HalfVector::count>(i), k, f);
     } else {
 #pragma unroll 2
-      for (int i = 0; i < elements; ++i) {
-        const Place at = element(i);
-        Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
-        if (is_there(at.row, k + at.column)) f(*y, *staged(at.row, at.column));
-      }
+      for (int i = 0; i < elements; ++i) call<Stored>(element(i), k, f);
     }
+  }
+  /// Calls `f` for the outputs of the type that begin at a place, if they are there.
+  template <class Type, class F>
+  __device__ void call(const Place& at, int k, const F& f) const {
+    Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
+    if (is_there(at.row, k + at.column))
+      f(*reinterpret_cast<Type*>(y), *reinterpret_cast<Type*>(staged(at.row, at.column)));
   }
   __device__ void read_old(int k) const {
     for_each(k, [](const auto& y, auto& here) { copy(y, here); });
@@ -168,9 +211,16 @@ class WideRows {
     for_each(k, [&found](const auto&, const auto& here) { found = found || is_nan(here); });
     return found;
   }
-  __device__ static void copy(const Vector& from, Vector& to) { Vector::load(&from).store(&to); }
+  template <int bytes>
+  __device__ static void copy(const WideVector<Stored, bytes>& from,
+                              WideVector<Stored, bytes>& to) {
+    WideVector<Stored, bytes>::load(&from).store(&to);
+  }
   __device__ static void copy(const Stored& from, Stored& to) { to = from; }
-  __device__ static bool is_nan(const Vector& of) { return Vector::load(&of).has_nan(); }
+  template <int bytes>
+  __device__ static bool is_nan(const WideVector<Stored, bytes>& of) {
+    return WideVector<Stored, bytes>::load(&of).has_nan();
+  }
   __device__ static bool is_nan(const Stored& of) {
     const float value = convert<float>(of);
     return value != value;

@@ -74,7 +74,7 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
       .n_tiles = Divisor<int>(std::int64_t{tiles.n_tiles} * tiles.groups),
       .of_group = Divisor<int>(tiles.n_tiles),
       .m_tiles = Divisor<int>(tiles.m_tiles),
-      .vectors = takes_vectors(p, filters.groups, call.y),
+      .access = access_of_outputs(p, filters.groups, call.y),
       .lays_out_filters = p.y_strides[1] == 1 && p.k > 1,
       // Zeros of the padding, and those of a group for channels of others, may have met Inf.
       .repairs = p.padding != Padding{} || p.groups > 1 || Arithmetic::splits_operands};

@@ -24,6 +24,11 @@ struct WidePair {
     else
       return {__floats2bfloat162_rn(first, second)};
   }
+  __device__ static WidePair of_two(Stored first, Stored second) {
+    WidePair pair;
+    pair.of.x = first, pair.of.y = second;
+    return pair;
+  }
   __device__ float2 floats() const {
     if constexpr (std::is_same_v<Stored, float>)
       return of;
@@ -40,10 +45,12 @@ struct WidePair {
   }
 };
 
-/// Neighbouring outputs that are 16 bytes of y, moved at once.
-template <class Stored>
-struct alignas(16) WideVector {
-  static constexpr int pairs = 16 / sizeof(WidePair<Stored>), count = 2 * pairs;
+/// Neighbouring outputs that are 16 or 8 bytes of y, moved at once.
+template <class Stored, int bytes = 16>
+struct alignas(bytes) WideVector {
+  using Words = std::conditional_t<bytes == 16, uint4, uint2>;
+  static constexpr int pairs = bytes / static_cast<int>(sizeof(WidePair<Stored>)),
+                       count = 2 * pairs;
   WidePair<Stored> pair[pairs];
 
   __device__ bool has_nan() const {
@@ -52,13 +59,13 @@ struct alignas(16) WideVector {
     for (const WidePair<Stored>& of : pair) found = found || of.has_nan();
     return found;
   }
-  /// Reads or writes all 16 bytes at once.
+  /// Reads or writes all bytes at once.
   __device__ static WideVector load(const void* from) {
-    const uint4 words = *static_cast<const uint4*>(from);
+    const Words words = *static_cast<const Words*>(from);
     return *reinterpret_cast<const WideVector*>(&words);
   }
   __device__ void store(void* to) const {
-    *static_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(this);
+    *static_cast<Words*>(to) = *reinterpret_cast<const Words*>(this);
   }
 };
 

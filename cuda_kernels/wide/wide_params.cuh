@@ -84,7 +84,7 @@ struct WideParams {
   Divisor<int> n_tiles;   ///< of all groups
   Divisor<int> of_group;  ///< n tiles of a group
   Divisor<int> m_tiles;
-  bool vectors;           ///< neighbouring filters' outputs of a pixel are 16 aligned bytes of y
+  WideAccess access;      ///< of y
   bool lays_out_filters;  ///< outputs of a pixel lie side by side
   bool repairs;           ///< zeros may have met Inf, or operands did not fit
 

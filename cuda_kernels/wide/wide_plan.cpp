@@ -68,6 +68,29 @@ bool is_compiled() {
 
 std::int64_t pixels_of(const ConvProblem& p) { return p.n * p.z() * p.p() * p.q(); }
 
+/// The bytes of x and y, and those that repacking moves.
+struct WideTraffic {
+  double read, written, repacked = 0;
+  int repackings;  ///< kernels: three products look for the largest magnitudes first
+
+  WideTraffic(const ConvProblem& p, const WideInput& input)
+      : written(bytes(p, p.y_extents())),
+        repackings(input.repacks ? std::min(input.planes, 2) : 0) {
+    const double stored = bytes(p, p.x_extents());
+    // A stride passes over rows of x.
+    read = stored / static_cast<double>(std::max<std::int64_t>(p.stride.h / p.r, 1));
+    if (input.repacks)
+      repacked =
+          repackings * stored + static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
+  }
+
+ private:
+  static double bytes(const ConvProblem& p, const Extents& extents) {
+    return static_cast<double>(element_count(extents)) *
+           static_cast<double>(size_in_bytes(p.dtype));
+  }
+};
+
 /// Lays parts of workspace out one behind the other, at multiples of 256 bytes.
 class Layout {
  public:
@@ -109,32 +132,33 @@ Support supports_wide(const ConvProblem& p, const WideClass& of, const DeviceInf
   return supports_counts(p, of);
 }
 
-Support supports_as_it_lies(const ConvProblem& p, const WideClass& of) {
-  if (p.groups != 1) return refuse(Reason::geometry, text(p.groups) + " groups; expected 1");
-  if (lies_for_copies(p, WideFilters(p, of))) return {};
-  if (p.c > 1 && p.x_strides[1] != 1)
-    return refuse(Reason::layout, "channels of x " + text(p.x_strides[1]) +
-                                      " elements apart; expected side by side (N H W C)");
-  return refuse(Reason::layout, "strides of x, one of which is no positive multiple of " +
-                                    text(of.unit()) + " elements below 2^40 bytes");
-}
-
-bool takes_vectors(const ConvProblem& p, const WideGroups& groups, const void* y) {
-  constexpr std::int64_t bytes = 16;
-  const std::int64_t vector = bytes / static_cast<std::int64_t>(size_in_bytes(p.dtype));
+WideAccess access_of_outputs(const ConvProblem& p, const WideGroups& groups, const void* y) {
   const Extents extents = p.y_extents();
-  bool aligned = groups.filters % vector == 0 && (p.k == 1 || p.y_strides[1] == 1) &&
-                 reinterpret_cast<std::uintptr_t>(y) % bytes == 0;
-  for (int i = 0; i < extents.rank(); ++i)
-    aligned = aligned && (i == 1 || extents[i] == 1 || p.y_strides[i] % vector == 0);
-  return aligned;
+  const auto address = reinterpret_cast<std::uintptr_t>(y);
+  const auto size = static_cast<std::int64_t>(size_in_bytes(p.dtype));
+  // Pixels that lie side by side, from axis `run` on.
+  std::int64_t together = 1;
+  int run = extents.rank();
+  while (run > 2 && (extents[run - 1] == 1 || p.y_strides[run - 1] == together))
+    together *= extents[--run];
+  const auto lies = [&](std::int64_t bytes, bool along_filters) {
+    const std::int64_t vector = bytes / size;
+    bool aligned = address % static_cast<std::uintptr_t>(bytes) == 0;
+    for (int i = 0; i < extents.rank(); ++i)
+      if ((along_filters ? i != 1 : i < run) && extents[i] > 1)
+        aligned = aligned && p.y_strides[i] % vector == 0;
+    return aligned && (along_filters ? groups.filters : together) % vector == 0;
+  };
+  if ((p.k == 1 || p.y_strides[1] == 1) && lies(16, true)) return WideAccess::filters;
+  if (lies(16, false)) return WideAccess::pixels;
+  if (lies(8, false)) return WideAccess::half_pixels;
+  return WideAccess::elements;
 }
 
 WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
                     const DeviceInfo& device, WideChoice choice) {
   const int steps = filters.of.products * filters.steps();
-  const double elements = static_cast<double>(element_count(problem.x_extents()));
-  const double stored = elements * static_cast<double>(size_in_bytes(problem.dtype));
+  const WideTraffic traffic(problem, input);
   constexpr int max_splits = 16, min_steps = 4;
   // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
   constexpr std::int64_t most_vectors = 1 << 30;
@@ -155,21 +179,17 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                                        : std::clamp(steps / min_steps, 1, max_splits);
     for (int splits = std::max(wanted, 1); splits <= most; ++splits) {
       tiles.splits = splits;
-      const bool looks = input.planes > 1;  // for the largest magnitudes
       tiles.seconds =
-          wide_seconds(problem, device,
-                       {.m = of.m,
-                        .n = of.n,
-                        .works = static_cast<double>(tiles.works()),
-                        .steps = static_cast<double>(ceil_div(steps, splits)),
-                        .splits = static_cast<double>(splits),
-                        .sums_bytes = static_cast<double>(tiles.sums_bytes(filters)),
-                        .repackings = !input.repacks ? 0
-                                      : looks        ? 2
-                                                     : 1,
-                        .repacked_bytes = (looks ? 2 : 1) * stored +
-                                          static_cast<double>(problem.n) *
-                                              static_cast<double>(input.image_bytes())});
+          wide_seconds(device, {.m = of.m,
+                                .n = of.n,
+                                .works = static_cast<double>(tiles.works()),
+                                .steps = static_cast<double>(ceil_div(steps, splits)),
+                                .splits = static_cast<double>(splits),
+                                .read_bytes = traffic.read,
+                                .written_bytes = traffic.written,
+                                .sums_bytes = static_cast<double>(tiles.sums_bytes(filters)),
+                                .repackings = traffic.repackings,
+                                .repacked_bytes = traffic.repacked});
       if (tiles.seconds < best.seconds) best = tiles;
     }
   }

@@ -40,7 +40,7 @@ class WideEightSums {
     bool has_nan = false;
 #pragma unroll
     for (const float sum : sums_) has_nan = has_nan || sum != sum;
-    if (params_.vectors && !(params_.repairs && has_nan))
+    if (params_.access == WideAccess::filters && !(params_.repairs && has_nan))
       write_vectors();
     else
       write_elements();

@@ -46,10 +46,9 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
 
 template <class Arithmetic, WideFault fault, int splits>
 PlantedCopy copy_with(std::string_view mistake) {
-  ConvAlgorithm algorithm =
-      Arithmetic::splits_operands
-          ? wide_entry<Arithmetic, true>("cuda.conv.wide.fp16x3", Operand::fp16)
-          : wide_entry<Arithmetic, true>("cuda.conv.wide.fp16.any", Operand::fp16);
+  ConvAlgorithm algorithm = Arithmetic::splits_operands
+                                ? wide_entry<Arithmetic>("cuda.conv.wide.fp16x3", Operand::fp16)
+                                : wide_entry<Arithmetic>("cuda.conv.wide.fp16", Operand::fp16);
   algorithm.plan = plan<Arithmetic, splits>;
   algorithm.pack_filters = pack<Arithmetic, fault>;
   algorithm.launch = launch<Arithmetic, fault>;

@@ -324,25 +324,57 @@ TEST_CASE("wide: what is refused is named") {
         Reason::device_limit);
 }
 
-TEST_CASE("wide: vectors of outputs want K, strides and an address of sixteen bytes") {
+TEST_CASE("wide: vectors of filters want K, strides and an address of sixteen bytes") {
   alignas(16) static const std::uint16_t y[16] = {};
-  const auto vectors = [](const ConvProblem& problem, const void* at) {
-    return takes_vectors(check(problem), WideGroups(problem, wide_class_fp16), at);
+  const auto access = [](const ConvProblem& problem, const void* at) {
+    return access_of_outputs(check(problem), WideGroups(problem, wide_class_fp16), at);
   };
   ConvProblem problem = parse_problem("mb2ic64ih8oc64kh3ph1").problem;
   problem.dtype = DType::f16;
-  CHECK_FALSE(vectors(problem, y));
   problem.y_strides = channels_last(problem.y_extents());
-  CHECK(vectors(problem, y));
-  CHECK_FALSE(vectors(problem, y + 1));
+  CHECK(access(problem, y) == WideAccess::filters);
+  CHECK(access(problem, y + 1) == WideAccess::elements);
   problem.k = 60;
   problem.y_strides = channels_last(problem.y_extents());
-  CHECK_FALSE(vectors(problem, y));
+  CHECK(access(problem, y) == WideAccess::elements);
   problem.dtype = DType::f32;  // four are 16 bytes
-  CHECK(takes_vectors(check(problem), WideGroups(problem, wide_class_tf32), y));
+  CHECK(access_of_outputs(check(problem), WideGroups(problem, wide_class_tf32), y) ==
+        WideAccess::filters);
   // Each group's filters are to begin at 16 bytes.
   ConvProblem groups = parse_problem("g2mb2ic256ih8oc152kh3ph1").problem;
   groups.dtype = DType::f16;
   groups.y_strides = channels_last(groups.y_extents());
-  CHECK_FALSE(vectors(groups, y));
+  CHECK(access(groups, y) == WideAccess::elements);
+}
+
+TEST_CASE("wide: vectors of pixels want planes, or rows, of sixteen or eight bytes") {
+  alignas(16) static const std::uint16_t y[16] = {};
+  const auto access = [](const char* text, DType dtype, int offset = 0, std::int64_t row = 0) {
+    ConvProblem problem = parse_problem(text).problem;
+    problem.dtype = dtype;
+    const Extents extents = problem.y_extents();
+    if (row > 0) {
+      problem.y_strides = dense_strides(extents);
+      const int rank = extents.rank();
+      problem.y_strides[rank - 2] = row;
+      for (int i = rank - 3; i >= 0; --i)
+        problem.y_strides[i] = problem.y_strides[i + 1] * extents[i + 1];
+    }
+    return access_of_outputs(
+        check(problem),
+        WideGroups(problem, dtype == DType::f16 ? wide_class_fp16 : wide_class_tf32), y + offset);
+  };
+  CHECK(access("mb2ic64ih8oc64kh3ph1", DType::f16) == WideAccess::pixels);
+  CHECK(access("mb2ic64ih8oc60kh3ph1", DType::f16, 4) == WideAccess::half_pixels);
+  CHECK(access("mb2ic64ih8oc60kh3ph1", DType::f16, 1) == WideAccess::elements);
+  CHECK(access("mb2ic64ih14oc64kh3ph1", DType::f16) == WideAccess::half_pixels);
+  CHECK(access("mb2ic64ih14oc64kh3ph1", DType::f32) == WideAccess::pixels);
+  CHECK(access("mb2ic64ih7oc64kh3ph1", DType::f32) == WideAccess::elements);
+  CHECK(access("mb2ic64iw40oc64kw3pw1", DType::f16) == WideAccess::pixels);
+  CHECK(access("mb2ic64id2ih2iw6oc64kd1kh1kw1pd0ph0pw0", DType::f16) == WideAccess::pixels);
+  // Rows with a gap: each begins at a vector, and has whole ones.
+  CHECK(access("mb2ic64ih5iw8oc64kh1ph0", DType::f16, 0, 16) == WideAccess::pixels);
+  CHECK(access("mb2ic64ih5iw8oc64kh1ph0", DType::f16, 0, 12) == WideAccess::half_pixels);
+  CHECK(access("mb2ic64ih5iw8oc64kh1ph0", DType::f16, 0, 9) == WideAccess::elements);
+  CHECK(access("mb2ic64ih5iw7oc64kh1ph0", DType::f16, 0, 8) == WideAccess::elements);
 }

@@ -53,8 +53,8 @@ struct Entry {
   const char* name;
   DType dtype;
 };
-constexpr Entry entries[] = {{"cuda.conv.wide.fp16.any", DType::f16},
-                             {"cuda.conv.wide.bf16.any", DType::bf16},
+constexpr Entry entries[] = {{"cuda.conv.wide.fp16", DType::f16},
+                             {"cuda.conv.wide.bf16", DType::bf16},
                              {"cuda.conv.wide.tf32", DType::f32},
                              {"cuda.conv.wide.fp16x3", DType::f32}};
 
@@ -98,29 +98,24 @@ TEST_CASE("cuda: wide filters have a layout that serves any batch") {
   }
 }
 
-TEST_CASE("cuda: wide takes unforced what has been measured, and the other entries the rest") {
+TEST_CASE("cuda: wide takes every layout and groups") {
   const LoadedBackend& loaded = load_backend("cuda");
   REQUIRE(loaded.backend);
   const DeviceInfo hopper = plumb_test::hopper();
   for (const auto& [name, dtype] : entries) {
     const ConvAlgorithm* const algorithm = named(loaded.backend->conv_algorithms(), name);
     REQUIRE(algorithm);
-    CHECK(algorithm->forced_only);
-  }
-  const auto asked = [&](const char* text, Placement placement) {
-    const ConvAlgorithm* const algorithm =
-        named(loaded.backend->conv_algorithms(), "cuda.conv.wide.fp16");
-    REQUIRE(algorithm);
     CHECK_FALSE(algorithm->forced_only);
-    return algorithm->plan(case_of({text}, DType::f16, placement).problem, hopper).support;
-  };
-  const char* const plain = "mb2ic64ih9iw11oc64kh3ph1";
-  if (asked(plain, Placement::nhwc).reason == Reason::device_limit)
-    SKIP("a build without code for sm_90a");
-  CHECK(asked(plain, Placement::nhwc));
-  CHECK(asked(plain, Placement::nchw).reason == Reason::layout);
-  CHECK(asked("mb2ic13ih9iw11oc64kh3ph1", Placement::nhwc).reason == Reason::layout);
-  CHECK(asked("g2mb2ic128ih9iw11oc64kh3ph1", Placement::nhwc).reason == Reason::geometry);
+    for (const Placement placement : {Placement::nhwc, Placement::nchw, Placement::strided})
+      for (const char* text : {"mb2ic64ih9iw11oc64kh3ph1", "mb2ic13ih9iw11oc64kh3ph1",
+                               "g2mb2ic128ih9iw11oc64kh3ph1"}) {
+        CAPTURE(name, text);
+        const Support support =
+            algorithm->plan(case_of({text}, dtype, placement).problem, hopper).support;
+        if (support.reason == Reason::device_limit) SKIP("a build without code for sm_90a");
+        CHECK(support);
+      }
+  }
 }
 
 TEST_CASE("cuda: wide convolutions pass all tiers", "[validation]") {

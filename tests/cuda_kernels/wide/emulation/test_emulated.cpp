@@ -106,6 +106,23 @@ TEST_CASE("wide, emulated: each of the tiles, with splits, vectors and elements"
       }
 }
 
+TEST_CASE("wide, emulated: planes of y are written in vectors of 16 and of 8 bytes, and not") {
+  for (const WideClass& of : classes)
+    for (const char* text :
+         {"mb3ic24ih4iw6oc40kh3ph1", "mb3ic24ih6oc71kh3ph1", "mb3ic24ih6iw5oc40kh3ph1",
+          "mb3ic24ih7oc40kh3ph1", "mb2ic24id2ih2iw4oc24kd1kh1kw1pd0ph0pw0"})
+      for (const Data data : {Data::integers, Data::infinite}) {
+        CAPTURE(name(of), text, static_cast<int>(data));
+        const WideOptions options{.of = of,
+                                  .y = Placing::planes,
+                                  .choice = {.shape = 5},
+                                  .data = data,
+                                  .bias = true,
+                                  .accumulate = data == Data::integers};
+        CHECK(WideEmulated(text, options).run() == "");
+      }
+}
+
 TEST_CASE("wide, emulated: an x that is not aligned is repacked some images at a time") {
   for (const WideClass& of : classes) {
     CAPTURE(name(of));
