@@ -35,15 +35,19 @@ class WideRows {
     }
   }
 
-  /// Writes the outputs of `columns` of the group's filters from `k` on, of which sums has
-  /// fragments of eight. Returns whether this lane has left its part out.
+  // A tile's outputs go in parts of `columns` filters: begin(), stage(), finish() of each, with the
+  // group's first of them.
+
+  /// Has the old outputs staged, where they are added to.
+  __device__ void begin(int k) const {
+    if (!params_.epilogue.accumulate) return;
+    for_each(k, [](const auto& y, auto& here) { copy(y, here); });
+    __syncwarp();
+  }
+  /// Stages the outputs, of which sums has fragments of eight from `first_sum` on.
   template <int count>
-  __device__ bool write(const float (&sums)[count], int first_sum, int k) {
+  __device__ void stage(const float (&sums)[count], int first_sum, int k) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
-    if (epilogue.accumulate) {
-      read_old(k);
-      __syncwarp();
-    }
     const int group = lane_ / 4, beside = lane_ % 4 * 2;
 #pragma unroll
     for (int j = 0; j < columns / 8; ++j) {
@@ -61,14 +65,21 @@ class WideRows {
           const float2 old = staged_pair(row, column).floats();
           sum.x += old.x, sum.y += old.y;
         }
-        stage(row, column,
-              WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
-                                      max_nan(sum.y + two.bias[1], epilogue.least)));
+        put(row, column,
+            WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
+                                    max_nan(sum.y + two.bias[1], epilogue.least)));
       }
     }
     __syncwarp();
-    const bool left_out = params_.repairs && has_nan(k);
-    write_new(k, !left_out);
+  }
+  /// Writes what is staged. Returns whether this lane has left its share out.
+  __device__ bool finish(int k) const {
+    bool left_out = false;
+    if (params_.repairs)
+      for_each(k, [&](const auto&, const auto& here) { left_out = left_out || is_nan(here); });
+    for_each(k, [left_out](auto& y, const auto& here) {
+      if (!left_out) copy(here, y);
+    });
     __syncwarp();
     return left_out;
   }
@@ -160,7 +171,7 @@ class WideRows {
       return WidePair<Stored>::of_two(*staged(row, column), *staged(row, column + 1));
     return *reinterpret_cast<const WidePair<Stored>*>(staged(row, column));
   }
-  __device__ void stage(int row, int column, const WidePair<Stored>& pair) const {
+  __device__ void put(int row, int column, const WidePair<Stored>& pair) const {
     if (along_pixels())
       *staged(row, column) = pair.of.x, *staged(row, column + 1) = pair.of.y;
     else
@@ -197,19 +208,6 @@ class WideRows {
     Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
     if (is_there(at.row, k + at.column))
       f(*reinterpret_cast<Type*>(y), *reinterpret_cast<Type*>(staged(at.row, at.column)));
-  }
-  __device__ void read_old(int k) const {
-    for_each(k, [](const auto& y, auto& here) { copy(y, here); });
-  }
-  __device__ void write_new(int k, bool writes) const {
-    for_each(k, [writes](auto& y, const auto& here) {
-      if (writes) copy(here, y);
-    });
-  }
-  __device__ bool has_nan(int k) const {
-    bool found = false;
-    for_each(k, [&found](const auto&, const auto& here) { found = found || is_nan(here); });
-    return found;
   }
   template <int bytes>
   __device__ static void copy(const WideVector<Stored, bytes>& from,
@@ -256,6 +254,15 @@ __device__ void write_sums(const Params& params, const WideSums<shape>& sums,
     }
 }
 
+/// Calls `f` with a number below `count` as its template argument.
+template <int count, int number = 0, class F>
+__device__ void with_number(int wanted, const F& f) {
+  if constexpr (number < count) {
+    if (wanted == number) return f.template operator()<number>();
+    with_number<count, number + 1>(wanted, f);
+  }
+}
+
 /// Writes a warpgroup's sums of a tile.
 template <WideShape shape, class Params>
 __device__ void write_tile(const Params& params, const WideShared<shape>& shared,
@@ -265,16 +272,24 @@ __device__ void write_tile(const Params& params, const WideShared<shape>& shared
   const int filter = work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());
   if (params.splits > 1) return write_sums<shape>(params, sums, work, pixel, filter);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-#pragma unroll
+  using Rows = WideRows<Params>;
+  constexpr int columns = Rows::columns, parts = shape.warpgroup_columns() / columns;
+  // Loops, though registers have the sums: unrolled, all that a part does besides staging them
+  // would not fit the instruction cache.
+#pragma unroll 1
   for (int i = 0; i < WideSums<shape>::m64_tiles; ++i) {
-    WideRows<Params> rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4),
-                          work.group);
-    constexpr int columns = WideRows<Params>::columns;
-    unsigned left_out = 0;  // a bit for each `columns` filters
-#pragma unroll
-    for (int k = 0; k < shape.warpgroup_columns(); k += columns)
-      if (filter + k < params.groups.filters && rows.write(sums.of[i], k / 2, filter + k))
-        left_out |= 1u << k / columns;
+    const Rows rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4), work.group);
+    unsigned left_out = 0;  // a bit for each part
+#pragma unroll 1
+    for (int part = 0; part < parts; ++part) {
+      const int k = filter + part * columns;
+      if (k >= params.groups.filters) break;
+      rows.begin(k);
+      with_number<WideSums<shape>::m64_tiles * parts>(i * parts + part, [&]<int number>() {
+        rows.stage(sums.of[number / parts], number % parts * columns / 2, k);
+      });
+      if (rows.finish(k)) left_out |= 1u << part;
+    }
 #pragma unroll 1
     for (int k = filter; left_out != 0; left_out >>= 1, k += columns)
       if (left_out % 2 != 0) rows.repair(k);
