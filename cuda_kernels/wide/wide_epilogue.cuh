@@ -8,14 +8,19 @@
 
 namespace plumb::cuda {
 
+/// Returns the value, and keeps what is computed from it inside the loop over tiles. Before the
+/// loop there are registers for what one access needs, not for all of them.
+__device__ inline int per_tile(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 /// Writes a warp's outputs of 16 pixels. Where zeros may have met Inf, a lane whose outputs of
 /// `columns` filters have a NaN leaves them out, and repair() sums them by their definition.
-template <class Params>
+template <class Params, WideAccess access>
 class WideRows {
  public:
   using Stored = typename Params::Stored;
-  using Vector = WideVector<Stored>;
-  using HalfVector = WideVector<Stored, 8>;
   static constexpr int bytes = sizeof(Stored);
   static constexpr int columns = swizzle_row_bytes / bytes;  ///< that are staged at once
 
@@ -24,7 +29,8 @@ class WideRows {
       : params_(params),
         staged_(staged),
         first_(first),
-        lane_(static_cast<int>(threadIdx.x) % 32),
+        lane_(access == WideAccess::filters ? static_cast<int>(threadIdx.x) % 32
+                                            : per_tile(static_cast<int>(threadIdx.x) % 32)),
         first_filter_(group * params.groups.filters) {
     const WidePixel pixel = params.pixel(min(first + lane_ % 16, params.pixels - 1));
     at_ = params.y_of(pixel) + first_filter_ * params.y_k;
@@ -48,26 +54,24 @@ class WideRows {
   template <int count>
   __device__ void stage(const float (&sums)[count], int first_sum, int k) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
-    const int group = lane_ / 4, beside = lane_ % 4 * 2;
+    const int beside = lane_ % 4 * 2, first = offset(lane_ / 4, beside);
 #pragma unroll
     for (int j = 0; j < columns / 8; ++j) {
-      const int column = 8 * j + beside;
-      const Two two(*this, k + column);
+      const Two two(*this, k + 8 * j + beside);
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int row = group + 8 * half;
+        Stored* const here = staged_fragment(first, j, half);
         float2 sum = {sums[first_sum + 4 * j + 2 * half], sums[first_sum + 4 * j + 2 * half + 1]};
         if constexpr (scales) {
           sum.x = times_power_of_two(sum.x, -exponents_[half] - two.exponent[0]);
           sum.y = times_power_of_two(sum.y, -exponents_[half] - two.exponent[1]);
         }
         if (epilogue.accumulate) {
-          const float2 old = staged_pair(row, column).floats();
+          const float2 old = staged_pair(here).floats();
           sum.x += old.x, sum.y += old.y;
         }
-        put(row, column,
-            WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
-                                    max_nan(sum.y + two.bias[1], epilogue.least)));
+        put(here, WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
+                                          max_nan(sum.y + two.bias[1], epilogue.least)));
       }
     }
     __syncwarp();
@@ -101,7 +105,7 @@ class WideRows {
 
  private:
   static constexpr bool scales = Params::Arithmetic::splits_operands;
-  static constexpr int elements = 16 * columns / 32, vectors = elements / Vector::count;
+  static constexpr int elements = 16 * columns / 32;  ///< of a lane
 
   /// What belongs to two neighbouring filters.
   struct Two {
@@ -122,60 +126,58 @@ class WideRows {
   struct Place {
     int row, column;
   };
-  /// Where this lane's vectors of filters lie.
-  __device__ Place filters(int i) const { return {4 * i + lane_ / 8, lane_ % 8 * Vector::count}; }
-  /// Where its vectors of `count` pixels lie.
-  template <int count>
-  __device__ Place pixels(int i) const {
-    constexpr int of_filter = 16 / count;
-    return {lane_ % of_filter * count, (lane_ + 32 * i) / of_filter};
-  }
-  /// Where its elements lie. Lanes go along what lies side by side: filters, or pixels.
-  __device__ Place element(int i) const {
-    constexpr int of_row = columns / 32;
-    return params_.lays_out_filters ? Place{i / of_row, lane_ + 32 * (i % of_row)}
-                                    : Place{lane_ % 16, lane_ / 16 + 2 * i};
+  /// What this lane moves at once.
+  using Type = std::conditional_t<access == WideAccess::elements, Stored,
+                                  WideVector<Stored, access == WideAccess::half_pixels ? 8 : 16>>;
+  static constexpr int count = static_cast<int>(sizeof(Type)) / bytes, moves = elements / count;
+  static constexpr bool along_pixels =
+      access == WideAccess::pixels || access == WideAccess::half_pixels;
+  /// Where the `i`th of what it moves lies. Lanes go along what lies side by side.
+  __device__ Place move(int i) const {
+    constexpr int of_row = columns / (along_pixels ? 1 : count), of_filter = 16 / count;
+    const int number = lane_ + 32 * i;
+    if (along_pixels || (access == WideAccess::elements && !params_.lays_out_filters))
+      return {number % of_filter * count, number / of_filter};
+    return {number / of_row, number % of_row * count};
   }
   /// Where the `i`th of all of its outputs lies.
   __device__ Place place(int i) const {
-    constexpr int count = Vector::count, half = count / 2;
-    Place at = element(i);
-    if (params_.access == WideAccess::filters)
-      at = filters(i / count), at.column += i % count;
-    else if (params_.access == WideAccess::pixels)
-      at = pixels<count>(i / count), at.row += i % count;
-    else if (params_.access == WideAccess::half_pixels)
-      at = pixels<half>(i / half), at.row += i % half;
+    Place at = move(i / count);
+    (along_pixels ? at.row : at.column) += i % count;
     return at;
   }
   __device__ bool is_there(int row, int filter) const {
     return first_ + row < params_.pixels && filter < params_.groups.filters;
   }
-  __device__ bool along_pixels() const {
-    return params_.access == WideAccess::pixels || params_.access == WideAccess::half_pixels;
-  }
   /// Where an output is staged, swizzled so that fragments and vectors meet no bank more often than
   /// they must: rows of 128 bytes of a pixel's filters, or 16 pixels of filter after filter.
-  __device__ Stored* staged(int row, int column) const {
-    const int at = along_pixels() ? staged_along_pixels(row, column)
-                                  : swizzle_128(row * swizzle_row_bytes + bytes * column);
-    return reinterpret_cast<Stored*>(staged_ + at);
-  }
-  __device__ static int staged_along_pixels(int row, int column) {
+  __device__ static int offset(int row, int column) {
+    if constexpr (!along_pixels) return swizzle_128(row * swizzle_row_bytes + bytes * column);
     const int unit = bytes == 2 ? column / 4 % 2 : column / 2 % 4;
     return bytes * (16 * column + row) ^ 16 * unit;
   }
-  /// The outputs of a pixel and two neighbouring filters.
-  __device__ WidePair<Stored> staged_pair(int row, int column) const {
-    if (along_pixels())
-      return WidePair<Stored>::of_two(*staged(row, column), *staged(row, column + 1));
-    return *reinterpret_cast<const WidePair<Stored>*>(staged(row, column));
+  __device__ Stored* staged(int row, int column) const {
+    return reinterpret_cast<Stored*>(staged_ + offset(row, column));
   }
-  __device__ void put(int row, int column, const WidePair<Stored>& pair) const {
-    if (along_pixels())
-      *staged(row, column) = pair.of.x, *staged(row, column + 1) = pair.of.y;
+  /// Where this lane's outputs of eight filters' fragment `j` are staged, of row lane / 4 or the
+  /// eighth below it. All follow by constants from the first one's offset.
+  __device__ Stored* staged_fragment(int first, int j, int half) const {
+    const int at = along_pixels ? (first ^ 8 * bytes * half) + 128 * bytes * j
+                                : (first ^ 8 * bytes * j) + 8 * swizzle_row_bytes * half;
+    return reinterpret_cast<Stored*>(staged_ + at);
+  }
+  /// The outputs of a pixel and two neighbouring filters.
+  __device__ static WidePair<Stored> staged_pair(const Stored* here) {
+    if constexpr (along_pixels)
+      return WidePair<Stored>::of_two(here[0], here[16]);
     else
-      *reinterpret_cast<WidePair<Stored>*>(staged(row, column)) = pair;
+      return *reinterpret_cast<const WidePair<Stored>*>(here);
+  }
+  __device__ static void put(Stored* here, const WidePair<Stored>& pair) {
+    if constexpr (along_pixels)
+      here[0] = pair.of.x, here[16] = pair.of.y;
+    else
+      *reinterpret_cast<WidePair<Stored>*>(here) = pair;
   }
   /// Returns where the outputs of one of the pixels begin. All lanes call it.
   __device__ Stored* y_row(int row) const {
@@ -188,36 +190,22 @@ class WideRows {
   /// Calls `f(y, staged)` for this lane's outputs that are there, as vectors or one by one.
   template <class F>
   __device__ void for_each(int k, const F& f) const {
-    if (params_.access == WideAccess::filters) {
-#pragma unroll
-      for (int i = 0; i < vectors; ++i) call<Vector>(filters(i), k, f);
-    } else if (params_.access == WideAccess::pixels) {
-#pragma unroll
-      for (int i = 0; i < vectors; ++i) call<Vector>(pixels<Vector::count>(i), k, f);
-    } else if (params_.access == WideAccess::half_pixels) {
-#pragma unroll
-      for (int i = 0; i < 2 * vectors; ++i) call<HalfVector>(pixels<HalfVector::count>(i), k, f);
-    } else {
-#pragma unroll 2
-      for (int i = 0; i < elements; ++i) call<Stored>(element(i), k, f);
+#pragma unroll(count == 1 ? 2 : moves)
+    for (int i = 0; i < moves; ++i) {
+      const Place at = move(i);
+      Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
+      if (is_there(at.row, k + at.column))
+        f(*reinterpret_cast<Type*>(y), *reinterpret_cast<Type*>(staged(at.row, at.column)));
     }
   }
-  /// Calls `f` for the outputs of the type that begin at a place, if they are there.
-  template <class Type, class F>
-  __device__ void call(const Place& at, int k, const F& f) const {
-    Stored* const y = y_row(at.row) + (k + at.column) * params_.y_k;
-    if (is_there(at.row, k + at.column))
-      f(*reinterpret_cast<Type*>(y), *reinterpret_cast<Type*>(staged(at.row, at.column)));
-  }
-  template <int bytes>
-  __device__ static void copy(const WideVector<Stored, bytes>& from,
-                              WideVector<Stored, bytes>& to) {
-    WideVector<Stored, bytes>::load(&from).store(&to);
+  template <int size>
+  __device__ static void copy(const WideVector<Stored, size>& from, WideVector<Stored, size>& to) {
+    WideVector<Stored, size>::load(&from).store(&to);
   }
   __device__ static void copy(const Stored& from, Stored& to) { to = from; }
-  template <int bytes>
-  __device__ static bool is_nan(const WideVector<Stored, bytes>& of) {
-    return WideVector<Stored, bytes>::load(&of).has_nan();
+  template <int size>
+  __device__ static bool is_nan(const WideVector<Stored, size>& of) {
+    return WideVector<Stored, size>::load(&of).has_nan();
   }
   __device__ static bool is_nan(const Stored& of) {
     const float value = convert<float>(of);
@@ -263,29 +251,27 @@ __device__ void with_number(int wanted, const F& f) {
   }
 }
 
-/// Writes a warpgroup's sums of a tile.
-template <WideShape shape, class Params>
-__device__ void write_tile(const Params& params, const WideShared<shape>& shared,
-                           const WideSums<shape>& sums, const WideWorkItem& work) {
-  const int warpgroup = consumer_warpgroup();
-  const int pixel = work.pixel + (shape.across == 1 ? warpgroup * shape.warpgroup_rows() : 0);
-  const int filter = work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());
-  if (params.splits > 1) return write_sums<shape>(params, sums, work, pixel, filter);
+/// Writes a warpgroup's sums of a tile, from a pixel and a filter on.
+template <WideAccess access, WideShape shape, class Params>
+__device__ void write_outputs(const Params& params, const WideShared<shape>& shared,
+                              const WideSums<shape>& sums, int group, int pixel, int filter) {
+  using Rows = WideRows<Params, access>;
+  constexpr int columns = Rows::columns, m64_tiles = WideSums<shape>::m64_tiles,
+                parts = shape.warpgroup_columns() / columns;
+  // Along filters the parts' code fits the instruction cache. Along pixels it is so long that only
+  // what reads sums, which registers have, is there once for each part.
+  constexpr bool unrolls = access == WideAccess::filters;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  using Rows = WideRows<Params>;
-  constexpr int columns = Rows::columns, parts = shape.warpgroup_columns() / columns;
-  // Loops, though registers have the sums: unrolled, all that a part does besides staging them
-  // would not fit the instruction cache.
-#pragma unroll 1
-  for (int i = 0; i < WideSums<shape>::m64_tiles; ++i) {
-    const Rows rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4), work.group);
+#pragma unroll(unrolls ? m64_tiles : 1)
+  for (int i = 0; i < m64_tiles; ++i) {
+    const Rows rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4), group);
     unsigned left_out = 0;  // a bit for each part
-#pragma unroll 1
+#pragma unroll(unrolls ? parts : 1)
     for (int part = 0; part < parts; ++part) {
       const int k = filter + part * columns;
-      if (k >= params.groups.filters) break;
+      if (k >= params.groups.filters) continue;
       rows.begin(k);
-      with_number<WideSums<shape>::m64_tiles * parts>(i * parts + part, [&]<int number>() {
+      with_number<m64_tiles * parts>(i * parts + part, [&]<int number>() {
         rows.stage(sums.of[number / parts], number % parts * columns / 2, k);
       });
       if (rows.finish(k)) left_out |= 1u << part;
@@ -294,6 +280,26 @@ __device__ void write_tile(const Params& params, const WideShared<shape>& shared
     for (int k = filter; left_out != 0; left_out >>= 1, k += columns)
       if (left_out % 2 != 0) rows.repair(k);
     __syncwarp();
+  }
+}
+
+/// Writes a warpgroup's sums of a tile. Each access has code of its own: of one for all, what a
+/// tile takes would not fit the instruction cache.
+template <WideShape shape, class Params>
+__device__ void write_tile(const Params& params, const WideShared<shape>& shared,
+                           const WideSums<shape>& sums, const WideWorkItem& work) {
+  const int warpgroup = consumer_warpgroup();
+  const int pixel = work.pixel + (shape.across == 1 ? warpgroup * shape.warpgroup_rows() : 0);
+  const int filter = work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());
+  if (params.splits > 1) return write_sums<shape>(params, sums, work, pixel, filter);
+  const auto write = [&]<WideAccess access>() {
+    write_outputs<access>(params, shared, sums, work.group, pixel, filter);
+  };
+  switch (params.access) {
+    case WideAccess::filters: return write.template operator()<WideAccess::filters>();
+    case WideAccess::pixels: return write.template operator()<WideAccess::pixels>();
+    case WideAccess::half_pixels: return write.template operator()<WideAccess::half_pixels>();
+    case WideAccess::elements: return write.template operator()<WideAccess::elements>();
   }
 }
 
