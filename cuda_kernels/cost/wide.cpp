@@ -19,7 +19,8 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double waves = std::ceil(work.works / machine.units);
   const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
-                        machine.moving_seconds(work.written_bytes, costs.write_share);
+                        machine.moving_seconds(work.written_bytes, costs.write_share) +
+                        machine.moving_seconds(work.plane_bytes, costs.planes_share);
   double all = kernel_seconds(costs.slower * (tiles + moving), device, 0) + costs.start;
   if (work.splits > 1)
     all += machine.moving_seconds(2 * work.sums_bytes, costs.sums_share) + costs.next_kernel;

@@ -12,6 +12,7 @@ struct WideWork {
   double steps = 0;  ///< of 128 bytes of channels, of one work; of all products of a term
   double splits = 1;
   double read_bytes = 0, written_bytes = 0;  ///< of x and y
+  double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
   double sums_bytes = 0;                     ///< of the splits, written and read once
   int repackings = 0;                        ///< kernels that x goes through first
   double repacked_bytes = 0;                 ///< which they read and write

@@ -70,11 +70,12 @@ std::int64_t pixels_of(const ConvProblem& p) { return p.n * p.z() * p.p() * p.q(
 
 /// The bytes of x and y, and those that repacking moves.
 struct WideTraffic {
-  double read, written, repacked = 0;
+  double read, written, planes, repacked = 0;
   int repackings;  ///< kernels: three products look for the largest magnitudes first
 
   WideTraffic(const ConvProblem& p, const WideInput& input)
       : written(bytes(p, p.y_extents())),
+        planes(p.k > 1 && p.y_strides[1] != 1 ? written : 0),
         repackings(input.repacks ? std::min(input.planes, 2) : 0) {
     const double stored = bytes(p, p.x_extents());
     // A stride passes over rows of x.
@@ -187,6 +188,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                                 .splits = static_cast<double>(splits),
                                 .read_bytes = traffic.read,
                                 .written_bytes = traffic.written,
+                                .plane_bytes = traffic.planes,
                                 .sums_bytes = static_cast<double>(tiles.sums_bytes(filters)),
                                 .repackings = traffic.repackings,
                                 .repacked_bytes = traffic.repacked});
