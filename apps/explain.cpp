@@ -97,20 +97,20 @@ std::vector<std::string> figures(const ConvCandidate& one, const Extras& extras)
 /// three where it is too narrow for how it comes by the extras as well.
 void print_table(const std::vector<ConvCandidate>& candidates, const Extras& extras,
                  std::size_t width) {
-  constexpr std::size_t indent = 2, numbers = 48, longest_how = sizeof "copies x, pools after" - 1;
+  constexpr std::size_t indent = 2, numbers = 43, longest_how = sizeof "copies x, pools after" - 1;
   std::size_t name_width = sizeof "algorithm" - 1, reason_width = sizeof "can run";
   for (const ConvCandidate& one : candidates) {
     name_width = std::max(name_width, one.algorithm.size());
     reason_width = std::max(reason_width, to_string(one.support.reason).size() + 1);
   }
   const std::size_t figure_columns =
-      numbers + (extras.any() ? reason_width + 1 + longest_how : std::size_t{15});
+      numbers + (extras.any() ? reason_width + 1 + longest_how : reason_width - 1);
   const bool fits = indent + name_width + figure_columns <= width;
   const bool how_fits = indent + figure_columns <= width;
   const auto row = [&](char mark, std::string_view name, const std::vector<std::string>& cells) {
     fmt::print("{} {:<{}}", mark, name, fits ? name_width : 0);
     if (!fits) fmt::print("\n  ");
-    fmt::print("  {:<4}  {:<5}  {:>9}  {:>9}  {:>9}  ", cells[0], cells[1], cells[2], cells[3],
+    fmt::print("  {:<4} {:<5} {:>9} {:>9} {:>8}  ", cells[0], cells[1], cells[2], cells[3],
                cells[4]);
     if (cells[6].empty())
       fmt::print("{}\n", cells[5]);

@@ -96,7 +96,6 @@ extern const ConvAlgorithm weights_fp32{
     .numerics = {.operand = Operand::fp32,
                  .accumulator = Accumulator::fp32_fma,
                  .chain = chain<float>},
-    .forced_only = true,  // until it has been validated and timed on a GPU
     .takes_depth = true,
     .accumulates = true,
     .takes_backward_weights = true,
@@ -109,7 +108,6 @@ extern const ConvAlgorithm weights_fp64{
     .numerics = {.operand = Operand::fp64,
                  .accumulator = Accumulator::fp64_fma,
                  .chain = chain<double>},
-    .forced_only = true,
     .takes_depth = true,
     .accumulates = true,
     .takes_backward_weights = true,
