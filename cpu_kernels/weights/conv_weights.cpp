@@ -7,10 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 
-#include "core/src/parallel/parallel.hpp"
-#include "cpu_kernels/weights/weights_bands.hpp"
+#include "cpu_kernels/weights/weights_launch.hpp"
 
 namespace plumb {
 namespace {
@@ -61,59 +59,14 @@ void sum_part(const WeightsShared<Real>& shared, const WeightsBlock& block, int6
 
 template <class Real>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result{.support = takes_weights<Real>(problem)};
-  if (!result.support) return result;
-  const WeightsKernels<Real>& kernels = weights_kernels<Real>(device);
-  auto plan = std::make_shared<WeightsPlan>(plan_weights(problem, kernels));
-  if (plan->shared_bytes() + plan->slot_bytes() > workspace_limit_bytes)
-    return {
-        .support = {Reason::too_large,
-                    fmt::format("needs {} bytes for the sums and a band; expected at most {}",
-                                plan->shared_bytes() + plan->slot_bytes(), workspace_limit_bytes)}};
-  result.workspace_bytes =
-      plan->shared_bytes() +
-      static_cast<std::size_t>(weights_slots(problem, *plan, device)) * plan->slot_bytes();
-  const double rate = 0.8 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  result.estimate_seconds = 2 * weights_work(problem, kernels, *plan) / rate +
-                            problem.bytes() / device.nominal_bytes_per_second;
-  result.kernel = std::move(plan);
-  return result;
+  if (Support support = takes_weights<Real>(problem); !support) return {.support = support};
+  return weights_result<Real>(problem, device, plan_weights(problem, weights_kernels<Real>(device)),
+                              0.8);
 }
 
 template <class Real>
 void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
-  const auto& plan = static_cast<const WeightsPlan&>(*kernel);
-  const ConvProblem& problem = launch.problem;
-  auto* const workspace = static_cast<std::byte*>(launch.workspace);
-  const WeightsShared<Real> shared{
-      .launch = launch,
-      .problem = problem,
-      .plan = plan,
-      .kernels = weights_kernels<Real>(launch.device),
-      .conv_kernels = conv_kernels<Real>(launch.device),
-      .axes = weights_axes(problem),
-      .x_readable = readable_range(problem.x_extents(), problem.x_strides),
-      .offsets = reinterpret_cast<int64_t*>(workspace),
-      .parts = reinterpret_cast<Real*>(workspace + plan.offsets_bytes),
-      .output = WeightsOutput<Real>(launch, weights_axes(problem), nullptr)};
-  fill_weights_offsets(shared);
-  const int threads = std::min(weights_slots(problem, plan, launch.device), available_threads());
-  const int64_t blocks = problem.groups * plan.k_blocks * plan.c_blocks;
-  parallel_tasks(threads, blocks * plan.sum.parts, 1, [&](int64_t task, int thread) {
-    const WeightsBlock block = weights_block(shared, task % blocks);
-    // Blocks of rounded size may be enough before the last.
-    if (block.filters <= 0 || block.channels <= 0) return;
-    sum_part(shared, block, task / blocks,
-             WeightsSlot<Real>(plan, workspace + plan.shared_bytes() +
-                                         static_cast<std::size_t>(thread) * plan.slot_bytes()));
-  });
-  if (plan.sum.parts == 1) return;
-  constexpr int64_t together = 4096;
-  const int64_t weights = problem.k * shared.terms();
-  parallel_for(threads, ceil_div(weights, together), [&](int64_t i) {
-    shared.output.add_parts(shared.parts, plan.sum.parts, i * together,
-                            std::min((i + 1) * together, weights));
-  });
+  launch_weights<Real>(launch, static_cast<const WeightsPlan&>(*kernel), nullptr, sum_part<Real>);
 }
 
 /// Where the algorithm is made of forward convolutions of another, the chain is that of all terms.

@@ -11,10 +11,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <memory>
 
-#include "core/src/parallel/parallel.hpp"
-#include "cpu_kernels/weights/weights_bands.hpp"
+#include "cpu_kernels/weights/weights_launch.hpp"
 #include "plumb/gradient_tree.hpp"
 
 namespace plumb {
@@ -148,60 +146,18 @@ WeightsTreePlan tree_plan(const ConvProblem& problem) {
 
 template <class Real>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result{.support = takes_weights<Real>(problem)};
-  if (!result.support) return result;
-  const WeightsKernels<Real>& kernels = weights_kernels<Real>(device);
-  auto plan = std::make_shared<WeightsTreePlan>(tree_plan<Real>(problem));
-  if (plan->shared_bytes() + plan->slot_bytes() > workspace_limit_bytes)
-    return {
-        .support = {Reason::too_large,
-                    fmt::format("needs {} bytes for the sums and a band; expected at most {}",
-                                plan->shared_bytes() + plan->slot_bytes(), workspace_limit_bytes)}};
-  result.workspace_bytes =
-      plan->shared_bytes() +
-      static_cast<std::size_t>(weights_slots(problem, *plan, device)) * plan->slot_bytes();
+  if (Support support = takes_weights<Real>(problem); !support) return {.support = support};
   // Chains and levels are added beside what conv_weights.cpp has.
-  const double rate = 0.7 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  result.estimate_seconds = 2 * weights_work(problem, kernels, *plan) / rate +
-                            problem.bytes() / device.nominal_bytes_per_second;
-  result.kernel = std::move(plan);
-  return result;
+  return weights_result<Real>(problem, device, tree_plan<Real>(problem), 0.7);
 }
 
 template <class Real>
 void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
   const auto& plan = static_cast<const WeightsTreePlan&>(*kernel);
-  const ConvProblem& problem = launch.problem;
-  auto* const workspace = static_cast<std::byte*>(launch.workspace);
-  const WeightsShared<Real> shared{
-      .launch = launch,
-      .problem = problem,
-      .plan = plan,
-      .kernels = weights_kernels<Real>(launch.device),
-      .conv_kernels = conv_kernels<Real>(launch.device),
-      .axes = weights_axes(problem),
-      .x_readable = readable_range(problem.x_extents(), problem.x_strides),
-      .offsets = reinterpret_cast<int64_t*>(workspace),
-      .parts = reinterpret_cast<Real*>(workspace + plan.offsets_bytes),
-      .output = WeightsOutput<Real>(launch, weights_axes(problem), &plan.tree)};
-  fill_weights_offsets(shared);
-  const int threads = std::min(weights_slots(problem, plan, launch.device), available_threads());
-  const int64_t blocks = problem.groups * plan.k_blocks * plan.c_blocks;
-  parallel_tasks(threads, blocks * plan.sum.parts, 1, [&](int64_t task, int thread) {
-    const WeightsBlock block = weights_block(shared, task % blocks);
-    // Blocks of rounded size may be enough before the last.
-    if (block.filters <= 0 || block.channels <= 0) return;
-    sum_part(shared, plan, block, task / blocks,
-             WeightsSlot<Real>(plan, workspace + plan.shared_bytes() +
-                                         static_cast<std::size_t>(thread) * plan.slot_bytes()));
-  });
-  if (plan.sum.parts == 1) return;
-  constexpr int64_t together = 4096;
-  const int64_t weights = problem.k * shared.terms();
-  parallel_for(threads, ceil_div(weights, together), [&](int64_t i) {
-    shared.output.add_parts(shared.parts, plan.sum.parts, i * together,
-                            std::min((i + 1) * together, weights));
-  });
+  launch_weights<Real>(
+      launch, plan, &plan.tree,
+      [&](const WeightsShared<Real>& shared, const WeightsBlock& block, int64_t part,
+          const WeightsSlot<Real>& slot) { sum_part(shared, plan, block, part, slot); });
 }
 
 /// The most additions on the way of a product to its sum.

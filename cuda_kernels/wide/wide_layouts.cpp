@@ -10,11 +10,11 @@ namespace plumb::cuda {
 WideGroups::WideGroups(const ConvProblem& p, const WideClass& of)
     : own_channels(static_cast<int>(p.c / p.groups)),
       own_filters(static_cast<int>(p.k / p.groups)) {
-  constexpr std::int64_t narrowest_tile = 64, most_channels = 64;
+  constexpr std::int64_t narrowest_tile = 64, max_channels = 64;
   const std::int64_t all = p.groups, c = own_channels, k = own_filters;
   std::int64_t best = 1, least = 0;
   // Of equal costs the most groups: they share the pixels that a tile loads.
-  for (std::int64_t joined = 1; joined == 1 || (joined <= all && joined * c <= most_channels);
+  for (std::int64_t joined = 1; joined == 1 || (joined <= all && joined * c <= max_channels);
        ++joined) {
     if (all % joined != 0) continue;
     const std::int64_t cost = all / joined * ceil_div(joined * k, narrowest_tile) *
@@ -61,8 +61,8 @@ WideInput::WideInput(const ConvProblem& p, const WideFilters& filters)
       planes(filters.of.planes()),
       element_bytes(filters.of.operand_bytes()) {
   // For the few x that are not aligned: enough for the device to be busy.
-  constexpr std::int64_t most_bytes = 1 << 30, seldom_bytes = 16 << 20;
-  const std::int64_t fitting = (repacks ? most_bytes : seldom_bytes) / image_bytes();
+  constexpr std::int64_t max_bytes = 1 << 30, seldom_bytes = 16 << 20;
+  const std::int64_t fitting = (repacks ? max_bytes : seldom_bytes) / image_bytes();
   images = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(p.n, 1)));
   parts = std::min(pixel_tiles() * channel_tiles(), wide_most_parts);
 }

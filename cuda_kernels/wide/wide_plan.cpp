@@ -162,7 +162,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
   const WideTraffic traffic(problem, input);
   constexpr int max_splits = 16, min_steps = 4;
   // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
-  constexpr std::int64_t most_vectors = 1 << 30;
+  constexpr std::int64_t max_vectors = 1 << 30;
   const std::int64_t row_vectors = filters.all_rows() / swizzle_rows;
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
   for (int shape = 0; shape < wide_shape_count; ++shape) {
@@ -174,7 +174,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
     tiles.cover(pixels_of(problem));
     // Splits are for tiles that do not fill the device.
     const int wanted = std::min(choice.splits, steps);
-    const bool fills = tiles.works() >= device.units || tiles.pixels > most_vectors / row_vectors;
+    const bool fills = tiles.works() >= device.units || tiles.pixels > max_vectors / row_vectors;
     const int most = choice.splits > 0 ? wanted
                      : fills           ? 1
                                        : std::clamp(steps / min_steps, 1, max_splits);
