@@ -8,7 +8,6 @@
 //   first.
 // Wins: never; it is there for its bits. On a host without FMA in the instructions that Kokkos was
 //   compiled for, each multiply-add is a call of the C library's.
-#include <bit>
 #include <cmath>
 
 #include "kokkos_kernels/conv_algorithms.hpp"
@@ -192,10 +191,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 double chain(const ConvProblem& problem) {
   if (problem.direction != Direction::backward_weights || problem.n == 0)
     return static_cast<double>(problem.terms());
-  const GradientTree tree(problem);
-  const std::int64_t columns = (problem.q() + GradientTree::lanes - 1) / GradientTree::lanes;
-  const auto levels = std::bit_width(static_cast<std::uint64_t>(tree.segments - 1));
-  return static_cast<double>(tree.planes_together * tree.rows * columns + 4 + levels);
+  return GradientTree(problem).chain(problem.q());
 }
 
 constexpr Numerics ordered(Numerics numerics) {

@@ -164,12 +164,7 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
 template <class Real>
 double chain(const ConvProblem& problem) {
   if (!takes_weights<Real>(problem) || problem.n == 0) return static_cast<double>(problem.terms());
-  const GradientTree tree(problem);
-  const int64_t columns = ceil_div(problem.q(), int64_t{GradientTree::lanes});
-  const auto levels = std::bit_width(static_cast<std::uint64_t>(tree.segments - 1));
-  constexpr int64_t of_lanes = 4;
-  return static_cast<double>(tree.planes_together * tree.rows * columns + of_lanes) +
-         static_cast<double>(levels);
+  return GradientTree(problem).chain(problem.q());
 }
 
 template <class Real>

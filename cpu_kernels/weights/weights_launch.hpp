@@ -30,9 +30,8 @@ PlanResult weights_result(const ConvProblem& problem, const DeviceInfo& device, 
       plan->shared_bytes() +
       static_cast<std::size_t>(weights_slots(problem, *plan, device)) * plan->slot_bytes();
   const double rate = share * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  result.estimate_seconds =
-      2 * weights_work(problem, weights_kernels<Real>(device), *plan) / rate +
-      problem.bytes() / device.nominal_bytes_per_second;
+  result.estimate_seconds = 2 * weights_work(problem, weights_kernels<Real>(device), *plan) / rate +
+                            problem.bytes() / device.nominal_bytes_per_second;
   result.kernel = std::move(plan);
   return result;
 }

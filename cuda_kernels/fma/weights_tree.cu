@@ -105,11 +105,7 @@ double estimate(const ConvProblem& problem, const DeviceInfo& device) {
 double chain(const ConvProblem& problem) {
   if (problem.direction != Direction::backward_weights || problem.n == 0)
     return static_cast<double>(problem.terms());
-  const GradientTree tree(problem);
-  double levels = 4;  // those of the lanes
-  for (std::int64_t segments = 1; segments < tree.segments; segments *= 2) ++levels;
-  const std::int64_t columns = (problem.q() + GradientTree::lanes - 1) / GradientTree::lanes;
-  return levels + static_cast<double>(tree.planes_together * tree.rows * columns);
+  return GradientTree(problem).chain(problem.q());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "plumb/conv.hpp"
@@ -58,6 +59,14 @@ struct GradientTree {
     std::int64_t together = 1;
     while ((segments + together - 1) / together > parts) together *= 2;
     return together;
+  }
+  /// Returns the most additions on the way of a product to the sum, of a problem of `q` output
+  /// columns with at least one segment.
+  double chain(std::int64_t q) const {
+    const auto of_lanes = std::bit_width(static_cast<unsigned>(lanes - 1));
+    const auto of_segments = std::bit_width(static_cast<std::uint64_t>(segments - 1));
+    return static_cast<double>(planes_together * rows * ((q + lanes - 1) / lanes) + of_lanes +
+                               of_segments);
   }
 };
 
