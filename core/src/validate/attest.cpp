@@ -13,6 +13,9 @@
 // Beyond the image a boundary may show the pixels of the probe again: no tap that does is taken.
 // At the probed output itself each tap meets one pixel, and those of different taps differ. For dx
 // that holds where no boundary shows a pixel again; otherwise no two taps of one filter are taken.
+// For dw a pixel that its tap reads at two outputs is not taken: the zero that it meets at the
+// other would make a NaN of what fp16 holds as infinite, and a NaN beside padding is summed anew in
+// fp32.
 #include "attest.hpp"
 
 #include <algorithm>
@@ -62,19 +65,33 @@ bool inside(std::int64_t index, std::int64_t extent) { return index >= 0 && inde
 struct Reading {
   std::int64_t output, tap, pixel;
 };
-/// Those of an axis that are `wanted`.
-template <class Wanted>
-std::vector<Reading> readings(const Wanted& wanted, std::int64_t outputs, std::int64_t taps,
-                              std::int64_t stride, std::int64_t dilation, std::int64_t before,
-                              std::int64_t extent) {
-  std::vector<Reading> all;
-  for (std::int64_t output = 0; output < outputs; ++output)
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      const Reading one{output, tap, output * stride + tap * dilation - before};
-      if (inside(one.pixel, extent) && wanted(one)) all.push_back(one);
+
+/// One axis of a convolution.
+struct Axis {
+  std::int64_t outputs, taps, stride, dilation, before, extent;
+  Boundary boundary;
+
+  /// Those that are `wanted`.
+  template <class Wanted>
+  std::vector<Reading> readings(const Wanted& wanted) const {
+    std::vector<Reading> all;
+    for (std::int64_t output = 0; output < outputs; ++output)
+      for (std::int64_t tap = 0; tap < taps; ++tap) {
+        const Reading one{output, tap, output * stride + tap * dilation - before};
+        if (inside(one.pixel, extent) && wanted(one)) all.push_back(one);
+      }
+    return all;
+  }
+
+  /// Whether the tap reads the pixel at another output too, where the boundary shows it again.
+  bool reads_again(const Reading& one) const {
+    for (std::int64_t output = 0; output < outputs; ++output) {
+      const std::int64_t at = output * stride + one.tap * dilation - before;
+      if (output != one.output && boundary_index(boundary, at, extent) == one.pixel) return true;
     }
-  return all;
-}
+    return false;
+  }
+};
 
 class Prober {
  public:
@@ -171,14 +188,17 @@ class Prober {
     const std::int64_t sums = of_data ? p.k / p.groups : p.n;
     const bool one_a_filter = of_data && p.boundary != Boundaries{};
     const Steps image(image_of(p).strides), filters(filters_of(p).strides);
-    const auto of = [&](std::int64_t written) {
-      return [=](const Reading& one) { return (of_data ? one.pixel : one.tap) == written; };
+    const auto along = [&](const Axis& axis, std::int64_t written) {
+      return axis.readings([&](const Reading& one) {
+        return of_data ? one.pixel == written : one.tap == written && !axis.reads_again(one);
+      });
     };
     const auto planes =
-        readings(of(plane_), p.z(), p.t, p.stride.d, p.dilation.d, p.padding.front, p.d);
-    const auto rows = readings(of(row_), p.p(), p.r, p.stride.h, p.dilation.h, p.padding.top, p.h);
+        along({p.z(), p.t, p.stride.d, p.dilation.d, p.padding.front, p.d, p.boundary.d}, plane_);
+    const auto rows =
+        along({p.p(), p.r, p.stride.h, p.dilation.h, p.padding.top, p.h, p.boundary.h}, row_);
     const auto columns =
-        readings(of(column_), p.q(), p.s, p.stride.w, p.dilation.w, p.padding.left, p.w);
+        along({p.q(), p.s, p.stride.w, p.dilation.w, p.padding.left, p.w, p.boundary.w}, column_);
     for (std::int64_t i = 0; i < sums; ++i) {
       std::size_t of_filter = 0;
       for (const Reading& d : planes)
