@@ -29,15 +29,16 @@ class ToeplitzConsumer {
   __device__ void consume() {
 #pragma unroll 1
     for (int k = 0; k < params_.view.k; ++k) {
-      if (params_.keeps_filters()) take_filters();
+      if (params_.keeps_filters) take_filters();
 #pragma unroll 1
-      for (int pair = 0; ToeplitzItem::tile(pair, 0) < params_.tiles; ++pair)
-        multiply_pair(k, pair);
-      if (params_.keeps_filters()) release_filters();
+      for (int pair = 0; Item::tile(pair, 0) < params_.tiles; ++pair) multiply_pair(k, pair);
+      if (params_.keeps_filters) release_filters();
     }
   }
 
  private:
+  using Item = ToeplitzItem<mode>;
+
   __device__ void take_filters() {
     shared_.control->filters_full[filters_.stage].wait(filters_.parity);
   }
@@ -47,11 +48,12 @@ class ToeplitzConsumer {
     filters_.advance(params_.filter_stages);
   }
 
-  /// Makes the outputs of this consumer's tile of a pair, and passes the other's stages by.
+  /// Makes the outputs of this consumer's tile of a pair, and passes the other's stages by. In
+  /// planes there is one tile, whose stages are of both.
   __device__ void multiply_pair(int k, int pair) {
-    const int number = ToeplitzItem::tile(pair, half_);
-    const bool exists = number < params_.tiles;
-    const bool both = ToeplitzItem::tile(pair, 1) < params_.tiles;
+    const int tile = Item::tile(pair, half_);
+    const bool exists = tile < params_.tiles;
+    const bool both = !Item::shares && Item::tile(pair, 1) < params_.tiles;
     const int passes = passes_of<fault>(params_);
     const auto& header =
         *reinterpret_cast<const ToeplitzHeader*>(params_.packed + k * params_.filter_bytes);
@@ -59,8 +61,8 @@ class ToeplitzConsumer {
     int flags = header.flags, exponent = no_exponent;
 #pragma unroll 1
     for (int pass = 0; pass < passes; ++pass) {
-      if (half_ == 1) stage_.advance(params_.stages);
-      if (!params_.keeps_filters()) take_filters();
+      if (!Item::shares && half_ == 1) stage_.advance(params_.stages);
+      if (!params_.keeps_filters) take_filters();
       if (exists) {
         ToeplitzControl& control = *shared_.control;
         control.full[stage_.stage].wait(stage_.parity);
@@ -71,22 +73,28 @@ class ToeplitzConsumer {
                        : stage.exponent - exponent);
         flags |= stage.flags, exponent = stage.exponent;
         add_pass<products, fault>(
-            sums,
-            ToeplitzSteps::of<mode>(params_, shared_.filters + filters_.stage * params_.pass_bytes,
-                                    shared_.tiles + stage_.stage * params_.tile_bytes));
+            sums, ToeplitzSteps::of<mode>(params_, filter_of(pass), tile_of_stage()));
         __syncwarp();
         if (threadIdx.x % 32 == 0) control.empty[stage_.stage].arrive();
       }
-      if (!params_.keeps_filters()) release_filters();
-      if (half_ == 0 || both) stage_.advance(params_.stages);
+      if (!params_.keeps_filters) release_filters();
+      if (Item::shares || half_ == 0 || both) stage_.advance(params_.stages);
       if (half_ == 0 && both) stage_.advance(params_.stages);
     }
     if (!exists) return;
     if (exponent == no_exponent) exponent = 0;
     const int all = exponent + header.exponent;
     if (all < -120 || all > 120) flags |= toeplitz_met_range;
-    ToeplitzOutput<mode>(params_, epilogue_, y_, k, number)
+    ToeplitzOutput<mode>(params_, epilogue_, y_, k, Item::outputs(tile, half_))
         .write(sums, power_of_two(-exponent) * header.unscale, flags != 0);
+  }
+  __device__ const char* filter_of(int pass) const {
+    const char* const stage = shared_.filters + filters_.stage * params_.filter_stage_bytes;
+    return params_.keeps_filters ? stage + params_.matrices_at<mode>(pass) : stage;
+  }
+  __device__ const char* tile_of_stage() const {
+    const int first = Item::shares ? half_ * toeplitz_groups * params_.line_bytes : 0;
+    return shared_.tiles + stage_.stage * params_.tile_bytes + first;
   }
 
   const ToeplitzParams& params_;
@@ -97,13 +105,14 @@ class ToeplitzConsumer {
   ToeplitzRing stage_, filters_;
 };
 
+template <ToeplitzMode mode>
 __device__ inline void begin_toeplitz(ToeplitzControl& control) {
   constexpr int consumer_warps = 4;
   if (threadIdx.x == 0) {
     for (int i = 0; i < toeplitz_max_stages; ++i) {
       control.planned[i].init(32);  // all lanes of the scheduler fill a table
       control.full[i].init(toeplitz_loaders);
-      control.empty[i].init(consumer_warps);
+      control.empty[i].init(consumer_warps * (ToeplitzItem<mode>::shares ? toeplitz_consumers : 1));
     }
     for (int i = 0; i < 2; ++i) {
       control.filters_empty[i].init(consumer_warps * toeplitz_consumers);
@@ -119,15 +128,15 @@ __global__ void __launch_bounds__(toeplitz_threads, 1)
              [[maybe_unused]] float* y,
              [[maybe_unused]] const __grid_constant__ Epilogue<float> epilogue) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  begin_toeplitz(*ToeplitzShared(params).control);
+  begin_toeplitz<mode>(*ToeplitzShared(params).control);
   if (threadIdx.x >= 128 * toeplitz_consumers) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");
+    give_registers<88>();
     if (threadIdx.x < 128 * toeplitz_consumers + toeplitz_loaders)
       ToeplitzProducer<mode, products, fault>(params).produce();
     else
       ToeplitzScheduler<mode>(params).schedule(passes_of<fault>(params));
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
+    take_registers<168>();
     ToeplitzConsumer<mode, products, fault>(params, epilogue, y).consume();
   }
 #endif

@@ -37,13 +37,13 @@ void pack_toeplitz_filters(const FilterPacking& packing, const KernelPlan* kerne
   const ToeplitzPacking to{.view = plan.view,
                            .filters = plan.filters,
                            .filter_bytes = plan.filter_bytes(),
-                           .pass_bytes = plan.pass_bytes(),
+                           .part_bytes = plan.filters.part_bytes(products),
                            .w = static_cast<const float*>(packing.w),
                            .packed = packed,
                            .dense = reinterpret_cast<float*>(packed + plan.dense_at())};
   Launch(packing.native_queue, static_cast<unsigned>(plan.view.k), toeplitz_packing_threads)(
       describe_toeplitz, to);
-  const std::int64_t rows = std::int64_t{plan.filters.cores()} * 8 * plan.filters.passes();
+  const std::int64_t rows = std::int64_t{plan.filters.cores()} * 8 * plan.filters.parts();
   Launch(packing.native_queue, blocks_for(rows * plan.view.k, toeplitz_packing_threads),
          toeplitz_packing_threads)(pack_toeplitz<products>, to);
 }
@@ -63,17 +63,23 @@ inline ToeplitzParams toeplitz_params(const ToeplitzPlan& plan, const ConvLaunch
   params.packed = static_cast<const char*>(call.filters);
   params.w = reinterpret_cast<const float*>(params.packed + plan.dense_at());
   params.filter_bytes = plan.filter_bytes();
-  params.pass_bytes = static_cast<int>(plan.pass_bytes());
+  params.filter_stage_bytes = static_cast<int>(plan.filter_stage_bytes());
+  params.part_bytes = plan.filters.part_bytes(plan.products());
+  params.row_bytes = plan.filters.row_bytes(plan.products());
+  params.keeps_filters = plan.tiles.keeps_filters;
   params.stages = plan.tiles.stages, params.filter_stages = plan.tiles.filter_stages;
   params.lines = plan.tiles.lines, params.line = plan.tiles.line;
   params.tile_bytes = plan.tiles.tile_bytes();
   params.line_bytes = plan.tiles.line_bytes();
   params.vectors = Divisor<int>(params.line_bytes / 16);
-  const bool rows = plan.filters.mode == ToeplitzMode::rows;
+  params.chunks = Divisor<int>(params.line / 8);
+  const ToeplitzMode mode = plan.filters.mode;
+  const bool line = mode == ToeplitzMode::line, planes = mode == ToeplitzMode::planes;
   params.tiles_w =
-      Divisor<int>(ceil_div(view.w.outputs, rows ? toeplitz_columns : toeplitz_line_columns));
-  params.tiles_v = Divisor<int>(rows ? ceil_div(view.v.outputs, toeplitz_rows) : view.v.outputs);
-  params.outputs_u = Divisor<int>(view.u.outputs);
+      Divisor<int>(ceil_div(view.w.outputs, line ? toeplitz_line_columns : toeplitz_columns));
+  const int rows = line ? 1 : planes ? toeplitz_plane_rows : toeplitz_rows;
+  params.tiles_v = Divisor<int>(ceil_div(view.v.outputs, rows));
+  params.tiles_u = Divisor<int>(ceil_div(view.u.outputs, planes ? toeplitz_planes : 1));
   params.units =
       static_cast<int>(view.n * view.u.outputs * view.v.outputs * params.tiles_w.value());
   params.tiles = static_cast<int>(plan.tile_count());
@@ -91,10 +97,14 @@ void launch_toeplitz(const ConvLaunch& call, const KernelPlan* kernel_plan) {
         .resident(kernel, call.device)(kernel, params, static_cast<float*>(call.y),
                                        Epilogue<float>(call));
   };
-  if (plan.filters.mode == ToeplitzMode::rows)
-    run(toeplitz<ToeplitzMode::rows, products, fault>);
+  if constexpr (fault == ToeplitzFault::stale_plane)
+    return run(toeplitz<ToeplitzMode::planes, products, fault>);
   else
-    run(toeplitz<ToeplitzMode::line, products, fault>);
+    switch (plan.filters.mode) {
+      case ToeplitzMode::rows: return run(toeplitz<ToeplitzMode::rows, products, fault>);
+      case ToeplitzMode::line: return run(toeplitz<ToeplitzMode::line, products, fault>);
+      case ToeplitzMode::planes: return run(toeplitz<ToeplitzMode::planes, products, fault>);
+    }
 }
 
 }  // namespace plumb::cuda

@@ -18,7 +18,7 @@ inline constexpr int toeplitz_packing_threads = 256;
 struct ToeplitzPacking {
   FieldView view;  ///< with the strides of w
   ToeplitzFilters filters;
-  std::int64_t filter_bytes, pass_bytes;
+  std::int64_t filter_bytes, part_bytes;
   const float* w;
   char* packed;
   float* dense;
@@ -69,35 +69,44 @@ template <int products>
 __global__ void __launch_bounds__(toeplitz_packing_threads)
     pack_toeplitz(const __grid_constant__ ToeplitzPacking to) {
   const ToeplitzFilters& filters = to.filters;
-  const bool rows = filters.mode == ToeplitzMode::rows;
-  const int of_pass = filters.cores() * 8, of_filter = of_pass * filters.passes();
+  const bool rows = filters.mode == ToeplitzMode::rows,
+             planes = filters.mode == ToeplitzMode::planes;
+  const int of_part = filters.cores() * 8, of_filter = of_part * filters.parts();
   const std::int64_t all = std::int64_t{of_filter} * to.view.k;
   for (std::int64_t i = std::int64_t{blockIdx.x} * toeplitz_packing_threads + threadIdx.x; i < all;
        i += std::int64_t{gridDim.x} * toeplitz_packing_threads) {
     const int k = static_cast<int>(i / of_filter), in_filter = static_cast<int>(i % of_filter);
-    const int pass = in_filter / of_pass, in_pass = in_filter % of_pass;
-    const int core = in_pass / 8, dx = in_pass % 8;
-    const int column_part = pass % filters.column_parts,
-              row_part = pass / filters.column_parts % filters.row_parts,
-              plane = pass / filters.column_parts / filters.row_parts;
-    // Of the part: the row of the filter, and the first tap.
-    const int row = rows ? core / filters.chunks - 7 : 0;
-    const int first = 8 * (rows ? core % filters.chunks : core - 7) - dx;
+    const int part = in_filter / of_part, in_part = in_filter % of_part;
+    const int core = in_part / 8, dx = in_part % 8;
+    const int column_part = part % filters.column_parts,
+              row_part = part / filters.column_parts % filters.row_parts,
+              plane = part / filters.column_parts / filters.row_parts;
+    // Along the eight outputs, in planes the plane of the filter; and of the part: its row, and the
+    // first tap.
+    const int core_row = core / filters.row_cores(), in_row = core % filters.row_cores();
+    const int c = planes ? plane : plane / to.view.u.taps;
+    const int t = planes ? core_row - 7 : plane % to.view.u.taps;
+    const int row = planes ? in_row / filters.chunks : rows ? core_row - 7 : 0;
+    const int first = 8 * (planes || rows ? in_row % filters.chunks : core - 7) - dx;
     char* const packed = to.packed + k * to.filter_bytes;
     const float scale = power_of_two(reinterpret_cast<const ToeplitzHeader*>(packed)->exponent);
     alignas(16) __half high[8], low[8];
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const int s = first + j;
-      const bool inside = row >= 0 && row < filters.rows && s >= 0 && s < filters.columns;
-      const float value =
-          inside ? scale * to.tap(k, plane / to.view.u.taps, plane % to.view.u.taps,
-                                  row_part * filters.rows + row, column_part * filters.columns + s)
-                 : 0;
+      const bool inside = t >= 0 && t < to.view.u.taps && row >= 0 && row < filters.rows &&
+                          s >= 0 && s < filters.columns;
+      const float value = inside ? scale * to.tap(k, c, t, row_part * filters.rows + row,
+                                                  column_part * filters.columns + s)
+                                 : 0;
       high[j] = __float2half_rn(value);
       low[j] = __float2half_rn((value - __half2float(high[j])) * split_raise);
     }
-    char* const here = packed + toeplitz_header_bytes + pass * to.pass_bytes + in_pass * 16;
+    // In planes a row's low halves follow its high ones.
+    const int high_at =
+        planes ? core_row * filters.row_bytes(products) + in_row * toeplitz_core_bytes + dx * 16
+               : in_part * 16;
+    char* const here = packed + toeplitz_header_bytes + part * to.part_bytes + high_at;
     *reinterpret_cast<uint4*>(here) = *reinterpret_cast<const uint4*>(high);
     if constexpr (products == 3)
       *reinterpret_cast<uint4*>(here + filters.half_bytes()) = *reinterpret_cast<const uint4*>(low);

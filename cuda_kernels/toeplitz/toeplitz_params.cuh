@@ -10,6 +10,7 @@
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/primitives/index.cuh"
 #include "cuda_kernels/toeplitz/toeplitz.hpp"
+#include "cuda_kernels/toeplitz/toeplitz_warps.cuh"
 
 namespace plumb::cuda {
 
@@ -20,6 +21,7 @@ enum class ToeplitzFault {
   lost_low,      ///< the product of the filter's high with the input's low parts is left out
   dropped_pass,  ///< the last pass is not added
   stale_scale,   ///< sums keep the scale of the pass before
+  stale_plane,   ///< a pass's second plane is the first once more
 };
 
 /// What is met makes outputs be summed again by their definition.
@@ -30,6 +32,7 @@ enum ToeplitzFlags : int {
 inline constexpr int toeplitz_rows = 8 * toeplitz_groups;  ///< of a tile's outputs in rows
 inline constexpr int toeplitz_columns = 64;                ///< and its columns
 inline constexpr int toeplitz_line_columns = 512;          ///< of a segment of a row, in lines
+inline constexpr int toeplitz_planes = 8;                  ///< of a tile, in planes
 
 /// Where a line of a tile comes from. Where the row's elements are neighbours, a line begins at 16
 /// aligned bytes, up to three elements before the first that is wanted.
@@ -46,46 +49,69 @@ struct ToeplitzParams {
   const char* packed;      ///< a header and matrices for each filter
   const float* w;          ///< dense
   std::int64_t filter_bytes;
-  int pass_bytes;
+  int filter_stage_bytes, part_bytes, row_bytes;  ///< row_bytes: of core matrices in planes
   int lines, line, line_bytes, tile_bytes;
   int stages, filter_stages;
-  Divisor<int> vectors;                      ///< of 16 bytes in a line
-  Divisor<int> tiles_w, tiles_v, outputs_u;  ///< in lines: segments of a row, rows, planes
-  int tiles;                                 ///< of a filter
-  int units;                                 ///< in lines: segments of all rows
+  Divisor<int> vectors, chunks;            ///< of 16 bytes, and of eight elements, in a line
+  Divisor<int> tiles_w, tiles_v, tiles_u;  ///< in lines: segments of a row, rows, planes
+  int tiles;                               ///< of a filter
+  int units;                               ///< in lines: segments of all rows
+  bool keeps_filters;
 
-  __device__ bool keeps_filters() const { return filters.passes() == 1; }
+  /// Where the matrices of a pass lie in the filter.
+  template <ToeplitzMode mode>
+  __device__ std::int64_t matrices_at(int pass) const {
+    if constexpr (mode == ToeplitzMode::planes)
+      return std::int64_t{pass / filters.pairs} * part_bytes + pass % filters.pairs * 2 * row_bytes;
+    return std::int64_t{pass} * part_bytes;
+  }
 };
 
-/// The outputs of a tile in rows, or of one of the segments of a tile in lines: image, plane, row
-/// and column of the first.
+/// The outputs of a tile in rows, of one of the segments of a tile in lines, or of a consumer's
+/// half of a tile in planes: image, plane, row and column of the first.
 struct ToeplitzOutputs {
   int n, u;
   std::int64_t v, w;
 
   template <ToeplitzMode mode>
   __device__ static ToeplitzOutputs of(const ToeplitzParams& params, int number) {
-    const auto [above_w, w] = params.tiles_w.divide(number);
+    constexpr bool planes = mode == ToeplitzMode::planes;
+    const auto [above_w, w] = params.tiles_w.divide(planes ? number / 2 : number);
     const auto [above_v, v] = params.tiles_v.divide(above_w);
-    const auto [n, u] = params.outputs_u.divide(above_v);
+    const auto [n, u] = params.tiles_u.divide(above_v);
+    if constexpr (planes)
+      return {n, u * toeplitz_planes,
+              std::int64_t{v} * toeplitz_plane_rows + number % 2 * toeplitz_groups,
+              std::int64_t{w} * toeplitz_columns};
     constexpr bool rows = mode == ToeplitzMode::rows;
     return {n, u, std::int64_t{v} * (rows ? toeplitz_rows : 1),
             std::int64_t{w} * (rows ? toeplitz_columns : toeplitz_line_columns)};
   }
 };
 
-/// A pass: a channel, a plane and a part of the filter.
+/// A pass: a channel, a plane and a part of the filter. In planes `t` is the first of the two
+/// planes of the input, from the first that the tile's outputs meet.
 struct ToeplitzPass {
   int c, t, row, column;
 
-  __device__ ToeplitzPass(const ToeplitzParams& params, int number) {
+  template <ToeplitzMode mode>
+  __device__ static ToeplitzPass of(const ToeplitzParams& params, int number) {
     const ToeplitzFilters& filters = params.filters;
-    column = number % filters.column_parts * filters.columns;
+    ToeplitzPass to{};
+    if constexpr (mode == ToeplitzMode::planes) {
+      to.t = number % filters.pairs * 2;
+      number /= filters.pairs;
+    }
+    to.column = number % filters.column_parts * filters.columns;
     number /= filters.column_parts;
-    row = number % filters.row_parts * filters.rows;
+    to.row = number % filters.row_parts * filters.rows;
     number /= filters.row_parts;
-    t = number % params.view.u.taps;
-    c = number / params.view.u.taps;
+    if constexpr (mode != ToeplitzMode::planes) {
+      to.t = number % params.view.u.taps;
+      number /= params.view.u.taps;
+    }
+    to.c = number;
+    return to;
   }
 };
 
@@ -93,6 +119,7 @@ struct ToeplitzPass {
 struct ToeplitzLoad {
   const float* x;     ///< of an even tile, the first element that is wanted
   std::int64_t step;  ///< and how far its lines are apart
+  std::int64_t jump;  ///< in planes: how much further the lines of the second plane lie
   int leads;          ///< of ToeplitzLeads
   bool is_there;      ///< false behind the last item
   bool first_pass;
@@ -106,8 +133,7 @@ struct ToeplitzStage {
 };
 
 /// The last of the producers' warps is the scheduler, the others load and split input.
-inline constexpr int toeplitz_loader_warps = 4 * toeplitz_producers - 1;
-inline constexpr int toeplitz_loaders = 32 * toeplitz_loader_warps;
+inline constexpr int toeplitz_loader_warps = toeplitz_loaders / 32;
 
 /// Shared memory behind filters and tiles.
 struct ToeplitzControl {
@@ -139,7 +165,7 @@ struct ToeplitzShared {
 
   __device__ explicit ToeplitzShared(const ToeplitzParams& params) {
     filters = dynamic_shared();
-    tiles = filters + params.filter_stages * params.pass_bytes;
+    tiles = filters + params.filter_stages * params.filter_stage_bytes;
     control = reinterpret_cast<ToeplitzControl*>(tiles + params.stages * params.tile_bytes);
     tables =
         reinterpret_cast<ToeplitzTable*>(reinterpret_cast<char*>(control) + toeplitz_control_bytes);
@@ -155,21 +181,26 @@ struct ToeplitzRing {
 };
 
 /// A block takes two tiles at a time, one for each consumer, and all passes of both by turns: a
-/// stage of input is a pass of one of them.
+/// stage of input is a pass of one of them. In planes it takes one tile, which both share.
+template <ToeplitzMode mode>
 struct ToeplitzItem {
+  static constexpr bool shares = mode == ToeplitzMode::planes;
   int k = 0, pair = 0, pass = 0, half = 0;
 
   /// Returns the number of a tile of the block, of which there may be none.
   __device__ static int tile(int pair, int half) {
-    return static_cast<int>(blockIdx.x) + (2 * pair + half) * static_cast<int>(gridDim.x);
+    const int number = shares ? pair : 2 * pair + half;
+    return static_cast<int>(blockIdx.x) + number * static_cast<int>(gridDim.x);
   }
+  /// Returns the number of the outputs of a consumer (ToeplitzOutputs).
+  __device__ static int outputs(int tile, int half) { return shares ? 2 * tile + half : tile; }
   __device__ bool is_there(const ToeplitzParams& params) const { return k < params.view.k; }
-  /// Whether the filters of the pass are loaded with it.
+  /// Whether filters are loaded with the item.
   __device__ bool begins_filters(const ToeplitzParams& params) const {
-    return half == 0 && (pair == 0 || !params.keeps_filters());
+    return half == 0 && (!params.keeps_filters || (pair == 0 && pass == 0));
   }
   __device__ void advance(const ToeplitzParams& params, int passes) {
-    if (half == 0 && tile(pair, 1) < params.tiles) {
+    if (!shares && half == 0 && tile(pair, 1) < params.tiles) {
       half = 1;
       return;
     }
@@ -181,11 +212,5 @@ struct ToeplitzItem {
     ++k;
   }
 };
-
-/// A barrier of some of the block's warps; number 0 is that of all.
-template <int threads>
-__device__ inline void meet(int barrier) {
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(threads) : "memory");
-}
 
 }  // namespace plumb::cuda

@@ -42,6 +42,11 @@ class ToeplitzProducer {
 
  private:
   __device__ static void sync() { meet<toeplitz_loaders>(1); }
+  __device__ int half_lines() const { return params_.lines / 2; }
+  /// Whether a line is one of the second plane.
+  __device__ bool is_second(int line) const {
+    return mode == ToeplitzMode::planes && line >= half_lines();
+  }
   __device__ int warp() const { return thread_ / 32; }
   __device__ int lane() const { return thread_ % 32; }
 
@@ -62,12 +67,15 @@ class ToeplitzProducer {
   }
   __device__ void load_even(const ToeplitzLoad& load, char* tile) const {
     const auto x = reinterpret_cast<std::uintptr_t>(load.x);
-    const std::int64_t step = 4 * load.step;
+    const std::int64_t step = 4 * load.step, jump = 4 * load.jump;
     const int all = params_.lines * params_.vectors.value();
 #pragma unroll 4
     for (int i = thread_; i < all; i += toeplitz_loaders) {
       const auto [line, vector] = params_.vectors.divide(i);
-      const std::uintptr_t from = (x + line * step & ~std::uintptr_t{15}) + 16 * vector;
+      const bool again = fault == ToeplitzFault::stale_plane && is_second(line);
+      std::uintptr_t first = x + (again ? line - half_lines() : line) * step;
+      if (is_second(line) && !again) first += jump;
+      const std::uintptr_t from = (first & ~std::uintptr_t{15}) + 16 * vector;
       copy_16_bytes_async(tile + 16 * i, reinterpret_cast<const char*>(from));
     }
   }
@@ -78,7 +86,8 @@ class ToeplitzProducer {
 #pragma unroll 2
     for (int i = thread_; i < all; i += toeplitz_loaders) {
       const auto [number, vector] = params_.vectors.divide(i);
-      const ToeplitzLine line = table.lines[number];
+      const bool again = fault == ToeplitzFault::stale_plane && is_second(number);
+      const ToeplitzLine line = table.lines[again ? number - half_lines() : number];
       const int at = 4 * vector;
       const bool before = at < line.begin, nothing = at + 4 <= line.begin || at >= line.end;
       if (!line.x || (zeros && (nothing || !before)) ||
@@ -120,34 +129,39 @@ class ToeplitzProducer {
     const ToeplitzLoad& load = control.loads[stage];
     const int half = load.half;
     int exponent = load.first_pass ? no_exponent : half == 0 ? exponent_first_ : exponent_second_;
-    const int flags = choose_scale(tile, exponent);
+    const ToeplitzLeads leads(load.leads);
+    const int flags = leads.are_none() ? make_halves<true>(tile, leads, exponent)
+                                       : make_halves<false>(tile, leads, exponent);
     if (half == 0)
       exponent_first_ = exponent;
     else
       exponent_second_ = exponent;
-    const float scale = power_of_two(exponent == no_exponent ? 0 : exponent);
-    const ToeplitzLeads leads(load.leads);
-    if (leads.are_none())
-      convert<true>(tile, leads, scale);
-    else
-      convert<false>(tile, leads, scale);
     if (thread_ == 0) control.stages[stage] = {exponent, flags};
     order_shared_writes();
     control.full[stage].arrive();
     splitting_.advance(params_.stages);
   }
+  /// Chooses the scale and makes halves of the elements; returns flags.
   template <bool aligned>
-  __device__ void convert(char* tile, const ToeplitzLeads& leads, float scale) const {
-    if constexpr (mode == ToeplitzMode::rows)
-      convert_rows<aligned>(tile, leads, scale);
-    else
-      convert_lines<aligned>(tile, leads, scale);
+  __device__ int make_halves(char* tile, const ToeplitzLeads& leads, int& exponent) const {
+    if constexpr (mode == ToeplitzMode::planes) {
+      return split_held<aligned>(tile, leads, exponent);
+    } else {
+      const int flags = choose_scale(tile, exponent);
+      const float scale = scale_of(exponent);
+      if constexpr (mode == ToeplitzMode::rows)
+        convert_rows<aligned>(tile, leads, scale);
+      else
+        convert_lines<aligned>(tile, leads, scale);
+      return flags;
+    }
+  }
+  __device__ static float scale_of(int exponent) {
+    return power_of_two(exponent == no_exponent ? 0 : exponent);
   }
 
-  /// Finds the scale that makes the largest of the pass nearly fp16's largest. Sums take a change
-  /// of the scale without rounding as long as it is not too far.
+  /// Finds the largest and the least of the pass, and its scale.
   __device__ int choose_scale(const char* tile, int& exponent) const {
-    constexpr int farthest = 60;
     unsigned most = 0, least = 0xffffffff;  // of bits less one, by which zero is the largest
     // Each thread looks at what it has loaded, and needs no barrier before.
     const int all = params_.lines * params_.vectors.value();
@@ -157,6 +171,13 @@ class ToeplitzProducer {
       look_at(four.x, most, least), look_at(four.y, most, least);
       look_at(four.z, most, least), look_at(four.w, most, least);
     }
+    return agree(most, least, exponent);
+  }
+  /// Finds the scale that makes the largest of all threads' elements nearly fp16's largest. Sums
+  /// take a change of the scale without rounding as long as it is not too far. A barrier of the
+  /// loaders.
+  __device__ int agree(unsigned most, unsigned least, int& exponent) const {
+    constexpr int farthest = 60;
     most = __reduce_max_sync(0xffffffff, most), least = __reduce_min_sync(0xffffffff, least);
     ToeplitzControl& control = *shared_.control;
     unsigned* const mosts = control.most[splitting_.stage];
@@ -167,6 +188,7 @@ class ToeplitzProducer {
     for (int i = 0; i < toeplitz_loader_warps; ++i)
       most = max(most, mosts[i]), least = min(least, leasts[i]);
     if (most == 0) return 0;
+    if (most >= infinity_bits) return toeplitz_met_range;
     int flags = 0, wanted = scale_exponent(static_cast<int>(most));
     if (exponent != no_exponent) {
       wanted = min(wanted, exponent + farthest);
@@ -221,6 +243,42 @@ class ToeplitzProducer {
     *reinterpret_cast<uint4*>(line + 16 * place) = halves.high;
     if constexpr (products == 3)
       *reinterpret_cast<uint4*>(line + 2 * params_.line + 16 * place) = halves.low;
+  }
+
+  /// Loaders hold all elements of a pass in registers, between looking for its scale and splitting,
+  /// which are read once so.
+  template <bool aligned>
+  __device__ int split_held(char* tile, const ToeplitzLeads& leads, int& exponent) const {
+    const signed char* const table = shared_.tables[splitting_.stage].leads;
+    const int all = params_.lines * params_.chunks.value();
+    float x[toeplitz_held][8];
+    float most = 0;
+    unsigned least = 0xffffffff;  // of twice the bits less one, which have no sign
+    sync();                       // elements were loaded by other threads
+#pragma unroll
+    for (int i = 0; i < toeplitz_held; ++i) {
+      const int at = thread_ + i * toeplitz_loaders;
+      if (at >= all) continue;
+      const auto [line, chunk] = params_.chunks.divide(at);
+      read<aligned>(tile + line * params_.line_bytes + 32 * chunk,
+                    leads.of(line, table, is_second(line)), x[i]);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) {
+        const unsigned bits = static_cast<unsigned>(__float_as_int(x[i][j]));
+        most = fmaxf(most, fabsf(x[i][j]));  // of a number and a NaN the number
+        least = min(least, bits + bits - 1);
+      }
+    }
+    const int flags = agree(static_cast<unsigned>(magnitude_bits(most)), least / 2, exponent);
+    const float scale = scale_of(exponent);
+#pragma unroll
+    for (int i = 0; i < toeplitz_held; ++i) {
+      const int at = thread_ + i * toeplitz_loaders;
+      if (at >= all) continue;
+      const auto [line, chunk] = params_.chunks.divide(at);
+      write(tile + line * params_.line_bytes, chunk, split(x[i], scale));
+    }
+    return flags;
   }
 
   /// A warp converts as many lines at once as it has lanes for their chunks of eight elements.

@@ -57,6 +57,14 @@ struct ToeplitzSteps {
       to.a_step = toeplitz_core_bytes / 16, to.b_step = 1;
       to.in_round = chunks;
       to.a_next = 2 * row_bytes / 16, to.b_next = 2 * line_bytes / 16;
+    } else if constexpr (mode == ToeplitzMode::planes) {
+      // A step is eight terms of a row in a plane and in the next; a round is all of a row. Columns
+      // of B are those of the next row after eight.
+      a_terms = params.row_bytes, b_terms = params.lines / 2 * line_bytes;
+      to.a_rows = params.row_bytes / 16, to.b_rows = line_bytes / 16;
+      to.a_step = toeplitz_core_bytes / 16, to.b_step = 1;
+      to.in_round = chunks;
+      to.a_next = chunks * toeplitz_core_bytes / 16, to.b_next = line_bytes / 16;
     } else {
       // A step is 16 terms; after eight chunks a column's terms are those of the next column.
       const int place_bytes = params.line / 64 * 16;

@@ -14,7 +14,7 @@ class ToeplitzScheduler {
 
   /// Plans all items; a stage's plan is made when the stage is empty.
   __device__ void schedule(int passes) {
-    ToeplitzItem item;
+    ToeplitzItem<mode> item;
     for (; item.is_there(params_); item.advance(params_, passes)) {
       plan(item);
       begin_filters(item);
@@ -23,14 +23,14 @@ class ToeplitzScheduler {
   }
 
  private:
-  __device__ void plan(const ToeplitzItem& item) {
+  __device__ void plan(const ToeplitzItem<mode>& item) {
     ToeplitzControl& control = *shared_.control;
     control.empty[stage_.stage].wait(stage_.parity ^ 1);
     ToeplitzLoad load{.is_there = item.is_there(params_)};
     if (load.is_there) {
-      const ToeplitzInput<mode> input(params_, ToeplitzItem::tile(item.pair, item.half), item.pass);
+      const ToeplitzInput<mode> input(params_, item.tile(item.pair, item.half), item.pass);
       const ToeplitzEvenTile even = input.even();
-      load = {even.x, even.step, even.leads().bits(), true, item.pass == 0, item.half};
+      load = {even.x, even.step, even.jump, even.leads().bits(), true, item.pass == 0, item.half};
       if (!even.is_one) fill_table(input, shared_.tables[stage_.stage]);
     }
     if (lane_ == 0) control.loads[stage_.stage] = load;
@@ -54,16 +54,16 @@ class ToeplitzScheduler {
   }
   /// Begins to load the filters of an item's pass, where it is the first that wants them. Before,
   /// the item is planned: a stage of filters may wait for the products of items before it.
-  __device__ void begin_filters(const ToeplitzItem& item) {
+  __device__ void begin_filters(const ToeplitzItem<mode>& item) {
     if (!item.begins_filters(params_)) return;
     CopyBarrier& full = shared_.control->filters_full[filters_.stage];
     shared_.control->filters_empty[filters_.stage].wait(filters_.parity ^ 1);
     if (lane_ == 0) {
-      full.expect(params_.pass_bytes);
-      full.copy(shared_.filters + filters_.stage * params_.pass_bytes,
-                params_.packed + item.k * params_.filter_bytes + toeplitz_header_bytes +
-                    std::int64_t{item.pass} * params_.pass_bytes,
-                params_.pass_bytes);
+      const char* const filter =
+          params_.packed + item.k * params_.filter_bytes + toeplitz_header_bytes;
+      full.expect(params_.filter_stage_bytes);
+      full.copy(shared_.filters + filters_.stage * params_.filter_stage_bytes,
+                filter + params_.matrices_at<mode>(item.pass), params_.filter_stage_bytes);
     }
     filters_.advance(params_.filter_stages);
   }

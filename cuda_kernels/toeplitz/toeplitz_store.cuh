@@ -31,11 +31,12 @@ class ToeplitzOutput {
   }
 
  private:
-  static constexpr int whole_rows = mode == ToeplitzMode::rows ? 8 : 1;
-  static constexpr int whole_columns =
-      mode == ToeplitzMode::rows ? toeplitz_columns : toeplitz_line_columns;
-  /// The outputs of eight columns of B: where the first goes, and how many rows and columns there
-  /// are.
+  static constexpr bool is_line = mode == ToeplitzMode::line;
+  static constexpr bool of_planes = mode == ToeplitzMode::planes;
+  static constexpr int whole_rows = is_line ? 1 : 8;
+  static constexpr int whole_columns = is_line ? toeplitz_line_columns : toeplitz_columns;
+  /// The outputs of eight columns of B: where the first goes, and how many rows, in planes of one
+  /// row in each of the planes, and columns there are.
   struct Group {
     float* y;
     int rows, columns;
@@ -52,9 +53,9 @@ class ToeplitzOutput {
                               const Group& own) const {
     const float bias = epilogue_.bias_of<float>(k_);
     // In rows a lane's next two sums are eight columns on and a row up, in lines 64 on and 8 back.
-    const std::int64_t first = row(0) * params_.view.v.y_step + column(0);
-    const std::int64_t up = mode == ToeplitzMode::rows ? -params_.view.v.y_step : -8;
-    constexpr int on = mode == ToeplitzMode::rows ? 8 : 64;
+    const std::int64_t first = row(0) * row_step() + column(0);
+    const std::int64_t up = is_line ? -8 : -row_step();
+    constexpr int on = is_line ? 64 : 8;
     bool numbers = true;
 #pragma unroll
     for (int i = 0; i < toeplitz_groups; ++i) {
@@ -93,30 +94,31 @@ class ToeplitzOutput {
 
   /// Lane 4 g + t of warp w has the outputs 16 w + g and 8 further of the columns 2 t and 2 t + 1.
   /// Rows, and in lines chunks of eight columns, go the other way (ToeplitzFilters).
-  __device__ static int row(int j) {
-    return mode == ToeplitzMode::rows ? 7 - 2 * warp() - j / 2 : 0;
-  }
+  __device__ static int row(int j) { return is_line ? 0 : 7 - 2 * warp() - j / 2; }
   __device__ static int column(int j) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const int b_column = 2 * (lane % 4) + j % 2;
-    return mode == ToeplitzMode::rows ? 8 * b_column + lane / 4
-                                      : 64 * b_column + 8 * (7 - 2 * warp() - j / 2) + lane / 4;
+    return is_line ? 64 * b_column + 8 * (7 - 2 * warp() - j / 2) + lane / 4
+                   : 8 * b_column + lane / 4;
   }
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32 % 4; }
+  __device__ std::int64_t row_step() const {
+    return of_planes ? params_.view.u.y_step : params_.view.v.y_step;
+  }
 
   __device__ static ToeplitzOutputs outputs_of(const ToeplitzParams& params, int number, int i) {
-    if (mode == ToeplitzMode::line)
-      return ToeplitzOutputs::of<mode>(params, number * toeplitz_groups + i);
+    if (is_line) return ToeplitzOutputs::of<mode>(params, number * toeplitz_groups + i);
     auto outputs = ToeplitzOutputs::of<mode>(params, number);
-    outputs.v += 8 * i;
+    outputs.v += of_planes ? i : 8 * i;
     return outputs;
   }
   __device__ Group group_of(int i) const {
     const FieldView& view = params_.view;
-    if (mode == ToeplitzMode::line && number_ * toeplitz_groups + i >= params_.units)
-      return {y_, 0, 0};
+    if (is_line && number_ * toeplitz_groups + i >= params_.units) return {y_, 0, 0};
     const ToeplitzOutputs outputs = outputs_of(params_, number_, i);
-    const std::int64_t rows = view.v.outputs - outputs.v, columns = view.w.outputs - outputs.w;
+    if (of_planes && outputs.v >= view.v.outputs) return {y_, 0, 0};
+    const std::int64_t rows = of_planes ? view.u.outputs - outputs.u : view.v.outputs - outputs.v;
+    const std::int64_t columns = view.w.outputs - outputs.w;
     return {y_ + (outputs.n * view.y_n + outputs.u * view.u.y_step + outputs.v * view.v.y_step +
                   outputs.w * view.w.y_step),
             static_cast<int>(rows < 0   ? 0
@@ -128,7 +130,7 @@ class ToeplitzOutput {
     return row(j) < group.rows && column(j) < group.columns;
   }
   __device__ float* address(const Group& group, int j) const {
-    return group.y + (row(j) * params_.view.v.y_step + column(j) * params_.view.w.y_step);
+    return group.y + (row(j) * row_step() + column(j) * params_.view.w.y_step);
   }
   __device__ void finish(float* to, float sum, float bias) const {
     if (epilogue_.accumulate) sum += *to;
@@ -144,12 +146,12 @@ class ToeplitzOutput {
     for (int i = 0; i < 4 * toeplitz_groups; ++i) {
       if ((anew >> i & 1) == 0) continue;
       const ToeplitzOutputs of = outputs_of(params, number, i / 4);
-      const std::int64_t v = of.v + row(i % 4), w = of.w + column(i % 4);
-      const float sum = fields::defined_sum(view, params.x + of.n * view.x_n,
-                                            params.w + k * view.w_k, of.u, v, w);
-      epilogue.store(
-          y[of.n * view.y_n + of.u * view.u.y_step + v * view.v.y_step + w * view.w.y_step], sum,
-          k);
+      const std::int64_t u = of.u + (of_planes ? row(i % 4) : 0),
+                         v = of.v + (of_planes ? 0 : row(i % 4)), w = of.w + column(i % 4);
+      const float sum =
+          fields::defined_sum(view, params.x + of.n * view.x_n, params.w + k * view.w_k, u, v, w);
+      epilogue.store(y[of.n * view.y_n + u * view.u.y_step + v * view.v.y_step + w * view.w.y_step],
+                     sum, k);
     }
   }
 

@@ -27,10 +27,12 @@ PlantedCopy copy_with(std::string_view mistake) {
 }  // namespace
 
 std::vector<PlantedCopy> toeplitz_copies() {
-  return {copy_with<ToeplitzFault::none>(""), copy_with<ToeplitzFault::wrong_wrap>("wrong_wrap"),
+  return {copy_with<ToeplitzFault::none>(""),
+          copy_with<ToeplitzFault::wrong_wrap>("wrong_wrap"),
           copy_with<ToeplitzFault::lost_low>("lost_low"),
           copy_with<ToeplitzFault::dropped_pass>("dropped_pass"),
-          copy_with<ToeplitzFault::stale_scale>("stale_scale")};
+          copy_with<ToeplitzFault::stale_scale>("stale_scale"),
+          copy_with<ToeplitzFault::stale_plane>("stale_plane")};
 }
 
 }  // namespace plumb_test

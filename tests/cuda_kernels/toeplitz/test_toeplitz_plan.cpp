@@ -37,19 +37,37 @@ TEST_CASE("toeplitz: parts cover the filter, and tiles fit shared memory") {
     for (const int products : {1, 3}) {
       const ToeplitzPlan plan = planned(text, products);
       const ToeplitzFilters& filters = plan.filters;
+      const bool planes = filters.mode == ToeplitzMode::planes;
       CHECK(filters.rows * filters.row_parts >= plan.view.v.taps);
       CHECK(filters.columns * filters.column_parts >= plan.view.w.taps);
-      CHECK(filters.planes == plan.view.c * plan.view.u.taps);
+      CHECK(filters.planes == plan.view.c * (planes ? filters.pairs : plan.view.u.taps));
       CHECK(plan.shared_bytes() <= 227 << 10);
       CHECK(plan.tiles.lines <= toeplitz_max_lines);
       CHECK(plan.tiles.line <= toeplitz_max_line);
       CHECK(plan.tiles.stages >= 2);
       // Whatever the lines' alignment, the tile's last column meets its last tap inside a line.
-      const bool rows = filters.mode == ToeplitzMode::rows;
-      CHECK(plan.tiles.line >= (rows ? 64 : 512) + filters.columns - 1);
-      CHECK(plan.tiles.lines >= (rows ? 8 * toeplitz_groups + filters.rows - 1 : toeplitz_groups));
+      const bool line = filters.mode == ToeplitzMode::line;
+      CHECK(plan.tiles.line >= (line ? 512 : 64) + filters.columns - 1);
+      const int lines = line     ? toeplitz_groups
+                        : planes ? 2 * (toeplitz_plane_rows + filters.rows - 1)
+                                 : 8 * toeplitz_groups + filters.rows - 1;
+      CHECK(plan.tiles.lines >= lines);
+      if (planes) CHECK(2 * filters.pairs >= plan.view.u.taps + 7);
     }
   }
+}
+
+TEST_CASE("toeplitz: filters with taps along all axes go plane by plane, and small ones stay") {
+  const ToeplitzPlan nine = planned("mb1ic1id256oc1kd9pd4");
+  CHECK(nine.filters.mode == ToeplitzMode::planes);
+  CHECK(nine.tiles.keeps_filters);
+  CHECK(nine.tiles.stages >= 3);
+  // What does not fit is loaded pass by pass, nine rows of core matrices each.
+  const ToeplitzPlan fifteen = planned("mb1ic1id192oc1kd15pd7");
+  CHECK(fifteen.filters.mode == ToeplitzMode::planes);
+  CHECK_FALSE(fifteen.tiles.keeps_filters);
+  CHECK(fifteen.filter_stage_bytes() == 9 * fifteen.filters.row_bytes(3));
+  CHECK(fifteen.matrix_bytes() > fifteen.filter_stage_bytes());
 }
 
 TEST_CASE("toeplitz: the layout of filters does not depend on the batch") {

@@ -1,0 +1,146 @@
+// A convolution that the emulated Toeplitz kernel makes, and how its outputs are judged.
+#pragma once
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plumb/plumb.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/validate.hpp"
+#include "support/absent_device.hpp"
+#include "support/host_tensor.hpp"
+#include "toeplitz_run.hpp"
+
+namespace plumb_test::emulation {
+
+using plumb::cuda::ToeplitzMode;
+
+/// Values: small integers, whose sums are exact; normal ones; such as lie far apart; and small
+/// integers with an Inf and a NaN among them.
+enum class Data { integers, normal, far_apart, infinite };
+enum class Placing { dense, mirrored };
+
+struct ToeplitzOptions {
+  std::optional<ToeplitzMode> mode = ToeplitzMode::planes;
+  int products = 3;
+  Data data = Data::integers;
+  Placing x = Placing::dense, y = Placing::dense;
+  bool bias = false, relu = false, accumulate = false;
+  int blocks = 2;
+  EmulatedFault fault = EmulatedFault::none;
+};
+
+inline plumb::Strides strides_of(const plumb::Extents& extents, Placing placing) {
+  plumb::Strides strides = plumb::dense_strides(extents);
+  if (placing == Placing::mirrored)
+    for (int i = 0; i < extents.rank(); ++i) strides[i] *= i % 2 == 0 ? -3 : 3;
+  return strides;
+}
+
+class ToeplitzEmulated {
+ public:
+  ToeplitzEmulated(const std::string& text, const ToeplitzOptions& options, std::uint32_t seed = 1)
+      : options_(options),
+        problem_(problem_of(text, options)),
+        plan_(plan_of(problem_, options)),
+        random_(seed),
+        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
+        w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
+        bias_(problem_.dtype, {problem_.k}),
+        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
+    for (HostTensor* tensor : {&x_, &w_, &bias_}) tensor->fill([&] { return draw(); });
+    if (options.accumulate) y_.fill([&] { return draw(); });
+    if (options.data == Data::infinite) put(x_, INFINITY), put(x_, NAN), put(w_, -INFINITY);
+  }
+
+  const plumb::cuda::ToeplitzPlan& plan() const { return plan_; }
+
+  /// Convolves, and returns what is wrong with y; empty where nothing is. Sums of integers are
+  /// exact, those of other data within what the arithmetic is allowed.
+  std::string run() {
+    HostTensor y = y_;
+    try {
+      run_toeplitz({.problem = problem_,
+                    .plan = plan_,
+                    .x = x_.view().data(),
+                    .w = w_.view().data(),
+                    .bias = options_.bias ? bias_.view().data() : nullptr,
+                    .y = y.view().data(),
+                    .relu = options_.relu,
+                    .accumulate = options_.accumulate,
+                    .blocks = options_.blocks,
+                    .fault = options_.fault});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    if (!y.surroundings_untouched()) return "wrote beside y";
+    return judge(y.values());
+  }
+
+ private:
+  static plumb::ConvProblem problem_of(const std::string& text, const ToeplitzOptions& options) {
+    plumb::ConvProblem problem = plumb::parse_problem(text).problem;
+    problem.x_strides = strides_of(problem.x_extents(), options.x);
+    problem.y_strides = strides_of(problem.y_extents(), options.y);
+    return plumb::check(problem);
+  }
+  static plumb::cuda::ToeplitzPlan plan_of(const plumb::ConvProblem& problem,
+                                           const ToeplitzOptions& options) {
+    const auto plan = plumb::cuda::plan_toeplitz(plumb::cuda::field_problem(problem), hopper(),
+                                                 options.products, options.mode);
+    REQUIRE(plan);
+    if (options.mode) REQUIRE(plan->filters.mode == *options.mode);
+    return *plan;
+  }
+  double draw() {
+    if (options_.data == Data::integers || options_.data == Data::infinite)
+      return random_.integer(-2, 2);
+    const double value = random_.normal();
+    return options_.data == Data::normal
+               ? value
+               : std::ldexp(value, static_cast<int>(random_.integer(-40, 0)));
+  }
+  void put(HostTensor& tensor, double value) {
+    plumb::Dims index = tensor.extents();
+    for (int i = 0; i < index.rank(); ++i)
+      index[i] =
+          static_cast<std::int64_t>(random_.integer(0, static_cast<int>(tensor.extents()[i]) - 1));
+    tensor.set(index, value);
+  }
+
+  std::string judge(const std::vector<double>& values) const {
+    const std::vector<double> before = y_.values();
+    std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
+        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
+    const plumb::Numerics numerics{
+        .operand = options_.products == 3 ? plumb::Operand::fp16 : plumb::Operand::fp16_scaled,
+        .accumulator = plumb::Accumulator::tensor_core_fp32,
+        .products = options_.products,
+        .term_multiple = 16};
+    const bool exact = options_.data == Data::integers || options_.data == Data::infinite;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (options_.accumulate) terms[i].add(before[i]);
+      double expected = terms[i].y;
+      const double bound =
+          exact ? 0 : plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
+      if (options_.relu && expected < 0) expected = 0;
+      const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
+      if (both_nan || values[i] == expected || std::abs(values[i] - expected) <= bound) continue;
+      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
+             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
+             std::to_string(bound);
+    }
+    return {};
+  }
+
+  ToeplitzOptions options_;
+  plumb::ConvProblem problem_;
+  plumb::cuda::ToeplitzPlan plan_;
+  Random random_;
+  HostTensor x_, w_, bias_, y_;
+};
+
+}  // namespace plumb_test::emulation
