@@ -29,7 +29,7 @@ inline constexpr int toeplitz_loaders = 32 * (4 * toeplitz_producers - 1);  ///<
 inline constexpr int toeplitz_groups = 16;  ///< n8 tiles of B: eight columns each
 /// In planes both consumers share a tile, and a thread holds so many chunks of eight elements.
 inline constexpr int toeplitz_plane_rows = toeplitz_consumers * toeplitz_groups;
-inline constexpr int toeplitz_held = 5;
+inline constexpr int toeplitz_held = 4;
 /// Rows of core matrices in planes that a pass meets: of two planes of input and eight of outputs.
 inline constexpr int toeplitz_window = 9;
 inline constexpr int toeplitz_core_bytes = 128;  ///< of a core matrix: 8 rows of 8 fp16

@@ -22,8 +22,8 @@ TEST_CASE("toeplitz, emulated: planes, with each boundary along each axis") {
 }
 
 TEST_CASE("toeplitz, emulated: planes of tiles inside of the image, aligned and not") {
-  for (const char* text : {"mb1ic1id24ih70iw208oc1kd3kh3kw3pd1ph1pw1",
-                           "mb1ic1id20ih67iw207oc1kd2kh3kw5pd0ph1pw2"}) {
+  for (const char* text :
+       {"mb1ic1id24ih70iw208oc1kd3kh3kw3pd1ph1pw1", "mb1ic1id20ih67iw207oc1kd2kh3kw5pd0ph1pw2"}) {
     CAPTURE(text);
     CHECK(ToeplitzEmulated(text, {.products = 1}).run() == "");
   }
@@ -54,12 +54,13 @@ TEST_CASE("toeplitz, emulated: rows and lines") {
 
 TEST_CASE("toeplitz, emulated: strides, bias, ReLU and sums that go on") {
   const char* const text = "mb2ic1id9ih18iw30oc2kd3kh3kw3pd1ph1pw1padclamp";
-  CHECK(ToeplitzEmulated(text, {.x = Placing::mirrored, .y = Placing::mirrored, .bias = true}).run() ==
-        "");
+  CHECK(ToeplitzEmulated(text, {.x = Placing::mirrored, .y = Placing::mirrored, .bias = true})
+            .run() == "");
   CHECK(ToeplitzEmulated(text, {.bias = true, .relu = true, .accumulate = true}).run() == "");
 }
 
-TEST_CASE("toeplitz, emulated: sums lie within the bound, and what halves do not hold is summed anew") {
+TEST_CASE(
+    "toeplitz, emulated: sums lie within the bound, and what halves do not hold is summed anew") {
   for (const char* text : {"mb1ic2id9ih18iw70oc1kd3kh5kw5pd1ph2pw2", "mb1ic1ih40iw70oc1kh9ph4"})
     for (const int products : {1, 3})
       for (const Data data : {Data::normal, Data::far_apart, Data::infinite}) {

@@ -38,8 +38,8 @@ inline float wgmma_term(std::uint64_t descriptor, int row, int term) {
     return of;
   }();
   const auto field = [&](int at) { return static_cast<int>(descriptor >> at & 0x3fff); };
-  const int at = 16 * (field(0) + term / 8 * field(16) + row / 8 * field(32) + row % 8) +
-                 term % 8 * 2;
+  const int at =
+      16 * (field(0) + term / 8 * field(16) + row / 8 * field(32) + row % 8) + term % 8 * 2;
   std::uint16_t bits;
   std::memcpy(&bits, plumb_test::emulation::shared_memory() + at, 2);
   return values[bits];
