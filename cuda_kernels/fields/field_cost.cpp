@@ -21,9 +21,8 @@ int blocks_at_once(const FieldPlan& plan) {
 
 double blocks(const FieldPlan& plan) {
   const FieldView& view = plan.view;
-  const int filters = plan.kernel == FieldKernel::queue ? plan.queue.filters : 1;
   return static_cast<double>(
-      view.n * ceil_div(view.k, filters) * ceil_div(view.u.outputs, plan.tile_u) *
+      view.n * ceil_div(view.k, plan.filters) * ceil_div(view.u.outputs, plan.tile_u) *
       ceil_div(view.v.outputs, plan.tile_v) * ceil_div(view.w.outputs, plan.tile_w));
 }
 
@@ -60,11 +59,11 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const QueueCut& cut = plan.queue;
   const int bytes = plan.element_bytes;
   const double vector = 16.0 / bytes, columns = queue_columns(plan);
-  const int lead = plan.boxes ? queue_lead(cut.taps, bytes) : 0;
-  const double segment = cut.vectors * (1 + std::ceil((lead + cut.taps - 1) / vector));
+  const int lead = plan.boxes ? queue_lead(cut.along_w(), bytes) : 0;
+  const double segment = cut.vectors * (1 + std::ceil((lead + cut.along_w() - 1) / vector));
   const bool kept = cut.kept_rows > 0;
-  const double weights = cut.taps * cut.taps * cut.filters / vector;
-  const double fmas = columns * cut.rows * cut.filters * cut.taps * cut.taps * view.v.taps;
+  const double weights = cut.taps * cut.along_w() * cut.filters / vector;
+  const double fmas = columns * cut.rows * cut.filters * cut.taps * cut.along_w() * view.v.taps;
   const double inputs = segment * (kept ? cut.rows + cut.kept_rows - 1 : cut.rows * view.v.taps);
   const double read_weights = kept ? 0 : view.v.taps * weights;
   const double block_warps = plan.threads() / 32.0;
@@ -72,14 +71,16 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double copies = plan.boxes ? 0 : plan.rows * of_row / block_warps;
   // Each row of a filter that is not kept begins with reads that are waited for.
   const double rows = kept ? 0 : 20 * view.v.taps;
-  const double channel = fmas * bytes / 4 + inputs + read_weights + copies + rows + 25;
+  // Another stage is waited for, and one thread loads what comes after it.
+  const double stage = view.c > 1 ? 100.0 / plan.channels : 10;
+  const double channel = fmas * bytes / 4 + inputs + read_weights + copies + rows + 15 + stage;
   const double stored = 2.0 * cut.filters * cut.rows * cut.vectors + 20;
   const double issued = (channel * view.c + stored) / std::min(4, warps);
   const double shared = (4 * inputs + read_weights + 2 * copies / 2.5) * view.c;
   const double inputs_under = 32 * columns * cut.rows * view.c;
   const double outputs = 32 * columns * cut.rows * cut.filters;
   // What blocks load besides comes from L2, which is twice as fast as memory.
-  const double loaded = plan.stage_bytes / bytes / block_warps * view.c - inputs_under;
+  const double loaded = plan.channel_bytes / bytes / block_warps * view.c - inputs_under;
   const double moved = bytes * (outputs + inputs_under + loaded / 2) / (0.9 * bytes_in_clock);
   // Three planes are on their way while one is summed, and memory answers after 900 clocks or so.
   const double waited = 300.0 / warps;
@@ -93,7 +94,7 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
       view.w.x_step == 1 && view.v.x_step * bytes % 16 == 0 && view.u.x_step * bytes % 16 == 0;
   const double copied = aligned ? 1 : 1.4;
   // Of cuts with four filters or nine taps, as measured, each FMA waits longer for its registers.
-  const double crowded = cut.filters == 4 || cut.taps == 9 ? 1.2 : 1;
+  const double crowded = cut.filters == 4 || cut.taps >= 9 ? 1.2 : 1;
   return crowded * copied * block_warps * (plan.tile_u + view.u.taps - 1) * warp_plane;
 }
 
@@ -101,8 +102,10 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
 /// taps and 9x9x9 (README.md).
 double fma_in_clock(const FieldPlan& plan) {
   const bool single = plan.element_bytes == 4;
+  // With several filters an input serves as many FMAs, and more warps are there.
+  if (plan.kernel == FieldKernel::line && plan.filters > 1) return single ? 80 : 42;
   if (plan.kernel == FieldKernel::line) return single ? 70 : 38;
-  return single ? 75 : 43;
+  return single ? 85 : 43;
 }
 
 /// Clocks of a multiprocessor for a block of the others: what is added and what is moved, less of
@@ -112,10 +115,15 @@ double tile_clocks(const FieldPlan& plan, double bytes_in_clock, int at_once) {
   const double taps = static_cast<double>(view.u.taps) * view.v.taps * view.w.taps * view.c;
   const double outputs = static_cast<double>(plan.tile_u) * plan.tile_v * plan.tile_w;
   const double loaded = static_cast<double>(plan.planes) * plan.rows * plan.columns * view.c;
-  // Overlapping halos come from L2, which is twice as fast as memory.
-  const double moved = plan.element_bytes * (1.5 * outputs + 0.5 * loaded) / (0.8 * bytes_in_clock);
-  double added = outputs * taps / fma_in_clock(plan);
-  double hidden = 1 - 1.0 / at_once, enough = 12;
+  // Overlapping halos come from L2, which is twice as fast as memory, and so does what another
+  // block has loaded for other filters.
+  const double passes = std::ceil(static_cast<double>(view.k) / plan.filters);
+  const double under = outputs * view.c, again = loaded - under / passes;
+  const double moved = plan.element_bytes * (outputs * plan.filters + under / passes + again / 2) /
+                       (0.8 * bytes_in_clock);
+  double added = outputs * plan.filters * taps / fma_in_clock(plan);
+  // The tile takes as long as both together, as measured on 3x17, 11x11, 13x13 and 3x5x7.
+  double hidden = plan.kernel == FieldKernel::tile ? 0 : 1 - 1.0 / at_once, enough = 12;
   if (plan.kernel == FieldKernel::toeplitz) {
     // Tensor cores have twice the FMAs, of which some are with the Toeplitz matrix' zeros. They
     // need fewer warps, and hide less of what is moved.

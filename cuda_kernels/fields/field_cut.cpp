@@ -10,7 +10,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int vector_bytes = 16, stages = 4, tile_lines = 4, line_vectors = 8;
+constexpr int vector_bytes = 16, stages = 4, tile_lines = 4;
 
 int shared_vectors(int vectors) { return vectors + vectors / 8; }
 int vectors_of(int elements, int element_bytes) {
@@ -53,18 +53,19 @@ std::pair<int, int> thread_outputs(const FieldPlan& plan) {
     case FieldKernel::columns:
       return plan.view.v.taps > 1 ? std::pair{1, plan.outputs} : std::pair{plan.outputs, 1};
     case FieldKernel::queue: return {queue_columns(plan), plan.queue.rows};
-    case FieldKernel::line: return {line_vectors * vector_bytes / plan.element_bytes, 1};
+    case FieldKernel::line:
+      return {line_vectors(plan.filters) * vector_bytes / plan.element_bytes, 1};
     default: return {2 * vector_bytes / plan.element_bytes, 1};
   }
 }
 
-/// The filters of queue and columns are all there, the others' come by channel.
+/// The filters of queue and columns are all there, the others' come with their channels.
 int filter_bytes(const FieldPlan& plan) {
   const int bytes = plan.element_bytes, c = plan.view.c;
   const int u = plan.view.u.taps, v = plan.view.v.taps, w = plan.view.w.taps;
   const int padded_w = (w + 3) / 4 * 4;
   switch (plan.kernel) {
-    case FieldKernel::line: return bytes_of(padded_w, bytes);
+    case FieldKernel::line: return plan.channels * plan.filters * bytes_of(padded_w, bytes);
     case FieldKernel::toeplitz: return u * (8 * plan.pairs + 8) * bytes;
     case FieldKernel::queue: return c * v * bytes_of(plan.queue.filters * u * w, bytes);
     case FieldKernel::columns: return c * w * bytes_of(u * v, bytes);
@@ -82,8 +83,10 @@ FieldResidence residence(const FieldPlan& plan) {
       return column_residence(plan.element_bytes, taps_u, plan.view.v.taps > 1, plan.outputs);
     case FieldKernel::queue: return queue_residence(plan.queue);
     case FieldKernel::toeplitz: return toeplitz_residence(line_tiles(plan.view));
-    default: return tile_residence;
+    case FieldKernel::line: return line_residence(plan.element_bytes, plan.filters);
+    case FieldKernel::tile: break;
   }
+  return tile_residence;
 }
 
 bool columns_fit_32_bits(const FieldView& view) {
@@ -158,9 +161,11 @@ void count_shared(FieldPlan& plan) {
     return;
   }
   const int warps = plan.threads() / 32;
-  const int scratch = warps * vector_bytes * shared_vectors(32 * (line ? line_vectors : 2));
-  plan.stage_bytes = queue ? plan.queue.vectors * plan.part_bytes
-                           : plan.planes * plan.rows * plan.pitch * vector_bytes;
+  const int scratch =
+      warps * vector_bytes * shared_vectors(32 * (line ? line_vectors(plan.filters) : 2));
+  plan.channel_bytes = queue ? plan.queue.vectors * plan.part_bytes
+                             : plan.planes * plan.rows * plan.pitch * vector_bytes;
+  plan.stage_bytes = plan.channels * plan.channel_bytes;
   if (!queue) plan.stage_bytes = std::max(plan.stage_bytes, scratch);
   plan.scratch_bytes = queue ? scratch : 0;
   plan.line_bytes = bytes_of(plan.planes * plan.rows, sizeof(std::int64_t));

@@ -46,33 +46,57 @@ __global__ void __launch_bounds__(tile_residence.threads, tile_residence.blocks)
   for (int j = 0; j < Sums::lines; ++j) writer.template write<2, Sums::lines>(sums.of[j], j);
 }
 
-template <class Scalar>
-__global__ void __launch_bounds__(tile_residence.threads, tile_residence.blocks)
+/// Copies the line's filters of so many channels from `c` on to shared memory.
+template <class Scalar, int filters>
+__device__ void load_line_filters(const FieldParams& params, const Scalar* w, int k, int c,
+                                  int channels) {
+  for (int i = 0; i < channels; ++i) {
+    auto* const to =
+        reinterpret_cast<Scalar*>(dynamic_shared() + params.filters_at + i * params.filter_bytes);
+    for (int j = 0; j < min(filters, params.view.k - k); ++j)
+      load_filter(params.view, w, k + j, c + i, to, [&](int, int, int s) {
+        const int tap = params.front + s;
+        return (tap / 4 * filters + j) * 4 + tap % 4;
+      });
+  }
+}
+
+/// The line, of `filters` filters, which the view may have fewer of: x is loaded once for all, some
+/// channels at a time.
+template <class Scalar, int filters>
+__global__ void __launch_bounds__(line_residence(sizeof(Scalar), filters).threads,
+                                  line_residence(sizeof(Scalar), filters).blocks)
     line_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
                 Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
-  using Sums = LineSums<Scalar>;
+  using Sums = LineSums<Scalar, filters>;
   __shared__ FieldBlock<Scalar> block;
   if (!begin_block(params, x, w, y, epilogue, block)) return;
   char* const shared = dynamic_shared();
   const FieldView& view = params.view;
   const FieldLoader<Scalar> loader(params, block, shared);
   const FieldThread thread(params, static_cast<int>(threadIdx.x));
+  const int row = thread.v * params.pitch * static_cast<int>(sizeof(Scalar));
   Sums sums;
   loader.make_tables(params.planes);
-  for (int c = 0; c < view.c; ++c) {
+  for (int c = 0; c < view.c; c += params.channels) {
+    const int channels = min(params.channels, view.c - c);
     __syncthreads();
-    loader.load(reinterpret_cast<Scalar*>(shared), block.x + c * view.x_c, params.rows.value());
-    load_filter(view, w, block.k, c, reinterpret_cast<Scalar*>(shared + params.filters_at),
-                [&](int, int, int s) { return params.front + s; });
+    for (int i = 0; i < channels; ++i)
+      loader.load(reinterpret_cast<Scalar*>(shared + i * params.channel_bytes),
+                  block.x + (c + i) * view.x_c, params.rows.value());
+    load_line_filters<Scalar, filters>(params, w, block.k, c, channels);
     wait_for_copies();
     __syncthreads();
-    sums.add_channel(shared, thread.v * params.pitch * static_cast<int>(sizeof(Scalar)),
-                     Sums::vectors * thread.w, (params.front + view.w.taps) / 4, params.front,
-                     shared + params.filters_at);
+    for (int i = 0; i < channels; ++i)
+      sums.add_channel(shared, i * params.channel_bytes + row, Sums::vectors * thread.w,
+                       (params.front + view.w.taps) / 4, params.front,
+                       shared + params.filters_at + i * params.filter_bytes);
   }
   __syncthreads();
   const FieldWriter<Scalar> writer(params, block, shared, epilogue);
-  writer.template write<Sums::vectors>(sums.of, 0);
+#pragma unroll
+  for (int k = 0; k < filters; ++k)
+    if (k == 0 || block.k + k < view.k) writer.template write<Sums::vectors>(sums.of[k], 0, k);
 }
 
 }  // namespace plumb::cuda::fields

@@ -62,7 +62,7 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
                      ? static_cast<int>((vector - lead) % vector)
                      : 0;
   params.y_vectors = params.shift == 0 && y_aligned;
-  params.filters = queue ? plan.queue.filters : 1;
+  params.filters = plan.filters, params.channels = plan.channels;
   params.k = Divisor<int>(ceil_div(view.k, params.filters));
   params.tiles_w = Divisor<int>(ceil_div(view.w.outputs + params.shift, plan.tile_w));
   params.tiles_v = Divisor<int>(ceil_div(view.v.outputs, plan.tile_v));
@@ -87,13 +87,16 @@ FieldParams params_of(const FieldPlan& plan, const FieldCall& call) {
   params.patches_at = params.lines_at;
   params.copy_bytes = copy_bytes<Scalar>(view, call);
   params.part_bytes = plan.part_bytes;
-  params.stage_bytes = plan.stage_bytes;
-  params.filter_bytes = plan.filter_bytes / view.c;
+  params.stage_bytes = plan.stage_bytes, params.channel_bytes = plan.channel_bytes;
+  params.filter_bytes = plan.filter_bytes / (queue ? view.c : plan.channels);
   return params;
 }
 
 /// The filters' taps along u that columns are compiled for.
 using ColumnTaps = CompileTime<3, 5, 7, 9>;
+
+/// The filters of a block that the line is compiled for.
+using LineFilters = CompileTime<1, 2, 3, 4>;
 
 /// Calls `launch` with the kernel of columns that is planned.
 template <class Scalar, class Launch>
@@ -142,21 +145,29 @@ bool encode_boxes(CUtensorMap& map, const FieldPlan& plan, const FieldCall& call
   return encode_tiled(map, tensor, bytes == 4 ? DType::f32 : DType::f64, call.x);
 }
 
-/// Calls `launch` with the kernel of the queue that is planned, and its map.
+/// The parameters for a queue whose threads copy, a channel at a time.
+inline FieldParams one_by_one(FieldParams params) {
+  params.channels = 1, params.stage_bytes = params.channel_bytes;
+  return params;
+}
+
+/// Calls `launch` with the kernel of the queue that is planned, its parameters and its map.
 template <class Scalar, class Launch, std::size_t... cuts>
-void launch_queue(const FieldPlan& plan, const FieldCall& call, const Launch& launch,
-                  std::index_sequence<cuts...>) {
+void launch_queue(const FieldPlan& plan, const FieldParams& params, const FieldCall& call,
+                  const Launch& launch, std::index_sequence<cuts...>) {
   const auto with = [&]<std::size_t i>() {
     constexpr QueueCut cut = queue_cuts[i];
     if constexpr (is_compiled(cut, sizeof(Scalar))) {
-      using Boxes = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows, true>;
-      using Copies = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows, false>;
+      using Boxes = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows,
+                               cut.along_w(), true>;
+      using Copies = QueueShape<cut.taps, cut.vectors, cut.rows, cut.filters, cut.kept_rows,
+                                cut.along_w(), false>;
       CUtensorMap map{};
       if (has_copy_engine(reinterpret_cast<const void*>(queue_fields<Scalar, Boxes>)) &&
           encode_boxes<Scalar>(map, plan, call))
-        launch(queue_fields<Scalar, Boxes>, map);
+        launch(params, queue_fields<Scalar, Boxes>, map);
       else
-        launch(queue_fields<Scalar, Copies>, map);
+        launch(one_by_one(params), queue_fields<Scalar, Copies>, map);
     }
     return true;
   };
@@ -168,13 +179,14 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
   const FieldParams params = params_of<Scalar>(plan, call);
   const std::int64_t blocks = plan.view.n * params.tiles_u.value() * params.tiles_v.value() *
                               params.tiles_w.value() * params.k.value();
-  const auto launch = [&](auto kernel, const auto&... map) {
+  const auto launch_with = [&](const FieldParams& params, auto kernel, const auto&... map) {
     Launch(stream, blocks_for(blocks, 1), static_cast<unsigned>(plan.threads()),
            static_cast<std::size_t>(plan.shared_bytes))(
         kernel, params, map..., static_cast<const Scalar*>(call.x),
         static_cast<const Scalar*>(call.w), static_cast<Scalar*>(call.y),
         FieldEpilogue<Scalar>{static_cast<const Scalar*>(call.bias), call.relu, call.accumulate});
   };
+  const auto launch = [&](auto kernel) { launch_with(params, kernel); };
   if constexpr (sizeof(Scalar) == sizeof(double))
     if (plan.kernel == FieldKernel::toeplitz) {
       if (params.lines_in_row)
@@ -186,9 +198,10 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
   if (plan.kernel == FieldKernel::columns)
     launch_columns<Scalar>(plan, launch);
   else if (plan.kernel == FieldKernel::queue)
-    launch_queue<Scalar>(plan, call, launch, std::make_index_sequence<std::size(queue_cuts)>());
+    launch_queue<Scalar>(plan, params, call, launch_with,
+                         std::make_index_sequence<std::size(queue_cuts)>());
   else if (plan.kernel == FieldKernel::line)
-    launch(line_fields<Scalar>);
+    LineFilters::with(plan.filters, [&]<int filters>() { launch(line_fields<Scalar, filters>); });
   else
     launch(tile_fields<Scalar>);
 }

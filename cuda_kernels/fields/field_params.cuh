@@ -35,6 +35,7 @@ struct FieldParams {
   int tile_u, tile_v, tile_w;
   int planes, columns, front;
   int filters;        ///< of a block
+  int channels;       ///< that are loaded together
   int pairs;          ///< k8 tiles that a row of the Toeplitz matrix has
   bool lines_in_row;  ///< whether its lines follow each other in a row
   int pitch;          ///< elements from row to row
@@ -43,7 +44,8 @@ struct FieldParams {
   bool has_columns;             ///< whether there is a table of the columns
   int copy_bytes;               ///< of the queue's copies, where all columns lie in the image
   int part_bytes, stage_bytes;  ///< of the queue: of a stage what is for one vector of each thread
-  int filter_bytes;             ///< of the queue: a channel's filters
+  int channel_bytes;            ///< of what is loaded together: of one channel
+  int filter_bytes;             ///< of queue and line: a channel's filters
   int filters_at, scratch_at, lines_at, columns_at;  ///< bytes in shared memory
   int patches_at;                                    ///< in the place of the tables before
 };

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int column_taps_u[] = {3, 5, 7, 9};
 constexpr int largest_queue_stage = 48 << 10;
+constexpr int most_channels = 4;  // that are loaded together
 
 class Planner {
  public:
@@ -43,17 +44,21 @@ class Planner {
   bool can(FieldKernel kernel) const {
     const bool line = view_.u.taps == 1 && view_.v.taps == 1;
     const bool few = std::ranges::count(column_taps_u, view_.u.taps) > 0;
+    const auto is_cut = [&](const QueueCut& cut) { return has_taps(cut); };
     switch (kernel) {
       case FieldKernel::line: return line;
       case FieldKernel::toeplitz: return bytes_ == 8 && view_.v.taps == 1 && view_.w.taps >= 8;
       case FieldKernel::queue:
-        return few && view_.w.taps == view_.u.taps && columns_fit_32_bits(view_);
+        return std::ranges::any_of(queue_cuts, is_cut) && columns_fit_32_bits(view_);
       case FieldKernel::columns:
         return few && planes_fit_32_bits(view_) &&
                (view_.v.taps == 1 || (view_.v.taps == view_.u.taps && has_columns(4)));
       case FieldKernel::tile: break;
     }
     return !line || choice_.kernel == kernel;
+  }
+  bool has_taps(const QueueCut& cut) const {
+    return cut.taps == view_.u.taps && cut.along_w() == view_.w.taps;
   }
   bool has_columns(int outputs) const {
     return has_column_outputs(bytes_, view_.u.taps, view_.v.taps > 1, outputs);
@@ -62,6 +67,7 @@ class Planner {
   void try_all(FieldKernel kernel) {
     FieldPlan plan{.kernel = kernel, .view = view_, .element_bytes = bytes_};
     if (kernel == FieldKernel::queue) return try_queues(plan);
+    if (kernel == FieldKernel::line) return try_lines(plan);
     if (kernel != FieldKernel::columns) return try_threads(plan);
     for (const int outputs : {4, 8})
       if (has_columns(outputs) && is_free(choice_.outputs, outputs)) {
@@ -70,17 +76,33 @@ class Planner {
       }
   }
 
+  /// The line, for one filter with its channels one by one, and for more with a few at a time,
+  /// which wait for memory once.
+  void try_lines(FieldPlan plan) {
+    for (int filters = 1; filters <= std::min(most_line_filters, view_.k); ++filters) {
+      if (!is_free(choice_.filters, filters)) continue;
+      plan.filters = filters;
+      plan.channels = filters == 1 ? 1 : std::min(view_.c, most_channels);
+      try_threads(plan);
+    }
+  }
+
   /// The queue's cuts that fit: filters are not many more than there are.
   void try_queues(FieldPlan plan) {
     for (const QueueCut& cut : queue_cuts) {
       const int number = static_cast<int>(&cut - queue_cuts) + 1;
-      if (cut.taps != view_.u.taps || !is_free(choice_.queue_cut, number)) continue;
+      if (!has_taps(cut) || !is_free(choice_.queue_cut, number)) continue;
       if (cut.kept_rows > 0 && (view_.v.taps != cut.kept_rows || view_.c > 1)) continue;
       if (cut.filters > 1 && view_.k <= cut.filters / 2) continue;
       if (!is_compiled(cut, bytes_)) continue;
-      plan.queue = cut;
+      plan.queue = cut, plan.filters = cut.filters;
       plan.boxes = choice_.boxes.value_or(true) && boxes_fit(view_, bytes_);
-      try_threads(plan);
+      for (int channels = 1; channels <= (plan.boxes ? std::min(view_.c, most_channels) : 1);
+           ++channels) {
+        if (view_.c % channels != 0 || !is_free(choice_.channels, channels)) continue;
+        plan.channels = channels;
+        try_threads(plan);
+      }
     }
   }
 

@@ -13,7 +13,7 @@
 
 namespace plumb::cuda::fields {
 
-/// The sums of a thread. Filters have `taps` taps along u and w, and in a row of theirs lie in
+/// The sums of a thread. Filters have `taps` taps along u, and in a row of theirs lie in
 /// shared memory by tap along w, filter, tap along u.
 template <class Scalar, class Shape>
 class QueueSums {
@@ -58,16 +58,17 @@ class QueueSums {
       for (int r = 0; r < Shape::kept_rows; ++r)
         if (row - r >= 0 && row - r < Shape::rows)
 #pragma unroll
-          for (int s = 0; s < Shape::taps; ++s)
+          for (int s = 0; s < Shape::taps_w; ++s)
 #pragma unroll
             for (int t = Shape::taps - 1; t >= 0; --t)
               add_tap(r == 0 && s == 0, 0, t, row - r, x, s,
-                      weights[(r * Shape::taps + s) * Shape::taps + t]);
+                      weights[(r * Shape::taps_w + s) * Shape::taps + t]);
     }
   }
 
   /// Elements of a row of the filters in shared memory.
-  static constexpr int filter_row = in_vectors<Scalar>(Shape::taps * Shape::filters * Shape::taps);
+  static constexpr int filter_row =
+      in_vectors<Scalar>(Shape::taps_w * Shape::filters * Shape::taps);
 
  private:
   __device__ Scalar before(int k, int t, int j, int i) const {
@@ -82,7 +83,7 @@ class QueueSums {
 #pragma unroll
     for (int j = 0; j < Shape::rows; ++j) segment.read(j, x[j]);
 #pragma unroll
-    for (int s = 0; s < Shape::taps; ++s) {
+    for (int s = 0; s < Shape::taps_w; ++s) {
       // What the tap needs of the weights that has not been read.
 #pragma unroll
       for (int i = (s * of_tap + vector - 1) / vector; i * vector < (s + 1) * of_tap; ++i)
@@ -138,26 +139,31 @@ class Queue {
     // and planes of a padding are zeros. Registers would be copied wherever two ways meet.
 #pragma unroll 1
     for (int plane = 0; plane < planes; ++plane) {
-      segment.begin(loader_.next());
+      int stage = loader_.next(), left = params_.channels;  // channels of the stage
+      segment.begin(stage);
       if constexpr (kept > 0)
         sums.add_once(segment, weights);
       else
         sums.template add<true>(segment, filters, view.v.taps);
-      loader_.release();
       if constexpr (kept == 0)
 #pragma unroll 1
         for (int c = 1; c < view.c; ++c) {
-          segment.begin(loader_.next());
+          stage += params_.channel_bytes;
+          if (!Shape::boxes || --left == 0) {
+            loader_.release();
+            stage = loader_.next(), left = params_.channels;
+          }
+          segment.begin(stage);
           sums.template add<false>(segment, filters + c * params_.filter_bytes, view.v.taps);
-          loader_.release();
         }
+      loader_.release();
       if (plane >= Shape::taps - 1) writer.write(sums.of);
     }
   }
 
  private:
   using Sums = QueueSums<Scalar, Shape>;
-  static constexpr int of_row = Shape::taps * Shape::taps, kept = Shape::kept_rows * of_row;
+  static constexpr int of_row = Shape::taps * Shape::taps_w, kept = Shape::kept_rows * of_row;
 
   const FieldParams& params_;
   const FieldBlock<Scalar>& block_;

@@ -17,7 +17,7 @@ struct QueueBarriers {
   std::int64_t plane[stages];  ///< where the plane of a stage begins in the image, or -1 for zeros
 };
 
-/// Loads the planes of a block in their order, channel by channel.
+/// Loads the planes of a block in their order, some channels at a time.
 template <class Scalar, class Shape>
 class QueueBoxes {
  public:
@@ -37,14 +37,14 @@ class QueueBoxes {
 
   /// Begins to load the first of `planes` planes.
   __device__ void start(int planes) {
-    left_ = planes * params_.view.c;
+    left_ = planes * (params_.view.c / params_.channels);
     if (threadIdx.x == 0)
       for (int i = 0; i < min(stages - 1, left_); ++i) load(i);
     if (patches_ > 0) patch(0);
   }
 
-  /// Waits for the next plane of a channel and returns its stage, in bytes; begins to load another
-  /// into the stage that is free.
+  /// Waits for the next channels of a plane and returns their stage, in bytes; begins to load
+  /// others into the stage that is free.
   __device__ int next() {
     const bool first = number_ == 0;
     if (threadIdx.x == 0 && left_ >= stages) {
@@ -93,8 +93,8 @@ class QueueBoxes {
     return reinterpret_cast<Patch*>(dynamic_shared() + params_.patches_at);
   }
 
-  /// One thread begins to load the next plane. Beyond the border of zeros it is a box outside of
-  /// the tensor.
+  /// One thread begins to load the next channels of a plane. Beyond the border of zeros it is a box
+  /// outside of the tensor.
   __device__ void load(int stage) {
     const FieldView& view = params_.view;
     const auto at = static_cast<int>(block_.first_u) + plane_;
@@ -102,30 +102,39 @@ class QueueBoxes {
     StageBarrier& full = barriers_.full[stage];
     if (patches_ > 0)
       barriers_.plane[stage] = mapped_u < 0 ? -1 : mapped_u * view.u.x_step + c_ * view.x_c;
-    full.arrive_expecting(Shape::vectors * params_.rows.value() * pitch_bytes);
+    full.arrive_expecting(params_.channels * Shape::vectors * params_.rows.value() * pitch_bytes);
     char* to = dynamic_shared() + stage * params_.stage_bytes;
-    int corner[] = {static_cast<int>(block_.first_w) - lead, static_cast<int>(block_.first_v),
-                    mapped_u < 0 ? at : mapped_u, c_, block_.image};
+    const int first = static_cast<int>(block_.first_w) - lead;
+#pragma unroll 1
+    for (int i = 0; i < params_.channels; ++i, ++c_) {
+      int corner[] = {first, static_cast<int>(block_.first_v), mapped_u < 0 ? at : mapped_u, c_,
+                      block_.image};
 #pragma unroll
-    for (int part = 0; part < Shape::vectors; ++part) {
-      full.copy_tiled(to, map_, corner);
-      to += params_.part_bytes, corner[0] += part_columns();
+      for (int part = 0; part < Shape::vectors; ++part) {
+        full.copy_tiled(to, map_, corner);
+        to += params_.part_bytes, corner[0] += part_columns();
+      }
     }
-    if (++c_ == view.c) c_ = 0, ++plane_;
+    if (c_ == view.c) c_ = 0, ++plane_;
   }
 
-  /// Waits for the stage that is next to be read, or the first, and begins to copy what its plane
-  /// has around the image.
+  /// Waits for the stage that is next to be read, or the first, and begins to copy what its
+  /// channels have around the image.
   __device__ void patch(int stage) {
     const bool turns = stage == 0 && number_ > 0;
     barriers_.full[stage].wait(turns ? parity_ ^ 1 : parity_);
     const std::int64_t plane = barriers_.plane[stage];
     if (plane >= 0) {
-      const Scalar* const from = block_.x + plane;
-      char* const to = dynamic_shared() + stage * params_.stage_bytes;
-      for (int i = static_cast<int>(threadIdx.x); i < patches_; i += static_cast<int>(blockDim.x)) {
-        const Patch one = list()[i];
-        copy_bytes_async<element>(to + one.to, from + one.from, true);
+      const Scalar* from = block_.x + plane;
+      char* to = dynamic_shared() + stage * params_.stage_bytes;
+#pragma unroll 1
+      for (int c = 0; c < params_.channels; ++c) {
+        for (int i = static_cast<int>(threadIdx.x); i < patches_;
+             i += static_cast<int>(blockDim.x)) {
+          const Patch one = list()[i];
+          copy_bytes_async<element>(to + one.to, from + one.from, true);
+        }
+        from += params_.view.x_c, to += params_.channel_bytes;
       }
     }
     commit_copies();
@@ -141,7 +150,7 @@ class QueueBoxes {
     const Range v(block_.first_v, rows, view.v.extent);
 #pragma unroll
     for (int part = 0; part < Shape::vectors; ++part) {
-      const int first = part * part_columns(), left = block_.count_w + Shape::taps - 1 - first;
+      const int first = part * part_columns(), left = block_.count_w + Shape::taps_w - 1 - first;
       const Range w(block_.first_w + first, max(0, min(left, pitch_bytes / element - lead)),
                     view.w.extent);
       // Rows in the image lack columns; of rows beyond it all columns are listed.

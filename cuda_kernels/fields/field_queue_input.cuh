@@ -142,7 +142,8 @@ class QueueCopies {
   __device__ void load_run() const {
     constexpr int count = bytes / element, step = warp * count, whole = vector / count;
     const int warps = static_cast<int>(blockDim.x) / warp;
-    const bool last = static_cast<int>(threadIdx.x) % warp < (Shape::taps - 1 + count - 1) / count;
+    const bool last =
+        static_cast<int>(threadIdx.x) % warp < (Shape::taps_w - 1 + count - 1) / count;
     const Scalar* from = from_;
     int to = at_ + to_;
     for (int row = params_.rows.value() - static_cast<int>(threadIdx.x) / warp; row > 0;) {
@@ -190,7 +191,7 @@ class QueueCopies {
         for (int i = 0; i <= vector; ++i) {
           const int at = i * warp + lane;
           const bool inside = at >= begin && at < end;
-          if ((i < vector || lane < Shape::taps - 1) && (inside || zeros || !there))
+          if ((i < vector || lane < Shape::taps_w - 1) && (inside || zeros || !there))
             copy_bytes_async<element>(line_to + i * warp, from + i * warp, there && inside);
         }
         if (!zeros && there) load_beyond(line_to, line, first, begin, end);
@@ -201,7 +202,7 @@ class QueueCopies {
   /// column is number `first` of the tile, and those from `begin` to `end` lie in the image.
   __device__ void load_beyond(Scalar* line_to, const Scalar* line, int first, int begin,
                               int end) const {
-    constexpr int width = warp * vector + Shape::taps - 1;
+    constexpr int width = warp * vector + Shape::taps_w - 1;
     const int lane = static_cast<int>(threadIdx.x) % warp;
     begin = min(max(begin, 0), width), end = min(max(end, begin), width);
     if (lane >= begin + width - end) return;
@@ -213,7 +214,7 @@ class QueueCopies {
   __device__ void load_by_table() const {
     const int warps = static_cast<int>(blockDim.x) / warp,
               lane = static_cast<int>(threadIdx.x) % warp;
-    const int width = part_columns() + Shape::taps - 1;
+    const int width = part_columns() + Shape::taps_w - 1;
     int to = at_ + to_;
     for (int row = static_cast<int>(threadIdx.x) / warp; row < params_.rows.value();
          row += warps, to += warps * pitch_bytes) {

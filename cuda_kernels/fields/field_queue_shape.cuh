@@ -14,20 +14,21 @@
 namespace plumb::cuda::fields {
 
 /// A cut of the queue (fields.hpp) as a type, and whether the copy engine loads its planes.
-template <int taps_, int vectors_, int rows_, int filters_, int kept_rows_, bool boxes_>
+template <int taps_, int vectors_, int rows_, int filters_, int kept_rows_, int taps_w_,
+          bool boxes_>
 struct QueueShape {
   static constexpr int taps = taps_, vectors = vectors_, rows = rows_, filters = filters_;
-  static constexpr int kept_rows = kept_rows_;
+  static constexpr int kept_rows = kept_rows_, taps_w = taps_w_;
   static constexpr bool boxes = boxes_;
-  static constexpr QueueCut cut{taps, vectors, rows, filters, kept_rows};
+  static constexpr QueueCut cut{taps, vectors, rows, filters, kept_rows, taps_w};
   template <class Scalar>
   static constexpr int columns = vectors* vector_elements<Scalar>;
   /// Columns of a row in shared memory before the first that a tap meets.
   template <class Scalar>
-  static constexpr int lead = boxes ? queue_lead(taps, sizeof(Scalar)) : 0;
+  static constexpr int lead = boxes ? queue_lead(taps_w, sizeof(Scalar)) : 0;
   /// Bytes from row to row in shared memory, which leave room for the lead of boxes.
   template <class Scalar>
-  static constexpr int pitch_bytes = queue_pitch(taps, sizeof(Scalar)) * vector_bytes;
+  static constexpr int pitch_bytes = queue_pitch(taps_w, sizeof(Scalar)) * vector_bytes;
   static_assert(pitch_bytes<float> / sizeof(float) <= max_tiled_box);
 };
 
@@ -50,7 +51,7 @@ class QueueSegment {
 
  public:
   static constexpr int lead = Shape::template lead<Scalar>;
-  static constexpr int vectors = 1 + in_vectors<Scalar>(lead + Shape::taps - 1) / vector;
+  static constexpr int vectors = 1 + in_vectors<Scalar>(lead + Shape::taps_w - 1) / vector;
   static constexpr int elements = vectors * vector;  ///< of a part
   static_assert((31 + vectors) * vector_bytes <= Shape::template pitch_bytes<Scalar>);
   /// A row, by parts.

@@ -35,9 +35,10 @@ class FieldWriter {
       : params_(params), block_(block), scratch_(scratch), epilogue_(epilogue) {}
 
   /// Writes one line of the block: each thread has `vectors` vectors side by side. The line lies
-  /// in plane `u` of the tile for the first threads, and `step_u` planes further for the next.
+  /// in plane `u` of the tile for the first threads, and `step_u` planes further for the next; it
+  /// is of filter `k` of the block.
   template <int vectors, int step_u = 1>
-  __device__ void write(const Scalar (&values)[vectors * vector], int u) const {
+  __device__ void write(const Scalar (&values)[vectors * vector], int u, int k = 0) const {
     const int lane = static_cast<int>(threadIdx.x) & 31;
     char* const own = scratch_ + static_cast<int>(threadIdx.x) / 32 * scratch_bytes(vectors);
     __syncwarp();
@@ -49,7 +50,9 @@ class FieldWriter {
       *reinterpret_cast<Vector<Scalar>*>(own + place(lane * vectors + i) * vector_bytes) = packed;
     }
     __syncwarp();
-    const Rows rows = rows_of_warp<step_u>(u);
+    Rows rows = rows_of_warp<step_u>(u);
+    rows.first += k * params_.view.y_k;
+    if (k > 0 && epilogue_.bias) rows.bias = epilogue_.bias[block_.k + k] + Scalar{0};
     const int first = (static_cast<int>(threadIdx.x) & ~31) &
                       ((1 << params_.threads_w_bits) - 1);  // the warp's first thread in its row
     if (params_.y_vectors)
@@ -65,6 +68,7 @@ class FieldWriter {
     Scalar* first;
     std::int64_t step;
     int inside;
+    Scalar bias;
   };
   /// A warp holds whole rows of threads along one axis, or a part of one.
   template <int step_u>
@@ -76,8 +80,8 @@ class FieldWriter {
     Scalar* const y = block_.y + (u * view.u.y_step + v * view.v.y_step);
     const int left = block_.count_u - u;
     if (params_.threads_v_bits == 0)
-      return {y, step_u * view.u.y_step, left > 0 ? (left + step_u - 1) / step_u : 0};
-    return {y, view.v.y_step, left > 0 ? block_.count_v - v : 0};
+      return {y, step_u * view.u.y_step, left > 0 ? (left + step_u - 1) / step_u : 0, block_.bias};
+    return {y, view.v.y_step, left > 0 ? block_.count_v - v : 0, block_.bias};
   }
 
   template <int vectors>
@@ -95,13 +99,13 @@ class FieldWriter {
         if (epilogue_.accumulate) old = *reinterpret_cast<const Vector<Scalar>*>(to);
 #pragma unroll
         for (int j = 0; j < vector; ++j)
-          values.of[j] = finished(values.of[j], block_.bias, epilogue_, &old.of[j]);
+          values.of[j] = finished(values.of[j], rows.bias, epilogue_, &old.of[j]);
         *reinterpret_cast<Vector<Scalar>*>(to) = values;
       } else {
 #pragma unroll 1
         for (int j = 0; column + j < block_.count_w; ++j)
-          to[j] = finished(reinterpret_cast<const Scalar*>(own)[place(at) * vector + j],
-                           block_.bias, epilogue_, to + j);
+          to[j] = finished(reinterpret_cast<const Scalar*>(own)[place(at) * vector + j], rows.bias,
+                           epilogue_, to + j);
       }
     }
   }
@@ -113,7 +117,18 @@ class FieldWriter {
     const int row_elements = elements << params_.threads_w_bits;
     const int before = block_.w < 0 ? static_cast<int>(-block_.w) : 0, end = block_.count_w;
     const std::int64_t step_w = params_.view.w.y_step;
-    const Scalar bias = block_.bias;
+    const Scalar bias = rows.bias;
+    // A warp whose elements follow on each other in a row, and are all there.
+    const bool dense = params_.threads_w_bits >= 5 && rows.inside > 0 && step_w == 1;
+    if (dense && before == 0 && first + 32 * elements <= end && !epilogue_.relu &&
+        !epilogue_.accumulate) {
+      static_assert(32 % (8 * vector) == 0);
+      const Scalar* const from = sums + place_element<Scalar>(lane);
+      Scalar* const to = rows.first + (first + lane);
+#pragma unroll
+      for (int i = 0; i < elements; ++i) to[32 * i] = from[place_element<Scalar>(32) * i] + bias;
+      return;
+    }
 #pragma unroll
     for (int i = 0; i < elements; ++i) {
       // 32 elements never reach over the end of a row of threads.

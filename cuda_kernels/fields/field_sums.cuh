@@ -126,70 +126,83 @@ struct TileSums {
   }
 };
 
-/// The line: eight vectors of outputs side by side, and the input under them in a window that
-/// slides four taps at a time: each step reads what four taps need more.
-template <class Scalar>
+/// The line: vectors of outputs side by side for each of `filters` filters, and the input under
+/// them in a window that slides four taps at a time: each step reads what four taps need more, once
+/// for all filters.
+template <class Scalar, int filters>
 struct LineSums {
-  static constexpr int vectors = 8, vector = vector_elements<Scalar>;
+  static constexpr int vectors = line_vectors(filters), vector = vector_elements<Scalar>;
   static constexpr int columns = vectors * vector;
   static constexpr int step = 4 / vector, window = vectors + step, turns = window / step;
   static_assert(window % step == 0);
-  Scalar of[columns] = {};
+  Scalar of[filters][columns] = {};
 
   /// Adds a channel: `steps` times four taps, of which the first `front` are none. The row begins
-  /// at `row`, the thread's outputs `first` vectors into it.
+  /// at `row`, the thread's outputs `first` vectors into it. Of the weights, those of four taps lie
+  /// one behind the other, filter by filter.
   __device__ void add_channel(const char* shared, int row, int first, int steps, int front,
-                              const char* filters) {
+                              const char* weights) {
     Scalar x[window * vector];
 #pragma unroll
     for (int i = 0; i < window; ++i)
       read_vector(shared + row + place(first + i) * vector_bytes, i, x);
     first += window;
     if (front > 0) {
-      add_first_taps(x, front, filters);
-      filters += 4 * sizeof(Scalar);
+      add_first_taps(x, front, weights);
+      weights += step_bytes;
       if (--steps == 0) return;
 #pragma unroll
       for (int i = 0; i < (window - step) * vector; ++i) x[i] = x[i + 4];
       read_step(shared + row, first, window - step, x);
     }
-    add_steps(shared + row, first, steps, filters, x);
+    add_steps(shared + row, first, steps, weights, x);
   }
 
  private:
+  using Weights = Scalar[filters][4];
+  static constexpr int step_bytes = static_cast<int>(sizeof(Weights));
+
   __device__ static void read_step(const char* row, int& first, int at,
                                    Scalar (&x)[window * vector]) {
 #pragma unroll
     for (int i = 0; i < step; ++i) read_vector(row + place(first + i) * vector_bytes, at + i, x);
     first += step;
   }
+  __device__ static void read_weights(const char* from, Weights& weights) {
+#pragma unroll
+    for (int k = 0; k < filters; ++k)
+      read_vectors(from + k * 4 * static_cast<int>(sizeof(Scalar)), weights[k]);
+  }
 
   /// The first step, whose taps before `front` are outside the filter.
-  __device__ void add_first_taps(const Scalar (&x)[window * vector], int front,
-                                 const char* filters) {
-    Scalar weights[4];
-    read_vectors(filters, weights);
+  __device__ void add_first_taps(const Scalar (&x)[window * vector], int front, const char* from) {
+    Weights weights;
+    read_weights(from, weights);
 #pragma unroll
     for (int s = 1; s < 4; ++s) {
       if (s < front) continue;
 #pragma unroll
-      for (int i = 0; i < columns; ++i) of[i] = fma(x[i + s], weights[s], of[i]);
+      for (int i = 0; i < columns; ++i)
+#pragma unroll
+        for (int k = 0; k < filters; ++k) of[k][i] = fma(x[i + s], weights[k][s], of[k][i]);
     }
   }
 
-  __device__ void add_steps(const char* row, int first, int steps, const char* filters,
+  __device__ void add_steps(const char* row, int first, int steps, const char* from,
                             Scalar (&x)[window * vector]) {
 #pragma unroll 1
-    for (int begin = 0; begin < steps; begin += turns, filters += turns * 4 * sizeof(Scalar)) {
+    for (int begin = 0; begin < steps; begin += turns, from += turns * step_bytes) {
 #pragma unroll
       for (int turn = 0; turn < turns; ++turn) {
-        Scalar weights[4];
-        read_vectors(filters + turn * 4 * sizeof(Scalar), weights);
+        Weights weights;
+        read_weights(from + turn * step_bytes, weights);
 #pragma unroll
         for (int i = 0; i < columns; ++i)
 #pragma unroll
           for (int s = 0; s < 4; ++s)
-            of[i] = fma(x[(4 * turn + i + s) % (window * vector)], weights[s], of[i]);
+#pragma unroll
+            for (int k = 0; k < filters; ++k)
+              of[k][i] = fma(x[(4 * turn + i + s) % (window * vector)], weights[k][s], of[k][i]);
         if (begin + turn + 1 == steps) return;
         read_step(row, first, step * turn, x);
       }

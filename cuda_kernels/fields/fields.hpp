@@ -69,6 +69,14 @@ struct FieldResidence {
   int threads, blocks;
 };
 inline constexpr FieldResidence tile_residence{128, 4};
+/// Filters that a block of the line may be compiled for, and its vectors of outputs for each: about
+/// as many sums with all.
+inline constexpr int most_line_filters = 4;
+constexpr int line_vectors(int filters) { return filters == 1 ? 8 : filters == 2 ? 4 : 2; }
+constexpr FieldResidence line_residence(int element_bytes, int filters) {
+  if (filters == 1) return tile_residence;
+  return {128, element_bytes == 4 && filters == 3 ? 6 : 5};
+}
 /// Whether columns are compiled for so many outputs of a thread in a plane. With four, sums take so
 /// few registers that half as many warps again are there to hide what reads take; eight need half
 /// the weights, and are left where a filter is so small that memory sets the time.
@@ -94,22 +102,24 @@ constexpr int column_taps(int taps_u, int taps_v, int taps_w, int outputs) {
   return taps_w == taps_u && taps_u * taps_v * taps_w * outputs <= 1000 ? taps_w : 0;
 }
 
-/// What a thread of the queue may have: for so many taps along u and w, vectors of outputs in a
-/// row, rows and filters. With `kept_rows` the filter has one channel and so many taps along v, and
-/// stays in registers.
+/// What a thread of the queue may have: for so many taps along u, vectors of outputs in a row, rows
+/// and filters. With `kept_rows` the filter has one channel and so many taps along v, and stays in
+/// registers. Taps along w are as many as along u where `taps_w` is 0.
 struct QueueCut {
-  int taps, vectors, rows, filters, kept_rows = 0;
+  int taps, vectors, rows, filters, kept_rows = 0, taps_w = 0;
 
+  constexpr int along_w() const { return taps_w > 0 ? taps_w : taps; }
   bool operator==(const QueueCut&) const = default;
 };
 inline constexpr QueueCut queue_cuts[] = {
-    {3, 1, 4, 1, 3}, {3, 1, 2, 1, 3}, {3, 2, 1, 1, 1}, {3, 2, 1, 1},    {3, 1, 2, 2},
-    {3, 1, 1, 4},    {3, 1, 2, 4},    {5, 1, 4, 1},    {5, 2, 1, 1, 1}, {5, 2, 1, 1},
-    {5, 1, 2, 1},    {5, 1, 1, 4},    {7, 1, 3, 1},    {7, 1, 2, 1},    {7, 2, 1, 1, 1},
-    {7, 2, 1, 1},    {9, 2, 1, 1},    {9, 1, 2, 1},    {9, 1, 1, 1}};
+    {3, 1, 4, 1, 3}, {3, 1, 2, 1, 3}, {3, 2, 1, 1, 1},   {3, 2, 1, 1}, {3, 1, 2, 2},
+    {3, 1, 2, 3},    {3, 1, 1, 4},    {3, 1, 2, 4},      {5, 1, 4, 1}, {5, 2, 1, 1, 1},
+    {5, 2, 1, 1},    {5, 1, 2, 1},    {5, 1, 1, 3},      {5, 1, 1, 4}, {7, 1, 3, 1},
+    {7, 1, 2, 1},    {7, 2, 1, 1, 1}, {7, 2, 1, 1},      {9, 2, 1, 1}, {9, 1, 2, 1},
+    {9, 1, 1, 1},    {11, 2, 1, 1},   {3, 1, 4, 1, 0, 7}};
 /// Whether the queue is compiled for a cut: a filter that is kept leaves registers for sums.
 constexpr bool is_compiled(const QueueCut& cut, int element_bytes) {
-  const int kept = cut.kept_rows * cut.taps * cut.taps * element_bytes / 4;
+  const int kept = cut.kept_rows * cut.taps * cut.along_w() * element_bytes / 4;
   const int sums = cut.taps * cut.vectors * cut.rows * cut.filters * 4;
   return kept == 0 || kept + sums <= 96;
 }
@@ -129,7 +139,9 @@ constexpr int queue_pitch(int taps, int element_bytes) {
 /// The fewer sums and weights, the fewer registers, and the more warps.
 constexpr FieldResidence queue_residence(const QueueCut& cut) {
   const int registers = cut.taps * cut.vectors * cut.rows * cut.filters * 4;
-  if (registers >= 72 || (cut.kept_rows == 1 && cut.taps > 3)) return {128, 3};
+  // A row of the filter that is not kept meets the input of all rows of outputs.
+  const int inputs = cut.kept_rows > 0 ? 0 : cut.vectors * cut.rows * (cut.along_w() + 4);
+  if (registers >= 72 || inputs > 40 || (cut.kept_rows == 1 && cut.taps > 3)) return {128, 3};
   return registers > 40 || cut.kept_rows > 1 ? FieldResidence{256, 2} : FieldResidence{128, 5};
 }
 
@@ -148,17 +160,20 @@ struct FieldPlan {
   int threads_w = 0, threads_v = 0, threads_u = 0;
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
   int outputs = 0;                         ///< of a thread of columns, in a plane
+  int filters = 1;                         ///< of a block
+  int channels = 1;                        ///< that are loaded together
   QueueCut queue{};                        ///< of the queue alone
   bool boxes = false;                      ///< whether the copy engine loads the queue's planes
   int pairs = 0;                           ///< k8 tiles that a row of the Toeplitz matrix has
   int planes = 0;                          ///< planes of input in one stage
   int rows = 0;                            ///< of the input in a plane
   int columns = 0;                         ///< of the input in a row
-  int front = 0;        ///< columns in front of the first tap, which no tap meets
-  int row_vectors = 0;  ///< vectors of 16 bytes in a row
-  int pitch = 0;        ///< vectors from row to row
-  int part_bytes = 0;   ///< of a stage of the queue, for one vector of each thread
-  int row_threads = 0;  ///< threads that load a row together
+  int front = 0;          ///< columns in front of the first tap, which no tap meets
+  int row_vectors = 0;    ///< vectors of 16 bytes in a row
+  int pitch = 0;          ///< vectors from row to row
+  int part_bytes = 0;     ///< of a stage of the queue, for one vector of each thread
+  int channel_bytes = 0;  ///< of a stage, for one channel
+  int row_threads = 0;    ///< threads that load a row together
   int stage_bytes = 0, filter_bytes = 0, scratch_bytes = 0;  ///< in shared memory, in this order
   int line_bytes = 0, column_bytes = 0, shared_bytes = 0;    ///< tables of the input, and the sum
   int patch_bytes = 0;  ///< of the list that boxes have in the place of both tables
@@ -176,6 +191,8 @@ struct FieldChoice {
   std::optional<FieldKernel> kernel;
   int threads = 0, threads_w = 0, threads_v = 0, tile_u = 0, outputs = 0;
   int queue_cut = 0;            ///< one more than its index in queue_cuts
+  int filters = 0;              ///< of a block of the line
+  int channels = 0;             ///< that the queue's boxes load together
   std::optional<bool> boxes{};  ///< whether the copy engine may load the queue
 };
 

@@ -193,11 +193,11 @@ std::string cut(const FieldPlan& plan) {
   char text[320];
   std::snprintf(text, sizeof(text),
                 R"("kernel":"%s","threads":[%d,%d,%d],"tile":[%d,%d,%d],"outputs":%d,"planes":%d,)"
-                R"("shared":%d,"queue":[%d,%d,%d,%d],"boxes":%d)",
+                R"("shared":%d,"filters":%d,"channels":%d,"queue":[%d,%d,%d,%d],"boxes":%d)",
                 name(plan.kernel), plan.threads_u, plan.threads_v, plan.threads_w, plan.tile_u,
                 plan.tile_v, plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes,
-                plan.queue.vectors, plan.queue.rows, plan.queue.filters, plan.queue.kept_rows,
-                plan.boxes);
+                plan.filters, plan.channels, plan.queue.vectors, plan.queue.rows,
+                plan.queue.filters, plan.queue.kept_rows, plan.boxes);
   return text;
 }
 
@@ -221,8 +221,10 @@ std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int
   using Values = std::vector<int>;
   const bool queue = kernel == FieldKernel::queue;
   const bool tile = kernel != FieldKernel::queue && kernel != FieldKernel::columns;
-  Values cuts{0};
+  Values cuts{0}, filters{0}, channels{0};
   for (int i = 1; queue && i <= static_cast<int>(std::size(queue_cuts)); ++i) cuts.push_back(i);
+  for (int i = 1; kernel == FieldKernel::line && i <= most_line_filters; ++i) filters.push_back(i);
+  for (int i = 1; queue && problem.c > 1 && i <= 4; ++i) channels.push_back(i);
   FieldChoice choice{.kernel = kernel};
   for (choice.threads = 32; choice.threads <= 256; choice.threads *= 2)
     for (choice.threads_w = 8; choice.threads_w <= choice.threads; choice.threads_w *= 2)
@@ -232,7 +234,10 @@ std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int
           for (const int outputs : kernel == FieldKernel::columns ? Values{4, 8} : Values{0})
             for (const int cut : cuts) {
               choice.tile_u = run, choice.outputs = outputs, choice.queue_cut = cut;
-              consider(choice);
+              for (const int count : filters) choice.filters = count, consider(choice);
+              choice.filters = 0;
+              for (const int count : channels) choice.channels = count, consider(choice);
+              choice.channels = 0;
               if (queue) choice.boxes = false, consider(choice), choice.boxes.reset();
             }
   std::ranges::sort(found, {}, [](const Timed& one) { return one.plan.clocks; });

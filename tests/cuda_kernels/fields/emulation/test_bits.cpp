@@ -56,7 +56,7 @@ TEST_CASE("fields emulated: plans that claim the specified order have its bits")
     };
     ConvProblem p;
     p.dtype = number(0, 1) ? DType::f32 : DType::f64;
-    p.n = number(1, 2), p.c = number(0, 2) ? 1 : number(2, 3), p.k = number(1, 3);
+    p.n = number(1, 2), p.c = number(0, 2) ? 1 : number(2, 6), p.k = number(1, 5);
     const int taps = 3 + 2 * number(0, 2), rank = number(1, 3);
     p.w = number(20, 150), p.s = number(0, 2) ? taps : number(1, 12),
     p.padding.left = p.padding.right = p.s / 2;

@@ -58,6 +58,7 @@ class Draw : public Drawing {
     if (one_in(3)) choice.threads = 128 << number(0, 1);
     if (one_in(3)) choice.tile_u = number(1, 40);
     if (one_in(2)) choice.outputs = 4 << number(0, 1);
+    if (kernel == FieldKernel::line && one_in(2)) choice.filters = number(1, 4);
     if (kernel == FieldKernel::queue)
       choice = {.kernel = kernel,
                 .threads = 32 << number(0, 3),
@@ -100,8 +101,8 @@ bool run(Draw& draw, const ConvProblem& problem, FieldKernel kernel, const Field
   CAPTURE(seed, name(kernel), to_string(problem), to_string(problem.dtype), options.bias,
           options.relu, options.accumulate, options.vectors, options.special, planned->threads_w,
           planned->threads_v, planned->threads_u, planned->tile_u, planned->outputs,
-          planned->planes, planned->queue.taps, planned->queue.vectors, planned->queue.rows,
-          planned->queue.filters);
+          planned->planes, planned->filters, planned->channels, planned->queue.taps,
+          planned->queue.vectors, planned->queue.rows);
   const std::string wrong = FieldCase(problem, options, seed).run(*planned);
   CHECK(wrong == "");
   return true;
@@ -147,10 +148,10 @@ TEST_CASE("fields emulated: every cut of the queue, with whole tiles and at the 
         ConvProblem p;
         p.dtype = dtype;
         p.c = cut.kept_rows > 0 ? 1 : 1 + shape % 2,
-        p.k = cut.filters == 4 ? 3 + shape % 2 : cut.filters;
-        p.h = 10, p.w = 256 * cut.vectors + (shape < 2 ? 0 : 7 * shape);
-        p.r = p.s = cut.taps;
-        p.padding.left = p.padding.right = shape % 3 == 2 ? 0 : cut.taps / 2;
+        p.k = cut.filters > 2 ? cut.filters - 1 + shape % 2 : cut.filters;
+        p.h = 12, p.w = 256 * cut.vectors + (shape < 2 ? 0 : 7 * shape);
+        p.r = cut.taps, p.s = cut.along_w();
+        p.padding.left = p.padding.right = shape % 3 == 2 ? 0 : cut.along_w() / 2;
         if (deep) p.d = 4, p.t = cut.taps, p.padding.front = p.padding.back = cut.taps - 1;
         p.boundary = draw.boundary();
         const int number = static_cast<int>(&cut - plumb::cuda::queue_cuts) + 1;
@@ -201,6 +202,56 @@ TEST_CASE("fields emulated: the queue's boxes, with every boundary around them")
       }
   // Others are tensors that do not begin at a multiple of 16 bytes.
   CHECK(loaded > 100);
+}
+
+TEST_CASE("fields emulated: lines of several filters, some channels at a time") {
+  std::uint32_t seed = 30000;
+  for (const Boundary boundary : boundaries)
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (int filters = 1; filters <= plumb::cuda::most_line_filters; ++filters)
+        for (int shape = 0; shape < 3; ++shape) {
+          Draw draw(++seed);
+          ConvProblem p;
+          p.dtype = dtype, p.boundary = boundary;
+          p.n = draw.number(1, 3), p.c = draw.number(1, 6), p.k = filters + draw.number(0, 3);
+          // Whole tiles, several, and rows that begin at multiples of a vector and others.
+          p.w = 1100 * shape + draw.number(20, 1200), p.s = draw.number(1, 40);
+          p.padding.left = draw.number(0, static_cast<int>(p.s)), p.padding.right = p.s / 2;
+          const auto planned = plan(check(p), {.kernel = FieldKernel::line, .filters = filters});
+          CAPTURE(seed, to_string(p), to_string(dtype), filters);
+          REQUIRE(planned);
+          CHECK(planned->filters == filters);
+          const std::string wrong = FieldCase(p, draw.options(), seed).run(*planned);
+          CHECK(wrong == "");
+        }
+}
+
+TEST_CASE("fields emulated: the queue with some channels in a stage") {
+  std::uint32_t seed = 40000;
+  int loaded = 0;
+  for (const Boundary boundary : boundaries)
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (int channels = 1; channels <= 4; ++channels)
+        for (int shape = 0; shape < 4; ++shape) {
+          Draw draw(++seed);
+          ConvProblem p;
+          p.dtype = dtype, p.boundary = boundary;
+          p.n = draw.number(1, 2), p.c = channels * draw.number(1, 2), p.k = draw.number(1, 5);
+          p.r = p.s = shape % 2 == 0 ? 3 : 5;
+          p.h = draw.number(5, 20), p.w = 4 * draw.number(10, 70) + (shape > 1 ? 1 : 0);
+          p.padding.left = p.padding.right = p.s / 2, p.padding.top = p.padding.bottom = p.r / 2;
+          if (shape % 2 == 0) p.d = draw.number(4, 9), p.t = 3, p.padding.front = 2;
+          const auto planned =
+              plan(check(p), {.kernel = FieldKernel::queue, .channels = shape < 2 ? channels : 0});
+          CAPTURE(seed, to_string(p), to_string(dtype), channels);
+          REQUIRE(planned);
+          CHECK(planned->channels == (planned->boxes ? channels : 1));
+          const long before = Barrier::boxes();
+          const std::string wrong = FieldCase(p, draw.options(), seed).run(*planned);
+          CHECK(wrong == "");
+          loaded += Barrier::boxes() > before;
+        }
+  CHECK(loaded > 40);
 }
 
 TEST_CASE("fields emulated: a tap in a padding of zeros is no term, were its weight infinite") {
