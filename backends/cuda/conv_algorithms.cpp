@@ -24,6 +24,13 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       // toeplitz/: large filters of few channels, as Toeplitz matrices on tensor cores of Hopper.
       PLUMB_ENTRY(toeplitz_fp16x3),
       PLUMB_ENTRY(toeplitz_fp16_scaled),
+      // depthwise/: filters of one channel, in one to three dimensions, with any boundary.
+      PLUMB_ENTRY(depthwise_fp32_march),
+      PLUMB_ENTRY(depthwise_fp32_planes),
+      PLUMB_ENTRY(depthwise_fp32_channels),
+      PLUMB_ENTRY(depthwise_fp64_march),
+      PLUMB_ENTRY(depthwise_fp64_planes),
+      PLUMB_ENTRY(depthwise_fp64_channels),
       // weights/: backward weights of few channels, in one to three dimensions.
       PLUMB_ENTRY(weights_fp32),
       PLUMB_ENTRY(weights_fp64),

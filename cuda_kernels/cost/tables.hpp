@@ -1,6 +1,7 @@
 // All models reach their tables of costs through one function.
 #pragma once
 
+#include "cuda_kernels/cost/depthwise_table.hpp"
 #include "cuda_kernels/cost/few_channels_table.hpp"
 #include "cuda_kernels/cost/fma_table.hpp"
 #include "cuda_kernels/cost/interleaved_table.hpp"
@@ -21,6 +22,7 @@ struct CostTables {
   InterleavedTable interleaved;
   WideTable wide;
   WeightsTable weights;
+  DepthwiseTable depthwise;
 };
 
 /// Returns the tables that this was built with; the program that fits them has others

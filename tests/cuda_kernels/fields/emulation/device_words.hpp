@@ -9,6 +9,7 @@
 #define __device__
 #define __global__
 #define __noinline__
+#define __forceinline__ inline
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __shared__ static  // blocks run one after the other

@@ -1,0 +1,140 @@
+// Depthwise convolutions: each filter has one channel. Here is the plan, which is made on the host
+// before a launch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb::cuda {
+
+/// `march` keeps weights and sums in registers and is compiled for the common small filters.
+/// `planes` has lanes along a row and planes of images in shared memory, `channels` has lanes along
+/// the channels and reads x through L1.
+enum class DepthwiseKernel { march, planes, channels };
+
+/// What a kernel is compiled for, beside its stored type.
+struct DepthwiseForm {
+  int width = 1;   ///< channels of a thread; of planes, groups of four columns
+  int chunk = 1;   ///< taps along a row that one window of input serves
+  int stride = 0;  ///< along a row; 0: any stride and dilation, and a chunk is one tap
+};
+
+/// How outputs are cut into blocks of one form of a kernel. A thread has `rows` rows of `columns`
+/// columns.
+struct DepthwiseCut {
+  DepthwiseForm form;
+  int lanes_c = 1, lanes_w = 1, lanes_u = 1;  ///< threads along channels, columns, rows
+  int planes = 1;                             ///< of a block
+  int row_lanes = 32;                         ///< threads that load a row together
+  int rows = 0, columns = 0;                  ///< of the input under a block's outputs
+  int pitch = 0;                              ///< elements from row to row of the input
+  int filter_bytes = 0, shared_bytes = 0;
+
+  int used() const { return lanes_c * lanes_w * lanes_u * planes; }
+  int threads() const { return (used() + 31) / 32 * 32; }
+};
+
+/// What the kernel that marches is compiled for, beside its stored type. A thread has `width`
+/// channels of `columns` neighbouring columns.
+struct MarchForm {
+  int width = 1, columns = 1;
+  int taps_m = 1, taps_r = 1, taps_s = 1;  ///< along the march, the rows, the columns
+  int stride = 1;                          ///< along the march and the columns
+  bool operator==(const MarchForm&) const = default;
+  constexpr int taps() const { return taps_m * taps_r * taps_s; }
+};
+
+/// The forms that are compiled, for outputs side by side along a row and along the channels.
+inline constexpr MarchForm march_row_forms[] = {
+    {1, 4, 3, 1, 3, 1}, {1, 4, 3, 1, 3, 2}, {1, 4, 5, 1, 5, 1}, {1, 4, 5, 1, 5, 2},
+    {1, 4, 7, 1, 7, 1}, {1, 4, 3, 3, 3, 1}, {1, 4, 1, 1, 3, 1}, {1, 4, 1, 1, 4, 1}};
+inline constexpr MarchForm march_channel_forms[] = {
+    {4, 2, 3, 1, 3, 1}, {4, 2, 3, 1, 3, 2}, {2, 2, 5, 1, 5, 1}, {2, 2, 5, 1, 5, 2},
+    {2, 2, 7, 1, 7, 1}, {2, 2, 3, 3, 3, 1}, {4, 1, 3, 1, 1, 1}, {4, 1, 4, 1, 1, 1}};
+/// Doubles have half the registers, and halves come 16 bytes a thread where there are few sums.
+constexpr MarchForm march_form_for(MarchForm form, int element_bytes) {
+  const bool along_row = form.width == 1;
+  if (element_bytes == 8) {
+    if (along_row) form.columns = 2;
+    form.width = (form.width + 1) / 2;
+  }
+  if (element_bytes == 2 && form.columns == 1) form.width = 8;
+  return form;
+}
+/// Of a filter's taps along a row, those before the first column of the outputs, where rows are
+/// read in vectors of columns: the padding that keeps a row's length, or that of a causal filter.
+constexpr int march_lead(int taps) { return taps % 2 == 1 ? taps / 2 : taps - 1; }
+constexpr bool march_reads_vectors(int width, int columns, int taps, int stride) {
+  return width == 1 && columns > 1 && stride == 1 && taps > 1 && march_lead(taps) <= columns;
+}
+
+/// Which axis of the image is marched along: that of the depth, the rows or the columns, or N.
+enum class MarchAxis { depth, rows, columns, images };
+
+struct MarchCut {
+  MarchForm form;
+  MarchAxis axis{};
+  bool lanes_along_channels = false;
+  int length = 1;   ///< outputs of a thread along the march
+  int threads = 0;  ///< of a block
+  int shared_bytes = 0;
+};
+
+struct DepthwisePlan {
+  DepthwiseKernel kernel{};
+  bool rows_are_images = false;  ///< where images have one row
+  DepthwiseCut cut{};            ///< for any views
+  /// With vectors of channels, where strides allow them; used where pointers are aligned too.
+  std::optional<DepthwiseCut> wide{};
+  /// Of a kernel that marches, in the place of those above: for any views, and with vectors of
+  /// channels.
+  std::optional<MarchCut> march{}, wide_march{};
+  double seconds = 0;
+};
+
+/// Outputs of a segment, at most: each has a bit of a word.
+inline constexpr int march_max_length = 64;
+inline constexpr int depthwise_march_threads = 128;  ///< of a block that marches, at most
+inline constexpr int depthwise_threads = 128;        ///< of a block, at most
+/// Rows of a thread, and columns (of planes in one group).
+constexpr int depthwise_rows(DepthwiseKernel kernel, const DepthwiseForm& form, int element_bytes) {
+  return kernel == DepthwiseKernel::channels && form.width * element_bytes == 16 ? 2 : 4;
+}
+constexpr int depthwise_columns(DepthwiseKernel kernel, const DepthwiseForm& form,
+                                int element_bytes) {
+  const bool small = form.width * element_bytes == 16 || form.stride == 0;
+  return kernel == DepthwiseKernel::planes || small ? 4 : 8;
+}
+/// The chunk of weights in the shared memory of planes, which is read in vectors.
+constexpr int depthwise_room(int chunk) { return chunk == 1 ? 1 : (chunk + 3) / 4 * 4; }
+
+/// What a caller may ask of the planner, to time other cuts than its own.
+struct DepthwiseChoice {
+  int threads = depthwise_threads;  ///< of a block, at most
+  int lanes = 32;                   ///< along the columns of planes, or the channels, at most
+  bool vectors = true;              ///< whether channels may come in vectors
+  int length = 0;                   ///< of a march; 0: the planner's
+};
+
+/// Sets the cuts of a march, where a form is compiled for the filters; otherwise returns false.
+bool plan_march(const ConvProblem& problem, const DeviceInfo& device, const DepthwiseChoice& choice,
+                DepthwisePlan& plan);
+/// Whether channels lie side by side in x and y, and all strides are multiples of `width`.
+bool channels_in_vectors(const ConvProblem& problem, int width);
+
+/// Returns the plan, or nothing where no form of the kernel is compiled for the filters, or no tile
+/// fits shared memory.
+std::optional<DepthwisePlan> plan_depthwise(const ConvProblem& problem, DepthwiseKernel kernel,
+                                            const DeviceInfo& device,
+                                            const DepthwiseChoice& choice = {});
+
+/// Launch for tensors stored as f32, f16, bf16 and f64.
+void launch_depthwise_f32(const DepthwisePlan& plan, const ConvLaunch& call);
+void launch_depthwise_f16(const DepthwisePlan& plan, const ConvLaunch& call);
+void launch_depthwise_bf16(const DepthwisePlan& plan, const ConvLaunch& call);
+void launch_depthwise_f64(const DepthwisePlan& plan, const ConvLaunch& call);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,10 @@
+// Depthwise convolutions of halves: see depthwise_planes.cuh, depthwise_channels.cuh and README.md.
+#include "cuda_kernels/depthwise/depthwise_launch.cuh"
+
+namespace plumb::cuda {
+
+void launch_depthwise_f16(const DepthwisePlan& plan, const ConvLaunch& call) {
+  depthwise::launch_depthwise<__half>(plan, call);
+}
+
+}  // namespace plumb::cuda

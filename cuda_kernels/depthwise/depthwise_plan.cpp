@@ -1,0 +1,216 @@
+// How the outputs of a depthwise convolution are cut into blocks.
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_kernels/cost/depthwise.hpp"
+#include "cuda_kernels/depthwise/depthwise.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr std::int64_t shared_of_block = 227 << 10, shared_for_four = 56 << 10;
+
+struct Axis {
+  std::int64_t taps, outputs, stride, dilation;
+
+  /// The input under so many outputs side by side.
+  std::int64_t span(std::int64_t count) const {
+    return (count - 1) * stride + (taps - 1) * dilation + 1;
+  }
+};
+
+/// A stride to no second output and a dilation of one tap move nothing.
+Axis axis(std::int64_t taps, std::int64_t outputs, std::int64_t stride, std::int64_t dilation) {
+  return {taps, outputs, outputs > 1 ? stride : 1, taps > 1 ? dilation : 1};
+}
+
+class Planner {
+ public:
+  Planner(const ConvProblem& p, DepthwiseKernel kernel, const DepthwiseChoice& choice)
+      : problem_(p),
+        kernel_(kernel),
+        choice_(choice),
+        bytes_(static_cast<int>(size_in_bytes(p.dtype))),
+        sum_bytes_(p.dtype == DType::f64 ? 8 : 4),
+        rows_(axis(p.r, p.p(), p.stride.h, p.dilation.h)),
+        columns_(axis(p.s, p.q(), p.stride.w, p.dilation.w)) {
+    if (p.h == 1 && p.r == 1 && p.p() == 1 && p.padding.top == 0) {
+      rows_are_images_ = true;
+      rows_ = {1, p.n, 1, 1};
+    }
+  }
+
+  std::optional<DepthwisePlan> plan() const {
+    DepthwisePlan plan{.kernel = kernel_, .rows_are_images = rows_are_images_};
+    const std::optional<DepthwiseCut> cut = this->cut(form(1));
+    if (!cut) return {};
+    plan.cut = *cut;
+    const int width = wide();
+    if (kernel_ == DepthwiseKernel::channels && choice_.vectors && width > 1 &&
+        channels_in_vectors(problem_, width))
+      plan.wide = this->cut(form(width));
+    return plan;
+  }
+
+ private:
+  bool one_by_one() const { return columns_.stride == 1 && columns_.dilation == 1; }
+  /// Channels of a thread.
+  int wide() const { return bytes_ == 8 ? 1 : 2; }
+
+  DepthwiseForm form(int width) const {
+    const int groups = kernel_ == DepthwiseKernel::planes ? 2 : width;
+    return one_by_one() ? DepthwiseForm{groups, 4, 1} : DepthwiseForm{groups, 1, 0};
+  }
+
+  std::optional<DepthwiseCut> cut(const DepthwiseForm& form) const {
+    return kernel_ == DepthwiseKernel::planes ? cut_planes(form) : cut_channels(form);
+  }
+
+  static int lanes(std::int64_t outputs, int of_thread, int most) {
+    return static_cast<int>(std::clamp<std::int64_t>(ceil_div(outputs, of_thread), 1, most));
+  }
+  int thread_rows(const DepthwiseForm& form) const { return depthwise_rows(kernel_, form, bytes_); }
+  int thread_columns(const DepthwiseForm& form) const {
+    return depthwise_columns(kernel_, form, bytes_);
+  }
+
+  std::optional<DepthwiseCut> cut_channels(const DepthwiseForm& form) const {
+    DepthwiseCut cut{.form = form};
+    for (int most = choice_.lanes;; most /= 2) {
+      if (most == 0) return {};
+      cut.lanes_c = lanes(problem_.k, form.width, most);
+      cut.lanes_w = lanes(columns_.outputs, thread_columns(form), choice_.threads / cut.lanes_c);
+      cut.lanes_u =
+          lanes(rows_.outputs, thread_rows(form), choice_.threads / (cut.lanes_c * cut.lanes_w));
+      const std::int64_t filters = rows_.taps * form.chunk * cut.lanes_c * form.width * sum_bytes_;
+      const std::int64_t columns =
+          columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form)) + form.chunk;
+      if (filters + columns * 4 + 16 > shared_of_block) continue;
+      cut.columns = static_cast<int>(columns);
+      cut.filter_bytes = static_cast<int>((filters + 15) / 16 * 16);
+      cut.shared_bytes = cut.filter_bytes + cut.columns * 4;
+      return cut;
+    }
+  }
+
+  std::optional<DepthwiseCut> cut_planes(const DepthwiseForm& form) const {
+    DepthwiseCut cut{.form = form};
+    const int columns = thread_columns(form) * form.width;
+    cut.lanes_w = lanes(columns_.outputs, columns, std::min(choice_.lanes, choice_.threads));
+    cut.lanes_u = lanes(rows_.outputs, thread_rows(form), choice_.threads / cut.lanes_w);
+    const double planes = static_cast<double>(problem_.k) * static_cast<double>(problem_.z()) *
+                          (rows_are_images_ ? 1 : static_cast<double>(problem_.n));
+    cut.planes =
+        static_cast<int>(std::min<double>(choice_.threads / (cut.lanes_w * cut.lanes_u), planes));
+    while (!fits(cut, shared_for_four) && cut.planes > 1) cut.planes /= 2;
+    while (!fits(cut, shared_of_block)) {
+      int& most = cut.lanes_u > 1 ? cut.lanes_u : cut.lanes_w;
+      if (most == 1) return {};
+      most /= 2;
+    }
+    while (cut.row_lanes > 4 && cut.row_lanes / 2 >= cut.columns) cut.row_lanes /= 2;
+    return cut;
+  }
+
+  /// Counts the shared memory of planes, and says whether it is at most `most`.
+  bool fits(DepthwiseCut& cut, std::int64_t most) const {
+    const DepthwiseForm& form = cut.form;
+    const std::int64_t rows = rows_.span(std::int64_t{cut.lanes_u} * thread_rows(form));
+    const std::int64_t columns =
+        columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form) * form.width);
+    // Windows are read in whole vectors, and the last chunk may have fewer taps.
+    const std::int64_t pitch = (columns + depthwise_room(form.chunk) + 3) / 4 * 4;
+    const std::int64_t chunks = ceil_div(columns_.taps, form.chunk);
+    const std::int64_t filter =
+        (problem_.t * rows_.taps * chunks * depthwise_room(form.chunk) + 3) / 4 * 4;
+    const double bytes =
+        static_cast<double>(cut.planes) * sum_bytes_ *
+        (static_cast<double>(filter) + static_cast<double>(rows) * static_cast<double>(pitch));
+    if (bytes > static_cast<double>(most)) return false;
+    cut.rows = static_cast<int>(rows), cut.columns = static_cast<int>(columns);
+    cut.pitch = static_cast<int>(pitch);
+    cut.filter_bytes = static_cast<int>(cut.planes * filter * sum_bytes_);
+    cut.shared_bytes = static_cast<int>(bytes);
+    return true;
+  }
+
+  const ConvProblem& problem_;
+  DepthwiseKernel kernel_;
+  DepthwiseChoice choice_;
+  int bytes_, sum_bytes_;
+  Axis rows_, columns_;
+  bool rows_are_images_ = false;
+};
+
+/// What the threads of a plan issue for an output, from their loops as they stand.
+DepthwiseWork work_of(const ConvProblem& p, const DepthwisePlan& plan) {
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  const double outputs = number(p.n) * number(p.k) * number(p.z()) * number(p.p()) * number(p.q());
+  DepthwiseWork work{.bytes = p.bytes(), .outputs = outputs, .is_double = p.dtype == DType::f64};
+  const double taps = number(p.t * p.r * p.s);
+  if (plan.kernel == DepthwiseKernel::march) {
+    const MarchCut& cut = plan.wide_march ? *plan.wide_march : *plan.march;
+    const MarchForm& form = cut.form;
+    const double of_thread = form.width * form.columns;
+    // Columns beyond a row's end, and taps at the ends of a segment.
+    const double groups = number(ceil_div(p.q(), form.columns) * form.columns);
+    const double idle = form.columns > 1 ? groups / number(p.q()) : 1;
+    const double ends = (cut.length * form.stride + form.taps_m - 1.0) / (cut.length * form.stride);
+    const double window = (form.columns - 1) * form.stride + form.taps_s;
+    const double loads = form.taps_r * form.stride * window * (3 + form.width) / of_thread;
+    work.fmas = taps * idle * (form.taps_m > 3 ? 1 : ends);
+    work.others = idle * ends * (loads + 4) + 80 / (of_thread * cut.length) +
+                  2.0 * form.taps() / (form.columns * cut.length);
+    work.threads = outputs * idle / (of_thread * cut.length);
+    work.reread = 1 + (ends - 1) / 2;
+    work.thread_clocks = 1500 + 400.0 * (cut.length * form.stride + form.taps_m - 1);
+    return work;
+  }
+  const DepthwiseCut& cut = plan.wide ? *plan.wide : plan.cut;
+  const int bytes = static_cast<int>(size_in_bytes(p.dtype));
+  const double rows = depthwise_rows(plan.kernel, cut.form, bytes);
+  const double columns = depthwise_columns(plan.kernel, cut.form, bytes);
+  const double chunks = number(ceil_div(p.s, cut.form.chunk));
+  // A thread reads a row of input for all its rows of outputs, and weights for each of them.
+  const double chunk = cut.form.stride == 0 ? columns : columns * cut.form.stride + cut.form.chunk;
+  const double reads =
+      number(p.t) * (number(p.r) + rows - 1) * chunks * (2 * chunk + 12) / (rows * columns);
+  const double weights = number(p.t * p.r) * chunks * (cut.form.chunk + 6) / columns;
+  work.fmas = taps;
+  work.others = 1.5 * (reads + weights) + 30;
+  work.threads = outputs / (rows * columns * cut.form.width);
+  work.reread = 1.5;
+  work.thread_clocks = 4000 + 8 * taps * rows * columns;
+  return work;
+}
+
+}  // namespace
+
+bool channels_in_vectors(const ConvProblem& problem, int width) {
+  if (width > 1 && (problem.k != problem.c || problem.c % width != 0)) return false;
+  const auto fits = [&](const Extents& extents, const Strides& strides) {
+    for (int i = 0; i < extents.rank(); ++i)
+      if (extents[i] > 1 && (i == 1 ? strides[i] != 1 : strides[i] % width != 0)) return false;
+    return true;
+  };
+  return fits(problem.x_extents(), problem.x_strides) &&
+         fits(problem.y_extents(), problem.y_strides);
+}
+
+std::optional<DepthwisePlan> plan_depthwise(const ConvProblem& problem, DepthwiseKernel kernel,
+                                            const DeviceInfo& device,
+                                            const DepthwiseChoice& choice) {
+  std::optional<DepthwisePlan> plan;
+  if (kernel != DepthwiseKernel::march) {
+    plan = Planner(problem, kernel, choice).plan();
+  } else {
+    plan.emplace();
+    plan->kernel = kernel;
+    if (!plan_march(problem, device, choice, *plan)) return {};
+  }
+  if (plan) plan->seconds = depthwise_seconds(problem, device, work_of(problem, *plan));
+  return plan;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,61 @@
+# The depthwise kernels' sources compiled for the host, over the emulation of the field kernels' tests; and
+# copies with a fault planted in each, which the same tests must find.
+set(emulation ${CMAKE_CURRENT_LIST_DIR}/emulation)
+set(fields_emulation ${CMAKE_CURRENT_LIST_DIR}/../fields/emulation)
+if(PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
+  return()
+endif()
+function(plumb_emulated_depthwise target)
+  set(kernels "")
+  foreach(type IN LISTS ARGN)
+    list(APPEND kernels ${emulation}/kernels_${type}.cpp)
+  endforeach()
+  add_executable(${target} ${kernels} ${fields_emulation}/emulation.cpp ${emulation}/main.cpp
+    ${emulation}/test_depthwise.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/depthwise/depthwise_plan.cpp
+    ${PROJECT_SOURCE_DIR}/cuda_kernels/depthwise/depthwise_march_plan.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/depthwise.cpp
+    ${PROJECT_SOURCE_DIR}/cuda_kernels/conv/conv_support.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/kernel_model.cpp
+    ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/machine.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/tables.cpp)
+  target_include_directories(${target} BEFORE PRIVATE ${emulation}/shadows ${fields_emulation}/shadows
+    ${fields_emulation} ${emulation})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
+  # Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it replaces aggregates by scalars.
+  set_source_files_properties(${kernels} PROPERTIES
+    COMPILE_OPTIONS "-include;${fields_emulation}/device_words.hpp;-w;-O1;-fno-tree-sra")
+endfunction()
+plumb_emulated_depthwise(plumb_emulated_depthwise f32 f16 bf16 f64)
+catch_discover_tests(plumb_emulated_depthwise DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+
+# A copy of a kernel in which `was` is `is` stands in front of it. The random problems must find that.
+function(plumb_faulty_depthwise kernel name was is)
+  set(source cuda_kernels/depthwise/depthwise_${kernel}.cuh)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${kernel}_${name})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${source})
+  file(READ ${PROJECT_SOURCE_DIR}/${source} text)
+  string(REPLACE "${was}" "${is}" faulty "${text}")
+  if(faulty STREQUAL text)
+    message(FATAL_ERROR "${source} has no \"${was}\" to plant a fault in")
+  endif()
+  file(CONFIGURE OUTPUT ${folder}/${source} CONTENT "${faulty}" @ONLY)
+  set(target plumb_faulty_depthwise_${kernel}_${name})
+  plumb_emulated_depthwise(${target} f32)
+  target_include_directories(${target} BEFORE PRIVATE ${folder})
+  target_compile_definitions(${target} PRIVATE PLUMB_FLOATS_ALONE)
+  add_test(NAME "depthwise emulated: ${name} is found in ${kernel}"
+    COMMAND ${target} "depthwise emulated: random problems of ${kernel}")
+  set_tests_properties("depthwise emulated: ${name} is found in ${kernel}" PROPERTIES WILL_FAIL TRUE)
+endfunction()
+plumb_faulty_depthwise(march lost_step "if (!input.there) return" "if (!input.there || u == 2) return")
+plumb_faulty_depthwise(march other_filter "channel % width, i % taps" "channel % width / 2 * 2, i % taps")
+plumb_faulty_depthwise(planes border_twice "at_boundary(shape.columns.boundary, first_w + i"
+  "at_boundary(Boundary::clamp, first_w + i")
+plumb_faulty_depthwise(channels lost_plane "if (active_ && d >= 0)" "if (active_ && d > 0)")
+
+# The sweep over cuts, built on demand, with the objects of the family and not the module.
+if(NOT PLUMB_HAVE_CUDA OR NOT TARGET plumb_cuda)
+  return()
+endif()
+add_executable(plumb_sweep_depthwise EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/sweep.cu
+  $<FILTER:$<TARGET_OBJECTS:plumb_cuda>,INCLUDE,depthwise|cost/kernel_model|cost/machine|cost/tables|primitives/check|conv/conv_support>)
+target_include_directories(plumb_sweep_depthwise PRIVATE ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_LIST_DIR})
+target_link_libraries(plumb_sweep_depthwise PRIVATE plumb::plumb plumb_compiler fmt::fmt-header-only CUDA::cudart_static)
