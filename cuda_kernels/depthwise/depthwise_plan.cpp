@@ -167,6 +167,12 @@ DepthwiseWork work_of(const ConvProblem& p, const DepthwisePlan& plan) {
     work.thread_clocks = 1500 + 400.0 * (cut.length * form.stride + form.taps_m - 1);
     return work;
   }
+  // Lanes whose neighbours in memory are not neighbours of the image read a sector for each
+  // element.
+  const bool side_by_side = plan.kernel == DepthwiseKernel::channels
+                                ? channels_in_vectors(p, 1)
+                                : p.q() == 1 || p.x_strides[p.x_strides.rank() - 1] == 1;
+  if (!side_by_side) work.bytes *= 4;
   const DepthwiseCut& cut = plan.wide ? *plan.wide : plan.cut;
   const int bytes = static_cast<int>(size_in_bytes(p.dtype));
   const double rows = depthwise_rows(plan.kernel, cut.form, bytes);

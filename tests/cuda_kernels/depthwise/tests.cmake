@@ -47,6 +47,7 @@ function(plumb_faulty_depthwise kernel name was is)
 endfunction()
 plumb_faulty_depthwise(march lost_step "if (!input.there) return" "if (!input.there || u == 2) return")
 plumb_faulty_depthwise(march other_filter "channel % width, i % taps" "channel % width / 2 * 2, i % taps")
+plumb_faulty_depthwise(march lost_vector "here && at_.q > 0" "here && at_.q > columns")
 plumb_faulty_depthwise(planes border_twice "at_boundary(shape.columns.boundary, first_w + i"
   "at_boundary(Boundary::clamp, first_w + i")
 plumb_faulty_depthwise(channels lost_plane "if (active_ && d >= 0)" "if (active_ && d > 0)")
