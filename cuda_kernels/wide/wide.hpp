@@ -70,6 +70,7 @@ struct WideTiles {
 /// What is to be taken in place of what the model prefers, where it is not negative and not 0.
 struct WideChoice {
   int shape = -1, splits = 0;
+  int folded_axes = -1;  ///< a WideFold's
 };
 
 /// Where the parts of workspace begin, in bytes: the repacked x, the largest magnitudes of images'
@@ -91,6 +92,10 @@ struct WidePlan {
 
 /// Says whether the kernel takes a problem in this arithmetic.
 Support supports_wide(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device);
+
+/// Returns the axes to fold: those by which many images are predicted to take the least time. It
+/// does not depend on N, as the layout of packed filters must not.
+int choose_folded_axes(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device);
 
 /// What a lane moves at once between y and the shared memory where outputs are staged.
 enum class WideAccess {

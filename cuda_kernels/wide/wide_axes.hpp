@@ -1,4 +1,4 @@
-// The axes of a problem as a tensor map has them, w first: host code alone.
+// The axes of a problem as a tensor map has them, w first, and as kernels see those of x.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,29 @@ struct WideMapAxes {
     axis[2] = {
         "planes", p.d, p.t, p.z(), p.stride.d, p.dilation.d, p.padding.front, rank == 5 ? x[2] : 0};
     count = p.has_depth() ? 3 : axis[1].is_plain() ? 1 : 2;
+  }
+};
+
+/// An axis of x: where it is folded, its taps are channels of the product.
+struct WideImageAxis {
+  int extent, taps, stride, dilation, before;
+  std::int64_t x_step;  ///< in elements
+};
+
+struct WideImageAxes {
+  WideImageAxis of[3];
+
+  explicit WideImageAxes(const ConvProblem& p) {
+    const WideMapAxes all(p);
+    for (int i = 0; i < 3; ++i) {
+      const WideMapAxis& axis = all.axis[i];
+      of[i] = {.extent = static_cast<int>(axis.extent),
+               .taps = static_cast<int>(axis.taps),
+               .stride = static_cast<int>(axis.step()),
+               .dilation = axis.taps > 1 ? static_cast<int>(axis.dilation) : 1,
+               .before = static_cast<int>(axis.before),
+               .x_step = axis.extent > 1 ? axis.x_stride : 0};
+    }
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "cuda_kernels/primitives/host_device.hpp"
 #include "cuda_kernels/primitives/swizzle.hpp"
+#include "cuda_kernels/wide/wide_fold.hpp"
 #include "plumb/conv.hpp"
 
 namespace plumb::cuda {
@@ -29,15 +30,15 @@ inline constexpr WideClass wide_class_fp16{DType::f16, DType::f16, 1},
 
 /// Groups as the product has them. Neighbouring groups of few channels are joined to one, whose
 /// filters have zeros for the channels of the others, so that a step's 128 bytes are not one
-/// group's few channels.
+/// group's few channels. Of the product: folded taps are channels.
 struct WideGroups {
   int count = 1;                          ///< of joined groups
-  int own_channels = 1, own_filters = 1;  ///< C/G, K/G
+  int own_channels = 1, own_filters = 1;  ///< C/G of the product, K/G
   int channels = 1, filters = 1;          ///< of a joined group
 
   WideGroups() = default;
   WideGroups(const ConvProblem& problem, const WideClass& of);
-  int joined() const { return channels / own_channels; }
+  PLUMB_HOST_DEVICE int joined() const { return channels / own_channels; }
 };
 
 /// The layout of packed filters: for each step, which is a block of channels under a tap with the
@@ -45,15 +46,17 @@ struct WideGroups {
 /// Rows of a group are filled up with filters of zeros to whole swizzle atoms, blocks with channels
 /// of zeros. Where operands are split there follow the low halves in the same layout, the filters
 /// as they were (K, taps, C/G) and the exponent of the power of two that each was scaled by.
+/// Taps and channels are those of the product (wide_fold.hpp).
 struct WideFilters {
   WideClass of = wide_class_fp16;
+  WideFold fold;
   WideGroups groups;
   int taps[3] = {1, 1, 1};  ///< s, r, t
   int channel_blocks = 0;   ///< of a group, under each tap
   int rows = 0;             ///< of a group: its filters and what fills them up
 
   WideFilters() = default;
-  WideFilters(const ConvProblem& problem, const WideClass& of);
+  WideFilters(const ConvProblem& problem, const WideClass& of, int folded_axes = 0);
   PLUMB_HOST_DEVICE int all_taps() const { return taps[0] * taps[1] * taps[2]; }
   /// Of one product.
   PLUMB_HOST_DEVICE int steps() const { return all_taps() * channel_blocks; }
@@ -77,6 +80,9 @@ struct WideFilters {
     return step * step_bytes() + std::int64_t{row & ~of_atom} * swizzle_row_bytes +
            swizzle_128((row & of_atom) * swizzle_row_bytes + of.operand_bytes() * c);
   }
+
+ private:
+  WideFilters(const ConvProblem& product, const WideClass& of, const WideFold& fold);
 };
 
 }  // namespace plumb::cuda

@@ -1,6 +1,7 @@
 // x of any strides becomes channels innermost in workspace, through tiles in shared memory: reads
-// go along what lies side by side in x, writes along channels. On the way operands are split where
-// the arithmetic says so; their scale is that of the image's largest magnitude.
+// go along what lies side by side in x, writes along channels. Along folded axes that is im2col:
+// pixels are those of the product, channels are under all taps of these axes. On the way operands
+// are split where the arithmetic says so; their scale is that of the image's largest magnitude.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/primitives/dependent_launch.cuh"
 #include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide/wide_halves.cuh"
 #include "cuda_kernels/wide/wide_input.hpp"
 
@@ -18,40 +20,71 @@ namespace plumb::cuda {
 struct WideInputParams {
   const void* x;
   char* packed;
-  int* magnitudes;                   ///< images × parts
-  int* exponents;                    ///< of the images' scales
-  std::int64_t x_n, x_c, x_step[3];  ///< strides in elements; w, h, d
-  Divisor<int> w, h;                 ///< extents
+  int* magnitudes;        ///< images × parts
+  int* exponents;         ///< of the images' scales
+  std::int64_t x_n, x_c;  ///< strides in elements
+  WideImageAxes of_x;     ///< w, h, d; those that are not folded have no taps here
+  WideFold fold;
+  Divisor<int> w, h;                 ///< extents of the product
   int pixels, parts;                 ///< of an image
-  int group_channels, own_channels;  ///< of a joined group: repacked, and those of x
-  int groups, plane_channels;
+  int group_channels, own_channels;  ///< of a joined group: repacked, and those of the product
+  int term_channels;                 ///< of a group that is joined, in the product
+  int groups, joined, plane_channels;
   std::int64_t pixel_bytes;
   Divisor<int> pixel_tiles, channel_tiles;
   bool along_channels;  ///< they lie closer together than pixels do
+  bool pads = false;    ///< taps of folded axes may lie outside of the image
 
   WideInputParams(const ConvProblem& p, const WideFilters& filters, const WideInput& input,
                   const void* from)
-      : WideInputParams(p.x_extents(), p.x_strides, filters, input) {
-    x = from, w = Divisor<int>(p.w), h = Divisor<int>(p.h);
-    // Pixels follow each other along the innermost axis that has several.
-    const std::int64_t pixel = p.w > 1 ? x_step[0] : p.h > 1 ? x_step[1] : x_step[2];
-    along_channels = p.c > 1 && (pixels == 1 || std::abs(x_c) < std::abs(pixel));
+      : WideInputParams(p, filters, input) {
+    x = from;
+    const ConvProblem product = wide_product(p, fold);
+    w = Divisor<int>(product.w), h = Divisor<int>(product.h);
+    const WideMapAxes axes(p);
+    for (int i = 0; i < 3; ++i) {
+      WideImageAxis& axis = of_x.of[i];
+      if (fold.folds(i))
+        pads = pads || axis.before > 0 || axes.axis[i].upper() + axes.axis[i].reach() > 0;
+      else
+        axis = {.extent = axis.extent,
+                .taps = 1,
+                .stride = 1,
+                .dilation = 1,
+                .before = 0,
+                .x_step = axis.x_step};
+    }
+    along_channels = channels_lie_closer(product);
   }
   int tiles_of_image() const { return pixel_tiles.value() * channel_tiles.value(); }
 
  private:
-  WideInputParams(const Extents& extents, const Strides& strides, const WideFilters& filters,
-                  const WideInput& input)
-      : x_n(step<std::int64_t>(extents, strides, 0)),
-        x_c(step<std::int64_t>(extents, strides, 1)),
-        x_step{step<std::int64_t>(extents, strides, extents.rank() - 1),
-               step<std::int64_t>(extents, strides, extents.rank() - 2),
-               extents.rank() == 5 ? step<std::int64_t>(extents, strides, 2) : 0},
+  /// Compares the steps from a channel and from a pixel of the product to the next one.
+  bool channels_lie_closer(const ConvProblem& product) const {
+    // Pixels follow each other along the innermost axis that has several.
+    const WideImageAxis& along = of_x.of[product.w > 1 ? 0 : product.h > 1 ? 1 : 2];
+    const std::int64_t pixel = std::abs(along.x_step * along.stride);
+    if (own_channels == 1) return false;
+    // Of few channels the next but few lie under the next tap.
+    constexpr int few = 8;
+    std::int64_t channel = std::abs(x_c);
+    for (int i = 2; i >= 0; --i)
+      if (fold.channels <= few && fold.taps[i] > 1)
+        channel = std::abs(of_x.of[i].x_step * of_x.of[i].dilation);
+    return pixels == 1 || channel < pixel;
+  }
+  WideInputParams(const ConvProblem& p, const WideFilters& filters, const WideInput& input)
+      : x_n(step<std::int64_t>(p.x_extents(), p.x_strides, 0)),
+        x_c(step<std::int64_t>(p.x_extents(), p.x_strides, 1)),
+        of_x(p),
+        fold(filters.fold),
         pixels(input.pixels),
         parts(input.parts),
         group_channels(input.group_channels),
         own_channels(filters.groups.channels),
+        term_channels(filters.groups.own_channels),
         groups(input.groups),
+        joined(filters.groups.joined()),
         plane_channels(input.plane_channels()),
         pixel_bytes(input.pixel_bytes()),
         pixel_tiles(input.pixel_tiles()),
@@ -73,6 +106,8 @@ struct WideInputTile {
 struct WideInputPlaces {
   static constexpr std::int64_t nowhere = INT64_MIN;
   std::int64_t pixel[wide_input_pixels], channel[wide_input_channels];
+  // Where taps may lie outside: a pixel's first tap, and how far behind it a channel's lies.
+  int first[wide_input_pixels][3], tap[wide_input_channels][3];
 
   /// The block's threads call it, and meet before they read.
   __device__ void fill(const WideInputParams& params, const WideInputTile& tile) {
@@ -81,18 +116,40 @@ struct WideInputPlaces {
       const int number = tile.pixel * wide_input_pixels + thread;
       const auto [above, column] = params.w.divide(number);
       const auto [plane, row] = params.h.divide(above);
-      pixel[thread] = number < params.pixels
-                          ? tile.image * params.x_n + plane * params.x_step[2] +
-                                row * params.x_step[1] + column * params.x_step[0]
-                          : nowhere;
+      const int at[3] = {column, row, plane};
+      std::int64_t offset = tile.image * params.x_n;
+#pragma unroll
+      for (int i = 0; i < 3; ++i) {
+        const WideImageAxis& axis = params.of_x.of[i];
+        first[thread][i] = at[i] * axis.stride - axis.before;
+        offset += first[thread][i] * axis.x_step;
+      }
+      pixel[thread] = number < params.pixels ? offset : nowhere;
     } else if (thread < wide_input_pixels + wide_input_channels) {
       const int i = thread - wide_input_pixels;
       const int number = tile.channel * wide_input_channels + i;
       const int group = number / params.group_channels, c = number % params.group_channels;
-      channel[i] = group < params.groups && c < params.own_channels
-                       ? (std::int64_t{group} * params.own_channels + c) * params.x_c
-                       : nowhere;
+      const bool is_there = group < params.groups && c < params.own_channels;
+      const int of_x = group * params.joined + c / params.term_channels;
+      const WideTerm term = params.fold.term(c % params.term_channels);
+      std::int64_t offset = (std::int64_t{of_x} * params.fold.channels + term.channel) * params.x_c;
+#pragma unroll
+      for (int j = 0; j < 3; ++j) {
+        tap[i][j] = term.tap[j] * params.of_x.of[j].dilation;
+        offset += tap[i][j] * params.of_x.of[j].x_step;
+      }
+      channel[i] = is_there ? offset : nowhere;
     }
+  }
+  /// Says whether a channel's tap lies in the image.
+  __device__ bool is_inside(const WideInputParams& params, int of_pixel, int of_channel) const {
+    bool inside = true;
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      const auto at = static_cast<unsigned>(first[of_pixel][i] + tap[of_channel][i]);
+      inside = inside && at < static_cast<unsigned>(params.of_x.of[i].extent);
+    }
+    return inside;
   }
 };
 
@@ -118,7 +175,8 @@ struct WideInputShare {
     for (int i = 0; i < count; ++i) {
       const Place at = place(params, i);
       const std::int64_t pixel = places.pixel[at.pixel], channel = places.channel[at.channel];
-      const bool there = pixel != WideInputPlaces::nowhere && channel != WideInputPlaces::nowhere;
+      bool there = pixel != WideInputPlaces::nowhere && channel != WideInputPlaces::nowhere;
+      if (params.pads) there = there && places.is_inside(params, at.pixel, at.channel);
       of[i] = there ? x[pixel + channel] : Element{0};
     }
   }

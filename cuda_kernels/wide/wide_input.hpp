@@ -1,5 +1,5 @@
-// x as the copy engine reads it: as it lies, or repacked to workspace with channels innermost: host
-// code alone.
+// x as the copy engine reads it: as it lies, or repacked to workspace with channels innermost, taps
+// of folded axes among them: host code alone.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ inline constexpr int wide_input_pixels = 64, wide_input_channels = 64, wide_inpu
 /// The most blocks that look for an image's largest magnitude, each at a part of its tiles.
 inline constexpr int wide_most_parts = wide_input_threads;
 
-/// The repacked x: N (D) H W and for each pixel the channels of group after group, each filled up
-/// with zeros to 16 bytes. Split operands have all high halves of a pixel before all its low ones.
+/// The repacked x: N (D) H W of the product and for each pixel its channels of group after group,
+/// each filled up with zeros to 16 bytes. Split operands have all high halves of a pixel before all
+/// its low ones.
 struct WideInput {
   /// Whether every launch repacks x. Where not, the copy engine reads x as it lies, if its address
   /// is aligned to 16 bytes, and otherwise x is repacked `images` at a time.
@@ -38,6 +39,9 @@ struct WideInput {
   int channel_tiles() const {
     return (plane_channels() + wide_input_channels - 1) / wide_input_channels;
   }
+
+ private:
+  WideInput(bool always, const ConvProblem& product, const WideFilters& filters);
 };
 
 /// Says whether the copy engine can read x as it lies, at an aligned address.

@@ -19,14 +19,12 @@ struct WideCall {
   char* workspace;
 };
 
-inline WideAxis wide_axis(const WideMapAxis& of, std::int64_t x_step, std::int64_t y_step) {
-  return {.extent = static_cast<int>(of.extent),
-          .taps = static_cast<int>(of.taps),
+inline WideAxis wide_axis(const WideMapAxis& of, std::int64_t y_step) {
+  return {.taps = static_cast<int>(of.taps),
           .stride = static_cast<int>(of.step()),
           .dilation = of.taps > 1 ? static_cast<int>(of.dilation) : 1,
           .before = static_cast<int>(of.before),
           .outputs = Divisor<int>(of.outputs),
-          .x_step = x_step,
           .y_step = y_step};
 }
 
@@ -38,12 +36,11 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
   using Stored = typename Arithmetic::Stored;
   const Extents x = p.x_extents(), y = p.y_extents();
   const WideFilters& filters = plan.filters;
-  const WideMapAxes axes(p);
+  const WideMapAxes axes(wide_product(p, filters.fold));
   const auto axis = [&](int i) {
-    const int dimension = x.rank() - 1 - i;
-    const bool there = dimension >= 2;
-    return wide_axis(axes.axis[i], there ? step<std::int64_t>(x, p.x_strides, dimension) : 0,
-                     there ? step<std::int64_t>(y, p.y_strides, dimension) : 0);
+    const int dimension = y.rank() - 1 - i;
+    return wide_axis(axes.axis[i],
+                     dimension >= 2 ? step<std::int64_t>(y, p.y_strides, dimension) : 0);
   };
   const auto* const packed = static_cast<const char*>(call.filters);
   WideParams<Arithmetic> params{
@@ -55,6 +52,7 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
       .scales = {},
       .epilogue = epilogue,
       .axis = {axis(0), axis(1), axis(2)},
+      .of_x = WideImageAxes(p),
       .x_n = step<std::int64_t>(x, p.x_strides, 0),
       .x_c = step<std::int64_t>(x, p.x_strides, 1),
       .y_n = step<std::int64_t>(y, p.y_strides, 0),
@@ -62,6 +60,7 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
       .plane_bytes = filters.plane_bytes(),
       .axes = axes.count,
       .groups = filters.groups,
+      .x_channels = filters.fold.channels,
       .group_channels = filters.groups.channels,
       .low_channels = plan.input.plane_channels(),
       .rows = filters.rows,
@@ -127,11 +126,7 @@ void launch_tiles(const WideParams<Arithmetic>& params, bool early, const Device
   Launch launch(stream, static_cast<unsigned>(blocks), wide_threads, shape.shared_bytes());
   if (early) launch.early();
   launch(wide<Arithmetic, number, fault>, params);
-  if (params.splits == 1) return;
-  const int row_vectors = params.all_rows / 8;
-  Launch(stream, blocks_for(std::int64_t{params.pixels} * row_vectors, wide_summing_threads),
-         wide_summing_threads)
-      .early()(sum_splits<Arithmetic, fault>, params, Divisor<int>(row_vectors));
+  if (params.splits > 1) launch_sum_splits<Arithmetic, fault>(params, stream);
 }
 
 /// Puts a convolution on the stream, of as many images at a time as workspace has room for where x

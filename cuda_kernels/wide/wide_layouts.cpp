@@ -1,4 +1,5 @@
-// Which groups are joined, where packed filters lie, and how x reaches the copy engine.
+// Which taps become channels, which groups are joined, where packed filters lie, and how x reaches
+// the copy engine.
 #include <algorithm>
 
 #include "cuda_kernels/primitives/ceil_div.hpp"
@@ -25,8 +26,35 @@ WideGroups::WideGroups(const ConvProblem& p, const WideClass& of)
   channels = static_cast<int>(best * c), filters = static_cast<int>(best * k);
 }
 
-WideFilters::WideFilters(const ConvProblem& p, const WideClass& arithmetic)
+WideFold::WideFold(const ConvProblem& p, int folded)
+    : axes(folded), channels(static_cast<int>(p.c / p.groups)) {
+  const std::int64_t all[3] = {p.s, p.r, p.t};
+  for (int axis = 0; axis < 3; ++axis)
+    if (folds(axis)) taps[axis] = static_cast<int>(all[axis]);
+}
+
+ConvProblem wide_product(const ConvProblem& problem, const WideFold& fold) {
+  ConvProblem p = problem;
+  if (fold.axes == 0) return p;
+  const std::int64_t outputs[3] = {p.q(), p.p(), p.z()};
+  for (const int taps : fold.taps) p.c *= taps;
+  if (fold.folds(0)) p.w = outputs[0], p.s = p.stride.w = p.dilation.w = 1;
+  if (fold.folds(1)) p.h = outputs[1], p.r = p.stride.h = p.dilation.h = 1;
+  if (fold.folds(2)) p.d = outputs[2], p.t = p.stride.d = p.dilation.d = 1;
+  if (fold.folds(0)) p.padding.left = p.padding.right = 0;
+  if (fold.folds(1)) p.padding.top = p.padding.bottom = 0;
+  if (fold.folds(2)) p.padding.front = p.padding.back = 0;
+  p.x_strides = dense_strides(p.x_extents()), p.w_strides = p.y_strides = {};
+  return p;
+}
+
+WideFilters::WideFilters(const ConvProblem& problem, const WideClass& arithmetic, int folded_axes)
+    : WideFilters(wide_product(problem, WideFold(problem, folded_axes)), arithmetic,
+                  WideFold(problem, folded_axes)) {}
+
+WideFilters::WideFilters(const ConvProblem& p, const WideClass& arithmetic, const WideFold& of_taps)
     : of(arithmetic),
+      fold(of_taps),
       groups(p, arithmetic),
       taps{static_cast<int>(p.s), static_cast<int>(p.r), static_cast<int>(p.t)},
       channel_blocks(static_cast<int>(ceil_div(groups.channels, of.step_channels()))),
@@ -39,7 +67,7 @@ std::size_t WideFilters::bytes() const {
 
 bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {
   const std::int64_t unit = filters.of.unit(), bytes = filters.of.operand_bytes();
-  if (filters.of.products != 1) return false;
+  if (filters.of.products != 1 || filters.fold.axes != 0) return false;
   if (p.c > 1 && p.x_strides[1] != 1) return false;
   // A box begins at 16 aligned bytes.
   if (filters.groups.count > 1 && filters.groups.channels % unit != 0) return false;
@@ -52,8 +80,11 @@ bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {
   return true;
 }
 
-WideInput::WideInput(const ConvProblem& p, const WideFilters& filters)
-    : repacks(!lies_for_copies(p, filters)),
+WideInput::WideInput(const ConvProblem& problem, const WideFilters& filters)
+    : WideInput(!lies_for_copies(problem, filters), wide_product(problem, filters.fold), filters) {}
+
+WideInput::WideInput(bool always, const ConvProblem& p, const WideFilters& filters)
+    : repacks(always),
       pixels(static_cast<int>(p.d * p.h * p.w)),
       group_channels(static_cast<int>(ceil_div(filters.groups.channels, filters.of.unit())) *
                      filters.of.unit()),
@@ -67,7 +98,9 @@ WideInput::WideInput(const ConvProblem& p, const WideFilters& filters)
   parts = std::min(pixel_tiles() * channel_tiles(), wide_most_parts);
 }
 
-Im2colMap wide_im2col(const ConvProblem& p, const WideFilters& filters, const WideInput* repacked) {
+Im2colMap wide_im2col(const ConvProblem& problem, const WideFilters& filters,
+                      const WideInput* repacked) {
+  const ConvProblem p = wide_product(problem, filters.fold);
   const WideMapAxes axes(p);
   const std::int64_t bytes = filters.of.operand_bytes(), unit = tensor_map_alignment;
   Im2colMap map{.axes = axes.count,

@@ -17,11 +17,22 @@ struct WideFilterSteps {
   std::int64_t k, c, tap[3];  ///< s, r, t
 
   explicit WideFilterSteps(const ConvProblem& p) : WideFilterSteps(p.w_extents(), p.w_strides) {}
-  /// Where the filter's weights of its first channel under a tap lie.
+  /// Where the filter's weights of its first channel under a tap of the product lie.
   __device__ std::int64_t at(const WideFilters& filters, int filter, int number) const {
     const int s = number % filters.taps[0], rest = number / filters.taps[0];
     return filter * k + s * tap[0] + rest % filters.taps[1] * tap[1] +
            rest / filters.taps[1] * tap[2];
+  }
+  /// How far behind them those of the group's channel of the product `number` do.
+  template <bool wrong_order = false>
+  __device__ std::int64_t channel(const WideFold& fold, int number) const {
+    WideTerm term = fold.term(number);
+    if (wrong_order && fold.axes != 0) {
+      const int taps = fold.taps[0] * fold.taps[1] * fold.taps[2];
+      term = fold.term(number % taps * fold.channels);
+      term.channel = number / taps;
+    }
+    return term.channel * c + term.tap[0] * tap[0] + term.tap[1] * tap[1] + term.tap[2] * tap[2];
   }
 
  private:
@@ -44,7 +55,7 @@ __global__ void __launch_bounds__(wide_packing_threads)
   const int k = static_cast<int>(blockIdx.x), terms = to.terms(), channels = to.groups.own_channels;
   float* const dense = reinterpret_cast<float*>(packed + to.dense_at()) + std::int64_t{k} * terms;
   for (int i = static_cast<int>(threadIdx.x); i < terms; i += wide_packing_threads) {
-    const float value = w[from.at(to, k, i / channels) + i % channels * from.c];
+    const float value = w[from.at(to, k, i / channels) + from.channel(to.fold, i % channels)];
     dense[i] = value;
     const int bits = magnitude_bits(value);
     if (bits < infinity_bits) atomicMax(&most, bits);
@@ -108,7 +119,8 @@ __global__ void __launch_bounds__(wide_packing_threads)
 #pragma unroll
       for (int j = 0; j < unit; ++j)
         if (c + j >= 0 && c + j < to.groups.own_channels)
-          words.put<Arithmetic>(j, w[tap + (c + j) * from.c], scale);
+          words.put<Arithmetic>(
+              j, w[tap + from.channel<fault == WideFault::wrong_term>(to.fold, c + j)], scale);
     }
     const int at = of_step % swizzle_rows * swizzle_row_bytes + 16 * of_row;
     char* const here = packed + (row - of_step % swizzle_rows) * swizzle_row_bytes +

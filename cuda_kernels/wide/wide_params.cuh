@@ -9,6 +9,7 @@
 #include "cuda_kernels/primitives/scaling.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
 #include "cuda_kernels/wide/wide.hpp"
+#include "cuda_kernels/wide/wide_axes.hpp"
 
 namespace plumb::cuda {
 
@@ -20,6 +21,7 @@ enum class WideFault {
   lost_split,     ///< the last split is not added
   low_twice,      ///< the second of three products takes x's low halves as the first does
   wrong_group,    ///< a group's pixels are those of the group before
+  wrong_term,     ///< filters have their folded taps in another order than x
 };
 
 /// What is stored and what is multiplied, as types: a WideClass of the host.
@@ -40,11 +42,11 @@ using WideFp16x3 = WideArithmetic<float, __half, 3>;
 
 inline constexpr int wide_consumers = 256, wide_threads = wide_consumers + 128;
 
-/// One axis: w, h, d.
+/// One axis of the product: w, h, d.
 struct WideAxis {
-  int extent, taps, stride, dilation, before;
+  int taps, stride, dilation, before;
   Divisor<int> outputs;
-  std::int64_t x_step, y_step;  ///< in elements
+  std::int64_t y_step;  ///< in elements
 };
 
 /// An output pixel by its coordinates.
@@ -72,10 +74,12 @@ struct WideParams {
   WideScales scales;
   Epilogue<Stored> epilogue;
   WideAxis axis[3];
+  WideImageAxes of_x;
   std::int64_t x_n, x_c, y_n, y_k;  ///< strides in elements
   std::int64_t plane_bytes;         ///< of packed filters: where the low halves begin
   int axes;                         ///< of the map
   WideGroups groups;
+  int x_channels;      ///< of a group in x: C/G
   int group_channels;  ///< from a group's first channel to the next one's, in the map's tensor
   int low_channels;    ///< where the low halves begin in it
   int rows, all_rows;  ///< of packed filters, of a group and of all
@@ -88,6 +92,10 @@ struct WideParams {
   bool lays_out_filters;  ///< outputs of a pixel lie side by side
   bool repairs;           ///< zeros may have met Inf, or operands did not fit
 
+  /// Whether outputs of a filter are nearer to each other than those of a pixel.
+  PLUMB_HOST_DEVICE bool has_planes() const {
+    return access != WideAccess::filters && !lays_out_filters;
+  }
   __device__ int all_steps() const { return Of::products * steps; }
   __device__ WidePixel pixel(int number) const {
     const auto [above, q] = axis[0].outputs.divide(number);

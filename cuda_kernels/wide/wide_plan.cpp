@@ -58,6 +58,23 @@ Support supports_counts(const ConvProblem& p, const WideClass& of) {
   return {};
 }
 
+/// Of what is left to the product where some axes are folded.
+Support supports_folded(const ConvProblem& problem, const WideClass& of, int folded_axes) {
+  const WideFold fold(problem, folded_axes);
+  const ConvProblem product = wide_product(problem, fold);
+  const WideMapAxes axes(product);
+  for (int i = 0; i < axes.count; ++i)
+    if (Support axis = supports_axis(axes.axis[i], axes.count); !axis) return axis;
+  if (Support counts = supports_counts(product, of); !counts) return counts;
+  constexpr std::int64_t max_image_bytes = 1 << 30;
+  if (fold.axes == 0) return {};
+  const std::int64_t bytes = WideInput(problem, WideFilters(problem, of, fold.axes)).image_bytes();
+  if (bytes > max_image_bytes)
+    return refuse(Reason::too_large, "an image with its taps as channels has " + text(bytes) +
+                                         " bytes; expected at most " + text(max_image_bytes));
+  return {};
+}
+
 bool is_compiled() {
 #ifdef PLUMB_CUDA_SM90A
   return true;
@@ -73,16 +90,17 @@ struct WideTraffic {
   double read, written, planes, repacked = 0;
   int repackings;  ///< kernels: three products look for the largest magnitudes first
 
-  WideTraffic(const ConvProblem& p, const WideInput& input)
+  WideTraffic(const ConvProblem& p, const WideFold& fold, const WideInput& input)
       : written(bytes(p, p.y_extents())),
         planes(p.k > 1 && p.y_strides[1] != 1 ? written : 0),
         repackings(input.repacks ? std::min(input.planes, 2) : 0) {
     const double stored = bytes(p, p.x_extents());
     // A stride passes over rows of x.
     read = stored / static_cast<double>(std::max<std::int64_t>(p.stride.h / p.r, 1));
-    if (input.repacks)
-      repacked =
-          repackings * stored + static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
+    if (!input.repacks) return;
+    const double written_x = static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
+    repacked = repackings * stored + written_x;
+    if (fold.axes != 0) read = written_x;
   }
 
  private:
@@ -127,10 +145,32 @@ Support supports_wide(const ConvProblem& p, const WideClass& of, const DeviceInf
   if (p.pool != Pool::none) return refuse(Reason::geometry, "pools; expected none");
   if (p.boundary != Boundaries{})
     return refuse(Reason::geometry, "a boundary other than zeros; expected zeros");
-  const WideMapAxes axes(p);
-  for (int i = 0; i < axes.count; ++i)
-    if (Support axis = supports_axis(axes.axis[i], axes.count); !axis) return axis;
-  return supports_counts(p, of);
+  return supports_folded(p, of, choose_folded_axes(p, of, device));
+}
+
+int choose_folded_axes(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device) {
+  ConvProblem one = problem, many = problem;
+  one.n = 1;
+  constexpr std::int64_t images = 64, max_pixels = 1 << 26;
+  many.n = std::clamp<std::int64_t>(max_pixels / pixels_of(one), 1, images);
+  const WideMapAxes axes(one);
+  const bool is_plain = static_cast<bool>(supports_folded(one, of, 0));
+  const int plain_steps = is_plain ? WideFilters(one, of).steps() : 0;
+  int best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (int folded = 0; folded < 8; ++folded) {
+    const auto has_taps = [&](int axis) {
+      return (folded >> axis & 1) == 0 || axes.axis[axis].taps > 1 || axes.axis[axis].step() > 1;
+    };
+    if (!has_taps(0) || !has_taps(1) || !has_taps(2)) continue;
+    // Without fewer steps the larger x only costs.
+    if (folded > 0 && is_plain && WideFilters(one, of, folded).steps() >= plain_steps) continue;
+    if (!supports_folded(one, of, folded)) continue;
+    const WideFilters filters(one, of, folded);
+    const double seconds = tile_wide(many, filters, WideInput(one, filters), device, {}).seconds;
+    if (seconds < least) best = folded, least = seconds;
+  }
+  return best;
 }
 
 WideAccess access_of_outputs(const ConvProblem& p, const WideGroups& groups, const void* y) {
@@ -159,7 +199,7 @@ WideAccess access_of_outputs(const ConvProblem& p, const WideGroups& groups, con
 WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
                     const DeviceInfo& device, WideChoice choice) {
   const int steps = filters.of.products * filters.steps();
-  const WideTraffic traffic(problem, input);
+  const WideTraffic traffic(problem, filters.fold, input);
   constexpr int max_splits = 16, min_steps = 4;
   // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
   constexpr std::int64_t max_vectors = 1 << 30;
@@ -200,7 +240,10 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
 
 WidePlan::WidePlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
                    WideChoice choice)
-    : filters(problem, of), input(problem, filters) {
+    : filters(
+          problem, of,
+          choice.folded_axes >= 0 ? choice.folded_axes : choose_folded_axes(problem, of, device)),
+      input(problem, filters) {
   if (problem.n == 0) return;
   tiles = tile_wide(problem, filters, input, device, choice);
   const auto images = static_cast<std::size_t>(input.images);

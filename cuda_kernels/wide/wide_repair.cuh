@@ -17,12 +17,21 @@ class WideFilterReader {
     const int group = k / groups.filters, of_group = k % groups.filters;
     row_ = group * params.rows + of_group;
     first_ = of_group / groups.own_filters * groups.own_channels;
-    first_of_x_ = group * groups.channels + first_;
+    first_of_x_ = (group * groups.joined() + of_group / groups.own_filters) * params.x_channels;
   }
   /// The group's first channel in x.
   __device__ int first_channel() const { return first_of_x_; }
-  /// The weight of the group's channel `c` under a tap.
-  __device__ float at(int tap, int c) const {
+  /// The weight of the group's channel `of_x` under the tap s, r, t.
+  __device__ float at(const int (&of_tap)[3], int of_x) const {
+    int tap = 0, folded = 0;
+#pragma unroll
+    for (int axis = 2; axis >= 0; --axis) {
+      const int own = params_.axis[axis].taps, all = params_.of_x.of[axis].taps;
+      const bool folds = own != all;
+      tap = tap * own + (folds ? 0 : of_tap[axis]);
+      if (folds) folded = folded * all + of_tap[axis];
+    }
+    const int c = folded * params_.x_channels + of_x;
     if constexpr (Arithmetic::splits_operands) {
       const int taps = params_.steps / params_.channel_blocks;
       const std::int64_t filter = std::int64_t{k_} * taps + tap;
@@ -48,18 +57,17 @@ class WideFilterReader {
 template <class Params>
 __device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
   using Stored = typename Params::Stored;
-  const WideAxis &w = params.axis[0], &h = params.axis[1], &d = params.axis[2];
+  const WideImageAxis &w = params.of_x.of[0], &h = params.of_x.of[1], &d = params.of_x.of[2];
   const int first[3] = {pixel.at[0] * w.stride - w.before, pixel.at[1] * h.stride - h.before,
                         pixel.at[2] * d.stride - d.before};
   const WideFilterReader<Params> filter(params, k);
   float sum = 0;
-  int tap = 0;
 #pragma unroll 1
   for (int t = 0; t < d.taps; ++t)
 #pragma unroll 1
     for (int r = 0; r < h.taps; ++r)
 #pragma unroll 1
-      for (int s = 0; s < w.taps; ++s, ++tap) {
+      for (int s = 0; s < w.taps; ++s) {
         const int at[3] = {first[0] + s * w.dilation, first[1] + r * h.dilation,
                            first[2] + t * d.dilation};
         if (at[0] < 0 || at[0] >= w.extent || at[1] < 0 || at[1] >= h.extent || at[2] < 0 ||
@@ -69,8 +77,8 @@ __device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
                                 at[1] * h.x_step + at[0] * w.x_step +
                                 filter.first_channel() * params.x_c;
 #pragma unroll 1
-        for (int c = 0; c < params.groups.own_channels; ++c)
-          sum = fma(convert<float>(x[c * params.x_c]), filter.at(tap, c), sum);
+        for (int c = 0; c < params.x_channels; ++c)
+          sum = fma(convert<float>(x[c * params.x_c]), filter.at({s, r, t}, c), sum);
       }
   return sum;
 }

@@ -1,6 +1,8 @@
 // Where blocks have summed parts of the reduction, a second kernel adds the parts in their order.
 #pragma once
 
+#include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/primitives/dependent_launch.cuh"
 #include "cuda_kernels/wide/wide_epilogue.cuh"
 
@@ -36,6 +38,7 @@ class WideEightSums {
           sums_[j] = times_power_of_two(sums_[j], -of_image - params.scales.of_filter[k_ + j]);
     }
   }
+  __device__ float of(int j) const { return sums_[j]; }
   __device__ void write() {
     bool has_nan = false;
 #pragma unroll
@@ -87,18 +90,123 @@ class WideEightSums {
   float sums_[8] = {};
 };
 
+/// Sums of eight filters and 32 pixels, that a warp hands from lane to lane: a lane that has eight
+/// filters of a pixel becomes one that has neighbouring pixels of a filter.
+struct WidePlaneSums {
+  static constexpr int pixels = 32, pitch = pixels + 1;  // each bank once, along both
+  float of[8][pitch];
+};
+
+/// Writes neighbouring pixels of a filter, `bytes` of y. `from` has their sums.
+template <int bytes, class Params>
+__device__ void write_plane_vector(const Params& params, const float* from, int number, int k) {
+  using Stored = typename Params::Stored;
+  constexpr int count = bytes / static_cast<int>(sizeof(Stored));
+  const Epilogue<Stored>& epilogue = params.epilogue;
+  bool has_nan = false;
+#pragma unroll
+  for (int i = 0; i < count; ++i) has_nan = has_nan || from[i] != from[i];
+  if (count == 1 || (params.repairs && has_nan)) {
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const WidePixel pixel = params.pixel(number + i);
+      float sum = from[i];
+      if (params.repairs && sum != sum) sum = wide_sum(params, pixel, k);
+      epilogue.store(params.y[params.y_of(pixel) + k * params.y_k], sum, k);
+    }
+    return;
+  }
+  if constexpr (count > 1) {
+    using Vector = WideVector<Stored, bytes>;
+    Stored* const y = params.y + params.y_of(params.pixel(number)) + k * params.y_k;
+    Vector vector{};
+    if (epilogue.accumulate) vector = Vector::load(y);
+    const float bias = epilogue.template bias_of<float>(k);
+#pragma unroll
+    for (int i = 0; i < Vector::pairs; ++i) {
+      float made[2] = {from[2 * i], from[2 * i + 1]};
+      if (epilogue.accumulate) {
+        const float2 old = vector.pair[i].floats();
+        made[0] += old.x, made[1] += old.y;
+      }
+      vector.pair[i] = WidePair<Stored>::round(max_nan(made[0] + bias, epilogue.least),
+                                               max_nan(made[1] + bias, epilogue.least));
+    }
+    vector.store(y);
+  }
+}
+
+/// Adds and writes a warp's sums where y has planes: eight filters of 32 pixels.
+template <int bytes, class Params>
+__device__ void write_plane_sums(const Params& params, WidePlaneSums& staged, int first, int row,
+                                 int splits) {
+  constexpr int count = bytes / static_cast<int>(sizeof(typename Params::Stored)),
+                of_filter = WidePlaneSums::pixels / count;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (first + lane < params.pixels) {
+    const WideEightSums<Params> sums(params, first + lane, row, splits);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) staged.of[j][lane] = sums.of(j);
+  }
+  __syncwarp();
+  const int group = row / params.rows, of_group = row % params.rows;
+#pragma unroll(count == 1 ? 1 : 8 / count)
+  for (int i = 0; i < 8 / count; ++i) {
+    const int j = (lane + 32 * i) / of_filter, pixel = (lane + 32 * i) % of_filter * count;
+    if (of_group + j < params.groups.filters && first + pixel < params.pixels)
+      write_plane_vector<bytes>(params, staged.of[j] + pixel, first + pixel,
+                                group * params.groups.filters + of_group + j);
+  }
+  __syncwarp();
+}
+
+/// Adds the sums of splits. Threads go along what lies side by side in y: `fastest` counts eights
+/// of filters there, or 32 pixels of planes.
 template <class Arithmetic, WideFault fault>
 __global__ void __launch_bounds__(wide_summing_threads)
-    sum_splits(const __grid_constant__ WideParams<Arithmetic> params, Divisor<int> row_vectors) {
+    sum_splits(const __grid_constant__ WideParams<Arithmetic> params, Divisor<int> fastest,
+               int works) {
+  constexpr int warps = wide_summing_threads / 32, element = sizeof(typename Arithmetic::Stored);
+  __shared__ WidePlaneSums staged[warps];
   wait_for_kernel_before();
   const int splits = params.splits - (fault == WideFault::lost_split ? 1 : 0);
-  const int all = params.pixels * row_vectors.value(),
-            at_once = static_cast<int>(gridDim.x) * wide_summing_threads;
-  for (int i = static_cast<int>(blockIdx.x) * wide_summing_threads + static_cast<int>(threadIdx.x);
-       i < all; i += at_once) {
-    const auto [number, vector] = row_vectors.divide(i);
-    WideEightSums<WideParams<Arithmetic>>(params, number, 8 * vector, splits).write();
+  const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x),
+            blocks = static_cast<int>(gridDim.x);
+  if (!params.has_planes()) {
+    for (int i = block * wide_summing_threads + thread; i < works;
+         i += blocks * wide_summing_threads) {
+      const auto [number, vector] = fastest.divide(i);
+      WideEightSums<WideParams<Arithmetic>>(params, number, 8 * vector, splits).write();
+    }
+    return;
   }
+  const int warp = thread / 32;
+  for (int i = block * warps + warp; i < works; i += blocks * warps) {
+    const auto [vector, chunk] = fastest.divide(i);
+    const int first = chunk * WidePlaneSums::pixels, row = 8 * vector;
+    switch (params.access) {
+      case WideAccess::pixels:
+        write_plane_sums<16>(params, staged[warp], first, row, splits);
+        break;
+      case WideAccess::half_pixels:
+        write_plane_sums<8>(params, staged[warp], first, row, splits);
+        break;
+      default: write_plane_sums<element>(params, staged[warp], first, row, splits);
+    }
+  }
+}
+
+/// Starts the sum of the splits, behind the kernel that made them.
+template <class Arithmetic, WideFault fault>
+void launch_sum_splits(const WideParams<Arithmetic>& params, void* stream) {
+  const int row_vectors = params.all_rows / 8,
+            chunks = static_cast<int>(ceil_div(params.pixels, WidePlaneSums::pixels));
+  const bool planes = params.has_planes();
+  const int works = row_vectors * (planes ? chunks : params.pixels);
+  const std::int64_t threads = std::int64_t{works} * (planes ? 32 : 1);
+  Launch(stream, blocks_for(threads, wide_summing_threads), wide_summing_threads)
+      .early()(sum_splits<Arithmetic, fault>, params, Divisor<int>(planes ? chunks : row_vectors),
+               works);
 }
 
 }  // namespace plumb::cuda

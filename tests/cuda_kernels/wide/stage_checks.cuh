@@ -183,7 +183,8 @@ void put_marks(Stored* device, std::int64_t count) {
 /// The im2col loads of a problem, as it lies or repacked. Rows are pixels, columns channels; 0 is a
 /// zero. Split halves are scaled: the largest mark is 251, so the scale is 2^7.
 template <class Arithmetic, int number>
-int check_pixels(const std::string& text, const WideOptions& options = {}) {
+int check_pixels(const std::string& text, WideOptions options = {}) {
+  options.folded_axes = 0;
   using Operand = typename Arithmetic::Operand;
   constexpr WideShape shape = wide_shapes[number];
   WideCase<Arithmetic> of(text, options, true);
@@ -248,7 +249,7 @@ template <class Arithmetic, int number>
 int check_filters(const std::string& text) {
   using Operand = typename Arithmetic::Operand;
   constexpr WideShape shape = wide_shapes[number];
-  WideCase<Arithmetic> of(text, {}, true);
+  WideCase<Arithmetic> of(text, {.folded_axes = 0}, true);
   const ConvProblem& p = of.problem();
   put_marks(of.w(), element_count(p.w_extents()));
   of.pack();

@@ -25,6 +25,7 @@ struct WideOptions {
   bool x_planes = false;                      ///< x is N C (D) H W
   int pitch = 0;                              ///< filters that y has room for; 0: K
   int images_at_once = 0;                     ///< that are repacked; 0: as planned
+  int folded_axes = -1;                       ///< a WideFold's; negative: as planned
 };
 
 inline DeviceInfo device_info() {
@@ -152,7 +153,7 @@ class WideCase {
       : options_(options),
         problem_(wide_problem(text, dtype_of_stored<Stored>, options)),
         info_(device_info()),
-        filters_(problem_, Arithmetic::host),
+        filters_(plan().filters),
         integers_(integers),
         buffers_(buffers) {
     x_count_ = span(problem_.x_extents(), problem_.x_strides);
@@ -189,6 +190,7 @@ class WideCase {
     pack_wide_filters<Arithmetic, fault>(problem_, filters_, w_, packed_, nullptr);
   }
   WidePlan plan(WideChoice choice = {}) const {
+    choice.folded_axes = options_.folded_axes;
     WidePlan plan(problem_, Arithmetic::host, info_, choice);
     if (options_.images_at_once > 0) plan.input.images = options_.images_at_once;
     return plan;

@@ -91,6 +91,7 @@ void run_in(const WideRun& run) {
       case EmulatedFault::lost_split: return run_with<Arithmetic, WideFault::lost_split>(run);
       case EmulatedFault::low_twice: return run_with<Arithmetic, WideFault::low_twice>(run);
       case EmulatedFault::wrong_group: return run_with<Arithmetic, WideFault::wrong_group>(run);
+      case EmulatedFault::wrong_term: return run_with<Arithmetic, WideFault::wrong_term>(run);
       case EmulatedFault::none: break;
     }
   if (run.fault != EmulatedFault::none && !Arithmetic::splits_operands)

@@ -123,6 +123,61 @@ TEST_CASE("wide, emulated: planes of y are written in vectors of 16 and of 8 byt
       }
 }
 
+TEST_CASE("wide, emulated: taps of folded axes are channels, of every layout and boundary") {
+  // Strides beyond the copy engine's, taps beside, between and over each other, beyond the image,
+  // joined groups, one to three axes.
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes, Placing::mirrored})
+      for (const char* text :
+           {"mb2ic3ih22iw31oc40kh10kw9sh10sw11ph0", "mb2ic3ih9iw10oc24kh4sh4ph0",
+            "mb1ic5ih9iw8oc9kh3ph1", "mb2ic3ih13iw11oc16kh5sh2ph2dh1", "g2mb2ic6ih8oc10kh4sh3ph1",
+            "g6mb1ic6ih7iw9oc12kh3sh2ph1", "mb2ic3id4ih6iw9oc17kd2kh3kw4sd2sh3sw4pd0ph0pw1",
+            "mb2ic1iw60oc20kw12sw10pw3"})
+        for (const int axes : {1, 2, 3, 4, 6, 7, -1}) {
+          if (plumb_test::is_sanitized && axes != 3 && axes != 7) continue;
+          WideOptions options{.of = of, .x = x, .bias = true};
+          options.folded_axes = axes;
+          const WideEmulated convolution(text, options);
+          const bool is_possible = cuda::supports_wide(
+              cuda::wide_product(convolution.problem(), convolution.plan().filters.fold), of,
+              hopper());
+          if (!is_possible) continue;
+          CAPTURE(name(of), static_cast<int>(x), text, axes);
+          CHECK(WideEmulated(text, options).run() == "");
+        }
+}
+
+TEST_CASE("wide, emulated: folded outputs that come out NaN are summed by the definition") {
+  for (const WideClass& of : classes)
+    for (const char* text : {"mb2ic3ih13iw11oc16kh5sh2ph2dh1", "g2mb1ic4ih9iw8oc6kh3ph1"})
+      for (const int axes : {1, 2, 3})
+        for (const int splits : {1, 2}) {
+          CAPTURE(name(of), text, axes, splits);
+          WideOptions options{.of = of, .choice = {.shape = 5, .splits = splits}};
+          options.folded_axes = axes, options.data = Data::infinite;
+          options.y = splits > 1 ? Placing::planes : Placing::channels_last;
+          CHECK(WideEmulated(text, options).run() == "");
+        }
+}
+
+TEST_CASE("wide, emulated: planes of y from splits are written in vectors, and not") {
+  for (const WideClass& of : classes)
+    for (const char* text :
+         {"mb3ic24ih4iw6oc40kh3ph1", "mb3ic24ih6oc71kh3ph1", "mb3ic24ih6iw5oc40kh3ph1",
+          "mb3ic24ih7oc40kh3ph1", "g2mb2ic24id2ih2iw4oc10kd1kh1kw1pd0ph0pw0"})
+      for (const Data data : {Data::integers, Data::infinite}) {
+        CAPTURE(name(of), text, static_cast<int>(data));
+        const WideOptions options{.of = of,
+                                  .y = Placing::planes,
+                                  .choice = {.shape = 5, .splits = 2},
+                                  .data = data,
+                                  .bias = true,
+                                  .relu = data == Data::integers,
+                                  .accumulate = data == Data::integers};
+        CHECK(WideEmulated(text, options).run() == "");
+      }
+}
+
 TEST_CASE("wide, emulated: an x that is not aligned is repacked some images at a time") {
   for (const WideClass& of : classes) {
     CAPTURE(name(of));
@@ -166,9 +221,11 @@ TEST_CASE("wide, emulated: NaN and Inf come out where the definition has them") 
 }
 
 TEST_CASE("wide, emulated: planted faults show") {
-  const auto is_caught = [](const char* text, EmulatedFault fault, int splits, Data data) {
+  const auto is_caught = [](const char* text, EmulatedFault fault, int splits, Data data,
+                            int folded_axes = 0) {
     return !WideEmulated(text, {.of = wide_class_fp16x3,
                                 .choice = {.shape = 5, .splits = splits},
+                                .folded_axes = folded_axes,
                                 .data = data,
                                 .fault = fault})
                 .run()
@@ -185,4 +242,7 @@ TEST_CASE("wide, emulated: planted faults show") {
   const char* const groups = "g2mb2ic144ih4iw5oc40kh3ph1";
   CHECK_FALSE(is_caught(groups, EmulatedFault::none, 1, Data::integers));
   CHECK(is_caught(groups, EmulatedFault::wrong_group, 1, Data::integers));
+  const char* const patches = "mb2ic3ih8iw12oc24kh4sh4ph0";
+  CHECK_FALSE(is_caught(patches, EmulatedFault::none, 1, Data::integers, 3));
+  CHECK(is_caught(patches, EmulatedFault::wrong_term, 1, Data::integers, 3));
 }

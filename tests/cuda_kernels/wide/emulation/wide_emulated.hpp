@@ -24,6 +24,7 @@ struct WideOptions {
   plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
   Placing x = Placing::channels_last, y = Placing::channels_last;
   plumb::cuda::WideChoice choice{.shape = 3, .splits = 1};
+  int folded_axes = 0;  ///< the choice's
   Data data = Data::integers;
   bool bias = false, relu = false, accumulate = false;
   bool shifted = false;    ///< x begins one element behind an aligned address
@@ -51,7 +52,8 @@ class WideEmulated {
   WideEmulated(const std::string& text, const WideOptions& options, std::uint32_t seed = 1)
       : options_(options),
         problem_(problem_of(text, options)),
-        plan_(problem_, options.of, hopper(), options.choice),
+        plan_(problem_, options.of, hopper(),
+              {options.choice.shape, options.choice.splits, options.folded_axes}),
         random_(seed),
         x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
         w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),

@@ -9,7 +9,15 @@
 namespace plumb_test::emulation {
 
 /// Mistakes, by the names of the kernel's own list.
-enum class EmulatedFault { none, wrong_swizzle, stale_stage, lost_split, low_twice, wrong_group };
+enum class EmulatedFault {
+  none,
+  wrong_swizzle,
+  stale_stage,
+  lost_split,
+  low_twice,
+  wrong_group,
+  wrong_term
+};
 
 struct WideRun {
   const plumb::ConvProblem& problem;
