@@ -1,9 +1,10 @@
 // Taps of the filter as channels: host code, and index functions of both sides.
 //
-// Where x has few channels, a step's 128 bytes under one tap would be filled up with zeros, and where
-// the convolution's stride is larger than the copy engine's, it cannot skip pixels. x is then repacked
-// by im2col along some of the axes: a pixel of the repacked x has the channels under all the taps of
-// those axes, side by side. What the kernel multiplies is then another convolution, the product.
+// Where x has few channels, a step's 128 bytes under one tap would be filled up with zeros, and
+// where the convolution's stride is larger than the copy engine's, it cannot skip pixels. x is then
+// repacked by im2col along some of the axes: a pixel of the repacked x has the channels under all
+// the taps of those axes, side by side. What the kernel multiplies is then another convolution, the
+// product.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct WideFold {
   }
 };
 
-/// Returns the convolution that is left to the product: a folded axis has an element for each output
-/// and one tap. Strides are those of a dense x, and w and y have none.
+/// Returns the convolution that is left to the product: a folded axis has an element for each
+/// output and one tap. Strides are those of a dense x, and w and y have none.
 ConvProblem wide_product(const ConvProblem& problem, const WideFold& fold);
 
 }  // namespace plumb::cuda

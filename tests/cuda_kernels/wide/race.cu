@@ -4,8 +4,10 @@
 // the others.
 //
 //   plumb_race_wide check [SHAPE...]       all of the tests, about 20 s
-//   plumb_race_wide time [--sweep] [--class f16|bf16|tf32|fp16x3] [--nchw] [PROBLEM...]
+//   plumb_race_wide time [--sweep] [--class f16|bf16|tf32|fp16x3] [--nchw] [--fold AXES]
+//       [PROBLEM...]
 //
+// AXES is a sum of 1 for columns, 2 for rows and 4 for planes, whose taps are to be channels.
 // Problems are in benchdnn's notation.
 //
 // Compiled with PLUMB_BOUNDED_WAITS, a barrier that is waited for in vain says so after two
@@ -68,6 +70,15 @@ const Case small_cases[] = {
     {"g6mb1ic18ih9iw8oc12kh3ph1sh2", {.accumulate = true}},
     {"g3mb2ic201ih5iw6oc15kh1ph0"},
     {"g48mb2ic48ih9iw8oc48kh5ph2", {.bias = true}},
+    {"mb3ic3ih33iw45oc40kh11kw9ph0sh11sw9", {.bias = true}},
+    {"mb3ic3ih33iw48oc72kh16ph0sh16", {.x_planes = true}},
+    {"mb2ic3ih19iw21oc40kh7ph3sh2", {.x_planes = true, .folded_axes = 1}},
+    {"mb2ic3ih19iw21oc40kh7ph3sh2", {.accumulate = true, .folded_axes = 3}},
+    {"mb5ic3ih9iw10oc24kh4ph0sh4", {.images_at_once = 2, .folded_axes = 3}},
+    {"g4mb2ic8ih19iw21oc40kh3ph1sh2", {.bias = true, .x_planes = true, .folded_axes = 3}},
+    {"mb2ic3id4ih20iw31oc40kd2kh10kw9pd0ph1pw2sd2sh10sw9", {.x_planes = true}},
+    {"mb2ic128ih8oc136kh3ph1", {.accumulate = true, .planes = true}},
+    {"mb2ic128ih6oc40kh3ph1", {.bias = true, .planes = true}},
 };
 
 template <class Arithmetic>
@@ -82,11 +93,12 @@ const char* class_name() {
 
 std::string tiles_of(const WidePlan& plan) {
   const WideShape& of = wide_shapes[plan.tiles.shape];
-  char text[200];
-  std::snprintf(text, sizeof(text),
-                R"("shape":%d,"tile":"%dx%d","stages":%d,"splits":%d,"works":%d,"repacks":%d)",
-                plan.tiles.shape, of.m, of.n, of.stages(), plan.tiles.splits,
-                static_cast<int>(plan.tiles.works()), plan.input.repacks);
+  char text[240];
+  std::snprintf(
+      text, sizeof(text),
+      R"("shape":%d,"tile":"%dx%d","stages":%d,"splits":%d,"works":%d,"repacks":%d,"folded":%d)",
+      plan.tiles.shape, of.m, of.n, of.stages(), plan.tiles.splits,
+      static_cast<int>(plan.tiles.works()), plan.input.repacks, plan.filters.fold.axes);
   return text;
 }
 
@@ -111,7 +123,17 @@ int print(const char* kind, const Case& of, WideCase<Arithmetic>& convolution, c
 template <class Arithmetic>
 int check_shape(int shape) {
   int wrong = 0;
+  std::vector<Case> cases(std::begin(small_cases), std::end(small_cases));
+  // Those that would be folded are tried without it too.
   for (const Case& of : small_cases)
+    if (of.options.folded_axes < 0) {
+      const ConvProblem problem = wide_problem(of.text, Arithmetic::host.stored, of.options);
+      const bool folds = choose_folded_axes(problem, Arithmetic::host, device_info()) > 0;
+      if (!folds || problem.stride.h > max_im2col_step) continue;
+      cases.push_back(of);
+      cases.back().options.folded_axes = 0;
+    }
+  for (const Case& of : cases)
     for (const int splits : {1, 3}) {
       WideCase<Arithmetic> convolution(of.text, of.options, true);
       convolution.pack();
@@ -219,7 +241,8 @@ int plant(const char* name, const char* text, int splits, bool integers = true) 
 
 int check_faults() {
   const char *const one = "mb2ic128ih14oc128kh3ph1", *const groups = "g2mb2ic256ih14oc128kh3ph1",
-                    *const few = "mb2ic16ih14oc128kh1ph0";
+                    *const few = "mb2ic16ih14oc128kh1ph0",
+                    *const patches = "mb2ic3ih48oc40kh16ph0sh16";
   return plant<WideFp16, WideFault::none>("no fault", one, 1) +
          plant<WideFp16, WideFault::none>("no fault", one, 3) +
          plant<WideFp16, WideFault::wrong_swizzle>("wrong_swizzle", one, 1) +
@@ -227,6 +250,8 @@ int check_faults() {
          plant<WideFp16, WideFault::lost_split>("lost_split", one, 3) +
          plant<WideFp16, WideFault::none>("no fault", groups, 1) +
          plant<WideFp16, WideFault::wrong_group>("wrong_group", groups, 1) +
+         plant<WideFp16, WideFault::none>("no fault", patches, 1) +
+         plant<WideFp16, WideFault::wrong_term>("wrong_term", patches, 1) +
          plant<WideFp16x3, WideFault::none>("no fault", few, 1, false) +
          plant<WideFp16x3, WideFault::low_twice>("low_twice", few, 1, false);
 }
@@ -318,7 +343,8 @@ const std::vector<std::string> timed_problems{
     "mb1ic64ih56oc64kh3ph1",        "mb1ic256ih14oc256kh3ph1",
     "mb1ic512ih7oc512kh3ph1",       "mb8ic512ih32oc512kh3ph6dh5",
     "g32mb64ic128ih56oc128kh3ph1",  "g32mb64ic256ih28oc256kh3ph1",
-    "g32mb64ic1024ih7oc1024kh3ph1", "mb2ic64id32ih64oc64kd3kh3kw3pd1ph1pw1"};
+    "g32mb64ic1024ih7oc1024kh3ph1", "mb2ic64id32ih64oc64kd3kh3kw3pd1ph1pw1",
+    "mb64ic3ih224oc768kh16sh16ph0", "mb64ic3ih224oc96kh4sh4ph0"};
 
 /// Keeps the device busy, so that what is timed has been launched when its turn comes: on an idle
 /// device an event would be followed by the host's work for the launch.
@@ -397,7 +423,8 @@ int main(int argc, char** argv) {
   if (words.empty() || (words[0] != "check" && words[0] != "time")) {
     std::fprintf(stderr,
                  "usage: plumb_race_wide check [SHAPE...] | time [--sweep] "
-                 "[--class f16|bf16|tf32|fp16x3] [--nchw] [PROBLEM...]\n");
+                 "[--class f16|bf16|tf32|fp16x3] [--nchw] [--fold AXES] "
+                 "[PROBLEM...]\n");
     return 2;
   }
   if (words[0] == "check") {
@@ -416,6 +443,8 @@ int main(int argc, char** argv) {
       sweep = true;
     else if (words[i] == "--nchw")
       options.planes = options.x_planes = true;
+    else if (words[i] == "--fold" && i + 1 < words.size())
+      options.folded_axes = std::stoi(words[++i]);
     else if (words[i] == "--class" && i + 1 < words.size())
       wanted = words[++i];
     else

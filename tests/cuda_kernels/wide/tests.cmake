@@ -5,7 +5,8 @@ set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
 set(wide_sources
   ${kernels}/wide/wide_layouts.cpp ${kernels}/wide/wide_plan.cpp ${kernels}/conv/conv_support.cpp ${kernels}/cost/kernel_model.cpp
   ${kernels}/cost/machine.cpp ${kernels}/cost/tables.cpp ${kernels}/cost/wide.cpp)
-add_executable(plumb_wide_tests ${wide}/main.cpp ${wide}/test_plan.cpp ${wide_sources})
+add_executable(plumb_wide_tests ${wide}/main.cpp ${wide}/test_plan.cpp ${wide}/test_plan_folds.cpp
+               ${wide_sources})
 target_include_directories(plumb_wide_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
 target_link_libraries(plumb_wide_tests PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
                       fmt::fmt-header-only)
