@@ -25,7 +25,8 @@ ConvProblem problem_of(const std::string& text, const WideClass& of = wide_class
 
 }  // namespace
 
-TEST_CASE("wide: few channels' taps are folded to channels, whatever N, and many channels' are not") {
+TEST_CASE(
+    "wide: few channels' taps are folded to channels, whatever N, and many channels' are not") {
   const struct {
     const char* text;
     std::int64_t channels, pixels;
@@ -35,7 +36,8 @@ TEST_CASE("wide: few channels' taps are folded to channels, whatever N, and many
       {"mb1ic3ih224oc768kh16sh16ph0", 768, 196, 1},
       {"mb8ic3ih224oc1280kh14sh14ph0", 588, 256, 1},
       {"mb64ic3ih224oc96kh4sh4ph0", 48, 3136, 1},
-      {"mb8ic3id16ih224iw224oc768kd2kh16kw16sd2sh16sw16pd0ph0pw0", 1536, 8 * 196, 1},
+      // Under one plane's taps 768 channels fill their steps, and nothing is gained by both's.
+      {"mb8ic3id16ih224iw224oc768kd2kh16kw16sd2sh16sw16pd0ph0pw0", 768, 16 * 196, 2},
       {"mb2ic64ih64oc8kh3ph1sh9", 576, 64, 1},
       {"mb4ic64ih8iw400oc8kh3kw290ph1pw145", 64 * 290, 8 * 401, 3},  // beyond the copy engine
   };
@@ -54,7 +56,8 @@ TEST_CASE("wide: few channels' taps are folded to channels, whatever N, and many
         CHECK(supports_wide(p, of, hopper()).sentence == "");
       }
   // Without fewer steps nothing is gained.
-  for (const char* text : {"mb64ic64ih56oc64kh3ph1", "mb8ic256ih14oc256kh3ph1sh2", "mb8ic3ih9oc8kh1ph0"})
+  for (const char* text :
+       {"mb64ic64ih56oc64kh3ph1", "mb8ic256ih14oc256kh3ph1sh2", "mb8ic3ih9oc8kh1ph0"})
     for (const WideClass& of : classes)
       CHECK(choose_folded_axes(problem_of(text, of), of, hopper()) == 0);
 }

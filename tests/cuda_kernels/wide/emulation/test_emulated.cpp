@@ -134,10 +134,10 @@ TEST_CASE("wide, emulated: taps of folded axes are channels, of every layout and
             "mb1ic5ih9iw8oc9kh3ph1", "mb2ic3ih13iw11oc16kh5sh2ph2dh1", "g2mb2ic6ih8oc10kh4sh3ph1",
             "g6mb1ic6ih7iw9oc12kh3sh2ph1", "mb2ic3id4ih6iw9oc17kd2kh3kw4sd2sh3sw4pd0ph0pw1",
             "mb2ic1iw60oc20kw12sw10pw3"})
-        for (const int axes : {1, 2, 3, 4, 6, 7, -1}) {
+        for (const int axes : {1, 2, 3, 7}) {
           if (plumb_test::is_sanitized && axes != 3 && axes != 7) continue;
-          WideOptions options{.of = of, .x = x, .bias = true};
-          options.folded_axes = axes;
+          const WideOptions options{
+              .of = of, .x = x, .choice = {.shape = 5}, .folded_axes = axes, .bias = true};
           const WideEmulated convolution(text, options);
           const ConvProblem product =
               cuda::wide_product(convolution.problem(), convolution.plan().filters.fold);
