@@ -122,8 +122,12 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(cudnn_best_fp64),
       PLUMB_ENTRY(cudnn_best_fp32),
       PLUMB_ENTRY(cudnn_best_tf32),
+      PLUMB_ENTRY(cudnn_deterministic_fp64),
+      PLUMB_ENTRY(cudnn_deterministic_fp32),
+      PLUMB_ENTRY(cudnn_deterministic_tf32),
       PLUMB_ENTRY(cudnn_sum_fp64),
       PLUMB_ENTRY(cudnn_sum_fp32),
+      PLUMB_ENTRY(cudnn_sum_tf32),
   };
   // clang-format on
   return list;

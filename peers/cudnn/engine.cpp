@@ -56,21 +56,56 @@ Descriptor convolution(const ConvProblem& p) {
   return conv;
 }
 
+/// What cuDNN calls the operation of a direction, and what it has.
+struct OperationNames {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t x, w, y, conv, alpha, beta;
+};
+constexpr OperationNames names_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward: break;
+    case Direction::backward_data:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Direction::backward_weights:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+}
+
 Descriptor operation_on(const Descriptor& x, const Descriptor& w, const Descriptor& y,
-                        const Descriptor& conv, DType dtype, double beta) {
-  Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, x);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, w);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, y);
-  operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv);
+                        const Descriptor& conv, const ConvProblem& problem, double beta) {
+  const OperationNames names = names_of(problem.direction);
+  Descriptor operation(names.type);
+  operation.set(names.x, x);
+  operation.set(names.w, w);
+  operation.set(names.y, y);
+  operation.set(names.conv, conv);
   const auto factor = [&](cudnnBackendAttributeName_t name, double value) {
-    if (dtype == DType::f64)
+    if (problem.dtype == DType::f64)
       operation.set(name, CUDNN_TYPE_DOUBLE, value);
     else
       operation.set(name, CUDNN_TYPE_FLOAT, static_cast<float>(value));
   };
-  factor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, 1);
-  factor(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, beta);
+  factor(names.alpha, 1);
+  factor(names.beta, beta);
   operation.finalize();
   return operation;
 }
@@ -150,14 +185,25 @@ std::string name_of(const Descriptor& configuration) {
   return settings.empty() ? name : name + ", knobs" + settings;
 }
 
+/// By their parts, as image_of(), filters_of() and output_of() name them.
+constexpr std::array<std::int64_t, 3> ids_of(Direction direction) {
+  switch (direction) {
+    case Direction::forward: break;
+    case Direction::backward_data: return {y_id, w_id, x_id};
+    case Direction::backward_weights: return {x_id, y_id, w_id};
+  }
+  return {x_id, w_id, y_id};
+}
+
 }  // namespace
 
 Graph::Graph(cudnnHandle_t handle, const ConvProblem& problem, Layout layout, float beta)
-    : x_(tensor(x_id, problem.dtype, problem.x_extents(), layout)),
+    : ids_(ids_of(problem.direction)),
+      x_(tensor(x_id, problem.dtype, problem.x_extents(), layout)),
       w_(tensor(w_id, problem.dtype, problem.w_extents(), layout)),
       y_(tensor(y_id, problem.dtype, problem.y_extents(), layout)),
       conv_(convolution(problem)),
-      operation_(operation_on(x_, w_, y_, conv_, problem.dtype, beta)),
+      operation_(operation_on(x_, w_, y_, conv_, problem, beta)),
       graph_(graph_of(handle, operation_)) {}
 
 Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration)
@@ -191,13 +237,12 @@ bool Engine::transforms() const {
 
 std::string Engine::name() const { return name_of(configuration_); }
 
-void Engine::run(cudnnHandle_t handle, const void* x, const void* w, void* y,
+void Engine::run(cudnnHandle_t handle, const void* image, const void* filters, void* output,
                  void* workspace) const {
-  const std::int64_t ids[] = {x_id, w_id, y_id};
   // cuDNN's pointers have no const; inputs are only read.
-  void* const pointers[] = {const_cast<void*>(x), const_cast<void*>(w), y};
+  void* const pointers[] = {const_cast<void*>(image), const_cast<void*>(filters), output};
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span(ids));
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, graph_->ids());
   pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers);
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
   pack.finalize();
@@ -209,11 +254,15 @@ bool admits(Accuracy accuracy, DType dtype, const Engine& engine) {
   if (engine.has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
   // Tensor cores have no products of fp32: on f32 tensors the note means TF32.
   const bool tf32 = dtype == DType::f32 && engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  const bool deterministic = !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+  const bool sum = deterministic && !engine.transforms();
   switch (accuracy) {
-    case Accuracy::tf32: return true;
     case Accuracy::fp32: return !tf32;
-    case Accuracy::fp32_sum:
-      return !tf32 && !engine.transforms() && !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC);
+    case Accuracy::tf32: return true;
+    case Accuracy::fp32_deterministic: return !tf32 && deterministic;
+    case Accuracy::tf32_deterministic: return deterministic;
+    case Accuracy::fp32_sum: return !tf32 && sum;
+    case Accuracy::tf32_sum: return tf32 && sum;
   }
   return false;
 }
@@ -223,11 +272,15 @@ std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const C
   const auto graph = std::make_shared<const Graph>(handle, problem, layout, beta);
   std::vector<std::shared_ptr<const Engine>> built;
   std::set<std::string> seen;
-  const auto build = [&](std::vector<Descriptor> configurations, bool transforms_alone) {
+  const auto left_out = [&](const Engine& engine) {
+    return engine.transforms() || (problem.direction != Direction::forward &&
+                                   !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+  };
+  const auto build = [&](std::vector<Descriptor> configurations, bool all) {
     for (Descriptor& configuration : configurations) try {
         if (!seen.insert(name_of(configuration)).second) continue;
         auto engine = std::make_shared<const Engine>(handle, graph, std::move(configuration));
-        if (transforms_alone && !engine->transforms()) continue;
+        if (!all && !left_out(*engine)) continue;
         if (engine->compiled_at_run_time() && !rows_are_aligned(problem, layout)) continue;
         built.push_back(std::move(engine));
       } catch (const Error&) {
@@ -235,8 +288,8 @@ std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const C
       }
   };
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK})
-    build(configurations(*graph, mode), false);
-  build(plain_configurations(*graph), true);
+    build(configurations(*graph, mode), true);
+  build(plain_configurations(*graph), false);
   return built;
 }
 

@@ -1,8 +1,10 @@
 // cuDNN's engines for a problem: every kernel, with its settings, that its heuristics name.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,22 +16,34 @@ namespace plumb::cuda::cudnn {
 /// What an engine may do to numbers, by cuDNN's own notes on it. Operands are never rounded to a
 /// type narrower than stated, and sums never run in less than fp32; of f64 tensors both are fp64.
 enum class Accuracy {
-  fp32,      ///< fp32 operands, or the narrower type that tensors are stored in; may transform
-  tf32,      ///< fp32 operands may be rounded to TF32; may transform
-  fp32_sum,  ///< as fp32, without FFT and Winograd, and the same bits every time
+  fp32,  ///< fp32 operands, or the narrower type that tensors are stored in; may transform
+  tf32,  ///< fp32 operands may be rounded to TF32; may transform
+  fp32_deterministic,  ///< as fp32, and the same bits every time
+  tf32_deterministic,  ///< as tf32, and the same bits every time
+  fp32_sum,            ///< as fp32_deterministic, without FFT and Winograd
+  tf32_sum,            ///< as tf32_deterministic, without them, and on tensor cores: always TF32
 };
-inline constexpr int accuracies = 3;
+inline constexpr std::array all_accuracies{Accuracy::fp32,
+                                           Accuracy::tf32,
+                                           Accuracy::fp32_deterministic,
+                                           Accuracy::tf32_deterministic,
+                                           Accuracy::fp32_sum,
+                                           Accuracy::tf32_sum};
 
-/// A convolution as cuDNN's graph interface has it: y = conv(x, w) + beta y. Pointers of all three
-/// are multiples of `pointer_alignment`.
+/// A convolution, or a gradient, as cuDNN's graph interface has it: what is written becomes the
+/// result + beta times what it was. Pointers of all three tensors are multiples of
+/// `pointer_alignment`.
 class Graph {
  public:
   static constexpr std::int64_t pointer_alignment = 16;
   /// The tensors lie in `layout`.
   Graph(cudnnHandle_t handle, const ConvProblem& problem, Layout layout, float beta);
   const Descriptor& native() const { return graph_; }
+  /// Of image, filters and output, the parts that x, w and y take in the problem's direction.
+  std::span<const std::int64_t, 3> ids() const { return ids_; }
 
  private:
+  std::array<std::int64_t, 3> ids_;
   Descriptor x_, w_, y_, conv_, operation_, graph_;
 };
 
@@ -47,7 +61,9 @@ class Engine {
   /// cuDNN writes and compiles its kernel for the problem.
   bool compiled_at_run_time() const { return compiled_at_run_time_; }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  void run(cudnnHandle_t handle, const void* x, const void* w, void* y, void* workspace) const;
+  /// The tensors by their parts, as a launch has them.
+  void run(cudnnHandle_t handle, const void* image, const void* filters, void* output,
+           void* workspace) const;
 
  private:
   std::shared_ptr<const Graph> graph_;  ///< which the plan may still refer to
@@ -60,11 +76,11 @@ class Engine {
 /// Whether an engine's numerical notes allow a class for tensors stored so.
 bool admits(Accuracy accuracy, DType dtype, const Engine& engine);
 
-/// All that can be built of what heuristics A and B and the fallback list name, and FFT and
-/// Winograd engines at their default settings, which the lists leave out; without doubles.
-/// Engines that are compiled at run time are left out where the rows of x or y are no multiples of
-/// 16 bytes: one of cuDNN 9.14's wrote to a misaligned address, which ends the process's use of
-/// the GPU.
+/// All that can be built of what heuristics A and B and the fallback list name, and at their
+/// default settings FFT and Winograd engines, and for gradients all that are deterministic, of
+/// which the lists leave some out; without doubles. Engines that are compiled at run time are left
+/// out where the rows of x or y are no multiples of 16 bytes: one of cuDNN 9.14's wrote to a
+/// misaligned address, which ends the process's use of the GPU.
 std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const ConvProblem& problem,
                                                    Layout layout, float beta);
 

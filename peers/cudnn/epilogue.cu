@@ -1,5 +1,6 @@
 // Bias and ReLU as passes over a dense output.
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/check.hpp"
 #include "cuda_kernels/primitives/scalar.cuh"
 #include "peers/cudnn/epilogue.hpp"
 
@@ -52,10 +53,11 @@ __global__ void __launch_bounds__(block_threads) fill(std::int64_t count, Stored
 
 void run(const ConvProblem& problem, Layout layout, const void* bias, bool keep, bool relu, void* y,
          void* stream) {
-  const std::int64_t outputs = element_count(problem.y_extents());
+  const Extents extents = output_of(problem).extents;
+  const std::int64_t outputs = element_count(extents);
   const Pass pass{.outputs = outputs,
-                  .inner = layout == Layout::nchw ? problem.z() * problem.p() * problem.q() : 1,
-                  .channels = problem.k,
+                  .inner = layout == Layout::nchw ? outputs / (extents[0] * extents[1]) : 1,
+                  .channels = extents[1],
                   .keep = keep,
                   .relu = relu};
   with_any_stored(problem.dtype, [&]<class Stored>(Stored) {
@@ -74,6 +76,13 @@ void spread_bias(const ConvProblem& problem, Layout layout, const void* bias, vo
 void finish(const ConvProblem& problem, Layout layout, const void* bias, Activation activation,
             void* y, void* stream) {
   run(problem, layout, bias, true, activation == Activation::relu, y, stream);
+}
+
+void clear(const ConvProblem& problem, void* y, void* stream) {
+  const std::int64_t outputs = element_count(output_of(problem).extents);
+  check(cudaMemsetAsync(y, 0, static_cast<std::size_t>(outputs) * size_in_bytes(problem.dtype),
+                        static_cast<cudaStream_t>(stream)),
+        "cudaMemsetAsync");
 }
 
 void fill_randomly(DType dtype, std::int64_t count, void* data, void* stream) {

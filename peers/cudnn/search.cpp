@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <map>
 #include <mutex>
 
 #include "cuda_kernels/primitives/check.hpp"
+#include "peers/cudnn/choice.hpp"
 #include "peers/cudnn/epilogue.hpp"
 #include "peers/placement.hpp"
 #include "peers/problem_cache.hpp"
@@ -92,77 +94,81 @@ class Stopwatch {
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
-  /// The least seconds of five runs, after one that is not counted; of fewer, where one takes three
-  /// times `best_so_far` and five could not win.
+  /// The least seconds of five runs, after one that is not counted, since it may load code; of
+  /// fewer, where one takes three times `best_so_far` and five could not win; of the first alone,
+  /// where that takes ten times as long and longer than loading.
   template <class Run>
   double seconds(const Run& run, double best_so_far) {
-    run(stream_);
-    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
-    float least = std::numeric_limits<float>::infinity();
-    for (int i = 0; i < 5 && !(i > 0 && least * 1e-3 > 3 * best_so_far); ++i) {
-      check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
-      run(stream_);
-      check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-      check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-      float milliseconds = 0;
-      check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
-      least = std::min(least, milliseconds);
-    }
-    return least * 1e-3;
+    constexpr double loading_seconds = 0.1;
+    const double first = seconds_of(run);
+    if (first > std::max(loading_seconds, 10 * best_so_far)) return first;
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < 5 && !(i > 0 && least > 3 * best_so_far); ++i)
+      least = std::min(least, seconds_of(run));
+    return least;
   }
 
  private:
+  template <class Run>
+  double seconds_of(const Run& run) {
+    check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
+    run(stream_);
+    check(cudaEventRecord(end_, stream_), "cudaEventRecord");
+    check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
+    return milliseconds * 1e-3;
+  }
+
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-struct Timed {
-  std::shared_ptr<const Engine> engine;
-  double seconds;
-};
+/// Engines of one problem take turns for no longer than this, as cuDNN orders them; after it only
+/// those of a class that has none yet.
+constexpr double search_seconds_limit = 10;
 
-/// The inputs and the output of a search, and workspace that grows as engines ask.
+/// What a search reads and writes, and workspace that grows as engines ask.
 class Bench {
  public:
   Bench(const ConvProblem& problem, const DeviceInfo& device)
       : device_(device),
         dtype_(problem.dtype),
-        x_(random_tensor(problem.dtype, problem.x_extents())),
-        w_(random_tensor(problem.dtype, problem.w_extents())),
-        y_(random_tensor(problem.dtype, problem.y_extents())) {
+        image_(random_tensor(problem.dtype, image_of(problem).extents)),
+        filters_(random_tensor(problem.dtype, filters_of(problem).extents)),
+        output_(random_tensor(problem.dtype, output_of(problem).extents)) {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     workspace_limit_bytes_ = free / 2;  // the caller has to have it too
   }
 
-  /// Those that run, fastest first.
+  /// Those that run.
   std::vector<Timed> time(const std::vector<std::shared_ptr<const Engine>>& engines) {
+    const auto enough = Clock::now() + std::chrono::duration<double>(search_seconds_limit);
     std::vector<Timed> timed;
-    // Of those that every class of accuracy admits.
-    double best = std::numeric_limits<double>::infinity();
     for (const auto& engine : engines) {
       if (engine->workspace_bytes() > workspace_limit_bytes_) continue;
+      if (Clock::now() > enough && !serves_another_class(*engine, dtype_, timed)) continue;
       try {
         grow_workspace(engine->workspace_bytes());
         const auto run_once = [&](cudaStream_t stream) {
-          run(*engine, device_, x_.data(), w_.data(), y_.data(), workspace_.data(), stream);
+          run(*engine, device_, image_.data(), filters_.data(), output_.data(), workspace_.data(),
+              stream);
         };
-        timed.push_back({engine, stopwatch_.seconds(run_once, best)});
-        if (admits(Accuracy::fp32_sum, dtype_, *engine))
-          best = std::min(best, timed.back().seconds);
+        timed.push_back({engine, stopwatch_.seconds(run_once, seconds_to_beat(dtype_, timed))});
       } catch (const Error&) {
         // Some engines refuse only when they are run. An error that broke the context shows in
         // every call after this one.
         cudaGetLastError();
       }
     }
-    std::stable_sort(timed.begin(), timed.end(),
-                     [](const Timed& a, const Timed& b) { return a.seconds < b.seconds; });
     return timed;
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void grow_workspace(std::size_t bytes) {
     if (bytes <= workspace_bytes_) return;
     workspace_ = DeviceMemory(bytes);
@@ -172,39 +178,23 @@ class Bench {
   const DeviceInfo& device_;
   const DType dtype_;
   Stopwatch stopwatch_;
-  DeviceMemory x_, w_, y_, workspace_;
+  DeviceMemory image_, filters_, output_, workspace_;
   std::size_t workspace_bytes_ = 0, workspace_limit_bytes_ = 0;
 };
-
-const Timed* fastest(Accuracy accuracy, DType dtype, const std::vector<Timed>& timed) {
-  const auto found = std::find_if(timed.begin(), timed.end(), [&](const Timed& candidate) {
-    return admits(accuracy, dtype, *candidate.engine);
-  });
-  return found == timed.end() ? nullptr : &*found;
-}
-
-std::string describe(const Engine& engine) {
-  std::string text = engine.name();
-  if (engine.has(CUDNN_NUMERICAL_NOTE_FFT))
-    text += ", FFT";
-  else if (engine.transforms())
-    text += ", Winograd";
-  if (engine.has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) text += ", tensor cores";
-  return text;
-}
 
 bool verbose() {
   const char* value = secure_getenv("PLUMB_VERBOSE");
   return value && *value && std::string_view(value) != "0";
 }
 
-void report(const ConvProblem& problem, Accuracy accuracy, const Timed& best, std::size_t tried) {
-  constexpr std::string_view names[] = {"best.fp32", "best.tf32", "sum.fp32"};
+void report(const ConvProblem& problem, Accuracy accuracy, const Timed& best, std::size_t tried,
+            std::size_t named) {
   fmt::print(stderr,
-             "plumb: cudnn.conv.{} of {} in {}: {}, {:.3g} s, {} bytes of workspace, {} "
+             "plumb: cudnn.conv.{} of {} {} in {}: {}, {:.3g} s, {} bytes of workspace, {} of {} "
              "engines tried\n",
-             names[static_cast<int>(accuracy)], to_string(problem), to_string(problem.dtype),
-             describe(*best.engine), best.seconds, best.engine->workspace_bytes(), tried);
+             to_string(accuracy), to_string(problem.direction), to_string(problem),
+             to_string(problem.dtype), describe(*best.engine), best.seconds,
+             best.engine->workspace_bytes(), tried, named);
 }
 
 Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
@@ -213,20 +203,19 @@ Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
   const OnDevice on_device(device.id.index);
   Bench bench(problem, device);
   Session& used = session(device.id.index);
-  const auto timed_with = [&](float beta) {
-    std::unique_lock lock(used.mutex);
-    const auto built = engines(used.handle, problem, result.layout, beta);
-    lock.unlock();
-    return bench.time(built);
+  const auto built_with = [&](float beta) {
+    const std::lock_guard lock(used.mutex);
+    return engines(used.handle, problem, result.layout, beta);
   };
-  const std::vector<Timed> plain = timed_with(0);
+  const auto named = built_with(0);
+  const std::vector<Timed> plain = bench.time(named);
   std::vector<Timed> onto_bias;
-  if (size_in_bytes(problem.dtype) == 2) onto_bias = timed_with(1);
-  for (const Accuracy accuracy : {Accuracy::fp32, Accuracy::tf32, Accuracy::fp32_sum}) {
-    Choice& choice = result.choices[static_cast<int>(accuracy)];
+  if (adds_to_bias(problem)) onto_bias = bench.time(built_with(1));
+  for (const Accuracy accuracy : all_accuracies) {
+    Choice& choice = result.choices[static_cast<std::size_t>(accuracy)];
     if (const Timed* best = fastest(accuracy, problem.dtype, plain)) {
       choice.plain = best->engine;
-      if (verbose()) report(problem, accuracy, *best, plain.size());
+      if (verbose()) report(problem, accuracy, *best, plain.size(), named.size());
     }
     if (const Timed* best = fastest(accuracy, problem.dtype, onto_bias))
       choice.onto_bias = best->engine;
@@ -235,6 +224,10 @@ Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
 }
 
 }  // namespace
+
+bool adds_to_bias(const ConvProblem& problem) {
+  return size_in_bytes(problem.dtype) == 2 && problem.direction != Direction::backward_weights;
+}
 
 std::optional<Layout> layout_of(const ConvProblem& problem) {
   for (const Layout layout : {Layout::nchw, Layout::nhwc})
@@ -260,12 +253,12 @@ std::shared_ptr<const Search> search(const ConvProblem& problem, const DeviceInf
   });
 }
 
-void run(const Engine& engine, const DeviceInfo& device, const void* x, const void* w, void* y,
-         void* workspace, void* stream) {
+void run(const Engine& engine, const DeviceInfo& device, const void* image, const void* filters,
+         void* output, void* workspace, void* stream) {
   Session& used = session(device.id.index);
   const std::lock_guard lock(used.mutex);
   check(library().set_stream(used.handle, static_cast<cudaStream_t>(stream)), "cudnnSetStream");
-  engine.run(used.handle, x, w, y, workspace);
+  engine.run(used.handle, image, filters, output, workspace);
 }
 
 }  // namespace plumb::cuda::cudnn

@@ -29,7 +29,8 @@ fake_library(fake_cudnn.c libcudnn.so.9 cudnn_without FAKE_WITHOUT_EXECUTE)
 
 # What of cuDNN's code needs no GPU, which is in the CUDA module, compiled for its tests.
 add_executable(plumb_peer_tests peers/test_cudnn.cpp support/main.cpp
-  ${PROJECT_SOURCE_DIR}/peers/cudnn/engine.cpp ${PROJECT_SOURCE_DIR}/peers/cudnn/library.cpp)
+  ${PROJECT_SOURCE_DIR}/peers/cudnn/choice.cpp ${PROJECT_SOURCE_DIR}/peers/cudnn/engine.cpp
+  ${PROJECT_SOURCE_DIR}/peers/cudnn/library.cpp)
 target_include_directories(plumb_peer_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
 target_compile_definitions(plumb_peer_tests PRIVATE PLUMB_FAKE_LIBRARIES="${fake_libraries}")
 target_link_libraries(plumb_peer_tests PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
