@@ -89,21 +89,6 @@ std::vector<const ConvAlgorithm*> contestants(const Device& device, const ConvPr
   return wanted;
 }
 
-/// Each of ours beside the fastest peer that is no less accurate than it has to be.
-void compare_with_peers(std::vector<BenchRecord>& records) {
-  for (BenchRecord& ours : records) {
-    if (ours.peer || !ours.measurement.failure.empty()) continue;
-    for (const BenchRecord& peer : records) {
-      if (!peer.peer || !peer.measurement.failure.empty() || !allows(ours.math, peer.math))
-        continue;
-      const double ratio = peer.measurement.median_seconds / ours.measurement.median_seconds;
-      if (!ours.compared_with.empty() && ratio >= ours.speed_over_peer) continue;
-      ours.compared_with = peer.measurement.algorithm;
-      ours.speed_over_peer = ratio;
-    }
-  }
-}
-
 /// Cuts the batch to what memory holds; refused where not one image fits.
 Support cut_to_memory(const Device& device, ConvProblem& problem) {
   try {
@@ -158,6 +143,7 @@ BenchCase bench_case(const Device& device, ValidationCase test, const DeviceCeil
     record.math = math;
     record.reproducible = reproducible;
     record.peer = algorithm->provider != nullptr;
+    record.deterministic = algorithm->numerics.deterministic;
     bench.records.push_back(std::move(record));
   }
   const Measurements seen = measure(plans, options);
@@ -310,7 +296,8 @@ void add_bench(CLI::App& program) {
       "the\nproblem under way was finished, and what was measured is reported.\nExamples:\n  plumb "
       "bench --suite four --algorithm '*' --json four.json\n  plumb bench --suite resnet50 --dtype "
       "f16 --layout nhwc --peer cudnn\n  plumb bench --suite few200 --math fp32 --peer cudnn "
-      "--json few.json --plot few.svg");
+      "--json few.json --plot few.svg\n  plumb bench --suite few200 --direction backward_weights "
+      "--peer cudnn");
   command->callback([a] { run(*a); });
 }
 

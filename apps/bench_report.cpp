@@ -21,6 +21,9 @@ std::string remark(const BenchRecord& record) {
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };
   if (!record.compared_with.empty())
     add(fmt::format("{:.2f} x as fast as {}", record.speed_over_peer, record.compared_with));
+  if (!record.deterministic_peer.empty() && record.deterministic_peer != record.compared_with)
+    add(fmt::format("{:.2f} x as {}", record.speed_over_deterministic_peer,
+                    record.deterministic_peer));
   if (seen.packing == PackingTime::before) add("filters packed before");
   if (!seen.unsteady.empty()) add("unsteady: " + seen.unsteady);
   if (seen.given_up) add(fmt::format("given up after {} samples", seen.samples));
@@ -37,6 +40,7 @@ nlohmann::ordered_json to_json(const BenchCase& bench, const BenchRecord& record
                                  {"device", device},
                                  {"algorithm", seen.algorithm},
                                  {"math", to_string(record.math)},
+                                 {"deterministic", record.deterministic},
                                  {"reproducible", record.reproducible},
                                  {"direction", to_string(problem.direction)},
                                  {"dtype", to_string(problem.dtype)},
@@ -64,6 +68,10 @@ nlohmann::ordered_json to_json(const BenchCase& bench, const BenchRecord& record
     json["peer"] = record.compared_with;
     json["speed_over_peer"] = record.speed_over_peer;
   }
+  if (!record.deterministic_peer.empty()) {
+    json["deterministic_peer"] = record.deterministic_peer;
+    json["speed_over_deterministic_peer"] = record.speed_over_deterministic_peer;
+  }
   return json;
 }
 
@@ -86,6 +94,8 @@ nlohmann::ordered_json to_json(const Spread& spread) {
 nlohmann::ordered_json to_json(const BenchSummary& summary) {
   nlohmann::ordered_json json = {{"roofline_fraction", to_json(summary.share)}};
   if (summary.ratio.count > 0) json["speed_over_peer"] = to_json(summary.ratio);
+  if (summary.deterministic_ratio.count > 0)
+    json["speed_over_deterministic_peer"] = to_json(summary.deterministic_ratio);
   if (summary.left_out > 0) json["left_out"] = summary.left_out;
   if (summary.unsteady > 0) json["unsteady"] = summary.unsteady;
   return json;

@@ -13,12 +13,15 @@ namespace plumb::app {
 /// One algorithm on one problem.
 struct BenchRecord {
   Measurement measurement;
-  Math math = Math::fp32;        ///< that its arithmetic keeps, for the problem's type
-  bool peer = false;             ///< another library's
-  bool reproducible = false;     ///< the bits that are specified were asked for
-  double roofline_fraction = 0;  ///< of the speed that the device's ceilings leave
-  std::string compared_with;     ///< the fastest peer of no better accuracy; empty: none
-  double speed_over_peer = 0;    ///< its time over ours: above 1 ours is faster
+  Math math = Math::fp32;                    ///< that its arithmetic keeps, for the problem's type
+  bool peer = false;                         ///< another library's
+  bool deterministic = true;                 ///< the same bits every time, as its numerics promise
+  bool reproducible = false;                 ///< the bits that are specified were asked for
+  double roofline_fraction = 0;              ///< of the speed that the device's ceilings leave
+  std::string compared_with;                 ///< the fastest peer of no less accuracy; empty: none
+  double speed_over_peer = 0;                ///< its time over ours: above 1 ours is faster
+  std::string deterministic_peer;            ///< the fastest of those that are deterministic
+  double speed_over_deterministic_peer = 0;  ///< likewise
 };
 
 struct BenchRefusal {

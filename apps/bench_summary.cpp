@@ -30,10 +30,33 @@ Spread spread_of(std::vector<NamedValue> values) {
           .least_problem = values.front().name};
 }
 
+/// Keeps the smaller ratio, and whose it is.
+void keep_least(double ratio, std::string_view peer, double& least, std::string& whose) {
+  if (!whose.empty() && ratio >= least) return;
+  least = ratio;
+  whose = peer;
+}
+
 }  // namespace
+
+void compare_with_peers(std::vector<BenchRecord>& records) {
+  for (BenchRecord& ours : records) {
+    if (ours.peer || !ours.measurement.failure.empty()) continue;
+    for (const BenchRecord& peer : records) {
+      if (!peer.peer || !peer.measurement.failure.empty() || !allows(ours.math, peer.math))
+        continue;
+      const double ratio = peer.measurement.median_seconds / ours.measurement.median_seconds;
+      keep_least(ratio, peer.measurement.algorithm, ours.speed_over_peer, ours.compared_with);
+      if (peer.deterministic)
+        keep_least(ratio, peer.measurement.algorithm, ours.speed_over_deterministic_peer,
+                   ours.deterministic_peer);
+    }
+  }
+}
 
 BenchSummary summary_of(const std::vector<BenchCase>& benches) {
   BenchSummary summary;
+  std::vector<NamedValue> deterministic_ratios;
   for (const BenchCase& bench : benches) {
     for (const BenchRecord& record : bench.records)
       summary.unsteady += !record.measurement.unsteady.empty();
@@ -46,23 +69,32 @@ BenchSummary summary_of(const std::vector<BenchCase>& benches) {
         bench.test.name.empty() ? to_string(bench.test.problem) : bench.test.name;
     summary.shares.push_back({name, ours->roofline_fraction});
     if (!ours->compared_with.empty()) summary.ratios.push_back({name, ours->speed_over_peer});
+    if (!ours->deterministic_peer.empty())
+      deterministic_ratios.push_back({name, ours->speed_over_deterministic_peer});
+    summary.peers_vary =
+        summary.peers_vary || ours->speed_over_peer != ours->speed_over_deterministic_peer;
   }
   summary.ratio = spread_of(summary.ratios);
+  summary.deterministic_ratio = spread_of(std::move(deterministic_ratios));
   summary.share = spread_of(summary.shares);
   return summary;
 }
 
 std::string to_string(const BenchSummary& summary) {
-  const Spread &ratio = summary.ratio, &share = summary.share;
+  const Spread& share = summary.share;
   std::string text = fmt::format(
       "{} problems: {:.1f} % of the roofline in the "
       "median, {:.1f} % at the least ({})\n",
       share.count, share.median * 100, share.least * 100, share.least_problem);
-  if (ratio.count > 0)
+  const auto beside = [&](std::string_view peer, const Spread& ratio) {
+    if (ratio.count == 0) return;
     text += fmt::format(
-        "{} beside a peer: {:.2f} x as fast in the median, {:.2f} "
+        "{} beside {}: {:.2f} x as fast in the median, {:.2f} "
         "x at the least ({})\n",
-        ratio.count, ratio.median, ratio.least, ratio.least_problem);
+        ratio.count, peer, ratio.median, ratio.least, ratio.least_problem);
+  };
+  beside("a peer", summary.ratio);
+  if (summary.peers_vary) beside("a deterministic peer", summary.deterministic_ratio);
   if (summary.failed > 0)
     text += fmt::format("{} problems without a figure of ours\n", summary.failed);
   if (summary.unsteady > 0)

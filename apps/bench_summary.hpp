@@ -1,5 +1,5 @@
-// What a bench of many problems comes to: the ratio to the peer and the share of the roofline, over
-// all of them.
+// What a bench comes to: the ratios to the peers and the share of the roofline, of each algorithm
+// and over many problems.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,17 @@ struct BenchSummary {
   std::vector<NamedValue> ratios;  ///< the peer's time over ours, where a peer ran
   std::vector<NamedValue> shares;  ///< of the roofline, 0 to 1
   Spread ratio, share;
+  Spread deterministic_ratio;  ///< to the peers that are deterministic
+  /// Some peer that is not deterministic was faster than those that are.
+  bool peers_vary = false;
   int failed = 0;    ///< problems that none of ours ran
   int left_out = 0;  ///< problems for which there was no time
   int unsteady = 0;  ///< times that are not to be relied on, of all algorithms
 };
 
+/// Writes into each of ours how it compares with the fastest peer that is no less accurate than it,
+/// and with the fastest of those that are deterministic.
+void compare_with_peers(std::vector<BenchRecord>& records);
 /// Of each problem its fastest algorithm that is not another library's.
 BenchSummary summary_of(const std::vector<BenchCase>& benches);
 /// A line or two.

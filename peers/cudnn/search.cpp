@@ -95,16 +95,20 @@ class Stopwatch {
   Stopwatch& operator=(const Stopwatch&) = delete;
 
   /// The least seconds of five runs, after one that is not counted, since it may load code; of
-  /// fewer, where one takes three times `best_so_far` and five could not win; of the first alone,
-  /// where that takes ten times as long and longer than loading.
+  /// fewer, where one takes three times `best_so_far` and five could not win, or they last long
+  /// enough to be told apart; of the first alone, where that takes ten times as long and longer
+  /// than loading.
   template <class Run>
   double seconds(const Run& run, double best_so_far) {
-    constexpr double loading_seconds = 0.1;
+    constexpr double loading_seconds = 0.1, enough_seconds = 0.05;
     const double first = seconds_of(run);
     if (first > std::max(loading_seconds, 10 * best_so_far)) return first;
-    double least = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < 5 && !(i > 0 && least > 3 * best_so_far); ++i)
-      least = std::min(least, seconds_of(run));
+    double least = seconds_of(run), total = least;
+    for (int i = 1; i < 5 && least <= 3 * best_so_far && total < enough_seconds; ++i) {
+      const double seconds = seconds_of(run);
+      least = std::min(least, seconds);
+      total += seconds;
+    }
     return least;
   }
 

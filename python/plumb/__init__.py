@@ -6,11 +6,11 @@ from ._error import Error
 from ._plumb import (PackedFilters, __version__, avg_pool, conv, conv_backward_data, conv_backward_weights,
                      conv_transpose, linear, max_pool, relu, resize_bilinear, softmax)
 from ._plan import Plan
-from ._library import devices, tune, validate
+from ._library import devices, providers, tune, validate
 from ._table import Table
 
 __all__ = [
     "Error", "PackedFilters", "Plan", "Table", "__version__", "avg_pool", "conv", "conv_backward_data",
-    "conv_backward_weights", "conv_transpose", "devices", "linear", "max_pool", "relu", "resize_bilinear",
-    "softmax", "tune", "validate",
+    "conv_backward_weights", "conv_transpose", "devices", "linear", "max_pool", "providers", "relu",
+    "resize_bilinear", "softmax", "tune", "validate",
 ]

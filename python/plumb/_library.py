@@ -1,5 +1,5 @@
 """What the library says of this machine, and what proves and times its algorithms."""
-from ._plumb import _devices, _tune, _validate
+from ._plumb import _devices, _providers, _tune, _validate
 from ._table import Table
 
 
@@ -8,25 +8,35 @@ def devices():
     return Table(_devices())
 
 
+def providers():
+    """Return the other libraries that algorithms may come from (cuDNN, oneDNN) as a table: version, file, or the reason.
+
+    They are opened to be asked. Which of them may be chosen say the argument `providers` of the calls, or PLUMB_PROVIDERS.
+    """
+    return Table(_providers())
+
+
 def _of(problem, device, dtype):
     """A plan brings its own device and type."""
     return (device or getattr(problem, "device", "cpu"), dtype or getattr(problem, "dtype", "float32"))
 
 
-def validate(problem, *, device=None, dtype=None, algorithm=None, seed=1):
+def validate(problem, *, device=None, dtype=None, algorithm=None, seed=1, providers=None):
     """Hold every algorithm of a device against the oracle on one problem, and return the verdicts as a table.
 
-    problem: a Plan, or text in benchdnn's notation ("mb2ic8ih14oc8kh3ph1"), dense.
+    problem: a Plan, or text in benchdnn's notation ("mb2ic8ih14oc8kh3ph1"), dense. providers: other libraries whose
+    algorithms are held against it too, "cudnn,onednn".
     """
     device, dtype = _of(problem, device, dtype)
-    return Table(_validate(problem, device, dtype, algorithm, seed))
+    return Table(_validate(problem, device, dtype, algorithm, seed, providers))
 
 
-def tune(problem, *, device=None, dtype=None, seconds=0.2, write=True):
+def tune(problem, *, device=None, dtype=None, seconds=0.2, write=True, providers=None):
     """Time every algorithm of a device on one problem, and return the times as a table.
 
     problem: a Plan, or text in benchdnn's notation. seconds: for each algorithm. With write they are kept in the
-    cache (PLUMB_TUNE_CACHE, or under ~/.cache), from which later plans choose.
+    cache (PLUMB_TUNE_CACHE, or under ~/.cache), from which later plans choose. providers: other libraries whose
+    algorithms are timed too, "cudnn,onednn"; a plan that names them takes one where it is the fastest.
     """
     device, dtype = _of(problem, device, dtype)
-    return Table(_tune(problem, device, dtype, float(seconds), write))
+    return Table(_tune(problem, device, dtype, float(seconds), write, providers))

@@ -20,11 +20,11 @@ class Plan:
 
     def __init__(self, x, w, bias=None, *, dtype=None, device=None, stride=1, padding=0, dilation=1, groups=1,
                  boundary="zeros", math="fp32", activation=None, accumulate=False, algorithm=None,
-                 deterministic=False, reproducible=False):
+                 deterministic=False, reproducible=False, providers=None):
         plan: _Plan = _make_plan(x, w, bias, dtype=dtype, device=device, stride=stride, padding=padding,
                                  dilation=dilation, groups=groups, boundary=boundary, math=math,
                                  activation=activation, accumulate=accumulate, algorithm=algorithm,
-                                 deterministic=deterministic, reproducible=reproducible)
+                                 deterministic=deterministic, reproducible=reproducible, providers=providers)
         self._plan = plan
         self.execute = plan.execute  # bound once: a call is then the module's own
         self.pack = plan.pack
@@ -33,6 +33,11 @@ class Plan:
     def algorithm(self):
         """The name of the algorithm that was chosen."""
         return self._plan.algorithm
+
+    @property
+    def provider(self):
+        """The name of the library whose algorithm it is, "onednn"; empty where it is Plumb's own."""
+        return self._plan.provider
 
     @property
     def device(self):

@@ -39,7 +39,7 @@ nb::object conv_call(nb::handle x_object, nb::handle w_object, nb::handle bias_o
                      nb::handle stride, nb::handle padding, nb::handle dilation,
                      std::int64_t groups, nb::handle boundary, nb::handle math,
                      nb::handle activation, nb::handle out, bool accumulate, nb::handle algorithm,
-                     bool deterministic, bool reproducible) {
+                     bool deterministic, bool reproducible, nb::handle providers) {
   const Array x(x_object, "x"), w(w_object, "w"), bias(bias_object, "bias");
   need_out_to_add(accumulate, out);
   const int axes = axes_of(x);
@@ -56,7 +56,7 @@ nb::object conv_call(nb::handle x_object, nb::handle w_object, nb::handle bias_o
   const DeviceId id = device_of({&x, &w, &bias});
   Output y(out, x, extents);
   tensors.y = y.view();
-  const Device device = opened(to_string(id));
+  const Device device = opened(to_string(id), providers_from(providers));
   Queue& queue = queue_for(device, x.framework());
   {
     const nb::gil_scoped_release released;
@@ -70,7 +70,8 @@ nb::object backward_data_call(nb::handle dy_object, nb::handle w_object, nb::han
                               nb::handle mask_object, nb::handle bias_object, nb::handle stride,
                               nb::handle padding, nb::handle dilation, std::int64_t groups,
                               nb::handle boundary, nb::handle math, nb::handle out, bool accumulate,
-                              nb::handle algorithm, bool deterministic, bool reproducible) {
+                              nb::handle algorithm, bool deterministic, bool reproducible,
+                              nb::handle providers) {
   const Array dy(dy_object, "dy"), w(w_object, "w"), mask(mask_object, "mask"),
       bias(bias_object, "bias");
   need_out_to_add(accumulate, out);
@@ -80,7 +81,7 @@ nb::object backward_data_call(nb::handle dy_object, nb::handle w_object, nb::han
       options_from({math, nb::none(), algorithm, accumulate, deterministic, reproducible});
   const DeviceId id = device_of({&dy, &w, &mask, &bias});
   Output dx(out, dy, out.is_none() ? gradient_extents(x_shape, dy, w, geometry) : Extents());
-  const Device device = opened(to_string(id));
+  const Device device = opened(to_string(id), providers_from(providers));
   Queue& queue = queue_for(device, dy.framework());
   {
     const nb::gil_scoped_release released;
@@ -98,7 +99,7 @@ nb::object backward_weights_call(nb::handle x_object, nb::handle dy_object, nb::
                                  nb::handle padding, nb::handle dilation, std::int64_t groups,
                                  nb::handle boundary, nb::handle math, nb::handle out,
                                  bool accumulate, nb::handle algorithm, bool deterministic,
-                                 bool reproducible) {
+                                 bool reproducible, nb::handle providers) {
   const Array x(x_object, "x"), dy(dy_object, "dy"), mask(mask_object, "mask");
   need_out_to_add(accumulate, out);
   if (bias && accumulate)
@@ -117,7 +118,7 @@ nb::object backward_weights_call(nb::handle x_object, nb::handle dy_object, nb::
   std::optional<Output> db;
   if (bias)
     db.emplace(nb::none(), x, Extents{dy.view().rank() > 1 ? dy.view().extent(1) : 1}, "db");
-  const Device device = opened(to_string(id));
+  const Device device = opened(to_string(id), providers_from(providers));
   Queue& queue = queue_for(device, x.framework());
   {
     const nb::gil_scoped_release released;
@@ -138,7 +139,8 @@ nb::object transpose_call(nb::handle x_object, nb::handle w_object, nb::handle b
                           nb::handle stride, nb::handle padding, nb::handle output_padding,
                           nb::handle dilation, std::int64_t groups, nb::handle boundary,
                           nb::handle math, nb::handle activation, nb::handle out, bool accumulate,
-                          nb::handle algorithm, bool deterministic, bool reproducible) {
+                          nb::handle algorithm, bool deterministic, bool reproducible,
+                          nb::handle providers) {
   const Array x(x_object, "x"), w(w_object, "w"), bias(bias_object, "bias");
   need_out_to_add(accumulate, out);
   const int axes = axes_of(x);
@@ -153,7 +155,7 @@ nb::object transpose_call(nb::handle x_object, nb::handle w_object, nb::handle b
   }
   const DeviceId id = device_of({&x, &w, &bias});
   Output y(out, x, extents);
-  const Device device = opened(to_string(id));
+  const Device device = opened(to_string(id), providers_from(providers));
   Queue& queue = queue_for(device, x.framework());
   {
     const nb::gil_scoped_release released;
@@ -171,7 +173,7 @@ void bind_convolutions(nb::module_& module) {
              "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1,
              "boundary"_a = "zeros", "math"_a = "fp32", "activation"_a.none() = nb::none(),
              "out"_a.none() = nb::none(), "accumulate"_a = false, "algorithm"_a.none() = nb::none(),
-             "deterministic"_a = false, "reproducible"_a = false,
+             "deterministic"_a = false, "reproducible"_a = false, "providers"_a.none() = nb::none(),
              R"(Convolve x with the filters w, as neural networks do (cross-correlation).
 
 x is [N, C, W], [N, C, H, W] or [N, C, D, H, W]; w is [K, C/groups, S], [K, C/groups, R, S] or
@@ -189,14 +191,16 @@ accumulate: the convolution is added to what `out` holds.
 algorithm: None, or the name of the one to run.
 deterministic: only algorithms that give the same bits every time are chosen.
 reproducible: the result has the bits that the documentation specifies (docs/numerics.md), the same on every
-    device, for any number of threads, batch and layout.)");
+    device, for any number of threads, batch and layout.
+providers: other libraries whose algorithms may be chosen where they are the faster by a tuned time, "cudnn,onednn",
+    or "none"; None: those that PLUMB_PROVIDERS names.)");
 
   module.def("conv_backward_data", backward_data_call, "dy"_a, "w"_a,
              "x_shape"_a.none() = nb::none(), nb::kw_only(), "mask"_a.none() = nb::none(),
              "bias"_a.none() = nb::none(), "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1,
              "groups"_a = 1, "boundary"_a = "zeros", "math"_a = "fp32", "out"_a.none() = nb::none(),
              "accumulate"_a = false, "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
-             "reproducible"_a = false,
+             "reproducible"_a = false, "providers"_a.none() = nb::none(),
              R"(Return the gradient by x of sum(conv(x, w) * dy).
 
 dy is [N, K, P, Q] and w [K, C/groups, R, S], or with one or three axes of the image. x_shape is the shape of
@@ -210,7 +214,7 @@ The others are those of conv.)");
              "bias"_a = false, "stride"_a = 1, "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1,
              "boundary"_a = "zeros", "math"_a = "fp32", "out"_a.none() = nb::none(),
              "accumulate"_a = false, "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
-             "reproducible"_a = false,
+             "reproducible"_a = false, "providers"_a.none() = nb::none(),
              R"(Return the gradient by w of sum(conv(x, w) * dy), of shape w_shape.
 
 x is [N, C, H, W] and dy [N, K, P, Q], or with one or three axes of the image.
@@ -223,7 +227,7 @@ The others are those of conv.)");
              "dilation"_a = 1, "groups"_a = 1, "boundary"_a = "zeros", "math"_a = "fp32",
              "activation"_a.none() = nb::none(), "out"_a.none() = nb::none(),
              "accumulate"_a = false, "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
-             "reproducible"_a = false,
+             "reproducible"_a = false, "providers"_a.none() = nb::none(),
              R"(Convolve x with the filters w, transposed, as PyTorch's conv_transpose does.
 
 x is [N, K, P, Q] and w [K, C/groups, R, S], or with one or three axes of the image; bias is [C]. Returns

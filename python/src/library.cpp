@@ -34,6 +34,7 @@ nb::list candidates_as_list(const std::vector<ConvCandidate>& candidates) {
     row["deterministic"] = candidate.deterministic;
     row["reproducible"] = candidate.reproducible;
     row["invariant"] = candidate.invariant;
+    row["provider"] = text(candidate.provider);
     list.append(row);
   }
   return list;
@@ -74,6 +75,26 @@ nb::list devices() {
   return list;
 }
 
+nb::list providers() {
+  std::vector<ProviderReport> reports;
+  {
+    const nb::gil_scoped_release released;
+    reports = provider_reports();
+  }
+  nb::list list;
+  for (const ProviderReport& report : reports) {
+    nb::dict row;
+    row["provider"] = text(report.name);
+    row["backend"] = text(report.backend);
+    row["version"] = text(report.version);
+    row["path"] = text(report.path);
+    row["reason"] = text(to_string(report.reason));
+    row["sentence"] = text(report.sentence);
+    list.append(row);
+  }
+  return list;
+}
+
 ConvProblem problem_from(nb::handle problem, nb::handle dtype) {
   const nb::object text =
       nb::isinstance<nb::str>(problem) ? nb::borrow(problem) : problem.attr("problem");
@@ -83,9 +104,9 @@ ConvProblem problem_from(nb::handle problem, nb::handle dtype) {
 }
 
 nb::list validate_problem(nb::handle problem, const char* device_name, nb::handle dtype,
-                          nb::handle algorithm, std::uint64_t seed) {
+                          nb::handle algorithm, std::uint64_t seed, nb::handle providers) {
   const ConvProblem parsed = problem_from(problem, dtype);
-  const Device device = opened(device_name);
+  const Device device = opened(device_name, providers_from(providers));
   const std::string only = algorithm.is_none() ? "" : nb::str(algorithm).c_str();
   std::vector<const ConvAlgorithm*> algorithms;
   for (const ConvAlgorithm* one : conv_algorithms(device))
@@ -108,15 +129,16 @@ nb::list validate_problem(nb::handle problem, const char* device_name, nb::handl
     row["reason"] = text(to_string(record.reason));
     row["sentence"] = text(record.sentence);
     row["max_error_over_bound"] = record.max_error_over_bound;
+    row["provider"] = text(record.provider);
     list.append(row);
   }
   return list;
 }
 
 nb::list tune_problem(nb::handle problem, const char* device_name, nb::handle dtype, double seconds,
-                      bool write) {
+                      bool write, nb::handle providers) {
   const ConvProblem parsed = problem_from(problem, dtype);
-  const Device device = opened(device_name);
+  const Device device = opened(device_name, providers_from(providers));
   TuneOptions options;
   options.measure.seconds_limit = seconds;
   options.write = write;
@@ -145,9 +167,11 @@ nb::list tune_problem(nb::handle problem, const char* device_name, nb::handle dt
 
 void bind_library(nb::module_& module) {
   module.def("_devices", devices);
+  module.def("_providers", providers);
   module.def("_validate", validate_problem, "problem"_a, "device"_a, "dtype"_a,
-             "algorithm"_a.none(), "seed"_a);
-  module.def("_tune", tune_problem, "problem"_a, "device"_a, "dtype"_a, "seconds"_a, "write"_a);
+             "algorithm"_a.none(), "seed"_a, "providers"_a.none());
+  module.def("_tune", tune_problem, "problem"_a, "device"_a, "dtype"_a, "seconds"_a, "write"_a,
+             "providers"_a.none());
 }
 
 }  // namespace plumb::python

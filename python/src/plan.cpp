@@ -64,9 +64,9 @@ struct Packed {
 Plan make_plan(nb::handle x, nb::handle w, nb::handle bias, nb::handle dtype, nb::handle device,
                nb::handle stride, nb::handle padding, nb::handle dilation, std::int64_t groups,
                nb::handle boundary, nb::handle math, nb::handle activation, bool accumulate,
-               nb::handle algorithm, bool deterministic, bool reproducible) {
+               nb::handle algorithm, bool deterministic, bool reproducible, nb::handle providers) {
   std::string where = device.is_none() ? "cpu" : nb::str(device).c_str();
-  const Device described_on = opened(where);
+  const Device described_on = opened(where, providers_from(providers));
   const DType type = dtype.is_none() ? DType::f32 : dtype_from(dtype);
   const Described image(x, "x", type, described_on.id());
   const Described filters(w, "w", image.view.dtype(), image.view.device());
@@ -77,8 +77,9 @@ Plan make_plan(nb::handle x, nb::handle w, nb::handle bias, nb::handle dtype, nb
       options_from({math, activation, algorithm, accumulate, deterministic, reproducible});
   options.bias = PyBool_Check(bias.ptr()) ? bias.is(nb::handle(Py_True)) : !bias.is_none();
   const ConvProblem problem = problem_of({.x = image.view, .w = filters.view}, geometry);
-  return Plan(image.array ? opened(to_string(image.view.device())) : described_on, problem, options,
-              image.view.rank() - 2);
+  return Plan(image.array ? opened(to_string(image.view.device()), providers_from(providers))
+                          : described_on,
+              problem, options, image.view.rank() - 2);
 }
 
 nb::object execute(const Plan& plan, nb::handle x_object, nb::handle w_object,
@@ -134,6 +135,11 @@ void bind_plans(nb::module_& module) {
       .def("pack", pack, "w"_a)
       .def("_explain", [](const Plan& plan) { return candidates_as_list(plan.plan().explain()); })
       .def_prop_ro("algorithm", [](const Plan& plan) { return text(plan.plan().algorithm().name); })
+      .def_prop_ro("provider",
+                   [](const Plan& plan) {
+                     const Provider* provider = plan.plan().algorithm().provider;
+                     return text(provider ? provider->name : "");
+                   })
       .def_prop_ro("device",
                    [](const Plan& plan) { return text(to_string(plan.plan().device().id())); })
       .def_prop_ro("problem",
@@ -149,8 +155,8 @@ void bind_plans(nb::module_& module) {
              "dtype"_a.none() = nb::none(), "device"_a.none() = nb::none(), "stride"_a = 1,
              "padding"_a = 0, "dilation"_a = 1, "groups"_a = 1, "boundary"_a = "zeros",
              "math"_a = "fp32", "activation"_a.none() = nb::none(), "accumulate"_a = false,
-             "algorithm"_a.none() = nb::none(), "deterministic"_a = false,
-             "reproducible"_a = false);
+             "algorithm"_a.none() = nb::none(), "deterministic"_a = false, "reproducible"_a = false,
+             "providers"_a.none() = nb::none());
 }
 
 }  // namespace plumb::python

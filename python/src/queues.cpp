@@ -7,19 +7,35 @@
 
 namespace plumb::python {
 
-Device opened(const std::string& name) {
+namespace {
+
+/// A device's name, and those of the other libraries that it was opened with.
+using Key = std::pair<std::string, std::string>;
+
+}  // namespace
+
+std::string providers_from(nb::handle object) {
+  if (object.is_none()) return {};
+  if (nb::isinstance<nb::str>(object)) return nb::borrow<nb::str>(object).c_str();
+  throw Error(ErrorCode::invalid_argument,
+              std::string("providers is ") + nb::repr(object).c_str() +
+                  "; expected None or a str, such as \"cudnn,onednn\" or \"none\"");
+}
+
+Device opened(const std::string& name, const std::string& providers) {
+  const Key key{name, providers};
   // Kept for the process: at its end other libraries, whose memory a device may hold, may be gone
   // before.
   static auto& mutex = *new std::mutex;
-  static auto& all = *new std::map<std::string, Device>;
+  static auto& all = *new std::map<Key, Device>;
   {
     const std::lock_guard lock(mutex);
-    const auto found = all.find(name);
+    const auto found = all.find(key);
     if (found != all.end()) return found->second;
   }
-  Device device = Device::open(name);  // may take its time, and may throw
+  Device device = Device::open(name, {.providers = providers});  // may take its time, and may throw
   const std::lock_guard lock(mutex);
-  return all.emplace(name, std::move(device)).first->second;
+  return all.emplace(key, std::move(device)).first->second;
 }
 
 DeviceId device_of(std::initializer_list<const Array*> arrays) {

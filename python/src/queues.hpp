@@ -9,9 +9,14 @@
 
 namespace plumb::python {
 
-/// Returns a device of such a name, opened once for the process: "cpu", "cuda:1". Throws Error as
-/// Device::open() does.
-Device opened(const std::string& name);
+/// Returns a device of such a name ("cpu", "cuda:1") with the algorithms of these other libraries,
+/// as DeviceOptions::providers has them, opened once for the process. Throws Error as
+/// Device::open() does. Takes nothing of Python's.
+Device opened(const std::string& name, const std::string& providers = {});
+
+/// Returns the libraries that a caller names: of None none, so that the environment may. Throws
+/// Error (invalid_argument) where it is no str.
+std::string providers_from(nanobind::handle object);
 
 /// Returns the device that all of these are on; empty ones are passed over. Throws Error
 /// (invalid_argument) where they are on several.

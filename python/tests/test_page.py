@@ -10,7 +10,8 @@ PAGE = pathlib.Path(os.environ.get("PLUMB_PYTHON_PAGE") or
                     pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md")
 
 
-def test_examples():
+def test_examples(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_TUNE_CACHE", str(tmp_path / "cache"))
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.S | re.M)
     assert len(blocks) >= 8
     names, left_out = {}, []

@@ -90,6 +90,44 @@ def test_validate_and_tune():
         plumb.validate("mb1ic")
 
 
+def test_providers_are_named():
+    with pytest.raises(plumb.Error, match="providers has 'mkl'; expected cudnn and onednn"):
+        plumb.Plan((1, 2, 9, 9), (3, 2, 3, 3), providers="mkl")
+    x, w = arrays(5, (1, 2, 9, 9), (3, 2, 3, 3))
+    dy = plumb.conv(x, w)
+    calls = (lambda **kw: plumb.conv(x, w, **kw), lambda **kw: plumb.conv_backward_data(dy, w, **kw),
+             lambda **kw: plumb.conv_backward_weights(x, dy, w.shape, **kw),
+             lambda **kw: plumb.conv_transpose(dy, w, **kw), lambda **kw: plumb.tune("ic2ih9oc3kh3", **kw),
+             lambda **kw: plumb.validate("ic2ih9oc3kh3", **kw), lambda **kw: plumb.Plan(x, w, **kw))
+    for call in calls:
+        with pytest.raises(plumb.Error, match=r"providers is \['onednn'\]; expected None or a str"):
+            call(providers=["onednn"])
+        with pytest.raises(plumb.Error, match="providers has 'onednm'.*did you mean 'onednn'"):
+            call(providers="onednm")
+    names = {row["provider"]: row for row in plumb.providers()}
+    assert set(names) == {"cudnn", "onednn"}
+    assert all(bool(row["sentence"]) == (row["reason"] != "none") for row in names.values())
+
+
+def test_a_provider_runs_where_it_is_the_faster_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLUMB_TUNE_CACHE", str(tmp_path / "cache"))
+    described = dict(x=(2, 16, 12, 12), w=(16, 16, 3, 3), padding=1)
+    ours = plumb.Plan(**described)
+    assert ours.provider == "" and not [row for row in ours.explain() if row["provider"]]
+    rows = [row for row in plumb.Plan(**described, providers="onednn").explain() if row["provider"]]
+    assert {row["provider"] for row in rows} == {"onednn"} and not any(row["chosen"] for row in rows)
+    if {row["reason"] for row in rows} != {"not_measured"}:
+        pytest.skip(rows[0]["sentence"])
+    theirs = plumb.Plan(**described, providers="onednn", algorithm="onednn.conv.nchw")
+    assert theirs.provider == "onednn"
+    x, w = arrays(6, described["x"], described["w"])
+    np.testing.assert_allclose(theirs.execute(x, w), ours.execute(x, w), rtol=1e-4, atol=1e-4)
+    verdicts = plumb.validate(theirs, algorithm="onednn.conv.nchw", providers="onednn")
+    assert {row["verdict"] for row in verdicts} == {"pass"} and all("oneDNN" in row["provider"] for row in verdicts)
+    times = plumb.tune(theirs, seconds=0.01, write=False, providers="onednn")
+    assert [row for row in times if row["algorithm"] == "onednn.conv.nchw" and row["seconds"]]
+
+
 def test_errors_are_pickled():
     error = plumb.Error("a sentence", "unsupported", "none")
     again = pickle.loads(pickle.dumps(error))

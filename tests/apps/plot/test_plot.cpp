@@ -271,6 +271,38 @@ TEST_CASE("plot: a bench of few problems draws every algorithm with its name and
     CHECK_THAT(svg, ContainsSubstring(text));
 }
 
+TEST_CASE("bench: beside the fastest peer, and the fastest that is deterministic") {
+  const auto record = [](const char* name, double seconds, bool peer, bool deterministic) {
+    BenchRecord made{.peer = peer, .deterministic = deterministic};
+    made.measurement.algorithm = name;
+    made.measurement.median_seconds = seconds;
+    return made;
+  };
+  BenchCase bench;
+  bench.test.name = "layer";
+  bench.records = {record("ours", 1, false, true),    record("best", 10, true, false),
+                   record("repeats", 70, true, true), record("slower", 80, true, true),
+                   record("rough", 2, true, true),    record("failed", 1, true, true)};
+  bench.records[4].math = plumb::Math::tf32;
+  bench.records[5].measurement.failure = "wrong";
+  compare_with_peers(bench.records);
+  const BenchRecord& ours = bench.records.front();
+  CHECK(ours.compared_with == "best");
+  CHECK(ours.speed_over_peer == 10);
+  CHECK(ours.deterministic_peer == "repeats");
+  CHECK(ours.speed_over_deterministic_peer == 70);
+  CHECK(bench.records[1].compared_with.empty());
+  const std::string text = to_string(summary_of({bench}));
+  CHECK_THAT(text, ContainsSubstring("1 beside a peer: 10.00 x"));
+  CHECK_THAT(text, ContainsSubstring("1 beside a deterministic peer: 70.00 x"));
+  // Where the fastest is deterministic it is said once.
+  bench.records[1].deterministic = true;
+  bench.records[0] = record("ours", 1, false, true);
+  compare_with_peers(bench.records);
+  CHECK(bench.records[0].deterministic_peer == "best");
+  CHECK_THAT(to_string(summary_of({bench})), !ContainsSubstring("deterministic"));
+}
+
 TEST_CASE("plot: sorted bars have labels where there is room, and at the ends otherwise") {
   const auto name = [](int i) { return std::string("p").append(std::to_string(i)); };
   SortedBars chart{.title = "many", .panels = {{.title = "values"}}};
