@@ -112,6 +112,11 @@ case_real() {
     --bias --relu
   run validate --device cpu --providers onednn --problem mb2ic16ih12oc16kh3ph1 --algorithm 'onednn.*' \
     --accumulate
+  # Gradients, beside ours: its entries give the same bits every time.
+  run bench --device cpu --peer onednn --problem mb2ic3ih9oc4kh3 --direction backward_weights --samples 2 \
+    --json bench.json
+  printed '[0-9] x as fast as onednn\.conv\.'
+  grep -q '"deterministic_peer": "onednn\.conv\.' bench.json || fail "the JSON names no deterministic peer"
   # Random problems, as for any other.
   run validate --device cpu --providers onednn --algorithm 'onednn.*' --random 300
 }
@@ -125,17 +130,20 @@ case_threads() {
   done
 }
 
-case_tuned() {
+case_tuned() { tuned mb2ic32ih28oc32kh3ph1; }
+case_tuned_gradient() { tuned mb2ic32ih14oc32kh3ph1dirbwd_w; }
+
+# tuned PROBLEM: large and dense enough that each may win: what is chosen is the fastest of all times kept.
+tuned() {
   real
-  # Large and dense enough that each may win: what is chosen is the fastest of all times kept.
-  local problem=(--device cpu --providers onednn --problem mb2ic32ih28oc32kh3ph1)
+  local problem=(--device cpu --providers onednn --problem "$1")
   run tune "${problem[@]}" --samples 5 --scatter-limit 1000 --estimate-limit 1000000
   grep -q '^seconds [0-9.e-]* onednn\.conv\.best of oneDNN ' cache || fail "no time of it is kept"
   run explain "${problem[@]}" --json explain.json
   local fastest
   fastest=$(sed -n 's/^seconds \([0-9.e+-]*\) \(cpu[^ ]*fp32\|cpu[^ ]*fp64\|onednn[^ ]*\).*/\1 \2/p' cache |
     sort -g | head -n 1 | cut -d' ' -f2)
-  printed "^> ${fastest//./\\.} .*chosen$"
+  printed "^> ${fastest//./\\.} .*chosen( |$)"
 }
 
 run_case

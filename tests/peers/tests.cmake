@@ -59,5 +59,5 @@ if(TARGET plumb_program)
     set_tests_properties(providers.${case} PROPERTIES SKIP_RETURN_CODE 77
                          ENVIRONMENT "PLUMB_FAKE_LIBRARIES=${fake_libraries}")
   endforeach()
-  set_tests_properties(providers.tuned PROPERTIES RUN_SERIAL ON)
+  set_tests_properties(providers.tuned providers.tuned_gradient PROPERTIES RUN_SERIAL ON)
 endif()
