@@ -14,38 +14,57 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-Model read_model(const std::string& path, const NetworkShape& shape) {
-  Safetensors file = read_safetensors(path);
+PerParameter<std::vector<float>> take_parameters(Safetensors& file, const std::string& path,
+                                                 const NetworkShape& shape, std::string_view kind,
+                                                 std::string_view prefix) {
   const PerParameter<Extents> extents = parameter_extents(shape);
-  Model model;
+  PerParameter<std::vector<float>> values;
   for (int i = 0; i < parameter_count; ++i) {
-    const auto found = file.tensors.find(std::string(parameter_names[i]));
+    const std::string name = fmt::format("{}{}", prefix, parameter_names[i]);
+    const auto found = file.tensors.find(name);
     if (found == file.tensors.end())
-      throw FileError(fmt::format("{}: no tensor '{}' {}: not a model of this network",
-                                  shown_path(path), parameter_names[i], to_string(extents[i])));
+      throw FileError(fmt::format("{}: no tensor '{}' {}: not a {} of this network",
+                                  shown_path(path), name, to_string(extents[i]), kind));
     if (!(found->second.extents == extents[i]))
-      throw FileError(fmt::format("{}: tensor '{}' is {}, expected {}: a model of another shape",
-                                  shown_path(path), parameter_names[i],
-                                  to_string(found->second.extents), to_string(extents[i])));
-    model.values[i] = as_floats(found->second);
+      throw FileError(fmt::format("{}: tensor '{}' is {}, expected {}: a {} of another shape",
+                                  shown_path(path), name, to_string(found->second.extents),
+                                  to_string(extents[i]), kind));
+    values[i] = as_floats(found->second);
     file.tensors.erase(found);
   }
+  return values;
+}
+
+void require_no_others(const Safetensors& file, const std::string& path) {
   if (!file.tensors.empty())
     throw FileError(fmt::format("{}: tensor {} does not belong to this network", shown_path(path),
                                 printable(file.tensors.begin()->first)));
+}
+
+void add_parameters(Safetensors& file, const PerParameter<std::vector<float>>& values,
+                    const NetworkShape& shape, std::string_view prefix) {
+  const PerParameter<Extents> extents = parameter_extents(shape);
+  for (int i = 0; i < parameter_count; ++i) {
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(values[i].data());
+    const Bytes data(begin, begin + values[i].size() * sizeof(float));
+    file.tensors.emplace(fmt::format("{}{}", prefix, parameter_names[i]),
+                         StoredTensor{DType::f32, extents[i], data});
+  }
+}
+
+Model read_model(const std::string& path, const NetworkShape& shape) {
+  Safetensors file = read_safetensors(path);
+  Model model;
+  model.values = take_parameters(file, path, shape);
+  require_no_others(file, path);
   model.metadata = std::move(file.metadata);
   return model;
 }
 
 void write_model(const std::string& path, const Model& model, const NetworkShape& shape) {
-  const PerParameter<Extents> extents = parameter_extents(shape);
   Safetensors file;
   file.metadata = model.metadata;
-  for (int i = 0; i < parameter_count; ++i) {
-    const auto* begin = reinterpret_cast<const std::uint8_t*>(model.values[i].data());
-    const Bytes data(begin, begin + model.values[i].size() * sizeof(float));
-    file.tensors.emplace(parameter_names[i], StoredTensor{DType::f32, extents[i], data});
-  }
+  add_parameters(file, model.values, shape);
   write_safetensors(path, file);
 }
 

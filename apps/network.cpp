@@ -123,8 +123,7 @@ Activations<TensorView> Network::activations(std::int64_t n) const {
   return views;
 }
 
-std::array<Network::Weighted, Network::weighted_count> Network::weighted_layers(
-    std::int64_t n) const {
+WeightedLayers Network::weighted_layers(std::int64_t n) const {
   const Activations<TensorView> a = activations(n);
   const PerParameter<Tensor>& w = parameters_;
   const auto pixel = [](const TensorView& view) {
@@ -153,18 +152,27 @@ std::array<Network::Weighted, Network::weighted_count> Network::weighted_layers(
             plain}}};
 }
 
+void Network::plan(std::span<const std::int64_t> batches, const Planner& planner) {
+  for (const std::int64_t n : batches) {
+    std::vector<Planned> layers;
+    for (const auto& [tensors, geometry, options] : weighted_layers(n))
+      layers.push_back({planner(problem_of(tensors, geometry), options), {}});
+    planned_.insert_or_assign(n, std::move(layers));
+  }
+}
+
 void Network::pack_filters(Queue& queue, std::span<const std::int64_t> batches) {
   for (const std::int64_t n : batches) {
-    std::vector<Packed> layers;
+    std::vector<Planned> layers;
     for (const auto& [tensors, geometry, options] : weighted_layers(n)) {
       const ConvPlan plan(queue.device(), problem_of(tensors, geometry), options);
       // Most often the algorithm is that of another batch, which has packed them already.
       PackedFilters filters;
-      for (const auto& [other, packed] : packed_)
-        if (plan.takes(packed[layers.size()].filters)) filters = packed[layers.size()].filters;
+      for (const auto& [other, planned] : planned_)
+        if (plan.takes(planned[layers.size()].filters)) filters = planned[layers.size()].filters;
       layers.push_back({plan, filters.empty() ? plan.pack(queue, tensors.w) : filters});
     }
-    packed_.insert_or_assign(n, std::move(layers));
+    planned_.insert_or_assign(n, std::move(layers));
   }
 }
 
@@ -173,13 +181,14 @@ void Network::forward(Queue& queue, const ConstTensorView& images,
   const std::int64_t n = images.extent(0);
   const Activations<TensorView> a = activations(n);
   const auto layers = weighted_layers(n);
-  const auto packed = packed_.find(n);
+  const auto planned = planned_.find(n);
   const auto run = [&](std::size_t i) {
     auto [tensors, geometry, options] = layers[i];
-    if (packed == packed_.end()) {
+    if (planned == planned_.end()) {
       conv(queue, tensors, geometry, options);
+    } else if (const auto& [plan, filters] = planned->second[i]; filters.empty()) {
+      plan.execute(queue, tensors);
     } else {
-      const auto& [plan, filters] = packed->second[i];
       tensors.w = {};
       plan.execute(queue, filters, tensors);
     }

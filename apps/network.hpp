@@ -71,6 +71,20 @@ struct Activations {
 Activations<Extents> activation_extents(const NetworkShape& shape, std::int64_t n, Purpose purpose);
 PoolGeometry max_pool_geometry(std::int64_t window);
 
+/// A layer with weights on one batch, as a convolution. A linear one is a convolution of images of
+/// one pixel.
+struct WeightedLayer {
+  ConvTensors tensors;
+  ConvGeometry geometry;
+  ConvOptions options;
+};
+inline constexpr std::size_t weighted_count = 4;
+/// In the order in which they run.
+using WeightedLayers = std::array<WeightedLayer, weighted_count>;
+
+/// Makes the plan of a convolution, with the caller's own demands added to these options.
+using Planner = std::function<ConvPlan(const ConvProblem&, ConvOptions)>;
+
 /// Weights and activations on one device, allocated once for the largest batch. One queue at a
 /// time may run it.
 class Network {
@@ -85,7 +99,12 @@ class Network {
   const PerParameter<Tensor>& parameters() const { return parameters_; }
   /// Where forward() leaves the results of a batch of n.
   Activations<TensorView> activations(std::int64_t n) const;
+  /// The layers with weights on a batch of n, from the first to the last.
+  WeightedLayers weighted_layers(std::int64_t n) const;
 
+  /// Plans the layers for batches of these sizes once, for weights that change: forward() takes the
+  /// plans from then on.
+  void plan(std::span<const std::int64_t> batches, const Planner& planner);
   /// Packs the weights as they are now, for batches of these sizes: forward() takes them so from
   /// then on. For inference, where weights do not change any more.
   void pack_filters(Queue& queue, std::span<const std::int64_t> batches);
@@ -97,25 +116,16 @@ class Network {
       const std::function<void()>& layer_queued = [] {}) const;
 
  private:
-  /// A layer with weights on one batch. A linear one is a convolution of images of one pixel.
-  struct Weighted {
-    ConvTensors tensors;
-    ConvGeometry geometry;
-    ConvOptions options;
-  };
-  static constexpr std::size_t weighted_count = 4;
-  /// In the order in which they run.
-  std::array<Weighted, weighted_count> weighted_layers(std::int64_t n) const;
-  struct Packed {
+  struct Planned {
     ConvPlan plan;
-    PackedFilters filters;
+    PackedFilters filters;  ///< empty: the weights as they are
   };
 
   NetworkShape shape_;
   Purpose purpose_;
   PerParameter<Tensor> parameters_;
   Activations<Tensor> activations_;
-  std::map<std::int64_t, std::vector<Packed>> packed_;  ///< by N, a layer after the other
+  std::map<std::int64_t, std::vector<Planned>> planned_;  ///< by N, a layer after the other
 };
 
 }  // namespace plumb::app

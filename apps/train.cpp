@@ -1,4 +1,4 @@
-// plumb train: the network from scratch, on the CPU.
+// plumb train: the network of classify from scratch, on any device.
 #include <fmt/format.h>
 
 #include <limits>
@@ -9,39 +9,39 @@
 #include "commands.hpp"
 #include "errors.hpp"
 #include "interrupt.hpp"
+#include "on_device.hpp"
 #include "options.hpp"
 #include "plumb/version.hpp"
 #include "progress.hpp"
-#include "training/trainer.hpp"
+#include "train_report.hpp"
+#include "training/checkpoint.hpp"
 
 namespace plumb::app {
 namespace {
 
 struct TrainArguments {
+  DeviceArguments device;
   TrainingOptions options;
   DatasetPaths training, test;
-  std::string out;
+  std::string out, checkpoint, resume, plot, json;
+  std::vector<std::string> compare;
+  std::int64_t steps = 100;
+  /// Options that a checkpoint has too, by their names.
+  std::map<std::string, CLI::Option*> of_checkpoint;
 };
 
-void print_heading() {
-  fmt::print("{:>5}{:>12}{:>12}{:>12}{:>10}\n", "epoch", "loss", "train", "test", "seconds");
-}
-
-void print(const EpochFigures& figures) {
-  fmt::print("{:>5}{:>12.4f}{:>12.4f}{:>12.4f}{:>10.1f}\n", figures.epoch, figures.loss,
-             figures.train_accuracy, figures.test_accuracy, figures.seconds);
-  std::fflush(stdout);
-}
-
-std::map<std::string, std::string> metadata_of(const TrainingOptions& options,
+std::map<std::string, std::string> metadata_of(const Device& device, const TrainingOptions& options,
                                                const EpochFigures& last) {
   return {
       {"made_by", fmt::format("plumb {} train", version)},
+      {"device", to_string(device.id())},
       {"epochs", last.epoch == options.epochs
                      ? fmt::format("{}", options.epochs)
                      : fmt::format("{} of {}", last.epoch, options.epochs)},
       {"batch", fmt::format("{}", options.batch)},
       {"learning_rate", fmt::format("{}", options.learning_rate)},
+      {"momentum", fmt::format("{}", options.momentum)},
+      {"weight_decay", fmt::format("{}", options.weight_decay)},
       {"seed", fmt::format("{}", options.seed)},
       {"loss", fmt::format("{:.4f}", last.loss)},
       {"train_accuracy", fmt::format("{:.4f}", last.train_accuracy)},
@@ -49,82 +49,247 @@ std::map<std::string, std::string> metadata_of(const TrainingOptions& options,
   };
 }
 
-void run(const TrainArguments& arguments) {
-  require_writable(arguments.out);
-  NetworkShape shape;
-  const Dataset training =
-      read_dataset(find_dataset(arguments.training, Split::train), 0, shape.classes);
-  const Dataset test = read_dataset(find_dataset(arguments.test, Split::test), 0, shape.classes);
+Dataset read_training_set(const TrainArguments& arguments) {
+  return read_dataset(find_dataset(arguments.training, Split::train), 0, NetworkShape{}.classes);
+}
+
+Dataset read_test_set(const TrainArguments& arguments, const Dataset& training) {
+  const DatasetPaths paths = find_dataset(arguments.test, Split::test);
+  Dataset test = read_dataset(paths, 0, NetworkShape{}.classes);
   if (test.images.height != training.images.height || test.images.width != training.images.width)
     throw FileError(fmt::format("{}: images of {}x{}, but the training set has {}x{}",
-                                shown_path(find_dataset(arguments.test, Split::test).images),
-                                test.images.height, test.images.width, training.images.height,
-                                training.images.width));
+                                shown_path(paths.images), test.images.height, test.images.width,
+                                training.images.height, training.images.width));
+  return test;
+}
 
-  const TrainingOptions& options = arguments.options;
-  print_heading();
+/// What the checkpoint says counts. An option that was given too must say the same.
+void require_same(const TrainArguments& arguments, const TrainingOptions& stored) {
+  const auto same = [&](const char* name, const auto& given, const auto& kept) {
+    if (arguments.of_checkpoint.at(name)->count() > 0 && given != kept)
+      throw UsageError(fmt::format("{}: {}, but {} has {}; expected the same, or none", name, given,
+                                   shown_path(arguments.resume), kept));
+  };
+  const TrainingOptions& given = arguments.options;
+  same("--epochs", given.epochs, stored.epochs);
+  same("--seed", given.seed, stored.seed);
+  same("--batch", given.batch, stored.batch);
+  same("--learning-rate", given.learning_rate, stored.learning_rate);
+  same("--momentum", given.momentum, stored.momentum);
+  same("--weight-decay", given.weight_decay, stored.weight_decay);
+}
+
+/// Where training begins: at the first weights, or at what --resume names.
+StoredCheckpoint beginning(const TrainArguments& arguments, const Dataset& training) {
+  const NetworkShape shape = shape_for(training);
+  if (arguments.resume.empty())
+    return {arguments.options,
+            arguments.checkpoint.empty() ? std::string() : fingerprint(training),
+            {initial_state(shape, arguments.options.seed), {}}};
+  StoredCheckpoint stored = read_checkpoint(arguments.resume, shape);
+  require_same(arguments, stored.options);
+  if (const std::string data = fingerprint(training); stored.data != data)
+    throw FileError(
+        fmt::format("{}: made of a training set with the fingerprint {}, but this one "
+                    "has {}",
+                    shown_path(arguments.resume), stored.data, data));
+  const auto done = static_cast<std::int64_t>(stored.checkpoint.epochs.size());
+  if (done == stored.options.epochs)
+    throw FileError(fmt::format("{}: its training is complete, {} of {} epochs",
+                                shown_path(arguments.resume), done, stored.options.epochs));
+  return stored;
+}
+
+/// Everything that is written after each epoch, whole each time.
+void write_files(const TrainArguments& arguments, const Device& device,
+                 const StoredCheckpoint& stored, const NetworkShape& shape) {
+  const std::vector<EpochFigures>& epochs = stored.checkpoint.epochs;
+  write_model(arguments.out,
+              {stored.checkpoint.state.weights, metadata_of(device, stored.options, epochs.back())},
+              shape);
+  if (!arguments.checkpoint.empty()) write_checkpoint(arguments.checkpoint, stored, shape);
+  if (!arguments.json.empty()) write_training(arguments.json, device, stored.options, epochs);
+  if (!arguments.plot.empty())
+    write_text(arguments.plot, learning_curve(device, stored.options, epochs));
+}
+
+/// Trains on one device from `stored` on, and leaves there what came out. Whether it came to the
+/// end.
+bool train_on(const Device& device, const TrainArguments& arguments, const Dataset& training,
+              const Dataset& test, StoredCheckpoint& stored, const InterruptScope& interrupt) {
+  print_heading(device);
+  for (const EpochFigures& figures : stored.checkpoint.epochs) print(figures);
   std::optional<ProgressBar> bar;
-  std::int64_t epochs = 0;
-  const InterruptScope interrupt;
-  const bool all = train(
-      training, test, options,
-      [&](const EpochFigures& figures, Model model) {
+  return train(
+      device, training, test, stored.options, stored.checkpoint,
+      [&](const Checkpoint& checkpoint) {
         bar.reset();
-        print(figures);
-        model.metadata = metadata_of(options, figures);
-        write_model(arguments.out, model, shape);
-        epochs = figures.epoch;
+        print(checkpoint.epochs.back());
+        stored.checkpoint = checkpoint;
+        write_files(arguments, device, stored, shape_for(training));
       },
       [&](std::int64_t epoch, std::int64_t done) {
         if (!bar) bar.emplace(fmt::format("epoch {}", epoch), training.images.count);
         bar->show(done);
         return !interrupt.requested();
       });
-  bar.reset();
-  if (epochs > 0) fmt::print("wrote {}\n", shown_path(arguments.out));
-  if (!all)
-    throw Interrupted(fmt::format("interrupted after {} of {} epochs{}", epochs, options.epochs,
-                                  epochs == 0 ? "; nothing is written" : ""));
 }
-}  // namespace
 
-void add_train(CLI::App& program) {
-  CLI::App* command = program.add_subcommand(
-      "train", "Train the network of classify on the CPU, and write its weights to a file");
-  const auto a = std::make_shared<TrainArguments>();
-  add_integer(*command, "--epochs", a->options.epochs, 1,
-              "Number of passes over the training images")
-      ->required();
-  command
-      ->add_option("--out", a->out, "Write the weights to this safetensors file, after every epoch")
-      ->required();
-  add_seed(*command, a->options.seed, "Seed of the initial weights and of the order of the images");
-  add_integer(*command, "--batch", a->options.batch, 1, "Images in a training step")
-      ->capture_default_str();
-  command->add_option("--learning-rate", a->options.learning_rate, "Initial learning rate of Adam")
-      ->check(number_above(0, std::numeric_limits<float>::max()))
-      ->capture_default_str();
-  CLI::Option* images = command->add_option(
-      "--images", a->training.images,
+void run_training(const TrainArguments& arguments) {
+  if (arguments.out.empty()) throw UsageError("--out is required");
+  for (const std::string& path :
+       {arguments.out, arguments.checkpoint, arguments.json, arguments.plot})
+    if (!path.empty()) require_writable(path);
+  const Device chosen = open_device(arguments.device);
+  const Dataset training = read_training_set(arguments);
+  const Dataset test = read_test_set(arguments, training);
+  const StoredCheckpoint first = beginning(arguments, training);
+
+  StoredCheckpoint last;
+  const InterruptScope interrupt;
+  const auto [device, all] = on_device_or_cpu(chosen, [&](const Device& one) {
+    last = first;
+    return train_on(one, arguments, training, test, last, interrupt);
+  });
+  const std::size_t epochs = last.checkpoint.epochs.size();
+  const bool written = epochs > first.checkpoint.epochs.size();
+  if (written) fmt::print("wrote {}\n", shown_path(arguments.out));
+  if (!all)
+    throw Interrupted(fmt::format("interrupted after {} of {} epochs{}", epochs,
+                                  last.options.epochs, written ? "" : "; nothing is written"));
+}
+
+/// A side of --compare: a device's name, with ".f64" behind it for one that computes in double.
+DriftSide open_side(const TrainArguments& arguments, std::string name) {
+  constexpr std::string_view in_double = ".f64";
+  const bool is_double = name.ends_with(in_double);
+  if (is_double) name.resize(name.size() - in_double.size());
+  return {open_device({.name = name, .providers = arguments.device.providers}),
+          is_double ? DType::f64 : DType::f32};
+}
+
+std::string name_of(const DriftSide& side) {
+  return to_string(side.device.id()) + (side.dtype == DType::f64 ? " in f64" : "");
+}
+
+void run_comparison(const TrainArguments& arguments) {
+  for (const std::string& path : {arguments.json, arguments.plot})
+    if (!path.empty()) require_writable(path);
+  const DriftSide a = open_side(arguments, arguments.compare[0]);
+  const DriftSide b = open_side(arguments, arguments.compare[1]);
+  const Dataset training = read_training_set(arguments);
+  const DriftNames names{name_of(a), name_of(b)};
+  const InterruptScope interrupt;
+  std::optional<ProgressBar> bar;
+  bar.emplace("compare", arguments.steps);
+  const std::vector<DriftStep> steps =
+      drift(a, b, training, arguments.options, arguments.steps, [&](std::int64_t step) {
+        bar->show(step);
+        return !interrupt.requested();
+      });
+  bar.reset();
+  print(names, steps);
+  if (!arguments.json.empty()) write_drift(arguments.json, names, arguments.options, steps);
+  if (!arguments.plot.empty()) write_text(arguments.plot, drift_chart(names, steps));
+  if (static_cast<std::int64_t>(steps.size()) < arguments.steps)
+    throw Interrupted(
+        fmt::format("interrupted after {} of {} steps", steps.size(), arguments.steps));
+}
+
+void add_training_options(CLI::App& command, TrainArguments& a) {
+  const auto add = [&](const char* name, CLI::Option* option) {
+    a.of_checkpoint[name] = option->capture_default_str();
+  };
+  TrainingOptions& options = a.options;
+  add("--epochs", add_integer(command, "--epochs", options.epochs, 1,
+                              "Number of passes over the training images"));
+  add("--seed", add_seed(command, options.seed,
+                         "Seed of the initial weights and of the order of the images"));
+  add("--batch", add_integer(command, "--batch", options.batch, 1, "Images in a training step"));
+  add("--learning-rate",
+      command
+          .add_option("--learning-rate", options.learning_rate,
+                      "Learning rate of the first step; it falls to zero along half a cosine")
+          ->check(number_above(0, std::numeric_limits<float>::max())));
+  add("--momentum", command
+                        .add_option("--momentum", options.momentum,
+                                    "Share of a step's direction that the next one keeps")
+                        ->check(number_in(0, 0.9999)));
+  add("--weight-decay", command
+                            .add_option("--weight-decay", options.weight_decay,
+                                        "Times each weight, added to its gradient")
+                            ->check(number_in(0, std::numeric_limits<float>::max())));
+}
+
+void add_dataset_options(CLI::App& command, TrainArguments& a) {
+  CLI::Option* images = command.add_option(
+      "--images", a.training.images,
       "Read the training images from this IDX file, .gz or plain; the default is Fashion-MNIST in "
       "PLUMB_DATA_DIR, or in /usr/share/datasets/fashion-mnist");
-  CLI::Option* labels = command->add_option("--labels", a->training.labels,
-                                            "Read the labels of --images from this IDX file");
-  CLI::Option* test_images = command->add_option("--test-images", a->test.images,
-                                                 "Read the test images from this IDX file");
-  CLI::Option* test_labels = command->add_option(
-      "--test-labels", a->test.labels, "Read the labels of --test-images from this IDX file");
+  CLI::Option* labels = command.add_option("--labels", a.training.labels,
+                                           "Read the labels of --images from this IDX file");
+  CLI::Option* test_images =
+      command.add_option("--test-images", a.test.images, "Read the test images from this IDX file");
+  CLI::Option* test_labels = command.add_option(
+      "--test-labels", a.test.labels, "Read the labels of --test-images from this IDX file");
   images->needs(labels);
   labels->needs(images);
   test_images->needs(test_labels);
   test_labels->needs(test_images);
+}
+
+void add_file_options(CLI::App& command, TrainArguments& a) {
+  command.add_option("--out", a.out,
+                     "Write the weights to this safetensors file, after every epoch");
+  command.add_option("--checkpoint", a.checkpoint,
+                     "Also write all that --resume needs to this file, after every epoch");
+  command.add_option("--resume", a.resume,
+                     "Go on from this checkpoint, with its options: the result is the same, bit "
+                     "for bit, as if the training had never ended");
+  command.add_option("--plot", a.plot,
+                     "Draw loss and accuracy over the epochs to this file (SVG), or with "
+                     "--compare the differences over the steps");
+  command.add_option("--json", a.json, "Also write the figures to this file as JSON");
+}
+
+}  // namespace
+
+void add_train(CLI::App& program) {
+  CLI::App* command = program.add_subcommand(
+      "train", "Train the network of classify on a device, and write its weights to a file");
+  const auto a = std::make_shared<TrainArguments>();
+  add_device_option(*command, a->device);
+  add_training_options(*command, *a);
+  add_file_options(*command, *a);
+  CLI::Option* compare =
+      command
+          ->add_option("--compare", a->compare,
+                       "Take the first steps on two devices, such as cpu,cuda, and show how far "
+                       "they drift apart; cpu.f64 and cuda.f64 compute in double")
+          ->delimiter(',')
+          ->expected(2);
+  for (const char* other : {"--device", "--out", "--checkpoint", "--resume"})
+    compare->excludes(command->get_option(other));
+  add_integer(*command, "--steps", a->steps, 1, "Number of steps that --compare takes")
+      ->capture_default_str()
+      ->needs(compare);
+  add_dataset_options(*command, *a);
   command->footer(
-      "The same seed on the same machine gives the same file. Accuracies lie between 0 and 1; "
-      "train is\nthe mean over the batches while the weights still change. Ctrl-C ends the "
-      "training at the next\nbatch, with exit code 130 and the weights of the last whole epoch in "
-      "the file; a second Ctrl-C\nends it at once.\nExample:\n  plumb train --epochs 10 --seed 1 "
-      "--out lenet.safetensors");
-  command->callback([a] { run(*a); });
+      "The same seed gives the same file on one kind of device, whatever the number of threads. "
+      "Accuracies\nlie between 0 and 1; train is the mean over the batches while the weights still "
+      "change. Ctrl-C ends\nthe training at the next batch, with exit code 130 and the last whole "
+      "epoch in the files; a second\nCtrl-C ends it at once.\nExamples:\n"
+      "  plumb train --epochs 8 --seed 1 --out lenet.safetensors --plot curve.svg\n"
+      "  plumb train --epochs 8 --out lenet.safetensors --checkpoint lenet.checkpoint\n"
+      "  plumb train --resume lenet.checkpoint --out lenet.safetensors\n"
+      "  plumb train --compare cpu,cuda\n"
+      "  plumb train --compare cpu,cpu.f64 --plot drift.svg");
+  command->callback([a] {
+    if (a->compare.empty())
+      run_training(*a);
+    else
+      run_comparison(*a);
+  });
 }
 
 }  // namespace plumb::app

@@ -43,6 +43,15 @@ Axis::Axis(Scale scale, double smallest, double largest) : scale_(scale) {
   high_ = std::max(round_up(sane(largest)), next_round(low_));
 }
 
+Axis Axis::between(double smallest, double largest) {
+  if (!std::isfinite(smallest) || !std::isfinite(largest)) smallest = largest = 1;
+  double length = largest - smallest;
+  if (!(length > 0)) length = std::max(std::abs(largest), 1.0) * 0.1;
+  const double step = round_up(length / 5);
+  const double low = step * std::floor(smallest / step + slack);
+  return {low, std::max(step * std::ceil(largest / step - slack), low + step)};
+}
+
 double Axis::share(double value) const {
   const double share = scale_ == Scale::linear ? (value - low_) / (high_ - low_)
                                                : std::log(value / low_) / std::log(high_ / low_);
@@ -52,8 +61,10 @@ double Axis::share(double value) const {
 std::vector<double> Axis::ticks(int count) const {
   std::vector<double> ticks;
   if (scale_ == Scale::linear) {
-    const double step = round_up(high_ / std::max(1, count));
-    for (int i = 0; i * step <= high_ * (1 + slack); ++i) ticks.push_back(i * step);
+    const double step = round_up((high_ - low_) / std::max(1, count));
+    const double first = std::ceil(low_ / step - slack);
+    const double last = std::floor(high_ / step + slack);
+    for (double i = first; i <= last; ++i) ticks.push_back(i * step);
     return ticks;
   }
   for (double tick = low_; tick <= high_ * (1 + slack); tick = next_round(tick))

@@ -15,6 +15,10 @@ class Axis {
   /// 1 there.
   Axis(Scale scale, double smallest, double largest);
 
+  /// Linear, from a round number at or below `smallest` to one at or above `largest`; around 1
+  /// where they are not finite.
+  static Axis between(double smallest, double largest);
+
   double low() const { return low_; }
   double high() const { return high_; }
   /// 0 at low(), 1 at high(); values outside lie at the ends.
@@ -23,6 +27,8 @@ class Axis {
   std::vector<double> ticks(int count) const;
 
  private:
+  Axis(double low, double high) : scale_(Scale::linear), low_(low), high_(high) {}
+
   Scale scale_;
   double low_ = 0, high_ = 1;
 };

@@ -14,6 +14,9 @@ constexpr std::string_view style_sheet = R"(
 .grid{stroke:#d1d9e0;stroke-width:1}.reference{stroke:#c4320a;stroke-width:1.5;stroke-dasharray:4 3}
 .s0{fill:#0072b2}.s1{fill:#e69f00}.s2{fill:#009e73}
 .s3{fill:#cc79a7}.s4{fill:#56b4e9}.s5{fill:#8a6d3b}
+.line{fill:none;stroke-width:2;stroke-linejoin:round}
+.l0{stroke:#0072b2}.l1{stroke:#e69f00}.l2{stroke:#009e73}
+.l3{stroke:#cc79a7}.l4{stroke:#56b4e9}.l5{stroke:#8a6d3b}
 text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;paint-order:stroke;
 stroke:#ffffff;stroke-width:2.5px;stroke-linejoin:round}
 @media (prefers-color-scheme:dark){
@@ -21,6 +24,8 @@ stroke:#ffffff;stroke-width:2.5px;stroke-linejoin:round}
 .grid{stroke:#3d444d}.reference{stroke:#ff9a6b}
 .s0{fill:#4aa3df}.s1{fill:#f0b73f}.s2{fill:#3fc79a}
 .s3{fill:#e09cc3}.s4{fill:#8ccdf2}.s5{fill:#c9a66b}
+.l0{stroke:#4aa3df}.l1{stroke:#f0b73f}.l2{stroke:#3fc79a}
+.l3{stroke:#e09cc3}.l4{stroke:#8ccdf2}.l5{stroke:#c9a66b}
 text{stroke:#0d1117}
 }
 )";
@@ -152,6 +157,21 @@ void SvgCanvas::box(double x, double y, double width, double height, std::size_t
       width, height, series % series_colours);
   body_ += tooltip.empty() ? std::string("/>\n")
                            : fmt::format("><title>{}</title></rect>\n", xml_escaped(tooltip));
+}
+
+void SvgCanvas::polyline(const std::vector<Point>& points, std::size_t series) {
+  body_ += R"(<polyline points=")";
+  for (const Point& point : points) body_ += fmt::format("{:.2f},{:.2f} ", point.x, point.y);
+  body_ += fmt::format(R"(" class="line l{}"/>)"
+                       "\n",
+                       series % series_colours);
+}
+
+void SvgCanvas::dot(const Point& centre, std::size_t series, std::string_view tooltip) {
+  body_ += fmt::format(R"(<circle cx="{:.2f}" cy="{:.2f}" r="3" class="s{}")", centre.x, centre.y,
+                       series % series_colours);
+  body_ += tooltip.empty() ? std::string("/>\n")
+                           : fmt::format("><title>{}</title></circle>\n", xml_escaped(tooltip));
 }
 
 void SvgCanvas::grid_line(double x1, double y1, double x2, double y2) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plumb::app {
 
@@ -37,6 +38,10 @@ enum class TextStyle {
   muted,  ///< axes and remarks
 };
 
+struct Point {
+  double x = 0, y = 0;
+};
+
 class SvgCanvas {
  public:
   explicit SvgCanvas(double width) : width_(width) {}
@@ -45,6 +50,10 @@ class SvgCanvas {
   /// A filled box in the colour of a series; `tooltip` is shown where the pointer rests on it.
   void box(double x, double y, double width, double height, std::size_t series,
            std::string_view tooltip = {});
+  /// A line through the points in the colour of a series.
+  void polyline(const std::vector<Point>& points, std::size_t series);
+  /// A small disc; `tooltip` as of a box.
+  void dot(const Point& centre, std::size_t series, std::string_view tooltip = {});
   /// A thin line of an axis or its grid.
   void grid_line(double x1, double y1, double x2, double y2);
   /// A dashed line that stands out.

@@ -1,31 +1,19 @@
 // The gradient of the network's loss by all of its weights.
 #include "training/backward.hpp"
 
-#include <algorithm>
-
-#include "training/gradients.hpp"
-
 namespace plumb::app {
 namespace {
 
-template <class T>
-std::int64_t count_correct(const TensorView& logits, std::span<const std::uint8_t> labels) {
-  const std::int64_t k = logits.extent(1);
-  std::int64_t correct = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const T* row = static_cast<const T*>(logits.data()) + static_cast<std::int64_t>(i) * k;
-    correct += std::max_element(row, row + k) - row == labels[i];
-  }
-  return correct;
+/// A gradient of x's values with the extents of x.
+TensorView shaped_as(const ConstTensorView& x, const TensorView& gradient) {
+  return reshape(gradient, x.extents());
 }
 
 }  // namespace
 
-Backward::Backward(const Device& device, const Network& network, std::int64_t max_batch)
+Backward::Backward(const Device& device, const Network& network, std::int64_t max_batch,
+                   std::span<const std::int64_t> batches, const Planner& planner)
     : network_(network) {
-  if (device.id() != host)
-    throw Error(ErrorCode::unsupported,
-                "training: device " + to_string(device.id()) + ", expected the CPU");
   if (network.purpose() != Purpose::training)
     throw Error(ErrorCode::invalid_argument,
                 "training: the network is for inference, and keeps no outputs before pooling");
@@ -35,49 +23,69 @@ Backward::Backward(const Device& device, const Network& network, std::int64_t ma
   const Activations<Extents> extents =
       activation_extents(network.shape(), max_batch, Purpose::training);
   dconv1_ = Tensor(device, dtype, extents.conv1);
-  dpool1_ = Tensor(device, dtype, extents.pool1);
+  dpool1_ = extents.pool1 == extents.conv1 ? dconv1_ : Tensor(device, dtype, extents.pool1);
   dconv2_ = Tensor(device, dtype, extents.conv2);
-  dpool2_ = Tensor(device, dtype, extents.pool2);
+  dpool2_ = extents.pool2 == extents.conv2 ? dconv2_ : Tensor(device, dtype, extents.pool2);
   dhidden_ = Tensor(device, dtype, extents.hidden);
   dlogits_ = Tensor(device, dtype, extents.logits);
+  for (const std::int64_t n : batches) plans_.emplace(n, plans(n, planner));
 }
 
-BatchResult Backward::run(Queue& queue, const ConstTensorView& images,
-                          std::span<const std::uint8_t> labels) {
-  network_.forward(queue, images);
-  const std::int64_t n = images.extent(0);
-  const Activations<TensorView> a = network_.activations(n);
-  const PerParameter<Tensor>& w = network_.parameters();
-  const PerParameter<Tensor>& dw = gradients_;
+Backward::Views Backward::views(std::int64_t n) const {
   const auto batch = [n](const Tensor& tensor) { return slice(tensor.view(), 0, 0, n); };
-  const TensorView dlogits = batch(dlogits_), dhidden = batch(dhidden_), dpool2 = batch(dpool2_);
-  const TensorView dconv2 = batch(dconv2_), dpool1 = batch(dpool1_), dconv1 = batch(dconv1_);
-  const Extents flat = {n, w[linear1_weight].extents()[1]};
+  return {batch(dconv1_), batch(dpool1_),  batch(dconv2_),
+          batch(dpool2_), batch(dhidden_), batch(dlogits_)};
+}
 
-  cross_entropy_backward(a.probabilities, labels, dlogits);
-  linear_backward_weights(queue, a.hidden, dlogits, dw[linear2_weight]);
-  bias_backward(dlogits, dw[linear2_bias]);
-  linear_backward_data(queue, dlogits, w[linear2_weight], dhidden);
+Backward::BatchPlans Backward::plans(std::int64_t n, const Planner& planner) const {
+  const WeightedLayers layers = network_.weighted_layers(n);
+  const Views d = views(n);
+  const std::array<TensorView, weighted_count> inputs = {TensorView(), d.pool1, d.pool2, d.hidden};
+  const std::array<TensorView, weighted_count> outputs = {d.conv1, d.conv2, d.hidden, d.logits};
+  BatchPlans result;
+  for (std::size_t i = 0; i < weighted_count; ++i) {
+    const ConvTensors& layer = layers[i].tensors;
+    const TensorView dy = shaped_as(layer.y, outputs[i]);
+    const BackwardWeightsTensors weights{.x = layer.x,
+                                         .dy = dy,
+                                         .dw = shaped_as(layer.w, gradients_[2 * i]),
+                                         .db = gradients_[2 * i + 1]};
+    LayerPlans plan{planner(backward_weights_problem(weights), {.bias = true}), weights, {}, {}};
+    if (!inputs[i].empty()) {
+      const BackwardDataTensors data{.dy = dy, .w = layer.w, .dx = shaped_as(layer.x, inputs[i])};
+      plan.data = planner(backward_data_problem(data), {});
+      plan.data_tensors = data;
+    }
+    result.push_back(std::move(plan));
+  }
+  return result;
+}
 
-  relu_backward(a.hidden, dhidden);
-  linear_backward_weights(queue, reshape(a.pool2, flat), dhidden, dw[linear1_weight]);
-  bias_backward(dhidden, dw[linear1_bias]);
-  linear_backward_data(queue, dhidden, w[linear1_weight], reshape(dpool2, flat));
+void Backward::run(Queue& queue, std::int64_t n, const LabelView& labels,
+                   const TensorView& loss) const {
+  const Activations<TensorView> a = network_.activations(n);
+  const Views d = views(n);
+  const BatchPlans& layers = plans_.at(n);
+  const auto layer = [&](std::size_t i) {
+    layers[i].weights.execute(queue, layers[i].weights_tensors);
+    if (layers[i].data) layers[i].data->execute(queue, layers[i].data_tensors);
+  };
+  // The maximum of what a ReLU puts out is above 0 where the element that it came from is: the mask
+  // goes over what is pooled, which is smaller.
+  const auto relu_and_pool = [&](const TensorView& pooled, const TensorView& dpooled,
+                                 const TensorView& x, const TensorView& dx, std::int64_t window) {
+    relu_backward(queue, pooled, dpooled, dpooled);
+    if (window > 1) pool_backward(queue, x, dpooled, dx, max_pool_geometry(window));
+  };
 
-  max_pool_backward(a.conv2, dpool2, network_.shape().pool2, dconv2);
-  relu_backward(a.conv2, dconv2);
-  conv_backward_weights(queue, a.pool1, dconv2, dw[conv2_weight]);
-  bias_backward(dconv2, dw[conv2_bias]);
-  conv_backward_data(queue, dconv2, w[conv2_weight], dpool1);
-
-  max_pool_backward(a.conv1, dpool1, network_.shape().pool1, dconv1);
-  relu_backward(a.conv1, dconv1);
-  conv_backward_weights(queue, a.resized, dconv1, dw[conv1_weight]);
-  bias_backward(dconv1, dw[conv1_bias]);
-
-  return {cross_entropy(a.logits, labels), network_.dtype() == DType::f64
-                                               ? count_correct<double>(a.logits, labels)
-                                               : count_correct<float>(a.logits, labels)};
+  softmax_cross_entropy(queue, {a.logits, labels, loss, d.logits});
+  layer(3);
+  relu_backward(queue, a.hidden, d.hidden, d.hidden);
+  layer(2);
+  relu_and_pool(a.pool2, d.pool2, a.conv2, d.conv2, network_.shape().pool2);
+  layer(1);
+  relu_and_pool(a.pool1, d.pool1, a.conv1, d.conv1, network_.shape().pool1);
+  layer(0);
 }
 
 }  // namespace plumb::app

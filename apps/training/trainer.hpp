@@ -1,20 +1,27 @@
-// Trains the network on the CPU: Adam on shuffled batches, the learning rate falling to zero.
+// Trains the network on a device: gradient descent with momentum on shuffled batches, the learning
+// rate falling to zero.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
+#include <vector>
 
 #include "dataset.hpp"
 #include "model.hpp"
+#include "training/random.hpp"
+#include "training/steps.hpp"
 
 namespace plumb::app {
 
 struct TrainingOptions {
-  std::int64_t epochs = 10;
+  std::int64_t epochs = 8;
   std::int64_t batch = 100;
-  double learning_rate = 0.002;  ///< at the start; falls to zero along half a cosine
+  double learning_rate = 0.04;  ///< at the start; falls to zero along half a cosine
+  double momentum = 0.9;        ///< Nesterov's, where it is above 0
+  double weight_decay = 5e-4;
   std::uint64_t seed = 1;
+  friend bool operator==(const TrainingOptions&, const TrainingOptions&) = default;
 };
 
 /// Training that has diverged: there are no weights to keep.
@@ -28,21 +35,48 @@ struct EpochFigures {
   std::int64_t epoch = 0;  ///< from 1
   double loss = 0;         ///< mean cross-entropy of its batches, each before it was learned from
   double train_accuracy = 0;  ///< of the same
-  double test_accuracy = 0;   ///< of the test set, after the epoch
+  double test_loss = 0;       ///< of the test set, after the epoch
+  double test_accuracy = 0;   ///< of the same
   double seconds = 0;         ///< with the test
 };
 
-/// Weights drawn from the seed alone: normal with variance 2 / fan-in (He et al. 2015), biases
-/// zero.
-Model initial_model(const NetworkShape& shape, std::uint64_t seed);
+/// A training run after whole epochs: all that a run needs to go on.
+struct Checkpoint {
+  TrainingState state;
+  std::vector<EpochFigures> epochs;  ///< those done, in order
+};
 
-/// Trains from initial_model(); the test set decides nothing. The same options, data and number of
-/// threads on the same machine give the same bits. `on_epoch` is called after each epoch with the
-/// weights that it left, `progress` after each batch with the images done in the epoch. Where that
-/// returns false, training ends there; returns whether it went on to the end. TrainingFailure where
-/// the loss, a weight or an output for the test set is no finite number, as soon as it is none.
-bool train(const Dataset& training, const Dataset& test, const TrainingOptions& options,
-           const std::function<void(const EpochFigures&, Model)>& on_epoch,
+/// Weights drawn from the seed alone: normal with variance 2 / fan-in (He et al. 2015), biases
+/// zero; velocities zero.
+TrainingState initial_state(const NetworkShape& shape, std::uint64_t seed);
+
+/// The order of the images, epoch by epoch, that follows from the seed alone.
+class Order {
+ public:
+  Order(std::uint64_t seed, std::int64_t images) : random_(seed + 1), images_(images) {}
+  /// Of the next epoch.
+  std::vector<std::uint32_t> next();
+
+ private:
+  Random random_;  // not that of the weights: the order does not depend on their number
+  std::int64_t images_;
+};
+
+/// The step's options with `done`, from 0 to 1, of the training behind it.
+SgdOptions sgd_options(const TrainingOptions& options, double done);
+
+/// The network's shape for images of this size.
+NetworkShape shape_for(const Dataset& dataset);
+
+/// Trains from a checkpoint to options.epochs; the test set decides nothing. The same options, data
+/// and checkpoint on the same kind of device give the same bits, whatever the number of threads.
+/// `on_epoch` is called after each epoch with the checkpoint that it left, `progress` after each
+/// batch with the images done in the epoch. Where that returns false, training ends there; returns
+/// whether it went on to the end. TrainingFailure where a loss or a weight is no finite number:
+/// of a loss a few steps after it.
+bool train(const Device& device, const Dataset& training, const Dataset& test,
+           const TrainingOptions& options, Checkpoint checkpoint,
+           const std::function<void(const Checkpoint&)>& on_epoch,
            const std::function<bool(std::int64_t epoch, std::int64_t done)>& progress);
 
 }  // namespace plumb::app
