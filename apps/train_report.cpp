@@ -64,8 +64,8 @@ std::string learning_curve(const Device& device, const TrainingOptions& options,
   LineChart chart;
   chart.title = fmt::format("plumb train: {:.2f} % of the test images after {} of {} epochs",
                             100 * epochs.back().test_accuracy, epochs.size(), options.epochs);
-  chart.subtitle = fmt::format("{}, batch {}, seed {}", device.info().name, options.batch,
-                               options.seed);
+  chart.subtitle =
+      fmt::format("{}, batch {}, seed {}", device.info().name, options.batch, options.seed);
   chart.x_name = "epoch";
   chart.x = column(epochs, &EpochFigures::epoch);
   chart.panels = {
@@ -103,10 +103,9 @@ void write_drift(const std::string& path, const DriftNames& names, const Trainin
                     {"loss_b", step.loss_b},
                     {"loss_difference", step.loss_difference},
                     {"weights_difference", step.weights_difference}});
-  write_json(path, {{"a", names.a},
-                    {"b", names.b},
-                    {"options", to_json(options)},
-                    {"steps", std::move(list)}});
+  write_json(
+      path,
+      {{"a", names.a}, {"b", names.b}, {"options", to_json(options)}, {"steps", std::move(list)}});
 }
 
 std::string drift_chart(const DriftNames& names, const std::vector<DriftStep>& steps) {

@@ -71,9 +71,9 @@ void draw_line(SvgCanvas& canvas, const LineChart& chart, const Line& line, cons
     }
     points.push_back({across.at(chart.x[i]), top + panel_height * (1 - axis.share(line.y[i]))});
     if (chart.x.size() <= most_dots)
-      canvas.dot(points.back(), series,
-                 fmt::format("{}, {} {:g}: {:.4g}", line.name, chart.x_name, chart.x[i],
-                             line.y[i]));
+      canvas.dot(
+          points.back(), series,
+          fmt::format("{}, {} {:g}: {:.4g}", line.name, chart.x_name, chart.x[i], line.y[i]));
   }
   flush();
 }

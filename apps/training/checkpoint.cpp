@@ -127,16 +127,17 @@ StoredCheckpoint read_checkpoint(const std::string& path, const NetworkShape& sh
     for (const json& figures : header.at("epochs"))
       stored.checkpoint.epochs.push_back(figures_of(figures));
   } catch (const json::exception&) {
-    throw FileError(fmt::format("{}: its metadata '{}' is not what plumb train writes", name,
-                                metadata_key));
+    throw FileError(
+        fmt::format("{}: its metadata '{}' is not what plumb train writes", name, metadata_key));
   }
   if (!makes_sense(stored))
-    throw FileError(fmt::format("{}: its metadata '{}' has values that no training has", name,
-                                metadata_key));
+    throw FileError(
+        fmt::format("{}: its metadata '{}' has values that no training has", name, metadata_key));
   if (tensors != hash_of(file))
-    throw FileError(fmt::format("{}: its tensors have the hash {}, expected {}: the file was "
-                                "changed",
-                                name, hash_of(file), tensors));
+    throw FileError(
+        fmt::format("{}: its tensors have the hash {}, expected {}: the file was "
+                    "changed",
+                    name, hash_of(file), tensors));
   TrainingState& state = stored.checkpoint.state;
   state.weights = take_parameters(file, path, shape, "checkpoint");
   state.velocity = take_parameters(file, path, shape, "checkpoint", velocity_prefix);

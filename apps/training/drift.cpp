@@ -43,9 +43,9 @@ std::vector<DriftStep> drift(const DriftSide& a, const DriftSide& b, const Datas
     if (i % in_epoch == 0) indices = order.next();
     const auto images = std::span(indices).subspan(static_cast<std::size_t>(i % in_epoch * batch),
                                                    static_cast<std::size_t>(batch));
-    const double done = std::min(1.0, static_cast<double>(i * batch) /
-                                          (static_cast<double>(options.epochs) *
-                                           static_cast<double>(count)));
+    const double done =
+        std::min(1.0, static_cast<double>(i * batch) /
+                          (static_cast<double>(options.epochs) * static_cast<double>(count)));
     DriftStep step{.step = i + 1};
     const auto take = [&](Steps& side, double& loss) {
       const auto keep = [&](const BatchResult& batch_result) { loss = batch_result.loss; };

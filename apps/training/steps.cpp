@@ -85,8 +85,8 @@ std::vector<Value> download(Queue& queue, const Tensor& tensor) {
 
 }  // namespace
 
-Steps::Steps(const Device& device, const NetworkShape& shape,
-             std::span<const std::int64_t> batches, DType dtype)
+Steps::Steps(const Device& device, const NetworkShape& shape, std::span<const std::int64_t> batches,
+             DType dtype)
     : queue_(device),
       network_(planned_network(device, shape, batches, dtype)),
       backward_(device, network_, largest(batches), batches, planner_for(device)) {
@@ -164,11 +164,10 @@ void Steps::collect(Stage& stage, const std::function<void(const BatchResult&)>&
   stage.done->synchronize();
   stage.done.reset();
   const std::int64_t correct = with_type(network_.dtype(), [&]<class T>(T) {
-    return count_correct(stage.logits.data_as<const T>(), network_.shape().classes,
-                         stage.expected);
+    return count_correct(stage.logits.data_as<const T>(), network_.shape().classes, stage.expected);
   });
-  on_result({static_cast<std::int64_t>(stage.expected.size()), *stage.loss.data_as<double>(),
-             correct});
+  on_result(
+      {static_cast<std::int64_t>(stage.expected.size()), *stage.loss.data_as<double>(), correct});
 }
 
 void Steps::finish(const std::function<void(const BatchResult&)>& on_result) {

@@ -30,9 +30,9 @@ std::vector<std::int64_t> batch_sizes(const Dataset& training, const Dataset& te
 
 [[noreturn]] void fail(double value, const char* what, std::int64_t epoch, std::int64_t images,
                        const TrainingOptions& options) {
-  throw TrainingFailure(
-      fmt::format("{} is {} after {} images of epoch {}: a smaller learning rate than {} is needed",
-                  what, value, images, epoch, options.learning_rate));
+  throw TrainingFailure(fmt::format(
+      "{} is {} after {} images of epoch {}: a smaller learning rate than {} is needed", what,
+      std::isnan(value) ? std::abs(value) : value, images, epoch, options.learning_rate));
 }
 
 /// Results of batches, summed.
@@ -83,7 +83,7 @@ class Run {
     std::iota(all.begin(), all.end(), 0u);
     Sums sums;
     const auto add = [&](const BatchResult& result) {
-      add_finite(sums, result, "on test images the loss", epoch);
+      add_finite(sums, result, "on test images the loss", epoch, training_.images.count);
     };
     for (std::int64_t first = 0; first < test_.images.count; first += options_.batch)
       steps_.submit(test_, part(all, first, std::min(options_.batch, test_.images.count - first)),
@@ -109,9 +109,10 @@ class Run {
     return order.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   }
 
-  void add_finite(Sums& sums, const BatchResult& result, const char* what,
-                  std::int64_t epoch) const {
-    if (!std::isfinite(result.loss)) fail(result.loss, what, epoch, sums.images, options_);
+  /// `learned` are the epoch's training images so far, for the message.
+  void add_finite(Sums& sums, const BatchResult& result, const char* what, std::int64_t epoch,
+                  std::int64_t learned) const {
+    if (!std::isfinite(result.loss)) fail(result.loss, what, epoch, learned, options_);
     sums.loss += result.loss * static_cast<double>(result.images);
     sums.images += result.images;
     sums.correct += result.correct;

@@ -12,6 +12,7 @@
 #include "ladder_rungs.hpp"
 #include "plot/axis.hpp"
 #include "plot/bar_chart.hpp"
+#include "plot/line_chart.hpp"
 #include "plot/sorted_bars.hpp"
 #include "plot/svg.hpp"
 #include "plot/timeline.hpp"
@@ -142,6 +143,43 @@ TEST_CASE("plot: axes end at round numbers") {
   CHECK(logarithmic.ticks(8).size() == 8);                  // 0.2 0.5 1 2 5 10 20 50
   CHECK(logarithmic.ticks(7).size() == 2);                  // 1 and 10
   CHECK(Axis(Scale::logarithmic, INFINITY, 0).high() > 0);  // no values at all
+
+  const Axis between = Axis::between(0.815, 0.932);
+  CHECK_THAT(between.low(), WithinRel(0.8, 1e-9));
+  CHECK_THAT(between.high(), WithinRel(0.95, 1e-9));
+  CHECK_THAT(between.share(0.875), WithinRel(0.5, 1e-9));
+  CHECK(between.ticks(3).size() == 4);  // 0.8 0.85 0.9 0.95
+  for (const double value : {0.0, -3.0, 0.9, 1e30}) {
+    const Axis one = Axis::between(value, value);
+    CHECK((one.low() <= value && value <= one.high() && one.low() < one.high()));
+  }
+  CHECK(Axis::between(INFINITY, -INFINITY).low() < Axis::between(INFINITY, -INFINITY).high());
+}
+
+TEST_CASE("plot: lines are legible, and go through their points alone") {
+  for (const std::size_t points : {1, 2, 8, 60, 100, 1000}) {
+    LineChart chart{.title = "plumb train", .subtitle = "a processor", .x_name = "epoch"};
+    LinePanel loss{.title = "loss", .lines = {{.name = "training"}, {.name = "test"}}};
+    LinePanel error{.title = "accuracy", .from_zero = false, .lines = {{.name = "training"}}};
+    LinePanel drift{.title = "difference", .scale = Scale::logarithmic, .lines = {{.name = "a"}}};
+    for (std::size_t i = 0; i < points; ++i) {
+      chart.x.push_back(static_cast<double>(i + 1));
+      loss.lines[0].y.push_back(0.5 / static_cast<double>(i + 1));
+      loss.lines[1].y.push_back(0.6 / static_cast<double>(i + 1));
+      error.lines[0].y.push_back(0.9);
+      drift.lines[0].y.push_back(i % 3 == 0 ? 0 : 1e-7 * static_cast<double>(i));
+    }
+    chart.panels = {loss, error, drift};
+    CAPTURE(points);
+    const std::string svg = to_svg(chart);
+    require_legible(svg);
+    CHECK(count_of(svg, "<polyline") == (points > 1 ? 4 : 0));
+    CHECK(count_of(svg, "<circle") == (points > 60 ? 0 : 4 * points));
+  }
+  LineChart gap{.title = "gap", .x_name = "step", .x = {1, 2, 3, 4, 5}};
+  gap.panels = {{.title = "loss", .lines = {{"a", {1, 2, NAN, 4, 5}}}}};
+  CHECK(count_of(to_svg(gap), "<polyline") == 2);
+  CHECK(count_of(to_svg(gap), "<circle") == 4);
 }
 
 TEST_CASE("plot: lying bars are legible") {

@@ -1,16 +1,14 @@
-// The gradient of every layer and of the whole loss against central differences of the oracle in
-// double.
+// The gradient of the network's whole loss against central differences of the oracle in double.
+// tests/core/nn holds each operator's.
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <cmath>
 #include <functional>
-#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "training/backward.hpp"
-#include "training/gradients.hpp"
 #include "training_case.hpp"
 
 using namespace plumb;
@@ -19,10 +17,6 @@ using namespace plumb_test::training;
 using Catch::Matchers::WithinAbs;
 
 namespace {
-
-double dot(const Values& a, const Values& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-}
 
 /// d f / d values by central differences. `f` sees the values through the reference.
 Values differences(Values& values, const std::function<double()>& f) {
@@ -119,147 +113,65 @@ class OracleNetwork {
   Values resized_;
 };
 
-/// Loss and gradients of the small network, computed in T.
+/// Loss and gradients of a network, computed in T.
 template <class T>
-struct SmallRun {
-  SmallRun(const PerParameter<Values>& weights, const Values& pixels, const Bytes& labels) {
+struct NetworkRun {
+  NetworkRun(const NetworkShape& shape, const PerParameter<Values>& weights, const Values& pixels,
+             const Bytes& labels) {
     const Device device = Device::open("cpu");
     Queue queue(device);
     const auto n = static_cast<std::int64_t>(labels.size());
     // Room for more than the batch: its results must not depend on that.
-    const Network network(device, small_shape, n + 2, Purpose::training, dtype_of<T>);
+    const Network network(device, shape, n + 2, Purpose::training, dtype_of<T>);
     for (int i = 0; i < parameter_count; ++i) write<T>(weights[i], network.parameters()[i]);
-    const Tensor images(device, dtype_of<T>,
-                        {n, 1, small_shape.image_height, small_shape.image_width});
+    const Tensor images(device, dtype_of<T>, {n, 1, shape.image_height, shape.image_width});
     write<T>(pixels, images);
-    Backward backward(device, network, n + 2);
-    result = backward.run(queue, images, labels);
+    const Backward backward(device, network, n + 2, std::vector{n, n + 1}, planner(device));
+    network.forward(queue, images);
+    const std::vector<std::int64_t> classes(labels.begin(), labels.end());
+    backward.run(queue, n, {classes.data(), n}, TensorView(&loss, {1}));
     for (int i = 0; i < parameter_count; ++i)
       gradients[i] = read<T>(backward.gradients()[i].view());
     resized = read<T>(network.activations(n).resized);
   }
-  BatchResult result;
+  static Planner planner(const Device& device) {
+    return [device](const ConvProblem& problem, ConvOptions options) {
+      options.deterministic = true;
+      return ConvPlan(device, problem, options);
+    };
+  }
+  double loss = NAN;
   PerParameter<Values> gradients;
   Values resized;
 };
 
 }  // namespace
 
-TEST_CASE("conv gradients against differences of the oracle", "[training]") {
-  const ConvProblem problem{.n = 2, .c = 3, .h = 7, .w = 6, .k = 4, .r = 3, .s = 2};
-  Random random(11);
-  Values x = random_values(problem.x_extents(), random);
-  Values w = random_values(problem.w_extents(), random);
-  Values bias = random_values({problem.k}, random);
-  const Values dy = random_values(problem.y_extents(), random);
-  const auto loss = [&] { return dot(oracle(problem, x, w, bias), dy); };
-
-  const Device device = Device::open("cpu");
-  Queue queue(device);
-  const ConstTensorView x_view(x.data(), problem.x_extents());
-  const ConstTensorView w_view(w.data(), problem.w_extents());
-  const ConstTensorView dy_view(dy.data(), problem.y_extents());
-  Values dx(x.size(), NAN), dw(w.size(), NAN), db(bias.size(), NAN);
-  conv_backward_data(queue, dy_view, w_view, TensorView(dx.data(), problem.x_extents()));
-  conv_backward_weights(queue, x_view, dy_view, TensorView(dw.data(), problem.w_extents()));
-  bias_backward(dy_view, TensorView(db.data(), {problem.k}));
-  CHECK(relative_error(dx, differences(x, loss)) < tolerance);
-  CHECK(relative_error(dw, differences(w, loss)) < tolerance);
-  CHECK(relative_error(db, differences(bias, loss)) < tolerance);
-}
-
-TEST_CASE("linear gradients against differences of the oracle", "[training]") {
-  const ConvProblem problem{.n = 5, .c = 7, .h = 1, .w = 1, .k = 3, .r = 1, .s = 1};
-  Random random(12);
-  Values x = random_values({5, 7}, random), w = random_values({3, 7}, random);
-  const Values dy = random_values({5, 3}, random);
-  const auto loss = [&] { return dot(oracle(problem, x, w), dy); };
-
-  Queue queue(Device::open("cpu"));
-  Values dx(x.size(), NAN), dw(w.size(), NAN);
-  const ConstTensorView dy_view(dy.data(), {5, 3});
-  linear_backward_data(queue, dy_view, ConstTensorView(w.data(), {3, 7}),
-                       TensorView(dx.data(), {5, 7}));
-  linear_backward_weights(queue, ConstTensorView(x.data(), {5, 7}), dy_view,
-                          TensorView(dw.data(), {3, 7}));
-  CHECK(relative_error(dx, differences(x, loss)) < tolerance);
-  CHECK(relative_error(dw, differences(w, loss)) < tolerance);
-}
-
-TEST_CASE("relu and max-pool gradients against differences", "[training]") {
-  // 7 x 5 leaves a row and a column that no window of 2 covers.
-  const Extents extents = {2, 2, 7, 5}, pooled = {2, 2, 3, 2};
-  Random random(13);
-  Values x = random_values(extents, random);
-  const Values dy = random_values(pooled, random);
-  Values dx(x.size(), NAN);
-  max_pool_backward(ConstTensorView(x.data(), extents), ConstTensorView(dy.data(), pooled), 2,
-                    TensorView(dx.data(), extents));
-  const Values pool_differences =
-      differences(x, [&] { return dot(OracleNetwork::max_pool(extents, x, 2), dy); });
-  CHECK(relative_error(dx, pool_differences) < tolerance);
-
-  const Values dr = random_values(extents, random);
-  dx = dr;
-  const Values y = OracleNetwork::relu(x);
-  relu_backward(ConstTensorView(y.data(), extents), TensorView(dx.data(), extents));
-  CHECK(relative_error(dx, differences(x, [&] { return dot(OracleNetwork::relu(x), dr); })) <
-        tolerance);
-}
-
-TEST_CASE("among equal maxima the first gets the gradient", "[training]") {
-  const Values x = {1, 2, 2, 0, 0, 0, 0, 0}, dy = {5, 7};
-  Values dx(8, NAN);
-  max_pool_backward(ConstTensorView(x.data(), {1, 1, 2, 4}),
-                    ConstTensorView(dy.data(), {1, 1, 1, 2}), 2,
-                    TensorView(dx.data(), {1, 1, 2, 4}));
-  CHECK(dx == Values{0, 5, 7, 0, 0, 0, 0, 0});
-}
-
-TEST_CASE("cross-entropy and its gradient", "[training]") {
-  Random random(14);
-  Values logits = random_values({3, 4}, random);
-  const Bytes labels = {2, 0, 3};
-  const ConstTensorView view(logits.data(), {3, 4});
-  CHECK_THAT(cross_entropy(view, labels),
-             WithinAbs(OracleNetwork::cross_entropy_of(logits, labels), 1e-14));
-  Values probabilities(12), gradient(12, NAN);
-  Queue queue(Device::open("cpu"));
-  softmax(queue, view, TensorView(probabilities.data(), {3, 4}));
-  cross_entropy_backward(ConstTensorView(probabilities.data(), {3, 4}), labels,
-                         TensorView(gradient.data(), {3, 4}));
-  const Values expected =
-      differences(logits, [&] { return OracleNetwork::cross_entropy_of(logits, labels); });
-  CHECK(relative_error(gradient, expected) < tolerance);
-
-  // Where exp() alone would overflow, and where a probability is zero.
-  const Values far = {1000, 0, -1000, 0};
-  CHECK(cross_entropy(ConstTensorView(far.data(), {1, 4}), Bytes{0}) == 0);
-  CHECK(cross_entropy(ConstTensorView(far.data(), {1, 4}), Bytes{2}) == 2000);
-}
-
 TEST_CASE("the whole network's gradients against differences of the oracle", "[training]") {
-  Random random(15);
-  const PerParameter<Extents> extents = parameter_extents(small_shape);
-  PerParameter<Values> weights;
-  for (int i = 0; i < parameter_count; ++i) {
-    weights[i] = random_values(extents[i], random);
-    for (double& weight : weights[i]) weight *= 0.5;
-  }
-  const Bytes labels = {1, 3, 0};
-  const Values pixels =
-      random_values({3, 1, small_shape.image_height, small_shape.image_width}, random);
+  NetworkShape unpooled = small_shape;
+  unpooled.pool1 = 3, unpooled.pool2 = 1;  // whose output is the convolution's
+  for (const NetworkShape& shape : {small_shape, unpooled}) {
+    CAPTURE(shape.pool1, shape.pool2);
+    Random random(15);
+    const PerParameter<Extents> extents = parameter_extents(shape);
+    PerParameter<Values> weights;
+    for (int i = 0; i < parameter_count; ++i) {
+      weights[i] = random_values(extents[i], random);
+      for (double& weight : weights[i]) weight *= 0.5;
+    }
+    const Bytes labels = {1, 3, 0};
+    const Values pixels = random_values({3, 1, shape.image_height, shape.image_width}, random);
 
-  const SmallRun<double> in_double(weights, pixels, labels);
-  const OracleNetwork network(small_shape, 3, in_double.resized);
-  const auto loss = [&] { return network.loss(weights, labels); };
-  CHECK_THAT(in_double.result.loss, WithinAbs(loss(), 1e-12));
-  const SmallRun<float> in_float(weights, pixels, labels);
-  CHECK_THAT(in_float.result.loss, WithinAbs(loss(), 1e-5));
-  CHECK(in_float.result.correct == in_double.result.correct);
-  for (int i = 0; i < parameter_count; ++i) {
-    INFO(parameter_names[i]);
-    CHECK(relative_error(in_double.gradients[i], differences(weights[i], loss)) < tolerance);
-    CHECK(relative_error(in_float.gradients[i], in_double.gradients[i]) < 1e-4);
+    const NetworkRun<double> in_double(shape, weights, pixels, labels);
+    const OracleNetwork network(shape, 3, in_double.resized);
+    const auto loss = [&] { return network.loss(weights, labels); };
+    CHECK_THAT(in_double.loss, WithinAbs(loss(), 1e-12));
+    const NetworkRun<float> in_float(shape, weights, pixels, labels);
+    CHECK_THAT(in_float.loss, WithinAbs(loss(), 1e-5));
+    for (int i = 0; i < parameter_count; ++i) {
+      INFO(parameter_names[i]);
+      CHECK(relative_error(in_double.gradients[i], differences(weights[i], loss)) < tolerance);
+      CHECK(relative_error(in_float.gradients[i], in_double.gradients[i]) < 1e-4);
+    }
   }
 }

@@ -31,7 +31,7 @@ TEST_CASE("inference pools in the convolution, and puts out what training does",
     const Device device = Device::open("cpu");
     Queue queue(device);
     Random random(5);
-    const Model model = initial_model(shape, 3);
+    const Model model{initial_state(shape, 3).weights, {}};
     const Tensor images(device, DType::f64, {4, 1, shape.image_height, shape.image_width});
     write<double>(random_values(images.extents(), random), images);
     const auto logits = [&](Purpose purpose, const std::vector<std::int64_t>& packed_batches) {
@@ -58,7 +58,11 @@ TEST_CASE("inference pools in the convolution, and puts out what training does",
 TEST_CASE("a network for inference refuses to compute gradients", "[training]") {
   const Device device = Device::open("cpu");
   const Network network(device, small_shape, 2, Purpose::inference);
-  const Error error = plumb_test::refusal([&] { Backward(device, network, 2); });
+  const Error error = plumb_test::refusal([&] {
+    Backward(device, network, 2, {}, [&](const ConvProblem& problem, const ConvOptions& options) {
+      return ConvPlan(device, problem, options);
+    });
+  });
   REQUIRE(error.code() == ErrorCode::invalid_argument);
   REQUIRE(std::string(error.what()).find("for inference") != std::string::npos);
 }
@@ -66,7 +70,7 @@ TEST_CASE("a network for inference refuses to compute gradients", "[training]") 
 TEST_CASE("predictions do not depend on the batch", "[training]") {
   const Dataset dataset = bars(23, 31);
   const NetworkShape shape;
-  const Model model = initial_model(shape, 9);
+  const Model model{initial_state(shape, 9).weights, {}};
   const Device device = Device::open("cpu");
   const Predictions whole = predict(device, model, shape, dataset.images, 23);
   REQUIRE(whole.classes.size() == 23);

@@ -1,4 +1,6 @@
-// The parts that make a training run repeatable, and how a run ends.
+// The parts that make a training run repeatable, its checkpoints, and how a run ends.
+#include <omp.h>
+
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
@@ -8,6 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "formats/safetensors.hpp"
+#include "support/files.hpp"
+#include "support/refusal.hpp"
+#include "training/checkpoint.hpp"
+#include "training/drift.hpp"
 #include "training/random.hpp"
 #include "training/trainer.hpp"
 #include "training_case.hpp"
@@ -42,35 +49,136 @@ TEST_CASE("training's random numbers repeat by seed and are spread as they shoul
   CHECK(std::abs(squares / draws - 1) < 5 * std::sqrt(2.0 / draws));
 }
 
-TEST_CASE("a training run learns, and repeats bit for bit", "[training]") {
+namespace {
+
+/// Trains on images that are learnt quickly. Returns the checkpoint of each epoch.
+std::vector<Checkpoint> trained(const TrainingOptions& options, Checkpoint from) {
   const Dataset training = bars(60, 21), test = bars(20, 22);
-  const TrainingOptions options{.epochs = 6, .batch = 16, .learning_rate = 0.003, .seed = 5};
-  std::vector<EpochFigures> figures;
-  std::int64_t batches = 0;
-  const auto run = [&](const TrainingOptions& with) {
-    figures.clear();
-    batches = 0;
-    Model last;
-    REQUIRE(train(
-        training, test, with,
-        [&](const EpochFigures& epoch, Model model) {
-          figures.push_back(epoch);
-          last = std::move(model);
-        },
-        [&](std::int64_t, std::int64_t) { return ++batches > 0; }));
-    return last;
+  std::vector<Checkpoint> checkpoints;
+  REQUIRE(train(
+      Device::open("cpu"), training, test, options, std::move(from),
+      [&](const Checkpoint& checkpoint) { checkpoints.push_back(checkpoint); },
+      [](std::int64_t, std::int64_t) { return true; }));
+  return checkpoints;
+}
+Checkpoint first_checkpoint(std::uint64_t seed) { return {initial_state({}, seed), {}}; }
+
+std::vector<double> losses(const Checkpoint& checkpoint) {
+  std::vector<double> values;
+  for (const EpochFigures& figures : checkpoint.epochs) {
+    values.push_back(figures.loss);
+    values.push_back(figures.test_loss);
+  }
+  return values;
+}
+
+constexpr TrainingOptions quick{.epochs = 6, .batch = 16, .learning_rate = 0.03, .seed = 5};
+
+}  // namespace
+
+TEST_CASE("a training run learns, and repeats bit for bit on any number of threads", "[training]") {
+  const auto run = [](const TrainingOptions& options) {
+    return trained(options, first_checkpoint(options.seed));
   };
-  const Model model = run(options);
-  REQUIRE(figures.size() == 6);
-  CHECK(batches == 6 * 4);
-  CHECK(figures.back().epoch == 6);
-  CHECK(figures.back().loss < 0.5 * figures.front().loss);
-  CHECK(figures.back().test_accuracy > 0.5);  // chance is 0.1
-  CHECK(run(options).values == model.values);
-  TrainingOptions seeded = options;
-  seeded.epochs = 1;
-  seeded.seed = 6;
-  CHECK(run(seeded).values != model.values);
+  const std::vector<Checkpoint> checkpoints = run(quick);
+  REQUIRE(checkpoints.size() == 6);
+  const Checkpoint& last = checkpoints.back();
+  REQUIRE(last.epochs.size() == 6);
+  CHECK(last.epochs.back().epoch == 6);
+  CHECK(last.epochs.back().loss < 0.5 * last.epochs.front().loss);
+  CHECK(last.epochs.back().test_accuracy > 0.5);  // chance is 0.1
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    omp_set_num_threads(threads);
+    const Checkpoint again = run(quick).back();
+    CHECK(again.state.weights == last.state.weights);
+    CHECK(again.state.velocity == last.state.velocity);
+    CHECK(losses(again) == losses(last));
+  }
+  omp_set_num_threads(before);
+  TrainingOptions other = quick;
+  other.epochs = 1;
+  other.seed = 6;
+  CHECK(run(other).back().state.weights != checkpoints.front().state.weights);
+}
+
+TEST_CASE("a training that goes on from a file gives the bits of one that never ended",
+          "[training]") {
+  const std::vector<Checkpoint> whole = trained(quick, first_checkpoint(quick.seed));
+  const plumb_test::Folder folder;
+  const std::string path = folder / "checkpoint";
+  for (const std::size_t epochs : {1u, 5u}) {
+    CAPTURE(epochs);
+    write_checkpoint(path, {quick, "0123456789abcdef", whole[epochs - 1]}, {});
+    const StoredCheckpoint stored = read_checkpoint(path, {});
+    CHECK(stored.options == quick);
+    CHECK(stored.data == "0123456789abcdef");
+    CHECK(losses(stored.checkpoint) == losses(whole[epochs - 1]));
+    const Checkpoint resumed = trained(stored.options, stored.checkpoint).back();
+    CHECK(resumed.state.weights == whole.back().state.weights);
+    CHECK(resumed.state.velocity == whole.back().state.velocity);
+    CHECK(losses(resumed) == losses(whole.back()));
+  }
+}
+
+TEST_CASE("files that are no checkpoint are refused", "[training]") {
+  const plumb_test::Folder folder;
+  const std::string path = folder / "checkpoint";
+  const auto refused = [&](const std::string& words, const NetworkShape& shape = {}) {
+    std::string text = "read";
+    try {
+      read_checkpoint(path, shape);
+    } catch (const FileError& e) {
+      text = e.what();
+    }
+    INFO(text);
+    CHECK(text.find(words) != std::string::npos);
+  };
+  EpochFigures figures{.epoch = 1, .loss = 2, .test_loss = 3};
+  const StoredCheckpoint stored{quick, "data", {initial_state({}, 1), {figures}}};
+  write_checkpoint(path, stored, {});
+  const Safetensors good = read_safetensors(path);
+  const Bytes content = safetensors_content(good);
+  for (const std::size_t bytes : {std::size_t{4}, std::size_t{200}, content.size() - 1}) {
+    write_file(path, {std::span(content).first(bytes)});
+    refused(bytes == 4 ? "too short" : bytes == 200 ? "inside its safetensors header" : "cut off");
+  }
+  const auto changed = [&](const std::string& words, const auto& change) {
+    Safetensors file = good;
+    change(file);
+    write_safetensors(path, file);
+    refused(words);
+  };
+  const std::string key = "plumb_training_checkpoint";
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    return [&, from, to](Safetensors& file) {
+      std::string& header = file.metadata.at(key);
+      REQUIRE(header.find(from) != std::string::npos);
+      header.replace(header.find(from), from.size(), to);
+    };
+  };
+  changed("no checkpoint of plumb train", [&](Safetensors& file) { file.metadata.erase(key); });
+  changed("(the weights alone?)", [](Safetensors& file) {
+    file.metadata = {{"made_by", "plumb"}};
+  });
+  changed("not what plumb train writes", [&](Safetensors& file) { file.metadata[key] = "{}"; });
+  changed("not what plumb train writes", [&](Safetensors& file) { file.metadata[key] = "[1"; });
+  changed("a checkpoint of version 2, expected 1", replaced("\"version\":1", "\"version\":2"));
+  changed("values that no training has", replaced("\"batch\":16", "\"batch\":0"));
+  changed("values that no training has", replaced("\"epochs\":[[1,", "\"epochs\":[[2,"));
+  changed("not what plumb train writes", replaced("\"seed\":5", "\"seed\":\"5\""));
+  changed("the file was changed",
+          [](Safetensors& file) { file.tensors.at("conv1.weight").data[3] ^= 1; });
+  changed("no tensor", [](Safetensors& file) {
+    const StoredTensor moved = file.tensors.at("velocity.conv1.bias");
+    file.tensors.erase("velocity.conv1.bias");
+    file.tensors.emplace("velocity.conv1.bia", moved);  // in the same place: the hash is the same
+  });
+  write_checkpoint(path, stored, {});
+  NetworkShape wider;
+  wider.hidden = 31;
+  refused("a checkpoint of another shape", wider);
 }
 
 TEST_CASE("training that diverges fails, and has no weights to give", "[training]") {
@@ -79,9 +187,9 @@ TEST_CASE("training that diverges fails, and has no weights to give", "[training
     std::string text = "trained";
     try {
       train(
-          dataset, dataset, {.epochs = 1, .batch = batch, .learning_rate = learning_rate},
-          [](const EpochFigures&, const Model&) {},
-          [](std::int64_t, std::int64_t) { return true; });
+          Device::open("cpu"), dataset, dataset,
+          {.epochs = 1, .batch = batch, .learning_rate = learning_rate}, first_checkpoint(1),
+          [](const Checkpoint&) {}, [](std::int64_t, std::int64_t) { return true; });
     } catch (const TrainingFailure& failure) {
       text = failure.what();
     }
@@ -91,21 +199,54 @@ TEST_CASE("training that diverges fails, and has no weights to give", "[training
     INFO(text);
     CHECK(text.find(part) != std::string::npos);
   };
-  CHECK(message(0.002, 20) == "trained");
-  // The first loss is that of the first weights; after the only step nothing looks at them again.
-  for (const double rate : {std::nan(""), std::numeric_limits<double>::infinity(), 1e300})
-    says(message(rate, 20), "after 20 images of epoch 1: a smaller learning rate");
+  CHECK(message(0.02, 20) == "trained");
+  // The first loss is that of the first weights; after the only step no loss looks at them again.
+  says(message(3e38, 20), "after 20 images of epoch 1: a smaller learning rate");
   says(message(1e30, 5), "the loss is");
+  for (const double rate : {std::nan(""), -1.0, 1e300})
+    CHECK(plumb_test::refusal([&] { message(rate, 20); }).code() == ErrorCode::invalid_argument);
 }
 
 TEST_CASE("training ends at the batch that it is told to, with whole epochs alone", "[training]") {
   const Dataset training = bars(60, 21), test = bars(20, 22);
-  const TrainingOptions options{.epochs = 6, .batch = 16, .seed = 5};
   std::int64_t epochs = 0, batches = 0;
   const bool all = train(
-      training, test, options, [&](const EpochFigures&, const Model&) { ++epochs; },
+      Device::open("cpu"), training, test, quick, first_checkpoint(5),
+      [&](const Checkpoint&) { ++epochs; },
       [&](std::int64_t, std::int64_t) { return ++batches < 2 * 4 + 3; });
   CHECK_FALSE(all);
   CHECK(epochs == 2);
   CHECK(batches == 2 * 4 + 3);
+}
+
+TEST_CASE("two sides of a training drift apart as far as they round differently", "[training]") {
+  CHECK(relative_difference(3, 3) == 0);
+  CHECK(relative_difference(3, 4) == 0.25);
+  CHECK(largest_relative_difference({1, -4, 2}, {1, -4, 3}) == 0.25);
+  CHECK(largest_relative_difference({0, 0}, {0, 0}) == 0);
+  CHECK(std::isnan(largest_relative_difference({1, NAN}, {1, 2})));
+
+  const Dataset training = bars(40, 21);
+  const Device cpu = Device::open("cpu");
+  const auto compared = [&](const DriftSide& a, const DriftSide& b, std::int64_t steps) {
+    return drift(a, b, training, quick, steps, [](std::int64_t) { return true; });
+  };
+  for (const DriftStep& step : compared({cpu}, {cpu}, 3)) {
+    CHECK(step.loss_a == step.loss_b);
+    CHECK(step.loss_difference == 0);
+    CHECK(step.weights_difference == 0);
+  }
+  // Two whole batches an epoch: the sixth step is in the third.
+  const std::vector<DriftStep> steps = compared({cpu}, {cpu, DType::f64}, 6);
+  REQUIRE(steps.size() == 6);
+  CHECK(steps.back().step == 6);
+  CHECK(steps.back().loss_a < steps.front().loss_a);
+  for (const DriftStep& step : steps) {
+    CHECK(step.loss_difference < 1e-4);
+    CHECK(step.weights_difference > 0);
+    CHECK(step.weights_difference < 1e-3);
+  }
+  std::int64_t asked = 0;
+  CHECK(drift({cpu}, {cpu}, training, quick, 9, [&](std::int64_t) { return ++asked < 2; }).size() ==
+        2);
 }
