@@ -13,13 +13,16 @@ double relative_difference(double a, double b) {
   return std::abs(a - b) / std::max(std::abs(a), std::abs(b));
 }
 
-double largest_relative_difference(const std::vector<double>& a, const std::vector<double>& b) {
+double largest_relative_difference(const PerParameter<std::vector<double>>& a,
+                                   const PerParameter<std::vector<double>>& b) {
   double difference = 0, scale = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    // A NaN on either side is kept.
-    if (!(std::abs(a[i] - b[i]) <= difference)) difference = std::abs(a[i] - b[i]);
-    scale = std::max(scale, std::abs(a[i]));
-  }
+  for (std::size_t p = 0; p < a.size(); ++p)
+    for (std::size_t i = 0; i < a[p].size(); ++i) {
+      const double one = std::abs(a[p][i] - b[p][i]);
+      if (std::isnan(one)) return one;
+      difference = std::max(difference, one);
+      scale = std::max(scale, std::abs(a[p][i]));
+    }
   return difference == 0 ? 0 : difference / scale;
 }
 
@@ -59,10 +62,7 @@ std::vector<DriftStep> drift(const DriftSide& a, const DriftSide& b, const Datas
     take(steps_a, step.loss_a);
     take(steps_b, step.loss_b);
     step.loss_difference = relative_difference(step.loss_a, step.loss_b);
-    const auto weights_a = steps_a.weights(), weights_b = steps_b.weights();
-    for (int p = 0; p < parameter_count; ++p)
-      step.weights_difference = std::max(step.weights_difference,
-                                         largest_relative_difference(weights_a[p], weights_b[p]));
+    step.weights_difference = largest_relative_difference(steps_a.weights(), steps_b.weights());
     result.push_back(step);
     if (!progress(i + 1)) break;
   }

@@ -21,14 +21,16 @@ struct DriftStep {
   double loss_a = 0, loss_b = 0;
   /// |a - b| over the larger of |a| and |b|.
   double loss_difference = 0;
-  /// After the step: of all tensors of weights the largest of max |a - b| over max |a|.
+  /// After the step: the largest |a - b| of a weight over the largest |a| of any. (Biases begin at
+  /// zero: what they differ by, over themselves, says little.)
   double weights_difference = 0;
 };
 
 /// |a - b| over the larger of |a| and |b|, 0 where they are equal.
 double relative_difference(double a, double b);
-/// The largest of |a - b| over the largest of |a|; 0 where all are equal.
-double largest_relative_difference(const std::vector<double>& a, const std::vector<double>& b);
+/// The largest of |a - b| over the largest of |a|, both of all parameters; 0 where all are equal.
+double largest_relative_difference(const PerParameter<std::vector<double>>& a,
+                                   const PerParameter<std::vector<double>>& b);
 
 /// The first `steps` steps of the training that `options` describe, on both sides. `progress` is
 /// called with each step that is done; where it returns false, the steps so far are all.

@@ -64,7 +64,7 @@ class Run {
     const double before = static_cast<double>(epoch - 1) * static_cast<double>(count);
     Sums sums;
     const auto add = [&](const BatchResult& result) {
-      add_finite(sums, result, "the loss", epoch);
+      add_finite(sums, result, "the loss", epoch, sums.images);
     };
     for (std::int64_t first = 0; first < count; first += options_.batch) {
       const std::int64_t n = std::min(options_.batch, count - first);

@@ -222,9 +222,18 @@ TEST_CASE("training ends at the batch that it is told to, with whole epochs alon
 TEST_CASE("two sides of a training drift apart as far as they round differently", "[training]") {
   CHECK(relative_difference(3, 3) == 0);
   CHECK(relative_difference(3, 4) == 0.25);
-  CHECK(largest_relative_difference({1, -4, 2}, {1, -4, 3}) == 0.25);
-  CHECK(largest_relative_difference({0, 0}, {0, 0}) == 0);
-  CHECK(std::isnan(largest_relative_difference({1, NAN}, {1, 2})));
+  const auto weights_difference = [](const std::vector<double>& a, const std::vector<double>& b) {
+    PerParameter<std::vector<double>> all_a, all_b;
+    all_a[conv1_weight] = {8, -8};
+    all_b[conv1_weight] = {8, -8};
+    all_a[linear2_bias] = a;
+    all_b[linear2_bias] = b;
+    return largest_relative_difference(all_a, all_b);
+  };
+  CHECK(weights_difference({1, -4, 2}, {1, -4, 2}) == 0);
+  CHECK(weights_difference({1, -4, 2}, {1, -4, 4}) == 0.25);
+  CHECK(weights_difference({16, 0}, {16, -4}) == 0.25);
+  CHECK(std::isnan(weights_difference({1, NAN, 2}, {1, 2, 5})));
 
   const Dataset training = bars(40, 21);
   const Device cpu = Device::open("cpu");
