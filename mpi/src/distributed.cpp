@@ -49,8 +49,8 @@ DistributedBlock Distributed::State::block_of(int rank, bool of_x) const {
   return {.begin = flat(block.begin), .extents = flat(block.extents)};
 }
 
-Transport Distributed::transport() const { return state_->exchange_->transport(); }
-std::size_t Distributed::bytes_sent() const { return state_->exchange_->bytes_sent(); }
+Transport Distributed::transport() const { return state_->messages().transport(); }
+std::size_t Distributed::bytes_sent() const { return state_->messages().bytes_sent(); }
 
 std::string Distributed::description() const {
   const DistributedBlock x = x_block(), y = y_block();
@@ -63,14 +63,15 @@ std::string Distributed::description() const {
     text += fmt::format("{}: {}x{}x{} of {}x{}x{}, {}\n", what, d.count, h.count, w.count, d.length,
                         h.length, w.length, run.plan.algorithm().name);
   };
+  if (state_->shares_) text += state_->shares_->description();
   if (state_->interior_) add("interior", *state_->interior_);
   for (const BoxRun& run : state_->others_) add(run.box.is_image() ? "image" : "side", run);
   const auto bytes = [&](const mpi::Message& message) {
     return static_cast<std::size_t>(message.elements) * size_in_bytes(problem().dtype);
   };
-  for (const mpi::Message& message : state_->exchange_->sends())
+  for (const mpi::Message& message : state_->messages().sends())
     text += fmt::format("to rank {}: {} bytes\n", message.rank, bytes(message));
-  for (const mpi::Message& message : state_->exchange_->receives())
+  for (const mpi::Message& message : state_->messages().receives())
     text += fmt::format("from rank {}: {} bytes\n", message.rank, bytes(message));
   return text;
 }

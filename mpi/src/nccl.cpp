@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include "exchange.hpp"
+#include "messages.hpp"
 #include "plumb/error.hpp"
 
 namespace plumb::mpi {

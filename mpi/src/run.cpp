@@ -97,15 +97,15 @@ Distributed::State::Call Distributed::State::call_of(Queue& queue, const ConvTen
     call.source = check_view(writable(t.x), "x", true);
     call.dy = check_view(writable(t.w), "dy", false);
     const ConvProblem& whole = partition->problem();
-    check_extents(t.y, "dw", whole.dtype, dw_.extents());
+    check_extents(t.y, "dw", whole.dtype, weights_extents());
     if (options.conv.bias && (t.db.extents() != Extents{whole.k} || t.db.dtype() != whole.dtype))
       refuse(fmt::format("db is {} {}; expected {} [{}]", to_string(t.db.dtype()),
                          to_string(t.db.extents()), to_string(whole.dtype), whole.k));
     if (!options.conv.bias && !t.db.empty())
       refuse("a db where the options have no bias; expected none");
     if (options.conv.relu_mask) call.dy = masked(queue, t.mask, call.dy);
-    call.target = dw_;
-    call.db = options.conv.bias ? db_.view() : TensorView();
+    call.target = shares_ ? mpi::with_five_axes(t.y) : dw_.view();
+    if (options.conv.bias) call.db = shares_ ? t.db : db_.view();
     return call;
   }
   const bool backward = is(Direction::backward_data);
@@ -261,43 +261,65 @@ void Distributed::State::write_sums(Queue& queue, const ConvTensors& tensors) {
   queue.synchronize();  // the next call writes what is copied from here
 }
 
-void Distributed::State::execute(Queue& queue, const ConvTensors& tensors) {
-  agree_on(*communicator, [&] {
-    Attempts attempt;
-    Call call;
-    attempt([&] {
-      mpi::check_thread_level(1);
-      call = call_of(queue, tensors);
-      exchange_->pack(queue, call.source);
-    });
-    // On a GPU the interior is on the queue before the host waits for what has been packed.
-    const auto run_interior = [&] {
-      if (interior_) run_box(queue, call, *interior_);
-    };
-    const bool is_asynchronous = device.id() != host;
-    if (is_asynchronous) attempt(run_interior);
-    attempt([&] { exchange_->settle(); });
-    exchange_->start();
-    if (!is_asynchronous) attempt(run_interior);
-    attempt([&] {
-      for (const BoxRun& run : others_) gather_own(queue, call, run);
-    });
-    exchange_->wait(queue);
-    attempt([&] {
-      for (std::size_t i = 0; i < others_.size(); ++i) {
-        exchange_->unpack(queue, i, others_[i].input);
-        run_box(queue, call, others_[i]);
-      }
-      if (boxes_.folds) fold(queue, main_.view().empty() ? call.target : main_.view());
-      finish(queue, call, call.target);
-    });
-    if (sum_) {
-      attempt([&] { read_sums(queue); });
-      sum_->run();
-      attempt([&] { write_sums(queue, tensors); });
-    }
-    attempt.rethrow();
+void Distributed::State::execute_boxes(Queue& queue, const ConvTensors& tensors) {
+  Attempts attempt;
+  Call call;
+  attempt([&] {
+    mpi::check_thread_level(1);
+    call = call_of(queue, tensors);
+    exchange_->pack(queue, call.source);
   });
+  // On a GPU the interior is on the queue before the host waits for what has been packed.
+  const auto run_interior = [&] {
+    if (interior_) run_box(queue, call, *interior_);
+  };
+  const bool is_asynchronous = device.id() != host;
+  if (is_asynchronous) attempt(run_interior);
+  attempt([&] { exchange_->settle(); });
+  exchange_->start();
+  if (!is_asynchronous) attempt(run_interior);
+  attempt([&] {
+    for (const BoxRun& run : others_) gather_own(queue, call, run);
+  });
+  exchange_->wait(queue, "halos");
+  attempt([&] {
+    for (std::size_t i = 0; i < others_.size(); ++i) {
+      exchange_->unpack(queue, i, others_[i].input);
+      run_box(queue, call, others_[i]);
+    }
+    if (boxes_.folds) fold(queue, main_.view().empty() ? call.target : main_.view());
+    finish(queue, call, call.target);
+  });
+  if (sum_) {
+    attempt([&] { read_sums(queue); });
+    sum_->run();
+    attempt([&] { write_sums(queue, tensors); });
+  }
+  attempt.rethrow();
+}
+
+void Distributed::State::execute_shares(Queue& queue, const ConvTensors& tensors, Call& call) {
+  Attempts attempt;
+  attempt([&] {
+    mpi::check_thread_level(1);
+    call = call_of(queue, tensors);
+    shares_->pack(queue, call.source, call.dy);
+  });
+  attempt([&] { shares_->settle(); });
+  shares_->start();
+  attempt([&] { shares_->gather_own(queue, call.source, call.dy); });
+  shares_->wait(queue, "channels of x and dy");
+  attempt([&] { shares_->compute(queue, call.target, call.db); });
+  shares_->exchange_results();
+  attempt.rethrow();
+}
+
+void Distributed::State::execute(Queue& queue, const ConvTensors& tensors) {
+  if (!shares_) return agree_on(*communicator, [&] { execute_boxes(queue, tensors); });
+  Call call;
+  agree_on(*communicator, [&] { execute_shares(queue, tensors, call); });
+  // What a rank that failed sent is of no use: nothing is written before all agree.
+  agree_on(*communicator, [&] { shares_->write(queue, call.target, call.db); });
 }
 
 }  // namespace plumb

@@ -68,12 +68,9 @@ void Distributed::State::check_and_cut(const ConvProblem& problem) {
                     "{}",
                     grid.n, grid.d, grid.h, grid.w, product, communicator->size()));
   partition.emplace(check(problem), grid, options.sizes);
-  if (options.conv.reproducible && is(Direction::backward_weights))
-    refuse(ErrorCode::unsupported,
-           fmt::format("reproducible backward weights of {}, whose sums over ranks are in their "
-                       "order; expected forward or backward data",
-                       to_string(partition->problem())));
-  check_halos(*partition);
+  // Shares have no halos: blocks may be of any size.
+  const bool has_shares = options.conv.reproducible && is(Direction::backward_weights);
+  if (!has_shares) check_halos(*partition);
 }
 
 std::string Distributed::State::fingerprint() const {
@@ -153,7 +150,26 @@ BoxRun Distributed::State::make_run(const Box& box, bool is_first) const {
   return run;
 }
 
+Extents Distributed::State::weights_extents() const {
+  const ConvProblem& whole = partition->problem();
+  return {whole.k, whole.c / whole.groups, whole.t, whole.r, whole.s};
+}
+
 void Distributed::State::make() {
+  if (options.conv.relu_mask) {
+    if (is(Direction::forward))
+      refuse(ErrorCode::invalid_argument,
+             "relu_mask of a forward convolution; expected a gradient");
+    masked_ = Tensor(device, partition->problem().dtype, own_block(false).extents);
+  }
+  if (!is(Direction::backward_weights) || !options.conv.reproducible) return make_boxes();
+  ConvOptions of_share = options.conv;
+  of_share.relu_mask = false;  // dy has been masked
+  shares_ = std::make_unique<mpi::WeightsShares>(*communicator, device, *partition, of_share,
+                                                 options.transport, options.nccl_communicator);
+}
+
+void Distributed::State::make_boxes() {
   const int rank = communicator->rank();
   const ConvProblem& whole = partition->problem();
   boxes_ = boxes_of(*partition, rank);
@@ -162,15 +178,9 @@ void Distributed::State::make() {
     others_.push_back(make_run(boxes_.others[i], !interior_ && i == 0));
   exchange_ = std::make_unique<mpi::Exchange>(*communicator, device, *partition, boxes_.others,
                                               options.transport, options.nccl_communicator);
-  if (options.conv.relu_mask) {
-    if (is(Direction::forward))
-      refuse(ErrorCode::invalid_argument,
-             "relu_mask of a forward convolution; expected a gradient");
-    masked_ = Tensor(device, whole.dtype, own_block(false).extents);
-  }
   if (finishes()) main_ = Tensor(device, whole.dtype, own_block(true).extents);
   if (is(Direction::backward_weights)) {
-    const Extents w{whole.k, whole.c / whole.groups, whole.t, whole.r, whole.s};
+    const Extents w = weights_extents();
     dw_ = Tensor(device, whole.dtype, w);
     const std::int64_t biases = options.conv.bias ? whole.k : 0;
     if (biases > 0) db_ = Tensor(device, whole.dtype, {biases});

@@ -8,6 +8,7 @@
 
 #include "exchange.hpp"
 #include "plumb/distributed.hpp"
+#include "shares.hpp"
 #include "sums.hpp"
 
 namespace plumb {
@@ -48,6 +49,7 @@ struct Distributed::State {
   void check_and_cut(const ConvProblem& problem);
   std::string fingerprint() const;
   void make();
+  void make_boxes();
   BoxRun make_run(const mpi::Box& box, bool is_first) const;
   ConvOptions options_of_box(bool is_first) const;
   bool finishes() const;  ///< bias, activation and what dx held come after the folding
@@ -67,15 +69,24 @@ struct Distributed::State {
   void finish(Queue& queue, const Call& call, const TensorView& dx) const;
   void write_sums(Queue& queue, const ConvTensors& tensors);
   void read_sums(Queue& queue);
+  void execute_boxes(Queue& queue, const ConvTensors& tensors);
+  void execute_shares(Queue& queue, const ConvTensors& tensors, Call& call);
+
+  Extents weights_extents() const;  ///< of dw, five of them
+  /// What travels between ranks: halos, or the channels of shares.
+  const mpi::Messages& messages() const {
+    return shares_ ? static_cast<const mpi::Messages&>(*shares_) : *exchange_;
+  }
 
   mpi::RankBoxes boxes_;
   std::optional<BoxRun> interior_;
   std::vector<BoxRun> others_;
-  std::unique_ptr<mpi::Exchange> exchange_;
-  Tensor masked_;                  ///< dy where a ReLU passed it on
-  Tensor main_;                    ///< dx before what comes after the folding
-  Tensor dw_, db_;                 ///< the gradients of this rank alone
-  std::vector<std::byte> staged_;  ///< dw and db on the host
+  std::unique_ptr<mpi::Exchange> exchange_;     ///< none where there are shares
+  std::unique_ptr<mpi::WeightsShares> shares_;  ///< of reproducible backward weights
+  Tensor masked_;                               ///< dy where a ReLU passed it on
+  Tensor main_;                                 ///< dx before what comes after the folding
+  Tensor dw_, db_;                              ///< the gradients of this rank alone
+  std::vector<std::byte> staged_;               ///< dw and db on the host
   std::unique_ptr<mpi::RankSum> sum_;
 };
 

@@ -66,11 +66,6 @@ TEST_CASE("a plan that cannot be is refused on every rank") {
   REQUIRE_THAT(refused(image(8, 64), columns, {.conv = {.algorithm = "cpu.conv.none"}},
                        ErrorCode::unsupported),
                ContainsSubstring("cpu.conv.none"));
-  ConvProblem of_weights = image(8, 64);
-  of_weights.direction = Direction::backward_weights;
-  REQUIRE_THAT(
-      refused(of_weights, columns, {.conv = {.reproducible = true}}, ErrorCode::unsupported),
-      ContainsSubstring("reproducible backward weights of"));
   REQUIRE_THAT(refused(image(8, 64), columns, {.sizes = {.w = {1, 2}}}),
                ContainsSubstring("width"));
   REQUIRE_THAT(

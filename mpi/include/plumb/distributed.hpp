@@ -82,8 +82,11 @@ struct DistributedBlock {
 ///
 /// Forward, each rank gives its block of x and all of w, and gets its block of y; backward data
 /// likewise dy and dx; in backward weights each gives its blocks of x and dy, and all get the whole
-/// dw (and db), summed over the ranks in their order. The object moves, and does not copy. It is
-/// destroyed on every rank, before MPI_Finalize.
+/// dw (and db), summed over the ranks in their order. With ConvOptions::reproducible each rank
+/// computes dw of a share of the channels over the whole batch and image, which it gathers: the
+/// bits are those of one rank, and memory is that of its channels of the whole x and dy. Where it
+/// is accumulated, dw and db then hold the same on every rank. The object moves, and does not copy.
+/// It is destroyed on every rank, before MPI_Finalize.
 class PLUMB_API Distributed {
  public:
   /// Plans `problem`, which is the whole one, without strides of x and y. The communicator is
@@ -92,9 +95,9 @@ class PLUMB_API Distributed {
   /// number of ranks, for an axis that is cut into blocks thinner than their halos or into more
   /// parts than elements, for padding along a cut axis that is as wide as the filter, for problems
   /// or options that differ between ranks, for pooling, and for an MPI that is not initialised or
-  /// of too low a thread level; unsupported and out_of_memory as plans and tensors do,
-  /// and unsupported for reproducible backward weights, whose sums over ranks have another order;
-  /// device_failure where MPI fails or the time limit passes.
+  /// of too low a thread level; unsupported and out_of_memory as plans and tensors do, and
+  /// unsupported for messages of 2^31 bytes or more; device_failure where MPI fails or the time
+  /// limit passes.
   Distributed(MPI_Comm communicator, const Device& device, const ConvProblem& problem,
               const DistributedGrid& grid, const DistributedOptions& options = {});
   /// The same with a communicator as Fortran has it (`comm%MPI_VAL` in mpi_f08).
