@@ -1,5 +1,5 @@
-// Messages of one call between this rank and others: buffers, persistent requests, and NCCL in their
-// place where that is how they travel.
+// Messages of one call between this rank and others: buffers, persistent requests, and NCCL in
+// their place where that is how they travel.
 #pragma once
 
 #include <memory>

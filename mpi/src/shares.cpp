@@ -41,7 +41,8 @@ View channels_of(const View& view, std::int64_t begin, std::int64_t count) {
 }
 
 TensorView box_of(TensorView view, const DistributedBlock& block) {
-  for (const int axis : {0, 2, 3, 4}) view = slice(view, axis, block.begin[axis], block.extents[axis]);
+  for (const int axis : {0, 2, 3, 4})
+    view = slice(view, axis, block.begin[axis], block.extents[axis]);
   return view;
 }
 
@@ -156,8 +157,7 @@ void WeightsShares::pack(Queue& queue, const ConstTensorView& x, const ConstTens
     const ConstTensorView of_x = channels_of(x, share.c_begin, share.c_count);
     copy(queue, of_x, part_of_message(message, 0, of_x.extents()));
     const ConstTensorView of_dy = channels_of(dy, share.k_begin, share.k_count);
-    copy(queue, of_dy,
-         part_of_message(message, element_count(of_x.extents()), of_dy.extents()));
+    copy(queue, of_dy, part_of_message(message, element_count(of_x.extents()), of_dy.extents()));
   }
   packed(queue);
 }
@@ -187,10 +187,7 @@ void WeightsShares::compute(Queue& queue, const TensorView& dw, const TensorView
     copy(queue, of_share(dw, own()), dw_);
     if (has_bias) copy(queue, slice(db, 0, own().k_begin, own().k_count), db_);
   }
-  plan_->execute(queue, {.x = x_,
-                         .w = dy_,
-                         .y = dw_,
-                         .db = has_bias ? db_.view() : TensorView()});
+  plan_->execute(queue, {.x = x_, .w = dy_, .y = dw_, .db = has_bias ? db_.view() : TensorView()});
   copy(queue, dw_, TensorView(staged_->data(), dtype_, dw_.extents()));
   if (has_bias)
     copy(queue, db_,
@@ -202,10 +199,10 @@ void WeightsShares::compute(Queue& queue, const TensorView& dw, const TensorView
 
 void WeightsShares::exchange_results() {
   MPI_Request request;
-  check_mpi(MPI_Iallgatherv(staged_->data(), static_cast<int>(staged_->size()), MPI_BYTE,
-                            all_->data(), counts_.data(), begins_.data(), MPI_BYTE,
-                            communicator_.get(), &request),
-            "MPI_Iallgatherv");
+  check_mpi(
+      MPI_Iallgatherv(staged_->data(), static_cast<int>(staged_->size()), MPI_BYTE, all_->data(),
+                      counts_.data(), begins_.data(), MPI_BYTE, communicator_.get(), &request),
+      "MPI_Iallgatherv");
   try {
     communicator_.wait(request, "the weights' gradients of the other ranks");
   } catch (...) {
@@ -223,9 +220,9 @@ void WeightsShares::write(Queue& queue, const TensorView& dw, const TensorView& 
     copy(queue, ConstTensorView(from, dtype_, extents), of_share(dw, share));
     if (bias_ && share.has_bias())
       copy(queue,
-           ConstTensorView(from + element_count(extents) *
-                                      static_cast<std::int64_t>(size_in_bytes(dtype_)),
-                           dtype_, {share.k_count}),
+           ConstTensorView(
+               from + element_count(extents) * static_cast<std::int64_t>(size_in_bytes(dtype_)),
+               dtype_, {share.k_count}),
            slice(db, 0, share.k_begin, share.k_count));
   }
   queue.synchronize();  // the next call writes what is copied from here

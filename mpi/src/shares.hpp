@@ -1,5 +1,5 @@
-// Reproducible gradients by the weights: each rank computes the gradient of some of the channels over
-// the whole batch and image, as one rank by itself does, so that no sum is cut by the grid.
+// Reproducible gradients by the weights: each rank computes the gradient of some of the channels
+// over the whole batch and image, as one rank by itself does, so that no sum is cut by the grid.
 #pragma once
 
 #include <memory>
@@ -23,12 +23,12 @@ struct Share {
   bool has_bias() const { return cw_begin == 0 && !is_empty(); }
 };
 
-/// One for each rank: whole groups as long as there are as many; else each group's K and C are cut, so
-/// that the largest share has the least work, and among those gathers the fewest elements.
+/// One for each rank: whole groups as long as there are as many; else each group's K and C are cut,
+/// so that the largest share has the least work, and among those gathers the fewest elements.
 std::vector<Share> shares_of(const ConvProblem& problem, int ranks);
 
-/// What it takes: the ranks' blocks of x and dy, of the channels of each share, are sent to the rank
-/// that has it; then all get dw and db. Their elements are those that one rank writes.
+/// What it takes: the ranks' blocks of x and dy, of the channels of each share, are sent to the
+/// rank that has it; then all get dw and db. Their elements are those that one rank writes.
 class WeightsShares : public Messages {
  public:
   /// `options` without a mask. Error (out_of_memory) where the channels of this rank's share do not

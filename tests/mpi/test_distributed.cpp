@@ -3,6 +3,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "spread_case.hpp"
@@ -31,11 +32,18 @@ std::string difference(const SpreadResult& result, bool bits) {
 
 bool takes_any(SpreadCase&) { return true; }
 
+/// So many, or what PLUMB_MPI_TEST_CASES says, where a run is to be short.
+int cases_to_run(int cases) {
+  const char* const said = std::getenv("PLUMB_MPI_TEST_CASES");
+  return said && *said ? std::min(cases, std::max(1, std::atoi(said))) : cases;
+}
+
 /// Compares results of random problems that `adjust` has changed, and says it takes.
 template <class Compare>
 Counts for_random_cases(Direction direction, int cases, bool integers, const Compare& compare,
                         bool (*adjust)(SpreadCase&) = takes_any) {
   const Device device = test_device();
+  cases = cases_to_run(cases);
   Counts counts;
   for (std::uint32_t seed = 1; counts.computed < cases; ++seed) {
     REQUIRE(seed < 40u * static_cast<unsigned>(cases));

@@ -20,9 +20,10 @@ endif()
 add_executable(plumb_mpi_tests ${CMAKE_CURRENT_LIST_DIR}/main.cpp
                ${CMAKE_CURRENT_LIST_DIR}/spread_case.cpp
                ${CMAKE_CURRENT_LIST_DIR}/test_distributed.cpp
+               ${CMAKE_CURRENT_LIST_DIR}/test_nccl.cpp
                ${CMAKE_CURRENT_LIST_DIR}/test_refusals.cpp)
 target_include_directories(plumb_mpi_tests PRIVATE ${CMAKE_CURRENT_LIST_DIR}/..)
-target_link_libraries(plumb_mpi_tests PRIVATE plumb_mpi Catch2::Catch2)
+target_link_libraries(plumb_mpi_tests PRIVATE plumb_mpi Catch2::Catch2 ${CMAKE_DL_LIBS})
 target_compile_options(plumb_mpi_tests PRIVATE $<$<CONFIG:Release>:-O1>)
 if(TARGET plumb_compiler)
   target_link_libraries(plumb_mpi_tests PRIVATE plumb_compiler)
