@@ -1,5 +1,5 @@
-// NCCL as the transport, where there are a GPU and libnccl.so.2. It takes one rank a GPU: ranks that
-// share one have no communicator of it.
+// NCCL as the transport, where there are a GPU and libnccl.so.2. It takes one rank a GPU: ranks
+// that share one have no communicator of it.
 #include <dlfcn.h>
 
 #include <array>
