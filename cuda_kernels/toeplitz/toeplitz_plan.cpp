@@ -63,17 +63,20 @@ double seconds_of(const ToeplitzPlan& plan, const Machine& machine) {
   const ToeplitzTiles& tiles = plan.tiles;
   const bool line = filters.mode == ToeplitzMode::line,
              planes = filters.mode == ToeplitzMode::planes;
-  // Clocks of a multiprocessor, from runs on an H100 (docs/kernels/toeplitz.md); of planes they are
-  // estimates.
+  // Clocks of a multiprocessor, from runs on an H100 (docs/kernels/toeplitz.md), of planes on an
+  // H200 (docs/experiments/toeplitz.md).
   constexpr double product_clocks = 64 / 0.9, pass_clocks = 1000, filter_bytes_in_clock = 24;
   const int consumers = planes ? toeplitz_consumers : 1;  // of a tile
   const double outputs = 64 * 8 * toeplitz_groups * consumers;
   const bool aligned = plan.view.v.x_step % 4 == 0;
   const double element_clocks = line     ? 0.75
-                                : planes ? (tiles.products == 3 ? 0.4 : 0.35) * (aligned ? 1 : 1.3)
+                                : planes ? (tiles.products == 3 ? 1.15 : 0.78) * (aligned ? 1 : 1.3)
                                          : (tiles.products == 3 ? 0.72 : 0.6) * (aligned ? 1 : 1.5);
-  // What other boundaries than zeros have beside a row is loaded element by element.
-  const double at_border = !line && plan.view.w.boundary != Boundary::zeros ? 2 : 0.4;
+  // What other boundaries than zeros have beside a row is loaded element by element, from the row's
+  // other end where it is periodic.
+  const Boundary beside = plan.view.w.boundary;
+  const double beyond_row = !planes ? 2 : beside == Boundary::clamp ? 0.5 : 5;
+  const double at_border = line || beside == Boundary::zeros ? 0.4 : beyond_row;
   const double passes = filters.passes(), elements = tiles.lines * tiles.line;
   double products = passes * filters.steps() * tiles.products * product_clocks * consumers;
   // With one stage of filters products wait for each.

@@ -62,12 +62,24 @@ TEST_CASE("toeplitz: filters with taps along all axes go plane by plane, and sma
   CHECK(nine.filters.mode == ToeplitzMode::planes);
   CHECK(nine.tiles.keeps_filters);
   CHECK(nine.tiles.stages >= 3);
+  // Those that planted faults are looked for with (test_toeplitz_faults.cpp).
+  for (const char* text : {"mb1ic1id40ih70iw200oc1kd7kh7kw7pd3ph3pw3padreflect",
+                           "mb2ic4id8ih5iw7oc2kd3kh5kw3pd1ph2pw1padclamp"})
+    CHECK(planned(text).filters.mode == ToeplitzMode::planes);
   // What does not fit is loaded pass by pass, nine rows of core matrices each.
   const ToeplitzPlan fifteen = planned("mb1ic1id192oc1kd15pd7");
   CHECK(fifteen.filters.mode == ToeplitzMode::planes);
   CHECK_FALSE(fifteen.tiles.keeps_filters);
   CHECK(fifteen.filter_stage_bytes() == 9 * fifteen.filters.row_bytes(3));
   CHECK(fifteen.matrix_bytes() > fifteen.filter_stage_bytes());
+}
+
+TEST_CASE("toeplitz: what lies beside the rows of volumes is known to take long") {
+  const double zeros = planned("mb1ic1id384oc1kd7pd3").tiles.seconds,
+               clamp = planned("mb1ic1id384oc1kd7pd3padclamp").tiles.seconds,
+               periodic = planned("mb1ic1id384oc1kd7pd3padperiodic").tiles.seconds;
+  CHECK(zeros < clamp);
+  CHECK(periodic > 2 * zeros);
 }
 
 TEST_CASE("toeplitz: the layout of filters does not depend on the batch") {
