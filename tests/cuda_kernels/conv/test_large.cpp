@@ -267,8 +267,8 @@ TEST_CASE("cuda: periodic fields of more than 2^31 elements", "[large]") {
   one_output = check(one_output);
 
   const int run = for_each_algorithm(device, problem, [&](const ConvPlan& plan) {
-    REQUIRE(cudaMemset(y.data(), 0xff, static_cast<std::size_t>(all) * sizeof(float)) ==
-            cudaSuccess);
+    REQUIRE(cudaMemsetAsync(y.data(), 0xff, static_cast<std::size_t>(all) * sizeof(float),
+                            static_cast<cudaStream_t>(queue.native())) == cudaSuccess);
     plan.execute(queue, {.x = x.tensor(), .w = w, .y = y});
     for (const std::int64_t output : sampled_outputs(all)) {
       const std::int64_t q = output % problem.w, p = output / problem.w % problem.h,
