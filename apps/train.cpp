@@ -217,7 +217,7 @@ void add_training_options(CLI::App& command, TrainArguments& a) {
                         ->check(number_in(0, 0.9999)));
   add("--weight-decay", command
                             .add_option("--weight-decay", options.weight_decay,
-                                        "Times each weight, added to its gradient")
+                                        "Add this much of each weight to its gradient")
                             ->check(number_in(0, std::numeric_limits<float>::max())));
 }
 
