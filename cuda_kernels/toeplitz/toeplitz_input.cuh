@@ -66,7 +66,7 @@ class ToeplitzInput {
   __device__ ToeplitzEvenTile even() const {
     const FieldView& view = params_.view;
     const std::int64_t step = mode == line_mode ? segment : view.v.x_step;
-    const float* const x = plane_ + row_ * view.v.x_step + first_;
+    const float* const x = plane_ ? plane_ + row_ * view.v.x_step + first_ : nullptr;
     const int lines = mode == planes ? params_.lines / 2 : params_.lines;
     const std::int64_t jump =
         mode == planes && plane_ && second_ ? second_ - plane_ - lines * step : 0;
