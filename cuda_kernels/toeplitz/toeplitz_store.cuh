@@ -65,7 +65,8 @@ class ToeplitzOutput {
       for (int j = 0; j < 4; ++j) {
         const float sum = sums[4 * i + j] * unscale;
         numbers = numbers && sum == sum;
-        (j < 2 ? to : above)[j % 2 * on] = epilogue_.finish(sum, bias);
+        float* const line = j < 2 ? to : above;  // g++ 12's sanitizers miscompile (a ? b : c)[i]
+        line[j % 2 * on] = epilogue_.finish(sum, bias);
       }
     }
     return __all_sync(0xffffffff, numbers);
