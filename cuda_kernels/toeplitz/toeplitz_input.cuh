@@ -66,7 +66,10 @@ class ToeplitzInput {
   __device__ ToeplitzEvenTile even() const {
     const FieldView& view = params_.view;
     const std::int64_t step = mode == line_mode ? segment : view.v.x_step;
-    const float* const x = plane_ ? plane_ + row_ * view.v.x_step + first_ : nullptr;
+    // By its address, since there may be no plane, and the first element may lie before it.
+    const std::int64_t first = row_ * view.v.x_step + first_;
+    const auto* const x = reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(plane_) +
+                                                         sizeof(float) * first);
     const int lines = mode == planes ? params_.lines / 2 : params_.lines;
     const std::int64_t jump =
         mode == planes && plane_ && second_ ? second_ - plane_ - lines * step : 0;
