@@ -11,10 +11,10 @@
 namespace plumb::cuda {
 namespace {
 
+template <bool doubles>
 Support supports(const ConvProblem& p) {
-  const bool is_double = p.dtype == DType::f64;
-  if (const Support stored = is_double ? supports_dtypes({DType::f64}, p)
-                                       : supports_dtypes({DType::f32, DType::f16, DType::bf16}, p);
+  if (const Support stored = doubles ? supports_dtypes({DType::f64}, p)
+                                     : supports_dtypes({DType::f32, DType::f16, DType::bf16}, p);
       !stored)
     return stored;
   if (p.groups != p.c || p.groups < 2)
@@ -29,12 +29,7 @@ Support supports(const ConvProblem& p) {
 
 template <DepthwiseKernel kernel, bool doubles>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
-  PlanResult result;
-  if ((problem.dtype == DType::f64) != doubles)
-    result.support = doubles ? supports_dtypes({DType::f64}, problem)
-                             : supports_dtypes({DType::f32, DType::f16, DType::bf16}, problem);
-  else
-    result.support = supports(problem);
+  PlanResult result{.support = supports<doubles>(problem)};
   if (!result.support || problem.n == 0) return result;
   const auto planned_cut = plan_depthwise(problem, kernel, device);
   if (!planned_cut) {
@@ -66,78 +61,36 @@ void launch(const ConvLaunch& call, const KernelPlan* kernel) {
   }
 }
 
+/// The entry of a kernel; sums of channels are no chains.
+template <DepthwiseKernel kernel, bool doubles>
+constexpr ConvAlgorithm entry(std::string_view name) {
+  return {
+      .name = name,
+      .numerics = {.operand = doubles ? Operand::fp64 : Operand::fp32,
+                   .accumulator = doubles ? Accumulator::fp64_fma : Accumulator::fp32_fma,
+                   .reproducible = kernel != DepthwiseKernel::channels,
+                   .invariant = true},
+      .takes_depth = true,
+      .takes_boundaries = true,
+      .accumulates = true,
+      .plan = plan<kernel, doubles>,
+      .launch = launch,
+  };
+}
+
 }  // namespace
 
-extern const ConvAlgorithm depthwise_fp32_march{
-    .name = "cuda.conv.depthwise.fp32.march",
-    .numerics = {.operand = Operand::fp32,
-                 .accumulator = Accumulator::fp32_fma,
-                 .reproducible = true,
-                 .invariant = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .plan = plan<DepthwiseKernel::march, false>,
-    .launch = launch,
-};
-
-extern const ConvAlgorithm depthwise_fp32_planes{
-    .name = "cuda.conv.depthwise.fp32.planes",
-    .numerics = {.operand = Operand::fp32,
-                 .accumulator = Accumulator::fp32_fma,
-                 .reproducible = true,
-                 .invariant = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .plan = plan<DepthwiseKernel::planes, false>,
-    .launch = launch,
-};
-
-extern const ConvAlgorithm depthwise_fp32_channels{
-    .name = "cuda.conv.depthwise.fp32.channels",
-    .numerics = {.operand = Operand::fp32, .accumulator = Accumulator::fp32_fma, .invariant = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .plan = plan<DepthwiseKernel::channels, false>,
-    .launch = launch,
-};
-
-extern const ConvAlgorithm depthwise_fp64_march{
-    .name = "cuda.conv.depthwise.fp64.march",
-    .numerics = {.operand = Operand::fp64,
-                 .accumulator = Accumulator::fp64_fma,
-                 .reproducible = true,
-                 .invariant = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .plan = plan<DepthwiseKernel::march, true>,
-    .launch = launch,
-};
-
-extern const ConvAlgorithm depthwise_fp64_planes{
-    .name = "cuda.conv.depthwise.fp64.planes",
-    .numerics = {.operand = Operand::fp64,
-                 .accumulator = Accumulator::fp64_fma,
-                 .reproducible = true,
-                 .invariant = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .plan = plan<DepthwiseKernel::planes, true>,
-    .launch = launch,
-};
-
-extern const ConvAlgorithm depthwise_fp64_channels{
-    .name = "cuda.conv.depthwise.fp64.channels",
-    .numerics = {.operand = Operand::fp64, .accumulator = Accumulator::fp64_fma, .invariant = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .plan = plan<DepthwiseKernel::channels, true>,
-    .launch = launch,
-};
+extern const ConvAlgorithm depthwise_fp32_march =
+    entry<DepthwiseKernel::march, false>("cuda.conv.depthwise.fp32.march");
+extern const ConvAlgorithm depthwise_fp32_planes =
+    entry<DepthwiseKernel::planes, false>("cuda.conv.depthwise.fp32.planes");
+extern const ConvAlgorithm depthwise_fp32_channels =
+    entry<DepthwiseKernel::channels, false>("cuda.conv.depthwise.fp32.channels");
+extern const ConvAlgorithm depthwise_fp64_march =
+    entry<DepthwiseKernel::march, true>("cuda.conv.depthwise.fp64.march");
+extern const ConvAlgorithm depthwise_fp64_planes =
+    entry<DepthwiseKernel::planes, true>("cuda.conv.depthwise.fp64.planes");
+extern const ConvAlgorithm depthwise_fp64_channels =
+    entry<DepthwiseKernel::channels, true>("cuda.conv.depthwise.fp64.channels");
 
 }  // namespace plumb::cuda
