@@ -1,6 +1,9 @@
 // cp.async, emulated.
 #pragma once
 
+#include <cstdint>
+#include <stdexcept>
+
 #include "cuda_kernels/fields/emulation/emulation.hpp"
 
 namespace plumb::cuda {
@@ -14,6 +17,15 @@ inline void copy_async(float* to_shared, const float* from, bool valid) {
 }
 inline void copy_16_bytes_async(void* to_shared, const void* from) {
   copy_bytes_async<16>(to_shared, from, true);
+}
+/// Nothing is read behind the first `bytes`.
+inline void copy_16_bytes_async(void* to_shared, const void* from, int bytes) {
+  if ((reinterpret_cast<std::uintptr_t>(to_shared) | reinterpret_cast<std::uintptr_t>(from)) % 16 !=
+      0)
+    throw std::runtime_error("a copy is not aligned to its 16 bytes");
+  for (int at = 0; at < 16; at += 4)
+    copy_bytes_async<4>(static_cast<char*>(to_shared) + at, static_cast<const char*>(from) + at,
+                        at < bytes);
 }
 inline void commit_copies() { plumb_test::emulation::commit_copies(); }
 template <int running>

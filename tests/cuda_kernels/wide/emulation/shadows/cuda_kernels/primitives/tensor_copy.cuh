@@ -3,32 +3,12 @@
 
 #include <bit>
 #include <cstring>
-#include <deque>
 #include <stdexcept>
 
-#include "cuda_kernels/fields/emulation/emulation.hpp"
+#include "cuda_kernels/fields/emulation/mbarrier.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 
 namespace plumb::cuda {
-
-/// A barrier's eight bytes lead to the emulated one.
-class Mbarrier {
- public:
-  void init(int arrivals) {
-    static std::deque<Late> all;
-    of_ = &all.emplace_back();
-    of_->init(arrivals);
-  }
-  void arrive() { of_->arrive(); }
-  void wait(int parity) { of_->wait(parity); }
-
- protected:
-  struct Late : plumb_test::emulation::Barrier {
-    using Barrier::copy_bytes;
-    using Barrier::expect;
-  };
-  Late* of_;
-};
 
 /// Returns what the copy engine makes of an fp32 value on its way: the nearest TF32, ties to even.
 inline std::uint32_t rounded_to_tf32(std::uint32_t bits) {
@@ -36,15 +16,9 @@ inline std::uint32_t rounded_to_tf32(std::uint32_t bits) {
   return (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
 }
 
-class StageBarrier : public Mbarrier {
+class StageBarrier : public BulkCopyBarrier {
  public:
-  void arrive_expecting(int bytes) { of_->expect(bytes), arrive(); }
-  void copy(void* to, const void* from, int bytes) {
-    if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0 ||
-        bytes <= 0 || bytes % 16 != 0)
-      throw std::runtime_error("a bulk copy is not aligned");
-    of_->copy_bytes(bytes, [=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
-  }
+  void arrive_expecting(int bytes) { arrive_at_bytes(bytes); }
   void copy_im2col(void* to, const CUtensorMap& map, int axes, int c, const int (&at)[3], int n,
                    const int (&offset)[3]) {
     const Im2colMap& of = map.of;
