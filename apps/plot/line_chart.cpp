@@ -12,7 +12,7 @@ namespace plumb::app {
 namespace {
 
 constexpr double margin = 16, axis_width = 52, panel_height = 190, panel_gap = 34;
-constexpr std::size_t most_dots = 60;
+constexpr std::size_t max_dots = 60;
 
 /// The smallest and the largest finite value; on a logarithmic scale of those above 0.
 struct Range {
@@ -70,7 +70,7 @@ void draw_line(SvgCanvas& canvas, const LineChart& chart, const Line& line, cons
       continue;
     }
     points.push_back({across.at(chart.x[i]), top + panel_height * (1 - axis.share(line.y[i]))});
-    if (chart.x.size() <= most_dots)
+    if (chart.x.size() <= max_dots)
       canvas.dot(
           points.back(), series,
           fmt::format("{}, {} {:g}: {:.4g}", line.name, chart.x_name, chart.x[i], line.y[i]));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int column_taps_u[] = {3, 5, 7, 9};
 constexpr int largest_queue_stage = 48 << 10;
-constexpr int most_channels = 4;  // that are loaded together
+constexpr int max_channels = 4;  // that are loaded together
 
 class Planner {
  public:
@@ -82,7 +82,7 @@ class Planner {
     for (int filters = 1; filters <= std::min(most_line_filters, view_.k); ++filters) {
       if (!is_free(choice_.filters, filters)) continue;
       plan.filters = filters;
-      plan.channels = filters == 1 ? 1 : std::min(view_.c, most_channels);
+      plan.channels = filters == 1 ? 1 : std::min(view_.c, max_channels);
       try_threads(plan);
     }
   }
@@ -97,7 +97,7 @@ class Planner {
       if (!is_compiled(cut, bytes_)) continue;
       plan.queue = cut, plan.filters = cut.filters;
       plan.boxes = choice_.boxes.value_or(true) && boxes_fit(view_, bytes_);
-      for (int channels = 1; channels <= (plan.boxes ? std::min(view_.c, most_channels) : 1);
+      for (int channels = 1; channels <= (plan.boxes ? std::min(view_.c, max_channels) : 1);
            ++channels) {
         if (view_.c % channels != 0 || !is_free(choice_.channels, channels)) continue;
         plan.channels = channels;

@@ -160,8 +160,8 @@ __device__ void write_plane_sums(const Params& params, WidePlaneSums& staged, in
   __syncwarp();
 }
 
-/// Adds the sums of splits. Threads go along what lies side by side in y: `fastest` counts eights
-/// of filters there, or 32 pixels of planes.
+/// Adds the sums of splits. Threads go along what lies side by side in y: `fastest` counts groups
+/// of eight of filters there, or 32 pixels of planes.
 template <class Arithmetic, WideFault fault>
 __global__ void __launch_bounds__(wide_summing_threads)
     sum_splits(const __grid_constant__ WideParams<Arithmetic> params, Divisor<int> fastest,
