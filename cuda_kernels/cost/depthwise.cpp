@@ -1,6 +1,7 @@
 #include "cuda_kernels/cost/depthwise.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cuda_kernels/cost/tables.hpp"
 
@@ -10,19 +11,26 @@ double depthwise_seconds(const ConvProblem& problem, const DeviceInfo& device,
                          const DepthwiseWork& work) {
   const DepthwiseTable& costs = cost_tables().depthwise;
   const Machine machine(device);
-  // Of an image that is read again most comes from L2.
-  const double x_bytes = static_cast<double>(element_count(problem.x_extents())) *
-                         static_cast<double>(size_in_bytes(problem.dtype));
-  const double moving =
-      machine.moving_seconds(work.bytes + (work.reread - 1) * x_bytes / 2, costs.moved);
-  const double fmas =
-      work.fmas * (work.is_double && machine.fp64_share > 0 ? 1 / machine.fp64_share : 1);
-  double issuing =
-      work.outputs * (fmas + work.others) / (machine.instructions_per_second() * costs.issued);
-  // Few threads leave the device's schedulers without work.
-  const double enough = costs.unit_threads * machine.units;
-  issuing *= std::clamp(enough / std::max(work.threads, 1.0), 1.0, 4.0);
-  return kernel_seconds(std::max(moving, issuing), device, work.thread_clocks);
+  const double issued =
+      work.fmas * (work.is_double && machine.fp64_share > 0 ? 1 / machine.fp64_share : 1) +
+      work.instructions + costs.step * work.steps + costs.tap_row * work.tap_rows +
+      costs.converted * work.converted;
+  const double latency = costs.begin + costs.memory_wait * work.memory_waits +
+                         costs.filter_wait * work.filter_waits + costs.latency * issued;
+  const double of_warp = std::max(issued / (4 * costs.issued), work.lines * costs.line);
+  // So many blocks at a time on a multiprocessor take as long as one alone where they are few, and
+  // as their work where they are many.
+  const auto clocks_of = [&](double blocks) {
+    return (work.in_turn ? costs.in_turn : 1) * std::hypot(latency, blocks * work.warps * of_warp);
+  };
+  // What is left for the last wave is spread over all multiprocessors.
+  const double at_once = work.resident * machine.units;
+  const double waves = std::floor(work.blocks / at_once);
+  const double left = std::ceil((work.blocks - waves * at_once) / machine.units);
+  const double clocks = waves * clocks_of(work.resident) + (left > 0 ? clocks_of(left) : 0);
+  const double moving = machine.moving_seconds(problem.bytes(), costs.moved) +
+                        machine.moving_seconds(work.written_again, costs.written_again);
+  return kernel_seconds(std::hypot(clocks / machine.clock_hertz, moving), device, 0);
 }
 
 }  // namespace plumb::cuda

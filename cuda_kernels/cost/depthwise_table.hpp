@@ -1,13 +1,26 @@
-// Costs of the kernels in depthwise/: counted from their instructions, or guessed; no record has
-// their times yet.
+// Costs of the kernels in depthwise/. Instructions around sums were counted in their machine code;
+// scripts/fit_depthwise fits the others to the times of
+// docs/results/2026-11-26-h200-depthwise.json.
 #pragma once
 
 namespace plumb::cuda {
 
 struct DepthwiseTable {
-  double moved = 0.8;         ///< fixed: guessed, of the nominal rate of memory
-  double issued = 0.75;       ///< fixed: guessed, of the rate at which instructions start
-  double unit_threads = 512;  ///< fixed: guessed, of a multiprocessor, that hide latencies
+  // Clocks of a thread beside others: before its first step, for input from memory, for a weight
+  // that all threads of a block load in turn, and from an instruction to the next.
+  double begin = 1450;
+  double memory_wait = 370;
+  double filter_wait = 170;
+  double latency = 2.89;
+  // Instructions of a step of a march, of a row of its taps, and to widen an element.
+  double step = 87.2;
+  double tap_row = 11.9;
+  double converted = 11;
+  double line = 0.963;    ///< clocks of a line of L1 or a wave of shared memory
+  double in_turn = 1.32;  ///< what blocks take whose loads and sums take turns, over their sum
+  double moved = 0.7;     ///< of the nominal rate of memory
+  double written_again = 0.975;  ///< of it, for parts of sectors that L2 puts together
+  double issued = 0.9;           ///< fixed: of the rate at which instructions start
 };
 
 }  // namespace plumb::cuda

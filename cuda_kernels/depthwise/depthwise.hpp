@@ -71,6 +71,24 @@ constexpr bool march_reads_vectors(int width, int columns, int taps, int stride)
   return width == 1 && columns > 1 && stride == 1 && taps > 1 && march_lead(taps) <= columns;
 }
 
+/// The columns of input that a thread reads in a step, for each tap along the rows.
+constexpr int march_window(const MarchForm& form) {
+  return (form.columns - 1) * form.stride + form.taps_s;
+}
+/// So many steps ahead of the sums the input is read.
+constexpr int march_ahead(const MarchForm& form) { return form.taps() <= 9 ? 2 : 1; }
+/// About as many registers as a thread has in use: weights, sums of the outputs under way, input,
+/// which comes a second time where it is widened, and addresses.
+constexpr int march_registers(const MarchForm& form, int element_bytes) {
+  const int words = element_bytes == 8 ? 2 : 1;
+  const int read = (form.width * element_bytes + 3) / 4;
+  const int live = (form.taps_m + form.stride - 1) / form.stride;
+  const int window = march_window(form);
+  return words * (form.taps() + live * form.columns) * form.width +
+         ((march_ahead(form) + 1) * form.taps_r * read + 1) * window +
+         words * window * form.width * (element_bytes == 2 ? 1 : 0) + 36;
+}
+
 /// Which axis of the image is marched along: that of the depth, the rows or the columns, or N.
 enum class MarchAxis { depth, rows, columns, images };
 
@@ -99,6 +117,12 @@ struct DepthwisePlan {
 inline constexpr int march_max_length = 64;
 inline constexpr int depthwise_march_threads = 128;  ///< of a block that marches, at most
 inline constexpr int depthwise_threads = 128;        ///< of a block, at most
+/// So many blocks that march a multiprocessor holds at a time: that leaves each thread its
+/// registers.
+constexpr int march_blocks(const MarchForm& form, int element_bytes) {
+  const int blocks = 65536 / (depthwise_march_threads * march_registers(form, element_bytes));
+  return blocks < 2 ? 2 : blocks > 8 ? 8 : blocks;
+}
 /// Rows of a thread, and columns (of planes in one group).
 constexpr int depthwise_rows(DepthwiseKernel kernel, const DepthwiseForm& form, int element_bytes) {
   return kernel == DepthwiseKernel::channels && form.width * element_bytes == 16 ? 2 : 4;
@@ -114,14 +138,20 @@ constexpr int depthwise_room(int chunk) { return chunk == 1 ? 1 : (chunk + 3) / 
 /// What a caller may ask of the planner, to time other cuts than its own.
 struct DepthwiseChoice {
   int threads = depthwise_threads;  ///< of a block, at most
-  int lanes = 32;                   ///< along the columns of planes, or the channels, at most
-  bool vectors = true;              ///< whether channels may come in vectors
-  int length = 0;                   ///< of a march; 0: the planner's
+  int lanes = 0;  ///< along the columns of planes, or the channels; 0: the planner's
+  std::optional<bool> vectors{};  ///< whether channels come in vectors; empty: the planner's
+  int length = 0;                 ///< of a march; 0: the planner's
 };
 
-/// Sets the cuts of a march, where a form is compiled for the filters; otherwise returns false.
+/// Sets the cuts of a march and its time, where a form is compiled for the filters; otherwise
+/// returns false.
 bool plan_march(const ConvProblem& problem, const DeviceInfo& device, const DepthwiseChoice& choice,
                 DepthwisePlan& plan);
+struct DepthwiseWork;  // cuda_kernels/cost/depthwise.hpp
+/// What the threads of a plan of planes do, and those of a cut of channels.
+DepthwiseWork work_of_planes(const ConvProblem& problem, const DepthwisePlan& plan);
+DepthwiseWork work_of_channels(const ConvProblem& problem, const DepthwisePlan& plan,
+                               const DepthwiseCut& cut);
 /// Whether channels lie side by side in x and y, and all strides are multiples of `width`.
 bool channels_in_vectors(const ConvProblem& problem, int width);
 

@@ -120,23 +120,12 @@ class March {
   }
 
  private:
-  static constexpr int taps = taps_m * taps_r * taps_s;
-  static constexpr int window = (columns - 1) * stride + taps_s;
+  static constexpr MarchForm form{width, columns, taps_m, taps_r, taps_s, stride};
+  static constexpr int taps = form.taps();
+  static constexpr int window = march_window(form);
   static constexpr int live = (taps_m + stride - 1) / stride;  ///< outputs under way
   static constexpr int period = live * stride;
-  /// So many steps ahead of the sums the input is read.
-  static constexpr int ahead = taps <= 9 ? 2 : 1;
-
- public:
-  /// About as many as a thread has in use.
-  static constexpr int registers = [] {
-    constexpr int words = sizeof(Scalar) / 4;
-    constexpr int read = (width * static_cast<int>(sizeof(Stored)) + 3) / 4;
-    return words * (taps + live * columns) * width + ((ahead + 1) * taps_r * read + 1) * window +
-           words * window * width * (sizeof(Stored) == 2 ? 1 : 0) + 36;
-  }();
-
- private:
+  static constexpr int ahead = march_ahead(form);
   static constexpr int absent = INT_MIN;
   /// Of a filter's taps along a row, those before the first column of the outputs, where rows are
   /// read in vectors.
@@ -346,18 +335,14 @@ class March {
   Scalar sums_[live][columns][width] = {};
 };
 
-/// So many blocks on a multiprocessor leave each thread the registers for its weights, its sums and
-/// what it has read.
 template <class Stored, int width, int columns, int taps_m, int taps_r, int taps_s, int stride>
-inline constexpr int march_blocks = [] {
-  using Of = March<Stored, width, columns, taps_m, taps_r, taps_s, stride>;
-  constexpr int blocks = 65536 / (depthwise_march_threads * Of::registers);
-  return blocks < 2 ? 2 : blocks > 8 ? 8 : blocks;
-}();
+inline constexpr int march_blocks_of =
+    march_blocks(MarchForm{width, columns, taps_m, taps_r, taps_s, stride}, sizeof(Stored));
 
 template <class Stored, int width, int columns, int taps_m, int taps_r, int taps_s, int stride>
 __global__ void __launch_bounds__(
-    depthwise_march_threads, march_blocks<Stored, width, columns, taps_m, taps_r, taps_s, stride>)
+    depthwise_march_threads,
+    march_blocks_of<Stored, width, columns, taps_m, taps_r, taps_s, stride>)
     depthwise_march(const __grid_constant__ MarchParams params, const Stored* x, const Stored* w,
                     Stored* y, const __grid_constant__ Epilogue<Stored> epilogue) {
   March<Stored, width, columns, taps_m, taps_r, taps_s, stride> march(params, x, w);

@@ -1,6 +1,5 @@
 // How the outputs of a depthwise convolution are cut into blocks.
 #include <algorithm>
-#include <cmath>
 
 #include "cuda_kernels/cost/depthwise.hpp"
 #include "cuda_kernels/depthwise/depthwise.hpp"
@@ -27,9 +26,11 @@ Axis axis(std::int64_t taps, std::int64_t outputs, std::int64_t stride, std::int
 
 class Planner {
  public:
-  Planner(const ConvProblem& p, DepthwiseKernel kernel, const DepthwiseChoice& choice)
+  Planner(const ConvProblem& p, DepthwiseKernel kernel, const DeviceInfo& device,
+          const DepthwiseChoice& choice)
       : problem_(p),
         kernel_(kernel),
+        device_(device),
         choice_(choice),
         bytes_(static_cast<int>(size_in_bytes(p.dtype))),
         sum_bytes_(p.dtype == DType::f64 ? 8 : 4),
@@ -43,13 +44,19 @@ class Planner {
 
   std::optional<DepthwisePlan> plan() const {
     DepthwisePlan plan{.kernel = kernel_, .rows_are_images = rows_are_images_};
-    const std::optional<DepthwiseCut> cut = this->cut(form(1));
-    if (!cut) return {};
-    plan.cut = *cut;
-    const int width = wide();
-    if (kernel_ == DepthwiseKernel::channels && choice_.vectors && width > 1 &&
-        channels_in_vectors(problem_, width))
-      plan.wide = this->cut(form(width));
+    if (kernel_ == DepthwiseKernel::planes) {
+      const std::optional<DepthwiseCut> cut = cut_planes(form(2));
+      if (!cut) return {};
+      plan.cut = *cut;
+      plan.seconds = depthwise_seconds(problem_, device_, work_of_planes(problem_, plan));
+      return plan;
+    }
+    const std::optional<TimedCut> narrow = fastest(plan, 1);
+    if (!narrow) return {};
+    plan.cut = narrow->cut, plan.seconds = narrow->seconds;
+    if (choice_.vectors.value_or(true) && wide() > 1 && channels_in_vectors(problem_, wide()))
+      if (const std::optional<TimedCut> cut = fastest(plan, wide()))
+        plan.wide = cut->cut, plan.seconds = cut->seconds;
     return plan;
   }
 
@@ -59,12 +66,28 @@ class Planner {
   int wide() const { return bytes_ == 8 ? 1 : 2; }
 
   DepthwiseForm form(int width) const {
-    const int groups = kernel_ == DepthwiseKernel::planes ? 2 : width;
-    return one_by_one() ? DepthwiseForm{groups, 4, 1} : DepthwiseForm{groups, 1, 0};
+    return one_by_one() ? DepthwiseForm{width, 4, 1} : DepthwiseForm{width, 1, 0};
   }
 
-  std::optional<DepthwiseCut> cut(const DepthwiseForm& form) const {
-    return kernel_ == DepthwiseKernel::planes ? cut_planes(form) : cut_channels(form);
+  struct TimedCut {
+    DepthwiseCut cut;
+    double seconds;
+  };
+  /// The fastest by its estimate: many lanes along the channels read whole lines, few load fewer
+  /// weights and leave more for neighbouring rows.
+  std::optional<TimedCut> fastest(const DepthwisePlan& plan, int width) const {
+    std::optional<TimedCut> best;
+    constexpr int least = 4;  // below it only what would not fit otherwise
+    for (int most = choice_.lanes > 0 ? choice_.lanes : 32; most > 0; most /= 2) {
+      if (best && most < least) break;
+      const std::optional<DepthwiseCut> cut = cut_channels(form(width), most);
+      if (!cut) continue;
+      const double seconds =
+          depthwise_seconds(problem_, device_, work_of_channels(problem_, plan, *cut));
+      if (!best || seconds < best->seconds) best = {*cut, seconds};
+      if (choice_.lanes > 0) break;
+    }
+    return best;
   }
 
   static int lanes(std::int64_t outputs, int of_thread, int most) {
@@ -75,29 +98,27 @@ class Planner {
     return depthwise_columns(kernel_, form, bytes_);
   }
 
-  std::optional<DepthwiseCut> cut_channels(const DepthwiseForm& form) const {
+  std::optional<DepthwiseCut> cut_channels(const DepthwiseForm& form, int most) const {
     DepthwiseCut cut{.form = form};
-    for (int most = choice_.lanes;; most /= 2) {
-      if (most == 0) return {};
-      cut.lanes_c = lanes(problem_.k, form.width, most);
-      cut.lanes_w = lanes(columns_.outputs, thread_columns(form), choice_.threads / cut.lanes_c);
-      cut.lanes_u =
-          lanes(rows_.outputs, thread_rows(form), choice_.threads / (cut.lanes_c * cut.lanes_w));
-      const std::int64_t filters = rows_.taps * form.chunk * cut.lanes_c * form.width * sum_bytes_;
-      const std::int64_t columns =
-          columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form)) + form.chunk;
-      if (filters + columns * 4 + 16 > shared_of_block) continue;
-      cut.columns = static_cast<int>(columns);
-      cut.filter_bytes = static_cast<int>((filters + 15) / 16 * 16);
-      cut.shared_bytes = cut.filter_bytes + cut.columns * 4;
-      return cut;
-    }
+    cut.lanes_c = lanes(problem_.k, form.width, most);
+    cut.lanes_w = lanes(columns_.outputs, thread_columns(form), choice_.threads / cut.lanes_c);
+    cut.lanes_u =
+        lanes(rows_.outputs, thread_rows(form), choice_.threads / (cut.lanes_c * cut.lanes_w));
+    const std::int64_t filters = rows_.taps * form.chunk * cut.lanes_c * form.width * sum_bytes_;
+    const std::int64_t columns =
+        columns_.span(std::int64_t{cut.lanes_w} * thread_columns(form)) + form.chunk;
+    if (filters + columns * 4 + 16 > shared_of_block) return {};
+    cut.columns = static_cast<int>(columns);
+    cut.filter_bytes = static_cast<int>((filters + 15) / 16 * 16);
+    cut.shared_bytes = cut.filter_bytes + cut.columns * 4;
+    return cut;
   }
 
   std::optional<DepthwiseCut> cut_planes(const DepthwiseForm& form) const {
     DepthwiseCut cut{.form = form};
     const int columns = thread_columns(form) * form.width;
-    cut.lanes_w = lanes(columns_.outputs, columns, std::min(choice_.lanes, choice_.threads));
+    cut.lanes_w = lanes(columns_.outputs, columns,
+                        std::min(choice_.lanes > 0 ? choice_.lanes : 32, choice_.threads));
     cut.lanes_u = lanes(rows_.outputs, thread_rows(form), choice_.threads / cut.lanes_w);
     const double planes = static_cast<double>(problem_.k) * static_cast<double>(problem_.z()) *
                           (rows_are_images_ ? 1 : static_cast<double>(problem_.n));
@@ -137,59 +158,12 @@ class Planner {
 
   const ConvProblem& problem_;
   DepthwiseKernel kernel_;
+  const DeviceInfo& device_;
   DepthwiseChoice choice_;
   int bytes_, sum_bytes_;
   Axis rows_, columns_;
   bool rows_are_images_ = false;
 };
-
-/// What the threads of a plan issue for an output, from their loops as they stand.
-DepthwiseWork work_of(const ConvProblem& p, const DepthwisePlan& plan) {
-  const auto number = [](auto value) { return static_cast<double>(value); };
-  const double outputs = number(p.n) * number(p.k) * number(p.z()) * number(p.p()) * number(p.q());
-  DepthwiseWork work{.bytes = p.bytes(), .outputs = outputs, .is_double = p.dtype == DType::f64};
-  const double taps = number(p.t * p.r * p.s);
-  if (plan.kernel == DepthwiseKernel::march) {
-    const MarchCut& cut = plan.wide_march ? *plan.wide_march : *plan.march;
-    const MarchForm& form = cut.form;
-    const double of_thread = form.width * form.columns;
-    // Columns beyond a row's end, and taps at the ends of a segment.
-    const double groups = number(ceil_div(p.q(), form.columns) * form.columns);
-    const double idle = form.columns > 1 ? groups / number(p.q()) : 1;
-    const double ends = (cut.length * form.stride + form.taps_m - 1.0) / (cut.length * form.stride);
-    const double window = (form.columns - 1) * form.stride + form.taps_s;
-    const double loads = form.taps_r * form.stride * window * (3 + form.width) / of_thread;
-    work.fmas = taps * idle * (form.taps_m > 3 ? 1 : ends);
-    work.others = idle * ends * (loads + 4) + 80 / (of_thread * cut.length) +
-                  2.0 * form.taps() / (form.columns * cut.length);
-    work.threads = outputs * idle / (of_thread * cut.length);
-    work.reread = 1 + (ends - 1) / 2;
-    work.thread_clocks = 1500 + 400.0 * (cut.length * form.stride + form.taps_m - 1);
-    return work;
-  }
-  // Lanes whose neighbours in memory are not neighbours of the image read a sector for each
-  // element.
-  const bool side_by_side = plan.kernel == DepthwiseKernel::channels
-                                ? channels_in_vectors(p, 1)
-                                : p.q() == 1 || p.x_strides[p.x_strides.rank() - 1] == 1;
-  if (!side_by_side) work.bytes *= 4;
-  const DepthwiseCut& cut = plan.wide ? *plan.wide : plan.cut;
-  const int bytes = static_cast<int>(size_in_bytes(p.dtype));
-  const double rows = depthwise_rows(plan.kernel, cut.form, bytes);
-  const double columns = depthwise_columns(plan.kernel, cut.form, bytes);
-  const double chunks = number(ceil_div(p.s, cut.form.chunk));
-  // A thread reads a row of input for all its rows of outputs, and weights for each of them.
-  const double chunk = cut.form.stride == 0 ? columns : columns * cut.form.stride + cut.form.chunk;
-  const double reads =
-      number(p.t) * (number(p.r) + rows - 1) * chunks * (2 * chunk + 12) / (rows * columns);
-  const double weights = number(p.t * p.r) * chunks * (cut.form.chunk + 6) / columns;
-  work.fmas = taps;
-  work.others = 1.5 * (reads + weights) + 30;
-  work.threads = outputs / (rows * columns * cut.form.width);
-  work.reread = 1.5;
-  work.thread_clocks = 4000 + 8 * taps * rows * columns;
-  return work;
-}
 
 }  // namespace
 
@@ -207,15 +181,9 @@ bool channels_in_vectors(const ConvProblem& problem, int width) {
 std::optional<DepthwisePlan> plan_depthwise(const ConvProblem& problem, DepthwiseKernel kernel,
                                             const DeviceInfo& device,
                                             const DepthwiseChoice& choice) {
-  std::optional<DepthwisePlan> plan;
-  if (kernel != DepthwiseKernel::march) {
-    plan = Planner(problem, kernel, choice).plan();
-  } else {
-    plan.emplace();
-    plan->kernel = kernel;
-    if (!plan_march(problem, device, choice, *plan)) return {};
-  }
-  if (plan) plan->seconds = depthwise_seconds(problem, device, work_of(problem, *plan));
+  if (kernel != DepthwiseKernel::march) return Planner(problem, kernel, device, choice).plan();
+  DepthwisePlan plan{.kernel = kernel};
+  if (!plan_march(problem, device, choice, plan)) return {};
   return plan;
 }
 

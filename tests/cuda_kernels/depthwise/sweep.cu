@@ -245,29 +245,27 @@ struct Timed {
   double ms = 0;
 };
 
-/// The plans of a kernel, each once.
+/// The plans of a kernel, each once: first what the planner makes by itself.
 std::vector<Timed> plans_of(DepthwiseKernel kernel, const ConvProblem& problem,
                             const DeviceInfo& device) {
   std::vector<Timed> found;
   std::set<std::string> met;
-  DepthwiseChoice choice;
+  const auto add = [&](const DepthwiseChoice& choice) {
+    const auto plan = plan_depthwise(problem, kernel, device, choice);
+    if (plan && met.insert(cut(*plan)).second) found.push_back({*plan});
+  };
+  add({});
   if (kernel == DepthwiseKernel::march) {
     for (const bool vectors : {true, false})
-      for (const int length : {0, 64, 56, 28, 19, 14, 8, 7, 4, 2, 1})
-        for (const int threads : {128, 64, 32}) {
-          choice.threads = threads, choice.length = length, choice.vectors = vectors;
-          const auto plan = plan_depthwise(problem, kernel, device, choice);
-          if (plan && met.insert(cut(*plan)).second) found.push_back({*plan});
-        }
+      for (const int length : {64, 56, 28, 19, 14, 8, 7, 4, 2, 1})
+        for (const int threads : {128, 64, 32})
+          add({.threads = threads, .vectors = vectors, .length = length});
     return found;
   }
   for (const bool vectors : {true, false})
     for (const int threads : {128, 64, 32})
-      for (const int lanes : {32, 16, 8, 4}) {
-        choice.threads = threads, choice.lanes = lanes, choice.vectors = vectors;
-        const auto plan = plan_depthwise(problem, kernel, device, choice);
-        if (plan && met.insert(cut(*plan)).second) found.push_back({*plan});
-      }
+      for (const int lanes : {32, 16, 8, 4})
+        add({.threads = threads, .lanes = lanes, .vectors = vectors});
   return found;
 }
 

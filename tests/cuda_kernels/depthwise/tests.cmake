@@ -1,26 +1,48 @@
 # The depthwise kernels' sources compiled for the host, over the emulation of the field kernels' tests; and
 # copies with a fault planted in each, which the same tests must find.
 set(emulation ${CMAKE_CURRENT_LIST_DIR}/emulation)
+set(plans ${CMAKE_CURRENT_LIST_DIR}/plans)
+set(costs ${CMAKE_CURRENT_LIST_DIR}/../cost)
+set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
+set(depthwise_planner
+  ${kernels}/depthwise/depthwise_plan.cpp ${kernels}/depthwise/depthwise_march_plan.cpp
+  ${kernels}/depthwise/depthwise_work.cpp ${kernels}/cost/depthwise.cpp ${kernels}/cost/kernel_model.cpp
+  ${kernels}/cost/machine.cpp ${kernels}/cost/tables.cpp ${kernels}/conv/conv_support.cpp)
+
+# The planner by itself, against the times of cuts on a GPU; and the program of scripts/fit_depthwise, built
+# on demand.
+if(TARGET plumb_app_support)  # apps are on, and with them what reads the records
+  set(recorded ${plans}/recorded_cuts.cpp ${plans}/regrets.cpp ${costs}/records.cpp)
+  add_executable(plumb_depthwise_tests ${emulation}/main.cpp ${plans}/test_plans.cpp ${recorded} ${depthwise_planner})
+  target_link_libraries(plumb_depthwise_tests PRIVATE Catch2::Catch2)
+  add_executable(plumb_fit_depthwise EXCLUDE_FROM_ALL ${plans}/fit_depthwise.cpp ${costs}/table_file.cpp ${recorded}
+    ${depthwise_planner})
+  target_link_libraries(plumb_fit_depthwise PRIVATE Eigen3::Eigen)
+  foreach(target plumb_depthwise_tests plumb_fit_depthwise)
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR} ${plans})
+    target_link_libraries(${target} PRIVATE plumb_app_support plumb_compiler fmt::fmt-header-only)
+  endforeach()
+  target_compile_definitions(plumb_depthwise_tests PRIVATE PLUMB_RESULTS="${PROJECT_SOURCE_DIR}/docs/results")
+  catch_discover_tests(plumb_depthwise_tests DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+endif()
+
 set(fields_emulation ${CMAKE_CURRENT_LIST_DIR}/../fields/emulation)
 if(PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
   return()
 endif()
 function(plumb_emulated_depthwise target)
-  set(kernels "")
+  set(of_types "")
   foreach(type IN LISTS ARGN)
-    list(APPEND kernels ${emulation}/kernels_${type}.cpp)
+    list(APPEND of_types ${emulation}/kernels_${type}.cpp)
   endforeach()
-  add_executable(${target} ${kernels} ${fields_emulation}/emulation.cpp ${emulation}/main.cpp
-    ${emulation}/test_depthwise.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/depthwise/depthwise_plan.cpp
-    ${PROJECT_SOURCE_DIR}/cuda_kernels/depthwise/depthwise_march_plan.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/depthwise.cpp
-    ${PROJECT_SOURCE_DIR}/cuda_kernels/conv/conv_support.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/kernel_model.cpp
-    ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/machine.cpp ${PROJECT_SOURCE_DIR}/cuda_kernels/cost/tables.cpp)
+  add_executable(${target} ${of_types} ${fields_emulation}/emulation.cpp ${emulation}/main.cpp
+    ${emulation}/test_depthwise.cpp ${depthwise_planner})
   target_include_directories(${target} BEFORE PRIVATE ${emulation}/shadows ${fields_emulation}/shadows
     ${fields_emulation} ${emulation})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
   # Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it replaces aggregates by scalars.
-  set_source_files_properties(${kernels} PROPERTIES
+  set_source_files_properties(${of_types} PROPERTIES
     COMPILE_OPTIONS "-include;${fields_emulation}/device_words.hpp;-w;-O1;-fno-tree-sra")
 endfunction()
 plumb_emulated_depthwise(plumb_emulated_depthwise f32 f16 bf16 f64)

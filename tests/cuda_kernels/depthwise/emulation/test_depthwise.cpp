@@ -149,6 +149,8 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw,
     choice.threads = 32 << draw.number(0, 2), choice.lanes = 1 << draw.number(2, 5);
     choice.vectors = !draw.one_in(6);
     choice.length = draw.number(0, 9);
+  } else if (draw.one_in(2)) {
+    choice.vectors = true;  // where the planner would take the other form
   }
   const auto plan = plan_depthwise(problem, kernel, device, choice);
   if (!plan) return "no plan";
