@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "cpu_kernels/channels/conv_channels.hpp"
 #include "cpu_kernels/direct/conv_direct.hpp"
 #include "cpu_kernels/fields/conv_fields.hpp"
 #include "cpu_kernels/panels/conv_panels.hpp"
@@ -19,11 +20,13 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_fields_fp32,
       &conv_direct_fp32,
       &conv_panels_fp32,
+      &conv_channels_fp32,
       &conv_weights_fp32,
       &conv_weights_tree_fp32,
       &conv_fields_fp64,
       &conv_direct_fp64,
       &conv_panels_fp64,
+      &conv_channels_fp64,
       &conv_weights_fp64,
       &conv_weights_tree_fp64,
       &conv_im2col_fp32,

@@ -27,6 +27,15 @@ inline std::int64_t threads_with_room(std::int64_t wanted, std::size_t shared_by
   return std::clamp<std::int64_t>(wanted, 1, room);
 }
 
+/// Returns the products that take as long as turning sums of rows into outputs whose neighbours in
+/// memory are other filters' (NHWC).
+inline double products_of_turning(const ConvProblem& problem) {
+  constexpr double turned = 20;
+  if (problem.y_strides[3] == 1 || problem.q() == 1) return 0;
+  return turned * static_cast<double>(problem.n * problem.k) *
+         static_cast<double>(problem.p() * problem.q());
+}
+
 /// Returns `max`, or 1 where the problem is so small that one thread is done before another would
 /// have woken.
 inline int worthwhile_threads(const ConvProblem& problem, int max) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "cpu_kernels/conv/channels_kernels.hpp"
 #include "cpu_kernels/conv/conv_shape.hpp"
 #include "cpu_kernels/conv/field_kernels.hpp"
 #include "cpu_kernels/conv/micro_kernel.hpp"
@@ -59,6 +60,8 @@ struct ConvKernelSet {
   FieldKernels<double> fields_fp64;
   WeightsKernels<float> weights_fp32;
   WeightsKernels<double> weights_fp64;
+  ChannelsKernels<float> channels_fp32;
+  ChannelsKernels<double> channels_fp64;
 };
 
 /// There is one set for each instruction set. The library has the baseline's on every machine, the

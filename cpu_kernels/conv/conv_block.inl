@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "cpu_kernels/channels/channels.inl"
 #include "cpu_kernels/conv/conv_block.hpp"
 #include "cpu_kernels/conv/micro_kernel.inl"
 #include "cpu_kernels/conv/pack.inl"
@@ -199,9 +200,10 @@ constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
                                         .store = &store<Real>,
                                         .store_pooled = &store_pooled<Real>};
 
-constexpr ConvKernelSet kernels_here{kernels_for<float>,         kernels_for<double>,
-                                     field_kernels_for<float>,   field_kernels_for<double>,
-                                     weights_kernels_for<float>, weights_kernels_for<double>};
+constexpr ConvKernelSet kernels_here{kernels_for<float>,          kernels_for<double>,
+                                     field_kernels_for<float>,    field_kernels_for<double>,
+                                     weights_kernels_for<float>,  weights_kernels_for<double>,
+                                     channels_kernels_for<float>, channels_kernels_for<double>};
 
 }  // namespace
 }  // namespace plumb

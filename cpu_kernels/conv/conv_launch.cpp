@@ -120,6 +120,15 @@ const WeightsKernels<double>& weights_kernels(const DeviceInfo& device) {
   return kernels_of(instruction_set_of(device.instruction_set)).weights_fp64;
 }
 
+template <>
+const ChannelsKernels<float>& channels_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).channels_fp32;
+}
+template <>
+const ChannelsKernels<double>& channels_kernels(const DeviceInfo& device) {
+  return kernels_of(instruction_set_of(device.instruction_set)).channels_fp64;
+}
+
 Support multiplies_and_adds_at_once(const ConvProblem&, const DeviceInfo& device) {
 #ifdef __x86_64__
   if (instruction_set_of(device.instruction_set) == InstructionSet::baseline)

@@ -344,7 +344,8 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const double products = number(c.width) * filters * number(problem.terms());
   const double packed = number(problem.k) * number(problem.terms());
   const double rate = 0.9 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  return 2 * (number(c.panels) * number(problem.groups) * (products + copied) + 8 * packed) / rate +
+  const double all = number(c.panels) * number(problem.groups) * (products + copied) + 8 * packed;
+  return 2 * (all + products_of_turning(problem)) / rate +
          problem.bytes() / device.nominal_bytes_per_second;
 }
 

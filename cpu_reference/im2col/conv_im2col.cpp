@@ -215,10 +215,11 @@ Support supports(const ConvProblem& problem, const DeviceInfo&) {
 }
 
 /// The estimate has the products, and for each element of the im2col matrix the time of four more,
-/// at half the nominal rate, plus the time to move the tensors once.
+/// or of 60 where columns are no neighbours in memory, at half the nominal rate, plus the time to
+/// move the tensors once.
 template <class T>
 double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
-  constexpr double copy_of_an_element = 4;
+  const double copy_of_an_element = problem.x_strides[3] == 1 || problem.q() == 1 ? 4 : 60;
   const double rate = device.nominal_fp32_flop_per_second * (sizeof(float) / double{sizeof(T)});
   const double filters = static_cast<double>(problem.k / problem.groups);
   return problem.flop() * (1 + copy_of_an_element / filters) / (0.5 * rate) +

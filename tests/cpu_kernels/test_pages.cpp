@@ -207,8 +207,9 @@ TEST_CASE("cpu conv: gaps between images are not read, even where they are pages
   w.fill([] { return 1; });
   const ConstTensorView view(x, DType::f32, problem.x_extents(), host, problem.x_strides);
   const std::vector<OracleTerm> oracle = conv_oracle(problem, view, w.view(), {});
-  for (const char* algorithm : {"cpu.conv.direct.fp32", "cpu.conv.panels.fp32",
-                                "cpu.conv.im2col.fp32", "cpu.conv.fields.fp32"}) {
+  for (const char* algorithm :
+       {"cpu.conv.direct.fp32", "cpu.conv.panels.fp32", "cpu.conv.im2col.fp32",
+        "cpu.conv.fields.fp32", "cpu.conv.channels.fp32"}) {
     ConvPlan(queue.device(), problem, {.algorithm = algorithm})
         .execute(queue, {view, w.view(), {}, y.view()});
     const std::vector<double> values = y.values();

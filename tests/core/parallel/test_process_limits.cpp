@@ -51,8 +51,9 @@ std::vector<std::byte> work() {
     Random random(41);
     HostTensor x(DType::f32, problem.x_extents()), w(DType::f32, problem.w_extents());
     for (HostTensor* input : {&x, &w}) input->fill([&] { return random.normal(); });
-    for (const char* algorithm : {"cpu.conv.direct.fp32", "cpu.conv.panels.fp32",
-                                  "cpu.conv.im2col.fp32", "cpu.conv.im2col.fp64"}) {
+    for (const char* algorithm :
+         {"cpu.conv.direct.fp32", "cpu.conv.panels.fp32", "cpu.conv.im2col.fp32",
+          "cpu.conv.im2col.fp64", "cpu.conv.channels.fp32"}) {
       HostTensor y(DType::f32, problem.y_extents());
       ConvPlan(queue.device(), problem, {.algorithm = algorithm})
           .execute(queue, {x.view(), w.view(), {}, y.view()});

@@ -1,0 +1,382 @@
+// Bands of outputs with vectors over filters: slabs are loaded, runs of filters summed and stored.
+#include "cpu_kernels/channels/channels_band.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "cpu_kernels/primitives/rows.hpp"
+
+namespace plumb {
+namespace {
+
+using std::int64_t;
+
+const char* element_at(const void* data, int64_t element, DType dtype) {
+  return static_cast<const char*>(data) + element * static_cast<int64_t>(size_in_bytes(dtype));
+}
+
+template <class Real>
+Real element_of(const void* data, int64_t element, DType dtype) {
+  Real value = 0;
+  with_stored<Real>(dtype, [&](auto stored) {
+    value = static_cast<Real>(widen(static_cast<const decltype(stored)*>(data)[element]));
+  });
+  return value;
+}
+
+}  // namespace
+
+template <class Real>
+ChannelsLaunch<Real>::ChannelsLaunch(const ConvLaunch& call, const ChannelsPlan& cut,
+                                     const ChannelsKernels<Real>& functions)
+    : launch(call),
+      problem(call.problem),
+      plan(cut),
+      kernels(functions),
+      filters(static_cast<const Real*>(call.filters) + cut.flags()) {
+  const auto* const flags = static_cast<const Real*>(call.filters);
+  // Zeros that are not left out are in the slab.
+  const auto copies_zeros = [](const ChannelsAxis& axis, int64_t after, Boundary boundary) {
+    return !axis.skips && axis.before + after > 0 && boundary == Boundary::zeros;
+  };
+  const Padding& padding = problem.padding;
+  const bool zeros = copies_zeros(cut.d, padding.back, problem.boundary.d) ||
+                     copies_zeros(cut.h, padding.bottom, problem.boundary.h) ||
+                     copies_zeros(cut.w, padding.right, problem.boundary.w);
+  corrects = zeros && !std::all_of(flags, flags + cut.sets * cut.runs_of_set(),
+                                   [](Real flag) { return flag == 0; });
+  in_y = size_in_bytes(problem.dtype) == sizeof(Real) && cut.axes.y_k == 1 && !call.accumulate;
+}
+
+template <class Real>
+ChannelsBand<Real>::ChannelsBand(const ChannelsLaunch<Real>& shared, std::byte* slot)
+    : shared_(shared) {
+  const ChannelsPlan& plan = shared.plan;
+  slab_ = reinterpret_cast<Real*>(slot);
+  staged_ = reinterpret_cast<Real*>(slot + plan.slab_bytes);
+  bias_ = reinterpret_cast<Real*>(slot + plan.slab_bytes + plan.staged_bytes);
+  sums_ = reinterpret_cast<Real*>(slot + plan.slab_bytes + plan.staged_bytes + plan.bias_bytes);
+  // Lanes without a filter are computed too, and are slow where they are subnormal.
+  std::fill_n(slab_, plan.slab_bytes / sizeof(Real), Real{0});
+  std::fill_n(staged_, plan.staged_bytes / sizeof(Real), Real{0});
+  taps_.resize(static_cast<std::size_t>(plan.taps));
+}
+
+/// Finds which places under the task the slab has: all, or, where taps in zeros are left out, those
+/// in the image.
+template <class Real>
+void ChannelsBand<Real>::place(const Task& task) {
+  const ChannelsPlan& plan = shared_.plan;
+  planes_ = plan.d.skips ? plan.d.inside(task.z) : TapRange{0, plan.d.taps};
+  slab_rows_ = plan.h.slab_places(task.p, task.rows);
+  slab_columns_ = plan.w.slab_places(task.q, task.columns);
+}
+
+/// Returns where taps of the task at hand have their input, from that of the first output's first
+/// tap on, and their filters.
+template <class Real>
+const ChannelsTap* ChannelsBand<Real>::taps_of(TapRange t, TapRange r, TapRange s) {
+  const ChannelsPlan& plan = shared_.plan;
+  const ChannelsAxes& a = plan.axes;
+  if (t == taps_t_ && r == taps_r_ && s == taps_s_) return taps_.data();
+  taps_t_ = t, taps_r_ = r, taps_s_ = s;
+  const int64_t x_t = plan.in_place ? plan.d.dilation * a.x_d : plan.plane;
+  const int64_t x_r = plan.in_place ? plan.h.dilation * a.x_h : plan.h.slab_dilation() * plan.row;
+  const int64_t x_s = plan.in_place ? plan.w.dilation * a.x_w : plan.w.slab_dilation() * plan.pitch;
+  ChannelsTap* to = taps_.data();
+  for (int64_t i = t.begin; i < t.end; ++i)
+    for (int64_t j = r.begin; j < r.end; ++j)
+      for (int64_t l = s.begin; l < s.end; ++l)
+        *to++ = {.x = i * x_t + j * x_r + l * x_s, .w = (i * plan.h.taps + j) * plan.w.taps + l};
+  return taps_.data();
+}
+
+/// Tasks go on through a band's chunks, so that one slab serves them, then through the bands.
+template <class Real>
+typename ChannelsBand<Real>::Task ChannelsBand<Real>::task_of(int64_t index) const {
+  const ChannelsPlan& plan = shared_.plan;
+  Task task{};
+  task.k = index % plan.chunks * plan.chunk, index /= plan.chunks;
+  task.set = index % plan.sets, index /= plan.sets;
+  task.q = index % plan.column_bands * plan.columns, index /= plan.column_bands;
+  task.p = index % plan.bands * plan.rows, index /= plan.bands;
+  task.z = index % plan.axes.z, task.n = index / plan.axes.z;
+  task.rows = std::min(plan.rows, plan.axes.p - task.p);
+  task.columns = std::min(plan.columns, plan.axes.q - task.q);
+  task.filters = std::min(plan.chunk, plan.set_filters - task.k);
+  return task;
+}
+
+/// Says whether the slab has all of the task's input.
+template <class Real>
+bool ChannelsBand<Real>::same_slab(const Task& task) const {
+  if (!is_loaded_ || shared_.plan.blocks > 1) return false;
+  const bool same_filters = !shared_.plan.by_lane || task.k == loaded_.k;
+  return same_filters && task.set == loaded_.set && task.n == loaded_.n && task.z == loaded_.z &&
+         task.p == loaded_.p && task.q == loaded_.q;
+}
+
+template <class Real>
+void ChannelsBand<Real>::run(int64_t index) {
+  const ChannelsPlan& plan = shared_.plan;
+  const Task task = task_of(index);
+  place(task);
+  for (int64_t c = 0; c < plan.group_c; c += plan.block) {
+    const int64_t channels = std::min(plan.block, plan.group_c - c);
+    if (!plan.in_place && !same_slab(task)) {
+      load_slab(task, c, channels);
+      loaded_ = task, is_loaded_ = true;
+    }
+    // By lane all runs of a tile are one call: their inputs are neighbours.
+    const int64_t step = plan.by_lane ? task.filters : plan.run;
+    for (int64_t k = task.k; k < task.k + task.filters; k += step)
+      sum_run(task, k, std::min(step, task.k + task.filters - k), c, channels);
+  }
+}
+
+/// Copies the input of a band's outputs, channels [c, c + channels) of each group, and what the
+/// boundaries show around the image.
+template <class Real>
+void ChannelsBand<Real>::load_slab(const Task& task, int64_t c, int64_t channels) {
+  const ChannelsPlan& plan = shared_.plan;
+  const ChannelsAxes& a = plan.axes;
+  const ConvProblem& p = shared_.problem;
+  const int64_t group = plan.by_lane ? task.k / plan.group_k : task.set;
+  const int64_t first = task.n * a.x_n + (group * plan.group_c + c) * a.x_c;
+  const int64_t width = slab_columns_.count() * plan.pitch;
+  for (int64_t t = planes_.begin; t < planes_.end; ++t) {
+    const int64_t d = boundary_index(p.boundary.d, plan.d.first(task.z) + t * plan.d.dilation, a.d);
+    for (int64_t i = slab_rows_.begin; i < slab_rows_.end; ++i) {
+      const int64_t h = boundary_index(p.boundary.h, plan.h.first(task.p) + i * plan.h.every, a.h);
+      Real* const to = slab_ + (t - planes_.begin) * plan.plane + (i - slab_rows_.begin) * plan.row;
+      if (d < 0 || h < 0)
+        std::fill_n(to, width, Real{0});
+      else
+        load_row(task, channels,
+                 element_at(shared_.launch.x, first + d * a.x_d + h * a.x_h, p.dtype), to);
+    }
+  }
+}
+
+/// Copies a row of the slab; x is the first column of its row.
+template <class Real>
+void ChannelsBand<Real>::load_row(const Task& task, int64_t channels, const char* x, Real* to) {
+  const ChannelsPlan& plan = shared_.plan;
+  const ChannelsAxes& a = plan.axes;
+  const ConvProblem& p = shared_.problem;
+  const int64_t every = plan.w.every, left = plan.w.first(task.q);
+  ChannelsAxis in_image = plan.w;
+  in_image.skips = true;
+  const TapRange inside = in_image.slab_places(task.q, task.columns);
+  const int64_t last = task.k + task.filters - 1;
+  ChannelsLoad<Real> load{
+      .dtype = p.dtype,
+      .x = nullptr,
+      .x_column = every * a.x_w,
+      .x_channel = a.x_c,
+      .x_group = plan.group_c * a.x_c,
+      .columns = 0,
+      .channels = plan.by_lane && !plan.expand ? task.filters : channels,
+      .groups = plan.by_lane ? last / plan.group_k - task.k / plan.group_k + 1 : 1,
+      .to = nullptr,
+      .pitch = plan.pitch,
+      .expand = plan.expand,
+      .filters = plan.chunk,
+      .group_filters = plan.group_k,
+      .skip = plan.by_lane ? task.k % plan.group_k : 0,
+      .staged = staged_};
+  const auto copy = [&](int64_t column, int64_t w, int64_t count) {
+    load.x = element_at(x, w * a.x_w, p.dtype);
+    load.columns = count;
+    load.to = to + (column - slab_columns_.begin) * plan.pitch;
+    shared_.kernels.load(load);
+  };
+  if (inside.count() > 0) copy(inside.begin, left + inside.begin * every, inside.count());
+  for (int64_t i = slab_columns_.begin; i < slab_columns_.end; ++i) {
+    if (i == inside.begin) i = inside.end;
+    if (i >= slab_columns_.end) break;
+    const int64_t w = boundary_index(p.boundary.w, left + i * every, a.w);
+    if (w < 0)
+      std::fill_n(to + (i - slab_columns_.begin) * plan.pitch, plan.pitch, Real{0});
+    else
+      copy(i, w, 1);
+  }
+}
+
+/// Adds channels [c, c + channels) to the sums of the run of filters from `k` on, and after the
+/// last channel stores them.
+template <class Real>
+void ChannelsBand<Real>::sum_run(const Task& task, int64_t k, int64_t filters, int64_t c,
+                                 int64_t channels) {
+  const ChannelsPlan& plan = shared_.plan;
+  const ChannelsAxes& a = plan.axes;
+  const ConvLaunch& launch = shared_.launch;
+  // The last run of a set may have fewer vectors than the others.
+  const int64_t left = round_up(std::min(plan.run, plan.set_filters - k), plan.lanes);
+  const int64_t width = filters > plan.run ? plan.run : left;
+  const bool last = c + channels == plan.group_c;
+  const int64_t of_all = task.set * plan.set_filters + k;
+  Real* sums = sums_ + (plan.blocks > 1 ? k - task.k : 0);
+  int64_t row = task.columns * plan.sums_step, step = plan.sums_step;
+  if (shared_.in_y) {
+    sums = static_cast<Real*>(launch.y) + task.n * a.y_n + of_all + task.z * a.y_z +
+           task.p * a.y_p + task.q * a.y_q;
+    row = a.y_p, step = a.y_q;
+  }
+  if (last && launch.bias)
+    for (int64_t i = 0; i < filters; ++i)
+      bias_[i] = element_of<Real>(launch.bias, of_all + i, shared_.problem.dtype);
+  ChannelsRun<Real> run{
+      .x = slab_ - planes_.begin * plan.plane - slab_rows_.begin * plan.row -
+           slab_columns_.begin * plan.pitch,
+      .x_row = plan.h.slab_stride() * plan.row,
+      .x_step = plan.w.slab_stride() * plan.pitch,
+      .x_channel = plan.in_place ? a.x_c
+                   : plan.expand ? plan.chunk
+                                 : 1,
+      .channels = channels,
+      .taps = nullptr,
+      .taps_count = 0,
+      .w = shared_.filters + (task.set * plan.set_lanes() + k) * plan.terms() +
+           c * plan.taps * width,
+      .w_taps = plan.taps,
+      .w_channels = plan.group_c,
+      .vectors = width / plan.lanes,
+      .by_lane = plan.by_lane,
+      .from_memory = plan.in_place && k == task.k && (plan.by_lane || plan.taps == 1),
+      .sums = sums,
+      .sums_row = row,
+      .sums_step = step,
+      .filters = filters,
+      .rows = task.rows,
+      .count = task.columns,
+      .first = c == 0,
+      .bias = last && launch.bias ? bias_ : nullptr,
+      .relu = last && launch.activation == Activation::relu && !launch.accumulate,
+      .plus_zero = last && launch.reproducible};
+  if (plan.in_place) {
+    run.x = static_cast<const Real*>(launch.x) + task.n * a.x_n +
+            (task.set * plan.group_c + c) * a.x_c + plan.d.first(task.z) * a.x_d +
+            plan.h.first(task.p) * a.x_h + task.q * a.q_step - plan.w.before * a.x_w;
+    run.x_row = plan.h.stride * a.x_h, run.x_step = a.q_step;
+  }
+  if (plan.by_lane) run.x += plan.in_place ? k : k - task.k;
+  sum_classes(task, run);
+  if (!last) return;
+  if (shared_.corrects) correct(task, k, filters, sums, row, step);
+  if (!shared_.in_y) store(task, k, filters, sums);
+}
+
+/// Adds the run's terms to the sums of the task, each class of outputs with its taps.
+template <class Real>
+void ChannelsBand<Real>::sum_classes(const Task& task, ChannelsRun<Real> run) {
+  const ChannelsPlan& plan = shared_.plan;
+  const Real* const x = run.x;
+  Real* const sums = run.sums;
+  for (const TapClass& p : plan.p_classes) {
+    const int64_t row = std::max(p.begin, task.p), end = std::min(p.end, task.p + task.rows);
+    for (const TapClass& q : plan.q_classes) {
+      const int64_t column = std::max(q.begin, task.q);
+      const int64_t columns = std::min(q.end, task.q + task.columns) - column;
+      if (row >= end || columns <= 0) continue;
+      ChannelsRun<Real> part = run;
+      part.taps = taps_of(planes_, p.taps, q.taps);
+      part.taps_count = planes_.count() * p.taps.count() * q.taps.count();
+      part.x = x + (row - task.p) * run.x_row + (column - task.q) * run.x_step;
+      part.sums = sums + (row - task.p) * run.sums_row + (column - task.q) * run.sums_step;
+      part.rows = end - row, part.count = columns;
+      // Tiles go along the longer side of a narrow rectangle.
+      if (columns < shared_.kernels.positions && part.rows > columns) {
+        std::swap(part.rows, part.count);
+        std::swap(part.x_row, part.x_step);
+        std::swap(part.sums_row, part.sums_step);
+      }
+      shared_.kernels.sum(part);
+    }
+  }
+}
+
+/// Computes the sums that are NaN once more, without the taps in the padding: there 0 * Inf made a
+/// NaN, where the tap shall contribute nothing.
+template <class Real>
+void ChannelsBand<Real>::correct(const Task& task, int64_t k, int64_t filters, Real* sums,
+                                 int64_t row, int64_t step) const {
+  const ConvLaunch& launch = shared_.launch;
+  for (int64_t i = 0; i < task.rows; ++i)
+    for (int64_t j = 0; j < task.columns; ++j)
+      for (int64_t f = 0; f < filters; ++f) {
+        Real& sum = sums[i * row + j * step + f];
+        if (sum == sum) continue;
+        const int64_t of_all = task.set * shared_.plan.set_filters + k + f;
+        sum = sum_inside(task, k + f, task.p + i, task.q + j);
+        if (launch.bias) sum += element_of<Real>(launch.bias, of_all, shared_.problem.dtype);
+        sum += Real{0};
+        if (launch.activation == Activation::relu && !launch.accumulate && sum < 0) sum = 0;
+      }
+}
+
+/// Returns the sum of output (p, q) of the task's plane and filter k of its set, by the definition.
+template <class Real>
+Real ChannelsBand<Real>::sum_inside(const Task& task, int64_t k, int64_t p, int64_t q) const {
+  const ChannelsPlan& plan = shared_.plan;
+  const ChannelsAxes& a = plan.axes;
+  const ConvProblem& problem = shared_.problem;
+  const Triple &stride = problem.stride, &dilation = problem.dilation;
+  const Padding& padding = problem.padding;
+  const int64_t first = k / plan.run * plan.run;
+  const int64_t width = round_up(std::min(plan.run, plan.set_filters - first), plan.lanes);
+  const Real* w =
+      shared_.filters + (task.set * plan.set_lanes() + first) * plan.terms() + k - first;
+  const int64_t group = plan.by_lane ? k / plan.group_k : task.set;
+  Real sum = 0;
+  for (int64_t c = 0; c < plan.group_c; ++c)
+    for (int64_t t = 0; t < problem.t; ++t)
+      for (int64_t r = 0; r < problem.r; ++r)
+        for (int64_t s = 0; s < problem.s; ++s, w += width) {
+          const int64_t d = boundary_index(problem.boundary.d,
+                                           task.z * stride.d + t * dilation.d - padding.front, a.d);
+          const int64_t h =
+              boundary_index(problem.boundary.h, p * stride.h + r * dilation.h - padding.top, a.h);
+          const int64_t column =
+              boundary_index(problem.boundary.w, q * stride.w + s * dilation.w - padding.left, a.w);
+          if (d < 0 || h < 0 || column < 0) continue;
+          const int64_t at = task.n * a.x_n + (group * plan.group_c + c) * a.x_c + d * a.x_d +
+                             h * a.x_h + column * a.x_w;
+          sum = std::fma(element_of<Real>(shared_.launch.x, at, problem.dtype), *w, sum);
+        }
+  return sum;
+}
+
+template <class Real>
+void ChannelsBand<Real>::store(const Task& task, int64_t k, int64_t filters,
+                               const Real* sums) const {
+  const ChannelsPlan& plan = shared_.plan;
+  const ChannelsAxes& a = plan.axes;
+  const ConvLaunch& launch = shared_.launch;
+  // Rows that follow each other in y are one.
+  const bool one = a.y_p == task.columns * a.y_q;
+  const int64_t rows = one ? 1 : task.rows, columns = one ? task.rows * task.columns : task.columns;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t at = task.n * a.y_n + (task.set * plan.set_filters + k) * a.y_k + task.z * a.y_z +
+                       (task.p + i) * a.y_p + task.q * a.y_q;
+    shared_.kernels.store({.dtype = shared_.problem.dtype,
+                           .sums = sums + i * task.columns * plan.sums_step,
+                           .sums_step = plan.sums_step,
+                           .count = columns,
+                           .filters = filters,
+                           .y = const_cast<char*>(element_at(launch.y, at, shared_.problem.dtype)),
+                           .y_filter = a.y_k,
+                           .y_output = a.y_q,
+                           .accumulate = launch.accumulate,
+                           .relu = launch.activation == Activation::relu,
+                           .plus_zero = launch.reproducible});
+  }
+}
+
+template struct ChannelsLaunch<float>;
+template struct ChannelsLaunch<double>;
+template class ChannelsBand<float>;
+template class ChannelsBand<double>;
+
+}  // namespace plumb

@@ -1,0 +1,110 @@
+// A convolution with vectors over filters is cut into bands of outputs whose input, some channels
+// at a time, fits into a level-2 cache beside the filters that it meets.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu_kernels/conv/blocks.hpp"
+#include "cpu_kernels/conv/channels_kernels.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb {
+
+/// A problem's sizes along all axes, whatever its tensors' rank. Axes that lie in memory like one
+/// are one: a convolution without a filter's extent has one long row, one with a single output an
+/// image a row of images.
+struct ChannelsAxes {
+  std::int64_t n, d, h, w;  ///< of x
+  std::int64_t z, p, q;     ///< of y, an image
+  std::int64_t x_n, x_c, x_d, x_h, x_w;
+  std::int64_t y_n, y_k, y_z, y_p, y_q;
+  std::int64_t q_step;  ///< in x, from an output to its neighbour in a row
+};
+
+/// Taps [begin, end) of an axis.
+struct TapRange {
+  std::int64_t begin, end;
+  std::int64_t count() const { return end - begin; }
+  friend bool operator==(const TapRange&, const TapRange&) = default;
+};
+
+/// One axis of a convolution, and of a band's copy of x, its slab, in which only every `every`-th
+/// element of x stands.
+struct ChannelsAxis {
+  std::int64_t taps, stride, dilation, before, extent;
+  std::int64_t every;
+  bool skips;  ///< whether taps in zeros are left out, and no zeros copied
+  std::int64_t slab_stride() const { return stride / every; }
+  std::int64_t slab_dilation() const { return taps == 1 ? 0 : dilation / every; }
+  /// Elements of the slab under `outputs` neighbours.
+  std::int64_t count(std::int64_t outputs) const {
+    return (outputs - 1) * slab_stride() + (taps - 1) * slab_dilation() + 1;
+  }
+  /// The same, of those that stand in a slab.
+  std::int64_t slab_count(std::int64_t outputs) const {
+    return skips ? std::min(count(outputs), ceil_div(extent, every)) : count(outputs);
+  }
+  /// Where output `at` has its first tap in x.
+  std::int64_t first(std::int64_t at) const { return at * stride - before; }
+  /// The taps of output `at` that lie in x.
+  TapRange inside(std::int64_t at) const;
+  /// Of the places under `outputs` from `at` on those that stand in a slab.
+  TapRange slab_places(std::int64_t at, std::int64_t outputs) const;
+};
+
+/// Outputs [begin, end) of an axis whose taps in x are the same.
+struct TapClass {
+  std::int64_t begin, end;
+  TapRange taps;
+  std::int64_t count() const { return end - begin; }
+};
+
+/// An axis of more classes is not cut into them.
+inline constexpr std::size_t max_tap_classes = 65;
+
+/// Returns the classes of outputs [0, outputs) in order, at most one more than `max_tap_classes`;
+/// of an axis that does not skip one class of all taps.
+std::vector<TapClass> tap_classes(const ChannelsAxis& axis, std::int64_t outputs);
+
+struct ChannelsPlan : KernelPlan {
+  ChannelsAxes axes;
+  ChannelsAxis d, h, w;
+  std::vector<TapClass> z_classes, p_classes, q_classes;
+  std::int64_t lanes;
+  std::int64_t run;   ///< filters of a run: whole vectors
+  bool by_lane;       ///< whether each filter has an input of its own in the slab
+  bool expand;        ///< whether filters of a group have copies of its channels
+  bool in_place;      ///< whether x is read where it lies, and there is no slab
+  std::int64_t taps;  ///< T R S
+  std::int64_t group_c, group_k;
+  std::int64_t sets, set_filters;      ///< of filters: the groups', or all filters `by_lane`
+  std::int64_t chunks, chunk;          ///< parts of a set, and the filters of one: whole runs
+  std::int64_t blocks, block;          ///< of a group's channels, and the channels of one
+  std::int64_t rows, bands;            ///< of a band; bands below each other
+  std::int64_t columns, column_bands;  ///< of a band; bands beside each other
+  std::int64_t pitch, row, plane;      ///< in the slab, from a column, row and plane to the next
+  std::int64_t sums_step;  ///< from an output's sums to the next, where they are not in y
+  double products;         ///< that take as long as all work in caches does
+
+  std::size_t slab_bytes, staged_bytes, bias_bytes, sums_bytes;
+  std::size_t slot_bytes() const { return slab_bytes + staged_bytes + bias_bytes + sums_bytes; }
+
+  std::int64_t runs_of_set() const { return ceil_div(set_filters, run); }
+  std::int64_t set_lanes() const { return round_up(set_filters, lanes); }
+  std::int64_t terms() const { return group_c * taps; }
+  /// Reals of the flags before the packed filters, one a run: whether a weight is not finite.
+  std::int64_t flags() const { return round_up(sets * runs_of_set(), 16); }
+  std::int64_t filter_reals() const { return flags() + sets * set_lanes() * terms(); }
+  std::int64_t tasks() const { return axes.n * axes.z * bands * column_bands * sets * chunks; }
+};
+
+/// Returns the plan, or one of no chunks where the smallest band takes more than
+/// `workspace_limit_bytes`.
+template <class Real>
+ChannelsPlan plan_channels(const ConvProblem& problem, const ChannelsKernels<Real>& kernels,
+                           int threads);
+
+}  // namespace plumb

@@ -1,0 +1,164 @@
+// Vectors over filters on the CPU: each way to read x, in one to three dimensions, on every
+// instruction set; and what a lost channel, a tap off at a border or a lost column would do.
+#include <catch2/catch_test_macros.hpp>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "conv_case.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+
+namespace {
+
+constexpr const char* names[] = {"cpu.conv.channels.fp32", "cpu.conv.channels.fp64"};
+
+const ConvAlgorithm& algorithm_of(const Device& device, std::string_view name) {
+  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
+    if (algorithm->name == name) return *algorithm;
+  FAIL("the CPU has no such algorithm");
+  throw;
+}
+
+ConvProblem problem_of(const char* text, DType dtype = DType::f32) {
+  ConvProblem problem = parse_problem(text).problem;
+  problem.dtype = dtype;
+  return check(problem);
+}
+
+constexpr const char* texts[] = {
+    "mb2ic19ih9iw30oc40kh1",                         // rows and images joined, read in place
+    "mb70ic24ih3oc35kh3ph0",                         // a row of images of one output
+    "mb2ic520ih6iw5oc33kh3ph1",                      // blocks of channels
+    "mb1ic512ih5oc20kh1",                            // columns that share sets of a cache
+    "mb2ic7ih13iw29oc50kh5kw3ph2pw1",                // taps left out above and below
+    "mb1ic5ih17oc18kh3ph9dh8",                       // most taps in zeros
+    "mb2ic6ih15iw14oc17kh3kw2sh3sw2ph1",             // strides
+    "mb1ic6ih15iw14oc17kh3kw3sh4sw2ph2dh1dw2",       // strides and dilations with a divisor
+    "mb2ic8ih11oc24kh1sh2",                          // of a stride only each second element
+    "g32mb2ic32ih9iw18oc32kh3ph1",                   // depthwise, read in place
+    "g37mb2ic37ih9iw18oc37kh3ph1",                   // with lanes left over
+    "g70mb1ic70ih8iw9oc140kh3ph1",                   // two filters a channel
+    "g9mb2ic36ih8iw7oc36kh3ph1",                     // groups of four in common vectors
+    "g9mb2ic27ih8iw7oc45kh2ph1",                     // groups that no vector has whole
+    "g4mb2ic32ih8iw7oc32kh3ph1",                     // groups of half a vector
+    "g3mb1ic60ih7oc150kh3ph1",                       // of many
+    "mb2ic4iw190oc20kw9pw20dw3",                     // one dimension
+    "mb1ic3id7ih6iw9oc20kd3kh2kw3sd2pd1ph1pw2",      // three
+    "g17mb1ic17id5ih6iw7oc17kd3kh3kw3pd1ph1pw1dd1",  // depthwise
+    "mb1ic6id5ih8iw9oc20kd3kh3kw3pd2ph2pw3_padperiodic",
+    "mb2ic6ih8iw9oc20kh3kw4ph2pw3_padreflect",
+    "g18mb1ic18ih8iw9oc18kh3kw4ph2pw3_padsymmetric",
+    "g5mb1ic20ih8iw9oc20kh3kw4ph2pw3_padclamp",
+};
+
+/// What is wrong with a copy of the algorithm.
+enum class Fault { none, lost_channel, tap_off_at_border, lost_column };
+
+/// What the copy computes in the place of the problem.
+template <Fault fault>
+ConvProblem damaged(ConvProblem p) {
+  if (fault == Fault::lost_channel) p.c -= p.groups;
+  if (fault == Fault::tap_off_at_border) --p.padding.left, ++p.padding.right;
+  if (fault == Fault::lost_column) --p.padding.right;
+  return check(p);
+}
+
+const ConvAlgorithm* real = nullptr;
+
+template <Fault fault>
+constexpr ConvAlgorithm copy_with = {
+    .name = "cpu.conv.channels.copy.fp32",
+    .takes_depth = true,
+    .takes_boundaries = true,
+    .accumulates = true,
+    .plan = [](const ConvProblem& problem, const DeviceInfo& device) -> PlanResult {
+      return real->plan(damaged<fault>(problem), device);
+    },
+    .pack_filters =
+        [](const FilterPacking& packing, const KernelPlan* plan) {
+          const ConvProblem problem = damaged<fault>(packing.problem);
+          real->pack_filters({.problem = problem,
+                              .device = packing.device,
+                              .w = packing.w,
+                              .filters = packing.filters,
+                              .native_queue = nullptr},
+                             plan);
+        },
+    .launch =
+        [](const ConvLaunch& launch, const KernelPlan* plan) {
+          const ConvProblem problem = damaged<fault>(launch.problem);
+          real->launch({.problem = problem,
+                        .device = launch.device,
+                        .x = launch.x,
+                        .w = launch.w,
+                        .filters = launch.filters,
+                        .bias = launch.bias,
+                        .y = launch.y,
+                        .activation = launch.activation,
+                        .accumulate = launch.accumulate,
+                        .workspace = launch.workspace,
+                        .native_queue = nullptr},
+                       plan);
+        },
+};
+
+std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
+  std::set<Tier> caught;
+  for (const char* text : {"mb2ic5ih7iw8oc18kh3ph1", "mb1ic40ih20oc16kh5ph2"})
+    for (const ValidationRecord& record :
+         validate(Device::open("cpu"), {&copy, 1},
+                  validation_case("", problem_of(text), Placement::nhwc), {.seed = 7})) {
+      REQUIRE(record.verdict != Verdict::unsupported);
+      if (record.verdict == Verdict::fail) caught.insert(record.tier);
+    }
+  return caught;
+}
+
+}  // namespace
+
+TEST_CASE("cpu channels: all tiers, on every instruction set, in every dtype and layout") {
+  constexpr DType dtypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64};
+  constexpr Placement placements[] = {Placement::nhwc, Placement::nchw, Placement::strided};
+  std::size_t turn = 0;
+  for (const char* set : {"sse2", "avx2", "avx512"}) {
+    const ForcedInstructionSet forced(set);
+    const Device device = Device::open("cpu");
+    for (const char* name : names)
+      for (const char* text : texts) {
+        ++turn;
+        const std::size_t types = std::string_view(name).ends_with("fp32") ? 3 : 4;
+        const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
+        // Types and layouts take turns, each problem as f32 in NHWC besides.
+        for (const bool plain : {true, false}) {
+          const ConvProblem problem = problem_of(text, plain ? DType::f32 : dtypes[turn % types]);
+          const Placement placement = plain ? Placement::nhwc : placements[turn % 3];
+          CAPTURE(set, name, to_string(problem), to_string(placement));
+          ValidationCase test = validation_case("", problem, placement);
+          test.accumulate = !plain;
+          test.bias = turn % 2 == 0;
+          test.activation = turn % 4 < 2 ? Activation::relu : Activation::none;
+          for (const ValidationRecord& record :
+               validate(device, {&algorithm, 1}, test, {.seed = 3})) {
+            CAPTURE(record.sentence, to_string(record.tier));
+            const bool unfused =
+                record.reason == Reason::not_reproducible && std::string_view(set) == "sse2";
+            CHECK((record.verdict == Verdict::pass || unfused));
+          }
+        }
+      }
+  }
+}
+
+TEST_CASE("cpu channels: a lost channel, a tap off at a border, a lost column are found") {
+  real = &algorithm_of(Device::open("cpu"), names[0]);
+  CHECK(tiers_that_caught(&copy_with<Fault::none>).empty());
+  for (const ConvAlgorithm* copy :
+       {&copy_with<Fault::lost_channel>, &copy_with<Fault::tap_off_at_border>,
+        &copy_with<Fault::lost_column>}) {
+    const std::set<Tier> caught = tiers_that_caught(copy);
+    CHECK(caught.contains(Tier::exact));
+    CHECK(caught.contains(Tier::bounded));
+  }
+}
