@@ -6,10 +6,13 @@ What differs from SciPy stands in docs/python.md.
 """
 import functools
 import itertools
+import math
 import numbers
 import operator
 import sys
 import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy
 
@@ -17,6 +20,12 @@ from ._plumb import conv as _conv
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d", "laplace",
            "sobel", "uniform_filter", "uniform_filter1d"]
+
+Array = Any  # of NumPy or CuPy; what is not one is made one of NumPy
+Output = Any  # an array to write, a type, or its name
+_T = TypeVar("_T")
+EachAxis = _T | Sequence[_T]  # one, or one for each axis that is filtered
+Axes = int | Iterable[int] | None
 
 # SciPy's names of what lies beyond the edges, as Plumb's boundaries and as numpy.pad's modes.
 _MODES = {
@@ -128,10 +137,11 @@ def _filter(xp, x, taps, before, modes, cval, y):
     padding = [(before[axis], size - 1 - before[axis]) for axis, size in enumerate(taps.shape)]
     boundary = [_MODES[mode][0] for mode in modes]
     # Plumb leaves taps out where it reads zeros beyond the edge; SciPy multiplies. A filter with an Inf tells.
-    if len(long) > 3 or outside and (cval != 0 or not bool(xp.isfinite(taps).all())):
+    if len(long) > 3 or outside and not (math.isfinite(cval) and bool(xp.isfinite(taps).all())):
         x = _padded(xp, x, padding, modes, cval)
         padding = [(0, 0)] * x.ndim
         boundary = ["zeros"] * x.ndim
+        outside = False
     # A filter of more axes than an image has is a sum over its taps along the first ones.
     extra = long[:-3]
     for count, index in enumerate(itertools.product(*(range(taps.shape[axis]) for axis in extra))):
@@ -141,6 +151,44 @@ def _filter(xp, x, taps, before, modes, cval, y):
             window[axis] = slice(at, at + y.shape[axis])
             chosen[axis] = slice(at, at + 1)
         _convolve_axes(x[tuple(window)], taps[tuple(chosen)], long[-3:], padding, boundary, y, count > 0)
+    if outside and cval != 0:
+        _add_beyond(xp, taps, before, [axis for axis in long if _MODES[modes[axis]][0] == "zeros"], cval, y)
+
+
+def _add_beyond(xp, taps, before, axes, cval, y):
+    """Adds to y what cval beyond the edges of these axes gives where zeros were read: nothing is padded for it."""
+    sums = taps.astype("float64")
+    for axis, size in enumerate(taps.shape):
+        if axis in axes:  # of the first taps, none to all
+            sums = xp.concatenate([xp.zeros_like(sums.take([0], axis)), sums], axis).cumsum(axis)
+        else:
+            sums = sums.sum(axis, keepdims=True)
+    region = [slice(0, extent) for extent in y.shape]
+    if y.size <= 4096:
+        y += cval * _taps_beyond(xp, sums, before, axes, region, y.shape)
+        return
+    for axis in axes:  # its two edges, between those of the axes before
+        extent, behind = y.shape[axis], taps.shape[axis] - 1 - before[axis]
+        front = min(before[axis], extent)
+        back = max(front, extent - behind)
+        for edge in (slice(0, front), slice(back, extent)):
+            region[axis] = edge
+            if edge.start < edge.stop:
+                y[tuple(region)] += cval * _taps_beyond(xp, sums, before, axes, region, y.shape)
+        region[axis] = slice(front, back)
+        if front == back:
+            return
+
+
+def _taps_beyond(xp, sums, before, axes, region, extents):
+    """The sum of the taps that lie beyond these axes' edges, at each place of a region; 0 within, to the bit."""
+    within = whole = sums
+    for axis in axes:
+        taps = sums.shape[axis] - 1
+        first = before[axis] - xp.arange(region[axis].start, region[axis].stop)  # the tap on the image's first element
+        within = within.take(xp.minimum(first + extents[axis], taps), axis) - within.take(xp.maximum(first, 0), axis)
+        whole = whole.take([taps], axis) - whole.take([0], axis)
+    return whole - within
 
 
 def _padded(xp, x, padding, modes, cval):
@@ -156,9 +204,13 @@ def _padded(xp, x, padding, modes, cval):
 
 def _convolve_axes(x, taps, long, padding, boundary, y, accumulate):
     """One convolution along at most three axes: those, and the last of the others, are the image's."""
-    others = [axis for axis in range(x.ndim) if axis not in long]
-    image = sorted(long + others[::-1][:3 - len(long)])
-    batch = [axis for axis in range(x.ndim) if axis not in image]
+    order = list(range(x.ndim))
+    if 0 not in x.strides:  # the innermost last, as the kernels read fastest; a result may be written with any strides
+        order.sort(key=lambda axis: -abs(x.strides[axis]))
+    others = [axis for axis in order if axis not in long]
+    chosen = {*long, *others[::-1][:3 - len(long)]}
+    image = [axis for axis in order if axis in chosen]
+    batch = [axis for axis in order if axis not in chosen]
     x, y, taps = (array.transpose(batch + image) for array in (x, y, taps))
     settings = dict(padding=[padding[axis] for axis in image], boundary=[boundary[axis] for axis in image],
                     accumulate=accumulate)
@@ -190,7 +242,9 @@ def _apply(xp, array, taps, before, modes, cval, output, divisor=None):
         y /= divisor
     if not direct:
         with numpy.errstate(invalid="ignore"):
-            if output.dtype.kind == "b":  # as C casts to the byte that NumPy keeps: what is below one is False
+            # As C casts: to the byte of a bool, of which what is below one is False, and around the ends of unsigned
+            # types, where NumPy's own cast of a double does what the processor does.
+            if output.dtype.kind == "b" or output.dtype.kind == "u" and output.dtype.itemsize < 8:
                 y = y.astype("int64")
             output[...] = y.astype(output.dtype, copy=False)
 
@@ -259,12 +313,14 @@ def _with_weights(xp, array, weights, before, modes, cval, output, convolution=F
     return output
 
 
-def correlate(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def correlate(input: Array, weights: Array, output: Output = None, mode: str = "reflect", cval: complex = 0.0,
+              origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Multi-dimensional correlation, as scipy.ndimage.correlate."""
     return _n_dimensional(input, weights, output, mode, cval, origin, False, axes)
 
 
-def convolve(input, weights, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def convolve(input: Array, weights: Array, output: Output = None, mode: str = "reflect", cval: complex = 0.0,
+             origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Multi-dimensional convolution, as scipy.ndimage.convolve."""
     return _n_dimensional(input, weights, output, mode, cval, origin, True, axes)
 
@@ -280,12 +336,14 @@ def _along(xp, array, weights, axis, output, mode, cval, origin, convolution=Fal
     return _with_weights(xp, array, weights.reshape(shape), before, modes, cval, output, convolution)
 
 
-def correlate1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def correlate1d(input: Array, weights: Array, axis: int = -1, output: Output = None, mode: str = "reflect",
+                cval: complex = 0.0, origin: int = 0) -> Array:
     """One-dimensional correlation along an axis, as scipy.ndimage.correlate1d."""
     return _one_dimensional(input, weights, axis, output, mode, cval, origin, False)
 
 
-def convolve1d(input, weights, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def convolve1d(input: Array, weights: Array, axis: int = -1, output: Output = None, mode: str = "reflect",
+               cval: complex = 0.0, origin: int = 0) -> Array:
     """One-dimensional convolution along an axis, as scipy.ndimage.convolve1d."""
     return _one_dimensional(input, weights, axis, output, mode, cval, origin, True)
 
@@ -306,7 +364,8 @@ def _one_dimensional(input, weights, axis, output, mode, cval, origin, convoluti
     return _along(xp, array, weights, axis, output, mode, cval, origin, convolution)
 
 
-def uniform_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0, origin=0):
+def uniform_filter1d(input: Array, size: int, axis: int = -1, output: Output = None, mode: str = "reflect",
+                     cval: complex = 0.0, origin: int = 0) -> Array:
     """Mean over a window along an axis, as scipy.ndimage.uniform_filter1d."""
     xp = _namespace(input)
     array = _numbers(xp, input)
@@ -324,7 +383,8 @@ def uniform_filter1d(input, size, axis=-1, output=None, mode="reflect", cval=0.0
     return output
 
 
-def uniform_filter(input, size=3, output=None, mode="reflect", cval=0.0, origin=0, *, axes=None):
+def uniform_filter(input: Array, size: EachAxis[int] = 3, output: Output = None, mode: EachAxis[str] = "reflect",
+                   cval: complex = 0.0, origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Mean over a window, as scipy.ndimage.uniform_filter."""
     xp = _namespace(input)
     array = _numbers(xp, input)
@@ -360,8 +420,9 @@ def _gaussian_taps(sigma, order, radius):
     return polynomial(x) * taps
 
 
-def gaussian_filter1d(input, sigma, axis=-1, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *,
-                      radius=None):
+def gaussian_filter1d(input: Array, sigma: float, axis: int = -1, order: int = 0, output: Output = None,
+                      mode: str = "reflect", cval: complex = 0.0, truncate: float = 4.0, *,
+                      radius: int | None = None) -> Array:
     """Gaussian filter along an axis, as scipy.ndimage.gaussian_filter1d."""
     xp = _namespace(input)
     sigma = float(sigma)
@@ -372,8 +433,9 @@ def gaussian_filter1d(input, sigma, axis=-1, order=0, output=None, mode="reflect
     return correlate1d(input, taps, axis, output, mode, cval, 0)
 
 
-def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0, truncate=4.0, *, radius=None,
-                    axes=None):
+def gaussian_filter(input: Array, sigma: EachAxis[float], order: EachAxis[int] = 0, output: Output = None,
+                    mode: EachAxis[str] = "reflect", cval: complex = 0.0, truncate: float = 4.0, *,
+                    radius: EachAxis[int] | None = None, axes: Axes = None) -> Array:
     """Gaussian filter, as scipy.ndimage.gaussian_filter."""
     xp = _namespace(input)
     array = _numbers(xp, input)
@@ -389,7 +451,8 @@ def gaussian_filter(input, sigma, order=0, output=None, mode="reflect", cval=0.0
     return output
 
 
-def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
+def sobel(input: Array, axis: int = -1, output: Output = None, mode: EachAxis[str] = "reflect",
+          cval: complex = 0.0) -> Array:
     """Sobel filter along an axis, as scipy.ndimage.sobel."""
     xp = _namespace(input)
     array = _numbers(xp, input)
@@ -403,7 +466,8 @@ def sobel(input, axis=-1, output=None, mode="reflect", cval=0.0):
     return output
 
 
-def laplace(input, output=None, mode="reflect", cval=0.0, *, axes=None):
+def laplace(input: Array, output: Output = None, mode: EachAxis[str] = "reflect", cval: complex = 0.0, *,
+            axes: Axes = None) -> Array:
     """Sum of the second differences along the axes, as scipy.ndimage.laplace."""
     xp = _namespace(input)
     array = _numbers(xp, input)

@@ -108,6 +108,60 @@ def test_axes(name, arguments, axes):
     same(name, 5, image, *arguments, axes=axes)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_images_whose_edges_are_told_apart(seed):
+    """Where an image is large, cval is added along its edges alone; filters wider than an axis leave no middle."""
+    random = np.random.default_rng(5000 + seed)
+    rank = int(random.integers(1, 4))
+    shape = random.permutation([int(random.integers(1, 12)), int(random.integers(60, 90)), 95][:rank] if rank > 1 else
+                               [int(random.integers(5000, 6000))])
+    image = random.integers(-20, 20, shape).astype(random.choice(["float32", "float64", "int32", "complex64"]))
+    weights = random.integers(-3, 4, random.integers(1, 7, rank)).astype("float64")
+    named = dict(mode=random.choice(["constant", "grid-constant"]).item(), cval=float(random.choice([-2.5, 1, 3])),
+                 origin=[origin_of(random, size) for size in weights.shape])
+    same("convolve", seed, image, weights, **named)
+    same("uniform_filter", seed, image, weights.shape, **named)
+
+
+@pytest.mark.parametrize("cval", [np.inf, -np.inf, np.nan])
+def test_a_cval_that_is_no_number(cval):
+    image, weights = np.ones((70, 80)), np.arange(-4.0, 5).reshape(3, 3)
+    same("correlate", 0, image, weights, mode="constant", cval=cval)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_layouts(seed):
+    """Images and outputs of any strides: transposed, every other element, backwards, broadcast."""
+    random = np.random.default_rng(6000 + seed)
+    rank = int(random.integers(2, 5))
+
+    def any_layout(dtype):
+        values = random.integers(-20, 20, [2 * extent for extent in shape]).astype(dtype)
+        values = values.transpose(order := random.permutation(rank))
+        steps = [slice(None, None, int(random.choice([-2, 2]))) for _ in shape]
+        return values[tuple(steps)].transpose(np.argsort(order))
+
+    shape = random.integers(5, 12, rank)
+    dtype = random.choice(["float32", "float64"])
+    image, output = any_layout(dtype), any_layout(dtype)
+    if random.random() < 0.2:
+        image = np.broadcast_to(image[:1], image.shape)
+    weights = random.integers(-3, 4, random.integers(1, 4, rank)).astype("float64")
+    mode = random.choice(MODES).item()
+    expected = scipy_ndimage.convolve(image, weights, mode=mode)
+    assert ndimage.convolve(image, weights, output, mode=mode) is output
+    np.testing.assert_array_equal(output, expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int8", "int64", "bool"])
+def test_integers_go_around_as_c_casts(dtype):
+    image = np.random.default_rng(7).integers(0, 100, (20, 31)).astype(dtype)
+    for weights in ([-1, 0, 1], [3, -5, 1], [0.5, 0.25, -0.5]):
+        same("correlate1d", 7, image, weights)
+    if dtype in ("uint8", "uint16", "uint32"):
+        same("correlate1d", 7, np.full(9, np.iinfo(dtype).max, dtype), [1, 1, 1])
+
+
 def test_outputs():
     image = np.random.default_rng(6).standard_normal((12, 11)).astype("float32")
     expected = scipy_ndimage.convolve(image, np.ones((3, 3)), output="float64")
