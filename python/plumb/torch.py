@@ -4,13 +4,18 @@ They are operators of PyTorch's (torch.ops.plumb), with derivatives of any order
 recorded by CUDA graphs. Names and defaults are torch.nn.functional's, but float32 is computed as float32.
 """
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
 import plumb as _plumb
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
            "conv_transpose3d", "patch"]
+
+Numbers = int | Sequence[int]  # one, or one for each axis of the image
 
 _ARGUMENTS = "int[] stride, int[] padding, int[] dilation, int groups, str boundary, str math"
 
@@ -27,13 +32,15 @@ def _out_extent(extent, size, stride, before, after, dilation):
     return (extent + before + after - dilation * (size - 1) - 1) // stride + 1
 
 
-@torch.library.custom_op("plumb::conv", mutates_args=(), schema=f"(Tensor x, Tensor w, {_ARGUMENTS}) -> Tensor")
-def _conv(x, w, stride, padding, dilation, groups, boundary, math):
-    return _plumb.conv(x.detach(), w.detach(), **_settings(stride, padding, dilation, groups, boundary, math))
+@torch.library.custom_op("plumb::conv", mutates_args=(),
+                         schema=f"(Tensor x, Tensor w, Tensor? bias, {_ARGUMENTS}) -> Tensor")
+def _conv(x, w, bias, stride, padding, dilation, groups, boundary, math):
+    return _plumb.conv(x.detach(), w.detach(), None if bias is None else bias.detach(),
+                       **_settings(stride, padding, dilation, groups, boundary, math))
 
 
 @_conv.register_fake
-def _(x, w, stride, padding, dilation, groups, boundary, math):
+def _(x, w, bias, stride, padding, dilation, groups, boundary, math):
     axes = len(stride)
     image = [_out_extent(x.shape[2 + i], w.shape[2 + i], stride[i], padding[i], padding[axes + i], dilation[i])
              for i in range(axes)]
@@ -64,37 +71,39 @@ def _(x, dy, w_shape, stride, padding, dilation, groups, boundary, math):
     return x.new_empty(list(w_shape))
 
 
-# All three are linear in both tensors, and the derivatives of each are the two others: sum(conv(x, w) dy) is the
-# same number as sum(backward_data(dy, w) x) and sum(backward_weights(x, dy) w).
+# But for the bias, all three are linear in both tensors, and the derivatives of each are the two others: sum(conv(x, w)
+# dy) is the same number as sum(backward_data(dy, w) x) and sum(backward_weights(x, dy) w).
 def _keep(ctx, inputs, output):  # the names are PyTorch's
     ctx.save_for_backward(inputs[0], inputs[1])
-    ctx.rest = inputs[2:]
+    ctx.rest = inputs[3:]  # behind the bias, or the shape of the result
 
 
 def _conv_gradients(context, dy):
     x, w = context.saved_tensors
     needs = context.needs_input_grad
-    dx = _backward_data(dy, w, list(x.shape), *context.rest) if needs[0] else None
-    dw = _backward_weights(x, dy, list(w.shape), *context.rest) if needs[1] else None
-    return (dx, dw, *[None] * len(context.rest))
+    rest = context.rest
+    dx = _backward_data(dy, w, list(x.shape), *rest) if needs[0] else None
+    dw = _backward_weights(x, dy, list(w.shape), *rest) if needs[1] else None
+    db = dy.sum((0, *range(2, dy.dim()))) if needs[2] else None
+    return (dx, dw, db, *[None] * len(rest))
 
 
 def _backward_data_gradients(context, grad):
     dy, w = context.saved_tensors
     needs = context.needs_input_grad
-    rest = context.rest[1:]
-    by_dy = _conv(grad, w, *rest) if needs[0] else None
+    rest = context.rest
+    by_dy = _conv(grad, w, None, *rest) if needs[0] else None
     by_w = _backward_weights(grad, dy, list(w.shape), *rest) if needs[1] else None
-    return (by_dy, by_w, *[None] * len(context.rest))
+    return (by_dy, by_w, None, *[None] * len(rest))
 
 
 def _backward_weights_gradients(context, grad):
     x, dy = context.saved_tensors
     needs = context.needs_input_grad
-    rest = context.rest[1:]
+    rest = context.rest
     by_x = _backward_data(dy, grad, list(x.shape), *rest) if needs[0] else None
-    by_dy = _conv(x, grad, *rest) if needs[1] else None
-    return (by_x, by_dy, *[None] * len(context.rest))
+    by_dy = _conv(x, grad, None, *rest) if needs[1] else None
+    return (by_x, by_dy, None, *[None] * len(rest))
 
 
 _conv.register_autograd(_conv_gradients, setup_context=_keep)
@@ -136,32 +145,45 @@ def _batched(input, axes):
     return input, False
 
 
+def _as_autocast(*tensors):
+    """PyTorch casts what its own convolutions take inside of torch.autocast, and so do these."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(tensor.to(dtype) if tensor is not None and tensor.dtype != torch.float64 else tensor
+                 for tensor in tensors)
+
+
 def _forward(axes, input, weight, bias, stride, padding, dilation, groups, boundary, math):
+    input, weight, bias = _as_autocast(input, weight, bias)
     x, single = _batched(input, axes)
     stride, dilation = _each(stride, axes, "stride"), _each(dilation, axes, "dilation")
     padding = _padding(padding, axes, weight, stride, dilation)
-    y = _conv(x, weight, stride, padding, dilation, groups, boundary, math)
-    if bias is not None:
-        y = y + bias.reshape((-1,) + (1,) * axes)
+    y = _conv(x, weight, bias, stride, padding, dilation, groups, boundary, math)
     return y.squeeze(0) if single else y
 
 
-def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, boundary="zeros", math="fp32"):
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Numbers = 1, padding: Numbers | str = 0,
+           dilation: Numbers = 1, groups: int = 1, *, boundary: str = "zeros", math: str = "fp32") -> Tensor:
     """torch.nn.functional.conv1d: [N, C, W] and [K, C/groups, S] give [N, K, Q]."""
     return _forward(1, input, weight, bias, stride, padding, dilation, groups, boundary, math)
 
 
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, boundary="zeros", math="fp32"):
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Numbers = 1, padding: Numbers | str = 0,
+           dilation: Numbers = 1, groups: int = 1, *, boundary: str = "zeros", math: str = "fp32") -> Tensor:
     """torch.nn.functional.conv2d: [N, C, H, W] and [K, C/groups, R, S] give [N, K, P, Q]."""
     return _forward(2, input, weight, bias, stride, padding, dilation, groups, boundary, math)
 
 
-def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, boundary="zeros", math="fp32"):
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Numbers = 1, padding: Numbers | str = 0,
+           dilation: Numbers = 1, groups: int = 1, *, boundary: str = "zeros", math: str = "fp32") -> Tensor:
     """torch.nn.functional.conv3d: [N, C, D, H, W] and [K, C/groups, T, R, S] give [N, K, Z, P, Q]."""
     return _forward(3, input, weight, bias, stride, padding, dilation, groups, boundary, math)
 
 
 def _transposed(axes, input, weight, bias, stride, padding, output_padding, groups, dilation, math):
+    input, weight, bias = _as_autocast(input, weight, bias)
     x, single = _batched(input, axes)
     stride, dilation, padding, more = (_each(value, axes, name) for value, name in (
         (stride, "stride"), (dilation, "dilation"), (padding, "padding"), (output_padding, "output_padding")))
@@ -177,20 +199,23 @@ def _transposed(axes, input, weight, bias, stride, padding, output_padding, grou
     return y.squeeze(0) if single else y
 
 
-def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *,
-                     math="fp32"):
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Numbers = 1,
+                     padding: Numbers = 0, output_padding: Numbers = 0, groups: int = 1, dilation: Numbers = 1, *,
+                     math: str = "fp32") -> Tensor:
     """torch.nn.functional.conv_transpose1d."""
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation, math)
 
 
-def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *,
-                     math="fp32"):
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Numbers = 1,
+                     padding: Numbers = 0, output_padding: Numbers = 0, groups: int = 1, dilation: Numbers = 1, *,
+                     math: str = "fp32") -> Tensor:
     """torch.nn.functional.conv_transpose2d."""
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation, math)
 
 
-def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1, *,
-                     math="fp32"):
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Numbers = 1,
+                     padding: Numbers = 0, output_padding: Numbers = 0, groups: int = 1, dilation: Numbers = 1, *,
+                     math: str = "fp32") -> Tensor:
     """torch.nn.functional.conv_transpose3d."""
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation, math)
 
@@ -200,7 +225,7 @@ class _ByPlumb:
 
     math = "fp32"
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         axes = len(self.kernel_size)
         boundary = {"zeros": "zeros", "circular": "periodic", "reflect": "reflect", "replicate": "clamp"}[
             self.padding_mode]
@@ -239,7 +264,7 @@ def _seconds(layer, x, repeats=5):
     return min(times[1:])
 
 
-def patch(model, *inputs, **named):
+def patch(model: torch.nn.Module, *inputs: Any, **named: Any) -> _plumb.Table:
     """Replace the convolutions of a model that Plumb is faster for, in place, and return a table of all of them.
 
     model is run once on the inputs given, and each of its layers torch.nn.Conv1d, Conv2d and Conv3d is timed on

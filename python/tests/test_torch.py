@@ -81,7 +81,9 @@ def test_opcheck(requires_grad):
     x, w = (tensor.requires_grad_(requires_grad) for tensor in (whole(11, 2, 4, 6, 5), whole(12, 6, 2, 3, 3)))
     dy = whole(13, 2, 6, 3, 3).requires_grad_(requires_grad)
     rest = ([2, 2], [1, 1, 1, 1], [1, 1], 2, "zeros", "fp32")
-    torch.library.opcheck(torch.ops.plumb.conv.default, (x, w, *rest))
+    bias = whole(14, 6).requires_grad_(requires_grad)
+    torch.library.opcheck(torch.ops.plumb.conv.default, (x, w, None, *rest))
+    torch.library.opcheck(torch.ops.plumb.conv.default, (x, w, bias, *rest))
     torch.library.opcheck(torch.ops.plumb.conv_backward_data.default, (dy, w, [2, 4, 6, 5], *rest))
     torch.library.opcheck(torch.ops.plumb.conv_backward_weights.default, (x, dy, [6, 2, 3, 3], *rest))
 
@@ -154,6 +156,22 @@ def test_compile_has_no_graph_break():
     torch.testing.assert_close(compiled(x), model(x))
     compiled(x).sum().backward()
     assert model[0].weight.grad is not None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_autocast_is_pytorchs(device):
+    x, w, bias = whole(20, 2, 3, 8, 8, dtype=torch.float32, device=device), torch.randn(4, 3, 3, 3, device=device), None
+    weight = w.clone().requires_grad_()
+    with torch.autocast(device, dtype=torch.bfloat16):
+        for image in (x, x.bfloat16()):
+            y = by_plumb.conv2d(image, weight, bias)
+            assert y.dtype == torch.bfloat16
+            torch.testing.assert_close(y, torch.nn.functional.conv2d(image, w, bias))
+        assert by_plumb.conv2d(x.double(), w.double()).dtype == torch.float64
+        y.float().sum().backward()
+        compiled = torch.compile(lambda x: by_plumb.conv2d(x, w), backend="aot_eager", fullgraph=True)
+        assert compiled(x).dtype == torch.bfloat16
+    assert weight.grad.dtype == torch.float32
 
 
 def test_cuda_graph():
