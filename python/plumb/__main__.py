@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 
-def main():
+def main() -> None:
     program = pathlib.Path(__file__).parent / "bin" / "plumb"
     if not program.exists():
         sys.exit(f"plumb: {program} is not there; this package was built without the program (PLUMB_APPS=OFF)")

@@ -8,10 +8,10 @@ class Error(Exception):
     reason: why a device cannot be had ("no_driver"), or "none"; docs/reasons.md lists them.
     """
 
-    def __init__(self, message, code="invalid_argument", reason="none"):
+    def __init__(self, message: str, code: str = "invalid_argument", reason: str = "none") -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type["Error"], tuple[str, str, str]]:
         return (Error, (str(self), self.code, self.reason))

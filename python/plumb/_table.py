@@ -1,5 +1,7 @@
 """Rows that show themselves as a table, in a terminal and in a notebook."""
 import html
+from collections.abc import Iterable
+from typing import Any
 
 
 def _shown(value):
@@ -12,10 +14,10 @@ def _shown(value):
     return str(value)
 
 
-class Table(list):
+class Table(list[dict[str, Any]]):
     """A list of dictionaries with the same keys, one a row."""
 
-    def __init__(self, rows, marked=None):
+    def __init__(self, rows: Iterable[dict[str, Any]], marked: str | None = None) -> None:
         """marked: the key whose truth marks a row, as the one that was chosen."""
         super().__init__(rows)
         self._marked = marked
@@ -23,7 +25,7 @@ class Table(list):
     def _columns(self):
         return [key for key in (self[0] if self else ()) if key != self._marked]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         columns = self._columns()
         lines = [columns] + [[_shown(row[key]) for key in columns] for row in self]
         widths = [max(map(len, column)) for column in zip(*lines)]
@@ -31,7 +33,7 @@ class Table(list):
         return "\n".join((mark + " " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths))).rstrip()
                          for mark, line in zip(marks, lines))
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         columns = self._columns()
 
         def line(tag, cells, strong=False):

@@ -4,6 +4,7 @@ It has derivatives of any order in reverse (jax.grad), and jax.vmap runs it imag
 arrays of JAX too, outside of jit: plumb.conv(x, w).
 """
 import functools
+from collections.abc import Sequence
 
 import jax
 import numpy
@@ -12,6 +13,8 @@ import plumb as _plumb
 from ._plumb import _jax_handlers
 
 __all__ = ["conv"]
+
+Numbers = int | Sequence[int]  # one, or one for each axis of the image
 
 _handlers = _jax_handlers()
 for _platform, _handler in _handlers.items():
@@ -74,7 +77,8 @@ def _each(value, axes, name):
     return value * axes if len(value) == 1 else value
 
 
-def conv(x, w, bias=None, *, stride=1, padding=0, dilation=1, groups=1, boundary="zeros", math="fp32"):
+def conv(x: jax.Array, w: jax.Array, bias: jax.Array | None = None, *, stride: Numbers = 1, padding: Numbers = 0,
+         dilation: Numbers = 1, groups: int = 1, boundary: str = "zeros", math: str = "fp32") -> jax.Array:
     """Convolve x [N, C, H, W] with w [K, C/groups, R, S], or with one or three axes of the image: [N, K, P, Q].
 
     The arguments are those of plumb.conv; boundary is one of Plumb's names, for all axes.
