@@ -1,6 +1,7 @@
 """What the library says of this machine, and what proves and times its algorithms."""
 from typing import Any
 
+from ._error import Error
 from ._plan import Plan
 from ._plumb import _devices, _providers, _tune, _validate
 from ._table import Table
@@ -21,6 +22,8 @@ def providers() -> Table:
 
 def _of(problem, device, dtype):
     """A plan brings its own device and type."""
+    if not isinstance(problem, (Plan, str)):
+        raise Error(f"problem is {problem!r}; expected a Plan, or text in benchdnn's notation")
     return (device or getattr(problem, "device", "cpu"), dtype or getattr(problem, "dtype", "float32"))
 
 
@@ -44,4 +47,7 @@ def tune(problem: Plan | str, *, device: str | None = None, dtype: Any = None, s
     algorithms are timed too, "cudnn,onednn"; a plan that names them takes one where it is the fastest.
     """
     device, dtype = _of(problem, device, dtype)
-    return Table(_tune(problem, device, dtype, float(seconds), write, providers))
+    seconds = float(seconds)
+    if not 0 < seconds < float("inf"):
+        raise Error(f"seconds is {seconds}; expected more than 0")
+    return Table(_tune(problem, device, dtype, seconds, write, providers))

@@ -25,6 +25,32 @@ std::string type_of(nb::handle object) { return nb::type_name(object.type()).c_s
          "; expected float32, float64, float16 or bfloat16");
 }
 
+std::string shown(nb::handle object) {
+  const std::string all = nb::repr(object).c_str();
+  return all.size() <= 80 ? all : all.substr(0, 77) + "...";
+}
+
+// What an object says of itself by a protocol may be anything.
+
+/// `what` is what it is, for the sentence: "x_shape", "x's __dlpack_device__".
+std::int64_t integer_of(nb::handle object, const std::string& what) {
+  const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  const long long value = number.is_valid() ? PyLong_AsLongLong(number.ptr()) : -1;
+  if (value == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    refuse(what + " has " + shown(object) + "; expected integers of 64 bits");
+  }
+  return value;
+}
+
+/// `count` is how many it must have, or -1 where any number does.
+nb::tuple tuple_of(nb::handle object, std::int64_t count, const std::string& what) {
+  if (!PyTuple_Check(object.ptr()) || (count >= 0 && PyTuple_Size(object.ptr()) != count))
+    refuse(what + " is " + shown(object) + "; expected a tuple" +
+           (count >= 0 ? " of " + std::to_string(count) : ""));
+  return nb::borrow<nb::tuple>(object);
+}
+
 /// By the format of the buffer protocol, in the machine's byte order.
 std::optional<DType> dtype_of_format(std::string_view format) {
   if (!format.empty() && (format[0] == '@' || format[0] == '=' || format[0] == '<'))
@@ -143,11 +169,12 @@ void Array::take_dlpack(std::string_view name, Access access) {
   if (PyCapsule_CheckExact(object_.ptr())) {
     lender_ = nb::borrow(object_);
   } else {
-    const nb::tuple place = nb::borrow<nb::tuple>(object_.attr("__dlpack_device__")());
-    if (nb::cast<int>(place[0]) == dlpack::cpu) {
+    const std::string what = std::string(name) + "'s __dlpack_device__";
+    const nb::tuple place = tuple_of(nb::object(object_.attr("__dlpack_device__")()), 2, what);
+    if (integer_of(place[0], what) == dlpack::cpu) {
       lender_ = object_.attr("__dlpack__")();
     } else {
-      void* stream = current_stream(framework_, nb::cast<int>(place[1]));
+      void* stream = current_stream(framework_, static_cast<int>(integer_of(place[1], what)));
       lender_ =
           object_.attr("__dlpack__")(nb::arg("stream") = reinterpret_cast<std::uintptr_t>(stream));
     }
@@ -195,32 +222,47 @@ void Array::take_dlpack(std::string_view name, Access access) {
 }
 
 void Array::take_cuda_interface(std::string_view name, Access access) {
-  const nb::dict interface = nb::borrow<nb::dict>(object_.attr("__cuda_array_interface__"));
+  const std::string what = std::string(name) + "'s __cuda_array_interface__";
+  const nb::object given_interface = object_.attr("__cuda_array_interface__");
+  if (!PyDict_Check(given_interface.ptr()))
+    refuse(what + " is " + shown(given_interface) + "; expected a dictionary");
+  const auto interface = nb::borrow<nb::dict>(given_interface);
+  for (const char* key : {"typestr", "data", "shape"})
+    if (!interface.contains(key)) refuse(what + " has no " + quoted(key) + "; expected one");
   const std::string type = text_of(interface["typestr"]);
   const std::optional<DType> dtype = type == "<f4"   ? std::optional(DType::f32)
                                      : type == "<f8" ? std::optional(DType::f64)
                                      : type == "<f2" ? std::optional(DType::f16)
                                                      : std::nullopt;
   if (!dtype) refuse_dtype(name, type);
-  const nb::tuple data = nb::borrow<nb::tuple>(interface["data"]);
-  if (access == Access::write && nb::cast<bool>(data[1]))
+  const nb::tuple data = tuple_of(nb::object(interface["data"]), 2, what + "'s data");
+  if (access == Access::write && PyObject_IsTrue(nb::object(data[1]).ptr()) != 0)
     refuse(std::string(name) + " is read-only; expected an array that may be written");
-  const nb::tuple shape = nb::borrow<nb::tuple>(interface["shape"]);
-  check_rank(name, static_cast<std::int64_t>(shape.size()));
+  const nb::tuple shape = tuple_of(nb::object(interface["shape"]), -1, what + "'s shape");
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  check_rank(name, rank);
   std::int64_t extents[Dims::max_rank], steps[Dims::max_rank];
-  for (std::size_t i = 0; i < shape.size(); ++i) extents[i] = nb::cast<std::int64_t>(shape[i]);
-  const Strides dense = dense_strides(Extents(extents, shape.size()));
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    extents[i] = integer_of(shape[i], what + "'s shape");
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(*dtype));
   const nb::object given =
       interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
-  const auto bytes = static_cast<std::int64_t>(size_in_bytes(*dtype));
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    steps[i] = given.is_none() ? dense[static_cast<int>(i)] * bytes
-                               : nb::cast<std::int64_t>(given[nb::int_(i)]);
+  if (given.is_none()) {
+    const Strides dense = dense_strides(Extents(extents, shape.size()));
+    for (int i = 0; i < static_cast<int>(rank); ++i) steps[i] = dense[i] * bytes;
+  } else {
+    const nb::tuple strides = tuple_of(given, rank, what + "'s strides");
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      steps[i] = integer_of(strides[i], what + "'s strides");
+  }
   // It does not say which device's memory it is; its owner has none but the first, or says so.
   const nb::object device = nb::getattr(object_, "device", nb::none());
-  const int index = device.is_none() ? 0 : nb::cast<int>(nb::getattr(device, "id", nb::int_(0)));
-  set_view(reinterpret_cast<void*>(nb::cast<std::uintptr_t>(data[0])), *dtype,
-           static_cast<int>(shape.size()), extents, steps, bytes, name, cuda_device(index));
+  const nb::object id = device.is_none() ? nb::none() : nb::getattr(device, "id", nb::none());
+  const auto index =
+      id.is_none() ? 0 : static_cast<int>(integer_of(id, std::string(name) + "'s device.id"));
+  const auto address = static_cast<std::uintptr_t>(integer_of(data[0], what + "'s data"));
+  set_view(reinterpret_cast<void*>(address), *dtype, static_cast<int>(rank), extents, steps, bytes,
+           name, cuda_device(index));
 }
 
 void Array::set_view(void* data, DType dtype, int rank, const std::int64_t* extents,
@@ -276,8 +318,7 @@ Extents extents_from(nb::handle object, std::string_view name) {
       refuse(std::string(name) + " has more than " + std::to_string(Dims::max_rank) + " values");
     if (!PyIndex_Check(value.ptr()))
       refuse(std::string(name) + " has a value of type " + type_of(value) + "; expected integers");
-    const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
-    values[count++] = nb::cast<std::int64_t>(number);
+    values[count++] = integer_of(value, std::string(name));
   }
   return Extents(values, count);
 }

@@ -84,8 +84,11 @@ Plan make_plan(nb::handle x, nb::handle w, nb::handle bias, nb::handle dtype, nb
 
 nb::object execute(const Plan& plan, nb::handle x_object, nb::handle w_object,
                    nb::handle bias_object, nb::handle out) {
-  const Packed* packed =
-      nb::isinstance<Packed>(w_object) ? nb::inst_ptr<Packed>(w_object) : nullptr;
+  const Packed* packed = nullptr;
+  if (nb::isinstance<Packed>(w_object)) {
+    if (!nb::inst_ready(w_object)) refuse("w is PackedFilters without filters; expected pack()'s");
+    packed = nb::inst_ptr<Packed>(w_object);
+  }
   const Array x(x_object, "x"), w(packed ? nb::handle(nb::none()) : w_object, "w"),
       bias(bias_object, "bias");
   if (plan.plan().options().accumulate && out.is_none())

@@ -149,6 +149,59 @@ def test_a_capsule_that_was_taken():
         plumb.conv(capsule, w)
 
 
+class Saying:
+    """What says of itself that it is an array, by the attributes that it is given."""
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def lending(device, capsule=None):
+    return Saying(__dlpack_device__=lambda: device, __dlpack__=lambda **settings: capsule)
+
+
+def on_cuda(**changes):
+    said = {"typestr": "<f4", "data": (4096, False), "shape": (1, 1, 8, 8), "version": 3, **changes}
+    return Saying(__cuda_array_interface__={key: value for key, value in said.items() if value is not None})
+
+
+@pytest.mark.parametrize("x, sentence", [
+    (lending([1, 0]), r"x's __dlpack_device__ is \[1, 0\]; expected a tuple of 2"),
+    (lending(()), r"is \(\); expected a tuple of 2"),
+    (lending((1,)), r"is \(1,\); expected a tuple of 2"),
+    (lending(7), "is 7; expected a tuple of 2"),
+    (lending(("cpu", 0)), "has 'cpu'; expected integers"),
+    (lending((2 ** 70, 0)), "expected integers of 64 bits"),
+    (lending((2, "first")), "has 'first'; expected integers"),
+    (lending((1, 0), 3), "expected one of DLPack, dltensor, that nobody has taken yet"),
+    (Saying(__cuda_array_interface__=[1]), r"x's __cuda_array_interface__ is \[1\]; expected a dictionary"),
+    (Saying(__cuda_array_interface__=None), "is None; expected a dictionary"),
+    (on_cuda(typestr=None), "has no 'typestr'; expected one"),
+    (on_cuda(data=None), "has no 'data'; expected one"),
+    (on_cuda(shape=None), "has no 'shape'; expected one"),
+    (on_cuda(typestr="<i4"), "x has elements of type <i4; expected float32"),
+    (on_cuda(data=4096), "x's __cuda_array_interface__'s data is 4096; expected a tuple of 2"),
+    (on_cuda(data=("here", False)), "data has 'here'; expected integers"),
+    (on_cuda(shape=[1, 1, 8, 8]), r"shape is \[1, 1, 8, 8\]; expected a tuple"),
+    (on_cuda(shape=(1, 1, 8, "w")), "shape has 'w'; expected integers"),
+    (on_cuda(shape=(1,) * 7), "x has 7 axes; expected at most 6"),
+    (on_cuda(strides=(4,)), r"strides is \(4,\); expected a tuple of 4"),
+    (on_cuda(), "arrays are on cuda:0 and cpu; expected all on one device"),
+])
+def test_what_only_says_that_it_is_an_array(x, sentence):
+    with pytest.raises(plumb.Error, match=sentence):
+        plumb.conv(x, np.ones((1, 1, 3, 3), "float32"))
+
+
+def test_a_lenders_exception_is_the_callers():
+    def fail(**settings):
+        raise KeyError("the lender's")
+
+    for x in (Saying(__dlpack__=fail, __dlpack_device__=fail), Saying(__dlpack__=fail, __dlpack_device__=lambda: (1, 0))):
+        with pytest.raises(KeyError, match="the lender's"):
+            plumb.conv(x, W)
+
+
 X, W = arrays(13, (2, 3, 8, 8), (4, 3, 3, 3))
 READ_ONLY = np.zeros((2, 4, 6, 6), "float32")
 READ_ONLY.flags.writeable = False
@@ -182,12 +235,21 @@ READ_ONLY.flags.writeable = False
     (dict(groups=2), "groups"),
     (dict(accumulate=True), "accumulate is True and out is None"),
     (dict(algorithm="cpu.conv.none"), "cpu.conv.none"),
+    (dict(padding=1, w=W[:3], out=X), "y overlaps x"),
+    (dict(padding=2 ** 62), "at most 2"),
+    (dict(x=X[:, :, :0]), "H is 0; expected at least 1"),
+    (dict(x=X[:, :, :2]), "does not fit"),
+    (dict(x=np.broadcast_to(np.float32(1), (1, 3, 2 ** 40, 2 ** 18))), "offsets would pass"),
 ])
 def test_bad_input(change, sentence):
     with pytest.raises(plumb.Error, match=sentence) as raised:
         plumb.conv(**{**dict(x=X, w=W), **change})
     assert raised.value.code in ("invalid_argument", "unsupported")
     assert raised.value.reason == "none"
+
+
+def test_zero_images_are_none():
+    assert plumb.conv(X[:0], W).shape == (0, 4, 6, 6)
 
 
 def test_no_array():

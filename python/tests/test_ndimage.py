@@ -1,4 +1,6 @@
 """plumb.ndimage beside scipy.ndimage, over random calls of every function."""
+import inspect
+
 import numpy as np
 import pytest
 
@@ -160,6 +162,17 @@ def test_integers_go_around_as_c_casts(dtype):
         same("correlate1d", 7, image, weights)
     if dtype in ("uint8", "uint16", "uint32"):
         same("correlate1d", 7, np.full(9, np.iinfo(dtype).max, dtype), [1, 1, 1])
+
+
+@pytest.mark.parametrize("name", ndimage.__all__)
+def test_signatures(name):
+    """An older SciPy lacks parameters, of which all are by name alone."""
+    theirs = inspect.signature(getattr(scipy_ndimage, name)).parameters.values()
+    ours = inspect.signature(getattr(ndimage, name)).parameters
+    assert [(one.name, one.kind, one.default) for one in theirs] == [
+        (one.name, one.kind, one.default) for one in (ours[one.name] for one in theirs)]
+    plain = [one.name for one in ours.values() if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert plain == [one.name for one in theirs if one.kind is not inspect.Parameter.KEYWORD_ONLY]
 
 
 def test_outputs():

@@ -49,6 +49,14 @@ def test_explain_is_a_table():
     assert plan.algorithm in repr(plan)
 
 
+def test_filters_that_nothing_packed():
+    x, w = arrays(7, (1, 2, 9, 9), (3, 2, 3, 3))
+    with pytest.raises(plumb.Error, match="PackedFilters without filters"):
+        plumb.Plan(x, w).execute(x, plumb.PackedFilters.__new__(plumb.PackedFilters))
+    with pytest.raises(plumb.Error, match="the filters were packed for"):
+        plumb.Plan(x, w).execute(x, plumb.Plan(x, w[:2]).pack(w[:2]))
+
+
 def test_operators():
     x = arrays(3, (2, 3, 6, 8))
     windows = x.reshape(2, 3, 3, 2, 4, 2)
@@ -88,6 +96,12 @@ def test_validate_and_tune():
         plumb.validate(plan, algorithm="cpu.conv.none")
     with pytest.raises(plumb.Error):
         plumb.validate("mb1ic")
+    for call in (plumb.validate, plumb.tune):
+        with pytest.raises(plumb.Error, match="problem is 5; expected a Plan, or text"):
+            call(5)
+    for seconds in (0, -1, float("nan"), float("inf")):
+        with pytest.raises(plumb.Error, match="expected more than 0"):
+            plumb.tune(plan, seconds=seconds)
 
 
 def test_providers_are_named():
