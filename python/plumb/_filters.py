@@ -56,7 +56,7 @@ def _add_beyond(xp, taps, before, axes, cval, y):
     sums = taps.astype("float64")
     for axis, size in enumerate(taps.shape):
         if axis in axes:  # of the first taps, none to all
-            sums = xp.concatenate([xp.zeros_like(sums.take([0], axis)), sums], axis).cumsum(axis)
+            sums = xp.concatenate([xp.zeros_like(sums.take(xp.asarray([0]), axis)), sums], axis).cumsum(axis)
         else:
             sums = sums.sum(axis, keepdims=True)
     region = [slice(0, extent) for extent in y.shape]
@@ -83,7 +83,7 @@ def _taps_beyond(xp, sums, before, axes, region, extents):
         taps = sums.shape[axis] - 1
         first = before[axis] - xp.arange(region[axis].start, region[axis].stop)  # the tap on the image's first element
         within = within.take(xp.minimum(first + extents[axis], taps), axis) - within.take(xp.maximum(first, 0), axis)
-        whole = whole.take([taps], axis) - whole.take([0], axis)
+        whole = whole.take(xp.asarray([taps]), axis) - whole.take(xp.asarray([0]), axis)
     return whole - within
 
 

@@ -8,6 +8,7 @@
 #include "dlpack.hpp"
 #include "plumb/error.hpp"
 #include "plumb/quote.hpp"
+#include "queues.hpp"
 
 namespace plumb::python {
 namespace {
@@ -260,9 +261,18 @@ void Array::take_cuda_interface(std::string_view name, Access access) {
   const nb::object id = device.is_none() ? nb::none() : nb::getattr(device, "id", nb::none());
   const auto index =
       id.is_none() ? 0 : static_cast<int>(integer_of(id, std::string(name) + "'s device.id"));
+  const DeviceId where = cuda_device(index);
+  // Work on it may be under way on its owner's stream. 1 and 2 are CUDA's default ones, which the
+  // queue of such arrays waits for.
+  const nb::object stream =
+      interface.contains("stream") ? nb::object(interface["stream"]) : nb::none();
+  const std::int64_t pending = stream.is_none() ? 0 : integer_of(stream, what + "'s stream");
+  if (pending < 0) refuse(what + "'s stream is " + shown(stream) + "; expected a stream's address");
+  if (pending > 2)
+    queue_on(opened(to_string(where)), reinterpret_cast<void*>(pending)).synchronize();
   const auto address = static_cast<std::uintptr_t>(integer_of(data[0], what + "'s data"));
   set_view(reinterpret_cast<void*>(address), *dtype, static_cast<int>(rank), extents, steps, bytes,
-           name, cuda_device(index));
+           name, where);
 }
 
 void Array::set_view(void* data, DType dtype, int rank, const std::int64_t* extents,

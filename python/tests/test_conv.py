@@ -186,6 +186,9 @@ def on_cuda(**changes):
     (on_cuda(shape=(1, 1, 8, "w")), "shape has 'w'; expected integers"),
     (on_cuda(shape=(1,) * 7), "x has 7 axes; expected at most 6"),
     (on_cuda(strides=(4,)), r"strides is \(4,\); expected a tuple of 4"),
+    (on_cuda(stream="mine"), "stream has 'mine'; expected integers"),
+    (on_cuda(stream=-1), "stream is -1; expected a stream's address"),
+    (on_cuda(stream=1), "arrays are on cuda:0 and cpu; expected all on one device"),
     (on_cuda(), "arrays are on cuda:0 and cpu; expected all on one device"),
 ])
 def test_what_only_says_that_it_is_an_array(x, sentence):
@@ -288,6 +291,27 @@ def test_threads():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_other_threads_run_meanwhile():
+    x, w = np.ones((4, 32, 96, 96), "float32"), np.ones((32, 32, 3, 3), "float32")
+    plumb.conv(x, w)
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.wait(0.0005):
+            counted[0] += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    during = 0
+    for _ in range(20):
+        before = counted[0]
+        plumb.conv(x, w)
+        during += counted[0] - before  # without a switch in between, unless the call let go of the GIL
+    done.set()
+    thread.join()
+    assert during > 0
 
 
 def resident_bytes():
