@@ -318,7 +318,6 @@ DType dtype_from(nb::handle object) {
 }
 
 Extents extents_from(nb::handle object, std::string_view name) {
-  Extents extents;
   std::int64_t values[Dims::max_rank];
   std::size_t count = 0;
   if (!nb::isinstance<nb::iterable>(object) || nb::isinstance<nb::str>(object))
