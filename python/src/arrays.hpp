@@ -36,6 +36,7 @@ class Array {
  private:
   bool take_buffer(std::string_view name, Access access);
   void take_numpy_bfloat16(std::string_view name, Access access);
+  bool take_cupy(std::string_view name);
   void take_dlpack(std::string_view name, Access access);
   void take_cuda_interface(std::string_view name, Access access);
   void set_view(void* data, DType dtype, int rank, const std::int64_t* extents,

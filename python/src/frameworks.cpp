@@ -80,6 +80,8 @@ Result make_result(nb::handle like, Framework framework, const DeviceId& device,
   const nb::tuple shape = as_tuple(extents);
   if (framework == Framework::torch) return {like.attr("new_empty")(shape), nullptr};
   if (framework == Framework::cupy) {
+    if (nb::cast<int>(kept("cupy.cuda.runtime", "getDevice")()) == device.index)
+      return {kept("cupy", "empty")(shape, like.attr("dtype")), nullptr};
     const nb::object on = kept("cupy.cuda", "Device")(device.index);
     on.attr("__enter__")();
     nb::object made;

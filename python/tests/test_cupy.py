@@ -1,4 +1,4 @@
-"""Arrays of CuPy: plumb.conv on the current stream, and plumb.ndimage beside cupyx.scipy.ndimage. Needs a GPU."""
+"""Arrays of CuPy: plumb.conv on the current stream, and plumb.ndimage beside cupyx.scipy.ndimage. But for one test it needs a GPU."""
 import numpy as np
 import pytest
 from reference import arrays, conv
@@ -17,11 +17,33 @@ def devices():
         return 0
 
 
-pytestmark = pytest.mark.skipif(not devices(), reason="no GPU")
+needs_gpu = pytest.mark.skipif(not devices(), reason="no GPU")
 IMAGES = {1: (11,), 2: (9, 8), 3: (6, 7, 5)}
 MODES = ["reflect", "constant", "nearest", "mirror", "wrap"]
 
 
+# Arrays over addresses that nothing lies at, which a machine without a GPU can make: they are described and refused.
+def described(shape, dtype="float32", device=0, address=4096):
+    memory = cupy.cuda.UnownedMemory(address, 1 << 20, None, device_id=device)
+    return cupy.ndarray(shape, dtype, memptr=cupy.cuda.MemoryPointer(memory, 0))
+
+
+@pytest.mark.parametrize("device", [0, 3])
+def test_what_an_array_says_of_itself(device):
+    w = np.ones((3, 2, 3, 3), "float32")
+    with pytest.raises(plumb.Error, match=f"arrays are on cuda:{device} and cpu; expected all on one device"):
+        plumb.conv(described((1, 2, 8, 8), device=device), w)
+    with pytest.raises(plumb.Error, match=r"x is \[1, 4, 8, 9\]"):
+        plumb.conv(described((1, 4, 9, 8), device=device).transpose(0, 1, 3, 2), described(w.shape, device=device))
+    with pytest.raises(plumb.Error, match="x is f64, w f32|f64"):
+        plumb.conv(described((1, 2, 8, 8), "float64", device), described(w.shape, device=device))
+    with pytest.raises(plumb.Error, match="x has 7 axes; expected at most 6"):
+        plumb.conv(described((1,) * 7), w)
+    with pytest.raises(plumb.Error, match="no multiple of an element's 4 bytes"):
+        plumb.conv(described((1, 2, 8, 8), address=4098), w)
+
+
+@needs_gpu
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize("axes", [1, 2, 3])
 def test_forward(axes, dtype):
@@ -32,6 +54,7 @@ def test_forward(axes, dtype):
     np.testing.assert_array_equal(y.get(), conv(x, w, bias, **settings))
 
 
+@needs_gpu
 def test_strides_and_out():
     x, w = arrays(4, (2, 4, 10, 9), (4, 4, 3, 3))
     seen = x[:, ::-1, ::2, 1:]
@@ -40,6 +63,7 @@ def test_strides_and_out():
     np.testing.assert_array_equal(out.get(), conv(seen, w))
 
 
+@needs_gpu
 def test_gradients():
     x, w = arrays(5, (2, 4, 9, 8), (6, 2, 3, 3), dtype="float64")
     y = conv(x, w, stride=2, padding=1, groups=2)
@@ -59,6 +83,7 @@ def slowly(x, times=200):
     x += 1 + other[0, 0]
 
 
+@needs_gpu
 @pytest.mark.parametrize("non_blocking", [False, True])
 def test_the_current_stream_is_used(non_blocking):
     x, w = arrays(7, (1, 2, 64, 64), (3, 2, 3, 3))
@@ -79,6 +104,7 @@ class Foreign:
         self.__cuda_array_interface__ = array.__cuda_array_interface__ | {"version": 3, "stream": stream.ptr or 1}
 
 
+@needs_gpu
 def test_the_stream_of_the_interface_is_waited_for():
     x, w = arrays(8, (1, 2, 64, 64), (3, 2, 3, 3))
     on_device, filters = cupy.asarray(x), cupy.asarray(w)
@@ -90,6 +116,7 @@ def test_the_stream_of_the_interface_is_waited_for():
     np.testing.assert_array_equal(out.get(), conv(x + 1, w))
 
 
+@needs_gpu
 def test_plan():
     x, w = arrays(9, (2, 3, 16, 16), (8, 3, 3, 3))
     on_device, filters = cupy.asarray(x), cupy.asarray(w)
@@ -100,6 +127,7 @@ def test_plan():
     np.testing.assert_array_equal(y.get(), conv(x, w, padding=1))
 
 
+@needs_gpu
 def test_mixed_devices():
     x, w = arrays(10, (1, 1, 8, 8), (1, 1, 3, 3))
     with pytest.raises(plumb.Error, match="arrays are on cuda:0 and cpu; expected all on one device"):
@@ -121,6 +149,7 @@ def same(name, image, *arguments, **named):
     np.testing.assert_allclose(ours.get(), theirs.get(), rtol=close, atol=close * 100, err_msg=f"{name} {named}")
 
 
+@needs_gpu
 @pytest.mark.parametrize("seed", range(60))
 def test_ndimage(seed):
     random = np.random.default_rng(seed)
@@ -143,6 +172,7 @@ def test_ndimage(seed):
     same("laplace", image, **named)
 
 
+@needs_gpu
 def test_ndimage_of_numpys_weights():
     image = cupy.asarray(arrays(11, (30, 40)))
     result = ndimage.convolve(image, [[0, 1, 0], [1, -4, 1], [0, 1, 0]], mode="wrap")
