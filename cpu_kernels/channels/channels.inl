@@ -89,11 +89,11 @@ template <class Real, int positions, int vectors>
   }
 }
 
-/// A tile of filters [k, k + vectors * lanes) from the first term to the last. With `some` the last
-/// vector of filters is not full.
-template <class Real, int positions, int vectors, bool by_lane, bool some>
-inline void sum_channels_tile(const ChannelsRun<Real>& run, std::int64_t k, const Real* x,
-                              const Real* w, Real* sums) {
+/// A tile of filters [k, k + vectors * lanes) from the first term to the last. The last vector may
+/// have filters in its first lanes alone.
+template <class Real, int positions, int vectors, bool by_lane>
+[[gnu::noinline]] void sum_channels_tile(const ChannelsRun<Real>& run, std::int64_t k,
+                                         const Real* x, const Real* w, Real* sums) {
   const std::int64_t step = run.sums_step, last = run.filters - k - (vectors - 1) * lanes<Real>;
   ChannelsTile<Real, positions, vectors> tile;
 #pragma GCC unroll 16
@@ -114,7 +114,7 @@ inline void sum_channels_tile(const ChannelsRun<Real>& run, std::int64_t k, cons
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) {
         const Real* const at = sums + i * step + v * lanes<Real>;
-        tile.sums[i][v] = some && v == vectors - 1 ? load_lanes(at, last) : load_vector(at);
+        tile.sums[i][v] = v == vectors - 1 ? load_lanes(at, last) : load_vector(at);
       }
   add_channels<Real, positions, vectors, by_lane>(tile, run, x, w);
   finish_channels(tile, run, k);
@@ -123,7 +123,7 @@ inline void sum_channels_tile(const ChannelsRun<Real>& run, std::int64_t k, cons
 #pragma GCC unroll 2
     for (int v = 0; v < vectors; ++v) {
       Real* const at = sums + i * step + v * lanes<Real>;
-      if (some && v == vectors - 1)
+      if (v == vectors - 1)
         store_lanes(at, tile.sums[i][v], last);
       else
         *reinterpret_cast<Vector<Real>*>(at) = tile.sums[i][v];
@@ -137,12 +137,10 @@ void sum_channels_runs(const ChannelsRun<Real>& run, const Real* x, Real* sums) 
   for (std::int64_t k = 0; k < run.filters; k += max_vectors * lanes<Real>) {
     const std::int64_t left = run.filters - k;
     const Real* const from = by_lane ? x + k : x;
-    if (left >= max_vectors * lanes<Real>)
-      sum_channels_tile<Real, positions, max_vectors, by_lane, false>(run, k, from, w, sums + k);
-    else if (left > (max_vectors - 1) * lanes<Real>)
-      sum_channels_tile<Real, positions, max_vectors, by_lane, true>(run, k, from, w, sums + k);
+    if (left > (max_vectors - 1) * lanes<Real>)
+      sum_channels_tile<Real, positions, max_vectors, by_lane>(run, k, from, w, sums + k);
     else
-      sum_channels_tile<Real, positions, 1, by_lane, true>(run, k, from, w, sums + k);
+      sum_channels_tile<Real, positions, 1, by_lane>(run, k, from, w, sums + k);
     w += run.w_channels * run.w_taps * (max_vectors * lanes<Real>);
   }
 }
