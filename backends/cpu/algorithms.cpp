@@ -9,6 +9,7 @@
 #include "cpu_kernels/panels/conv_panels.hpp"
 #include "cpu_kernels/weights/conv_weights.hpp"
 #include "cpu_kernels/weights/conv_weights_tree.hpp"
+#include "cpu_kernels/weights/conv_weights_wide.hpp"
 #include "cpu_reference/im2col/conv_im2col.hpp"
 #include "peers/onednn/conv_onednn.hpp"
 
@@ -22,12 +23,14 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_panels_fp32,
       &conv_channels_fp32,
       &conv_weights_fp32,
+      &conv_weights_wide_fp32,
       &conv_weights_tree_fp32,
       &conv_fields_fp64,
       &conv_direct_fp64,
       &conv_panels_fp64,
       &conv_channels_fp64,
       &conv_weights_fp64,
+      &conv_weights_wide_fp64,
       &conv_weights_tree_fp64,
       &conv_im2col_fp32,
       &conv_im2col_fp64,

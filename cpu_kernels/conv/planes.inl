@@ -2,6 +2,7 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "cpu_kernels/conv/conv_block.hpp"
 #include "cpu_kernels/conv/planes.hpp"
@@ -65,6 +66,16 @@ inline void copy_rows(const Real* from, std::int64_t from_step, const PaddedRows
   }
 }
 
+/// Copies to[i] = from[2 i] for i in [0, count), in whole vectors, which reads and writes beyond
+/// `count`.
+template <class Real, int... lane>
+inline void copy_even(const Real* from, std::int64_t count, Real* to,
+                      std::integer_sequence<int, lane...>) {
+  for (std::int64_t i = 0; i < count; i += lanes<Real>, from += 2 * lanes<Real>)
+    *reinterpret_cast<Vector<Real>*>(to + i) =
+        __builtin_shufflevector(load_vector(from), load_vector(from + lanes<Real>), (2 * lane)...);
+}
+
 template <class Stored, class Real>
 void load_planes_stored(const ConvShape& conv, const Planes& planes, const OutputRow& band,
                         Real* plane) {
@@ -94,11 +105,21 @@ void load_planes_stored(const ConvShape& conv, const Planes& planes, const Outpu
         const std::int64_t rows = below - above, count = end - begin;
         // The last row lies above the first where the image is upside down.
         const std::int64_t last = at + (rows - 1) * row_step;
-        if (std::is_same_v<Stored, Real> && step == 1 && rows > 0 && count > 0 &&
+        const bool vectors =
+            std::is_same_v<Stored, Real> && (step == 1 || step == 2) && rows > 0 && count > 0 &&
             conv.x_readable.holds(lesser(at, last),
-                                  greater(at, last) + in_whole_vectors<Real>(count))) {
+                                  greater(at, last) + step * in_whole_vectors<Real>(count));
+        if (vectors && step == 1) {
           copy_rows(reinterpret_cast<const Real*>(x) + at, row_step,
                     {.rows = rows, .left = begin, .count = count, .pitch = planes.pitch}, inside);
+        } else if (vectors) {
+          for (std::int64_t row = 0; row < rows; ++row) {
+            Real* const to = inside + row * planes.pitch;
+            zero_vectors(to, begin);
+            copy_even(reinterpret_cast<const Real*>(x) + at + row * row_step, count, to + begin,
+                      std::make_integer_sequence<int, lanes<Real>>{});
+            zero_vectors(to + end, planes.pitch - end);
+          }
         } else {
           for (std::int64_t row = 0; row < rows; ++row) {
             Real* const to = inside + row * planes.pitch;

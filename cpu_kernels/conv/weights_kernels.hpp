@@ -30,6 +30,28 @@ struct WeightsRun {
   bool goes_on = false;
 };
 
+/// Some filters' gradients by vectors of x's channels, of the positions of a band:
+///
+///   sums[k][tap][c] += sum over runs and i of
+///       dy[dy_starts[run] + k dy_k + i dy_q] x[x_starts[run] + offsets[tap] + i x_q + c]
+///
+/// Channels lie in tiles of `tile_channels` x_tile apart, and all steps are in elements.
+template <class Real>
+struct WeightsWideRun {
+  const Real* x;
+  const std::int64_t* offsets;
+  std::int64_t taps;
+  const std::int64_t *x_starts, *dy_starts;
+  std::int64_t runs, count;
+  std::int64_t x_q, x_tile;
+  const Real* dy;
+  std::int64_t dy_k, dy_q;
+  std::int64_t filters;
+  std::int64_t channels;  ///< a multiple of `lanes`
+  Real* sums;
+  bool first;  ///< whether the sums hold nothing yet
+};
+
 /// Rows of dy that are to be packed.
 struct GradientRows {
   DType dtype;
@@ -55,6 +77,13 @@ struct WeightsKernels {
   void (*pack_positions)(const GradientRows&, std::int64_t pitch, std::int64_t step, Real* to);
   /// Adds the lanes of `count` sums up: [i][lane] becomes [i].
   void (*add_lanes)(const Real* sums, std::int64_t count, Real* to);
+  std::int64_t tile_channels;  ///< the most of a tile whose vectors run over channels
+  /// Vectors run over channels.
+  void (*sum_channels)(const WeightsWideRun<Real>&);
+  /// Writes to[column * to_step + row] = from[row * step + column], `to_rows` rows of which those
+  /// from `rows` on are zeros.
+  void (*turn)(const Real* from, std::int64_t step, std::int64_t rows, std::int64_t columns,
+               Real* to, std::int64_t to_step, std::int64_t to_rows);
 };
 
 }  // namespace plumb

@@ -15,6 +15,31 @@ struct SourceRow {
   bool inside;
 };
 
+/// Writes zeros to all of y. Axes from the columns up to the depth whose rows lie one behind the
+/// other are one row.
+template <class Stored>
+void clear(const TensorView& tensor) {
+  const Extents& y = tensor.extents();
+  const Strides& to = tensor.strides();
+  auto* const output = static_cast<Stored*>(tensor.data());
+  int64_t run = to[4] == 1 ? y[4] : 1, rows[] = {y[2], y[3]};
+  for (int i = 1; i >= 0 && to[4] == 1 && to[2 + i] == run; --i) {
+    run *= rows[i];
+    rows[i] = 1;
+  }
+  parallel_for(threads_for(element_count(y)), y[0] * y[1], [&](int64_t image) {
+    Stored* const plane = output + image / y[1] * to[0] + image % y[1] * to[1];
+    for (int64_t i = 0; i < rows[0]; ++i)
+      for (int64_t j = 0; j < rows[1]; ++j) {
+        Stored* const row = plane + i * to[2] + j * to[3];
+        if (to[4] == 1)
+          std::fill_n(row, run, Stored{});
+        else
+          for (int64_t k = 0; k < y[4]; ++k) row[k * to[4]] = Stored{};
+      }
+  });
+}
+
 template <class Stored>
 void pad(const PadLaunch& launch) {
   const Extents &x = launch.x.extents(), &y = launch.y.extents();
@@ -25,6 +50,7 @@ void pad(const PadLaunch& launch) {
   // Columns [middle, behind) of a row of y lie inside x.
   const int64_t middle = std::clamp<int64_t>(ceil_quotient(-begin, step), 0, columns);
   const int64_t behind = std::clamp<int64_t>(ceil_quotient(x[4] - begin, step), middle, columns);
+  if (middle == behind && launch.boundary.w == Boundary::zeros) return clear<Stored>(launch.y);
   const auto source = [&](int64_t n, int64_t c, int64_t i, int64_t j) {
     const int64_t d = boundary_index(launch.boundary.d, launch.begin.d + i * launch.step.d, x[2]);
     const int64_t h = boundary_index(launch.boundary.h, launch.begin.h + j * launch.step.h, x[3]);

@@ -342,9 +342,14 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
                                                          rows_of_panel * copy_of_a_row);
   const double filters = number(problem.k / problem.groups);
   const double products = number(c.width) * filters * number(problem.terms());
+  // A row of a filter's outputs is stored by itself. One of few outputs, as the gradient of a small
+  // filter has, takes as long as this number of products.
+  const double store_of_a_row = 200;
+  const double stored = problem.q() < 4 ? filters * rows_of_panel * store_of_a_row : 0;
   const double packed = number(problem.k) * number(problem.terms());
   const double rate = 0.9 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  const double all = number(c.panels) * number(problem.groups) * (products + copied) + 8 * packed;
+  const double all =
+      number(c.panels) * number(problem.groups) * (products + copied + stored) + 8 * packed;
   return 2 * (all + products_of_turning(problem)) / rate +
          problem.bytes() / device.nominal_bytes_per_second;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "cpu_kernels/weights/weights_launch.hpp"
 
@@ -60,13 +61,18 @@ void sum_part(const WeightsShared<Real>& shared, const WeightsBlock& block, int6
 template <class Real>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   if (Support support = takes_weights<Real>(problem); !support) return {.support = support};
-  return weights_result<Real>(problem, device, plan_weights(problem, weights_kernels<Real>(device)),
-                              0.8);
+  const WeightsKernels<Real>& kernels = weights_kernels<Real>(device);
+  WeightsPlan cut = plan_weights(problem, kernels);
+  const double work = weights_work(problem, kernels, cut);
+  // Of many channels, x is copied again for each block of filters.
+  const double share = cut.by_filters && problem.c / problem.groups >= 16 ? 0.8 : 0.9;
+  return weights_result<Real>(problem, device, std::move(cut), work, share);
 }
 
 template <class Real>
 void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
-  launch_weights<Real>(launch, static_cast<const WeightsPlan&>(*kernel), nullptr, sum_part<Real>);
+  launch_weights<Real>(launch, static_cast<const WeightsPlan&>(*kernel), nullptr,
+                       fill_weights_offsets<Real>, sum_part<Real>);
 }
 
 /// Where the algorithm is made of forward convolutions of another, the chain is that of all terms.

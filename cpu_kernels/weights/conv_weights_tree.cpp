@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "cpu_kernels/weights/weights_launch.hpp"
 #include "plumb/gradient_tree.hpp"
@@ -148,14 +149,16 @@ template <class Real>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   if (Support support = takes_weights<Real>(problem); !support) return {.support = support};
   // Chains and levels are added beside what conv_weights.cpp has.
-  return weights_result<Real>(problem, device, tree_plan<Real>(problem), 0.7);
+  WeightsTreePlan cut = tree_plan<Real>(problem);
+  const double work = weights_work(problem, weights_kernels<Real>(device), cut);
+  return weights_result<Real>(problem, device, std::move(cut), work, 0.7);
 }
 
 template <class Real>
 void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
   const auto& plan = static_cast<const WeightsTreePlan&>(*kernel);
   launch_weights<Real>(
-      launch, plan, &plan.tree,
+      launch, plan, &plan.tree, fill_weights_offsets<Real>,
       [&](const WeightsShared<Real>& shared, const WeightsBlock& block, int64_t part,
           const WeightsSlot<Real>& slot) { sum_part(shared, plan, block, part, slot); });
 }

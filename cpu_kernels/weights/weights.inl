@@ -9,6 +9,7 @@
 #include "cpu_kernels/primitives/rows.hpp"
 #include "cpu_kernels/primitives/transpose.inl"
 #include "cpu_kernels/primitives/vectors.inl"
+#include "cpu_kernels/weights/weights_wide.inl"
 
 namespace plumb {
 namespace {
@@ -87,17 +88,6 @@ inline void sum_position_terms(const WeightsRun<Real>& run, std::int64_t k, std:
   if constexpr (terms > 0) {
     if (wanted == terms) return sum_position_tile<Real, filters, terms>(run, k, term);
     sum_position_terms<Real, filters, terms - 1>(run, k, term, wanted);
-  }
-}
-
-/// Calls `tile(first, count)` for tiles of at most `most` terms, of sizes as equal as can be: a
-/// small tile has too few sums for the latency of an FMA.
-template <class Tile>
-inline void for_each_tile(std::int64_t terms, std::int64_t most, const Tile& tile) {
-  const std::int64_t tiles = (terms + most - 1) / most;
-  for (std::int64_t i = 0; i < tiles; ++i) {
-    const std::int64_t first = terms * i / tiles;
-    tile(first, terms * (i + 1) / tiles - first);
   }
 }
 
@@ -207,10 +197,30 @@ void pack_gradient_filters(const GradientRows& rows, std::int64_t padded, Real* 
   }
 }
 
+/// Copies a row in vectors, whose last one is filled up with zeros, and prefetches another.
+template <class Real>
+inline void copy_padded(const Real* from, std::int64_t count, std::int64_t ahead, Real* to) {
+  for (std::int64_t i = 0; i < count; i += lanes<Real>) {
+    __builtin_prefetch(from + i + ahead);
+    *reinterpret_cast<Vector<Real>*>(to + i) = load_lanes(from + i, count - i);
+  }
+}
+
 template <class Stored, class Real>
 void pack_gradient_positions(const GradientRows& rows, std::int64_t pitch, std::int64_t step,
                              Real* to) {
   const Stored* const dy = static_cast<const Stored*>(rows.dy);
+  // Rows are written one after another, each over what the one before wrote beyond its end.
+  if constexpr (std::is_same_v<Stored, Real>)
+    if (rows.dy_q == 1) {
+      for (std::int64_t k = 0; k < rows.filters; ++k)
+        for (std::int64_t row = 0; row < rows.rows; ++row) {
+          Real* const at = to + k * step + row * pitch;
+          copy_padded(dy + rows.offsets[row] + k * rows.dy_k, rows.columns, rows.dy_k, at);
+          for (std::int64_t i = in_whole_vectors<Real>(rows.columns); i < pitch; ++i) at[i] = 0;
+        }
+      return;
+    }
   for (std::int64_t k = 0; k < rows.filters; ++k)
     for (std::int64_t row = 0; row < rows.rows; ++row) {
       Real* const at = to + k * step + row * pitch;
@@ -257,13 +267,17 @@ void add_lanes(const Real* sums, std::int64_t count, Real* to) {
 }
 
 template <class Real>
-constexpr WeightsKernels<Real> weights_kernels_for{.lanes = lanes<Real>,
-                                                   .filters = max_tile_filters,
-                                                   .sum_positions = &sum_positions<Real>,
-                                                   .sum_filters = &sum_filters_of_dy<Real>,
-                                                   .pack_filters = &pack_filters_of_dy<Real>,
-                                                   .pack_positions = &pack_positions_of_dy<Real>,
-                                                   .add_lanes = &add_lanes<Real>};
+constexpr WeightsKernels<Real> weights_kernels_for{
+    .lanes = lanes<Real>,
+    .filters = max_tile_filters,
+    .sum_positions = &sum_positions<Real>,
+    .sum_filters = &sum_filters_of_dy<Real>,
+    .pack_filters = &pack_filters_of_dy<Real>,
+    .pack_positions = &pack_positions_of_dy<Real>,
+    .add_lanes = &add_lanes<Real>,
+    .tile_channels = max_channel_vectors* lanes<Real>,
+    .sum_channels = &sum_channels_of_x<Real>,
+    .turn = &turn<Real>};
 
 }  // namespace
 }  // namespace plumb

@@ -173,7 +173,7 @@ void pack_dy(const WeightsShared<Real>& shared, const WeightsBlock& block, const
                     .dy_q = shared.axes.y_q};
   if (!plan.by_filters) {
     const int64_t pitch = plan.flat ? plan.planes.pitch : q;
-    shared.kernels.pack_positions(rows, pitch, rows.rows * pitch, slot.dy);
+    shared.kernels.pack_positions(rows, pitch, gradient_step(rows.rows * pitch), slot.dy);
     return;
   }
   // Rows that are neighbours are packed as one: a square of them is transposed at once.
@@ -219,7 +219,7 @@ void add_band(const WeightsShared<Real>& shared, const WeightsBlock& block, cons
       .runs = runs,
       .count = plan.flat ? (band.rows - 1) * pitch + q : q,
       .dy = plan.dy_in_place ? static_cast<const Real*>(shared.launch.w) : slot.dy,
-      .dy_k = plan.dy_in_place ? axes.y_k : band.images * band.rows * dy_pitch,
+      .dy_k = plan.dy_in_place ? axes.y_k : gradient_step(band.images * band.rows * dy_pitch),
       .filters = plan.by_filters ? plan.padded : block.filters,
       .sums = slot.sums,
       .step = shared.kernels.lanes});

@@ -14,11 +14,11 @@
 
 namespace plumb {
 
-/// Returns what a plan of a supported problem takes, or that it takes too much. `share` is that of
-/// the nominal FMA rate which its products reach.
+/// Returns what a plan of a supported problem takes, or that it takes too much. `work` is in
+/// products, of which `share` of the nominal FMA rate is reached.
 template <class Real, class Plan>
 PlanResult weights_result(const ConvProblem& problem, const DeviceInfo& device, Plan made,
-                          double share) {
+                          double work, double share) {
   auto plan = std::make_shared<Plan>(std::move(made));
   const std::size_t least = plan->shared_bytes() + plan->slot_bytes();
   if (least > workspace_limit_bytes)
@@ -30,17 +30,17 @@ PlanResult weights_result(const ConvProblem& problem, const DeviceInfo& device, 
       plan->shared_bytes() +
       static_cast<std::size_t>(weights_slots(problem, *plan, device)) * plan->slot_bytes();
   const double rate = share * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-  result.estimate_seconds = 2 * weights_work(problem, weights_kernels<Real>(device), *plan) / rate +
-                            problem.bytes() / device.nominal_bytes_per_second;
+  result.estimate_seconds = 2 * work / rate + problem.bytes() / device.nominal_bytes_per_second;
   result.kernel = std::move(plan);
   return result;
 }
 
-/// Calls `sum(shared, block, part, slot)` for each block of dw and part of the positions, and adds
-/// the parts where there are several. `order` is the specified one that `sum` keeps, or null.
-template <class Real, class F>
+/// Calls `fill(shared)` to fill in the offsets, then `sum(shared, block, part, slot)` for each
+/// block of dw and part of the positions, and adds the parts where there are several. `order` is
+/// the specified one that `sum` keeps, or null.
+template <class Real, class Fill, class F>
 void launch_weights(const ConvLaunch& launch, const WeightsPlan& plan, const GradientTree* order,
-                    const F& sum) {
+                    const Fill& fill, const F& sum) {
   const ConvProblem& problem = launch.problem;
   auto* const workspace = static_cast<std::byte*>(launch.workspace);
   const WeightsShared<Real> shared{
@@ -54,7 +54,7 @@ void launch_weights(const ConvLaunch& launch, const WeightsPlan& plan, const Gra
       .offsets = reinterpret_cast<int64_t*>(workspace),
       .parts = reinterpret_cast<Real*>(workspace + plan.offsets_bytes),
       .output = WeightsOutput<Real>(launch, weights_axes(problem), order)};
-  fill_weights_offsets(shared);
+  fill(shared);
   const int threads = std::min(weights_slots(problem, plan, launch.device), available_threads());
   const int64_t blocks = problem.groups * plan.k_blocks * plan.c_blocks;
   parallel_tasks(threads, blocks * plan.sum.parts, 1, [&](int64_t task, int thread) {

@@ -175,6 +175,42 @@ void WeightsOutput<Real>::write(const Real* sums, int64_t k, int64_t term, int64
 }
 
 template <class Real>
+bool WeightsOutput<Real>::takes_sums() const {
+  constexpr DType own = sizeof(Real) == sizeof(double) ? DType::f64 : DType::f32;
+  return launch_.problem.dtype == own && !launch_.accumulate && order_ == nullptr;
+}
+
+/// Returns an element's address where Reals are stored.
+template <class Real>
+Real* WeightsOutput<Real>::element(int64_t k, int64_t term) const {
+  const ConvProblem& p = launch_.problem;
+  const int64_t s = term % p.s, r = term / p.s % p.r, t = term / p.s / p.r % p.t;
+  return static_cast<Real*>(launch_.y) + k * axes_.w_k + term / taps_ * axes_.w_c + t * axes_.w_t +
+         r * axes_.w_r + s * axes_.w_s;
+}
+
+template <class Real>
+Real* WeightsOutput<Real>::place(int64_t k, int64_t term, int64_t count) const {
+  const bool neighbours = step_ == 1 && term % run_ + count <= run_;
+  return takes_sums() && neighbours ? element(k, term) : nullptr;
+}
+
+template <class Real>
+Real* WeightsOutput<Real>::place_channels(int64_t k, int64_t term) const {
+  return takes_sums() && axes_.w_c == 1 ? element(k, term) : nullptr;
+}
+
+template <class Real>
+void WeightsOutput<Real>::mend(Real* sums, int64_t k, int64_t term, int64_t count,
+                               int64_t step) const {
+  int any_nan = 0;
+  for (int64_t i = 0; i < count; ++i) any_nan |= sums[i] != sums[i] ? 1 : 0;
+  if (any_nan == 0) return;
+  for (int64_t i = 0; i < count; ++i)
+    if (sums[i] != sums[i]) sums[i] = sum_inside<Real>(k, term + i * step);
+}
+
+template <class Real>
 void WeightsOutput<Real>::add_parts(Real* parts, int64_t count, int64_t begin, int64_t end) const {
   const int64_t weights = launch_.problem.k * terms_;
   for (int64_t step = 1; step < count; step *= 2)

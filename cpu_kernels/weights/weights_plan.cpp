@@ -42,10 +42,20 @@ bool lies_in_x(const ConvProblem& p, const WeightsAxes& axes) {
          step_of(p.stride.w, p.q()) == 1;
 }
 
-/// Returns vectors of positions that are summed for each image of a band, rows one by one or not.
-int64_t vectors_of(const WeightsPlan& plan, int64_t q, int64_t lanes) {
-  if (plan.flat) return ceil_div((plan.sum.rows - 1) * plan.planes.pitch + q, lanes);
-  return plan.sum.rows * ceil_div(q, lanes);
+/// Returns the time of the positions that are summed for each image of a band, rows one by one or
+/// not, in vectors of them. A row's start takes as long as a vector.
+double vectors_of(const WeightsPlan& plan, int64_t q, int64_t lanes) {
+  constexpr double of_row = 0.9;
+  if (plan.flat)
+    return of_row +
+           static_cast<double>(ceil_div((plan.sum.rows - 1) * plan.planes.pitch + q, lanes));
+  return static_cast<double>(plan.sum.rows) * (static_cast<double>(ceil_div(q, lanes)) + of_row);
+}
+
+/// Returns the products of vectors that take as long as copying an element of dy.
+template <class Real>
+double cost_of_copy(const ConvProblem& p) {
+  return is_own<Real>(p) && (weights_axes(p).y_q == 1 || p.q() == 1) ? 0.12 : 0.5;
 }
 
 /// Returns the products of vectors that `filters` filters take for each vector of positions. A tile
@@ -64,8 +74,7 @@ void choose_vectors(const ConvProblem& p, const WeightsKernels<Real>& kernels, W
   const int64_t q = p.q(), lanes = kernels.lanes;
   const bool own = is_own<Real>(p) && (axes.y_q == 1 || q == 1);
   const int64_t terms = plan.c_block * taps_of(p);
-  // Copying an element costs about as much as this many products of vectors.
-  constexpr double copy = 0.5;
+  const double copy = cost_of_copy<Real>(p);
   const auto positions = static_cast<double>(plan.sum.rows * q);
   const bool can_be_flat = plan.in_x ? axes.x_h == p.w && step_of(p.stride.h, p.p()) == 1 : true;
   const bool dense = own && axes.y_p == q && plan.planes.pitch == q;
@@ -73,8 +82,8 @@ void choose_vectors(const ConvProblem& p, const WeightsKernels<Real>& kernels, W
     plan.flat = flat;
     const bool in_place = own && (!flat || dense);
     const double copies = in_place ? 0 : copy * positions * static_cast<double>(plan.k_block);
-    return cost_of_filters(plan.k_block, kernels.filters) *
-               static_cast<double>(vectors_of(plan, q, lanes) * terms) +
+    return cost_of_filters(plan.k_block, kernels.filters) * vectors_of(plan, q, lanes) *
+               static_cast<double>(terms) +
            copies;
   };
   const double by_rows = cost(false), flat = can_be_flat ? cost(true) : by_rows;
@@ -186,7 +195,8 @@ WeightsPlan plan_weights(const ConvProblem& p, const WeightsKernels<Real>& kerne
   if (plan.by_filters)
     plan.dy_bytes = padded(images * plan.sum.rows * p.q() * plan.padded * real_bytes);
   else if (!plan.dy_in_place)
-    plan.dy_bytes = padded(plan.k_block * images * plan.sum.rows * pitch * real_bytes);
+    plan.dy_bytes =
+        padded(plan.k_block * gradient_step(images * plan.sum.rows * pitch) * real_bytes);
   plan.sums_bytes =
       padded(terms * real_bytes * (plan.by_filters ? plan.padded : plan.k_block * kernels.lanes));
   plan.starts_bytes = padded(3 * images * plan.sum.rows * int64_t{sizeof(int64_t)});
@@ -227,7 +237,8 @@ WeightsPlan plan_weights_in_segments(const ConvProblem& p, const GradientTree& t
   if (!plan.in_x)
     plan.planes_bytes =
         padded((sum.images_together * plan.image_planes + plan.planes.pitch + 32) * real_bytes);
-  if (!plan.dy_in_place) plan.dy_bytes = padded(plan.k_block * rows * p.q() * real_bytes);
+  if (!plan.dy_in_place)
+    plan.dy_bytes = padded(plan.k_block * gradient_step(rows * p.q()) * real_bytes);
   plan.starts_bytes = padded(3 * rows * int64_t{sizeof(int64_t)});
   return plan;
 }
@@ -248,14 +259,17 @@ double weights_work(const ConvProblem& p, const WeightsKernels<Real>& kernels,
     band = positions * (number(vectors * group_c * taps) * (vectors > 1 ? 1.05 : 1.15) +
                         number(plan.k_block * plan.c_blocks));
   } else {
-    band = cost_of_filters(plan.k_block, kernels.filters) *
-           number(vectors_of(plan, q, kernels.lanes)) * number(group_c * taps);
-    if (!plan.dy_in_place) band += copy * positions * number(plan.k_block * plan.c_blocks);
+    band = cost_of_filters(plan.k_block, kernels.filters) * vectors_of(plan, q, kernels.lanes) *
+           number(group_c * taps);
+    if (!plan.dy_in_place)
+      band += cost_of_copy<Real>(p) * positions * number(plan.k_block * plan.c_blocks);
   }
   if (!plan.in_x) band += copy * number(plan.image_planes) / number(plan.c_block) * number(group_c);
   band += add * number(group_c * taps) * number(plan.k_block) *
           (plan.by_filters ? 1.0 / number(kernels.lanes) : 1.0) / number(plan.sum.images_together);
-  const double finish = number(plan.sum.parts) * number(p.k) * number(group_c * taps) * 2;
+  // Sums by filters are turned, each into a line of its own.
+  const double finish =
+      number(plan.sum.parts) * number(p.k) * number(group_c * taps) * (plan.by_filters ? 6 : 2);
   return (blocks * images * band + finish) * number(kernels.lanes);
 }
 

@@ -53,6 +53,10 @@ struct WeightsPlan : KernelPlan {
   }
 };
 
+/// Returns how far apart filters of packed dy lie, in elements: each begins at a line of cache, and
+/// rows may be written in whole vectors.
+inline std::int64_t gradient_step(std::int64_t positions) { return round_up(positions + 15, 16); }
+
 /// Returns how a problem of backward weights is summed. Real is the type of the sums.
 template <class Real>
 WeightsSum weights_sum(const ConvProblem& problem);

@@ -20,7 +20,8 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-constexpr const char* names[] = {"cpu.conv.weights.fp32", "cpu.conv.weights.fp64"};
+constexpr const char* names[] = {"cpu.conv.weights.fp32", "cpu.conv.weights.fp64",
+                                 "cpu.conv.weights_wide.fp32", "cpu.conv.weights_wide.fp64"};
 
 const ConvAlgorithm& algorithm_of(const Device& device, std::string_view name) {
   for (const ConvAlgorithm* algorithm : conv_algorithms(device))
@@ -50,6 +51,11 @@ constexpr const char* texts[] = {
     "mb2ic2id6ih9iw8oc5kd3kh3kw2sd2pd1ph1",
     "mb1ic1ih60iw90oc1kh3",
     "mb60ic3ih5oc2kh2",
+    // Planes for each filter column, several blocks of channels, parts of many images, no copy.
+    "mb9ic70ih7oc40kh3ph1",
+    "mb2ic300ih6oc9kh1",
+    "mb22ic18ih28oc12kh1sh2",
+    "mb3ic64ih9oc160kh1",
 };
 
 /// Weights and their bytes, by an algorithm.
@@ -210,12 +216,19 @@ TEST_CASE("cpu weights: a tap in the padding contributes nothing, even where dy 
 TEST_CASE("cpu weights: the bound has the depth of the sum's tree") {
   const Device device = Device::open("cpu");
   const ConvAlgorithm& weights = algorithm_of(device, names[0]);
+  const ConvAlgorithm& channels = algorithm_of(device, names[2]);
   REQUIRE(weights.numerics.chain);
+  REQUIRE(channels.numerics.chain);
   const ConvProblem large = weights_problem("mb10000ic1ih86oc4kh7");
   CHECK(static_cast<double>(large.terms()) == 64e6);
   const double chain = weights.numerics.chain(large);
   CHECK(chain > 1000);  // a band's positions
   CHECK(chain < 4000);
+  // A band of whole rows, then bands, then parts.
+  const ConvProblem wide = weights_problem("mb64ic256ih14oc256kh3ph1");
+  CHECK(static_cast<double>(wide.terms()) == 64 * 196);
+  CHECK(channels.numerics.chain(wide) < 450);
+  CHECK(channels.numerics.chain(wide) > 392);
   const OracleTerm term{.y = 0, .magnitude = 1};
   Numerics flat = weights.numerics;
   flat.chain = nullptr;
@@ -226,10 +239,13 @@ TEST_CASE("cpu weights: the bound has the depth of the sum's tree") {
 }
 
 TEST_CASE("cpu weights: a lost part and a tap that is off at the border are caught", "[faults]") {
-  real = &algorithm_of(Device::open("cpu"), names[0]);
-  CHECK(tiers_that_caught(&copy_with<Fault::none>).empty());
-  CHECK(tiers_that_caught(&copy_with<Fault::lost_part>).contains(Tier::exact));
-  CHECK(tiers_that_caught(&copy_with<Fault::tap_off_at_border>).contains(Tier::exact));
+  for (const char* name : {names[0], names[2]}) {
+    CAPTURE(name);
+    real = &algorithm_of(Device::open("cpu"), name);
+    CHECK(tiers_that_caught(&copy_with<Fault::none>).empty());
+    CHECK(tiers_that_caught(&copy_with<Fault::lost_part>).contains(Tier::exact));
+    CHECK(tiers_that_caught(&copy_with<Fault::tap_off_at_border>).contains(Tier::exact));
+  }
 }
 
 TEST_CASE("cpu weights: forward and backward data are refused by name") {
