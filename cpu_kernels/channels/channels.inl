@@ -137,10 +137,13 @@ void sum_channels_runs(const ChannelsRun<Real>& run, const Real* x, Real* sums) 
   for (std::int64_t k = 0; k < run.filters; k += max_vectors * lanes<Real>) {
     const std::int64_t left = run.filters - k;
     const Real* const from = by_lane ? x + k : x;
+    // The last run may have fewer vectors for each channel.
+    const std::int64_t before = run.first_channel * run.w_taps * lanes<Real>;
     if (left > (max_vectors - 1) * lanes<Real>)
-      sum_channels_tile<Real, positions, max_vectors, by_lane>(run, k, from, w, sums + k);
+      sum_channels_tile<Real, positions, max_vectors, by_lane>(run, k, from,
+                                                               w + before * max_vectors, sums + k);
     else
-      sum_channels_tile<Real, positions, 1, by_lane>(run, k, from, w, sums + k);
+      sum_channels_tile<Real, positions, 1, by_lane>(run, k, from, w + before, sums + k);
     w += run.w_channels * run.w_taps * (max_vectors * lanes<Real>);
   }
 }

@@ -235,11 +235,11 @@ void ChannelsBand<Real>::sum_run(const Task& task, int64_t k, int64_t filters, i
       .x_channel = plan.in_place ? a.x_c
                    : plan.expand ? plan.chunk
                                  : 1,
+      .first_channel = c,
       .channels = channels,
       .taps = nullptr,
       .taps_count = 0,
-      .w = shared_.filters + (task.set * plan.set_lanes() + k) * plan.terms() +
-           c * plan.taps * width,
+      .w = shared_.filters + (task.set * plan.set_lanes() + k) * plan.terms(),
       .w_taps = plan.taps,
       .w_channels = plan.group_c,
       .vectors = width / plan.lanes,

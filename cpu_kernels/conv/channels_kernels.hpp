@@ -23,6 +23,7 @@ struct ChannelsRun {
   const Real* x;
   std::int64_t x_row, x_step;  ///< from an output's row and column to the next
   std::int64_t x_channel;
+  std::int64_t first_channel;  ///< in w
   std::int64_t channels;
   const ChannelsTap* taps;
   std::int64_t taps_count;

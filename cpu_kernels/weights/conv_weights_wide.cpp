@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "cpu_kernels/primitives/rows.hpp"
-#include "cpu_kernels/weights/weights_wide_plan.hpp"
 #include "cpu_kernels/weights/weights_launch.hpp"
+#include "cpu_kernels/weights/weights_wide_plan.hpp"
 
 namespace plumb {
 namespace {
@@ -82,8 +82,8 @@ void copy_channels(const WeightsShared<Real>& shared, const WeightsWidePlan& pla
 
 /// Copies a plane of some channels at a time, and turns it.
 template <class Real>
-void turn_planes(const WeightsShared<Real>& shared, const WeightsWidePlan& plan, const PlaneOfX& from,
-                 Real* chunk, Real* to) {
+void turn_planes(const WeightsShared<Real>& shared, const WeightsWidePlan& plan,
+                 const PlaneOfX& from, Real* chunk, Real* to) {
   const ConvProblem& p = shared.problem;
   const WeightsAxes& axes = shared.axes;
   if (turns_in_x<Real>(p) && !plan.by_taps) {
@@ -148,8 +148,8 @@ void load_channels(const WeightsShared<Real>& shared, const WeightsWidePlan& pla
 
 /// Packs a band's dy as [filter][position], where it is not read in place.
 template <class Real>
-void pack_dy(const WeightsShared<Real>& shared, const WeightsWidePlan& plan, const WeightsBlock& block,
-             const WeightsBand& band, const WeightsSlot<Real>& slot) {
+void pack_dy(const WeightsShared<Real>& shared, const WeightsWidePlan& plan,
+             const WeightsBlock& block, const WeightsBand& band, const WeightsSlot<Real>& slot) {
   const WeightsAxes& axes = shared.axes;
   const int64_t q = shared.problem.q(), rows = band.images * band.rows;
   const int64_t step = gradient_step(rows * q);
@@ -175,8 +175,8 @@ void pack_dy(const WeightsShared<Real>& shared, const WeightsWidePlan& plan, con
 /// Packs dy where it has to be, and finds where the runs of a band begin.
 template <class Real>
 WeightsWideRun<Real> run_of(const WeightsShared<Real>& shared, const WeightsWidePlan& plan,
-                         const WeightsBlock& block, const WeightsBand& band,
-                         const WeightsSlot<Real>& slot) {
+                            const WeightsBlock& block, const WeightsBand& band,
+                            const WeightsSlot<Real>& slot) {
   const ConvProblem& p = shared.problem;
   const WeightsAxes& axes = shared.axes;
   const int64_t q = p.q(), rows = band.images * band.rows;

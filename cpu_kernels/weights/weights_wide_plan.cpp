@@ -79,7 +79,8 @@ int64_t filters_beside(const ConvProblem& p, const WeightsWidePlan& plan, int64_
 
 /// Cuts channels so that a block's planes stay in a level-2 cache.
 template <class Real>
-void cut_channels(const ConvProblem& p, const WeightsKernels<Real>& kernels, WeightsWidePlan& plan) {
+void cut_channels(const ConvProblem& p, const WeightsKernels<Real>& kernels,
+                  WeightsWidePlan& plan) {
   constexpr int64_t planes_limit = 384 << 10, max_channels = 256, max_filters = 512;
   const int64_t group_k = p.k / p.groups, group_c = p.c / p.groups;
   const int64_t channel = plan.sum.images_together * plan.image_planes * int64_t{sizeof(Real)};
@@ -206,7 +207,7 @@ bool turns_in_x(const ConvProblem& p) {
 
 template <class Real>
 WeightsWidePlan plan_channels(const ConvProblem& p, const WeightsKernels<Real>& kernels,
-                           const DeviceInfo& device) {
+                              const DeviceInfo& device) {
   WeightsWidePlan plan{};
   plan.sum = weights_wide_sum(p, sizeof(Real));
   lay_out(p, kernels, plan);
@@ -219,7 +220,7 @@ WeightsWidePlan plan_channels(const ConvProblem& p, const WeightsKernels<Real>& 
 
 template <class Real>
 double weights_wide_work(const ConvProblem& p, const WeightsKernels<Real>& kernels,
-                     const WeightsWidePlan& plan) {
+                         const WeightsWidePlan& plan) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const WeightsSum& sum = plan.sum;
   const int64_t group_k = p.k / p.groups, lanes = kernels.lanes, taps = taps_of(p);
@@ -245,12 +246,12 @@ double weights_wide_work(const ConvProblem& p, const WeightsKernels<Real>& kerne
 template bool turns_in_x<float>(const ConvProblem&);
 template bool turns_in_x<double>(const ConvProblem&);
 template WeightsWidePlan plan_channels(const ConvProblem&, const WeightsKernels<float>&,
-                                    const DeviceInfo&);
+                                       const DeviceInfo&);
 template WeightsWidePlan plan_channels(const ConvProblem&, const WeightsKernels<double>&,
-                                    const DeviceInfo&);
+                                       const DeviceInfo&);
 template double weights_wide_work(const ConvProblem&, const WeightsKernels<float>&,
-                              const WeightsWidePlan&);
+                                  const WeightsWidePlan&);
 template double weights_wide_work(const ConvProblem&, const WeightsKernels<double>&,
-                              const WeightsWidePlan&);
+                                  const WeightsWidePlan&);
 
 }  // namespace plumb

@@ -30,12 +30,12 @@ double weights_wide_chain(const ConvProblem& problem, std::int64_t real_bytes);
 
 template <class Real>
 WeightsWidePlan plan_channels(const ConvProblem& problem, const WeightsKernels<Real>& kernels,
-                           const DeviceInfo& device);
+                              const DeviceInfo& device);
 
 /// Returns the work in products.
 template <class Real>
 double weights_wide_work(const ConvProblem& problem, const WeightsKernels<Real>& kernels,
-                     const WeightsWidePlan& plan);
+                         const WeightsWidePlan& plan);
 
 /// Says whether planes of images whose rows are as long as the filter reaches are turned where they
 /// lie in x, without a copy.

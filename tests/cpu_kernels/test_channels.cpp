@@ -28,6 +28,7 @@ ConvProblem problem_of(const char* text, DType dtype = DType::f32) {
 }
 
 constexpr const char* texts[] = {
+    "g21mb1ic42ih40iw3oc63kh16kw16ph8pw8_padclamp",  // blocks of channels that lanes have copies of
     "mb2ic19ih9iw30oc40kh1",                         // rows and images joined, read in place
     "mb70ic24ih3oc35kh3ph0",                         // a row of images of one output
     "mb2ic520ih6iw5oc33kh3ph1",                      // blocks of channels
