@@ -92,6 +92,8 @@ int absent() {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the third rank's lines
     std::printf("the absent rank was noticed: %s\n", late + again == 0 ? "yes" : "no");
     std::fflush(stdout);
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(500));  // what ends ranks may lose their lines
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   std::fflush(stdout);
