@@ -215,15 +215,14 @@ inline void expand_filters(const Real* from, const ChannelsLoad<Real>& load, Rea
   const std::int64_t of_group = load.group_filters, used = load.groups * of_group - load.skip;
   if (of_group <= lanes<Real> && lanes<Real> % of_group == 0 && channels <= of_group) {
     // A vector of filters has all its inputs in one vector.
-    using Int = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
-    typedef Int Lanes __attribute__((vector_size(PLUMB_VECTOR_BYTES)));
-    Lanes lane;
-    for (int i = 0; i < lanes<Real>; ++i) lane[i] = static_cast<Int>(i / of_group * channels);
+    LaneIndex<Real> lane{};
+    for (int i = 0; i < lanes<Real>; ++i)
+      lane[i] = static_cast<LaneInt<Real>>(i / of_group * channels);
     for (std::int64_t k = 0; k < filters; k += lanes<Real>) {
       const Vector<Real> inputs = load_vector(from + k / of_group * channels);
-      Lanes index = lane;
+      LaneIndex<Real> index = lane;
       for (std::int64_t c = 0; c < channels; ++c, index += 1)
-        *reinterpret_cast<Vector<Real>*>(to + c * filters + k) = __builtin_shuffle(inputs, index);
+        *reinterpret_cast<Vector<Real>*>(to + c * filters + k) = permute<Real>(inputs, index);
     }
     return;
   }

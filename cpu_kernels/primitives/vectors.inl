@@ -11,6 +11,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 namespace plumb {
 namespace {
@@ -124,6 +125,35 @@ inline void store_first(Real* to, Vector<Real> values, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = values[i];
 }
 #endif
+
+/// A lane of a vector for each lane.
+template <class Real>
+using LaneInt = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+template <class Real>
+struct LaneIndexOf {
+  typedef LaneInt<Real> Type __attribute__((vector_size(PLUMB_VECTOR_BYTES)));
+};
+template <class Real>
+using LaneIndex = typename LaneIndexOf<Real>::Type;
+
+/// Returns lane index[i] of `from` in each lane i.
+template <class Real>
+inline Vector<Real> permute(Vector<Real> from, LaneIndex<Real> index) {
+#if defined __AVX512F__
+  if constexpr (sizeof(Real) == 4)
+    return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), from);
+  else
+    return _mm512_permutexvar_pd(reinterpret_cast<__m512i>(index), from);
+#else
+#if defined __AVX2__
+  if constexpr (sizeof(Real) == 4)
+    return _mm256_permutevar8x32_ps(from, reinterpret_cast<__m256i>(index));
+#endif
+  Vector<Real> to{};
+  for (int i = 0; i < lanes<Real>; ++i) to[i] = from[index[i]];
+  return to;
+#endif
+}
 
 /// Loads the first `count` lanes with zeros behind them, or all lanes where `count` is larger.
 template <class Real>
