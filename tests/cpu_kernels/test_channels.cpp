@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conv_case.hpp"
+#include "damaged_copy.hpp"
 #include "support/sanitized.hpp"
 
 using namespace plumb;
@@ -14,13 +15,6 @@ using namespace plumb_test;
 namespace {
 
 constexpr const char* names[] = {"cpu.conv.channels.fp32", "cpu.conv.channels.fp64"};
-
-const ConvAlgorithm& algorithm_of(const Device& device, std::string_view name) {
-  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
-    if (algorithm->name == name) return *algorithm;
-  FAIL("the CPU has no such algorithm");
-  throw;
-}
 
 ConvProblem problem_of(const char* text, DType dtype = DType::f32) {
   ConvProblem problem = parse_problem(text).problem;
@@ -91,31 +85,14 @@ constexpr ConvAlgorithm copy_with = {
     .launch =
         [](const ConvLaunch& launch, const KernelPlan* plan) {
           const ConvProblem problem = damaged<fault>(launch.problem);
-          real->launch({.problem = problem,
-                        .device = launch.device,
-                        .x = launch.x,
-                        .w = launch.w,
-                        .filters = launch.filters,
-                        .bias = launch.bias,
-                        .y = launch.y,
-                        .activation = launch.activation,
-                        .accumulate = launch.accumulate,
-                        .workspace = launch.workspace,
-                        .native_queue = nullptr},
-                       plan);
+          real->launch(with_problem(launch, problem), plan);
         },
 };
 
 std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
-  std::set<Tier> caught;
-  for (const char* text : {"mb2ic5ih7iw8oc18kh3ph1", "mb1ic40ih20oc16kh5ph2"})
-    for (const ValidationRecord& record :
-         validate(Device::open("cpu"), {&copy, 1},
-                  validation_case("", problem_of(text), Placement::nhwc), {.seed = 7})) {
-      REQUIRE(record.verdict != Verdict::unsupported);
-      if (record.verdict == Verdict::fail) caught.insert(record.tier);
-    }
-  return caught;
+  return plumb_test::tiers_that_caught(
+      copy, {problem_of("mb2ic5ih7iw8oc18kh3ph1"), problem_of("mb1ic40ih20oc16kh5ph2")},
+      Placement::nhwc);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "conv_case.hpp"
+#include "damaged_copy.hpp"
 #include "support/sanitized.hpp"
 
 using namespace plumb;
@@ -23,13 +24,6 @@ namespace {
 
 constexpr const char* names[] = {"cpu.conv.weights.fp32", "cpu.conv.weights.fp64",
                                  "cpu.conv.weights_wide.fp32", "cpu.conv.weights_wide.fp64"};
-
-const ConvAlgorithm& algorithm_of(const Device& device, std::string_view name) {
-  for (const ConvAlgorithm* algorithm : conv_algorithms(device))
-    if (algorithm->name == name) return *algorithm;
-  FAIL("the CPU has no such algorithm");
-  throw;
-}
 
 ConvProblem weights_problem(const char* text, DType dtype = DType::f32) {
   ConvProblem problem = parse_problem(text).problem;
@@ -104,30 +98,15 @@ constexpr ConvAlgorithm copy_with = {
     .launch =
         [](const ConvLaunch& launch, const KernelPlan* plan) {
           const ConvProblem problem = damaged<fault>(launch.problem);
-          real->launch({.problem = problem,
-                        .device = launch.device,
-                        .x = launch.x,
-                        .w = launch.w,
-                        .bias = nullptr,
-                        .y = launch.y,
-                        .activation = launch.activation,
-                        .accumulate = launch.accumulate,
-                        .workspace = launch.workspace,
-                        .native_queue = nullptr},
-                       plan);
+          real->launch(with_problem(launch, problem), plan);
         },
 };
 
 std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
-  std::set<Tier> caught;
-  for (const char* text : {"mb3ic4ih7iw8oc6kh3ph1pw1", "mb5ic1ih20oc4kh5ph2pw2"})
-    for (const ValidationRecord& record :
-         validate(Device::open("cpu"), {&copy, 1},
-                  validation_case("", weights_problem(text), Placement::nchw), {.seed = 7})) {
-      REQUIRE(record.verdict != Verdict::unsupported);
-      if (record.verdict == Verdict::fail) caught.insert(record.tier);
-    }
-  return caught;
+  return plumb_test::tiers_that_caught(
+      copy,
+      {weights_problem("mb3ic4ih7iw8oc6kh3ph1pw1"), weights_problem("mb5ic1ih20oc4kh5ph2pw2")},
+      Placement::nchw);
 }
 
 }  // namespace
