@@ -25,7 +25,7 @@ namespace plumb::cuda {
 namespace {
 CostTables fitted;
 }
-/// In the place of the one that the planner brings.
+/// In the place of the one that the planner has.
 const CostTables& cost_tables() { return fitted; }
 }  // namespace plumb::cuda
 
