@@ -261,11 +261,10 @@ void load_channels(const ChannelsLoad<Real>& load) {
 template <bool plus_zero, class Stored, class Real>
 inline void store_channels_row(const ChannelsStore<Real>& store, const Real* sums,
                                std::int64_t count, Stored* y, std::int64_t step) {
-  if (!store.accumulate) return store_row<plus_zero>(sums, count, y, step);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Real value = sums[i] + static_cast<Real>(widen(y[i * step]));
-    y[i * step] = narrowed<plus_zero, Stored>(store.relu && value < 0 ? Real{0} : value);
-  }
+  if (store.accumulate)
+    add_row<plus_zero>(sums, count, store.relu, y, step);
+  else
+    store_row<plus_zero>(sums, count, y, step);
 }
 
 template <bool plus_zero, class Stored, class Real>

@@ -8,24 +8,8 @@
 #include "cpu_kernels/primitives/rows.hpp"
 
 namespace plumb {
-namespace {
 
 using std::int64_t;
-
-const char* element_at(const void* data, int64_t element, DType dtype) {
-  return static_cast<const char*>(data) + element * static_cast<int64_t>(size_in_bytes(dtype));
-}
-
-template <class Real>
-Real element_of(const void* data, int64_t element, DType dtype) {
-  Real value = 0;
-  with_stored<Real>(dtype, [&](auto stored) {
-    value = static_cast<Real>(widen(static_cast<const decltype(stored)*>(data)[element]));
-  });
-  return value;
-}
-
-}  // namespace
 
 template <class Real>
 ChannelsLaunch<Real>::ChannelsLaunch(const ConvLaunch& call, const ChannelsPlan& cut,
@@ -225,8 +209,10 @@ void ChannelsBand<Real>::sum_run(const Task& task, int64_t k, int64_t filters, i
     row = a.y_p, step = a.y_q;
   }
   if (last && launch.bias)
-    for (int64_t i = 0; i < filters; ++i)
-      bias_[i] = element_of<Real>(launch.bias, of_all + i, shared_.problem.dtype);
+    with_stored<Real>(shared_.problem.dtype, [&](auto stored) {
+      plumb::load_row(static_cast<const decltype(stored)*>(launch.bias) + of_all, 1, filters,
+                      bias_);
+    });
   ChannelsRun<Real> run{
       .x = slab_ - planes_.begin * plan.plane - slab_rows_.begin * plan.row -
            slab_columns_.begin * plan.pitch,

@@ -53,15 +53,18 @@ struct ConvKernels {
                        std::int64_t step, std::int64_t pitch);
 };
 
+/// The kernels that compute in Real.
+template <class Real>
+struct KernelsOf {
+  ConvKernels<Real> conv;
+  FieldKernels<Real> fields;
+  WeightsKernels<Real> weights;
+  ChannelsKernels<Real> channels;
+};
+
 struct ConvKernelSet {
-  ConvKernels<float> fp32;
-  ConvKernels<double> fp64;
-  FieldKernels<float> fields_fp32;
-  FieldKernels<double> fields_fp64;
-  WeightsKernels<float> weights_fp32;
-  WeightsKernels<double> weights_fp64;
-  ChannelsKernels<float> channels_fp32;
-  ChannelsKernels<double> channels_fp64;
+  KernelsOf<float> fp32;
+  KernelsOf<double> fp64;
 };
 
 /// There is one set for each instruction set. The library has the baseline's on every machine, the

@@ -70,16 +70,6 @@ inline void copy_rows_of(std::int64_t count, const Real* from, std::int64_t from
       store_lanes(to + i, load_vector(from + i), count - i);
 }
 
-/// Adds `count` sums to what lies `step` apart in y, and applies the ReLU.
-template <bool plus_zero, class Stored, class Real>
-inline void add_row(const Real* sums, std::int64_t count, bool relu, Stored* to,
-                    std::int64_t step) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Real value = sums[i] + static_cast<Real>(widen(to[i * step]));
-    to[i * step] = narrowed<plus_zero, Stored>(relu && value < 0 ? Real{0} : value);
-  }
-}
-
 /// Stores the sums of some rows of filters, one by one.
 template <bool plus_zero, class Stored, class Real>
 inline void store_rows(const ConvShape& conv, std::int64_t count, std::int64_t rows,
@@ -200,10 +190,11 @@ constexpr ConvKernels<Real> kernels_for{.filters = max_filters,
                                         .store = &store<Real>,
                                         .store_pooled = &store_pooled<Real>};
 
-constexpr ConvKernelSet kernels_here{kernels_for<float>,          kernels_for<double>,
-                                     field_kernels_for<float>,    field_kernels_for<double>,
-                                     weights_kernels_for<float>,  weights_kernels_for<double>,
-                                     channels_kernels_for<float>, channels_kernels_for<double>};
+template <class Real>
+constexpr KernelsOf<Real> all_kernels_for{kernels_for<Real>, field_kernels_for<Real>,
+                                          weights_kernels_for<Real>, channels_kernels_for<Real>};
+
+constexpr ConvKernelSet kernels_here{all_kernels_for<float>, all_kernels_for<double>};
 
 }  // namespace
 }  // namespace plumb

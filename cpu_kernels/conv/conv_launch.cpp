@@ -29,6 +29,15 @@ const ConvKernelSet& kernels_of(InstructionSet set) {
   return conv_kernels_baseline;
 }
 
+template <class Real>
+const KernelsOf<Real>& kernels_in(const DeviceInfo& device) {
+  const ConvKernelSet& set = kernels_of(instruction_set_of(device.instruction_set));
+  if constexpr (sizeof(Real) == sizeof(float))
+    return set.fp32;
+  else
+    return set.fp64;
+}
+
 }  // namespace
 
 ReadableRange readable_range(const Extents& extents, const Strides& strides) {
@@ -93,40 +102,21 @@ ConvShape shape_of(const ConvLaunch& launch) {
           .left = p.padding.left};
 }
 
-template <>
-const ConvKernels<float>& conv_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).fp32;
+template <class Real>
+const ConvKernels<Real>& conv_kernels(const DeviceInfo& device) {
+  return kernels_in<Real>(device).conv;
 }
-template <>
-const ConvKernels<double>& conv_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).fp64;
+template <class Real>
+const FieldKernels<Real>& field_kernels(const DeviceInfo& device) {
+  return kernels_in<Real>(device).fields;
 }
-
-template <>
-const FieldKernels<float>& field_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).fields_fp32;
+template <class Real>
+const WeightsKernels<Real>& weights_kernels(const DeviceInfo& device) {
+  return kernels_in<Real>(device).weights;
 }
-template <>
-const FieldKernels<double>& field_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).fields_fp64;
-}
-
-template <>
-const WeightsKernels<float>& weights_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).weights_fp32;
-}
-template <>
-const WeightsKernels<double>& weights_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).weights_fp64;
-}
-
-template <>
-const ChannelsKernels<float>& channels_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).channels_fp32;
-}
-template <>
-const ChannelsKernels<double>& channels_kernels(const DeviceInfo& device) {
-  return kernels_of(instruction_set_of(device.instruction_set)).channels_fp64;
+template <class Real>
+const ChannelsKernels<Real>& channels_kernels(const DeviceInfo& device) {
+  return kernels_in<Real>(device).channels;
 }
 
 Support multiplies_and_adds_at_once(const ConvProblem&, const DeviceInfo& device) {
@@ -196,6 +186,14 @@ void widen_bias(const ConvShape& conv, std::int64_t count, Real* bias) {
   });
 }
 
+template const ConvKernels<float>& conv_kernels<float>(const DeviceInfo&);
+template const ConvKernels<double>& conv_kernels<double>(const DeviceInfo&);
+template const FieldKernels<float>& field_kernels<float>(const DeviceInfo&);
+template const FieldKernels<double>& field_kernels<double>(const DeviceInfo&);
+template const WeightsKernels<float>& weights_kernels<float>(const DeviceInfo&);
+template const WeightsKernels<double>& weights_kernels<double>(const DeviceInfo&);
+template const ChannelsKernels<float>& channels_kernels<float>(const DeviceInfo&);
+template const ChannelsKernels<double>& channels_kernels<double>(const DeviceInfo&);
 template void widen_bias(const ConvShape&, std::int64_t, float*);
 template void widen_bias(const ConvShape&, std::int64_t, double*);
 template bool sums_fit_y<float>(const ConvShape&);

@@ -12,16 +12,7 @@ using std::int64_t;
 
 template <class Real>
 Real bias_of(const ConvLaunch& launch, int64_t filter) {
-  Real bias = 0;
-  if (launch.bias)
-    with_stored<Real>(launch.problem.dtype, [&](auto stored) {
-      bias = static_cast<Real>(widen(static_cast<const decltype(stored)*>(launch.bias)[filter]));
-    });
-  return bias;
-}
-
-const char* element_at(const void* data, int64_t element, DType dtype) {
-  return static_cast<const char*>(data) + element * static_cast<int64_t>(size_in_bytes(dtype));
+  return launch.bias ? element_of<Real>(launch.bias, filter, launch.problem.dtype) : Real{0};
 }
 
 }  // namespace

@@ -124,6 +124,21 @@ inline Stored narrowed(T value) {
   return stored;
 }
 
+/// Returns the address of an element, counted from a tensor's pointer.
+inline const char* element_at(const void* data, std::int64_t element, DType dtype) {
+  return static_cast<const char*>(data) + element * static_cast<std::int64_t>(size_in_bytes(dtype));
+}
+
+/// Returns an element of a type that Real holds without rounding.
+template <class Real>
+inline Real element_of(const void* data, std::int64_t element, DType dtype) {
+  Real value = 0;
+  with_stored<Real>(dtype, [&](auto stored) {
+    value = static_cast<Real>(widen(static_cast<const decltype(stored)*>(data)[element]));
+  });
+  return value;
+}
+
 /// Copies to[i] = from[i * step] for i in [0, count).
 template <class Stored, class T>
 inline void load_row(const Stored* from, std::int64_t step, std::int64_t count, T* to) {
@@ -141,6 +156,16 @@ inline void store_row(const T* from, std::int64_t count, Stored* to, std::int64_
     for (std::int64_t i = 0; i < count; ++i) to[i] = narrowed<plus_zero, Stored>(from[i]);
   } else {
     for (std::int64_t i = 0; i < count; ++i) to[i * step] = narrowed<plus_zero, Stored>(from[i]);
+  }
+}
+
+/// Adds `count` sums to what lies `step` apart in y, and applies the ReLU.
+template <bool plus_zero, class Stored, class Real>
+inline void add_row(const Real* sums, std::int64_t count, bool relu, Stored* to,
+                    std::int64_t step) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Real value = sums[i] + static_cast<Real>(widen(to[i * step]));
+    to[i * step] = narrowed<plus_zero, Stored>(relu && value < 0 ? Real{0} : value);
   }
 }
 
