@@ -51,6 +51,39 @@ double column_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   return channels * plan.threads() / 32.0 * (plan.tile_u + view.u.taps - 1) * warp_plane;
 }
 
+/// Whether threads put around the image what an axis' boundary shows there, where taps reach it.
+bool is_patched(const FieldPlan& plan, const FieldAxis& axis) {
+  return plan.boxes && axis.taps > 1 && axis.boundary != Boundary::zeros;
+}
+
+/// Returns the share of the queue's blocks that have something to put around the image.
+double patched_share(const FieldPlan& plan) {
+  const auto without = [&](const FieldAxis& axis, int tile) {
+    const double tiles = static_cast<double>(ceil_div(axis.outputs, tile));
+    return is_patched(plan, axis) ? std::max(0.0, tiles - 2) / tiles : 1;
+  };
+  return 1 - without(plan.view.v, plan.tile_v) * without(plan.view.w, plan.tile_w);
+}
+
+/// Bytes that a plane of a warp moves, as those of memory. What blocks load besides what lies under
+/// their outputs comes from L2, which is three times as fast. Blocks that walk side by side read
+/// the same of it at about the same time; the longer they walk the less they keep in step, and the
+/// more of it is read from memory again, the more so where some are held up by a boundary.
+struct QueueBytes {
+  double walked;  ///< by a plane above outputs
+  double halo;    ///< by one that is there for the taps along u
+
+  QueueBytes(const FieldPlan& plan, double outputs, double under, double besides) {
+    constexpr double l2 = 3;
+    const FieldView& view = plan.view;
+    const bool held_up = view.v.boundary != Boundary::zeros || view.w.boundary != Boundary::zeros;
+    const double out_of_step = std::min(1.0, plan.tile_u / (held_up ? 32.0 : 64.0));
+    const double again = 1 / l2 + out_of_step * (1 - 1 / l2);
+    walked = plan.element_bytes * (outputs + under + besides * again);
+    halo = plan.element_bytes * (under + besides) / l2;
+  }
+};
+
 /// Clocks of a multiprocessor for a block of the queue among as many as it holds: what its warps
 /// issue, what goes through shared memory or what is moved, and of the others as much as the
 /// warps are too few to hide.
@@ -79,9 +112,11 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double shared = (4 * inputs + read_weights + 2 * copies / 2.5) * view.c;
   const double inputs_under = 32 * columns * cut.rows * view.c;
   const double outputs = 32 * columns * cut.rows * cut.filters;
-  // What blocks load besides comes from L2, which is twice as fast as memory.
-  const double loaded = plan.channel_bytes / bytes / block_warps * view.c - inputs_under;
-  const double moved = bytes * (outputs + inputs_under + loaded / 2) / (0.9 * bytes_in_clock);
+  const double besides = plan.channel_bytes / bytes / block_warps * view.c - inputs_under;
+  const QueueBytes of_plane(plan, outputs, inputs_under, besides);
+  const double planes = plan.tile_u + view.u.taps - 1;
+  const double moved = (plan.tile_u * of_plane.walked + (view.u.taps - 1) * of_plane.halo) /
+                       (planes * 0.9 * bytes_in_clock);
   // Three planes are on their way while one is summed, and memory answers after 900 clocks or so.
   const double waited = 300.0 / warps;
   const double most = std::max({issued / 0.92, shared / 0.9, moved, waited});
@@ -95,7 +130,7 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double copied = aligned ? 1 : 1.4;
   // Of cuts with four filters or nine taps, as measured, each FMA waits longer for its registers.
   const double crowded = cut.filters == 4 || cut.taps >= 9 ? 1.2 : 1;
-  return crowded * copied * block_warps * (plan.tile_u + view.u.taps - 1) * warp_plane;
+  return crowded * copied * block_warps * planes * warp_plane;
 }
 
 /// FMAs that a multiprocessor reaches in a clock with many of them, as measured on 31x31, 129
@@ -140,10 +175,13 @@ double tile_clocks(const FieldPlan& plan, double bytes_in_clock, int at_once) {
 double queue_time(const FieldPlan& plan, const FieldMachine& machine, int at_once, double start) {
   const double share = std::ceil(blocks(plan) / machine.units);
   const double rest = std::fmod(share, at_once), last = std::min<double>(share, at_once);
+  // What is put around the image costs a plane a barrier and the wait for the next one.
+  constexpr double patch = 600;
+  const double patches = patch * patched_share(plan) * (plan.tile_u + plan.view.u.taps - 1);
   const auto clocks = [&](double together) {
     if (together == 0) return 0.0;
     const int warps = static_cast<int>(together) * plan.threads() / 32;
-    return queue_clocks(plan, machine.bytes_in_clock, warps) + start / together;
+    return queue_clocks(plan, machine.bytes_in_clock, warps) + (start + patches) / together;
   };
   constexpr double ending = 0.08;
   return (share - rest) * clocks(at_once) + rest * clocks(rest) + ending * last * clocks(last);

@@ -38,7 +38,7 @@ inline constexpr int toeplitz_max_line = 1536;     ///< elements
 inline constexpr int toeplitz_max_stages = 4;      ///< of input
 inline constexpr int toeplitz_header_bytes = 256;  ///< in front of a filter
 inline constexpr int toeplitz_control_bytes = 1 << 10;
-inline constexpr int toeplitz_table_bytes = 25 * toeplitz_max_lines;  ///< of a stage
+inline constexpr int toeplitz_table_bytes = 25 * toeplitz_max_lines + 16;  ///< of a stage
 
 /// What is packed of a filter before its matrices.
 struct ToeplitzHeader {

@@ -148,12 +148,26 @@ struct ToeplitzControl {
 };
 static_assert(sizeof(ToeplitzControl) <= toeplitz_control_bytes);
 
+/// The elements at the beginning and at the end of lines that may lie beyond the image.
+struct ToeplitzBeyond {
+  int before, after, after_at;  ///< so many each, and the first of those at the end
+
+  __device__ int count() const { return before + after; }
+  __device__ int element(int i) const { return i < before ? i : i - before + after_at; }
+  /// The logarithm of the lanes that look at a line.
+  __device__ int lane_bits() const {
+    const int all = count();
+    return all <= 4 ? 2 : all <= 8 ? 3 : all <= 16 ? 4 : 5;
+  }
+};
+
 /// A stage's table of lines, for a tile that is not even.
 struct ToeplitzTable {
   ToeplitzLine lines[toeplitz_max_lines];
   std::int64_t firsts[toeplitz_max_lines];  ///< the image's columns of their elements 0
   /// How many elements of a line lie before the first that is wanted.
   signed char leads[toeplitz_max_lines];
+  ToeplitzBeyond beyond;
 };
 
 static_assert(sizeof(ToeplitzTable) == toeplitz_table_bytes);

@@ -72,11 +72,8 @@ double seconds_of(const ToeplitzPlan& plan, const Machine& machine) {
   const double element_clocks = line     ? 0.75
                                 : planes ? (tiles.products == 3 ? 1.15 : 0.78) * (aligned ? 1 : 1.3)
                                          : (tiles.products == 3 ? 0.72 : 0.6) * (aligned ? 1 : 1.5);
-  // What other boundaries than zeros have beside a row is loaded element by element, from the row's
-  // other end where it is periodic.
-  const Boundary beside = plan.view.w.boundary;
-  const double beyond_row = !planes ? 2 : beside == Boundary::clamp ? 0.5 : 5;
-  const double at_border = line || beside == Boundary::zeros ? 0.4 : beyond_row;
+  // What other boundaries than zeros have beside a row is loaded element by element.
+  const double at_border = line || plan.view.w.boundary == Boundary::zeros ? 0.4 : 0.8;
   const double passes = filters.passes(), elements = tiles.lines * tiles.line;
   double products = passes * filters.steps() * tiles.products * product_clocks * consumers;
   // With one stage of filters products wait for each.

@@ -8,10 +8,9 @@
 #include <type_traits>
 
 #include "cuda_kernels/conv/packed_header.hpp"
-#include "cuda_kernels/primitives/async_copy.cuh"
 #include "cuda_kernels/primitives/scaling.cuh"
 #include "cuda_kernels/primitives/split.hpp"
-#include "cuda_kernels/toeplitz/toeplitz_input.cuh"
+#include "cuda_kernels/toeplitz/toeplitz_load.cuh"
 
 namespace plumb::cuda {
 
@@ -21,32 +20,28 @@ class ToeplitzProducer {
   __device__ explicit ToeplitzProducer(const ToeplitzParams& params)
       : params_(params),
         shared_(params),
-        thread_(static_cast<int>(threadIdx.x) - 128 * toeplitz_consumers) {}
+        thread_(static_cast<int>(threadIdx.x) - 128 * toeplitz_consumers),
+        loader_(params, thread_) {}
 
   /// Fills the stages of all of the block's items. Where there are more than two, one is on its way
   /// from memory while the one before is split.
   __device__ void produce() {
     // One call of begin() and one of finish(), since compilers copy both to each call: with two
     // stages an item is finished before the next is begun, otherwise after.
-    int begun = 0, finished = 0;
+    int begun = 0;  // items that are not finished
     const int ahead = params_.stages > 2 ? 1 : 0;
 #pragma unroll 1
     for (bool more = true;;) {
       if (more) more = begin(), begun += more ? 1 : 0;
-      if (more && begun - finished <= ahead) continue;
-      if (finished == begun) break;
+      if (more && begun <= ahead) continue;
+      if (begun == 0) break;
       finish(more && ahead);
-      ++finished;
+      --begun;
     }
   }
 
  private:
   __device__ static void sync() { meet<toeplitz_loaders>(1); }
-  __device__ int half_lines() const { return params_.lines / 2; }
-  /// Whether a line is one of the second plane.
-  __device__ bool is_second(int line) const {
-    return mode == ToeplitzMode::planes && line >= half_lines();
-  }
   __device__ int warp() const { return thread_ / 32; }
   __device__ int lane() const { return thread_ % 32; }
 
@@ -58,62 +53,12 @@ class ToeplitzProducer {
     if (!load.is_there) return false;
     char* const tile = shared_.tiles + stage * params_.tile_bytes;
     if (ToeplitzLeads(load.leads).are_even())
-      load_even(load, tile);
+      loader_.load_even(load, tile);
     else
-      load_lines(shared_.tables[stage], tile);
+      loader_.load_lines(shared_.tables[stage], tile);
     commit_copies();
     loading_.advance(params_.stages);
     return true;
-  }
-  __device__ void load_even(const ToeplitzLoad& load, char* tile) const {
-    const auto x = reinterpret_cast<std::uintptr_t>(load.x);
-    const std::int64_t step = 4 * load.step, jump = 4 * load.jump;
-    const int all = params_.lines * params_.vectors.value();
-#pragma unroll 4
-    for (int i = thread_; i < all; i += toeplitz_loaders) {
-      const auto [line, vector] = params_.vectors.divide(i);
-      const bool again = fault == ToeplitzFault::stale_plane && is_second(line);
-      std::uintptr_t first = x + (again ? line - half_lines() : line) * step;
-      if (is_second(line) && !again) first += jump;
-      const std::uintptr_t from = (first & ~std::uintptr_t{15}) + 16 * vector;
-      copy_16_bytes_async(tile + 16 * i, reinterpret_cast<const char*>(from));
-    }
-  }
-  __device__ void load_lines(const ToeplitzTable& table, char* tile) const {
-    const bool vectors = params_.view.w.x_step == 1,
-               zeros = vectors && params_.view.w.boundary == Boundary::zeros;
-    const int all = params_.lines * params_.vectors.value();
-#pragma unroll 2
-    for (int i = thread_; i < all; i += toeplitz_loaders) {
-      const auto [number, vector] = params_.vectors.divide(i);
-      const bool again = fault == ToeplitzFault::stale_plane && is_second(number);
-      const ToeplitzLine line = table.lines[again ? number - half_lines() : number];
-      const int at = 4 * vector;
-      const bool before = at < line.begin, nothing = at + 4 <= line.begin || at >= line.end;
-      if (!line.x || (zeros && (nothing || !before)) ||
-          (vectors && !before && at + 4 <= line.end)) {
-        const int elements = !line.x || nothing ? 0 : min(line.end - at, 4);
-        copy_16_bytes_async(tile + 16 * i, elements == 0 ? params_.x_aligned : line.x + at,
-                            4 * elements);
-      } else {
-        load_elements(params_, line.x, table.firsts[number], at,
-                      reinterpret_cast<float*>(tile + 16 * i));
-      }
-    }
-  }
-  /// Loads four elements of a line, from its element `at` on, of which some lie beyond the image or
-  /// are no neighbours in memory. Element 0 is column `first` of the image.
-  __device__ __noinline__ static void load_elements(const ToeplitzParams& params, const float* x,
-                                                    std::int64_t first, int at, float* to) {
-    const FieldAxis& w = params.view.w;
-#pragma unroll 1
-    for (int i = 0; i < 4; ++i) {
-      const std::int64_t wanted = first + at + i;
-      std::int64_t column = fields::mapped(wanted, w);
-      if (fault == ToeplitzFault::wrong_wrap && column > 0 && column != wanted) --column;
-      const bool inside = column >= 0;
-      copy_async(to + i, inside ? x + (column - first) * w.x_step : params.x, inside);
-    }
   }
 
   /// Waits for an item's input, makes B of it and hands it over. `ahead` says that the next item is
@@ -127,7 +72,7 @@ class ToeplitzProducer {
     char* const tile = shared_.tiles + stage * params_.tile_bytes;
     ToeplitzControl& control = *shared_.control;
     const ToeplitzLoad& load = control.loads[stage];
-    const int half = load.half;
+    const int half = ToeplitzItem<mode>::shares ? 0 : load.half;
     int exponent = load.first_pass ? no_exponent : half == 0 ? exponent_first_ : exponent_second_;
     const ToeplitzLeads leads(load.leads);
     const int flags = leads.are_none() ? make_halves<true>(tile, leads, exponent)
@@ -147,6 +92,8 @@ class ToeplitzProducer {
     if constexpr (mode == ToeplitzMode::planes) {
       return split_held<aligned>(tile, leads, exponent);
     } else {
+      // Threads look at what they loaded themselves, or otherwise wait.
+      if (!decltype(loader_)::by_vectors && !leads.are_even()) sync();
       const int flags = choose_scale(tile, exponent);
       const float scale = scale_of(exponent);
       if constexpr (mode == ToeplitzMode::rows)
@@ -163,7 +110,6 @@ class ToeplitzProducer {
   /// Finds the largest and the least of the pass, and its scale.
   __device__ int choose_scale(const char* tile, int& exponent) const {
     unsigned most = 0, least = 0xffffffff;  // of bits less one, by which zero is the largest
-    // Each thread looks at what it has loaded, and needs no barrier before.
     const int all = params_.lines * params_.vectors.value();
 #pragma unroll 4
     for (int i = thread_; i < all; i += toeplitz_loaders) {
@@ -182,7 +128,8 @@ class ToeplitzProducer {
     ToeplitzControl& control = *shared_.control;
     unsigned* const mosts = control.most[splitting_.stage];
     unsigned* const leasts = control.least[splitting_.stage];
-    if (lane() == 0) mosts[warp()] = most, leasts[warp()] = least;
+    const int thread = thread_anew() - 128 * toeplitz_consumers;
+    if (thread % 32 == 0) mosts[thread / 32] = most, leasts[thread / 32] = least;
     sync();
 #pragma unroll
     for (int i = 0; i < toeplitz_loader_warps; ++i)
@@ -261,7 +208,7 @@ class ToeplitzProducer {
       if (at >= all) continue;
       const auto [line, chunk] = params_.chunks.divide(at);
       read<aligned>(tile + line * params_.line_bytes + 32 * chunk,
-                    leads.of(line, table, is_second(line)), x[i]);
+                    leads.of(line, table, loader_.is_second(line)), x[i]);
 #pragma unroll
       for (int j = 0; j < 8; ++j) {
         const unsigned bits = static_cast<unsigned>(__float_as_int(x[i][j]));
@@ -339,6 +286,7 @@ class ToeplitzProducer {
   const ToeplitzParams& params_;
   const ToeplitzShared shared_;
   const int thread_;
+  const ToeplitzLoader<mode, fault> loader_;
   ToeplitzRing loading_, splitting_;
   int exponent_first_ = 0, exponent_second_ = 0;  ///< of the two tiles' passes before
 };

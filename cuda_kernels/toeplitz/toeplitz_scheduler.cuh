@@ -39,14 +39,37 @@ class ToeplitzScheduler {
   }
   __device__ void fill_table(const ToeplitzInput<mode>& input, ToeplitzTable& table) const {
     const FieldAxis& w = params_.view.w;
+    const int elements = params_.line_bytes / 4;
+    int begin = 0, end = elements;  // of all lines the last and the first
+    bool aligned = true;            // whether all begin with a vector
     for (int number = lane_; number < params_.lines; number += 32) {
       const auto [x, first] = input.line(number);
       const int lead = x && w.x_step == 1 ? lead_of(x + first) : 0;
       const std::int64_t column = first - lead, left = w.extent - column;
-      table.lines[number] = {x ? x + column * w.x_step : nullptr, clipped(-column), clipped(left)};
+      const ToeplitzLine line = {x ? x + column * w.x_step : nullptr, clipped(-column),
+                                 clipped(left)};
+      table.lines[number] = line;
       table.firsts[number] = column;
       table.leads[number] = static_cast<signed char>(lead);
+      if (x) {
+        begin = max(begin, line.begin), end = min(end, line.end);
+        aligned = aligned && line.begin % 4 == 0;
+      }
     }
+    begin = __reduce_max_sync(0xffffffff, begin), end = __reduce_min_sync(0xffffffff, end);
+    aligned = __all_sync(0xffffffff, aligned);
+    if (lane_ == 0) table.beyond = beyond(begin, end, elements, aligned);
+  }
+  /// The elements that may be beyond lines which begin and end at such elements of the image, in
+  /// whole vectors.
+  __device__ ToeplitzBeyond beyond(int begin, int end, int elements, bool aligned) const {
+    const FieldAxis& w = params_.view.w;
+    if (w.x_step != 1) return {elements, 0, elements};
+    // Vectors of zeros are copied from nowhere.
+    const bool zeros = w.boundary == Boundary::zeros;
+    const int before = zeros && aligned ? 0 : (begin + 3) & ~3;
+    const int at = zeros ? elements : max(before, end & ~3);
+    return {before, elements - at, at};
   }
   __device__ int clipped(std::int64_t element) const {
     const int most = params_.line_bytes / 4;

@@ -74,12 +74,14 @@ TEST_CASE("toeplitz: filters with taps along all axes go plane by plane, and sma
   CHECK(fifteen.matrix_bytes() > fifteen.filter_stage_bytes());
 }
 
-TEST_CASE("toeplitz: what lies beside the rows of volumes is known to take long") {
-  const double zeros = planned("mb1ic1id384oc1kd7pd3").tiles.seconds,
-               clamp = planned("mb1ic1id384oc1kd7pd3padclamp").tiles.seconds,
-               periodic = planned("mb1ic1id384oc1kd7pd3padperiodic").tiles.seconds;
-  CHECK(zeros < clamp);
-  CHECK(periodic > 2 * zeros);
+TEST_CASE("toeplitz: what lies beside the rows of volumes takes a little longer than zeros") {
+  const double zeros = planned("mb1ic1id384oc1kd7pd3").tiles.seconds;
+  for (const char* boundary : {"periodic", "reflect", "symmetric", "clamp"}) {
+    CAPTURE(boundary);
+    const double other = planned("mb1ic1id384oc1kd7pd3pad" + std::string(boundary)).tiles.seconds;
+    CHECK(zeros < other);
+    CHECK(other < 1.25 * zeros);
+  }
 }
 
 TEST_CASE("toeplitz: the layout of filters does not depend on the batch") {

@@ -43,7 +43,9 @@ TEST_CASE("toeplitz, emulated: rows and lines") {
   for (const char* text :
        {"mb1ic1ih140iw90oc1kh9ph4", "mb2ic2ih30iw70oc2kh5kw3ph2pw1padreflect",
         "mb1ic1id9ih30iw40oc1kd3kh5kw7pd1ph2pw3padclamp", "mb1ic1iw700oc1kw33pw16padperiodic",
-        "mb3ic2ih3iw540oc2kh1kw65ph0pw32"}) {
+        "mb3ic2ih3iw540oc2kh1kw65ph0pw32", "mb1ic1ih70iw150oc1kh9ph4padperiodic",
+        "mb1ic2ih20iw61oc1kh3kw30ph1pw29padsymmetric", "mb2ic1ih9iw33oc1kh4kw40ph2pw39padreflect",
+        "mb1ic1ih2iw1100oc1kh1kw65ph0pw32padsymmetric"}) {
     CAPTURE(text);
     const bool line = std::string(text).find("kh") == std::string::npos ||
                       std::string(text).find("kh1kw") != std::string::npos;
