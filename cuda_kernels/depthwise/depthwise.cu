@@ -40,7 +40,7 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
                         filters + " of stride " + std::to_string(problem.stride.w) +
                             " and dilation " + std::to_string(problem.dilation.w) +
                             "; expected 3x3 or 5x5 of stride 1 or 2, 7x7, 3x3x3, or 3 or 4 taps "
-                            "of stride 1, without dilation"};
+                            "of stride 1, and stride 1 where they are dilated"};
     else
       result.support = {Reason::device_limit,
                         filters + "; expected them and the input of a tile to fit shared memory"};

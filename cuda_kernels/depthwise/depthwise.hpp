@@ -101,6 +101,31 @@ struct MarchCut {
   int shared_bytes = 0;
 };
 
+/// What the kernel of whole planes is compiled for, along a row; rows of taps may be any number.
+struct WholeForm {
+  int taps = 1, stride = 1;
+  int dilation = 1;  ///< 0: any
+  bool operator==(const WholeForm&) const = default;
+};
+inline constexpr WholeForm whole_forms[] = {{3, 1, 1}, {3, 2, 1}, {5, 1, 1}, {5, 2, 1},
+                                            {7, 1, 1}, {3, 1, 2}, {3, 1, 0}, {5, 1, 0}};
+/// Neighbouring outputs that a thread makes.
+constexpr int whole_columns(std::size_t element_bytes) { return element_bytes == 8 ? 4 : 8; }
+/// The columns of input that it reads for them, in whole vectors.
+constexpr int whole_window(const WholeForm& form, int columns) {
+  return ((columns - 1) * form.stride + (form.taps - 1) * form.dilation + 4) / 4 * 4;
+}
+/// So many blocks a multiprocessor's registers have room for.
+constexpr int whole_blocks(std::size_t element_bytes) { return element_bytes == 8 ? 6 : 8; }
+
+/// Of small images that are dense planes a block has so many whole, with their padding.
+struct WholeCut {
+  WholeForm form;
+  int planes = 1;                                       ///< of a block
+  int rows = 0, pitch = 0;                              ///< of a plane in shared memory
+  int filter_bytes = 0, y_bytes = 0, shared_bytes = 0;  ///< parts of shared memory, and all of it
+};
+
 struct DepthwisePlan {
   DepthwiseKernel kernel{};
   bool rows_are_images = false;  ///< where images have one row
@@ -110,6 +135,8 @@ struct DepthwisePlan {
   /// Of a kernel that marches, in the place of those above: for any views, and with vectors of
   /// channels.
   std::optional<MarchCut> march{}, wide_march{};
+  /// Of planes, in the place of the cut, where images are small and their planes dense.
+  std::optional<WholeCut> whole{};
   double seconds = 0;
 };
 
@@ -141,12 +168,16 @@ struct DepthwiseChoice {
   int lanes = 0;  ///< along the columns of planes, or the channels; 0: the planner's
   std::optional<bool> vectors{};  ///< whether channels come in vectors; empty: the planner's
   int length = 0;                 ///< of a march; 0: the planner's
+  std::optional<bool> whole{};    ///< whether planes are held whole; empty: the planner's
 };
 
 /// Sets the cuts of a march and its time, where a form is compiled for the filters; otherwise
 /// returns false.
 bool plan_march(const ConvProblem& problem, const DeviceInfo& device, const DepthwiseChoice& choice,
                 DepthwisePlan& plan);
+/// Sets the fastest cut of whole planes and its time, where a form is compiled for the filters and
+/// the planes are dense; otherwise returns false.
+bool plan_whole(const ConvProblem& problem, const DeviceInfo& device, DepthwisePlan& plan);
 struct DepthwiseWork;  // cuda_kernels/cost/depthwise.hpp
 /// What the threads of a plan of planes do, and those of a cut of channels.
 DepthwiseWork work_of_planes(const ConvProblem& problem, const DepthwisePlan& plan);

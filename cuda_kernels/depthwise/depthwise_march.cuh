@@ -17,17 +17,19 @@
 namespace plumb::cuda::depthwise {
 
 struct MarchParams {
-  DeepShape<int> shape;               ///< its depth is the marched axis
-  Divisor<int> vectors{}, groups{};   ///< of the channels, and of the columns of outputs
-  Divisor<int> segments{};            ///< of the marched axis
-  int length = 0;                     ///< outputs of a segment
-  int total = 0;                      ///< threads that have work
-  bool lanes_along_channels = false;  ///< otherwise lanes are along the columns
-  bool x_vectors = false;             ///< rows of x may be read in vectors of columns
-  bool y_vectors = false;             ///< and those of y written so
+  DeepShape<int> shape;                    ///< its depth is the marched axis
+  Divisor<int> vectors{}, groups{};        ///< of the channels, and of the columns of outputs
+  Divisor<int> segments{};                 ///< of the marched axis
+  Divisor<int> phases{}, column_phases{};  ///< a dilation: outputs that meet the same input
+  int length = 0;                          ///< outputs of a segment
+  int total = 0;                           ///< threads that have work
+  bool lanes_along_channels = false;       ///< otherwise lanes are along the columns
+  bool x_vectors = false;                  ///< rows of x may be read in vectors of columns
+  bool y_vectors = false;                  ///< and those of y written so
 };
 
-/// Which outputs a thread makes.
+/// Which outputs a thread makes: `count` of the marched axis and those of some columns, each a
+/// dilation behind the one before.
 struct MarchPlace {
   int n, vector, p, q, first, count;
 };
@@ -47,13 +49,17 @@ __device__ inline MarchPlace march_place(const MarchParams& params, int columns,
   }
   const auto by_segment = params.segments.divide(rest);
   n = by_segment.quotient, segment = by_segment.remainder;
-  const int first = segment * params.length;
+  const auto by_phase = params.phases.divide(segment);
+  const int apart = params.phases.value(), columns_apart = params.column_phases.value();
+  const int first = by_phase.quotient * params.length * apart + by_phase.remainder;
+  const auto column = params.column_phases.divide(by_group.remainder);
+  const int left = params.shape.depth.outputs - first + apart - 1;
   return {n,
           vector,
           by_row.remainder,
-          by_group.remainder * columns,
+          column.quotient * columns * columns_apart + column.remainder,
           first,
-          min(params.length, params.shape.depth.outputs - first)};
+          left < apart ? 0 : min(params.length, params.phases.quotient(left))};
 }
 
 /// Writes some neighbouring outputs by their definition: zeros that stand for a padding may have
@@ -65,7 +71,9 @@ __device__ __forceinline__ void write_defined(const MarchParams& params, const S
                                               int z, int width, int columns) {
   const DeepShape<int>& shape = params.shape;
   for (int k = at.vector * width; k < (at.vector + 1) * width; ++k)
-    for (int q = at.q; q < min(at.q + columns, shape.q.value()); ++q) {
+    for (int i = 0; i < columns; ++i) {
+      const int q = at.q + i * params.column_phases.value();
+      if (q >= shape.q.value()) break;
       const Stored* const image = x + (at.n * shape.x_n + shape.group_k.quotient(k) * shape.x_c);
       const auto sum = deep_sum<Sum<Stored>>(shape, image, w + k * shape.w_k, z, at.p, q);
       epilogue.store(y[at.n * shape.y_n + k * shape.y_k + z * shape.depth.y_step +
@@ -85,6 +93,8 @@ class March {
     const int id = first + static_cast<int>(threadIdx.x);
     active_ = id < params.total;
     at_ = march_place(params, columns, active_ ? id : 0);
+    // Where a dilation leaves phases of fewer outputs.
+    active_ = active_ && at_.count > 0 && at_.q < params.shape.q.value();
     if (params.lanes_along_channels)
       load_filters_of_block(params.vectors.divide(first).remainder);
     else
@@ -116,7 +126,8 @@ class March {
     // A call among the sums would have all of them saved around it.
     for (int output = 0; undefined_ >> output != 0; ++output)
       if (undefined_ >> output & 1)
-        write_defined(params_, x_, w_, y, epilogue, at_, at_.first + output, width, columns);
+        write_defined(params_, x_, w_, y, epilogue, at_,
+                      at_.first + output * params_.phases.value(), width, columns);
   }
 
  private:
@@ -186,7 +197,8 @@ class March {
       rows_[r] = 0;
       if constexpr (taps_r == 1) continue;
       const int h =
-          at_boundary(shape.rows.boundary, shape.rows.first(at_.p) + r, shape.rows.extent);
+          at_boundary(shape.rows.boundary, shape.rows.first(at_.p) + r * shape.rows.dilation,
+                      shape.rows.extent);
       rows_[r] = h < 0 ? absent : h * shape.rows.x_step;
     }
     const ConvAxis<int>& axis = shape.columns;
@@ -194,14 +206,17 @@ class March {
     for (int i = 0; i < window; ++i) {
       columns_[i] = 0;
       if constexpr (window == 1) continue;
-      const int v = at_boundary(axis.boundary, axis.first(at_.q) + i, axis.extent);
+      const int v = at_boundary(axis.boundary,
+                                axis.first(at_.q) + i * params_.column_phases.value(), axis.extent);
       columns_[i] = v < 0 ? absent : v * axis.x_step;
     }
   }
 
   __device__ void load(int step, Input& input) const {
     const ConvAxis<int>& axis = params_.shape.depth;
-    const int d = step < steps_ ? at_boundary(axis.boundary, first_ + step, axis.extent) : -1;
+    const int d = step < steps_ ? at_boundary(axis.boundary, first_ + step * params_.phases.value(),
+                                              axis.extent)
+                                : -1;
     input.there = d >= 0;
     const Stored* const plane = x_image_ + d * axis.x_step;
 #pragma unroll
@@ -283,7 +298,7 @@ class March {
                                         const Scalar (&bias)[width], Stored* y,
                                         const Epilogue<Stored>& epilogue) {
     const DeepShape<int>& shape = params_.shape;
-    const int z = at_.first + output;
+    const int z = at_.first + output * params_.phases.value();
     bool numbers = true;
 #pragma unroll
     for (int i = 0; i < columns; ++i)
@@ -309,8 +324,9 @@ class March {
     }
 #pragma unroll
     for (int i = 0; i < columns; ++i) {
-      if (at_.q + i >= shape.q.value()) break;
-      Stored* const here = to + i * shape.columns.y_step;
+      const int beyond = i * params_.column_phases.value();
+      if (at_.q + beyond >= shape.q.value()) break;
+      Stored* const here = to + beyond * shape.columns.y_step;
       Channels<Stored, width> values{};
       if (epilogue.accumulate) values = read_channels<Stored, width>(here);
 #pragma unroll

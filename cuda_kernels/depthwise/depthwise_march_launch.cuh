@@ -56,18 +56,23 @@ inline MarchParams march_params(const MarchCut& cut, const ConvLaunch& call, int
   const ConvAxis<int>& axis = shape.columns;
   const int images = cut.axis == MarchAxis::images ? 1 : static_cast<int>(call.problem.n);
   params.vectors = Divisor<int>(shape.k.value() / form.width);
-  params.groups = Divisor<int>(ceil_div(axis.outputs, form.columns));
-  params.segments = Divisor<int>(ceil_div(shape.depth.outputs, cut.length));
+  const int phases = std::max(shape.depth.dilation, 1), column_phases = std::max(axis.dilation, 1);
+  params.phases = Divisor<int>(phases), params.column_phases = Divisor<int>(column_phases);
+  params.groups =
+      Divisor<int>(ceil_div(ceil_div(axis.outputs, column_phases), form.columns) * column_phases);
+  params.segments =
+      Divisor<int>(ceil_div(ceil_div(shape.depth.outputs, phases), cut.length) * phases);
   params.length = cut.length;
   params.total = params.vectors.value() * params.groups.value() * params.segments.value() *
                  shape.p.value() * images;
   params.lanes_along_channels = cut.lanes_along_channels;
-  params.x_vectors = march_reads_vectors(form.width, form.columns, form.taps_s, form.stride) &&
+  params.x_vectors = column_phases == 1 &&
+                     march_reads_vectors(form.width, form.columns, form.taps_s, form.stride) &&
                      axis.boundary == Boundary::zeros && axis.before == march_lead(form.taps_s) &&
                      axis.extent % form.columns == 0 && axis.outputs <= axis.extent &&
                      rows_in_vectors(call.x, form.columns, bytes, axis.x_step,
                                      {shape.x_n, shape.x_c, shape.depth.x_step, shape.rows.x_step});
-  params.y_vectors = form.width == 1 && axis.outputs % form.columns == 0 &&
+  params.y_vectors = column_phases == 1 && form.width == 1 && axis.outputs % form.columns == 0 &&
                      rows_in_vectors(call.y, form.columns, bytes, axis.y_step,
                                      {shape.y_n, shape.y_k, shape.depth.y_step, shape.rows.y_step});
   return params;

@@ -13,20 +13,22 @@ namespace plumb::cuda {
 namespace {
 
 /// One axis of the image, as forms see it. A stride to no second output and a dilation of one tap
-/// move nothing.
+/// move nothing. A dilation parts the outputs of stride 1 into as many phases, each of which is a
+/// convolution without.
 struct Axis {
-  std::int64_t outputs, taps;
+  std::int64_t outputs, taps, phases;
   bool fits_stride_1, fits_stride_2;
   bool plain;  ///< one tap that reads the one pixel there is
 
   Axis(std::int64_t extent, std::int64_t of_taps, std::int64_t of_outputs, std::int64_t stride,
        std::int64_t dilation, std::int64_t before)
-      : outputs(of_outputs), taps(of_taps) {
-    const bool dense = taps == 1 || dilation == 1;
-    fits_stride_1 = dense && (outputs == 1 || stride == 1);
-    fits_stride_2 = dense && (outputs == 1 || stride == 2);
+      : outputs(of_outputs), taps(of_taps), phases(of_taps == 1 ? 1 : dilation) {
+    constexpr std::int64_t most_phases = 1 << 20;  // columns of a thread beyond the last stay ints
+    fits_stride_1 = phases <= most_phases && (outputs == 1 || stride == 1);
+    fits_stride_2 = phases == 1 && (outputs == 1 || stride == 2);
     plain = extent == 1 && taps == 1 && outputs == 1 && before == 0;
   }
+  std::int64_t of_phase() const { return ceil_div(outputs, phases); }
   bool fits(int stride) const { return stride == 1 ? fits_stride_1 : fits_stride_2; }
 };
 
@@ -96,14 +98,23 @@ class MarchPlanner {
     return {cut, depthwise_seconds(p_, device_, work_of(cut))};
   }
 
+  /// Of one phase.
   std::int64_t outputs_along(MarchAxis axis) const {
-    return axis == MarchAxis::depth     ? p_.z()
-           : axis == MarchAxis::rows    ? p_.p()
-           : axis == MarchAxis::columns ? p_.q()
+    return axis == MarchAxis::depth     ? depth_.of_phase()
+           : axis == MarchAxis::rows    ? rows_.of_phase()
+           : axis == MarchAxis::columns ? columns_.of_phase()
                                         : p_.n;
   }
+  std::int64_t phases_along(MarchAxis axis) const {
+    return axis == MarchAxis::depth     ? depth_.phases
+           : axis == MarchAxis::rows    ? rows_.phases
+           : axis == MarchAxis::columns ? columns_.phases
+                                        : 1;
+  }
   std::int64_t groups_of(const MarchCut& cut) const {
-    return cut.axis == MarchAxis::columns ? 1 : ceil_div(p_.q(), cut.form.columns);
+    return cut.axis == MarchAxis::columns
+               ? 1
+               : ceil_div(columns_.of_phase(), cut.form.columns) * columns_.phases;
   }
 
   MarchCut cut(const MarchForm& form, MarchAxis axis, std::int64_t length) const {
@@ -130,6 +141,7 @@ class MarchPlanner {
     const std::int64_t outputs = outputs_along(cut.axis), segments = ceil_div(outputs, cut.length);
     const double vectors = number(p_.k / form.width);
     const double threads = vectors * number(groups_of(cut)) * number(segments) *
+                           number(phases_along(cut.axis)) *
                            (cut.axis == MarchAxis::images ? 1 : number(p_.n)) *
                            (cut.axis == MarchAxis::depth ? number(p_.p()) : 1);
     DepthwiseWork work{.blocks = std::ceil(threads / cut.threads),
@@ -202,14 +214,15 @@ class MarchPlanner {
   /// As the launch finds (depthwise_march_launch.cuh), of aligned tensors.
   bool reads_vectors(const MarchCut& cut) const {
     const MarchForm& form = cut.form;
-    return cut.axis != MarchAxis::columns &&
+    return cut.axis != MarchAxis::columns && columns_.phases == 1 &&
            march_reads_vectors(form.width, form.columns, form.taps_s, form.stride) &&
            p_.boundary.w == Boundary::zeros && p_.padding.left == march_lead(form.taps_s) &&
            p_.w % form.columns == 0 && p_.q() <= p_.w &&
            in_vectors(p_.x_extents(), p_.x_strides, form.columns);
   }
   bool writes_vectors(const MarchCut& cut) const {
-    return cut.axis != MarchAxis::columns && p_.q() % cut.form.columns == 0 &&
+    return cut.axis != MarchAxis::columns && columns_.phases == 1 &&
+           p_.q() % cut.form.columns == 0 &&
            in_vectors(p_.y_extents(), p_.y_strides, cut.form.columns);
   }
 

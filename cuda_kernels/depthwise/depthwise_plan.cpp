@@ -45,10 +45,14 @@ class Planner {
   std::optional<DepthwisePlan> plan() const {
     DepthwisePlan plan{.kernel = kernel_, .rows_are_images = rows_are_images_};
     if (kernel_ == DepthwiseKernel::planes) {
+      const bool whole = choice_.whole.value_or(true) && plan_whole(problem_, device_, plan);
+      if (whole && choice_.whole) return plan;
       const std::optional<DepthwiseCut> cut = cut_planes(form(2));
-      if (!cut) return {};
+      if (!cut) return whole ? std::optional(plan) : std::nullopt;
       plan.cut = *cut;
-      plan.seconds = depthwise_seconds(problem_, device_, work_of_planes(problem_, plan));
+      const double seconds = depthwise_seconds(problem_, device_, work_of_planes(problem_, plan));
+      if (whole && plan.seconds <= seconds) return plan;
+      plan.whole.reset(), plan.seconds = seconds;
       return plan;
     }
     const std::optional<TimedCut> narrow = fastest(plan, 1);

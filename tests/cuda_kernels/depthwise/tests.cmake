@@ -6,7 +6,7 @@ set(costs ${CMAKE_CURRENT_LIST_DIR}/../cost)
 set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
 set(depthwise_planner
   ${kernels}/depthwise/depthwise_plan.cpp ${kernels}/depthwise/depthwise_march_plan.cpp
-  ${kernels}/depthwise/depthwise_work.cpp ${kernels}/cost/depthwise.cpp ${kernels}/cost/kernel_model.cpp
+  ${kernels}/depthwise/depthwise_whole_plan.cpp ${kernels}/depthwise/depthwise_work.cpp ${kernels}/cost/depthwise.cpp ${kernels}/cost/kernel_model.cpp
   ${kernels}/cost/machine.cpp ${kernels}/cost/tables.cpp ${kernels}/conv/conv_support.cpp)
 
 # The planner by itself, against the times of cuts on a GPU; and the program of scripts/fit_depthwise, built
@@ -70,8 +70,11 @@ endfunction()
 plumb_faulty_depthwise(march lost_step "if (!input.there) return" "if (!input.there || u == 2) return")
 plumb_faulty_depthwise(march other_filter "channel % width, i % taps" "channel % width / 2 * 2, i % taps")
 plumb_faulty_depthwise(march lost_vector "here && at_.q > 0" "here && at_.q > columns")
+plumb_faulty_depthwise(march other_phase "by_phase.quotient * params.length * apart + by_phase.remainder" "by_phase.quotient * params.length * apart")
 plumb_faulty_depthwise(planes border_twice "at_boundary(shape.columns.boundary, first_w + i"
   "at_boundary(Boundary::clamp, first_w + i")
+plumb_faulty_depthwise(whole next_row "if (++at.column < params_.x_row.value()) continue" "if (++at.column <= params_.x_row.value()) continue")
+plumb_faulty_depthwise(whole other_filter "weights = filters_ + plane * filter()" "weights = filters_ + plane / 2 * 2 * filter()")
 plumb_faulty_depthwise(channels lost_plane "if (active_ && d >= 0)" "if (active_ && d > 0)")
 
 # The sweep over cuts, built on demand, with the objects of the family and not the module.

@@ -1,7 +1,9 @@
 // The depthwise kernels of CUDA on the host, where no GPU is: their sources as they are, every
 // form, type, rank and layout, are the oracle's bit for bit.
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,10 +63,12 @@ class Draw {
     extent = number(2, most);
     if (taps_ > 0) {
       taps = taps_, stride = stride_;
-      before = one_in(3) ? number(0, 4) : taps % 2 == 1 ? taps / 2 : taps - 1;
-      after = one_in(3) ? number(0, 4) : taps / 2;
-      after += std::max<std::int64_t>(0, taps - before - extent - after);
+      dilation = stride == 1 && one_in(4) ? number(2, 4) : 1;
+      const std::int64_t reach = (taps - 1) * dilation + 1;
       if (one_in(3)) extent = 4 * number(1, most / 4);
+      before = one_in(3) ? number(0, 4) : taps % 2 == 1 ? reach / 2 : reach - 1;
+      after = one_in(3) ? number(0, 4) : reach / 2;
+      after += std::max<std::int64_t>(0, reach - before - extent - after);
       if (one_in(4)) boundary = boundaries[number(0, 3)];
       return;
     }
@@ -76,6 +80,36 @@ class Draw {
     after = one_in(3) ? number(0, 4) : reach / 2;
     after += std::max<std::int64_t>(0, reach - before - extent - after);
     if (one_in(4)) boundary = boundaries[number(0, 3)];
+  }
+
+ public:
+  /// A form of whole planes: dense images or lines of one filter a channel, padded with zeros.
+  ConvProblem whole() {
+    constexpr std::array<int, 3> forms[] = {{3, 1, 1}, {3, 2, 1}, {5, 1, 1}, {5, 2, 1},
+                                            {7, 1, 1}, {3, 1, 2}, {3, 1, 3}, {5, 1, 2}};
+    ConvProblem p;
+    const auto [taps, stride, dilation] = forms[number(0, 7)];
+    p.dtype = floats_alone ? DType::f32 : dtypes[number(0, 3)];
+    p.n = number(1, 4), p.c = p.k = p.groups = number(2, 40);
+    p.s = taps, p.stride.w = stride, p.dilation.w = dilation;
+    padded(30, p.w, p.s, dilation, p.padding.left, p.padding.right);
+    if (!one_in(5)) {
+      p.r = one_in(3) ? number(1, 7) : taps;
+      p.stride.h = one_in(4) ? number(1, 3) : stride;
+      p.dilation.h = one_in(4) ? number(1, 3) : dilation;
+      padded(18, p.h, p.r, p.dilation.h, p.padding.top, p.padding.bottom);
+    }
+    return p;
+  }
+
+ private:
+  void padded(int most, std::int64_t& extent, std::int64_t taps, std::int64_t dilation,
+              std::int64_t& before, std::int64_t& after) {
+    const std::int64_t reach = (taps - 1) * dilation + 1;
+    extent = one_in(3) ? 7 * number(1, 2) : number(1, most);
+    before = one_in(3) ? number(0, 4) : reach / 2;
+    after = one_in(3) ? number(0, 4) : reach / 2;
+    after += std::max<std::int64_t>(0, reach - before - extent - after);
   }
 
   Strides strides(const Extents& extents, bool channels_last) {
@@ -133,14 +167,17 @@ Form form_of(const DepthwisePlan& plan, DType dtype) {
             form.taps_m, form.taps_r,
             form.taps_s, form.stride};
   }
+  if (plan.whole)
+    return {3, static_cast<int>(dtype), plan.whole->form.taps, plan.whole->form.stride,
+            plan.whole->form.dilation};
   const DepthwiseForm& form = plan.wide ? plan.wide->form : plan.cut.form;
   return {static_cast<int>(plan.kernel), static_cast<int>(dtype), form.width, form.chunk,
           form.stride};
 }
 
 /// Runs a problem by a kernel, and returns what is wrong.
-std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw,
-                std::set<Form>& forms) {
+std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw, std::set<Form>& forms,
+                std::optional<bool> whole = {}) {
   const ConvProblem problem = check(drawn);
   DeviceInfo device;
   device.units = 132;
@@ -152,8 +189,10 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw,
   } else if (draw.one_in(2)) {
     choice.vectors = true;  // where the planner would take the other form
   }
-  const auto plan = plan_depthwise(problem, kernel, device, choice);
+  choice.whole = whole;
+  auto plan = plan_depthwise(problem, kernel, device, choice);
   if (!plan) return "no plan";
+  if (whole && plan->whole.has_value() != *whole) return "planes are not held whole";
   forms.insert(form_of(*plan, problem.dtype));
   HostTensor x(problem.dtype, problem.x_extents(), problem.x_strides),
       w(problem.dtype, problem.w_extents(), problem.w_strides), bias(problem.dtype, {problem.k}),
@@ -200,14 +239,15 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw,
   return {};
 }
 
-void run_all(DepthwiseKernel kernel, std::uint32_t problems, std::size_t least_forms) {
+void run_all(DepthwiseKernel kernel, std::uint32_t problems, std::size_t least_forms,
+             std::optional<bool> whole = {}) {
   std::set<Form> forms;
   int failures = 0;
   for (std::uint32_t seed = 0; seed < problems && failures < 5; ++seed) {
     Draw draw(seed);
     const ConvProblem problem = draw.problem(kernel == DepthwiseKernel::march);
     CAPTURE(seed, to_string(problem), to_string(problem.dtype));
-    const std::string wrong = run(problem, kernel, draw, forms);
+    const std::string wrong = run(problem, kernel, draw, forms, whole);
     if (wrong == "no plan") continue;
     CHECK(wrong == "");
     failures += !wrong.empty();
@@ -219,15 +259,29 @@ void run_all(DepthwiseKernel kernel, std::uint32_t problems, std::size_t least_f
 
 TEST_CASE("depthwise emulated: random problems of march") {
   // Sixteen forms of three types, and of f64 twelve, where some are along rows and channels alike.
-  run_all(DepthwiseKernel::march, 600, 60);
+  run_all(DepthwiseKernel::march, 800, 60);
 }
 
 TEST_CASE("depthwise emulated: random problems of planes") {
-  run_all(DepthwiseKernel::planes, 150, 8);  // two forms of four types
+  run_all(DepthwiseKernel::planes, 150, 8, false);  // two forms of four types
 }
 
 TEST_CASE("depthwise emulated: random problems of channels") {
   run_all(DepthwiseKernel::channels, 150, 14);  // four forms of three types and two of f64
+}
+
+TEST_CASE("depthwise emulated: random problems of whole") {
+  std::set<Form> forms;
+  int failures = 0;
+  for (std::uint32_t seed = 0; seed < 400 && failures < 5; ++seed) {
+    Draw draw(seed);
+    const ConvProblem problem = draw.whole();
+    CAPTURE(seed, to_string(problem), to_string(problem.dtype));
+    const std::string wrong = run(problem, DepthwiseKernel::planes, draw, forms, true);
+    CHECK(wrong == "");
+    failures += !wrong.empty();
+  }
+  if (!floats_alone) CHECK(forms.size() == 4 * std::size(whole_forms));
 }
 
 TEST_CASE("depthwise emulated: large filters, and images of many planes") {
@@ -239,9 +293,9 @@ TEST_CASE("depthwise emulated: large filters, and images of many planes") {
       p.padding = {taps / 2, taps / 2, taps / 2, taps / 2};
       Draw draw(static_cast<std::uint32_t>(taps));
       CAPTURE(taps);
-      CHECK(run(p, kernel, draw, forms) == "");
+      CHECK(run(p, kernel, draw, forms, false) == "");
       p.n = 5, p.c = p.k = p.groups = 32, p.h = p.w = 7, p.r = p.s = 3;
       p.padding = {1, 1, 1, 1};
-      CHECK(run(p, kernel, draw, forms) == "");
+      CHECK(run(p, kernel, draw, forms, false) == "");
     }
 }

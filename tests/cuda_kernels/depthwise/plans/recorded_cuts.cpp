@@ -88,7 +88,11 @@ std::vector<DepthwiseChoice> swept_choices(DepthwiseKernel kernel) {
     for (const int threads : {128, 64, 32})
       for (const int length : lengths)
         for (const int most : lanes)
-          all.push_back({.threads = threads, .lanes = most, .vectors = vectors, .length = length});
+          all.push_back({.threads = threads,
+                         .lanes = most,
+                         .vectors = vectors,
+                         .length = length,
+                         .whole = false});
   return all;
 }
 

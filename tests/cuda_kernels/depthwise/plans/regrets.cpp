@@ -58,7 +58,8 @@ PlanRegrets kernel_regrets(const std::vector<RecordedCase>& cases) {
     double least = INFINITY;
     for (const RecordedCase* one : kernels) {
       least = std::min(least, one->least_seconds());
-      const auto other = plan_depthwise(one->problem, one->kernel, recorded_device());
+      const auto other = plan_depthwise(one->problem, one->kernel, recorded_device(),
+                                        {.whole = false});  // no time was recorded of those
       if (other && (!plan || other->seconds < plan->seconds)) plan = other, chosen = one;
     }
     if (const auto seconds = seconds_of(*chosen, *plan))
