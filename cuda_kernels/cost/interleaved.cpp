@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cuda_kernels/cost/kernel_model.hpp"
+#include "cuda_kernels/cost/scattered.hpp"
 #include "cuda_kernels/cost/tables.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
 
@@ -43,7 +44,9 @@ InterleavedModel::InterleavedModel(const ConvProblem& problem, const DeviceInfo&
 }
 
 double InterleavedModel::seconds(const InterleavedTiles& tile) const {
-  return clocks(tile) * rounds(tile) / clocks_per_second_;
+  // Lanes have neighbouring columns of one filter.
+  return clocks(tile) * rounds(tile) / clocks_per_second_ +
+         scattered_seconds(problem_, machine_, 1);
 }
 
 double InterleavedModel::load_seconds(const InterleavedTiles& tile) const {

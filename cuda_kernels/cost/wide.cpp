@@ -14,7 +14,8 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double products = step_terms * work.m * work.n / costs.products_per_clock;
   const double loaded = row_bytes * (work.m + work.n);
   const double step = std::max(products, loaded / costs.l2_bytes_per_clock) + costs.of_step;
-  const double tile = costs.of_tile + costs.of_row * work.m * work.n;
+  const double stored = costs.of_row + (work.writes_elements ? costs.of_element : 0);
+  const double tile = costs.of_tile + stored * work.m * work.n;
   // Tiles are of one length, so that the last wave takes as long as any.
   const double waves = std::ceil(work.works / machine.units);
   const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;

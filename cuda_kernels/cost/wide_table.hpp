@@ -11,6 +11,7 @@ struct WideTable {
   double of_step = 45;               ///< fixed: clocks beside a step's products
   double of_tile = 566;              ///< fixed: clocks of the first loads and the last sums
   double of_row = 0.029;             ///< fixed: clocks to store an output
+  double of_element = 1.2;           ///< fixed: clocks besides where outputs are stored singly
   double read_share = 2.36;          ///< fixed: of the nominal rate, for x besides the products
   double write_share = 1.07;         ///< fixed: of it, for y
   double planes_share = 2.5;         ///< fixed: of it, what y in planes takes besides

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda_kernels/cost/scattered.hpp"
 #include "cuda_kernels/cost/window_model.hpp"
 
 namespace plumb::cuda {
@@ -235,7 +236,10 @@ class Planner {
 WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
                          const WindowKernelConfig& unit, const WindowCosts& costs, Staging wanted) {
   WindowTiles tiles = Planner(problem, device, unit, costs, wanted).best();
-  tiles.seconds = WindowModel(problem, device, unit, costs).expected_seconds(tiles);
+  // Lanes of a product have eight pixels and every second of eight filters.
+  constexpr double filters_of_store = 4;
+  tiles.seconds = WindowModel(problem, device, unit, costs).expected_seconds(tiles) +
+                  scattered_seconds(problem, Machine(device), filters_of_store);
   return tiles;
 }
 
