@@ -30,6 +30,7 @@ struct WideInputParams {
   int group_channels, own_channels;  ///< of a joined group: repacked, and those of the product
   int term_channels;                 ///< of a group that is joined, in the product
   int groups, joined, plane_channels;
+  int bytes_of_channel;  ///< in the repacked x
   std::int64_t pixel_bytes;
   Divisor<int> pixel_tiles, channel_tiles;
   bool along_channels;  ///< they lie closer together than pixels do
@@ -86,6 +87,7 @@ struct WideInputParams {
         groups(input.groups),
         joined(filters.groups.joined()),
         plane_channels(input.plane_channels()),
+        bytes_of_channel(input.element_bytes),
         pixel_bytes(input.pixel_bytes()),
         pixel_tiles(input.pixel_tiles()),
         channel_tiles(input.channel_tiles()) {}

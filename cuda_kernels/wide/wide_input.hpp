@@ -15,6 +15,19 @@ inline constexpr int wide_input_pixels = 64, wide_input_channels = 64, wide_inpu
 /// The most blocks that look for an image's largest magnitude, each at a part of its tiles.
 inline constexpr int wide_most_parts = wide_input_threads;
 
+/// How x with folded axes is repacked through a region of it in shared memory: some columns of some
+/// lines of pixels at a time. Without columns it is not.
+struct WideRegion {
+  int lines = 0, columns = 0;  ///< of pixels of the product
+  int rows = 0, span = 0;      ///< rows and columns of x under them
+  int shared_bytes = 0;
+  bool image_is_dense = false;  ///< so that its largest magnitude is looked for from end to end
+
+  WideRegion() = default;
+  /// Of one group, where a region fits; otherwise none.
+  WideRegion(const ConvProblem& problem, const WideFilters& filters, int pixel_bytes);
+};
+
 /// The repacked x: N (D) H W of the product and for each pixel its channels of group after group,
 /// each filled up with zeros to 16 bytes. Split operands have all high halves of a pixel before all
 /// its low ones.
@@ -26,7 +39,8 @@ struct WideInput {
   int pixels = 1;          ///< of an image
   int group_channels = 1;  ///< in the repacked x
   int groups = 1, planes = 1, element_bytes = 2;
-  int parts = 1;  ///< in which an image's largest magnitude is looked for
+  WideRegion region{};  ///< of folded axes
+  int parts = 1;        ///< in which an image's largest magnitude is looked for
 
   WideInput() = default;
   WideInput(const ConvProblem& problem, const WideFilters& filters);

@@ -7,6 +7,7 @@
 #include "cuda_kernels/wide/wide_input.cuh"
 #include "cuda_kernels/wide/wide_kernel.cuh"
 #include "cuda_kernels/wide/wide_pack.cuh"
+#include "cuda_kernels/wide/wide_region.cuh"
 #include "cuda_kernels/wide/wide_splits.cuh"
 
 namespace plumb::cuda {
@@ -111,8 +112,12 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
   input.packed = workspace;
   input.magnitudes = reinterpret_cast<int*>(workspace + plan.workspace.magnitudes);
   input.exponents = reinterpret_cast<int*>(workspace + plan.workspace.exponents);
-  repack_wide<Arithmetic::operand_bytes, Arithmetic::products>(input, static_cast<int>(p.n),
-                                                               stream);
+  const int images = static_cast<int>(p.n);
+  if (plan.input.region.columns > 0)
+    repack_regions<Arithmetic::operand_bytes, Arithmetic::products>(
+        input, WideRegionParams(p, input, plan.input), images, stream);
+  else
+    repack_wide<Arithmetic::operand_bytes, Arithmetic::products>(input, images, stream);
 }
 
 /// Starts the kernel of the plan's tiles, and the sum of its splits. `early`: the kernel before on

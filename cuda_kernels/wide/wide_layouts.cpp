@@ -1,6 +1,8 @@
 // Which taps become channels, which groups are joined, where packed filters lie, and how x reaches
 // the copy engine.
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/wide/wide.hpp"
@@ -80,8 +82,63 @@ bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {
   return true;
 }
 
+namespace {
+
+/// Says whether an image's elements follow each other in memory, in whatever order.
+bool is_dense_image(const ConvProblem& p) {
+  const Extents extents = p.x_extents();
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes;  // strides and extents
+  for (int i = 1; i < extents.rank(); ++i)
+    if (extents[i] > 1) axes.emplace_back(p.x_strides[i], extents[i]);
+  std::ranges::sort(axes);
+  std::int64_t dense = 1;
+  for (const auto& [stride, extent] : axes) {
+    if (stride != dense) return false;
+    dense *= extent;
+  }
+  return true;
+}
+
+}  // namespace
+
 WideInput::WideInput(const ConvProblem& problem, const WideFilters& filters)
-    : WideInput(!lies_for_copies(problem, filters), wide_product(problem, filters.fold), filters) {}
+    : WideInput(!lies_for_copies(problem, filters), wide_product(problem, filters.fold), filters) {
+  if (filters.fold.axes != 0)
+    region = WideRegion(problem, filters, plane_channels() * element_bytes);
+}
+
+WideRegion::WideRegion(const ConvProblem& problem, const WideFilters& filters, int pixel_bytes) {
+  if (problem.groups != 1) return;
+  // So that several blocks share a multiprocessor, and a thread has a few units of 16 bytes.
+  constexpr std::int64_t most_bytes = 40 << 10, units_of_block = 2048, most_lines = 16, least = 8;
+  const WideImageAxes x(problem);
+  const WideFold& fold = filters.fold;
+  const ConvProblem product = wide_product(problem, fold);
+  const auto under = [&](int axis, std::int64_t outputs) {
+    const WideImageAxis& of = x.of[axis];
+    if (!fold.folds(axis)) return outputs;
+    return (outputs - 1) * of.stride + std::int64_t{of.taps - 1} * of.dilation + 1;
+  };
+  const std::int64_t planes = fold.folds(2) ? x.of[2].taps : 1;
+  const std::int64_t element = static_cast<std::int64_t>(size_in_bytes(problem.dtype));
+  const std::int64_t terms = std::int64_t{pixel_bytes} / filters.of.operand_bytes() * 4;
+  const std::int64_t pixels = ceil_div(units_of_block, std::int64_t{pixel_bytes} / 16);
+  std::int64_t wide = std::clamp<std::int64_t>(product.w, 1, std::max(pixels, least));
+  std::int64_t high = std::clamp<std::int64_t>(pixels / wide, 1, std::min(product.h, most_lines));
+  const auto bytes = [&] {
+    // Extents are below 2^31, and a region that fits is small.
+    return static_cast<double>(terms) + static_cast<double>(planes * element * problem.c) *
+                                            static_cast<double>(under(1, high)) *
+                                            static_cast<double>(under(0, wide));
+  };
+  while (bytes() > most_bytes && high > 1) high = ceil_div(high, std::int64_t{2});
+  while (bytes() > most_bytes && wide > least) wide = ceil_div(wide, std::int64_t{2});
+  if (bytes() > most_bytes) return;
+  lines = static_cast<int>(high), columns = static_cast<int>(wide);
+  rows = static_cast<int>(under(1, high)), span = static_cast<int>(under(0, wide));
+  shared_bytes = static_cast<int>(bytes());
+  image_is_dense = is_dense_image(problem);
+}
 
 WideInput::WideInput(bool always, const ConvProblem& p, const WideFilters& filters)
     : repacks(always),

@@ -85,6 +85,11 @@ bool is_compiled() {
 
 std::int64_t pixels_of(const ConvProblem& p) { return p.n * p.z() * p.p() * p.q(); }
 
+/// Whether outputs leave one at a time, as they lie in memory that is aligned.
+bool writes_elements(const ConvProblem& p, const WideGroups& groups) {
+  return access_of_outputs(p, groups, nullptr) == WideAccess::elements;
+}
+
 /// The bytes of x and y, and those that repacking moves.
 struct WideTraffic {
   double read, written, planes, repacked = 0;
@@ -200,6 +205,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                     const DeviceInfo& device, WideChoice choice) {
   const int steps = filters.of.products * filters.steps();
   const WideTraffic traffic(problem, filters.fold, input);
+  const bool by_elements = writes_elements(problem, filters.groups);
   constexpr int max_splits = 16, min_steps = 4;
   // sum_splits() counts its vectors in 32 bits, and they are few where tiles are.
   constexpr std::int64_t max_vectors = 1 << 30;
@@ -226,6 +232,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                                 .works = static_cast<double>(tiles.works()),
                                 .steps = static_cast<double>(ceil_div(steps, splits)),
                                 .splits = static_cast<double>(splits),
+                                .writes_elements = by_elements && splits == 1,
                                 .read_bytes = traffic.read,
                                 .written_bytes = traffic.written,
                                 .plane_bytes = traffic.planes,

@@ -133,7 +133,8 @@ TEST_CASE("wide, emulated: taps of folded axes are channels, of every layout and
            {"mb2ic3ih22iw31oc40kh10kw9sh10sw11ph0", "mb2ic3ih9iw10oc24kh4sh4ph0",
             "mb1ic5ih9iw8oc9kh3ph1", "mb2ic3ih13iw11oc16kh5sh2ph2dh1", "g2mb2ic6ih8oc10kh4sh3ph1",
             "g6mb1ic6ih7iw9oc12kh3sh2ph1", "mb2ic3id4ih6iw9oc17kd2kh3kw4sd2sh3sw4pd0ph0pw1",
-            "mb2ic1iw60oc20kw12sw10pw3"})
+            "mb2ic1iw60oc20kw12sw10pw3", "mb1ic1iw6500oc8kw4sw3pw1", "mb1ic2ih70iw9oc8kh3ph1",
+            "mb1ic20ih40iw30oc8kh3ph1"})
         for (const int axes : {1, 2, 3, 7}) {
           if (plumb_test::is_sanitized && axes != 3 && axes != 7) continue;
           const WideOptions options{
