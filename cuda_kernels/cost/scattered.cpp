@@ -13,8 +13,8 @@ double scattered_seconds(const ConvProblem& problem, const Machine& machine,
   const Strides& strides = problem.y_strides;
   const auto apart = static_cast<double>(std::abs(strides[strides.rank() - 1]));
   if (problem.q() == 1 || apart <= 1) return 0;
-  const double sector = static_cast<double>(memory_sector_bytes) /
-                        static_cast<double>(size_in_bytes(problem.dtype));
+  const double sector =
+      static_cast<double>(memory_sector_bytes) / static_cast<double>(size_in_bytes(problem.dtype));
   const double filters = problem.k > 1 && strides[1] == 1 ? filters_of_store : 1;
   const double together = std::min(std::max(std::floor(sector / apart), 1.0) * filters, sector);
   const auto outputs = static_cast<double>(element_count(problem.y_extents()));

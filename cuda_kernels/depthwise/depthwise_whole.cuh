@@ -14,9 +14,9 @@ struct WholeParams {
   Divisor<int> x_plane, x_row;  ///< elements of a plane and of a row of x
   Divisor<int> groups;          ///< of columns, in a row of outputs
   int planes = 0, all_planes = 0;
-  int y_plane = 0;                    ///< elements of a plane of y
-  int tile_rows = 0, pitch = 0;       ///< of a plane in shared memory, padding included
-  int filter_bytes = 0, y_bytes = 0;  ///< of a block's filters and outputs
+  int y_plane = 0;                            ///< elements of a plane of y
+  int tile_rows = 0, pitch = 0;               ///< of a plane in shared memory, padding included
+  int filter_bytes = 0, y_bytes = 0;          ///< of a block's filters and outputs
   bool x_vectors = false, y_vectors = false;  ///< whether a block's planes are aligned vectors
 };
 
@@ -92,8 +92,8 @@ class Whole {
     for (int i = thread_; i < all; i += threads_) {
       const int line = i / taps, s = i - line * taps;
       const int plane = line / shape.rows.taps, r = line - plane * shape.rows.taps;
-      filters_[i] = convert<Scalar>(w_[channel(plane) * shape.w_k + r * shape.rows.w_step +
-                                       s * shape.columns.w_step]);
+      filters_[i] = convert<Scalar>(
+          w_[channel(plane) * shape.w_k + r * shape.rows.w_step + s * shape.columns.w_step]);
     }
   }
 

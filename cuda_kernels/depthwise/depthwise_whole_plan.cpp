@@ -84,11 +84,10 @@ class WholePlanner {
   }
 
   std::optional<WholeCut> cut(const WholeForm& form, int planes) const {
-    const std::int64_t rows = std::max(
-        rows_.before + rows_.extent,
-        (rows_.outputs - 1) * rows_.stride + (rows_.taps - 1) * rows_.dilation + 1);
-    const std::int64_t reached =
-        (groups() - 1) * thread_columns_ * columns_.stride + window(form);
+    const std::int64_t rows =
+        std::max(rows_.before + rows_.extent,
+                 (rows_.outputs - 1) * rows_.stride + (rows_.taps - 1) * rows_.dilation + 1);
+    const std::int64_t reached = (groups() - 1) * thread_columns_ * columns_.stride + window(form);
     const std::int64_t pitch = round_up(std::max(columns_.before + columns_.extent, reached), 4);
     // As far as registers have room for blocks, and one plane in any case.
     constexpr std::int64_t shared_of_block = 227 << 10, shared_for_four = 56 << 10, alignment = 16;
@@ -116,13 +115,13 @@ class WholePlanner {
     const double by_shared = std::floor(shared_of_unit / (cut.shared_bytes + shared_of_launch));
     const double vector = 16.0 / bytes_, word = 16.0 / sum_bytes_, columns = thread_columns_;
     const double planes = cut.planes;
-    DepthwiseWork work{.blocks = std::ceil(number(p_.n * p_.k) / planes),
-                       .resident = std::clamp(by_shared, 1.0,
-                                              static_cast<double>(whole_blocks(
-                                                  static_cast<std::size_t>(bytes_)))),
-                       .warps = threads / lanes,
-                       .in_turn = true,
-                       .is_double = bytes_ == 8};
+    DepthwiseWork work{
+        .blocks = std::ceil(number(p_.n * p_.k) / planes),
+        .resident = std::clamp(by_shared, 1.0,
+                               static_cast<double>(whole_blocks(static_cast<std::size_t>(bytes_)))),
+        .warps = threads / lanes,
+        .in_turn = true,
+        .is_double = bytes_ == 8};
     const auto of_thread = [&](double count) { return std::ceil(count / threads); };
     const bool x_in_vectors = cut.planes * p_.h * p_.w * bytes_ % 16 == 0;
     const bool y_in_vectors = cut.planes * p_.p() * p_.q() * bytes_ % 16 == 0;
@@ -147,11 +146,11 @@ class WholePlanner {
     work.filter_waits = std::ceil(filters / 4);
     // Words of shared memory take a wave for every four lanes, and outputs meet in the same bank.
     const double wave_of_read = cut.form.dilation > 0 ? 4 : 1;
-    work.lines = 4 * cleared + filters + 2 * loaded +
-                 lines * (reads * wave_of_read + cut.form.taps) + 2 * items * columns +
-                 (loads * (x_in_vectors ? 16 : bytes_) +
-                  stores * (y_in_vectors ? 16 : bytes_) * 2) *
-                     lanes / line_bytes;
+    work.lines =
+        4 * cleared + filters + 2 * loaded + lines * (reads * wave_of_read + cut.form.taps) +
+        2 * items * columns +
+        (loads * (x_in_vectors ? 16 : bytes_) + stores * (y_in_vectors ? 16 : bytes_) * 2) * lanes /
+            line_bytes;
     return work;
   }
 

@@ -10,14 +10,14 @@ namespace plumb::cuda {
 /// What the kernels of regions are told besides.
 struct WideRegionParams {
   WideRegion cut;
-  bool channels_inner;  ///< of the region, as they lie in x
-  int channels, unit_count;       ///< of x; 16-byte units of a repacked pixel
-  int column_step, channel_step;  ///< of the region, in elements
-  int line_elements, elements;    ///< of a row of the region, and of all
-  Divisor<int> of_line, of_inner, of_rows;      ///< an element's row, column or channel, plane
-  Divisor<int> units, columns;                  ///< a unit's pixel, its column
+  bool channels_inner;                            ///< of the region, as they lie in x
+  int channels, unit_count;                       ///< of x; 16-byte units of a repacked pixel
+  int column_step, channel_step;                  ///< of the region, in elements
+  int line_elements, elements;                    ///< of a row of the region, and of all
+  Divisor<int> of_line, of_inner, of_rows;        ///< an element's row, column or channel, plane
+  Divisor<int> units, columns;                    ///< a unit's pixel, its column
   Divisor<int> column_tiles, line_tiles, planes;  ///< blocks
-  std::int64_t image_elements;                  ///< of x, where an image lies dense
+  std::int64_t image_elements;                    ///< of x, where an image lies dense
 
   WideRegionParams(const ConvProblem& p, const WideInputParams& input, const WideInput& plan)
       : cut(plan.region),
@@ -57,7 +57,8 @@ struct WideRegionPlace {
   }
 };
 
-/// Where the channels of a repacked pixel lie, in elements behind its first tap; -1 behind the last.
+/// Where the channels of a repacked pixel lie, in elements behind its first tap; -1 behind the
+/// last.
 __device__ inline void fill_terms(const WideInputParams& params, const WideRegionParams& region,
                                   int* terms) {
   const int all = region.unit_count * 16 / params.bytes_of_channel;
@@ -93,8 +94,8 @@ __device__ void read_region(const WideInputParams& params, const WideRegionParam
     std::int64_t offset = channel * params.x_c;
 #pragma unroll
     for (int j = 0; j < 3; ++j) {
-      there = there && static_cast<unsigned>(at[j]) <
-                           static_cast<unsigned>(params.of_x.of[j].extent);
+      there =
+          there && static_cast<unsigned>(at[j]) < static_cast<unsigned>(params.of_x.of[j].extent);
       offset += at[j] * params.of_x.of[j].x_step;
     }
     to[i] = there ? image[offset] : Element{0};
