@@ -92,6 +92,11 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_bf16),
       PLUMB_ENTRY(wide_f32_tf32),
       PLUMB_ENTRY(wide_f32_fp16x3),
+      // wide_weights/: backward weights of many channels, likewise.
+      PLUMB_ENTRY(wide_weights_fp16),
+      PLUMB_ENTRY(wide_weights_bf16),
+      PLUMB_ENTRY(wide_weights_f32_fp16_scaled),
+      PLUMB_ENTRY(wide_weights_f32_fp16x3),
 #ifdef PLUMB_LADDER
       // ladder/: techniques that are here to be taught and measured.
       PLUMB_ENTRY(shared_tile_fp32_16x16),

@@ -93,6 +93,11 @@ struct WidePlan {
 /// Says whether the kernel takes a problem in this arithmetic.
 Support supports_wide(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device);
 
+/// The same of what is left to the product where some axes are folded, on any device.
+Support supports_folded(const ConvProblem& problem, const WideClass& of, int folded_axes);
+/// Says yes where this build has wgmma for the device.
+Support supports_wgmma(const DeviceInfo& device);
+
 /// Returns the axes to fold: those by which many images are predicted to take the least time. It
 /// does not depend on N, as the layout of packed filters must not.
 int choose_folded_axes(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device);

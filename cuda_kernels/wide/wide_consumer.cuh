@@ -31,20 +31,33 @@ __device__ inline int consumer_warpgroup() {
   return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0);
 }
 
+/// Rows of a stage are pixels and filters, and a row's 128 bytes are terms.
+struct WideTermsAlong {
+  static constexpr int next_terms = 32;  ///< bytes from those of an instruction to the next ones
+
+  __device__ static WgmmaMatrix matrix(const char* shared) { return wgmma_swizzled_matrix(shared); }
+  template <class Operand, int n8_tiles>
+  __device__ static void multiply(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b,
+                                  int add) {
+    wgmma_swizzled<Operand, n8_tiles>(sums, a, b, add);
+  }
+};
+
 /// Sums steps of a tile, which begins with step `first`. A stage is released when the next one's
-/// products are under way.
-template <class Operand, WideShape shape>
+/// products are under way. `Terms` says how terms lie in a stage; 64 rows or columns of the product
+/// are 8 KB in any case.
+template <class Operand, class Terms = WideTermsAlong, WideShape shape>
 __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape>& stage, int begin,
                                 int end, int first, WideSums<shape>& sums) {
   using Sums = WideSums<shape>;
-  constexpr int instruction_bytes = 32, m64_bytes = 64 * swizzle_row_bytes;
+  constexpr int instructions = 4, m64_bytes = 64 * swizzle_row_bytes;
   const int warpgroup = consumer_warpgroup();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool below = shape.across == 1;
-  const WgmmaMatrix a_first = wgmma_swizzled_matrix(shared.pixels(0)) +
+  const WgmmaMatrix a_first = Terms::matrix(shared.pixels(0)) +
                               (below ? warpgroup * Sums::m64_tiles * m64_bytes / 16 : 0);
   const WgmmaMatrix b_first =
-      wgmma_swizzled_matrix(shared.filters(0)) +
+      Terms::matrix(shared.filters(0)) +
       (below ? 0 : warpgroup * shape.warpgroup_columns() * swizzle_row_bytes / 16);
   const auto release = [&](int number) {
     if (lane == 0) shared.empty(number).arrive();
@@ -57,10 +70,10 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
     sums.settle();
     wgmma_begin();
 #pragma unroll
-    for (int bytes = 0; bytes < swizzle_row_bytes; bytes += instruction_bytes)
+    for (int bytes = 0; bytes < instructions * Terms::next_terms; bytes += Terms::next_terms)
 #pragma unroll
       for (int i = 0; i < Sums::m64_tiles; ++i)
-        wgmma_swizzled<Operand, Sums::n8_tiles>(
+        Terms::template multiply<Operand, Sums::n8_tiles>(
             sums.of[i], a_first + at + (i * m64_bytes + bytes) / 16, b_first + at + bytes / 16,
             bytes > 0 || step > first);
     wgmma_commit();

@@ -22,6 +22,9 @@ struct WideClass {
   /// Elements of 16 bytes, which channels of a pixel are filled up to.
   constexpr int unit() const { return 16 / operand_bytes(); }
   constexpr int planes() const { return products == 3 ? 2 : 1; }
+  /// Whether tensors of f32 become fp16, scaled by powers of two.
+  constexpr bool scales() const { return stored != operand; }
+  friend constexpr bool operator==(const WideClass&, const WideClass&) = default;
 };
 
 inline constexpr WideClass wide_class_fp16{DType::f16, DType::f16, 1},

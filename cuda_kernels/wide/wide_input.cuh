@@ -33,7 +33,8 @@ struct WideInputParams {
   int bytes_of_channel;  ///< in the repacked x
   std::int64_t pixel_bytes;
   Divisor<int> pixel_tiles, channel_tiles;
-  bool along_channels;  ///< they lie closer together than pixels do
+  bool one_scale = false;  ///< all images have that of the largest magnitude of any
+  bool along_channels;     ///< they lie closer together than pixels do
   bool pads = false;    ///< taps of folded axes may lie outside of the image
 
   WideInputParams(const ConvProblem& p, const WideFilters& filters, const WideInput& input,
@@ -244,14 +245,15 @@ struct WideInputRows {
   }
 };
 
-/// Writes 16 bytes of a pixel, and of split operands the 16 bytes of low halves.
+/// Writes 16 bytes of a pixel, and of split operands the 16 bytes of low halves. Floats become
+/// halves, elements that are bits are moved.
 template <class Element, int products>
 __device__ void write_unit(const WideInputParams& params, const WideInputRows<Element>& rows,
                            int pixel, int channel, float scale, char* to) {
   std::uint32_t words[4], low[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    if constexpr (products == 1) {
+    if constexpr (!std::is_same_v<Element, float>) {
       words[i] = rows.word(pixel, channel + i * 4 / static_cast<int>(sizeof(Element)));
     } else {
       const float* const values = rows.of + pixel * rows.pitch + channel + 2 * i;
@@ -263,11 +265,24 @@ __device__ void write_unit(const WideInputParams& params, const WideInputRows<El
     *reinterpret_cast<uint4*>(to + params.pixel_bytes / 2) = {low[0], low[1], low[2], low[3]};
 }
 
-/// Repacks x: a block a tile. Elements are moved by their bits, or are floats that are split.
+/// Leaves the largest of the magnitudes of all images' parts in the first. One block.
+__global__ inline void __launch_bounds__(wide_input_threads)
+    unite_wide_magnitudes(int* magnitudes, int count) {
+  wait_for_kernel_before();
+  int most = 0;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += wide_input_threads)
+    most = max(most, magnitudes[i]);
+  most = block_most(most);
+  if (threadIdx.x == 0) magnitudes[0] = most;
+}
+
+/// Repacks x: a block a tile. Elements are moved by their bits, or are floats that are scaled and,
+/// for three products, split.
 template <class Element, int products>
 __global__ void __launch_bounds__(wide_input_threads)
     repack_wide_input(const __grid_constant__ WideInputParams params) {
-  constexpr int bytes = products == 1 ? sizeof(Element) : 2, unit = 16 / bytes,
+  constexpr bool scales = std::is_same_v<Element, float>;
+  constexpr int bytes = scales ? 2 : sizeof(Element), unit = 16 / bytes,
                 units = wide_input_channels / unit;
   __shared__ WideInputPlaces places;
   __shared__ WideInputRows<Element> rows;
@@ -280,12 +295,14 @@ __global__ void __launch_bounds__(wide_input_threads)
   share.read(params, places);
   rows.write(params, share);
   float scale = 1;
-  if constexpr (products > 1) {
-    const int exponent = scale_exponent(block_most(
-        thread < params.parts ? params.magnitudes[tile.image * params.parts + thread] : 0));
+  if constexpr (scales) {
+    const int parts = params.one_scale ? 1 : params.parts,
+              first = params.one_scale ? 0 : tile.image * parts;
+    const int exponent =
+        scale_exponent(block_most(thread < parts ? params.magnitudes[first + thread] : 0));
     scale = power_of_two(exponent);
     if (thread == 0 && tile.pixel == 0 && tile.channel == 0)
-      params.exponents[tile.image] = exponent;
+      params.exponents[params.one_scale ? 0 : tile.image] = exponent;
   }
   __syncthreads();
 #pragma unroll
@@ -301,17 +318,20 @@ __global__ void __launch_bounds__(wide_input_threads)
   }
 }
 
-/// Repacks so many images.
-template <int element_bytes, int products>
+/// Repacks so many images of `Stored`.
+template <class Stored, class Operand, int products>
 void repack_wide(const WideInputParams& params, int images, void* stream) {
   const auto blocks = static_cast<unsigned>(std::int64_t{images} * params.tiles_of_image());
-  if constexpr (products > 1) {
+  if constexpr (!std::is_same_v<Stored, Operand>) {
     Launch(stream, static_cast<unsigned>(images * params.parts), wide_input_threads, 0)(
         look_at_wide_input<float>, params);
+    if (params.one_scale)
+      Launch(stream, 1, wide_input_threads, 0)
+          .early()(unite_wide_magnitudes, params.magnitudes, images * params.parts);
     Launch(stream, blocks, wide_input_threads, 0)
         .early()(repack_wide_input<float, products>, params);
   } else {
-    using Element = std::conditional_t<element_bytes == 4, std::uint32_t, std::uint16_t>;
+    using Element = std::conditional_t<sizeof(Stored) == 4, std::uint32_t, std::uint16_t>;
     Launch(stream, blocks, wide_input_threads, 0)(repack_wide_input<Element, 1>, params);
   }
 }

@@ -10,13 +10,13 @@
 
 namespace plumb::cuda {
 
-/// Sets the barriers up, and has the tensor map on its way meanwhile. All threads call it, and go
+/// Sets the barriers up, and has the tensor maps on their way meanwhile. All threads call it, and go
 /// on when all barriers are there and the kernel before has written.
-template <WideShape shape, class Params>
-__device__ void prepare_wide(const Params& params, const WideShared<shape>& shared) {
+template <WideShape shape, class... Maps>
+__device__ void prepare_wide(const WideShared<shape>& shared, const Maps&... maps) {
   constexpr int consumer_warps = wide_consumers / 32;
   if (threadIdx.x == wide_consumers) {
-    prefetch_map(params.map);
+    (prefetch_map(maps), ...);
     for (int i = 0; i < shape.stages(); ++i) {
       shared.full(i).init(1);
       shared.empty(i).init(consumer_warps);
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(wide_threads, 1)
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr WideShape shape = wide_shapes[number];
   const WideShared<shape> shared;
-  prepare_wide(params, shared);
+  prepare_wide(shared, params.map);
   const int thread = static_cast<int>(threadIdx.x);
   if (thread >= wide_consumers) {
     give_registers<40>();

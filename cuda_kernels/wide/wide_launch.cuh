@@ -117,7 +117,8 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
     repack_regions<Arithmetic::operand_bytes, Arithmetic::products>(
         input, WideRegionParams(p, input, plan.input), images, stream);
   else
-    repack_wide<Arithmetic::operand_bytes, Arithmetic::products>(input, images, stream);
+    repack_wide<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::products>(
+        input, images, stream);
 }
 
 /// Starts the kernel of the plan's tiles, and the sum of its splits. `early`: the kernel before on

@@ -69,7 +69,8 @@ std::size_t WideFilters::bytes() const {
 
 bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {
   const std::int64_t unit = filters.of.unit(), bytes = filters.of.operand_bytes();
-  if (filters.of.products != 1 || filters.fold.axes != 0) return false;
+  // Operands of another type than x's are made from it.
+  if (filters.of.products != 1 || filters.of.scales() || filters.fold.axes != 0) return false;
   if (p.c > 1 && p.x_strides[1] != 1) return false;
   // A box begins at 16 aligned bytes.
   if (filters.groups.count > 1 && filters.groups.channels % unit != 0) return false;

@@ -58,7 +58,8 @@ Support supports_counts(const ConvProblem& p, const WideClass& of) {
   return {};
 }
 
-/// Of what is left to the product where some axes are folded.
+}  // namespace
+
 Support supports_folded(const ConvProblem& problem, const WideClass& of, int folded_axes) {
   const WideFold fold(problem, folded_axes);
   const ConvProblem product = wide_product(problem, fold);
@@ -75,13 +76,17 @@ Support supports_folded(const ConvProblem& problem, const WideClass& of, int fol
   return {};
 }
 
-bool is_compiled() {
+Support supports_wgmma(const DeviceInfo& device) {
 #ifdef PLUMB_CUDA_SM90A
-  return true;
+  constexpr bool compiled = true;
 #else
-  return false;
+  constexpr bool compiled = false;
 #endif
+  if (compiled && device.compute_major == 9) return {};
+  return refuse(Reason::device_limit, "no wgmma; expected a device and a build of sm_90a");
 }
+
+namespace {
 
 std::int64_t pixels_of(const ConvProblem& p) { return p.n * p.z() * p.p() * p.q(); }
 
@@ -145,8 +150,7 @@ void WideTiles::cover(std::int64_t pixels_of_images) {
 
 Support supports_wide(const ConvProblem& p, const WideClass& of, const DeviceInfo& device) {
   if (Support stored = supports_dtypes({of.stored}, p); !stored) return stored;
-  if (!is_compiled() || device.compute_major != 9)
-    return refuse(Reason::device_limit, "no wgmma; expected a device and a build of sm_90a");
+  if (Support wgmma = supports_wgmma(device); !wgmma) return wgmma;
   if (p.pool != Pool::none) return refuse(Reason::geometry, "pools; expected none");
   if (p.boundary != Boundaries{})
     return refuse(Reason::geometry, "a boundary other than zeros; expected zeros");

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(wide_threads, 1)
   constexpr WideShape shape = wide_shapes[number];
   constexpr int copies = shape.m / shape.pixels_of_copy();
   const WideShared<shape> shared;
-  prepare_wide(params, shared);
+  prepare_wide(shared, params.map);
   if (threadIdx.x == 0) {
     shared.full(0).arrive_expecting(shape.a_bytes());
     WideCorner corners[copies];
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(wide_threads, 1)
                  int of_step, char* out) {
   constexpr WideShape shape = wide_shapes[number];
   const WideShared<shape> shared;
-  prepare_wide(params, shared);
+  prepare_wide(shared, params.map);
   const WideWorkItem work{
       .pixel = 0, .group = group, .filter = filter, .split = 0, .begin = 0, .end = 1};
   if (threadIdx.x == 0) copy_filters(params, shared, 0, work, WideStep(params, of_step), 0);

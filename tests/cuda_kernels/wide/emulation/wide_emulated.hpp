@@ -12,12 +12,12 @@
 #include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
+#include "placing.hpp"
 #include "support/host_tensor.hpp"
 #include "wide_run.hpp"
 
 namespace plumb_test::emulation {
 
-enum class Placing { planes, channels_last, mirrored };
 enum class Data { integers, normal, far_apart, infinite };
 
 struct WideOptions {
@@ -31,21 +31,6 @@ struct WideOptions {
   int images_at_once = 0;  ///< that are repacked; 0: as planned
   EmulatedFault fault = EmulatedFault::none;
 };
-
-inline plumb::Strides strides_of(const plumb::Extents& extents, Placing layout) {
-  plumb::Strides strides = plumb::dense_strides(extents);
-  if (layout == Placing::planes) return strides;
-  std::int64_t step = 1;
-  strides[1] = 1, step = extents[1];
-  for (int i = extents.rank() - 1; i >= 2; --i) strides[i] = step, step *= extents[i];
-  strides[0] = step;
-  if (layout == Placing::mirrored) {
-    strides[1] = 2;
-    for (int i = 2; i < extents.rank(); ++i) strides[i] *= -3;
-    strides[0] *= 7;
-  }
-  return strides;
-}
 
 class WideEmulated {
  public:

@@ -1,0 +1,45 @@
+#include "cuda_kernels/cost/wide_weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_kernels/cost/tables.hpp"
+
+namespace plumb::cuda {
+
+// Steps, tiles and repacking are those of wide/, and so are what they cost.
+
+double wide_weights_clocks(const WideWeightsCounts& work) {
+  const WideTable& costs = cost_tables().wide;
+  constexpr double step_terms = 64, row_bytes = 128;
+  const double products = step_terms * work.m * work.n / costs.products_per_clock;
+  const double loaded = row_bytes * (work.m + work.n);
+  const double step = std::max(products, loaded / costs.l2_bytes_per_clock) + costs.of_step;
+  const double stored = 4.0 * work.m * work.n / costs.l2_bytes_per_clock;
+  const double waves = std::ceil(work.works / wide_weights_units);
+  const double adding = work.sums_bytes / (costs.l2_bytes_per_clock * wide_weights_units);
+  return costs.slower * (waves * (work.steps * step + costs.of_tile + stored) + adding);
+}
+
+double wide_weights_moving_clocks(const WideWeightsTraffic& traffic) {
+  const WideTable& costs = cost_tables().wide;
+  // Of an H100: 3.35 TB/s at 1.98 GHz.
+  constexpr double bytes_per_clock = 1700, clocks_per_second = 1.98e9;
+  return costs.slower * traffic.read_bytes / (bytes_per_clock * costs.read_share) +
+         traffic.repacked_bytes / (bytes_per_clock * costs.repacking_share) +
+         traffic.repackings * costs.next_kernel * clocks_per_second;
+}
+
+double wide_weights_seconds(const DeviceInfo& device, double clocks,
+                            const WideWeightsTraffic& traffic) {
+  const WideTable& costs = cost_tables().wide;
+  const Machine machine(device);
+  const double tiles = clocks * wide_weights_units / (machine.units * machine.clock_hertz);
+  const double reading =
+      costs.slower * machine.moving_seconds(traffic.read_bytes, costs.read_share);
+  return kernel_seconds(tiles + reading, device, 0) + costs.start + costs.next_kernel +
+         machine.moving_seconds(traffic.repacked_bytes, costs.repacking_share) +
+         traffic.repackings * costs.next_kernel;
+}
+
+}  // namespace plumb::cuda

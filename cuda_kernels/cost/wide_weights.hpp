@@ -1,0 +1,35 @@
+// A model of the kernel in wide_weights/: tiles of a product on tensor cores, loaded from L2, and
+// sums of the splits.
+#pragma once
+
+#include "cuda_kernels/cost/kernel_model.hpp"
+
+namespace plumb::cuda {
+
+/// The machine that problems are cut for: sums must not depend on the device.
+inline constexpr double wide_weights_units = 132;
+
+/// How a problem is cut.
+struct WideWeightsCounts {
+  int m = 0, n = 0;       ///< of a tile: filters, and channels under taps
+  double works = 0;       ///< tiles of all groups and splits
+  double steps = 0;       ///< of 64 pixels, of one work; of all products of a term
+  double sums_bytes = 0;  ///< of the splits, written and read once
+};
+
+/// What goes through memory beside the tiles' loads.
+struct WideWeightsTraffic {
+  double read_bytes = 0;      ///< of x and dy as the copy engine reads them
+  int repackings = 0;         ///< kernels that x and dy go through first
+  double repacked_bytes = 0;  ///< which they read and write
+};
+
+/// Returns the clocks from the first tile to the last sum on `wide_weights_units` multiprocessors.
+double wide_weights_clocks(const WideWeightsCounts& work);
+/// Returns the clocks of what goes through memory, of a machine of that kind.
+double wide_weights_moving_clocks(const WideWeightsTraffic& traffic);
+/// Returns the time of all kernels of a problem that takes so many clocks.
+double wide_weights_seconds(const DeviceInfo& device, double clocks,
+                            const WideWeightsTraffic& traffic);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,72 @@
+// A gradient as the kernel's warps see it, and a block's share of the work.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_kernels/primitives/index.cuh"
+#include "cuda_kernels/primitives/tensor_copy.cuh"
+#include "cuda_kernels/wide/wide_params.cuh"
+#include "cuda_kernels/wide_weights/wide_weights.hpp"
+
+namespace plumb::cuda {
+
+/// Mistakes that tests plant in the kernel; `none` everywhere else.
+enum class WideWeightsFault {
+  none,
+  lost_split,    ///< the last split is not added
+  wrong_tap,     ///< the first column of a tile has the channels of the tap beside it
+  stale_stage,   ///< the last step of a tile takes the channels that its stage had before
+  wrong_stride,  ///< descriptors have the second 64 filters or channels half as far behind
+  low_twice,     ///< the second of three products takes dy's low halves as the first does
+};
+
+using WideFp16Scaled = WideArithmetic<float, __half, 1>;
+
+struct WideWeightsAxis {
+  int stride, before, dilation, taps;
+  Divisor<int> outputs;
+};
+
+/// A tensor in the copy engine's map: channels of a group, and those of low halves, from the first
+/// on. `exponent` is that of its scale.
+struct WideWeightsTensor {
+  int axes, group_channels, low_channels;
+  const int* exponent;
+};
+
+struct WideWeightsParams {
+  CUtensorMap x_map, dy_map;
+  WideWeightsTensor x, dy;
+  float* sums;  ///< splits × groups × rows × columns
+  WideWeightsAxis axis[3];
+  int filters, rows, columns;  ///< of a group; rows and columns are whole blocks
+  int filter_blocks, channel_blocks, column_blocks;
+  int groups, steps, splits, works;
+  Divisor<int> m_tiles, n_tiles, of_groups;
+};
+
+/// A tile of a block: a group's filters and columns from there on, and a split's steps.
+struct WideWeightsWork {
+  int group, filter_block, column_block, split, begin, end;
+};
+
+/// Calls `f` for each of the block's tiles. Splits are slowest, so that the tiles under way at one
+/// time share pixels.
+template <WideShape shape, class F>
+__device__ void for_each_weights_work(const WideWeightsParams& params, const F& f) {
+#pragma unroll 1
+  for (int work = static_cast<int>(blockIdx.x); work < params.works;
+       work += static_cast<int>(gridDim.x)) {
+    const auto [above_n, n_tile] = params.n_tiles.divide(work);
+    const auto [above_m, m_tile] = params.m_tiles.divide(above_n);
+    const auto [split, group] = params.of_groups.divide(above_m);
+    f(WideWeightsWork{.group = group,
+                      .filter_block = m_tile * (shape.m / wide_weights_block),
+                      .column_block = n_tile * (shape.n / wide_weights_block),
+                      .split = split,
+                      .begin = first_pixel_step(split, params.splits, params.steps),
+                      .end = first_pixel_step(split + 1, params.splits, params.steps)});
+  }
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,111 @@
+// The producer, one warp, fills stages through the copy engine: 64 pixels of blocks of filters and
+// of channels under their taps.
+#pragma once
+
+#include "cuda_kernels/wide_weights/wide_weights_params.cuh"
+
+namespace plumb::cuda {
+
+/// The first pixel of a step, as both maps' boxes have it.
+struct WideWeightsCorner {
+  int n, of_dy[3], of_x[3];  ///< w, h, d
+
+  __device__ WideWeightsCorner(const WideWeightsParams& params, int step) {
+    const auto [above, q] = params.axis[0].outputs.divide(step * wide_weights_pixels);
+    const auto [planes, p] = params.axis[1].outputs.divide(above);
+    const auto [image, z] = params.axis[2].outputs.divide(planes);
+    n = image, of_dy[0] = q, of_dy[1] = p, of_dy[2] = z;
+#pragma unroll
+    for (int i = 0; i < 3; ++i)
+      of_x[i] = of_dy[i] * params.axis[i].stride - params.axis[i].before;
+  }
+};
+
+/// A copy of every step of a tile, which a lane of the producer's warp begins: 64 filters of dy, or
+/// 64 channels of x under a tap. Blocks of filters come first, and then those of columns.
+template <WideShape shape, WideWeightsFault fault>
+struct WideWeightsCopy {
+  static constexpr int m_blocks = shape.m / wide_weights_block,
+                       n_blocks = shape.n / wide_weights_block;
+  static_assert(m_blocks + n_blocks <= 32);
+  bool is_there, of_x;
+  int channel, offset[3] = {0, 0, 0};
+  int block;             ///< of the stage
+  int filters, columns;  ///< copies of this tile
+
+  __device__ WideWeightsCopy(const WideWeightsParams& params, const WideWeightsWork& work)
+      : block(static_cast<int>(threadIdx.x) % 32),
+        filters(min(m_blocks, params.filter_blocks - work.filter_block)),
+        columns(min(n_blocks, params.column_blocks - work.column_block)) {
+    of_x = block >= m_blocks;
+    const int number = of_x ? block - m_blocks : block;
+    is_there = number < (of_x ? columns : filters);
+    if (!of_x) {
+      channel = work.group * params.dy.group_channels +
+                (work.filter_block + number) * wide_weights_block;
+      return;
+    }
+    const int column = work.column_block + number;
+    int tap = column / params.channel_blocks;
+    const WideWeightsAxis &w = params.axis[0], &h = params.axis[1], &d = params.axis[2];
+    if (fault == WideWeightsFault::wrong_tap && number == 0)
+      tap ^= tap + 1 < w.taps * h.taps * d.taps ? 1 : 0;
+    channel = work.group * params.x.group_channels +
+              column % params.channel_blocks * wide_weights_block;
+    offset[0] = tap % w.taps * w.dilation, tap /= w.taps;
+    offset[1] = tap % h.taps * h.dilation, offset[2] = tap / h.taps * d.dilation;
+  }
+
+  /// Begins this lane's copy of a step. `low` says whether it takes low halves.
+  __device__ void begin(const WideWeightsParams& params, const WideShared<shape>& shared, int stage,
+                        const WideWeightsCorner& corner, bool low) const {
+    char* const to = shared.pixels(stage) + block * wide_weights_block_bytes;
+    if (of_x)
+      shared.full(stage).copy_im2col(to, params.x_map, params.x.axes,
+                                     channel + (low ? params.x.low_channels : 0), corner.of_x,
+                                     corner.n, offset);
+    else
+      shared.full(stage).copy_im2col(to, params.dy_map, params.dy.axes,
+                                     channel + (low ? params.dy.low_channels : 0), corner.of_dy,
+                                     corner.n, {0, 0, 0});
+  }
+};
+
+/// Which halves a product of three takes; small products come first.
+template <WideWeightsFault fault>
+__device__ bool takes_low(bool of_x, int product) {
+  if (of_x) return product == 1;
+  return product == 0 || (fault == WideWeightsFault::low_twice && product == 1);
+}
+
+/// Fills the stages of all tiles. A warp calls it.
+template <class Arithmetic, WideShape shape, WideWeightsFault fault>
+__device__ void produce_weights(const WideWeightsParams& params, const WideShared<shape>& shared) {
+  // Blocks of columns follow those of filters in a stage.
+  static_assert(shape.a_bytes() == shape.m / wide_weights_block * wide_weights_block_bytes);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  WideStage<shape> stage;
+  for_each_weights_work<shape>(params, [&](const WideWeightsWork& work) {
+    const WideWeightsCopy<shape, fault> copy(params, work);
+#pragma unroll 1
+    for (int product = 0; product < Arithmetic::products; ++product) {
+      const bool low = Arithmetic::splits_operands && takes_low<fault>(copy.of_x, product);
+#pragma unroll 1
+      for (int step = work.begin; step < work.end; ++step) {
+        const bool stale = fault == WideWeightsFault::stale_stage && step + 1 == work.end;
+        const WideWeightsCorner corner(params, step);
+        shared.empty(stage.number).wait(stage.parity ^ 1);
+        if (lane == 0)
+          shared.full(stage.number)
+              .arrive_expecting((copy.filters + (stale ? 0 : copy.columns)) *
+                                wide_weights_block_bytes);
+        __syncwarp();
+        if (copy.is_there && !(stale && copy.of_x))
+          copy.begin(params, shared, stage.number, corner, low);
+        stage.advance();
+      }
+    }
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,180 @@
+// The sources of wide_weights/ on the host, where no GPU is: repacking, pipeline, products across
+// the stages, and sums of the splits of every arithmetic, held against the oracle.
+#include <catch2/catch_test_macros.hpp>
+
+#include "support/sanitized.hpp"
+#include "weights_emulated.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+using namespace plumb_test::emulation;
+using plumb::cuda::wide_class_bf16;
+using plumb::cuda::wide_class_fp16;
+using plumb::cuda::wide_class_fp16_scaled;
+using plumb::cuda::wide_class_fp16x3;
+using plumb::cuda::WideClass;
+
+namespace {
+
+constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_fp16_scaled,
+                                 wide_class_fp16x3};
+
+std::string name(const WideClass& of) {
+  return std::string(to_string(of.stored)) + (of.products == 3 ? " in three products" : "");
+}
+
+}  // namespace
+
+TEST_CASE("wide weights, emulated: every arithmetic, of tensors of any layout") {
+  for (const WideClass& of : classes)
+    for (const Placing placing : {Placing::channels_last, Placing::planes, Placing::mirrored})
+      for (const char* text :
+           {"mb2ic72ih5iw6oc40kh3ph1", "mb3ic16ih6iw5oc24kh3ph1sh2",
+            "mb2ic8id4ih3iw5oc8kd3kh3kw3pd1ph1pw1", "mb2ic40iw70oc72kw5pw2",
+            "mb1ic13ih4iw5oc9kh3ph1", "mb2ic1ih6iw7oc70kh3ph1", "mb2ic16id3ih5iw4oc8kd3kh2kw1pd0ph0pw0",
+            "mb2ic8ih9iw11oc16kh3dh1ph2sh3"}) {
+        CAPTURE(name(of), static_cast<int>(placing), text);
+        CHECK(WideWeightsEmulated(text, {.of = of, .x = placing, .dy = placing, .dw = placing})
+                  .run() == "");
+      }
+}
+
+TEST_CASE("wide weights, emulated: one tensor as it lies, the other repacked") {
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes}) {
+      CAPTURE(name(of), static_cast<int>(x));
+      WideWeightsOptions options{.of = of, .x = x, .accumulate = true};
+      options.dy = x == Placing::planes ? Placing::channels_last : Placing::planes;
+      CHECK(WideWeightsEmulated("mb3ic72ih5iw6oc40kh3ph1", options).run() == "");
+    }
+}
+
+TEST_CASE("wide weights, emulated: groups, joined and not, with few and with odd channels") {
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes})
+      for (const char* text :
+           {"g2mb2ic128ih4iw5oc144kh3ph1", "g8mb2ic32ih5iw4oc64kh3ph1", "g6mb1ic18ih5iw4oc12kh3ph1",
+            "g24mb2ic24ih5iw6oc24kh3ph1", "g3mb1ic201ih4iw4oc15kh1ph0", "g2mb1ic80ih4iw3oc6kh3ph1"})
+        for (const int splits : {1, 2}) {
+          CAPTURE(name(of), static_cast<int>(x), text, splits);
+          WideWeightsOptions options{.of = of, .x = x, .dy = x, .dw = x, .accumulate = true};
+          options.choice.shape = 5, options.choice.splits = splits;
+          CHECK(WideWeightsEmulated(text, options).run() == "");
+        }
+}
+
+TEST_CASE("wide weights, emulated: each of the tiles, whole and in part, with splits") {
+  for (const WideClass& of : classes)
+    for (int shape = 0; shape < cuda::wide_shape_count; ++shape)
+      for (const int splits : {1, 2}) {
+        if (!cuda::wide_weights_has(cuda::wide_shapes[shape], cuda::moves_sums(of))) continue;
+        if (plumb_test::is_sanitized && (shape != 3 || splits != 2)) continue;
+        CAPTURE(name(of), shape, splits);
+        WideWeightsOptions options{.of = of};
+        options.choice.shape = shape, options.choice.splits = splits;
+        CHECK(WideWeightsEmulated("mb4ic136ih5iw6oc264kh1kw2ph0pw0", options).run() == "");
+        CHECK(WideWeightsEmulated("mb3ic72ih6iw7oc71kh2kw1ph0", options).run() == "");
+      }
+}
+
+TEST_CASE("wide weights, emulated: many splits are added in chains and a tree") {
+  for (const WideClass& of : classes)
+    for (const int splits : {8, 9, 20}) {
+      CAPTURE(name(of), splits);
+      WideWeightsOptions options{.of = of};
+      options.choice.shape = 5, options.choice.splits = splits;
+      CHECK(WideWeightsEmulated("mb20ic72ih8oc40kh1ph0", options).run() == "");
+    }
+}
+
+TEST_CASE("wide weights, emulated: sums that move go over many runs of steps") {
+  for (const WideClass& of : classes) {
+    CAPTURE(name(of));
+    WideWeightsOptions options{.of = of};
+    options.choice.shape = 5, options.choice.splits = 2;
+    CHECK(WideWeightsEmulated("mb3ic8ih42oc8kh1ph0", options).run() == "");
+    options.values = Values::normal;
+    CHECK(WideWeightsEmulated("mb3ic8ih42oc8kh1ph0", options).run() == "");
+  }
+}
+
+TEST_CASE("wide weights, emulated: taps of folded axes are channels") {
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes})
+      for (const char* text :
+           {"mb2ic3ih22iw31oc40kh10kw9sh10sw11ph0", "mb2ic3ih9iw10oc24kh4sh4ph0",
+            "mb2ic3ih13iw11oc16kh5sh2ph2dh1", "g2mb2ic6ih8oc10kh4sh3ph1",
+            "mb2ic3id4ih6iw9oc17kd2kh3kw4sd2sh3sw4pd0ph0pw1", "mb2ic1iw60oc20kw12sw10pw3"})
+        for (const int axes : {1, 2, 3, 7}) {
+          WideWeightsOptions options{.of = of, .x = x, .dw = x};
+          options.choice.shape = 5, options.choice.folded_axes = axes;
+          const WideWeightsEmulated gradient(text, options);
+          const ConvProblem product =
+              cuda::wide_product(gradient.plan().x.image, gradient.plan().x.channels.fold);
+          if (std::max(product.stride.h, product.stride.w) > cuda::max_im2col_step) continue;
+          CAPTURE(name(of), static_cast<int>(x), text, axes);
+          CHECK(WideWeightsEmulated(text, options).run() == "");
+        }
+}
+
+TEST_CASE("wide weights, emulated: tensors that are not aligned are repacked") {
+  for (const WideClass& of : classes) {
+    CAPTURE(name(of));
+    const WideWeightsOptions options{.of = of, .accumulate = true, .shifted = true};
+    CHECK(WideWeightsEmulated("mb5ic24ih5iw6oc40kh3ph1", options).run() == "");
+  }
+}
+
+TEST_CASE("wide weights, emulated: sums lie within the bound") {
+  for (const WideClass& of : classes)
+    for (const int splits : {1, 2}) {
+      CAPTURE(name(of), splits);
+      WideWeightsOptions options{.of = of, .values = Values::normal, .accumulate = true};
+      options.choice.splits = splits;
+      CHECK(WideWeightsEmulated("mb2ic72ih5iw6oc40kh3ph1", options).run() == "");
+      CHECK(WideWeightsEmulated("mb1ic16ih5iw6oc40kh1ph0", options).run(0.75) == "");
+    }
+}
+
+TEST_CASE("wide weights, emulated: what halves do not hold is summed by the definition") {
+  for (const WideClass& of : {wide_class_fp16_scaled, wide_class_fp16x3})
+    for (const int splits : {1, 2}) {
+      WideWeightsOptions options{.of = of, .x = Placing::planes, .values = Values::far_apart};
+      options.choice.shape = 5, options.choice.splits = splits;
+      CAPTURE(name(of), splits);
+      CHECK(WideWeightsEmulated("mb2ic24ih4iw5oc16kh3ph1", options).run() == "");
+    }
+}
+
+TEST_CASE("wide weights, emulated: NaN and Inf come out where the definition has them") {
+  for (const WideClass& of : classes)
+    for (const char* text : {"mb2ic24ih4iw5oc16kh3ph1", "g4mb2ic16ih4iw5oc16kh3ph1",
+                             "mb2ic24ih4iw5oc16kh2ph0", "mb2ic3ih13iw11oc16kh5sh2ph2dh1"})
+      for (const int splits : {1, 2})
+        for (const std::uint32_t seed : {1u, 2u, 3u}) {
+          CAPTURE(name(of), text, splits, seed);
+          WideWeightsOptions options{.of = of, .values = Values::infinite};
+          options.choice.shape = 5, options.choice.splits = splits;
+          if (std::string(text).find("ic3") != std::string::npos) options.choice.folded_axes = 1;
+          CHECK(WideWeightsEmulated(text, options, seed).run() == "");
+        }
+}
+
+TEST_CASE("wide weights, emulated: planted faults show") {
+  const auto is_caught = [](const char* text, WeightsMistake mistake, int splits,
+                            Values values = Values::integers) {
+    WideWeightsOptions options{.of = wide_class_fp16x3, .values = values, .mistake = mistake};
+    options.choice.splits = splits;
+    return !WideWeightsEmulated(text, options).run().empty();
+  };
+  const char* const many = "mb4ic72ih5iw6oc72kh1kw2ph0pw0";
+  CHECK_FALSE(is_caught(many, WeightsMistake::none, 2));
+  CHECK(is_caught(many, WeightsMistake::lost_split, 2));
+  CHECK(is_caught(many, WeightsMistake::wrong_tap, 1));
+  CHECK(is_caught(many, WeightsMistake::stale_stage, 1));
+  CHECK(is_caught(many, WeightsMistake::wrong_stride, 1));
+  // Small integers have no low halves.
+  const char* const few = "mb1ic16ih4iw5oc40kh1ph0";
+  CHECK_FALSE(is_caught(few, WeightsMistake::none, 1, Values::normal));
+  CHECK(is_caught(few, WeightsMistake::low_twice, 1, Values::normal));
+}

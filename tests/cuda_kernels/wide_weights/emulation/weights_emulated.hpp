@@ -1,0 +1,148 @@
+// A gradient that the emulated kernels of wide_weights/ compute, and how it is judged.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "placing.hpp"
+#include "plumb/plumb.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/validate.hpp"
+#include "support/host_tensor.hpp"
+#include "weights_run.hpp"
+
+namespace plumb_test::emulation {
+
+enum class Values { integers, normal, far_apart, infinite };
+
+struct WideWeightsOptions {
+  plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
+  Placing x = Placing::channels_last, dy = Placing::channels_last, dw = Placing::planes;
+  plumb::cuda::WideWeightsChoice choice{.shape = mistaken_shape, .splits = 1, .folded_axes = 0};
+  Values values = Values::integers;
+  bool accumulate = false;
+  bool shifted = false;  ///< x and dy begin one element behind an aligned address
+  WeightsMistake mistake = WeightsMistake::none;
+};
+
+class WideWeightsEmulated {
+ public:
+  WideWeightsEmulated(const std::string& text, const WideWeightsOptions& options,
+                      std::uint32_t seed = 1)
+      : options_(options),
+        problem_(problem_of(text, options)),
+        plan_(problem_, options.of, options.choice),
+        random_(seed),
+        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
+        dy_(problem_.dtype, problem_.y_extents(), problem_.y_strides),
+        dw_(problem_.dtype, problem_.w_extents(), problem_.w_strides) {
+    for (HostTensor* tensor : {&x_, &dy_, &dw_}) tensor->fill([&] { return draw(); });
+    if (options.values == Values::infinite)
+      put(x_, INFINITY, false), put(dy_, -INFINITY, true), put(dy_, NAN, false);
+  }
+
+  const plumb::cuda::WideWeightsPlan& plan() const { return plan_; }
+
+  /// Computes dw, and returns what is wrong with it; empty where nothing is. Sums of integers are
+  /// exact, those of other values within `share` of what the arithmetic is allowed.
+  std::string run(double share = 1) {
+    HostTensor dw = dw_;
+    std::vector<std::byte> x, dy;
+    bool nan = false;
+    try {
+      nan = run_wide_weights({.plan = plan_,
+                              .x = options_.shifted ? shift(x_, x) : x_.view().data(),
+                              .dy = options_.shifted ? shift(dy_, dy) : dy_.view().data(),
+                              .dw = dw.view().data(),
+                              .accumulate = options_.accumulate,
+                              .mistake = options_.mistake});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    // What is NaN is summed anew, which would hide that a sum read what nobody wrote.
+    if (nan && (options_.values == Values::integers || options_.values == Values::normal))
+      return "a sum of a split is NaN";
+    if (!dw.surroundings_untouched()) return "wrote beside dw";
+    return judge(dw.values(), share);
+  }
+
+ private:
+  static plumb::ConvProblem problem_of(const std::string& text, const WideWeightsOptions& options) {
+    plumb::ConvProblem problem = plumb::parse_problem(text).problem;
+    problem.direction = plumb::Direction::backward_weights;
+    problem.dtype = options.of.stored;
+    problem.x_strides = strides_of(problem.x_extents(), options.x);
+    problem.y_strides = strides_of(problem.y_extents(), options.dy);
+    problem.w_strides = strides_of(problem.w_extents(), options.dw);
+    return plumb::check(problem);
+  }
+  double draw() {
+    if (options_.values == Values::integers || options_.values == Values::infinite)
+      return random_.integer(-2, 2);
+    const double value = random_.normal();
+    return options_.values == Values::normal
+               ? value
+               : std::ldexp(value, static_cast<int>(random_.integer(-40, 0)));
+  }
+  /// At the last place of each axis but the first two, which the padding meets, or at any.
+  void put(HostTensor& tensor, double value, bool at_end) {
+    plumb::Dims index = tensor.extents();
+    for (int i = 0; i < index.rank(); ++i)
+      index[i] = i > 1 && at_end ? index[i] - 1
+                                 : static_cast<std::int64_t>(random_.integer(
+                                       0, static_cast<int>(tensor.extents()[i]) - 1));
+    tensor.set(index, value);
+  }
+  /// Copies a dense tensor to one element behind an aligned address.
+  const void* shift(const HostTensor& from, std::vector<std::byte>& to) const {
+    const std::size_t element = plumb::size_in_bytes(problem_.dtype);
+    const auto elements = static_cast<std::size_t>(element_count(from.extents()));
+    to.resize(elements * element + 64);
+    std::byte* begin = to.data();
+    while (reinterpret_cast<std::uintptr_t>(begin) % 16 != 0) ++begin;
+    std::memcpy(begin + element, from.view().data(), elements * element);
+    return begin + element;
+  }
+
+  static double chain(const plumb::ConvProblem&) { return chain_; }
+
+  std::string judge(const std::vector<double>& values, double share) const {
+    const std::vector<double> before = dw_.values();
+    std::vector<plumb::OracleTerm> terms =
+        plumb::conv_oracle(problem_, x_.view(), dy_.view(), plumb::ConstTensorView());
+    chain_ = plumb::cuda::wide_weights_chain(plan_);
+    const plumb::Numerics numerics{
+        .operand = options_.of.products == 3                  ? plumb::Operand::fp16
+                   : options_.of.scales()                     ? plumb::Operand::fp16_scaled
+                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
+                                                              : plumb::Operand::bf16,
+        .accumulator = plumb::Accumulator::tensor_core_fp32,
+        .products = options_.of.products,
+        .term_multiple = plumb::cuda::wide_weights_pixels,
+        .chain = chain};
+    const bool exact = options_.values == Values::integers || options_.values == Values::infinite;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (options_.accumulate) terms[i].add(before[i]);
+      const double expected = terms[i].y;
+      const double bound =
+          exact ? 0 : share * plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
+      const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
+      if (both_nan || values[i] == expected || std::abs(values[i] - expected) <= bound) continue;
+      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
+             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
+             std::to_string(bound);
+    }
+    return {};
+  }
+
+  static inline double chain_ = 0;
+  WideWeightsOptions options_;
+  plumb::ConvProblem problem_;
+  plumb::cuda::WideWeightsPlan plan_;
+  Random random_;
+  HostTensor x_, dy_, dw_;
+};
+
+}  // namespace plumb_test::emulation
