@@ -1,6 +1,6 @@
 // Backward weights of many channels on Hopper's tensor cores, for tensors of f16 and bf16: the copy
-// engine brings 64 pixels of dy and of x under some taps to shared memory, and wgmma multiplies them
-// across. Tensors are read as they lie where their channels lie side by side, and otherwise
+// engine brings 64 pixels of dy and of x under some taps to shared memory, and wgmma multiplies
+// them across. Tensors are read as they lie where their channels lie side by side, and otherwise
 // repacked first.
 //
 // Tiling: 128×256 or 256×128 filters by channels under taps a block, fewer where there are few; two

@@ -1,11 +1,11 @@
 // How backward weights of many channels is cut for the kernel in wide_weights_kernel.cuh: host code
 // alone.
 //
-// The product's rows are filters, its columns the channels under the filter's taps, its terms output
-// pixels, numbered through N (Z) P Q. A step of the reduction is 64 of them: blocks of 64 filters of
-// dy and of 64 channels of x under one tap, each pixel a row of 128 bytes, which the copy engine
-// writes swizzled and wgmma reads across. Tiles, stages, repacked tensors and folded axes are those
-// of wide/.
+// The product's rows are filters, its columns the channels under the filter's taps, its terms
+// output pixels, numbered through N (Z) P Q. A step of the reduction is 64 of them: blocks of 64
+// filters of dy and of 64 channels of x under one tap, each pixel a row of 128 bytes, which the
+// copy engine writes swizzled and wgmma reads across. Tiles, stages, repacked tensors and folded
+// axes are those of wide/.
 #pragma once
 
 #include <cstddef>
@@ -24,14 +24,15 @@ inline constexpr WideClass wide_class_fp16_scaled{DType::f32, DType::f16, 1};
 inline constexpr int wide_weights_pixels = 64;  ///< of a step
 inline constexpr int wide_weights_block = 64;   ///< filters or channels that a copy has
 inline constexpr int wide_weights_block_bytes = wide_weights_pixels * swizzle_row_bytes;
-/// Sums of f32 move from the tensor cores' registers to others after so many steps: the tensor cores
-/// cut what they add, always towards zero.
+/// Sums of f32 move from the tensor cores' registers to others after so many steps: the tensor
+/// cores cut what they add, always towards zero.
 inline constexpr int wide_weights_run = 32;
 
 /// Of more splits than that so many chains are summed, which a tree adds.
 inline constexpr int wide_weights_chains = 8;
 
-/// Whether there is a kernel of a tile in this arithmetic: sums that are moved take registers twice.
+/// Whether there is a kernel of a tile in this arithmetic: sums that are moved take registers
+/// twice.
 PLUMB_HOST_DEVICE constexpr bool wide_weights_has(const WideShape& shape, bool moves_sums) {
   return !moves_sums || shape.warpgroup_rows() * shape.warpgroup_columns() <= 128 * 64;
 }
@@ -39,8 +40,8 @@ PLUMB_HOST_DEVICE constexpr bool moves_sums(const WideClass& of) { return of.sto
 
 /// A tensor as the copy engine reads it: as it lies, or repacked.
 struct WideWeightsOperand {
-  ConvProblem image;    ///< a convolution that reads the tensor as its x
-  WideFilters channels; ///< its groups and folded axes; no filters are packed
+  ConvProblem image;     ///< a convolution that reads the tensor as its x
+  WideFilters channels;  ///< its groups and folded axes; no filters are packed
   WideInput input;
   int blocks = 1;  ///< of 64 channels of a group
   // In workspace: repacked images, largest magnitudes of their parts, the exponent of their scale.

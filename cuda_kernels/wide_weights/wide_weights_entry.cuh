@@ -1,6 +1,8 @@
 // What the entries of the family have in common.
 #pragma once
 
+#include <string>
+
 #include "cuda_kernels/conv/planned.hpp"
 #include "cuda_kernels/wide_weights/wide_weights_launch.cuh"
 
@@ -11,6 +13,13 @@ PlanResult plan_wide_weights(const ConvProblem& problem, const DeviceInfo& devic
   PlanResult result{.support = supports_wide_weights(problem, Arithmetic::host, device)};
   if (!result.support) return result;
   const WideWeightsPlan plan(problem, Arithmetic::host);
+  constexpr std::size_t most_bytes = std::size_t{8} << 30;
+  if (plan.workspace_bytes > most_bytes) {
+    result.support = {Reason::too_large, "workspace of " + std::to_string(plan.workspace_bytes) +
+                                             " bytes; expected at most " +
+                                             std::to_string(most_bytes)};
+    return result;
+  }
   result.estimate_seconds = plan.seconds(device);
   result.workspace_bytes = plan.workspace_bytes;
   result.kernel = planned(plan);

@@ -1,6 +1,6 @@
-// Backward weights of many channels (wide_weights.cu) for tensors of f32, scaled by powers of two to
-// fp16: in one product, and as accurate as fp32 by halves in three products, summed small ones first
-// (Ootomo & Yokota 2022).
+// Backward weights of many channels (wide_weights.cu) for tensors of f32, scaled by powers of two
+// to fp16: in one product, and as accurate as fp32 by halves in three products, summed small ones
+// first (Ootomo & Yokota 2022).
 //
 // Tiling: as in wide_weights.cu, in tiles of up to 128×128, since sums move from the tensor cores'
 //   registers to others every 2,048 pixels.

@@ -15,7 +15,7 @@ struct WideWeightsAdding {
   int taps[3];  ///< of the product: s, r, t
   int rows, columns, channel_blocks, splits;
   Divisor<int> column_chunks;  ///< that blocks take of a filter
-  std::int64_t split_sums;  ///< from a split to the next
+  std::int64_t split_sums;     ///< from a split to the next
   const float* sums;
   const int *x_exponent, *dy_exponent;  ///< null where there are no scales
   bool accumulate, repairs;
@@ -67,11 +67,9 @@ __global__ void __launch_bounds__(weights::finish_threads)
   const int splits = of.splits - (fault == WideWeightsFault::lost_split ? 1 : 0);
   float sum = 0;
   if (weight.is_there) {
-    const float* const from =
-        of.sums + (std::int64_t{group} * of.rows + of_group) * of.columns + first +
-        thread % columns;
-    for (int split = chain; split < splits; split += chains)
-      sum += from[split * of.split_sums];
+    const float* const from = of.sums + (std::int64_t{group} * of.rows + of_group) * of.columns +
+                              first + thread % columns;
+    for (int split = chain; split < splits; split += chains) sum += from[split * of.split_sums];
   }
   sums[thread] = sum;
   weights::add_rows(sums, columns, chains);
@@ -88,8 +86,8 @@ __global__ void __launch_bounds__(weights::finish_threads)
     }
   if (chain > 0 || !weight.is_there) return;
   const WeightsStrides& at = of.plan.strides;
-  Stored& to = dw[k * at.w_k + weight.c * at.w_c + weight.tap[2] * at.w_t +
-                  weight.tap[1] * at.w_r + weight.tap[0] * at.w_s];
+  Stored& to = dw[k * at.w_k + weight.c * at.w_c + weight.tap[2] * at.w_t + weight.tap[1] * at.w_r +
+                  weight.tap[0] * at.w_s];
   if (of.accumulate) sum += convert<float>(to);
   to = convert<Stored>(sum);
 }

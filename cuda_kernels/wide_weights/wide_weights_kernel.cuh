@@ -54,8 +54,8 @@ __device__ void write_weights_sums(const WideWeightsParams& params, const WideWe
   const bool below = shape.across == 1;
   const int first_row = work.filter_block * wide_weights_block +
                         (below ? warpgroup * shape.warpgroup_rows() : 0) + 16 * warp + lane / 4;
-  const int first_column = work.column_block * wide_weights_block +
-                           (below ? 0 : warpgroup * shape.warpgroup_columns());
+  const int first_column =
+      work.column_block * wide_weights_block + (below ? 0 : warpgroup * shape.warpgroup_columns());
 #pragma unroll
   for (int i = 0; i < WideSums<shape>::m64_tiles; ++i)
 #pragma unroll
@@ -63,9 +63,9 @@ __device__ void write_weights_sums(const WideWeightsParams& params, const WideWe
       const int row = first_row + 64 * i + 8 * half;
       if (row >= params.filters) continue;
       float* const to =
-          params.sums + ((std::int64_t{work.split} * params.groups + work.group) * params.rows +
-                         row) *
-                            params.columns +
+          params.sums +
+          ((std::int64_t{work.split} * params.groups + work.group) * params.rows + row) *
+              params.columns +
           first_column + lane % 4 * 2;
 #pragma unroll
       for (int j = 0; j < WideSums<shape>::n8_tiles; ++j)

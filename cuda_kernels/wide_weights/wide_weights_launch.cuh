@@ -106,8 +106,8 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
   const std::int64_t filters = std::int64_t{plan.groups().count} * plan.groups().filters;
   Launch launch(stream, static_cast<unsigned>(filters * chunks), weights::finish_threads);
   launch.early();
-  const auto *const x = static_cast<const Stored*>(call.x),
-                   *const dy = static_cast<const Stored*>(call.dy);
+  const auto *const x = static_cast<const Stored*>(call.x), *const dy =
+                                                                static_cast<const Stored*>(call.dy);
   auto* const dw = static_cast<Stored*>(call.dw);
   if (many)
     launch(add_wide_weights<Stored, fault, wide_weights_chains>, adding, x, dy, dw);
@@ -121,8 +121,8 @@ void launch_wide_weights(const WideWeightsPlan& plan, const WideWeightsCall& cal
                          const DeviceInfo& device, void* stream) {
   constexpr WideShape shape = wide_shapes[number];
   WideWeightsParams params = wide_weights_params(plan, call.workspace);
-  bool early = read_operand<Arithmetic>(plan.x, call.x, call.workspace, params.x_map, params.x,
-                                        stream);
+  bool early =
+      read_operand<Arithmetic>(plan.x, call.x, call.workspace, params.x_map, params.x, stream);
   early = read_operand<Arithmetic>(plan.dy, call.dy, call.workspace, params.dy_map, params.dy,
                                    stream) ||
           early;

@@ -40,20 +40,18 @@ WideWeightsOperand operand_of(const ConvProblem& image, const WideClass& of, int
   // All images at once: each is a term of every sum.
   operand.input.images = static_cast<int>(std::max<std::int64_t>(image.n, 1));
   constexpr int most_magnitudes = 1 << 12;
-  operand.input.parts =
-      std::clamp(most_magnitudes / operand.input.images, 1, operand.input.parts);
+  operand.input.parts = std::clamp(most_magnitudes / operand.input.images, 1, operand.input.parts);
   return operand;
 }
 
 WideWeightsCounts work_of(const WideWeightsPlan& plan) {
   const WideShape& shape = wide_shapes[plan.cut.shape];
-  return {.m = shape.m,
-          .n = shape.n,
-          .works = 1.0 * plan.cut.m_tiles * plan.cut.n_tiles * plan.groups().count *
-                   plan.cut.splits,
-          .steps = static_cast<double>(
-              plan.of.products * ceil_div(plan.cut.steps, plan.cut.splits)),
-          .sums_bytes = static_cast<double>(plan.sums_bytes())};
+  return {
+      .m = shape.m,
+      .n = shape.n,
+      .works = 1.0 * plan.cut.m_tiles * plan.cut.n_tiles * plan.groups().count * plan.cut.splits,
+      .steps = static_cast<double>(plan.of.products * ceil_div(plan.cut.steps, plan.cut.splits)),
+      .sums_bytes = static_cast<double>(plan.sums_bytes())};
 }
 
 /// Bytes that a repacking reads and writes.
@@ -88,8 +86,8 @@ void cut(WideWeightsPlan& plan, WideWeightsChoice choice) {
     const double most = std::min<double>(
         std::max(steps, 1), std::max(1.0, sums_limit / static_cast<double>(plan.sums_bytes())));
     for (const int waves : {0, 1, 2, 3, 4}) {
-      plan.cut.splits = static_cast<int>(
-          std::clamp(std::floor(waves * wide_weights_units / tiles), 1.0, most));
+      plan.cut.splits =
+          static_cast<int>(std::clamp(std::floor(waves * wide_weights_units / tiles), 1.0, most));
       if (choice.splits > 0) plan.cut.splits = std::clamp(choice.splits, 1, std::max(steps, 1));
       plan.cut.clocks = wide_weights_clocks(work_of(plan));
       if (plan.cut.clocks < best.clocks) best = plan.cut;
@@ -162,14 +160,13 @@ WideWeightsPlan::WideWeightsPlan(const ConvProblem& problem, const WideClass& ar
                                  WideWeightsChoice choice)
     : of(arithmetic) {
   const ConvProblem p = forward_of(problem);
-  const int folded =
-      choice.folded_axes >= 0 ? choice.folded_axes : choose_fold(p, of, choice);
+  const int folded = choice.folded_axes >= 0 ? choice.folded_axes : choose_fold(p, of, choice);
   x = operand_of(p, of, folded, nullptr);
   dy = operand_of(image_of_gradients(p), of, 0, &x.channels.groups);
   sizes = *weights_sizes(p);
   strides = weights_strides(p);
-  cut.steps = static_cast<int>(
-      ceil_div(p.n * p.z() * p.p() * p.q(), std::int64_t{wide_weights_pixels}));
+  cut.steps =
+      static_cast<int>(ceil_div(p.n * p.z() * p.p() * p.q(), std::int64_t{wide_weights_pixels}));
   cuda::cut(*this, choice);
   lay_out(*this);
 }
@@ -202,8 +199,9 @@ Support supports_cut(const ConvProblem& problem, const WideClass& of) {
   constexpr double most = 0x7fff0000;
   const double weights = static_cast<double>(element_count(p.w_extents()));
   if (!weights_sizes(p) || 64.0 * weights >= most)
-    return {Reason::too_large, "taps, strides or weights; expected fewer than 2^20 taps and "
-                               "below 2^25 weights"};
+    return {Reason::too_large,
+            "taps, strides or weights; expected fewer than 2^20 taps and "
+            "below 2^25 weights"};
   if (Support gradients = supports_folded(image_of_gradients(p), of, 0); !gradients)
     return gradients;
   Support plain = supports_folded(p, of, 0);
@@ -221,8 +219,11 @@ double wide_weights_chain(const WideWeightsPlan& plan) {
   const std::int64_t added = splits > wide_weights_chains
                                  ? ceil_div(splits, std::int64_t{wide_weights_chains}) + tree
                                  : splits;
-  // Of three products each goes over the split's pixels by itself.
-  return static_cast<double>(plan.of.products * (run * wide_weights_pixels + moved) + added);
+  const auto additions = static_cast<double>(run * wide_weights_pixels + moved);
+  // The small ones of three products, which go over the split's pixels by themselves, are 2^-11 of
+  // the sum of magnitudes each.
+  const double small = plan.of.products == 3 ? 0x1p-10 * additions : 0;
+  return additions + small + static_cast<double>(added);
 }
 
 double wide_weights_chain(const ConvProblem& problem, const WideClass& of) {

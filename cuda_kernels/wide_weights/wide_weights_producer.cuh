@@ -16,8 +16,7 @@ struct WideWeightsCorner {
     const auto [image, z] = params.axis[2].outputs.divide(planes);
     n = image, of_dy[0] = q, of_dy[1] = p, of_dy[2] = z;
 #pragma unroll
-    for (int i = 0; i < 3; ++i)
-      of_x[i] = of_dy[i] * params.axis[i].stride - params.axis[i].before;
+    for (int i = 0; i < 3; ++i) of_x[i] = of_dy[i] * params.axis[i].stride - params.axis[i].before;
   }
 };
 
@@ -41,8 +40,8 @@ struct WideWeightsCopy {
     const int number = of_x ? block - m_blocks : block;
     is_there = number < (of_x ? columns : filters);
     if (!of_x) {
-      channel = work.group * params.dy.group_channels +
-                (work.filter_block + number) * wide_weights_block;
+      channel =
+          work.group * params.dy.group_channels + (work.filter_block + number) * wide_weights_block;
       return;
     }
     const int column = work.column_block + number;
@@ -50,8 +49,8 @@ struct WideWeightsCopy {
     const WideWeightsAxis &w = params.axis[0], &h = params.axis[1], &d = params.axis[2];
     if (fault == WideWeightsFault::wrong_tap && number == 0)
       tap ^= tap + 1 < w.taps * h.taps * d.taps ? 1 : 0;
-    channel = work.group * params.x.group_channels +
-              column % params.channel_blocks * wide_weights_block;
+    channel =
+        work.group * params.x.group_channels + column % params.channel_blocks * wide_weights_block;
     offset[0] = tap % w.taps * w.dilation, tap /= w.taps;
     offset[1] = tap % h.taps * h.dilation, offset[2] = tap / h.taps * d.dilation;
   }

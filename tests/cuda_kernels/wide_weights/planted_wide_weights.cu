@@ -32,10 +32,9 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
 
 template <class Arithmetic, WideWeightsFault fault, int splits>
 PlantedCopy copy_with(std::string_view mistake) {
-  ConvAlgorithm algorithm =
-      wide_weights_entry<Arithmetic>(Arithmetic::splits_operands ? "cuda.conv.wide_weights.fp16x3"
-                                                                 : "cuda.conv.wide_weights.fp16",
-                                     Operand::fp16);
+  ConvAlgorithm algorithm = wide_weights_entry<Arithmetic>(
+      Arithmetic::splits_operands ? "cuda.conv.wide_weights.fp16x3" : "cuda.conv.wide_weights.fp16",
+      Operand::fp16);
   algorithm.plan = plan<Arithmetic, splits>;
   algorithm.launch = launch<Arithmetic, fault>;
   // Of cuts that the copies force, the chain is that of all terms.

@@ -11,10 +11,10 @@ TEST_CASE("cuda: planted faults of the wide kernel of backward weights are caugh
   const Device device = plumb_test::device_or_skip("cuda");
   if (device.info().compute_major != 9) SKIP("a device without wgmma");
   const std::vector<Tier> all(std::begin(all_tiers), std::end(all_tiers));
-  const std::vector<std::string> problems{"mb4ic72ih9iw10oc136kh3ph1", "mb3ic128ih14oc136kh3ph1sh2",
-                                          "g2mb2ic144ih9iw10oc40kh3ph1",
-                                          // Of few terms, so that a lost low half is beyond their bound.
-                                          "mb1ic8ih4iw5oc40kh1ph0"};
+  const std::vector<std::string> problems{
+      "mb4ic72ih9iw10oc136kh3ph1", "mb3ic128ih14oc136kh3ph1sh2", "g2mb2ic144ih9iw10oc40kh3ph1",
+      // Of few terms, so that a lost low half is beyond their bound.
+      "mb1ic8ih4iw5oc40kh1ph0"};
   const auto is_caught = [&](const ConvAlgorithm& algorithm, Placement placement,
                              const std::vector<Tier>& tiers) {
     const DType dtype = algorithm.numerics.products == 3 ? DType::f32 : DType::f16;

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
 #include "support/absent_device.hpp"
-#include "placing.hpp"
 #include "support/host_tensor.hpp"
 #include "wide_run.hpp"
 

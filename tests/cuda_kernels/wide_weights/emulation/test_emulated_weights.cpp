@@ -31,8 +31,8 @@ TEST_CASE("wide weights, emulated: every arithmetic, of tensors of any layout") 
       for (const char* text :
            {"mb2ic72ih5iw6oc40kh3ph1", "mb3ic16ih6iw5oc24kh3ph1sh2",
             "mb2ic8id4ih3iw5oc8kd3kh3kw3pd1ph1pw1", "mb2ic40iw70oc72kw5pw2",
-            "mb1ic13ih4iw5oc9kh3ph1", "mb2ic1ih6iw7oc70kh3ph1", "mb2ic16id3ih5iw4oc8kd3kh2kw1pd0ph0pw0",
-            "mb2ic8ih9iw11oc16kh3dh1ph2sh3"}) {
+            "mb1ic13ih4iw5oc9kh3ph1", "mb2ic1ih6iw7oc70kh3ph1",
+            "mb2ic16id3ih5iw4oc8kd3kh2kw1pd0ph0pw0", "mb2ic8ih9iw11oc16kh3dh1ph2sh3"}) {
         CAPTURE(name(of), static_cast<int>(placing), text);
         CHECK(WideWeightsEmulated(text, {.of = of, .x = placing, .dy = placing, .dw = placing})
                   .run() == "");

@@ -113,15 +113,15 @@ class WideWeightsEmulated {
     std::vector<plumb::OracleTerm> terms =
         plumb::conv_oracle(problem_, x_.view(), dy_.view(), plumb::ConstTensorView());
     chain_ = plumb::cuda::wide_weights_chain(plan_);
-    const plumb::Numerics numerics{
-        .operand = options_.of.products == 3                  ? plumb::Operand::fp16
-                   : options_.of.scales()                     ? plumb::Operand::fp16_scaled
-                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
-                                                              : plumb::Operand::bf16,
-        .accumulator = plumb::Accumulator::tensor_core_fp32,
-        .products = options_.of.products,
-        .term_multiple = plumb::cuda::wide_weights_pixels,
-        .chain = chain};
+    const plumb::Numerics numerics{.operand = options_.of.products == 3 ? plumb::Operand::fp16
+                                              : options_.of.scales() ? plumb::Operand::fp16_scaled
+                                              : options_.of.stored == plumb::DType::f16
+                                                  ? plumb::Operand::fp16
+                                                  : plumb::Operand::bf16,
+                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
+                                   .products = options_.of.products,
+                                   .term_multiple = plumb::cuda::wide_weights_pixels,
+                                   .chain = chain};
     const bool exact = options_.values == Values::integers || options_.values == Values::infinite;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (options_.accumulate) terms[i].add(before[i]);

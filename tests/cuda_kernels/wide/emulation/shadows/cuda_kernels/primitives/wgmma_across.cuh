@@ -14,9 +14,10 @@ inline WgmmaMatrix wgmma_across_matrix(const void* shared, int bytes) {
 /// lie side by side, and eight more the next atom (PTX ISA, "MN-major").
 template <class Operand>
 float wgmma_across_term(WgmmaMatrix matrix, int row, int term) {
-  const int at = 16 * static_cast<int>(matrix & 0xffff) + row / 64 * 16 * static_cast<int>(matrix >> 16) +
-                 term / swizzle_rows * swizzle_atom_bytes + term % swizzle_rows * swizzle_row_bytes +
-                 row % 64 * static_cast<int>(sizeof(Operand));
+  const int at =
+      16 * static_cast<int>(matrix & 0xffff) + row / 64 * 16 * static_cast<int>(matrix >> 16) +
+      term / swizzle_rows * swizzle_atom_bytes + term % swizzle_rows * swizzle_row_bytes +
+      row % 64 * static_cast<int>(sizeof(Operand));
   // The tensor cores swizzle by the address itself.
   const auto address = reinterpret_cast<std::uintptr_t>(plumb_test::emulation::shared_memory()) +
                        static_cast<std::uintptr_t>(at);
