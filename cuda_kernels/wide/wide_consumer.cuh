@@ -54,8 +54,8 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
   const int warpgroup = consumer_warpgroup();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const bool below = shape.across == 1;
-  const WgmmaMatrix a_first = Terms::matrix(shared.pixels(0)) +
-                              (below ? warpgroup * Sums::m64_tiles * m64_bytes / 16 : 0);
+  const WgmmaMatrix a_first =
+      Terms::matrix(shared.pixels(0)) + (below ? warpgroup * Sums::m64_tiles * m64_bytes / 16 : 0);
   const WgmmaMatrix b_first =
       Terms::matrix(shared.filters(0)) +
       (below ? 0 : warpgroup * shape.warpgroup_columns() * swizzle_row_bytes / 16);

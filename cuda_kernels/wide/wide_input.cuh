@@ -35,7 +35,7 @@ struct WideInputParams {
   Divisor<int> pixel_tiles, channel_tiles;
   bool one_scale = false;  ///< all images have that of the largest magnitude of any
   bool along_channels;     ///< they lie closer together than pixels do
-  bool pads = false;    ///< taps of folded axes may lie outside of the image
+  bool pads = false;       ///< taps of folded axes may lie outside of the image
 
   WideInputParams(const ConvProblem& p, const WideFilters& filters, const WideInput& input,
                   const void* from)

@@ -10,8 +10,8 @@
 
 namespace plumb::cuda {
 
-/// Sets the barriers up, and has the tensor maps on their way meanwhile. All threads call it, and go
-/// on when all barriers are there and the kernel before has written.
+/// Sets the barriers up, and has the tensor maps on their way meanwhile. All threads call it, and
+/// go on when all barriers are there and the kernel before has written.
 template <WideShape shape, class... Maps>
 __device__ void prepare_wide(const WideShared<shape>& shared, const Maps&... maps) {
   constexpr int consumer_warps = wide_consumers / 32;

@@ -142,7 +142,7 @@ TEST_CASE("wide weights, emulated: what halves do not hold is summed by the defi
       WideWeightsOptions options{.of = of, .x = Placing::planes, .values = Values::far_apart};
       options.choice.shape = 5, options.choice.splits = splits;
       CAPTURE(name(of), splits);
-      CHECK(WideWeightsEmulated("mb2ic24ih4iw5oc16kh3ph1", options).run() == "");
+      CHECK(WideWeightsEmulated("mb2ic12ih4iw5oc8kh2kw1ph0", options).run() == "");
     }
 }
 

@@ -108,6 +108,16 @@ class WideWeightsEmulated {
 
   static double chain(const plumb::ConvProblem&) { return chain_; }
 
+  /// What is stored of a sum that fp32 holds.
+  double stored(double sum) const {
+    const auto value = static_cast<float>(sum);
+    if (problem_.dtype == plumb::DType::f16)
+      return static_cast<double>(static_cast<float>(plumb::Half(value)));
+    if (problem_.dtype == plumb::DType::bf16)
+      return static_cast<double>(static_cast<float>(plumb::BFloat16(value)));
+    return sum;
+  }
+
   std::string judge(const std::vector<double>& values, double share) const {
     const std::vector<double> before = dw_.values();
     std::vector<plumb::OracleTerm> terms =
@@ -125,7 +135,7 @@ class WideWeightsEmulated {
     const bool exact = options_.values == Values::integers || options_.values == Values::infinite;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (options_.accumulate) terms[i].add(before[i]);
-      const double expected = terms[i].y;
+      const double expected = exact ? stored(terms[i].y) : terms[i].y;
       const double bound =
           exact ? 0 : share * plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
       const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
