@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "cuda_kernels/wide/emulation/guarded_memory.hpp"
 #include "cuda_kernels/wide_weights/wide_weights_entry.cuh"
-#include "guarded_memory.hpp"
 #include "weights_run.hpp"
 
 namespace plumb_test::emulation {

@@ -3,8 +3,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <string>
 
+#include "cuda_kernels/wide/emulation/placing.hpp"
 #include "cuda_kernels/wide_weights/wide_weights.hpp"
-#include "placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
 #include "support/absent_device.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "placing.hpp"
+#include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
