@@ -41,7 +41,7 @@ ConvProblem convolution_of(const FieldProblem& problem) {
 
 /// An algorithm that adds up in one order whatever the size, so that ranks give the bits of one.
 std::string algorithm_of(const FieldProblem& problem, const Device& device) {
-  if (!problem.algorithm.empty()) return problem.algorithm;
+  if (!problem.algorithm.empty() || problem.reproducible) return problem.algorithm;
   const std::string_view backend = device.id().backend;
   if (backend != "cpu" && backend != "cuda") return {};
   return std::string(backend) + ".conv.fields." + (problem.dtype == DType::f64 ? "fp64" : "fp32");
@@ -71,6 +71,7 @@ Field::Field(MPI_Comm communicator, const Device& device, const FieldProblem& pr
   DistributedOptions options;
   options.conv.accumulate = is_wave;
   options.conv.algorithm = algorithm_of(problem, device);
+  options.conv.reproducible = problem.reproducible;
   const ConvProblem conv = convolution_of(problem);
   for (std::size_t i = 0; i < (is_wave ? 2u : 1u); ++i) {
     plans_[i].emplace(communicator, device, conv, problem.grid, options);

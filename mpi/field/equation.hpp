@@ -21,7 +21,8 @@ struct FieldProblem {
   std::array<std::int64_t, 3> extents{};  ///< depth, height, width; a depth of 1 in two dimensions
   DType dtype = DType::f64;
   DistributedGrid grid;
-  std::string algorithm;  ///< of Plumb's; empty: the one for fields, which keeps its order
+  std::string algorithm;      ///< of Plumb's; empty: the one for fields, which keeps its order
+  bool reproducible = false;  ///< ConvOptions::reproducible; any algorithm that keeps that order
 };
 
 /// This rank's block of the field, and the plans that step it.

@@ -18,7 +18,7 @@ struct Arguments {
   std::string grid, equation = "heat", dtype = "f64", size, device, algorithm, out, picture;
   int dims = 3;
   std::int64_t steps = 100;
-  bool verify = false, plant = false;
+  bool reproducible = false, verify = false, plant = false;
 };
 
 /// "2x2x1" as numbers; empty where it is none.
@@ -46,6 +46,7 @@ FieldProblem problem_of(const Arguments& arguments, int ranks) {
   problem.dims = arguments.dims;
   problem.dtype = *parse_dtype(arguments.dtype);
   problem.algorithm = arguments.algorithm;
+  problem.reproducible = arguments.reproducible;
   const auto axes = static_cast<std::size_t>(arguments.dims);
   std::vector<std::int64_t> size = numbers_of(arguments.size.empty() ? "96" : arguments.size);
   if (size.size() == 1) size.resize(axes, size[0]);
@@ -175,6 +176,8 @@ int main(int argc, char** argv) {
   program.add_option("--steps", arguments.steps, "How many")->check(CLI::Range(0, 1000000000));
   program.add_option("--device", arguments.device, "Of every rank; by its place on its node");
   program.add_option("--algorithm", arguments.algorithm, "This one or none");
+  program.add_flag("--reproducible", arguments.reproducible,
+                   "The specified bits, the same on every device and in every grid");
   program.add_option("--out", arguments.out, "An HDF5 file, with an XDMF file beside it");
   program.add_option("--picture", arguments.picture, "A PNG picture of the middle plane");
   program.add_flag("--verify", arguments.verify,

@@ -116,6 +116,9 @@ std::optional<SpreadCase> random_case(std::uint32_t seed, int ranks, Direction d
     conv.activation = Activation::relu;
   if (direction != Direction::forward) conv.relu_mask = draw(engine, 0, 2) == 0;
   spread.options.time_limit_seconds = time_limit_seconds;
+  if (const char* const name = std::getenv("PLUMB_MPI_TEST_TRANSPORT"); name && *name)
+    spread.options.transport =
+        std::string(name) == "device_memory" ? Transport::device_memory : Transport::host_memory;
   return spread;
 }
 

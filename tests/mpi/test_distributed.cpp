@@ -1,8 +1,10 @@
 // Distributed against the whole problem on one rank, for random problems on random grids.
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators_all.hpp>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,9 +15,19 @@ using namespace plumb_test;
 
 namespace {
 
+constexpr Boundary boundaries[] = {Boundary::zeros, Boundary::periodic, Boundary::reflect,
+                                   Boundary::symmetric, Boundary::clamp};
+
 /// As many as have been computed; those that a grid cannot take are refused on every rank alike.
 struct Counts {
   int computed = 0, refused = 0;
+  std::array<int, std::size(boundaries)> of_boundary{};  ///< with padding along such an axis
+  bool ended_early = false;
+};
+
+/// How many problems a run is to compute: at least so many in all, and with each boundary.
+struct Goal {
+  int all = 0, of_each_boundary = 0;
 };
 
 /// Where two results first differ; empty where all numbers are the same, of which 0 and -0 are, or
@@ -32,23 +44,90 @@ std::string difference(const SpreadResult& result, bool bits) {
 
 bool takes_any(SpreadCase&) { return true; }
 
-/// So many, or what PLUMB_MPI_TEST_CASES says, where a run is to be short.
-int cases_to_run(int cases) {
-  const char* const said = std::getenv("PLUMB_MPI_TEST_CASES");
-  return said && *said ? std::min(cases, std::max(1, std::atoi(said))) : cases;
+/// A number from the environment that makes a run shorter, or `otherwise`.
+int shortened_by(const char* name, int otherwise) {
+  const char* const said = std::getenv(name);
+  return said && *said ? std::min(otherwise, std::max(1, std::atoi(said))) : otherwise;
+}
+
+/// The boundaries that a problem's windows meet.
+std::array<bool, std::size(boundaries)> boundaries_of(const ConvProblem& problem) {
+  std::array<bool, std::size(boundaries)> met{};
+  const auto axis = [&](Boundary boundary, std::int64_t before, std::int64_t after) {
+    if (before + after > 0) met[static_cast<std::size_t>(boundary)] = true;
+  };
+  const Padding& padding = problem.padding;
+  axis(problem.boundary.d, padding.front, padding.back);
+  axis(problem.boundary.h, padding.top, padding.bottom);
+  axis(problem.boundary.w, padding.left, padding.right);
+  return met;
+}
+
+/// Counts towards a goal, the same on every rank.
+class Progress {
+ public:
+  explicit Progress(const Goal& goal)
+      : goal_{shortened_by("PLUMB_MPI_TEST_CASES", goal.all),
+              shortened_by("PLUMB_MPI_TEST_CASES", goal.of_each_boundary)},
+        limit_(shortened_by("PLUMB_MPI_TEST_SECONDS", 1 << 20)) {}
+  bool is_reached() const { return counts.computed >= goal_.all && !lacks_any(); }
+  /// Whether it brings the goal nearer.
+  bool wants(const ConvProblem& problem) const {
+    if (counts.computed < goal_.all) return true;
+    const auto met = boundaries_of(problem);
+    for (std::size_t i = 0; i < met.size(); ++i)
+      if (met[i] && counts.of_boundary[i] < goal_.of_each_boundary) return true;
+    return false;
+  }
+  void count(const ConvProblem& problem) {
+    ++counts.computed;
+    const auto met = boundaries_of(problem);
+    for (std::size_t i = 0; i < met.size(); ++i) counts.of_boundary[i] += met[i] ? 1 : 0;
+  }
+  /// Rank 0's clock, so that all ranks end at the same problem.
+  bool is_out_of_time() {
+    int late = MPI_Wtime() - begin_ > limit_ ? 1 : 0;
+    MPI_Bcast(&late, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return counts.ended_early = late != 0;
+  }
+  unsigned seeds() const {
+    return 100u * static_cast<unsigned>(std::max(goal_.all, goal_.of_each_boundary));
+  }
+  Counts counts;
+
+ private:
+  bool lacks_any() const {
+    return *std::min_element(counts.of_boundary.begin(), counts.of_boundary.end()) <
+           goal_.of_each_boundary;
+  }
+  Goal goal_;
+  double limit_, begin_ = MPI_Wtime();
+};
+
+/// A line that says what was compared.
+void report(Direction direction, const Counts& counts) {
+  if (world_rank() != 0) return;
+  const Device device = test_device();
+  std::printf("same bits: %s, %d ranks, first on %s (%s), %d problems",
+              std::string(to_string(direction)).c_str(), world_size(),
+              to_string(device.id()).c_str(), device.info().name.c_str(), counts.computed);
+  for (std::size_t i = 0; i < counts.of_boundary.size(); ++i)
+    std::printf(", %d %s", counts.of_boundary[i], std::string(to_string(boundaries[i])).c_str());
+  std::printf("%s\n", counts.ended_early ? " (out of time)" : "");
+  std::fflush(stdout);
 }
 
 /// Compares results of random problems that `adjust` has changed, and says it takes.
 template <class Compare>
-Counts for_random_cases(Direction direction, int cases, bool integers, const Compare& compare,
-                        bool (*adjust)(SpreadCase&) = takes_any) {
+Counts for_random_cases(Direction direction, const Goal& goal, bool integers,
+                        const Compare& compare, bool (*adjust)(SpreadCase&) = takes_any) {
   const Device device = test_device();
-  cases = cases_to_run(cases);
-  Counts counts;
-  for (std::uint32_t seed = 1; counts.computed < cases; ++seed) {
-    REQUIRE(seed < 40u * static_cast<unsigned>(cases));
+  Progress progress(goal);
+  Counts& counts = progress.counts;
+  for (std::uint32_t seed = 1; !progress.is_reached() && !progress.is_out_of_time(); ++seed) {
+    REQUIRE(seed < progress.seeds());
     std::optional<SpreadCase> spread = random_case(seed, world_size(), direction);
-    if (!spread || !adjust(*spread)) continue;
+    if (!spread || !adjust(*spread) || !progress.wants(spread->problem)) continue;
     const WholeTensors before = whole_tensors(*spread, integers);
     WholeTensors whole = before;
     compute_whole(device, *spread, whole);
@@ -58,7 +137,7 @@ Counts for_random_cases(Direction direction, int cases, bool integers, const Com
           compute_spread(device, *spread, before, whole, seed % 4 == 0 ? 3 : 1);
       REQUIRE(result.surroundings_untouched);
       compare(result, *spread);
-      ++counts.computed;
+      progress.count(spread->problem);
     } catch (const Error& e) {
       INFO(e.what());
       const std::string what = e.what();
@@ -77,10 +156,10 @@ Counts for_random_cases(Direction direction, int cases, bool integers, const Com
 TEST_CASE("sums that are exact are the same on any grid") {
   const auto direction =
       GENERATE(Direction::forward, Direction::backward_data, Direction::backward_weights);
-  const Counts counts =
-      for_random_cases(direction, 200, true, [](const SpreadResult& result, const SpreadCase&) {
-        REQUIRE(difference(result, false) == "");
-      });
+  const Counts counts = for_random_cases(direction, {.all = 200}, true,
+                                         [](const SpreadResult& result, const SpreadCase&) {
+                                           REQUIRE(difference(result, false) == "");
+                                         });
   CHECK(counts.refused < 3 * counts.computed);
 }
 
@@ -88,7 +167,7 @@ TEST_CASE("an algorithm that keeps its order gives the bits of one rank") {
   // Of a gradient with a boundary the sums of a fold are in the order of one rank's too.
   const auto direction = GENERATE(Direction::forward, Direction::backward_data);
   for_random_cases(
-      direction, 60, false,
+      direction, {.all = 60}, false,
       [](const SpreadResult& result, const SpreadCase&) {
         REQUIRE(difference(result, true) == "");
       },
@@ -105,8 +184,8 @@ TEST_CASE("what is reproducible has the bits of one rank", "[reproducible]") {
   if (test_device().info().instruction_set == "sse2") SKIP("no FMA");
   const auto direction =
       GENERATE(Direction::forward, Direction::backward_data, Direction::backward_weights);
-  for_random_cases(
-      direction, 200, false,
+  const Counts counts = for_random_cases(
+      direction, {.of_each_boundary = 200}, false,
       [](const SpreadResult& result, const SpreadCase&) {
         REQUIRE(difference(result, true) == "");
       },
@@ -119,11 +198,12 @@ TEST_CASE("what is reproducible has the bits of one rank", "[reproducible]") {
         }
         return spread.options.conv.reproducible = true;
       });
+  report(direction, counts);
 }
 
 TEST_CASE("gradients by the weights differ from one rank's by the rounding of sums") {
   for_random_cases(
-      Direction::backward_weights, 60, false,
+      Direction::backward_weights, {.all = 60}, false,
       [](const SpreadResult& result, const SpreadCase& spread) {
         const double terms = static_cast<double>(check(spread.problem).terms()) + 2;
         const double unit = spread.problem.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
