@@ -1,5 +1,6 @@
-// What distribution costs: the time of one convolution, the least and the median of many, by this
-// run's ranks, or by a plain plan where there is one rank. tests/mpi/overhead runs both in turn.
+// What distribution costs: the time of one convolution of ten that follow each other, the least and
+// the median of many such rounds, by this run's ranks, or by a plain plan where there is one rank.
+// tests/mpi/overhead runs both in turn.
 // With "shared" ranks share what device_for_rank() gives them: rank 0 runs the whole by itself,
 // then all run their parts of it, each as large as an image of the other mode. usage:
 // plumb_mpi_overhead ROUNDS [shared]
@@ -37,14 +38,19 @@ std::vector<Named> problems() {
   return {{"4096x4096", plane}, {"192x192x192", box}};
 }
 
-/// Seconds of the slowest rank, sorted.
-std::vector<double> times_of(int rounds, const std::function<void()>& work) {
+/// As a field is stepped: a GPU waits once a round, and no step for the ranks' clocks.
+constexpr int steps_a_round = 10;
+
+/// Seconds of a step by the slowest rank, sorted. `finish` waits for the work of a round.
+std::vector<double> times_of(int rounds, const std::function<void()>& work,
+                             const std::function<void()>& finish) {
   std::vector<double> times;
   for (int i = 0; i < rounds + 3; ++i) {
     MPI_Barrier(MPI_COMM_WORLD);
     const double begin = MPI_Wtime();
-    work();
-    double seconds = MPI_Wtime() - begin;
+    for (int step = 0; step < steps_a_round; ++step) work();
+    finish();
+    double seconds = (MPI_Wtime() - begin) / steps_a_round;
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (i >= 3) times.push_back(seconds);
   }
@@ -84,12 +90,15 @@ void measure_beside(const Named& named, int rounds, int rank, int ranks) {
   Distributed spread(MPI_COMM_WORLD, device, named.problem, grid);
   const Filled filled(queue, problem, spread.x_block().extents, spread.y_block().extents);
   const ConvPlan alone(device, problem);
-  const std::vector<double> times = times_of(rounds, [&] {
-    if (ranks > 1)
-      spread.execute(queue, filled.views());
-    else
-      alone.execute(queue, filled.views());
-  });
+  const std::vector<double> times = times_of(
+      rounds,
+      [&] {
+        if (ranks > 1)
+          spread.execute(queue, filled.views());
+        else
+          alone.execute(queue, filled.views());
+      },
+      [&] { queue.synchronize(); });
   if (rank == 0)
     std::printf("%-12s %d ranks of %d threads: least %.3f ms, median %.3f ms\n", named.name, ranks,
                 device.info().units, 1e3 * times.front(), 1e3 * times[times.size() / 2]);
@@ -112,19 +121,18 @@ void measure_shared(const Named& named, int rounds, int rank, int ranks) {
       filled.emplace(queue, problem, problem.x_extents(), problem.y_extents());
       plan.emplace(found.device, problem);
     }
-    const std::vector<double> times = times_of(rounds, [&] {
-      if (!plan) return;
-      plan->execute(queue, filled->views());
-      queue.synchronize();
-    });
+    const std::vector<double> times = times_of(
+        rounds,
+        [&] {
+          if (plan) plan->execute(queue, filled->views());
+        },
+        [&] { queue.synchronize(); });
     alone = times[times.size() / 2];
   }
   Distributed spread(MPI_COMM_WORLD, found.device, problem, grid);
   const Filled filled(queue, problem, spread.x_block().extents, spread.y_block().extents);
-  const std::vector<double> times = times_of(rounds, [&] {
-    spread.execute(queue, filled.views());
-    queue.synchronize();
-  });
+  const std::vector<double> times = times_of(
+      rounds, [&] { spread.execute(queue, filled.views()); }, [&] { queue.synchronize(); });
   const double median = times[times.size() / 2];
   if (rank != 0) return;
   std::printf("%s a rank, %d ranks, %s, halos by %s: one rank has all of it in %.3f ms, all in ",
