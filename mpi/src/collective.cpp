@@ -141,18 +141,31 @@ void Communicator::check_usable() const {
         "expected no further use, but the end of the program (MPI_Abort)");
 }
 
+bool Communicator::are_done(std::vector<MPI_Request>& requests) {
+  int done = 0;
+  const int code =
+      MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+  if (code != MPI_SUCCESS) {
+    broken_ = true;
+    check_mpi(code, "MPI_Testall");
+  }
+  return done != 0;
+}
+
+bool Communicator::are_done_within(std::vector<MPI_Request>& requests, double seconds) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (!are_done(requests)) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (waited.count() > seconds) return false;
+  }
+  return true;
+}
+
 void Communicator::wait(std::vector<MPI_Request>& requests, const char* what,
                         const std::function<std::string(std::size_t)>& late) {
   const auto begin = std::chrono::steady_clock::now();
   for (int round = 0;; ++round) {
-    int done = 0;
-    const int code =
-        MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-    if (code != MPI_SUCCESS) {
-      broken_ = true;
-      check_mpi(code, "MPI_Testall");
-    }
-    if (done) return;
+    if (are_done(requests)) return;
     if (round < 200) continue;
     sched_yield();  // where ranks share cores, the other one needs this one
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;

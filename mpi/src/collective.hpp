@@ -45,12 +45,16 @@ class Communicator {
   void wait(std::vector<MPI_Request>& requests, const char* what,
             const std::function<std::string(std::size_t)>& late = {});
   void wait(MPI_Request& request, const char* what);
+  /// Waits for no longer than that, and says whether all are done.
+  bool are_done_within(std::vector<MPI_Request>& requests, double seconds);
   /// What a time limit left behind may not be touched any more: neither requests nor communicator.
   bool is_broken() const { return broken_; }
   /// Error where it is.
   void check_usable() const;
 
  private:
+  bool are_done(std::vector<MPI_Request>& requests);
+
   MPI_Comm communicator_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
   double time_limit_seconds_;

@@ -97,6 +97,17 @@ void Messages::start() {
   check_mpi(MPI_Startall(static_cast<int>(requests_.size()), requests_.data()), "MPI_Startall");
 }
 
+bool Messages::come_at_once() {
+  if (is_idle() || nccl_) return false;
+  std::int64_t elements = 0;
+  for (const std::vector<Message>* messages : {&sends_, &receives_})
+    for (const Message& message : *messages) elements += message.elements;
+  constexpr double latency = 5e-6, bytes_a_second = 4e9;
+  return communicator_.are_done_within(
+      requests_, latency + static_cast<double>(elements) *
+                               static_cast<double>(size_in_bytes(dtype_)) / bytes_a_second);
+}
+
 void Messages::wait(Queue& queue, const char* what) {
   if (is_idle()) return;
   if (nccl_) {

@@ -35,6 +35,9 @@ class Messages {
   void settle();
   /// Lets the messages go. A rank that could not pack sends what is of no use, and will say so.
   void start();
+  /// Waits for as long as a copy within a node may take, and says whether all have come; wait()
+  /// follows either way.
+  bool come_at_once();
   /// `what` names them in the error of a time limit: "halos".
   void wait(Queue& queue, const char* what);
 

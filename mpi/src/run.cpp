@@ -277,16 +277,27 @@ void Distributed::State::execute_boxes(Queue& queue, const ConvTensors& tensors)
   if (is_asynchronous) attempt(run_interior);
   attempt([&] { exchange_->settle(); });
   exchange_->start();
-  if (!is_asynchronous) attempt(run_interior);
-  attempt([&] {
+  const auto gather = [&] {
     for (const BoxRun& run : others_) gather_own(queue, call, run);
-  });
+  };
+  // Between ranks of one node halos come at once, while what was packed and what is gathered is in
+  // the caches: the sides then come first. Sums over boxes keep their order.
+  bool sides_first = false;
+  if (!is_asynchronous && !is(Direction::backward_weights)) {
+    attempt(gather);
+    sides_first = exchange_->come_at_once();
+    if (!sides_first) attempt(run_interior);
+  } else {
+    if (!is_asynchronous) attempt(run_interior);
+    attempt(gather);
+  }
   exchange_->wait(queue, "halos");
   attempt([&] {
     for (std::size_t i = 0; i < others_.size(); ++i) {
       exchange_->unpack(queue, i, others_[i].input);
       run_box(queue, call, others_[i]);
     }
+    if (sides_first) run_interior();
     if (boxes_.folds) fold(queue, main_.view().empty() ? call.target : main_.view());
     finish(queue, call, call.target);
   });
