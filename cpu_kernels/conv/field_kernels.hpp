@@ -83,7 +83,9 @@ struct FieldRun {
   DType dtype;
   void* y;  ///< at the output (0, 0)
   std::int64_t y_row, y_column;
-  Real bias;
+  Real bias;     ///< that sums begin with
+  bool ordered;  ///< whether they begin at zero and end with `last`, and no -0 is stored
+  Real last;     ///< the bias, or 0; never -0
   bool accumulate, relu;
   bool plain;   ///< whether sums are stored as they are, columns are neighbours, nothing corrects
   bool stream;  ///< whether whole vectors go past the caches

@@ -56,7 +56,7 @@ std::size_t slot_step(const FieldPlan& plan, int threads, std::size_t filter_byt
   return plan.slot_bytes() >= large && fits ? pages * huge_page : plan.slot_bytes();
 }
 
-template <class Real>
+template <class Real, bool ordered>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   if (const Support usual = forward_in<Real>(problem); !usual) return {.support = usual};
   const auto steps_over = [](int64_t stride, int64_t outputs) { return stride > 1 && outputs > 1; };
@@ -66,7 +66,7 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
                         fmt::format("the stride is {} x {} x {}; expected 1", problem.stride.d,
                                     problem.stride.h, problem.stride.w)}};
   const FieldKernels<Real>& kernels = field_kernels<Real>(device);
-  auto plan = std::make_shared<FieldPlan>(plan_field(problem, kernels));
+  auto plan = std::make_shared<FieldPlan>(plan_field(problem, kernels, ordered));
   if (plan->blocks.empty())
     return {.support = {Reason::too_large,
                         fmt::format("the filters and the input of the smallest band take more than "
@@ -132,14 +132,18 @@ void launch(const ConvLaunch& launch, const KernelPlan* kernel) {
   });
 }
 
-template <class Real>
+template <class Real, bool ordered>
 constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumulator sums) {
   return {.name = name,
-          .numerics = {.operand = operand, .accumulator = sums, .invariant = true},
+          .numerics = {.operand = operand,
+                       .accumulator = sums,
+                       .reproducible = ordered,
+                       .invariant = true},
           .takes_depth = true,
           .takes_boundaries = true,
           .accumulates = true,
-          .plan = plan<Real>,
+          .reproduces = ordered ? multiplies_and_adds_at_once : nullptr,
+          .plan = plan<Real, ordered>,
           .pack_filters = pack_filters<Real>,
           .launch = launch<Real>};
 }
@@ -147,8 +151,12 @@ constexpr ConvAlgorithm algorithm(std::string_view name, Operand operand, Accumu
 }  // namespace
 
 const ConvAlgorithm conv_fields_fp32 =
-    algorithm<float>("cpu.conv.fields.fp32", Operand::fp32, Accumulator::fp32_fma);
+    algorithm<float, false>("cpu.conv.fields.fp32", Operand::fp32, Accumulator::fp32_fma);
 const ConvAlgorithm conv_fields_fp64 =
-    algorithm<double>("cpu.conv.fields.fp64", Operand::fp64, Accumulator::fp64_fma);
+    algorithm<double, false>("cpu.conv.fields.fp64", Operand::fp64, Accumulator::fp64_fma);
+const ConvAlgorithm conv_fields_ordered_fp32 =
+    algorithm<float, true>("cpu.conv.fields_ordered.fp32", Operand::fp32, Accumulator::fp32_fma);
+const ConvAlgorithm conv_fields_ordered_fp64 =
+    algorithm<double, true>("cpu.conv.fields_ordered.fp64", Operand::fp64, Accumulator::fp64_fma);
 
 }  // namespace plumb

@@ -27,8 +27,8 @@ void cut_filter(FieldPlan& plan, const ConvProblem& p, int64_t max_rows) {
   for (int64_t c = 0; c < p.c / p.groups; ++c)
     for (int64_t t = 0; t < p.t; ++t) {
       FilterBlock all{.c = c, .t = t, .r = 0, .s = 0, .rows = p.r, .columns = p.s, .w = 0};
-      if (!plan.along_row) {
-        add_blocks(plan, all, 0, max_rows);
+      if (plan.ordered || !plan.along_row) {
+        add_blocks(plan, all, 0, plan.ordered ? 1 : max_rows);
         continue;
       }
       const int64_t rows = p.s / plan.lanes, rest = p.s % plan.lanes;
@@ -61,11 +61,12 @@ FieldAxes field_axes(const ConvProblem& p) {
 }
 
 template <class Real>
-FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels) {
+FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels, bool ordered) {
   // A slab leaves room in a level-2 cache for what is prefetched.
   constexpr int64_t slab_limit = 896 << 10, max_columns = 4096, enough_bands = 16;
   FieldPlan plan{};
   plan.lanes = kernels.lanes;
+  plan.ordered = ordered;
   plan.along_row = p.r == 1 && (p.s > plan.lanes || p.p() < kernels.rows / 2);
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const int64_t halo_h = (p.r - 1) * p.dilation.h, halo_w = (p.s - 1) * p.dilation.w;
@@ -155,8 +156,8 @@ double field_work(const ConvProblem& p, const FieldKernels<Real>& kernels, const
          rows * (copy_of_a_row + copy_of_an_element * static_cast<double>(plan.columns + halo_w));
 }
 
-template FieldPlan plan_field(const ConvProblem&, const FieldKernels<float>&);
-template FieldPlan plan_field(const ConvProblem&, const FieldKernels<double>&);
+template FieldPlan plan_field(const ConvProblem&, const FieldKernels<float>&, bool);
+template FieldPlan plan_field(const ConvProblem&, const FieldKernels<double>&, bool);
 template double field_work(const ConvProblem&, const FieldKernels<float>&, const FieldPlan&);
 template double field_work(const ConvProblem&, const FieldKernels<double>&, const FieldPlan&);
 

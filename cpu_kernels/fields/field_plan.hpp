@@ -34,6 +34,9 @@ struct FieldPlan : KernelPlan {
   /// Whether the rows of a tile are neighbouring vectors of one row of outputs: a filter of one row
   /// has no other rows to share loads with, and an image of one row has none for a tile.
   bool along_row;
+  /// Whether columns have one row each, in the order c, t, r, s, and the bias comes last: the order
+  /// that is specified for reproducible sums.
+  bool ordered;
   std::vector<FilterBlock> blocks;  ///< those of as many rows one after another
   std::int64_t filter_reals;        ///< of one filter
   std::int64_t tap_columns;         ///< of all blocks
@@ -57,7 +60,7 @@ inline constexpr std::size_t field_header_bytes = 64;
 /// Returns the plan for tiles of `kernels`, or one of no blocks where the input of the smallest
 /// band takes more than `workspace_limit_bytes`.
 template <class Real>
-FieldPlan plan_field(const ConvProblem& problem, const FieldKernels<Real>& kernels);
+FieldPlan plan_field(const ConvProblem& problem, const FieldKernels<Real>& kernels, bool ordered);
 
 /// Returns the products of an image and group that take as long as all work in caches does.
 template <class Real>

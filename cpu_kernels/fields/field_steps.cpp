@@ -2,6 +2,7 @@
 #include "cpu_kernels/fields/field_steps.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu_kernels/primitives/rows.hpp"
 
@@ -222,7 +223,9 @@ void FieldSteps<Real>::sum(const Step& step) {
         .y = nullptr,
         .y_row = shared_.axes.y_p,
         .y_column = shared_.axes.y_q,
-        .bias = bias_of<Real>(shared_.launch, k_),
+        .bias = plan.ordered ? Real{0} : bias_of<Real>(shared_.launch, k_),
+        .ordered = plan.ordered,
+        .last = bias_of<Real>(shared_.launch, k_) + Real{0},
         .accumulate = shared_.launch.accumulate,
         .relu = shared_.launch.activation == Activation::relu,
         .plain = size_in_bytes(problem.dtype) == sizeof(Real) && shared_.axes.y_q == 1 && !corrects,
@@ -283,7 +286,7 @@ void FieldSteps<Real>::correct(const void* context, int64_t row, int64_t rows, i
       const int64_t q =
           plan.along_row ? steps.column_ + (row + i * dilation.w) * plan.lanes + j : column + j;
       sum = steps.sum_inside(steps.step_.p + p, steps.step_.q + q) +
-            bias_of<Real>(steps.shared_.launch, steps.k_);
+            (bias_of<Real>(steps.shared_.launch, steps.k_) + Real{0});
     }
 }
 
@@ -314,7 +317,7 @@ Real FieldSteps<Real>::sum_inside(int64_t p, int64_t q) const {
           if (d < 0 || h < 0 || column < 0) continue;
           const int64_t at =
               (channel + block.c) * axes.x_c + d * axes.x_d + h * axes.x_h + column * axes.x_w;
-          sum += static_cast<Real>(widen(x[at])) * w[block.w + j * block.rows + i];
+          sum = std::fma(static_cast<Real>(widen(x[at])), w[block.w + j * block.rows + i], sum);
         }
   });
   return sum;

@@ -172,7 +172,8 @@ inline void finish_stored(const FieldRun<Real>& run, const FieldTile& tile, cons
       Real value = sums[i * lanes<Real> + j];
       Stored& stored = to[j * run.y_column];
       if (run.accumulate) value += static_cast<Real>(widen(stored));
-      stored = narrow<Stored>(run.relu && value < 0 ? Real{0} : value);
+      if (run.relu && value < 0) value = 0;
+      stored = run.ordered ? narrowed<true, Stored>(value) : narrow<Stored>(value);
     }
 }
 
@@ -219,6 +220,9 @@ void sum_field_row(const FieldRun<Real>& run, std::int64_t row, std::int64_t wan
     for (int i = 0; i < rows; ++i) sums[i] = bias;
     for (const TapColumns* taps = run.taps; taps < end; ++taps)
       add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside);
+    if (run.ordered)
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i) sums[i] += run.last - Vector<Real>{};
     const std::int64_t count = lesser(lanes<Real>, run.columns - column);
     if (finish == Finish::general || count < lanes<Real>) {
       alignas(64) Real staged[rows * lanes<Real>];
