@@ -22,6 +22,7 @@ struct TapColumns {
   std::int64_t rows, columns;
   const TapColumn* first;
   std::int64_t w;  ///< where the weights begin
+  bool joined;     ///< of ordered sums: each row of x meets the next columns after these
 };
 
 /// Stands for a row or a column of zeros among offsets.

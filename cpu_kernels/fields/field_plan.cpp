@@ -21,14 +21,40 @@ void add_blocks(FieldPlan& plan, FilterBlock all, int64_t step, int64_t max_rows
   }
 }
 
+/// Adds the blocks of a filter of one row, which is cut into rows of a vector's length. The last
+/// row may be shorter: columns beyond it are a block of their own, joined with that of the others.
+void add_ordered_rows(FieldPlan& plan, FilterBlock all, int64_t taps, int64_t max_rows) {
+  const int64_t rows = ceil_div(taps, plan.lanes), parts = ceil_div(rows, max_rows);
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t first = rows * part / parts, end = rows * (part + 1) / parts;
+    FilterBlock block = all;
+    block.s = first * plan.lanes;
+    block.rows = end - first;
+    block.columns = end < rows ? plan.lanes : std::min(plan.lanes, taps - (rows - 1) * plan.lanes);
+    const int64_t beyond = rows == 1 ? 0 : plan.lanes - block.columns;
+    block.joined = beyond > 0 && block.rows > 1;
+    plan.blocks.push_back(block);
+    if (!block.joined) continue;
+    block.s += block.columns;
+    block.columns = beyond;
+    --block.rows;
+    block.joined = false;
+    plan.blocks.push_back(block);
+  }
+}
+
 /// Cuts the filter. A row of more taps than a vector has lanes, where there is one row, becomes
 /// rows of that length, the first few columns of which have one tap more.
 void cut_filter(FieldPlan& plan, const ConvProblem& p, int64_t max_rows) {
   for (int64_t c = 0; c < p.c / p.groups; ++c)
     for (int64_t t = 0; t < p.t; ++t) {
       FilterBlock all{.c = c, .t = t, .r = 0, .s = 0, .rows = p.r, .columns = p.s, .w = 0};
-      if (plan.ordered || !plan.along_row) {
-        add_blocks(plan, all, 0, plan.ordered ? 1 : max_rows);
+      if (plan.ordered && plan.along_row) {
+        add_ordered_rows(plan, all, p.s, max_rows);
+        continue;
+      }
+      if (!plan.along_row) {
+        add_blocks(plan, all, 0, max_rows);
         continue;
       }
       const int64_t rows = p.s / plan.lanes, rest = p.s % plan.lanes;
@@ -37,8 +63,9 @@ void cut_filter(FieldPlan& plan, const ConvProblem& p, int64_t max_rows) {
       all.rows = rows, all.s = rest, all.columns = plan.lanes - rest;
       add_blocks(plan, all, plan.lanes, max_rows);
     }
-  std::stable_sort(plan.blocks.begin(), plan.blocks.end(),
-                   [](const FilterBlock& a, const FilterBlock& b) { return a.rows > b.rows; });
+  if (!plan.ordered)
+    std::stable_sort(plan.blocks.begin(), plan.blocks.end(),
+                     [](const FilterBlock& a, const FilterBlock& b) { return a.rows > b.rows; });
   for (FilterBlock& block : plan.blocks) {
     block.w = plan.filter_reals;
     plan.filter_reals += block.rows * block.columns;
@@ -118,7 +145,7 @@ FieldPlan plan_field(const ConvProblem& p, const FieldKernels<Real>& kernels, bo
       padded((plan.shift + channels * plan.channel + beyond + plan.pitch) * int64_t{sizeof(Real)});
   plan.outside_bytes = padded((plan.columns + halo_w) * int64_t{sizeof(int64_t)});
   plan.offsets_bytes = padded((plan.rows + halo_h) * int64_t{sizeof(int64_t)});
-  plan.taps_bytes = padded(max_tap_rows * int64_t{sizeof(TapColumns)} +
+  plan.taps_bytes = padded(plan.tap_blocks() * int64_t{sizeof(TapColumns)} +
                            plan.tap_columns * int64_t{sizeof(TapColumn)});
   constexpr double rounding = 2 * field_header_bytes + 256;
   if (static_cast<double>(plan.slot_bytes()) + filters + rounding > workspace_limit_bytes)

@@ -24,8 +24,12 @@ FieldAxes field_axes(const ConvProblem& problem);
 /// a filter's row is cut into rows of a vector's length, (r, s + i lanes + j).
 struct FilterBlock {
   std::int64_t c, t, r, s, rows, columns;
-  std::int64_t w;  ///< where the weights begin among those of the filter
+  std::int64_t w;       ///< where the weights begin among those of the filter
+  bool joined = false;  ///< TapColumns::joined, with the next block
 };
+
+/// Columns of taps have at most so many rows, with every instruction set.
+inline constexpr std::int64_t max_tap_rows = 16;
 
 /// The cut of a problem. A slab holds the input of a band: of each channel a ring of the planes
 /// under the filter, and of one more that is loaded meanwhile.
@@ -34,8 +38,8 @@ struct FieldPlan : KernelPlan {
   /// Whether the rows of a tile are neighbouring vectors of one row of outputs: a filter of one row
   /// has no other rows to share loads with, and an image of one row has none for a tile.
   bool along_row;
-  /// Whether columns have one row each, in the order c, t, r, s, and the bias comes last: the order
-  /// that is specified for reproducible sums.
+  /// Whether sums have the order c, t, r, s with the bias last, which is specified for reproducible
+  /// ones. Blocks then lie in this order, and their rows of x pass by one after another.
   bool ordered;
   std::vector<FilterBlock> blocks;  ///< those of as many rows one after another
   std::int64_t filter_reals;        ///< of one filter
@@ -48,11 +52,12 @@ struct FieldPlan : KernelPlan {
   std::int64_t shift;  ///< of the slab, so that columns behind the padding begin a cache line
   std::size_t slab_bytes, outside_bytes, offsets_bytes, taps_bytes;
 
+  /// How many TapColumns there may be: those of as many rows are one, but for ordered sums.
+  std::int64_t tap_blocks() const {
+    return ordered ? static_cast<std::int64_t>(blocks.size()) : max_tap_rows;
+  }
   std::size_t slot_bytes() const { return slab_bytes + outside_bytes + offsets_bytes + taps_bytes; }
 };
-
-/// Columns of taps have at most so many rows, with every instruction set.
-inline constexpr std::int64_t max_tap_rows = 16;
 
 /// Before the packed filters stands a Real that says whether one of the weights is not finite.
 inline constexpr std::size_t field_header_bytes = 64;

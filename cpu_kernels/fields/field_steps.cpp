@@ -49,7 +49,7 @@ FieldSteps<Real>::FieldSteps(const FieldLaunch<Real>& shared, std::byte* slot) :
   offsets_ = reinterpret_cast<int64_t*>(slot + plan.slab_bytes + plan.outside_bytes);
   taps_ = reinterpret_cast<TapColumns*>(slot + plan.slab_bytes + plan.outside_bytes +
                                         plan.offsets_bytes);
-  columns_ = reinterpret_cast<TapColumn*>(taps_ + max_tap_rows);
+  columns_ = reinterpret_cast<TapColumn*>(taps_ + shared.plan.tap_blocks());
   load_ = {};
   load_.dtype = shared.problem.dtype;
   load_.channels = shared.problem.c / shared.problem.groups;
@@ -179,8 +179,9 @@ void FieldSteps<Real>::place_taps(int64_t place) {
   TapColumn* column = columns_;
   taps_count_ = 0;
   for (const FilterBlock& block : plan.blocks) {
-    if (taps_count_ == 0 || taps_[taps_count_ - 1].rows != block.rows)
-      taps_[taps_count_++] = {.rows = block.rows, .columns = 0, .first = column, .w = block.w};
+    if (plan.ordered || taps_count_ == 0 || taps_[taps_count_ - 1].rows != block.rows)
+      taps_[taps_count_++] = {
+          .rows = block.rows, .columns = 0, .first = column, .w = block.w, .joined = block.joined};
     taps_[taps_count_ - 1].columns += block.columns;
     const int64_t plane = (place + block.t * dilation.d) % (plan.planes + 1);
     const int64_t first = block.c * plan.channel + plane * plan.plane +
@@ -302,23 +303,32 @@ Real FieldSteps<Real>::sum_inside(int64_t p, int64_t q) const {
   with_stored<Real>(problem.dtype, [&](auto stored) {
     const auto* const x =
         static_cast<const decltype(stored)*>(shared_.launch.x) + step_.n * axes.x_n;
-    for (const FilterBlock& block : plan.blocks)
-      for (int64_t j = 0; j < block.columns; ++j)
-        for (int64_t i = 0; i < block.rows; ++i) {
-          const int64_t r = block.r + (plan.along_row ? 0 : i);
-          const int64_t s = block.s + j + (plan.along_row ? i * plan.lanes : 0);
-          const int64_t d = boundary_index(
-              problem.boundary.d, step_.z + block.t * problem.dilation.d - problem.padding.front,
-              problem.d);
-          const int64_t h = boundary_index(
-              problem.boundary.h, p + r * problem.dilation.h - problem.padding.top, problem.h);
-          const int64_t column = boundary_index(
-              problem.boundary.w, q + s * problem.dilation.w - problem.padding.left, problem.w);
-          if (d < 0 || h < 0 || column < 0) continue;
-          const int64_t at =
-              (channel + block.c) * axes.x_c + d * axes.x_d + h * axes.x_h + column * axes.x_w;
-          sum = std::fma(static_cast<Real>(widen(x[at])), w[block.w + j * block.rows + i], sum);
-        }
+    const auto add = [&](const FilterBlock& block, int64_t i, int64_t j) {
+      const int64_t r = block.r + (plan.along_row ? 0 : i);
+      const int64_t s = block.s + j + (plan.along_row ? i * plan.lanes : 0);
+      const int64_t d =
+          boundary_index(problem.boundary.d,
+                         step_.z + block.t * problem.dilation.d - problem.padding.front, problem.d);
+      const int64_t h = boundary_index(problem.boundary.h,
+                                       p + r * problem.dilation.h - problem.padding.top, problem.h);
+      const int64_t column = boundary_index(
+          problem.boundary.w, q + s * problem.dilation.w - problem.padding.left, problem.w);
+      if (d < 0 || h < 0 || column < 0) return;
+      const int64_t at =
+          (channel + block.c) * axes.x_c + d * axes.x_d + h * axes.x_h + column * axes.x_w;
+      sum = std::fma(static_cast<Real>(widen(x[at])), w[block.w + j * block.rows + i], sum);
+    };
+    // By columns as the tiles do, or in the specified order.
+    for (const FilterBlock& block : plan.blocks) {
+      for (int64_t j = 0; !plan.ordered && j < block.columns; ++j)
+        for (int64_t i = 0; i < block.rows; ++i) add(block, i, j);
+      if (!plan.ordered || (&block != plan.blocks.data() && (&block)[-1].joined)) continue;
+      for (int64_t i = 0; i < block.rows; ++i) {
+        for (int64_t j = 0; j < block.columns; ++j) add(block, i, j);
+        if (!block.joined || i >= (&block)[1].rows) continue;
+        for (int64_t j = 0; j < (&block)[1].columns; ++j) add((&block)[1], i, j);
+      }
+    }
   });
   return sum;
 }

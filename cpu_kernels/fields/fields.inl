@@ -143,6 +143,90 @@ template <int rows, int taps, class Real>
   }
 }
 
+/// Adds the products of two lines of x with columns of taps, for ordered sums: line `line` of
+/// either half of a tile. The halves' sums wait for nothing of each other.
+template <int line, int half, int taps, class Real>
+[[gnu::always_inline]] inline void add_two_lines(Vector<Real> (&sums)[2 * half], const Real* x,
+                                                 const Real* below, const TapColumn* column,
+                                                 std::int64_t columns, const Real* w) {
+#pragma GCC unroll 1
+  for (const TapColumn* const end = column + columns; column < end; ++column, w += taps) {
+    const Vector<Real> upper = load_vector(x + column->x), lower = load_vector(below + column->x);
+#pragma GCC unroll 16
+    for (int tap = 0; tap < taps; ++tap) {
+      const int row = line - tap;
+      if (row < 0 || row >= half) continue;
+      const Vector<Real> weight = w[tap] - Vector<Real>{};
+      sums[row] += upper * weight;
+      sums[half + row] += lower * weight;
+    }
+  }
+}
+
+/// Adds the products of a block of taps in the order r, s: lines of x from `line` on pass by, and
+/// each meets all columns before the next line. Output row a meets tap row i in line a + i.
+template <int line, int half, int taps, class Real>
+[[gnu::always_inline]] inline void add_lines(Vector<Real> (&sums)[2 * half], const Real* x,
+                                             std::int64_t x_row, const TapColumns* block,
+                                             const Real* w) {
+  if constexpr (line < half + taps - 1) {
+    const Real* const below = x + half * x_row;
+    add_two_lines<line, half, taps>(sums, x, below, block->first, block->columns, w + block->w);
+    if constexpr (taps > 1)
+      if (block->joined)
+        add_two_lines<line, half, taps - 1>(sums, x, below, block[1].first, block[1].columns,
+                                            w + block[1].w);
+    add_lines<line + 1, half, taps>(sums, x + x_row, x_row, block, w);
+  }
+}
+
+/// The same with weights in registers: those of 3 x 3 taps beside sixteen sums.
+template <int line, int half, class Real>
+[[gnu::always_inline]] inline void add_lines_of_3x3(Vector<Real> (&sums)[2 * half], const Real* x,
+                                                    std::int64_t x_row, const TapColumn* columns,
+                                                    const Vector<Real> (&weights)[9]) {
+  if constexpr (line < half + 2) {
+#pragma GCC unroll 3
+    for (int column = 0; column < 3; ++column) {
+      const Real* const from = x + columns[column].x;
+      const Vector<Real> upper = load_vector(from), lower = load_vector(from + half * x_row);
+#pragma GCC unroll 3
+      for (int tap = 0; tap < 3; ++tap) {
+        const int row = line - tap;
+        if (row < 0 || row >= half) continue;
+        sums[row] += upper * weights[3 * column + tap];
+        sums[half + row] += lower * weights[3 * column + tap];
+      }
+    }
+    add_lines_of_3x3<line + 1, half, Real>(sums, x + x_row, x_row, columns, weights);
+  }
+}
+
+/// Adds those of one block, and of the one that is joined with it.
+template <int rows, int taps, class Real>
+[[gnu::always_inline]] inline void add_ordered(Vector<Real> (&sums)[rows], const Real* x,
+                                               std::int64_t x_row, const TapColumns* block,
+                                               const Real* w, const Beside* beside) {
+  if constexpr (taps == 1) {
+    add_columns<rows, 1>(sums, x, x_row, *block, w + block->w, beside);
+  } else {
+    if (block->rows != taps) return add_ordered<rows, taps - 1>(sums, x, x_row, block, w, beside);
+    if (taps == 3 && PLUMB_REGISTERS == 32 && block->columns == 3 && !block->joined) {
+      Vector<Real> weights[9];
+#pragma GCC unroll 9
+      for (int i = 0; i < 9; ++i) weights[i] = w[block->w + i] - Vector<Real>{};
+      add_lines_of_3x3<0, rows / 2, Real>(sums, x, x_row, block->first, weights);
+    } else {
+      add_lines<0, rows / 2, taps>(sums, x, x_row, block, w);
+    }
+    const TapColumn* column = block->first;
+    const TapColumn* const end =
+        column + block->columns + (block->joined ? block[1].columns : std::int64_t{0});
+    for (; column < end && column < beside->end; ++column)
+      copy_chunk<Real>(beside->block, *column, beside->chunk_vectors);
+  }
+}
+
 /// Where a tile lies among a run's outputs, and how much of it is wanted.
 struct FieldTile {
   std::int64_t row, rows, column, count;
@@ -202,7 +286,7 @@ inline Finish finish_of(const FieldRun<Real>& run, std::int64_t row, bool all_ro
 /// Computes the tiles of `rows` rows from `row` on, of which `wanted` are stored. What is done for
 /// each tile besides its products is little, and without a call: the units that multiply have
 /// products waiting for some fifty cycles, and idle when more instructions than that come between.
-template <int rows, class Real>
+template <int rows, bool ordered, class Real>
 void sum_field_row(const FieldRun<Real>& run, std::int64_t row, std::int64_t wanted) {
   const Finish finish = finish_of(run, row, wanted == rows);
   const std::int64_t x_row = run.x_row * run.row_step, y_row = run.row_step * run.y_row;
@@ -218,11 +302,15 @@ void sum_field_row(const FieldRun<Real>& run, std::int64_t row, std::int64_t wan
     Vector<Real> sums[rows];
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) sums[i] = bias;
-    for (const TapColumns* taps = run.taps; taps < end; ++taps)
-      add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside);
-    if (run.ordered)
+    if constexpr (ordered) {
+      for (const TapColumns* taps = run.taps; taps < end; taps += taps->joined ? 2 : 1)
+        add_ordered<rows, field_tap_rows>(sums, x, x_row, taps, run.w, beside);
 #pragma GCC unroll 16
       for (int i = 0; i < rows; ++i) sums[i] += run.last - Vector<Real>{};
+    } else {
+      for (const TapColumns* taps = run.taps; taps < end; ++taps)
+        add_taps<rows, field_tap_rows>(sums, x, x_row, *taps, run.w + taps->w, beside);
+    }
     const std::int64_t count = lesser(lanes<Real>, run.columns - column);
     if (finish == Finish::general || count < lanes<Real>) {
       alignas(64) Real staged[rows * lanes<Real>];
@@ -242,18 +330,23 @@ void sum_field_row(const FieldRun<Real>& run, std::int64_t row, std::int64_t wan
   }
 }
 
-template <class Real>
-void sum_field(const FieldRun<Real>& run) {
+template <bool ordered, class Real>
+void sum_rows(const FieldRun<Real>& run) {
   for (std::int64_t first = 0; first < lesser(run.row_step, run.rows); ++first)
     for (std::int64_t row = first; row < run.rows;) {
       const std::int64_t left = (run.rows - row - 1) / run.row_step + 1;
       const std::int64_t rows = lesser(left, field_rows);
       if (rows > field_rows / 2)
-        sum_field_row<field_rows>(run, row, rows);
+        sum_field_row<field_rows, ordered>(run, row, rows);
       else
-        sum_field_row<field_rows / 2>(run, row, rows);
+        sum_field_row<field_rows / 2, ordered>(run, row, rows);
       row += rows * run.row_step;
     }
+}
+
+template <class Real>
+void sum_field(const FieldRun<Real>& run) {
+  (run.ordered ? sum_rows<true, Real> : sum_rows<false, Real>)(run);
 }
 
 template <class Real>
