@@ -131,7 +131,8 @@ def apply(xp, array, taps, before, modes, cval, output, divisor=None):
     dtype = type_of_work(array, output)
     x = _readable(xp, array, dtype)
     taps = taps.astype(dtype, copy=False)
-    direct = output.dtype == dtype and _readable(xp, output, dtype) is output and not xp.may_share_memory(x, output)
+    direct = (output.dtype == dtype and _readable(xp, output, dtype) is output
+              and not xp.may_share_memory(x, output) and not xp.may_share_memory(taps, output))
     y = output if direct else xp.empty(output.shape, dtype)
     _filter(xp, x, taps, before, modes, cval, y)
     if divisor is not None:

@@ -108,7 +108,8 @@ def _weights_of(xp, weights, dtype):
     weights = xp.asarray(weights)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"weights are of type {weights.dtype}; expected numbers")
-    return weights.astype(dtype)
+    # float32 is kept: apply() makes of it what is worked in, and on a GPU each copy takes a kernel.
+    return weights if weights.dtype == "float32" else weights.astype(dtype, copy=False)
 
 
 def _numbers(xp, input):

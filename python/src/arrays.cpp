@@ -79,6 +79,12 @@ void check_rank(std::string_view name, std::int64_t rank) {
            std::to_string(Dims::max_rank));
 }
 
+/// Of a tuple of them. Python's error is left to be asked for.
+void read_integers(nb::handle tuple, std::int64_t* into) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple.ptr()); ++i)
+    into[i] = PyLong_AsLongLong(PyTuple_GetItem(tuple.ptr(), i));
+}
+
 }  // namespace
 
 Array::Array(nb::handle object, std::string_view name, Access access)
@@ -87,7 +93,10 @@ Array::Array(nb::handle object, std::string_view name, Access access)
   try {
     if (framework_ == Framework::torch || framework_ == Framework::cupy ||
         framework_ == Framework::jax) {
-      if (framework_ != Framework::cupy || !take_cupy(name)) take_dlpack(name, access);
+      const bool taken = framework_ == Framework::cupy    ? take_cupy(name)
+                         : framework_ == Framework::torch ? take_torch(name)
+                                                          : false;
+      if (!taken) take_dlpack(name, access);
     } else if (take_buffer(name, access)) {
       if (framework_ == Framework::other) framework_ = Framework::buffer;
     } else if (PyCapsule_CheckExact(object.ptr()) || nb::hasattr(object, "__dlpack__")) {
@@ -174,18 +183,35 @@ bool Array::take_cupy(std::string_view name) {
                    memory = object_.attr("data");
   const Py_ssize_t rank = PyTuple_Check(shape.ptr()) ? PyTuple_Size(shape.ptr()) : -1;
   if (rank < 0 || !PyTuple_Check(steps.ptr()) || PyTuple_Size(steps.ptr()) != rank) return false;
-  check_rank(name, rank);
   std::int64_t extents[Dims::max_rank], strides[Dims::max_rank];
-  for (Py_ssize_t i = 0; i < rank; ++i) {
-    extents[i] = PyLong_AsLongLong(PyTuple_GetItem(shape.ptr(), i));
-    strides[i] = PyLong_AsLongLong(PyTuple_GetItem(steps.ptr(), i));
-  }
+  check_rank(name, rank);
+  read_integers(shape, extents);
+  read_integers(steps, strides);
   const nb::object address = memory.attr("ptr"), device = memory.attr("device_id");
   void* data = PyLong_AsVoidPtr(address.ptr());
   const auto index = static_cast<int>(PyLong_AsLongLong(device.ptr()));
   if (PyErr_Occurred()) throw nb::python_error();
   set_view(data, *dtype, static_cast<int>(rank), extents, strides,
            static_cast<std::int64_t>(size_in_bytes(*dtype)), name, cuda_device(index));
+  return true;
+}
+
+// PyTorch makes its capsules in Python, and for a GPU asks for streams and makes events on the way.
+bool Array::take_torch(std::string_view name) {
+  std::optional<TorchTensor> tensor;
+  try {
+    tensor = torch_tensor(object_);
+  } catch (const nb::python_error&) {  // DLPack's refusal says more
+  }
+  if (!tensor) return false;
+  const Py_ssize_t rank = PyTuple_Size(tensor->extents.ptr());
+  check_rank(name, rank);
+  std::int64_t extents[Dims::max_rank], strides[Dims::max_rank];
+  read_integers(tensor->extents, extents);
+  read_integers(tensor->strides, strides);
+  if (PyErr_Occurred()) throw nb::python_error();
+  set_view(tensor->data, tensor->dtype, static_cast<int>(rank), extents, strides, 1, name,
+           tensor->device < 0 ? host : cuda_device(tensor->device));
   return true;
 }
 

@@ -37,6 +37,7 @@ class Array {
   bool take_buffer(std::string_view name, Access access);
   void take_numpy_bfloat16(std::string_view name, Access access);
   bool take_cupy(std::string_view name);
+  bool take_torch(std::string_view name);
   void take_dlpack(std::string_view name, Access access);
   void take_cuda_interface(std::string_view name, Access access);
   void set_view(void* data, DType dtype, int rank, const std::int64_t* extents,

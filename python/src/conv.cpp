@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 
 #include "arguments.hpp"
+#include "graphs.hpp"
 #include "output.hpp"
 #include "parts.hpp"
 #include "plumb/error.hpp"
@@ -58,7 +59,9 @@ nb::object conv_call(nb::handle x_object, nb::handle w_object, nb::handle bias_o
   tensors.y = y.view();
   const Device device = opened(to_string(id), providers_from(providers));
   Queue& queue = queue_for(device, x.framework());
-  {
+  if (records(queue, x.framework())) {
+    record_conv(queue, x, problem_of(tensors, geometry), tensors, std::move(options));
+  } else {
     const nb::gil_scoped_release released;
     conv(queue, tensors, geometry, std::move(options));
     settle(queue, x.framework());
@@ -82,13 +85,14 @@ nb::object backward_data_call(nb::handle dy_object, nb::handle w_object, nb::han
   const DeviceId id = device_of({&dy, &w, &mask, &bias});
   Output dx(out, dy, out.is_none() ? gradient_extents(x_shape, dy, w, geometry) : Extents());
   const Device device = opened(to_string(id), providers_from(providers));
+  const BackwardDataTensors tensors{
+      .dy = dy.view(), .w = w.view(), .dx = dx.view(), .mask = mask.view(), .bias = bias.view()};
   Queue& queue = queue_for(device, dy.framework());
-  {
+  if (records(queue, dy.framework())) {
+    record_conv(queue, dy, backward_data_problem(tensors, geometry), tensors, std::move(options));
+  } else {
     const nb::gil_scoped_release released;
-    conv_backward_data(
-        queue,
-        {.dy = dy.view(), .w = w.view(), .dx = dx.view(), .mask = mask.view(), .bias = bias.view()},
-        geometry, std::move(options));
+    conv_backward_data(queue, tensors, geometry, std::move(options));
     settle(queue, dy.framework());
   }
   return dx.take();
@@ -119,16 +123,17 @@ nb::object backward_weights_call(nb::handle x_object, nb::handle dy_object, nb::
   if (bias)
     db.emplace(nb::none(), x, Extents{dy.view().rank() > 1 ? dy.view().extent(1) : 1}, "db");
   const Device device = opened(to_string(id), providers_from(providers));
+  const BackwardWeightsTensors tensors{.x = x.view(),
+                                       .dy = dy.view(),
+                                       .dw = dw.view(),
+                                       .db = db ? db->view() : TensorView(),
+                                       .mask = mask.view()};
   Queue& queue = queue_for(device, x.framework());
-  {
+  if (records(queue, x.framework())) {
+    record_conv(queue, x, backward_weights_problem(tensors, geometry), tensors, std::move(options));
+  } else {
     const nb::gil_scoped_release released;
-    conv_backward_weights(queue,
-                          {.x = x.view(),
-                           .dy = dy.view(),
-                           .dw = dw.view(),
-                           .db = db ? db->view() : TensorView(),
-                           .mask = mask.view()},
-                          geometry, std::move(options));
+    conv_backward_weights(queue, tensors, geometry, std::move(options));
     settle(queue, x.framework());
   }
   if (!db) return dw.take();
@@ -156,11 +161,13 @@ nb::object transpose_call(nb::handle x_object, nb::handle w_object, nb::handle b
   const DeviceId id = device_of({&x, &w, &bias});
   Output y(out, x, extents);
   const Device device = opened(to_string(id), providers_from(providers));
+  const TransposedTensors tensors{.x = x.view(), .w = w.view(), .bias = bias.view(), .y = y.view()};
   Queue& queue = queue_for(device, x.framework());
-  {
+  if (records(queue, x.framework())) {
+    record_conv(queue, x, transposed_problem(tensors, geometry), tensors, std::move(options));
+  } else {
     const nb::gil_scoped_release released;
-    conv_transpose(queue, {.x = x.view(), .w = w.view(), .bias = bias.view(), .y = y.view()},
-                   geometry, std::move(options));
+    conv_transpose(queue, tensors, geometry, std::move(options));
     settle(queue, x.framework());
   }
   return y.take();

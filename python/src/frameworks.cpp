@@ -3,9 +3,12 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "arrays.hpp"
 #include "plumb/error.hpp"
@@ -72,6 +75,44 @@ void* current_stream(Framework framework, int device) {
   }
   return reinterpret_cast<void*>(stream == 0 ? 1 : stream);
 }
+
+std::optional<TorchTensor> torch_tensor(nb::handle object) {
+  struct Names {
+    nb::object tensor, parameter, strided;
+    std::array<std::pair<nb::object, DType>, 4> dtypes;
+  };
+  static const Names* names = nullptr;  // kept for good, as modules are
+  if (!names) {
+    const auto name = [](const char* of) { return nb::borrow(kept("torch", of)); };
+    names = new Names{.tensor = name("Tensor"),
+                      .parameter = nb::borrow(kept("torch.nn", "Parameter")),
+                      .strided = name("strided"),
+                      .dtypes = {{{name("float32"), DType::f32},
+                                  {name("float64"), DType::f64},
+                                  {name("bfloat16"), DType::bf16},
+                                  {name("float16"), DType::f16}}}};
+  }
+  const nb::handle type = object.type();
+  if (!type.is(names->tensor) && !type.is(names->parameter)) return {};
+  const nb::object dtype = object.attr("dtype");
+  const auto* const known = std::find_if(names->dtypes.begin(), names->dtypes.end(),
+                                         [&](const auto& one) { return dtype.is(one.first); });
+  if (known == names->dtypes.end() || !object.attr("layout").is(names->strided) ||
+      PyObject_IsTrue(nb::object(object.attr("requires_grad")).ptr()) != 0 ||
+      PyObject_IsTrue(nb::object(object.attr("is_neg")()).ptr()) != 0)
+    return {};
+  const nb::object extents = object.attr("shape"), strides = object.attr("stride")();
+  const bool on_cpu = nb::cast<bool>(object.attr("is_cpu"));
+  if (!PyTuple_Check(extents.ptr()) || !PyTuple_Check(strides.ptr()) ||
+      PyTuple_Size(extents.ptr()) != PyTuple_Size(strides.ptr()) ||
+      (!on_cpu && !nb::cast<bool>(object.attr("is_cuda"))))
+    return {};
+  const nb::object address = object.attr("data_ptr")();  // what has no memory of its own throws
+  const int device = on_cpu ? -1 : nb::cast<int>(object.attr("get_device")());
+  return TorchTensor{PyLong_AsVoidPtr(address.ptr()), known->second, device, extents, strides};
+}
+
+nb::handle torch_bytes() { return kept("torch", "uint8"); }
 
 Result make_result(nb::handle like, Framework framework, const DeviceId& device, DType dtype,
                    const Extents& extents) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "plumb/tensor.hpp"
 
@@ -23,6 +24,21 @@ Framework framework_of(nb::handle object);
 /// Returns the stream that the framework puts work on now, on a device of CUDA's: never null, since
 /// CUDA's name for its default stream is 1 (DLPack's too).
 void* current_stream(Framework framework, int device);
+
+/// Returns PyTorch's type of bytes.
+nb::handle torch_bytes();
+
+/// What a tensor of PyTorch's says of itself.
+struct TorchTensor {
+  void* data;
+  DType dtype;
+  int device;                   ///< the index of a GPU; -1 for the CPU
+  nb::object extents, strides;  ///< tuples, of one length
+};
+/// Returns it of a tensor that lies in memory as it says: nothing of one that DLPack may refuse (it
+/// needs a gradient, is sparse, is negated when it is read, lies on another kind of device), nor of
+/// types that derive from PyTorch's.
+std::optional<TorchTensor> torch_tensor(nb::handle object);
 
 /// An array that was made for a result.
 struct Result {

@@ -125,10 +125,12 @@ auto with_attributes(Binding binding) {
 }
 
 XLA_FFI_DEFINE_HANDLER(conv_on_cpu, on_cpu, with_attributes(ffi::Ffi::Bind()));
+// XLA is not told that the handler may be recorded into a CUDA graph: it records on a stream of its
+// own, whose queue has no workspace, and the memory that it lends a handler goes back with the
+// call.
 XLA_FFI_DEFINE_HANDLER(
     conv_on_cuda, on_cuda,
-    with_attributes(ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>().Ctx<ffi::DeviceOrdinal>()),
-    {ffi::Traits::kCmdBufferCompatible});
+    with_attributes(ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>().Ctx<ffi::DeviceOrdinal>()));
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "arguments.hpp"
+#include "graphs.hpp"
 #include "output.hpp"
 #include "parts.hpp"
 #include "plumb/error.hpp"
@@ -61,6 +62,15 @@ nb::object avg_pool(nb::handle x, nb::handle window, nb::handle stride, nb::hand
       window, stride, padding, nb::int_(1), out);
 }
 
+/// A matrix as images of one pixel.
+TensorView as_image(const TensorView& matrix) {
+  return {matrix.data(),
+          matrix.dtype(),
+          {matrix.extent(0), matrix.extent(1), 1},
+          matrix.device(),
+          {matrix.stride(0), matrix.stride(1), 1}};
+}
+
 nb::object linear_call(nb::handle x_object, nb::handle w_object, nb::handle bias_object,
                        nb::handle math, nb::handle activation, nb::handle out) {
   const Array x(x_object, "x"), w(w_object, "w"), bias(bias_object, "bias");
@@ -68,13 +78,22 @@ nb::object linear_call(nb::handle x_object, nb::handle w_object, nb::handle bias
     throw Error(ErrorCode::invalid_argument,
                 "x and w have shapes " + to_string(x.view().extents()) + " and " +
                     to_string(w.view().extents()) + "; expected [N, C] and [K, C]");
-  device_of({&x, &w, &bias});
-  ConvOptions options = options_from({math, activation, nb::none(), false, false, false});
-  return run_operator(x, out, {x.view().extent(0), w.view().extent(0)},
-                      [&](Queue& queue, const ConstTensorView& from, const TensorView& to) {
-                        linear(queue, {.x = from, .w = w.view(), .bias = bias.view(), .y = to},
-                               options);
-                      });
+  const Device device = opened(to_string(device_of({&x, &w, &bias})));
+  const ConvOptions options = options_from({math, activation, nb::none(), false, false, false});
+  Output y(out, x, {x.view().extent(0), w.view().extent(0)});
+  Queue& queue = queue_for(device, x.framework());
+  if (records(queue, x.framework()) && y.view().rank() == 2) {
+    const ConvTensors images{.x = as_image(x.view()),
+                             .w = as_image(w.view()),
+                             .bias = bias.view(),
+                             .y = as_image(y.view())};
+    record_conv(queue, x, problem_of(images), images, options);
+  } else {
+    const nb::gil_scoped_release released;
+    linear(queue, {.x = x.view(), .w = w.view(), .bias = bias.view(), .y = y.view()}, options);
+    settle(queue, x.framework());
+  }
+  return y.take();
 }
 
 nb::object relu_call(nb::handle x_object, nb::handle out) {

@@ -7,6 +7,7 @@
 
 #include "arguments.hpp"
 #include "candidates.hpp"
+#include "graphs.hpp"
 #include "output.hpp"
 #include "parts.hpp"
 #include "plumb/error.hpp"
@@ -97,12 +98,17 @@ nb::object execute(const Plan& plan, nb::handle x_object, nb::handle w_object,
   Output y(out, x, plan.y_extents());
   Queue& queue = queue_for(plan.plan().device(), x.framework());
   const ConvTensors tensors{.x = x.view(), .w = w.view(), .bias = bias.view(), .y = y.view()};
+  std::optional<GraphWorkspace> workspace;
+  if (records(queue, x.framework()))
+    workspace.emplace(
+        x, packed ? plan.plan().packed_workspace_bytes() : plan.plan().workspace_bytes());
+  void* const memory = workspace ? workspace->data() : nullptr;
   {
     const nb::gil_scoped_release released;
     if (packed)
-      plan.plan().execute(queue, packed->filters, tensors);
+      plan.plan().execute(queue, packed->filters, tensors, memory);
     else
-      plan.plan().execute(queue, tensors);
+      plan.plan().execute(queue, tensors, memory);
     settle(queue, x.framework());
   }
   return y.take();
