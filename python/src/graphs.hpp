@@ -16,10 +16,10 @@ inline bool records(const Queue& queue, Framework framework) {
   return framework == Framework::torch && queue.native() && queue.backend().is_capturing();
 }
 
-/// A convolution's workspace in a graph that is being recorded. A queue's cannot grow then, and goes
-/// with the queue, while a graph is run for as long as its owner likes. PyTorch's allocator gives
-/// what is asked for meanwhile out of a pool that stays with the graph. Made and destroyed by a
-/// thread that holds the GIL.
+/// A convolution's workspace in a graph that is being recorded. A queue's cannot grow then, and
+/// goes with the queue, while a graph is run for as long as its owner likes. PyTorch's allocator
+/// gives what is asked for meanwhile out of a pool that stays with the graph. Made and destroyed by
+/// a thread that holds the GIL.
 class GraphWorkspace {
  public:
   /// So many bytes, maybe none, on the device of a tensor of PyTorch's.
