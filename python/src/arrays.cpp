@@ -226,9 +226,10 @@ void Array::take_dlpack(std::string_view name, Access access) {
     if (integer_of(place[0], what) == dlpack::cpu) {
       lender_ = object_.attr("__dlpack__")();
     } else {
-      void* stream = current_stream(framework_, static_cast<int>(integer_of(place[1], what)));
-      lender_ =
-          object_.attr("__dlpack__")(nb::arg("stream") = reinterpret_cast<std::uintptr_t>(stream));
+      const Stream stream =
+          current_stream(framework_, static_cast<int>(integer_of(place[1], what)));
+      lender_ = object_.attr("__dlpack__")(nb::arg("stream") =
+                                               reinterpret_cast<std::uintptr_t>(stream.native));
     }
   }
   const dlpack::Tensor* tensor = nullptr;

@@ -65,15 +65,18 @@ Framework framework_of(nb::handle object) {
   return framework;
 }
 
-void* current_stream(Framework framework, int device) {
+Stream current_stream(Framework framework, int device) {
   std::uintptr_t stream = 0;
-  if (framework == Framework::torch) {
+  nb::object owner;
+  if (framework == Framework::torch) {  // whose streams are a pool's, which stays
     stream =
         nb::cast<std::uintptr_t>(kept("torch.cuda", "current_stream")(device).attr("cuda_stream"));
   } else if (framework == Framework::cupy) {
-    stream = nb::cast<std::uintptr_t>(kept("cupy.cuda", "get_current_stream")().attr("ptr"));
+    nb::object current = kept("cupy.cuda", "get_current_stream")();
+    stream = nb::cast<std::uintptr_t>(current.attr("ptr"));
+    if (stream > 2) owner = std::move(current);
   }
-  return reinterpret_cast<void*>(stream == 0 ? 1 : stream);
+  return {reinterpret_cast<void*>(stream == 0 ? 1 : stream), std::move(owner)};
 }
 
 std::optional<TorchTensor> torch_tensor(nb::handle object) {

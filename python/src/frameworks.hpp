@@ -21,9 +21,14 @@ enum class Framework : std::uint8_t { numpy, cupy, torch, jax, buffer, other };
 /// Returns whose array an object is, by the modules of its type and the types that derives from.
 Framework framework_of(nb::handle object);
 
-/// Returns the stream that the framework puts work on now, on a device of CUDA's: never null, since
-/// CUDA's name for its default stream is 1 (DLPack's too).
-void* current_stream(Framework framework, int device);
+/// A stream of CUDA's.
+struct Stream {
+  void* native = nullptr;  ///< never null of a GPU: CUDA's name for its default stream is 1
+  nb::object owner;        ///< what destroys the stream when it goes; none where it stays
+};
+/// Returns the stream that the framework puts work on now, on a device of CUDA's (DLPack names its
+/// default one 1, too).
+Stream current_stream(Framework framework, int device);
 
 /// Returns PyTorch's type of bytes.
 nb::handle torch_bytes();

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace plumb::python {
 
@@ -52,20 +53,38 @@ DeviceId device_of(std::initializer_list<const Array*> arrays) {
 }
 
 Queue& queue_for(const Device& device, Framework framework) {
-  const bool cuda = device.id().backend == "cuda";
-  return queue_on(device, cuda ? current_stream(framework, device.id().index) : nullptr);
+  if (device.id().backend != "cuda") return queue_on(device, nullptr);
+  const Stream stream = current_stream(framework, device.id().index);
+  return queue_on(device, stream.native, stream.owner);
 }
 
-Queue& queue_on(const Device& device, void* stream) {
+Queue& queue_on(const Device& device, void* stream, nb::handle owner) {
   using Key = std::pair<const void*, void*>;
-  static thread_local std::map<Key, Queue> queues;
+  struct Kept {
+    Queue queue;
+    /// The stream's, held with the queue, whose workspace goes back in the stream's order. At the
+    /// end of a thread it is left: Python may be gone before the thread is.
+    PyObject* owner;
+  };
+  static thread_local std::map<Key, Kept> queues;
   const Key key{&device.info(), stream};
   const auto found = queues.find(key);
-  if (found != queues.end()) return found->second;
+  if (found != queues.end()) return found->second.queue;
   // A queue keeps workspace: of a caller who makes streams without end, those of old ones must go.
   constexpr std::size_t most = 16;
-  if (queues.size() >= most) queues.clear();
-  return queues.emplace(key, stream ? Queue::wrap(device, stream) : Queue(device)).first->second;
+  if (queues.size() >= most) {
+    std::vector<PyObject*> owners;
+    for (const auto& [of, kept] : queues)
+      if (kept.owner) owners.push_back(kept.owner);
+    queues.clear();
+    if (!owners.empty()) {
+      const nb::gil_scoped_acquire held;  // XLA calls without
+      for (PyObject* one : owners) Py_DECREF(one);
+    }
+  }
+  Queue queue = stream ? Queue::wrap(device, stream) : Queue(device);
+  if (owner.is_valid()) owner.inc_ref();
+  return queues.emplace(key, Kept{std::move(queue), owner.ptr()}).first->second.queue;
 }
 
 void settle(Queue& queue, Framework framework) {

@@ -26,8 +26,9 @@ DeviceId device_of(std::initializer_list<const Array*> arrays);
 /// work on now.
 Queue& queue_for(const Device& device, Framework framework);
 
-/// Returns the calling thread's queue of a stream; the CPU's has none.
-Queue& queue_on(const Device& device, void* stream);
+/// Returns the calling thread's queue of a stream; the CPU's has none. Whatever would destroy the
+/// stream is kept for as long as the queue.
+Queue& queue_on(const Device& device, void* stream, nanobind::handle owner = {});
 
 /// Waits for what was put on the queue, where the caller's framework does not know the stream.
 void settle(Queue& queue, Framework framework);

@@ -97,6 +97,21 @@ def test_the_current_stream_is_used(non_blocking):
     np.testing.assert_array_equal(y.get(), 2 * conv(x + 1, w))
 
 
+@needs_gpu
+def test_streams_that_come_and_go():
+    x, dy = arrays(12, (16, 8, 24, 24), (16, 8, 22, 22))
+    on_device = [cupy.asarray(array) for array in (x, dy)]
+    expected = plumb.conv_backward_weights(x, dy, (8, 8, 3, 3))
+    cupy.cuda.Device().synchronize()
+    found = []
+    for _ in range(100):  # more than queues are kept for; each with workspace, which sums of parts take
+        with cupy.cuda.Stream(non_blocking=True):
+            found.append(plumb.conv_backward_weights(*on_device, (8, 8, 3, 3)))
+    cupy.cuda.Device().synchronize()
+    for dw in found:
+        np.testing.assert_array_equal(dw.get(), expected)
+
+
 class Foreign:
     """An array of a library that has nothing but __cuda_array_interface__, with its stream."""
 
