@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 
 #include "cuda_kernels/primitives/host_device.hpp"
 #include "cuda_kernels/wide/wide_filters.hpp"
@@ -71,6 +72,7 @@ struct WideTiles {
 struct WideChoice {
   int shape = -1, splits = 0;
   int folded_axes = -1;  ///< a WideFold's
+  int across = -1;       ///< 1: planes as they lie where they can be, 0: repacked
 };
 
 /// Where the parts of workspace begin, in bytes: the repacked x, the largest magnitudes of images'
@@ -83,6 +85,9 @@ struct WidePlan {
   WideFilters filters;
   WideInput input;
   WideTiles tiles;
+  /// Where planes of x are read as they lie, if x is aligned: tiles of each image by itself,
+  /// without splits, whose pixels are those of whole tiles.
+  std::optional<WideTiles> across{};
   WideWorkspace workspace;
 
   /// Plans a problem that is supported.

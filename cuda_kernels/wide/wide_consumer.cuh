@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/primitives/split.hpp"
 #include "cuda_kernels/primitives/wgmma.cuh"
+#include "cuda_kernels/wide/wide_across.cuh"
 #include "cuda_kernels/wide/wide_params.cuh"
 
 namespace plumb::cuda {
@@ -47,6 +48,8 @@ struct WideTermsAlong {
 /// products are under way. `Terms` says how terms lie in a stage; 64 rows or columns of the product
 /// are 8 KB in any case.
 template <class Operand, class Terms = WideTermsAlong, WideShape shape>
+/// products are under way.
+template <class Operand, bool across, WideShape shape>
 __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape>& stage, int begin,
                                 int end, int first, WideSums<shape>& sums) {
   using Sums = WideSums<shape>;
@@ -76,6 +79,15 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
         Terms::template multiply<Operand, Sums::n8_tiles>(
             sums.of[i], a_first + at + (i * m64_bytes + bytes) / 16, b_first + at + bytes / 16,
             bytes > 0 || step > first);
+        if constexpr (across)
+          wgmma_across<Operand, Sums::n8_tiles>(
+              sums.of[i],
+              a_first + at + (i * m64_bytes + bytes / instruction_bytes * wgmma_across_bytes) / 16,
+              b_first + at + bytes / 16, bytes > 0 || step > first);
+        else
+          wgmma_swizzled<Operand, Sums::n8_tiles>(
+              sums.of[i], a_first + at + (i * m64_bytes + bytes) / 16, b_first + at + bytes / 16,
+              bytes > 0 || step > first);
     wgmma_commit();
     wgmma_end<1>();
     if (step > begin) release(last);
@@ -96,7 +108,8 @@ __device__ void multiply_tile(const Params& params, const WideShared<shape>& sha
   using Arithmetic = typename Params::Arithmetic;
   using Operand = typename Arithmetic::Operand;
   if constexpr (!Arithmetic::splits_operands) {
-    multiply_stages<Operand>(shared, stage, work.begin, work.end, work.begin, sums);
+    multiply_stages<Operand, Arithmetic::across>(shared, stage, work.begin, work.end, work.begin,
+                                                 sums);
   } else {
     const int small = max(work.begin, min(work.end, 2 * params.steps));
     int begin = work.begin;
@@ -104,7 +117,7 @@ __device__ void multiply_tile(const Params& params, const WideShared<shape>& sha
     for (int part = 0; part < 2; ++part) {
       const int end = part == 0 ? small : work.end;
       if (begin == end) continue;
-      multiply_stages<Operand>(shared, stage, begin, end, work.begin, sums);
+      multiply_stages<Operand, false>(shared, stage, begin, end, work.begin, sums);
       if (end <= 2 * params.steps) sums.scale(1 / split_raise);
       begin = end;
     }

@@ -11,7 +11,7 @@ PlanResult plan_wide_algorithm(const ConvProblem& problem, const DeviceInfo& dev
   PlanResult result{.support = supports_wide(problem, Arithmetic::host, device)};
   if (!result.support) return result;
   const WidePlan plan(problem, Arithmetic::host, device);
-  result.estimate_seconds = plan.tiles.seconds;
+  result.estimate_seconds = plan.across ? plan.across->seconds : plan.tiles.seconds;
   result.workspace_bytes = plan.workspace.bytes;
   result.filter_bytes = plan.filters.bytes();
   result.kernel = planned(plan);
@@ -27,6 +27,22 @@ void pack_wide_algorithm(const FilterPacking& packing, const KernelPlan* plan) {
 template <class Arithmetic>
 void launch_wide_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan) {
   const auto& plan = planned_value<WidePlan>(kernel_plan);
+  using Stored = typename Arithmetic::Stored;
+  if constexpr (std::is_same_v<Stored, typename Arithmetic::Operand> && sizeof(Stored) == 2) {
+    using Across = WideArithmetic<Stored, Stored, 1, true>;
+    if (launch_wide_across<Across>(
+            call.problem, plan,
+            {.x = call.x,
+             .filters = call.filters,
+             .y = call.y,
+             .workspace = static_cast<char*>(call.workspace)},
+            Epilogue<Stored>(call), [&](const WideParams<Across>& params, bool early) {
+              with_shape(plan.across->shape, [&]<int shape>() {
+                launch_tiles<Across, shape>(params, early, call.device, call.native_queue);
+              });
+            }))
+      return;
+  }
   launch_wide<Arithmetic>(call.problem, plan,
                           {.x = call.x,
                            .filters = call.filters,

@@ -34,6 +34,9 @@ class WideRows {
         first_filter_(group * params.groups.filters) {
     const WidePixel pixel = params.pixel(min(first + lane_ % 16, params.pixels - 1));
     at_ = params.y_of(pixel) + first_filter_ * params.y_k;
+    // The 16 lie in one image's tile.
+    if constexpr (Params::Arithmetic::across)
+      there_ = params.image_pixels - params.pixel(first).at[0];
     if constexpr (scales) {
       const int exponent = params.scales.of_image[pixel.n];
       exponents_[0] = __shfl_sync(0xffffffff, exponent, lane_ / 4);
@@ -147,6 +150,8 @@ class WideRows {
     return at;
   }
   __device__ bool is_there(int row, int filter) const {
+    if constexpr (Params::Arithmetic::across)
+      return row < there_ && filter < params_.groups.filters;
     return first_ + row < params_.pixels && filter < params_.groups.filters;
   }
   /// Where an output is staged, swizzled so that fragments and vectors meet no bank more often than
@@ -215,6 +220,7 @@ class WideRows {
   const Params& params_;
   char* staged_;
   int first_, lane_, first_filter_;
+  int there_ = 0;          ///< across: how many of the pixels are the image's
   int exponents_[2] = {};  ///< of the images of this lane's rows of sums
   std::int64_t at_;        ///< where the outputs of pixel lane % 16 begin
 };

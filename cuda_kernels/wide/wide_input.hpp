@@ -44,6 +44,8 @@ struct WideInput {
 
   WideInput() = default;
   WideInput(const ConvProblem& problem, const WideFilters& filters);
+  /// Leaves room for a few images, for the few x that are not aligned.
+  void be_seldom();
   int plane_channels() const { return groups * group_channels; }
   std::int64_t pixel_bytes() const {
     return std::int64_t{planes} * plane_channels() * element_bytes;
@@ -60,6 +62,18 @@ struct WideInput {
 
 /// Says whether the copy engine can read x as it lies, at an aligned address.
 bool lies_for_copies(const ConvProblem& problem, const WideFilters& filters);
+
+/// Pixels of a copy where planes are read as they lie: 128 bytes of a channel.
+inline constexpr int wide_across_pixels = 64;
+/// Says whether planes of x can be operands as they lie, at an aligned address: filters of one tap
+/// and stride 1, two bytes an element, pixels of x side by side, and those of y as far apart as
+/// each other.
+bool lies_across(const ConvProblem& problem, const WideFilters& filters);
+/// Returns such a problem with all pixels of an image in one row.
+ConvProblem flat_problem(const ConvProblem& problem);
+/// Returns what the copy engine is told to read the x of a flat problem by: pixels are the map's
+/// channels, and channels its pixels.
+Im2colMap wide_across_map(const ConvProblem& flat);
 
 /// Returns what the copy engine is told to read x by, as it lies or repacked, without the number of
 /// pixels of a copy. The problem is one that is supported.

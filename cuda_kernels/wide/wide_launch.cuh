@@ -71,6 +71,7 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
       .splits = tiles.splits,
       .pixels = static_cast<int>(tiles.pixels),
       .works = static_cast<int>(tiles.works()),
+      .image_pixels = 0,
       .n_tiles = Divisor<int>(std::int64_t{tiles.n_tiles} * tiles.groups),
       .of_group = Divisor<int>(tiles.n_tiles),
       .m_tiles = Divisor<int>(tiles.m_tiles),
@@ -156,6 +157,26 @@ void launch_wide(const ConvProblem& problem, const WidePlan& plan, const WideCal
     repack(params, p, plan, tiles, call.workspace, stream);
     launch(params, true);
   }
+}
+
+/// Puts a convolution on the stream that reads planes as they lie, where it was planned and x is
+/// aligned; otherwise returns false. `launch(params, false)` starts the kernel of the plan's tiles.
+template <class Arithmetic, class F>
+bool launch_wide_across(const ConvProblem& problem, const WidePlan& plan, const WideCall& call,
+                        const Epilogue<typename Arithmetic::Stored>& epilogue, const F& launch) {
+  if (!plan.across || reinterpret_cast<std::uintptr_t>(call.x) % tensor_map_alignment != 0)
+    return false;
+  const WideTiles& tiles = *plan.across;
+  const ConvProblem p = flat_problem(problem);
+  auto params = wide_params<Arithmetic>(p, plan, tiles, call, epilogue);
+  params.axis[0].outputs = Divisor<int>(tiles.pixels / p.n);
+  params.image_pixels = static_cast<int>(p.w);
+  // Channels behind the last are the next image's, and meet the filters' zeros.
+  params.repairs = p.c % Arithmetic::step_channels != 0;
+  if (!encode_im2col(params.map, wide_across_map(p), Arithmetic::host.operand, call.x))
+    return false;
+  launch(params, false);
+  return true;
 }
 
 /// Calls `f.operator()<number>()` for a shape's number.

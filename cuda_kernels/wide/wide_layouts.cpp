@@ -85,6 +85,9 @@ bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {
 
 namespace {
 
+/// Of images in workspace, for the few x that are not aligned: enough for the device to be busy.
+constexpr std::int64_t seldom_bytes = 16 << 20;
+
 /// Says whether an image's elements follow each other in memory, in whatever order.
 bool is_dense_image(const ConvProblem& p) {
   const Extents extents = p.x_extents();
@@ -106,6 +109,11 @@ WideInput::WideInput(const ConvProblem& problem, const WideFilters& filters)
     : WideInput(!lies_for_copies(problem, filters), wide_product(problem, filters.fold), filters) {
   if (filters.fold.axes != 0)
     region = WideRegion(problem, filters, plane_channels() * element_bytes);
+}
+
+void WideInput::be_seldom() {
+  const std::int64_t fitting = std::max<std::int64_t>(seldom_bytes / image_bytes(), 1);
+  images = static_cast<int>(std::min<std::int64_t>(fitting, images));
 }
 
 WideRegion::WideRegion(const ConvProblem& problem, const WideFilters& filters, int pixel_bytes) {
@@ -149,11 +157,80 @@ WideInput::WideInput(bool always, const ConvProblem& p, const WideFilters& filte
       groups(filters.groups.count),
       planes(filters.of.planes()),
       element_bytes(filters.of.operand_bytes()) {
-  // For the few x that are not aligned: enough for the device to be busy.
-  constexpr std::int64_t max_bytes = 1 << 30, seldom_bytes = 16 << 20;
+  constexpr std::int64_t max_bytes = 1 << 30;
   const std::int64_t fitting = (repacks ? max_bytes : seldom_bytes) / image_bytes();
   images = static_cast<int>(std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(p.n, 1)));
   parts = std::min(pixel_tiles() * channel_tiles(), wide_most_parts);
+}
+
+namespace {
+
+/// Says whether pixels follow each other, each `step` behind the one before; the innermost axis
+/// that has several says how far.
+bool lie_in_one_row(const Extents& extents, const Strides& strides, std::int64_t& step) {
+  std::int64_t next = 0;
+  for (int i = extents.rank() - 1; i >= 2; --i) {
+    if (extents[i] == 1) continue;
+    if (next == 0) step = strides[i];
+    if (next != 0 && strides[i] != next) return false;
+    next = strides[i] * extents[i];
+  }
+  return next != 0;
+}
+
+}  // namespace
+
+bool lies_across(const ConvProblem& p, const WideFilters& filters) {
+  if (filters.of.products != 1 || filters.of.operand_bytes() != 2 || filters.fold.axes != 0 ||
+      p.groups != 1 || p.n == 0)
+    return false;
+  const bool pointwise = p.t * p.r * p.s == 1 && p.padding == Padding{};
+  const WideMapAxes axes(p);
+  const bool dense =
+      axes.axis[0].step() == 1 && axes.axis[1].step() == 1 && axes.axis[2].step() == 1;
+  std::int64_t of_x = 0, of_y = 0;
+  if (!pointwise || !dense || !lie_in_one_row(p.x_extents(), p.x_strides, of_x) || of_x != 1 ||
+      !lie_in_one_row(p.y_extents(), p.y_strides, of_y))
+    return false;
+  const auto fits = [](std::int64_t extent, std::int64_t stride) {
+    constexpr std::int64_t unit = tensor_map_alignment / 2;
+    return extent == 1 || (stride > 0 && stride % unit == 0 && stride <= max_tensor_map_stride / 2);
+  };
+  // Tiles of an image are filled up to a whole one.
+  constexpr double most_pixels = 1 << 30;
+  const double pixels = static_cast<double>(p.n) * (static_cast<double>(p.d * p.h * p.w) + 256);
+  return fits(p.c, p.x_strides[1]) && fits(p.n, p.x_strides[0]) && pixels < most_pixels;
+}
+
+ConvProblem flat_problem(const ConvProblem& problem) {
+  std::int64_t of_x = 1, of_y = 1;
+  lie_in_one_row(problem.x_extents(), problem.x_strides, of_x);
+  lie_in_one_row(problem.y_extents(), problem.y_strides, of_y);
+  const std::int64_t pixels = problem.d * problem.h * problem.w;
+  ConvProblem p;
+  p.direction = problem.direction, p.dtype = problem.dtype;
+  p.n = problem.n, p.c = problem.c, p.k = problem.k, p.w = pixels;
+  p.h = p.r = p.s = 1;
+  p.x_strides = {problem.x_strides[0], problem.x_strides[1], pixels * of_x, of_x};
+  p.y_strides = {problem.y_strides[0], problem.y_strides[1], pixels * of_y, of_y};
+  p.w_strides = dense_strides(p.w_extents());
+  return p;
+}
+
+Im2colMap wide_across_map(const ConvProblem& p) {
+  constexpr std::int64_t bytes = 2, unit = tensor_map_alignment;
+  // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
+  const std::int64_t plane = p.c > 1 ? p.x_strides[1] * bytes : ceil_div(p.w * bytes, unit) * unit;
+  Im2colMap map{.axes = 1,
+                .axis = {},
+                .images = p.n,
+                .image_stride_bytes = p.n > 1 ? p.x_strides[0] * bytes : plane * p.c,
+                .channels_of_tensor = p.w,
+                .element_bytes = static_cast<int>(bytes),
+                .channels = wide_across_pixels,
+                .pixels = swizzle_row_bytes / static_cast<int>(bytes)};
+  map.axis[0] = {.extent = p.c, .stride_bytes = plane, .lower = 0, .upper = 0, .step = 1};
+  return map;
 }
 
 Im2colMap wide_im2col(const ConvProblem& problem, const WideFilters& filters,

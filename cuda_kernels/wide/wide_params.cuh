@@ -25,18 +25,21 @@ enum class WideFault {
 };
 
 /// What is stored and what is multiplied, as types: a WideClass of the host.
-template <class StoredType, class OperandType, int of_products>
+template <class StoredType, class OperandType, int of_products, bool reads_across = false>
 struct WideArithmetic {
   using Stored = StoredType;
   using Operand = OperandType;  ///< `float` is TF32
   static constexpr int products = of_products;
   static constexpr bool splits_operands = products == 3;
+  static constexpr bool across = reads_across;  ///< planes of x as they lie (WideAcross)
   static constexpr int operand_bytes = sizeof(Operand);
   static constexpr int step_channels = swizzle_row_bytes / operand_bytes;
   static constexpr WideClass host{dtype_of_stored<Stored>, dtype_of_stored<Operand>, products};
 };
 using WideFp16 = WideArithmetic<__half, __half, 1>;
 using WideBf16 = WideArithmetic<__nv_bfloat16, __nv_bfloat16, 1>;
+using WideFp16Across = WideArithmetic<__half, __half, 1, true>;
+using WideBf16Across = WideArithmetic<__nv_bfloat16, __nv_bfloat16, 1, true>;
 using WideTf32 = WideArithmetic<float, float, 1>;
 using WideFp16x3 = WideArithmetic<float, __half, 3>;
 
@@ -85,6 +88,7 @@ struct WideParams {
   int rows, all_rows;  ///< of packed filters, of a group and of all
   int channel_blocks, steps;  ///< steps of one product
   int splits, pixels, works;
+  int image_pixels;       ///< across: those of an image, whose tiles are its own
   Divisor<int> n_tiles;   ///< of all groups
   Divisor<int> of_group;  ///< n tiles of a group
   Divisor<int> m_tiles;

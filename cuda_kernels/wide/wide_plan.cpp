@@ -249,6 +249,35 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
   return best;
 }
 
+namespace {
+
+/// The tiles that read planes as they lie.
+WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
+                      const DeviceInfo& device, WideChoice choice) {
+  const ConvProblem p = flat_problem(problem);
+  const WideTraffic traffic(p, filters.fold, WideInput());
+  const bool by_elements = writes_elements(p, filters.groups);
+  WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
+  for (int shape = 0; shape < wide_shape_count; ++shape) {
+    if (choice.shape >= 0 && choice.shape != shape) continue;
+    const WideShape& of = wide_shapes[shape];
+    WideTiles tiles{.shape = shape, .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n))};
+    tiles.cover(p.n * ceil_div(p.w, std::int64_t{of.m}) * of.m);
+    tiles.seconds = wide_seconds(device, {.m = of.m,
+                                          .n = of.n,
+                                          .works = static_cast<double>(tiles.works()),
+                                          .steps = static_cast<double>(filters.steps()),
+                                          .writes_elements = by_elements,
+                                          .read_bytes = traffic.read,
+                                          .written_bytes = traffic.written,
+                                          .plane_bytes = traffic.planes});
+    if (tiles.seconds < best.seconds) best = tiles;
+  }
+  return best;
+}
+
+}  // namespace
+
 WidePlan::WidePlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
                    WideChoice choice)
     : filters(
@@ -257,6 +286,11 @@ WidePlan::WidePlan(const ConvProblem& problem, const WideClass& of, const Device
       input(problem, filters) {
   if (problem.n == 0) return;
   tiles = tile_wide(problem, filters, input, device, choice);
+  if (choice.across != 0 && input.repacks && lies_across(problem, filters)) {
+    across = tile_across(problem, filters, device, choice);
+    if (choice.across < 0 && across->seconds >= tiles.seconds) across.reset();
+    if (across) input.be_seldom();
+  }
   const auto images = static_cast<std::size_t>(input.images);
   const bool looks = input.planes > 1;
   Layout layout;

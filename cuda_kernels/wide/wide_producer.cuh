@@ -81,6 +81,16 @@ __device__ void copy_pixels(const Params& params, const WideShared<shape>& share
                             const WideWorkItem& work, const WideStep& step,
                             const WideCorner (&corners)[copies]) {
   const int channel = first_channel<fault>(params, work, step);
+  if constexpr (Params::Arithmetic::across) {
+    // In this map pixels lie innermost, and channels are what a copy goes along.
+    const int at[3] = {channel}, none[3] = {};
+#pragma unroll
+    for (int i = 0; i < copies; ++i)
+      shared.full(stage).copy_im2col(
+          shared.pixels(stage) + i * wide_across_pixels * swizzle_row_bytes, params.map, 1,
+          corners[i].at[0], at, corners[i].n, none);
+    return;
+  }
   const int offset[3] = {step.tap[0] * params.axis[0].dilation,
                          step.tap[1] * params.axis[1].dilation,
                          step.tap[2] * params.axis[2].dilation};
@@ -94,13 +104,13 @@ __device__ void copy_pixels(const Params& params, const WideShared<shape>& share
 /// Fills the stages of all tiles. One thread calls it.
 template <WideShape shape, WideFault fault, class Params>
 __device__ void produce(const Params& params, const WideShared<shape>& shared) {
-  constexpr int copies = shape.m / shape.pixels_of_copy();
+  constexpr int of_copy = Params::Arithmetic::across ? wide_across_pixels : shape.pixels_of_copy();
+  constexpr int copies = shape.m / of_copy;
   WideStage<shape> stage;
   for_each_work<shape>(params, [&](const WideWorkItem& work) {
     WideCorner corners[copies];
 #pragma unroll
-    for (int i = 0; i < copies; ++i)
-      corners[i] = WideCorner(params, work.pixel + i * shape.pixels_of_copy());
+    for (int i = 0; i < copies; ++i) corners[i] = WideCorner(params, work.pixel + i * of_copy);
     WideStep step(params, work.begin);
 #pragma unroll 1
     for (int number = work.begin; number < work.end; ++number) {

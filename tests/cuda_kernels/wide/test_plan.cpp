@@ -379,3 +379,47 @@ TEST_CASE("wide: vectors of pixels want planes, or rows, of sixteen or eight byt
   CHECK(access("mb2ic64ih5iw8oc64kh1ph0", DType::f16, 0, 9) == WideAccess::elements);
   CHECK(access("mb2ic64ih5iw7oc64kh1ph0", DType::f16, 0, 8) == WideAccess::elements);
 }
+
+TEST_CASE("wide: planes of x under one tap are operands as they lie, where the copy engine can") {
+  const auto across = [](const char* text, const WideClass& of = wide_class_fp16,
+                         std::int64_t plane = 0, int asked = 1) {
+    ConvProblem problem = parse_problem(text).problem;
+    problem.dtype = of.stored;
+    if (plane > 0) {
+      problem.x_strides = dense_strides(problem.x_extents());
+      problem.x_strides[1] = plane, problem.x_strides[0] = plane * problem.c;
+    }
+    return WidePlan(check(problem), of, hopper(), {.across = asked});
+  };
+  const WidePlan plan = across("mb3ic256ih28oc128kh1ph0");
+  REQUIRE(plan.across);
+  const WideShape& shape = wide_shapes[plan.across->shape];
+  // Tiles are one image's, and none is split.
+  CHECK(plan.across->m_tiles == 3 * ((784 + shape.m - 1) / shape.m));
+  CHECK(plan.across->pixels == std::int64_t{plan.across->m_tiles} * shape.m);
+  CHECK(plan.across->splits == 1);
+  CHECK(across("mb3ic256ih28oc128kh1ph0", wide_class_bf16).across);
+  CHECK(across("mb2ic40iw136oc8kw1").across);
+  CHECK(across("mb2ic40id2ih3iw4oc8kd1kh1kw1").across);
+  // An x that is not aligned has room for some images, not for all.
+  CHECK(across("mb64ic256ih56oc64kh1ph0").workspace.bytes < (std::size_t{17} << 20));
+  // Planes of 196 elements do not begin at 16 bytes, but with a gap behind each.
+  CHECK_FALSE(across("mb3ic64ih14oc64kh1ph0").across);
+  CHECK(across("mb3ic64ih14oc64kh1ph0", wide_class_fp16, 200).across);
+  for (const char* text : {"mb3ic64ih16oc64kh3ph1", "mb3ic64ih16oc64kh1ph0sh2",
+                           "g2mb3ic128ih16oc64kh1ph0", "mb3ic64ih16oc64kh1ph1"}) {
+    CAPTURE(text);
+    CHECK_FALSE(across(text).across);
+  }
+  CHECK_FALSE(across("mb3ic64ih16oc64kh1ph0", wide_class_tf32).across);
+  CHECK_FALSE(across("mb3ic64ih16oc64kh1ph0", wide_class_fp16x3).across);
+  CHECK_FALSE(across("mb3ic64ih16oc64kh1ph0", wide_class_fp16, 0, 0).across);
+  // The model takes them where a pass over x would cost more.
+  for (const char* text : {"mb64ic256ih56oc128kh1ph0", "mb64ic64ih56oc256kh1ph0",
+                           "mb64ic96ih56oc384kh1ph0", "mb64ic256ih56oc64kh1ph0"}) {
+    CAPTURE(text);
+    const WidePlan by_model = across(text, wide_class_fp16, 0, -1);
+    REQUIRE(by_model.across);
+    CHECK(by_model.across->seconds < by_model.tiles.seconds);
+  }
+}

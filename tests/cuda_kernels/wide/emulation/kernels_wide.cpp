@@ -32,23 +32,28 @@ void convolve(const WideRun& run, const Memory& filters, const Memory& workspace
   DeviceInfo device;
   device.units = 3;  // blocks go through several tiles
   const ConvLaunch call = launch_of(run, device);
-  launch_wide<Arithmetic>(
-      run.problem, run.plan,
-      {.x = run.x, .filters = filters.begin(), .y = run.y, .workspace = workspace.begin()},
-      Epilogue<typename Arithmetic::Stored>(call), nullptr,
-      [&](const WideParams<Arithmetic>& params, bool early) {
-        bool found = false;
-        const auto one = [&]<int shape>() {
-          if (run.plan.tiles.shape != shape) return;
-          found = true;
-          launch_tiles<Arithmetic, shape, fault>(params, early, device, nullptr);
-        };
-        one.template operator()<emulated_shapes[0]>();
-        one.template operator()<emulated_shapes[1]>();
-        one.template operator()<emulated_shapes[2]>();
-        one.template operator()<emulated_shapes[3]>();
-        if (!found) throw std::logic_error("tiles that are not emulated");
-      });
+  const WideCall tensors{
+      .x = run.x, .filters = filters.begin(), .y = run.y, .workspace = workspace.begin()};
+  const Epilogue<typename Arithmetic::Stored> epilogue(call);
+  const auto launch = [&]<class Of>(const WideParams<Of>& params, bool early) {
+    bool found = false;
+    const auto one = [&]<int shape>() {
+      if ((Of::across ? *run.plan.across : run.plan.tiles).shape != shape) return;
+      found = true;
+      launch_tiles<Of, shape, fault>(params, early, device, nullptr);
+    };
+    one.template operator()<emulated_shapes[0]>();
+    one.template operator()<emulated_shapes[1]>();
+    one.template operator()<emulated_shapes[2]>();
+    one.template operator()<emulated_shapes[3]>();
+    if (!found) throw std::logic_error("tiles that are not emulated");
+  };
+  using Stored = typename Arithmetic::Stored;
+  if constexpr (sizeof(Stored) == 2)
+    if (launch_wide_across<WideArithmetic<Stored, Stored, 1, true>>(run.problem, run.plan, tensors,
+                                                                    epilogue, launch))
+      return;
+  launch_wide<Arithmetic>(run.problem, run.plan, tensors, epilogue, nullptr, launch);
 }
 
 template <class Arithmetic, WideFault fault>

@@ -190,6 +190,34 @@ TEST_CASE("wide, emulated: an x that is not aligned is repacked some images at a
   }
 }
 
+TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
+  // Images that end within a tile and within a copy, channels that end within a step, several
+  // steps.
+  for (const WideClass& of : {wide_class_fp16, wide_class_bf16})
+    for (const Placing y : {Placing::planes, Placing::channels_last})
+      for (const char* text :
+           {"mb3ic64ih8iw9oc40kh1ph0", "mb2ic200ih8iw25oc136kh1ph0", "mb3ic24iw136oc72kw1",
+            "mb2ic72id2ih4iw10oc9kd1kh1kw1", "mb1ic128ih16iw17oc64kh1ph0"})
+        for (const int shape : emulated_shapes)
+          for (const Data data : {Data::integers, Data::infinite}) {
+            if (plumb_test::is_sanitized && shape != emulated_shapes[0]) continue;
+            CAPTURE(name(of), static_cast<int>(y), text, shape, static_cast<int>(data));
+            WideOptions options{.of = of,
+                                .x = Placing::planes,
+                                .y = y,
+                                .choice = {.shape = shape},
+                                .across = 1,
+                                .data = data,
+                                .bias = true,
+                                .accumulate = data == Data::integers};
+            const WideEmulated convolution(text, options);
+            CHECK(convolution.plan().across);
+            CHECK(WideEmulated(text, options).run() == "");
+            options.shifted = true;  // which is repacked
+            if (shape == emulated_shapes[1]) CHECK(WideEmulated(text, options).run() == "");
+          }
+}
+
 TEST_CASE("wide, emulated: sums lie within the bound, those of three products well within") {
   for (const WideClass& of : classes) {
     CAPTURE(name(of));

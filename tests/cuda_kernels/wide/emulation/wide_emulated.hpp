@@ -25,6 +25,7 @@ struct WideOptions {
   Placing x = Placing::channels_last, y = Placing::channels_last;
   plumb::cuda::WideChoice choice{.shape = 3, .splits = 1};
   int folded_axes = 0;  ///< the choice's
+  int across = 0;       ///< the choice's
   Data data = Data::integers;
   bool bias = false, relu = false, accumulate = false;
   bool shifted = false;    ///< x begins one element behind an aligned address
@@ -38,7 +39,7 @@ class WideEmulated {
       : options_(options),
         problem_(problem_of(text, options)),
         plan_(problem_, options.of, hopper(),
-              {options.choice.shape, options.choice.splits, options.folded_axes}),
+              {options.choice.shape, options.choice.splits, options.folded_axes, options.across}),
         random_(seed),
         x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
         w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
