@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conv_case.hpp"
+#include "plumb/validate.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -18,7 +19,8 @@ using Catch::Matchers::MessageMatches;
 
 namespace {
 
-constexpr const char* fields[] = {"cpu.conv.fields.fp32", "cpu.conv.fields.fp64"};
+constexpr const char* fields[] = {"cpu.conv.fields.fp32", "cpu.conv.fields.fp64",
+                                  "cpu.conv.fields_ordered.fp32", "cpu.conv.fields_ordered.fp64"};
 
 constexpr Boundary boundaries[] = {Boundary::zeros, Boundary::periodic, Boundary::reflect,
                                    Boundary::symmetric, Boundary::clamp};
@@ -68,7 +70,42 @@ void check_exactly(const ConvProblem& problem, bool accumulate, Random& random) 
   CHECK(runs_done > 0);
 }
 
+/// The bits of ordered sums are those of the plain loop, on every instruction set that has FMAs.
+void check_bits(const ConvProblem& problem, Random& random) {
+  Case data(problem);
+  data.fill([&] { return random.normal(); });
+  HostTensor expected(problem.dtype, data.problem.y_extents(), data.problem.y_strides);
+  const bool is_double = problem.dtype == DType::f64;
+  ConvOptions options = forced(fields[is_double ? 3 : 2]);
+  options.reproducible = true;
+  reproducible_conv(data.problem, options,
+                    {data.x.view(), data.w.view(), data.bias.view(), expected.view()});
+  for (const Device& device : devices_of_every_instruction_set()) {
+    if (device.info().instruction_set == "sse2") continue;
+    CAPTURE(device.info().instruction_set, to_string(data.problem));
+    data.run(device, options);
+    CHECK(data.y.values() == expected.values());
+  }
+}
+
 }  // namespace
+
+TEST_CASE("cpu fields: ordered sums have the specified bits with filters of every size") {
+  Random random(36);
+  for (std::int64_t taps = 1; taps <= 34; ++taps) {
+    ConvProblem p = field({1, 40, 21}, {1, taps, 3}, {});
+    check_bits(p, random);
+    check_bits(field({1, 20, 71}, {1, 3, taps}, {1, 1}, Boundary::clamp), random);
+    p = field({1, 2, 171}, {1, 1, taps}, {0, 1});
+    p.dtype = taps % 2 ? DType::f64 : DType::f16;
+    check_bits(p, random);
+  }
+  for (const std::int64_t taps : {63, 64, 65, 129, 150, 300})
+    check_bits(field({1, 3, 700}, {1, 1, taps}, {0, taps / 2}, Boundary::reflect), random);
+  ConvProblem p = field({8, 19, 40}, {2, 3, 4}, {1, 2, 3}, Boundary::symmetric);
+  p.n = 2, p.c = 4, p.k = 6, p.groups = 2, p.dilation = Triple(2, 3, 2);
+  check_bits(p, random);
+}
 
 TEST_CASE("cpu fields: one, two and three dimensions with every boundary") {
   Random random(31);
