@@ -19,7 +19,7 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
   // clang-format off
   static constexpr std::array list{
       &conv_fields_fp32,
-      &conv_fields_ordered_fp32,
+      &conv_fields_spec_fp32,
       &conv_direct_fp32,
       &conv_panels_fp32,
       &conv_channels_fp32,
@@ -27,7 +27,7 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_weights_wide_fp32,
       &conv_weights_tree_fp32,
       &conv_fields_fp64,
-      &conv_fields_ordered_fp64,
+      &conv_fields_spec_fp64,
       &conv_direct_fp64,
       &conv_panels_fp64,
       &conv_channels_fp64,

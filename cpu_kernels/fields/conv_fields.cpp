@@ -154,9 +154,9 @@ const ConvAlgorithm conv_fields_fp32 =
     algorithm<float, false>("cpu.conv.fields.fp32", Operand::fp32, Accumulator::fp32_fma);
 const ConvAlgorithm conv_fields_fp64 =
     algorithm<double, false>("cpu.conv.fields.fp64", Operand::fp64, Accumulator::fp64_fma);
-const ConvAlgorithm conv_fields_ordered_fp32 =
-    algorithm<float, true>("cpu.conv.fields_ordered.fp32", Operand::fp32, Accumulator::fp32_fma);
-const ConvAlgorithm conv_fields_ordered_fp64 =
-    algorithm<double, true>("cpu.conv.fields_ordered.fp64", Operand::fp64, Accumulator::fp64_fma);
+const ConvAlgorithm conv_fields_spec_fp32 =
+    algorithm<float, true>("cpu.conv.fields_spec.fp32", Operand::fp32, Accumulator::fp32_fma);
+const ConvAlgorithm conv_fields_spec_fp64 =
+    algorithm<double, true>("cpu.conv.fields_spec.fp64", Operand::fp64, Accumulator::fp64_fma);
 
 }  // namespace plumb

@@ -10,9 +10,9 @@ namespace plumb {
 extern const ConvAlgorithm conv_fields_fp32;
 /// "cpu.conv.fields.fp64" takes tensors of any dtype, and computes in fp64.
 extern const ConvAlgorithm conv_fields_fp64;
-/// "cpu.conv.fields_ordered.fp32" and .fp64: the same with the order of sums that is specified for
+/// "cpu.conv.fields_spec.fp32" and .fp64: the same with the order of sums that is specified for
 /// ConvOptions::reproducible.
-extern const ConvAlgorithm conv_fields_ordered_fp32;
-extern const ConvAlgorithm conv_fields_ordered_fp64;  ///< likewise
+extern const ConvAlgorithm conv_fields_spec_fp32;
+extern const ConvAlgorithm conv_fields_spec_fp64;  ///< likewise
 
 }  // namespace plumb

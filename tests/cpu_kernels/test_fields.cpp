@@ -20,7 +20,7 @@ using Catch::Matchers::MessageMatches;
 namespace {
 
 constexpr const char* fields[] = {"cpu.conv.fields.fp32", "cpu.conv.fields.fp64",
-                                  "cpu.conv.fields_ordered.fp32", "cpu.conv.fields_ordered.fp64"};
+                                  "cpu.conv.fields_spec.fp32", "cpu.conv.fields_spec.fp64"};
 
 constexpr Boundary boundaries[] = {Boundary::zeros, Boundary::periodic, Boundary::reflect,
                                    Boundary::symmetric, Boundary::clamp};
