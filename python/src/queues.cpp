@@ -59,16 +59,16 @@ Queue& queue_for(const Device& device, Framework framework) {
 }
 
 Queue& queue_on(const Device& device, void* stream, nb::handle owner) {
-  using Key = std::pair<const void*, void*>;
+  using Place = std::pair<const void*, void*>;  // a device and a stream
   struct Kept {
     Queue queue;
     /// The stream's, held with the queue, whose workspace goes back in the stream's order. At the
     /// end of a thread it is left: Python may be gone before the thread is.
     PyObject* owner;
   };
-  static thread_local std::map<Key, Kept> queues;
-  const Key key{&device.info(), stream};
-  const auto found = queues.find(key);
+  static thread_local std::map<Place, Kept> queues;
+  const Place place{&device.info(), stream};
+  const auto found = queues.find(place);
   if (found != queues.end()) return found->second.queue;
   // A queue keeps workspace: of a caller who makes streams without end, those of old ones must go.
   constexpr std::size_t most = 16;
@@ -84,7 +84,7 @@ Queue& queue_on(const Device& device, void* stream, nb::handle owner) {
   }
   Queue queue = stream ? Queue::wrap(device, stream) : Queue(device);
   if (owner.is_valid()) owner.inc_ref();
-  return queues.emplace(key, Kept{std::move(queue), owner.ptr()}).first->second.queue;
+  return queues.emplace(place, Kept{std::move(queue), owner.ptr()}).first->second.queue;
 }
 
 void settle(Queue& queue, Framework framework) {
