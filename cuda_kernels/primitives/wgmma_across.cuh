@@ -51,24 +51,24 @@ __device__ inline void wgmma_across([[maybe_unused]] float (&sums)[4 * n8_tiles]
 #define PLUMB_SUMS_2 PLUMB_SUMS_1, PLUMB_32(32)
 #define PLUMB_SUMS_3 PLUMB_SUMS_2, PLUMB_32(64)
 #define PLUMB_SUMS_4 PLUMB_SUMS_3, PLUMB_32(96)
-#define PLUMB_WGMMA_AS(count, columns, kind, first, second, one)                            \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                                  \
-               ", 0;\n"                                                                     \
-               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32" kind                   \
-               " {" PLUMB_NUMBERS_##count "}, " first ", " second ", add, 1, 1, 1, 1;\n}\n" \
-               : PLUMB_SUMS_##count                                                         \
-               : "l"(a), "l"(b), "r"(add))
-#define PLUMB_WGMMA(count, columns, first, second, one)                 \
-  if constexpr (n8_tiles == 8 * count) {                                \
-    if constexpr (std::is_same_v<Operand, __half>)                      \
-      PLUMB_WGMMA_AS(count, columns, ".f16.f16", first, second, one);   \
-    else                                                                \
-      PLUMB_WGMMA_AS(count, columns, ".bf16.bf16", first, second, one); \
+#define PLUMB_WGMMA_AS(count, columns, kind, first, second, one, two)                             \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                                        \
+               ", 0;\n"                                                                           \
+               "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32" kind                         \
+               " {" PLUMB_NUMBERS_##count "}, " first ", " second ", add, 1, 1, 1, " two ";\n}\n" \
+               : PLUMB_SUMS_##count                                                               \
+               : "l"(a), "l"(b), "r"(add), "n"(has_b_across ? 1 : 0))
+#define PLUMB_WGMMA(count, columns, first, second, one, two)                 \
+  if constexpr (n8_tiles == 8 * count) {                                     \
+    if constexpr (std::is_same_v<Operand, __half>)                           \
+      PLUMB_WGMMA_AS(count, columns, ".f16.f16", first, second, one, two);   \
+    else                                                                     \
+      PLUMB_WGMMA_AS(count, columns, ".bf16.bf16", first, second, one, two); \
   }
-  PLUMB_WGMMA(1, "64", "%32", "%33", "%34")
-  PLUMB_WGMMA(2, "128", "%64", "%65", "%66")
-  PLUMB_WGMMA(3, "192", "%96", "%97", "%98")
-  PLUMB_WGMMA(4, "256", "%128", "%129", "%130")
+  PLUMB_WGMMA(1, "64", "%32", "%33", "%34", "%35")
+  PLUMB_WGMMA(2, "128", "%64", "%65", "%66", "%67")
+  PLUMB_WGMMA(3, "192", "%96", "%97", "%98", "%99")
+  PLUMB_WGMMA(4, "256", "%128", "%129", "%130", "%131")
 #undef PLUMB_WGMMA
 #undef PLUMB_WGMMA_AS
 #undef PLUMB_SUMS_1

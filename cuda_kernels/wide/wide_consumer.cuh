@@ -1,9 +1,11 @@
 // Two consumer warpgroups multiply stage after stage (PTX wgmma, both operands in shared memory).
 #pragma once
 
+#include <type_traits>
+
 #include "cuda_kernels/primitives/split.hpp"
 #include "cuda_kernels/primitives/wgmma.cuh"
-#include "cuda_kernels/wide/wide_across.cuh"
+#include "cuda_kernels/primitives/wgmma_across.cuh"
 #include "cuda_kernels/wide/wide_params.cuh"
 
 namespace plumb::cuda {
@@ -34,7 +36,7 @@ __device__ inline int consumer_warpgroup() {
 
 /// Rows of a stage are pixels and filters, and a row's 128 bytes are terms.
 struct WideTermsAlong {
-  static constexpr int next_terms = 32;  ///< bytes from those of an instruction to the next ones
+  static constexpr int next_pixels = 32, next_filters = 32;  ///< bytes to an instruction's terms
 
   __device__ static WgmmaMatrix matrix(const char* shared) { return wgmma_swizzled_matrix(shared); }
   template <class Operand, int n8_tiles>
@@ -44,12 +46,22 @@ struct WideTermsAlong {
   }
 };
 
+/// Rows of a stage are filters, and channels of 64 pixels that lie side by side.
+struct WidePixelsAcross {
+  static constexpr int next_pixels = wgmma_across_bytes, next_filters = 32;
+
+  __device__ static WgmmaMatrix matrix(const char* shared) { return wgmma_swizzled_matrix(shared); }
+  template <class Operand, int n8_tiles>
+  __device__ static void multiply(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b,
+                                  int add) {
+    wgmma_across<Operand, n8_tiles, false>(sums, a, b, add);
+  }
+};
+
 /// Sums steps of a tile, which begins with step `first`. A stage is released when the next one's
 /// products are under way. `Terms` says how terms lie in a stage; 64 rows or columns of the product
 /// are 8 KB in any case.
 template <class Operand, class Terms = WideTermsAlong, WideShape shape>
-/// products are under way.
-template <class Operand, bool across, WideShape shape>
 __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape>& stage, int begin,
                                 int end, int first, WideSums<shape>& sums) {
   using Sums = WideSums<shape>;
@@ -73,21 +85,12 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
     sums.settle();
     wgmma_begin();
 #pragma unroll
-    for (int bytes = 0; bytes < instructions * Terms::next_terms; bytes += Terms::next_terms)
+    for (int terms = 0; terms < instructions; ++terms)
 #pragma unroll
       for (int i = 0; i < Sums::m64_tiles; ++i)
         Terms::template multiply<Operand, Sums::n8_tiles>(
-            sums.of[i], a_first + at + (i * m64_bytes + bytes) / 16, b_first + at + bytes / 16,
-            bytes > 0 || step > first);
-        if constexpr (across)
-          wgmma_across<Operand, Sums::n8_tiles>(
-              sums.of[i],
-              a_first + at + (i * m64_bytes + bytes / instruction_bytes * wgmma_across_bytes) / 16,
-              b_first + at + bytes / 16, bytes > 0 || step > first);
-        else
-          wgmma_swizzled<Operand, Sums::n8_tiles>(
-              sums.of[i], a_first + at + (i * m64_bytes + bytes) / 16, b_first + at + bytes / 16,
-              bytes > 0 || step > first);
+            sums.of[i], a_first + at + (i * m64_bytes + terms * Terms::next_pixels) / 16,
+            b_first + at + terms * Terms::next_filters / 16, terms > 0 || step > first);
     wgmma_commit();
     wgmma_end<1>();
     if (step > begin) release(last);
@@ -108,8 +111,8 @@ __device__ void multiply_tile(const Params& params, const WideShared<shape>& sha
   using Arithmetic = typename Params::Arithmetic;
   using Operand = typename Arithmetic::Operand;
   if constexpr (!Arithmetic::splits_operands) {
-    multiply_stages<Operand, Arithmetic::across>(shared, stage, work.begin, work.end, work.begin,
-                                                 sums);
+    using Terms = std::conditional_t<Arithmetic::across, WidePixelsAcross, WideTermsAlong>;
+    multiply_stages<Operand, Terms>(shared, stage, work.begin, work.end, work.begin, sums);
   } else {
     const int small = max(work.begin, min(work.end, 2 * params.steps));
     int begin = work.begin;
@@ -117,7 +120,7 @@ __device__ void multiply_tile(const Params& params, const WideShared<shape>& sha
     for (int part = 0; part < 2; ++part) {
       const int end = part == 0 ? small : work.end;
       if (begin == end) continue;
-      multiply_stages<Operand, false>(shared, stage, begin, end, work.begin, sums);
+      multiply_stages<Operand>(shared, stage, begin, end, work.begin, sums);
       if (end <= 2 * params.steps) sums.scale(1 / split_raise);
       begin = end;
     }

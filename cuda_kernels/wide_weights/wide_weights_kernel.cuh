@@ -4,7 +4,6 @@
 
 #include "cuda_kernels/primitives/dependent_launch.cuh"
 #include "cuda_kernels/primitives/registers.cuh"
-#include "cuda_kernels/primitives/wgmma_across.cuh"
 #include "cuda_kernels/wide/wide_consumer.cuh"
 #include "cuda_kernels/wide/wide_kernel.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_producer.cuh"
@@ -15,7 +14,7 @@ namespace plumb::cuda {
 /// other.
 template <WideWeightsFault fault>
 struct WideTermsAcross {
-  static constexpr int next_terms = 16 * swizzle_row_bytes;
+  static constexpr int next_pixels = wgmma_across_bytes, next_filters = wgmma_across_bytes;
 
   __device__ static WgmmaMatrix matrix(const char* shared) {
     constexpr int behind =
@@ -25,7 +24,7 @@ struct WideTermsAcross {
   template <class Operand, int n8_tiles>
   __device__ static void multiply(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b,
                                   int add) {
-    wgmma_across<Operand, n8_tiles>(sums, a, b, add);
+    wgmma_across<Operand, n8_tiles, true>(sums, a, b, add);
   }
 };
 

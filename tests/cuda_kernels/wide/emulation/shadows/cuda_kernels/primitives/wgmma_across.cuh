@@ -27,7 +27,9 @@ float wgmma_across_term(WgmmaMatrix matrix, int row, int term) {
   return convert<float>(operand);
 }
 
-template <class Operand, int n8_tiles>
+inline constexpr int wgmma_across_bytes = 16 * 128;
+
+template <class Operand, int n8_tiles, bool has_b_across>
 void wgmma_across(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b, int add) {
   constexpr int terms = 16;
   const int lane = static_cast<int>(threadIdx.x % 32),
@@ -40,7 +42,8 @@ void wgmma_across(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b, int
     for (int i = 0; i < 2; ++i) {
       float column[terms];
       for (int term = 0; term < terms; ++term)
-        column[term] = wgmma_across_term<Operand>(b, 8 * j + lane % 4 * 2 + i, term);
+        column[term] = has_b_across ? wgmma_across_term<Operand>(b, 8 * j + lane % 4 * 2 + i, term)
+                                    : wgmma_term<Operand>(b, 8 * j + lane % 4 * 2 + i, term);
       for (int half = 0; half < 2; ++half) {
         float& to = sums[4 * j + 2 * half + i];
         double sum = add ? to : 0;
