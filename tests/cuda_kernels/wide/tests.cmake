@@ -24,19 +24,44 @@ catch_discover_tests(plumb_wide_tests DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RE
 if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
   set(emulation ${wide}/emulation)
   set(fibers ${PROJECT_SOURCE_DIR}/tests/cuda_kernels/fields/emulation)
-  add_executable(plumb_emulated_wide ${emulation}/kernels_wide.cpp ${emulation}/test_emulated.cpp
-                 ${fibers}/emulation.cpp ${wide}/main.cpp ${wide_sources})
-  # Their headers take the place of the few that speak to the device.
-  target_include_directories(plumb_emulated_wide BEFORE PRIVATE
-    ${emulation}/shadows ${fibers}/shadows ${emulation} ${fibers})
-  target_include_directories(plumb_emulated_wide PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-  target_link_libraries(plumb_emulated_wide PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
-                        fmt::fmt-header-only)
-  target_compile_definitions(plumb_emulated_wide PRIVATE PLUMB_CUDA_SM90A)
+  function(plumb_emulated_wide target)
+    add_executable(${target} ${emulation}/kernels_wide.cpp ${emulation}/test_emulated.cpp
+                   ${fibers}/emulation.cpp ${wide}/main.cpp ${wide_sources})
+    # Their headers take the place of the few that speak to the device.
+    target_include_directories(${target} BEFORE PRIVATE
+      ${emulation}/shadows ${fibers}/shadows ${emulation} ${fibers})
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
+                          fmt::fmt-header-only)
+    target_compile_definitions(${target} PRIVATE PLUMB_CUDA_SM90A)
+  endfunction()
+  plumb_emulated_wide(plumb_emulated_wide)
   # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
   set_source_files_properties(${emulation}/kernels_wide.cpp PROPERTIES
     COMPILE_OPTIONS "-include;${emulation}/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
   catch_discover_tests(plumb_emulated_wide DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+
+  # A copy of a source in which `was` is `is` stands in front of it. The named test must find that.
+  function(plumb_faulty_wide source name was is test)
+    set(path cuda_kernels/wide/${source}.cuh)
+    set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${source}_${name})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path})
+    file(READ ${PROJECT_SOURCE_DIR}/${path} text)
+    string(REPLACE "${was}" "${is}" faulty "${text}")
+    if(faulty STREQUAL text)
+      message(FATAL_ERROR "${path} has no \"${was}\" to plant a fault in")
+    endif()
+    file(CONFIGURE OUTPUT ${folder}/${path} CONTENT "${faulty}" @ONLY)
+    set(target plumb_faulty_${source}_${name})
+    plumb_emulated_wide(${target})
+    target_include_directories(${target} BEFORE PRIVATE ${folder})
+    add_test(NAME "wide, emulated: ${name} is found in ${source}" COMMAND ${target} "${test}")
+    set_tests_properties("wide, emulated: ${name} is found in ${source}" PROPERTIES WILL_FAIL TRUE)
+  endfunction()
+  plumb_faulty_wide(wide_region one_line "params.of_x.of[1].stride * region.line_elements"
+    "region.line_elements" "*one image of a few folded channels")
+  plumb_faulty_wide(wide_consumer same_terms "bytes / instruction_bytes * wgmma_across_bytes" "bytes"
+    "*one image of planes under one tap")
 endif()
 
 # Checks the kernel part by part and times its tiles, on a machine with a GPU; built on demand.

@@ -218,6 +218,18 @@ TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
           }
 }
 
+// What copies of the sources with a planted fault are run by.
+TEST_CASE("wide, emulated: one image of planes under one tap") {
+  CHECK(WideEmulated("mb1ic64ih8iw9oc40kh1ph0",
+                     {.x = Placing::planes, .choice = {.shape = 5}, .across = 1})
+            .run() == "");
+}
+TEST_CASE("wide, emulated: one image of a few folded channels") {
+  CHECK(WideEmulated("mb1ic3ih13iw11oc16kh5sh2ph2",
+                     {.x = Placing::planes, .choice = {.shape = 5}, .folded_axes = 3})
+            .run() == "");
+}
+
 TEST_CASE("wide, emulated: sums lie within the bound, those of three products well within") {
   for (const WideClass& of : classes) {
     CAPTURE(name(of));
