@@ -9,7 +9,8 @@ set(wide_weights_sources
   ${kernels}/wide/wide_plan.cpp ${kernels}/conv/conv_support.cpp ${kernels}/cost/kernel_model.cpp ${kernels}/cost/machine.cpp
   ${kernels}/cost/tables.cpp ${kernels}/cost/weights.cpp ${kernels}/cost/wide.cpp ${kernels}/cost/wide_weights.cpp)
 if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
-  add_executable(plumb_emulated_wide_weights ${emulation}/kernels_wide_weights.cpp ${emulation}/test_emulated_weights.cpp ${emulation}/test_weights_plan.cpp
+  add_executable(plumb_emulated_wide_weights ${emulation}/kernels_wide_weights.cpp ${emulation}/test_emulated_weights.cpp
+                 ${emulation}/test_weights_plan.cpp
                  ${fibers}/emulation.cpp ${wide}/main.cpp ${wide_weights_sources})
   # Their headers take the place of the few that speak to the device.
   target_include_directories(plumb_emulated_wide_weights BEFORE PRIVATE
