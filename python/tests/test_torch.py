@@ -264,9 +264,10 @@ def test_cuda_graph_of_a_training_step():
 def test_cuda_graph_keeps_its_workspace():
     x, w = (whole(seed, *shape, dtype=torch.float32, device="cuda")
             for seed, shape in ((27, (64, 16, 14, 14)), (28, (32, 16, 3, 3))))
-    dy = plumb.conv(x, w)
+    dy, matrix = plumb.conv(x, w), whole(33, 10, 16 * 14 * 14, dtype=torch.float32, device="cuda")
     calls = [lambda: plumb.conv(x, w), lambda: plumb.conv_backward_data(dy, w, x.shape),
-             lambda: plumb.conv_backward_weights(x, dy, w.shape), lambda: plumb.conv_transpose(dy, w)]
+             lambda: plumb.conv_backward_weights(x, dy, w.shape), lambda: plumb.conv_transpose(dy, w),
+             lambda: plumb.linear(x.flatten(1), matrix, activation="relu"), lambda: plumb.max_pool(x, 2)]
     expected = [call() for call in calls]
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
