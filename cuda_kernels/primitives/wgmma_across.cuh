@@ -17,9 +17,14 @@ __device__ inline WgmmaMatrix wgmma_across_matrix(const void* shared, int bytes)
   return __shfl_sync(0xffffffff, wgmma_address(shared) | behind, 0);
 }
 
+/// Bytes from 16 terms of such a tile to the next 16.
+inline constexpr int wgmma_across_bytes = 16 * 128;
+
 /// Computes D += A B, or D = A B where `add` is 0, with 16 terms in fp16 or bf16 of 64 rows of A
-/// and 8 `n8_tiles` columns of B, both as wgmma_across_matrix() describes them.
-template <class Operand, int n8_tiles>
+/// and 8 `n8_tiles` columns of B. A is as wgmma_across_matrix() describes it, and so is B where it
+/// `has_b_across`; otherwise B is that of wgmma_swizzled(). A tile of 64 rows is also what
+/// wgmma_swizzled_matrix() describes.
+template <class Operand, int n8_tiles, bool has_b_across>
 __device__ inline void wgmma_across([[maybe_unused]] float (&sums)[4 * n8_tiles],
                                     [[maybe_unused]] WgmmaMatrix a_,
                                     [[maybe_unused]] WgmmaMatrix b_, [[maybe_unused]] int add) {

@@ -60,7 +60,7 @@ if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
   endfunction()
   plumb_faulty_wide(wide_region one_line "params.of_x.of[1].stride * region.line_elements"
     "region.line_elements" "*one image of a few folded channels")
-  plumb_faulty_wide(wide_consumer same_terms "bytes / instruction_bytes * wgmma_across_bytes" "bytes"
+  plumb_faulty_wide(wide_consumer same_terms "next_pixels = wgmma_across_bytes" "next_pixels = 32"
     "*one image of planes under one tap")
 endif()
 
