@@ -184,7 +184,9 @@ bool lies_across(const ConvProblem& p, const WideFilters& filters) {
   if (filters.of.products != 1 || filters.of.operand_bytes() != 2 || filters.fold.axes != 0 ||
       p.groups != 1 || p.n == 0)
     return false;
-  const bool pointwise = p.t * p.r * p.s == 1 && p.padding == Padding{};
+  // A stride has no pixel of y for each of x.
+  const bool pointwise = p.t * p.r * p.s == 1 && p.padding == Padding{} && p.z() == p.d &&
+                         p.p() == p.h && p.q() == p.w;
   const WideMapAxes axes(p);
   const bool dense =
       axes.axis[0].step() == 1 && axes.axis[1].step() == 1 && axes.axis[2].step() == 1;

@@ -31,7 +31,7 @@ struct WideArithmetic {
   using Operand = OperandType;  ///< `float` is TF32
   static constexpr int products = of_products;
   static constexpr bool splits_operands = products == 3;
-  static constexpr bool across = reads_across;  ///< planes of x as they lie (WideAcross)
+  static constexpr bool across = reads_across;  ///< planes of x as they lie (lies_across())
   static constexpr int operand_bytes = sizeof(Operand);
   static constexpr int step_channels = swizzle_row_bytes / operand_bytes;
   static constexpr WideClass host{dtype_of_stored<Stored>, dtype_of_stored<Operand>, products};

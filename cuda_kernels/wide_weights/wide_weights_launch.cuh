@@ -79,11 +79,12 @@ inline WideWeightsParams wide_weights_params(const WideWeightsPlan& plan, char* 
           .of_groups = Divisor<int>(groups.count)};
 }
 
+/// Adds so many splits, of which there are none where there is no image.
 template <class Stored, WideWeightsFault fault>
-void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
+void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params, int splits,
                    const WideWeightsCall& call, void* stream) {
   const WideFilters& channels = plan.x.channels;
-  const bool many = plan.cut.splits > wide_weights_chains;
+  const bool many = splits > wide_weights_chains;
   const int chunks = static_cast<int>(
       ceil_div(plan.columns(), weights::finish_threads / (many ? wide_weights_chains : 1)));
   const WideWeightsAdding adding{
@@ -94,7 +95,7 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
       .rows = plan.rows(),
       .columns = plan.columns(),
       .channel_blocks = plan.x.blocks,
-      .splits = plan.cut.splits,
+      .splits = splits,
       .column_chunks = Divisor<int>(chunks),
       .split_sums = std::int64_t{plan.groups().count} * plan.rows() * plan.columns(),
       .sums = params.sums,
@@ -121,6 +122,8 @@ void launch_wide_weights(const WideWeightsPlan& plan, const WideWeightsCall& cal
                          const DeviceInfo& device, void* stream) {
   constexpr WideShape shape = wide_shapes[number];
   WideWeightsParams params = wide_weights_params(plan, call.workspace);
+  if (plan.x.image.n == 0)
+    return launch_adding<typename Arithmetic::Stored, fault>(plan, params, 0, call, stream);
   bool early =
       read_operand<Arithmetic>(plan.x, call.x, call.workspace, params.x_map, params.x, stream);
   early = read_operand<Arithmetic>(plan.dy, call.dy, call.workspace, params.dy_map, params.dy,
@@ -131,7 +134,7 @@ void launch_wide_weights(const WideWeightsPlan& plan, const WideWeightsCall& cal
   Launch launch(stream, static_cast<unsigned>(blocks), wide_threads, shape.shared_bytes());
   if (early) launch.early();
   launch(wide_weights<Arithmetic, number, fault>, params);
-  launch_adding<typename Arithmetic::Stored, fault>(plan, params, call, stream);
+  launch_adding<typename Arithmetic::Stored, fault>(plan, params, plan.cut.splits, call, stream);
 }
 
 /// The same with the shape that the plan has.

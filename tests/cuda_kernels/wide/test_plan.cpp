@@ -406,7 +406,9 @@ TEST_CASE("wide: planes of x under one tap are operands as they lie, where the c
   // Planes of 196 elements do not begin at 16 bytes, but with a gap behind each.
   CHECK_FALSE(across("mb3ic64ih14oc64kh1ph0").across);
   CHECK(across("mb3ic64ih14oc64kh1ph0", wide_class_fp16, 200).across);
+  // With a stride along two rows y has one, and x another.
   for (const char* text : {"mb3ic64ih16oc64kh3ph1", "mb3ic64ih16oc64kh1ph0sh2",
+                           "mb1ic15ih2iw80oc16oh1ow80kh1kw1sh2sw1ph0pw0",
                            "g2mb3ic128ih16oc64kh1ph0", "mb3ic64ih16oc64kh1ph1"}) {
     CAPTURE(text);
     CHECK_FALSE(across(text).across);

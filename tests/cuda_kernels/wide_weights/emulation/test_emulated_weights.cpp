@@ -78,6 +78,15 @@ TEST_CASE("wide weights, emulated: each of the tiles, whole and in part, with sp
       }
 }
 
+TEST_CASE("wide weights, emulated: without an image the gradient is zeros, or what was there") {
+  for (const WideClass& of : classes)
+    for (const bool accumulate : {false, true}) {
+      CAPTURE(name(of), accumulate);
+      WideWeightsOptions options{.of = of, .x = Placing::planes, .accumulate = accumulate};
+      CHECK(WideWeightsEmulated("mb0ic72ih5iw6oc40kh3ph1", options).run() == "");
+    }
+}
+
 TEST_CASE("wide weights, emulated: many splits are added in chains and a tree") {
   for (const WideClass& of : classes)
     for (const int splits : {8, 9, 20}) {

@@ -61,8 +61,10 @@ class WideWeightsEmulated {
     } catch (const std::exception& error) {
       return error.what();
     }
-    // What is NaN is summed anew, which would hide that a sum read what nobody wrote.
-    if (nan && (options_.values == Values::integers || options_.values == Values::normal))
+    // What is NaN is summed anew, which would hide that a sum read what nobody wrote. Without an
+    // image nothing is summed.
+    if (nan && problem_.n > 0 &&
+        (options_.values == Values::integers || options_.values == Values::normal))
       return "a sum of a split is NaN";
     if (!dw.surroundings_untouched()) return "wrote beside dw";
     return judge(dw.values(), share);
