@@ -54,8 +54,6 @@ constexpr ConvAlgorithm wide_weights_entry(std::string_view name, Operand operan
                    .products = Arithmetic::products,
                    .term_multiple = wide_weights_pixels,
                    .chain = chain_of_wide_weights<Arithmetic>},
-      // Until it has been timed beside the others.
-      .forced_only = true,
       .takes_depth = true,
       .accumulates = true,
       .takes_backward_weights = true,
