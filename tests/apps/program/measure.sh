@@ -185,7 +185,7 @@ case_explain() {
   run explain "${small[@]}" --math fp64 --json explain.json
   printed '^math: computes in fp32; fp64 is asked for$'
   printed '^  To change it: allow its arithmetic: ConvOptions::math, --math\.$'
-  printed '^  cpu\.conv\.fields\.fp32, cpu\.conv\.direct\.fp32, cpu\.conv\.panels\.fp32,$'
+  printed '^  cpu\.conv\.fields\.fp32, cpu\.conv\.fields_spec\.fp32, cpu\.conv\.direct\.fp32,$'
   grep -q '"reason": "math"' explain.json || fail "no reason in the JSON"
   run explain "${small[@]}" --algorithm cpu.conv.im2col.fp32 --workspace-limit 1
   printed 'workspace_limit: needs [0-9]+ bytes of workspace; at most 1 are allowed' && printed '^Nothing can run it'
