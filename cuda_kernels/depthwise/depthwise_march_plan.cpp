@@ -23,8 +23,8 @@ struct Axis {
   Axis(std::int64_t extent, std::int64_t of_taps, std::int64_t of_outputs, std::int64_t stride,
        std::int64_t dilation, std::int64_t before)
       : outputs(of_outputs), taps(of_taps), phases(of_taps == 1 ? 1 : dilation) {
-    constexpr std::int64_t most_phases = 1 << 20;  // columns of a thread beyond the last stay ints
-    fits_stride_1 = phases <= most_phases && (outputs == 1 || stride == 1);
+    constexpr std::int64_t max_phases = 1 << 20;  // columns of a thread beyond the last stay ints
+    fits_stride_1 = phases <= max_phases && (outputs == 1 || stride == 1);
     fits_stride_2 = phases == 1 && (outputs == 1 || stride == 2);
     plain = extent == 1 && taps == 1 && outputs == 1 && before == 0;
   }

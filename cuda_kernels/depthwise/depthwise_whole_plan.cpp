@@ -43,9 +43,9 @@ class WholePlanner {
     const std::optional<WholeForm> form = form_of();
     if (!form || !lies_dense()) return false;
     double least = std::numeric_limits<double>::infinity();
-    constexpr int most_planes = 64;
+    constexpr int max_planes = 64;
     const std::int64_t all = p_.n * p_.k;
-    for (int planes = 1; planes <= std::min<std::int64_t>(most_planes, all); ++planes) {
+    for (int planes = 1; planes <= std::min<std::int64_t>(max_planes, all); ++planes) {
       const std::optional<WholeCut> cut = this->cut(*form, planes);
       if (!cut) break;
       const double seconds = depthwise_seconds(p_, device_, work_of(*cut));

@@ -7,6 +7,7 @@
 
 #include "cuda_kernels/few_channels/window_input.cuh"
 #include "cuda_kernels/primitives/async_copy.cuh"
+#include "cuda_kernels/primitives/thread_anew.cuh"
 
 namespace plumb::cuda {
 
@@ -21,14 +22,6 @@ template <class Stored>
 struct LoadedTile {
   const Stored* at;
 };
-
-/// Returns the thread's number, read anew: otherwise the compiler would make what follows from it
-/// before the loop over tiles, and hold it in registers beside the sums.
-__device__ inline int thread_anew() {
-  int thread = static_cast<int>(threadIdx.x);
-  asm volatile("" : "+r"(thread));
-  return thread;
-}
 
 /// Begins to copy a tile whose planes are `in_fours`.
 template <class Stored>

@@ -66,12 +66,12 @@ double patched_share(const FieldPlan& plan) {
 }
 
 /// Bytes that a plane of a warp moves, as those of memory. What blocks load besides what lies under
-/// their outputs comes from L2, which is three times as fast. Blocks that walk side by side read
-/// the same of it at about the same time; the longer they walk the less they keep in step, and the
-/// more of it is read from memory again, the more so where some are held up by a boundary.
+/// their outputs comes from L2, which is three times as fast. Blocks side by side read the same of
+/// it at about the same time; the more planes they have the less they keep in step, and the more of
+/// it is read from memory again, the more so where some are held up by a boundary.
 struct QueueBytes {
-  double walked;  ///< by a plane above outputs
-  double halo;    ///< by one that is there for the taps along u
+  double plane;  ///< by a plane above outputs
+  double halo;   ///< by one that is there for the taps along u
 
   QueueBytes(const FieldPlan& plan, double outputs, double under, double besides) {
     constexpr double l2 = 3;
@@ -79,7 +79,7 @@ struct QueueBytes {
     const bool held_up = view.v.boundary != Boundary::zeros || view.w.boundary != Boundary::zeros;
     const double out_of_step = std::min(1.0, plan.tile_u / (held_up ? 32.0 : 64.0));
     const double again = 1 / l2 + out_of_step * (1 - 1 / l2);
-    walked = plan.element_bytes * (outputs + under + besides * again);
+    plane = plan.element_bytes * (outputs + under + besides * again);
     halo = plan.element_bytes * (under + besides) / l2;
   }
 };
@@ -113,9 +113,9 @@ double queue_clocks(const FieldPlan& plan, double bytes_in_clock, int warps) {
   const double inputs_under = 32 * columns * cut.rows * view.c;
   const double outputs = 32 * columns * cut.rows * cut.filters;
   const double besides = plan.channel_bytes / bytes / block_warps * view.c - inputs_under;
-  const QueueBytes of_plane(plan, outputs, inputs_under, besides);
+  const QueueBytes moved_by(plan, outputs, inputs_under, besides);
   const double planes = plan.tile_u + view.u.taps - 1;
-  const double moved = (plan.tile_u * of_plane.walked + (view.u.taps - 1) * of_plane.halo) /
+  const double moved = (plan.tile_u * moved_by.plane + (view.u.taps - 1) * moved_by.halo) /
                        (planes * 0.9 * bytes_in_clock);
   // Three planes are on their way while one is summed, and memory answers after 900 clocks or so.
   const double waited = 300.0 / warps;

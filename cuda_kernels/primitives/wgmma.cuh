@@ -198,37 +198,54 @@ __device__ inline WgmmaMatrix wgmma_swizzled_matrix(const void* shared) {
   constexpr WgmmaMatrix no_meaning = 1 << 16;  // of the leading dimension, one swizzle wide
   return __shfl_sync(0xffffffff, wgmma_address(shared) | no_meaning, 0);
 }
+/// How terms lie in a swizzled tile: along its rows (PTX ISA, "K-major"), or across them, where a
+/// row is a term and has 64 rows of A or columns of B side by side ("MN-major", in fp16 and bf16).
+enum class WgmmaTerms { along, across };
+
+/// Describes a tile whose terms lie across, for wgmma_swizzled(). The next 64 rows of A or columns
+/// of B begin `bytes` behind the first; where there are no more than 64, the tile is also what
+/// wgmma_swizzled_matrix() describes. 16 more terms are wgmma_across_bytes further on. It is taken
+/// from one lane, as wgmma_matrix() is.
+__device__ inline WgmmaMatrix wgmma_across_matrix(const void* shared, int bytes) {
+  const WgmmaMatrix behind = static_cast<WgmmaMatrix>(bytes / 16) << 16;
+  return __shfl_sync(0xffffffff, wgmma_address(shared) | behind, 0);
+}
+inline constexpr int wgmma_across_bytes = 16 * 128;
+
 /// Computes D += A B, or D = A B where `add` is 0, with 32 bytes of terms (16 in fp16 or bf16, 8 in
-/// TF32, which is `float`) of 64 rows of A and of 8 `n8_tiles` rows of B, both swizzled tiles in
+/// TF32, which is `float`) of 64 rows of A and of 8 `n8_tiles` columns of B, both swizzled tiles in
 /// shared memory.
-template <class Operand, int n8_tiles>
+template <class Operand, int n8_tiles, WgmmaTerms of_a = WgmmaTerms::along,
+          WgmmaTerms of_b = WgmmaTerms::along>
 __device__ inline void wgmma_swizzled([[maybe_unused]] float (&sums)[4 * n8_tiles],
                                       [[maybe_unused]] WgmmaMatrix a_,
                                       [[maybe_unused]] WgmmaMatrix b_, [[maybe_unused]] int add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   constexpr std::uint64_t atoms_apart = std::uint64_t{1024 / 16} << 32, swizzle = 1ull << 62;
   const auto d = [&sums](int i) -> float& { return sums[i]; };
-// TF32 has no operands that say which of rows and terms lie side by side: terms do.
-#define PLUMB_WGMMA_SWIZZLED_AS(count, columns, kind, last, a, b, one)                     \
-  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                                 \
-               ", 0;\n"                                                                    \
-               "wgmma.mma_async.sync.aligned.m64n" columns kind " {" PLUMB_NUMBERS_##count \
-               "}, " a ", " b ", add, 1, 1" last ";\n}\n"                                  \
-               : PLUMB_SUMS_##count                                                        \
-               : "l"(swizzle | atoms_apart | a_), "l"(swizzle | atoms_apart | b_), "r"(add))
-#define PLUMB_WGMMA_SWIZZLED(count, columns, a, b, one)                                  \
-  if constexpr (n8_tiles == count) {                                                     \
-    if constexpr (std::is_same_v<Operand, float>)                                        \
-      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k8.f32.tf32.tf32", "", a, b, one);        \
-    else if constexpr (std::is_same_v<Operand, __half>)                                  \
-      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k16.f32.f16.f16", ", 0, 0", a, b, one);   \
-    else                                                                                 \
-      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k16.f32.bf16.bf16", ", 0, 0", a, b, one); \
+// TF32 has no operands that say how terms lie: along.
+#define PLUMB_WGMMA_SWIZZLED_AS(count, columns, kind, last, a, b, one)                       \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, " one                                   \
+               ", 0;\n"                                                                      \
+               "wgmma.mma_async.sync.aligned.m64n" columns kind " {" PLUMB_NUMBERS_##count   \
+               "}, " a ", " b ", add, 1, 1" last ";\n}\n"                                    \
+               : PLUMB_SUMS_##count                                                          \
+               : "l"(swizzle | atoms_apart | a_), "l"(swizzle | atoms_apart | b_), "r"(add), \
+                 "n"(static_cast<int>(of_a)), "n"(static_cast<int>(of_b)))
+#define PLUMB_WGMMA_SWIZZLED(count, columns, a, b, one, lie)                        \
+  if constexpr (n8_tiles == count) {                                                \
+    if constexpr (std::is_same_v<Operand, float>)                                   \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k8.f32.tf32.tf32", "", a, b, one);   \
+    else if constexpr (std::is_same_v<Operand, __half>)                             \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k16.f32.f16.f16", lie, a, b, one);   \
+    else                                                                            \
+      PLUMB_WGMMA_SWIZZLED_AS(count, columns, "k16.f32.bf16.bf16", lie, a, b, one); \
   }
-  PLUMB_WGMMA_SWIZZLED(8, "64", "%32", "%33", "%34")
-  PLUMB_WGMMA_SWIZZLED(16, "128", "%64", "%65", "%66")
-  PLUMB_WGMMA_SWIZZLED(24, "192", "%96", "%97", "%98")
-  PLUMB_WGMMA_SWIZZLED(32, "256", "%128", "%129", "%130")
+  PLUMB_WGMMA_SWIZZLED(8, "64", "%32", "%33", "%34", ", %35, %36")
+  PLUMB_WGMMA_SWIZZLED(16, "128", "%64", "%65", "%66", ", %67, %68")
+  PLUMB_WGMMA_SWIZZLED(24, "192", "%96", "%97", "%98", ", %99, %100")
+  PLUMB_WGMMA_SWIZZLED(32, "256", "%128", "%129", "%130", ", %131, %132")
+  static_assert(sizeof(Operand) == 2 || (of_a == WgmmaTerms::along && of_b == WgmmaTerms::along));
   static_assert(n8_tiles % 8 == 0 && n8_tiles <= 32);
 #undef PLUMB_WGMMA_SWIZZLED
 #undef PLUMB_WGMMA_SWIZZLED_AS

@@ -10,6 +10,7 @@
 #include "cuda_kernels/conv/packed_header.hpp"
 #include "cuda_kernels/primitives/scaling.cuh"
 #include "cuda_kernels/primitives/split.hpp"
+#include "cuda_kernels/primitives/thread_anew.cuh"
 #include "cuda_kernels/toeplitz/toeplitz_load.cuh"
 
 namespace plumb::cuda {

@@ -9,14 +9,6 @@ __device__ inline void meet(int barrier) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(threads) : "memory");
 }
 
-/// Returns the thread's number in the block, read anew: what follows from it would otherwise be
-/// held in registers from item to item, of which producers have none to spare.
-__device__ inline int thread_anew() {
-  int thread = static_cast<int>(threadIdx.x);
-  asm volatile("" : "+r"(thread));
-  return thread;
-}
-
 /// All warps of a warpgroup give registers away, down to so many a thread, or wait for more.
 template <int registers>
 __device__ inline void give_registers() {

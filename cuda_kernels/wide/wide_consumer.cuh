@@ -5,7 +5,6 @@
 
 #include "cuda_kernels/primitives/split.hpp"
 #include "cuda_kernels/primitives/wgmma.cuh"
-#include "cuda_kernels/primitives/wgmma_across.cuh"
 #include "cuda_kernels/wide/wide_params.cuh"
 
 namespace plumb::cuda {
@@ -34,29 +33,20 @@ __device__ inline int consumer_warpgroup() {
   return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 128, 0);
 }
 
-/// Rows of a stage are pixels and filters, and a row's 128 bytes are terms.
-struct WideTermsAlong {
-  static constexpr int next_pixels = 32, next_filters = 32;  ///< bytes to an instruction's terms
+/// How terms lie in a stage: along rows, which are pixels and filters, or across them, where a row
+/// is a term and has pixels or filters side by side.
+template <WgmmaTerms of_pixels, WgmmaTerms of_filters>
+struct WideTerms {
+  static constexpr WgmmaTerms pixels = of_pixels, filters = of_filters;
 
   __device__ static WgmmaMatrix matrix(const char* shared) { return wgmma_swizzled_matrix(shared); }
-  template <class Operand, int n8_tiles>
-  __device__ static void multiply(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b,
-                                  int add) {
-    wgmma_swizzled<Operand, n8_tiles>(sums, a, b, add);
-  }
 };
+using WideTermsAlong = WideTerms<WgmmaTerms::along, WgmmaTerms::along>;
+using WidePixelsAcross = WideTerms<WgmmaTerms::across, WgmmaTerms::along>;
 
-/// Rows of a stage are filters, and channels of 64 pixels that lie side by side.
-struct WidePixelsAcross {
-  static constexpr int next_pixels = wgmma_across_bytes, next_filters = 32;
-
-  __device__ static WgmmaMatrix matrix(const char* shared) { return wgmma_swizzled_matrix(shared); }
-  template <class Operand, int n8_tiles>
-  __device__ static void multiply(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b,
-                                  int add) {
-    wgmma_across<Operand, n8_tiles, false>(sums, a, b, add);
-  }
-};
+/// Bytes from the terms of an instruction to the next ones.
+template <WgmmaTerms lie>
+inline constexpr int next_terms = lie == WgmmaTerms::across ? wgmma_across_bytes : 32;
 
 /// Sums steps of a tile, which begins with step `first`. A stage is released when the next one's
 /// products are under way. `Terms` says how terms lie in a stage; 64 rows or columns of the product
@@ -88,9 +78,9 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
     for (int terms = 0; terms < instructions; ++terms)
 #pragma unroll
       for (int i = 0; i < Sums::m64_tiles; ++i)
-        Terms::template multiply<Operand, Sums::n8_tiles>(
-            sums.of[i], a_first + at + (i * m64_bytes + terms * Terms::next_pixels) / 16,
-            b_first + at + terms * Terms::next_filters / 16, terms > 0 || step > first);
+        wgmma_swizzled<Operand, Sums::n8_tiles, Terms::pixels, Terms::filters>(
+            sums.of[i], a_first + at + (i * m64_bytes + terms * next_terms<Terms::pixels>) / 16,
+            b_first + at + terms * next_terms<Terms::filters> / 16, terms > 0 || step > first);
     wgmma_commit();
     wgmma_end<1>();
     if (step > begin) release(last);

@@ -24,32 +24,30 @@ void pack_wide_algorithm(const FilterPacking& packing, const KernelPlan* plan) {
                                 packing.filters, packing.native_queue);
 }
 
+inline WideCall wide_call(const ConvLaunch& call) {
+  return {.x = call.x,
+          .filters = call.filters,
+          .y = call.y,
+          .workspace = static_cast<char*>(call.workspace)};
+}
+
 template <class Arithmetic>
 void launch_wide_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan) {
   const auto& plan = planned_value<WidePlan>(kernel_plan);
   using Stored = typename Arithmetic::Stored;
   if constexpr (std::is_same_v<Stored, typename Arithmetic::Operand> && sizeof(Stored) == 2) {
     using Across = WideArithmetic<Stored, Stored, 1, true>;
-    if (launch_wide_across<Across>(
-            call.problem, plan,
-            {.x = call.x,
-             .filters = call.filters,
-             .y = call.y,
-             .workspace = static_cast<char*>(call.workspace)},
-            Epilogue<Stored>(call), [&](const WideParams<Across>& params, bool early) {
-              with_shape(plan.across->shape, [&]<int shape>() {
-                launch_tiles<Across, shape>(params, early, call.device, call.native_queue);
-              });
-            }))
+    if (launch_wide_across<Across>(call.problem, plan, wide_call(call), Epilogue<Stored>(call),
+                                   [&](const WideParams<Across>& params, bool early) {
+                                     with_shape(plan.across->shape, [&]<int shape>() {
+                                       launch_tiles<Across, shape>(params, early, call.device,
+                                                                   call.native_queue);
+                                     });
+                                   }))
       return;
   }
-  launch_wide<Arithmetic>(call.problem, plan,
-                          {.x = call.x,
-                           .filters = call.filters,
-                           .y = call.y,
-                           .workspace = static_cast<char*>(call.workspace)},
-                          Epilogue<typename Arithmetic::Stored>(call), call.native_queue,
-                          [&](const WideParams<Arithmetic>& params, bool early) {
+  launch_wide<Arithmetic>(call.problem, plan, wide_call(call), Epilogue<Stored>(call),
+                          call.native_queue, [&](const WideParams<Arithmetic>& params, bool early) {
                             with_shape(plan.tiles.shape, [&]<int shape>() {
                               launch_tiles<Arithmetic, shape>(params, early, call.device,
                                                               call.native_queue);

@@ -119,7 +119,7 @@ void WideInput::be_seldom() {
 WideRegion::WideRegion(const ConvProblem& problem, const WideFilters& filters, int pixel_bytes) {
   if (problem.groups != 1) return;
   // So that several blocks share a multiprocessor, and a thread has a few units of 16 bytes.
-  constexpr std::int64_t most_bytes = 40 << 10, units_of_block = 2048, most_lines = 16, least = 8;
+  constexpr std::int64_t max_bytes = 40 << 10, units_of_block = 2048, max_lines = 16, least = 8;
   const WideImageAxes x(problem);
   const WideFold& fold = filters.fold;
   const ConvProblem product = wide_product(problem, fold);
@@ -133,16 +133,16 @@ WideRegion::WideRegion(const ConvProblem& problem, const WideFilters& filters, i
   const std::int64_t terms = std::int64_t{pixel_bytes} / filters.of.operand_bytes() * 4;
   const std::int64_t pixels = ceil_div(units_of_block, std::int64_t{pixel_bytes} / 16);
   std::int64_t wide = std::clamp<std::int64_t>(product.w, 1, std::max(pixels, least));
-  std::int64_t high = std::clamp<std::int64_t>(pixels / wide, 1, std::min(product.h, most_lines));
+  std::int64_t high = std::clamp<std::int64_t>(pixels / wide, 1, std::min(product.h, max_lines));
   const auto bytes = [&] {
     // Extents are below 2^31, and a region that fits is small.
     return static_cast<double>(terms) + static_cast<double>(planes * element * problem.c) *
                                             static_cast<double>(under(1, high)) *
                                             static_cast<double>(under(0, wide));
   };
-  while (bytes() > most_bytes && high > 1) high = ceil_div(high, std::int64_t{2});
-  while (bytes() > most_bytes && wide > least) wide = ceil_div(wide, std::int64_t{2});
-  if (bytes() > most_bytes) return;
+  while (bytes() > max_bytes && high > 1) high = ceil_div(high, std::int64_t{2});
+  while (bytes() > max_bytes && wide > least) wide = ceil_div(wide, std::int64_t{2});
+  if (bytes() > max_bytes) return;
   lines = static_cast<int>(high), columns = static_cast<int>(wide);
   rows = static_cast<int>(under(1, high)), span = static_cast<int>(under(0, wide));
   shared_bytes = static_cast<int>(bytes());
@@ -199,9 +199,9 @@ bool lies_across(const ConvProblem& p, const WideFilters& filters) {
     return extent == 1 || (stride > 0 && stride % unit == 0 && stride <= max_tensor_map_stride / 2);
   };
   // Tiles of an image are filled up to a whole one.
-  constexpr double most_pixels = 1 << 30;
+  constexpr double max_pixels = 1 << 30;
   const double pixels = static_cast<double>(p.n) * (static_cast<double>(p.d * p.h * p.w) + 256);
-  return fits(p.c, p.x_strides[1]) && fits(p.n, p.x_strides[0]) && pixels < most_pixels;
+  return fits(p.c, p.x_strides[1]) && fits(p.n, p.x_strides[0]) && pixels < max_pixels;
 }
 
 ConvProblem flat_problem(const ConvProblem& problem) {

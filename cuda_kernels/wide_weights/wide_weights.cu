@@ -1,5 +1,5 @@
 // Backward weights of many channels on Hopper's tensor cores, for tensors of f16 and bf16: the copy
-// engine brings 64 pixels of dy and of x under some taps to shared memory, and wgmma multiplies
+// engine loads 64 pixels of dy and of x under some taps to shared memory, and wgmma multiplies
 // them across. Tensors are read as they lie where their channels lie side by side, and otherwise
 // repacked first.
 //

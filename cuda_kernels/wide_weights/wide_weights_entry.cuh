@@ -13,11 +13,11 @@ PlanResult plan_wide_weights(const ConvProblem& problem, const DeviceInfo& devic
   PlanResult result{.support = supports_wide_weights(problem, Arithmetic::host, device)};
   if (!result.support) return result;
   const WideWeightsPlan plan(problem, Arithmetic::host);
-  constexpr std::size_t most_bytes = std::size_t{8} << 30;
-  if (plan.workspace_bytes > most_bytes) {
+  constexpr std::size_t max_bytes = std::size_t{8} << 30;
+  if (plan.workspace_bytes > max_bytes) {
     result.support = {Reason::too_large, "workspace of " + std::to_string(plan.workspace_bytes) +
                                              " bytes; expected at most " +
-                                             std::to_string(most_bytes)};
+                                             std::to_string(max_bytes)};
     return result;
   }
   result.estimate_seconds = plan.seconds(device);

@@ -13,18 +13,11 @@ namespace plumb::cuda {
 /// Rows of a stage are pixels, terms of the product; blocks of 64 filters or channels follow each
 /// other.
 template <WideWeightsFault fault>
-struct WideTermsAcross {
-  static constexpr int next_pixels = wgmma_across_bytes, next_filters = wgmma_across_bytes;
-
+struct WideTermsAcross : WideTerms<WgmmaTerms::across, WgmmaTerms::across> {
   __device__ static WgmmaMatrix matrix(const char* shared) {
     constexpr int behind =
         wide_weights_block_bytes / (fault == WideWeightsFault::wrong_stride ? 2 : 1);
     return wgmma_across_matrix(shared, behind);
-  }
-  template <class Operand, int n8_tiles>
-  __device__ static void multiply(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b,
-                                  int add) {
-    wgmma_across<Operand, n8_tiles, true>(sums, a, b, add);
   }
 };
 

@@ -39,8 +39,8 @@ WideWeightsOperand operand_of(const ConvProblem& image, const WideClass& of, int
   operand.input = WideInput(image, channels);
   // All images at once: each is a term of every sum.
   operand.input.images = static_cast<int>(std::max<std::int64_t>(image.n, 1));
-  constexpr int most_magnitudes = 1 << 12;
-  operand.input.parts = std::clamp(most_magnitudes / operand.input.images, 1, operand.input.parts);
+  constexpr int max_magnitudes = 1 << 12;
+  operand.input.parts = std::clamp(max_magnitudes / operand.input.images, 1, operand.input.parts);
   return operand;
 }
 

@@ -50,15 +50,8 @@ catch_discover_tests(plumb_emulated_depthwise DISCOVERY_MODE PRE_TEST PROPERTIES
 
 # A copy of a kernel in which `was` is `is` stands in front of it. The random problems must find that.
 function(plumb_faulty_depthwise kernel name was is)
-  set(source cuda_kernels/depthwise/depthwise_${kernel}.cuh)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${kernel}_${name})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${source})
-  file(READ ${PROJECT_SOURCE_DIR}/${source} text)
-  string(REPLACE "${was}" "${is}" faulty "${text}")
-  if(faulty STREQUAL text)
-    message(FATAL_ERROR "${source} has no \"${was}\" to plant a fault in")
-  endif()
-  file(CONFIGURE OUTPUT ${folder}/${source} CONTENT "${faulty}" @ONLY)
+  plumb_damaged_source(cuda_kernels/depthwise/depthwise_${kernel}.cuh "${was}" "${is}" ${folder})
   set(target plumb_faulty_depthwise_${kernel}_${name})
   plumb_emulated_depthwise(${target} f32)
   target_include_directories(${target} BEFORE PRIVATE ${folder})

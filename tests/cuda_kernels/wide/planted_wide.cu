@@ -32,11 +32,7 @@ void pack(const FilterPacking& packing, const KernelPlan* plan) {
 
 template <class Arithmetic, WideFault fault>
 void launch(const ConvLaunch& call, const KernelPlan* plan) {
-  launch_wide<Arithmetic>(call.problem, planned_value<WidePlan>(plan),
-                          {.x = call.x,
-                           .filters = call.filters,
-                           .y = call.y,
-                           .workspace = static_cast<char*>(call.workspace)},
+  launch_wide<Arithmetic>(call.problem, planned_value<WidePlan>(plan), wide_call(call),
                           Epilogue<typename Arithmetic::Stored>(call), call.native_queue,
                           [&](const WideParams<Arithmetic>& params, bool early) {
                             launch_tiles<Arithmetic, copied_shape, fault>(

@@ -43,15 +43,8 @@ if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
 
   # A copy of a source in which `was` is `is` stands in front of it. The named test must find that.
   function(plumb_faulty_wide source name was is test)
-    set(path cuda_kernels/wide/${source}.cuh)
     set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${source}_${name})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${path})
-    file(READ ${PROJECT_SOURCE_DIR}/${path} text)
-    string(REPLACE "${was}" "${is}" faulty "${text}")
-    if(faulty STREQUAL text)
-      message(FATAL_ERROR "${path} has no \"${was}\" to plant a fault in")
-    endif()
-    file(CONFIGURE OUTPUT ${folder}/${path} CONTENT "${faulty}" @ONLY)
+    plumb_damaged_source(cuda_kernels/wide/${source}.cuh "${was}" "${is}" ${folder})
     set(target plumb_faulty_${source}_${name})
     plumb_emulated_wide(${target})
     target_include_directories(${target} BEFORE PRIVATE ${folder})
@@ -60,7 +53,7 @@ if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
   endfunction()
   plumb_faulty_wide(wide_region one_line "params.of_x.of[1].stride * region.line_elements"
     "region.line_elements" "*one image of a few folded channels")
-  plumb_faulty_wide(wide_consumer same_terms "next_pixels = wgmma_across_bytes" "next_pixels = 32"
+  plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")
 endif()
 

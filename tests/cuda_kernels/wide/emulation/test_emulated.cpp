@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include "class_name.hpp"
 #include "support/sanitized.hpp"
 #include "wide_emulated.hpp"
 
@@ -20,10 +21,6 @@ namespace {
 
 constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32,
                                  wide_class_fp16x3};
-
-std::string name(const WideClass& of) {
-  return std::string(to_string(of.stored)) + (of.products == 3 ? " in three products" : "");
-}
 
 }  // namespace
 

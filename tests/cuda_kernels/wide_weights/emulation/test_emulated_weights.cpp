@@ -2,6 +2,7 @@
 // the stages, and sums of the splits of every arithmetic, held against the oracle.
 #include <catch2/catch_test_macros.hpp>
 
+#include "cuda_kernels/wide/emulation/class_name.hpp"
 #include "support/sanitized.hpp"
 #include "weights_emulated.hpp"
 
@@ -18,10 +19,6 @@ namespace {
 
 constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_fp16_scaled,
                                  wide_class_fp16x3};
-
-std::string name(const WideClass& of) {
-  return std::string(to_string(of.stored)) + (of.products == 3 ? " in three products" : "");
-}
 
 }  // namespace
 

@@ -31,8 +31,6 @@ void meet(int barrier) {
   parity ^= 1;
 }
 
-inline int thread_anew() { return static_cast<int>(threadIdx.x); }
-
 template <int registers>
 void give_registers() {}
 template <int registers>

@@ -42,7 +42,39 @@ float wgmma_term(WgmmaMatrix matrix, int row, int term) {
   return convert<float>(operand);
 }
 
-template <class Operand, int n8_tiles>
+enum class WgmmaTerms { along, across };
+inline constexpr int wgmma_across_bytes = 16 * 128;
+
+/// As that of wgmma_swizzled_matrix(), and in the upper half how far the next 64 are.
+inline WgmmaMatrix wgmma_across_matrix(const void* shared, int bytes) {
+  return wgmma_swizzled_matrix(shared) | static_cast<WgmmaMatrix>(bytes / 16) << 16;
+}
+
+/// The same of a tile whose terms lie across: eight of them are the rows of an atom, in which 64
+/// rows or columns of the product lie side by side, and eight more the next atom (PTX ISA,
+/// "MN-major").
+template <class Operand>
+float wgmma_across_term(WgmmaMatrix matrix, int row, int term) {
+  const int at =
+      16 * static_cast<int>(matrix & 0xffff) + row / 64 * 16 * static_cast<int>(matrix >> 16) +
+      term / swizzle_rows * swizzle_atom_bytes + term % swizzle_rows * swizzle_row_bytes +
+      row % 64 * static_cast<int>(sizeof(Operand));
+  const auto address = reinterpret_cast<std::uintptr_t>(plumb_test::emulation::shared_memory()) +
+                       static_cast<std::uintptr_t>(at);
+  Operand operand;
+  std::memcpy(&operand, reinterpret_cast<const void*>(address ^ (address >> 7 & 7) << 4),
+              sizeof(Operand));
+  return convert<float>(operand);
+}
+
+template <class Operand, WgmmaTerms lie>
+float wgmma_term_of(WgmmaMatrix matrix, int row, int term) {
+  return lie == WgmmaTerms::across ? wgmma_across_term<Operand>(matrix, row, term)
+                                   : wgmma_term<Operand>(matrix, row, term);
+}
+
+template <class Operand, int n8_tiles, WgmmaTerms of_a = WgmmaTerms::along,
+          WgmmaTerms of_b = WgmmaTerms::along>
 void wgmma_swizzled(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b, int add) {
   constexpr int terms = 32 / static_cast<int>(sizeof(Operand));
   const int lane = static_cast<int>(threadIdx.x % 32),
@@ -50,12 +82,12 @@ void wgmma_swizzled(float (&sums)[4 * n8_tiles], WgmmaMatrix a, WgmmaMatrix b, i
   float rows[2][terms];
   for (int half = 0; half < 2; ++half)
     for (int term = 0; term < terms; ++term)
-      rows[half][term] = wgmma_term<Operand>(a, 16 * warp + lane / 4 + 8 * half, term);
+      rows[half][term] = wgmma_term_of<Operand, of_a>(a, 16 * warp + lane / 4 + 8 * half, term);
   for (int j = 0; j < n8_tiles; ++j)
     for (int i = 0; i < 2; ++i) {
       float column[terms];
       for (int term = 0; term < terms; ++term)
-        column[term] = wgmma_term<Operand>(b, 8 * j + lane % 4 * 2 + i, term);
+        column[term] = wgmma_term_of<Operand, of_b>(b, 8 * j + lane % 4 * 2 + i, term);
       for (int half = 0; half < 2; ++half) {
         float& to = sums[4 * j + 2 * half + i];
         double sum = add ? to : 0;

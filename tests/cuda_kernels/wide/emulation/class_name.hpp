@@ -1,0 +1,14 @@
+// What a test calls a class of the wide kernels.
+#pragma once
+
+#include <string>
+
+#include "cuda_kernels/wide/wide.hpp"
+
+namespace plumb_test::emulation {
+
+inline std::string name(const plumb::cuda::WideClass& of) {
+  return std::string(to_string(of.stored)) + (of.products == 3 ? " in three products" : "");
+}
+
+}  // namespace plumb_test::emulation
