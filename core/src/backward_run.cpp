@@ -28,8 +28,9 @@ void fill(BackendQueue& queue, const TensorView& to, const void* bias) {
     pad.x = broadcast(bias, to.dtype(), pixel, to.device());
     pad.boundary = Boundary::clamp;
   } else {
-    // Beside an image of one pixel, which is not read.
-    pad.x = ConstTensorView(to.data(), to.dtype(), pixel, to.device(), {0, 0, 0, 0, 0});
+    // Beside an image of one pixel, which is not read: with channels side by side, as y may have
+    // them.
+    pad.x = ConstTensorView(to.data(), to.dtype(), pixel, to.device(), {0, 1, 0, 0, 0});
     pad.begin.w = 1;
   }
   queue.pad(pad);

@@ -1,7 +1,12 @@
 // Padding: copies images with what their boundaries show around them, for kernels that know none.
+// It is also what copies views with gaps, and what fills with zeros.
 //
-// Tiling: there is none; neighbouring threads are neighbouring elements of y's rows.
-// Bytes: x and y move once.
+// Tiling: there is none; neighbouring threads are neighbouring elements of y in memory, or vectors
+// of 16 bytes of them where both tensors have their elements side by side along one axis. Bytes: x
+// and y move once.
+#include <algorithm>
+#include <array>
+
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
 #include "cuda_kernels/primitives/boundary.cuh"
@@ -12,58 +17,114 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int block_threads = 256;
+constexpr int axes = 5;
+constexpr std::int64_t vector_bytes = 16;
 
 /// One axis of the copy: y's index i shows x at begin + i step.
+struct CopiedAxis {
+  std::int64_t outputs = 1;  ///< elements of y
+  std::int64_t extent = 1;   ///< of x
+  std::int64_t begin = 0, step = 1;
+  std::int64_t x_step = 0, y_step = 0;
+  Boundary boundary = Boundary::zeros;
+
+  /// Whether y shows the elements of x as they follow each other, or a single one of them.
+  bool is_plain() const { return begin == 0 && (step == 1 || outputs == 1) && outputs <= extent; }
+};
+using CopiedAxes = std::array<CopiedAxis, axes>;
+
+CopiedAxis copied_axis(const PadLaunch& call, int dimension) {
+  CopiedAxis axis{.outputs = call.y.extent(dimension),
+                  .extent = call.x.extent(dimension),
+                  .x_step = step<std::int64_t>(call.x.extents(), call.x.strides(), dimension),
+                  .y_step = step<std::int64_t>(call.y.extents(), call.y.strides(), dimension)};
+  if (dimension < 2) return axis;
+  const std::size_t along = static_cast<std::size_t>(dimension - 2);
+  axis.begin = std::array{call.begin.d, call.begin.h, call.begin.w}[along];
+  axis.boundary = std::array{call.boundary.d, call.boundary.h, call.boundary.w}[along];
+  // A step to no second element moves nothing, and may be any number.
+  if (axis.outputs > 1) axis.step = std::array{call.step.d, call.step.h, call.step.w}[along];
+  return axis;
+}
+
+/// The axes by their steps in y, the smallest last: what is written decides, since parts of a
+/// sector that are written one by one cost more than those that are read.
+CopiedAxes axes_in_memory(const PadLaunch& call) {
+  CopiedAxes all;
+  for (int i = 0; i < axes; ++i) all[static_cast<std::size_t>(i)] = copied_axis(call, i);
+  std::stable_sort(all.begin(), all.end(), [](const CopiedAxis& a, const CopiedAxis& b) {
+    return std::abs(a.y_step) > std::abs(b.y_step);
+  });
+  // One element is no neighbour of another: such axes come first.
+  std::stable_partition(all.begin(), all.end(),
+                        [](const CopiedAxis& axis) { return axis.outputs == 1; });
+  return all;
+}
+
+/// Whether y's elements along the last axis may be moved `width` at a time, and nothing is read in
+/// between.
+bool takes_vectors(const CopiedAxes& all, const PadLaunch& call, std::int64_t width) {
+  const CopiedAxis& last = all.back();
+  const std::int64_t bytes = width * static_cast<std::int64_t>(size_in_bytes(call.x.dtype()));
+  const auto aligned = [&](const void* data) {
+    return reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(bytes) == 0;
+  };
+  if (last.y_step != 1 || last.x_step != 1 || !last.is_plain() || last.outputs % width != 0 ||
+      !aligned(call.x.data()) || !aligned(call.y.data()))
+    return false;
+  return std::all_of(all.begin(), all.end() - 1, [&](const CopiedAxis& axis) {
+    return axis.x_step % width == 0 && axis.y_step % width == 0;
+  });
+}
+
+void join_elements(CopiedAxes& all, std::int64_t width) {
+  all.back().outputs /= width;
+  all.back().extent /= width;
+  for (CopiedAxis& axis : all)
+    if (&axis != &all.back()) axis.x_step /= width, axis.y_step /= width;
+}
+
+bool fits_32_bits(const CopiedAxes& all) {
+  double elements = 1, x_reach = 0, y_reach = 0, most = 0;
+  const auto magnitude = [](std::int64_t number) { return std::abs(static_cast<double>(number)); };
+  for (const CopiedAxis& axis : all) {
+    const double last = static_cast<double>(axis.outputs - 1);
+    elements *= static_cast<double>(axis.outputs);
+    y_reach += last * magnitude(axis.y_step);
+    x_reach +=
+        static_cast<double>(std::max<std::int64_t>(axis.extent - 1, 0)) * magnitude(axis.x_step);
+    most = std::max({most, 2.0 * static_cast<double>(axis.extent),
+                     magnitude(axis.begin) + last * magnitude(axis.step)});
+  }
+  return std::max({elements, x_reach, y_reach, most}) < index32_limit;
+}
+
 template <class Index>
-struct PaddedAxis {
-  Index extent, begin, step;
+struct PadAxis {
+  Divisor<Index> outputs;
+  Index extent, begin, step, x_step, y_step;
   Boundary boundary;
 
-  __device__ Index source(Index i) const { return at_boundary(boundary, begin + i * step, extent); }
+  explicit PadAxis(const CopiedAxis& axis)
+      : outputs(axis.outputs),
+        extent(static_cast<Index>(axis.extent)),
+        begin(static_cast<Index>(axis.begin)),
+        step(static_cast<Index>(axis.step)),
+        x_step(static_cast<Index>(axis.x_step)),
+        y_step(static_cast<Index>(axis.y_step)),
+        boundary(axis.boundary) {}
 };
 
 template <class Index>
 struct PadShape {
-  Divisor<Index> c, d, h, w;  ///< extents of y
-  PaddedAxis<Index> depth, rows, columns;
-  Index x_step[5], y_step[5];
+  PadAxis<Index> axis[axes];  ///< the last runs fastest
 
-  explicit PadShape(const PadLaunch& call)
-      : c(call.y.extent(1)),
-        d(call.y.extent(2)),
-        h(call.y.extent(3)),
-        w(call.y.extent(4)),
-        depth(axis(call, 2, call.begin.d, call.step.d, call.boundary.d)),
-        rows(axis(call, 3, call.begin.h, call.step.h, call.boundary.h)),
-        columns(axis(call, 4, call.begin.w, call.step.w, call.boundary.w)) {
-    for (int i = 0; i < 5; ++i) {
-      x_step[i] = step<Index>(call.x.extents(), call.x.strides(), i);
-      y_step[i] = step<Index>(call.y.extents(), call.y.strides(), i);
-    }
-  }
-
- private:
-  static PaddedAxis<Index> axis(const PadLaunch& call, int dimension, std::int64_t begin,
-                                std::int64_t step, Boundary boundary) {
-    // A step to no second element moves nothing, and may be any number.
-    return {static_cast<Index>(call.x.extent(dimension)), static_cast<Index>(begin),
-            call.y.extent(dimension) > 1 ? static_cast<Index>(step) : 0, boundary};
-  }
+  explicit PadShape(const CopiedAxes& all)
+      : axis{PadAxis<Index>(all[0]), PadAxis<Index>(all[1]), PadAxis<Index>(all[2]),
+             PadAxis<Index>(all[3]), PadAxis<Index>(all[4])} {}
 };
 
-bool fits_32_bits(const PadLaunch& call) {
-  const auto swept = [&](int dimension, std::int64_t begin, std::int64_t step) {
-    const double outputs = static_cast<double>(call.y.extent(dimension) - 1);
-    return std::max(2.0 * static_cast<double>(call.x.extent(dimension)),
-                    static_cast<double>(std::abs(begin)) + outputs * static_cast<double>(step));
-  };
-  return std::max({reach(call.x.extents(), call.x.strides()),
-                   reach(call.y.extents(), call.y.strides()), count(call.y.extents()),
-                   swept(2, call.begin.d, call.step.d), swept(3, call.begin.h, call.step.h),
-                   swept(4, call.begin.w, call.step.w)}) < index32_limit;
-}
-
-/// Elements are copied as bits of their size.
+/// Elements, or vectors of them, are copied as bits of their size.
 template <class Bits, class Index>
 __global__ void __launch_bounds__(block_threads)
     pad_elements(const __grid_constant__ PadShape<Index> shape, const Bits* x, Bits* y,
@@ -71,26 +132,34 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
   for (std::int64_t element = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
        element < elements; element += grid_threads) {
-    const auto [lines, k] = shape.w.divide(static_cast<Index>(element));
-    const auto [planes, j] = shape.h.divide(lines);
-    const auto [images, i] = shape.d.divide(planes);
-    const auto [n, c] = shape.c.divide(images);
-    const Index d = shape.depth.source(i), h = shape.rows.source(j), w = shape.columns.source(k);
+    Index left = static_cast<Index>(element), from = 0, to = 0;
+    bool inside = true;
+#pragma unroll
+    for (int i = axes - 1; i >= 0; --i) {
+      const PadAxis<Index>& axis = shape.axis[i];
+      Index index = left;
+      if (i > 0) {
+        const auto [above, here] = axis.outputs.divide(left);
+        left = above, index = here;
+      }
+      const Index source = at_boundary(axis.boundary, axis.begin + index * axis.step, axis.extent);
+      inside = inside && source >= 0;
+      from += source * axis.x_step;
+      to += index * axis.y_step;
+    }
     Bits value{};
-    if (d >= 0 && h >= 0 && w >= 0)
-      value = x[n * shape.x_step[0] + c * shape.x_step[1] + d * shape.x_step[2] +
-                h * shape.x_step[3] + w * shape.x_step[4]];
-    y[n * shape.y_step[0] + c * shape.y_step[1] + i * shape.y_step[2] + j * shape.y_step[3] +
-      k * shape.y_step[4]] = value;
+    if (inside) value = x[from];
+    y[to] = value;
   }
 }
 
 template <class Bits>
-void launch(const PadLaunch& call, void* stream) {
-  const std::int64_t elements = element_count(call.y.extents());
-  with_index(fits_32_bits(call), [&]<class Index>(Index) {
+void launch(const CopiedAxes& all, const PadLaunch& call, void* stream) {
+  std::int64_t elements = 1;
+  for (const CopiedAxis& axis : all) elements *= axis.outputs;
+  with_index(fits_32_bits(all), [&]<class Index>(Index) {
     Launch(stream, blocks_for(elements, block_threads), block_threads)(
-        pad_elements<Bits, Index>, PadShape<Index>(call), static_cast<const Bits*>(call.x.data()),
+        pad_elements<Bits, Index>, PadShape<Index>(all), static_cast<const Bits*>(call.x.data()),
         static_cast<Bits*>(call.y.data()), elements);
   });
 }
@@ -99,10 +168,17 @@ void launch(const PadLaunch& call, void* stream) {
 
 void pad(const PadLaunch& call, void* stream) {
   if (element_count(call.y.extents()) == 0) return;
-  switch (size_in_bytes(call.x.dtype())) {
-    case 8: return launch<std::uint64_t>(call, stream);
-    case 4: return launch<std::uint32_t>(call, stream);
-    default: return launch<std::uint16_t>(call, stream);
+  CopiedAxes all = axes_in_memory(call);
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(call.x.dtype()));
+  const std::int64_t width = vector_bytes / bytes;
+  if (takes_vectors(all, call, width)) {
+    join_elements(all, width);
+    return launch<uint4>(all, call, stream);
+  }
+  switch (bytes) {
+    case 8: return launch<std::uint64_t>(all, call, stream);
+    case 4: return launch<std::uint32_t>(all, call, stream);
+    default: return launch<std::uint16_t>(all, call, stream);
   }
 }
 
