@@ -12,6 +12,7 @@ struct WideWork {
   double steps = 0;  ///< of 128 bytes of channels, of one work; of all products of a term
   double splits = 1;
   bool writes_elements = false;              ///< outputs are stored one at a time
+  bool depthwise = false;                    ///< groups of one channel, many in a tile
   double read_bytes = 0, written_bytes = 0;  ///< of x and y
   double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
   double sums_bytes = 0;                     ///< of the splits, written and read once

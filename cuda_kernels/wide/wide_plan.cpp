@@ -205,6 +205,14 @@ WideAccess access_of_outputs(const ConvProblem& p, const WideGroups& groups, con
   return WideAccess::elements;
 }
 
+namespace {
+
+bool is_depthwise(const ConvProblem& problem) {
+  return problem.groups == problem.c && problem.c > 1;
+}
+
+}  // namespace
+
 WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
                     const DeviceInfo& device, WideChoice choice) {
   const int steps = filters.of.products * filters.steps();
@@ -237,6 +245,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                                 .steps = static_cast<double>(ceil_div(steps, splits)),
                                 .splits = static_cast<double>(splits),
                                 .writes_elements = by_elements && splits == 1,
+                                .depthwise = is_depthwise(problem),
                                 .read_bytes = traffic.read,
                                 .written_bytes = traffic.written,
                                 .plane_bytes = traffic.planes,
