@@ -16,7 +16,8 @@ double depthwise_seconds(const ConvProblem& problem, const DeviceInfo& device,
       work.instructions + costs.step * work.steps + costs.tap_row * work.tap_rows +
       costs.converted * work.converted;
   const double latency = costs.begin + costs.memory_wait * work.memory_waits +
-                         costs.filter_wait * work.filter_waits + costs.latency * issued;
+                         costs.filter_wait * work.filter_waits +
+                         (work.staged ? costs.staged_latency : costs.latency) * issued;
   const double of_warp = std::max(issued / (4 * costs.issued), work.lines * costs.line);
   // So many blocks at a time on a multiprocessor take as long as one alone where they are few, and
   // as their work where they are many.

@@ -21,6 +21,7 @@ struct DepthwiseWork {
   double lines = 0;  ///< lines of L1 and waves of shared memory that its warp reads and writes
   double written_again = 0;  ///< bytes of sectors that are written in parts, beyond those of y
   bool in_turn = false;      ///< a block's loads and its sums take turns, between barriers
+  bool staged = false;       ///< a march over staged rows: many FMAs that wait for no other
   bool is_double = false;    ///< sums in fp64
 };
 

@@ -20,6 +20,7 @@ struct DepthwiseTable {
   double in_turn = 1.32;  ///< what blocks take whose loads and sums take turns, over their sum
   double moved = 0.7;     ///< of the nominal rate of memory
   double written_again = 0.975;  ///< of it, for parts of sectors that L2 puts together
+  double staged_latency = 2.2;   ///< fixed: as latency, over staged rows; guessed, not timed yet
   double issued = 0.9;           ///< fixed: of the rate at which instructions start
 };
 

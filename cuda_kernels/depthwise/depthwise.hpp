@@ -126,6 +126,32 @@ struct WholeCut {
   int filter_bytes = 0, y_bytes = 0, shared_bytes = 0;  ///< parts of shared memory, and all of it
 };
 
+/// What the march over staged rows is compiled for: square filters, of any dilation with stride 1.
+struct StagedForm {
+  int taps = 1, stride = 1;
+  bool operator==(const StagedForm&) const = default;
+};
+inline constexpr StagedForm staged_forms[] = {{3, 1}, {3, 2}, {5, 1}, {5, 2}, {7, 1}};
+inline constexpr int staged_columns = 7;    ///< of outputs, of a thread
+inline constexpr int staged_threads = 128;  ///< of a block, at most
+/// Neighbouring channels of a thread.
+constexpr int staged_width(std::size_t element_bytes) { return element_bytes == 8 ? 1 : 2; }
+/// Where weights stay in registers, and rows of padding are staged as zeros.
+constexpr bool staged_few_taps(int taps) { return taps == 3; }
+/// So many blocks a multiprocessor's registers have room for.
+constexpr int staged_blocks(int taps, int stride) { return taps / stride > 5 ? 3 : 4; }
+
+/// A block has some channels of `runs` runs of columns, `length` outputs down the rows, of `images`
+/// images. A dilation parts rows and columns into phases, which a block has all.
+struct StagedCut {
+  StagedForm form;
+  int channels = 1, images = 1, runs = 1, length = 1;
+  int column_phases = 1, row_phases = 1;
+  int threads = 32;
+  int rows = 0, columns = 0;  ///< of a tile of input
+  int filter_bytes = 0, shared_bytes = 0;
+};
+
 struct DepthwisePlan {
   DepthwiseKernel kernel{};
   bool rows_are_images = false;  ///< where images have one row
@@ -135,6 +161,8 @@ struct DepthwisePlan {
   /// Of a kernel that marches, in the place of those above: for any views, and with vectors of
   /// channels.
   std::optional<MarchCut> march{}, wide_march{};
+  /// Of a march, in the place of the others where pointers are aligned: over staged rows.
+  std::optional<StagedCut> staged{};
   /// Of planes, in the place of the cut, where images are small and their planes dense.
   std::optional<WholeCut> whole{};
   double seconds = 0;
@@ -169,6 +197,7 @@ struct DepthwiseChoice {
   std::optional<bool> vectors{};  ///< whether channels come in vectors; empty: the planner's
   int length = 0;                 ///< of a march; 0: the planner's
   std::optional<bool> whole{};    ///< whether planes are held whole; empty: the planner's
+  std::optional<bool> staged{};   ///< whether a march's rows are staged; empty: the planner's
 };
 
 /// Sets the cuts of a march and its time, where a form is compiled for the filters; otherwise
@@ -178,6 +207,10 @@ bool plan_march(const ConvProblem& problem, const DeviceInfo& device, const Dept
 /// Sets the fastest cut of whole planes and its time, where a form is compiled for the filters and
 /// the planes are dense; otherwise returns false.
 bool plan_whole(const ConvProblem& problem, const DeviceInfo& device, DepthwisePlan& plan);
+/// Sets the fastest cut of a march over staged rows, and returns its time, where a form is compiled
+/// for the filters and channels lie side by side; otherwise returns nothing.
+std::optional<double> plan_staged(const ConvProblem& problem, const DeviceInfo& device,
+                                  const DepthwiseChoice& choice, DepthwisePlan& plan);
 struct DepthwiseWork;  // cuda_kernels/cost/depthwise.hpp
 /// What the threads of a plan of planes do, and those of a cut of channels.
 DepthwiseWork work_of_planes(const ConvProblem& problem, const DepthwisePlan& plan);

@@ -5,6 +5,7 @@
 #include "cuda_kernels/depthwise/depthwise_channels.cuh"
 #include "cuda_kernels/depthwise/depthwise_march_launch.cuh"
 #include "cuda_kernels/depthwise/depthwise_planes.cuh"
+#include "cuda_kernels/depthwise/depthwise_staged_launch.cuh"
 #include "cuda_kernels/depthwise/depthwise_whole_launch.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
 
@@ -82,6 +83,8 @@ void with_channels(const DepthwiseForm& form, const Launch& launch) {
 
 template <class Stored>
 void launch_depthwise(const DepthwisePlan& plan, const ConvLaunch& call) {
+  if (plan.staged && staged_aligned(call, sizeof(Stored)))
+    return launch_staged<Stored>(*plan.staged, call);
   if (plan.kernel == DepthwiseKernel::march) return launch_march<Stored>(plan, call);
   if (plan.whole) return launch_whole<Stored>(*plan.whole, call);
   constexpr int bytes = static_cast<int>(sizeof(Stored));

@@ -3,8 +3,8 @@
 // on.
 //
 //   plumb_sweep_depthwise [--suite timed|small] [--dtype f32|f16|bf16|f64] [--layout nchw|nhwc]
-//                         [--kernel march|planes|channels] [--only TEXT] [--seconds S] [--lines N]
-//                         [PROBLEM...]
+//                         [--kernel march|planes|channels|staged] [--only TEXT] [--seconds S]
+//                         [--lines N] [PROBLEM...]
 //
 // Problems are in benchdnn's notation (plumb/problem_text.hpp), of all four types and both layouts
 // unless one is named; --only keeps those whose names have a text. A sweep of one kernel ends after
@@ -215,11 +215,22 @@ class Bench {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-constexpr const char* kernel_names[] = {"march", "planes", "channels"};
+/// The last is a march over staged rows.
+constexpr const char* kernel_names[] = {"march", "planes", "channels", "staged"};
+constexpr int staged_kernel = 3;
 
 /// How a plan cuts its problem, as JSON's fields.
 std::string cut(const DepthwisePlan& plan) {
   char text[320];
+  if (plan.staged) {
+    const StagedCut& cut = *plan.staged;
+    std::snprintf(text, sizeof(text),
+                  R"("kernel":"staged","form":[%d,%d],"channels":%d,"images":%d,"runs":%d,)"
+                  R"("length":%d,"threads":%d,"shared":%d)",
+                  cut.form.taps, cut.form.stride, cut.channels, cut.images, cut.runs, cut.length,
+                  cut.threads, cut.shared_bytes);
+    return text;
+  }
   if (plan.kernel == DepthwiseKernel::march) {
     const MarchCut& cut = plan.wide_march ? *plan.wide_march : *plan.march;
     const MarchForm& form = cut.form;
@@ -246,15 +257,25 @@ struct Timed {
 };
 
 /// The plans of a kernel, each once: first what the planner makes by itself.
-std::vector<Timed> plans_of(DepthwiseKernel kernel, const ConvProblem& problem,
-                            const DeviceInfo& device) {
+std::vector<Timed> plans_of(int number, const ConvProblem& problem, const DeviceInfo& device) {
+  const bool staged = number == staged_kernel;
+  const auto kernel = staged ? DepthwiseKernel::march : static_cast<DepthwiseKernel>(number);
   std::vector<Timed> found;
   std::set<std::string> met;
-  const auto add = [&](const DepthwiseChoice& choice) {
+  const auto add = [&](DepthwiseChoice choice) {
+    choice.staged = staged;
     const auto plan = plan_depthwise(problem, kernel, device, choice);
-    if (plan && met.insert(cut(*plan)).second) found.push_back({*plan});
+    if (plan && plan->staged.has_value() == staged && met.insert(cut(*plan)).second)
+      found.push_back({*plan});
   };
   add({});
+  if (staged) {
+    for (const int length : {64, 28, 14, 7, 10, 19, 4, 2, 1})
+      for (const int lanes : {32, 24, 16, 48, 12, 8, 64})
+        for (const int threads : {128, 96, 64})
+          add({.threads = threads, .lanes = lanes, .length = length});
+    return found;
+  }
   if (kernel == DepthwiseKernel::march) {
     for (const bool vectors : {true, false})
       for (const int length : {64, 56, 28, 19, 14, 8, 7, 4, 2, 1})
@@ -297,8 +318,7 @@ class Sweep {
   bool run() {
     for (int kernel = 0; kernel < static_cast<int>(std::size(kernel_names)); ++kernel) {
       if (!options_.kernel.empty() && options_.kernel != kernel_names[kernel]) continue;
-      std::vector<Timed> plans =
-          plans_of(static_cast<DepthwiseKernel>(kernel), problem_.problem, device_);
+      std::vector<Timed> plans = plans_of(kernel, problem_.problem, device_);
       if (plans.empty()) continue;
       print("planned", plans[0].plan);
       const double begin = now();

@@ -6,7 +6,7 @@ set(costs ${CMAKE_CURRENT_LIST_DIR}/../cost)
 set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
 set(depthwise_planner
   ${kernels}/depthwise/depthwise_plan.cpp ${kernels}/depthwise/depthwise_march_plan.cpp
-  ${kernels}/depthwise/depthwise_whole_plan.cpp ${kernels}/depthwise/depthwise_work.cpp ${kernels}/cost/depthwise.cpp ${kernels}/cost/kernel_model.cpp
+  ${kernels}/depthwise/depthwise_whole_plan.cpp ${kernels}/depthwise/depthwise_staged_plan.cpp ${kernels}/depthwise/depthwise_work.cpp ${kernels}/cost/depthwise.cpp ${kernels}/cost/kernel_model.cpp
   ${kernels}/cost/machine.cpp ${kernels}/cost/tables.cpp ${kernels}/conv/conv_support.cpp)
 
 # The planner by itself, against the times of cuts on a GPU; and the program of scripts/fit_depthwise, built
@@ -68,6 +68,10 @@ plumb_faulty_depthwise(planes border_twice "at_boundary(shape.columns.boundary, 
   "at_boundary(Boundary::clamp, first_w + i")
 plumb_faulty_depthwise(whole next_row "if (++at.column < params_.x_row.value()) continue" "if (++at.column <= params_.x_row.value()) continue")
 plumb_faulty_depthwise(whole other_filter "weights = filters_ + plane * filter()" "weights = filters_ + plane / 2 * 2 * filter()")
+plumb_faulty_depthwise(staged one_phase "p_ = first_p_ + row_phase" "p_ = first_p_")
+plumb_faulty_depthwise(staged lost_row "if (few_taps || (h >= 0" "if (few_taps || (h > 0")
+plumb_faulty_depthwise(staged other_filter "width + channel % width]" "width + (channel + 1) % width]")
+plumb_faulty_depthwise(staged zero_times_inf "if (never[0] != 0)" "if (never[0] > 0)")
 plumb_faulty_depthwise(channels lost_plane "if (active_ && d >= 0)" "if (active_ && d > 0)")
 
 # The sweep over cuts, built on demand, with the objects of the family and not the module.

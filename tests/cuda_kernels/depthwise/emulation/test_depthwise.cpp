@@ -104,6 +104,28 @@ class Draw {
     return p;
   }
 
+  /// A form of staged rows: images of whole vectors of channels side by side, one filter each,
+  /// padded with zeros.
+  ConvProblem staged() {
+    constexpr std::array<int, 3> forms[] = {{3, 1, 1}, {3, 2, 1}, {5, 1, 1}, {5, 2, 1},
+                                            {7, 1, 1}, {3, 1, 2}, {5, 1, 2}, {3, 1, 3}};
+    ConvProblem p;
+    const auto [taps, stride, dilation] = forms[number(0, 7)];
+    p.dtype = floats_alone ? DType::f32 : dtypes[number(0, 3)];
+    p.n = number(1, 4), p.c = p.k = p.groups = 8 * number(1, 9);
+    p.r = p.s = taps, p.stride.h = p.stride.w = stride;
+    p.dilation.w = dilation;
+    p.dilation.h = stride == 1 && one_in(5) ? number(1, 3) : dilation;
+    padded(24, p.w, p.s, p.dilation.w, p.padding.left, p.padding.right);
+    padded(24, p.h, p.r, p.dilation.h, p.padding.top, p.padding.bottom);
+    // A stride to no second output is of either form.
+    if (one_in(8)) p.w = 1, p.padding.left = p.padding.right = (p.s - 1) * p.dilation.w / 2;
+    p.x_strides = strides(p.x_extents(), true), p.y_strides = strides(p.y_extents(), true);
+    p.x_strides[1] = p.y_strides[1] = 1;  // other axes may be mirrored
+    p.w_strides = strides(p.w_extents(), one_in(2));
+    return p;
+  }
+
  private:
   void padded(int most, std::int64_t& extent, std::int64_t taps, std::int64_t dilation,
               std::int64_t& before, std::int64_t& after) {
@@ -161,6 +183,8 @@ auto launch_of(DType dtype) {
 /// The kernel, the stored type, and what the kernel is compiled for.
 using Form = std::vector<int>;
 Form form_of(const DepthwisePlan& plan, DType dtype) {
+  if (plan.staged)
+    return {4, static_cast<int>(dtype), plan.staged->form.taps, plan.staged->form.stride};
   if (plan.kernel == DepthwiseKernel::march) {
     const MarchCut& cut = plan.wide_march ? *plan.wide_march : *plan.march;
     const MarchForm& form = cut.form;
@@ -179,7 +203,7 @@ Form form_of(const DepthwisePlan& plan, DType dtype) {
 
 /// Runs a problem by a kernel, and returns what is wrong.
 std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw, std::set<Form>& forms,
-                std::optional<bool> whole = {}) {
+                std::optional<bool> whole = {}, std::optional<bool> staged = {}) {
   const ConvProblem problem = check(drawn);
   DeviceInfo device;
   device.units = 132;
@@ -191,10 +215,12 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw, st
   } else if (draw.one_in(2)) {
     choice.vectors = true;  // where the planner would take the other form
   }
-  choice.whole = whole;
+  choice.whole = whole, choice.staged = staged;
+  if (staged == true) choice.threads = std::max(choice.threads, 64);  // a dilation's phases
   auto plan = plan_depthwise(problem, kernel, device, choice);
   if (!plan) return "no plan";
   if (whole && plan->whole.has_value() != *whole) return "planes are not held whole";
+  if (staged && plan->staged.has_value() != *staged) return "rows are not staged";
   forms.insert(form_of(*plan, problem.dtype));
   HostTensor x(problem.dtype, problem.x_extents(), problem.x_strides),
       w(problem.dtype, problem.w_extents(), problem.w_strides), bias(problem.dtype, {problem.k}),
@@ -242,14 +268,14 @@ std::string run(const ConvProblem& drawn, DepthwiseKernel kernel, Draw& draw, st
 }
 
 void run_all(DepthwiseKernel kernel, std::uint32_t problems, std::size_t least_forms,
-             std::optional<bool> whole = {}) {
+             std::optional<bool> whole = {}, std::optional<bool> staged = {}) {
   std::set<Form> forms;
   int failures = 0;
   for (std::uint32_t seed = 0; seed < problems && failures < 5; ++seed) {
     Draw draw(seed);
     const ConvProblem problem = draw.problem(kernel == DepthwiseKernel::march);
     CAPTURE(seed, to_string(problem), to_string(problem.dtype));
-    const std::string wrong = run(problem, kernel, draw, forms, whole);
+    const std::string wrong = run(problem, kernel, draw, forms, whole, staged);
     if (wrong == "no plan") continue;
     CHECK(wrong == "");
     failures += !wrong.empty();
@@ -261,7 +287,7 @@ void run_all(DepthwiseKernel kernel, std::uint32_t problems, std::size_t least_f
 
 TEST_CASE("depthwise emulated: random problems of march") {
   // Sixteen forms of three types, and of f64 twelve, where some are along rows and channels alike.
-  run_all(DepthwiseKernel::march, 600, 60);
+  run_all(DepthwiseKernel::march, 600, 60, {}, false);
 }
 
 TEST_CASE("depthwise emulated: random problems of planes") {
@@ -284,6 +310,20 @@ TEST_CASE("depthwise emulated: random problems of whole") {
     failures += !wrong.empty();
   }
   if (!floats_alone) CHECK(forms.size() == 4 * std::size(whole_forms));
+}
+
+TEST_CASE("depthwise emulated: random problems of staged") {
+  std::set<Form> forms;
+  int failures = 0;
+  for (std::uint32_t seed = 0; seed < 400 && failures < 5; ++seed) {
+    Draw draw(seed);
+    const ConvProblem problem = draw.staged();
+    CAPTURE(seed, to_string(problem), to_string(problem.dtype));
+    const std::string wrong = run(problem, DepthwiseKernel::march, draw, forms, {}, true);
+    CHECK(wrong == "");
+    failures += !wrong.empty();
+  }
+  if (!floats_alone) CHECK(forms.size() == 4 * std::size(staged_forms));
 }
 
 TEST_CASE("depthwise emulated: large filters, and images of many planes") {

@@ -92,7 +92,8 @@ std::vector<DepthwiseChoice> swept_choices(DepthwiseKernel kernel) {
                          .lanes = most,
                          .vectors = vectors,
                          .length = length,
-                         .whole = false});
+                         .whole = false,
+                         .staged = false});
   return all;
 }
 

@@ -36,7 +36,8 @@ std::map<std::string, PlanRegrets> march_regrets(const std::vector<RecordedCase>
     if (of_that_day)
       seconds = std::ranges::find(one.cuts, true, &RecordedCut::planned)->seconds;
     else
-      seconds = seconds_of(one, *plan_depthwise(one.problem, one.kernel, recorded_device()));
+      seconds = seconds_of(
+          one, *plan_depthwise(one.problem, one.kernel, recorded_device(), {.staged = false}));
     if (seconds)
       of.add(*seconds / one.least_seconds(), one.name);
     else
@@ -58,8 +59,9 @@ PlanRegrets kernel_regrets(const std::vector<RecordedCase>& cases) {
     double least = INFINITY;
     for (const RecordedCase* one : kernels) {
       least = std::min(least, one->least_seconds());
-      const auto other = plan_depthwise(one->problem, one->kernel, recorded_device(),
-                                        {.whole = false});  // no time was recorded of those
+      const auto other =
+          plan_depthwise(one->problem, one->kernel, recorded_device(),
+                         {.whole = false, .staged = false});  // no time was recorded of those
       if (other && (!plan || other->seconds < plan->seconds)) plan = other, chosen = one;
     }
     if (const auto seconds = seconds_of(*chosen, *plan))

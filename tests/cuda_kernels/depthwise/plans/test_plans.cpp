@@ -38,6 +38,16 @@ DepthwisePlan plan_of(const ConvProblem& problem, DepthwiseKernel kernel,
   return *plan;
 }
 
+ConvProblem channels_last(const std::string& name, DType dtype) {
+  for (const RecordedCase& one : recorded())
+    if (one.name == name && one.layout == "nhwc" && one.kernel == DepthwiseKernel::march) {
+      ConvProblem problem = one.problem;
+      problem.dtype = dtype;
+      return problem;
+    }
+  throw std::runtime_error("no record of " + name);
+}
+
 }  // namespace
 
 TEST_CASE("depthwise plans: marches are hardly slower than the fastest that were timed") {
@@ -83,8 +93,8 @@ TEST_CASE("depthwise plans: estimates are near to the times of all cuts") {
 TEST_CASE("depthwise plans: 7x7 along channels has few weights a thread and long segments") {
   const DType dtype = GENERATE(DType::f32, DType::f16, DType::bf16);
   CAPTURE(to_string(dtype));
-  const DepthwisePlan plan =
-      plan_of(recorded("7x7 96x56", "nhwc", dtype).problem, DepthwiseKernel::march);
+  const DepthwisePlan plan = plan_of(recorded("7x7 96x56", "nhwc", dtype).problem,
+                                     DepthwiseKernel::march, {.staged = false});
   REQUIRE(plan.march);
   CHECK_FALSE(plan.wide_march);
   CHECK(plan.march->form == MarchForm{1, 4, 7, 1, 7, 1});
@@ -93,21 +103,54 @@ TEST_CASE("depthwise plans: 7x7 along channels has few weights a thread and long
 
 TEST_CASE("depthwise plans: a choice is kept") {
   const ConvProblem problem = recorded("7x7 96x56", "nhwc", DType::f32).problem;
-  const DepthwisePlan wide = plan_of(problem, DepthwiseKernel::march, {.vectors = true}),
-                      narrow = plan_of(problem, DepthwiseKernel::march, {.vectors = false}),
-                      planned = plan_of(problem, DepthwiseKernel::march);
+  const DepthwisePlan wide = plan_of(problem, DepthwiseKernel::march,
+                                     {.vectors = true, .staged = false}),
+                      narrow = plan_of(problem, DepthwiseKernel::march,
+                                       {.vectors = false, .staged = false}),
+                      planned = plan_of(problem, DepthwiseKernel::march, {.staged = false});
   REQUIRE(wide.wide_march);
   CHECK(wide.wide_march->form == MarchForm{2, 2, 7, 1, 7, 1});
   CHECK(wide.march);  // for pointers that are not aligned
   CHECK_FALSE(narrow.wide_march);
   CHECK(planned.seconds == std::min(wide.seconds, narrow.seconds));
   const DepthwisePlan seven =
-      plan_of(problem, DepthwiseKernel::march, {.threads = 64, .vectors = false, .length = 7});
+      plan_of(problem, DepthwiseKernel::march,
+              {.threads = 64, .vectors = false, .length = 7, .staged = false});
   CHECK(seven.march->length == 7);
   CHECK(seven.march->threads == 64);
   CHECK(seven.seconds > planned.seconds);
   for (const int lanes : {4, 8, 16, 32})
     CHECK(plan_of(problem, DepthwiseKernel::channels, {.lanes = lanes}).wide->lanes_c == lanes);
+}
+
+TEST_CASE("depthwise plans: rows are staged where channels are vectors side by side") {
+  const DType dtype = GENERATE(DType::f16, DType::bf16);
+  CAPTURE(to_string(dtype));
+  for (const char* const name : {"3x3 128x56", "7x7 96x56", "7x7 384x32", "3x3 512x14"}) {
+    CAPTURE(name);
+    const ConvProblem problem = channels_last(name, dtype);
+    const DepthwisePlan plan = plan_of(problem, DepthwiseKernel::march);
+    REQUIRE(plan.staged);
+    const StagedCut& cut = *plan.staged;
+    CHECK(plan.march);  // for pointers that are not aligned
+    CHECK(plan.seconds < plan_of(problem, DepthwiseKernel::march, {.staged = false}).seconds);
+    CHECK(cut.channels * static_cast<int>(size_in_bytes(dtype)) % 16 == 0);
+    CHECK((cut.shared_bytes + 1024) * staged_blocks(cut.form.taps, cut.form.stride) <= 228 << 10);
+    CHECK(cut.threads <= staged_threads);
+    const DepthwisePlan asked = plan_of(problem, DepthwiseKernel::march,
+                                        {.threads = 64, .lanes = 16, .length = 7, .staged = true});
+    CHECK(asked.staged->length == 7);
+    CHECK(asked.staged->channels == 32);
+    CHECK(asked.staged->threads <= 64);
+    CHECK(asked.seconds >= plan.seconds);
+    ConvProblem other = problem;  // a gap that is no vector, another boundary, planes
+    other.x_strides[0] += 1;
+    CHECK_FALSE(plan_of(other, DepthwiseKernel::march).staged);
+    other = problem, other.boundary.w = Boundary::clamp;
+    CHECK_FALSE(plan_of(other, DepthwiseKernel::march).staged);
+    other = problem, other.x_strides = dense_strides(problem.x_extents());
+    CHECK_FALSE(plan_of(other, DepthwiseKernel::march).staged);
+  }
 }
 
 TEST_CASE("depthwise plans: estimates scale by a chip's ceilings") {

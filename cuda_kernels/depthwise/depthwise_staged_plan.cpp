@@ -1,0 +1,244 @@
+// How a march over staged rows is cut into blocks.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cuda_kernels/cost/depthwise.hpp"
+#include "cuda_kernels/depthwise/depthwise.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+/// One axis of the image. A stride to no second output moves nothing. A dilation parts outputs of
+/// stride 1 into as many phases.
+struct Axis {
+  std::int64_t extent, taps, outputs, stride, phases, before;
+
+  Axis(std::int64_t of, std::int64_t of_taps, std::int64_t of_outputs, std::int64_t by,
+       std::int64_t dilation, std::int64_t padding)
+      : extent(of),
+        taps(of_taps),
+        outputs(of_outputs),
+        stride(by),
+        phases(dilation),
+        before(padding) {}
+
+  bool fits(const StagedForm& form) const {
+    const bool strided = outputs == 1 || stride == form.stride;
+    return taps == form.taps && strided && (form.stride == 1 || phases == 1);
+  }
+  std::int64_t of_phase() const { return ceil_div(outputs, phases); }
+  /// The input under so many outputs, all phases of them.
+  std::int64_t span(std::int64_t count, const StagedForm& form) const {
+    return (count - 1) * form.stride + (taps - 1) * phases + 1;
+  }
+};
+
+class StagedPlanner {
+ public:
+  StagedPlanner(const ConvProblem& p, const DeviceInfo& device, const DepthwiseChoice& choice)
+      : p_(p),
+        device_(device),
+        choice_(choice),
+        bytes_(static_cast<int>(size_in_bytes(p.dtype))),
+        sum_bytes_(p.dtype == DType::f64 ? 8 : 4),
+        width_(staged_width(static_cast<std::size_t>(bytes_))),
+        vector_(16 / bytes_),
+        rows_(p.h, p.r, p.p(), p.stride.h, p.dilation.h, p.padding.top),
+        columns_(p.w, p.s, p.q(), p.stride.w, p.dilation.w, p.padding.left) {}
+
+  std::optional<double> plan(DepthwisePlan& plan) const {
+    const std::optional<StagedForm> form = form_of();
+    if (!form || !lies_in_vectors()) return {};
+    std::optional<double> least;
+    const auto consider = [&](int lanes, int length) {
+      const std::optional<StagedCut> cut = this->cut(*form, lanes, length);
+      if (!cut) return;
+      const double seconds = depthwise_seconds(p_, device_, work_of(*cut));
+      if (!least || seconds < *least) least = seconds, plan.staged = *cut;
+    };
+    for (int lanes = most_lanes; lanes * width_ >= vector_; --lanes) {
+      // Pieces of sectors only where a dilation leaves room for no more.
+      if (least && lanes * width_ * bytes_ < memory_sector_bytes) break;
+      if (!balanced(lanes) || (choice_.lanes > 0 && lanes > choice_.lanes)) continue;
+      if (choice_.length > 0)
+        consider(lanes, choice_.length);
+      else
+        for (const int length : {64, 56, 28, 19, 14, 10, 7, 5, 4, 3, 2, 1}) consider(lanes, length);
+      if (choice_.lanes > 0 && least) break;
+    }
+    return least;
+  }
+
+ private:
+  static constexpr int most_lanes = 64;
+  static constexpr std::int64_t shared_of_unit = 228 << 10;
+
+  std::optional<StagedForm> form_of() const {
+    for (const StagedForm& form : staged_forms)
+      if (rows_.fits(form) && columns_.fits(form)) return form;
+    return {};
+  }
+  /// Channels side by side, in whole vectors wherever the other strides lead.
+  bool lies_in_vectors() const {
+    const bool zeros = p_.boundary.h == Boundary::zeros && p_.boundary.w == Boundary::zeros;
+    const bool plain = p_.d == 1 && p_.t == 1 && p_.z() == 1 && p_.padding.front == 0;
+    return zeros && plain && p_.k == p_.c && p_.c % vector_ == 0 &&
+           in_vectors(p_.x_extents(), p_.x_strides, vector_) &&
+           in_vectors(p_.y_extents(), p_.y_strides, width_);
+  }
+  static bool in_vectors(const Extents& extents, const Strides& strides, int width) {
+    for (int i = 0; i < extents.rank(); ++i)
+      if (extents[i] > 1 && (i == 1 ? strides[i] != 1 : strides[i] % width != 0)) return false;
+    return true;
+  }
+  /// Whether no fewer lanes make as few groups of channels.
+  bool balanced(int lanes) const {
+    const std::int64_t channels = std::int64_t{lanes} * width_;
+    if (channels % vector_ != 0 || channels > p_.c) return false;
+    const std::int64_t groups = ceil_div(p_.c, channels);
+    return ceil_div(p_.c, channels - vector_ > 0 ? channels - vector_ : 1) > groups;
+  }
+
+  /// The cut of a block of so many lanes along the channels and rows of a thread: its other threads
+  /// are along the columns, then along the images.
+  std::optional<StagedCut> cut(const StagedForm& form, int lanes, std::int64_t length) const {
+    StagedCut cut{.form = form, .channels = lanes * width_};
+    constexpr std::int64_t max_length = march_max_length, alone = 1 << 10;
+    // Blocks load while others sum: as many as registers have room for.
+    const std::int64_t shared_of_block =
+        shared_of_unit / staged_blocks(form.taps, form.stride) - alone;
+    const std::int64_t longest = std::clamp<std::int64_t>(length, 1, max_length);
+    const std::int64_t outputs = rows_.of_phase();
+    cut.length = static_cast<int>(ceil_div(outputs, ceil_div(outputs, longest)));
+    const std::int64_t phases = rows_.phases * columns_.phases;
+    const std::int64_t room = std::min(choice_.threads, staged_threads) / lanes;
+    if (phases > room) return {};
+    cut.row_phases = static_cast<int>(rows_.phases);
+    cut.column_phases = static_cast<int>(columns_.phases);
+    const std::int64_t chunks = ceil_div(columns_.of_phase(), staged_columns);
+    const std::int64_t of_block = std::min(chunks, room / phases);
+    for (std::int64_t some = of_block; some > 0; --some) {
+      // Blocks along the columns are as wide as each other.
+      const std::int64_t wide = ceil_div(chunks, ceil_div(chunks, some));
+      cut.runs = static_cast<int>(wide * columns_.phases);
+      std::int64_t images = wide < chunks ? 1 : std::min(p_.n, room / (wide * phases));
+      for (; images > 0; --images) {
+        cut.images = static_cast<int>(images);
+        if (measure(cut) <= shared_of_block) break;
+      }
+      if (images == 0) continue;
+      cut.threads = static_cast<int>((lanes * wide * phases * images + 31) / 32 * 32);
+      return cut;
+    }
+    return {};
+  }
+  /// Counts the shared memory of a cut.
+  std::int64_t measure(StagedCut& cut) const {
+    // Rows of padding are there where taps are few.
+    const std::int64_t span = rows_.span(std::int64_t{cut.length} * rows_.phases, cut.form);
+    const std::int64_t rows = staged_few_taps(cut.form.taps) ? span : std::min(rows_.extent, span);
+    const std::int64_t columns = columns_.span(std::int64_t{cut.runs} * staged_columns, cut.form);
+    const std::int64_t filters =
+        ceil_div(std::int64_t{cut.form.taps} * cut.form.taps * cut.channels * sum_bytes_, 16) * 16;
+    const std::int64_t pixels = cut.images * rows * columns;
+    constexpr std::int64_t never_fits = 1 << 20;
+    if (columns > never_fits || pixels > never_fits) return never_fits;
+    cut.rows = static_cast<int>(rows), cut.columns = static_cast<int>(columns);
+    cut.filter_bytes = static_cast<int>(filters);
+    cut.shared_bytes = static_cast<int>(filters + pixels * cut.channels * bytes_);
+    return cut.shared_bytes;
+  }
+
+  /// Of the rows of taps of all outputs, those that the image has.
+  double taps_inside() const {
+    double inside = 0;
+    for (std::int64_t r = 0; r < rows_.taps; ++r) {
+      const std::int64_t from = r * rows_.phases - rows_.before;
+      const std::int64_t stride = rows_.outputs > 1 ? rows_.stride : 1;
+      const std::int64_t first = from < 0 ? std::min(ceil_div(-from, stride), rows_.outputs) : 0;
+      const std::int64_t end =
+          from < rows_.extent ? std::min(ceil_div(rows_.extent - from, stride), rows_.outputs) : 0;
+      inside += number(std::max<std::int64_t>(end - first, 0));
+    }
+    return inside / number(rows_.taps * rows_.outputs);
+  }
+
+  /// Sectors that the channels of a pixel touch, in the mean of where they may begin.
+  double sectors_of(const StagedCut& cut) const {
+    constexpr int sector = memory_sector_bytes;
+    const int piece = cut.channels * bytes_;
+    const bool whole = piece % sector == 0 && p_.c * bytes_ % sector == 0;
+    return whole ? piece / sector : piece / static_cast<double>(sector) + 0.5;
+  }
+
+  /// What a thread issues and waits for, counted in depthwise_staged.cuh as it stands.
+  DepthwiseWork work_of(const StagedCut& cut) const {
+    constexpr double lanes = 32, line_bytes = 128, shared_of_launch = 1 << 10;
+    const StagedForm& form = cut.form;
+    const double taps = form.taps, live = std::ceil(taps / form.stride), width = width_;
+    const double threads = cut.threads, columns = staged_columns;
+    const double by_shared =
+        std::floor(number(shared_of_unit) / (cut.shared_bytes + shared_of_launch));
+    const double by_registers =
+        std::floor(staged_blocks(form.taps, form.stride) * staged_threads / threads);
+    DepthwiseWork work{
+        .blocks = number(ceil_div(p_.k, cut.channels)) *
+                  number(ceil_div(columns_.outputs, std::int64_t{cut.runs} * staged_columns)) *
+                  number(ceil_div(rows_.outputs, std::int64_t{cut.length} * rows_.phases)) *
+                  number(ceil_div(p_.n, cut.images)),
+        .resident = std::clamp(std::min(by_shared, by_registers), 1.0, 32.0),
+        .warps = threads / lanes,
+        .in_turn = true,
+        .staged = true,
+        .is_double = bytes_ == 8};
+    const bool few_taps = staged_few_taps(form.taps);
+    const double inside = few_taps ? 1 : taps_inside();
+    const double steps = cut.length + live - 1, rows = steps * form.stride * inside;
+    // Few taps meet outputs of the neighbours too, which are not kept.
+    const double tap_rows = few_taps ? steps * taps : cut.length * taps * inside;
+    const double window = (columns - 1) * form.stride + taps;
+    const double weights = few_taps ? taps * taps : tap_rows * taps;
+    const double copies = number(cut.images) * cut.rows * cut.columns * cut.channels / vector_;
+    const double of_thread = std::ceil(copies / threads);
+    const double filters = std::ceil(cut.channels * taps * taps / threads);
+    const double widened = bytes_ == 2 ? width : 0;
+    const double moved = live > 3 ? (live - 1) * columns * width : 0;
+    work.fmas = tap_rows * taps * columns * width;
+    work.instructions = 250 + 6 * of_thread + 15 * filters + weights + steps * (moved + 12) +
+                        rows * (10 + window * (1 + widened)) +
+                        cut.length * (20 + columns * (4 + 2 * width));
+    // Channels of a pixel are one piece of memory. L2 hands on whole sectors of it, 64 bytes in a
+    // clock, and a piece is at least a line of its own.
+    constexpr double copy_bytes = 16, sector = memory_sector_bytes, l2_bytes = 64;
+    const double piece = cut.channels * bytes_, waste = sectors_of(cut) * sector / piece;
+    const double of_warp = lanes * copy_bytes;
+    const double read = std::max(of_warp * waste / l2_bytes, of_warp / piece);
+    const double words = width * bytes_ * lanes / line_bytes;
+    const double written = std::max(words * waste, lanes * width / cut.channels);
+    work.lines = rows * window * words + weights * width * sum_bytes_ * lanes / line_bytes +
+                 cut.length * columns * written + of_thread * (read + of_warp / line_bytes) +
+                 2 * filters;
+    work.memory_waits = 2;
+    work.filter_waits = std::ceil(filters / 4);
+    return work;
+  }
+
+  const ConvProblem& p_;
+  const DeviceInfo& device_;
+  DepthwiseChoice choice_;
+  int bytes_, sum_bytes_, width_, vector_;
+  Axis rows_, columns_;
+};
+
+}  // namespace
+
+std::optional<double> plan_staged(const ConvProblem& problem, const DeviceInfo& device,
+                                  const DepthwiseChoice& choice, DepthwisePlan& plan) {
+  return StagedPlanner(problem, device, choice).plan(plan);
+}
+
+}  // namespace plumb::cuda
