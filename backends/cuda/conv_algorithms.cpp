@@ -21,6 +21,8 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       // fields/: few channels and filters in one to three dimensions, with any boundary.
       PLUMB_ENTRY(fields_fp32),
       PLUMB_ENTRY(fields_fp64),
+      PLUMB_ENTRY(fields_spec_fp32),
+      PLUMB_ENTRY(fields_spec_fp64),
       // toeplitz/: large filters of few channels, as Toeplitz matrices on tensor cores of Hopper.
       PLUMB_ENTRY(toeplitz_fp16x3),
       PLUMB_ENTRY(toeplitz_fp16_scaled),

@@ -23,8 +23,7 @@ inline constexpr int column_weights = in_vectors<Scalar>(taps_u* taps_v);
 template <class Scalar, int taps_u, int taps_v, int taps_w, int outputs, class Input>
 class ColumnSums {
  public:
-  __device__ ColumnSums(const FieldView& view, const Input& input, Scalar bias)
-      : view_(view), input_(input), bias_(bias) {}
+  __device__ ColumnSums(const FieldView& view, const Input& input) : view_(view), input_(input) {}
 
   /// Goes along the planes, whose offsets end with none. Weights are in shared memory.
   template <class Write>
@@ -139,7 +138,7 @@ class ColumnSums {
       for (int r = 0; r < taps_v; ++r)
 #pragma unroll
         for (int i = 0; i < outputs; ++i) {
-          const Scalar before = !comes || r > 0 ? of_[t][i] : t > 0 ? of_[t - 1][i] : bias_;
+          const Scalar before = !comes || r > 0 ? of_[t][i] : t > 0 ? of_[t - 1][i] : Scalar{0};
           of_[t][i] = fma(x[taps_v > 1 ? i + r : i], weights[t * taps_v + r], before);
         }
       if constexpr (comes) keep(t);
@@ -150,7 +149,7 @@ class ColumnSums {
 #pragma unroll
     for (int t = taps_u - 1; t >= 0; --t) {
 #pragma unroll
-      for (int i = 0; i < outputs; ++i) of_[t][i] = t > 0 ? of_[t - 1][i] : bias_;
+      for (int i = 0; i < outputs; ++i) of_[t][i] = t > 0 ? of_[t - 1][i] : Scalar{0};
       keep(t);
     }
   }
@@ -163,7 +162,6 @@ class ColumnSums {
 
   const FieldView& view_;
   Input input_;
-  Scalar bias_;
   Scalar first_[inputs];  ///< what the first tap of the next plane meets
   Scalar of_[taps_u][outputs] = {};
 };
@@ -177,6 +175,7 @@ class ColumnWriter {
       : to_(y + (block.y_at + v * view.v.y_step + w * view.w.y_step)),
         step_(by_rows ? view.v.y_step : 32 * view.w.y_step),
         next_(view.u.y_step),
+        bias_(block.bias),
         relu_(epilogue.relu),
         accumulate_(epilogue.accumulate) {
     const int lane = static_cast<int>(threadIdx.x) & 31;
@@ -189,6 +188,8 @@ class ColumnWriter {
   }
 
   __device__ void operator()(Scalar (&sums)[outputs]) {
+#pragma unroll
+    for (int i = 0; i < outputs; ++i) sums[i] += bias_;
     if (relu_ && !accumulate_)
 #pragma unroll
       for (int i = 0; i < outputs; ++i) sums[i] = max_nan(sums[i], Scalar{0});
@@ -214,6 +215,7 @@ class ColumnWriter {
 
   Scalar* to_;
   std::int64_t step_, next_;
+  const Scalar& bias_;  ///< in shared memory; not -0, so that no sum with it is
   bool relu_, accumulate_;
   bool plain_, dense_;  ///< whether all outputs of the warp are written, and side by side
   int count_;           ///< outputs of the thread that there are
@@ -278,12 +280,12 @@ __global__ void __launch_bounds__(columns_of<Scalar, taps_u, taps_v, outputs>.th
   if (thread.inside) {
     using Input = InsideInput<Scalar, taps_v, outputs>;
     ColumnSums<Scalar, taps_u, taps_v, taps_w, outputs, Input>(
-        view, Input(view, block, thread.v, thread.w), block.bias)
+        view, Input(view, block, thread.v, thread.w))
         .run(planes, count, weights, write);
   } else {
     using Input = BorderInput<Scalar, taps_v, outputs>;
     ColumnSums<Scalar, taps_u, taps_v, 0, outputs, Input>(
-        view, Input(view, block, thread.v, columns + thread.w), block.bias)
+        view, Input(view, block, thread.v, columns + thread.w))
         .run(planes, count, weights, write);
   }
 }

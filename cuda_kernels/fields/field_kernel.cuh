@@ -8,7 +8,19 @@
 
 namespace plumb::cuda::fields {
 
-template <class Scalar>
+/// Where a weight of the tile goes: by chunks of columns of taps, or, `in_order`, as it lies in the
+/// filter.
+template <class Scalar, bool in_order>
+__device__ int tile_weight(const FieldView& view, int t, int r, int s) {
+  if (in_order) return (t * view.v.taps + r) * ((view.w.taps + 3) / 4 * 4) + s;
+  constexpr int widest = TileSums<Scalar>::widest;
+  const int wide = view.w.taps & ~(widest - 1);
+  const int width = s < wide ? widest : 4, first = s & ~(width - 1);
+  return view.u.taps * view.v.taps * first + (r * view.u.taps + t) * width + (s - first);
+}
+
+/// The tile; `in_order` its sums are in the order that is specified for reproducible results.
+template <class Scalar, bool in_order>
 __global__ void __launch_bounds__(tile_residence.threads, tile_residence.blocks)
     tile_fields(const __grid_constant__ FieldParams params, const Scalar* x, const Scalar* w,
                 Scalar* y, const __grid_constant__ FieldEpilogue<Scalar> epilogue) {
@@ -28,17 +40,15 @@ __global__ void __launch_bounds__(tile_residence.threads, tile_residence.blocks)
     loader.load(reinterpret_cast<Scalar*>(shared), block.x + c * view.x_c,
                 params.planes * params.rows.value());
     load_filter(view, w, block.k, c, reinterpret_cast<Scalar*>(shared + params.filters_at),
-                [&](int t, int r, int s) {
-                  const int wide = view.w.taps & ~(Sums::widest - 1);
-                  const int width = s < wide ? Sums::widest : 4, first = s & ~(width - 1);
-                  return view.u.taps * view.v.taps * first + (r * view.u.taps + t) * width +
-                         (s - first);
-                });
+                [&](int t, int r, int s) { return tile_weight<Scalar, in_order>(view, t, r, s); });
     wait_for_copies();
     __syncthreads();
-    sums.add_channel(shared, thread.u * Sums::lines * plane_bytes + thread.v * row_bytes,
-                     2 * thread.w, {view.u.taps, view.v.taps, view.w.taps, row_bytes, plane_bytes},
-                     shared + params.filters_at);
+    const typename Sums::Shape shape{view.u.taps, view.v.taps, view.w.taps, row_bytes, plane_bytes};
+    const int row = thread.u * Sums::lines * plane_bytes + thread.v * row_bytes;
+    if constexpr (in_order)
+      sums.add_in_order(shared, row, 2 * thread.w, shape, shared + params.filters_at);
+    else
+      sums.add_channel(shared, row, 2 * thread.w, shape, shared + params.filters_at);
   }
   __syncthreads();
   const FieldWriter<Scalar> writer(params, block, shared, epilogue);

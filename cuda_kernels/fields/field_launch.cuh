@@ -202,8 +202,10 @@ void launch_fields(const FieldPlan& plan, const FieldCall& call, void* stream) {
                          std::make_index_sequence<std::size(queue_cuts)>());
   else if (plan.kernel == FieldKernel::line)
     LineFilters::with(plan.filters, [&]<int filters>() { launch(line_fields<Scalar, filters>); });
+  else if (plan.in_order)
+    launch(tile_fields<Scalar, true>);
   else
-    launch(tile_fields<Scalar>);
+    launch(tile_fields<Scalar, false>);
 }
 
 }  // namespace plumb::cuda::fields

@@ -41,7 +41,13 @@ class Planner {
  private:
   static bool is_free(int chosen, int value) { return chosen == 0 || chosen == value; }
 
-  bool can(FieldKernel kernel) const {
+  bool can(FieldKernel kernel) const { return takes(kernel) && keeps_order(kernel); }
+  bool keeps_order(FieldKernel kernel) const {
+    return !choice_.in_order ||
+           sums_in_order(
+               {.kernel = kernel, .view = view_, .in_order = kernel == FieldKernel::tile});
+  }
+  bool takes(FieldKernel kernel) const {
     const bool line = view_.u.taps == 1 && view_.v.taps == 1;
     const bool few = std::ranges::count(column_taps_u, view_.u.taps) > 0;
     const auto is_cut = [&](const QueueCut& cut) { return has_taps(cut); };
@@ -66,6 +72,7 @@ class Planner {
 
   void try_all(FieldKernel kernel) {
     FieldPlan plan{.kernel = kernel, .view = view_, .element_bytes = bytes_};
+    plan.in_order = choice_.in_order && kernel == FieldKernel::tile;
     if (kernel == FieldKernel::queue) return try_queues(plan);
     if (kernel == FieldKernel::line) return try_lines(plan);
     if (kernel != FieldKernel::columns) return try_threads(plan);

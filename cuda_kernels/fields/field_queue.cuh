@@ -21,17 +21,15 @@ class QueueSums {
   static constexpr int columns = Shape::template columns<Scalar>;
   Scalar of[Shape::filters][Shape::taps][Shape::rows][columns];
 
-  __device__ explicit QueueSums(const Scalar (&bias)[Shape::filters]) {
+  __device__ QueueSums() {
 #pragma unroll
-    for (int k = 0; k < Shape::filters; ++k) {
-      bias_[k] = bias[k];
+    for (int k = 0; k < Shape::filters; ++k)
 #pragma unroll
       for (int t = 0; t < Shape::taps; ++t)
 #pragma unroll
         for (int j = 0; j < Shape::rows; ++j)
 #pragma unroll
-          for (int i = 0; i < columns; ++i) of[k][t][j][i] = bias[k];
-    }
+          for (int i = 0; i < columns; ++i) of[k][t][j][i] = 0;
   }
 
   /// Adds a plane of a channel: `rows` rows of filters. The queue moves where the plane `comes`.
@@ -72,7 +70,7 @@ class QueueSums {
 
  private:
   __device__ Scalar before(int k, int t, int j, int i) const {
-    return t > 0 ? of[k][t - 1][j][i] : bias_[k];
+    return t > 0 ? of[k][t - 1][j][i] : Scalar{0};
   }
 
   template <bool comes>
@@ -110,8 +108,6 @@ class QueueSums {
       if (comes) pin(of[k][t][j][i]);
     }
   }
-
-  Scalar bias_[Shape::filters];
 };
 
 /// A block at work, whose planes a `Loader` loads.
@@ -126,8 +122,8 @@ class Queue {
     const FieldView& view = params_.view;
     const int planes = block_.count_u + Shape::taps - 1;
     loader_.start(planes);
-    QueueWriter<Scalar, Shape> writer(params_, block_, y, thread_, epilogue);
-    Sums sums(bias);
+    QueueWriter<Scalar, Shape> writer(params_, block_, y, thread_, bias, epilogue);
+    Sums sums;
     const char* const filters = dynamic_shared() + params_.filters_at;
     Scalar weights[kept > 0 ? kept : 1];
 #pragma unroll
@@ -197,9 +193,8 @@ __global__ void __launch_bounds__(queue_residence(Shape::cut).threads,
   if (!begin_block(params, x, w, y, epilogue, block)) return;
   const int k = block.k;
   load_queue_filters<Scalar, Shape>(params, w, k);
-  Scalar bias[Shape::filters];
-#pragma unroll
-  for (int i = 0; i < Shape::filters; ++i)
+  __shared__ Scalar bias[Shape::filters];  // in registers it would take them from the sums
+  if (const int i = static_cast<int>(threadIdx.x); i < Shape::filters)
     bias[i] = epilogue.bias && k + i < params.view.k ? epilogue.bias[k + i] + Scalar{0} : Scalar{0};
   const auto run = [&](auto& loader) {
     __syncthreads();

@@ -15,8 +15,9 @@ class QueueWriter {
  public:
   __device__ QueueWriter(const FieldParams& params, const FieldBlock<Scalar>& block, Scalar* y,
                          const QueueThread<Shape, Scalar>& thread,
+                         const Scalar (&bias)[Shape::filters],
                          const FieldEpilogue<Scalar>& epilogue)
-      : params_(params), block_(block), epilogue_(epilogue) {
+      : params_(params), block_(block), epilogue_(epilogue), bias_(bias) {
     // The last row of the warp's last thread says whether all of its rows are inside.
     const int last = static_cast<int>(threadIdx.x) | 31;
     const int last_v = ((last >> params.threads_w_bits) + 1) * Shape::rows;
@@ -37,7 +38,7 @@ class QueueWriter {
         Scalar* row = filter;
 #pragma unroll
         for (int j = 0; j < Shape::rows; ++j, row += view.v.y_step)
-          write_vectors(sums[k][Shape::taps - 1][j], row);
+          write_vectors(sums[k][Shape::taps - 1][j], bias_[k], row);
       }
     } else {
 #pragma unroll
@@ -45,19 +46,19 @@ class QueueWriter {
         if (Shape::filters > 1 && block_.k + k >= view.k) break;
 #pragma unroll
         for (int j = 0; j < Shape::rows; ++j)
-          write_elements(sums[k][Shape::taps - 1][j], to_ + k * view.y_k, j);
+          write_elements(sums[k][Shape::taps - 1][j], bias_[k], to_ + k * view.y_k, j);
       }
     }
     to_ += view.u.y_step;
   }
 
  private:
-  __device__ void write_vectors(const Scalar (&sums)[columns], Scalar* to) const {
+  __device__ void write_vectors(const Scalar (&sums)[columns], Scalar bias, Scalar* to) const {
 #pragma unroll
     for (int i = 0; i < vectors; ++i) {
       Vector<Scalar> packed;
 #pragma unroll
-      for (int j = 0; j < vector; ++j) packed.of[j] = sums[i * vector + j];
+      for (int j = 0; j < vector; ++j) packed.of[j] = sums[i * vector + j] + bias;
       if (!plain_) [[unlikely]] {
         Vector<Scalar> old{};
         if (epilogue_.accumulate)
@@ -71,7 +72,8 @@ class QueueWriter {
   }
 
   /// Row `j` of each thread of the warp; `plane` is where the block's outputs begin.
-  __device__ void write_elements(const Scalar (&sums)[columns], Scalar* plane, int j) const {
+  __device__ void write_elements(const Scalar (&sums)[columns], Scalar bias, Scalar* plane,
+                                 int j) const {
     const int thread = static_cast<int>(threadIdx.x), bits = params_.threads_w_bits;
     char* const own =
         dynamic_shared() + params_.scratch_at + thread / 32 * fields::scratch_bytes(vectors);
@@ -81,7 +83,7 @@ class QueueWriter {
     for (int i = 0; i < vectors; ++i) {
       Vector<Scalar> packed;
 #pragma unroll
-      for (int l = 0; l < vector; ++l) packed.of[l] = sums[i * vector + l];
+      for (int l = 0; l < vector; ++l) packed.of[l] = sums[i * vector + l] + bias;
       reinterpret_cast<Vector<Scalar>*>(own)[(row * vectors + i << bits) + in_row] = packed;
     }
     __syncwarp();
@@ -108,6 +110,7 @@ class QueueWriter {
   const FieldParams& params_;
   const FieldBlock<Scalar>& block_;
   const FieldEpilogue<Scalar>& epilogue_;
+  const Scalar (&bias_)[Shape::filters];  ///< none is -0, so that no sum with it is
   Scalar* to_;  ///< the plane's outputs: the thread's own where they are whole, or the block's
   bool whole_;  ///< whether the warp's outputs are all there, and in whole vectors
   bool plain_;  ///< whether sums are written as they are

@@ -65,7 +65,8 @@ struct TileSums {
     int taps_u, taps_v, taps_w, row_bytes, plane_bytes;
   };
 
-  /// Adds a channel. The thread's first row begins at `row`.
+  /// Adds a channel. The thread's first row begins at `row`. Each output gets its taps by chunks of
+  /// their columns, so that a line of the input is read once for a chunk.
   __device__ void add_channel(const char* shared, int row, int first, const Shape& shape,
                               const char* filters) {
     int left = shape.taps_w;
@@ -80,7 +81,65 @@ struct TileSums {
     if (left == 3) add_chunk<3>(shared, row, first, shape, filters);
   }
 
+  /// Adds a channel in the order that is specified for reproducible results: taps along u, then v,
+  /// then w rise. A line of the input meets each line of outputs by another tap along u, and all
+  /// taps of its row before the next; weights lie as the filter does, rows in fours.
+  __device__ void add_in_order(const char* shared, int row, int first, const Shape& shape,
+                               const char* filters) {
+    const int row_bytes = (shape.taps_w + 3) / 4 * 4 * static_cast<int>(sizeof(Scalar));
+    const int tap_bytes = shape.taps_v * row_bytes;
+#pragma unroll 1
+    for (int line = 0; line < shape.taps_u + lines - 1; ++line, row += shape.plane_bytes) {
+      const bool all = line >= lines - 1 && line < shape.taps_u;
+      const char* weights = filters + line * tap_bytes;
+#pragma unroll 1
+      for (int r = 0; r < shape.taps_v; ++r, weights += row_bytes) {
+        const OrderedRow ordered{shared,      row + r * shape.row_bytes, weights, tap_bytes, line,
+                                 shape.taps_u};
+        if (all)
+          add_ordered_row<true>(ordered, first, shape.taps_w);
+        else
+          add_ordered_row<false>(ordered, first, shape.taps_w);
+      }
+    }
+  }
+
  private:
+  /// A row of line number `line` of the input, and the weights that it meets for the first line of
+  /// outputs; those for the next are `tap_bytes` before.
+  struct OrderedRow {
+    const char* shared;
+    int row;
+    const char* weights;
+    int tap_bytes, line, taps_u;
+  };
+
+  /// Adds a row to the lines of outputs that it is a part of, which is `all`, or taps decide.
+  template <bool all>
+  __device__ void add_ordered_row(OrderedRow row, int first, int left) {
+    for (; left >= 8; left -= 8) add_ordered_chunk<all, 8>(row, first);
+    if (left >= 4) add_ordered_chunk<all, 4>(row, first), left -= 4;
+    if (left == 1) add_ordered_chunk<all, 1>(row, first);
+    if (left == 2) add_ordered_chunk<all, 2>(row, first);
+    if (left == 3) add_ordered_chunk<all, 3>(row, first);
+  }
+
+  template <bool all, int taps>
+  __device__ void add_ordered_chunk(OrderedRow& row, int& first) {
+    const Segment<Scalar, taps> segment(row.row, first);
+    Scalar x[segment.vectors * segment.vector];
+    segment.read(row.shared, x);
+#pragma unroll
+    for (int j = 0; j < lines; ++j) {
+      if (!all && (row.line < j || row.line - j >= row.taps_u)) continue;
+      Scalar weights[taps > 4 ? 8 : 4];
+      read_vectors(row.weights - j * row.tap_bytes, weights);
+      add_line<taps>(of[j], x, weights);
+    }
+    row.weights += taps * sizeof(Scalar);
+    first += taps / vector_elements<Scalar>;
+  }
+
   template <int taps>
   static constexpr int filter_step = (taps > 4 ? 8 : 4) * static_cast<int>(sizeof(Scalar));
 

@@ -32,9 +32,21 @@ Support supports_fields(const ConvProblem& p, DType dtype, const FieldLimits& li
   return {};
 }
 
-/// The line has one row of taps, channel by channel. Columns and the queue begin at the bias, and
-/// have all channels of a plane before the next one's; the tile takes taps along w by chunks, and
-/// the Toeplitz kernel leaves the order to tensor cores.
-bool sums_in_order(const FieldPlan& plan) { return plan.kernel == FieldKernel::line; }
+/// The line has one row of taps, channel by channel. The queue has planes rise along u, and in each
+/// the rows and taps of a channel, but all channels of a plane before the next one's. Columns do so
+/// too, with all rows for a tap along w before the next. Whatever axes are u and v, they rise as d,
+/// h, w do: one without taps has no place in the order. The tile takes taps along w by chunks
+/// unless it is told to; the Toeplitz kernel leaves the order to tensor cores.
+bool sums_in_order(const FieldPlan& plan) {
+  const FieldView& view = plan.view;
+  switch (plan.kernel) {
+    case FieldKernel::line: return true;
+    case FieldKernel::queue: return view.c == 1;
+    case FieldKernel::columns: return view.c == 1 && view.v.taps == 1;
+    case FieldKernel::tile: return plan.in_order;
+    case FieldKernel::toeplitz: break;
+  }
+  return false;
+}
 
 }  // namespace plumb::cuda

@@ -157,6 +157,7 @@ struct FieldPlan {
   FieldKernel kernel{};
   FieldView view{};
   int element_bytes = 0;
+  bool in_order = false;  ///< of the tile: its loops are in the specified order
   int threads_w = 0, threads_v = 0, threads_u = 0;
   int tile_u = 0, tile_v = 0, tile_w = 0;  ///< outputs of a block
   int outputs = 0;                         ///< of a thread of columns, in a plane
@@ -182,13 +183,15 @@ struct FieldPlan {
   int threads() const { return threads_w * threads_v * threads_u; }
 };
 
-/// Says whether the plan's kernel sums each output in one chain, in the order c, t, r, s, for
-/// filters without Inf and NaN, as for others it does by definition.
+/// Says whether the plan's kernel sums each output in one chain from +0, in the order c, t, r, s,
+/// and adds the bias to the sum, for filters without Inf and NaN, as for others it does by
+/// definition. Looks at kernel, view and `in_order` alone.
 bool sums_in_order(const FieldPlan& plan);
 
 /// What a caller may fix in a plan, to compare; zero and empty leave it to the planner.
 struct FieldChoice {
   std::optional<FieldKernel> kernel;
+  bool in_order = false;  ///< kernels that sum in the specified order alone
   int threads = 0, threads_w = 0, threads_v = 0, tile_u = 0, outputs = 0;
   int queue_cut = 0;            ///< one more than its index in queue_cuts
   int filters = 0;              ///< of a block of the line

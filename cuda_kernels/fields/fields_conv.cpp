@@ -17,7 +17,8 @@ Support refuse(std::string sentence) { return {Reason::geometry, std::move(sente
 template <DType dtype>
 constexpr FieldLimits limits = dtype == DType::f64 ? FieldLimits{16, 64} : FieldLimits{4, 4};
 
-template <DType dtype>
+/// `in_order` with kernels that sum as is specified for reproducible results alone.
+template <DType dtype, bool in_order>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports_fields(problem, dtype, limits<dtype>)};
   if (!result.support || problem.n == 0) return result;
@@ -28,7 +29,8 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
       machine.bytes_per_second > 0 ? machine.bytes_per_second : h200_bytes_per_second;
   const auto fields =
       plan_fields(field_problem(problem), element_bytes,
-                  {machine.units, bytes_per_second / (machine.clock_hertz * machine.units)});
+                  {machine.units, bytes_per_second / (machine.clock_hertz * machine.units)},
+                  {.in_order = in_order});
   if (!fields) {
     result.support =
         refuse("filters of " + std::to_string(problem.t) + "x" + std::to_string(problem.r) + "x" +
@@ -44,12 +46,11 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
 template <DType dtype>
 Support reproduces(const ConvProblem& problem, const DeviceInfo& device) {
   if (problem.n == 0) return {};
-  const PlanResult planned = plan<dtype>(problem, device);
+  const PlanResult planned = plan<dtype, false>(problem, device);
   if (!planned.support || sums_in_order(planned_value<FieldPlan>(planned.kernel.get()))) return {};
-  return {
-      Reason::not_reproducible,
-      "the kernel for this field begins at the bias, or sums in another order; expected a filter "
-      "of one row"};
+  return {Reason::not_reproducible,
+          "the kernel for this field sums in another order; fields_spec has the one that is "
+          "specified"};
 }
 
 template <auto launch_fields>
@@ -64,32 +65,33 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
                 call.native_queue);
 }
 
+/// The entries in order run where their bits are asked for, or by name.
+template <DType dtype, bool in_order>
+constexpr ConvAlgorithm algorithm(std::string_view name) {
+  constexpr bool doubles = dtype == DType::f64;
+  return {
+      .name = name,
+      .numerics = {.operand = doubles ? Operand::fp64 : Operand::fp32,
+                   .accumulator = doubles ? Accumulator::fp64_fma : Accumulator::fp32_fma,
+                   .reproducible = true,
+                   .invariant = in_order},
+      .forced_only = in_order,
+      .takes_depth = true,
+      .takes_boundaries = true,
+      .accumulates = true,
+      .reproduces = in_order ? nullptr : reproduces<dtype>,
+      .plan = plan<dtype, in_order>,
+      .launch = launch<(doubles ? launch_fields_f64 : launch_fields_f32)>,
+  };
+}
+
 }  // namespace
 
-extern const ConvAlgorithm fields_fp32{
-    .name = "cuda.conv.fields.fp32",
-    .numerics = {.operand = Operand::fp32,
-                 .accumulator = Accumulator::fp32_fma,
-                 .reproducible = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .reproduces = reproduces<DType::f32>,
-    .plan = plan<DType::f32>,
-    .launch = launch<launch_fields_f32>,
-};
-
-extern const ConvAlgorithm fields_fp64{
-    .name = "cuda.conv.fields.fp64",
-    .numerics = {.operand = Operand::fp64,
-                 .accumulator = Accumulator::fp64_fma,
-                 .reproducible = true},
-    .takes_depth = true,
-    .takes_boundaries = true,
-    .accumulates = true,
-    .reproduces = reproduces<DType::f64>,
-    .plan = plan<DType::f64>,
-    .launch = launch<launch_fields_f64>,
-};
+extern const ConvAlgorithm fields_fp32 = algorithm<DType::f32, false>("cuda.conv.fields.fp32");
+extern const ConvAlgorithm fields_fp64 = algorithm<DType::f64, false>("cuda.conv.fields.fp64");
+extern const ConvAlgorithm fields_spec_fp32 =
+    algorithm<DType::f32, true>("cuda.conv.fields_spec.fp32");
+extern const ConvAlgorithm fields_spec_fp64 =
+    algorithm<DType::f64, true>("cuda.conv.fields_spec.fp64");
 
 }  // namespace plumb::cuda

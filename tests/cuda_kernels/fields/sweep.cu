@@ -191,13 +191,14 @@ const char* name(FieldKernel kernel) { return kernel_names[static_cast<int>(kern
 /// How a plan cuts its problem, as JSON's fields.
 std::string cut(const FieldPlan& plan) {
   char text[320];
-  std::snprintf(text, sizeof(text),
-                R"("kernel":"%s","threads":[%d,%d,%d],"tile":[%d,%d,%d],"outputs":%d,"planes":%d,)"
-                R"("shared":%d,"filters":%d,"channels":%d,"queue":[%d,%d,%d,%d],"boxes":%d)",
-                name(plan.kernel), plan.threads_u, plan.threads_v, plan.threads_w, plan.tile_u,
-                plan.tile_v, plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes,
-                plan.filters, plan.channels, plan.queue.vectors, plan.queue.rows,
-                plan.queue.filters, plan.queue.kept_rows, plan.boxes);
+  std::snprintf(
+      text, sizeof(text),
+      R"("kernel":"%s","threads":[%d,%d,%d],"tile":[%d,%d,%d],"outputs":%d,"planes":%d,)"
+      R"("shared":%d,"filters":%d,"channels":%d,"queue":[%d,%d,%d,%d],"boxes":%d,"in_order":%d)",
+      name(plan.kernel), plan.threads_u, plan.threads_v, plan.threads_w, plan.tile_u, plan.tile_v,
+      plan.tile_w, plan.outputs, plan.planes, plan.shared_bytes, plan.filters, plan.channels,
+      plan.queue.vectors, plan.queue.rows, plan.queue.filters, plan.queue.kept_rows, plan.boxes,
+      plan.in_order);
   return text;
 }
 
@@ -239,6 +240,8 @@ std::vector<Timed> plans_of(FieldKernel kernel, const FieldProblem& problem, int
               for (const int count : channels) choice.channels = count, consider(choice);
               choice.channels = 0;
               if (queue) choice.boxes = false, consider(choice), choice.boxes.reset();
+              choice.in_order = kernel == FieldKernel::tile;
+              if (choice.in_order) consider(choice), choice.in_order = false;
             }
   std::ranges::sort(found, {}, [](const Timed& one) { return one.plan.clocks; });
   return found;

@@ -4,20 +4,48 @@ set(emulation ${CMAKE_CURRENT_LIST_DIR}/emulation)
 set(fields ${PROJECT_SOURCE_DIR}/cuda_kernels/fields)
 file(GLOB field_planner CONFIGURE_DEPENDS ${fields}/field_*.cpp)
 if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
-  add_executable(plumb_emulated_fields
-    ${emulation}/emulation.cpp ${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp
-    ${emulation}/main.cpp ${emulation}/test_bits.cpp ${emulation}/test_emulation.cpp
-    ${emulation}/test_fields.cpp ${emulation}/weights_tree_on_host.cpp
-    ${field_planner})
-  # Its headers take the place of the few that speak to the device.
-  target_include_directories(plumb_emulated_fields BEFORE PRIVATE ${emulation}/shadows ${emulation})
-  target_include_directories(plumb_emulated_fields PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-  target_link_libraries(plumb_emulated_fields PRIVATE plumb::plumb plumb_compiler Catch2::Catch2)
+  function(plumb_emulated_fields target)
+    add_executable(${target} ${ARGN} ${emulation}/emulation.cpp ${emulation}/kernels_f32.cpp ${emulation}/main.cpp
+      ${emulation}/test_order.cpp ${field_planner})
+    # Its headers take the place of the few that speak to the device.
+    target_include_directories(${target} BEFORE PRIVATE ${emulation}/shadows ${emulation})
+    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+    target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2)
+  endfunction()
   # Warnings of kernels are the matter of their own compiler.
   set_source_files_properties(${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp
     ${emulation}/weights_tree_on_host.cpp PROPERTIES
     COMPILE_OPTIONS "-include;${emulation}/device_words.hpp;-w;-O1")
+  plumb_emulated_fields(plumb_emulated_fields
+    ${emulation}/kernels_f64.cpp ${emulation}/test_bits.cpp ${emulation}/test_emulation.cpp
+    ${emulation}/test_fields.cpp ${emulation}/weights_tree_on_host.cpp)
   catch_discover_tests(plumb_emulated_fields DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+
+  # A copy of a source in which `was` is `is` stands in front of it; and of another, where that is given too. Sums are
+  # right but for their bits, which the named test must find.
+  function(plumb_faulty_fields name test source was is)
+    set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/fields_${name})
+    plumb_damaged_source(cuda_kernels/fields/${source}.cuh "${was}" "${is}" ${folder})
+    if(ARGC GREATER 5)
+      plumb_damaged_source(cuda_kernels/fields/${ARGV5}.cuh "${ARGV6}" "${ARGV7}" ${folder})
+    endif()
+    set(target plumb_faulty_fields_${name})
+    plumb_emulated_fields(${target})
+    target_include_directories(${target} BEFORE PRIVATE ${folder})
+    target_compile_definitions(${target} PRIVATE PLUMB_FLOATS_ALONE)
+    add_test(NAME "fields in order, emulated: ${name} is found" COMMAND ${target} "${test}")
+    set_tests_properties("fields in order, emulated: ${name} is found" PROPERTIES WILL_FAIL TRUE)
+  endfunction()
+  plumb_faulty_fields(queue_bias_inside "*every cut of the queue*"
+    field_queue "if (plane >= Shape::taps - 1) writer"
+    "for (int k = 0; k < Shape::filters; ++k) for (auto& row : sums.of[k][0]) for (Scalar& sum : row) sum += bias[k]; if (plane >= Shape::taps - 1) writer"
+    field_queue_output " + bias;" ";")
+  plumb_faulty_fields(queue_minus_zero "*every cut of the queue*"
+    field_queue "epilogue.bias[k + i] + Scalar{0}" "epilogue.bias[k + i]")
+  plumb_faulty_fields(columns_minus_zero "*kernels that claim it*"
+    field_columns "sums[i] += bias_;" "if (bias_ != 0) sums[i] += bias_;")
+  plumb_faulty_fields(tile_by_chunks "*kernels that claim it*"
+    field_launch "tile_fields<Scalar, true>" "tile_fields<Scalar, false>")
 endif()
 
 # The sweep over plans, built on demand, with the kernels themselves and not the module.
