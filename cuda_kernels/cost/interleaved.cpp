@@ -44,9 +44,10 @@ InterleavedModel::InterleavedModel(const ConvProblem& problem, const DeviceInfo&
 }
 
 double InterleavedModel::seconds(const InterleavedTiles& tile) const {
-  // Lanes have neighbouring columns of one filter.
-  return clocks(tile) * rounds(tile) / clocks_per_second_ +
-         scattered_seconds(problem_, machine_, 1);
+  // Lanes have neighbouring columns of one filter, or whole sectors of a pixel's filters.
+  const double scattered =
+      layout_.stores_pixels(problem_) ? 0 : scattered_seconds(problem_, machine_, 1);
+  return clocks(tile) * rounds(tile) / clocks_per_second_ + scattered;
 }
 
 double InterleavedModel::load_seconds(const InterleavedTiles& tile) const {
@@ -71,11 +72,12 @@ double InterleavedModel::consumer_clocks(const InterleavedTiles& tile, double pa
 }
 
 double InterleavedModel::epilogue_clocks(const InterleavedTiles& tile, double passes) const {
-  // Pairs of outputs are stored at once. The outputs of two columns take the most when stored one
-  // by one: the kernel finds their places twice.
-  const double share = tile.pairs(layout_, problem_) ? table_.store_pairs
-                       : layout_.columns > 1         ? 1 + 1. / elements_.stored_bytes
-                                                     : 1;
+  // Pairs of outputs are stored at once, and vectors, which take as many instructions. The outputs
+  // of two columns take the most when stored one by one: the kernel finds their places twice.
+  const bool at_once = layout_.stores_pixels(problem_) || tile.pairs(layout_, problem_);
+  const double share = at_once               ? table_.store_pairs
+                       : layout_.columns > 1 ? 1 + 1. / elements_.stored_bytes
+                                             : 1;
   // A warp stores every fourth filter: storing takes as long as the warp with the most filters
   // takes.
   const double of_warp = layout_.spread > 1 ? 1 : interleaved_epilogue_warps;

@@ -98,6 +98,16 @@ void InterleavedLayout::add_channel_block(const ConvProblem& problem, int first_
     }
 }
 
+bool InterleavedLayout::stores_pixels(const ConvProblem& problem) const {
+  const auto filters = vector_bytes / static_cast<std::int64_t>(size_in_bytes(problem.dtype));
+  const Extents extents = problem.y_extents();
+  bool aligned = position_columns() == 1 && rows <= max_pixel_rows && problem.k % filters == 0 &&
+                 problem.y_strides[1] == 1;
+  for (int i = 0; i < extents.rank(); ++i)
+    aligned = aligned && (i == 1 || extents[i] == 1 || problem.y_strides[i] % filters == 0);
+  return aligned;
+}
+
 std::size_t InterleavedLayout::group_bytes() const {
   return packed_header_bytes +
          static_cast<std::size_t>(packed_k_steps) * static_cast<std::size_t>(k_step_bytes);
@@ -189,6 +199,8 @@ class Planner {
     tile.bands = static_cast<int>(ceil_div(place_rows_, tile.rows));
     tile.column_tiles = static_cast<int>(ceil_div(place_columns_, tile.columns));
     tile.pitch = rounded(tile.columns + max_s_);
+    // Of two neighbouring positions a lane stores vectors, which lie in one row.
+    if (layout_.stores_pixels(problem_)) tile.pitch += tile.pitch % 2;
     tile.phase_plane_rows = tile.rows + max_r_;
     for (const bool streams : {false, true}) {
       InterleavedTiles fitted = tile;

@@ -30,6 +30,9 @@ inline constexpr int max_output_rows = 8, max_output_columns = 2;
 /// Where filters are very few, the four epilogue warps store the same filters, each of them at
 /// columns of its own.
 inline constexpr int output_spread = interleaved_epilogue_warps;
+/// Where filters are innermost in y, so many bytes of neighbouring filters are stored at once, and
+/// a filter has at most so many rows of outputs, for two vectors of a pixel in a group.
+inline constexpr int vector_bytes = 16, max_pixel_rows = 4;
 /// Filters that stream come in k tiles of so many bytes, through so many pipeline stages.
 inline constexpr int k_tile_bytes = 8192, max_filter_stages = 16, min_filter_stages = 4;
 
@@ -92,6 +95,8 @@ struct InterleavedLayout {
 
   int position_columns() const { return columns * spread; }  ///< of a filter's outputs
   int different_filters() const { return group_filters / spread; }
+  /// Whether y's strides let vectors of neighbouring filters be stored.
+  bool stores_pixels(const ConvProblem& problem) const;
   std::size_t group_bytes() const;  ///< packed: a header and the k steps
   std::size_t dense_at() const { return group_bytes() * groups; }
 

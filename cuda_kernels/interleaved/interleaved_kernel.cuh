@@ -13,6 +13,7 @@
 #include "cuda_kernels/few_channels/windows.hpp"
 #include "cuda_kernels/interleaved/interleaved_consumer.cuh"
 #include "cuda_kernels/interleaved/interleaved_epilogue.cuh"
+#include "cuda_kernels/interleaved/interleaved_pixels.cuh"
 #include "cuda_kernels/interleaved/interleaved_producer.cuh"
 #include "cuda_kernels/primitives/compile_time.hpp"
 
@@ -52,17 +53,10 @@ __device__ void prepare(const Params& params, InterleavedControl& control) {
   __syncthreads();
 }
 
-/// Gives each thread of a role `count` registers instead of the `begin` that it begins with (PTX
-/// setmaxnreg).
-template <int begin, int count>
-__device__ void take_registers() {
-  if constexpr (count > begin)
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
-  else
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
-}
+/// The outputs that epilogue warps store at once: neighbours of a row, or filters of a pixel.
+enum class StoredAlong { rows, filters };
 
-template <class Scheme, int rows, int columns>
+template <class Scheme, int rows, int columns, StoredAlong along>
 __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
     interleaved([[maybe_unused]] const __grid_constant__ InterleavedParams<Scheme> params) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -79,7 +73,10 @@ __global__ void __launch_bounds__(InterleavedRoles<Scheme>::threads, 1)
     take_registers<Roles::begin_registers, Roles::registers.epilogue>();
     if (!params.streams() && thread == Roles::first_epilogue) produce_filters(params, control);
     __syncwarp();
-    run_epilogue<rows, columns>(params, control);
+    if constexpr (along == StoredAlong::filters)
+      store_pixels<rows>(params, control);
+    else
+      run_epilogue<rows, columns>(params, control);
   } else {
     take_registers<Roles::begin_registers, Roles::registers.consumer>();
     consume(params, control);
@@ -259,10 +256,15 @@ void launch_interleaved(const ConvLaunch& whole, const KernelPlan* kernel_plan) 
     const InterleavedParams<Scheme> params(call, dense, plan.layout, tile);
     OutputRows::with(plan.layout.rows, [&]<int rows>() {
       OutputColumns::with(plan.layout.columns, [&]<int columns>() {
-        constexpr auto kernel = interleaved<Scheme, rows, columns>;
-        Launch(call.native_queue, blocks_for(std::int64_t{params.items} * params.groups, 1),
-               InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(tile.bytes()))
-            .resident(kernel, call.device)(kernel, params);
+        const auto launch = [&](auto kernel) {
+          Launch(call.native_queue, blocks_for(std::int64_t{params.items} * params.groups, 1),
+                 InterleavedRoles<Scheme>::threads, static_cast<std::size_t>(tile.bytes()))
+              .resident(kernel, call.device)(kernel, params);
+        };
+        if constexpr (columns == 1 && rows <= max_pixel_rows)
+          if (params.pixel_vectors)
+            return launch(interleaved<Scheme, rows, 1, StoredAlong::filters>);
+        launch(interleaved<Scheme, rows, columns, StoredAlong::rows>);
       });
     });
   });

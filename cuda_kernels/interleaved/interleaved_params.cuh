@@ -79,6 +79,7 @@ struct InterleavedParams {
   int images, tile_rows, tile_columns, span, passes, lines, items;
   int x_rows, x_columns;  ///< at least those of a tile's input
   bool pairs;             ///< neighbouring outputs are aligned in pairs, each of one tile or none
+  bool pixel_vectors;     ///< neighbouring filters are aligned in vectors of 16 bytes
   int k_tiles, filter_stages, filter_stage_bytes;
   int w_at, x_at, x_apart, low_apart, lines_at;  ///< bytes in shared memory
   int stretches[Roles::max_producer_warps +
@@ -121,6 +122,8 @@ struct InterleavedParams {
         x_columns((tile.pitch + 8) * layout.stride_w),
         pairs(tile.pairs(layout, call.problem) &&
               row_vector(y, call.problem.y_extents(), call.problem.y_strides, sizeof(Stored)) >= 2),
+        pixel_vectors(layout.stores_pixels(call.problem) && tile.pitch % 2 == 0 &&
+                      reinterpret_cast<std::uintptr_t>(y) % vector_bytes == 0),
         k_tiles(tile.k_tiles),
         filter_stages(tile.filter_stages),
         filter_stage_bytes(tile.filter_stage_bytes),
@@ -248,7 +251,7 @@ struct InterleavedItem {
 /// Returns where a row of a warp's 16 is staged: of each four rows the middle two change places.
 /// Then four rows that a warp stages at once, and two whose columns it writes beside each other,
 /// meet no bank twice.
-__device__ constexpr int staged_row(int row) {
+__host__ __device__ constexpr int staged_row(int row) {
   return (row & ~3) | (row & 1) << 1 | (row >> 1 & 1);
 }
 

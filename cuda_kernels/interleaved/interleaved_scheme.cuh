@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 
 #include "cuda_kernels/interleaved/interleaved.hpp"
+#include "cuda_kernels/interleaved/interleaved_warps.cuh"
 
 namespace plumb::cuda {
 
@@ -73,7 +74,7 @@ struct InterleavedRoles {
   }
   __device__ static int producer() { return static_cast<int>(threadIdx.x) - first_producer; }
   __device__ static void sync_producers(bool streams) {
-    asm volatile("bar.sync 1, %0;" ::"r"(producer_warps(streams) * 32) : "memory");
+    meet_threads<1>(producer_warps(streams) * 32);
   }
 };
 

@@ -5,6 +5,10 @@
 
 struct __nv_bfloat16 {
   plumb::BFloat16 of;
+
+  __nv_bfloat16() = default;
+  __nv_bfloat16(plumb::BFloat16 value) : of(value) {}          // NOLINT: as CUDA's is
+  __nv_bfloat16(int value) : of(static_cast<float>(value)) {}  // NOLINT
 };
 struct __nv_bfloat162 {
   __nv_bfloat16 x, y;

@@ -7,6 +7,10 @@
 
 struct __half {
   plumb::Half of;
+
+  __half() = default;
+  __half(plumb::Half value) : of(value) {}              // NOLINT: as CUDA's is
+  __half(int value) : of(static_cast<float>(value)) {}  // NOLINT
 };
 struct __half2 {
   __half x, y;

@@ -2,13 +2,12 @@
 // part of D when the instruction is issued, in fp64 rounded once.
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include <cstdint>
 #include <cstring>
 #include <vector>
 
 #include "cuda_kernels/fields/emulation/emulation.hpp"
+#include "cuda_kernels/primitives/scalar.cuh"
 
 namespace plumb::cuda {
 
@@ -27,13 +26,15 @@ inline std::uint32_t wgmma_address(const void* shared) {
 
 /// Reads a term of a row: the descriptor's low bits say where the first core matrix lies, the next
 /// how far those of the next terms are, and those of the next eight rows.
-inline float wgmma_term(std::uint64_t descriptor, int row, int term) {
+template <class Operand>
+float wgmma_term(std::uint64_t descriptor, int row, int term) {
   static const std::vector<float> values = [] {
     std::vector<float> of(1 << 16);
     for (std::uint32_t i = 0; i < of.size(); ++i) {
-      __half value;
-      value.of.bits = static_cast<std::uint16_t>(i);
-      of[i] = __half2float(value);
+      const auto bits = static_cast<std::uint16_t>(i);
+      Operand value;
+      std::memcpy(&value, &bits, sizeof bits);
+      of[i] = convert<float>(value);
     }
     return of;
   }();
@@ -53,12 +54,12 @@ void wgmma_strided(float (&sums)[64], std::uint64_t a, std::uint64_t b, int add)
   float rows[2][terms];
   for (int half = 0; half < 2; ++half)
     for (int term = 0; term < terms; ++term)
-      rows[half][term] = wgmma_term(a, 16 * warp + lane / 4 + 8 * half, term);
+      rows[half][term] = wgmma_term<Operand>(a, 16 * warp + lane / 4 + 8 * half, term);
   for (int j = 0; j < 16; ++j)
     for (int i = 0; i < 2; ++i) {
       float column[terms];
       for (int term = 0; term < terms; ++term)
-        column[term] = wgmma_term(b, 8 * j + lane % 4 * 2 + i, term);
+        column[term] = wgmma_term<Operand>(b, 8 * j + lane % 4 * 2 + i, term);
       for (int half = 0; half < 2; ++half) {
         float& to = sums[4 * j + 2 * half + i];
         double sum = add ? to : 0;

@@ -1,0 +1,157 @@
+// A convolution that the emulated interleaved kernels make, and how its outputs are judged.
+#pragma once
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cuda_kernels/wide/emulation/placing.hpp"
+#include "interleaved_run.hpp"
+#include "plumb/plumb.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/validate.hpp"
+#include "support/absent_device.hpp"
+#include "support/host_tensor.hpp"
+
+namespace plumb_test::emulation {
+
+enum class Data { integers, normal, far_apart, infinite };
+
+struct InterleavedOptions {
+  InterleavedKind kind = InterleavedKind::fp16;
+  Placing x = Placing::channels_last, y = Placing::channels_last;
+  int rows = 0;     ///< of outputs of a filter; 0: as planned
+  int y_gap = 0;    ///< elements between y's pixels, where channels are innermost
+  int y_shift = 0;  ///< elements that y begins behind an aligned address
+  Data data = Data::integers;
+  bool bias = false, relu = false;
+  int blocks = 2;
+};
+
+class InterleavedEmulated {
+ public:
+  InterleavedEmulated(const std::string& text, const InterleavedOptions& options,
+                      std::uint32_t seed = 1)
+      : options_(options),
+        problem_(problem_of(text, options)),
+        layout_(layout_of(problem_, options)),
+        random_(seed),
+        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
+        w_(problem_.dtype, problem_.w_extents()),
+        bias_(problem_.dtype, {problem_.k}),
+        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
+    for (HostTensor* tensor : {&x_, &w_, &bias_}) tensor->fill([&] { return draw(); });
+    if (options.data == Data::infinite) put(x_, INFINITY), put(x_, NAN), put(w_, -INFINITY);
+  }
+
+  const plumb::cuda::InterleavedLayout& layout() const { return layout_; }
+  bool stored_vectors() const { return stored_vectors_; }
+
+  /// Convolves, and returns what is wrong with y; empty where nothing is.
+  std::string run() {
+    HostTensor y = y_;
+    // The kernel writes to memory that is aligned as it is told to be.
+    const std::size_t element = plumb::size_in_bytes(problem_.dtype);
+    std::vector<std::byte> memory(y.bytes().size() + 64, std::byte{0xff});
+    auto* const of_y = static_cast<std::byte*>(y.view().data());
+    const auto before = static_cast<std::size_t>(of_y - y.bytes().data());
+    std::byte* to = memory.data() + before;
+    while (reinterpret_cast<std::uintptr_t>(to) % 16 != 0) ++to;
+    to += static_cast<std::size_t>(options_.y_shift) * element;
+    try {
+      stored_vectors_ = run_interleaved({.problem = problem_,
+                                         .kind = options_.kind,
+                                         .layout = layout_,
+                                         .x = x_.view().data(),
+                                         .w = w_.view().data(),
+                                         .bias = options_.bias ? bias_.view().data() : nullptr,
+                                         .y = to,
+                                         .relu = options_.relu,
+                                         .blocks = options_.blocks});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    std::memcpy(of_y - before, to - before, y.bytes().size());
+    if (!y.surroundings_untouched()) return "wrote beside y";
+    return judge(y.values());
+  }
+
+ private:
+  static plumb::ConvProblem problem_of(const std::string& text, const InterleavedOptions& options) {
+    plumb::ConvProblem problem = plumb::parse_problem(text).problem;
+    problem.dtype = options.kind == InterleavedKind::fp16   ? plumb::DType::f16
+                    : options.kind == InterleavedKind::bf16 ? plumb::DType::bf16
+                                                            : plumb::DType::f32;
+    problem.x_strides = strides_of(problem.x_extents(), options.x);
+    plumb::Extents y = problem.y_extents();
+    if (options.y == Placing::channels_last) y[1] += options.y_gap;
+    problem.y_strides = strides_of(y, options.y);
+    return plumb::check(problem);
+  }
+  static plumb::cuda::InterleavedLayout layout_of(const plumb::ConvProblem& problem,
+                                                  const InterleavedOptions& options) {
+    const plumb::cuda::InterleavedElements elements{
+        .parts = options.kind == InterleavedKind::fp16x3 ? 2 : 1,
+        .stored_bytes = static_cast<int>(plumb::size_in_bytes(problem.dtype))};
+    if (options.rows == 0) return plumb::cuda::layout_interleaved(problem, elements);
+    return plumb::cuda::InterleavedLayout(problem, elements, options.rows, 1, 1,
+                                          plumb::cuda::core_row_forms[0]);
+  }
+  double draw() {
+    if (options_.data == Data::integers || options_.data == Data::infinite)
+      return random_.integer(-2, 2);
+    const double value = random_.normal();
+    return options_.data == Data::normal
+               ? value
+               : std::ldexp(value, static_cast<int>(random_.integer(-40, 0)));
+  }
+  void put(HostTensor& tensor, double value) {
+    plumb::Dims index = tensor.extents();
+    for (int i = 0; i < index.rank(); ++i)
+      index[i] =
+          static_cast<std::int64_t>(random_.integer(0, static_cast<int>(tensor.extents()[i]) - 1));
+    tensor.set(index, value);
+  }
+  double rounded(double value) const {
+    HostTensor one(problem_.dtype, {1});
+    one.set({0}, value);
+    return one.at({0});
+  }
+
+  std::string judge(const std::vector<double>& values) const {
+    const std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
+        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
+    const plumb::Numerics numerics{
+        .operand = options_.kind == InterleavedKind::bf16          ? plumb::Operand::bf16
+                   : options_.kind == InterleavedKind::fp16_scaled ? plumb::Operand::fp16_scaled
+                                                                   : plumb::Operand::fp16,
+        .accumulator = plumb::Accumulator::tensor_core_fp32,
+        .products = options_.kind == InterleavedKind::fp16x3 ? 3 : 1,
+        .term_multiple = 16};
+    // Small integers' sums are exact until they are stored.
+    const bool exact = options_.data == Data::integers || options_.data == Data::infinite;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      double expected = exact ? rounded(terms[i].y) : terms[i].y;
+      const double bound =
+          exact ? 0 : plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
+      if (options_.relu && expected < 0) expected = 0;
+      const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
+      if (both_nan || values[i] == expected || std::abs(values[i] - expected) <= bound) continue;
+      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
+             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
+             std::to_string(bound);
+    }
+    return {};
+  }
+
+  InterleavedOptions options_;
+  plumb::ConvProblem problem_;
+  plumb::cuda::InterleavedLayout layout_;
+  Random random_;
+  HostTensor x_, w_, bias_, y_;
+  bool stored_vectors_ = false;
+};
+
+}  // namespace plumb_test::emulation

@@ -1,0 +1,122 @@
+// The interleaved kernels' sources on the host, where no GPU is: rows and vectors of outputs, held
+// against the oracle.
+#include <array>
+#include <catch2/catch_test_macros.hpp>
+
+#include "interleaved_emulated.hpp"
+
+using namespace plumb_test;
+using namespace plumb_test::emulation;
+
+namespace {
+
+constexpr std::array all_kinds = {InterleavedKind::fp16x3, InterleavedKind::fp16,
+                                  InterleavedKind::bf16, InterleavedKind::fp16_scaled};
+
+}  // namespace
+
+TEST_CASE("interleaved, emulated: filters innermost, in vectors") {
+  for (const InterleavedKind kind : all_kinds)
+    for (const int rows : {1, 2, 4}) {
+      CAPTURE(static_cast<int>(kind), rows);
+      // Filters of the last group that are not there, rows that are not, and positions between
+      // rows.
+      const char* const text = rows == 1   ? "mb2ic3ih15iw21oc72kh3kw3ph1pw1"
+                               : rows == 2 ? "mb2ic3ih15iw21oc40kh3kw3sh2sw2ph1pw1"
+                                           : "mb2ic3ih15iw21oc16kh3kw3ph1pw1";
+      InterleavedEmulated conv(text, {.kind = kind, .rows = rows, .bias = true});
+      CHECK(conv.run() == "");
+      CHECK(conv.stored_vectors());
+    }
+}
+
+TEST_CASE("interleaved, emulated: first layers of networks") {
+  for (const InterleavedKind kind : {InterleavedKind::fp16, InterleavedKind::fp16_scaled})
+    for (const char* text :
+         {"mb1ic3ih30iw44oc64kh7kw7sh2sw2ph3pw3", "mb1ic3ih20iw40oc32kh3kw3sh2sw2ph1pw1",
+          "mb1ic3ih24iw40oc96kh4kw4sh4sw4", "mb1ic3ih12iw34oc64kh3kw3ph1pw1",
+          "mb2ic4ih9iw14oc48kh3kw3sh2sw2ph1pw1", "mb1ic3ih17iw23oc24kh3kw3sh2sw2ph1pw1"}) {
+      CAPTURE(static_cast<int>(kind), text);
+      InterleavedEmulated conv(text, {.kind = kind, .bias = true, .relu = true});
+      CHECK(conv.run() == "");
+      CHECK(conv.stored_vectors());
+    }
+}
+
+TEST_CASE("interleaved, emulated: pixels with gaps, and y that no vector fits") {
+  const char* const text = "mb2ic3ih9iw13oc24kh3kw3ph1pw1";
+  struct Case {
+    int gap, shift;
+    bool vectors;
+  };
+  for (const auto [gap, shift, vectors] :
+       {Case{8, 0, true}, Case{4, 0, false}, Case{0, 8, true}, Case{0, 1, false}}) {
+    CAPTURE(gap, shift);
+    InterleavedEmulated conv(text, {.y_gap = gap, .y_shift = shift});
+    CHECK(conv.run() == "");
+    CHECK(conv.stored_vectors() == vectors);
+  }
+  InterleavedEmulated odd("mb2ic3ih9iw13oc20kh3kw3ph1pw1", {});
+  CHECK(odd.run() == "");
+  CHECK_FALSE(odd.stored_vectors());
+}
+
+TEST_CASE("interleaved, emulated: vectors are read without bank conflicts, of four rows with two") {
+  for (const int bytes : {2, 4})
+    for (const int rows : {1, 2, 4}) {
+      CAPTURE(bytes, rows);
+      CHECK(bank_meetings(bytes, rows) == (rows == 4 ? 2 : 1));
+    }
+}
+
+TEST_CASE("interleaved, emulated: random problems") {
+  Random random(7);
+  const auto draw = [&](int least, int most) {
+    return std::to_string(static_cast<int>(random.integer(least, most)));
+  };
+  int vectors = 0;
+  for (int i = 0; i < 24; ++i) {
+    const int of_vector = i % 4 == 1 || i % 4 == 2 ? 8 : 4;  // all_kinds' types
+    const int k = of_vector * static_cast<int>(random.integer(1, 12));
+    const std::string pad_h = draw(0, 1), pad_w = draw(0, 2);
+    const std::string text = "mb" + draw(1, 3) + "ic" + draw(1, 9) + "ih" + draw(5, 14) + "iw" +
+                             draw(5, 22) + "oc" + std::to_string(k) + "kh" + draw(1, 4) + "kw" +
+                             draw(1, 5) + "sh" + draw(1, 3) + "sw" + draw(1, 3) + "ph" + pad_h +
+                             "pw" + pad_w;
+    CAPTURE(i, text);
+    InterleavedEmulated conv(text,
+                             {.kind = all_kinds[static_cast<std::size_t>(i % 4)],
+                              .x = i % 3 == 0 ? Placing::planes : Placing::channels_last,
+                              .y_gap = i % 5 == 0 ? of_vector : 0,
+                              .data = i % 6 == 0 ? Data::infinite : Data::integers,
+                              .bias = i % 2 == 0,
+                              .relu = i % 8 < 4,
+                              .blocks = 1 + i % 3},
+                             static_cast<std::uint32_t>(i));
+    CHECK(conv.run() == "");
+    vectors += conv.stored_vectors() ? 1 : 0;
+  }
+  CHECK(vectors >= 16);
+}
+
+TEST_CASE("interleaved, emulated: planes and mirrored tensors") {
+  for (const InterleavedKind kind : all_kinds)
+    for (const Placing y : {Placing::planes, Placing::mirrored}) {
+      CAPTURE(static_cast<int>(kind), static_cast<int>(y));
+      InterleavedEmulated conv("mb2ic5ih12iw18oc40kh5kw5sh2sw2ph2pw2",
+                               {.kind = kind, .x = y, .y = y, .bias = true, .relu = true});
+      CHECK(conv.run() == "");
+      CHECK_FALSE(conv.stored_vectors());
+    }
+}
+
+TEST_CASE("interleaved, emulated: what halves do not hold, and zeros that meet Inf") {
+  for (const InterleavedKind kind : all_kinds)
+    for (const Data data : {Data::normal, Data::far_apart, Data::infinite}) {
+      CAPTURE(static_cast<int>(kind), static_cast<int>(data));
+      InterleavedEmulated conv("mb2ic3ih10iw14oc64kh3kw3ph1pw1",
+                               {.kind = kind, .data = data, .bias = true});
+      CHECK(conv.run() == "");
+      CHECK(conv.stored_vectors());
+    }
+}
