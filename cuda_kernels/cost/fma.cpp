@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda_kernels/conv/conv_support.hpp"
+#include "cuda_kernels/cost/scattered.hpp"
 #include "cuda_kernels/cost/tables.hpp"
 
 namespace plumb::cuda {
@@ -46,7 +47,8 @@ double direct_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                  {.issued_flop = problem.flop(),
                                   .share = 1 / costs.direct_divisor,
                                   .term_clocks = costs.direct_term_clocks,
-                                  .accumulator = accumulator});
+                                  .accumulator = accumulator}) +
+         scattered_seconds(problem, Machine(device), 1);
 }
 
 double direct_unrolled_seconds(const ConvProblem& problem, const DeviceInfo& device,
@@ -61,12 +63,13 @@ double direct_unrolled_seconds(const ConvProblem& problem, const DeviceInfo& dev
   const auto mixed = [&](double unrolled_cost, double loop_cost) {
     return unrolled_cost + of_loop * (loop_cost - unrolled_cost);
   };
-  return output_a_thread_seconds(
+  const double made = output_a_thread_seconds(
       problem, device,
       {.issued_flop = problem.flop(),
        .share = 1 / mixed(both ? costs.both_divisor : costs.columns_divisor, costs.direct_divisor),
        .term_clocks = of_edge + mixed(both ? costs.both_term_clocks : costs.columns_term_clocks,
                                       costs.direct_term_clocks)});
+  return made + scattered_seconds(problem, Machine(device), 1);
 }
 
 double implicit_gemm_seconds(const ConvProblem& problem, const DeviceInfo& device,
@@ -79,7 +82,9 @@ double implicit_gemm_seconds(const ConvProblem& problem, const DeviceInfo& devic
   const double full = summed({model_seconds(problem, device, accumulator, steps.issued_flop, share),
                               costs.gemm_moving * moving_seconds(problem, device, 1)},
                              cost_tables().kernel.turn_norm);
-  return kernel_seconds(full, device, steps.of_block * step_clocks(costs, tiles.side));
+  // A warp has as many pixels as a tile's side, each of as many filters as are left of 32.
+  return kernel_seconds(full + scattered_seconds(problem, Machine(device), 32.0 / tiles.side),
+                        device, steps.of_block * step_clocks(costs, tiles.side));
 }
 
 double im2col_gemm_seconds(const ConvProblem& problem, const DeviceInfo& device,
@@ -133,7 +138,7 @@ double register_tile_seconds(const ConvProblem& problem, const DeviceInfo& devic
                       (1 + costs.register_row_end / number(problem.q()));
   const double waited =
       rows * (costs.register_row_clocks + (of.whole_rows ? 0 : costs.register_tap_clocks * s));
-  return kernel_seconds(full, device,
+  return kernel_seconds(full + scattered_seconds(problem, Machine(device), 1), device,
                         waited + costs.register_instruction_clocks * (rows * row + around));
 }
 
@@ -161,7 +166,8 @@ double few_terms_seconds(const ConvProblem& problem, const DeviceInfo& device, c
   // A grid of few waves of blocks ends in a wave that is not full.
   const double waves = of.terms > 16 ? costs.few_terms_tail_many : costs.few_terms_tail;
   const double tail = waves * latency / Machine(device).clock_hertz;
-  return kernel_seconds(std::max(issuing, moving) + tail, device, latency);
+  const double scattered = scattered_seconds(problem, Machine(device), 1);
+  return kernel_seconds(std::max(issuing, moving) + scattered + tail, device, latency);
 }
 
 IssuedWork few_filters_work(const ConvProblem& problem, const FewFilters& of) {
@@ -192,8 +198,9 @@ double few_filters_seconds(const ConvProblem& problem, const DeviceInfo& device,
   constexpr double line_elements = 128 / sizeof(float);
   const double lines = run < number(problem.q()) ? std::max(1.0, line_elements / run) : 1;
   const double moving = lines * moving_seconds(problem, device, 4, 1 + late);
-  return kernel_seconds(std::max(model_seconds(problem, device, work), moving), device,
-                        costs.few_filters_instruction_clocks * of_thread);
+  return kernel_seconds(std::max(model_seconds(problem, device, work), moving) +
+                            scattered_seconds(problem, Machine(device), 1),
+                        device, costs.few_filters_instruction_clocks * of_thread);
 }
 
 }  // namespace plumb::cuda

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cuda_kernels/conv/conv_support.hpp"
+#include "cuda_kernels/cost/scattered.hpp"
 #include "cuda_kernels/cost/tables.hpp"
 
 namespace plumb::cuda {
@@ -21,27 +22,30 @@ double constant_filters_seconds(const ConvProblem& problem, const DeviceInfo& de
   return output_a_thread_seconds(problem, device,
                                  {.issued_flop = problem.flop(),
                                   .share = 1 / costs.constant_divisor,
-                                  .term_clocks = costs.constant_term_clocks});
+                                  .term_clocks = costs.constant_term_clocks}) +
+         scattered_seconds(problem, Machine(device), 1);
 }
 
 double shared_tile_seconds(const ConvProblem& problem, const DeviceInfo& device,
                            double issued_flop) {
   const LadderTable& costs = cost_tables().ladder;
   const double taps = number(problem.r * problem.s);
-  return output_a_thread_seconds(
+  const double made = output_a_thread_seconds(
       problem, device,
       {.issued_flop = issued_flop * (1 + costs.shared_channel_terms / taps),
        .share = 1 / costs.shared_divisor,
        .term_clocks = costs.shared_term_clocks + costs.shared_channel_clocks / taps});
+  return made + scattered_seconds(problem, Machine(device), 1);
 }
 
 double shared_tile_constant_seconds(const ConvProblem& problem, const DeviceInfo& device,
                                     double issued_flop, bool copied) {
   const LadderTable& costs = cost_tables().ladder;
   const double divisor = copied ? costs.shared_copied_divisor : costs.shared_constant_divisor;
-  return output_a_thread_seconds(
+  const double made = output_a_thread_seconds(
       problem, device,
       {.issued_flop = issued_flop, .share = 1 / divisor, .term_clocks = costs.shared_term_clocks});
+  return made + scattered_seconds(problem, Machine(device), 1);
 }
 
 double half2_seconds(const ConvProblem& problem, const DeviceInfo& device) {
@@ -78,7 +82,8 @@ double narrow_fragments_seconds(const ConvProblem& problem, const DeviceInfo& de
   const int y_vector = row_vector(nullptr, problem.y_extents(), problem.y_strides,
                                   static_cast<std::int64_t>(size_in_bytes(problem.dtype)));
   const double moving = moving_seconds(problem, device, y_vector, costs.narrow_moving);
-  const double full = std::max(issuing, moving);
+  // Lanes of a fragment have eight pixels and every second of eight filters.
+  const double full = std::max(issuing, moving) + scattered_seconds(problem, Machine(device), 4);
   const double of_warp =
       std::ceil(tasks / of.block_warps) * (steps * step + around) + loading / of.block_warps;
   return kernel_seconds(full, device, costs.narrow_instruction_clocks * of_warp);
@@ -93,9 +98,11 @@ double index_reuse_seconds(const ConvProblem& problem, const DeviceInfo& device,
       number(tiles.count) * tiles.threads * (step * steps + costs.reuse_around);
   const double step_clocks =
       tiles.filters == 16 ? costs.reuse_step_clocks_16 : costs.reuse_step_clocks_32;
+  // Lanes of a fragment have eight filters and every second of eight pixels.
   return kernel_seconds(
-      costs.reuse_measured * model_seconds(problem, device, {.instructions = instructions}), device,
-      steps * step_clocks);
+      costs.reuse_measured * model_seconds(problem, device, {.instructions = instructions}) +
+          scattered_seconds(problem, Machine(device), 8),
+      device, steps * step_clocks);
 }
 
 double tensor_core_seconds(const ConvProblem& problem, const DeviceInfo& device,
@@ -106,8 +113,10 @@ double tensor_core_seconds(const ConvProblem& problem, const DeviceInfo& device,
   const double step_clocks =
       tiles.side == 16 ? costs.tensor_core_step_clocks_16 : costs.tensor_core_step_clocks_32;
   const double instructions = costs.tensor_core_element * elements;
-  return kernel_seconds(model_seconds(problem, device, {.instructions = instructions}), device,
-                        steps * step_clocks);
+  // Lanes of a fragment have eight filters and every second of eight pixels.
+  return kernel_seconds(model_seconds(problem, device, {.instructions = instructions}) +
+                            scattered_seconds(problem, Machine(device), 8),
+                        device, steps * step_clocks);
 }
 
 }  // namespace plumb::cuda
