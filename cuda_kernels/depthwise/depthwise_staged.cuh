@@ -196,7 +196,9 @@ class Staged {
         begin_output();
 #pragma unroll
         for (int j = 0; j < stride; ++j) {
-          if (few_taps || (h >= 0 && h < shape.rows.extent)) add_row(j, step);
+          // Behind the last row of taps of the last output the tile has no row.
+          const bool reaches = (live - 1) * stride + j < taps || step < steps - 1;
+          if (reaches && (few_taps || (h >= 0 && h < shape.rows.extent))) add_row(j, step);
           h += apart, at_ += row;
         }
         if (step < live - 1) continue;
