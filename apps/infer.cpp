@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "commands.hpp"
 #include "errors.hpp"
+#include "formats/npy.hpp"
 #include "infer/inference.hpp"
 #include "interrupt.hpp"
 #include "json_file.hpp"
@@ -21,6 +23,7 @@ namespace {
 struct InferArguments {
   DeviceArguments device;
   std::string model = "resnet50", weights, dtype = "f32", layout, math = "fp32", json;
+  std::string images, logits;  ///< NumPy files
   std::vector<std::string> compare;
   std::int64_t batch = 1, side = 224;
   int samples = 5;
@@ -169,6 +172,24 @@ Difference difference(const Graph& graph, const Precision& precision, const Run&
   return result;
 }
 
+/// Those of the file, as floats, or random ones.
+std::vector<float> images_of(const InferArguments& arguments, const Extents& image) {
+  const Extents expected{arguments.batch, image[0], image[1], image[2]};
+  std::vector<float> values(static_cast<std::size_t>(element_count(expected)));
+  if (arguments.images.empty()) {
+    Random random(arguments.seed + 1);
+    for (float& value : values) value = static_cast<float>(random.normal());
+    return values;
+  }
+  const NpyArray file = read_npy(arguments.images);
+  if (file.dtype != DType::f32 || !(file.extents == expected))
+    throw FileError(fmt::format("{}: {} {}, expected f32 {}", shown_path(arguments.images),
+                                to_string(file.dtype), to_string(file.extents),
+                                to_string(expected)));
+  std::memcpy(values.data(), file.data.data(), file.data.size());
+  return values;
+}
+
 void require_finite(const Run& run) {
   for (const float value : run.logits)
     if (!std::isfinite(value))
@@ -177,6 +198,7 @@ void require_finite(const Run& run) {
 
 void infer(InferArguments arguments) {
   if (!arguments.json.empty()) require_writable(arguments.json);
+  if (!arguments.logits.empty()) require_writable(arguments.logits);
   const Precision precision{.dtype = *parse_dtype(arguments.dtype),
                             .layout = arguments.layout == "nhwc" ? Layout::nhwc : Layout::nchw,
                             .math = *parse_math(arguments.math)};
@@ -187,10 +209,7 @@ void infer(InferArguments arguments) {
   const Graph graph = resnet50(arguments.side);
   const Weights weights = arguments.weights.empty() ? random_weights(graph, arguments.seed)
                                                     : read_weights(graph, arguments.weights);
-  Random random(arguments.seed + 1);
-  std::vector<float> images(
-      static_cast<std::size_t>(arguments.batch * element_count(graph.image())));
-  for (float& value : images) value = static_cast<float>(random.normal());
+  const std::vector<float> images = images_of(arguments, graph.image());
 
   std::vector<Run> runs;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -214,6 +233,9 @@ void infer(InferArguments arguments) {
     all["bound"] = apart.bound;
   }
   if (!arguments.json.empty()) write_json(arguments.json, all);
+  if (!arguments.logits.empty())
+    write_npy(arguments.logits,
+              {runs.back().logits.data(), DType::f32, {arguments.batch, graph.classes()}});
   if (!(apart.largest <= apart.bound))
     throw ValidationFailure(fmt::format("the logits differ by {:.3e}; expected {:.3e} at most",
                                         apart.largest, apart.bound));
@@ -239,6 +261,12 @@ void add_infer(CLI::App& program) {
   command->add_option("--weights", a->weights,
                       "Read the weights from this safetensors file, named as torchvision does, "
                       "batch norm folded or not; without it they are random");
+  command->add_option("--images", a->images,
+                      "Read the images from this .npy file, f32 [batch, 3, side, side]; without it "
+                      "they are random");
+  command->add_option("--logits", a->logits,
+                      "Write the network's outputs, f32 [batch, 1000], to this .npy file; with "
+                      "--compare those of the second device");
   add_integer(*command, "--batch", a->batch, 1, "Images in a batch")->capture_default_str();
   add_integer(*command, "--side", a->side, 32, "Height and width of the images")
       ->capture_default_str();

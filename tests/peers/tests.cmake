@@ -61,3 +61,11 @@ if(TARGET plumb_program)
   endforeach()
   set_tests_properties(providers.tuned providers.tuned_gradient PROPERTIES RUN_SERIAL ON)
 endif()
+
+# PyTorch in double, over the C interface, where a Python has it.
+if(TARGET plumb_program AND BUILD_SHARED_LIBS AND NOT PLUMB_SANITIZE)  # a sanitizer would have to be Python's too
+  add_test(NAME "peers: PyTorch in double says the same"
+           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/check_torch ${PROJECT_SOURCE_DIR} $<TARGET_FILE:plumb_program>
+                   $<TARGET_FILE:plumb>)
+  set_tests_properties("peers: PyTorch in double says the same" PROPERTIES SKIP_RETURN_CODE 4)
+endif()

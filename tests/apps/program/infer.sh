@@ -22,6 +22,23 @@ case_infer() {
   holds "$(json compare.json bound) > 0"
 }
 
+case_infer_files() {
+  # Twice the same image gives twice the same logits, and those of that image alone.
+  { head -c 6000 /dev/zero && head -c 6288 /dev/zero | tr '\0' '?'; } >image  # 0 and 0.747
+  { npy f4 '1, 3, 32, 32' && cat image; } >one.npy
+  { npy f4 '2, 3, 32, 32' && cat image image; } >two.npy
+  run infer --device cpu "${small[@]}" --images one.npy --logits logits_of_one.npy
+  run infer --device cpu "${small[@]}" --batch 2 --images two.npy --logits logits_of_two.npy
+  (($(stat -c %s logits_of_one.npy) == 128 + 4000)) || fail "expected 1000 logits"
+  head -c 128 logits_of_two.npy | grep -q "'shape': (2, 1000)" || fail "expected a shape of 2, 1000"
+  cmp <(tail -c 4000 logits_of_two.npy) <(tail -c 8000 logits_of_two.npy | head -c 4000) ||
+    fail "the two images' logits differ"
+  run infer --device cpu "${small[@]}" --seed 2 --images one.npy --logits other.npy
+  cmp -s logits_of_one.npy other.npy && fail "other weights gave the same logits"
+  refuse 1 'two\.npy: f32 \[2, 3, 32, 32\], expected f32 \[1, 3, 32, 32\]' infer --device cpu "${small[@]}" --images two.npy
+  refuse 1 'no/y\.npy: cannot be created' infer --device cpu "${small[@]}" --logits no/y.npy
+}
+
 case_infer_errors() {
   refuse 2 "'vgg16', expected one of: resnet50" infer --model vgg16
   refuse 2 "--side: '31', expected an integer of 32 or more" infer --side 31
