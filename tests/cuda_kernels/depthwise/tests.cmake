@@ -69,7 +69,7 @@ plumb_faulty_depthwise(planes border_twice "at_boundary(shape.columns.boundary, 
 plumb_faulty_depthwise(whole next_row "if (++at.column < params_.x_row.value()) continue" "if (++at.column <= params_.x_row.value()) continue")
 plumb_faulty_depthwise(whole other_filter "weights = filters_ + plane * filter()" "weights = filters_ + plane / 2 * 2 * filter()")
 plumb_faulty_depthwise(staged one_phase "p_ = first_p_ + row_phase" "p_ = first_p_")
-plumb_faulty_depthwise(staged lost_row "if (few_taps || (h >= 0" "if (few_taps || (h > 0")
+plumb_faulty_depthwise(staged lost_row "(few_taps || (h >= 0" "(few_taps || (h > 0")
 plumb_faulty_depthwise(staged other_filter "width + channel % width]" "width + (channel + 1) % width]")
 plumb_faulty_depthwise(staged zero_times_inf "if (never[0] != 0)" "if (never[0] > 0)")
 plumb_faulty_depthwise(channels lost_plane "if (active_ && d >= 0)" "if (active_ && d > 0)")
