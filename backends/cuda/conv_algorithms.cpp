@@ -94,6 +94,12 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_bf16),
       PLUMB_ENTRY(wide_f32_tf32),
       PLUMB_ENTRY(wide_f32_fp16x3),
+      // few_weights/: backward weights of few channels on tensor cores.
+      PLUMB_ENTRY(few_weights_fp16),
+      PLUMB_ENTRY(few_weights_bf16),
+      PLUMB_ENTRY(few_weights_fp16_scaled),
+      PLUMB_ENTRY(few_weights_fp16x3),
+
       // wide_weights/: backward weights of many channels, likewise.
       PLUMB_ENTRY(wide_weights_fp16),
       PLUMB_ENTRY(wide_weights_bf16),

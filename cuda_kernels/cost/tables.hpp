@@ -3,6 +3,7 @@
 
 #include "cuda_kernels/cost/depthwise_table.hpp"
 #include "cuda_kernels/cost/few_channels_table.hpp"
+#include "cuda_kernels/cost/few_weights_table.hpp"
 #include "cuda_kernels/cost/fma_table.hpp"
 #include "cuda_kernels/cost/interleaved_table.hpp"
 #include "cuda_kernels/cost/kernel_table.hpp"
@@ -22,6 +23,7 @@ struct CostTables {
   InterleavedTable interleaved;
   WideTable wide;
   WeightsTable weights;
+  FewWeightsTable few_weights;
   DepthwiseTable depthwise;
 };
 

@@ -1,0 +1,99 @@
+// What the kernels are told, which share of the work a block has, and where rows and columns of the
+// product lie in a stage.
+#pragma once
+
+#include "cuda_kernels/few_weights/few_weights.hpp"
+#include "cuda_kernels/primitives/index.cuh"
+
+namespace plumb::cuda::few_weights {
+
+struct Params {
+  FewWeightsPlan plan;
+  Divisor<int> z, x_rows, row_planes, taps_d, block_c, phases, dy_rows, box_n, image_steps;
+  Divisor<int> blocks_k, blocks_c, blocks_l, groups;
+  int lanes_x_bits = 5, lanes_y_bits = 5;  ///< of threads that copy a row
+  int x_vector = 1, dy_vector = 1;         ///< elements that are copied at once
+};
+
+/// What a block sums: filters, channels and columns of a group, and the units.
+struct BlockShare {
+  int group, k, c, column;
+  std::int64_t part, begin, end;
+
+  __device__ BlockShare(const Params& params, unsigned index) {
+    const FewWeightsCut& cut = params.plan.cut;
+    const auto [above_l, l] = params.blocks_l.divide(static_cast<int>(index));
+    const auto [above_c, of_c] = params.blocks_c.divide(above_l);
+    const auto [above_k, of_k] = params.blocks_k.divide(above_c);
+    const auto [of_part, g] = params.groups.divide(above_k);
+    group = g, k = of_k * cut.block_k, c = of_c * cut.block_c, column = l * cut.block_columns;
+    part = of_part;
+    begin = cut.units * part / cut.parts, end = cut.units * (part + 1) / cut.parts;
+  }
+};
+
+/// One unit: its first image, row b and column q. Units follow each other without a division.
+struct Unit {
+  std::int64_t image, b, q;
+
+  __device__ Unit(const FewWeightsCut& cut, std::int64_t number) {
+    const std::int64_t band = number / cut.columns;
+    image = band / cut.bands * cut.box_n;
+    b = band % cut.bands * cut.box_p;
+    q = number % cut.columns * cut.box_q;
+  }
+  __device__ void advance(const WeightsSizes& sizes, const FewWeightsCut& cut) {
+    q += cut.box_q;
+    if (q < sizes.w.outputs) return;
+    q = 0, b += cut.box_p;
+    if (b < sizes.h.outputs + (cut.outer - 1) * cut.shift) return;
+    b = 0, image += cut.box_n;
+  }
+};
+
+/// A row of the product: a filter of the block, and which of its rows of taps.
+struct Row {
+  int k, j;
+  bool valid;
+
+  __device__ Row(const FewWeightsCut& cut, int number) {
+    k = number / cut.outer, j = number - k * cut.outer;
+    valid = k < cut.block_k;
+  }
+  /// Of the stage's first element of a filter's gradients, under the block's first row b.
+  __device__ int offset(const FewWeightsCut& cut) const {
+    return valid ? k * cut.dy_filter + (cut.outer - 1 - j) * cut.shift * cut.pitch : 0;
+  }
+};
+
+/// A column of the product: a channel of the block under a tap.
+struct Column {
+  int c, t, i, s;
+  bool valid;
+
+  __device__ Column(const Params& params, const BlockShare& share, int of_block) {
+    const WeightsSizes& sizes = params.plan.sizes;
+    const FewWeightsCut& cut = params.plan.cut;
+    const int number = share.column + of_block;
+    int rest = number / sizes.w.taps;
+    s = number - rest * sizes.w.taps;
+    i = rest % cut.inner, rest /= cut.inner;
+    t = rest % sizes.d.taps, c = rest / sizes.d.taps;
+    valid = of_block < cut.block_columns && c < cut.block_c;
+  }
+  /// In elements of a stage's input, of two copies: a pair that begins at an odd column lies in the
+  /// second, so that all pairs are whole words.
+  __device__ int offset(const Params& params) const {
+    const WeightsSizes& sizes = params.plan.sizes;
+    const FewWeightsCut& cut = params.plan.cut;
+    if (!valid) return 0;
+    const int v = i * sizes.h.dilation, w = s * sizes.w.dilation;
+    const int row = v / sizes.h.stride, row_plane = v - row * sizes.h.stride;
+    const int shift = w / sizes.w.stride, plane = w - shift * sizes.w.stride;
+    const int planes = ((c * sizes.d.taps + t) * cut.row_planes + row_plane) * sizes.planes + plane;
+    return planes * cut.x_plane + row * cut.pitch + (shift & ~1) +
+           (shift & 1) * cut.x_elements(sizes);
+  }
+};
+
+}  // namespace plumb::cuda::few_weights
