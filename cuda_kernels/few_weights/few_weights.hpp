@@ -58,6 +58,7 @@ struct FewWeightsCut {
   int block_columns = 8;                      ///< of the product, that a block has
   int warps_m = 1, warps_n = 1, warps_k = 1;  ///< that share a block's rows, columns and terms
   int box_n = 1, box_p = 1, box_q = 1;        ///< of a unit: images, rows b, columns q
+  int lead = 0;                               ///< columns of x before a unit's, for whole vectors
   int pitch = 8;                              ///< elements from row to row of a stage
   int x_rows = 1, dy_rows = 1;                ///< of a plane of x, of a filter and image of dy
   int x_plane = 8, dy_plane = 8;              ///< elements of them

@@ -28,10 +28,12 @@ struct Fp16x3 {
   static constexpr FewWeightsClass host = few_weights_fp16x3_class;
 };
 
-/// 2^exponent times a value, exact where the result is a normal number.
+/// 2^exponent times a value, rounded where the result is no normal number. Two scales together are
+/// more than one power of two holds, and more than two.
 __device__ inline float scaled_by(float value, int exponent) {
-  const int half = exponent >> 1;
-  return value * power_of_two(half) * power_of_two(exponent - half);
+  const int third = exponent / 3;
+  const float scale = power_of_two(third);
+  return value * scale * scale * power_of_two(exponent - 2 * third);
 }
 
 /// The values of a unit's tensor that fp16 holds under one scale. Two ranges are tried, the second

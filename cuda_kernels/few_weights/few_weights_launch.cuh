@@ -52,13 +52,13 @@ Params params_of(const FewWeightsPlan& plan, const WeightsCall& call) {
   params.blocks_c = Divisor<int>(cut.blocks_c);
   params.blocks_l = Divisor<int>(cut.blocks_l);
   params.groups = Divisor<int>(sizes.groups);
-  const bool as_it_lies = sizes.w.before == 0 && sizes.w.stride == 1 && sizes.w.unit == 1;
-  if (as_it_lies)
-    params.x_vector =
-        copied_at_once<Stored>(call.x, sizes.w.extent, at.x_w, {at.x_n, at.x_c, at.x_d, at.x_h});
-  params.dy_vector =
-      copied_at_once<Stored>(call.dy, sizes.w.outputs, at.y_q, {at.y_n, at.y_k, at.y_z, at.y_p});
-  const std::int64_t width = std::int64_t{cut.box_q} + sizes.max_shift;
+  if (sizes.w.stride == 1 && sizes.w.unit == 1)
+    params.x_vector = copied_at_once<Stored>(
+        call.x, sizes.w.extent, at.x_w,
+        {at.x_n, at.x_c, at.x_d, at.x_h, cut.pitch, sizes.w.before + cut.lead});
+  params.dy_vector = copied_at_once<Stored>(call.dy, sizes.w.outputs, at.y_q,
+                                            {at.y_n, at.y_k, at.y_z, at.y_p, cut.pitch});
+  const std::int64_t width = std::int64_t{cut.lead} + cut.box_q + sizes.max_shift;
   params.lanes_x_bits =
       lane_bits(params.x_vector > 1 ? ceil_div(width, params.x_vector) : width * sizes.w.stride);
   params.lanes_y_bits = lane_bits(ceil_div(cut.box_q, params.dy_vector));

@@ -56,8 +56,8 @@ struct UnitLoader {
     const WeightsStrides& strides = params.plan.strides;
     const int lanes = 1 << params.lanes_x_bits, lane = thread & (lanes - 1);
     const int rows = cut.box_n * cut.block_c * sizes.d.taps * cut.row_planes * cut.x_rows;
-    const int width = cut.box_q + sizes.max_shift;
-    const std::int64_t first_w = sizes.w.unit * sizes.w.stride * unit.q - sizes.w.before;
+    const int width = cut.lead + cut.box_q + sizes.max_shift;
+    const std::int64_t first_w = sizes.w.unit * sizes.w.stride * unit.q - sizes.w.before - cut.lead;
     for (int row = thread >> params.lanes_x_bits; row < rows;
          row += threads >> params.lanes_x_bits) {
       const auto [above, of_plane] = params.x_rows.divide(row);
@@ -79,7 +79,8 @@ struct UnitLoader {
       if (params.x_vector > 1) {
         with_vector<Stored>(params.x_vector, [&]<int count>() {
           copy_row<count>(to, width, lane, lanes, x, [&](int at) {
-            return inside && first_w + at < sizes.w.extent ? from + first_w + at : nullptr;
+            const std::int64_t w = first_w + at;
+            return inside && w >= 0 && w < sizes.w.extent ? from + w : nullptr;
           });
         });
         continue;

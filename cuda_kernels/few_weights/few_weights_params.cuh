@@ -81,18 +81,18 @@ struct Column {
     t = rest % sizes.d.taps, c = rest / sizes.d.taps;
     valid = of_block < cut.block_columns && c < cut.block_c;
   }
-  /// In elements of a stage's input, of two copies: a pair that begins at an odd column lies in the
-  /// second, so that all pairs are whole words.
+  /// In elements of a stage's input, of two copies: a pair that begins at an odd element lies in
+  /// the second, so that all pairs are whole words.
   __device__ int offset(const Params& params) const {
     const WeightsSizes& sizes = params.plan.sizes;
     const FewWeightsCut& cut = params.plan.cut;
     if (!valid) return 0;
     const int v = i * sizes.h.dilation, w = s * sizes.w.dilation;
     const int row = v / sizes.h.stride, row_plane = v - row * sizes.h.stride;
-    const int shift = w / sizes.w.stride, plane = w - shift * sizes.w.stride;
+    const int column = w / sizes.w.stride, plane = w - column * sizes.w.stride;
     const int planes = ((c * sizes.d.taps + t) * cut.row_planes + row_plane) * sizes.planes + plane;
-    return planes * cut.x_plane + row * cut.pitch + (shift & ~1) +
-           (shift & 1) * cut.x_elements(sizes);
+    const int shift = row * cut.pitch + cut.lead + column;
+    return planes * cut.x_plane + (shift & ~1) + (shift & 1) * cut.x_elements(sizes);
   }
 };
 

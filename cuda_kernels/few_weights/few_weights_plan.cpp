@@ -21,6 +21,16 @@ double shared_limit(const FewWeightsTile& tile, const FewWeightsClass& of) {
   return (few_weights_blocks_at_once(tile, of) == 2 ? 112 : 225) << 10;
 }
 
+/// Elements that can be copied at once where rows have so many, if they lie side by side.
+int vector_of(int64_t extent, const FewWeightsClass& of) {
+  int64_t vector = 16 / of.stored_bytes();
+  while (extent % vector != 0) vector /= 2;
+  return static_cast<int>(vector);
+}
+int x_vector(const WeightsAxis& w, const FewWeightsClass& of) {
+  return w.stride == 1 && w.unit == 1 ? vector_of(w.extent, of) : 1;
+}
+
 /// How many of the eight rows of a fragment, 16 bytes each, begin in the same banks as others.
 int row_conflicts(const FewWeightsCut& cut, int64_t filter) {
   int conflicts = 0;
@@ -116,11 +126,18 @@ void Search::try_box(FewWeightsCut cut, int64_t box_n, int64_t bands, int64_t co
   const int64_t box_q =
       columns == 1 ? sizes.w.outputs : round_up(ceil_div(sizes.w.outputs, columns), row_elements);
   cut.bands = ceil_div(rows, box_p), cut.columns = ceil_div(sizes.w.outputs, box_q);
-  const int64_t width = box_q + sizes.max_shift;
+  const int64_t x_copied = x_vector(sizes.w, of), dy_copied = vector_of(sizes.w.outputs, of);
+  const int64_t behind = sizes.w.before % x_copied;
+  cut.lead = static_cast<int>(behind == 0 ? 0 : x_copied - behind);
+  const int64_t width = cut.lead + box_q + sizes.max_shift;
+  // Rows begin where vectors do; those that gradients of other rows of taps are read from, where
+  // rows of a fragment do.
+  int64_t multiple = std::max(x_copied, dy_copied);
+  while (cut.shift * multiple % row_elements != 0) multiple *= 2;
   // Steps go on through the rows of a box. Where gradients of rows behind the last are there for
   // other rows of taps, the last step ends before them.
   const auto terms_of = [&](int64_t pitch) { return (box_p - 1) * pitch + box_q; };
-  int64_t pitch = round_up(width, row_elements);
+  int64_t pitch = round_up(width, multiple);
   if (halo > 0 && round_up(terms_of(pitch), few_weights_step) > box_p * pitch)
     pitch = round_up(width, few_weights_step);
   const int64_t terms = terms_of(pitch);
@@ -158,10 +175,7 @@ void Search::try_box(FewWeightsCut cut, int64_t box_n, int64_t bands, int64_t co
 
 void Search::try_parts(FewWeightsCut cut) {
   const int blocks_at_once = few_weights_blocks_at_once(cut.tile, of);
-  const auto vector = [](int64_t extent) {
-    return extent % 4 == 0 ? 4.0 : extent % 2 == 0 ? 2.0 : 1;
-  };
-  const bool joined = sizes.w.before == 0 && sizes.w.stride == 1 && sizes.w.unit == 1;
+
   const double of_unit = few_weights_unit_clocks({
       .tile_m = cut.tile.m,
       .tile_n = cut.tile.n,
@@ -173,8 +187,8 @@ void Search::try_parts(FewWeightsCut cut) {
       .steps = static_cast<double>(ceil_div(cut.steps(), cut.warps_k)),
       .x_elements = static_cast<double>(cut.x_elements(sizes)),
       .dy_elements = static_cast<double>(cut.dy_elements()),
-      .x_vector = joined ? vector(sizes.w.extent) : 1,
-      .dy_vector = vector(sizes.w.outputs),
+      .x_vector = static_cast<double>(x_vector(sizes.w, of)),
+      .dy_vector = static_cast<double>(vector_of(sizes.w.outputs, of)),
       .blocks_at_once = blocks_at_once,
   });
   FewWeightsShares shares{.blocks = static_cast<double>(cut.blocks_of_part(sizes.groups)),

@@ -21,3 +21,15 @@ if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
     COMPILE_OPTIONS "-include;${wide}/emulation/wide_words.hpp;-w;-O2;-fno-strict-aliasing")
   catch_discover_tests(plumb_emulated_few_weights DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
 endif()
+
+# Copies of the kernel with faults in them, on a machine with a GPU.
+if(PLUMB_HAVE_CUDA)
+  set(planted ${CMAKE_CURRENT_LIST_DIR})
+  add_executable(plumb_few_weights_tests ${wide}/main.cpp ${planted}/planted_few_weights.cu
+                 ${planted}/test_few_weights_faults.cpp ${few_weights_sources} ${kernels}/primitives/check.cpp)
+  target_include_directories(plumb_few_weights_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR} ${planted})
+  target_link_libraries(plumb_few_weights_tests PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only
+                        CUDA::cudart_static)
+  plumb_runs_with_modules(plumb_few_weights_tests)
+  catch_discover_tests(plumb_few_weights_tests DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+endif()

@@ -18,8 +18,20 @@ using plumb::cuda::FewWeightsPlan;
 
 /// Of `ranges` and `apart`, magnitudes lie further apart than halves hold; of `far_apart` further
 /// than two ranges do; `apart` has one large gradient, at the end of a filter. Of `huge` and `tiny`
-/// ones sums are still finite, and products normal numbers.
-enum class Values { integers, normal, special, ranges, apart, far_apart, huge, tiny };
+/// ones sums are still finite, and products normal numbers; of `subnormal` ones x is not, and of
+/// `lost` ones nothing is left of products.
+enum class Values {
+  integers,
+  normal,
+  special,
+  ranges,
+  apart,
+  far_apart,
+  huge,
+  tiny,
+  subnormal,
+  lost
+};
 
 struct FewWeightsOptions {
   Values values = Values::integers;
@@ -88,6 +100,8 @@ class FewWeightsCase {
         return std::ldexp(random_.normal(), -20 * static_cast<int>(random_.integer(0, 5)));
       case Values::huge: return std::ldexp(random_.normal(), exponent);
       case Values::tiny: return std::ldexp(random_.normal(), -exponent);
+      case Values::subnormal: return std::ldexp(random_.normal(), exponent > 50 ? -138 : 60);
+      case Values::lost: return std::ldexp(random_.normal(), -138);
     }
     return 0;
   }

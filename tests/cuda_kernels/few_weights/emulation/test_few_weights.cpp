@@ -157,7 +157,8 @@ TEST_CASE("few weights, emulated: sums lie within the bound of the chain that th
 TEST_CASE("few weights, emulated: magnitudes far apart, huge and tiny ones") {
   for (const FewWeightsClass& of :
        {cuda::few_weights_fp16_scaled_class, cuda::few_weights_fp16x3_class})
-    for (const Values values : {Values::ranges, Values::far_apart, Values::huge, Values::tiny}) {
+    for (const Values values : {Values::ranges, Values::far_apart, Values::huge, Values::tiny,
+                                Values::subnormal, Values::lost}) {
       run(weights_problem("mb2ic2ih12oc4kh3ph1", DType::f32), of, {.values = values}, 3);
       run(weights_problem("mb1ic1ih9oc17kh2", DType::f32), of, {.values = values}, 4);
     }
