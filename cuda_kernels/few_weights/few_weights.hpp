@@ -62,6 +62,7 @@ struct FewWeightsCut {
   int pitch = 8;                              ///< elements from row to row of a stage
   int x_rows = 1, dy_rows = 1;                ///< of a plane of x, of a filter and image of dy
   int x_plane = 8, dy_plane = 8;              ///< elements of them
+  int x_elements = 8;                         ///< of a copy of all planes of x
   int dy_filter = 8;                          ///< from filter to filter
   int image_steps = 1;                        ///< of an image
   std::int64_t blocks_k = 1, blocks_c = 1, blocks_l = 1;  ///< that cut dw, in each group
@@ -81,13 +82,32 @@ struct FewWeightsCut {
   PLUMB_HOST_DEVICE int x_image(const WeightsSizes& sizes) const {
     return block_c * planes(sizes) * x_plane;
   }
-  /// From one copy of x to the next: in other banks.
-  PLUMB_HOST_DEVICE int x_elements(const WeightsSizes& sizes) const {
-    return (box_n * x_image(sizes) + 31) / 64 * 64 + 32;
-  }
   PLUMB_HOST_DEVICE int dy_elements() const { return block_k * dy_filter; }
   std::int64_t blocks_of_part(std::int64_t groups) const {
     return groups * blocks_k * blocks_c * blocks_l;
+  }
+};
+
+/// A column of the product: a channel of the block under a tap.
+struct FewWeightsColumn {
+  int c, t, i, s;
+
+  PLUMB_HOST_DEVICE FewWeightsColumn(const WeightsSizes& sizes, const FewWeightsCut& cut,
+                                     int number) {
+    int rest = number / sizes.w.taps;
+    s = number - rest * sizes.w.taps;
+    i = rest % cut.inner, rest /= cut.inner;
+    t = rest % sizes.d.taps, c = rest / sizes.d.taps;
+  }
+  /// In elements of a stage's input, of two copies: a pair that begins at an odd element lies in
+  /// the second, so that all pairs are whole words.
+  PLUMB_HOST_DEVICE int offset(const WeightsSizes& sizes, const FewWeightsCut& cut) const {
+    const int v = i * sizes.h.dilation, w = s * sizes.w.dilation;
+    const int row = v / sizes.h.stride, row_plane = v - row * sizes.h.stride;
+    const int column = w / sizes.w.stride, plane = w - column * sizes.w.stride;
+    const int planes = ((c * sizes.d.taps + t) * cut.row_planes + row_plane) * sizes.planes + plane;
+    const int shift = row * cut.pitch + cut.lead + column;
+    return planes * cut.x_plane + (shift & ~1) + (shift & 1) * cut.x_elements;
   }
 };
 

@@ -22,7 +22,7 @@ struct Shared {
   __device__ Shared(const WeightsSizes& sizes, const FewWeightsCut& cut) {
     char* const memory = dynamic_shared();
     largest = reinterpret_cast<int*>(memory), left = largest + 2;
-    x_elements = cut.x_elements(sizes), dy_elements = cut.dy_elements();
+    x_elements = cut.x_elements, dy_elements = cut.dy_elements();
     x = reinterpret_cast<Stored*>(memory + begin), dy = x + x_elements;
     x_operand = reinterpret_cast<std::uint16_t*>(dy + dy_elements);
     dy_operand = x_operand + 2 * Arithmetic::host.halves() * x_elements;

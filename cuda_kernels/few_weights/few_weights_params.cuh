@@ -66,33 +66,17 @@ struct Row {
   }
 };
 
-/// A column of the product: a channel of the block under a tap.
-struct Column {
-  int c, t, i, s;
+/// A column of the block.
+struct Column : FewWeightsColumn {
   bool valid;
 
-  __device__ Column(const Params& params, const BlockShare& share, int of_block) {
-    const WeightsSizes& sizes = params.plan.sizes;
+  __device__ Column(const Params& params, const BlockShare& share, int of_block)
+      : FewWeightsColumn(params.plan.sizes, params.plan.cut, share.column + of_block) {
     const FewWeightsCut& cut = params.plan.cut;
-    const int number = share.column + of_block;
-    int rest = number / sizes.w.taps;
-    s = number - rest * sizes.w.taps;
-    i = rest % cut.inner, rest /= cut.inner;
-    t = rest % sizes.d.taps, c = rest / sizes.d.taps;
     valid = of_block < cut.block_columns && c < cut.block_c;
   }
-  /// In elements of a stage's input, of two copies: a pair that begins at an odd element lies in
-  /// the second, so that all pairs are whole words.
   __device__ int offset(const Params& params) const {
-    const WeightsSizes& sizes = params.plan.sizes;
-    const FewWeightsCut& cut = params.plan.cut;
-    if (!valid) return 0;
-    const int v = i * sizes.h.dilation, w = s * sizes.w.dilation;
-    const int row = v / sizes.h.stride, row_plane = v - row * sizes.h.stride;
-    const int column = w / sizes.w.stride, plane = w - column * sizes.w.stride;
-    const int planes = ((c * sizes.d.taps + t) * cut.row_planes + row_plane) * sizes.planes + plane;
-    const int shift = row * cut.pitch + cut.lead + column;
-    return planes * cut.x_plane + (shift & ~1) + (shift & 1) * cut.x_elements(sizes);
+    return valid ? FewWeightsColumn::offset(params.plan.sizes, params.plan.cut) : 0;
   }
 };
 

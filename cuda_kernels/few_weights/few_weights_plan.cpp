@@ -46,6 +46,59 @@ int row_conflicts(const FewWeightsCut& cut, int64_t filter) {
   return conflicts;
 }
 
+/// Wavefronts of shared memory that the block's warps take to read the columns of a step once.
+int column_wavefronts(const WeightsSizes& sizes, const FewWeightsCut& cut) {
+  int all = 0;
+  for (int first = 0; first < cut.block_columns; first += 8) {
+    int words[32] = {}, of_bank[32] = {}, count = 0, most = 1;
+    for (int lane = 0; lane < 32; ++lane) {
+      const int number = first + lane / 4;
+      if (number >= cut.block_columns) continue;
+      const int word = FewWeightsColumn(sizes, cut, number).offset(sizes, cut) / 2 + lane % 4;
+      if (std::find(words, words + count, word) != words + count) continue;
+      words[count++] = word;
+      most = std::max(most, ++of_bank[word % 32]);
+    }
+    all += most;
+  }
+  return all;
+}
+
+/// Shared memory of a block, in bytes.
+double shared_bytes(const FewWeightsCut& cut, const FewWeightsClass& of) {
+  const double x = cut.x_elements, dy = cut.dy_elements();
+  const double stages = x * (of.stored_bytes() + 4.0 * of.halves()) +
+                        dy * (of.stored_bytes() + 2.0 * of.halves()) + 64;
+  const double sums = 4.0 * cut.m() * cut.n() * cut.warps_k;
+  return std::max(stages, sums);
+}
+
+/// Elements of a copy of x, so far from a multiple of all banks.
+int x_elements(const WeightsSizes& sizes, const FewWeightsCut& cut, int apart) {
+  const int least = cut.box_n * cut.x_image(sizes);
+  return (least + 63 - apart) / 64 * 64 + apart;
+}
+
+/// Puts planes and copies of x a little further apart, where its columns then lie in other banks
+/// and there is room.
+FewWeightsCut spread_columns(const WeightsSizes& sizes, const FewWeightsClass& of,
+                             const FewWeightsCut& cut) {
+  FewWeightsCut tried = cut, best = cut;
+  int fewest = column_wavefronts(sizes, cut);
+  for (int pad = 0; pad < 64; pad += row_elements)
+    for (int apart = 0; apart < 64; apart += row_elements) {
+      tried.x_plane = cut.x_plane + pad;
+      tried.x_elements = x_elements(sizes, tried, apart);
+      const double bytes = shared_bytes(tried, of);
+      if (bytes > shared_limit(tried.tile, of)) continue;
+      const int wavefronts = column_wavefronts(sizes, tried);
+      if (wavefronts >= fewest) continue;
+      fewest = wavefronts, best = tried;
+      best.shared_bytes = static_cast<std::size_t>(bytes);
+    }
+  return best;
+}
+
 /// The search for the cut that takes the fewest clocks, of a model that no device has a say in.
 struct Search {
   const WeightsSizes& sizes;
@@ -162,11 +215,8 @@ void Search::try_box(FewWeightsCut cut, int64_t box_n, int64_t bands, int64_t co
   }
   cut.warps_k = std::min(few_weights_warps / (cut.warps_m * cut.warps_n), cut.steps());
   if (ceil_div(cut.steps(), cut.warps_k) > few_weights_max_steps) return;
-  const double x = cut.x_elements(sizes), dy = cut.dy_elements();
-  const double stages = x * (of.stored_bytes() + 4.0 * of.halves()) +
-                        dy * (of.stored_bytes() + 2.0 * of.halves()) + 64;
-  const double sums = 4.0 * cut.m() * cut.n() * cut.warps_k;
-  const double bytes = std::max(stages, sums);
+  cut.x_elements = x_elements(sizes, cut, few_weights_step * 2);
+  const double bytes = shared_bytes(cut, of);
   if (bytes > shared_limit(cut.tile, of)) return;
   cut.shared_bytes = static_cast<std::size_t>(bytes);
   cut.units = ceil_div(std::max<int64_t>(sizes.images, 1), box_n) * cut.bands * cut.columns;
@@ -185,7 +235,7 @@ void Search::try_parts(FewWeightsCut cut) {
       .stored_bytes = of.stored_bytes(),
       .warps = static_cast<double>(cut.warps()),
       .steps = static_cast<double>(ceil_div(cut.steps(), cut.warps_k)),
-      .x_elements = static_cast<double>(cut.x_elements(sizes)),
+      .x_elements = static_cast<double>(cut.x_elements),
       .dy_elements = static_cast<double>(cut.dy_elements()),
       .x_vector = static_cast<double>(x_vector(sizes.w, of)),
       .dy_vector = static_cast<double>(vector_of(sizes.w.outputs, of)),
@@ -217,7 +267,8 @@ std::optional<FewWeightsCut> cut_few_weights(const WeightsSizes& sizes, const Fe
     if (!choice.tile || tile == *choice.tile)
       for (int outer = 1; outer <= std::min(sizes.h.taps, 16); ++outer)
         if (choice.outer == 0 || outer == choice.outer) search.try_tile(tile, outer);
-  return search.best;
+  if (!search.best) return std::nullopt;
+  return spread_columns(sizes, of, *search.best);
 }
 
 double few_weights_chain(const WeightsSizes& sizes, const FewWeightsCut& cut,
