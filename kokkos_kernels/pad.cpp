@@ -15,12 +15,14 @@ struct Pad {
   const Stored* x;
   Stored* y;
   Boundary boundary[3];
+  Stored outside;
   std::int64_t extents[5], begin[3], move[3], x_extents[3], x_steps[5], y_steps[5];
 
   explicit Pad(const PadLaunch& call)
       : x(static_cast<const Stored*>(call.x.data())),
         y(static_cast<Stored*>(call.y.data())),
         boundary{call.boundary.d, call.boundary.h, call.boundary.w},
+        outside(convert<Stored>(static_cast<ComputeType<Stored>>(call.outside))),
         begin{call.begin.d, call.begin.h, call.begin.w},
         move{call.step.d, call.step.h, call.step.w} {
     for (int i = 0; i < 5; ++i) {
@@ -43,7 +45,7 @@ struct Pad {
       inside = inside && index >= 0;
       from += index * x_steps[i];
     }
-    y[to] = inside ? x[from] : convert<Stored>(ComputeType<Stored>{0});
+    y[to] = inside ? x[from] : outside;
   }
 };
 

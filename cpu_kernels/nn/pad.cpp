@@ -1,5 +1,6 @@
 // Copies images with their padding: a row of y at a time, whose middle is a run of x.
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu_kernels/nn/operators.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
@@ -9,16 +10,16 @@ namespace {
 
 using std::int64_t;
 
-/// Where a row of y comes from: rows of x, or nowhere where the boundary shows zeros.
+/// Where a row of y comes from: rows of x, or nowhere where the boundary shows no element of it.
 struct SourceRow {
   int64_t offset;
   bool inside;
 };
 
-/// Writes zeros to all of y. Axes from the columns up to the depth whose rows lie one behind the
-/// other are one row.
+/// Writes one value to all of y. Axes from the columns up to the depth whose rows lie one behind
+/// the other are one row.
 template <class Stored>
-void clear(const TensorView& tensor) {
+void fill(const TensorView& tensor, Stored value) {
   const Extents& y = tensor.extents();
   const Strides& to = tensor.strides();
   auto* const output = static_cast<Stored*>(tensor.data());
@@ -33,11 +34,19 @@ void clear(const TensorView& tensor) {
       for (int64_t j = 0; j < rows[1]; ++j) {
         Stored* const row = plane + i * to[2] + j * to[3];
         if (to[4] == 1)
-          std::fill_n(row, run, Stored{});
+          std::fill_n(row, run, value);
         else
-          for (int64_t k = 0; k < y[4]; ++k) row[k * to[4]] = Stored{};
+          for (int64_t k = 0; k < y[4]; ++k) row[k * to[4]] = value;
       }
   });
+}
+
+template <class Stored>
+Stored rounded(double value) {
+  if constexpr (std::is_same_v<Stored, double>)
+    return value;
+  else
+    return Stored(static_cast<float>(value));
 }
 
 template <class Stored>
@@ -50,7 +59,8 @@ void pad(const PadLaunch& launch) {
   // Columns [middle, behind) of a row of y lie inside x.
   const int64_t middle = std::clamp<int64_t>(ceil_quotient(-begin, step), 0, columns);
   const int64_t behind = std::clamp<int64_t>(ceil_quotient(x[4] - begin, step), middle, columns);
-  if (middle == behind && launch.boundary.w == Boundary::zeros) return clear<Stored>(launch.y);
+  const Stored outside = rounded<Stored>(launch.outside);
+  if (middle == behind && launch.boundary.w == Boundary::zeros) return fill(launch.y, outside);
   const auto source = [&](int64_t n, int64_t c, int64_t i, int64_t j) {
     const int64_t d = boundary_index(launch.boundary.d, launch.begin.d + i * launch.step.d, x[2]);
     const int64_t h = boundary_index(launch.boundary.h, launch.begin.h + j * launch.step.h, x[3]);
@@ -58,7 +68,7 @@ void pad(const PadLaunch& launch) {
   };
   const auto column = [&](const SourceRow& row, int64_t k) {
     const int64_t w = boundary_index(launch.boundary.w, begin + k * step, x[4]);
-    return w >= 0 ? input[row.offset + w * from[4]] : Stored{};
+    return w >= 0 ? input[row.offset + w * from[4]] : outside;
   };
   const int64_t rows = y[0] * y[1] * y[2] * y[3];
   parallel_for(threads_for(element_count(y)), rows, [&](int64_t row) {
@@ -67,7 +77,7 @@ void pad(const PadLaunch& launch) {
     const SourceRow at = source(n, c, i, j);
     Stored* const line = output + n * to[0] + c * to[1] + i * to[2] + j * to[3];
     if (!at.inside) {
-      for (int64_t k = 0; k < columns; ++k) line[k * to[4]] = Stored{};
+      for (int64_t k = 0; k < columns; ++k) line[k * to[4]] = outside;
       return;
     }
     for (int64_t k = 0; k < middle; ++k) line[k * to[4]] = column(at, k);

@@ -6,6 +6,7 @@
 // and y move once.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
@@ -128,7 +129,7 @@ struct PadShape {
 template <class Bits, class Index>
 __global__ void __launch_bounds__(block_threads)
     pad_elements(const __grid_constant__ PadShape<Index> shape, const Bits* x, Bits* y,
-                 std::int64_t elements) {
+                 std::int64_t elements, Bits outside) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
   for (std::int64_t element = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
        element < elements; element += grid_threads) {
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(block_threads)
       from += source * axis.x_step;
       to += index * axis.y_step;
     }
-    Bits value{};
+    Bits value = outside;
     if (inside) value = x[from];
     y[to] = value;
   }
@@ -157,10 +158,17 @@ template <class Bits>
 void launch(const CopiedAxes& all, const PadLaunch& call, void* stream) {
   std::int64_t elements = 1;
   for (const CopiedAxis& axis : all) elements *= axis.outputs;
+  const std::size_t bytes = size_in_bytes(call.y.dtype());
+  alignas(vector_bytes) std::byte repeated[vector_bytes] = {};
+  store_element(TensorView(repeated, call.y.dtype(), {1}, host), 0, call.outside);
+  for (std::size_t at = bytes; at < vector_bytes; at += bytes)
+    std::memcpy(repeated + at, repeated, bytes);
+  Bits outside;
+  std::memcpy(&outside, repeated, sizeof outside);
   with_index(fits_32_bits(all), [&]<class Index>(Index) {
     Launch(stream, blocks_for(elements, block_threads), block_threads)(
         pad_elements<Bits, Index>, PadShape<Index>(all), static_cast<const Bits*>(call.x.data()),
-        static_cast<Bits*>(call.y.data()), elements);
+        static_cast<Bits*>(call.y.data()), elements, outside);
   });
 }
 

@@ -7,7 +7,7 @@ import math
 
 import numpy
 
-from ._plumb import conv
+from ._plumb import _filter as filter_at_once, conv
 
 # SciPy's names of what lies beyond the edges, as Plumb's boundaries and as numpy.pad's modes.
 MODES = {
@@ -27,13 +27,17 @@ def _filter(xp, x, taps, before, modes, cval, y):
     """y of x and taps, of one type and rank: y[i] = sum of taps[j] x[i + j - before]; y shares nothing with x."""
     if x.size == 0:
         return
+    origins = tuple(at - size // 2 for at, size in zip(before, taps.shape))
+    if filter_at_once(x, taps, y, tuple(modes), cval, origins, False, False) is not None:
+        return
     modes = ["nearest" if mode == "mirror" and extent == 1 else mode for mode, extent in zip(modes, x.shape)]
     long = [axis for axis, size in enumerate(taps.shape) if size > 1]
     outside = any(MODES[modes[axis]][0] == "zeros" for axis in long)
     padding = [(before[axis], size - 1 - before[axis]) for axis, size in enumerate(taps.shape)]
     boundary = [MODES[mode][0] for mode in modes]
-    # Plumb leaves taps out where it reads zeros beyond the edge; SciPy multiplies. A filter with an Inf tells.
-    if len(long) > 3 or outside and not (math.isfinite(cval) and bool(xp.isfinite(taps).all())):
+    # Plumb leaves taps out where it reads zeros beyond the edge; SciPy multiplies. A filter with an Inf tells; what
+    # lies on a GPU is not waited for to be asked.
+    if len(long) > 3 or outside and (xp is not numpy or not (math.isfinite(cval) and numpy.isfinite(taps).all())):
         x = _padded(xp, x, padding, modes, cval)
         padding = [(0, 0)] * x.ndim
         boundary = ["zeros"] * x.ndim
@@ -48,21 +52,18 @@ def _filter(xp, x, taps, before, modes, cval, y):
             chosen[axis] = slice(at, at + 1)
         _convolve_axes(x[tuple(window)], taps[tuple(chosen)], long[-3:], padding, boundary, y, count > 0)
     if outside and cval != 0:
-        _add_beyond(xp, taps, before, [axis for axis in long if MODES[modes[axis]][0] == "zeros"], cval, y)
+        _add_beyond(taps, before, [axis for axis in long if MODES[modes[axis]][0] == "zeros"], cval, y)
 
 
-def _add_beyond(xp, taps, before, axes, cval, y):
-    """Adds to y what cval beyond the edges of these axes gives where zeros were read: nothing is padded for it."""
+def _add_beyond(taps, before, axes, cval, y):
+    """Of NumPy. Adds to y what cval beyond the edges of these axes gives where zeros were read: nothing is padded for it."""
     sums = taps.astype("float64")
     for axis, size in enumerate(taps.shape):
         if axis in axes:  # of the first taps, none to all
-            sums = xp.concatenate([xp.zeros_like(sums.take(xp.asarray([0]), axis)), sums], axis).cumsum(axis)
+            sums = numpy.concatenate([numpy.zeros_like(sums.take([0], axis)), sums], axis).cumsum(axis)
         else:
             sums = sums.sum(axis, keepdims=True)
     region = [slice(0, extent) for extent in y.shape]
-    if y.size <= 4096:
-        y += cval * _taps_beyond(xp, sums, before, axes, region, y.shape)
-        return
     for axis in axes:  # its two edges, between those of the axes before
         extent, behind = y.shape[axis], taps.shape[axis] - 1 - before[axis]
         front = min(before[axis], extent)
@@ -70,20 +71,20 @@ def _add_beyond(xp, taps, before, axes, cval, y):
         for edge in (slice(0, front), slice(back, extent)):
             region[axis] = edge
             if edge.start < edge.stop:
-                y[tuple(region)] += cval * _taps_beyond(xp, sums, before, axes, region, y.shape)
+                y[tuple(region)] += cval * _taps_beyond(sums, before, axes, region, y.shape)
         region[axis] = slice(front, back)
         if front == back:
             return
 
 
-def _taps_beyond(xp, sums, before, axes, region, extents):
+def _taps_beyond(sums, before, axes, region, extents):
     """The sum of the taps that lie beyond these axes' edges, at each place of a region; 0 within, to the bit."""
     within = whole = sums
     for axis in axes:
         taps = sums.shape[axis] - 1
-        first = before[axis] - xp.arange(region[axis].start, region[axis].stop)  # the tap on the image's first element
-        within = within.take(xp.minimum(first + extents[axis], taps), axis) - within.take(xp.maximum(first, 0), axis)
-        whole = whole.take(xp.asarray([taps]), axis) - whole.take(xp.asarray([0]), axis)
+        first = before[axis] - numpy.arange(region[axis].start, region[axis].stop)  # the tap on the image's first element
+        within = within.take(numpy.minimum(first + extents[axis], taps), axis) - within.take(numpy.maximum(first, 0), axis)
+        whole = whole.take([taps], axis) - whole.take([0], axis)
     return whole - within
 
 

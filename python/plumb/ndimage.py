@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy
 
 from ._filters import MODES, apply, type_of_work
+from ._plumb import _filter, _filter_axes
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d", "laplace",
            "sobel", "uniform_filter", "uniform_filter1d"]
@@ -124,6 +125,83 @@ def _check_cval(array, cval):
         raise ValueError("Cannot provide a complex-valued cval when the input is real.")
 
 
+# Most calls are of arrays that need no conversion. Those are the compiled module's, which says None to the others.
+
+def _remembered(function):
+    """The function, with the answers to arguments that can be looked up kept."""
+    known = functools.lru_cache(maxsize=256)(function)
+
+    @functools.wraps(function)
+    def call(*arguments):
+        try:
+            return known(*arguments)
+        except TypeError:  # a list among them
+            return function(*arguments)
+    return call
+
+
+def _place(array):
+    """The GPU that an array is on, -1 for none, and its type's letter; None of what no filter takes as it stands."""
+    kind = type(array)
+    if kind is not numpy.ndarray and kind.__module__ != "cupy":
+        return None
+    letter = array.dtype.char
+    if letter not in "fd":
+        return None
+    return -1 if kind is numpy.ndarray else array.data.device_id, letter
+
+
+@functools.lru_cache(maxsize=256)
+def _taps(device, letter, values, *parameters):
+    """The numbers that values(*parameters) gives, of this type: on a GPU for good, as each copy to it takes its time."""
+    taps = numpy.ascontiguousarray(values(*parameters), letter)
+    if device < 0:
+        return taps
+    cupy = sys.modules["cupy"]
+    with cupy.cuda.Device(device):
+        taps = cupy.asarray(taps)
+        cupy.cuda.get_current_stream().synchronize()  # other streams will read it
+    return taps
+
+
+def _from_bytes(dtype, shape, data):
+    return numpy.frombuffer(data, dtype).reshape(shape)
+
+
+def _at_once(input, weights, output, mode, cval, origin, convolution, axis=None):
+    """The filter, or None where it takes more than one call. With an axis the weights are one axis'."""
+    finite = False
+    if type(weights) is not type(input):
+        if type(weights) not in (list, tuple, numpy.ndarray) or (place := _place(input)) is None:
+            return None
+        weights = numpy.asarray(weights)
+        if weights.dtype.kind not in "biuf" or weights.size > 4096 or not numpy.isfinite(weights).all():
+            return None
+        finite = True
+        weights = _taps(*place, _from_bytes, weights.dtype, weights.shape, weights.tobytes())
+    if axis is None:
+        return _filter(input, weights, output, mode, cval, origin, convolution, finite)
+    return _filter_axes(input, output, ((axis, weights, origin, mode),), cval, convolution, finite, False)
+
+
+@_remembered
+def _steps(device, letter, rank, filters, parameters):
+    return tuple((axis, _taps(device, letter, *taps), origin, mode)
+                 for axis, taps, origin, mode in filters(rank, *parameters))
+
+
+def _axes_at_once(array, output, cval, filters, *parameters, add=False):
+    """Filters along axes, one behind the other or their sum, as _at_once().
+
+    filters(rank, *parameters) gives of each the axis, what _taps() makes of its taps, the origin and the mode.
+    """
+    place = _place(array)
+    if place is None:
+        return None
+    steps = _steps(*place, array.ndim, filters, parameters)
+    return _filter_axes(array, output, steps, cval, False, True, add) if 0 < len(steps) <= 3 else None
+
+
 def _n_dimensional(input, weights, output, mode, cval, origin, convolution, axes):
     xp = _namespace(input)
     array = _numbers(xp, input)
@@ -171,12 +249,20 @@ def _with_weights(xp, array, weights, before, modes, cval, output, convolution=F
 def correlate(input: Array, weights: Array, output: Output = None, mode: str = "reflect", cval: complex = 0.0,
               origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Multi-dimensional correlation, as scipy.ndimage.correlate."""
+    if axes is None:
+        result = _at_once(input, weights, output, mode, cval, origin, False)
+        if result is not None:
+            return result
     return _n_dimensional(input, weights, output, mode, cval, origin, False, axes)
 
 
 def convolve(input: Array, weights: Array, output: Output = None, mode: str = "reflect", cval: complex = 0.0,
              origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Multi-dimensional convolution, as scipy.ndimage.convolve."""
+    if axes is None:
+        result = _at_once(input, weights, output, mode, cval, origin, True)
+        if result is not None:
+            return result
     return _n_dimensional(input, weights, output, mode, cval, origin, True, axes)
 
 
@@ -204,6 +290,9 @@ def convolve1d(input: Array, weights: Array, axis: int = -1, output: Output = No
 
 
 def _one_dimensional(input, weights, axis, output, mode, cval, origin, convolution):
+    result = _at_once(input, weights, output, mode, cval, origin, convolution, axis)
+    if result is not None:
+        return result
     xp = _namespace(input)
     array = _numbers(xp, input)
     _check_cval(array, cval)
@@ -238,16 +327,27 @@ def uniform_filter1d(input: Array, size: int, axis: int = -1, output: Output = N
     return output
 
 
+def _mean_taps(size):
+    return numpy.full(size, 1.0 / size)
+
+
+def _means(rank, size, mode, origin, axes):
+    axes = _axes(axes, rank)
+    sizes, origins, modes = (_one_each(value, len(axes)) for value in (size, origin, mode))
+    return [(axis, (_mean_taps, int(one)), at, how) for axis, one, at, how in zip(axes, sizes, origins, modes) if one > 1]
+
+
 def uniform_filter(input: Array, size: EachAxis[int] = 3, output: Output = None, mode: EachAxis[str] = "reflect",
                    cval: complex = 0.0, origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Mean over a window, as scipy.ndimage.uniform_filter."""
+    result = _axes_at_once(input, output, cval, _means, size, mode, origin, axes)
+    if result is not None:
+        return result
     xp = _namespace(input)
     array = _numbers(xp, input)
     output = _output(xp, output, array, array.dtype.kind == "c")
-    axes = _axes(axes, array.ndim)
-    sizes, origins, modes = (_one_each(value, len(axes)) for value in (size, origin, mode))
-    steps = [(axis, int(one), at, how) for axis, one, at, how in zip(axes, sizes, origins, modes) if one > 1]
-    for axis, one, at, how in steps:
+    steps = _means(array.ndim, size, mode, origin, axes)
+    for axis, (_, one), at, how in steps:
         uniform_filter1d(array, one, axis, output, how, cval, at)
         array = output
     if not steps:
@@ -275,55 +375,108 @@ def _gaussian_taps(sigma, order, radius):
     return polynomial(x) * taps
 
 
+def _gaussian_turned(sigma, order, radius):
+    """To be correlated with."""
+    return _gaussian_taps(sigma, order, radius)[::-1]
+
+
+def _reach(sigma, truncate, radius):
+    reach = int(truncate * float(sigma) + 0.5) if radius is None else radius
+    if not isinstance(reach, numbers.Integral) or reach < 0:
+        raise ValueError("Radius must be a nonnegative integer.")
+    return reach
+
+
 def gaussian_filter1d(input: Array, sigma: float, axis: int = -1, order: int = 0, output: Output = None,
                       mode: str = "reflect", cval: complex = 0.0, truncate: float = 4.0, *,
                       radius: int | None = None) -> Array:
     """Gaussian filter along an axis, as scipy.ndimage.gaussian_filter1d."""
     xp = _namespace(input)
-    sigma = float(sigma)
-    reach = int(truncate * sigma + 0.5) if radius is None else radius
-    if not isinstance(reach, numbers.Integral) or reach < 0:
-        raise ValueError("Radius must be a nonnegative integer.")
-    taps = xp.asarray(_gaussian_taps(sigma, order, reach)[::-1])  # correlated with, so turned about
+    taps = xp.asarray(_gaussian_turned(float(sigma), order, _reach(sigma, truncate, radius)))
     return correlate1d(input, taps, axis, output, mode, cval, 0)
+
+
+def _gaussians(rank, sigma, order, mode, truncate, radius, axes):
+    axes = _axes(axes, rank)
+    sigmas, orders, modes, radii = (_one_each(value, len(axes)) for value in (sigma, order, mode, radius))
+    return [(axis, (_gaussian_turned, float(one), derivative, _reach(one, truncate, reach)), 0, how)
+            for axis, one, derivative, how, reach in zip(axes, sigmas, orders, modes, radii) if one > 1e-15]
 
 
 def gaussian_filter(input: Array, sigma: EachAxis[float], order: EachAxis[int] = 0, output: Output = None,
                     mode: EachAxis[str] = "reflect", cval: complex = 0.0, truncate: float = 4.0, *,
                     radius: EachAxis[int] | None = None, axes: Axes = None) -> Array:
     """Gaussian filter, as scipy.ndimage.gaussian_filter."""
+    result = _axes_at_once(input, output, cval, _gaussians, sigma, order, mode, truncate, radius, axes)
+    if result is not None:
+        return result
     xp = _namespace(input)
     array = _numbers(xp, input)
     output = _output(xp, output, array, array.dtype.kind == "c")
-    axes = _axes(axes, array.ndim)
-    sigmas, orders, modes, radii = (_one_each(value, len(axes)) for value in (sigma, order, mode, radius))
-    steps = [step for step in zip(axes, sigmas, orders, modes, radii) if step[1] > 1e-15]
-    for axis, one, derivative, how, reach in steps:
-        gaussian_filter1d(array, one, axis, derivative, output, how, cval, truncate, radius=reach)
+    steps = _gaussians(array.ndim, sigma, order, mode, truncate, radius, axes)
+    for axis, (_, *parameters), _, how in steps:
+        correlate1d(array, xp.asarray(_gaussian_turned(*parameters)), axis, output, how, cval, 0)
         array = output
     if not steps:
         output[...] = array
     return output
 
 
+def _numbers_of(*values):
+    return values
+
+
+def _sobel_taps(rank, axis):
+    taps = numpy.ones((1,) * rank)
+    for along in range(rank):
+        taps = taps * numpy.reshape([-1, 0, 1] if along == axis else [1, 2, 1], [3 if at == along else 1 for at in range(rank)])
+    return taps
+
+
+def _slopes(rank, axis, mode):
+    axis, modes = _axis(axis, rank), _one_each(mode, rank)
+    return [(axis, (_numbers_of, -1, 0, 1), 0, modes[axis])] + [
+        (other, (_numbers_of, 1, 2, 1), 0, modes[other]) for other in range(rank) if other != axis]
+
+
+def _sobel_at_once(array, axis, output, mode, cval):
+    place = _place(array)
+    if place is None or not 0 < array.ndim <= 3:
+        return None
+    # Beyond the edges of the first filter's result is cval again. Zeros, and what an edge shows, can be had in one.
+    if type(mode) is str and (cval == 0 or mode not in ("constant", "grid-constant")):
+        taps = _taps(*place, _sobel_taps, array.ndim, _axis(axis, array.ndim))
+        return _filter(array, taps, output, mode, cval, 0, False, True)
+    return _axes_at_once(array, output, cval, _slopes, axis, mode)
+
+
 def sobel(input: Array, axis: int = -1, output: Output = None, mode: EachAxis[str] = "reflect",
           cval: complex = 0.0) -> Array:
     """Sobel filter along an axis, as scipy.ndimage.sobel."""
+    result = _sobel_at_once(input, axis, output, mode, cval)
+    if result is not None:
+        return result
     xp = _namespace(input)
     array = _numbers(xp, input)
     axis = _axis(axis, array.ndim)
     output = _output(xp, output, array, array.dtype.kind == "c")
-    modes = _one_each(mode, array.ndim)
-    correlate1d(array, [-1, 0, 1], axis, output, modes[axis], cval, 0)
-    for other in range(array.ndim):
-        if other != axis:
-            correlate1d(output, [1, 2, 1], other, output, modes[other], cval, 0)
+    for along, (_, *taps), _, how in _slopes(array.ndim, axis, mode):
+        correlate1d(array, taps, along, output, how, cval, 0)
+        array = output
     return output
+
+
+def _second_differences(rank, mode, axes):
+    axes = _axes(axes, rank)
+    return [(axis, (_numbers_of, 1, -2, 1), 0, how) for axis, how in zip(axes, _one_each(mode, len(axes)))]
 
 
 def laplace(input: Array, output: Output = None, mode: EachAxis[str] = "reflect", cval: complex = 0.0, *,
             axes: Axes = None) -> Array:
     """Sum of the second differences along the axes, as scipy.ndimage.laplace."""
+    result = _axes_at_once(input, output, cval, _second_differences, mode, axes, add=True)
+    if result is not None:
+        return result
     xp = _namespace(input)
     array = _numbers(xp, input)
     output = _output(xp, output, array, array.dtype.kind == "c")

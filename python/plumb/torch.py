@@ -155,9 +155,86 @@ def _as_autocast(*tensors):
                  for tensor in tensors)
 
 
+# An operator's way through PyTorch's dispatcher costs several times what a small convolution does. Where nobody watches
+# operators (no compiler, no mode, no transform) and the tensors are plain ones, the library is called without it: the
+# same calls, with the same results.
+
+def _watchers():
+    """What tells that somebody watches, or None where this PyTorch keeps it elsewhere: then operators are called."""
+    try:
+        from torch.autograd import forward_ad
+        from torch.utils._python_dispatch import is_in_torch_dispatch_mode
+        functions = (torch.compiler.is_compiling, is_in_torch_dispatch_mode, torch._C._len_torch_function_stack,
+                     torch._C._functorch.peek_interpreter_stack, torch._C._get_tracing_state)
+        if any(function() for function in functions) or forward_ad._current_level >= 0:
+            return None
+    except (AttributeError, ImportError):
+        return None
+    return functions, forward_ad
+
+
+_WATCHERS = _watchers()
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def _is_direct(x, w, bias):
+    if _WATCHERS is None or torch.compiler.is_compiling():  # which a compiler takes for a constant
+        return False
+    (_, in_mode, in_function_mode, transform, tracing), forward_ad = _WATCHERS
+    return (type(x) in _PLAIN and type(w) in _PLAIN and (bias is None or type(bias) in _PLAIN)
+            and not in_mode() and not in_function_mode() and transform() is None and tracing() is None
+            and forward_ad._current_level < 0)
+
+
+def _needs_gradient(*tensors):
+    return torch.is_grad_enabled() and any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def _values(tensor):
+    return tensor.detach() if tensor is not None and tensor.requires_grad else tensor
+
+
+def _directly(x, w, bias, settings):
+    return _plumb.conv(_values(x), _values(w), _values(bias), **settings)
+
+
+def _arguments(weight, stride, padding, dilation, groups, boundary, math):
+    """The operators', of what a caller gives."""
+    axes = weight.dim() - 2
+    stride, dilation = _each(stride, axes, "stride"), _each(dilation, axes, "dilation")
+    return stride, _padding(padding, axes, weight, stride, dilation), dilation, groups, boundary, math
+
+
+if _WATCHERS is not None:
+    class _Direct(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w, bias, settings):  # the names are PyTorch's
+            ctx.save_for_backward(x, w)
+            ctx.settings = settings
+            return _directly(x, w, bias, settings)
+
+        @staticmethod
+        def backward(ctx, dy):
+            x, w = ctx.saved_tensors
+            by_x, by_w, by_bias, _ = ctx.needs_input_grad
+            if torch.is_grad_enabled() or not _is_direct(x, w, dy):  # derivatives of these are the operators'
+                rest = _arguments(w, **ctx.settings)
+                dx = _backward_data(dy, w, list(x.shape), *rest) if by_x else None
+                dw = _backward_weights(x, dy, list(w.shape), *rest) if by_w else None
+            else:
+                dx = _plumb.conv_backward_data(_values(dy), _values(w), x.shape, **ctx.settings) if by_x else None
+                dw = _plumb.conv_backward_weights(_values(x), _values(dy), w.shape, **ctx.settings) if by_w else None
+            return dx, dw, dy.sum((0, *range(2, dy.dim()))) if by_bias else None, None
+
+
 def _forward(axes, input, weight, bias, stride, padding, dilation, groups, boundary, math):
     input, weight, bias = _as_autocast(input, weight, bias)
     x, single = _batched(input, axes)
+    if _is_direct(x, weight, bias):
+        settings = dict(stride=stride, padding=padding, dilation=dilation, groups=groups, boundary=boundary, math=math)
+        y = (_Direct.apply(x, weight, bias, settings) if _needs_gradient(x, weight, bias)
+             else _directly(x, weight, bias, settings))
+        return y.squeeze(0) if single else y
     stride, dilation = _each(stride, axes, "stride"), _each(dilation, axes, "dilation")
     padding = _padding(padding, axes, weight, stride, dilation)
     y = _conv(x, weight, bias, stride, padding, dilation, groups, boundary, math)

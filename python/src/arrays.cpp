@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "attributes.hpp"
 #include "dlpack.hpp"
 #include "plumb/error.hpp"
 #include "plumb/quote.hpp"
@@ -176,18 +177,18 @@ void Array::take_numpy_bfloat16(std::string_view name, Access access) {
 // What CuPy's arrays say of themselves takes a fraction of the time of a capsule, for which CUDA is
 // asked where they are. A call works on the stream that is current, which it would be lent for.
 bool Array::take_cupy(std::string_view name) {
-  const nb::object letter = object_.attr("dtype").attr("char");
+  const nb::object letter = attribute<"char">(attribute<"dtype">(object_));
   const std::optional<DType> dtype = dtype_of_format(nb::str(letter).c_str());
   if (!dtype) return false;  // DLPack knows its other types, or what they are called
-  const nb::object shape = object_.attr("shape"), steps = object_.attr("strides"),
-                   memory = object_.attr("data");
+  const nb::object shape = attribute<"shape">(object_), steps = attribute<"strides">(object_),
+                   memory = attribute<"data">(object_);
   const Py_ssize_t rank = PyTuple_Check(shape.ptr()) ? PyTuple_Size(shape.ptr()) : -1;
   if (rank < 0 || !PyTuple_Check(steps.ptr()) || PyTuple_Size(steps.ptr()) != rank) return false;
   std::int64_t extents[Dims::max_rank], strides[Dims::max_rank];
   check_rank(name, rank);
   read_integers(shape, extents);
   read_integers(steps, strides);
-  const nb::object address = memory.attr("ptr"), device = memory.attr("device_id");
+  const nb::object address = attribute<"ptr">(memory), device = attribute<"device_id">(memory);
   void* data = PyLong_AsVoidPtr(address.ptr());
   const auto index = static_cast<int>(PyLong_AsLongLong(device.ptr()));
   if (PyErr_Occurred()) throw nb::python_error();

@@ -57,7 +57,7 @@ nb::object conv_call(nb::handle x_object, nb::handle w_object, nb::handle bias_o
   const DeviceId id = device_of({&x, &w, &bias});
   Output y(out, x, extents);
   tensors.y = y.view();
-  const Device device = opened(to_string(id), providers_from(providers));
+  const Device device = device_for(id, providers);
   Queue& queue = queue_for(device, x.framework());
   if (records(queue, x.framework())) {
     record_conv(queue, x, problem_of(tensors, geometry), tensors, std::move(options));
@@ -84,7 +84,7 @@ nb::object backward_data_call(nb::handle dy_object, nb::handle w_object, nb::han
       options_from({math, nb::none(), algorithm, accumulate, deterministic, reproducible});
   const DeviceId id = device_of({&dy, &w, &mask, &bias});
   Output dx(out, dy, out.is_none() ? gradient_extents(x_shape, dy, w, geometry) : Extents());
-  const Device device = opened(to_string(id), providers_from(providers));
+  const Device device = device_for(id, providers);
   const BackwardDataTensors tensors{
       .dy = dy.view(), .w = w.view(), .dx = dx.view(), .mask = mask.view(), .bias = bias.view()};
   Queue& queue = queue_for(device, dy.framework());
@@ -122,7 +122,7 @@ nb::object backward_weights_call(nb::handle x_object, nb::handle dy_object, nb::
   std::optional<Output> db;
   if (bias)
     db.emplace(nb::none(), x, Extents{dy.view().rank() > 1 ? dy.view().extent(1) : 1}, "db");
-  const Device device = opened(to_string(id), providers_from(providers));
+  const Device device = device_for(id, providers);
   const BackwardWeightsTensors tensors{.x = x.view(),
                                        .dy = dy.view(),
                                        .dw = dw.view(),
@@ -160,7 +160,7 @@ nb::object transpose_call(nb::handle x_object, nb::handle w_object, nb::handle b
   }
   const DeviceId id = device_of({&x, &w, &bias});
   Output y(out, x, extents);
-  const Device device = opened(to_string(id), providers_from(providers));
+  const Device device = device_for(id, providers);
   const TransposedTensors tensors{.x = x.view(), .w = w.view(), .bias = bias.view(), .y = y.view()};
   Queue& queue = queue_for(device, x.framework());
   if (records(queue, x.framework())) {

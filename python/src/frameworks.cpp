@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "arrays.hpp"
+#include "attributes.hpp"
 #include "plumb/error.hpp"
 
 namespace plumb::python {
@@ -36,47 +37,99 @@ Framework search(nb::handle type) {
   return Framework::other;
 }
 
+struct Kind {
+  Framework framework = Framework::other;
+  bool plain = false;  ///< NumPy's or CuPy's ndarray itself
+};
+
+Kind kind_of(nb::handle object) {
+  // The types of arrays are few and live as long as their modules, but a subclass may go and
+  // another take its place: those are kept, and each is asked for once.
+  static auto& known = *new std::unordered_map<PyObject*, std::pair<nb::object, Kind>>;
+  const nb::handle type = object.type();
+  const auto found = known.find(type.ptr());
+  if (found != known.end()) return found->second.second;
+  Kind kind{search(type)};
+  if (kind.framework == Framework::other) return kind;
+  const std::string name = nb::str(nb::object(type.attr("__module__"))).c_str();
+  kind.plain = (name == "numpy" || name == "cupy") &&
+               std::string_view(nb::str(nb::object(type.attr("__name__"))).c_str()) == "ndarray";
+  known.emplace(type.ptr(), std::pair(nb::borrow(type), kind));
+  return kind;
+}
+
 /// A module's attribute, found once: it is kept for good, as modules are.
-nb::handle kept(const char* module, const char* name) {
-  static auto& all = *new std::unordered_map<std::string, nb::object>;
-  auto& entry = all[std::string(module) + "." + name];
-  if (!entry.is_valid()) entry = nb::module_::import_(module).attr(name);
+template <Name module, Name name>
+nb::handle kept() {
+  static nb::object& entry = *new nb::object;
+  if (!entry.is_valid()) entry = nb::module_::import_(module.text).attr(name.text);
   return entry;
 }
 
 nb::tuple as_tuple(const Extents& extents) {
-  nb::list list;
-  for (const std::int64_t extent : extents) list.append(extent);
-  return nb::tuple(list);
+  const nb::object tuple = nb::steal(PyTuple_New(extents.rank()));
+  if (!tuple.is_valid()) throw nb::python_error();
+  for (int i = 0; i < extents.rank(); ++i)
+    if (PyTuple_SetItem(tuple.ptr(), i, PyLong_FromLongLong(extents[i])) != 0)
+      throw nb::python_error();
+  return nb::borrow<nb::tuple>(tuple);
 }
 
 }  // namespace
 
-Framework framework_of(nb::handle object) {
-  // The types of arrays are few and live as long as their modules, but a subclass may go and
-  // another take its place: those are kept, and each is asked for once.
-  static auto& known = *new std::unordered_map<PyObject*, std::pair<nb::object, Framework>>;
-  const nb::handle type = object.type();
-  const auto found = known.find(type.ptr());
-  if (found != known.end()) return found->second.second;
-  const Framework framework = search(type);
-  if (framework != Framework::other)
-    known.emplace(type.ptr(), std::pair(nb::borrow(type), framework));
-  return framework;
+Framework framework_of(nb::handle object) { return kind_of(object).framework; }
+
+bool is_plain_array(nb::handle object) { return kind_of(object).plain; }
+
+namespace {
+
+using CupyStream = std::intptr_t (*)();
+
+/// CuPy's own look-up of the current stream's address, which its modules export to each other and
+/// which makes no object. Null where this CuPy has it otherwise.
+CupyStream cupy_stream() {
+  static const CupyStream found = [] {
+    constexpr const char* type = "intptr_t (void)";
+    const nb::object exports =
+        nb::getattr(nb::module_::import_("cupy.cuda.stream"), "__pyx_capi__", nb::none());
+    if (!PyDict_Check(exports.ptr())) return CupyStream{};
+    const nb::handle capsule = PyDict_GetItemString(exports.ptr(), "get_current_stream_ptr");
+    if (!capsule.is_valid() || PyCapsule_IsValid(capsule.ptr(), type) == 0) return CupyStream{};
+    return reinterpret_cast<CupyStream>(PyCapsule_GetPointer(capsule.ptr(), type));
+  }();
+  return found;
 }
+
+/// PyTorch's look-up of the address for code that it generates, which makes no object.
+std::uintptr_t torch_stream(int device) {
+  static const nb::object& raw = *new nb::object(
+      nb::getattr(nb::module_::import_("torch._C"), "_cuda_getCurrentRawStream", nb::none()));
+  if (!raw.is_none()) return nb::cast<std::uintptr_t>(raw(device));
+  return nb::cast<std::uintptr_t>(
+      kept<"torch.cuda", "current_stream">()(device).attr("cuda_stream"));
+}
+
+}  // namespace
 
 Stream current_stream(Framework framework, int device) {
   std::uintptr_t stream = 0;
-  nb::object owner;
-  if (framework == Framework::torch) {  // whose streams are a pool's, which stays
-    stream =
-        nb::cast<std::uintptr_t>(kept("torch.cuda", "current_stream")(device).attr("cuda_stream"));
+  if (framework == Framework::torch) {
+    stream = torch_stream(device);
   } else if (framework == Framework::cupy) {
-    nb::object current = kept("cupy.cuda", "get_current_stream")();
-    stream = nb::cast<std::uintptr_t>(current.attr("ptr"));
-    if (stream > 2) owner = std::move(current);
+    if (const CupyStream current = cupy_stream()) {
+      stream = static_cast<std::uintptr_t>(current());
+      if (PyErr_Occurred()) throw nb::python_error();
+    } else {
+      stream = nb::cast<std::uintptr_t>(kept<"cupy.cuda", "get_current_stream">()().attr("ptr"));
+    }
   }
-  return {reinterpret_cast<void*>(stream == 0 ? 1 : stream), std::move(owner)};
+  return {reinterpret_cast<void*>(stream == 0 ? 1 : stream)};
+}
+
+nb::object owner_of_current_stream(Framework framework) {
+  if (framework != Framework::cupy) return {};  // PyTorch's streams are a pool's, which stays
+  nb::object current = kept<"cupy.cuda", "get_current_stream">()();
+  return nb::cast<std::uintptr_t>(current.attr("ptr")) > 2 ? std::move(current) : nb::object();
 }
 
 std::optional<TorchTensor> torch_tensor(nb::handle object) {
@@ -86,9 +139,9 @@ std::optional<TorchTensor> torch_tensor(nb::handle object) {
   };
   static const Names* names = nullptr;  // kept for good, as modules are
   if (!names) {
-    const auto name = [](const char* of) { return nb::borrow(kept("torch", of)); };
+    const auto name = [](const char* of) { return nb::module_::import_("torch").attr(of); };
     names = new Names{.tensor = name("Tensor"),
-                      .parameter = nb::borrow(kept("torch.nn", "Parameter")),
+                      .parameter = nb::borrow(kept<"torch.nn", "Parameter">()),
                       .strided = name("strided"),
                       .dtypes = {{{name("float32"), DType::f32},
                                   {name("float64"), DType::f64},
@@ -97,40 +150,39 @@ std::optional<TorchTensor> torch_tensor(nb::handle object) {
   }
   const nb::handle type = object.type();
   if (!type.is(names->tensor) && !type.is(names->parameter)) return {};
-  const nb::object dtype = object.attr("dtype");
+  const nb::object dtype = attribute<"dtype">(object);
   const auto* const known = std::find_if(names->dtypes.begin(), names->dtypes.end(),
                                          [&](const auto& one) { return dtype.is(one.first); });
-  if (known == names->dtypes.end() || !object.attr("layout").is(names->strided) ||
-      PyObject_IsTrue(nb::object(object.attr("requires_grad")).ptr()) != 0 ||
-      PyObject_IsTrue(nb::object(object.attr("is_neg")()).ptr()) != 0)
+  if (known == names->dtypes.end() || !attribute<"layout">(object).is(names->strided) ||
+      is_true<"requires_grad">(object) || PyObject_IsTrue(call<"is_neg">(object).ptr()) != 0)
     return {};
-  const nb::object extents = object.attr("shape"), strides = object.attr("stride")();
-  const bool on_cpu = nb::cast<bool>(object.attr("is_cpu"));
+  const nb::object extents = attribute<"shape">(object), strides = call<"stride">(object);
+  const bool on_cpu = is_true<"is_cpu">(object);
   if (!PyTuple_Check(extents.ptr()) || !PyTuple_Check(strides.ptr()) ||
       PyTuple_Size(extents.ptr()) != PyTuple_Size(strides.ptr()) ||
-      (!on_cpu && !nb::cast<bool>(object.attr("is_cuda"))))
+      (!on_cpu && !is_true<"is_cuda">(object)))
     return {};
-  const nb::object address = object.attr("data_ptr")();  // what has no memory of its own throws
-  const int device = on_cpu ? -1 : nb::cast<int>(object.attr("get_device")());
+  const nb::object address = call<"data_ptr">(object);  // what has no memory of its own throws
+  const int device = on_cpu ? -1 : nb::cast<int>(call<"get_device">(object));
   return TorchTensor{PyLong_AsVoidPtr(address.ptr()), known->second, device, extents, strides};
 }
 
-nb::handle torch_bytes() { return kept("torch", "uint8"); }
+nb::handle torch_bytes() { return kept<"torch", "uint8">(); }
 
 Result make_result(nb::handle like, Framework framework, const DeviceId& device, DType dtype,
                    const Extents& extents) {
   if (framework == Framework::jax)
     return {{}, std::make_unique<Tensor>(Device::open(to_string(device)), dtype, extents)};
   const nb::tuple shape = as_tuple(extents);
-  if (framework == Framework::torch) return {like.attr("new_empty")(shape), nullptr};
+  if (framework == Framework::torch) return {attribute<"new_empty">(like)(shape), nullptr};
   if (framework == Framework::cupy) {
-    if (nb::cast<int>(kept("cupy.cuda.runtime", "getDevice")()) == device.index)
-      return {kept("cupy", "empty")(shape, like.attr("dtype")), nullptr};
-    const nb::object on = kept("cupy.cuda", "Device")(device.index);
+    if (nb::cast<int>(kept<"cupy.cuda.runtime", "getDevice">()()) == device.index)
+      return {kept<"cupy", "ndarray">()(shape, attribute<"dtype">(like)), nullptr};
+    const nb::object on = kept<"cupy.cuda", "Device">()(device.index);
     on.attr("__enter__")();
     nb::object made;
     try {
-      made = kept("cupy", "empty")(shape, like.attr("dtype"));
+      made = kept<"cupy", "ndarray">()(shape, attribute<"dtype">(like));
     } catch (...) {
       on.attr("__exit__")(nb::none(), nb::none(), nb::none());
       throw;
@@ -145,11 +197,11 @@ Result make_result(nb::handle like, Framework framework, const DeviceId& device,
             std::string(nb::type_name(like.type()).c_str()) +
             " on a GPU; expected arrays of CuPy, PyTorch or JAX, or an array to write as out");
   if (framework == Framework::numpy)
-    return {kept("numpy", "empty")(shape, like.attr("dtype")), nullptr};
+    return {kept<"numpy", "empty">()(shape, attribute<"dtype">(like)), nullptr};
   const std::string name(numpy_name(dtype));
   if (dtype == DType::bf16)  // NumPy has none of its own
-    return {kept("numpy", "empty")(shape, kept("ml_dtypes", "bfloat16")), nullptr};
-  return {kept("numpy", "empty")(shape, name.c_str()), nullptr};
+    return {kept<"numpy", "empty">()(shape, kept<"ml_dtypes", "bfloat16">()), nullptr};
+  return {kept<"numpy", "empty">()(shape, name.c_str()), nullptr};
 }
 
 nb::object finish(Result result) {

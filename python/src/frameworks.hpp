@@ -20,15 +20,19 @@ enum class Framework : std::uint8_t { numpy, cupy, torch, jax, buffer, other };
 
 /// Returns whose array an object is, by the modules of its type and the types that derives from.
 Framework framework_of(nb::handle object);
+/// Says whether an object is of NumPy's or CuPy's own type of arrays, and of none that derives from
+/// it.
+bool is_plain_array(nb::handle object);
 
 /// A stream of CUDA's.
 struct Stream {
   void* native = nullptr;  ///< never null of a GPU: CUDA's name for its default stream is 1
-  nb::object owner;        ///< what destroys the stream when it goes; none where it stays
 };
 /// Returns the stream that the framework puts work on now, on a device of CUDA's (DLPack names its
 /// default one 1, too).
 Stream current_stream(Framework framework, int device);
+/// Returns what destroys the current stream when it goes; none where it stays.
+nb::object owner_of_current_stream(Framework framework);
 
 /// Returns PyTorch's type of bytes.
 nb::handle torch_bytes();

@@ -34,6 +34,7 @@ NB_MODULE(_plumb, module) {
   plumb::python::bind_convolutions(module);
   plumb::python::bind_plans(module);
   plumb::python::bind_operators(module);
+  plumb::python::bind_filters(module);
   plumb::python::bind_library(module);
   plumb::python::bind_jax(module);
 }

@@ -21,7 +21,7 @@ using namespace nanobind::literals;
 template <class Run>
 nb::object run_operator(const Array& x, nb::handle out, const Extents& extents, Run run) {
   Output y(out, x, extents);
-  const Device device = opened(to_string(device_of({&x})));
+  const Device device = opened(device_of({&x}));
   Queue& queue = queue_for(device, x.framework());
   {
     const nb::gil_scoped_release released;
@@ -78,7 +78,7 @@ nb::object linear_call(nb::handle x_object, nb::handle w_object, nb::handle bias
     throw Error(ErrorCode::invalid_argument,
                 "x and w have shapes " + to_string(x.view().extents()) + " and " +
                     to_string(w.view().extents()) + "; expected [N, C] and [K, C]");
-  const Device device = opened(to_string(device_of({&x, &w, &bias})));
+  const Device device = opened(device_of({&x, &w, &bias}));
   const ConvOptions options = options_from({math, activation, nb::none(), false, false, false});
   Output y(out, x, {x.view().extent(0), w.view().extent(0)});
   Queue& queue = queue_for(device, x.framework());

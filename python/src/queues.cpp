@@ -1,6 +1,7 @@
 // The devices and queues that calls work on.
 #include "queues.hpp"
 
+#include <list>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -39,6 +40,24 @@ Device opened(const std::string& name, const std::string& providers) {
   return all.emplace(key, std::move(device)).first->second;
 }
 
+const Device& opened(const DeviceId& id) {
+  // Looked up for every call: a list of a machine's few devices, without their names as text.
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::list<Device>;
+  {
+    const std::lock_guard lock(mutex);
+    for (const Device& device : known)
+      if (device.id() == id) return device;
+  }
+  Device device = opened(to_string(id), {});
+  const std::lock_guard lock(mutex);
+  return known.emplace_back(std::move(device));
+}
+
+Device device_for(const DeviceId& id, nb::handle providers) {
+  return providers.is_none() ? opened(id) : opened(to_string(id), providers_from(providers));
+}
+
 DeviceId device_of(std::initializer_list<const Array*> arrays) {
   const Array* first = nullptr;
   for (const Array* array : arrays) {
@@ -52,24 +71,33 @@ DeviceId device_of(std::initializer_list<const Array*> arrays) {
   return first ? first->view().device() : host;
 }
 
+namespace {
+
+using Place = std::pair<const void*, void*>;  // a device and a stream
+struct Kept {
+  Queue queue;
+  /// The stream's, held with the queue, whose workspace goes back in the stream's order. At the
+  /// end of a thread it is left: Python may be gone before the thread is.
+  PyObject* owner;
+};
+thread_local std::map<Place, Kept> queues;
+
+Queue* known_queue(const Device& device, void* stream) {
+  const auto found = queues.find({&device.info(), stream});
+  return found != queues.end() ? &found->second.queue : nullptr;
+}
+
+}  // namespace
+
 Queue& queue_for(const Device& device, Framework framework) {
   if (device.id().backend != "cuda") return queue_on(device, nullptr);
-  const Stream stream = current_stream(framework, device.id().index);
-  return queue_on(device, stream.native, stream.owner);
+  void* const stream = current_stream(framework, device.id().index).native;
+  if (Queue* known = known_queue(device, stream)) return *known;
+  return queue_on(device, stream, owner_of_current_stream(framework));
 }
 
 Queue& queue_on(const Device& device, void* stream, nb::handle owner) {
-  using Place = std::pair<const void*, void*>;  // a device and a stream
-  struct Kept {
-    Queue queue;
-    /// The stream's, held with the queue, whose workspace goes back in the stream's order. At the
-    /// end of a thread it is left: Python may be gone before the thread is.
-    PyObject* owner;
-  };
-  static thread_local std::map<Place, Kept> queues;
-  const Place place{&device.info(), stream};
-  const auto found = queues.find(place);
-  if (found != queues.end()) return found->second.queue;
+  if (Queue* known = known_queue(device, stream)) return *known;
   // A queue keeps workspace: of a caller who makes streams without end, those of old ones must go.
   constexpr std::size_t most = 16;
   if (queues.size() >= most) {
@@ -84,7 +112,8 @@ Queue& queue_on(const Device& device, void* stream, nb::handle owner) {
   }
   Queue queue = stream ? Queue::wrap(device, stream) : Queue(device);
   if (owner.is_valid()) owner.inc_ref();
-  return queues.emplace(place, Kept{std::move(queue), owner.ptr()}).first->second.queue;
+  return queues.emplace(Place{&device.info(), stream}, Kept{std::move(queue), owner.ptr()})
+      .first->second.queue;
 }
 
 void settle(Queue& queue, Framework framework) {

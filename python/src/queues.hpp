@@ -14,6 +14,14 @@ namespace plumb::python {
 /// Device::open() does. Takes nothing of Python's.
 Device opened(const std::string& name, const std::string& providers = {});
 
+/// Returns the device that an array's memory is on, opened with the libraries that the environment
+/// names.
+const Device& opened(const DeviceId& id);
+
+/// Returns the same with the algorithms of the libraries that a caller names, None or a str. Throws
+/// Error (invalid_argument) where it is neither.
+Device device_for(const DeviceId& id, nanobind::handle providers);
+
 /// Returns the libraries that a caller names: of None none, so that the environment may. Throws
 /// Error (invalid_argument) where it is no str.
 std::string providers_from(nanobind::handle object);

@@ -4,7 +4,7 @@ import inspect
 import numpy as np
 import pytest
 
-from plumb import ndimage
+from plumb import _filters, _plumb, ndimage
 
 scipy_ndimage = pytest.importorskip("scipy.ndimage")
 
@@ -216,3 +216,52 @@ def test_bad_input_raises_what_scipy_raises(call):
         call(scipy_ndimage)
     with pytest.raises(theirs.type):
         call(ndimage)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_needs_no_conversion_is_one_call(seed):
+    """Taken at once or in Python, the numbers are the same; so are those of small images, padded, and of large ones."""
+    random = np.random.default_rng(8000 + seed)
+    rank, dtype = int(random.integers(1, 4)), random.choice(["float32", "float64"])
+    image = random.integers(-20, 20, random.integers(2, 9, rank)).astype(dtype)
+    weights = random.integers(-3, 4, random.integers(1, 5, rank)).astype(dtype)
+    modes = tuple(random.choice(MODES, rank).tolist())
+    origin = tuple(origin_of(random, size) for size in weights.shape)
+    cval = float(random.integers(0, 3))
+    at_once = _plumb._filter(image, weights, None, modes, cval, origin, False, False)
+    padded = image
+    for axis, (mode, size, at) in enumerate(zip(modes, weights.shape, origin)):
+        widths = [(0, 0)] * rank
+        widths[axis] = (size // 2 + at, size - 1 - size // 2 - at)
+        how = _filters.MODES[mode][1]
+        padded = np.pad(padded, widths, how, **(dict(constant_values=cval) if how == "constant" else {}))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, weights.shape)
+    np.testing.assert_array_equal(at_once, (windows * weights).sum(tuple(range(rank, 2 * rank))))
+
+
+@pytest.mark.parametrize("call", [
+    lambda image, weights: (image.astype("int32"), weights, None), lambda image, weights: (image, weights.astype("f8"), None),
+    lambda image, weights: (image, weights, "float64"), lambda image, weights: (image.tolist(), weights, None),
+    lambda image, weights: (image, weights, image), lambda image, weights: (np.ma.array(image), weights, None),
+    lambda image, weights: (image, weights[0], None), lambda image, weights: (image[:0], weights, None),
+    lambda image, weights: (np.ones((2,) * 4, "f"), np.ones((1,) * 4, "f"), None),
+    lambda image, weights: (image.astype(">f4"), weights, None)])
+def test_what_needs_more_is_left_to_python(call):
+    image, weights = np.ones((6, 7), "float32"), np.ones((3, 3), "float32")
+    assert _plumb._filter(image, weights, None, "reflect", 0.0, 0, True, False) is not None
+    input, filters, output = call(image, weights)
+    assert _plumb._filter(input, filters, output, "reflect", 0.0, 0, True, False) is None
+    for mode, cval, origin in (("no mode", 0.0, 0), ("reflect", 1j, 0), ("reflect", 0.0, 2), ("reflect", 0.0, (0, 0, 0))):
+        assert _plumb._filter(image, weights, None, mode, cval, origin, True, False) is None
+
+
+@pytest.mark.parametrize("name, arguments", [("gaussian_filter", (1.0,)), ("uniform_filter", (3,)), ("sobel", ()),
+                                             ("laplace", ())])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_in_place(name, arguments, rank):
+    image = np.random.default_rng(rank).standard_normal((9, 8, 7)[:rank])
+    for mode, cval in (("reflect", 0.0), ("constant", 1.5)):
+        expected = getattr(scipy_ndimage, name)(image, *arguments, mode=mode, cval=cval)
+        written = image.copy()
+        assert getattr(ndimage, name)(written, *arguments, output=written, mode=mode, cval=cval) is written
+        np.testing.assert_allclose(written, expected, rtol=1e-12, atol=1e-12)

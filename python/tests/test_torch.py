@@ -84,6 +84,51 @@ def test_gradcheck(axes, boundary, device):
     assert torch.autograd.gradgradcheck(call, (x, w, bias))
 
 
+class Watching(torch.utils._python_dispatch.TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, function, types, arguments=(), named=None):
+        self.seen.append(str(function))
+        return function(*arguments, **(named or {}))
+
+
+@on_each_device
+@pytest.mark.parametrize("settings", [dict(), dict(stride=2, padding=1, boundary="periodic"), dict(padding="same")])
+def test_operators_are_called_where_somebody_watches(settings, device):
+    """Elsewhere the library is called without them, and gives the same, derivatives too."""
+    random = torch.Generator().manual_seed(34)
+    x, w, bias, dy = (leaf(random, device, *shape) for shape in ((2, 3, 8, 7), (4, 3, 3, 3), (4,), (1, 4, 1, 1)))
+
+    def results():
+        y = by_plumb.conv2d(x, w, bias, **settings)
+        dx, dw, db = torch.autograd.grad(y, (x, w, bias), dy.expand(y.shape), create_graph=True)
+        again = torch.autograd.grad(y, (x, w, bias), dy.detach().expand(y.shape), retain_graph=True)
+        second = torch.autograd.grad(dx.sum() + dw.square().sum(), (x, w, dy))
+        return [y, dx, dw, db, *again, *second]
+
+    found = results()
+    assert found[0].grad_fn.name() == "_DirectBackward"
+    with Watching() as watching:
+        expected = results()
+    assert any("plumb.conv.default" in name for name in watching.seen)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    with torch.no_grad():
+        torch.testing.assert_close(by_plumb.conv2d(x, w, bias, **settings), expected[0], rtol=0, atol=0)
+
+
+@on_each_device
+def test_only_wanted_gradients_are_computed(device):
+    x, w = whole(35, 2, 3, 8, 7, device=device), whole(36, 4, 3, 3, 3, device=device).requires_grad_()
+    y = by_plumb.conv2d(x, w)
+    assert y.grad_fn.needs_input_grad[:3] == (False, True, False)
+    y.sum().backward()
+    torch.testing.assert_close(w.grad, torch.autograd.grad(torch.nn.functional.conv2d(x, w).sum(), w)[0])
+    by_plumb.conv2d(x.requires_grad_(), w.detach()).sum().backward()
+    assert x.grad is not None
+
+
 @on_each_device
 def test_gradcheck_transposed(device):
     random = torch.Generator().manual_seed(10)

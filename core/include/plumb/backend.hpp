@@ -32,13 +32,15 @@ struct PoolLaunch {
 };
 
 /// One copy of images with their padding: y[n,c,i,j,k] = x[n,c,d,h,w] for d = begin.d + i step.d,
-/// and h and w likewise, where what lies outside x is what the boundary shows there.
+/// and h and w likewise, where what lies outside x is what the boundary shows there: in the place
+/// of zeros `outside`.
 struct PadLaunch {
   ConstTensorView x = {};    ///< N C D H W
   TensorView y = {};         ///< N C and any other extents, of x's dtype; overlaps nothing
   Triple begin = {0};        ///< coordinates in x of y's first element
   Triple step = {1};         ///< at least 1
   Boundaries boundary = {};  ///< along D, H and W
+  double outside = 0;        ///< beyond the edges of an axis with zeros; is rounded to the dtype
 };
 
 /// One sum: y = activation(x + y), formed in float, f64 in double. x and y overlap nowhere.
