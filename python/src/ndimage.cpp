@@ -1,5 +1,6 @@
-// What plumb.ndimage calls first: filters of arrays of NumPy or CuPy that need no conversion, in one
-// call. Of anything else it returns None, and Python, which knows all of SciPy's cases, goes on.
+// What plumb.ndimage calls first: filters of arrays of NumPy or CuPy that need no conversion, in
+// one call. Of anything else it returns None, and Python, which knows all of SciPy's cases, goes
+// on.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -26,10 +27,10 @@ constexpr std::int64_t max_padded_on_host = 1 << 16;
 /// Of SciPy's names.
 std::optional<Boundary> boundary_of(nb::handle mode) {
   constexpr std::pair<std::string_view, Boundary> names[] = {
-      {"reflect", Boundary::symmetric},     {"constant", Boundary::zeros},
-      {"nearest", Boundary::clamp},         {"mirror", Boundary::reflect},
-      {"wrap", Boundary::periodic},         {"grid-mirror", Boundary::symmetric},
-      {"grid-constant", Boundary::zeros},   {"grid-wrap", Boundary::periodic}};
+      {"reflect", Boundary::symmetric},   {"constant", Boundary::zeros},
+      {"nearest", Boundary::clamp},       {"mirror", Boundary::reflect},
+      {"wrap", Boundary::periodic},       {"grid-mirror", Boundary::symmetric},
+      {"grid-constant", Boundary::zeros}, {"grid-wrap", Boundary::periodic}};
   if (!PyUnicode_Check(mode.ptr())) return {};
   const std::string_view name = nb::borrow<nb::str>(mode).c_str();
   for (const auto& [known, boundary] : names)
@@ -219,8 +220,9 @@ class FilterCall {
            other.view().device() == x_->view().device() && other.framework() == x_->framework();
   }
 
-  /// Convolutions leave out what lies beyond an edge with zeros. Weights are multiplied by cval, and
-  /// by zeros where that makes NaN: such an image is padded. What lies on a GPU is not looked at.
+  /// Convolutions leave out what lies beyond an edge with zeros. Weights are multiplied by cval,
+  /// and by zeros where that makes NaN: such an image is padded. What lies on a GPU is not looked
+  /// at.
   bool decide_padding(Pass& pass, const Terms& terms) const {
     if (!reads_outside(pass.filter)) return true;
     const bool on_host = x_->view().device() == host;
