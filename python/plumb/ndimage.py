@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 
 import numpy
 
+from ._at_once import at_once, axes_at_once, place_of, taps_of
 from ._filters import MODES, apply, type_of_work
-from ._plumb import _filter, _filter_axes
+from ._plumb import _filter
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d", "laplace",
            "sobel", "uniform_filter", "uniform_filter1d"]
@@ -125,83 +126,6 @@ def _check_cval(array, cval):
         raise ValueError("Cannot provide a complex-valued cval when the input is real.")
 
 
-# Most calls are of arrays that need no conversion. Those are the compiled module's, which says None to the others.
-
-def _remembered(function):
-    """The function, with the answers to arguments that can be looked up kept."""
-    known = functools.lru_cache(maxsize=256)(function)
-
-    @functools.wraps(function)
-    def call(*arguments):
-        try:
-            return known(*arguments)
-        except TypeError:  # a list among them
-            return function(*arguments)
-    return call
-
-
-def _place(array):
-    """The GPU that an array is on, -1 for none, and its type's letter; None of what no filter takes as it stands."""
-    kind = type(array)
-    if kind is not numpy.ndarray and kind.__module__ != "cupy":
-        return None
-    letter = array.dtype.char
-    if letter not in "fd":
-        return None
-    return -1 if kind is numpy.ndarray else array.data.device_id, letter
-
-
-@functools.lru_cache(maxsize=256)
-def _taps(device, letter, values, *parameters):
-    """The numbers that values(*parameters) gives, of this type: on a GPU for good, as each copy to it takes its time."""
-    taps = numpy.ascontiguousarray(values(*parameters), letter)
-    if device < 0:
-        return taps
-    cupy = sys.modules["cupy"]
-    with cupy.cuda.Device(device):
-        taps = cupy.asarray(taps)
-        cupy.cuda.get_current_stream().synchronize()  # other streams will read it
-    return taps
-
-
-def _from_bytes(dtype, shape, data):
-    return numpy.frombuffer(data, dtype).reshape(shape)
-
-
-def _at_once(input, weights, output, mode, cval, origin, convolution, axis=None):
-    """The filter, or None where it takes more than one call. With an axis the weights are one axis'."""
-    finite = False
-    if type(weights) is not type(input):
-        if type(weights) not in (list, tuple, numpy.ndarray) or (place := _place(input)) is None:
-            return None
-        weights = numpy.asarray(weights)
-        if weights.dtype.kind not in "biuf" or weights.size > 4096 or not numpy.isfinite(weights).all():
-            return None
-        finite = True
-        weights = _taps(*place, _from_bytes, weights.dtype, weights.shape, weights.tobytes())
-    if axis is None:
-        return _filter(input, weights, output, mode, cval, origin, convolution, finite)
-    return _filter_axes(input, output, ((axis, weights, origin, mode),), cval, convolution, finite, False)
-
-
-@_remembered
-def _steps(device, letter, rank, filters, parameters):
-    return tuple((axis, _taps(device, letter, *taps), origin, mode)
-                 for axis, taps, origin, mode in filters(rank, *parameters))
-
-
-def _axes_at_once(array, output, cval, filters, *parameters, add=False):
-    """Filters along axes, one behind the other or their sum, as _at_once().
-
-    filters(rank, *parameters) gives of each the axis, what _taps() makes of its taps, the origin and the mode.
-    """
-    place = _place(array)
-    if place is None:
-        return None
-    steps = _steps(*place, array.ndim, filters, parameters)
-    return _filter_axes(array, output, steps, cval, False, True, add) if 0 < len(steps) <= 3 else None
-
-
 def _n_dimensional(input, weights, output, mode, cval, origin, convolution, axes):
     xp = _namespace(input)
     array = _numbers(xp, input)
@@ -250,7 +174,7 @@ def correlate(input: Array, weights: Array, output: Output = None, mode: str = "
               origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Multi-dimensional correlation, as scipy.ndimage.correlate."""
     if axes is None:
-        result = _at_once(input, weights, output, mode, cval, origin, False)
+        result = at_once(input, weights, output, mode, cval, origin, False)
         if result is not None:
             return result
     return _n_dimensional(input, weights, output, mode, cval, origin, False, axes)
@@ -260,7 +184,7 @@ def convolve(input: Array, weights: Array, output: Output = None, mode: str = "r
              origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Multi-dimensional convolution, as scipy.ndimage.convolve."""
     if axes is None:
-        result = _at_once(input, weights, output, mode, cval, origin, True)
+        result = at_once(input, weights, output, mode, cval, origin, True)
         if result is not None:
             return result
     return _n_dimensional(input, weights, output, mode, cval, origin, True, axes)
@@ -290,7 +214,7 @@ def convolve1d(input: Array, weights: Array, axis: int = -1, output: Output = No
 
 
 def _one_dimensional(input, weights, axis, output, mode, cval, origin, convolution):
-    result = _at_once(input, weights, output, mode, cval, origin, convolution, axis)
+    result = at_once(input, weights, output, mode, cval, origin, convolution, axis)
     if result is not None:
         return result
     xp = _namespace(input)
@@ -340,7 +264,7 @@ def _means(rank, size, mode, origin, axes):
 def uniform_filter(input: Array, size: EachAxis[int] = 3, output: Output = None, mode: EachAxis[str] = "reflect",
                    cval: complex = 0.0, origin: EachAxis[int] = 0, *, axes: Axes = None) -> Array:
     """Mean over a window, as scipy.ndimage.uniform_filter."""
-    result = _axes_at_once(input, output, cval, _means, size, mode, origin, axes)
+    result = axes_at_once(input, output, cval, _means, size, mode, origin, axes)
     if result is not None:
         return result
     xp = _namespace(input)
@@ -407,7 +331,7 @@ def gaussian_filter(input: Array, sigma: EachAxis[float], order: EachAxis[int] =
                     mode: EachAxis[str] = "reflect", cval: complex = 0.0, truncate: float = 4.0, *,
                     radius: EachAxis[int] | None = None, axes: Axes = None) -> Array:
     """Gaussian filter, as scipy.ndimage.gaussian_filter."""
-    result = _axes_at_once(input, output, cval, _gaussians, sigma, order, mode, truncate, radius, axes)
+    result = axes_at_once(input, output, cval, _gaussians, sigma, order, mode, truncate, radius, axes)
     if result is not None:
         return result
     xp = _namespace(input)
@@ -440,14 +364,14 @@ def _slopes(rank, axis, mode):
 
 
 def _sobel_at_once(array, axis, output, mode, cval):
-    place = _place(array)
+    place = place_of(array)
     if place is None or not 0 < array.ndim <= 3:
         return None
     # Beyond the edges of the first filter's result is cval again. Zeros, and what an edge shows, can be had in one.
     if type(mode) is str and (cval == 0 or mode not in ("constant", "grid-constant")):
-        taps = _taps(*place, _sobel_taps, array.ndim, _axis(axis, array.ndim))
+        taps = taps_of(*place, _sobel_taps, array.ndim, _axis(axis, array.ndim))
         return _filter(array, taps, output, mode, cval, 0, False, True)
-    return _axes_at_once(array, output, cval, _slopes, axis, mode)
+    return axes_at_once(array, output, cval, _slopes, axis, mode)
 
 
 def sobel(input: Array, axis: int = -1, output: Output = None, mode: EachAxis[str] = "reflect",
@@ -474,7 +398,7 @@ def _second_differences(rank, mode, axes):
 def laplace(input: Array, output: Output = None, mode: EachAxis[str] = "reflect", cval: complex = 0.0, *,
             axes: Axes = None) -> Array:
     """Sum of the second differences along the axes, as scipy.ndimage.laplace."""
-    result = _axes_at_once(input, output, cval, _second_differences, mode, axes, add=True)
+    result = axes_at_once(input, output, cval, _second_differences, mode, axes, add=True)
     if result is not None:
         return result
     xp = _namespace(input)

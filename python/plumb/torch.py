@@ -269,8 +269,12 @@ def _transposed(axes, input, weight, bias, stride, padding, output_padding, grou
             raise _plumb.Error(f"output_padding is {extra} with a stride of {step}; expected less, and at least 0")
     image = [(x.shape[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (weight.shape[2 + i] - 1) + 1 + more[i]
              for i in range(axes)]
-    y = _backward_data(x, weight, [x.shape[0], weight.shape[1] * groups, *image], stride, padding * 2, dilation,
-                       groups, "zeros", math)
+    shape = [x.shape[0], weight.shape[1] * groups, *image]
+    if _is_direct(x, weight, bias) and not _needs_gradient(x, weight):
+        y = _plumb.conv_backward_data(_values(x), _values(weight), shape, stride=stride, padding=padding, dilation=dilation,
+                                      groups=groups, math=math)
+    else:
+        y = _backward_data(x, weight, shape, stride, padding * 2, dilation, groups, "zeros", math)
     if bias is not None:
         y = y + bias.reshape((-1,) + (1,) * axes)
     return y.squeeze(0) if single else y

@@ -113,6 +113,38 @@ class _Operator:
         self.backward, self.setup_context = backward, setup_context
 
 
+class Function:
+    """Of torch.autograd: what forward() keeps can be asked of the result, which backward() is called with."""
+
+    @classmethod
+    def apply(cls, *arguments):
+        context = types.SimpleNamespace(needs_input_grad=[getattr(one, "requires_grad", False) for one in arguments])
+        context.save_for_backward = lambda *kept: setattr(context, "saved_tensors", kept)
+        result = cls.forward(context, *arguments)
+        result.backward = lambda gradient: cls.backward(context, gradient)
+        return result
+
+
+def _module(name, **names):
+    module = sys.modules[name] = types.ModuleType(name)
+    vars(module).update(names)
+    return module
+
+
+# Whom plumb.torch asks whether operators are watched: nobody does here.
+autograd = _module("torch.autograd", Function=Function, forward_ad=types.SimpleNamespace(_current_level=-1))
+utils = _module("torch.utils")
+utils._python_dispatch = _module("torch.utils._python_dispatch", is_in_torch_dispatch_mode=lambda: False)
+compiler = types.SimpleNamespace(is_compiling=lambda: False)
+_C = types.SimpleNamespace(_len_torch_function_stack=lambda: 0, _get_tracing_state=lambda: None,
+                           _functorch=types.SimpleNamespace(peek_interpreter_stack=lambda: None))
+grad_enabled = True
+
+
+def is_grad_enabled():
+    return grad_enabled
+
+
 library = types.SimpleNamespace(custom_op=lambda name, *, mutates_args, schema: _Operator)
 
 
