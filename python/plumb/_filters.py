@@ -83,7 +83,8 @@ def _taps_beyond(sums, before, axes, region, extents):
     for axis in axes:
         taps = sums.shape[axis] - 1
         first = before[axis] - numpy.arange(region[axis].start, region[axis].stop)  # the tap on the image's first element
-        within = within.take(numpy.minimum(first + extents[axis], taps), axis) - within.take(numpy.maximum(first, 0), axis)
+        within = (within.take(numpy.minimum(first + extents[axis], taps), axis)
+                  - within.take(numpy.maximum(first, 0), axis))
         whole = whole.take([taps], axis) - whole.take([0], axis)
     return whole - within
 

@@ -7,15 +7,15 @@ What differs from SciPy stands in docs/python.md.
 import functools
 import numbers
 import operator
-import sys
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy
 
+from ._arguments import (check_cval, checked_axes, checked_axis, checked_mode, checked_origin, namespace_of, numeric,
+                         one_each, output_of, weights_of)
 from ._at_once import at_once, axes_at_once, place_of, taps_of
-from ._filters import MODES, apply, type_of_work
+from ._filters import apply, type_of_work
 from ._plumb import _filter
 
 __all__ = ["convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d", "laplace",
@@ -28,110 +28,12 @@ EachAxis = _T | Sequence[_T]  # one, or one for each axis that is filtered
 Axes = int | Iterable[int] | None
 
 
-def _namespace(array):
-    """numpy, or cupy for its arrays."""
-    return sys.modules["cupy"] if type(array).__module__.split(".")[0] == "cupy" else numpy
-
-
-def _mode(name):
-    if not isinstance(name, str) or name not in MODES:
-        raise RuntimeError(f"boundary mode {name!r} not supported; expected {', '.join(MODES)}")
-    return name
-
-
-def _one_each(value, count):
-    """A list of `count` values, of one or of as many."""
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
-        return [value] * count
-    value = list(value)
-    if len(value) != count:
-        raise RuntimeError(f"sequence argument must have length equal to input rank; it has {len(value)}, "
-                           f"expected {count}")
-    return value
-
-
-def _axis(axis, rank):
-    axis = operator.index(axis)
-    if not -rank <= axis < rank:
-        raise numpy.exceptions.AxisError(axis, rank) if hasattr(numpy, "exceptions") else ValueError(
-            f"axis {axis} is out of bounds for an array of {rank} axes")
-    return axis % rank
-
-
-def _axes(axes, rank):
-    if axes is None:
-        return tuple(range(rank))
-    if isinstance(axes, numbers.Integral):
-        axes = (axes,)
-    if not hasattr(axes, "__iter__"):
-        raise ValueError(f"axes is {axes!r}; expected an integer, a tuple of integers, or None")
-    found = tuple(_axis_of_many(axis, rank) for axis in axes)
-    if len(set(found)) != len(found):
-        raise ValueError("axes must be unique")
-    return found
-
-
-def _axis_of_many(axis, rank):
-    index = operator.index(axis)
-    if not -rank <= index < rank:
-        raise ValueError(f"specified axis: {axis} is out of range")
-    return index % rank
-
-
-def _check_origin(origin, size):
-    origin = operator.index(origin)
-    if not -(size // 2) <= origin <= (size - 1) // 2:
-        raise ValueError(f"origin is {origin}; expected it to satisfy -(size // 2) <= origin <= (size - 1) // 2, "
-                         f"with a size of {size}")
-    return origin
-
-
-def _output(xp, output, array, complex_output=False, shape=None):
-    """The array to write: given, or new, of the type asked for or of the input's."""
-    shape = array.shape if shape is None else shape
-    if output is None:
-        return xp.zeros(shape, numpy.promote_types(array.dtype, numpy.complex64) if complex_output else array.dtype)
-    if isinstance(output, (type, numpy.dtype, str)):
-        dtype = numpy.dtype(output)
-        if complex_output and dtype.kind != "c":
-            warnings.warn("promoting specified output dtype to complex", stacklevel=3)
-            dtype = numpy.promote_types(dtype, numpy.complex64)
-        return xp.zeros(shape, dtype)
-    if not isinstance(output, xp.ndarray):
-        raise TypeError(f"output is of type {type(output).__name__}; expected an array or a type")
-    if output.shape != shape:
-        raise RuntimeError(f"output shape not correct: it is {output.shape}, expected {shape}")
-    if complex_output and output.dtype.kind != "c":
-        raise RuntimeError("output must have complex dtype")
-    return output
-
-
-def _weights_of(xp, weights, dtype):
-    weights = xp.asarray(weights)
-    if weights.dtype.kind not in "biuf":
-        raise TypeError(f"weights are of type {weights.dtype}; expected numbers")
-    # float32 is kept: apply() makes of it what is worked in, and on a GPU each copy takes a kernel.
-    return weights if weights.dtype == "float32" else weights.astype(dtype, copy=False)
-
-
-def _numbers(xp, input):
-    array = xp.asarray(input)
-    if array.dtype.kind not in "biufc":
-        raise RuntimeError(f"data type not supported: input is of type {array.dtype}")
-    return array
-
-
-def _check_cval(array, cval):
-    if array.dtype.kind != "c" and numpy.iscomplexobj(cval):
-        raise ValueError("Cannot provide a complex-valued cval when the input is real.")
-
-
 def _n_dimensional(input, weights, output, mode, cval, origin, convolution, axes):
-    xp = _namespace(input)
-    array = _numbers(xp, input)
-    _check_cval(array, cval)
+    xp = namespace_of(input)
+    array = numeric(xp, input)
+    check_cval(array, cval)
     weights = xp.asarray(weights)
-    axes = _axes(axes, array.ndim)
+    axes = checked_axes(axes, array.ndim)
     if weights.ndim != len(axes):
         raise RuntimeError(f"weights.ndim ({weights.ndim}) must match len(axes) ({len(axes)})")
     if weights.size == 0:
@@ -143,23 +45,23 @@ def _n_dimensional(input, weights, output, mode, cval, origin, convolution, axes
     for axis, size in zip(sorted(axes), weights.shape):
         shape[axis] = size
     origins = [0] * array.ndim
-    for axis, at in zip(axes, _one_each(origin, len(axes))):
+    for axis, at in zip(axes, one_each(origin, len(axes))):
         origins[axis] = operator.index(at)
     weights = weights.reshape(shape)
     if convolution:
         weights = weights[(slice(None, None, -1),) * weights.ndim]
         origins = [-at if size % 2 else -at - 1 for at, size in zip(origins, shape)]
-    before = [size // 2 + _check_origin(at, size) for at, size in zip(origins, shape)]
-    modes = [_mode(mode) if axis in axes else "constant" for axis in range(array.ndim)]
+    before = [size // 2 + checked_origin(at, size) for at, size in zip(origins, shape)]
+    modes = [checked_mode(mode) if axis in axes else "constant" for axis in range(array.ndim)]
     return _with_weights(xp, array, weights, before, modes, cval, output, convolution)
 
 
 def _with_weights(xp, array, weights, before, modes, cval, output, convolution=False):
     """Complex weights are two filters; SciPy's correlation takes their conjugates."""
     complex_weights = weights.dtype.kind == "c"
-    output = _output(xp, output, array, array.dtype.kind == "c" or complex_weights)
+    output = output_of(xp, output, array, array.dtype.kind == "c" or complex_weights)
     if not complex_weights:
-        apply(xp, array, _weights_of(xp, weights, "float64"), before, modes, cval, output)
+        apply(xp, array, weights_of(xp, weights, "float64"), before, modes, cval, output)
         return output
     cval = complex(cval)
     wide = "complex64" if type_of_work(array.real, output.real) == "float32" else "complex128"
@@ -197,7 +99,7 @@ def _along(xp, array, weights, axis, output, mode, cval, origin, convolution=Fal
     before = [0] * array.ndim
     before[axis] = weights.shape[0] // 2 + origin
     modes = ["constant"] * array.ndim
-    modes[axis] = _mode(mode)
+    modes[axis] = checked_mode(mode)
     return _with_weights(xp, array, weights.reshape(shape), before, modes, cval, output, convolution)
 
 
@@ -217,33 +119,46 @@ def _one_dimensional(input, weights, axis, output, mode, cval, origin, convoluti
     result = at_once(input, weights, output, mode, cval, origin, convolution, axis)
     if result is not None:
         return result
-    xp = _namespace(input)
-    array = _numbers(xp, input)
-    _check_cval(array, cval)
+    xp = namespace_of(input)
+    array = numeric(xp, input)
+    check_cval(array, cval)
     weights = xp.asarray(weights)
     if weights.ndim != 1 or weights.shape[0] < 1:
         raise RuntimeError("no filter weights given: weights have shape "
                            f"{weights.shape}; expected one axis and a weight at least")
-    axis = _axis(axis, array.ndim)
-    origin = _check_origin(origin, weights.shape[0])
+    axis = checked_axis(axis, array.ndim)
+    origin = checked_origin(origin, weights.shape[0])
     if convolution:
         origin = -origin if weights.shape[0] % 2 else -origin - 1
         weights = weights[::-1]
     return _along(xp, array, weights, axis, output, mode, cval, origin, convolution)
 
 
+def _mean_taps(size):
+    return numpy.full(size, 1.0 / size)
+
+
+def _mean_along(rank, size, axis, mode, origin):
+    if size < 1:
+        raise RuntimeError(f"incorrect filter size: {size}; expected at least 1")
+    return [(checked_axis(axis, rank), (_mean_taps, size), origin, mode)]
+
+
 def uniform_filter1d(input: Array, size: int, axis: int = -1, output: Output = None, mode: str = "reflect",
                      cval: complex = 0.0, origin: int = 0) -> Array:
     """Mean over a window along an axis, as scipy.ndimage.uniform_filter1d."""
-    xp = _namespace(input)
-    array = _numbers(xp, input)
-    axis = _axis(axis, array.ndim)
+    result = axes_at_once(input, output, cval, _mean_along, size, axis, mode, origin)
+    if result is not None:
+        return result
+    xp = namespace_of(input)
+    array = numeric(xp, input)
+    axis = checked_axis(axis, array.ndim)
     if size < 1:
         raise RuntimeError(f"incorrect filter size: {size}; expected at least 1")
-    origin = _check_origin(origin, size)
-    output = _output(xp, output, array, array.dtype.kind == "c")
+    origin = checked_origin(origin, size)
+    output = output_of(xp, output, array, array.dtype.kind == "c")
     shape, before, modes = [1] * array.ndim, [0] * array.ndim, ["constant"] * array.ndim
-    shape[axis], before[axis], modes[axis] = size, size // 2 + origin, _mode(mode)
+    shape[axis], before[axis], modes[axis] = size, size // 2 + origin, checked_mode(mode)
     # Whole numbers are summed as such and divided once, so that a mean which is whole is not cut off below it.
     whole = array.dtype.kind in "biu" or output.dtype.kind in "biu"
     taps = xp.full(shape, 1.0 if whole else 1.0 / size)
@@ -251,13 +166,9 @@ def uniform_filter1d(input: Array, size: int, axis: int = -1, output: Output = N
     return output
 
 
-def _mean_taps(size):
-    return numpy.full(size, 1.0 / size)
-
-
 def _means(rank, size, mode, origin, axes):
-    axes = _axes(axes, rank)
-    sizes, origins, modes = (_one_each(value, len(axes)) for value in (size, origin, mode))
+    axes = checked_axes(axes, rank)
+    sizes, origins, modes = (one_each(value, len(axes)) for value in (size, origin, mode))
     return [(axis, (_mean_taps, int(one)), at, how) for axis, one, at, how in zip(axes, sizes, origins, modes) if one > 1]
 
 
@@ -267,9 +178,9 @@ def uniform_filter(input: Array, size: EachAxis[int] = 3, output: Output = None,
     result = axes_at_once(input, output, cval, _means, size, mode, origin, axes)
     if result is not None:
         return result
-    xp = _namespace(input)
-    array = _numbers(xp, input)
-    output = _output(xp, output, array, array.dtype.kind == "c")
+    xp = namespace_of(input)
+    array = numeric(xp, input)
+    output = output_of(xp, output, array, array.dtype.kind == "c")
     steps = _means(array.ndim, size, mode, origin, axes)
     for axis, (_, one), at, how in steps:
         uniform_filter1d(array, one, axis, output, how, cval, at)
@@ -311,18 +222,25 @@ def _reach(sigma, truncate, radius):
     return reach
 
 
+def _gaussian_along(rank, sigma, axis, order, mode, truncate, radius):
+    return [(checked_axis(axis, rank), (_gaussian_turned, float(sigma), order, _reach(sigma, truncate, radius)), 0, mode)]
+
+
 def gaussian_filter1d(input: Array, sigma: float, axis: int = -1, order: int = 0, output: Output = None,
                       mode: str = "reflect", cval: complex = 0.0, truncate: float = 4.0, *,
                       radius: int | None = None) -> Array:
     """Gaussian filter along an axis, as scipy.ndimage.gaussian_filter1d."""
-    xp = _namespace(input)
+    result = axes_at_once(input, output, cval, _gaussian_along, sigma, axis, order, mode, truncate, radius)
+    if result is not None:
+        return result
+    xp = namespace_of(input)
     taps = xp.asarray(_gaussian_turned(float(sigma), order, _reach(sigma, truncate, radius)))
     return correlate1d(input, taps, axis, output, mode, cval, 0)
 
 
 def _gaussians(rank, sigma, order, mode, truncate, radius, axes):
-    axes = _axes(axes, rank)
-    sigmas, orders, modes, radii = (_one_each(value, len(axes)) for value in (sigma, order, mode, radius))
+    axes = checked_axes(axes, rank)
+    sigmas, orders, modes, radii = (one_each(value, len(axes)) for value in (sigma, order, mode, radius))
     return [(axis, (_gaussian_turned, float(one), derivative, _reach(one, truncate, reach)), 0, how)
             for axis, one, derivative, how, reach in zip(axes, sigmas, orders, modes, radii) if one > 1e-15]
 
@@ -334,9 +252,9 @@ def gaussian_filter(input: Array, sigma: EachAxis[float], order: EachAxis[int] =
     result = axes_at_once(input, output, cval, _gaussians, sigma, order, mode, truncate, radius, axes)
     if result is not None:
         return result
-    xp = _namespace(input)
-    array = _numbers(xp, input)
-    output = _output(xp, output, array, array.dtype.kind == "c")
+    xp = namespace_of(input)
+    array = numeric(xp, input)
+    output = output_of(xp, output, array, array.dtype.kind == "c")
     steps = _gaussians(array.ndim, sigma, order, mode, truncate, radius, axes)
     for axis, (_, *parameters), _, how in steps:
         correlate1d(array, xp.asarray(_gaussian_turned(*parameters)), axis, output, how, cval, 0)
@@ -353,12 +271,13 @@ def _numbers_of(*values):
 def _sobel_taps(rank, axis):
     taps = numpy.ones((1,) * rank)
     for along in range(rank):
-        taps = taps * numpy.reshape([-1, 0, 1] if along == axis else [1, 2, 1], [3 if at == along else 1 for at in range(rank)])
+        shape = [3 if at == along else 1 for at in range(rank)]
+        taps = taps * numpy.reshape([-1, 0, 1] if along == axis else [1, 2, 1], shape)
     return taps
 
 
 def _slopes(rank, axis, mode):
-    axis, modes = _axis(axis, rank), _one_each(mode, rank)
+    axis, modes = checked_axis(axis, rank), one_each(mode, rank)
     return [(axis, (_numbers_of, -1, 0, 1), 0, modes[axis])] + [
         (other, (_numbers_of, 1, 2, 1), 0, modes[other]) for other in range(rank) if other != axis]
 
@@ -369,7 +288,7 @@ def _sobel_at_once(array, axis, output, mode, cval):
         return None
     # Beyond the edges of the first filter's result is cval again. Zeros, and what an edge shows, can be had in one.
     if type(mode) is str and (cval == 0 or mode not in ("constant", "grid-constant")):
-        taps = taps_of(*place, _sobel_taps, array.ndim, _axis(axis, array.ndim))
+        taps = taps_of(*place, _sobel_taps, array.ndim, checked_axis(axis, array.ndim))
         return _filter(array, taps, output, mode, cval, 0, False, True)
     return axes_at_once(array, output, cval, _slopes, axis, mode)
 
@@ -380,10 +299,10 @@ def sobel(input: Array, axis: int = -1, output: Output = None, mode: EachAxis[st
     result = _sobel_at_once(input, axis, output, mode, cval)
     if result is not None:
         return result
-    xp = _namespace(input)
-    array = _numbers(xp, input)
-    axis = _axis(axis, array.ndim)
-    output = _output(xp, output, array, array.dtype.kind == "c")
+    xp = namespace_of(input)
+    array = numeric(xp, input)
+    axis = checked_axis(axis, array.ndim)
+    output = output_of(xp, output, array, array.dtype.kind == "c")
     for along, (_, *taps), _, how in _slopes(array.ndim, axis, mode):
         correlate1d(array, taps, along, output, how, cval, 0)
         array = output
@@ -391,8 +310,8 @@ def sobel(input: Array, axis: int = -1, output: Output = None, mode: EachAxis[st
 
 
 def _second_differences(rank, mode, axes):
-    axes = _axes(axes, rank)
-    return [(axis, (_numbers_of, 1, -2, 1), 0, how) for axis, how in zip(axes, _one_each(mode, len(axes)))]
+    axes = checked_axes(axes, rank)
+    return [(axis, (_numbers_of, 1, -2, 1), 0, how) for axis, how in zip(axes, one_each(mode, len(axes)))]
 
 
 def laplace(input: Array, output: Output = None, mode: EachAxis[str] = "reflect", cval: complex = 0.0, *,
@@ -401,11 +320,11 @@ def laplace(input: Array, output: Output = None, mode: EachAxis[str] = "reflect"
     result = axes_at_once(input, output, cval, _second_differences, mode, axes, add=True)
     if result is not None:
         return result
-    xp = _namespace(input)
-    array = _numbers(xp, input)
-    output = _output(xp, output, array, array.dtype.kind == "c")
-    axes = _axes(axes, array.ndim)
-    modes = _one_each(mode, len(axes))
+    xp = namespace_of(input)
+    array = numeric(xp, input)
+    output = output_of(xp, output, array, array.dtype.kind == "c")
+    axes = checked_axes(axes, array.ndim)
+    modes = one_each(mode, len(axes))
     if not axes:
         output[...] = array
         return output
