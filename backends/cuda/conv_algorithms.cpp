@@ -33,6 +33,9 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(depthwise_fp64_march),
       PLUMB_ENTRY(depthwise_fp64_planes),
       PLUMB_ENTRY(depthwise_fp64_channels),
+      // depthwise_weights/: backward weights of filters of one channel.
+      PLUMB_ENTRY(depthwise_weights_fp32),
+      PLUMB_ENTRY(depthwise_weights_fp64),
       // weights/: backward weights of few channels, in one to three dimensions.
       PLUMB_ENTRY(weights_fp32),
       PLUMB_ENTRY(weights_fp64),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/cost/depthwise_table.hpp"
+#include "cuda_kernels/cost/depthwise_weights_table.hpp"
 #include "cuda_kernels/cost/few_channels_table.hpp"
 #include "cuda_kernels/cost/few_weights_table.hpp"
 #include "cuda_kernels/cost/fma_table.hpp"
@@ -25,6 +26,7 @@ struct CostTables {
   WeightsTable weights;
   FewWeightsTable few_weights;
   DepthwiseTable depthwise;
+  DepthwiseWeightsTable depthwise_weights;
 };
 
 /// Returns the tables that this was built with; the program that fits them has others

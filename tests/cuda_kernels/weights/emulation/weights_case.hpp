@@ -1,15 +1,10 @@
-// A gradient that the emulated kernels compute, and how it is judged.
+// A gradient that the emulated kernels of weights/ compute.
 #pragma once
 
-#include <catch2/catch_test_macros.hpp>
-#include <cmath>
 #include <string>
 #include <vector>
 
-#include "cuda_kernels/weights/weights.hpp"
-#include "plumb/plumb.hpp"
-#include "plumb/validate.hpp"
-#include "support/host_tensor.hpp"
+#include "gradient_case.hpp"
 
 namespace plumb_test::emulation {
 
@@ -18,8 +13,6 @@ void wait_too_little(bool does);
 
 using plumb::cuda::WeightsPlan;
 using plumb::cuda::WeightsTile;
-
-inline int sum_bytes(plumb::DType dtype) { return dtype == plumb::DType::f64 ? 8 : 4; }
 
 inline std::optional<WeightsPlan> plan(const plumb::ConvProblem& problem,
                                        const WeightsTile* tile = nullptr) {
@@ -30,103 +23,28 @@ inline std::optional<WeightsPlan> plan(const plumb::ConvProblem& problem,
   return WeightsPlan{*sizes, *cut, plumb::cuda::weights_strides(problem)};
 }
 
-enum class Values { integers, special, normal };
+/// The family's kernels, as they are planned.
+inline WeightsKernel kernel_of(const WeightsPlan& plan, plumb::DType dtype) {
+  const auto launch = [&plan, dtype](const plumb::cuda::WeightsCall& call) {
+    dtype == plumb::DType::f64   ? plumb::cuda::launch_weights_f64(plan, call, nullptr)
+    : dtype == plumb::DType::f32 ? plumb::cuda::launch_weights_f32(plan, call, nullptr)
+                                 : plumb::cuda::launch_weights_f16(plan, call, nullptr);
+  };
+  return {launch, plan.cut.parts * plan.sizes.weights(),
+          plumb::cuda::weights_chain(plan.sizes, plan.cut)};
+}
 
-struct WeightsOptions {
-  bool accumulate = false;
-  Values values = Values::integers;
-};
-
-class WeightsCase {
+class WeightsCase : public GradientCase {
  public:
   WeightsCase(const plumb::ConvProblem& problem, const WeightsOptions& options, std::uint32_t seed)
-      : problem_(problem),
-        options_(options),
-        random_(seed),
-        x_(problem.dtype, problem.x_extents(), problem.x_strides),
-        dy_(problem.dtype, problem.y_extents(), problem.y_strides),
-        dw_(problem.dtype, problem.w_extents(), problem.w_strides) {
-    for (HostTensor* tensor : {&x_, &dy_, &dw_})
-      tensor->fill([&] {
-        return options.values == Values::normal ? static_cast<double>(random_.normal())
-                                                : random_.integer(-3, 3);
-      });
-    if (options.values == Values::special) {
-      // Of gradients it is those at the border that meet the padding.
-      put(dy_, INFINITY, true), put(dy_, INFINITY, false);
-      put(x_, INFINITY, true);
-      if (random_.integer(0, 2) == 0) put(x_, NAN, false);
-    }
-    oracle_ = plumb::conv_oracle(problem_, x_.view(), dy_.view(), {});
-  }
-
-  /// Runs the plan, and returns what is wrong with dw. Empty where nothing is. Sums of small
-  /// integers are exact; others lie within the bound of the chain that the plan states.
-  std::string run(const WeightsPlan& plan) {
-    const std::vector<double> dw = launch(plan);
-    // What is NaN is summed again, which would hide that a part read what nobody wrote.
-    if (nan_in_parts_ && options_.values != Values::special) return "a part is NaN";
-    return judge(dw);
-  }
-
+      : GradientCase(problem, options, seed), dtype_(problem.dtype) {}
+  std::string run(const WeightsPlan& plan) { return GradientCase::run(kernel_of(plan, dtype_)); }
   std::vector<double> launch(const WeightsPlan& plan) {
-    HostTensor dw = dw_;
-    const auto sums = static_cast<std::size_t>(plan.cut.parts * plan.sizes.weights());
-    std::vector<double> parts(sums, NAN);
-    const plumb::cuda::WeightsCall call{.x = x_.view().data(),
-                                        .dy = dy_.view().data(),
-                                        .dw = dw.view().data(),
-                                        .parts = parts.data(),
-                                        .accumulate = options_.accumulate};
-    problem_.dtype == plumb::DType::f64   ? plumb::cuda::launch_weights_f64(plan, call, nullptr)
-    : problem_.dtype == plumb::DType::f32 ? plumb::cuda::launch_weights_f32(plan, call, nullptr)
-                                          : plumb::cuda::launch_weights_f16(plan, call, nullptr);
-    REQUIRE(dw.surroundings_untouched());
-    chain_ = plumb::cuda::weights_chain(plan.sizes, plan.cut);
-    const auto* const floats = reinterpret_cast<const float*>(parts.data());
-    nan_in_parts_ = false;
-    for (std::size_t i = 0; i < sums; ++i)
-      nan_in_parts_ =
-          nan_in_parts_ || std::isnan(sum_bytes(problem_.dtype) == 8 ? parts[i] : floats[i]);
-    return dw.values();
+    return GradientCase::launch(kernel_of(plan, dtype_));
   }
 
  private:
-  std::string judge(const std::vector<double>& values) const {
-    const std::vector<double> before = dw_.values();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double expected = oracle_[i].y + (options_.accumulate ? before[i] : 0);
-      const bool nan = std::isnan(values[i]) && std::isnan(expected);
-      if (values[i] == expected || nan) continue;
-      const double u = problem_.dtype == plumb::DType::f64   ? 0x1p-53
-                       : problem_.dtype == plumb::DType::f32 ? 0x1p-24
-                                                             : 0x1p-11;
-      const double bound = (chain_ + 2) * (sum_bytes(problem_.dtype) == 8 ? 0x1p-53 : 0x1p-24) *
-                               (oracle_[i].magnitude + std::abs(before[i])) +
-                           u * std::abs(expected);
-      if (options_.values == Values::normal && std::abs(values[i] - expected) <= bound) continue;
-      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
-             std::to_string(values[i]) + ", expected " + std::to_string(expected);
-    }
-    return {};
-  }
-
-  void put(HostTensor& tensor, double value, bool at_end) {
-    plumb::Dims index = tensor.extents();
-    for (int i = 0; i < index.rank(); ++i)
-      index[i] = i > 1 && at_end ? index[i] - 1
-                                 : static_cast<std::int64_t>(random_.integer(
-                                       0, static_cast<int>(tensor.extents()[i]) - 1));
-    tensor.set(index, value);
-  }
-
-  plumb::ConvProblem problem_;
-  WeightsOptions options_;
-  Random random_;
-  HostTensor x_, dy_, dw_;
-  std::vector<plumb::OracleTerm> oracle_;
-  double chain_ = 0;
-  bool nan_in_parts_ = false;
+  plumb::DType dtype_;
 };
 
 }  // namespace plumb_test::emulation
