@@ -9,6 +9,27 @@
 
 namespace plumb::cuda::depthwise_weights {
 
+/// Reads elements `step` bytes apart, those that `which` has a bit of; zeros are the others. Away
+/// from the border, which is the same for the lanes of a warp, there are no conditions.
+template <class Stored, int count>
+__device__ void read_row(Raw<Stored> (&to)[count], const Stored* from, int step, unsigned which) {
+  // A product of 64 bits and a sum are one instruction.
+  const auto at = [&](int i) {
+    return reinterpret_cast<const Stored*>(reinterpret_cast<const char*>(from) +
+                                           std::int64_t{step} * i);
+  };
+  if (which == (1u << count) - 1) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) to[i] = read_raw(at(i));
+  } else {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      to[i] = Raw<Stored>{};
+      if (which & 1u << i) to[i] = read_raw(at(i));
+    }
+  }
+}
+
 template <class Real, class Stored, int rows, int columns, int stride>
 __global__ void __launch_bounds__(depthwise_weights_threads,
                                   blocks_at_once<DepthwiseWeightsKernel::channels, Real, rows>)
@@ -21,7 +42,9 @@ __global__ void __launch_bounds__(depthwise_weights_threads,
   const BlockShare share(params, blockIdx.x);
   const int thread = static_cast<int>(threadIdx.x);
   const int member = thread / plan.cut.block_k, lane = thread - member * plan.cut.block_k;
-  const int x_step = plan.w.step * params.x_w, y_step = plan.w.dilation * params.y_q;
+  constexpr int bytes = static_cast<int>(sizeof(Stored));
+  const int x_step = bytes * plan.w.step * params.x_w,
+            y_step = bytes * plan.w.dilation * params.y_q;
 
   Sums sums;
   for (std::int64_t number = share.begin + member; number < share.end; number += plan.cut.members) {
@@ -35,7 +58,7 @@ __global__ void __launch_bounds__(depthwise_weights_threads,
     const int y_first =
         planes.y + (unit.phase_w + plan.w.dilation * unit.columns.begin) * params.y_q;
     const int of_phase_h = plan.h.of_phase(unit.phase_h);
-    // Which columns there are, a bit each: to test a bit is one instruction.
+    // Which columns there are, a bit each.
     unsigned x_columns = 0;
 #pragma unroll
     for (int column = 0; column < Sums::window; ++column) {
@@ -45,29 +68,20 @@ __global__ void __launch_bounds__(depthwise_weights_threads,
     const int left = unit.columns.end - unit.columns.begin;
     const unsigned y_columns = (1u << (left < step.outputs ? left : step.outputs)) - 1;
     for (int line = unit.lines.begin; line < unit.lines.end; line += step.lines) {
-      sums.template add<Sums::window>(
-          [&](int i, Real(&to)[Sums::window]) {
+      sums.template add<Stored, Sums::window, true>(
+          [&](int i, Raw<Stored>(&to)[Sums::window]) {
             const int row = stride * line + i;
             const int h = plan.h.step * row + unit.lines.start;
             const bool inside = row < stride * unit.lines.end && h >= 0 && h < plan.h.extent;
-            const int from = h * params.x_h + x_first;
-            const unsigned which = inside ? x_columns : 0;
-#pragma unroll
-            for (int column = 0; column < Sums::window; ++column) {
-              const bool valid = (which & 1u << column) != 0;
-              to[column] = valid ? convert<Real>(x[from + column * x_step]) : Real{0};
-            }
+            read_row<Stored>(to, x + (h * params.x_h + x_first), x_step, inside ? x_columns : 0);
           },
-          [&](int i, Real(&to)[step.outputs]) {
+          [&](int i, Raw<Stored>(&to)[step.outputs]) {
             const int row = line + i - (Sums::taps_of_line - 1);
-            const bool inside = row >= 0 && row < of_phase_h;
-            const int from = (unit.phase_h + plan.h.dilation * row) * params.y_p + y_first;
-            const unsigned which = inside ? y_columns : 0;
-#pragma unroll
-            for (int q = 0; q < step.outputs; ++q) {
-              const bool valid = (which & 1u << q) != 0;
-              to[q] = valid ? convert<Real>(dy[from + q * y_step]) : Real{0};
-            }
+            if (row < 0 || row >= of_phase_h) return false;
+            read_row<Stored>(to,
+                             dy + ((unit.phase_h + plan.h.dilation * row) * params.y_p + y_first),
+                             y_step, y_columns);
+            return true;
           });
     }
   }

@@ -69,7 +69,10 @@ bool offsets_fit(const ConvProblem& problem, const DepthwiseWeightsPlan& plan) {
   const double beside = 64.0 * (static_cast<double>(std::abs(s.y_p)) * plan.h.dilation +
                                 static_cast<double>(std::abs(s.y_q)) * plan.w.dilation);
   const double y = reach(problem.y_extents(), problem.y_strides) + beside;
-  return x < index_limit && y < index_limit &&
+  // Steps along a row are in bytes.
+  const double step_bytes = 8.0 * std::max(static_cast<double>(std::abs(s.x_w)) * plan.w.step,
+                                           static_cast<double>(std::abs(s.y_q)) * plan.w.dilation);
+  return x < index_limit && y < index_limit && step_bytes < index_limit &&
          static_cast<double>(plan.weights.sizes.weights()) < index_limit;
 }
 

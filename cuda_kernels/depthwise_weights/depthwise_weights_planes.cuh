@@ -189,9 +189,12 @@ __global__ void __launch_bounds__(depthwise_weights_threads,
       const Real* const y_from = y_stage +
                                  (of_stage * cut.y_rows + walk.line * step.lines) * cut.y_pitch +
                                  walk.column * 4;
-      sums.template add<Boxes::room>(
+      sums.template add<Real, Boxes::room, false>(
           [&](int i, Real(&to)[Boxes::room]) { read_vectors(to, x_from + i * cut.x_pitch); },
-          [&](int i, Real(&to)[step.outputs]) { read_vectors(to, y_from + i * cut.y_pitch); });
+          [&](int i, Real(&to)[step.outputs]) {
+            read_vectors(to, y_from + i * cut.y_pitch);
+            return true;
+          });
     }
     __syncthreads();
   }

@@ -2,9 +2,37 @@
 // how the threads of a block add theirs up.
 #pragma once
 
+#include <cstring>
+#include <type_traits>
+
 #include "cuda_kernels/depthwise_weights/depthwise_weights_params.cuh"
+#include "cuda_kernels/primitives/scalar.cuh"
 
 namespace plumb::cuda::depthwise_weights {
+
+/// An element as it is read: those of 16 bits each have a register, since two in one would have to
+/// be parted.
+template <class Stored>
+using Raw = std::conditional_t<sizeof(Stored) == 2, unsigned, Stored>;
+
+template <class Stored>
+__device__ Raw<Stored> read_raw(const Stored* from) {
+  if constexpr (sizeof(Stored) == 2)
+    return *reinterpret_cast<const unsigned short*>(from);
+  else
+    return *from;
+}
+template <class Real, class Stored>
+__device__ Real value_of(Raw<Stored> raw) {
+  if constexpr (sizeof(Stored) == 2) {
+    const auto bits = static_cast<unsigned short>(raw);
+    Stored stored;
+    memcpy(&stored, &bits, sizeof(stored));
+    return convert<Real>(stored);
+  } else {
+    return convert<Real>(raw);
+  }
+}
 
 /// A tile of rows x columns taps. A step takes `lines` lines of input, of `stride` rows each, and
 /// `outputs` neighbouring columns of dy: a row of x is read once for all rows of dy that it meets.
@@ -15,28 +43,46 @@ struct TapSums {
   static constexpr int window = (outputs - 1) * stride + columns;
   Real sum[rows][columns] = {};
 
-  /// `read_x(i, to)` reads row i of the lines to an array of `room` values, of which the window is
-  /// the first; `read_dy(i, to)` reads row i of dy, the first of which is taps_of_line - 1 before
-  /// the first line.
-  template <int room, class ReadX, class ReadDy>
+  /// `read_x(i, to)` reads row i of the lines to an array of `room` elements, of which the window
+  /// is the first; `read_dy(i, to)` reads row i of dy, the first of which is taps_of_line - 1
+  /// before the first line, and says whether there is one. With `ahead` a row of dy is read before
+  /// the sums of the one before it.
+  template <class Stored, int room, bool ahead, class ReadX, class ReadDy>
   __device__ void add(const ReadX& read_x, const ReadDy& read_dy) {
-    Real x[x_rows][room];
+    Raw<Stored> x[x_rows][room], dy[2][outputs];
+    bool any[2];
 #pragma unroll
     for (int i = 0; i < x_rows; ++i) read_x(i, x[i]);
+    Real window_of[x_rows][window];
+    if (ahead) any[0] = read_dy(0, dy[0]);
+#pragma unroll
+    for (int i = 0; i < x_rows; ++i)
+#pragma unroll
+      for (int column = 0; column < window; ++column)
+        window_of[i][column] = value_of<Real, Stored>(x[i][column]);
 #pragma unroll
     for (int i = 0; i < y_rows; ++i) {
-      Real dy[outputs];
-      read_dy(i, dy);
+      const int next = ahead ? i + 1 : i;
+      if (next < y_rows) any[next % 2] = read_dy(next, dy[next % 2]);
+      if (any[i % 2]) add_row<Stored>(i, window_of, dy[i % 2]);
+    }
+  }
+
+ private:
+  template <class Stored>
+  __device__ void add_row(int i, const Real (&x)[x_rows][window],
+                          const Raw<Stored> (&dy)[outputs]) {
 #pragma unroll
-      for (int q = 0; q < outputs; ++q)
+    for (int q = 0; q < outputs; ++q) {
+      const Real gradient = value_of<Real, Stored>(dy[q]);
 #pragma unroll
-        for (int row = 0; row < x_rows; ++row) {
-          const int r = stride * (row / stride - i + taps_of_line - 1) + row % stride;
-          if (r < 0 || r >= rows) continue;
+      for (int row = 0; row < x_rows; ++row) {
+        const int r = stride * (row / stride - i + taps_of_line - 1) + row % stride;
+        if (r < 0 || r >= rows) continue;
 #pragma unroll
-          for (int s = 0; s < columns; ++s)
-            sum[r][s] = fma(dy[q], x[row][q * stride + s], sum[r][s]);
-        }
+        for (int s = 0; s < columns; ++s)
+          sum[r][s] = fma(gradient, x[row][q * stride + s], sum[r][s]);
+      }
     }
   }
 };
