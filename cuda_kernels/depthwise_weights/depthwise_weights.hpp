@@ -30,6 +30,10 @@ constexpr bool is_compiled(const DepthwiseWeightsForm& form, int real_bytes) {
 }
 
 inline constexpr int depthwise_weights_threads = 128;
+/// Of dw, in a block of the kernel that adds up the parts; and the threads that each of them has.
+inline constexpr int depthwise_finish_elements = 32;
+inline constexpr int depthwise_finish_rows =
+    finish_elements * finish_rows / depthwise_finish_elements;
 /// So many blocks a multiprocessor's registers have room for.
 PLUMB_HOST_DEVICE constexpr int depthwise_weights_blocks(DepthwiseWeightsKernel kernel, int rows,
                                                          int real_bytes) {

@@ -72,9 +72,10 @@ void launch_depthwise_weights(const DepthwiseWeightsPlan& plan, const WeightsCal
       throw std::logic_error("no kernel is compiled for the tile of depthwise backward weights");
   }
   (std::make_index_sequence<std::size(depthwise_weights_forms)>());
-  Launch(stream, blocks_for(sizes.weights(), finish_elements), weights::finish_threads, 0)(
-      weights::finish_weights<Real, Stored>, plan.weights, x, dy,
-      static_cast<const Real*>(call.parts), static_cast<Stored*>(call.dw), call.accumulate);
+  Launch(stream, blocks_for(sizes.weights(), depthwise_finish_elements), weights::finish_threads, 0)
+      .early()(weights::finish_weights<Real, Stored, depthwise_finish_elements>, plan.weights, x,
+               dy, static_cast<const Real*>(call.parts), static_cast<Stored*>(call.dw),
+               call.accumulate);
 }
 
 }  // namespace plumb::cuda::depthwise_weights

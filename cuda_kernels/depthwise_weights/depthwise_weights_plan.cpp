@@ -306,11 +306,11 @@ double depthwise_weights_chain(const DepthwiseWeightsPlan& plan) {
       channels ? up(units, cut.members) * cut.band_steps
                : units * up(1.0 * cut.box_n * cut.band_steps * cut.strip_steps, cut.members);
   const double thread = steps * step.lines * step.outputs;
-  const double parts = up(static_cast<double>(cut.parts), finish_rows);
+  const double parts = up(static_cast<double>(cut.parts), depthwise_finish_rows);
   const double terms = static_cast<double>(sizes.images) * static_cast<double>(sizes.h.outputs) *
                        static_cast<double>(sizes.w.outputs);
   // What is NaN is summed again in double by a block (weights_finish.cuh), in less.
-  return std::min(std::max(thread + cut.members + parts + std::log2(finish_rows), 16.0),
+  return std::min(std::max(thread + cut.members + parts + std::log2(depthwise_finish_rows), 16.0),
                   std::max(terms, 1.0));
 }
 

@@ -1,6 +1,7 @@
 // The second kernel of backward weights: it adds up the parts, and writes dw.
 #pragma once
 
+#include "cuda_kernels/primitives/dependent_launch.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
 #include "cuda_kernels/weights/weights_params.cuh"
 
@@ -68,26 +69,30 @@ __device__ void add_rows(Value* memory, int every, int rows) {
   __syncthreads();
 }
 
-template <class Real, class Stored>
+/// A block has `elements` of dw. With many of them it reads longer rows of the parts, with few
+/// there are more threads for many parts. It may be launched early.
+template <class Real, class Stored, int elements = finish_elements>
 __global__ void __launch_bounds__(finish_threads)
     finish_weights(const __grid_constant__ WeightsPlan plan, const Stored* x, const Stored* dy,
                    const Real* parts, Stored* dw, bool accumulate) {
   __shared__ Real sums[finish_threads];
   __shared__ double exact[finish_threads];
+  constexpr int rows = finish_threads / elements;
   const WeightsSizes& sizes = plan.sizes;
-  const int thread = static_cast<int>(threadIdx.x), row = thread / finish_elements;
+  const int thread = static_cast<int>(threadIdx.x), row = thread / elements;
   const std::int64_t all = sizes.weights();
-  const std::int64_t first = std::int64_t{blockIdx.x} * finish_elements;
-  const std::int64_t element = first + thread % finish_elements;
+  const std::int64_t first = std::int64_t{blockIdx.x} * elements;
+  const std::int64_t element = first + thread % elements;
   Real sum = 0;
+  wait_for_kernel_before();
   if (element < all)
-    for (std::int64_t part = row; part < plan.cut.parts; part += finish_rows)
+    for (std::int64_t part = row; part < plan.cut.parts; part += rows)
       sum += parts[part * all + element];
   sums[thread] = sum;
-  add_rows(sums, finish_elements, finish_rows);
-  sum = sums[thread % finish_elements];
+  add_rows(sums, elements, rows);
+  sum = sums[thread % elements];
   if (__syncthreads_or(sum != sum))
-    for (int i = 0; i < finish_elements; ++i) {
+    for (int i = 0; i < elements; ++i) {
       if (first + i >= all || sums[i] == sums[i]) continue;
       exact[thread] = definition<Real>(plan, x, dy, first + i);
       add_rows(exact, 1, finish_threads);
