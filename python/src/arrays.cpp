@@ -201,6 +201,8 @@ bool Array::take_cupy(std::string_view name) {
 bool Array::take_torch(std::string_view name) {
   std::optional<TorchTensor> tensor;
   try {
+    dlpack::Tensor described{};
+    if (describe_torch_tensor(object_, described) && take_tensor(described, name)) return true;
     tensor = torch_tensor(object_);
   } catch (const nb::python_error&) {  // DLPack's refusal says more
   }
@@ -252,27 +254,31 @@ void Array::take_dlpack(std::string_view name, Access access) {
     refuse(std::string(name) + " is a capsule named " + quoted(met ? met : "") +
            "; expected one of DLPack, dltensor, that nobody has taken yet");
   }
+  if (take_tensor(*tensor, name)) return;
+  const nb::object type = nb::getattr(object_, "dtype", nb::none());
+  refuse_dtype(name, type.is_none() ? "code " + std::to_string(tensor->code) + " of DLPack, " +
+                                          std::to_string(tensor->bits) + " bits"
+                                    : text_of(type));
+}
+
+bool Array::take_tensor(const dlpack::Tensor& tensor, std::string_view name) {
   const std::optional<DType> dtype =
-      tensor->lanes == 1 ? dtype_of_code(tensor->code, tensor->bits) : std::nullopt;
-  if (!dtype) {
-    const nb::object type = nb::getattr(object_, "dtype", nb::none());
-    refuse_dtype(name, type.is_none() ? "code " + std::to_string(tensor->code) + " of DLPack, " +
-                                            std::to_string(tensor->bits) + " bits"
-                                      : text_of(type));
-  }
+      tensor.lanes == 1 ? dtype_of_code(tensor.code, tensor.bits) : std::nullopt;
+  if (!dtype) return false;
   DeviceId device = host;
-  if (tensor->device_type == dlpack::cuda || tensor->device_type == dlpack::cuda_managed)
-    device = cuda_device(tensor->device_id);
-  else if (tensor->device_type != dlpack::cpu && tensor->device_type != dlpack::cuda_host)
+  if (tensor.device_type == dlpack::cuda || tensor.device_type == dlpack::cuda_managed)
+    device = cuda_device(tensor.device_id);
+  else if (tensor.device_type != dlpack::cpu && tensor.device_type != dlpack::cuda_host)
     refuse(std::string(name) + " is on a device of DLPack's type " +
-           std::to_string(tensor->device_type) + "; expected the CPU or a GPU of CUDA");
-  check_rank(name, tensor->ndim);
-  const Extents extents(tensor->shape, static_cast<std::size_t>(tensor->ndim));
-  const Strides strides = tensor->strides
-                              ? Strides(tensor->strides, static_cast<std::size_t>(tensor->ndim))
+           std::to_string(tensor.device_type) + "; expected the CPU or a GPU of CUDA");
+  check_rank(name, tensor.ndim);
+  const Extents extents(tensor.shape, static_cast<std::size_t>(tensor.ndim));
+  const Strides strides = tensor.strides
+                              ? Strides(tensor.strides, static_cast<std::size_t>(tensor.ndim))
                               : dense_strides(extents);
-  set_view(static_cast<char*>(tensor->data) + tensor->byte_offset, *dtype, tensor->ndim,
+  set_view(static_cast<char*>(tensor.data) + tensor.byte_offset, *dtype, tensor.ndim,
            extents.begin(), strides.begin(), 1, name, device);
+  return true;
 }
 
 void Array::take_cuda_interface(std::string_view name, Access access) {

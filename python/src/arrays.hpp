@@ -39,6 +39,8 @@ class Array {
   bool take_cupy(std::string_view name);
   bool take_torch(std::string_view name);
   void take_dlpack(std::string_view name, Access access);
+  /// False where its elements are of no type of Plumb's.
+  bool take_tensor(const dlpack::Tensor& tensor, std::string_view name);
   void take_cuda_interface(std::string_view name, Access access);
   void set_view(void* data, DType dtype, int rank, const std::int64_t* extents,
                 const std::int64_t* strides, std::int64_t bytes_a_stride, std::string_view name,

@@ -1,5 +1,6 @@
-// DLPack's structures (https://dmlc.github.io/dlpack/latest/c_api.html, version 1.1), as far as
-// arrays are taken by them: their layout is a stable interface.
+// DLPack's structures (https://dmlc.github.io/dlpack/latest/c_api.html, version 1.1, and of 1.3 the
+// functions that a type of arrays exports), as far as arrays are taken by them: their layout is a
+// stable interface.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,21 @@ struct VersionedTensor {
   void (*deleter)(VersionedTensor*);
   std::uint64_t flags;
   Tensor tensor;
+};
+
+/// What a capsule named "dlpack_exchange_api" holds, the attribute __dlpack_c_exchange_api__ of a
+/// type of arrays.
+struct ExchangeApi {
+  std::uint32_t major;
+  std::uint32_t minor;
+  ExchangeApi* previous;
+  void* allocate;
+  void* lend;
+  void* make;
+  /// Describes an array without lending it: shape and strides are its own. Python's error is set
+  /// where the result is not 0.
+  int (*describe)(void* object, Tensor* described);
+  void* current_stream;
 };
 
 }  // namespace plumb::python::dlpack

@@ -132,30 +132,54 @@ nb::object owner_of_current_stream(Framework framework) {
   return nb::cast<std::uintptr_t>(current.attr("ptr")) > 2 ? std::move(current) : nb::object();
 }
 
-std::optional<TorchTensor> torch_tensor(nb::handle object) {
-  struct Names {
-    nb::object tensor, parameter, strided;
-    std::array<std::pair<nb::object, DType>, 4> dtypes;
-  };
-  static const Names* names = nullptr;  // kept for good, as modules are
-  if (!names) {
-    const auto name = [](const char* of) { return nb::module_::import_("torch").attr(of); };
-    names = new Names{.tensor = name("Tensor"),
-                      .parameter = nb::borrow(kept<"torch.nn", "Parameter">()),
-                      .strided = name("strided"),
-                      .dtypes = {{{name("float32"), DType::f32},
-                                  {name("float64"), DType::f64},
-                                  {name("bfloat16"), DType::bf16},
-                                  {name("float16"), DType::f16}}}};
-  }
+namespace {
+
+/// Whether what a tensor says of itself is what lies in memory, for anybody to read.
+bool is_readable_tensor(nb::handle object) {
   const nb::handle type = object.type();
-  if (!type.is(names->tensor) && !type.is(names->parameter)) return {};
+  return (type.is(kept<"torch", "Tensor">()) || type.is(kept<"torch.nn", "Parameter">())) &&
+         attribute<"layout">(object).is(kept<"torch", "strided">()) &&
+         !is_true<"requires_grad">(object) && PyObject_IsTrue(call<"is_neg">(object).ptr()) == 0;
+}
+
+const dlpack::ExchangeApi* torch_exchange() {
+  static const auto* const found = []() -> const dlpack::ExchangeApi* {
+    constexpr const char* name = "dlpack_exchange_api";
+    const nb::object capsule =
+        nb::getattr(kept<"torch", "Tensor">(), "__dlpack_c_exchange_api__", nb::none());
+    if (PyCapsule_IsValid(capsule.ptr(), name) == 0) return nullptr;
+    const auto* const api =
+        static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), name));
+    return api->major == 1 && api->describe ? api : nullptr;
+  }();
+  return found;
+}
+
+}  // namespace
+
+bool describe_torch_tensor(nb::handle object, dlpack::Tensor& described) {
+  const dlpack::ExchangeApi* const api = torch_exchange();
+  if (!api || !is_readable_tensor(object)) return false;
+  if (api->describe(object.ptr(), &described) == 0) return true;
+  PyErr_Clear();
+  return false;
+}
+
+std::optional<TorchTensor> torch_tensor(nb::handle object) {
+  using Types = std::array<std::pair<nb::object, DType>, 4>;
+  static const Types* types = nullptr;  // kept for good, as modules are
+  if (!types) {
+    const auto name = [](const char* of) { return nb::module_::import_("torch").attr(of); };
+    types = new Types{{{name("float32"), DType::f32},
+                       {name("float64"), DType::f64},
+                       {name("bfloat16"), DType::bf16},
+                       {name("float16"), DType::f16}}};
+  }
+  if (!is_readable_tensor(object)) return {};
   const nb::object dtype = attribute<"dtype">(object);
-  const auto* const known = std::find_if(names->dtypes.begin(), names->dtypes.end(),
+  const auto* const known = std::find_if(types->begin(), types->end(),
                                          [&](const auto& one) { return dtype.is(one.first); });
-  if (known == names->dtypes.end() || !attribute<"layout">(object).is(names->strided) ||
-      is_true<"requires_grad">(object) || PyObject_IsTrue(call<"is_neg">(object).ptr()) != 0)
-    return {};
+  if (known == types->end()) return {};
   const nb::object extents = attribute<"shape">(object), strides = call<"stride">(object);
   const bool on_cpu = is_true<"is_cpu">(object);
   if (!PyTuple_Check(extents.ptr()) || !PyTuple_Check(strides.ptr()) ||

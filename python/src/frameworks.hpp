@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "dlpack.hpp"
 #include "plumb/tensor.hpp"
 
 namespace plumb::python {
@@ -44,6 +45,10 @@ struct TorchTensor {
   int device;                   ///< the index of a GPU; -1 for the CPU
   nb::object extents, strides;  ///< tuples, of one length
 };
+/// Describes a tensor of which torch_tensor() would say what it is, by the function that PyTorch
+/// exports for that: shape and strides are the tensor's. False where this PyTorch has none, or does
+/// not describe it.
+bool describe_torch_tensor(nb::handle object, dlpack::Tensor& described);
 /// Returns it of a tensor that lies in memory as it says: nothing of one that DLPack may refuse (it
 /// needs a gradient, is sparse, is negated when it is read, lies on another kind of device), nor of
 /// types that derive from PyTorch's.
