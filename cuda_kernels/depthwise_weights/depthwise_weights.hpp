@@ -22,8 +22,9 @@ struct DepthwiseWeightsForm {
   int rows = 3, columns = 3, stride = 1;
   bool operator==(const DepthwiseWeightsForm&) const = default;
 };
-inline constexpr DepthwiseWeightsForm depthwise_weights_forms[] = {
-    {3, 3, 1}, {5, 5, 1}, {7, 7, 1}, {8, 8, 1}, {3, 3, 2}, {5, 5, 2}, {7, 7, 2}};
+inline constexpr DepthwiseWeightsForm depthwise_weights_forms[] = {{1, 4, 1}, {1, 8, 1}, {3, 3, 1},
+                                                                   {5, 5, 1}, {7, 7, 1}, {8, 8, 1},
+                                                                   {3, 3, 2}, {5, 5, 2}, {7, 7, 2}};
 /// Doubles have half the registers.
 constexpr bool is_compiled(const DepthwiseWeightsForm& form, int real_bytes) {
   return real_bytes == 4 || form.rows < 8;
@@ -51,7 +52,7 @@ PLUMB_HOST_DEVICE constexpr DepthwiseWeightsStep depthwise_weights_step(
   const bool channels = kernel == DepthwiseWeightsKernel::channels;
   const int outputs = channels && real_bytes == 4 ? 7 : 4;
   const int doubled = real_bytes == 8 || form.stride == 2 ? 2 : 1;
-  if (form.rows == 3) return {channels && form.stride == 2 ? 1 : 4 / doubled, outputs};
+  if (form.rows <= 3) return {channels && form.stride == 2 ? 1 : 4 / doubled, outputs};
   if (form.rows == 8 && channels) return {1, outputs};
   return {2 / doubled, outputs};
 }
@@ -138,7 +139,10 @@ struct DepthwiseWeightsCut {
 
 struct DepthwiseWeightsPlan {
   WeightsPlan weights;  ///< sizes, strides and parts, as the kernel that adds the parts reads them
+  /// Where images have one row, the images are the rows: `images` is 1, and N that of `h`.
   DepthwiseWeightsAxis h, w;
+  bool rows_are_images = false;
+  std::int64_t images = 0;
   DepthwiseWeightsCut cut;
   int filters = 1;  ///< of all channels
 };

@@ -23,7 +23,7 @@ inline Params params_of(const DepthwiseWeightsPlan& plan) {
   params.taps_t = Divisor<int>(sizes.d.taps);
   params.blocks_k = Divisor<int>(cut.blocks_k);
   params.group_k = Divisor<int>(sizes.group_k);
-  params.depth = Divisor<int>(sizes.n > 0 ? sizes.images / sizes.n : 1);
+  params.depth = Divisor<int>(sizes.n > 0 ? sizes.images / sizes.n : 1);  // 1 of lines
   params.strips = Divisor<int>(cut.strips);
   params.phases_w = Divisor<int>(plan.w.phases);
   params.bands = Divisor<int>(cut.bands);
@@ -41,6 +41,10 @@ inline Params params_of(const DepthwiseWeightsPlan& plan) {
   params.x_w = narrow(strides.x_w), params.y_n = narrow(strides.y_n);
   params.y_k = narrow(strides.y_k), params.y_z = narrow(strides.y_z);
   params.y_p = narrow(strides.y_p), params.y_q = narrow(strides.y_q);
+  if (plan.rows_are_images) {
+    params.x_h = params.x_n, params.y_p = params.y_n;
+    params.x_n = params.y_n = 0;
+  }
   return params;
 }
 

@@ -60,13 +60,15 @@ double reach(const Extents& extents, const Strides& strides) {
 /// Says whether all offsets, those of the padding too, fit 32 bits.
 bool offsets_fit(const ConvProblem& problem, const DepthwiseWeightsPlan& plan) {
   const WeightsStrides& s = plan.weights.strides;
+  const int64_t x_h = plan.rows_are_images ? s.x_n : s.x_h;
+  const int64_t y_p = plan.rows_are_images ? s.y_n : s.y_p;
   const auto padded = [](const DepthwiseWeightsAxis& axis, int64_t step) {
     const double coordinates = 2.0 * axis.before + axis.extent + 64.0 * axis.step * axis.stride;
     return coordinates * static_cast<double>(std::abs(step));
   };
   const double x =
-      reach(problem.x_extents(), problem.x_strides) + padded(plan.h, s.x_h) + padded(plan.w, s.x_w);
-  const double beside = 64.0 * (static_cast<double>(std::abs(s.y_p)) * plan.h.dilation +
+      reach(problem.x_extents(), problem.x_strides) + padded(plan.h, x_h) + padded(plan.w, s.x_w);
+  const double beside = 64.0 * (static_cast<double>(std::abs(y_p)) * plan.h.dilation +
                                 static_cast<double>(std::abs(s.y_q)) * plan.w.dilation);
   const double y = reach(problem.y_extents(), problem.y_strides) + beside;
   // Steps along a row are in bytes.
@@ -154,7 +156,7 @@ void Search::try_channels(DepthwiseWeightsCut cut, int steps_h, int steps_w) {
     cut.bands = static_cast<int>(ceil_div(steps_h, cut.band_steps));
     if (cut.bands == last_bands) continue;
     last_bands = cut.bands;
-    cut.units = sizes().images * cut.bands * plan.h.phases * cut.strips * plan.w.phases;
+    cut.units = plan.images * cut.bands * plan.h.phases * cut.strips * plan.w.phases;
     const double outputs = 1.0 * step.lines * step.outputs;
     const DepthwiseWeightsWork work{.real_bytes = real_bytes,
                                     .widens = stored_bytes < real_bytes,
@@ -183,7 +185,7 @@ void Search::try_planes(DepthwiseWeightsCut cut, int steps_h, int steps_w) {
         if (cut.bands == last_bands) continue;
         last_bands = cut.bands;
         for (const int images : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32}) {
-          if (images > 1 && (cut.bands > 1 || cut.strips > 1 || images > sizes().images)) break;
+          if (images > 1 && (cut.bands > 1 || cut.strips > 1 || images > plan.images)) break;
           cut.box_n = images;
           try_box(cut);
         }
@@ -209,8 +211,8 @@ void Search::try_box(DepthwiseWeightsCut cut) {
       (1.0 * cut.x_rows * cut.x_pitch + 1.0 * cut.y_rows * cut.y_pitch) * cut.box_n * cut.block_k;
   if (stage * real_bytes > stage_limit(cut)) return;
   cut.shared_bytes = static_cast<std::size_t>(stage) * static_cast<std::size_t>(real_bytes);
-  cut.units = ceil_div(std::max<int64_t>(sizes().images, 1), cut.box_n) * cut.bands *
-              plan.h.phases * cut.strips * plan.w.phases;
+  cut.units = ceil_div(std::max<int64_t>(plan.images, 1), cut.box_n) * cut.bands * plan.h.phases *
+              cut.strips * plan.w.phases;
   const double steps = 1.0 * cut.box_n * cut.band_steps * cut.strip_steps;
   const double outputs = 1.0 * step.lines * step.outputs;
   const double of_rows = cut.box_n * cut.block_k *
@@ -256,6 +258,14 @@ void Search::try_parts(DepthwiseWeightsCut cut, const DepthwiseWeightsWork& work
   }
 }
 
+/// Says whether images are single rows, that taps along other axes do not leave.
+bool is_line(const WeightsSizes& sizes) {
+  const auto single = [](const WeightsAxis& axis) {
+    return axis.outputs == 1 && axis.extent == 1 && axis.taps == 1 && axis.before == 0;
+  };
+  return single(sizes.d) && single(sizes.h) && sizes.n > 1 && sizes.n < (1 << 28);
+}
+
 /// Says whether neighbouring channels lie side by side in both tensors.
 bool channels_side_by_side(const ConvProblem& problem, const DepthwiseWeightsPlan& plan) {
   const WeightsStrides& s = plan.weights.strides;
@@ -276,15 +286,21 @@ std::optional<DepthwiseWeightsPlan> plan_depthwise_weights(const ConvProblem& pr
   for (const int stride : {1, 2}) {
     const auto h = axis_of(sizes->h, stride), w = axis_of(sizes->w, stride);
     if (!h || !w) continue;
-    plan.h = *h, plan.w = *w;
+    plan.h = *h, plan.w = *w, plan.images = sizes->images;
+    plan.rows_are_images = stride == 1 && is_line(*sizes);
+    if (plan.rows_are_images) {
+      const int rows = static_cast<int>(sizes->n);
+      plan.h = {.outputs = rows, .extent = rows};
+      plan.images = 1;
+    }
     if (!offsets_fit(problem, plan)) continue;
     Search search{plan, real_bytes, static_cast<int>(size_in_bytes(problem.dtype))};
     const Kernel kernel = channels_side_by_side(problem, plan) ? Kernel::channels : Kernel::planes;
     for (const DepthwiseWeightsForm& form : depthwise_weights_forms) {
-      if (choice.form && !(*choice.form == form)) continue;
+      if (choice.form ? !(*choice.form == form) : form.rows == 1 && plan.h.taps > 1) continue;
       search.try_form(kernel, form);
       // A larger one does more for the same taps.
-      if (search.best && form.rows >= h->taps && form.columns >= w->taps) break;
+      if (search.best && form.rows >= plan.h.taps && form.columns >= plan.w.taps) break;
     }
     if (!search.best) continue;
     plan.cut = *search.best;

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(depthwise_weights_threads,
     // A plane of the stage is that of an image and, in it, of a filter.
     const auto plane = [&](int i, int& at, bool of_x) {
       const auto [image, k] = params.block_k.divide(i);
-      if (unit.image + image >= plan.weights.sizes.images) return false;
+      if (unit.image + image >= plan.images) return false;
       const Planes planes(params, share, unit.image + image, share.k + k);
       at = of_x ? planes.x : planes.y;
       return planes.valid;
