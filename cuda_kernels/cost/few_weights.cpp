@@ -43,7 +43,8 @@ double few_weights_clocks(double unit_clocks, const FewWeightsShares& shares) {
 
 double few_weights_seconds(const ConvProblem& problem, const DeviceInfo& device, double clocks) {
   const Machine machine(device);
-  const double seconds = clocks * few_weights_units / (machine.units * machine.clock_hertz);
+  const double seconds = cost_tables().few_weights.measured * clocks * few_weights_units /
+                         (machine.units * machine.clock_hertz);
   return kernel_seconds(std::max(seconds, machine.moving_seconds(problem.bytes())), device, 0) +
          kernel_seconds(0, device, 0);
 }
