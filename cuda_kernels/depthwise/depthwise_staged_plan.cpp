@@ -60,7 +60,7 @@ class StagedPlanner {
       const double seconds = depthwise_seconds(p_, device_, work_of(*cut));
       if (!least || seconds < *least) least = seconds, plan.staged = *cut;
     };
-    for (int lanes = most_lanes; lanes * width_ >= vector_; --lanes) {
+    for (int lanes = max_lanes; lanes * width_ >= vector_; --lanes) {
       // Pieces of sectors only where a dilation leaves room for no more.
       if (least && lanes * width_ * bytes_ < memory_sector_bytes) break;
       if (!balanced(lanes) || (choice_.lanes > 0 && lanes > choice_.lanes)) continue;
@@ -74,7 +74,7 @@ class StagedPlanner {
   }
 
  private:
-  static constexpr int most_lanes = 64;
+  static constexpr int max_lanes = 64;
   static constexpr std::int64_t shared_of_unit = 228 << 10;
 
   std::optional<StagedForm> form_of() const {

@@ -128,9 +128,9 @@ bool cut_rows(FewWeightsCut& cut, const WeightsAxis& h, int outer) {
 void Search::try_tile(const FewWeightsTile& tile, int outer) {
   FewWeightsCut cut{.tile = tile};
   if (!cut_rows(cut, sizes.h, outer)) return;
-  const int64_t most_k =
+  const int64_t max_k =
       std::min<int64_t>(max_block_k, int64_t{16} * tile.m * few_weights_warps / outer);
-  cut.blocks_k = ceil_div(sizes.group_k, std::max<int64_t>(most_k, 1));
+  cut.blocks_k = ceil_div(sizes.group_k, std::max<int64_t>(max_k, 1));
   cut.block_k = static_cast<int>(ceil_div(sizes.group_k, cut.blocks_k));
   cut.warps_m = static_cast<int>(ceil_div(int64_t{cut.block_k} * outer, 16 * tile.m));
   if (cut.warps_m > few_weights_warps) return;

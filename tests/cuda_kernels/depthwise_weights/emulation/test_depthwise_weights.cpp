@@ -3,9 +3,8 @@
 #include <set>
 
 #include "cuda_kernels/depthwise_weights/depthwise_weights.hpp"
-#include "cuda_kernels/fields/emulation/draw.hpp"
 #include "cuda_kernels/weights/emulation/gradient_case.hpp"
-#include "plumb/problem_text.hpp"
+#include "cuda_kernels/weights/emulation/weights_draw.hpp"
 #include "support/sanitized.hpp"
 
 using namespace plumb;
@@ -40,9 +39,9 @@ ConvProblem channels_last(ConvProblem p) {
 }
 
 /// Draws problems from a seed.
-class Draw : public Drawing {
+class Draw : public WeightsDrawing {
  public:
-  using Drawing::Drawing;
+  using WeightsDrawing::WeightsDrawing;
 
   /// Of some stride along both axes; 0 draws it.
   ConvProblem problem(int rank, int stride, bool side_by_side) {
@@ -58,9 +57,7 @@ class Draw : public Drawing {
       axis(20, stride, p.h, p.r, p.stride.h, p.dilation.h, p.padding.top, p.padding.bottom);
     axis(rank == 1 ? 200 : 20, stride, p.w, p.s, p.stride.w, p.dilation.w, p.padding.left,
          p.padding.right);
-    p.x_strides = strides(p.x_extents());
-    p.w_strides = strides(p.w_extents());
-    p.y_strides = strides(p.y_extents());
+    draw_strides(p);
     return side_by_side ? channels_last(check(p)) : check(p);
   }
 
@@ -75,18 +72,13 @@ class Draw : public Drawing {
     taps = one_in(4) ? number(1, 12) : number(1, 7);
     stride = of_stride;
     dilation = stride == 1 && one_in(3) ? number(2, 4) : 1;
-    const std::int64_t reach = (taps - 1) * dilation;
-    before = one_in(2) ? 0 : number(0, static_cast<int>(reach) + 1);
-    after = one_in(2) ? 0 : number(0, static_cast<int>(reach) + 1);
-    after += std::max<std::int64_t>(0, reach + 1 - before - extent - after);
+    draw_padding((taps - 1) * dilation, extent, before, after);
   }
 };
 
-ConvProblem weights_problem(const char* text, DType dtype = DType::f32, bool last = false) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.direction = Direction::backward_weights;
-  problem.dtype = dtype;
-  return last ? channels_last(check(problem)) : check(problem);
+ConvProblem depthwise_problem(const char* text, DType dtype, bool last) {
+  const ConvProblem problem = weights_problem(text, dtype);
+  return last ? channels_last(problem) : problem;
 }
 
 WeightsKernel kernel_of(const DepthwiseWeightsPlan& plan, DType dtype) {
@@ -168,7 +160,7 @@ TEST_CASE("depthwise weights emulated: large filters, bands, strips, and many pa
             "g5mb4ic5ih28oc5kh5sh2ph2", "g6mb2ic6ih33oc6kh3ph2dh1", "g4mb2ic4iw2000oc4kw9dw40",
             "g20mb9ic20iw300oc20kw4pw3", "g3mb2ic3id5ih12iw12oc3kd3kh3kw3pd1ph1pw1",
             "g35mb20ic35ih5oc35kh3ph1"}) {
-        const ConvProblem problem = weights_problem(text, dtype, last);
+        const ConvProblem problem = depthwise_problem(text, dtype, last);
         CAPTURE(text);
         CHECK(run(problem, nullptr, {}, 7));
       }
@@ -179,7 +171,7 @@ TEST_CASE("depthwise weights emulated: the bound of the chain that the plan stat
     for (const DType dtype : {DType::f32, DType::f64})
       for (const char* text :
            {"g4mb20ic4ih20oc4kh7ph3", "g40mb3ic40ih28oc40kh3ph1", "g4mb8ic4ih40oc4kh5sh2ph2"}) {
-        const ConvProblem problem = weights_problem(text, dtype, last);
+        const ConvProblem problem = depthwise_problem(text, dtype, last);
         const auto planned = plan_depthwise_weights(problem);
         REQUIRE(planned);
         CAPTURE(text, to_string(dtype), last);
@@ -191,7 +183,7 @@ TEST_CASE("depthwise weights emulated: the bound of the chain that the plan stat
 
 TEST_CASE("depthwise weights emulated: planted faults are found") {
   for (const bool last : {false, true}) {
-    const ConvProblem problem = weights_problem("g6mb8ic6ih20oc6kh5ph2", DType::f32, last);
+    const ConvProblem problem = depthwise_problem("g6mb8ic6ih20oc6kh5ph2", DType::f32, last);
     const auto planned = plan_depthwise_weights(problem);
     REQUIRE(planned);
     CAPTURE(last, planned->cut.parts, planned->cut.units);
@@ -248,7 +240,7 @@ TEST_CASE("depthwise weights: large layers fill the machine, by short chains") {
   for (const bool last : {false, true})
     for (const char* text : {"g96mb64ic96ih56oc96kh7ph3", "g384mb64ic384ih14oc384kh7ph3",
                              "g768mb64ic768ih7oc768kh7ph3", "g384mb64ic384ih32oc384kh31ph15"}) {
-      const auto planned = plan_depthwise_weights(weights_problem(text, DType::f32, last));
+      const auto planned = plan_depthwise_weights(depthwise_problem(text, DType::f32, last));
       REQUIRE(planned);
       const plumb::cuda::DepthwiseWeightsCut& cut = planned->cut;
       CAPTURE(text, last, cut.parts, cut.units, cut.block_k, cut.box_n, cut.bands, cut.clocks);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/fields/emulation/judged.hpp"
 #include "few_weights_run.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/validate.hpp"
@@ -52,11 +53,12 @@ class FewWeightsCase {
     x_.fill([&] { return draw(100); });
     dy_.fill([&] { return draw(10); });
     dw_.fill([&] { return static_cast<double>(random_.integer(-3, 3)); });
-    if (options.values == Values::apart) put(dy_, 1, true);
+    if (options.values == Values::apart) put(dy_, random_, 1, true);
     if (options.values == Values::special) {
       // Of gradients it is those at the border that meet the padding.
-      put(dy_, INFINITY, true), put(dy_, INFINITY, false), put(x_, INFINITY, true);
-      if (random_.integer(0, 2) == 0) put(x_, NAN, false);
+      put(dy_, random_, INFINITY, true), put(dy_, random_, INFINITY, false),
+          put(x_, random_, INFINITY, true);
+      if (random_.integer(0, 2) == 0) put(x_, random_, NAN, false);
     }
     oracle_ = plumb::conv_oracle(problem_, x_.view(), dy_.view(), {});
   }
@@ -120,36 +122,12 @@ class FewWeightsCase {
                                    .chain = chain};
     const bool exact = options_.values == Values::integers || options_.values == Values::special;
     const std::vector<double> before = dw_.values();
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    return first_wrong(values, [&](std::size_t i) -> Expected {
       plumb::OracleTerm of = oracle_[i];
       if (options_.accumulate) of.add(before[i]);
-      const double bound = exact ? 0 : plumb::conv_error_bound(numerics, problem_, of, values[i]);
-      const bool nan = std::isnan(values[i]) && std::isnan(of.y);
-      const double expected = exact ? stored(of.y) : of.y;
-      if (values[i] == expected || nan || std::abs(values[i] - expected) <= bound) continue;
-      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
-             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
-             std::to_string(bound);
-    }
-    return {};
-  }
-  /// What is stored of a sum that fp32 holds.
-  double stored(double sum) const {
-    const auto value = static_cast<float>(sum);
-    if (problem_.dtype == plumb::DType::f16)
-      return static_cast<double>(static_cast<float>(plumb::Half(value)));
-    if (problem_.dtype == plumb::DType::bf16)
-      return static_cast<double>(static_cast<float>(plumb::BFloat16(value)));
-    return sum;
-  }
-
-  void put(HostTensor& tensor, double value, bool at_end) {
-    plumb::Dims index = tensor.extents();
-    for (int i = 0; i < index.rank(); ++i)
-      index[i] = i > 1 && at_end ? index[i] - 1
-                                 : static_cast<std::int64_t>(random_.integer(
-                                       0, static_cast<int>(tensor.extents()[i]) - 1));
-    tensor.set(index, value);
+      return {exact ? stored_as(problem_.dtype, of.y) : of.y,
+              exact ? 0 : plumb::conv_error_bound(numerics, problem_, of, values[i])};
+    });
   }
 
   static inline double chain_ = 0;

@@ -3,9 +3,8 @@
 // planted faults are found.
 #include <set>
 
-#include "cuda_kernels/fields/emulation/draw.hpp"
+#include "cuda_kernels/weights/emulation/weights_draw.hpp"
 #include "few_weights_case.hpp"
-#include "plumb/problem_text.hpp"
 #include "support/sanitized.hpp"
 
 using namespace plumb;
@@ -26,24 +25,22 @@ constexpr FewWeightsClass classes[] = {cuda::few_weights_fp16_class, cuda::few_w
                                        cuda::few_weights_fp16x3_class};
 
 /// Draws problems from a seed.
-class Draw : public Drawing {
+class Draw : public WeightsDrawing {
  public:
-  using Drawing::Drawing;
+  using WeightsDrawing::WeightsDrawing;
 
   ConvProblem problem(int rank, DType dtype) {
-    ConvProblem p;
-    p.direction = Direction::backward_weights;
-    p.dtype = dtype;
-    p.n = number(1, 3);
-    p.groups = one_in(4) ? number(2, 3) : 1;
-    p.c = p.groups * number(1, 5), p.k = p.groups * (one_in(2) ? number(1, 4) : number(5, 20));
-    if (rank > 2) axis(5, p.d, p.t, p.stride.d, p.dilation.d, p.padding.front, p.padding.back);
-    if (rank > 1) axis(12, p.h, p.r, p.stride.h, p.dilation.h, p.padding.top, p.padding.bottom);
-    axis(rank == 1 ? 200 : 20, p.w, p.s, p.stride.w, p.dilation.w, p.padding.left, p.padding.right);
-    p.x_strides = strides(p.x_extents());
-    p.w_strides = strides(p.w_extents());
-    p.y_strides = strides(p.y_extents());
-    return check(p);
+    return WeightsDrawing::problem(rank, dtype,
+                                   {.images = 3,
+                                    .depth = 5,
+                                    .rows = 12,
+                                    .columns = 20,
+                                    .line = 200,
+                                    .many_taps_in = 8,
+                                    .many_taps = 9,
+                                    .taps = 5,
+                                    .stride = 4,
+                                    .dilation = 3});
   }
   FewWeightsOptions options() {
     return {.values = one_in(4)   ? Values::special
@@ -51,27 +48,7 @@ class Draw : public Drawing {
                                   : Values::integers,
             .accumulate = one_in(3)};
   }
-
- private:
-  void axis(int most, std::int64_t& extent, std::int64_t& taps, std::int64_t& stride,
-            std::int64_t& dilation, std::int64_t& before, std::int64_t& after) {
-    extent = one_in(6) ? number(1, 6) : number(5, most);
-    taps = one_in(8) ? number(1, 9) : number(1, 5);
-    stride = one_in(3) ? number(1, 4) : 1;
-    dilation = one_in(4) ? number(1, 3) : 1;
-    const std::int64_t reach = (taps - 1) * dilation;
-    before = one_in(2) ? 0 : number(0, static_cast<int>(reach) + 1);
-    after = one_in(2) ? 0 : number(0, static_cast<int>(reach) + 1);
-    after += std::max<std::int64_t>(0, reach + 1 - before - extent - after);
-  }
 };
-
-ConvProblem weights_problem(const char* text, DType dtype) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.direction = Direction::backward_weights;
-  problem.dtype = dtype;
-  return check(problem);
-}
 
 /// Runs the problem as it is planned under a choice, if it can be; returns what is wrong.
 std::string run(const ConvProblem& problem, const FewWeightsClass& of,

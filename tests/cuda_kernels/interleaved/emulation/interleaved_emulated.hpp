@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/fields/emulation/judged.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "interleaved_run.hpp"
 #include "plumb/plumb.hpp"
@@ -16,8 +17,6 @@
 #include "support/host_tensor.hpp"
 
 namespace plumb_test::emulation {
-
-enum class Data { integers, normal, far_apart, infinite };
 
 struct InterleavedOptions {
   InterleavedKind kind = InterleavedKind::fp16;
@@ -42,8 +41,10 @@ class InterleavedEmulated {
         w_(problem_.dtype, problem_.w_extents()),
         bias_(problem_.dtype, {problem_.k}),
         y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
-    for (HostTensor* tensor : {&x_, &w_, &bias_}) tensor->fill([&] { return draw(); });
-    if (options.data == Data::infinite) put(x_, INFINITY), put(x_, NAN), put(w_, -INFINITY);
+    for (HostTensor* tensor : {&x_, &w_, &bias_})
+      tensor->fill([&] { return draw(random_, options.data); });
+    if (options.data == Data::infinite)
+      put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
   }
 
   const plumb::cuda::InterleavedLayout& layout() const { return layout_; }
@@ -99,26 +100,6 @@ class InterleavedEmulated {
     return plumb::cuda::InterleavedLayout(problem, elements, options.rows, 1, 1,
                                           plumb::cuda::core_row_forms[0]);
   }
-  double draw() {
-    if (options_.data == Data::integers || options_.data == Data::infinite)
-      return random_.integer(-2, 2);
-    const double value = random_.normal();
-    return options_.data == Data::normal
-               ? value
-               : std::ldexp(value, static_cast<int>(random_.integer(-40, 0)));
-  }
-  void put(HostTensor& tensor, double value) {
-    plumb::Dims index = tensor.extents();
-    for (int i = 0; i < index.rank(); ++i)
-      index[i] =
-          static_cast<std::int64_t>(random_.integer(0, static_cast<int>(tensor.extents()[i]) - 1));
-    tensor.set(index, value);
-  }
-  double rounded(double value) const {
-    HostTensor one(problem_.dtype, {1});
-    one.set({0}, value);
-    return one.at({0});
-  }
 
   std::string judge(const std::vector<double>& values) const {
     const std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
@@ -131,19 +112,14 @@ class InterleavedEmulated {
         .products = options_.kind == InterleavedKind::fp16x3 ? 3 : 1,
         .term_multiple = 16};
     // Small integers' sums are exact until they are stored.
-    const bool exact = options_.data == Data::integers || options_.data == Data::infinite;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      double expected = exact ? rounded(terms[i].y) : terms[i].y;
+    const bool exact = has_exact_sums(options_.data);
+    return first_wrong(values, [&](std::size_t i) -> Expected {
+      double expected = exact ? stored_as(problem_.dtype, terms[i].y) : terms[i].y;
       const double bound =
           exact ? 0 : plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
       if (options_.relu && expected < 0) expected = 0;
-      const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
-      if (both_nan || values[i] == expected || std::abs(values[i] - expected) <= bound) continue;
-      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
-             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
-             std::to_string(bound);
-    }
-    return {};
+      return {expected, bound};
+    });
   }
 
   InterleavedOptions options_;

@@ -23,6 +23,6 @@ bool run_interleaved(const InterleavedRun& run);
 
 /// The most of the half-warp's lanes, which read eight bytes each, that meet in a bank of shared
 /// memory where vectors of filters of `rows` rows of outputs are read from the stage.
-int bank_meetings(int element_bytes, int rows);
+int bank_conflicts(int element_bytes, int rows);
 
 }  // namespace plumb_test::emulation

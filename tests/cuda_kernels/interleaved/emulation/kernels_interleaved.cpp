@@ -49,7 +49,7 @@ bool run_with(const InterleavedRun& run) {
 }
 
 template <class Stored, int rows>
-int meetings() {
+int conflicts() {
   using Vectors = PixelVectors<Stored, rows>;
   int most = 0;
   for (int step = 0; step < Vectors::steps; ++step)
@@ -68,14 +68,14 @@ int meetings() {
 
 }  // namespace
 
-int bank_meetings(int element_bytes, int rows) {
+int bank_conflicts(int element_bytes, int rows) {
   if (element_bytes == 4)
-    return rows == 1   ? meetings<float, 1>()
-           : rows == 2 ? meetings<float, 2>()
-                       : meetings<float, 4>();
-  return rows == 1   ? meetings<__half, 1>()
-         : rows == 2 ? meetings<__half, 2>()
-                     : meetings<__half, 4>();
+    return rows == 1   ? conflicts<float, 1>()
+           : rows == 2 ? conflicts<float, 2>()
+                       : conflicts<float, 4>();
+  return rows == 1   ? conflicts<__half, 1>()
+         : rows == 2 ? conflicts<__half, 2>()
+                     : conflicts<__half, 4>();
 }
 
 bool run_interleaved(const InterleavedRun& run) {

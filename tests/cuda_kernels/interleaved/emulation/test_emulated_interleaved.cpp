@@ -65,7 +65,7 @@ TEST_CASE("interleaved, emulated: vectors are read without bank conflicts, of fo
   for (const int bytes : {2, 4})
     for (const int rows : {1, 2, 4}) {
       CAPTURE(bytes, rows);
-      CHECK(bank_meetings(bytes, rows) == (rows == 4 ? 2 : 1));
+      CHECK(bank_conflicts(bytes, rows) == (rows == 4 ? 2 : 1));
     }
 }
 

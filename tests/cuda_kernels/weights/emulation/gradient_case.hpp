@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/fields/emulation/judged.hpp"
 #include "cuda_kernels/weights/weights.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/validate.hpp"
@@ -46,9 +47,9 @@ class GradientCase {
       });
     if (options.values == Values::special) {
       // Of gradients it is those at the border that meet the padding.
-      put(dy_, INFINITY, true), put(dy_, INFINITY, false);
-      put(x_, INFINITY, true);
-      if (random_.integer(0, 2) == 0) put(x_, NAN, false);
+      put(dy_, random_, INFINITY, true), put(dy_, random_, INFINITY, false);
+      put(x_, random_, INFINITY, true);
+      if (random_.integer(0, 2) == 0) put(x_, random_, NAN, false);
     }
     oracle_ = plumb::conv_oracle(problem_, x_.view(), dy_.view(), {});
   }
@@ -84,30 +85,17 @@ class GradientCase {
  private:
   std::string judge(const std::vector<double>& values) const {
     const std::vector<double> before = dw_.values();
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    return first_wrong(values, [&](std::size_t i) -> Expected {
       const double expected = oracle_[i].y + (options_.accumulate ? before[i] : 0);
-      const bool nan = std::isnan(values[i]) && std::isnan(expected);
-      if (values[i] == expected || nan) continue;
+      if (options_.values != Values::normal) return {expected, 0};
       const double u = problem_.dtype == plumb::DType::f64   ? 0x1p-53
                        : problem_.dtype == plumb::DType::f32 ? 0x1p-24
                                                              : 0x1p-11;
       const double bound = (chain_ + 2) * (sum_bytes(problem_.dtype) == 8 ? 0x1p-53 : 0x1p-24) *
                                (oracle_[i].magnitude + std::abs(before[i])) +
                            u * std::abs(expected);
-      if (options_.values == Values::normal && std::abs(values[i] - expected) <= bound) continue;
-      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
-             std::to_string(values[i]) + ", expected " + std::to_string(expected);
-    }
-    return {};
-  }
-
-  void put(HostTensor& tensor, double value, bool at_end) {
-    plumb::Dims index = tensor.extents();
-    for (int i = 0; i < index.rank(); ++i)
-      index[i] = i > 1 && at_end ? index[i] - 1
-                                 : static_cast<std::int64_t>(random_.integer(
-                                       0, static_cast<int>(tensor.extents()[i]) - 1));
-    tensor.set(index, value);
+      return {expected, bound};
+    });
   }
 
   plumb::ConvProblem problem_;

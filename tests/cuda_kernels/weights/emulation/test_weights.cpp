@@ -2,10 +2,9 @@
 // tile, in one to three dimensions, are the oracle's bit for bit; and what planted faults would do.
 #include <set>
 
-#include "cuda_kernels/fields/emulation/draw.hpp"
-#include "plumb/problem_text.hpp"
 #include "support/sanitized.hpp"
 #include "weights_case.hpp"
+#include "weights_draw.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -17,50 +16,29 @@ namespace {
 constexpr std::uint32_t every = plumb_test::is_sanitized ? 5 : 1;
 
 /// Draws problems from a seed.
-class Draw : public Drawing {
+class Draw : public WeightsDrawing {
  public:
-  using Drawing::Drawing;
+  using WeightsDrawing::WeightsDrawing;
 
   ConvProblem problem(int rank) {
-    ConvProblem p;
-    p.direction = Direction::backward_weights;
-    p.dtype = one_in(3) ? DType::f64 : one_in(4) ? DType::f16 : DType::f32;
-    p.n = number(1, 6);
-    p.groups = one_in(4) ? number(2, 3) : 1;
-    p.c = p.groups * number(1, 5), p.k = p.groups * (one_in(2) ? number(1, 4) : number(5, 20));
-    if (rank > 2) axis(7, p.d, p.t, p.stride.d, p.dilation.d, p.padding.front, p.padding.back);
-    if (rank > 1) axis(24, p.h, p.r, p.stride.h, p.dilation.h, p.padding.top, p.padding.bottom);
-    axis(rank == 1 ? 400 : 30, p.w, p.s, p.stride.w, p.dilation.w, p.padding.left, p.padding.right);
-    p.x_strides = strides(p.x_extents());
-    p.w_strides = strides(p.w_extents());
-    p.y_strides = strides(p.y_extents());
-    return check(p);
+    const DType dtype = one_in(3) ? DType::f64 : one_in(4) ? DType::f16 : DType::f32;
+    return WeightsDrawing::problem(rank, dtype,
+                                   {.images = 6,
+                                    .depth = 7,
+                                    .rows = 24,
+                                    .columns = 30,
+                                    .line = 400,
+                                    .many_taps_in = 4,
+                                    .many_taps = 12,
+                                    .taps = 7,
+                                    .stride = 5,
+                                    .dilation = 4});
   }
 
   WeightsOptions options() {
     return {.accumulate = one_in(3), .values = one_in(4) ? Values::special : Values::integers};
   }
-
- private:
-  void axis(int most, std::int64_t& extent, std::int64_t& taps, std::int64_t& stride,
-            std::int64_t& dilation, std::int64_t& before, std::int64_t& after) {
-    extent = one_in(6) ? number(1, 6) : number(5, most);
-    taps = one_in(4) ? number(1, 12) : number(1, 7);
-    stride = one_in(3) ? number(1, 5) : 1;
-    dilation = one_in(4) ? number(1, 4) : 1;
-    const std::int64_t reach = (taps - 1) * dilation;
-    before = one_in(2) ? 0 : number(0, static_cast<int>(reach) + 1);
-    after = one_in(2) ? 0 : number(0, static_cast<int>(reach) + 1);
-    after += std::max<std::int64_t>(0, reach + 1 - before - extent - after);
-  }
 };
-
-ConvProblem weights_problem(const char* text, DType dtype = DType::f32) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.direction = Direction::backward_weights;
-  problem.dtype = dtype;
-  return check(problem);
-}
 
 /// Runs the problem as it is planned, or with a tile, if it can; says whether it could.
 bool run(const ConvProblem& problem, const WeightsTile* tile, const WeightsOptions& options,

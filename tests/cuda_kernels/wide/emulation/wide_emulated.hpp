@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/fields/emulation/judged.hpp"
 #include "placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
@@ -17,8 +18,6 @@
 #include "wide_run.hpp"
 
 namespace plumb_test::emulation {
-
-enum class Data { integers, normal, far_apart, infinite };
 
 struct WideOptions {
   plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
@@ -45,9 +44,11 @@ class WideEmulated {
         w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
         bias_(problem_.dtype, {problem_.k}),
         y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
-    for (HostTensor* tensor : {&x_, &w_, &bias_}) tensor->fill([&] { return draw(); });
-    if (options.accumulate) y_.fill([&] { return draw(); });
-    if (options.data == Data::infinite) put(x_, INFINITY), put(x_, NAN), put(w_, -INFINITY);
+    for (HostTensor* tensor : {&x_, &w_, &bias_})
+      tensor->fill([&] { return draw(random_, options.data); });
+    if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
+    if (options.data == Data::infinite)
+      put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
     if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
   }
 
@@ -92,21 +93,6 @@ class WideEmulated {
     problem.y_strides = strides_of(problem.y_extents(), options.y);
     return plumb::check(problem);
   }
-  double draw() {
-    if (options_.data == Data::integers || options_.data == Data::infinite)
-      return random_.integer(-2, 2);
-    const double value = random_.normal();
-    return options_.data == Data::normal
-               ? value
-               : std::ldexp(value, static_cast<int>(random_.integer(-40, 0)));
-  }
-  void put(HostTensor& tensor, double value) {
-    plumb::Dims index = tensor.extents();
-    for (int i = 0; i < index.rank(); ++i)
-      index[i] =
-          static_cast<std::int64_t>(random_.integer(0, static_cast<int>(tensor.extents()[i]) - 1));
-    tensor.set(index, value);
-  }
   /// Copies x to one element behind an aligned address.
   const void* shift(std::vector<std::byte>& to) const {
     const std::size_t element = plumb::size_in_bytes(problem_.dtype);
@@ -131,20 +117,15 @@ class WideEmulated {
         .accumulator = plumb::Accumulator::tensor_core_fp32,
         .products = options_.of.products,
         .term_multiple = 16};
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool exact = has_exact_sums(options_.data);
+    return first_wrong(values, [&](std::size_t i) -> Expected {
       if (options_.accumulate) terms[i].add(before[i]);
       double expected = terms[i].y;
-      const bool exact = options_.data == Data::integers || options_.data == Data::infinite;
       const double bound =
           exact ? 0 : share * plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
       if (options_.relu && expected < 0) expected = 0;
-      const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
-      if (both_nan || values[i] == expected || std::abs(values[i] - expected) <= bound) continue;
-      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
-             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
-             std::to_string(bound);
-    }
-    return {};
+      return {expected, bound};
+    });
   }
 
   WideOptions options_;

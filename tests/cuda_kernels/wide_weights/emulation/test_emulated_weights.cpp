@@ -100,7 +100,7 @@ TEST_CASE("wide weights, emulated: sums that move go over many runs of steps") {
     WideWeightsOptions options{.of = of};
     options.choice.shape = 5, options.choice.splits = 2;
     CHECK(WideWeightsEmulated("mb3ic8ih42oc8kh1ph0", options).run() == "");
-    options.values = Values::normal;
+    options.values = Data::normal;
     CHECK(WideWeightsEmulated("mb3ic8ih42oc8kh1ph0", options).run() == "");
   }
 }
@@ -137,7 +137,7 @@ TEST_CASE("wide weights, emulated: sums lie within the bound") {
   for (const WideClass& of : classes)
     for (const int splits : {1, 2}) {
       CAPTURE(name(of), splits);
-      WideWeightsOptions options{.of = of, .values = Values::normal, .accumulate = true};
+      WideWeightsOptions options{.of = of, .values = Data::normal, .accumulate = true};
       options.choice.splits = splits;
       CHECK(WideWeightsEmulated("mb2ic72ih5iw6oc40kh3ph1", options).run() == "");
       CHECK(WideWeightsEmulated("mb1ic16ih5iw6oc40kh1ph0", options).run(0.75) == "");
@@ -147,7 +147,7 @@ TEST_CASE("wide weights, emulated: sums lie within the bound") {
 TEST_CASE("wide weights, emulated: what halves do not hold is summed by the definition") {
   for (const WideClass& of : {wide_class_fp16_scaled, wide_class_fp16x3})
     for (const int splits : {1, 2}) {
-      WideWeightsOptions options{.of = of, .x = Placing::planes, .values = Values::far_apart};
+      WideWeightsOptions options{.of = of, .x = Placing::planes, .values = Data::far_apart};
       options.choice.shape = 5, options.choice.splits = splits;
       CAPTURE(name(of), splits);
       CHECK(WideWeightsEmulated("mb2ic12ih4iw5oc8kh2kw1ph0", options).run() == "");
@@ -162,7 +162,7 @@ TEST_CASE("wide weights, emulated: NaN and Inf come out where the definition has
         for (const std::uint32_t seed : {1u, 2u, 3u}) {
           if (plumb_test::is_sanitized && seed != 1) continue;
           CAPTURE(name(of), text, splits, seed);
-          WideWeightsOptions options{.of = of, .values = Values::infinite};
+          WideWeightsOptions options{.of = of, .values = Data::infinite};
           options.choice.shape = 5, options.choice.splits = splits;
           if (std::string(text).find("ic3") != std::string::npos) options.choice.folded_axes = 1;
           CHECK(WideWeightsEmulated(text, options, seed).run() == "");
@@ -171,7 +171,7 @@ TEST_CASE("wide weights, emulated: NaN and Inf come out where the definition has
 
 TEST_CASE("wide weights, emulated: planted faults show") {
   const auto is_caught = [](const char* text, WeightsMistake mistake, int splits,
-                            Values values = Values::integers) {
+                            Data values = Data::integers) {
     WideWeightsOptions options{.of = wide_class_fp16x3, .values = values, .mistake = mistake};
     options.choice.splits = splits;
     return !WideWeightsEmulated(text, options).run().empty();
@@ -184,6 +184,6 @@ TEST_CASE("wide weights, emulated: planted faults show") {
   CHECK(is_caught(many, WeightsMistake::wrong_stride, 1));
   // Small integers have no low halves.
   const char* const few = "mb1ic16ih4iw5oc40kh1ph0";
-  CHECK_FALSE(is_caught(few, WeightsMistake::none, 1, Values::normal));
-  CHECK(is_caught(few, WeightsMistake::low_twice, 1, Values::normal));
+  CHECK_FALSE(is_caught(few, WeightsMistake::none, 1, Data::normal));
+  CHECK(is_caught(few, WeightsMistake::low_twice, 1, Data::normal));
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda_kernels/fields/emulation/judged.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
@@ -15,13 +16,11 @@
 
 namespace plumb_test::emulation {
 
-enum class Values { integers, normal, far_apart, infinite };
-
 struct WideWeightsOptions {
   plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
   Placing x = Placing::channels_last, dy = Placing::channels_last, dw = Placing::planes;
   plumb::cuda::WideWeightsChoice choice{.shape = mistaken_shape, .splits = 1, .folded_axes = 0};
-  Values values = Values::integers;
+  Data values = Data::integers;
   bool accumulate = false;
   bool shifted = false;  ///< x and dy begin one element behind an aligned address
   WeightsMistake mistake = WeightsMistake::none;
@@ -38,9 +37,11 @@ class WideWeightsEmulated {
         x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
         dy_(problem_.dtype, problem_.y_extents(), problem_.y_strides),
         dw_(problem_.dtype, problem_.w_extents(), problem_.w_strides) {
-    for (HostTensor* tensor : {&x_, &dy_, &dw_}) tensor->fill([&] { return draw(); });
-    if (options.values == Values::infinite)
-      put(x_, INFINITY, false), put(dy_, -INFINITY, true), put(dy_, NAN, false);
+    for (HostTensor* tensor : {&x_, &dy_, &dw_})
+      tensor->fill([&] { return draw(random_, options.values); });
+    if (options.values == Data::infinite)
+      put(x_, random_, INFINITY, false), put(dy_, random_, -INFINITY, true),
+          put(dy_, random_, NAN, false);
   }
 
   const plumb::cuda::WideWeightsPlan& plan() const { return plan_; }
@@ -64,7 +65,7 @@ class WideWeightsEmulated {
     // What is NaN is summed anew, which would hide that a sum read what nobody wrote. Without an
     // image nothing is summed.
     if (nan && problem_.n > 0 &&
-        (options_.values == Values::integers || options_.values == Values::normal))
+        (options_.values == Data::integers || options_.values == Data::normal))
       return "a sum of a split is NaN";
     if (!dw.surroundings_untouched()) return "wrote beside dw";
     return judge(dw.values(), share);
@@ -80,23 +81,6 @@ class WideWeightsEmulated {
     problem.w_strides = strides_of(problem.w_extents(), options.dw);
     return plumb::check(problem);
   }
-  double draw() {
-    if (options_.values == Values::integers || options_.values == Values::infinite)
-      return random_.integer(-2, 2);
-    const double value = random_.normal();
-    return options_.values == Values::normal
-               ? value
-               : std::ldexp(value, static_cast<int>(random_.integer(-40, 0)));
-  }
-  /// At the last place of each axis but the first two, which the padding meets, or at any.
-  void put(HostTensor& tensor, double value, bool at_end) {
-    plumb::Dims index = tensor.extents();
-    for (int i = 0; i < index.rank(); ++i)
-      index[i] = i > 1 && at_end ? index[i] - 1
-                                 : static_cast<std::int64_t>(random_.integer(
-                                       0, static_cast<int>(tensor.extents()[i]) - 1));
-    tensor.set(index, value);
-  }
   /// Copies a dense tensor to one element behind an aligned address.
   const void* shift(const HostTensor& from, std::vector<std::byte>& to) const {
     const std::size_t element = plumb::size_in_bytes(problem_.dtype);
@@ -109,16 +93,6 @@ class WideWeightsEmulated {
   }
 
   static double chain(const plumb::ConvProblem&) { return chain_; }
-
-  /// What is stored of a sum that fp32 holds.
-  double stored(double sum) const {
-    const auto value = static_cast<float>(sum);
-    if (problem_.dtype == plumb::DType::f16)
-      return static_cast<double>(static_cast<float>(plumb::Half(value)));
-    if (problem_.dtype == plumb::DType::bf16)
-      return static_cast<double>(static_cast<float>(plumb::BFloat16(value)));
-    return sum;
-  }
 
   std::string judge(const std::vector<double>& values, double share) const {
     const std::vector<double> before = dw_.values();
@@ -134,19 +108,14 @@ class WideWeightsEmulated {
                                    .products = options_.of.products,
                                    .term_multiple = plumb::cuda::wide_weights_pixels,
                                    .chain = chain};
-    const bool exact = options_.values == Values::integers || options_.values == Values::infinite;
-    for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool exact = has_exact_sums(options_.values);
+    return first_wrong(values, [&](std::size_t i) -> Expected {
       if (options_.accumulate) terms[i].add(before[i]);
-      const double expected = exact ? stored(terms[i].y) : terms[i].y;
+      const double expected = exact ? stored_as(problem_.dtype, terms[i].y) : terms[i].y;
       const double bound =
           exact ? 0 : share * plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
-      const bool both_nan = std::isnan(values[i]) && std::isnan(expected);
-      if (both_nan || values[i] == expected || std::abs(values[i] - expected) <= bound) continue;
-      return "element " + std::to_string(i) + " of " + std::to_string(values.size()) + " is " +
-             std::to_string(values[i]) + ", expected " + std::to_string(expected) + " within " +
-             std::to_string(bound);
-    }
-    return {};
+      return {expected, bound};
+    });
   }
 
   static inline double chain_ = 0;
