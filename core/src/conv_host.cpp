@@ -4,12 +4,11 @@
 #include "overlap.hpp"
 #include "plumb/error.hpp"
 #include "plumb/pipeline.hpp"
+#include "refuse_convolution.hpp"
 #include "sizes.hpp"
 
 namespace plumb {
 namespace {
-
-constexpr const char* operation = "convolution";
 
 /// Runs a pipeline on the device, and where that may be and it fails another one on the CPU.
 Device run_on_host(const Device& device, const ConvProblem& problem, const ConvTensors& tensors,
@@ -18,11 +17,12 @@ Device run_on_host(const Device& device, const ConvProblem& problem, const ConvT
   options.relu_mask = !tensors.mask.empty();
   for (const auto& [name, vector] :
        {std::pair("bias", tensors.bias), std::pair("db", ConstTensorView(tensors.db))})
-    if (!vector.empty()) check_layout(operation, name, vector.extents(), vector.strides());
+    if (!vector.empty())
+      check_layout(convolution_operation, name, vector.extents(), vector.strides());
   if (options.relu_mask)
-    check_layout(operation, "mask", tensors.mask.extents(), tensors.mask.strides());
+    check_layout(convolution_operation, "mask", tensors.mask.extents(), tensors.mask.strides());
   // What an output overlaps would be lost with the device: the CPU could not do it again.
-  refuse_overlaps(operation, problem, tensors);
+  refuse_overlaps(convolution_operation, problem, tensors);
   bool begun = false;
   try {
     ConvPipeline planned(device, problem, options, pipeline);

@@ -10,14 +10,11 @@
 #include "plumb/conv.hpp"
 #include "plumb/error.hpp"
 #include "ranks.hpp"
+#include "refuse_convolution.hpp"
 #include "sizes.hpp"
 
 namespace plumb {
 namespace {
-
-constexpr const char* operation = "convolution";
-
-[[noreturn]] void refuse(const std::string& message) { refuse_argument(operation, message); }
 
 /// Strides along extents of one have no say.
 bool same_strides(const Extents& extents, const Strides& a, const Strides& b) {
@@ -35,7 +32,9 @@ Strides mask_strides(const ConvTensors& tensors, const ConvProblem& problem) {
 void check_view(const ConstTensorView& given, std::string_view name, DType dtype,
                 const Extents& extents, const Strides& strides, const DeviceId& device) {
   const ConstTensorView view = view_of_rank(given, extents);
-  const auto wrong = [&](const std::string& what) { refuse(fmt::format("{} {}", name, what)); };
+  const auto wrong = [&](const std::string& what) {
+    refuse_convolution(fmt::format("{} {}", name, what));
+  };
   if (view.empty()) wrong(fmt::format("is missing; expected {}", to_string(extents)));
   if (view.dtype() != dtype)
     wrong(fmt::format("is {}; the plan is for {}", to_string(view.dtype()), to_string(dtype)));
@@ -71,8 +70,8 @@ std::vector<ConvCandidate> ConvPlan::explain() const {
 
 void ConvPlan::check_queue(const Queue& queue) const {
   if (queue.device().id() != device_.id())
-    refuse(fmt::format("the queue is on {}; the plan is for {}", to_string(queue.device().id()),
-                       to_string(device_.id())));
+    refuse_convolution(fmt::format("the queue is on {}; the plan is for {}",
+                                   to_string(queue.device().id()), to_string(device_.id())));
 }
 
 void ConvPlan::check_tensors(const ConvTensors& tensors) const {
@@ -97,7 +96,7 @@ void ConvPlan::check_option(const ConstTensorView& tensor, std::string_view name
   if (expected)
     return check_view(tensor, name, planned_->problem.dtype, extents, strides, device_.id());
   if (!tensor.empty())
-    refuse(fmt::format("a {} is given; the plan was made without ({})", name, option));
+    refuse_convolution(fmt::format("a {} is given; the plan was made without ({})", name, option));
 }
 
 void ConvPlan::check_filters(const ConstTensorView& w) const {
@@ -133,8 +132,9 @@ void ConvPlan::execute(Queue& queue, const PackedFilters& filters, const ConvTen
   check_queue(queue);
   const FilterStorage* const storage = filters.storage_.get();
   if (const std::string wrong = misfit(storage, device_, planned_->run); !wrong.empty())
-    refuse(wrong);
-  if (!tensors.w.empty()) refuse("w is given beside packed filters; expected one of them");
+    refuse_convolution(wrong);
+  if (!tensors.w.empty())
+    refuse_convolution("w is given beside packed filters; expected one of them");
   check_tensors(tensors);
   launch(queue, tensors, storage->w, storage->filters, packed_workspace_bytes(), workspace);
 }
@@ -146,13 +146,15 @@ void ConvPlan::launch(Queue& queue, const ConvTensors& tensors, const void* w, c
   // Weights' gradient of no images is zero.
   if (problem.n == 0 && problem.direction != Direction::backward_weights) return;
   if (workspace && reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0)
-    refuse(fmt::format("the workspace lies at {}; expected a multiple of 256", workspace));
+    refuse_convolution(
+        fmt::format("the workspace lies at {}; expected a multiple of 256", workspace));
   const ConvRanges& ranges = planned_->ranges;
-  if (output_meets_input(tensors, ranges)) refuse_overlaps(operation, problem, tensors);
+  if (output_meets_input(tensors, ranges)) refuse_overlaps(convolution_operation, problem, tensors);
   if (workspace_bytes > 0) {
     if (!workspace) workspace = queue.workspace(workspace_bytes);
     if (workspace_meets_tensor(tensors, ranges, workspace, workspace_bytes))
-      refuse_workspace_overlaps(operation, problem, tensors, workspace, workspace_bytes);
+      refuse_workspace_overlaps(convolution_operation, problem, tensors, workspace,
+                                workspace_bytes);
   }
   planned_->run.launch(queue.backend(), {.problem = planned_->problem,
                                          .device = device_.info(),

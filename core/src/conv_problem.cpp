@@ -5,14 +5,11 @@
 
 #include "plumb/conv.hpp"
 #include "ranks.hpp"
+#include "refuse_convolution.hpp"
 #include "sizes.hpp"
 
 namespace plumb {
 namespace {
-
-constexpr const char* operation = "convolution";
-
-[[noreturn]] void refuse(const std::string& message) { refuse_argument(operation, message); }
 
 /// 0 where no filter fits, and where check() refuses the values.
 std::int64_t output_extent(std::int64_t input, std::int64_t before, std::int64_t after,
@@ -51,11 +48,12 @@ void check_sizes(const ConvProblem& p) {
                {"padding.back", p.padding.back, 0},
                {"padding.bottom", p.padding.bottom, 0},
                {"padding.right", p.padding.right, 0}};
-  for (const auto& size : sizes) check_size(operation, size.name, size.value, size.minimum);
+  for (const auto& size : sizes)
+    check_size(convolution_operation, size.name, size.value, size.minimum);
   if (p.c % p.groups != 0)
-    refuse(fmt::format("C is {}; expected a multiple of groups, {}", p.c, p.groups));
+    refuse_convolution(fmt::format("C is {}; expected a multiple of groups, {}", p.c, p.groups));
   if (p.k % p.groups != 0)
-    refuse(fmt::format("K is {}; expected a multiple of groups, {}", p.k, p.groups));
+    refuse_convolution(fmt::format("K is {}; expected a multiple of groups, {}", p.k, p.groups));
 }
 
 /// What moves nothing along a depth that is not there is set to its default: equal problems are
@@ -94,20 +92,24 @@ void check_boundaries(const ConvProblem& p) {
               {p.boundary.w, p.w, p.padding.left, p.padding.right, 'W'}};
   for (const auto& axis : axes)
     if (axis.boundary == Boundary::reflect && axis.extent < 2)
-      refuse(fmt::format("{} is {}, padded by {} and {}; a boundary that reflects needs at least 2",
-                         axis.name, axis.extent, axis.before, axis.after));
+      refuse_convolution(
+          fmt::format("{} is {}, padded by {} and {}; a boundary that reflects needs at least 2",
+                      axis.name, axis.extent, axis.before, axis.after));
 }
 
 /// Pooling needs a whole window in each direction.
 void check_pool(const ConvProblem& problem) {
   if (problem.pool == Pool::none) return;
   if (problem.direction != Direction::forward)
-    refuse(fmt::format("pooling 2x2 in {}; expected none", to_string(problem.direction)));
+    refuse_convolution(
+        fmt::format("pooling 2x2 in {}; expected none", to_string(problem.direction)));
   if (problem.has_depth())
-    refuse(fmt::format("pooling 2x2 of a problem with a depth (D is {}, T is {}); expected none",
-                       problem.d, problem.t));
+    refuse_convolution(
+        fmt::format("pooling 2x2 of a problem with a depth (D is {}, T is {}); expected none",
+                    problem.d, problem.t));
   for (const auto& [extent, name] : {std::pair{problem.p(), 'P'}, {problem.q(), 'Q'}})
-    if (extent < 2) refuse(fmt::format("{} is {}; pooling 2x2 needs at least 2", name, extent));
+    if (extent < 2)
+      refuse_convolution(fmt::format("{} is {}; pooling 2x2 needs at least 2", name, extent));
   element_count({problem.n, problem.k, problem.p(), problem.q()});
 }
 
@@ -170,11 +172,11 @@ double ConvProblem::bytes() const {
 ConvProblem check(ConvProblem problem) {
   check_sizes(problem);
   clear_depth(problem);
-  check_window_fits(operation, "filter", problem.t, problem.dilation.d,
+  check_window_fits(convolution_operation, "filter", problem.t, problem.dilation.d,
                     problem.d + problem.padding.front + problem.padding.back, "planes");
-  check_window_fits(operation, "filter", problem.r, problem.dilation.h,
+  check_window_fits(convolution_operation, "filter", problem.r, problem.dilation.h,
                     problem.h + problem.padding.top + problem.padding.bottom, "rows");
-  check_window_fits(operation, "filter", problem.s, problem.dilation.w,
+  check_window_fits(convolution_operation, "filter", problem.s, problem.dilation.w,
                     problem.w + problem.padding.left + problem.padding.right, "columns");
   clear_boundaries(problem);
   check_boundaries(problem);
@@ -183,9 +185,9 @@ ConvProblem check(ConvProblem problem) {
   fill(problem.w_strides, problem.w_extents());
   fill(problem.y_strides, problem.y_extents());
   for (const auto& operand : {image_of(problem), filters_of(problem)})
-    check_layout(operation, operand.name, operand.extents, operand.strides);
+    check_layout(convolution_operation, operand.name, operand.extents, operand.strides);
   const ConvOperand output = output_of(problem);
-  check_output_layout(operation, output.name, output.extents, output.strides);
+  check_output_layout(convolution_operation, output.name, output.extents, output.strides);
   return problem;
 }
 

@@ -4,14 +4,11 @@
 #include <fmt/format.h>
 
 #include "ranks.hpp"
+#include "refuse_convolution.hpp"
 #include "sizes.hpp"
 
 namespace plumb {
 namespace {
-
-constexpr const char* operation = "convolution";
-
-[[noreturn]] void refuse(const std::string& message) { refuse_argument(operation, message); }
 
 /// What the indices of the tensors of a rank are.
 struct Letters {
@@ -36,7 +33,7 @@ void check_channels(const Extents& x, const Extents& w, std::int64_t groups,
   if (!whole && !fits) return;
   Extents expected = w;
   expected[1] = whole ? c / groups : per_group;
-  refuse(
+  refuse_convolution(
       fmt::format("{} is {} ({}), {} is {} ({}), groups is {}{}{}", names.w, to_string(w),
                   letters(w.rank()).w, names.x, to_string(x), letters(x.rank()).x, groups,
                   whole ? fmt::format("; expected {} to be {}", names.w, to_string(expected)) : "",
@@ -47,12 +44,14 @@ void check_ranks(const NamedTensors& tensors) {
   const int rank = tensors.x.rank();
   const TensorNames& names = tensors.names;
   if (rank < 3 || rank > 5)
-    refuse(fmt::format("{} has extents {}; expected three to five: N C W, N C H W or N C D H W",
-                       names.x, to_string(tensors.x.extents())));
+    refuse_convolution(
+        fmt::format("{} has extents {}; expected three to five: N C W, N C H W or N C D H W",
+                    names.x, to_string(tensors.x.extents())));
   const auto of_rank = [&](const Extents& extents, const char* name, const char* indices) {
     if (extents.rank() != rank)
-      refuse(fmt::format("{} has extents {}; expected {} as {} of {}: {}", name, to_string(extents),
-                         rank, names.x, to_string(tensors.x.extents()), indices));
+      refuse_convolution(fmt::format("{} has extents {}; expected {} as {} of {}: {}", name,
+                                     to_string(extents), rank, names.x,
+                                     to_string(tensors.x.extents()), indices));
   };
   of_rank(tensors.w.extents(), names.w, letters(rank).w);
   if (!tensors.y.empty()) of_rank(tensors.y.extents(), names.y, letters(rank).y);
@@ -62,9 +61,10 @@ void check_dtypes(const NamedTensors& tensors) {
   const ConstTensorView &x = tensors.x, &w = tensors.w, &y = tensors.y;
   const TensorNames& names = tensors.names;
   if (w.dtype() != x.dtype() || (!y.empty() && y.dtype() != x.dtype()))
-    refuse(fmt::format("{} is {}, {} {}{}; expected one dtype", names.x, to_string(x.dtype()),
-                       names.w, to_string(w.dtype()),
-                       y.empty() ? "" : fmt::format(", {} {}", names.y, to_string(y.dtype()))));
+    refuse_convolution(
+        fmt::format("{} is {}, {} {}{}; expected one dtype", names.x, to_string(x.dtype()), names.w,
+                    to_string(w.dtype()),
+                    y.empty() ? "" : fmt::format(", {} {}", names.y, to_string(y.dtype()))));
 }
 
 /// What the geometry says of axes that tensors of this rank do not have is for others.
@@ -80,7 +80,7 @@ ConvGeometry along_axes(ConvGeometry geometry, int rank) {
 void check_depth(const ConvProblem& problem, int rank) {
   const std::int64_t front = problem.padding.front, back = problem.padding.back;
   if (rank == 5 && !problem.has_depth() && (front != 0 || back != 0))
-    refuse(
+    refuse_convolution(
         fmt::format("D and T are 1, padded by {} and {}; expected no padding along a depth of "
                     "one plane and one tap",
                     front, back));
@@ -115,8 +115,8 @@ ConvProblem problem_of(const NamedTensors& tensors, Direction direction,
   if (y.empty()) return problem;
   const ConstTensorView output = view_of_rank(y, problem.y_extents());
   if (output.extents() != problem.y_extents())
-    refuse(fmt::format("{} is {}; expected {}", tensors.names.y, to_string(y.extents()),
-                       to_string(problem.y_extents())));
+    refuse_convolution(fmt::format("{} is {}; expected {}", tensors.names.y, to_string(y.extents()),
+                                   to_string(problem.y_extents())));
   problem.y_strides = output.strides();
   return check(problem);
 }

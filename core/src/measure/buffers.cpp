@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../tensor_bytes.hpp"
 #include "../validate/test_data.hpp"
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
@@ -16,8 +17,6 @@ namespace {
 /// No multiple of any usual image, and of 256 bytes in every stored type, so that copies of it are
 /// aligned.
 constexpr std::int64_t pattern_elements = 128 * 8209;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 std::size_t span_bytes(const ConvProblem& problem, const Extents& extents, const Strides& strides) {
   return static_cast<std::size_t>(span_elements(extents, strides)) * size_in_bytes(problem.dtype);

@@ -1,64 +1,43 @@
-# The depthwise kernels' sources compiled for the host, over the emulation of the field kernels' tests; and
-# copies with a fault planted in each, which the same tests must find.
+# The depthwise kernels on the host, with faults planted that their tests must find; their planner against the times of
+# cuts on a GPU; and the programs of scripts/fit_depthwise, built on demand.
 set(emulation ${CMAKE_CURRENT_LIST_DIR}/emulation)
 set(plans ${CMAKE_CURRENT_LIST_DIR}/plans)
 set(costs ${CMAKE_CURRENT_LIST_DIR}/../cost)
-set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
-set(depthwise_planner
-  ${kernels}/depthwise/depthwise_plan.cpp ${kernels}/depthwise/depthwise_march_plan.cpp
-  ${kernels}/depthwise/depthwise_whole_plan.cpp ${kernels}/depthwise/depthwise_staged_plan.cpp ${kernels}/depthwise/depthwise_work.cpp ${kernels}/cost/depthwise.cpp ${kernels}/cost/kernel_model.cpp
-  ${kernels}/cost/machine.cpp ${kernels}/cost/tables.cpp ${kernels}/conv/conv_support.cpp)
-
-# The planner by itself, against the times of cuts on a GPU; and the program of scripts/fit_depthwise, built
-# on demand.
 if(TARGET plumb_app_support)  # apps are on, and with them what reads the records
   set(recorded ${plans}/recorded_cuts.cpp ${plans}/regrets.cpp ${costs}/records.cpp)
-  add_executable(plumb_depthwise_tests ${emulation}/main.cpp ${plans}/test_plans.cpp ${recorded} ${depthwise_planner})
-  target_link_libraries(plumb_depthwise_tests PRIVATE Catch2::Catch2)
-  add_executable(plumb_fit_depthwise EXCLUDE_FROM_ALL ${plans}/fit_depthwise.cpp ${costs}/table_file.cpp ${recorded}
-    ${depthwise_planner})
-  target_link_libraries(plumb_fit_depthwise PRIVATE Eigen3::Eigen)
+  plumb_kernel_program(plumb_depthwise_tests ${plans}/test_plans.cpp ${recorded} $<TARGET_OBJECTS:plumb_catch_main>)
+  add_executable(plumb_fit_depthwise EXCLUDE_FROM_ALL ${plans}/fit_depthwise.cpp ${costs}/table_file.cpp ${recorded})
+  target_include_directories(plumb_fit_depthwise PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(plumb_fit_depthwise PRIVATE plumb_planners plumb_compiler Eigen3::Eigen fmt::fmt-header-only)
   foreach(target plumb_depthwise_tests plumb_fit_depthwise)
-    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR} ${plans})
-    target_link_libraries(${target} PRIVATE plumb_app_support plumb_compiler fmt::fmt-header-only)
+    target_include_directories(${target} PRIVATE ${plans})
+    target_link_libraries(${target} PRIVATE plumb_app_support)
   endforeach()
   target_compile_definitions(plumb_depthwise_tests PRIVATE PLUMB_RESULTS="${PROJECT_SOURCE_DIR}/docs/results")
-  catch_discover_tests(plumb_depthwise_tests DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+  plumb_discover_kernel_tests(plumb_depthwise_tests)
 endif()
-
-set(fields_emulation ${CMAKE_CURRENT_LIST_DIR}/../fields/emulation)
-if(PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
+if(NOT PLUMB_EMULATION)
   return()
 endif()
-function(plumb_emulated_depthwise target)
-  set(of_types "")
-  foreach(type IN LISTS ARGN)
-    list(APPEND of_types ${emulation}/kernels_${type}.cpp)
-  endforeach()
-  add_executable(${target} ${of_types} ${fields_emulation}/emulation.cpp ${emulation}/main.cpp
-    ${emulation}/test_depthwise.cpp ${depthwise_planner})
-  target_include_directories(${target} BEFORE PRIVATE ${emulation}/shadows ${fields_emulation}/shadows
-    ${fields_emulation} ${emulation})
-  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
-  # Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it replaces aggregates by scalars.
-  set_source_files_properties(${of_types} PROPERTIES
-    COMPILE_OPTIONS "-include;${fields_emulation}/device_words.hpp;-w;-O1;-fno-tree-sra")
-endfunction()
-plumb_emulated_depthwise(plumb_emulated_depthwise f32 f16 bf16 f64)
-catch_discover_tests(plumb_emulated_depthwise DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+set(of_types ${emulation}/kernels_f32.cpp ${emulation}/kernels_f16.cpp ${emulation}/kernels_bf16.cpp
+    ${emulation}/kernels_f64.cpp)
+# Warnings of kernels are the matter of their own compiler; g++ 12 fails on halves when it replaces aggregates by scalars.
+set_source_files_properties(${of_types} PROPERTIES
+  COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;-O1;-fno-tree-sra")
+plumb_emulated(plumb_emulated_depthwise FOLDERS ${emulation}/shadows ${emulation} KERNELS ${of_types}
+               TESTS ${emulation}/test_depthwise.cpp)
+plumb_discover_kernel_tests(plumb_emulated_depthwise)
+plumb_emulated(plumb_emulated_depthwise_floats FOLDERS ${emulation}/shadows ${emulation}
+               KERNELS ${emulation}/kernels_f32.cpp TESTS ${emulation}/test_depthwise.cpp DEFINES PLUMB_FLOATS_ALONE)
+set_target_properties(plumb_emulated_depthwise_floats PROPERTIES EXCLUDE_FROM_ALL ON)
 
-# A copy of a kernel in which `was` is `is` stands in front of it. The random problems must find that.
+# The random problems must find that `was` is `is` in a kernel.
 function(plumb_faulty_depthwise kernel name was is)
-  set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${kernel}_${name})
-  plumb_damaged_source(cuda_kernels/depthwise/depthwise_${kernel}.cuh "${was}" "${is}" ${folder})
   set(target plumb_faulty_depthwise_${kernel}_${name})
-  plumb_emulated_depthwise(${target} f32)
-  target_include_directories(${target} BEFORE PRIVATE ${folder})
-  target_compile_definitions(${target} PRIVATE PLUMB_FLOATS_ALONE)
-  add_test(NAME "depthwise emulated: ${name} is found in ${kernel}"
-    COMMAND ${target} "depthwise emulated: random problems of ${kernel}")
-  set_tests_properties("depthwise emulated: ${name} is found in ${kernel}" PROPERTIES WILL_FAIL TRUE)
+  plumb_damaged(${target} cuda_kernels/depthwise/depthwise_${kernel}.cuh "${was}" "${is}"
+                plumb_emulated_depthwise_floats_cases ${emulation}/kernels_f32.cpp)
+  plumb_test_damaged("depthwise emulated: ${name} is found in ${kernel}" ${target}
+                     "depthwise emulated: random problems of ${kernel}")
 endfunction()
 plumb_faulty_depthwise(march lost_step "if (!input.there) return" "if (!input.there || u == 2) return")
 plumb_faulty_depthwise(march other_filter "channel % width, i % taps" "channel % width / 2 * 2, i % taps")

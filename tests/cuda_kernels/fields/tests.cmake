@@ -1,40 +1,31 @@
-# The field kernels' sources compiled for the host, where threads are fibers: a program of its own,
-# since the module has functions of the same names.
+# The field kernels on the host, with faults planted in the order of their sums.
 set(emulation ${CMAKE_CURRENT_LIST_DIR}/emulation)
 set(fields ${PROJECT_SOURCE_DIR}/cuda_kernels/fields)
-file(GLOB field_planner CONFIGURE_DEPENDS ${fields}/field_*.cpp)
-if(NOT PLUMB_SANITIZE MATCHES thread)  # it follows no fibers
-  function(plumb_emulated_fields target)
-    add_executable(${target} ${ARGN} ${emulation}/emulation.cpp ${emulation}/kernels_f32.cpp ${emulation}/main.cpp
-      ${emulation}/test_order.cpp ${field_planner})
-    # Its headers take the place of the few that speak to the device.
-    target_include_directories(${target} BEFORE PRIVATE ${emulation}/shadows ${emulation})
-    target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-    target_link_libraries(${target} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2)
-  endfunction()
+if(PLUMB_EMULATION)
   # Warnings of kernels are the matter of their own compiler.
   set_source_files_properties(${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp
     ${emulation}/weights_tree_on_host.cpp PROPERTIES
     COMPILE_OPTIONS "-include;${emulation}/device_words.hpp;-w;-O1")
-  plumb_emulated_fields(plumb_emulated_fields
-    ${emulation}/kernels_f64.cpp ${emulation}/test_bits.cpp ${emulation}/test_emulation.cpp
-    ${emulation}/test_fields.cpp ${emulation}/weights_tree_on_host.cpp)
-  catch_discover_tests(plumb_emulated_fields DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+  plumb_emulated(plumb_emulated_fields
+    KERNELS ${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp ${emulation}/weights_tree_on_host.cpp
+    TESTS ${emulation}/test_bits.cpp ${emulation}/test_emulation.cpp ${emulation}/test_fields.cpp
+          ${emulation}/test_order.cpp)
+  plumb_discover_kernel_tests(plumb_emulated_fields)
+  plumb_emulated(plumb_emulated_fields_floats KERNELS ${emulation}/kernels_f32.cpp TESTS ${emulation}/test_order.cpp
+                 DEFINES PLUMB_FLOATS_ALONE)
+  set_target_properties(plumb_emulated_fields_floats PROPERTIES EXCLUDE_FROM_ALL ON)
 
-  # A copy of a source in which `was` is `is` stands in front of it; and of another, where that is given too. Sums are
-  # right but for their bits, which the named test must find.
+  # In a source `was` is `is`; and in another, where that is given too. Sums are right but for their bits, which the
+  # named test must find.
   function(plumb_faulty_fields name test source was is)
-    set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/fields_${name})
-    plumb_damaged_source(cuda_kernels/fields/${source}.cuh "${was}" "${is}" ${folder})
-    if(ARGC GREATER 5)
-      plumb_damaged_source(cuda_kernels/fields/${ARGV5}.cuh "${ARGV6}" "${ARGV7}" ${folder})
-    endif()
     set(target plumb_faulty_fields_${name})
-    plumb_emulated_fields(${target})
-    target_include_directories(${target} BEFORE PRIVATE ${folder})
-    target_compile_definitions(${target} PRIVATE PLUMB_FLOATS_ALONE)
-    add_test(NAME "fields in order, emulated: ${name} is found" COMMAND ${target} "${test}")
-    set_tests_properties("fields in order, emulated: ${name} is found" PROPERTIES WILL_FAIL TRUE)
+    plumb_damaged(${target} cuda_kernels/fields/${source}.cuh "${was}" "${is}" plumb_emulated_fields_floats_cases
+                  ${emulation}/kernels_f32.cpp)
+    if(ARGC GREATER 5)
+      plumb_damaged_source(cuda_kernels/fields/${ARGV5}.cuh "${ARGV6}" "${ARGV7}"
+                           ${CMAKE_CURRENT_BINARY_DIR}/faults/${target})
+    endif()
+    plumb_test_damaged("fields in order, emulated: ${name} is found" ${target} "${test}")
   endfunction()
   plumb_faulty_fields(queue_bias_inside "*every cut of the queue*"
     field_queue "if (plane >= Shape::taps - 1) writer"
@@ -53,10 +44,10 @@ if(NOT PLUMB_HAVE_CUDA)
   return()
 endif()
 add_executable(plumb_sweep_fields EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/sweep.cu
-  ${fields}/fields_f32.cu ${fields}/fields_f64.cu ${field_planner}
+  ${fields}/fields_f32.cu ${fields}/fields_f64.cu
   ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/check.cpp
   ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/tensor_map.cpp)
 target_include_directories(plumb_sweep_fields PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(plumb_sweep_fields PRIVATE plumb::plumb plumb_compiler fmt::fmt-header-only CUDA::cudart_static)
+target_link_libraries(plumb_sweep_fields PRIVATE plumb_planners plumb::plumb plumb_compiler fmt::fmt-header-only CUDA::cudart_static)
 # The check reads the extents of a problem, which are std::array.
 target_compile_options(plumb_sweep_fields PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)

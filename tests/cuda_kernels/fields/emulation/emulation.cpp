@@ -3,6 +3,7 @@
 #include <ucontext.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -42,20 +43,28 @@ struct Copy {
   }
 };
 
-/// Goes from one stack to another, and tells a sanitizer so.
+/// Goes from one stack to another, and tells a sanitizer so. swapcontext() asks the kernel for the
+/// signal mask each time, which takes longer than most threads run.
 class Stack {
  public:
-  ucontext_t context{};
-
-  void own(char* bottom, std::size_t bytes) { bottom_ = bottom, bytes_ = bytes; }
+  /// Where the stack is not in use: the next to come begins `run` there.
+  void begin_with(char* bottom, std::size_t bytes, void (*run)()) {
+    bottom_ = bottom, bytes_ = bytes, begun_ = false;
+    getcontext(&context_);
+    context_.uc_stack.ss_sp = bottom;
+    context_.uc_stack.ss_size = bytes;
+    makecontext(&context_, run, 0);
+    // The address sanitizer clears what it knows of a stack that stands here at each switch to it.
+    context_.uc_stack = {};
+  }
   void go_to(Stack& other) {
 #if defined(__SANITIZE_ADDRESS__)
     void* left = nullptr;
     __sanitizer_start_switch_fiber(&left, other.bottom_, other.bytes_);
-    swapcontext(&context, &other.context);
+    swapcontext(&context_, &other.context_);
     __sanitizer_finish_switch_fiber(left, nullptr, nullptr);
 #else
-    swapcontext(&context, &other.context);
+    if (__builtin_setjmp(left_at_) == 0) continue_at(other);
 #endif
   }
   /// Is called first on a new stack, which one came to from `from`.
@@ -66,6 +75,17 @@ class Stack {
   }
 
  private:
+  /// Compilers want this in another function than the one that it comes back to.
+  [[noreturn]] [[gnu::noinline]] static void continue_at(Stack& other) {
+    if (other.begun_) __builtin_longjmp(other.left_at_, 1);
+    other.begun_ = true;
+    setcontext(&other.context_);
+    std::abort();
+  }
+
+  ucontext_t context_{};
+  void* left_at_[5] = {};
+  bool begun_ = true;
   const void* bottom_ = nullptr;
   std::size_t bytes_ = 0;
 };
@@ -140,14 +160,7 @@ class Block {
 #endif
     thread.wait = Wait::none, thread.done = false;
     thread.groups.assign(1, {});
-    ucontext_t& context = thread.stack.context;
-    thread.stack.own(thread.memory.get(), stack_bytes);
-    getcontext(&context);
-    context.uc_stack.ss_sp = thread.memory.get();
-    context.uc_stack.ss_size = stack_bytes;
-    makecontext(&context, enter, 0);
-    // The address sanitizer clears what it knows of a stack that stands here at each switch to it.
-    context.uc_stack = {};
+    thread.stack.begin_with(thread.memory.get(), stack_bytes, enter);
   }
 
   void step(unsigned index) {

@@ -1,0 +1,83 @@
+# The programs of the kernels' folders, each apart because the module has functions of the same names: planners by
+# themselves, the kernels' sources compiled for the host, where threads are fibers, and copies with planted faults. What
+# several of them have is compiled once.
+set(kernels ${PROJECT_SOURCE_DIR}/cuda_kernels)
+set(fibers ${CMAKE_CURRENT_LIST_DIR}/fields/emulation)
+
+# Planners and costs, which know no device. A program takes what it calls.
+file(GLOB planners CONFIGURE_DEPENDS ${kernels}/conv/*.cpp ${kernels}/cost/*.cpp ${kernels}/depthwise/*.cpp
+     ${kernels}/fields/field_*.cpp ${kernels}/interleaved/*.cpp ${kernels}/wide/*.cpp ${kernels}/*/*_plan.cpp)
+list(REMOVE_DUPLICATES planners)
+add_library(plumb_planners STATIC EXCLUDE_FROM_ALL ${planners})
+target_include_directories(plumb_planners PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(plumb_planners PRIVATE plumb::plumb plumb_compiler fmt::fmt-header-only)
+# The plan of a device with wgmma can be tested in any build.
+target_compile_definitions(plumb_planners PRIVATE PLUMB_CUDA_SM90A)
+
+# plumb_kernel_program(<target> <source>...): Catch2 tests with planners.
+function(plumb_kernel_program target)
+  add_executable(${target} ${ARGN})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
+endfunction()
+add_library(plumb_catch_main OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/support/main.cpp)
+target_include_directories(plumb_catch_main PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(plumb_catch_main PRIVATE plumb::plumb plumb_compiler Catch2::Catch2)
+
+function(plumb_discover_kernel_tests target)
+  catch_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)
+endfunction()
+
+# plumb_planted(<target> <source>...): copies of a kernel with faults in them, on a machine with a GPU.
+function(plumb_planted target)
+  plumb_kernel_program(${target} ${ARGN} $<TARGET_OBJECTS:plumb_catch_main> ${kernels}/primitives/check.cpp
+                       ${kernels}/primitives/tensor_map.cpp)
+  target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+  plumb_runs_with_modules(${target})
+  plumb_discover_kernel_tests(${target})
+endfunction()
+
+# ThreadSanitizer follows no fibers.
+set(PLUMB_EMULATION ON)
+if(PLUMB_SANITIZE MATCHES thread)
+  set(PLUMB_EMULATION OFF)
+  return()
+endif()
+add_library(plumb_fibers OBJECT ${fibers}/emulation.cpp)
+target_include_directories(plumb_fibers PRIVATE ${fibers} ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+target_link_libraries(plumb_fibers PRIVATE plumb::plumb plumb_compiler)
+
+# plumb_emulated(<target> FOLDERS <folder>... KERNELS <source>... TESTS <source>... [DEFINES <definition>...]): a program of
+# kernels on fibers. Headers in the folders take the place of the few that speak to the device.
+function(plumb_emulated target)
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FOLDERS;KERNELS;TESTS;DEFINES")
+  add_library(${target}_cases OBJECT ${of_TESTS})
+  target_include_directories(${target}_cases PRIVATE ${of_FOLDERS} ${fibers}/shadows ${fibers}
+                             ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${target}_cases PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
+  target_compile_definitions(${target}_cases PRIVATE ${of_DEFINES})
+  plumb_emulated_with(${target} ${target}_cases ${of_KERNELS})
+endfunction()
+
+# plumb_emulated_with(<target> <cases> <source>...): the same with kernels of its own.
+function(plumb_emulated_with target cases)
+  add_executable(${target} ${ARGN} $<TARGET_OBJECTS:${cases}> $<TARGET_OBJECTS:plumb_fibers>
+                 $<TARGET_OBJECTS:plumb_catch_main>)
+  target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:${cases},INCLUDE_DIRECTORIES>)
+  target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
+endfunction()
+
+# plumb_damaged(<target> <source> <was> <is> <cases> <kernels>...): the program of <cases> with kernels in front of which
+# stands a copy of a source, in which <was> is <is>.
+function(plumb_damaged target source was is cases)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${target})
+  plumb_damaged_source(${source} "${was}" "${is}" ${folder})
+  plumb_emulated_with(${target} ${cases} ${ARGN})
+  target_include_directories(${target} BEFORE PRIVATE ${folder})
+endfunction()
+
+# plumb_test_damaged(<name> <target> <test>): the test must find what is planted.
+function(plumb_test_damaged name target test)
+  add_test(NAME ${name} COMMAND ${target} ${test})
+  set_tests_properties(${name} PROPERTIES WILL_FAIL TRUE)
+endfunction()
