@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <type_traits>
 
 #include "core/src/parallel/parallel.hpp"
@@ -20,6 +21,13 @@ namespace {
 
 using std::int64_t;
 
+/// Says whether the terms of a filter are in the order (r, s, c), as those of channels-last filters
+/// are.
+bool channels_innermost(const ConvProblem& p) {
+  const Strides& w = p.w_strides;
+  return p.c > p.groups && (p.s > 1 || p.r > 1) && std::abs(w[1]) < std::abs(w[p.s > 1 ? 3 : 2]);
+}
+
 /// Says whether the product can read the filters in place: they are in the type computed in, terms
 /// side by side.
 bool in_place(const ConvProblem& p, std::size_t computed_bytes) {
@@ -28,8 +36,11 @@ bool in_place(const ConvProblem& p, std::size_t computed_bytes) {
   };
   const DType computed = computed_bytes == sizeof(float) ? DType::f32 : DType::f64;
   const Strides& w = p.w_strides;
-  return p.dtype == computed && fits(p.s, w[3], 1) && fits(p.r, w[2], p.s) &&
-         fits(p.c / p.groups, w[1], p.r * p.s) && (p.k == 1 || w[0] >= p.terms());
+  const int64_t c = p.c / p.groups;
+  const bool dense = channels_innermost(p)
+                         ? w[1] == 1 && fits(p.s, w[3], c) && fits(p.r, w[2], p.s * c)
+                         : fits(p.s, w[3], 1) && fits(p.r, w[2], p.s) && fits(c, w[1], p.r * p.s);
+  return p.dtype == computed && dense && (p.k == 1 || w[0] >= p.terms());
 }
 
 /// The cut of a problem into blocks, and the memory that it takes.
@@ -103,7 +114,7 @@ bool rows_join(const ConvProblem& p) {
 
 Im2colConv describe(const ConvLaunch& launch) {
   const ConvProblem& p = launch.problem;
-  Im2colConv conv{shape_of(launch), p.stride.w * p.x_strides[3]};
+  Im2colConv conv{shape_of(launch), p.stride.w * p.x_strides[3], channels_innermost(p)};
   if (p.k == 1) conv.w_k = p.terms();
   if (conv.p == 1 && conv.q == 1) {
     conv.q = p.n;

@@ -2,8 +2,9 @@
 // compiled once for each instruction set (im2col_block.inl).
 //
 // The columns of the im2col matrix are output pixels, numbered along rows, images and the batch;
-// its rows are the terms (c, r, s) of an output. A block gathers a part of that matrix and
-// multiplies it by the filters:
+// its rows are the terms (c, r, s) of an output, in the order in which a filter has them in memory:
+// (r, s, c) where its channels are innermost. A block gathers a part of that matrix and multiplies
+// it by the filters:
 //
 //   sums[channel][column] = sum over terms of patches[term][column] filters[channel][term]
 //
@@ -23,6 +24,8 @@ struct Im2colConv : ConvShape {
   /// are laid out as one row that runs along the batch: then it is x_n, stride.w is 0, and y_q is
   /// that of n.
   std::int64_t x_q;
+  /// Whether the terms of a filter are in the order (r, s, c).
+  bool channels_innermost;
 };
 
 /// Output channels [k, k + k_count) of a group and columns [column, column + columns), summed over

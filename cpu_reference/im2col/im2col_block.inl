@@ -46,13 +46,22 @@ inline Inside inside(const Im2colConv& conv, std::int64_t offset) {
   return {ceil_quotient(-offset, conv.stride.w), ceil_quotient(conv.w - offset, conv.stride.w)};
 }
 
+struct Term {
+  std::int64_t c, r, s;
+};
+inline Term term_of(const Im2colConv& conv, std::int64_t t) {
+  if (conv.channels_innermost)
+    return {t % conv.group_c, t / (conv.group_c * conv.s), t / conv.group_c % conv.s};
+  return {t / (conv.s * conv.r), t / conv.s % conv.r, t % conv.s};
+}
+
 /// Fills patches[t][column] for the terms [term, term + count).
 template <class Stored, class T>
 inline void gather(const Im2colConv& conv, const Im2colBlock& block, const ColumnRun* runs,
                    std::int64_t run_count, std::int64_t term, std::int64_t count, T* patches) {
   const Stored* x = static_cast<const Stored*>(conv.x) + block.group * conv.group_c * conv.x_c;
   for (std::int64_t t = term; t < term + count; ++t) {
-    const std::int64_t s = t % conv.s, r = t / conv.s % conv.r, c = t / (conv.s * conv.r);
+    const auto [c, r, s] = term_of(conv, t);
     const std::int64_t down = r * conv.dilation.h, right = s * conv.dilation.w;
     const std::int64_t tap = c * conv.x_c + down * conv.x_h + right * conv.x_w;
     const Inside row = inside(conv, right - conv.left);
@@ -75,15 +84,22 @@ template <class Stored, class T>
 inline void load_filters(const Im2colConv& conv, std::int64_t k, std::int64_t k_count,
                          std::int64_t term, std::int64_t count, T* filters) {
   const Stored* w = static_cast<const Stored*>(conv.filters);
-  // Evenly spaced terms are one row; otherwise the taps of each (c, r) are one.
-  const bool even = conv.w_r == conv.s * conv.w_s && conv.w_c == conv.r * conv.w_r;
-  const std::int64_t row_length = even ? conv.group_c * conv.r * conv.s : conv.s;
+  // Evenly spaced terms are one row; otherwise those of each (c, r), or (r, s), are one.
+  const bool innermost = conv.channels_innermost;
+  const std::int64_t length_of_row = innermost ? conv.group_c : conv.s,
+                     middle = innermost ? conv.s : conv.r,
+                     outer = innermost ? conv.r : conv.group_c;
+  const std::int64_t step = innermost ? conv.w_c : conv.w_s,
+                     middle_step = innermost ? conv.w_s : conv.w_r,
+                     outer_step = innermost ? conv.w_r : conv.w_c;
+  const bool even = middle_step == length_of_row * step && outer_step == middle * middle_step;
+  const std::int64_t row_length = even ? outer * middle * length_of_row : length_of_row;
   for (std::int64_t i = k; i < k + k_count; ++i)
     for (std::int64_t t = term; t < term + count;) {
       const std::int64_t row = t / row_length, in_row = t % row_length;
       const std::int64_t length = lesser(row_length - in_row, term + count - t);
-      const std::int64_t offset = row / conv.r * conv.w_c + row % conv.r * conv.w_r;
-      load_row(w + (i * conv.w_k + offset + in_row * conv.w_s), conv.w_s, length, filters);
+      const std::int64_t offset = row / middle * outer_step + row % middle * middle_step;
+      load_row(w + (i * conv.w_k + offset + in_row * step), step, length, filters);
       filters += length;
       t += length;
     }
