@@ -21,7 +21,7 @@ int64_t offset_of(const ConstTensorView& t, int64_t a, int64_t b, int64_t c, int
   return a * t.stride(0) + b * t.stride(1) + (deep ? c * t.stride(2) : 0) +
          d * t.stride(deep ? 3 : 2) + e * t.stride(deep ? 4 : 3);
 }
-double element_at(const ConstTensorView& t, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e) {
+double at(const ConstTensorView& t, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e) {
   return load_element(t, offset_of(t, a, b, c, d, e));
 }
 
@@ -132,8 +132,8 @@ class Plain {
 
   double dy(const ConstTensorView& gradient, int64_t n, int64_t k, int64_t z, int64_t p,
             int64_t q) const {
-    if (options_.relu_mask && !(element_at(t_.mask, n, k, z, p, q) > 0)) return 0;
-    return element_at(gradient, n, k, z, p, q);
+    if (options_.relu_mask && !(at(t_.mask, n, k, z, p, q) > 0)) return 0;
+    return at(gradient, n, k, z, p, q);
   }
 
   double activated(double value) const {
@@ -182,8 +182,7 @@ class Plain {
           for (int64_t s = 0; s < p_.s; ++s) {
             const int64_t d = plane(z, t), h = row(p, r), w = column(q, s);
             if (d >= 0 && h >= 0 && w >= 0)
-              sum = fma(element_at(t_.x, n, first + c, d, h, w), element_at(t_.w, k, c, t, r, s),
-                        sum);
+              sum = fma(at(t_.x, n, first + c, d, h, w), at(t_.w, k, c, t, r, s), sum);
           }
     return sum;
   }
@@ -210,7 +209,7 @@ class Plain {
             const int64_t p = reader(h, r, p_.dilation.h, p_.padding.top, p_.stride.h, p_.p());
             const int64_t q = reader(w, s, p_.dilation.w, p_.padding.left, p_.stride.w, p_.q());
             if (z >= 0 && p >= 0 && q >= 0)
-              sum = fma(dy(t_.x, n, k, z, p, q), element_at(t_.w, k, c % channels, t, r, s), sum);
+              sum = fma(dy(t_.x, n, k, z, p, q), at(t_.w, k, c % channels, t, r, s), sum);
           }
     return sum;
   }
@@ -269,8 +268,8 @@ class Plain {
           if (d < 0 || h < 0 || w < 0) continue;
           const int64_t channels = p_.c / p_.groups;
           const int64_t channel = tap.k / (p_.k / p_.groups) * channels + tap.c;
-          sums[q % lanes] = fma(element_at(t_.x, n, channel, d, h, w), dy(t_.w, n, tap.k, z, p, q),
-                                sums[q % lanes]);
+          sums[q % lanes] =
+              fma(at(t_.x, n, channel, d, h, w), dy(t_.w, n, tap.k, z, p, q), sums[q % lanes]);
         }
     for (int64_t half = lanes / 2; half > 0; half /= 2)
       for (int64_t i = 0; i < half; ++i) sums[i] += sums[i + half];

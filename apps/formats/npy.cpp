@@ -224,12 +224,10 @@ NpyArray read_npy(const std::string& path) {
 }
 
 Bytes npy_header(DType dtype, const Extents& extents) {
+  // A tuple of one has a comma.
   std::string text =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", descr_of(dtype));
-  for (const std::int64_t extent : extents) text += fmt::format("{}, ", extent);
-  // A tuple of one keeps its comma.
-  text.resize(text.size() - (extents.rank() == 1 ? 1 : 2));
-  text += "), }";
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr_of(dtype),
+                  fmt::join(extents.begin(), extents.end(), ", "), extents.rank() == 1 ? "," : "");
   // NumPy aligns the elements to 64 bytes with spaces and ends the header with a newline.
   constexpr std::size_t prefix_bytes = 10, alignment = 64;
   const std::size_t header_bytes =

@@ -62,7 +62,7 @@ std::int64_t count_correct(const T* logits, std::int64_t classes,
 
 /// Values of the type that the tensor stores; done when it returns.
 template <class Value>
-void upload_values(Queue& queue, const std::vector<Value>& values, const Tensor& tensor) {
+void upload(Queue& queue, const std::vector<Value>& values, const Tensor& tensor) {
   with_type(tensor.dtype(), [&]<class T>(T) {
     const std::vector<T> stored(values.begin(), values.end());
     copy(queue, ConstTensorView(stored.data(), tensor.extents()), tensor);
@@ -97,8 +97,8 @@ Steps::Steps(const Device& device, const NetworkShape& shape, std::span<const st
   for (int i = 0; i < parameter_count; ++i) {
     const Extents& extents = network_.parameters()[i].extents();
     velocity_[i] = Tensor(device, dtype, extents);
-    upload_values(queue_, std::vector<float>(static_cast<std::size_t>(element_count(extents))),
-                  velocity_[i]);
+    app::upload(queue_, std::vector<float>(static_cast<std::size_t>(element_count(extents))),
+                velocity_[i]);
   }
   for (Stage& stage : stages_) {
     const auto pinned = [&](DType stored, const Extents& extents) {
@@ -178,8 +178,8 @@ void Steps::finish(const std::function<void(const BatchResult&)>& on_result) {
 
 void Steps::upload(const TrainingState& state) {
   for (int i = 0; i < parameter_count; ++i) {
-    upload_values(queue_, state.weights[i], network_.parameters()[i]);
-    upload_values(queue_, state.velocity[i], velocity_[i]);
+    app::upload(queue_, state.weights[i], network_.parameters()[i]);
+    app::upload(queue_, state.velocity[i], velocity_[i]);
   }
 }
 

@@ -23,7 +23,7 @@
 namespace plumb {
 namespace {
 
-Support unsupported(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
+Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
 
 /// What rules the algorithm out before it is asked about the problem: it may have to search before
 /// it can say anything.
@@ -31,10 +31,10 @@ Support refused_unasked(const ConvAlgorithm& algorithm, const ConvOptions& optio
   // What is there for its bits alone runs where they are asked for.
   const bool for_its_bits = options.reproducible && algorithm.numerics.reproducible;
   if (algorithm.forced_only && options.algorithm.empty() && !for_its_bits)
-    return unsupported(Reason::forced_only, "runs only when it is asked for by name");
+    return refuse(Reason::forced_only, "runs only when it is asked for by name");
   if ((algorithm.forced_only || algorithm.provider) && !options.algorithm.empty() &&
       options.algorithm != algorithm.name)
-    return unsupported(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
+    return refuse(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
   return {};
 }
 
@@ -50,7 +50,7 @@ Support refused_type_of_sums(const Numerics& numerics, DType dtype, Math math) {
       dtype == DType::f64 || math == Math::fp64 ? Accumulator::fp64_fma : Accumulator::fp32_fma;
   if (numerics.accumulator == wanted) return {};
   const bool fp64 = wanted == Accumulator::fp64_fma;
-  return unsupported(
+  return refuse(
       Reason::not_reproducible,
       fmt::format("sums in {}; reproducible convolutions of {} sum in {} where {} is asked "
                   "for",
@@ -62,20 +62,20 @@ Support refused_type_of_sums(const Numerics& numerics, DType dtype, Math math) {
 Support refused_by_options(const ConvAlgorithm& algorithm, DType dtype,
                            const ConvCandidate& candidate, const ConvOptions& options) {
   if (!options.algorithm.empty() && options.algorithm != candidate.algorithm)
-    return unsupported(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
+    return refuse(Reason::not_forced, fmt::format("{} is forced", quoted(options.algorithm)));
   if (!allows(options.math, candidate.error_class))
-    return unsupported(Reason::math,
-                       fmt::format("computes in {}; {} is asked for",
-                                   to_string(candidate.error_class), to_string(options.math)));
+    return refuse(Reason::math,
+                  fmt::format("computes in {}; {} is asked for", to_string(candidate.error_class),
+                              to_string(options.math)));
   if (options.deterministic && !candidate.deterministic)
-    return unsupported(Reason::not_deterministic, "its results vary from run to run");
+    return refuse(Reason::not_deterministic, "its results vary from run to run");
   if (options.reproducible)
     if (Support type = refused_type_of_sums(algorithm.numerics, dtype, options.math); !type)
       return type;
   if (candidate.workspace_bytes > options.workspace_limit_bytes)
-    return unsupported(Reason::workspace_limit,
-                       fmt::format("needs {} bytes of workspace; at most {} are allowed",
-                                   candidate.workspace_bytes, options.workspace_limit_bytes));
+    return refuse(Reason::workspace_limit,
+                  fmt::format("needs {} bytes of workspace; at most {} are allowed",
+                              candidate.workspace_bytes, options.workspace_limit_bytes));
   return {};
 }
 

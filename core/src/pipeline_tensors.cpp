@@ -12,9 +12,7 @@
 namespace plumb {
 namespace {
 
-[[noreturn]] void refuse_tensors(const std::string& message) {
-  refuse_argument("pipeline", message);
-}
+[[noreturn]] void refuse(const std::string& message) { refuse_argument("pipeline", message); }
 
 /// Whether the dimensions from `first` on fill their memory, in whatever order they lie.
 bool has_no_gaps(const Extents& extents, const Strides& strides, int first) {
@@ -31,7 +29,7 @@ bool has_no_gaps(const Extents& extents, const Strides& strides, int first) {
 Strides batch_strides(std::string_view name, const Extents& extents, Strides strides) {
   const std::int64_t image = elements_per_image(extents);
   if (!has_no_gaps(extents, strides, 1) || (extents[0] > 1 && strides[0] != image))
-    refuse_tensors(
+    refuse(
         fmt::format("{} {} has strides {}; expected images without gaps, {} elements from one "
                     "to the next",
                     name, to_string(extents), to_string(strides), image));
@@ -49,15 +47,14 @@ View checked_view(const View& given, std::string_view name, DType dtype, const E
   for (int i = 0; same && i < extents.rank(); ++i)
     same = extents[i] <= 1 || view.stride(i) == strides[i];
   if (!same)
-    refuse_tensors(
-        fmt::format("{} is {} {} with strides {}; the pipeline is for {} {} with strides {}", name,
-                    to_string(view.dtype()), to_string(view.extents()), to_string(view.strides()),
-                    to_string(dtype), to_string(extents), to_string(strides)));
+    refuse(fmt::format("{} is {} {} with strides {}; the pipeline is for {} {} with strides {}",
+                       name, to_string(view.dtype()), to_string(view.extents()),
+                       to_string(view.strides()), to_string(dtype), to_string(extents),
+                       to_string(strides)));
   if (view.device() != host)
-    refuse_tensors(
-        fmt::format("{} is on {}; expected host memory", name, to_string(view.device())));
+    refuse(fmt::format("{} is on {}; expected host memory", name, to_string(view.device())));
   if (!view.data() && element_count(extents) > 0)
-    refuse_tensors(fmt::format("{} has no data (a null pointer)", name));
+    refuse(fmt::format("{} has no data (a null pointer)", name));
   return View(given.data(), dtype, extents, host, strides);
 }
 
@@ -67,7 +64,7 @@ View checked_option(const View& given, const char* name, DType dtype, const Exte
                     const Strides& strides, bool expected, const char* option) {
   if (expected) return checked_view(given, name, dtype, extents, strides);
   if (!given.empty())
-    refuse_tensors(fmt::format("a {} is given; it was planned without ({})", name, option));
+    refuse(fmt::format("a {} is given; it was planned without ({})", name, option));
   return {};
 }
 
@@ -86,11 +83,10 @@ ConstTensorView checked_mask(const ConstTensorView& given, const ConvProblem& pr
 }  // namespace
 
 ConvProblem pipeline_problem(ConvProblem problem, const PipelineOptions& pipeline) {
-  if (pipeline.streams < 1)
-    refuse_tensors(fmt::format("{} streams; expected 1 or more", pipeline.streams));
+  if (pipeline.streams < 1) refuse(fmt::format("{} streams; expected 1 or more", pipeline.streams));
   if (pipeline.images_per_segment < 0)
-    refuse_tensors(fmt::format("{} images per segment; expected 1 or more, or 0",
-                               pipeline.images_per_segment));
+    refuse(fmt::format("{} images per segment; expected 1 or more, or 0",
+                       pipeline.images_per_segment));
   problem = check(std::move(problem));
   const bool of_data = problem.direction == Direction::backward_data,
              of_weights = problem.direction == Direction::backward_weights;
@@ -98,9 +94,9 @@ ConvProblem pipeline_problem(ConvProblem problem, const PipelineOptions& pipelin
   problem.y_strides =
       batch_strides(of_data || of_weights ? "dy" : "y", problem.y_extents(), problem.y_strides);
   if (!has_no_gaps(problem.w_extents(), problem.w_strides, 0))
-    refuse_tensors(fmt::format("{} {} has strides {}; expected filters without gaps",
-                               of_weights ? "dw" : "w", to_string(problem.w_extents()),
-                               to_string(problem.w_strides)));
+    refuse(fmt::format("{} {} has strides {}; expected filters without gaps",
+                       of_weights ? "dw" : "w", to_string(problem.w_extents()),
+                       to_string(problem.w_strides)));
   return problem;
 }
 

@@ -10,7 +10,7 @@ file(GLOB planners CONFIGURE_DEPENDS ${kernels}/conv/*.cpp ${kernels}/cost/*.cpp
 list(REMOVE_DUPLICATES planners)
 add_library(plumb_planners STATIC EXCLUDE_FROM_ALL ${planners})
 target_include_directories(plumb_planners PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(plumb_planners PRIVATE plumb::plumb plumb_compiler fmt::fmt-header-only)
+target_link_libraries(plumb_planners PRIVATE plumb::plumb plumb_compiler plumb_fmt)
 # The plan of a device with wgmma can be tested in any build.
 target_compile_definitions(plumb_planners PRIVATE PLUMB_CUDA_SM90A)
 
@@ -18,7 +18,7 @@ target_compile_definitions(plumb_planners PRIVATE PLUMB_CUDA_SM90A)
 function(plumb_kernel_program target)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
+  target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
 endfunction()
 add_library(plumb_catch_main OBJECT ${CMAKE_CURRENT_SOURCE_DIR}/support/main.cpp)
 target_include_directories(plumb_catch_main PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
@@ -54,7 +54,7 @@ function(plumb_emulated target)
   add_library(${target}_cases OBJECT ${of_TESTS})
   target_include_directories(${target}_cases PRIVATE ${of_FOLDERS} ${fibers}/shadows ${fibers}
                              ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target}_cases PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
+  target_link_libraries(${target}_cases PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
   target_compile_definitions(${target}_cases PRIVATE ${of_DEFINES})
   plumb_emulated_with(${target} ${target}_cases ${of_KERNELS})
 endfunction()
@@ -64,7 +64,7 @@ function(plumb_emulated_with target cases)
   add_executable(${target} ${ARGN} $<TARGET_OBJECTS:${cases}> $<TARGET_OBJECTS:plumb_fibers>
                  $<TARGET_OBJECTS:plumb_catch_main>)
   target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:${cases},INCLUDE_DIRECTORIES>)
-  target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 fmt::fmt-header-only)
+  target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
 endfunction()
 
 # plumb_damaged(<target> <source> <was> <is> <cases> <kernels>...): the program of <cases> with kernels in front of which

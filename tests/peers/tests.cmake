@@ -34,7 +34,7 @@ add_executable(plumb_peer_tests peers/test_cudnn.cpp support/main.cpp
 target_include_directories(plumb_peer_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
 target_compile_definitions(plumb_peer_tests PRIVATE PLUMB_FAKE_LIBRARIES="${fake_libraries}")
 target_link_libraries(plumb_peer_tests PRIVATE plumb::plumb plumb_compiler Catch2::Catch2
-                      fmt::fmt-header-only ${CMAKE_DL_LIBS})
+                      plumb_fmt ${CMAKE_DL_LIBS})
 add_dependencies(plumb_peer_tests plumb_fake_cudnn_works plumb_fake_cudnn_older
                  plumb_fake_cudnn_newer plumb_fake_cudnn_without)
 catch_discover_tests(plumb_peer_tests DISCOVERY_MODE PRE_TEST PROPERTIES SKIP_RETURN_CODE 4)

@@ -16,7 +16,7 @@ bool same_bits(double a, double b) {
 }
 
 /// Sums of fewer products are not worth waking other threads for.
-constexpr double ordered_products_for_one_thread = 1e5;
+constexpr double products_for_one_thread = 1e5;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ const std::vector<double>& Trial::expected_bits(const ConvOptions& options) {
   expected.resize(points_.size());
   const auto count = static_cast<std::int64_t>(points_.size());
   const double products = static_cast<double>(count) * static_cast<double>(problem_.terms());
-  const int threads = products > ordered_products_for_one_thread ? available_threads() : 1;
+  const int threads = products > products_for_one_thread ? available_threads() : 1;
   parallel_tasks(threads, count, 64, [&](std::int64_t i, int) {
     const auto [n, k, z, p, q] = points_[static_cast<std::size_t>(i)];
     expected[static_cast<std::size_t>(i)] =

@@ -48,6 +48,6 @@ add_executable(plumb_sweep_fields EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/swe
   ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/check.cpp
   ${PROJECT_SOURCE_DIR}/cuda_kernels/primitives/tensor_map.cpp)
 target_include_directories(plumb_sweep_fields PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(plumb_sweep_fields PRIVATE plumb_planners plumb::plumb plumb_compiler fmt::fmt-header-only CUDA::cudart_static)
+target_link_libraries(plumb_sweep_fields PRIVATE plumb_planners plumb::plumb plumb_compiler plumb_fmt CUDA::cudart_static)
 # The check reads the extents of a problem, which are std::array.
 target_compile_options(plumb_sweep_fields PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)

@@ -37,7 +37,7 @@ if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
     add_executable(${program} EXCLUDE_FROM_ALL ${wide}/race.cu ${kernels}/primitives/check.cpp ${kernels}/primitives/tensor_map.cpp)
     target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(${program} PRIVATE plumb_planners plumb::plumb plumb_compiler
-                          fmt::fmt-header-only CUDA::cudart_static)
+                          plumb_fmt CUDA::cudart_static)
     target_compile_definitions(${program} PRIVATE PLUMB_CUDA_SM90A)
   endforeach()
   target_compile_definitions(plumb_check_wide PRIVATE PLUMB_BOUNDED_WAITS)

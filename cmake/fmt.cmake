@@ -1,0 +1,12 @@
+# plumb_fmt: fmt as a header, whose largest function is compiled once and not in every source that formats. libplumb has a
+# copy of its own in it, as it hides what it has from modules and programs.
+find_package(fmt REQUIRED)
+set(plumb_fmt_once ${PROJECT_SOURCE_DIR}/cmake/fmt/fmt_once.cpp)
+add_library(plumb_fmt_headers INTERFACE)
+target_include_directories(plumb_fmt_headers SYSTEM BEFORE INTERFACE ${PROJECT_SOURCE_DIR}/cmake/fmt)
+target_link_libraries(plumb_fmt_headers INTERFACE fmt::fmt-header-only)
+add_library(plumb_fmt_once STATIC ${plumb_fmt_once})
+target_link_libraries(plumb_fmt_once PRIVATE plumb_fmt_headers plumb_compiler)
+set_target_properties(plumb_fmt_once PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+add_library(plumb_fmt INTERFACE)
+target_link_libraries(plumb_fmt INTERFACE plumb_fmt_headers plumb_fmt_once)

@@ -1,0 +1,3 @@
+#pragma once
+#include "format.h"
+#include_next <fmt/chrono.h>
