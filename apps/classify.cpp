@@ -38,16 +38,16 @@ struct Run {
 };
 
 /// What is read once, whatever the number of devices.
-struct Inputs {
+struct ClassifyInputs {
   NetworkShape shape;
   Dataset dataset;
   Model model;
   double load_seconds;
 };
 
-Inputs load(const ClassifyArguments& arguments) {
+ClassifyInputs load(const ClassifyArguments& arguments) {
   Stopwatch stopwatch;
-  Inputs inputs;
+  ClassifyInputs inputs;
   const DatasetPaths paths = find_dataset(arguments.paths, Split::test);
   inputs.dataset = read_dataset(paths, arguments.limit, inputs.shape.classes);
   inputs.shape.image_height = inputs.dataset.images.height;
@@ -70,7 +70,7 @@ Opened opened(const DeviceArguments& arguments) {
   return {device, stopwatch.total()};
 }
 
-Run run_on(const Opened& chosen, const Inputs& inputs, std::int64_t batch) {
+Run run_on(const Opened& chosen, const ClassifyInputs& inputs, std::int64_t batch) {
   Stopwatch stopwatch;
   const IdxImages& images = inputs.dataset.images;
   auto [device, predictions] = on_device_or_cpu(chosen.device, [&](const Device& one) {
@@ -172,7 +172,7 @@ void classify(const ClassifyArguments& arguments) {
   if (arguments.compare.empty()) devices.push_back(opened(arguments.device));
   for (const std::string& name : arguments.compare)
     devices.push_back(opened({.name = name, .providers = arguments.device.providers}));
-  const Inputs inputs = load(arguments);
+  const ClassifyInputs inputs = load(arguments);
 
   if (arguments.compare.empty()) {
     const Run run = run_on(devices[0], inputs, arguments.batch);

@@ -1,3 +1,3 @@
 #pragma once
-#include "format.h"
 #include_next <fmt/chrono.h>
+#include "format.h"

@@ -1,3 +1,3 @@
 #pragma once
-#include "format.h"
 #include_next <fmt/ranges.h>
+#include "format.h"
