@@ -51,7 +51,7 @@ target_link_libraries(plumb_fibers PRIVATE plumb::plumb plumb_compiler)
 # kernels on fibers. Headers in the folders take the place of the few that speak to the device.
 function(plumb_emulated target)
   cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FOLDERS;KERNELS;TESTS;DEFINES")
-  add_library(${target}_cases OBJECT ${of_TESTS})
+  add_library(${target}_cases OBJECT EXCLUDE_FROM_ALL ${of_TESTS})
   target_include_directories(${target}_cases PRIVATE ${of_FOLDERS} ${fibers}/shadows ${fibers}
                              ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
   target_link_libraries(${target}_cases PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
@@ -68,8 +68,11 @@ function(plumb_emulated_with target cases)
 endfunction()
 
 # plumb_damaged(<target> <source> <was> <is> <cases> <kernels>...): the program of <cases> with kernels in front of which
-# stands a copy of a source, in which <was> is <is>.
+# stands a copy of a source, in which <was> is <is>. Sanitizers have nothing to say of it.
 function(plumb_damaged target source was is cases)
+  if(PLUMB_SANITIZE)
+    return()
+  endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${target})
   plumb_damaged_source(${source} "${was}" "${is}" ${folder})
   plumb_emulated_with(${target} ${cases} ${ARGN})
@@ -78,6 +81,9 @@ endfunction()
 
 # plumb_test_damaged(<name> <target> <test>): the test must find what is planted.
 function(plumb_test_damaged name target test)
+  if(NOT TARGET ${target})
+    return()
+  endif()
   add_test(NAME ${name} COMMAND ${target} ${test})
   set_tests_properties(${name} PROPERTIES WILL_FAIL TRUE)
 endfunction()
