@@ -3,8 +3,8 @@
 
 # <part>_<name>.cpp of the current folder with the options given. Optimised in every build type: an
 # inline function that is not inlined becomes a symbol that the linker may prefer over another source's.
-# Sanitizers take minutes over what -O3 makes of Eigen, and that of undefined behaviour half of what is left. Reproducible kernels count on products and sums
-# becoming FMAs, to which g++ needs its expensive optimisations.
+# Sanitizers take minutes over what -O3 makes of Eigen, and that of undefined behaviour half of what is left.
+# Reproducible kernels count on products and sums becoming FMAs, to which g++ needs its expensive optimisations.
 function(plumb_compile_for name part)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/${part}_${name}.cpp)
   set(optimisation -O3)

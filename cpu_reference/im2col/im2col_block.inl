@@ -46,6 +46,18 @@ inline Inside inside(const Im2colConv& conv, std::int64_t offset) {
   return {ceil_quotient(-offset, conv.stride.w), ceil_quotient(conv.w - offset, conv.stride.w)};
 }
 
+/// An axis of a filter's terms: how many there are along it, and their step in w.
+struct TermAxis {
+  std::int64_t count, step;
+};
+struct TermAxes {
+  TermAxis inner, middle, outer;
+};
+inline TermAxes term_axes(const Im2colConv& conv) {
+  const TermAxis c{conv.group_c, conv.w_c}, r{conv.r, conv.w_r}, s{conv.s, conv.w_s};
+  return conv.channels_innermost ? TermAxes{c, s, r} : TermAxes{s, r, c};
+}
+
 struct Term {
   std::int64_t c, r, s;
 };
@@ -84,22 +96,18 @@ template <class Stored, class T>
 inline void load_filters(const Im2colConv& conv, std::int64_t k, std::int64_t k_count,
                          std::int64_t term, std::int64_t count, T* filters) {
   const Stored* w = static_cast<const Stored*>(conv.filters);
-  // Evenly spaced terms are one row; otherwise those of each (c, r), or (r, s), are one.
-  const bool innermost = conv.channels_innermost;
-  const std::int64_t length_of_row = innermost ? conv.group_c : conv.s,
-                     middle = innermost ? conv.s : conv.r,
-                     outer = innermost ? conv.r : conv.group_c;
-  const std::int64_t step = innermost ? conv.w_c : conv.w_s,
-                     middle_step = innermost ? conv.w_s : conv.w_r,
-                     outer_step = innermost ? conv.w_r : conv.w_c;
-  const bool even = middle_step == length_of_row * step && outer_step == middle * middle_step;
-  const std::int64_t row_length = even ? outer * middle * length_of_row : length_of_row;
+  const auto [inner, middle, outer] = term_axes(conv);
+  // Evenly spaced terms are one row; otherwise those of the innermost axis are one.
+  const bool even =
+      middle.step == inner.count * inner.step && outer.step == middle.count * middle.step;
+  const std::int64_t row_length = even ? outer.count * middle.count * inner.count : inner.count;
   for (std::int64_t i = k; i < k + k_count; ++i)
     for (std::int64_t t = term; t < term + count;) {
       const std::int64_t row = t / row_length, in_row = t % row_length;
       const std::int64_t length = lesser(row_length - in_row, term + count - t);
-      const std::int64_t offset = row / middle * outer_step + row % middle * middle_step;
-      load_row(w + (i * conv.w_k + offset + in_row * step), step, length, filters);
+      const std::int64_t offset =
+          row / middle.count * outer.step + row % middle.count * middle.step;
+      load_row(w + (i * conv.w_k + offset + in_row * inner.step), inner.step, length, filters);
       filters += length;
       t += length;
     }

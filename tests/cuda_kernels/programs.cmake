@@ -47,24 +47,31 @@ add_library(plumb_fibers OBJECT ${fibers}/emulation.cpp)
 target_include_directories(plumb_fibers PRIVATE ${fibers} ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
 target_link_libraries(plumb_fibers PRIVATE plumb::plumb plumb_compiler)
 
-# plumb_emulated(<target> FOLDERS <folder>... KERNELS <source>... TESTS <source>... [DEFINES <definition>...]): a program of
-# kernels on fibers. Headers in the folders take the place of the few that speak to the device.
-function(plumb_emulated target)
-  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FOLDERS;KERNELS;TESTS;DEFINES")
-  add_library(${target}_cases OBJECT EXCLUDE_FROM_ALL ${of_TESTS})
-  target_include_directories(${target}_cases PRIVATE ${of_FOLDERS} ${fibers}/shadows ${fibers}
+# plumb_emulated_cases(<name> FOLDERS <folder>... TESTS <source>... [DEFINES <definition>...]): tests of kernels on fibers.
+# Headers in the folders take the place of the few that speak to the device.
+function(plumb_emulated_cases name)
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FOLDERS;TESTS;DEFINES")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${of_TESTS})
+  target_include_directories(${name} PRIVATE ${of_FOLDERS} ${fibers}/shadows ${fibers}
                              ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${target}_cases PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
-  target_compile_definitions(${target}_cases PRIVATE ${of_DEFINES})
-  plumb_emulated_with(${target} ${target}_cases ${of_KERNELS})
+  target_link_libraries(${name} PRIVATE plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
+  target_compile_definitions(${name} PRIVATE ${of_DEFINES})
 endfunction()
 
-# plumb_emulated_with(<target> <cases> <source>...): the same with kernels of its own.
-function(plumb_emulated_with target cases)
+# plumb_emulated_program(<target> <cases> <source>...): the program of cases and kernels.
+function(plumb_emulated_program target cases)
   add_executable(${target} ${ARGN} $<TARGET_OBJECTS:${cases}> $<TARGET_OBJECTS:plumb_fibers>
                  $<TARGET_OBJECTS:plumb_catch_main>)
   target_include_directories(${target} PRIVATE $<TARGET_PROPERTY:${cases},INCLUDE_DIRECTORIES>)
   target_link_libraries(${target} PRIVATE plumb_planners plumb::plumb plumb_compiler Catch2::Catch2 plumb_fmt)
+endfunction()
+
+# plumb_emulated(<target> FOLDERS <folder>... KERNELS <source>... TESTS <source>...): both, and ctest's list of its tests.
+function(plumb_emulated target)
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FOLDERS;KERNELS;TESTS")
+  plumb_emulated_cases(${target}_cases FOLDERS ${of_FOLDERS} TESTS ${of_TESTS})
+  plumb_emulated_program(${target} ${target}_cases ${of_KERNELS})
+  plumb_discover_kernel_tests(${target})
 endfunction()
 
 # plumb_damaged(<target> <source> <was> <is> <cases> <kernels>...): the program of <cases> with kernels in front of which
@@ -75,7 +82,7 @@ function(plumb_damaged target source was is cases)
   endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/faults/${target})
   plumb_damaged_source(${source} "${was}" "${is}" ${folder})
-  plumb_emulated_with(${target} ${cases} ${ARGN})
+  plumb_emulated_program(${target} ${cases} ${ARGN})
   target_include_directories(${target} BEFORE PRIVATE ${folder})
 endfunction()
 

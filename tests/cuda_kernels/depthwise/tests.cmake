@@ -26,16 +26,14 @@ set_source_files_properties(${of_types} PROPERTIES
   COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;-O1;-fno-tree-sra")
 plumb_emulated(plumb_emulated_depthwise FOLDERS ${emulation}/shadows ${emulation} KERNELS ${of_types}
                TESTS ${emulation}/test_depthwise.cpp)
-plumb_discover_kernel_tests(plumb_emulated_depthwise)
-plumb_emulated(plumb_emulated_depthwise_floats FOLDERS ${emulation}/shadows ${emulation}
-               KERNELS ${emulation}/kernels_f32.cpp TESTS ${emulation}/test_depthwise.cpp DEFINES PLUMB_FLOATS_ALONE)
-set_target_properties(plumb_emulated_depthwise_floats PROPERTIES EXCLUDE_FROM_ALL ON)
+plumb_emulated_cases(plumb_depthwise_floats FOLDERS ${emulation}/shadows ${emulation} TESTS ${emulation}/test_depthwise.cpp
+                     DEFINES PLUMB_FLOATS_ALONE)
 
 # The random problems must find that `was` is `is` in a kernel.
 function(plumb_faulty_depthwise kernel name was is)
   set(target plumb_faulty_depthwise_${kernel}_${name})
   plumb_damaged(${target} cuda_kernels/depthwise/depthwise_${kernel}.cuh "${was}" "${is}"
-                plumb_emulated_depthwise_floats_cases ${emulation}/kernels_f32.cpp)
+                plumb_depthwise_floats ${emulation}/kernels_f32.cpp)
   plumb_test_damaged("depthwise emulated: ${name} is found in ${kernel}" ${target}
                      "depthwise emulated: random problems of ${kernel}")
 endfunction()

@@ -11,7 +11,6 @@ set_source_files_properties(${emulation}/kernels.cpp PROPERTIES
   COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;-O1")
 plumb_emulated(plumb_emulated_depthwise_weights FOLDERS ${weights}/shadows ${weights} KERNELS ${emulation}/kernels.cpp
                TESTS ${emulation}/test_depthwise_weights.cpp)
-plumb_discover_kernel_tests(plumb_emulated_depthwise_weights)
 if(PLUMB_HAVE_CUDA)
   plumb_planted(plumb_depthwise_weights_tests
     ${depthwise_weights}/planted_depthwise_weights.cpp ${depthwise_weights}/test_depthwise_weights_faults.cpp

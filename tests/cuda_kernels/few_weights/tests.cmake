@@ -8,7 +8,6 @@ if(PLUMB_EMULATION)
     COMPILE_OPTIONS "-include;${halves}/wide_words.hpp;-w;-O2;-fno-strict-aliasing")
   plumb_emulated(plumb_emulated_few_weights FOLDERS ${emulation}/shadows ${halves}/shadows ${emulation}
     KERNELS ${emulation}/kernels_few_weights.cpp TESTS ${emulation}/test_few_weights.cpp)
-  plumb_discover_kernel_tests(plumb_emulated_few_weights)
 endif()
 if(PLUMB_HAVE_CUDA)
   plumb_planted(plumb_few_weights_tests ${few_weights}/planted_few_weights.cu

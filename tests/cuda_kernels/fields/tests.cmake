@@ -10,16 +10,13 @@ if(PLUMB_EMULATION)
     KERNELS ${emulation}/kernels_f32.cpp ${emulation}/kernels_f64.cpp ${emulation}/weights_tree_on_host.cpp
     TESTS ${emulation}/test_bits.cpp ${emulation}/test_emulation.cpp ${emulation}/test_fields.cpp
           ${emulation}/test_order.cpp)
-  plumb_discover_kernel_tests(plumb_emulated_fields)
-  plumb_emulated(plumb_emulated_fields_floats KERNELS ${emulation}/kernels_f32.cpp TESTS ${emulation}/test_order.cpp
-                 DEFINES PLUMB_FLOATS_ALONE)
-  set_target_properties(plumb_emulated_fields_floats PROPERTIES EXCLUDE_FROM_ALL ON)
+  plumb_emulated_cases(plumb_fields_floats TESTS ${emulation}/test_order.cpp DEFINES PLUMB_FLOATS_ALONE)
 
   # In a source `was` is `is`; and in another, where that is given too. Sums are right but for their bits, which the
   # named test must find.
   function(plumb_faulty_fields name test source was is)
     set(target plumb_faulty_fields_${name})
-    plumb_damaged(${target} cuda_kernels/fields/${source}.cuh "${was}" "${is}" plumb_emulated_fields_floats_cases
+    plumb_damaged(${target} cuda_kernels/fields/${source}.cuh "${was}" "${is}" plumb_fields_floats
                   ${emulation}/kernels_f32.cpp)
     if(ARGC GREATER 5)
       plumb_damaged_source(cuda_kernels/fields/${ARGV5}.cuh "${ARGV6}" "${ARGV7}"

@@ -8,7 +8,6 @@ if(PLUMB_EMULATION)
     FOLDERS ${interleaved}/shadows ${CMAKE_CURRENT_LIST_DIR}/../toeplitz/emulation/shadows
             ${CMAKE_CURRENT_LIST_DIR}/../wide/emulation/shadows ${interleaved}
     KERNELS ${interleaved}/kernels_interleaved.cpp TESTS ${interleaved}/test_emulated_interleaved.cpp)
-  plumb_discover_kernel_tests(plumb_emulated_interleaved)
 
   # The named test must find that `was` is `is`.
   function(plumb_faulty_interleaved name was is test)

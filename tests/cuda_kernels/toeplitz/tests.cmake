@@ -16,5 +16,4 @@ if(PLUMB_EMULATION)
   plumb_emulated(plumb_emulated_toeplitz
     FOLDERS ${emulation}/shadows ${toeplitz}/../wide/emulation/shadows ${emulation}
     KERNELS ${emulation}/kernels_toeplitz.cpp TESTS ${emulation}/test_emulated_toeplitz.cpp)
-  plumb_discover_kernel_tests(plumb_emulated_toeplitz)
 endif()

@@ -6,5 +6,4 @@ if(PLUMB_EMULATION)
     COMPILE_OPTIONS "-include;${fibers}/device_words.hpp;-w;-O1")
   plumb_emulated(plumb_emulated_weights FOLDERS ${emulation}/shadows KERNELS ${emulation}/kernels.cpp
                  TESTS ${emulation}/test_weights.cpp)
-  plumb_discover_kernel_tests(plumb_emulated_weights)
 endif()

@@ -16,7 +16,6 @@ if(PLUMB_EMULATION)
     COMPILE_OPTIONS "-include;${emulation}/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
   plumb_emulated(plumb_emulated_wide FOLDERS ${emulation}/shadows ${emulation} KERNELS ${emulation}/kernels_wide.cpp
                  TESTS ${emulation}/test_emulated.cpp)
-  plumb_discover_kernel_tests(plumb_emulated_wide)
 
   # The named test must find that `was` is `is` in a source.
   function(plumb_faulty_wide source name was is test)
@@ -34,11 +33,11 @@ endif()
 # Checks the kernel part by part and times its tiles, on a machine with a GPU; built on demand.
 if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
   foreach(program plumb_race_wide plumb_check_wide)
-    add_executable(${program} EXCLUDE_FROM_ALL ${wide}/race.cu ${kernels}/primitives/check.cpp ${kernels}/primitives/tensor_map.cpp)
+    add_executable(${program} EXCLUDE_FROM_ALL ${wide}/race.cu ${kernels}/primitives/check.cpp
+                   ${kernels}/primitives/tensor_map.cpp)
     target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
     target_link_libraries(${program} PRIVATE plumb_planners plumb::plumb plumb_compiler
                           plumb_fmt CUDA::cudart_static)
-    target_compile_definitions(${program} PRIVATE PLUMB_CUDA_SM90A)
   endforeach()
   target_compile_definitions(plumb_check_wide PRIVATE PLUMB_BOUNDED_WAITS)
 endif()

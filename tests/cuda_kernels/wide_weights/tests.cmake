@@ -9,7 +9,6 @@ if(PLUMB_EMULATION)
   plumb_emulated(plumb_emulated_wide_weights FOLDERS ${wide}/emulation/shadows ${emulation} ${wide}/emulation
     KERNELS ${emulation}/kernels_wide_weights.cpp
     TESTS ${emulation}/test_emulated_weights.cpp ${emulation}/test_weights_plan.cpp)
-  plumb_discover_kernel_tests(plumb_emulated_wide_weights)
 endif()
 if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
   plumb_planted(plumb_wide_weights_tests ${wide_weights}/planted_wide_weights.cu
