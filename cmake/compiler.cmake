@@ -22,11 +22,6 @@ if(PLUMB_SANITIZE)
     "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PLUMB_SANITIZE};-fno-omit-frame-pointer>"
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CXX_COMPILER_ID:GNU,Clang>>:-fno-sanitize-recover=all>")
   target_link_options(plumb_compiler INTERFACE -fsanitize=${PLUMB_SANITIZE})
-  if(PLUMB_SANITIZE MATCHES address)
-    # g++ takes half the time over calls that check an access as over the checks themselves.
-    target_compile_options(plumb_compiler INTERFACE
-      "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param asan-instrumentation-with-call-threshold=0>")
-  endif()
 endif()
 
 # plumb_precompile(<target> <header>...): other libraries' headers, which take a third of the time to compile
