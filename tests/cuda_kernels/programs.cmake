@@ -71,7 +71,7 @@ function(plumb_emulated target)
   cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FOLDERS;KERNELS;TESTS")
   plumb_emulated_cases(${target}_cases FOLDERS ${of_FOLDERS} TESTS ${of_TESTS})
   plumb_emulated_program(${target} ${target}_cases ${of_KERNELS})
-  if(PLUMB_SANITIZE)  # that of undefined behaviour takes half the time of compiling kernels
+  if(PLUMB_SANITIZE)  # half the time of compiling a kernel is UndefinedBehaviorSanitizer's
     set_property(SOURCE ${of_KERNELS} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
   plumb_discover_kernel_tests(${target})

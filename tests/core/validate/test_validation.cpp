@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <sstream>
@@ -62,8 +61,8 @@ std::map<std::string, Tally> validate_all(const Device& device,
   return tallies;
 }
 
-/// For a sanitizer, under which it is ten times slower, and for CI, which has minutes: of the
-/// hundreds of problems every third, but of the few gradients of filters two of three.
+/// What is ten times slower under a sanitizer: of the hundreds of problems every third, but of the
+/// few gradients of filters two of three.
 void thin_out(std::vector<ValidationCase>& cases) {
   int forward = 0, weights = 0;
   std::erase_if(cases, [&](const ValidationCase& one) {
@@ -76,7 +75,7 @@ void thin_out(std::vector<ValidationCase>& cases) {
 
 TEST_CASE("every algorithm passes the five tiers", "[validation]") {
   auto cases = validation_corpus({.quick = true});
-  if (plumb_test::is_sanitized || std::getenv("CI")) thin_out(cases);
+  if (plumb_test::is_sanitized) thin_out(cases);
   int validated = 0;
   for (const Device& device : plumb_test::all_devices())
     for (const auto& [name, tally] : validate_all(device, cases)) {
