@@ -155,8 +155,8 @@ void print_legend(const std::vector<ConvCandidate>& candidates, const Extras& ex
             "what its boundary shows around it");
   explain("by",
           "the gradient is so many forward convolutions of this algorithm: of dy with the "
-          "filters turned round, one for each phase of the strides, or of x with dy as the "
-          "filters, one for each group");
+          "filters turned round, one for each phase of the strides or one whose filters are all "
+          "phases, or of x with dy as the filters, one for each group");
   explain("adds after", "the kernel writes into workspace, and a second pass adds that to y");
   explain("pools after", "the kernel writes into workspace, and a second pass pools that into y");
 }

@@ -9,6 +9,7 @@
 namespace plumb::kokkos {
 
 void pad(const PadLaunch& call, const Instance& instance);
+void join_phases(const PhasesLaunch& call, const Instance& instance);
 void add(const AddLaunch& call, const Instance& instance);
 void sum_channels(const SumLaunch& call, const Instance& instance);
 void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx,

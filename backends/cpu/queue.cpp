@@ -46,6 +46,7 @@ class CpuQueue final : public BackendQueue {
     algorithm.launch(launch, plan);
   }
   void pad(const PadLaunch& launch) override { cpu_pad(launch); }
+  void join_phases(const PhasesLaunch& launch) override { cpu_join_phases(launch); }
   void add(const AddLaunch& launch) override { cpu_add(launch); }
   void sum_channels(const SumLaunch& launch) override { cpu_sum_channels(launch); }
   void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,

@@ -137,6 +137,11 @@ void CudaQueue::pad(const PadLaunch& launch) {
   cuda::pad(launch, stream_);
 }
 
+void CudaQueue::join_phases(const PhasesLaunch& launch) {
+  const DeviceGuard guard(device_.index);
+  cuda::join_phases(launch, stream_);
+}
+
 void CudaQueue::add(const AddLaunch& launch) {
   const DeviceGuard guard(device_.index);
   cuda::add(launch, stream_);

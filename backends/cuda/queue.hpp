@@ -50,6 +50,7 @@ class CudaQueue final : public BackendQueue {
   void conv(const ConvAlgorithm& algorithm, const ConvLaunch& launch,
             const KernelPlan* plan) override;
   void pad(const PadLaunch& launch) override;
+  void join_phases(const PhasesLaunch& launch) override;
   void add(const AddLaunch& launch) override;
   void sum_channels(const SumLaunch& launch) override;
   void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,

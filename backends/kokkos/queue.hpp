@@ -62,6 +62,9 @@ class KokkosQueue final : public BackendQueue {
   void pad(const PadLaunch& call) override {
     launch([&] { kokkos::pad(call, instance()); });
   }
+  void join_phases(const PhasesLaunch& call) override {
+    launch([&] { kokkos::join_phases(call, instance()); });
+  }
   void add(const AddLaunch& call) override {
     launch([&] { kokkos::add(call, instance()); });
   }

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "boundary_padding.hpp"
 #include "fold.hpp"
 #include "forward_only.hpp"
 #include "plumb/problem_text.hpp"
 #include "ranks.hpp"
+#include "tap_copies.hpp"
 #include "tensor_bytes.hpp"
 
 namespace plumb {
@@ -36,25 +38,19 @@ void fill(BackendQueue& queue, const TensorView& to, const void* bias) {
   queue.pad(pad);
 }
 
-/// A dense copy of the taps, C K/G T R S: filters and channels change places in each group.
-void copy_taps(BackendQueue& queue, const DeviceInfo& device, const ConvProblem& whole,
-               const LoweredConv& part, const void* w, void* to) {
-  const ConvProblem& p = part.problem;
-  const LoweredTaps& taps = part.taps;
-  const Strides from = with_all_axes(ConstTensorView(nullptr, p.dtype, whole.w_extents(), device.id,
-                                                     whole.w_strides))
-                           .strides();
-  const std::int64_t k = whole.k / whole.groups, c = whole.c / whole.groups;
-  const Extents extents{whole.groups, k, c, taps.taps[1], taps.taps[2]};
-  const Strides x_strides{k * from[0], from[0], from[1], taps.steps[1] * from[3],
-                          taps.steps[2] * from[4]};
-  const std::int64_t plane = taps.taps[1] * taps.taps[2], filter = taps.taps[0] * plane;
-  const Strides y_strides{c * k * filter, filter, k * filter, taps.taps[2], 1};
-  for (std::int64_t t = 0; t < taps.taps[0]; ++t)
-    queue.pad(
-        {.x = ConstTensorView(moved(w, taps.first + t * taps.steps[0] * from[2], p.dtype), p.dtype,
-                              extents, device.id, x_strides),
-         .y = TensorView(moved(to, t * plane, p.dtype), p.dtype, extents, device.id, y_strides)});
+/// Images behind each other that do not overlap, in a layout that may have been of one.
+void spread_images(const Extents& extents, Strides& strides) {
+  std::int64_t reach = 0;
+  for (int i = 1; i < extents.rank(); ++i) reach += (extents[i] - 1) * std::abs(strides[i]);
+  if (std::abs(strides[0]) <= reach) strides[0] = reach + 1;
+}
+
+/// Another number of images of the same layout.
+ConvProblem with_images(ConvProblem problem, std::int64_t images) {
+  problem.n = images;
+  spread_images(problem.x_extents(), problem.x_strides);
+  spread_images(problem.y_extents(), problem.y_strides);
+  return problem;
 }
 
 }  // namespace
@@ -87,6 +83,7 @@ Support BackwardRun::reproduces() const {
             "docs/numerics.md"};
   for (const ConvRun& run : runs_)
     if (!run.reproduces()) return run.reproduces();
+  if (joined_) return joined_->convolution().reproduces();
   if (!itself_) return {};
   const DType own =
       algorithm_->numerics.accumulator == Accumulator::fp64_fma ? DType::f64 : DType::f32;
@@ -123,45 +120,80 @@ bool BackwardRun::plan_by_itself(const DeviceInfo& device) {
 }
 
 void BackwardRun::plan_forward(const DeviceInfo& device) {
-  support_ = {};
   set_inner(pads() && of_data());
   ConvProblem one = inner_;
   one.n = std::max<std::int64_t>(one.n, 1);  // the gradient of no images is a sum of nothing
-  ConvLowering lowering = lower(one);
-  zeros_ = std::move(lowering.zeros);
+  if (of_data() && plan_joined(one, device)) return;
+  Phases phases = phases_of(one, inner_.n, device);
+  support_ = phases.support;
+  if (!support_) return;
+  runs_ = std::move(phases.runs);
+  parts_ = std::move(phases.parts);
+  zeros_ = std::move(phases.zeros);
+  estimate_seconds_ += phases.estimate_seconds;
+  own_workspace_bytes_ = std::max(own_workspace_bytes_, phases.workspace_bytes);
+}
+
+BackwardRun::Phases BackwardRun::phases_of(const ConvProblem& problem, std::int64_t images,
+                                           const DeviceInfo& device) const {
+  Phases all;
+  ConvLowering lowering = lower(problem);
   for (LoweredConv& part : lowering.convolutions) {
-    if (inner_.n == 0 && of_data()) part.problem.n = 0;
-    const auto same = std::find_if(parts_.begin(), parts_.end(), [&](const Part& other) {
+    if (of_data()) part.problem.n = images;
+    const auto same = std::find_if(all.parts.begin(), all.parts.end(), [&](const Part& other) {
       return other.convolution.problem == part.problem;
     });
-    std::size_t run = runs_.size();
-    if (same != parts_.end())
+    std::size_t run = all.runs.size();
+    if (same != all.parts.end())
       run = same->run;
     else
-      runs_.emplace_back(*algorithm_, part.problem, device,
-                         RunOptions{.accumulate = options_.accumulate && !stages_output_,
-                                    .reproducible = options_.reproducible && of_data()});
-    const ConvRun& how = runs_[run];
+      all.runs.emplace_back(*algorithm_, part.problem, device,
+                            RunOptions{.accumulate = options_.accumulate && !stages_output_,
+                                       .reproducible = options_.reproducible && of_data()});
+    const ConvRun& how = all.runs[run];
     if (!how.support()) {
-      support_ = how.support();
-      support_.sentence = fmt::format("as the forward convolution {}: {}", to_string(part.problem),
-                                      support_.sentence);
-      runs_.clear(), parts_.clear();
-      estimate_seconds_ = 0, own_workspace_bytes_ = 0;
-      return;
+      all.support = how.support();
+      all.support.sentence = fmt::format("as the forward convolution {}: {}",
+                                         to_string(part.problem), all.support.sentence);
+      return all;
     }
-    estimate_seconds_ += how.estimate_seconds();
-    own_workspace_bytes_ = std::max(
-        own_workspace_bytes_, of_data() ? how.packed_workspace_bytes() : how.workspace_bytes());
+    all.estimate_seconds += how.estimate_seconds();
+    all.workspace_bytes = std::max(
+        all.workspace_bytes, of_data() ? how.packed_workspace_bytes() : how.workspace_bytes());
     // The filters of backward weights are dy, which is packed on every launch from far apart.
     constexpr double of_packing = 8;
     if (!of_data() && device.nominal_bytes_per_second > 0)
-      estimate_seconds_ +=
+      all.estimate_seconds +=
           of_packing * static_cast<double>(how.filter_bytes()) / device.nominal_bytes_per_second;
     const std::size_t copy =
         of_data() ? aligned(bytes_of(part.problem.dtype, part.problem.w_extents())) : 0;
-    parts_.push_back({std::move(part), run, copy});
+    all.parts.push_back({std::move(part), run, copy});
   }
+  all.zeros = std::move(lowering.zeros);
+  return all;
+}
+
+/// Whether all phases are one convolution's. Many images decide, however many there are: an image
+/// has the same bits in every batch.
+bool BackwardRun::plan_joined(const ConvProblem& one, const DeviceInfo& device) {
+  if (options_.reproducible || (options_.accumulate && !stages_output_)) return false;
+  const ConvProblem many = with_images(one, 64);
+  const std::optional<JoinedLowering> joined = lower_joined(many);
+  // As many filters fill tiles by themselves, and zeros for taps take longer than dy.
+  constexpr std::int64_t max_filters = 256;
+  if (!joined || joined->problem.k / one.groups > max_filters) return false;
+  const JoinedRun run_of_many(*algorithm_, many, *joined, device);
+  if (!run_of_many.convolution().support()) return false;
+  const Phases phases = phases_of(many, many.n, device);
+  if (phases.support && phases.estimate_seconds <= run_of_many.estimate_seconds()) return false;
+  JoinedRun run(*algorithm_, one, *lower_joined(one), device);
+  support_ = run.convolution().support();
+  if (!support_ || run.filter_bytes() + run.workspace_bytes() > options_.workspace_limit_bytes)
+    return false;
+  estimate_seconds_ += run.estimate_seconds();
+  own_workspace_bytes_ = std::max(own_workspace_bytes_, run.workspace_bytes());
+  joined_.emplace(std::move(run));
+  return true;
 }
 
 void BackwardRun::count_staging(const DeviceInfo& device) {
@@ -179,6 +211,7 @@ void BackwardRun::count_staging(const DeviceInfo& device) {
 
 std::size_t BackwardRun::filter_bytes() const {
   if (itself_) return itself_->filter_bytes;
+  if (joined_) return joined_->filter_bytes();
   std::size_t bytes = 0;
   if (of_data())
     for (const Part& part : parts_)
@@ -198,9 +231,14 @@ void BackwardRun::pack(BackendQueue& queue, const DeviceInfo& device, const void
                        itself_->kernel.get());
     return;
   }
+  if (joined_) return joined_->pack(queue, device, w, filters);
   auto* to = static_cast<std::byte*>(filters);
   for (const Part& part : parts_) {
-    copy_taps(queue, device, problem_, part.convolution, w, to);
+    const LoweredConv& one = part.convolution;
+    const std::int64_t(&taps)[3] = one.taps.taps;
+    const std::int64_t group_step = element_count(one.problem.w_extents()) / problem_.groups;
+    copy_taps(queue, device, problem_, one.taps, w,
+              {.filters = to, .taps = {taps[0], taps[1], taps[2]}, .group_step = group_step});
     const void* const copy = to;
     to += part.copy_bytes;
     const ConvRun& run = runs_[part.run];
@@ -283,6 +321,7 @@ void BackwardRun::launch_parts(BackendQueue& queue, const ConvLaunch& launch) co
       with_all_axes(TensorView(launch.y, dtype, output.extents, launch.device.id, output.strides));
   const LoweredZeros everything{all.extents(), all.strides()};
   if (inner_.n == 0) return write_zeros(queue, launch, everything);
+  if (joined_) return joined_->launch(queue, launch);
   // Where zeros are every second column or fewer, whole rows take less time on a CPU, and the
   // convolutions write over them.
   const bool between = std::any_of(zeros_.begin(), zeros_.end(), [&](const LoweredZeros& zeros) {

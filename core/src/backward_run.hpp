@@ -13,6 +13,7 @@
 
 #include "conv_lowering.hpp"
 #include "conv_run.hpp"
+#include "joined_run.hpp"
 
 namespace plumb {
 
@@ -30,7 +31,9 @@ class BackwardRun {
   /// x goes through workspace first.
   bool copies_input() const { return pads() && !of_data(); }
   /// How many it is made of; 0 where the algorithm computes it by itself.
-  std::int64_t forward_convolutions() const { return static_cast<std::int64_t>(parts_.size()); }
+  std::int64_t forward_convolutions() const {
+    return joined_ ? 1 : static_cast<std::int64_t>(parts_.size());
+  }
 
   /// Of the taps of each convolution, and of them in the algorithm's own layout. 0 in backward
   /// weights, where dy takes the filters' part.
@@ -45,12 +48,31 @@ class BackwardRun {
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
+  /// A forward convolution, and which of the runs computes it: equal ones share a run.
+  struct Part {
+    LoweredConv convolution;
+    std::size_t run;
+    std::size_t copy_bytes;  ///< of its taps
+  };
+  /// The forward convolutions that make a gradient between them, one for each phase of the strides.
+  struct Phases {
+    Support support;
+    std::vector<ConvRun> runs;
+    std::vector<Part> parts;
+    std::vector<LoweredZeros> zeros;
+    double estimate_seconds = 0;
+    std::size_t workspace_bytes = 0;
+  };
+
   bool of_data() const { return problem_.direction == Direction::backward_data; }
   /// There is a boundary other than zeros.
   bool pads() const { return problem_.boundary != Boundaries{}; }
   void set_inner(bool stages_output);
   bool plan_by_itself(const DeviceInfo& device);
   void plan_forward(const DeviceInfo& device);
+  /// `problem` has an image, which its lowering needs, and the runs are of `images`.
+  Phases phases_of(const ConvProblem& problem, std::int64_t images, const DeviceInfo& device) const;
+  bool plan_joined(const ConvProblem& one, const DeviceInfo& device);
   void count_staging(const DeviceInfo& device);
   void mask(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
   void sum_bias_gradient(BackendQueue& queue, const ConvLaunch& launch, const void* dy) const;
@@ -58,13 +80,6 @@ class BackwardRun {
   void launch_parts(BackendQueue& queue, const ConvLaunch& launch) const;
   void write_zeros(BackendQueue& queue, const ConvLaunch& launch, const LoweredZeros& zeros) const;
   void deliver(BackendQueue& queue, const ConvLaunch& launch, void* from) const;
-
-  /// A forward convolution, and which of the runs computes it: equal ones share a run.
-  struct Part {
-    LoweredConv convolution;
-    std::size_t run;
-    std::size_t copy_bytes;  ///< of its taps
-  };
 
   const ConvAlgorithm* algorithm_;
   ConvProblem problem_;
@@ -78,6 +93,7 @@ class BackwardRun {
   /// Of the workspace, in this order: dy masked, x padded, the output, the algorithm's own.
   std::size_t masked_bytes_ = 0, padded_bytes_ = 0, staged_bytes_ = 0, own_workspace_bytes_ = 0;
   std::optional<PlanResult> itself_;  ///< of an algorithm that computes the gradient
+  std::optional<JoinedRun> joined_;   ///< all phases at once
   std::vector<ConvRun> runs_;
   std::vector<Part> parts_;
   std::vector<LoweredZeros> zeros_;

@@ -41,7 +41,8 @@ Support refused_unasked(const ConvAlgorithm& algorithm, const ConvOptions& optio
 RunOptions run_options(const ConvOptions& options) {
   return {.accumulate = options.accumulate,
           .relu_mask = options.relu_mask,
-          .reproducible = options.reproducible};
+          .reproducible = options.reproducible,
+          .workspace_limit_bytes = options.workspace_limit_bytes};
 }
 
 /// The one type that reproducible sums are formed in; another gives other bits.

@@ -1,6 +1,7 @@
 #include "conv_lowering.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "ranks.hpp"
@@ -127,6 +128,38 @@ std::vector<Piece> with_planes_alone(const std::vector<Piece>& pieces) {
   return all;
 }
 
+std::array<Axis, 3> axes_of(const ConvProblem& p) {
+  return {Axis{p.d, p.t, p.z(), p.stride.d, p.dilation.d, p.padding.front},
+          Axis{p.h, p.r, p.p(), p.stride.h, p.dilation.h, p.padding.top},
+          Axis{p.w, p.s, p.q(), p.stride.w, p.dilation.w, p.padding.left}};
+}
+
+/// All phases of an axis at once, as outputs of one convolution.
+struct JoinedAxis {
+  Piece piece;  ///< its outputs are those of each phase
+  std::int64_t phases = 1, offset = 0;
+};
+
+std::optional<JoinedAxis> joined(const Axis& axis) {
+  // Where there is one place there are no others, whatever the stride.
+  const bool strided = axis.stride > 1 && (axis.x > 1 || axis.w > 1 || axis.y > 1);
+  if (!strided) {
+    const JoinedAxis one{.piece =
+                             phase_of({axis.x, axis.w, axis.y, 1, axis.dilation, axis.before}, 0)};
+    return one.piece.zeros ? std::nullopt : std::optional(one);
+  }
+  if (axis.w < axis.stride || (axis.dilation > 1 && axis.w > 1)) return std::nullopt;
+  // Pixel h is met by tap r of output p where h + before = p stride + r.
+  const std::int64_t first = axis.before / axis.stride;
+  JoinedAxis all{.phases = axis.stride, .offset = axis.before - first * axis.stride};
+  all.piece.outputs = (axis.before + axis.x - 1) / axis.stride - first + 1;
+  all.piece.taps = (axis.w - 1) / axis.stride + 1;
+  all.piece.before = all.piece.taps - 1 - first;
+  all.piece.inputs = axis.y;
+  if (!crop(all.piece)) return std::nullopt;
+  return all;
+}
+
 /// The five strides of an operand.
 Strides all_strides(const ConvOperand& operand) {
   const ConstTensorView view(nullptr, DType::f32, operand.extents, DeviceId{}, operand.strides);
@@ -143,9 +176,7 @@ class Lower {
         output_(all_strides(output_of(problem))) {}
 
   ConvLowering lowered() {
-    const Axis axes[] = {{p_.d, p_.t, p_.z(), p_.stride.d, p_.dilation.d, p_.padding.front},
-                         {p_.h, p_.r, p_.p(), p_.stride.h, p_.dilation.h, p_.padding.top},
-                         {p_.w, p_.s, p_.q(), p_.stride.w, p_.dilation.w, p_.padding.left}};
+    const auto axes = axes_of(p_);
     std::vector<Piece> pieces[3];
     for (int i = 0; i < 3; ++i)
       pieces[i] = of_data_ ? data_pieces(axes[i]) : weights_pieces(axes[i]);
@@ -250,5 +281,61 @@ class Lower {
 }  // namespace
 
 ConvLowering lower(const ConvProblem& problem) { return Lower(problem).lowered(); }
+
+LoweredTaps JoinedLowering::taps_of(const ConvProblem& whole,
+                                    const std::int64_t (&phase)[3]) const {
+  const Strides w = all_strides(filters_of(whole));
+  const std::int64_t of_w[] = {whole.t, whole.r, whole.s};
+  LoweredTaps some;
+  for (int i = 0; i < 3; ++i) {
+    some.taps[i] = (of_w[i] - phase[i] - 1) / phases[i] + 1;
+    some.steps[i] = -phases[i];
+    some.first += (phase[i] + (some.taps[i] - 1) * phases[i]) * w[i + 2];  // the last comes first
+  }
+  return some;
+}
+
+std::optional<JoinedLowering> lower_joined(const ConvProblem& problem) {
+  JoinedLowering all;
+  ConvProblem& p = all.problem;
+  const Strides image = all_strides(image_of(problem)), output = all_strides(output_of(problem));
+  std::int64_t *const inputs[] = {&p.d, &p.h, &p.w}, *const taps[] = {&p.t, &p.r, &p.s};
+  Padding& pad = p.padding;
+  std::int64_t *const before[] = {&pad.front, &pad.top, &pad.left}, *const behind[] = {&pad.back,
+                                                                                       &pad.bottom,
+                                                                                       &pad.right};
+  const auto axes = axes_of(problem);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::optional<JoinedAxis> axis = joined(axes[i]);
+    if (!axis) return std::nullopt;
+    const Piece& piece = axis->piece;
+    // A problem of one plane and one tap has no depth.
+    if (i == 0 && piece.inputs == 1 && piece.taps == 1 && piece.outputs > 1) return std::nullopt;
+    *inputs[i] = piece.inputs;
+    *taps[i] = piece.taps;
+    *before[i] = piece.before;
+    *behind[i] = after(piece);
+    all.phases[i] = axis->phases;
+    all.offset[i] = axis->offset;
+    all.image += piece.crop * image[static_cast<int>(i) + 2];
+  }
+  if (all.phase_count() == 1) return std::nullopt;
+  p.dtype = problem.dtype;
+  p.n = problem.n, p.c = problem.k, p.groups = problem.groups;
+  p.k = problem.c * all.phase_count();
+  for (std::size_t i = 0; i < 3; ++i)
+    if (axes[i].stride == 1)
+      (i == 0 ? p.dilation.d : i == 1 ? p.dilation.h : p.dilation.w) = axes[i].dilation;
+  p.x_strides = image;
+  const bool innermost = problem.c > 1 && output[1] == 1;
+  p = check(p);
+  if (innermost) {
+    const Extents y = p.y_extents();
+    const std::int64_t w = p.k, h = w * y[y.rank() - 1], d = h * y[y.rank() - 2];
+    p.y_strides = y.rank() == 5 ? Strides{d * y[2], 1, d, h, w} : Strides{d, 1, h, w};
+    p = check(p);
+  }
+  return all;
+}
 
 }  // namespace plumb

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "plumb/conv.hpp"
@@ -45,5 +46,24 @@ struct ConvLowering {
 
 /// Of a checked problem that is not forward, has an image and no boundary other than zeros.
 ConvLowering lower(const ConvProblem& problem);
+
+/// Backward data with strides as one forward convolution, which reads dy once: the phases are
+/// filters (Shi et al., "Real-Time Single Image and Video Super-Resolution Using an Efficient
+/// Sub-Pixel Convolutional Neural Network", CVPR 2016). Filter (g P + a) C/G + c makes channel
+/// g C/G + c at phase a of P, numbered through D, H and W. Pixel h of dx is output
+/// (h + offset) / phases along its axis, at the phase that is the remainder.
+struct JoinedLowering {
+  ConvProblem problem;     ///< its y dense, with channels innermost where dx has them so
+  std::int64_t image = 0;  ///< where its image begins in dy, in elements
+  std::int64_t phases[3] = {1, 1, 1}, offset[3] = {0, 0, 0};  ///< along D, H and W
+
+  std::int64_t phase_count() const { return phases[0] * phases[1] * phases[2]; }
+  /// The taps of a phase, of w's.
+  LoweredTaps taps_of(const ConvProblem& whole, const std::int64_t (&phase)[3]) const;
+};
+
+/// Of a problem as for lower(); nothing where no axis has a stride, or one has dilation with it or
+/// phases without a tap.
+std::optional<JoinedLowering> lower_joined(const ConvProblem& problem);
 
 }  // namespace plumb

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct RunOptions {
   bool accumulate = false;    ///< ConvOptions::accumulate
   bool relu_mask = false;     ///< ConvOptions::relu_mask
   bool reproducible = false;  ///< ConvOptions::reproducible
+  /// More is not taken where there is a way with less.
+  std::size_t workspace_limit_bytes = std::numeric_limits<std::size_t>::max();
 };
 
 /// By itself, or, where the problem asks for more than the algorithm computes, with copies, pooling

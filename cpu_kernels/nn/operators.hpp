@@ -51,6 +51,7 @@ struct Tiles {
 };
 
 void cpu_pad(const PadLaunch& launch);
+void cpu_join_phases(const PhasesLaunch& launch);
 void cpu_add(const AddLaunch& launch);
 void cpu_sum_channels(const SumLaunch& launch);
 void cpu_pool(const PoolLaunch& launch);

@@ -8,6 +8,7 @@
 namespace plumb::cuda {
 
 void pad(const PadLaunch& call, void* stream);
+void join_phases(const PhasesLaunch& call, void* stream);
 void add(const AddLaunch& call, void* stream);
 void sum_channels(const SumLaunch& call, void* stream);
 void relu_backward(const ConstTensorView& y, const ConstTensorView& dy, const TensorView& dx,

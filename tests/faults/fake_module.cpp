@@ -238,6 +238,7 @@ class FakeQueue final : public BackendQueue {
     if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }
   void pad(const PadLaunch& launch) override { queue_->pad(launch); }
+  void join_phases(const PhasesLaunch& launch) override { queue_->join_phases(launch); }
   void sum_channels(const SumLaunch& launch) override {
     queue_->sum_channels(launch);
     if (fault() == "wrong_sum") static_cast<float*>(launch.y.data())[0] += 1;

@@ -50,6 +50,28 @@ struct AddLaunch {
   Activation activation = Activation::none;  ///< of the sum
 };
 
+/// One move of sums to the pixels that they are of, with bias and activation, behind a convolution
+/// whose filters are the phases of pixels: y[n, g C/G + c, d, h, w] of phase a, d + offset[0] =
+/// i phases[0] + a[0] and so on, is x[n, (g P + a) C/G + c, i, j, k]. A sum that is NaN is formed
+/// anew without the taps that the phase does not have: their filters are 0, which may have met Inf.
+struct PhasesLaunch {
+  ConstTensorView x = {};                    ///< the sums: N, G P C/G, and outputs of a phase
+  TensorView y = {};                         ///< N C D H W, of x's dtype; overlaps nothing
+  ConvProblem problem = {};                  ///< of the convolution
+  ConstTensorView image = {};                ///< its image, N C D H W
+  const void* filters = nullptr;             ///< its filters, dense: G P C/G, its channels, T R S
+  std::int64_t phases[3] = {1, 1, 1};        ///< along D, H and W; P of them
+  std::int64_t offset[3] = {0, 0, 0};        ///< along D, H and W
+  std::int64_t taps[3] = {1, 1, 1};          ///< of all phases together
+  const void* bias = nullptr;                ///< C dense elements, or null
+  Activation activation = Activation::none;  ///< behind the bias
+
+  /// Returns how many taps a phase does not have along an axis. They are the first ones.
+  std::int64_t missing(int axis, std::int64_t phase) const {
+    return (taps[axis] - 1) / phases[axis] - (taps[axis] - 1 - phase) / phases[axis];
+  }
+};
+
 /// One sum over all but the channels, formed in double in an order that the extents alone fix:
 /// y[c] = sum of x[n,c,d,h,w], to which y's old value is added. x and y overlap nowhere.
 struct SumLaunch {
@@ -122,7 +144,8 @@ class PLUMB_API BackendQueue {
                     const KernelPlan* plan) = 0;
   virtual void pad(const PadLaunch& launch) = 0;  ///< for algorithms that know no boundary
   virtual void add(const AddLaunch& launch) = 0;  ///< for algorithms that do not accumulate
-  virtual void sum_channels(const SumLaunch& launch) = 0;  ///< for the gradient of a bias
+  virtual void join_phases(const PhasesLaunch& launch) = 0;  ///< for gradients with strides
+  virtual void sum_channels(const SumLaunch& launch) = 0;    ///< for the gradient of a bias
   /// dx = dy where y, the ReLU's output, is above 0, and 0 elsewhere, as where y is NaN; five axes
   /// each, and dx may be dy.
   virtual void relu_backward(const ConstTensorView& y, const ConstTensorView& dy,
@@ -219,7 +242,7 @@ class PLUMB_API Backend {
 /// A module (libplumb_<name>.so) hands this out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 12;  ///< the ABI of this header
+  static constexpr std::uint32_t current_abi = 13;  ///< the ABI of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend

@@ -1,0 +1,169 @@
+// Backward data with strides as one forward convolution whose filters are the phases of dx.
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cpu_kernels/damaged_copy.hpp"
+#include "plumb/plumb.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+
+namespace {
+
+constexpr std::string_view name = "cpu.conv.direct.fp32";
+
+/// Problems that are joined, in every rank and with every kind of edge.
+constexpr const char* texts[] = {
+    "mb3ic1ih13iw14oc9kh5kw5sh2sw2",
+    "mb2ic3ih16iw15oc16kh7kw7sh2sw2ph3pw3",
+    "mb2ic2ih14iw17oc8kh3kw5sh3sw2ph2pw4",
+    "g2mb2ic4ih12iw9oc16kh3kw3sh2sw2ph1pw1",
+    "mb2ic3iw29oc8kw9sw4pw2",
+    "mb2ic2ih9iw21oc8kh3kw4sh1sw2ph1pw0dh2dw0",
+    "mb1ic2id9ih8iw10oc8kd3kh3kw3sd2sh2sw2pd1ph1pw1",
+    "mb1ic1id7ih8iw10oc8kd3kh2kw3sd1sh2sw1pd1ph0pw1",
+    "mb2ic2ih14iw13oc8kh3kw3sh2sw2ph1pw1_padreflect",
+    "mb2ic1ih23iw11oc8kh4kw4sh4sw4",
+};
+
+ConvProblem data_problem(const char* text) {
+  ConvProblem problem = parse_problem(text).problem;
+  problem.direction = Direction::backward_data;
+  return check(problem);
+}
+
+/// What the launch of a copy of the algorithm does behind the algorithm itself.
+using Damage = void (*)(const ConvLaunch&);
+const ConvAlgorithm* original = nullptr;
+Damage damage = nullptr;
+
+/// A copy whose estimates are the same for all problems, so that one convolution is better than
+/// several.
+ConvAlgorithm copy_of_direct(Damage done) {
+  const Device cpu = Device::open("cpu");
+  original = &algorithm_of(cpu, name);
+  damage = done;
+  ConvAlgorithm copy = *original;
+  copy.name = "cpu.conv.direct.joined";
+  copy.numerics.reproducible = false;  // such gradients are not joined
+  copy.plan = [](const ConvProblem& problem, const DeviceInfo& device) {
+    PlanResult plan = original->plan(problem, device);
+    plan.estimate_seconds = 1;
+    return plan;
+  };
+  copy.launch = [](const ConvLaunch& launch, const KernelPlan* plan) {
+    original->launch(launch, plan);
+    if (damage) damage(launch);
+  };
+  return copy;
+}
+
+template <class F>
+void for_each_output(const ConvLaunch& launch, const F& f) {
+  const Extents y = launch.problem.y_extents();
+  const Strides& strides = launch.problem.y_strides;
+  std::vector<std::int64_t> index(static_cast<std::size_t>(y.rank()));
+  auto* const data = static_cast<float*>(launch.y);
+  for (std::int64_t element = 0; element < element_count(y); ++element) {
+    std::int64_t left = element, at = 0;
+    for (int i = y.rank() - 1; i >= 0; --i) {
+      index[static_cast<std::size_t>(i)] = left % y[i];
+      at += left % y[i] * strides[i];
+      left /= y[i];
+    }
+    f(data[at], index);
+  }
+}
+
+std::set<Tier> tiers_that_fail(const ConvAlgorithm& copy, Placement placement) {
+  std::set<Tier> failed;
+  const ConvAlgorithm* const list[] = {&copy};
+  bool bias = false;
+  for (const char* text : texts) {
+    const ConvProblem problem = data_problem(text);
+    CAPTURE(text);
+    REQUIRE(ask(copy, problem, Device::open("cpu").info()).forward_convolutions == 1);
+    ValidationCase test = validation_case("", problem, placement);
+    test.bias = bias = !bias;
+    for (const ValidationRecord& record : validate(Device::open("cpu"), list, test, {.seed = 5})) {
+      REQUIRE(record.verdict != Verdict::unsupported);
+      if (record.verdict == Verdict::fail) failed.insert(record.tier);
+    }
+  }
+  return failed;
+}
+
+}  // namespace
+
+TEST_CASE("joined gradients: all tiers hold, in every rank and layout") {
+  const ConvAlgorithm copy = copy_of_direct(nullptr);
+  for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
+    CHECK(tiers_that_fail(copy, placement).empty());
+}
+
+/// In double, which the attested tier notices.
+TEST_CASE("joined gradients: a sum that is NaN is formed anew") {
+  const ConvAlgorithm copy = copy_of_direct([](const ConvLaunch& launch) {
+    for_each_output(launch,
+                    [](float& sum, const auto&) { sum = std::numeric_limits<float>::quiet_NaN(); });
+  });
+  for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
+    CHECK(tiers_that_fail(copy, placement) == std::set{Tier::attested});
+}
+
+TEST_CASE("joined gradients: planted faults are caught", "[faults]") {
+  SECTION("a phase is lost") {
+    const ConvAlgorithm copy = copy_of_direct([](const ConvLaunch& launch) {
+      for_each_output(launch, [&](float& sum, const auto& index) {
+        if (index[1] == launch.problem.k - 1) sum = 0;
+      });
+    });
+    CHECK(tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
+  }
+  SECTION("the sums of a phase are those of the next pixel") {
+    const ConvAlgorithm copy = copy_of_direct([](const ConvLaunch& launch) {
+      float before = 0;
+      for_each_output(launch, [&](float& sum, const auto&) { std::swap(sum, before); });
+    });
+    CHECK(tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
+  }
+}
+
+TEST_CASE("joined gradients: where it is not done") {
+  const Device cpu = Device::open("cpu");
+  const ConvAlgorithm copy = copy_of_direct(nullptr);
+  const auto convolutions = [&](const char* text) {
+    return ask(copy, data_problem(text), cpu.info()).forward_convolutions;
+  };
+  CHECK(convolutions("mb2ic2ih9iw9oc4kh3ph1") == 1);        // has no strides
+  CHECK(convolutions("mb2ic2ih9iw9oc4kh1kw1sh2sw2") == 1);  // phases without a tap
+  CHECK(convolutions("mb2ic2ih11iw11oc4kh3sh2dh2") == 4);   // dilated
+  CHECK(convolutions("mb2ic128ih9iw9oc4kh3sh2ph1") == 4);   // enough filters
+  CHECK(convolutions("mb2ic2ih9iw9oc4kh3sh2ph1") == 1);
+}
+
+TEST_CASE("joined gradients: bits, batches and workspace") {
+  const Device cpu = Device::open("cpu");
+  const ConvAlgorithm& direct = algorithm_of(cpu, name);
+  ConvProblem problem = data_problem(texts[0]);
+  // Many images decide for one, which has the same bits then.
+  const auto convolutions = [&](std::int64_t images) {
+    problem.n = images;
+    return ask(direct, check(problem), cpu.info()).forward_convolutions;
+  };
+  CHECK(convolutions(1) == convolutions(1000));
+  CHECK(convolutions(0) == convolutions(1000));
+
+  problem = data_problem(texts[0]);
+  const auto plan = [&](const ConvOptions& options) { return ConvPlan(cpu, problem, options); };
+  const std::string algorithm{name};
+  const ConvPlan free = plan({.algorithm = algorithm});
+  REQUIRE(free.workspace_bytes() > 0);
+  const ConvPlan less =
+      plan({.algorithm = algorithm, .workspace_limit_bytes = free.workspace_bytes() - 1});
+  CHECK(less.workspace_bytes() < free.workspace_bytes());
+}
