@@ -78,41 +78,69 @@ struct Range {
   }
 };
 
+/// A range that holds all values of a unit, under one scale: nothing is looked at one by one.
+struct WholeRange {
+  float scale;
+};
 /// The range of what is stored in 16 bits: all of it, as it is.
 struct NoRange {};
 
-/// Eight neighbours as they are multiplied, and the one behind them.
+/// Eight neighbours as they are multiplied, in pairs, and the one behind them.
 template <bool splits>
 struct Eight {
-  std::uint32_t high[9], low[9];
+  std::uint32_t high[5], low[5];
 
   __device__ void read(const Range& range, const float* from, int& left) {
-    const float4 a = *reinterpret_cast<const float4*>(from),
-                 b = *reinterpret_cast<const float4*>(from + 4);
-    const float values[] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-#pragma unroll
-    for (int i = 0; i < 8; ++i) range.put<splits>(values[i], high[i], low[i], left);
+    each_pair(from, [&](int i, float first, float second) {
+      std::uint32_t highs[2], lows[2];
+      range.put<splits>(first, highs[0], lows[0], left);
+      range.put<splits>(second, highs[1], lows[1], left);
+      high[i] = highs[0] | highs[1] << 16, low[i] = lows[0] | lows[1] << 16;
+    });
   }
   __device__ void read_next(const Range& range, const float* from, int& left) {
-    range.put<splits>(from[8], high[8], low[8], left);
+    range.put<splits>(from[8], high[4], low[4], left);
+  }
+  __device__ void read(const WholeRange& range, const float* from, int&) {
+    each_pair(from, [&](int i, float first, float second) { put(range, i, first, second); });
+  }
+  __device__ void read_next(const WholeRange& range, const float* from, int&) {
+    put(range, 4, from[8], 0);
   }
   template <class Stored>
   __device__ void read(const NoRange&, const Stored* from, int&) {
     const uint4 all = *reinterpret_cast<const uint4*>(from);
-    const std::uint32_t words[] = {all.x, all.y, all.z, all.w};
-#pragma unroll
-    for (int i = 0; i < 8; ++i) high[i] = words[i / 2] >> i % 2 * 16 & 0xffff;
+    high[0] = all.x, high[1] = all.y, high[2] = all.z, high[3] = all.w;
   }
   template <class Stored>
   __device__ void read_next(const NoRange&, const Stored* from, int&) {
-    high[8] = *reinterpret_cast<const std::uint16_t*>(from + 8);
+    high[4] = *reinterpret_cast<const std::uint16_t*>(from + 8);
   }
   /// Writes eight of them, from the first or the second on.
   template <int first>
-  __device__ static void write(const std::uint32_t (&of)[9], std::uint16_t* to) {
-    *reinterpret_cast<uint4*>(to) = {
-        of[first] | of[first + 1] << 16, of[first + 2] | of[first + 3] << 16,
-        of[first + 4] | of[first + 5] << 16, of[first + 6] | of[first + 7] << 16};
+  __device__ static void write(const std::uint32_t (&of)[5], std::uint16_t* to) {
+    const auto word = [&](int i) { return first == 0 ? of[i] : of[i] >> 16 | of[i + 1] << 16; };
+    *reinterpret_cast<uint4*>(to) = {word(0), word(1), word(2), word(3)};
+  }
+
+ private:
+  template <class Put>
+  __device__ static void each_pair(const float* from, const Put& put) {
+    const float4 a = *reinterpret_cast<const float4*>(from),
+                 b = *reinterpret_cast<const float4*>(from + 4);
+    put(0, a.x, a.y), put(1, a.z, a.w), put(2, b.x, b.y), put(3, b.z, b.w);
+  }
+  __device__ static std::uint32_t bits(const __half2& pair) {
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+  __device__ void put(const WholeRange& range, int i, float first, float second) {
+    first *= range.scale, second *= range.scale;
+    const __half2 highs = __floats2half2_rn(first, second);
+    high[i] = bits(highs);
+    if constexpr (splits) {
+      const float2 of = __half22float2(highs);
+      low[i] = bits(__floats2half2_rn((first - of.x) * split_raise, (second - of.y) * split_raise));
+    }
   }
 };
 
@@ -138,15 +166,41 @@ __device__ int write_operand(const OfRange& range, const Stored* from, std::uint
   return left;
 }
 
-/// The largest finite magnitude of a thread's share of so many elements, a multiple of four.
-__device__ inline int largest_magnitude(const float* from, int elements, int thread, int threads) {
-  int largest = 0;
+/// The largest and the least magnitude of some elements, as numbers that grow towards both ends.
+struct Extremes {
+  int largest = 0;  ///< its bits, or those of what is not finite
+  int smallest =
+      0;  ///< 2^31 less the bits of the least magnitude but zero; of zeros alone zero or less
+
+  __device__ void add(float value) {
+    const int bits = magnitude_bits(value);
+    largest = max(largest, bits);
+    smallest = max(smallest, static_cast<int>(0x80000000u - static_cast<unsigned>(bits)));
+  }
+  /// Whether a range has all of them, under a scale that one number holds.
+  __device__ bool fit(const Range& range) const {
+    return largest < infinity_bits && range.exponent < 127 &&
+           (smallest <= 0 ||
+            0x80000000u - static_cast<unsigned>(smallest) >= static_cast<unsigned>(range.least()));
+  }
+};
+
+/// Of a thread's share of so many elements, a multiple of four.
+__device__ inline Extremes extremes(const float* from, int elements, int thread, int threads) {
+  Extremes found;
   for (int at = 4 * thread; at < elements; at += 4 * threads) {
     const float4 of = *reinterpret_cast<const float4*>(from + at);
-    for (const float value : {of.x, of.y, of.z, of.w}) {
-      const int bits = magnitude_bits(value);
-      if (bits < infinity_bits) largest = max(largest, bits);
-    }
+    found.add(of.x), found.add(of.y), found.add(of.z), found.add(of.w);
+  }
+  return found;
+}
+
+/// The largest finite magnitude of a thread's share.
+__device__ inline int largest_finite(const float* from, int elements, int thread, int threads) {
+  int largest = 0;
+  for (int at = thread; at < elements; at += threads) {
+    const int bits = magnitude_bits(from[at]);
+    if (bits < infinity_bits) largest = max(largest, bits);
   }
   return largest;
 }

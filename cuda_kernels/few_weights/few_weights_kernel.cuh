@@ -1,27 +1,31 @@
 // The first kernel: a block sums a part of the units for some rows and columns of the product.
 #pragma once
 
+#include <climits>
+
 #include "cuda_kernels/few_weights/few_weights_load.cuh"
 #include "cuda_kernels/few_weights/few_weights_products.cuh"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
 
 namespace plumb::cuda::few_weights {
 
-/// A block's shared memory: magnitudes that its threads have found, a unit as it is stored, and its
-/// operands.
+/// A block's shared memory: magnitudes that its threads have found, of x and of dy, a unit as it is
+/// stored, and its operands.
 template <class Arithmetic>
 struct Shared {
   using Stored = typename Arithmetic::Stored;
-  static constexpr int magnitudes = 4, begin = 64;
+  static constexpr int begin = 64;  ///< bytes of magnitudes
 
-  int *largest, *left;  ///< of x and of dy
+  Extremes* extremes;  ///< zero but between two barriers
+  int *finite, *left;
   Stored *x, *dy;
   std::uint16_t *x_operand, *dy_operand;
   int x_elements, dy_elements;
 
   __device__ Shared(const WeightsSizes& sizes, const FewWeightsCut& cut) {
     char* const memory = dynamic_shared();
-    largest = reinterpret_cast<int*>(memory), left = largest + 2;
+    extremes = reinterpret_cast<Extremes*>(memory);
+    finite = reinterpret_cast<int*>(extremes + 2), left = finite + 2;
     x_elements = cut.x_elements, dy_elements = cut.dy_elements();
     x = reinterpret_cast<Stored*>(memory + begin), dy = x + x_elements;
     x_operand = reinterpret_cast<std::uint16_t*>(dy + dy_elements);
@@ -96,43 +100,68 @@ class UnitSums {
   __device__ static void show(int* to, int left) {
     if (left > 0) atomicMax(to, left);
   }
-  __device__ void find_largest() {
-    if (thread_ == 0) shared_.left[0] = shared_.left[1] = 0;
-    const int x = largest_of_warp(
-                  largest_magnitude(shared_.x, shared_.x_elements, thread_, threads_)),
-              dy = largest_of_warp(
-                  largest_magnitude(shared_.dy, shared_.dy_elements, thread_, threads_));
-    if (thread_ % 32 == 0) atomicMax(shared_.largest, x), atomicMax(shared_.largest + 1, dy);
+  __device__ void find_extremes() {
+    if (thread_ == 0)
+      for (int i = 0; i < 2; ++i) shared_.finite[i] = shared_.left[i] = 0;
+    const auto find = [&](const float* from, int elements, Extremes& to) {
+      const Extremes found = extremes(from, elements, thread_, threads_);
+      const int largest = largest_of_warp(found.largest),
+                smallest = largest_of_warp(found.smallest);
+      if (thread_ % 32 == 0) atomicMax(&to.largest, largest), atomicMax(&to.smallest, smallest);
+    };
+    find(shared_.x, shared_.x_elements, shared_.extremes[0]);
+    find(shared_.dy, shared_.dy_elements, shared_.extremes[1]);
     __syncthreads();
   }
-
-  /// The first range under a tensor's largest magnitude, or the last under what that left.
-  __device__ static Range range_of(bool last, int largest, int left) {
-    const Range first(largest, infinity_bits, false);
-    return last ? Range(left, first.least(), true) : first;
+  /// Where there are infinite values or NaN, the largest of the others.
+  __device__ void find_finite(Extremes& x, Extremes& dy) {
+    if (max(x.largest, dy.largest) < infinity_bits) return;
+    show(shared_.finite, largest_finite(shared_.x, shared_.x_elements, thread_, threads_));
+    show(shared_.finite + 1, largest_finite(shared_.dy, shared_.dy_elements, thread_, threads_));
+    __syncthreads();
+    if (x.largest >= infinity_bits) x = {shared_.finite[0], INT_MAX};
+    if (dy.largest >= infinity_bits) dy = {shared_.finite[1], INT_MAX};
   }
+
+  /// What a pass multiplies of a tensor: the first range under its largest magnitude, or the last
+  /// under what that left.
+  struct Pass {
+    Range range;
+    bool whole;
+
+    __device__ Pass(bool last, const Extremes& of, int left)
+        : range(of.largest, infinity_bits, false), whole(!last && of.fit(range)) {
+      if (last) range = Range(left, range.least(), true);
+    }
+    /// Calls `write` with the range, and returns what it left.
+    template <class Write>
+    __device__ int with_range(const Write& write) const {
+      return whole ? write(WholeRange{range.scales[0] * range.scales[1]}) : write(range);
+    }
+  };
   /// Sums a unit for each range of x with each of dy. There is one of each, but where magnitudes
   /// lie further apart than the halves hold.
   __device__ void sum_ranges() {
-    find_largest();
-    const int largest_x = shared_.largest[0], largest_dy = shared_.largest[1];
+    find_extremes();
+    Extremes of_x = shared_.extremes[0], of_dy = shared_.extremes[1];
+    find_finite(of_x, of_dy);
     int passes = 1, left_x = 0, left_dy = 0;
 #pragma unroll 1
     for (int pass = 0; pass < passes; ++pass) {
       if (pass > 0) __syncthreads();
-      const Range x = range_of((pass & 1) != 0, largest_x, left_x),
-                  dy = range_of((pass & 2) != 0, largest_dy, left_dy);
-      const int more_x = write_x(x), more_dy = write_dy(dy);
+      const Pass x((pass & 1) != 0, of_x, left_x), dy((pass & 2) != 0, of_dy, left_dy);
+      const int more_x = x.with_range([&](const auto&range) { return write_x(range); }),
+                more_dy = dy.with_range([&](const auto&range) { return write_dy(range); });
       if (pass == 0) show(shared_.left, more_x), show(shared_.left + 1, more_dy);
       __syncthreads();
       if (pass == 0) {
         left_x = shared_.left[0], left_dy = shared_.left[1];
-        if (thread_ == 0) shared_.largest[0] = shared_.largest[1] = 0;
+        if (thread_ == 0) shared_.extremes[0] = shared_.extremes[1] = {};
         if (fault != FewWeightsFault::lost_range && (left_x > 0 || left_dy > 0))
           passes = few_weights_range_passes;
       }
       if (pass == passes - 1) load_next();
-      sums_.add(params_, shared_.operands(), x.exponent + dy.exponent);
+      sums_.add(params_, shared_.operands(), x.range.exponent + dy.range.exponent);
     }
   }
 

@@ -1,6 +1,8 @@
 // Launches both kernels, for one arithmetic.
 #pragma once
 
+#include <cstdlib>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -10,19 +12,29 @@
 
 namespace plumb::cuda::few_weights {
 
-/// The logarithm of how many lanes copy a row of so many vectors.
-inline int lane_bits(std::int64_t vectors) {
-  int bits = 0;
-  while (bits < 5 && (1 << bits) < vectors) ++bits;
-  return bits;
+/// How many of a block's threads copy a plane of so many vectors together, so that all planes take
+/// the fewest turns.
+inline int copying_threads(const FewWeightsCut& cut, std::int64_t planes, std::int64_t vectors) {
+  constexpr std::int64_t of_plane = 3;  // its addresses take as long as so many vectors
+  int best = cut.threads();
+  std::int64_t fewest = 0;
+  for (int lanes = cut.threads(); lanes >= 4; --lanes) {
+    if (cut.threads() % lanes != 0) continue;
+    const std::int64_t turns =
+        ceil_div(planes, cut.threads() / lanes) * (of_plane + ceil_div(vectors, lanes));
+    if (fewest != 0 && turns >= fewest) continue;
+    fewest = turns, best = lanes;
+  }
+  return best;
 }
 
-/// The most elements of a row that are copied at once: 16 or 8 bytes, in 16 bits 4, or one.
+/// The most elements of a row that are copied at once: 16 or 8 bytes, in 16 bits 4, or one. `row`
+/// leads from row to row.
 template <class Stored>
-int copied_at_once(const void* data, std::int64_t extent, std::int64_t step,
+int copied_at_once(const void* data, std::int64_t extent, std::int64_t step, std::int64_t row,
                    std::initializer_list<std::int64_t> steps) {
   constexpr int bytes = static_cast<int>(sizeof(Stored));
-  if (step != 1 && extent > 1) return 1;
+  if ((step != 1 && extent > 1) || std::abs(row) > std::numeric_limits<int>::max()) return 1;
   for (int width = 16 / bytes; width > 1; width /= 2) {
     bool aligned = reinterpret_cast<std::uintptr_t>(data) % (width * bytes) == 0;
     aligned = aligned && extent % width == 0;
@@ -40,28 +52,31 @@ Params params_of(const FewWeightsPlan& plan, const WeightsCall& call) {
   Params params{};
   params.plan = plan;
   params.z = Divisor<int>(sizes.n > 0 ? sizes.images / sizes.n : 1);
-  params.x_rows = Divisor<int>(cut.x_rows);
   params.row_planes = Divisor<int>(cut.row_planes);
   params.taps_d = Divisor<int>(sizes.d.taps);
   params.block_c = Divisor<int>(cut.block_c);
   params.phases = Divisor<int>(sizes.w.stride);
-  params.dy_rows = Divisor<int>(cut.dy_rows);
   params.box_n = Divisor<int>(cut.box_n);
-  params.image_steps = Divisor<int>(cut.image_steps);
   params.blocks_k = Divisor<int>(cut.blocks_k);
   params.blocks_c = Divisor<int>(cut.blocks_c);
   params.blocks_l = Divisor<int>(cut.blocks_l);
   params.groups = Divisor<int>(sizes.groups);
   if (sizes.w.stride == 1 && sizes.w.unit == 1)
     params.x_vector = copied_at_once<Stored>(
-        call.x, sizes.w.extent, at.x_w,
+        call.x, sizes.w.extent, at.x_w, sizes.h.unit * sizes.h.stride * at.x_h,
         {at.x_n, at.x_c, at.x_d, at.x_h, cut.pitch, sizes.w.before + cut.lead});
-  params.dy_vector = copied_at_once<Stored>(call.dy, sizes.w.outputs, at.y_q,
+  params.dy_vector = copied_at_once<Stored>(call.dy, sizes.w.outputs, at.y_q, at.y_p,
                                             {at.y_n, at.y_k, at.y_z, at.y_p, cut.pitch});
   const std::int64_t width = std::int64_t{cut.lead} + cut.box_q + sizes.max_shift;
-  params.lanes_x_bits =
-      lane_bits(params.x_vector > 1 ? ceil_div(width, params.x_vector) : width * sizes.w.stride);
-  params.lanes_y_bits = lane_bits(ceil_div(cut.box_q, params.dy_vector));
+  const std::int64_t of_row =
+      params.x_vector > 1 ? ceil_div(width, params.x_vector) : width * sizes.w.stride;
+  const std::int64_t of_dy_row = ceil_div(cut.box_q, params.dy_vector);
+  params.x_vectors = Divisor<int>(of_row), params.dy_vectors = Divisor<int>(of_dy_row);
+  params.x_lanes = Divisor<int>(
+      copying_threads(cut, std::int64_t{cut.box_n} * cut.block_c * sizes.d.taps * cut.row_planes,
+                      of_row * cut.x_rows));
+  params.dy_lanes = Divisor<int>(
+      copying_threads(cut, std::int64_t{cut.block_k} * cut.box_n, of_dy_row * cut.dy_rows));
   return params;
 }
 

@@ -1,5 +1,6 @@
 // Copies a unit's input and gradients to shared memory as they are stored, with zeros where there
-// are none.
+// are none. What the rows of a plane have in common is computed once: to find a row takes longer
+// than to copy it.
 #pragma once
 
 #include "cuda_kernels/few_weights/few_weights_params.cuh"
@@ -17,14 +18,55 @@ __device__ void copy_elements(Stored* to, const Stored* from, bool valid) {
     *to = valid ? *from : Stored{};
 }
 
-/// Copies elements 0, count, ... of a row by some lanes. `source(at)` is where an element comes
-/// from, or null.
-template <int count, class Stored, class Source>
-__device__ void copy_row(Stored* to, int length, int lane, int lanes, const Stored* anywhere,
-                         const Source& source) {
-  for (int at = lane * count; at < length; at += lanes * count) {
-    const Stored* const from = source(at);
-    copy_elements<count>(to + at, from ? from : anywhere, from != nullptr);
+/// Coordinates of the elements along an axis of a plane that is copied: `first`, `first + step`,
+/// ..., of which those from 0 to `extent` exist.
+struct CopiedAxis {
+  int first, step, extent;
+  std::int64_t stride;  ///< in memory, from element to element
+
+  __device__ bool has(int number) const {
+    return static_cast<unsigned>(first + step * number) < static_cast<unsigned>(extent);
+  }
+  __device__ bool has_neighbour(int number) const {
+    return static_cast<unsigned>(first + number) < static_cast<unsigned>(extent);
+  }
+};
+
+/// A plane of rows in memory, and the one that it is copied to.
+template <class Stored>
+struct CopiedPlane {
+  const Stored* tensor;
+  std::int64_t offset;  ///< from there to the plane's first element
+  Stored* to;
+  int pitch, phase_pitch;  ///< of rows, and of the planes of a row's phases
+  bool inside;             ///< whether there is such a plane
+  int rows;
+  CopiedAxis h, w;
+};
+
+/// Copies a plane by some lanes, so many neighbours at once: columns a step apart, in rows whose
+/// stride 32 bits hold. Columns that are copied one by one may be further apart, and lie by their
+/// phases.
+template <int count, class Stored>
+__device__ void copy_plane(const CopiedPlane<Stored>& plane, const Divisor<int>& vectors,
+                           const Divisor<int>& phases, int planes, int lane, int lanes) {
+  const int all = plane.rows * vectors.value();
+  for (int vector = lane; vector < all; vector += lanes) {
+    const auto [row, of_row] = vectors.divide(vector);
+    if constexpr (count > 1) {
+      const int column = of_row * count;
+      const bool valid = plane.inside && plane.h.has(row) && plane.w.has_neighbour(column);
+      const std::int64_t of_plane = std::int64_t{row} * static_cast<int>(plane.h.stride) + column;
+      copy_elements<count>(plane.to + row * plane.pitch + column,
+                           plane.tensor + (plane.offset + of_plane), valid);
+    } else {
+      const auto [at, phase] = phases.divide(of_row);
+      if (phase >= planes) continue;
+      const bool valid = plane.inside && plane.h.has(row) && plane.w.has(of_row);
+      const std::int64_t of_plane = row * plane.h.stride + of_row * plane.w.stride;
+      copy_elements<1>(plane.to + row * plane.pitch + phase * plane.phase_pitch + at,
+                       plane.tensor + (plane.offset + of_plane), valid);
+    }
   }
 }
 
@@ -49,80 +91,77 @@ struct UnitLoader {
   const Stored *x, *dy;
   int thread, threads;
 
-  /// Rows of all images, channels and planes, each by some lanes; columns lie by their phases.
+  /// Calls `copy` with the planes that this thread has a share of, and its lane.
+  template <class Copy>
+  __device__ void share_planes(const Divisor<int>& lanes, int planes, const Copy& copy) const {
+    const auto [first, lane] = lanes.divide(thread);
+    const int step = threads / lanes.value();
+    for (int plane = first; plane < planes; plane += step) copy(plane, lane);
+  }
+
+  /// All images, channels and planes of taps.
   __device__ void load_x(const Unit& unit, Stored* stage) const {
     const WeightsSizes& sizes = params.plan.sizes;
     const FewWeightsCut& cut = params.plan.cut;
     const WeightsStrides& strides = params.plan.strides;
-    const int lanes = 1 << params.lanes_x_bits, lane = thread & (lanes - 1);
-    const int rows = cut.box_n * cut.block_c * sizes.d.taps * cut.row_planes * cut.x_rows;
-    const int width = cut.lead + cut.box_q + sizes.max_shift;
-    const std::int64_t first_w = sizes.w.unit * sizes.w.stride * unit.q - sizes.w.before - cut.lead;
-    for (int row = thread >> params.lanes_x_bits; row < rows;
-         row += threads >> params.lanes_x_bits) {
-      const auto [above, of_plane] = params.x_rows.divide(row);
-      const auto [planes, phase_h] = params.row_planes.divide(above);
-      const auto [channels, t] = params.taps_d.divide(planes);
+    const auto int_of = [](std::int64_t of) { return static_cast<int>(of); };
+    const int first_w = int_of(sizes.w.unit * sizes.w.stride * unit.q - sizes.w.before) - cut.lead;
+    const int planes = cut.box_n * cut.block_c * sizes.d.taps * cut.row_planes;
+    share_planes(params.x_lanes, planes, [&](int plane, int lane) {
+      const auto [above, phase_h] = params.row_planes.divide(plane);
+      const auto [channels, t] = params.taps_d.divide(above);
       const auto [i, c] = params.block_c.divide(channels);
-      const auto [n, z] = params.z.divide(static_cast<int>(unit.image) + i);
-      const std::int64_t d =
-          sizes.d.unit * (sizes.d.stride * z + sizes.d.dilation * t) - sizes.d.before;
-      const std::int64_t h =
-          sizes.h.unit * (sizes.h.stride * (unit.b + of_plane) + phase_h) - sizes.h.before;
-      const bool inside = n < sizes.n && share.c + c < sizes.group_c && d >= 0 &&
-                          d < sizes.d.extent && h >= 0 && h < sizes.h.extent;
+      const auto [n, z] = params.z.divide(int_of(unit.image) + i);
+      const int d =
+          int_of(sizes.d.unit * (sizes.d.stride * z + sizes.d.dilation * t) - sizes.d.before);
+      const int h = int_of(sizes.h.unit * (sizes.h.stride * unit.b + phase_h) - sizes.h.before);
       const std::int64_t channel = share.group * sizes.group_c + share.c + c;
-      const Stored* const from =
-          x + (inside ? n * strides.x_n + channel * strides.x_c + d * strides.x_d + h * strides.x_h
-                      : 0);
-      Stored* const to = stage + above * sizes.planes * cut.x_plane + of_plane * cut.pitch;
-      if (params.x_vector > 1) {
-        with_vector<Stored>(params.x_vector, [&]<int count>() {
-          copy_row<count>(to, width, lane, lanes, x, [&](int at) {
-            const std::int64_t w = first_w + at;
-            return inside && w >= 0 && w < sizes.w.extent ? from + w : nullptr;
-          });
-        });
-        continue;
-      }
-      for (int column = lane; column < width * sizes.w.stride; column += lanes) {
-        const auto [at, phase] = params.phases.divide(column);
-        if (phase >= sizes.planes) continue;
-        const std::int64_t w = first_w + sizes.w.unit * column;
-        const bool valid = inside && w >= 0 && w < sizes.w.extent;
-        copy_elements<1>(to + phase * cut.x_plane + at, valid ? from + w * strides.x_w : x, valid);
-      }
-    }
+      const CopiedPlane<Stored> copied{
+          .tensor = x,
+          .offset = n * strides.x_n + channel * strides.x_c + d * strides.x_d + h * strides.x_h +
+                    first_w * strides.x_w,
+          .to = stage + plane * sizes.planes * cut.x_plane,
+          .pitch = cut.pitch,
+          .phase_pitch = cut.x_plane,
+          .inside = n < sizes.n && share.c + c < sizes.group_c && d >= 0 && d < sizes.d.extent,
+          .rows = cut.x_rows,
+          .h = {h, int_of(sizes.h.unit * sizes.h.stride), int_of(sizes.h.extent),
+                sizes.h.unit * sizes.h.stride * strides.x_h},
+          .w = {first_w, int_of(sizes.w.unit), int_of(sizes.w.extent), sizes.w.unit * strides.x_w}};
+      with_vector<Stored>(params.x_vector, [&]<int count>() {
+        copy_plane<count>(copied, params.x_vectors, params.phases, sizes.planes, lane,
+                          params.x_lanes.value());
+      });
+    });
   }
 
-  /// Rows of all filters and images, from those before the first row b on that other taps read.
+  /// All filters and images, from the rows before the first row b on that other taps read.
   __device__ void load_dy(const Unit& unit, Stored* stage) const {
     const WeightsSizes& sizes = params.plan.sizes;
     const FewWeightsCut& cut = params.plan.cut;
     const WeightsStrides& strides = params.plan.strides;
-    const int lanes = 1 << params.lanes_y_bits, lane = thread & (lanes - 1);
-    const int rows = cut.block_k * cut.box_n * cut.dy_rows;
-    const std::int64_t first_p = unit.b - (cut.outer - 1) * cut.shift;
-    for (int row = thread >> params.lanes_y_bits; row < rows;
-         row += threads >> params.lanes_y_bits) {
-      const auto [images, of_plane] = params.dy_rows.divide(row);
-      const auto [k, i] = params.box_n.divide(images);
-      const auto [n, z] = params.z.divide(static_cast<int>(unit.image) + i);
-      const std::int64_t p = first_p + of_plane;
-      const bool inside =
-          n < sizes.n && share.k + k < sizes.group_k && p >= 0 && p < sizes.h.outputs;
+    const auto int_of = [](std::int64_t of) { return static_cast<int>(of); };
+    const int first_p = int_of(unit.b) - (cut.outer - 1) * cut.shift, first_q = int_of(unit.q);
+    share_planes(params.dy_lanes, cut.block_k * cut.box_n, [&](int plane, int lane) {
+      const auto [k, i] = params.box_n.divide(plane);
+      const auto [n, z] = params.z.divide(int_of(unit.image) + i);
       const std::int64_t filter = share.group * sizes.group_k + share.k + k;
-      const Stored* const from =
-          dy + (inside ? n * strides.y_n + filter * strides.y_k + z * strides.y_z +
-                             p * strides.y_p + unit.q * strides.y_q
-                       : 0);
-      const std::int64_t left = inside ? sizes.w.outputs - unit.q : 0;
+      const CopiedPlane<Stored> copied{.tensor = dy,
+                                       .offset = n * strides.y_n + filter * strides.y_k +
+                                                 z * strides.y_z + first_p * strides.y_p +
+                                                 first_q * strides.y_q,
+                                       .to = stage + k * cut.dy_filter + i * cut.dy_plane,
+                                       .pitch = cut.pitch,
+                                       .phase_pitch = 0,
+                                       .inside = n < sizes.n && share.k + k < sizes.group_k,
+                                       .rows = cut.dy_rows,
+                                       .h = {first_p, 1, int_of(sizes.h.outputs), strides.y_p},
+                                       .w = {first_q, 1, int_of(sizes.w.outputs), strides.y_q}};
       with_vector<Stored>(params.dy_vector, [&]<int count>() {
-        copy_row<count>(stage + k * cut.dy_filter + i * cut.dy_plane + of_plane * cut.pitch,
-                        cut.box_q, lane, lanes, dy,
-                        [&](int at) { return at < left ? from + at * strides.y_q : nullptr; });
+        copy_plane<count>(copied, params.dy_vectors, Divisor<int>{}, 1, lane,
+                          params.dy_lanes.value());
       });
-    }
+    });
   }
 };
 

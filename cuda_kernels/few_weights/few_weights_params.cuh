@@ -9,10 +9,11 @@ namespace plumb::cuda::few_weights {
 
 struct Params {
   FewWeightsPlan plan;
-  Divisor<int> z, x_rows, row_planes, taps_d, block_c, phases, dy_rows, box_n, image_steps;
+  Divisor<int> z, row_planes, taps_d, block_c, phases, box_n;
   Divisor<int> blocks_k, blocks_c, blocks_l, groups;
-  int lanes_x_bits = 5, lanes_y_bits = 5;  ///< of threads that copy a row
-  int x_vector = 1, dy_vector = 1;         ///< elements that are copied at once
+  int x_vector = 1, dy_vector = 1;     ///< elements that are copied at once
+  Divisor<int> x_vectors, dy_vectors;  ///< of a row
+  Divisor<int> x_lanes, dy_lanes;      ///< threads that copy a plane
 };
 
 /// What a block sums: filters, channels and columns of a group, and the units.

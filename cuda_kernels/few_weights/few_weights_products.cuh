@@ -45,13 +45,15 @@ class WarpSums {
   /// Adds the warp's steps of a unit, whose operands were scaled by 2^exponent together.
   __device__ void add(const Params& params, const Operands& operands, int exponent) {
     const FewWeightsCut& cut = params.plan.cut;
-    const int x_image = cut.x_image(params.plan.sizes), steps = cut.steps();
+    const int steps = cut.steps(), image_steps = cut.image_steps, stride = cut.warps_k,
+              x_next = cut.x_image(params.plan.sizes) - image_steps * few_weights_step,
+              dy_next = cut.dy_plane - image_steps * few_weights_step;
     float high[m][n][4] = {}, low[splits ? m : 1][splits ? n : 1][4] = {};
-    for (int step = term; step < steps; step += cut.warps_k) {
-      const auto [image, of_image] = params.image_steps.divide(step);
-      const std::uint16_t* const x = operands.x + image * x_image + of_image * few_weights_step;
-      const std::uint16_t* const dy =
-          operands.dy + image * cut.dy_plane + of_image * few_weights_step;
+    const std::uint16_t *x = operands.x + term * few_weights_step,
+                        *dy = operands.dy + term * few_weights_step;
+    int of_image = term;
+    for (int step = term; step < steps; step += stride) {
+      for (; of_image >= image_steps; of_image -= image_steps) x += x_next, dy += dy_next;
       Fragment a[m][4], a_low[splits ? m : 1][4];
 #pragma unroll
       for (int i = 0; i < m; ++i) {
@@ -73,6 +75,8 @@ class WarpSums {
           }
         }
       }
+      of_image += stride;
+      x += stride * few_weights_step, dy += stride * few_weights_step;
     }
 #pragma unroll
     for (int i = 0; i < m; ++i)
