@@ -7,6 +7,7 @@
 #include "cpu_kernels/direct/conv_direct.hpp"
 #include "cpu_kernels/fields/conv_fields.hpp"
 #include "cpu_kernels/panels/conv_panels.hpp"
+#include "cpu_kernels/tiles/conv_tiles.hpp"
 #include "cpu_kernels/weights/conv_weights.hpp"
 #include "cpu_kernels/weights/conv_weights_tree.hpp"
 #include "cpu_kernels/weights/conv_weights_wide.hpp"
@@ -18,6 +19,7 @@ namespace plumb {
 std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
   // clang-format off
   static constexpr std::array list{
+      &conv_tiles_bf16,
       &conv_fields_fp32,
       &conv_fields_spec_fp32,
       &conv_direct_fp32,
@@ -38,6 +40,7 @@ std::span<const ConvAlgorithm* const> cpu_conv_algorithms() {
       &conv_im2col_fp64,
       &onednn_conv_best,
       &onednn_conv_nchw,
+      &onednn_conv_best_bf16,
   };
   // clang-format on
   return list;

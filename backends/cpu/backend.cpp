@@ -20,7 +20,9 @@ double flop_per_cycle(InstructionSet set) {
   switch (set) {
     case InstructionSet::baseline: return 8;
     case InstructionSet::avx2: return 32;
-    case InstructionSet::avx512: return 64;
+    case InstructionSet::avx512:
+    case InstructionSet::avx512_bf16:
+    case InstructionSet::amx: return 64;
   }
   return 1;
 }

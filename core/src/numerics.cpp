@@ -35,7 +35,8 @@ double gamma(double n, double u) {
 double accumulation(const Numerics& numerics, double terms) {
   switch (numerics.accumulator) {
     case Accumulator::fp64_fma: return gamma(terms, 0x1p-53);
-    case Accumulator::fp32_fma: return gamma(terms, 0x1p-24);
+    case Accumulator::fp32_fma:
+    case Accumulator::fp32_flushed: return gamma(terms, 0x1p-24);
     case Accumulator::fp16_fma: return gamma(terms, 0x1p-11);
     case Accumulator::tensor_core_fp32: return 1.01 * terms * 0x1p-24;
   }
@@ -65,6 +66,7 @@ double underflow(Accumulator accumulator, DType dtype, double terms) {
   if (accumulator == Accumulator::fp16_fma) eta += terms * 0x1p-25;
   if (accumulator == Accumulator::fp32_fma || accumulator == Accumulator::tensor_core_fp32)
     eta += terms * 0x1p-150;
+  if (accumulator == Accumulator::fp32_flushed) eta += terms * 0x1p-126;
   if (dtype == DType::f16) eta += 0x1p-25;
   if (dtype == DType::bf16) eta += 0x1p-134;
   if (dtype == DType::f32) eta += 0x1p-150;
@@ -101,6 +103,7 @@ double staging(Accumulator accumulator, DType dtype, const OracleTerm& oracle, d
 
 Math math_class(const Numerics& numerics, DType dtype) {
   if (numerics.accumulator == Accumulator::fp16_fma) return Math::fp16;
+  if (numerics.accumulator == Accumulator::fp32_flushed) return Math::bf16;
   if (numerics.accumulator == Accumulator::fp64_fma && numerics.operand == Operand::fp64)
     return Math::fp64;
   if (numerics.products > 1 || operand_rounding(numerics.operand, dtype) == 0) return Math::fp32;
@@ -144,9 +147,12 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   const double operands = numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in;
   const double sum = accumulation(numerics, chain) * (1 + u_in) * (1 + u_in);
   const double oracle_sum = gamma(terms, 0x1p-53);
-  const double small_operands = numerics.operand == Operand::fp16 && problem.dtype != DType::f16
-                                    ? 0x1p-25 * (oracle.x_magnitude + oracle.w_magnitude)
-                                    : 0;
+  const double smallest = numerics.accumulator == Accumulator::fp32_flushed ? 0x1p-126
+                          : numerics.operand == Operand::fp16 && problem.dtype != DType::f16
+                              ? 0x1p-25
+                              : 0;
+  const double small_operands =
+      smallest > 0 ? smallest * (oracle.x_magnitude + oracle.w_magnitude) : 0;
   // An output without terms is exact, even where nothing is promised of sums: Inf * 0 is NaN.
   const double relative =
       oracle.magnitude > 0 ? (operands + sum + oracle_sum) * oracle.magnitude : 0;

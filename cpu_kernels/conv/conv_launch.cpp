@@ -19,6 +19,8 @@ namespace {
 const ConvKernelSet& kernels_of(InstructionSet set) {
 #ifdef __x86_64__
   switch (set) {
+    case InstructionSet::amx:
+    case InstructionSet::avx512_bf16:
     case InstructionSet::avx512: return conv_kernels_avx512;
     case InstructionSet::avx2: return conv_kernels_avx2;
     case InstructionSet::baseline: break;

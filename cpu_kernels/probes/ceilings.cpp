@@ -73,6 +73,8 @@ FmaLoop fma_loop_of(InstructionSet set) {
   switch (set) {
     case InstructionSet::baseline: break;
     case InstructionSet::avx2: return fma_loop<T, 32>(run_avx2<T>);
+    case InstructionSet::amx:
+    case InstructionSet::avx512_bf16:
     case InstructionSet::avx512: return fma_loop<T, 64>(run_avx512<T>);
   }
   return fma_loop<T, 16>(run_baseline<T>);

@@ -135,7 +135,7 @@ const Im2colKernels<T>& kernels_for(const DeviceInfo& device) {
 #ifdef __x86_64__
   const InstructionSet chosen = instruction_set_of(device.instruction_set);
   if (chosen == InstructionSet::avx2) set = &im2col_kernels_avx2;
-  if (chosen == InstructionSet::avx512) set = &im2col_kernels_avx512;
+  if (chosen >= InstructionSet::avx512) set = &im2col_kernels_avx512;
 #else
   (void)device;
 #endif

@@ -104,11 +104,11 @@ int threads_now(const DeviceInfo& device) {
   return obtainable_threads(std::min(device.units, available_threads()));
 }
 
-template <Layouts layouts>
+template <Layouts layouts, DType dtype>
 Support supports(const ConvProblem& problem, const DeviceInfo& device) {
   ConvProblem forward = problem;
-  forward.direction = Direction::forward;
-  if (Support stored = supports_dtypes({DType::f32}, forward); !stored) return stored;
+  if (dtype == DType::f32) forward.direction = Direction::forward;
+  if (Support stored = supports_dtypes({dtype}, forward); !stored) return stored;
   const auto plain = [](const Extents& extents, const Strides& strides) {
     return lies_in(Layout::nchw, extents, strides);
   };
@@ -182,19 +182,20 @@ void launch(const ConvLaunch& launch) {
   finish_gradient(launch);
 }
 
-template <Layouts layouts>
+template <Layouts layouts, DType dtype>
 constexpr ConvAlgorithm algorithm(std::string_view name) {
+  constexpr bool f32 = dtype == DType::f32;
   return {
       .name = name,
-      .numerics = {.operand = Operand::fp32,
-                   .accumulator = Accumulator::fp32_fma,
+      .numerics = {.operand = f32 ? Operand::fp32 : Operand::bf16,
+                   .accumulator = f32 ? Accumulator::fp32_fma : Accumulator::fp32_flushed,
                    .keeps_non_finite = false},
       .takes_depth = true,
       .provider = &provider,
-      .takes_backward_data = true,
-      .takes_backward_weights = true,
+      .takes_backward_data = f32,
+      .takes_backward_weights = f32,
       .forward_alone = true,
-      .plan = plan_of_parts<supports<layouts>, estimate_seconds, workspace_bytes<layouts>,
+      .plan = plan_of_parts<supports<layouts, dtype>, estimate_seconds, workspace_bytes<layouts>,
                             filter_bytes<layouts>>,
       .pack_filters = pack_without_plan<pack_filters<layouts>>,
       .launch = without_plan<launch<layouts>>,
@@ -205,8 +206,10 @@ constexpr ConvAlgorithm algorithm(std::string_view name) {
 }  // namespace onednn
 
 const ConvAlgorithm onednn_conv_best =
-    onednn::algorithm<onednn::Layouts::chosen>("onednn.conv.best");
+    onednn::algorithm<onednn::Layouts::chosen, DType::f32>("onednn.conv.best");
 const ConvAlgorithm onednn_conv_nchw =
-    onednn::algorithm<onednn::Layouts::given>("onednn.conv.nchw");
+    onednn::algorithm<onednn::Layouts::given, DType::f32>("onednn.conv.nchw");
+const ConvAlgorithm onednn_conv_best_bf16 =
+    onednn::algorithm<onednn::Layouts::chosen, DType::bf16>("onednn.conv.best.bf16");
 
 }  // namespace plumb

@@ -5,6 +5,6 @@
 
 namespace plumb {
 
-extern const ConvAlgorithm onednn_conv_best, onednn_conv_nchw;
+extern const ConvAlgorithm onednn_conv_best, onednn_conv_nchw, onednn_conv_best_bf16;
 
 }  // namespace plumb

@@ -22,8 +22,8 @@ Sizes sizes(const Dims& values) {
   return {values.begin(), static_cast<std::size_t>(values.rank())};
 }
 
-Desc given(const Extents& extents, const Strides& strides) {
-  return Desc::with_strides(sizes(extents), sizes(plain(extents, strides)));
+Desc given(const Extents& extents, const Strides& strides, DType dtype) {
+  return Desc::with_strides(sizes(extents), sizes(plain(extents, strides)), dtype);
 }
 
 /// Of K C/G (T) R S with its groups, which oneDNN counts as a dimension of their own.
@@ -39,10 +39,10 @@ std::vector<std::int64_t> grouped_extents(const ConvProblem& p) {
 /// w or dw as the caller has it.
 Desc given_w(const ConvProblem& p) {
   const Strides strides = plain(p.w_extents(), p.w_strides);
-  if (p.groups == 1) return Desc::with_strides(sizes(p.w_extents()), sizes(strides));
+  if (p.groups == 1) return Desc::with_strides(sizes(p.w_extents()), sizes(strides), p.dtype);
   std::vector<std::int64_t> grouped(strides.begin(), strides.end());
   grouped.insert(grouped.begin(), p.k / p.groups * strides[0]);
-  return Desc::with_strides(grouped_extents(p), grouped);
+  return Desc::with_strides(grouped_extents(p), grouped, p.dtype);
 }
 
 /// What the convolution calls the tensors that have the parts of x, w and y.
@@ -65,11 +65,11 @@ Roles roles(const ConvProblem& p) {
 
 Operation choose(const ConvProblem& p, Layouts layouts, const Desc& bias, bool relu) {
   const bool any = layouts == Layouts::chosen;
-  const Desc x =
-      any ? Desc::of_any_layout(sizes(p.x_extents())) : given(p.x_extents(), p.x_strides);
-  const Desc w = any ? Desc::of_any_layout(grouped_extents(p)) : given_w(p);
-  const Desc y =
-      any ? Desc::of_any_layout(sizes(p.y_extents())) : given(p.y_extents(), p.y_strides);
+  const Desc x = any ? Desc::of_any_layout(sizes(p.x_extents()), p.dtype)
+                     : given(p.x_extents(), p.x_strides, p.dtype);
+  const Desc w = any ? Desc::of_any_layout(grouped_extents(p), p.dtype) : given_w(p);
+  const Desc y = any ? Desc::of_any_layout(sizes(p.y_extents()), p.dtype)
+                     : given(p.y_extents(), p.y_strides, p.dtype);
   const std::int64_t strides[] = {p.stride.d, p.stride.h, p.stride.w};
   const std::int64_t dilations[] = {p.dilation.d - 1, p.dilation.h - 1, p.dilation.w - 1};
   const std::int64_t before[] = {p.padding.front, p.padding.top, p.padding.left};
@@ -89,7 +89,7 @@ Operation choose(const ConvProblem& p, Layouts layouts, const Desc& bias, bool r
 
 Desc bias_of(const ConvProblem& p) {
   const std::int64_t extent[] = {p.k}, stride[] = {1};
-  return Desc::with_strides(extent, stride);
+  return Desc::with_strides(extent, stride, p.dtype);
 }
 
 std::size_t rounded_up(std::size_t bytes) {
@@ -98,13 +98,13 @@ std::size_t rounded_up(std::size_t bytes) {
 
 Desc given_image(const ConvProblem& p) {
   const ConvOperand image = image_of(p);
-  return given(image.extents, image.strides);
+  return given(image.extents, image.strides, p.dtype);
 }
 
 Desc given_output(const ConvProblem& p) {
   if (p.direction == Direction::backward_weights) return given_w(p);
   const ConvOperand output = output_of(p);
-  return given(output.extents, output.strides);
+  return given(output.extents, output.strides, p.dtype);
 }
 
 /// Calls `f(element, channel)` for each of a tensor of rank 4 or 5.
@@ -142,7 +142,7 @@ void clear_output(const ConvLaunch& launch) {
 }
 
 Desc given_filters(const ConvProblem& p) {
-  if (p.direction == Direction::backward_weights) return given(p.y_extents(), p.y_strides);
+  if (p.direction == Direction::backward_weights) return given(p.y_extents(), p.y_strides, p.dtype);
   return given_w(p);
 }
 

@@ -39,9 +39,9 @@ inline constexpr int x_argument = 1, w_argument = 33, bias_argument = 41, y_argu
                      scratchpad_argument = 80, from_argument = 1, to_argument = 17;
 
 // Values of enumerations, the same in both versions.
-inline constexpr int cpu_kind = 1, f32_type = 3, any_format = 1, forward_training = 64,
-                     forward_inference = 96, convolution_direct = 1, user_scratchpad = 1,
-                     strict_fpmath = 0;
+inline constexpr int cpu_kind = 1, bf16_type = 2, f32_type = 3, any_format = 1,
+                     forward_training = 64, forward_inference = 96, convolution_direct = 1,
+                     user_scratchpad = 1, strict_fpmath = 0;
 inline constexpr unsigned in_order = 1;
 inline constexpr int x_query = 129, dx_query = 130, w_query = 131, dw_query = 132, y_query = 133,
                      dy_query = 134, scratchpad_query = 136;

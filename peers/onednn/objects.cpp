@@ -63,32 +63,36 @@ auto attributes(bool relu) {
   return made;
 }
 
+int type_of(DType dtype) { return dtype == DType::bf16 ? bf16_type : f32_type; }
+
 }  // namespace
 
-Desc Desc::with_strides(Sizes extents, Sizes strides) {
+Desc Desc::with_strides(Sizes extents, Sizes strides, DType dtype) {
   const Padded sizes(extents), steps(strides);
   const int rank = static_cast<int>(extents.size());
   return Desc(described(
       [&](MemoryDesc* room) {
-        return library().v2.memory_desc_by_strides(room, rank, sizes.values, f32_type,
+        return library().v2.memory_desc_by_strides(room, rank, sizes.values, type_of(dtype),
                                                    steps.values);
       },
       [&](MemoryDesc** made) {
-        return library().v3.memory_desc_by_strides(made, rank, sizes.values, f32_type,
+        return library().v3.memory_desc_by_strides(made, rank, sizes.values, type_of(dtype),
                                                    steps.values);
       },
       "a description by strides"));
 }
 
-Desc Desc::of_any_layout(Sizes extents) {
+Desc Desc::of_any_layout(Sizes extents, DType dtype) {
   const Padded sizes(extents);
   const int rank = static_cast<int>(extents.size());
   return Desc(described(
       [&](MemoryDesc* room) {
-        return library().v2.memory_desc_by_tag(room, rank, sizes.values, f32_type, any_format);
+        return library().v2.memory_desc_by_tag(room, rank, sizes.values, type_of(dtype),
+                                               any_format);
       },
       [&](MemoryDesc** made) {
-        return library().v3.memory_desc_by_tag(made, rank, sizes.values, f32_type, any_format);
+        return library().v3.memory_desc_by_tag(made, rank, sizes.values, type_of(dtype),
+                                               any_format);
       },
       "a description of any layout"));
 }

@@ -15,9 +15,10 @@ using Sizes = std::span<const std::int64_t>;
 /// How a tensor lies in memory. Copies share it.
 class Desc {
  public:
-  Desc() = default;                                        ///< of no tensor
-  static Desc with_strides(Sizes extents, Sizes strides);  ///< of f32
-  static Desc of_any_layout(Sizes extents);                ///< of f32; oneDNN chooses
+  Desc() = default;  ///< of no tensor
+  /// Of f32 or bf16.
+  static Desc with_strides(Sizes extents, Sizes strides, DType dtype);
+  static Desc of_any_layout(Sizes extents, DType dtype);  ///< oneDNN chooses it
 
   explicit operator bool() const { return bytes() > 0; }
   std::size_t bytes() const { return desc_ ? library().size(desc_.get()) : 0; }

@@ -38,7 +38,9 @@ enum class Operand : std::uint8_t {
 /// How the products of one output are summed.
 enum class Accumulator : std::uint8_t {
   fp64_fma,
-  fp32_fma,          ///< fp32, any order, round-to-nearest
+  fp32_fma,  ///< fp32, any order, round-to-nearest
+  /// fp32, any order, round-to-nearest; operands and sums below the smallest normal number are 0.
+  fp32_flushed,
   fp16_fma,          ///< fp16, any order, round-to-nearest
   tensor_core_fp32,  ///< fp32 on tensor cores: terms aligned and truncated, result toward zero
 };

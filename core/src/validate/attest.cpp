@@ -293,6 +293,9 @@ std::string_view to_string(Arithmetic arithmetic) { return name_of(arithmetics, 
 
 Arithmetic claimed_arithmetic(const Numerics& numerics, DType dtype) {
   if (numerics.accumulator == Accumulator::fp16_fma) return Arithmetic::fp16_accumulate;
+  // What is flushed, and makes the class, is smaller than the probes.
+  if (numerics.accumulator == Accumulator::fp32_flushed && dtype == DType::bf16)
+    return Arithmetic::fp32;
   switch (math_class(numerics, dtype)) {
     case Math::fp64: return Arithmetic::fp64;
     case Math::fp32: return Arithmetic::fp32;

@@ -1,0 +1,138 @@
+// bf16 by the processor's own instructions: each way to lay input and output out, in one to three
+// dimensions, on both instruction sets; and what a lost channel, a tap off at a border or a lost
+// column would do.
+#include <catch2/catch_test_macros.hpp>
+#include <set>
+#include <string_view>
+
+#include "conv_case.hpp"
+#include "damaged_copy.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+
+namespace {
+
+constexpr std::string_view name = "cpu.conv.tiles.bf16";
+
+ConvProblem problem_of(const char* text) {
+  ConvProblem problem = parse_problem(text).problem;
+  problem.dtype = DType::bf16;
+  return check(problem);
+}
+
+constexpr const char* texts[] = {
+    "mb2ic19ih9iw30oc40kh1",                     // no filter's extent
+    "mb2ic64ih7oc70kh3ph1",                      // rows joined, more than one block of filters
+    "mb1ic64ih6iw40oc33kh3ph1",                  // rows by themselves, one filter left over
+    "mb2ic3ih21iw23oc16kh7sh2ph3",               // the taps of a row are one run of terms
+    "mb1ic40ih13iw29oc20kh3kw5ph2pw4dh0dw1",     // and are not
+    "mb1ic6ih15iw14oc17kh3kw3sh4sw2ph2dh1dw2",   // strides and dilations
+    "mb3ic1ih5iw6oc1kh2",                        // one channel, one filter
+    "g4mb2ic32ih8iw7oc36kh3ph1",                 // groups
+    "g18mb1ic18ih8iw9oc18kh3ph1",                // depthwise
+    "mb2ic4iw190oc20kw9pw20dw3",                 // one dimension
+    "mb1ic3id7ih6iw9oc20kd3kh2kw3sd2pd1ph1pw2",  // three
+    "mb1ic6id5ih8iw9oc20kd3kh3kw3pd2ph2pw3_padperiodic",
+    "mb2ic6ih8iw9oc20kh3kw4ph2pw3_padreflect",
+    "mb1ic33ih40iw300oc8kh3ph1",  // several bands
+};
+
+/// A device that has the set, or nothing.
+bool has(std::string_view set) { return Device::open("cpu").info().instruction_set == set; }
+
+enum class Fault { none, lost_channel, tap_off_at_border, lost_column };
+
+template <Fault fault>
+ConvProblem damaged(ConvProblem p) {
+  if (fault == Fault::lost_channel) p.c -= p.groups;
+  if (fault == Fault::tap_off_at_border) --p.padding.left, ++p.padding.right;
+  if (fault == Fault::lost_column) --p.padding.right;
+  return check(p);
+}
+
+const ConvAlgorithm* real = nullptr;
+
+template <Fault fault>
+constexpr ConvAlgorithm copy_with = {
+    .name = "cpu.conv.tiles.copy.bf16",
+    .numerics = {.operand = Operand::bf16,
+                 .accumulator = Accumulator::fp32_flushed,
+                 .term_multiple = 32},
+    .takes_depth = true,
+    .accumulates = true,
+    .plan = [](const ConvProblem& problem, const DeviceInfo& device) -> PlanResult {
+      return real->plan(damaged<fault>(problem), device);
+    },
+    .pack_filters =
+        [](const FilterPacking& packing, const KernelPlan* plan) {
+          const ConvProblem problem = damaged<fault>(packing.problem);
+          real->pack_filters({.problem = problem,
+                              .device = packing.device,
+                              .w = packing.w,
+                              .filters = packing.filters,
+                              .native_queue = nullptr},
+                             plan);
+        },
+    .launch =
+        [](const ConvLaunch& launch, const KernelPlan* plan) {
+          const ConvProblem problem = damaged<fault>(launch.problem);
+          real->launch(with_problem(launch, problem), plan);
+        },
+};
+
+}  // namespace
+
+TEST_CASE("cpu tiles: all tiers, on both instruction sets, in every layout") {
+  constexpr Placement placements[] = {Placement::nhwc, Placement::nchw, Placement::strided};
+  int sets = 0;
+  for (const char* set : {"avx512_bf16", "amx"}) {
+    const ForcedInstructionSet forced(set);
+    if (!has(set)) continue;
+    ++sets;
+    const Device device = Device::open("cpu");
+    const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
+    std::size_t turn = 0;
+    for (const char* text : texts)
+      for (const Placement placement : placements) {
+        ++turn;
+        CAPTURE(set, text, to_string(placement));
+        ValidationCase test = validation_case("", problem_of(text), placement);
+        test.accumulate = turn % 4 < 2;
+        test.bias = turn % 2 == 0;
+        test.activation = turn % 3 == 0 ? Activation::relu : Activation::none;
+        for (const ValidationRecord& record :
+             validate(device, {&algorithm, 1}, test, {.seed = 3})) {
+          CAPTURE(record.sentence, to_string(record.tier));
+          CHECK(record.verdict == Verdict::pass);
+        }
+      }
+  }
+  if (sets == 0) SKIP("no instructions for bf16 on this machine");
+}
+
+TEST_CASE("cpu tiles: a lost channel, a tap off at a border, a lost column are found", "[faults]") {
+  const Device device = Device::open("cpu");
+  if (!has("amx") && !has("avx512_bf16")) SKIP("no instructions for bf16 on this machine");
+  real = &algorithm_of(device, name);
+  const auto caught = [](const ConvAlgorithm* copy) {
+    return tiers_that_caught(
+        copy, {problem_of("mb2ic5ih7iw8oc18kh3ph1"), problem_of("mb1ic40ih20oc16kh5ph2")},
+        Placement::nhwc);
+  };
+  CHECK(caught(&copy_with<Fault::none>).empty());
+  CHECK(caught(&copy_with<Fault::lost_channel>).contains(Tier::exact));
+  CHECK(caught(&copy_with<Fault::tap_off_at_border>).contains(Tier::exact));
+  CHECK(caught(&copy_with<Fault::lost_column>).contains(Tier::exact));
+}
+
+TEST_CASE("cpu tiles: sums below the smallest normal number are no promise of fp32") {
+  const Device device = Device::open("cpu");
+  const ConvAlgorithm& algorithm = algorithm_of(device, name);
+  CHECK(math_class(algorithm.numerics, DType::bf16) == Math::bf16);
+  const ForcedInstructionSet forced("avx512");
+  const Device without = Device::open("cpu");
+  const ConvCandidate refused = ask(algorithm, problem_of("mb1ic4ih5oc4kh3"), without.info());
+  CHECK(refused.support.reason == Reason::device_limit);
+  CHECK(refused.support.sentence.find("avx512_bf16 or amx") != std::string::npos);
+}
