@@ -206,33 +206,35 @@ Graph::Graph(cudnnHandle_t handle, const ConvProblem& problem, Layout layout, fl
       operation_(operation_on(x_, w_, y_, conv_, problem, beta)),
       graph_(graph_of(handle, operation_)) {}
 
-Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration)
-    : graph_(std::move(graph)),
-      configuration_(std::move(configuration)),
-      plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-  plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
-  plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_);
-  plan_.finalize();
-  workspace_bytes_ = static_cast<std::size_t>(
-      plan_.get_one<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64));
-  for (const auto note :
-       engine_of(configuration_)
-           .get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                             CUDNN_TYPE_NUMERICAL_NOTE, max_notes))
-    if (note >= 0 && note < max_notes) notes_ |= 1u << note;
-  for (const auto note : engine_of(configuration_)
-                             .get<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE,
-                                                              CUDNN_TYPE_BEHAVIOR_NOTE, max_notes))
+EngineNotes::EngineNotes(const Descriptor& configuration) {
+  const Descriptor engine = engine_of(configuration);
+  for (const auto note : engine.get<cudnnBackendNumericalNote_t>(
+           CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, max_notes))
+    if (note >= 0 && note < max_notes) numerical_ |= 1u << note;
+  for (const auto note : engine.get<cudnnBackendBehaviorNote_t>(
+           CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, max_notes))
     compiled_at_run_time_ |= note == CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION;
 }
 
-bool Engine::transforms() const {
+bool EngineNotes::transforms() const {
   for (const auto note :
        {CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD,
         CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
         CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})
     if (has(note)) return true;
   return false;
+}
+
+Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration)
+    : graph_(std::move(graph)),
+      configuration_(std::move(configuration)),
+      plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR),
+      notes_(configuration_) {
+  plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
+  plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_);
+  plan_.finalize();
+  workspace_bytes_ = static_cast<std::size_t>(
+      plan_.get_one<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64));
 }
 
 std::string Engine::name() const { return name_of(configuration_); }
@@ -268,21 +270,24 @@ bool admits(Accuracy accuracy, DType dtype, const Engine& engine) {
 }
 
 std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const ConvProblem& problem,
-                                                   Layout layout, float beta) {
+                                                   Layout layout, float beta,
+                                                   const std::set<std::string>& wanted) {
   const auto graph = std::make_shared<const Graph>(handle, problem, layout, beta);
   std::vector<std::shared_ptr<const Engine>> built;
   std::set<std::string> seen;
-  const auto left_out = [&](const Engine& engine) {
-    return engine.transforms() || (problem.direction != Direction::forward &&
-                                   !engine.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+  const auto left_out = [&](const EngineNotes& notes) {
+    return notes.transforms() || (problem.direction != Direction::forward &&
+                                  !notes.has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
   };
+  // Notes first: an engine that is not wanted may take cuDNN 40 s to compile.
   const auto build = [&](std::vector<Descriptor> configurations, bool all) {
     for (Descriptor& configuration : configurations) try {
-        if (!seen.insert(name_of(configuration)).second) continue;
-        auto engine = std::make_shared<const Engine>(handle, graph, std::move(configuration));
-        if (!all && !left_out(*engine)) continue;
-        if (engine->compiled_at_run_time() && !rows_are_aligned(problem, layout)) continue;
-        built.push_back(std::move(engine));
+        const std::string name = name_of(configuration);
+        if (!seen.insert(name).second || (!wanted.empty() && !wanted.contains(name))) continue;
+        const EngineNotes notes(configuration);
+        if (!all && !left_out(notes)) continue;
+        if (notes.compiled_at_run_time() && !rows_are_aligned(problem, layout)) continue;
+        built.push_back(std::make_shared<const Engine>(handle, graph, std::move(configuration)));
       } catch (const Error&) {
         // More is named than can be built: that is how cuDNN says so.
       }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,21 @@ class Graph {
   Descriptor x_, w_, y_, conv_, operation_, graph_;
 };
 
+/// What cuDNN notes on an engine, known before it is built.
+class EngineNotes {
+ public:
+  explicit EngineNotes(const Descriptor& configuration);
+  bool has(cudnnBackendNumericalNote_t note) const { return numerical_ >> note & 1; }
+  /// FFT or Winograd: no plain sum.
+  bool transforms() const;
+  /// cuDNN writes and compiles its kernel for the problem.
+  bool compiled_at_run_time() const { return compiled_at_run_time_; }
+
+ private:
+  unsigned numerical_ = 0;
+  bool compiled_at_run_time_ = false;
+};
+
 /// One engine with its settings, ready to run.
 class Engine {
  public:
@@ -55,11 +71,8 @@ class Engine {
 
   /// "engine 38, knobs 2=7 13=1", as cuDNN numbers both.
   std::string name() const;
-  bool has(cudnnBackendNumericalNote_t note) const { return notes_ >> note & 1; }
-  /// FFT or Winograd: no plain sum.
-  bool transforms() const;
-  /// cuDNN writes and compiles its kernel for the problem.
-  bool compiled_at_run_time() const { return compiled_at_run_time_; }
+  bool has(cudnnBackendNumericalNote_t note) const { return notes_.has(note); }
+  bool transforms() const { return notes_.transforms(); }
   std::size_t workspace_bytes() const { return workspace_bytes_; }
   /// The tensors by their parts, as a launch has them.
   void run(cudnnHandle_t handle, const void* image, const void* filters, void* output,
@@ -68,9 +81,8 @@ class Engine {
  private:
   std::shared_ptr<const Graph> graph_;  ///< which the plan may still refer to
   Descriptor configuration_, plan_;
+  EngineNotes notes_;
   std::size_t workspace_bytes_ = 0;
-  unsigned notes_ = 0;
-  bool compiled_at_run_time_ = false;
 };
 
 /// Whether an engine's numerical notes allow a class for tensors stored so.
@@ -80,8 +92,10 @@ bool admits(Accuracy accuracy, DType dtype, const Engine& engine);
 /// default settings FFT and Winograd engines, and for gradients all that are deterministic, of
 /// which the lists leave some out; without doubles. Engines that are compiled at run time are left
 /// out where the rows of x or y are no multiples of 16 bytes: one of cuDNN 9.14's wrote to a
-/// misaligned address, which ends the process's use of the GPU.
+/// misaligned address, which ends the process's use of the GPU. Where `wanted` names engines, of
+/// those alone.
 std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const ConvProblem& problem,
-                                                   Layout layout, float beta);
+                                                   Layout layout, float beta,
+                                                   const std::set<std::string>& wanted = {});
 
 }  // namespace plumb::cuda::cudnn

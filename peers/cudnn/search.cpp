@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "cuda_kernels/primitives/check.hpp"
 #include "peers/cudnn/choice.hpp"
@@ -132,6 +133,9 @@ class Stopwatch {
 /// those of a class that has none yet.
 constexpr double search_seconds_limit = 10;
 
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
 /// What a search reads and writes, and workspace that grows as engines ask.
 class Bench {
  public:
@@ -149,11 +153,13 @@ class Bench {
 
   /// Those that run.
   std::vector<Timed> time(const std::vector<std::shared_ptr<const Engine>>& engines) {
-    const auto enough = Clock::now() + std::chrono::duration<double>(search_seconds_limit);
+    const auto begin = Clock::now();
     std::vector<Timed> timed;
     for (const auto& engine : engines) {
       if (engine->workspace_bytes() > workspace_limit_bytes_) continue;
-      if (Clock::now() > enough && !serves_another_class(*engine, dtype_, timed)) continue;
+      if (Seconds(Clock::now() - begin).count() > search_seconds_limit &&
+          !serves_another_class(*engine, dtype_, timed))
+        continue;
       try {
         grow_workspace(engine->workspace_bytes());
         const auto run_once = [&](cudaStream_t stream) {
@@ -171,8 +177,6 @@ class Bench {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void grow_workspace(std::size_t bytes) {
     if (bytes <= workspace_bytes_) return;
     workspace_ = DeviceMemory(bytes);
@@ -191,14 +195,36 @@ bool verbose() {
   return value && *value && std::string_view(value) != "0";
 }
 
-void report(const ConvProblem& problem, Accuracy accuracy, const Timed& best, std::size_t tried,
-            std::size_t named) {
+/// What a search has cost.
+struct Effort {
+  std::size_t built = 0, ran = 0;
+  double building_seconds = 0, timing_seconds = 0;
+};
+
+void report(const ConvProblem& problem, Accuracy accuracy, const Timed& best,
+            const Effort& effort) {
   fmt::print(stderr,
-             "plumb: cudnn.conv.{} of {} {} in {}: {}, {:.3g} s, {} bytes of workspace, {} of {} "
-             "engines tried\n",
+             "plumb: cudnn.conv.{} of {} {} in {}: {}, {:.3g} s, {} bytes of workspace; {} of {} "
+             "engines ran, built in {:.2f} s, timed in {:.2f} s\n",
              to_string(accuracy), to_string(problem.direction), to_string(problem),
              to_string(problem.dtype), describe(*best.engine), best.seconds,
-             best.engine->workspace_bytes(), tried, named);
+             best.engine->workspace_bytes(), effort.ran, effort.built, effort.building_seconds,
+             effort.timing_seconds);
+}
+
+/// The fastest of each class.
+std::set<std::string> names_of_best(const std::vector<Timed>& timed, DType dtype) {
+  std::set<std::string> names;
+  for (const Accuracy accuracy : all_accuracies)
+    if (const Timed* best = fastest(accuracy, dtype, timed)) names.insert(best->engine->name());
+  return names;
+}
+
+/// Whether some class has an engine among `all` and none among `some`.
+bool lacks_a_class(const std::vector<Timed>& some, const std::vector<Timed>& all, DType dtype) {
+  return std::any_of(all_accuracies.begin(), all_accuracies.end(), [&](Accuracy accuracy) {
+    return fastest(accuracy, dtype, all) && !fastest(accuracy, dtype, some);
+  });
 }
 
 Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
@@ -207,19 +233,32 @@ Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
   const OnDevice on_device(device.id.index);
   Bench bench(problem, device);
   Session& used = session(device.id.index);
-  const auto built_with = [&](float beta) {
-    const std::lock_guard lock(used.mutex);
-    return engines(used.handle, problem, result.layout, beta);
+  Effort effort;
+  const auto timed = [&](float beta, const std::set<std::string>& wanted) {
+    const auto begin = Clock::now();
+    std::unique_lock lock(used.mutex);
+    const auto built = engines(used.handle, problem, result.layout, beta, wanted);
+    lock.unlock();
+    const auto middle = Clock::now();
+    std::vector<Timed> ran = bench.time(built);
+    effort.built += built.size();
+    effort.ran += ran.size();
+    effort.building_seconds += Seconds(middle - begin).count();
+    effort.timing_seconds += Seconds(Clock::now() - middle).count();
+    return ran;
   };
-  const auto named = built_with(0);
-  const std::vector<Timed> plain = bench.time(named);
+  const std::vector<Timed> plain = timed(0, {});
   std::vector<Timed> onto_bias;
-  if (adds_to_bias(problem)) onto_bias = bench.time(built_with(1));
+  if (adds_to_bias(problem)) {
+    // The fastest that add to what is there are looked for among the fastest that do not.
+    onto_bias = timed(1, names_of_best(plain, problem.dtype));
+    if (lacks_a_class(onto_bias, plain, problem.dtype)) onto_bias = timed(1, {});
+  }
   for (const Accuracy accuracy : all_accuracies) {
     Choice& choice = result.choices[static_cast<std::size_t>(accuracy)];
     if (const Timed* best = fastest(accuracy, problem.dtype, plain)) {
       choice.plain = best->engine;
-      if (verbose()) report(problem, accuracy, *best, plain.size(), named.size());
+      if (verbose()) report(problem, accuracy, *best, effort);
     }
     if (const Timed* best = fastest(accuracy, problem.dtype, onto_bias))
       choice.onto_bias = best->engine;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,11 @@ cudnnHandle_t new_handle() {
   return handle;
 }
 
-/// The engines of one problem in a direction.
-Engines engines_of(Direction direction) {
+/// The engines of one problem in a direction, or of those only what is wanted.
+Engines engines_of(Direction direction, const std::set<std::string>& wanted = {}) {
   ConvProblem problem = check(parse_problem("mb2ic16ih12oc16kh3ph1").problem);
   problem.direction = direction;
-  return engines(new_handle(), problem, Layout::nchw, 0);
+  return engines(new_handle(), problem, Layout::nchw, 0, wanted);
 }
 
 const std::shared_ptr<const Engine>& named(const Engines& all, const char* name) {
@@ -116,6 +117,10 @@ TEST_CASE("cudnn: engines that can be built, and the classes that their notes ad
   CHECK(named(all, "engine 4")->workspace_bytes() > std::numeric_limits<std::size_t>::max() / 2);
   CHECK(describe(winograd) == "engine 2, Winograd");
   CHECK(describe(loose) == "engine 3, not deterministic");
+  const Engines wanted = engines_of(Direction::forward, {"engine 2", "engine 3", "engine 99"});
+  REQUIRE(wanted.size() == 2);
+  CHECK(wanted[0]->name() == "engine 3");
+  CHECK(wanted[1]->name() == "engine 2");
 }
 
 TEST_CASE("cudnn: of gradients also the deterministic engines that the lists leave out") {
