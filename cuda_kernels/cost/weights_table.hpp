@@ -1,5 +1,5 @@
-// Costs of the kernel in weights/: counted from its instructions, or guessed; no record has its
-// times yet.
+// Costs of the kernel in weights/: counted from its instructions, or guessed, and a factor over all
+// of them that was measured.
 #pragma once
 
 namespace plumb::cuda {
@@ -14,6 +14,9 @@ struct WeightsTable {
   double bytes_clock = 18;   ///< fixed: bytes of memory in a clock of a multiprocessor
   double enough_warps = 10;  ///< fixed: guessed, of a multiprocessor, to hide latencies
   double ends = 6000;        ///< fixed: guessed, clocks of a block's first load and last sums
+  /// fixed: the geometric mean over 128 problems on one H100, from 1.6 to 15
+  /// (docs/results/2026-11-26-h100-weights.json)
+  double measured = 3.3;
 };
 
 }  // namespace plumb::cuda

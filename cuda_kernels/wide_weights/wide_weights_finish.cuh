@@ -12,8 +12,9 @@ struct WideWeightsAdding {
   WeightsPlan plan;  ///< sizes and strides alone
   WideFold fold;
   WideGroups groups;
-  int taps[3];  ///< of the product: s, r, t
-  int rows, columns, channel_blocks, splits;
+  Divisor<int> taps[2];  ///< of the product: s, r
+  Divisor<int> channel_blocks, own_channels, own_filters;
+  int rows, columns, splits;
   Divisor<int> column_chunks;  ///< that blocks take of a filter
   std::int64_t split_sums;     ///< from a split to the next
   const float* sums;
@@ -27,17 +28,16 @@ struct WideWeight {
   int c, tap[3];
 
   __device__ WideWeight(const WideWeightsAdding& of, int of_group, int column) {
-    const int block = column / wide_weights_block;
-    int number = block / of.channel_blocks;
-    const int channel =
-        block % of.channel_blocks * wide_weights_block + column % wide_weights_block;
-    const int owner = channel / of.groups.own_channels;
+    const auto [number, block] = of.channel_blocks.divide(column / wide_weights_block);
+    const int channel = block * wide_weights_block + column % wide_weights_block;
+    const auto [owner, own] = of.own_channels.divide(channel);
     is_there = column < of.columns && channel < of.groups.channels &&
-               owner == of_group / of.groups.own_filters;
-    const WideTerm term = of.fold.term(channel - owner * of.groups.own_channels);
+               owner == of.own_filters.quotient(of_group);
+    const WideTerm term = of.fold.term(own);
     c = term.channel;
-    tap[0] = number % of.taps[0], number /= of.taps[0];
-    tap[1] = number % of.taps[1], tap[2] = number / of.taps[1];
+    const auto [line, s] = of.taps[0].divide(number);
+    const auto [plane, r] = of.taps[1].divide(line);
+    tap[0] = s, tap[1] = r, tap[2] = plane;
 #pragma unroll
     for (int i = 0; i < 3; ++i)
       if (of.fold.folds(i)) tap[i] = term.tap[i];
@@ -50,46 +50,85 @@ struct WideWeight {
   }
 };
 
-/// A block adds the splits of some columns of a filter, each in `chains` and a tree.
+/// Columns of a filter that a block adds, where so many threads share each.
+template <int chains>
+inline constexpr int added_columns = 4 * weights::finish_threads / chains;
+
+/// Adds the chains of a column by a tree. Each chain has `every` columns.
+template <int chains>
+__device__ float add_chains(const float* sums, int every) {
+  float sum[chains];
+#pragma unroll
+  for (int chain = 0; chain < chains; ++chain) sum[chain] = sums[chain * every];
+#pragma unroll
+  for (int half = chains / 2; half > 0; half /= 2)
+#pragma unroll
+    for (int chain = 0; chain < half; ++chain) sum[chain] += sum[chain + half];
+  return sum[0];
+}
+
+/// Sums anew, by the definition, what came out NaN of a block's columns.
+template <class Stored>
+__device__ void repair_columns(const WideWeightsAdding& of, const Stored* x, const Stored* dy,
+                               int k, int of_group, int first, int columns, float* sums) {
+  __shared__ double exact[weights::finish_threads];
+#pragma unroll 1
+  for (int i = 0; i < columns; ++i) {
+    if (sums[i] == sums[i]) continue;
+    const WideWeight wrong(of, of_group, first + i);
+    if (!wrong.is_there) continue;
+    exact[threadIdx.x] =
+        weights::definition<float>(of.plan, x, dy, wrong.element(of.plan.sizes, k));
+    weights::add_rows(exact, 1, weights::finish_threads);
+    if (threadIdx.x == 0) sums[i] = static_cast<float>(exact[0]);
+    __syncthreads();
+  }
+}
+
+/// A block adds the splits of some columns of a filter. A thread loads four columns of each split
+/// of its chain; then a thread adds the chains of a column by a tree, and writes it.
 template <class Stored, WideWeightsFault fault, int chains>
 __global__ void __launch_bounds__(weights::finish_threads)
     add_wide_weights(const __grid_constant__ WideWeightsAdding of, const Stored* x,
                      const Stored* dy, Stored* dw) {
-  constexpr int columns = weights::finish_threads / chains;
-  __shared__ float sums[weights::finish_threads];
-  __shared__ double exact[weights::finish_threads];
+  constexpr int columns = added_columns<chains>;
+  __shared__ float4 loaded[weights::finish_threads];
+  float* const sums = &loaded[0].x;
   wait_for_kernel_before();
-  const int thread = static_cast<int>(threadIdx.x), chain = thread / columns;
+  const int thread = static_cast<int>(threadIdx.x), chain = thread / (columns / 4);
   const auto [k, chunk] = of.column_chunks.divide(static_cast<int>(blockIdx.x));
   const int group = k / of.groups.filters, of_group = k % of.groups.filters;
-  const int first = chunk * columns;
-  const WideWeight weight(of, of_group, first + thread % columns);
+  const int first = chunk * columns, column = first + 4 * (thread % (columns / 4));
   const int splits = of.splits - (fault == WideWeightsFault::lost_split ? 1 : 0);
-  float sum = 0;
-  if (weight.is_there) {
-    const float* const from = of.sums + (std::int64_t{group} * of.rows + of_group) * of.columns +
-                              first + thread % columns;
-    for (int split = chain; split < splits; split += chains) sum += from[split * of.split_sums];
-  }
-  sums[thread] = sum;
-  weights::add_rows(sums, columns, chains);
-  sum = sums[thread % columns];
-  if (of.x_exponent) sum = times_power_of_two(sum, -*of.x_exponent - *of.dy_exponent);
-  if (of.repairs && __syncthreads_or(sum != sum))
-    for (int i = 0; i < columns; ++i) {
-      if (sums[i] == sums[i]) continue;
-      const WideWeight wrong(of, of_group, first + i);
-      exact[thread] = weights::definition<float>(of.plan, x, dy, wrong.element(of.plan.sizes, k));
-      weights::add_rows(exact, 1, weights::finish_threads);
-      if (thread == i) sum = static_cast<float>(exact[0]);
-      __syncthreads();
+  float4 sum{};
+  if (column < of.columns) {
+    const float* const from =
+        of.sums + (std::int64_t{group} * of.rows + of_group) * of.columns + column;
+#pragma unroll 4
+    for (int split = chain; split < splits; split += chains) {
+      const float4 part = *reinterpret_cast<const float4*>(from + split * of.split_sums);
+      sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
     }
-  if (chain > 0 || !weight.is_there) return;
+  }
+  loaded[thread] = sum;
+  __syncthreads();
+  const int exponent = of.x_exponent ? -*of.x_exponent - *of.dy_exponent : 0;
+  bool wrong = false;
+  for (int i = thread; i < columns; i += weights::finish_threads) {
+    // What others of these threads read lies in other columns.
+    sums[i] = times_power_of_two(add_chains<chains>(sums + i, columns), exponent);
+    wrong = wrong || sums[i] != sums[i];
+  }
+  if (of.repairs && __syncthreads_or(wrong))
+    repair_columns(of, x, dy, k, of_group, first, columns, sums);
   const WeightsStrides& at = of.plan.strides;
-  Stored& to = dw[k * at.w_k + weight.c * at.w_c + weight.tap[2] * at.w_t + weight.tap[1] * at.w_r +
-                  weight.tap[0] * at.w_s];
-  if (of.accumulate) sum += convert<float>(to);
-  to = convert<Stored>(sum);
+  for (int i = thread; i < columns; i += weights::finish_threads) {
+    const WideWeight weight(of, of_group, first + i);
+    if (!weight.is_there) continue;
+    Stored& to = dw[k * at.w_k + weight.c * at.w_c + weight.tap[2] * at.w_t +
+                    weight.tap[1] * at.w_r + weight.tap[0] * at.w_s];
+    to = convert<Stored>(of.accumulate ? sums[i] + convert<float>(to) : sums[i]);
+  }
 }
 
 }  // namespace plumb::cuda

@@ -86,15 +86,17 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
   const WideFilters& channels = plan.x.channels;
   const bool many = splits > wide_weights_chains;
   const int chunks = static_cast<int>(
-      ceil_div(plan.columns(), weights::finish_threads / (many ? wide_weights_chains : 1)));
+      ceil_div(plan.columns(), many ? added_columns<wide_weights_chains> : added_columns<1>));
   const WideWeightsAdding adding{
       .plan = {.sizes = plan.sizes, .cut = {}, .strides = plan.strides},
       .fold = channels.fold,
       .groups = plan.groups(),
-      .taps = {channels.taps[0], channels.taps[1], channels.taps[2]},
+      .taps = {Divisor<int>(channels.taps[0]), Divisor<int>(channels.taps[1])},
+      .channel_blocks = Divisor<int>(plan.x.blocks),
+      .own_channels = Divisor<int>(plan.groups().own_channels),
+      .own_filters = Divisor<int>(plan.groups().own_filters),
       .rows = plan.rows(),
       .columns = plan.columns(),
-      .channel_blocks = plan.x.blocks,
       .splits = splits,
       .column_chunks = Divisor<int>(chunks),
       .split_sums = std::int64_t{plan.groups().count} * plan.rows() * plan.columns(),
