@@ -276,6 +276,13 @@ __global__ inline void __launch_bounds__(wide_input_threads)
   if (threadIdx.x == 0) magnitudes[0] = most;
 }
 
+/// Returns the exponent of an image's scale. All threads of a block call it.
+__device__ inline int exponent_of_image(const WideInputParams& params, int image) {
+  const int thread = static_cast<int>(threadIdx.x), parts = params.one_scale ? 1 : params.parts,
+            first = params.one_scale ? 0 : image * parts;
+  return scale_exponent(block_most(thread < parts ? params.magnitudes[first + thread] : 0));
+}
+
 /// Repacks x: a block a tile. Elements are moved by their bits, or are floats that are scaled and,
 /// for three products, split.
 template <class Element, int products>
@@ -296,10 +303,7 @@ __global__ void __launch_bounds__(wide_input_threads)
   rows.write(params, share);
   float scale = 1;
   if constexpr (scales) {
-    const int parts = params.one_scale ? 1 : params.parts,
-              first = params.one_scale ? 0 : tile.image * parts;
-    const int exponent =
-        scale_exponent(block_most(thread < parts ? params.magnitudes[first + thread] : 0));
+    const int exponent = exponent_of_image(params, tile.image);
     scale = power_of_two(exponent);
     if (thread == 0 && tile.pixel == 0 && tile.channel == 0)
       params.exponents[params.one_scale ? 0 : tile.image] = exponent;
@@ -318,6 +322,13 @@ __global__ void __launch_bounds__(wide_input_threads)
   }
 }
 
+/// Where all images have one scale, leaves the largest of their magnitudes in the first.
+inline void unite_magnitudes(const WideInputParams& params, int images, void* stream) {
+  if (params.one_scale)
+    Launch(stream, 1, wide_input_threads, 0)
+        .early()(unite_wide_magnitudes, params.magnitudes, images * params.parts);
+}
+
 /// Repacks so many images of `Stored`.
 template <class Stored, class Operand, int products>
 void repack_wide(const WideInputParams& params, int images, void* stream) {
@@ -325,9 +336,7 @@ void repack_wide(const WideInputParams& params, int images, void* stream) {
   if constexpr (!std::is_same_v<Stored, Operand>) {
     Launch(stream, static_cast<unsigned>(images * params.parts), wide_input_threads, 0)(
         look_at_wide_input<float>, params);
-    if (params.one_scale)
-      Launch(stream, 1, wide_input_threads, 0)
-          .early()(unite_wide_magnitudes, params.magnitudes, images * params.parts);
+    unite_magnitudes(params, images, stream);
     Launch(stream, blocks, wide_input_threads, 0)
         .early()(repack_wide_input<float, products>, params);
   } else {

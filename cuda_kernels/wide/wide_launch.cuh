@@ -115,7 +115,7 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
   input.exponents = reinterpret_cast<int*>(workspace + plan.workspace.exponents);
   const int images = static_cast<int>(p.n);
   if (plan.input.region.columns > 0)
-    repack_regions<Arithmetic::operand_bytes, Arithmetic::products>(
+    repack_regions<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::products>(
         input, WideRegionParams(p, input, plan.input), images, stream);
   else
     repack_wide<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::products>(

@@ -3,6 +3,7 @@
 // of the repacked x are gathered from there. Padding is zeros of the region.
 #pragma once
 
+#include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/wide/wide_input.cuh"
 
 namespace plumb::cuda {
@@ -103,11 +104,12 @@ __device__ void read_region(const WideInputParams& params, const WideRegionParam
 }
 
 /// Gathers 16 bytes of a pixel, of channels from `terms` on, and of split operands the low halves.
+/// Floats become halves, elements that are bits are moved.
 template <class Element, int products>
 __device__ void gather_unit(const Element* from, const int* terms, float scale, char* to,
                             [[maybe_unused]] std::int64_t low_at) {
-  constexpr int of_word = products == 1 ? 4 / static_cast<int>(sizeof(Element)) : 2;
-  constexpr int count = products == 1 ? 4 * of_word : 8;
+  constexpr bool scales = std::is_same_v<Element, float>;
+  constexpr int of_word = scales ? 2 : 4 / static_cast<int>(sizeof(Element)), count = 4 * of_word;
   int at[count];
 #pragma unroll
   for (int i = 0; i < count / 4; ++i) {
@@ -119,7 +121,7 @@ __device__ void gather_unit(const Element* from, const int* terms, float scale, 
   std::uint32_t words[4], low[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    if constexpr (products > 1) {
+    if constexpr (scales) {
       const WideHalves first(element(2 * i), scale), second(element(2 * i + 1), scale);
       words[i] = first.high | second.high << 16, low[i] = first.low | second.low << 16;
     } else if constexpr (of_word == 2) {
@@ -137,7 +139,8 @@ template <class Element, int products>
 __global__ void __launch_bounds__(wide_input_threads)
     repack_wide_region(const __grid_constant__ WideInputParams params,
                        const __grid_constant__ WideRegionParams region) {
-  constexpr int bytes = products == 1 ? sizeof(Element) : 2, of_unit = 16 / bytes;
+  constexpr bool scales = std::is_same_v<Element, float>;
+  constexpr int bytes = scales ? 2 : sizeof(Element), of_unit = 16 / bytes;
   int* const terms = reinterpret_cast<int*>(dynamic_shared());
   auto* const elements = reinterpret_cast<Element*>(terms + region.unit_count * of_unit);
   wait_for_kernel_before();
@@ -145,12 +148,12 @@ __global__ void __launch_bounds__(wide_input_threads)
   fill_terms(params, region, terms);
   read_region(params, region, place, elements);
   float scale = 1;
-  if constexpr (products > 1) {
+  if constexpr (scales) {
     const int thread = static_cast<int>(threadIdx.x);
-    const int exponent = scale_exponent(block_most(
-        thread < params.parts ? params.magnitudes[place.image * params.parts + thread] : 0));
+    const int exponent = exponent_of_image(params, place.image);
     scale = power_of_two(exponent);
-    if (thread == 0) params.exponents[place.image] = exponent;  // the same of all its blocks
+    // The same of all blocks that have it.
+    if (thread == 0) params.exponents[params.one_scale ? 0 : place.image] = exponent;
   }
   __syncthreads();
   const int pixels = region.cut.lines * region.cut.columns;
@@ -189,24 +192,25 @@ __global__ inline void __launch_bounds__(wide_input_threads)
   if (threadIdx.x == 0) params.magnitudes[blockIdx.x] = most;
 }
 
-/// Repacks so many images by regions.
-template <int element_bytes, int products>
+/// Repacks so many images of `Stored` by regions.
+template <class Stored, class Operand, int products>
 void repack_regions(const WideInputParams& params, const WideRegionParams& region, int images,
                     void* stream) {
   const auto blocks =
       static_cast<unsigned>(std::int64_t{images} * region.planes.value() *
                             region.line_tiles.value() * region.column_tiles.value());
   const auto shared = static_cast<std::size_t>(region.cut.shared_bytes);
-  if constexpr (products > 1) {
+  if constexpr (!std::is_same_v<Stored, Operand>) {
     const auto looks = static_cast<unsigned>(images * params.parts);
     if (region.cut.image_is_dense)
       Launch(stream, looks, wide_input_threads, 0)(look_at_dense_image, params, region);
     else
       Launch(stream, looks, wide_input_threads, 0)(look_at_wide_input<float>, params);
+    unite_magnitudes(params, images, stream);
     Launch(stream, blocks, wide_input_threads, shared)
         .early()(repack_wide_region<float, products>, params, region);
   } else {
-    using Element = std::conditional_t<element_bytes == 4, std::uint32_t, std::uint16_t>;
+    using Element = std::conditional_t<sizeof(Stored) == 4, std::uint32_t, std::uint16_t>;
     Launch(stream, blocks, wide_input_threads, shared)(repack_wide_region<Element, 1>, params,
                                                        region);
   }

@@ -5,6 +5,7 @@
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide/wide_input.cuh"
+#include "cuda_kernels/wide/wide_region.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_finish.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_kernel.cuh"
 
@@ -40,8 +41,14 @@ bool read_operand(const WideWeightsOperand& operand, const void* data, char* wor
   input.exponents = reinterpret_cast<int*>(workspace + operand.exponent);
   input.one_scale = true;
   if (Arithmetic::host.scales()) tensor.exponent = input.exponents;
-  repack_wide<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::products>(
-      input, static_cast<int>(operand.image.n), stream);
+  using Stored = typename Arithmetic::Stored;
+  using Operand = typename Arithmetic::Operand;
+  const int images = static_cast<int>(operand.image.n);
+  if (operand.input.region.columns > 0)
+    repack_regions<Stored, Operand, Arithmetic::products>(
+        input, WideRegionParams(operand.image, input, operand.input), images, stream);
+  else
+    repack_wide<Stored, Operand, Arithmetic::products>(input, images, stream);
   return true;
 }
 
