@@ -53,6 +53,20 @@ ConvProblem with_images(ConvProblem problem, std::int64_t images) {
   return problem;
 }
 
+/// Whether phases write single elements of rows, with others between them.
+bool writes_apart(const ConvProblem& problem, const JoinedLowering& joined) {
+  return joined.phases[2] > 1 && !(problem.c > 1 && output_of(problem).strides[1] == 1);
+}
+
+/// What that takes on a GPU, where each phase writes parts of all sectors: two layers took 7 and 18
+/// times their bytes on one H100 (docs/experiments/gradients.md).
+double seconds_of_elements_apart(const ConvProblem& problem, const DeviceInfo& device) {
+  constexpr double times_its_bytes = 6;
+  if (device.id == host || device.nominal_bytes_per_second <= 0) return 0;
+  return times_its_bytes * static_cast<double>(bytes_of(problem.dtype, problem.x_extents())) /
+         device.nominal_bytes_per_second;
+}
+
 }  // namespace
 
 BackwardRun::BackwardRun(const ConvAlgorithm& algorithm, const ConvProblem& problem,
@@ -183,11 +197,13 @@ bool BackwardRun::plan_joined(const ConvProblem& one, const DeviceInfo& device) 
   constexpr std::int64_t max_filters = 256;
   if (!joined || joined->problem.k / one.groups > max_filters) return false;
   const JoinedRun run_of_many(*algorithm_, many, *joined, device);
-  if (!run_of_many.convolution().support()) return false;
+  if (!run_of_many.support()) return false;
   const Phases phases = phases_of(many, many.n, device);
-  if (phases.support && phases.estimate_seconds <= run_of_many.estimate_seconds()) return false;
+  const double apart = writes_apart(many, *joined) ? seconds_of_elements_apart(many, device) : 0;
+  if (phases.support && phases.estimate_seconds + apart <= run_of_many.estimate_seconds())
+    return false;
   JoinedRun run(*algorithm_, one, *lower_joined(one), device);
-  support_ = run.convolution().support();
+  support_ = run.support();
   if (!support_ || run.filter_bytes() + run.workspace_bytes() > options_.workspace_limit_bytes)
     return false;
   estimate_seconds_ += run.estimate_seconds();

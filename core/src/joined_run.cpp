@@ -1,22 +1,54 @@
 #include "joined_run.hpp"
 
+#include <algorithm>
+
 #include "ranks.hpp"
 #include "tap_copies.hpp"
 #include "tensor_bytes.hpp"
 
 namespace plumb {
 
+namespace {
+
+/// What is kept of sums at a time: the L2 of a GPU has room for it, and all cores have enough to
+/// do.
+constexpr std::size_t max_sums_bytes = 32 << 20;
+
+ConvProblem with_images(ConvProblem problem, std::int64_t images) {
+  problem.n = images;
+  return problem;
+}
+
+std::int64_t images_at_a_time(const ConvProblem& problem) {
+  const std::size_t image = bytes_of(problem.dtype, with_images(problem, 1).y_extents());
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(max_sums_bytes / image), 1, problem.n);
+}
+
+}  // namespace
+
 JoinedRun::JoinedRun(const ConvAlgorithm& algorithm, const ConvProblem& whole,
                      const JoinedLowering& joined, const DeviceInfo& device)
     : whole_(whole),
       joined_(joined),
-      convolution_(algorithm, joined.problem, device),
-      estimate_seconds_(convolution_.estimate_seconds()),
+      images_(images_at_a_time(joined.problem)),
+      convolution_(algorithm, with_images(joined.problem, images_), device),
       copy_bytes_(aligned(bytes_of(whole.dtype, joined.problem.w_extents()))),
-      sums_bytes_(aligned(bytes_of(whole.dtype, joined.problem.y_extents()))) {
+      sums_bytes_(
+          aligned(bytes_of(whole.dtype, with_images(joined.problem, images_).y_extents()))) {
+  const std::int64_t n = joined.problem.n;
+  estimate_seconds_ = static_cast<double>(n / images_) * convolution_.estimate_seconds();
+  if (n % images_ > 0) {
+    rest_.emplace(algorithm, with_images(joined.problem, n % images_), device);
+    estimate_seconds_ += rest_->estimate_seconds();
+  }
   const std::size_t dx = bytes_of(whole.dtype, whole.x_extents());
   if (device.nominal_bytes_per_second > 0)
-    estimate_seconds_ += static_cast<double>(sums_bytes_ + dx) / device.nominal_bytes_per_second;
+    estimate_seconds_ += static_cast<double>(dx) / device.nominal_bytes_per_second;
+}
+
+std::size_t JoinedRun::workspace_bytes() const {
+  const std::size_t rest = rest_ ? rest_->packed_workspace_bytes() : 0;
+  return sums_bytes_ + std::max(convolution_.packed_workspace_bytes(), rest);
 }
 
 void JoinedRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
@@ -50,26 +82,34 @@ void JoinedRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* 
 }
 
 void JoinedRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
-  const ConvProblem& p = joined_.problem;
+  const std::int64_t n = joined_.problem.n, whole_times = n - n % images_;
+  for (std::int64_t first = 0; first < whole_times; first += images_)
+    launch_images(queue, launch, convolution_, first, images_);
+  if (rest_) launch_images(queue, launch, *rest_, whole_times, n - whole_times);
+}
+
+void JoinedRun::launch_images(BackendQueue& queue, const ConvLaunch& launch, const ConvRun& run,
+                              std::int64_t first, std::int64_t images) const {
+  const ConvProblem p = with_images(joined_.problem, images);
   const DeviceId& device = launch.device.id;
   auto* const sums = static_cast<std::byte*>(launch.workspace);
   const auto* const filters = static_cast<const std::byte*>(launch.filters);
-  const void* const image = moved(launch.x, joined_.image, p.dtype);
-  convolution_.launch(queue,
-                      {.problem = p,
-                       .device = launch.device,
-                       .x = image,
-                       .w = filters,
-                       .filters = convolution_.filter_bytes() > 0 ? filters + copy_bytes_ : nullptr,
-                       .bias = nullptr,
-                       .y = sums,
-                       .activation = Activation::none,
-                       .workspace = sums + sums_bytes_,
-                       .native_queue = launch.native_queue});
-  const ConvOperand dx = output_of(whole_);
+  const void* const image = moved(launch.x, joined_.image + first * p.x_strides[0], p.dtype);
+  run.launch(queue, {.problem = p,
+                     .device = launch.device,
+                     .x = image,
+                     .w = filters,
+                     .filters = run.filter_bytes() > 0 ? filters + copy_bytes_ : nullptr,
+                     .bias = nullptr,
+                     .y = sums,
+                     .activation = Activation::none,
+                     .workspace = sums + sums_bytes_,
+                     .native_queue = launch.native_queue});
+  const ConvOperand dx = output_of(with_images(whole_, images));
   PhasesLaunch join{
       .x = with_all_axes(ConstTensorView(sums, p.dtype, p.y_extents(), device, p.y_strides)),
-      .y = with_all_axes(TensorView(launch.y, p.dtype, dx.extents, device, dx.strides)),
+      .y = with_all_axes(TensorView(moved(launch.y, first * dx.strides[0], p.dtype), p.dtype,
+                                    dx.extents, device, dx.strides)),
       .problem = p,
       .image = with_all_axes(ConstTensorView(image, p.dtype, p.x_extents(), device, p.x_strides)),
       .filters = filters,

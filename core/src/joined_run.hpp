@@ -1,9 +1,10 @@
 // How one algorithm computes backward data with strides by one forward convolution, whose filters
 // are the phases of dx (lower_joined()): its sums go through workspace, and from there to their
-// pixels.
+// pixels, some images at a time, so that a cache holds the sums.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "conv_lowering.hpp"
 #include "conv_run.hpp"
@@ -16,23 +17,30 @@ class JoinedRun {
   JoinedRun(const ConvAlgorithm& algorithm, const ConvProblem& whole, const JoinedLowering& joined,
             const DeviceInfo& device);
 
+  /// Of as many images as go at a time. All images have the same bits, and the same filters.
   const ConvRun& convolution() const { return convolution_; }
+  const Support& support() const {
+    return rest_ && convolution_.support() ? rest_->support() : convolution_.support();
+  }
   double estimate_seconds() const { return estimate_seconds_; }
   /// Of its filters as they are, and in the algorithm's own layout.
   std::size_t filter_bytes() const { return copy_bytes_ + convolution_.filter_bytes(); }
   /// Beside the packed filters.
-  std::size_t workspace_bytes() const {
-    return sums_bytes_ + convolution_.packed_workspace_bytes();
-  }
+  std::size_t workspace_bytes() const;
 
   void pack(BackendQueue& queue, const DeviceInfo& device, const void* w, void* filters) const;
   /// As BackwardRun::launch(), with dy as it is.
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
+  void launch_images(BackendQueue& queue, const ConvLaunch& launch, const ConvRun& run,
+                     std::int64_t first, std::int64_t images) const;
+
   ConvProblem whole_;
   JoinedLowering joined_;
+  std::int64_t images_;  ///< at a time
   ConvRun convolution_;
+  std::optional<ConvRun> rest_;  ///< of what is left after whole times
   double estimate_seconds_;
   std::size_t copy_bytes_, sums_bytes_;
 };

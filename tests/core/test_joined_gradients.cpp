@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -79,11 +80,12 @@ void for_each_output(const ConvLaunch& launch, const F& f) {
   }
 }
 
-std::set<Tier> tiers_that_fail(const ConvAlgorithm& copy, Placement placement) {
+std::set<Tier> tiers_that_fail(const ConvAlgorithm& copy, Placement placement,
+                               std::span<const char* const> problems = texts) {
   std::set<Tier> failed;
   const ConvAlgorithm* const list[] = {&copy};
   bool bias = false;
-  for (const char* text : texts) {
+  for (const char* text : problems) {
     const ConvProblem problem = data_problem(text);
     CAPTURE(text);
     REQUIRE(ask(copy, problem, Device::open("cpu").info()).forward_convolutions == 1);
@@ -103,6 +105,17 @@ TEST_CASE("joined gradients: all tiers hold, in every rank and layout") {
   const ConvAlgorithm copy = copy_of_direct(nullptr);
   for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
     CHECK(tiers_that_fail(copy, placement).empty());
+}
+
+TEST_CASE("joined gradients: 32 MiB of sums at a time") {
+  constexpr const char* many[] = {"mb70ic1ih400iw400oc1kh2kw2sh2sw2"};  // 52 images and 18
+  const ConvAlgorithm copy = copy_of_direct(nullptr);
+  CHECK(tiers_that_fail(copy, Placement::nchw, many).empty());
+  const std::size_t one_image = std::size_t{4} * 400 * 400;
+  const Device cpu = Device::open("cpu");
+  const ConvCandidate plan = ask(copy, data_problem(many[0]), cpu.info());
+  CHECK(plan.workspace_bytes >= 52 * one_image);
+  CHECK(plan.workspace_bytes < 70 * one_image);
 }
 
 /// In double, which the attested tier notices.
