@@ -97,6 +97,7 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_bf16),
       PLUMB_ENTRY(wide_f32_tf32),
       PLUMB_ENTRY(wide_f32_fp16x3),
+      PLUMB_ENTRY(wide_f32_tf32x3),
       // few_weights/: backward weights of few channels on tensor cores.
       PLUMB_ENTRY(few_weights_fp16),
       PLUMB_ENTRY(few_weights_bf16),

@@ -147,10 +147,12 @@ double conv_error_bound(const Numerics& numerics, const ConvProblem& problem,
   const double operands = numerics.products > 1 ? 3 * 0x1p-22 : 2 * u_in + u_in * u_in;
   const double sum = accumulation(numerics, chain) * (1 + u_in) * (1 + u_in);
   const double oracle_sum = gamma(terms, 0x1p-53);
-  const double smallest = numerics.accumulator == Accumulator::fp32_flushed ? 0x1p-126
-                          : numerics.operand == Operand::fp16 && problem.dtype != DType::f16
-                              ? 0x1p-25
-                              : 0;
+  const double smallest =
+      numerics.accumulator == Accumulator::fp32_flushed                  ? 0x1p-126
+      : numerics.operand == Operand::fp16 && problem.dtype != DType::f16 ? 0x1p-25
+      // The lowest bit of low halves in TF32.
+      : numerics.operand == Operand::tf32_rounded && numerics.products > 1 ? 0x1p-136
+                                                                           : 0;
   const double small_operands =
       smallest > 0 ? smallest * (oracle.x_magnitude + oracle.w_magnitude) : 0;
   // An output without terms is exact, even where nothing is promised of sums: Inf * 0 is NaN.

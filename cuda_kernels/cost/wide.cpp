@@ -11,8 +11,9 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const WideTable& costs = cost_tables().wide;
   const Machine machine(device);
   constexpr double step_terms = 64, row_bytes = 128;
-  const double products = step_terms * work.m * work.n / costs.products_per_clock;
-  const double loaded = row_bytes * (work.m + work.n);
+  const double products =
+      work.step_products * step_terms * work.m * work.n / costs.products_per_clock;
+  const double loaded = row_bytes * (work.m + work.filter_planes * work.n);
   const double step = std::max(products, loaded / costs.l2_bytes_per_clock) + costs.of_step;
   const double stored = costs.of_row + (work.writes_elements ? costs.of_element : 0);
   const double tile = costs.of_tile + stored * work.m * work.n;

@@ -11,6 +11,8 @@ struct WideWork {
   double works = 0;  ///< tiles of all groups and splits
   double steps = 0;  ///< of 128 bytes of channels, of one work; of all products of a term
   double splits = 1;
+  double step_products = 1;                  ///< that a step forms of each of its terms
+  int filter_planes = 1;                     ///< that it loads
   bool writes_elements = false;              ///< outputs are stored one at a time
   bool depthwise = false;                    ///< groups of one channel, many in a tile
   double read_bytes = 0, written_bytes = 0;  ///< of x and y

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cuda_kernels/primitives/check.hpp"
+#include "cuda_kernels/primitives/im2col_of_f32.hpp"
 #include "plumb/error.hpp"
 
 namespace plumb::cuda {
@@ -33,9 +34,8 @@ CUtensorMapDataType map_type(DType dtype) {
   throw Error(ErrorCode::unsupported, "no tensor map of " + std::string(to_string(dtype)));
 }
 
-}  // namespace
-
-bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const void* address) {
+bool encode_im2col_as(CUtensorMap& map, const Im2colMap& of, CUtensorMapDataType type,
+                      const void* address) {
   static const auto encode =
       find_encode<PFN_cuTensorMapEncodeIm2col_v12000>("cuTensorMapEncodeIm2col");
   if (!encode) return false;
@@ -52,12 +52,21 @@ bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const voi
   }
   extents[of.axes + 1] = static_cast<cuuint64_t>(of.images);
   strides[of.axes] = static_cast<cuuint64_t>(of.image_stride_bytes);
-  return encode(&map, map_type(dtype), static_cast<cuuint32_t>(of.axes + 2),
-                const_cast<void*>(address), extents, strides, lower, upper,
-                static_cast<cuuint32_t>(of.channels), static_cast<cuuint32_t>(of.pixels), steps,
-                CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+  return encode(&map, type, static_cast<cuuint32_t>(of.axes + 2), const_cast<void*>(address),
+                extents, strides, lower, upper, static_cast<cuuint32_t>(of.channels),
+                static_cast<cuuint32_t>(of.pixels), steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const void* address) {
+  return encode_im2col_as(map, of, map_type(dtype), address);
+}
+
+bool encode_im2col_of_f32(CUtensorMap& map, const Im2colMap& of, const void* address) {
+  return encode_im2col_as(map, of, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, address);
 }
 
 bool encode_tiled(CUtensorMap& map, const TiledMap& of, DType dtype, const void* address) {

@@ -25,10 +25,13 @@ inline constexpr int wide_staging_bytes = 16 << 10;  ///< 2 KB for each consumer
 struct WideShape {
   int m, n;    ///< pixels and filters
   int across;  ///< warpgroups beside each other along the filters: 1 (they share pixels out) or 2
+  int filter_planes = 1;  ///< in a stage: 2 of filters that were split
 
   PLUMB_HOST_DEVICE constexpr int a_bytes() const { return m * swizzle_row_bytes; }
   PLUMB_HOST_DEVICE constexpr int b_bytes() const { return n * swizzle_row_bytes; }
-  PLUMB_HOST_DEVICE constexpr int stage_bytes() const { return a_bytes() + b_bytes(); }
+  PLUMB_HOST_DEVICE constexpr int stage_bytes() const {
+    return a_bytes() + filter_planes * b_bytes();
+  }
   PLUMB_HOST_DEVICE constexpr int stages() const {
     constexpr int block_bytes = 227 << 10, most = 8, barriers = 1 << 10;
     constexpr int room = block_bytes - swizzle_atom_bytes - wide_staging_bytes - barriers;
@@ -52,6 +55,27 @@ inline constexpr WideShape wide_shapes[] = {
     {256, 64, 1},  {128, 64, 1},  {64, 256, 2},
 };
 inline constexpr int wide_shape_count = static_cast<int>(std::size(wide_shapes));
+
+/// Returns the shape of that number, with as many planes of filters in a stage as the class has.
+PLUMB_HOST_DEVICE constexpr WideShape wide_shape(const WideClass& of, int number) {
+  WideShape shape = wide_shapes[number];
+  shape.filter_planes = of.filter_planes();
+  return shape;
+}
+/// Whether pixels go through registers to the tensor cores: those that are split there, and planes
+/// of TF32, which wgmma does not take from shared memory.
+constexpr bool pixels_in_registers(const WideClass& of, bool across) {
+  return of.splits_in_registers() || (across && of.operand == DType::f32);
+}
+/// Whether there is a kernel for the tile. Where pixels go through registers there are few tiles:
+/// memory bounds the layers that it is for.
+constexpr bool has_wide_shape(const WideClass& of, bool across, int number) {
+  if (!pixels_in_registers(of, across)) return true;
+  const WideShape& shape = wide_shapes[number];
+  // Halves of both fragments that are under way leave so many registers for sums.
+  const int max_outputs = of.splits_in_registers() ? 128 * 128 : 256 * 128;
+  return shape.across == 1 && shape.n != 192 && shape.m * shape.n <= max_outputs;
+}
 
 /// The tiles of a problem.
 struct WideTiles {

@@ -92,29 +92,4 @@ __device__ void multiply_stages(const WideShared<shape>& shared, WideStage<shape
   release(last);
 }
 
-/// Sums the steps of a tile. Of split operands the small products' sums, whose low halves were
-/// raised, are brought down before the large ones are added.
-template <WideShape shape, class Params>
-__device__ void multiply_tile(const Params& params, const WideShared<shape>& shared,
-                              WideStage<shape>& stage, const WideWorkItem& work,
-                              WideSums<shape>& sums) {
-  using Arithmetic = typename Params::Arithmetic;
-  using Operand = typename Arithmetic::Operand;
-  if constexpr (!Arithmetic::splits_operands) {
-    using Terms = std::conditional_t<Arithmetic::across, WidePixelsAcross, WideTermsAlong>;
-    multiply_stages<Operand, Terms>(shared, stage, work.begin, work.end, work.begin, sums);
-  } else {
-    const int small = max(work.begin, min(work.end, 2 * params.steps));
-    int begin = work.begin;
-#pragma unroll 1
-    for (int part = 0; part < 2; ++part) {
-      const int end = part == 0 ? small : work.end;
-      if (begin == end) continue;
-      multiply_stages<Operand>(shared, stage, begin, end, work.begin, sums);
-      if (end <= 2 * params.steps) sums.scale(1 / split_raise);
-      begin = end;
-    }
-  }
-}
-
 }  // namespace plumb::cuda

@@ -35,11 +35,11 @@ template <class Arithmetic>
 void launch_wide_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan) {
   const auto& plan = planned_value<WidePlan>(kernel_plan);
   using Stored = typename Arithmetic::Stored;
-  if constexpr (std::is_same_v<Stored, typename Arithmetic::Operand> && sizeof(Stored) == 2) {
-    using Across = WideArithmetic<Stored, Stored, 1, true>;
+  if constexpr (!Arithmetic::host.scales()) {
+    using Across = WideArithmetic<Stored, Stored, Arithmetic::products, true>;
     if (launch_wide_across<Across>(call.problem, plan, wide_call(call), Epilogue<Stored>(call),
                                    [&](const WideParams<Across>& params, bool early) {
-                                     with_shape(plan.across->shape, [&]<int shape>() {
+                                     with_shape<Across>(plan.across->shape, [&]<int shape>() {
                                        launch_tiles<Across, shape>(params, early, call.device,
                                                                    call.native_queue);
                                      });
@@ -48,7 +48,7 @@ void launch_wide_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan
   }
   launch_wide<Arithmetic>(call.problem, plan, wide_call(call), Epilogue<Stored>(call),
                           call.native_queue, [&](const WideParams<Arithmetic>& params, bool early) {
-                            with_shape(plan.tiles.shape, [&]<int shape>() {
+                            with_shape<Arithmetic>(plan.tiles.shape, [&]<int shape>() {
                               launch_tiles<Arithmetic, shape>(params, early, call.device,
                                                               call.native_queue);
                             });

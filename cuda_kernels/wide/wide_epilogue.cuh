@@ -107,7 +107,7 @@ class WideRows {
   }
 
  private:
-  static constexpr bool scales = Params::Arithmetic::splits_operands;
+  static constexpr bool scales = Params::Arithmetic::splits_in_memory;
   static constexpr int elements = 16 * columns / 32;  ///< of a lane
 
   /// What belongs to two neighbouring filters.

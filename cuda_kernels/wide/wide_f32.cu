@@ -1,7 +1,8 @@
 // The wide kernel (wide.cu) for tensors of f32: in TF32, and as accurate as fp32 by fp16 halves in
 // three products, summed small ones first (Ootomo & Yokota 2022).
 //
-// Tiling: as in wide.cu; a step is 32 channels in TF32, and 64 of one of the three products.
+// Tiling: as in wide.cu; a step is 32 channels in TF32, and 64 of one of the three products. Planes
+//   as they lie go through registers in TF32.
 // Bytes: as in wide.cu. For three products x is read twice and its halves are written first.
 // Wins: from some 32 channels and filters on.
 // Measured: docs/kernels/wide.md.

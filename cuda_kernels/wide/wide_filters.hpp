@@ -15,21 +15,32 @@ namespace plumb::cuda {
 struct WideClass {
   DType stored;
   DType operand;
-  int products;  ///< for each term: 1, or 3 of high and low halves (primitives/split.hpp)
+  int products;  ///< for each term: 1, or 3 of high and low halves (wide_halves.cuh)
 
   constexpr int operand_bytes() const { return operand == DType::f32 ? 4 : 2; }
   constexpr int step_channels() const { return swizzle_row_bytes / operand_bytes(); }
   /// Elements of 16 bytes, which channels of a pixel are filled up to.
   constexpr int unit() const { return 16 / operand_bytes(); }
-  constexpr int planes() const { return products == 3 ? 2 : 1; }
   /// Whether tensors of f32 become fp16, scaled by powers of two.
-  constexpr bool scales() const { return stored != operand; }
+  PLUMB_HOST_DEVICE constexpr bool scales() const { return stored != operand; }
+  /// Halves of fp16 lie in memory, and each product has steps of its own. Those of TF32 are made in
+  /// registers, and a step forms all three.
+  PLUMB_HOST_DEVICE constexpr bool splits_in_memory() const { return products == 3 && scales(); }
+  PLUMB_HOST_DEVICE constexpr bool splits_in_registers() const {
+    return products == 3 && !scales();
+  }
+  /// Of x in memory.
+  PLUMB_HOST_DEVICE constexpr int planes() const { return splits_in_memory() ? 2 : 1; }
+  /// Of packed filters in a stage.
+  PLUMB_HOST_DEVICE constexpr int filter_planes() const { return splits_in_registers() ? 2 : 1; }
+  /// How often the steps of one product are gone through.
+  PLUMB_HOST_DEVICE constexpr int rounds() const { return splits_in_memory() ? 3 : 1; }
   friend constexpr bool operator==(const WideClass&, const WideClass&) = default;
 };
 
 inline constexpr WideClass wide_class_fp16{DType::f16, DType::f16, 1},
     wide_class_bf16{DType::bf16, DType::bf16, 1}, wide_class_tf32{DType::f32, DType::f32, 1},
-    wide_class_fp16x3{DType::f32, DType::f16, 3};
+    wide_class_fp16x3{DType::f32, DType::f16, 3}, wide_class_tf32x3{DType::f32, DType::f32, 3};
 
 /// Groups as the product has them. Neighbouring groups of few channels are joined to one, whose
 /// filters have zeros for the channels of the others, so that a step's 128 bytes are not one

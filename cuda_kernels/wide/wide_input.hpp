@@ -64,10 +64,10 @@ struct WideInput {
 bool lies_for_copies(const ConvProblem& problem, const WideFilters& filters);
 
 /// Pixels of a copy where planes are read as they lie: 128 bytes of a channel.
-inline constexpr int wide_across_pixels = 64;
+constexpr int wide_across_pixels(int element_bytes) { return swizzle_row_bytes / element_bytes; }
 /// Says whether planes of x can be operands as they lie, at an aligned address: filters of one tap
-/// and stride 1, two bytes an element, pixels of x side by side, and those of y as far apart as
-/// each other.
+/// and stride 1, elements that are not scaled, pixels of x side by side, and those of y as far
+/// apart as each other.
 bool lies_across(const ConvProblem& problem, const WideFilters& filters);
 /// Returns such a problem with all pixels of an image in one row.
 ConvProblem flat_problem(const ConvProblem& problem);

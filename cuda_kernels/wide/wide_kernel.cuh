@@ -4,9 +4,9 @@
 #include "cuda_kernels/primitives/dependent_launch.cuh"
 #include "cuda_kernels/primitives/registers.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
-#include "cuda_kernels/wide/wide_consumer.cuh"
 #include "cuda_kernels/wide/wide_epilogue.cuh"
 #include "cuda_kernels/wide/wide_producer.cuh"
+#include "cuda_kernels/wide/wide_registers.cuh"
 
 namespace plumb::cuda {
 
@@ -32,7 +32,7 @@ template <class Arithmetic, int number, WideFault fault>
 __global__ void __launch_bounds__(wide_threads, 1)
     wide([[maybe_unused]] const __grid_constant__ WideParams<Arithmetic> params) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  constexpr WideShape shape = wide_shapes[number];
+  constexpr WideShape shape = wide_shape(Arithmetic::host, number);
   const WideShared<shape> shared;
   prepare_wide(shared, params.map);
   const int thread = static_cast<int>(threadIdx.x);
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(wide_threads, 1)
     WideStage<shape> stage;
     for_each_work<shape>(params, [&](const WideWorkItem& work) {
       WideSums<shape> sums;
-      multiply_tile(params, shared, stage, work, sums);
+      multiply_tile<fault>(params, shared, stage, work, sums);
       write_tile(params, shared, sums, work);
     });
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/im2col_of_f32.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide/wide_input.cuh"
@@ -80,11 +81,24 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
       // Zeros of the padding, and those of a group for channels of others, may have met Inf.
       .repairs = p.padding != Padding{} || p.groups > 1 || Arithmetic::splits_operands};
   if constexpr (Arithmetic::splits_operands)
-    params.scales = {
-        .of_image = reinterpret_cast<const int*>(call.workspace + plan.workspace.exponents),
-        .of_filter = reinterpret_cast<const int*>(packed + filters.exponents_at()),
-        .dense = reinterpret_cast<const float*>(packed + filters.dense_at())};
+    params.scales.dense = reinterpret_cast<const float*>(packed + filters.dense_at());
+  if constexpr (Arithmetic::splits_in_memory) {
+    params.scales.of_image =
+        reinterpret_cast<const int*>(call.workspace + plan.workspace.exponents);
+    params.scales.of_filter = reinterpret_cast<const int*>(packed + filters.exponents_at());
+  }
   return params;
+}
+
+/// Tells the copy engine how to read x. It rounds to TF32 what is not split after it. Returns false
+/// where the driver does not take the map.
+template <class Params>
+bool encode_wide_map(Params& params, const Im2colMap& map, const void* from) {
+  using Arithmetic = typename Params::Arithmetic;
+  if constexpr (Arithmetic::splits_in_registers)
+    return encode_im2col_of_f32(params.map, map, from);
+  else
+    return encode_im2col(params.map, map, Arithmetic::host.operand, from);
 }
 
 /// Says whether the copy engine reads x as it lies, and tells it how.
@@ -95,7 +109,7 @@ bool reads_as_it_lies(Params& params, const ConvProblem& p, const WidePlan& plan
     return false;
   Im2colMap map = wide_im2col(p, plan.filters, nullptr);
   map.pixels = wide_shapes[tiles.shape].pixels_of_copy();
-  return encode_im2col(params.map, map, Params::Arithmetic::host.operand, params.x);
+  return encode_wide_map(params, map, params.x);
 }
 
 /// Puts x into workspace, and tells the copy engine how to read it there.
@@ -106,7 +120,7 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
   params.group_channels = plan.input.group_channels;
   Im2colMap map = wide_im2col(p, plan.filters, &plan.input);
   map.pixels = wide_shapes[tiles.shape].pixels_of_copy();
-  if (!encode_im2col(params.map, map, Arithmetic::host.operand, workspace))
+  if (!encode_wide_map(params, map, workspace))
     throw Error(ErrorCode::unsupported,
                 "the driver takes no im2col tensor map of this problem; expected CUDA 12 or newer");
   WideInputParams input(p, plan.filters, plan.input, params.x);
@@ -115,10 +129,10 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
   input.exponents = reinterpret_cast<int*>(workspace + plan.workspace.exponents);
   const int images = static_cast<int>(p.n);
   if (plan.input.region.columns > 0)
-    repack_regions<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::products>(
+    repack_regions<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::rounds>(
         input, WideRegionParams(p, input, plan.input), images, stream);
   else
-    repack_wide<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::products>(
+    repack_wide<typename Arithmetic::Stored, typename Arithmetic::Operand, Arithmetic::rounds>(
         input, images, stream);
 }
 
@@ -127,7 +141,7 @@ void repack(Params& params, const ConvProblem& p, const WidePlan& plan, const Wi
 template <class Arithmetic, int number, WideFault fault = WideFault::none>
 void launch_tiles(const WideParams<Arithmetic>& params, bool early, const DeviceInfo& device,
                   void* stream) {
-  constexpr WideShape shape = wide_shapes[number];
+  constexpr WideShape shape = wide_shape(Arithmetic::host, number);
   // A block takes a whole multiprocessor.
   const int blocks = std::min(params.works, std::max(device.units, 1));
   Launch launch(stream, static_cast<unsigned>(blocks), wide_threads, shape.shared_bytes());
@@ -172,18 +186,18 @@ bool launch_wide_across(const ConvProblem& problem, const WidePlan& plan, const 
   params.axis[0].outputs = Divisor<int>(tiles.pixels / p.n);
   params.image_pixels = static_cast<int>(p.w);
   // Channels behind the last are the next image's, and meet the filters' zeros.
-  params.repairs = p.c % Arithmetic::step_channels != 0;
-  if (!encode_im2col(params.map, wide_across_map(p), Arithmetic::host.operand, call.x))
-    return false;
+  params.repairs = p.c % Arithmetic::step_channels != 0 || Arithmetic::splits_operands;
+  if (!encode_wide_map(params, wide_across_map(p), call.x)) return false;
   launch(params, false);
   return true;
 }
 
-/// Calls `f.operator()<number>()` for a shape's number.
-template <int number = 0, class F>
+/// Calls `f.operator()<number>()` for a shape's number, of those that there are kernels for.
+template <class Arithmetic, int number = 0, class F>
 void with_shape(int wanted, const F& f) {
-  if (number == wanted) return f.template operator()<number>();
-  if constexpr (number + 1 < wide_shape_count) with_shape<number + 1>(wanted, f);
+  if constexpr (has_wide_shape(Arithmetic::host, Arithmetic::across, number))
+    if (number == wanted) return f.template operator()<number>();
+  if constexpr (number + 1 < wide_shape_count) with_shape<Arithmetic, number + 1>(wanted, f);
 }
 
 }  // namespace plumb::cuda

@@ -69,8 +69,8 @@ std::size_t WideFilters::bytes() const {
 
 bool lies_for_copies(const ConvProblem& p, const WideFilters& filters) {
   const std::int64_t unit = filters.of.unit(), bytes = filters.of.operand_bytes();
-  // Operands of another type than x's are made from it.
-  if (filters.of.products != 1 || filters.of.scales() || filters.fold.axes != 0) return false;
+  // Operands that are scaled are made from x.
+  if (filters.of.scales() || filters.fold.axes != 0) return false;
   if (p.c > 1 && p.x_strides[1] != 1) return false;
   // A box begins at 16 aligned bytes.
   if (filters.groups.count > 1 && filters.groups.channels % unit != 0) return false;
@@ -181,9 +181,7 @@ bool lie_in_one_row(const Extents& extents, const Strides& strides, std::int64_t
 }  // namespace
 
 bool lies_across(const ConvProblem& p, const WideFilters& filters) {
-  if (filters.of.products != 1 || filters.of.operand_bytes() != 2 || filters.fold.axes != 0 ||
-      p.groups != 1 || p.n == 0)
-    return false;
+  if (filters.of.scales() || filters.fold.axes != 0 || p.groups != 1 || p.n == 0) return false;
   // A stride has no pixel of y for each of x.
   const bool pointwise = p.t * p.r * p.s == 1 && p.padding == Padding{} && p.z() == p.d &&
                          p.p() == p.h && p.q() == p.w;
@@ -194,9 +192,9 @@ bool lies_across(const ConvProblem& p, const WideFilters& filters) {
   if (!pointwise || !dense || !lie_in_one_row(p.x_extents(), p.x_strides, of_x) || of_x != 1 ||
       !lie_in_one_row(p.y_extents(), p.y_strides, of_y))
     return false;
-  const auto fits = [](std::int64_t extent, std::int64_t stride) {
-    constexpr std::int64_t unit = tensor_map_alignment / 2;
-    return extent == 1 || (stride > 0 && stride % unit == 0 && stride <= max_tensor_map_stride / 2);
+  const auto fits = [&filters](std::int64_t extent, std::int64_t stride) {
+    return extent == 1 || (stride > 0 && stride % filters.of.unit() == 0 &&
+                           stride <= max_tensor_map_stride / filters.of.operand_bytes());
   };
   // Tiles of an image are filled up to a whole one.
   constexpr double max_pixels = 1 << 30;
@@ -220,7 +218,8 @@ ConvProblem flat_problem(const ConvProblem& problem) {
 }
 
 Im2colMap wide_across_map(const ConvProblem& p) {
-  constexpr std::int64_t bytes = 2, unit = tensor_map_alignment;
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(p.dtype));
+  constexpr std::int64_t unit = tensor_map_alignment;
   // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
   const std::int64_t plane = p.c > 1 ? p.x_strides[1] * bytes : ceil_div(p.w * bytes, unit) * unit;
   Im2colMap map{.axes = 1,
@@ -229,7 +228,7 @@ Im2colMap wide_across_map(const ConvProblem& p) {
                 .image_stride_bytes = p.n > 1 ? p.x_strides[0] * bytes : plane * p.c,
                 .channels_of_tensor = p.w,
                 .element_bytes = static_cast<int>(bytes),
-                .channels = wide_across_pixels,
+                .channels = wide_across_pixels(static_cast<int>(bytes)),
                 .pixels = swizzle_row_bytes / static_cast<int>(bytes)};
   map.axis[0] = {.extent = p.c, .stride_bytes = plane, .lower = 0, .upper = 0, .step = 1};
   return map;

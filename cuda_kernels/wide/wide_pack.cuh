@@ -84,7 +84,10 @@ struct WideUnits {
 
   template <class Arithmetic>
   __device__ void put(int i, typename Arithmetic::Stored value, [[maybe_unused]] float scale) {
-    if constexpr (Arithmetic::splits_operands) {
+    if constexpr (Arithmetic::splits_in_registers) {
+      const WideTf32Halves halves(value);
+      high[i] = halves.high, low[i] = halves.low;
+    } else if constexpr (Arithmetic::splits_operands) {
       const WideHalves halves(value, scale);
       high[i / 2] |= halves.high << i % 2 * 16, low[i / 2] |= halves.low << i % 2 * 16;
     } else if constexpr (std::is_same_v<typename Arithmetic::Operand, float>) {
@@ -113,7 +116,7 @@ __global__ void __launch_bounds__(wide_packing_threads)
     WideUnits words;
     if (it.filter >= 0) {
       float scale = 1;
-      if constexpr (Arithmetic::splits_operands)
+      if constexpr (Arithmetic::splits_in_memory)
         scale = power_of_two(reinterpret_cast<const int*>(packed + to.exponents_at())[it.filter]);
       const std::int64_t tap = from.at(to, it.filter, step / to.channel_blocks);
 #pragma unroll

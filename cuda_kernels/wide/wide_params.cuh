@@ -22,6 +22,10 @@ enum class WideFault {
   low_twice,      ///< the second of three products takes x's low halves as the first does
   wrong_group,    ///< a group's pixels are those of the group before
   wrong_term,     ///< filters have their folded taps in another order than x
+  // Of pixels that go through registers:
+  stale_fragment,  ///< a step's first terms are those of the stage before
+  lost_low,        ///< low halves of x are zeros
+  swapped_terms,   ///< a fragment's first four terms are its last ones
 };
 
 /// What is stored and what is multiplied, as types: a WideClass of the host.
@@ -32,9 +36,13 @@ struct WideArithmetic {
   static constexpr int products = of_products;
   static constexpr bool splits_operands = products == 3;
   static constexpr bool across = reads_across;  ///< planes of x as they lie (lies_across())
+  static constexpr WideClass host{dtype_of_stored<Stored>, dtype_of_stored<Operand>, products};
+  static constexpr int rounds = host.rounds();
+  static constexpr bool splits_in_memory = host.splits_in_memory();
+  static constexpr bool splits_in_registers = host.splits_in_registers();
+  static constexpr bool in_registers = pixels_in_registers(host, across);
   static constexpr int operand_bytes = sizeof(Operand);
   static constexpr int step_channels = swizzle_row_bytes / operand_bytes;
-  static constexpr WideClass host{dtype_of_stored<Stored>, dtype_of_stored<Operand>, products};
 };
 using WideFp16 = WideArithmetic<__half, __half, 1>;
 using WideBf16 = WideArithmetic<__nv_bfloat16, __nv_bfloat16, 1>;
@@ -42,6 +50,7 @@ using WideFp16Across = WideArithmetic<__half, __half, 1, true>;
 using WideBf16Across = WideArithmetic<__nv_bfloat16, __nv_bfloat16, 1, true>;
 using WideTf32 = WideArithmetic<float, float, 1>;
 using WideFp16x3 = WideArithmetic<float, __half, 3>;
+using WideTf32x3 = WideArithmetic<float, float, 3>;
 
 inline constexpr int wide_consumers = 256, wide_threads = wide_consumers + 128;
 
@@ -60,7 +69,7 @@ struct WidePixel {
 /// What only operands that are split need.
 struct WideScales {
   const int* of_image;   ///< exponents of the powers of two that images were scaled by
-  const int* of_filter;  ///< and of filters
+  const int* of_filter;  ///< and of filters; neither where halves are not scaled
   const float* dense;    ///< the filters as they were: K, taps, C/G
 };
 
@@ -68,6 +77,7 @@ template <class Of>
 struct WideParams {
   using Arithmetic = Of;
   using Stored = typename Of::Stored;
+  static constexpr int across_pixels = wide_across_pixels(Of::operand_bytes);
 
   CUtensorMap map;
   const Stored* x;
@@ -100,7 +110,7 @@ struct WideParams {
   PLUMB_HOST_DEVICE bool has_planes() const {
     return access != WideAccess::filters && !lays_out_filters;
   }
-  __device__ int all_steps() const { return Of::products * steps; }
+  __device__ int all_steps() const { return Of::rounds * steps; }
   __device__ WidePixel pixel(int number) const {
     const auto [above, q] = axis[0].outputs.divide(number);
     const auto [planes, p] = axis[1].outputs.divide(above);
@@ -130,6 +140,7 @@ class WideShared {
     stages_ = dynamic_shared() + (-at & (swizzle_atom_bytes - 1));
   }
   __device__ char* pixels(int stage) const { return stages_ + stage * shape.stage_bytes(); }
+  /// Those of low halves, where a stage has them, follow.
   __device__ char* filters(int stage) const { return pixels(stage) + shape.a_bytes(); }
   __device__ char* staged(int warp) const {
     return stages_ + shape.stages() * shape.stage_bytes() + warp * (wide_staging_bytes / 8);

@@ -211,11 +211,14 @@ bool is_depthwise(const ConvProblem& problem) {
   return problem.groups == problem.c && problem.c > 1;
 }
 
+/// Products that a step forms of each of its terms.
+double step_products(const WideClass& of) { return of.splits_in_registers() ? of.products : 1; }
+
 }  // namespace
 
 WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
                     const DeviceInfo& device, WideChoice choice) {
-  const int steps = filters.of.products * filters.steps();
+  const int steps = filters.of.rounds() * filters.steps();
   const WideTraffic traffic(problem, filters.fold, input);
   const bool by_elements = writes_elements(problem, filters.groups);
   constexpr int max_splits = 16, min_steps = 4;
@@ -225,6 +228,7 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
   for (int shape = 0; shape < wide_shape_count; ++shape) {
     if (choice.shape >= 0 && choice.shape != shape) continue;
+    if (!has_wide_shape(filters.of, false, shape)) continue;
     const WideShape& of = wide_shapes[shape];
     WideTiles tiles{.shape = shape,
                     .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n)),
@@ -244,6 +248,8 @@ WideTiles tile_wide(const ConvProblem& problem, const WideFilters& filters, cons
                                 .works = static_cast<double>(tiles.works()),
                                 .steps = static_cast<double>(ceil_div(steps, splits)),
                                 .splits = static_cast<double>(splits),
+                                .step_products = step_products(filters.of),
+                                .filter_planes = filters.of.filter_planes(),
                                 .writes_elements = by_elements && splits == 1,
                                 .depthwise = is_depthwise(problem),
                                 .read_bytes = traffic.read,
@@ -269,6 +275,7 @@ WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
   WideTiles best{.seconds = std::numeric_limits<double>::infinity()};
   for (int shape = 0; shape < wide_shape_count; ++shape) {
     if (choice.shape >= 0 && choice.shape != shape) continue;
+    if (!has_wide_shape(filters.of, true, shape)) continue;
     const WideShape& of = wide_shapes[shape];
     WideTiles tiles{.shape = shape, .n_tiles = static_cast<int>(ceil_div(filters.rows, of.n))};
     tiles.cover(p.n * ceil_div(p.w, std::int64_t{of.m}) * of.m);
@@ -276,6 +283,8 @@ WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
                                           .n = of.n,
                                           .works = static_cast<double>(tiles.works()),
                                           .steps = static_cast<double>(filters.steps()),
+                                          .step_products = step_products(filters.of),
+                                          .filter_planes = filters.of.filter_planes(),
                                           .writes_elements = by_elements,
                                           .read_bytes = traffic.read,
                                           .written_bytes = traffic.written,

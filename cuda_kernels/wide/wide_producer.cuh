@@ -13,7 +13,7 @@ struct WideStep {
 
   template <class Params>
   __device__ WideStep(const Params& params, int of_all) : product(0), number(of_all) {
-    if constexpr (Params::Arithmetic::splits_operands)
+    if constexpr (Params::Arithmetic::splits_in_memory)
       product = of_all / params.steps, number = of_all % params.steps;
     int rest = number / params.channel_blocks;
     block = number % params.channel_blocks;
@@ -40,13 +40,15 @@ __device__ void copy_filters(const Params& params, const WideShared<shape>& shar
                              const WideWorkItem& work, const WideStep& step, int pixel_bytes) {
   const int bytes = min(shape.n, params.rows - work.filter) * swizzle_row_bytes;
   StageBarrier& full = shared.full(stage);
-  full.arrive_expecting(pixel_bytes + bytes);
+  full.arrive_expecting(pixel_bytes + shape.filter_planes * bytes);
   const char* from = params.filters + (std::int64_t{step.number} * params.all_rows +
                                        work.group * params.rows + work.filter) *
                                           swizzle_row_bytes;
-  if constexpr (Params::Arithmetic::splits_operands)
+  if constexpr (Params::Arithmetic::splits_in_memory)
     if (step.product == 1) from += params.plane_bytes;
   full.copy(shared.filters(stage), from, bytes);
+  if constexpr (Params::Arithmetic::splits_in_registers)
+    full.copy(shared.filters(stage) + shape.b_bytes(), from + params.plane_bytes, bytes);
 }
 
 /// Returns the first channel of a step in the map's tensor.
@@ -54,7 +56,7 @@ template <WideFault fault, class Params>
 __device__ int first_channel(const Params& params, const WideWorkItem& work, const WideStep& step) {
   const int group = fault == WideFault::wrong_group && work.group > 0 ? work.group - 1 : work.group;
   int channel = group * params.group_channels + step.block * Params::Arithmetic::step_channels;
-  if constexpr (Params::Arithmetic::splits_operands)
+  if constexpr (Params::Arithmetic::splits_in_memory)
     if (step.product == 0 || (fault == WideFault::low_twice && step.product == 1))
       channel += params.low_channels;
   return channel;
@@ -87,7 +89,7 @@ __device__ void copy_pixels(const Params& params, const WideShared<shape>& share
 #pragma unroll
     for (int i = 0; i < copies; ++i)
       shared.full(stage).copy_im2col(
-          shared.pixels(stage) + i * wide_across_pixels * swizzle_row_bytes, params.map, 1,
+          shared.pixels(stage) + i * params.across_pixels * swizzle_row_bytes, params.map, 1,
           corners[i].at[0], at, corners[i].n, none);
     return;
   }
@@ -104,7 +106,8 @@ __device__ void copy_pixels(const Params& params, const WideShared<shape>& share
 /// Fills the stages of all tiles. One thread calls it.
 template <WideShape shape, WideFault fault, class Params>
 __device__ void produce(const Params& params, const WideShared<shape>& shared) {
-  constexpr int of_copy = Params::Arithmetic::across ? wide_across_pixels : shape.pixels_of_copy();
+  constexpr int of_copy =
+      Params::Arithmetic::across ? Params::across_pixels : shape.pixels_of_copy();
   constexpr int copies = shape.m / of_copy;
   WideStage<shape> stage;
   for_each_work<shape>(params, [&](const WideWorkItem& work) {

@@ -30,7 +30,7 @@ class WideEightSums {
       sums_[0] += low.x, sums_[1] += low.y, sums_[2] += low.z, sums_[3] += low.w;
       sums_[4] += high.x, sums_[5] += high.y, sums_[6] += high.z, sums_[7] += high.w;
     }
-    if constexpr (Params::Arithmetic::splits_operands) {
+    if constexpr (Params::Arithmetic::splits_in_memory) {
       const int of_image = params.scales.of_image[pixel_.n];
 #pragma unroll
       for (int j = 0; j < 8; ++j)

@@ -16,7 +16,9 @@ template <class Arithmetic, int splits>
 PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports_wide(problem, Arithmetic::host, device)};
   if (!result.support) return result;
-  const WidePlan plan(problem, Arithmetic::host, device, {.shape = copied_shape, .splits = splits});
+  const WidePlan plan(
+      problem, Arithmetic::host, device,
+      {.shape = copied_shape, .splits = splits, .across = Arithmetic::splits_in_registers});
   result.estimate_seconds = plan.tiles.seconds;
   result.workspace_bytes = plan.workspace.bytes;
   result.filter_bytes = plan.filters.bytes();
@@ -32,6 +34,16 @@ void pack(const FilterPacking& packing, const KernelPlan* plan) {
 
 template <class Arithmetic, WideFault fault>
 void launch(const ConvLaunch& call, const KernelPlan* plan) {
+  if constexpr (Arithmetic::splits_in_registers) {
+    using Across = WideArithmetic<float, float, 3, true>;
+    if (launch_wide_across<Across>(call.problem, planned_value<WidePlan>(plan), wide_call(call),
+                                   Epilogue<float>(call),
+                                   [&](const WideParams<Across>& params, bool early) {
+                                     launch_tiles<Across, copied_shape, fault>(
+                                         params, early, call.device, call.native_queue);
+                                   }))
+      return;
+  }
   launch_wide<Arithmetic>(call.problem, planned_value<WidePlan>(plan), wide_call(call),
                           Epilogue<typename Arithmetic::Stored>(call), call.native_queue,
                           [&](const WideParams<Arithmetic>& params, bool early) {
@@ -42,9 +54,12 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
 
 template <class Arithmetic, WideFault fault, int splits>
 PlantedCopy copy_with(std::string_view mistake) {
-  ConvAlgorithm algorithm = Arithmetic::splits_operands
-                                ? wide_entry<Arithmetic>("cuda.conv.wide.fp16x3", Operand::fp16)
-                                : wide_entry<Arithmetic>("cuda.conv.wide.fp16", Operand::fp16);
+  ConvAlgorithm algorithm =
+      Arithmetic::splits_in_registers
+          ? wide_entry<Arithmetic>("cuda.conv.wide.tf32x3", Operand::tf32_rounded)
+      : Arithmetic::splits_in_memory
+          ? wide_entry<Arithmetic>("cuda.conv.wide.fp16x3", Operand::fp16)
+          : wide_entry<Arithmetic>("cuda.conv.wide.fp16", Operand::fp16);
   algorithm.plan = plan<Arithmetic, splits>;
   algorithm.pack_filters = pack<Arithmetic, fault>;
   algorithm.launch = launch<Arithmetic, fault>;
@@ -63,7 +78,12 @@ std::vector<PlantedCopy> wide_copies() {
           copy_with<WideFp16, WideFault::wrong_term, 1>("wrong_term"),
           copy_with<WideFp16x3, WideFault::none, 1>(""),
           copy_with<WideFp16x3, WideFault::none, 2>(""),
-          copy_with<WideFp16x3, WideFault::low_twice, 1>("low_twice")};
+          copy_with<WideFp16x3, WideFault::low_twice, 1>("low_twice"),
+          copy_with<WideTf32x3, WideFault::none, 1>(""),
+          copy_with<WideTf32x3, WideFault::none, 2>(""),
+          copy_with<WideTf32x3, WideFault::stale_fragment, 1>("stale_fragment"),
+          copy_with<WideTf32x3, WideFault::lost_low, 1>("lost_low"),
+          copy_with<WideTf32x3, WideFault::swapped_terms, 1>("swapped_terms")};
 }
 
 }  // namespace plumb_test

@@ -4,7 +4,7 @@
 // the others.
 //
 //   plumb_race_wide check [SHAPE...]       all of the tests, about 20 s
-//   plumb_race_wide time [--sweep] [--class f16|bf16|tf32|fp16x3] [--nchw] [--fold AXES]
+//   plumb_race_wide time [--sweep] [--class f16|bf16|tf32|fp16x3|tf32x3] [--nchw] [--fold AXES]
 //       [PROBLEM...]
 //
 // AXES is a sum of 1 for columns, 2 for rows and 4 for planes, whose taps are to be channels.
@@ -83,7 +83,7 @@ const Case small_cases[] = {
 
 template <class Arithmetic>
 const char* class_name() {
-  if (Arithmetic::products == 3) return "fp16x3";
+  if (Arithmetic::products == 3) return Arithmetic::splits_in_registers ? "tf32x3" : "fp16x3";
   switch (dtype_of_stored<typename Arithmetic::Stored>) {
     case DType::f16: return "f16";
     case DType::bf16: return "bf16";
@@ -253,7 +253,11 @@ int check_faults() {
          plant<WideFp16, WideFault::none>("no fault", patches, 1) +
          plant<WideFp16, WideFault::wrong_term>("wrong_term", patches, 1) +
          plant<WideFp16x3, WideFault::none>("no fault", few, 1, false) +
-         plant<WideFp16x3, WideFault::low_twice>("low_twice", few, 1, false);
+         plant<WideFp16x3, WideFault::low_twice>("low_twice", few, 1, false) +
+         plant<WideTf32x3, WideFault::none>("no fault", few, 1, false) +
+         plant<WideTf32x3, WideFault::lost_low>("lost_low", few, 1, false) +
+         plant<WideTf32x3, WideFault::stale_fragment>("stale_fragment", one, 1) +
+         plant<WideTf32x3, WideFault::swapped_terms>("swapped_terms", one, 1);
 }
 
 /// Runs a part in a process of its own and says how it ended.
@@ -301,6 +305,7 @@ int check_loads() {
 /// The parts of one arithmetic.
 template <class Arithmetic>
 int check_class(int shape) {
+  if (!has_wide_shape(Arithmetic::host, false, shape)) return 0;
   return part((std::string("outputs ") + class_name<Arithmetic>()).c_str(), shape, [=] {
     return check_shape<Arithmetic>(shape) + check_infinities<Arithmetic>(shape) +
            check_bounds<Arithmetic>(shape) + check_rounds<Arithmetic>(shape);
@@ -325,7 +330,8 @@ int check_all(const std::vector<int>& shapes) {
   });
   for (const int shape : shapes)
     failed += check_class<WideFp16>(shape) + check_class<WideBf16>(shape) +
-              check_class<WideTf32>(shape) + check_class<WideFp16x3>(shape);
+              check_class<WideTf32>(shape) + check_class<WideFp16x3>(shape) +
+              check_class<WideTf32x3>(shape);
   failed += part("far apart", faulty_shape, [] { return check_far_apart(faulty_shape); });
   failed += part("faults", faulty_shape, check_faults);
   std::printf(R"({"parts_failed":%d})"
@@ -408,6 +414,7 @@ int time_problem(const std::string& text, bool sweep, const WideOptions& options
   if (!sweep) return 0;
   for (int shape = 0; shape < wide_shape_count; ++shape)
     for (const int splits : {1, 2, 4, 8}) {
+      if (!has_wide_shape(Arithmetic::host, false, shape)) continue;
       const WidePlan plan = convolution.plan({.shape = shape, .splits = splits});
       // Splits are for those that do not fill the device by themselves.
       if (plan.tiles.splits != splits || (splits > 1 && plan.tiles.works() > 2 * 132)) continue;
@@ -423,7 +430,7 @@ int main(int argc, char** argv) {
   if (words.empty() || (words[0] != "check" && words[0] != "time")) {
     std::fprintf(stderr,
                  "usage: plumb_race_wide check [SHAPE...] | time [--sweep] "
-                 "[--class f16|bf16|tf32|fp16x3] [--nchw] [--fold AXES] "
+                 "[--class f16|bf16|tf32|fp16x3|tf32x3] [--nchw] [--fold AXES] "
                  "[PROBLEM...]\n");
     return 2;
   }
@@ -456,7 +463,9 @@ int main(int argc, char** argv) {
       if (wanted == "bf16") return time_problem<WideBf16>(text, sweep, options);
       if (wanted == "tf32") return time_problem<WideTf32>(text, sweep, options);
       if (wanted == "fp16x3") return time_problem<WideFp16x3>(text, sweep, options);
-      std::fprintf(stderr, "no class %s; expected f16, bf16, tf32 or fp16x3\n", wanted.c_str());
+      if (wanted == "tf32x3") return time_problem<WideTf32x3>(text, sweep, options);
+      std::fprintf(stderr, "no class %s; expected f16, bf16, tf32, fp16x3 or tf32x3\n",
+                   wanted.c_str());
       return 1;
     });
   return std::min(failed, 255);

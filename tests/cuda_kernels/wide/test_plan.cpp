@@ -50,7 +50,7 @@ Im2colMap map_of(const ConvProblem& p) {
 }
 
 constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32,
-                                 wide_class_fp16x3};
+                                 wide_class_fp16x3, wide_class_tf32x3};
 
 /// The places that a copy visits along one axis of its box.
 std::vector<std::int64_t> places(const Im2colAxis& axis) {
@@ -168,7 +168,7 @@ TEST_CASE("wide: x is read as it lies where its channels do, and otherwise repac
     return WidePlan(check(p), of, hopper()).input.repacks;
   };
   const char* const plain = "mb2ic64ih8iw6oc64kh3ph1";
-  for (const WideClass& of : {wide_class_fp16, wide_class_bf16, wide_class_tf32})
+  for (const WideClass& of : {wide_class_fp16, wide_class_bf16, wide_class_tf32, wide_class_tf32x3})
     CHECK_FALSE(repacks(plain, of));
   CHECK(repacks(plain, wide_class_fp16x3));
   for (const WideClass& of : classes) {
@@ -207,8 +207,8 @@ TEST_CASE("wide: parts of workspace lie one behind the other, aligned, room for 
     const auto input = static_cast<std::size_t>(plan.input.images * plan.input.image_bytes());
     const WideWorkspace& at = plan.workspace;
     CHECK(at.magnitudes >= input);
-    CHECK(at.exponents >= at.magnitudes + (of.products == 3 ? 4u * plan.input.parts : 0));
-    CHECK(at.sums >= at.exponents + (of.products == 3 ? 4 : 0));
+    CHECK(at.exponents >= at.magnitudes + (of.scales() ? 4u * plan.input.parts : 0));
+    CHECK(at.sums >= at.exponents + (of.scales() ? 4 : 0));
     CHECK(at.bytes >= at.sums + std::size_t{4} * 4 * 49 * 512);
     for (const std::size_t part : {at.magnitudes, at.exponents, at.sums}) CHECK(part % 256 == 0);
   }
@@ -266,6 +266,16 @@ TEST_CASE("wide: tiles fit a block's shared memory, with stages enough") {
     // A thread's sums, in registers.
     CHECK(shape.warpgroup_rows() * shape.warpgroup_columns() / 128 <= 128);
   }
+  int with_halves = 0;
+  for (int i = 0; i < wide_shape_count; ++i) {
+    if (!has_wide_shape(wide_class_tf32x3, false, i)) continue;
+    ++with_halves;
+    const WideShape shape = wide_shape(wide_class_tf32x3, i);
+    CHECK(shape.stage_bytes() == (shape.m + 2 * shape.n) * 128);
+    CHECK(shape.stages() >= 4);
+    CHECK(shape.shared_bytes() <= 227 << 10);
+  }
+  CHECK(with_halves == 3);
 }
 
 TEST_CASE(
@@ -413,15 +423,44 @@ TEST_CASE("wide: planes of x under one tap are operands as they lie, where the c
     CAPTURE(text);
     CHECK_FALSE(across(text).across);
   }
-  CHECK_FALSE(across("mb3ic64ih16oc64kh1ph0", wide_class_tf32).across);
   CHECK_FALSE(across("mb3ic64ih16oc64kh1ph0", wide_class_fp16x3).across);
+  // Of f32 four are 16 bytes.
+  for (const WideClass& of : {wide_class_tf32, wide_class_tf32x3}) {
+    CHECK(across("mb3ic64ih14oc64kh1ph0", of).across);
+    CHECK_FALSE(across("mb3ic64ih7oc64kh1ph0", of).across);
+    CHECK(across("mb3ic64ih7oc64kh1ph0", of, 52).across);
+  }
   CHECK_FALSE(across("mb3ic64ih16oc64kh1ph0", wide_class_fp16, 0, 0).across);
   // The model takes them where a pass over x would cost more.
   for (const char* text : {"mb64ic256ih56oc128kh1ph0", "mb64ic64ih56oc256kh1ph0",
                            "mb64ic96ih56oc384kh1ph0", "mb64ic256ih56oc64kh1ph0"}) {
     CAPTURE(text);
-    const WidePlan by_model = across(text, wide_class_fp16, 0, -1);
-    REQUIRE(by_model.across);
-    CHECK(by_model.across->seconds < by_model.tiles.seconds);
+    for (const WideClass& of : {wide_class_fp16, wide_class_tf32, wide_class_tf32x3}) {
+      const WidePlan by_model = across(text, of, 0, -1);
+      REQUIRE(by_model.across);
+      CHECK(by_model.across->seconds < by_model.tiles.seconds);
+      CHECK(has_wide_shape(of, true, by_model.across->shape));
+    }
+  }
+}
+
+TEST_CASE("wide: halves are made in registers where memory bounds a layer, in memory where not") {
+  const auto seconds = [](const char* text, const WideClass& of, bool planes) {
+    ConvProblem problem = planes ? parse_problem(text).problem : problem_of(text, of);
+    problem.dtype = DType::f32;
+    const WidePlan plan(check(problem), of, hopper());
+    CHECK(has_wide_shape(of, false, plan.tiles.shape));
+    return plan.across ? plan.across->seconds : plan.tiles.seconds;
+  };
+  for (const bool planes : {true, false}) {
+    for (const char* text : {"mb64ic256ih56oc64kh1ph0", "mb64ic64ih56oc64kh1ph0",
+                             "mb64ic256ih56oc128kh1ph0", "mb64ic64ih56oc256kh1ph0"}) {
+      CAPTURE(text, planes);
+      CHECK(seconds(text, wide_class_tf32x3, planes) < seconds(text, wide_class_fp16x3, planes));
+    }
+    for (const char* text : {"mb64ic256ih56oc256kh3ph1", "mb64ic512ih7oc512kh3ph1"}) {
+      CAPTURE(text, planes);
+      CHECK(seconds(text, wide_class_tf32x3, planes) > seconds(text, wide_class_fp16x3, planes));
+    }
   }
 }

@@ -15,7 +15,7 @@ using plumb_test::hopper;
 namespace {
 
 constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32,
-                                 wide_class_fp16x3};
+                                 wide_class_fp16x3, wide_class_tf32x3};
 
 ConvProblem problem_of(const std::string& text, const WideClass& of = wide_class_fp16) {
   ConvProblem problem = parse_problem(text).problem;

@@ -47,6 +47,8 @@ constexpr Case cases[] = {
     {"g3mb2ic201ih5iw6oc15kh1ph0", false, true},
     {"g48mb2ic48ih9iw8oc48kh5ph2", true},
     {"mb7ic40ih20iw19oc24kh3ph1", false, true, Activation::none, 1},
+    {"mb3ic72ih14oc136kh1ph0", true, true},
+    {"mb2ic200iw300oc72kw1", false, false, Activation::relu},
 };
 
 struct Entry {
@@ -56,7 +58,8 @@ struct Entry {
 constexpr Entry entries[] = {{"cuda.conv.wide.fp16", DType::f16},
                              {"cuda.conv.wide.bf16", DType::bf16},
                              {"cuda.conv.wide.tf32", DType::f32},
-                             {"cuda.conv.wide.fp16x3", DType::f32}};
+                             {"cuda.conv.wide.fp16x3", DType::f32},
+                             {"cuda.conv.wide.tf32x3", DType::f32}};
 
 ValidationCase case_of(const Case& of, DType dtype, Placement placement) {
   ConvProblem problem = parse_problem(of.text).problem;

@@ -26,6 +26,12 @@ if(PLUMB_EMULATION)
   endfunction()
   plumb_faulty_wide(wide_region one_line "params.of_x.of[1].stride * region.line_elements"
     "region.line_elements" "*one image of a few folded channels")
+  plumb_faulty_wide(wide_registers same_unit "16 * (2 * slice + behind)" "32 * slice"
+    "*one image that goes through registers")
+  plumb_faulty_wide(wide_registers same_pixels "64 * behind ^ 32 * below" "64 * behind"
+    "*one image that goes through registers")
+  plumb_faulty_wide(wide_registers lost_product "filters + low_at, 1" "filters, 1"
+    "*one image that goes through registers")
   plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")
 endif()

@@ -209,7 +209,7 @@ class WideCase {
   void launch(const WidePlan& plan, int buffer = 0) {
     launch_wide<Arithmetic>(problem_, plan, call(plan, buffer), epilogue(), nullptr,
                             [&](const WideParams<Arithmetic>& of, bool early) {
-                              with_shape(plan.tiles.shape, [&]<int shape>() {
+                              with_shape<Arithmetic>(plan.tiles.shape, [&]<int shape>() {
                                 launch_tiles<Arithmetic, shape>(of, early, info_, nullptr);
                               });
                             });

@@ -10,16 +10,20 @@
 
 namespace plumb_test::emulation {
 
-/// Small integers, whose sums are exact; normal values; such as lie far apart; and small integers
-/// with an Inf and a NaN among them.
-enum class Data { integers, normal, far_apart, infinite };
+/// Small integers, whose sums are exact; normal values; such as lie far apart; small integers with
+/// an Inf and a NaN among them; values down to subnormal ones and up to where products are still
+/// finite; and small ones, among which some elements of x are the largest finite ones.
+enum class Data { integers, normal, far_apart, infinite, of_any_size, largest };
 
 inline bool has_exact_sums(Data data) { return data == Data::integers || data == Data::infinite; }
 
 inline double draw(Random& random, Data data) {
   if (has_exact_sums(data)) return random.integer(-2, 2);
   const double value = random.normal();
-  return data == Data::normal ? value : std::ldexp(value, static_cast<int>(random.integer(-40, 0)));
+  if (data == Data::normal) return value;
+  const int least = data == Data::of_any_size ? -140 : data == Data::largest ? -20 : -40;
+  const int most = data == Data::of_any_size ? 55 : data == Data::largest ? -10 : 0;
+  return std::ldexp(value, static_cast<int>(random.integer(least, most)));
 }
 
 /// Sets an element that is drawn, or, of all axes but the first two, the last: there it meets the

@@ -8,7 +8,9 @@
 namespace plumb_test::emulation {
 
 inline std::string name(const plumb::cuda::WideClass& of) {
-  return std::string(to_string(of.stored)) + (of.products == 3 ? " in three products" : "");
+  return std::string(to_string(of.stored)) +
+         (of.products == 3 ? " in three products of " : " in ") +
+         (of.operand == plumb::DType::f32 ? "TF32" : std::string(to_string(of.operand)));
 }
 
 }  // namespace plumb_test::emulation

@@ -38,9 +38,11 @@ void convolve(const WideRun& run, const Memory& filters, const Memory& workspace
   const auto launch = [&]<class Of>(const WideParams<Of>& params, bool early) {
     bool found = false;
     const auto one = [&]<int shape>() {
-      if ((Of::across ? *run.plan.across : run.plan.tiles).shape != shape) return;
-      found = true;
-      launch_tiles<Of, shape, fault>(params, early, device, nullptr);
+      if constexpr (has_wide_shape(Of::host, Of::across, shape)) {
+        if ((Of::across ? *run.plan.across : run.plan.tiles).shape != shape) return;
+        found = true;
+        launch_tiles<Of, shape, fault>(params, early, device, nullptr);
+      }
     };
     one.template operator()<emulated_shapes[0]>();
     one.template operator()<emulated_shapes[1]>();
@@ -49,9 +51,9 @@ void convolve(const WideRun& run, const Memory& filters, const Memory& workspace
     if (!found) throw std::logic_error("tiles that are not emulated");
   };
   using Stored = typename Arithmetic::Stored;
-  if constexpr (sizeof(Stored) == 2)
-    if (launch_wide_across<WideArithmetic<Stored, Stored, 1, true>>(run.problem, run.plan, tensors,
-                                                                    epilogue, launch))
+  if constexpr (!Arithmetic::host.scales())
+    if (launch_wide_across<WideArithmetic<Stored, Stored, Arithmetic::products, true>>(
+            run.problem, run.plan, tensors, epilogue, launch))
       return;
   launch_wide<Arithmetic>(run.problem, run.plan, tensors, epilogue, nullptr, launch);
 }
@@ -65,27 +67,37 @@ void run_with(const WideRun& run) {
   filters.contents(), workspace.contents();
 }
 
-/// Mistakes are compiled in one arithmetic where they show: those of halves in three products.
+/// Mistakes are compiled in the arithmetics where they show: those of three products.
 template <class Arithmetic>
 void run_in(const WideRun& run) {
-  if constexpr (Arithmetic::splits_operands) switch (run.fault) {
+  if constexpr (Arithmetic::splits_in_registers) switch (run.fault) {
+      case EmulatedFault::wrong_swizzle: return run_with<Arithmetic, WideFault::wrong_swizzle>(run);
+      case EmulatedFault::stale_stage: return run_with<Arithmetic, WideFault::stale_stage>(run);
+      case EmulatedFault::stale_fragment:
+        return run_with<Arithmetic, WideFault::stale_fragment>(run);
+      case EmulatedFault::lost_low: return run_with<Arithmetic, WideFault::lost_low>(run);
+      case EmulatedFault::swapped_terms: return run_with<Arithmetic, WideFault::swapped_terms>(run);
+      case EmulatedFault::none: return run_with<Arithmetic, WideFault::none>(run);
+      default: break;
+    }
+  if constexpr (Arithmetic::splits_in_memory) switch (run.fault) {
       case EmulatedFault::wrong_swizzle: return run_with<Arithmetic, WideFault::wrong_swizzle>(run);
       case EmulatedFault::stale_stage: return run_with<Arithmetic, WideFault::stale_stage>(run);
       case EmulatedFault::lost_split: return run_with<Arithmetic, WideFault::lost_split>(run);
       case EmulatedFault::low_twice: return run_with<Arithmetic, WideFault::low_twice>(run);
       case EmulatedFault::wrong_group: return run_with<Arithmetic, WideFault::wrong_group>(run);
       case EmulatedFault::wrong_term: return run_with<Arithmetic, WideFault::wrong_term>(run);
-      case EmulatedFault::none: break;
+      default: break;
     }
-  if (run.fault != EmulatedFault::none && !Arithmetic::splits_operands)
-    throw std::logic_error("a mistake that is not compiled");
+  if (run.fault != EmulatedFault::none) throw std::logic_error("a mistake that is not compiled");
   run_with<Arithmetic, WideFault::none>(run);
 }
 
 /// Calls `f.operator()<Arithmetic>()` for the plan's.
 template <class F>
 void with_arithmetic(const WideClass& of, const F& f) {
-  if (of.products == 3) return f.template operator()<WideFp16x3>();
+  if (of.splits_in_memory()) return f.template operator()<WideFp16x3>();
+  if (of.splits_in_registers()) return f.template operator()<WideTf32x3>();
   switch (of.stored) {
     case DType::f16: return f.template operator()<WideFp16>();
     case DType::bf16: return f.template operator()<WideBf16>();

@@ -15,12 +15,13 @@ using plumb::cuda::wide_class_bf16;
 using plumb::cuda::wide_class_fp16;
 using plumb::cuda::wide_class_fp16x3;
 using plumb::cuda::wide_class_tf32;
+using plumb::cuda::wide_class_tf32x3;
 using plumb::cuda::WideClass;
 
 namespace {
 
 constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32,
-                                 wide_class_fp16x3};
+                                 wide_class_fp16x3, wide_class_tf32x3};
 
 }  // namespace
 
@@ -94,7 +95,9 @@ TEST_CASE("wide, emulated: each of the tiles, with splits, vectors and elements"
   for (const WideClass& of : classes)
     for (const int shape : emulated_shapes)
       for (const int splits : {1, 3}) {
-        if (plumb_test::is_sanitized && shape != emulated_shapes[0]) continue;
+        if (plumb_test::is_sanitized && shape != emulated_shapes[0] && of != wide_class_tf32x3)
+          continue;
+        if (!cuda::has_wide_shape(of, false, shape)) continue;
         CAPTURE(name(of), shape, splits);
         const WideOptions options{.of = of, .choice = {.shape = shape, .splits = splits}};
         CHECK(WideEmulated("mb3ic72ih7iw8oc136kh3ph1", options).run() == "");
@@ -190,14 +193,15 @@ TEST_CASE("wide, emulated: an x that is not aligned is repacked some images at a
 TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
   // Images that end within a tile and within a copy, channels that end within a step, several
   // steps.
-  for (const WideClass& of : {wide_class_fp16, wide_class_bf16})
+  for (const WideClass& of : classes)
     for (const Placing y : {Placing::planes, Placing::channels_last})
       for (const char* text :
            {"mb3ic64ih8iw9oc40kh1ph0", "mb2ic200ih8iw25oc136kh1ph0", "mb3ic24iw136oc72kw1",
             "mb2ic72id2ih4iw10oc9kd1kh1kw1", "mb1ic128ih16iw17oc64kh1ph0"})
         for (const int shape : emulated_shapes)
           for (const Data data : {Data::integers, Data::infinite}) {
-            if (plumb_test::is_sanitized && shape != emulated_shapes[0]) continue;
+            if (of.scales() || !cuda::has_wide_shape(of, true, shape)) continue;
+            if (plumb_test::is_sanitized && shape != emulated_shapes[1]) continue;
             CAPTURE(name(of), static_cast<int>(y), text, shape, static_cast<int>(data));
             WideOptions options{.of = of,
                                 .x = Placing::planes,
@@ -215,11 +219,32 @@ TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
           }
 }
 
+TEST_CASE("wide, emulated: planes of f32 that begin at 16 bytes are operands as they lie") {
+  for (const WideClass& of : {wide_class_tf32, wide_class_tf32x3})
+    for (const char* text : {"mb3ic40ih14oc40kh1ph0", "mb2ic40ih7oc40kh1ph0"}) {
+      CAPTURE(name(of), text);
+      const WideOptions options{
+          .of = of, .x = Placing::planes, .y = Placing::planes, .across = 1, .data = Data::normal};
+      const WideEmulated convolution(text, options);
+      CHECK(convolution.plan().across.has_value() == (convolution.problem().h == 14));
+      CHECK(WideEmulated(text, options).run() == "");
+    }
+}
+
 // What copies of the sources with a planted fault are run by.
 TEST_CASE("wide, emulated: one image of planes under one tap") {
   CHECK(WideEmulated("mb1ic64ih8iw9oc40kh1ph0",
                      {.x = Placing::planes, .choice = {.shape = 5}, .across = 1})
             .run() == "");
+}
+TEST_CASE("wide, emulated: one image that goes through registers") {
+  for (const Placing x : {Placing::channels_last, Placing::planes})
+    CHECK(WideEmulated("mb1ic64ih8iw9oc40kh1ph0", {.of = wide_class_tf32x3,
+                                                   .x = x,
+                                                   .choice = {.shape = 5},
+                                                   .across = 1,
+                                                   .data = Data::normal})
+              .run(0.5) == "");
 }
 TEST_CASE("wide, emulated: one image of a few folded channels") {
   CHECK(WideEmulated("mb1ic3ih13iw11oc16kh5sh2ph2",
@@ -237,13 +262,15 @@ TEST_CASE("wide, emulated: sums lie within the bound, those of three products we
 }
 
 TEST_CASE("wide, emulated: what halves do not hold is summed by the definition") {
-  for (const int splits : {1, 2}) {
-    const WideOptions options{.of = wide_class_fp16x3,
-                              .x = Placing::planes,
-                              .choice = {.shape = 5, .splits = splits},
-                              .data = Data::far_apart};
-    CHECK(WideEmulated("mb2ic24ih4iw5oc16kh3ph1", options).run() == "");
-  }
+  for (const WideClass& of : {wide_class_fp16x3, wide_class_tf32x3})
+    for (const Data data : {Data::far_apart, Data::of_any_size, Data::largest})
+      for (const int splits : {1, 2}) {
+        CAPTURE(name(of), static_cast<int>(data), splits);
+        const WideOptions options{
+            .of = of, .x = Placing::planes, .choice = {.shape = 5, .splits = splits}, .data = data};
+        CHECK(WideEmulated("mb2ic24ih4iw5oc16kh3ph1", options).run() == "");
+        CHECK(WideEmulated("mb2ic4ih4iw5oc16kh1ph0", options).run() == "");
+      }
 }
 
 TEST_CASE("wide, emulated: NaN and Inf come out where the definition has them") {
@@ -260,8 +287,8 @@ TEST_CASE("wide, emulated: NaN and Inf come out where the definition has them") 
 
 TEST_CASE("wide, emulated: planted faults show") {
   const auto is_caught = [](const char* text, EmulatedFault fault, int splits, Data data,
-                            int folded_axes = 0) {
-    return !WideEmulated(text, {.of = wide_class_fp16x3,
+                            int folded_axes = 0, const WideClass& of = wide_class_fp16x3) {
+    return !WideEmulated(text, {.of = of,
                                 .choice = {.shape = 5, .splits = splits},
                                 .folded_axes = folded_axes,
                                 .data = data,
@@ -283,4 +310,13 @@ TEST_CASE("wide, emulated: planted faults show") {
   const char* const patches = "mb2ic3ih8iw12oc24kh4sh4ph0";
   CHECK_FALSE(is_caught(patches, EmulatedFault::none, 1, Data::integers, 3));
   CHECK(is_caught(patches, EmulatedFault::wrong_term, 1, Data::integers, 3));
+  // Through registers.
+  CHECK_FALSE(is_caught(many, EmulatedFault::none, 1, Data::integers, 0, wide_class_tf32x3));
+  for (const EmulatedFault fault : {EmulatedFault::wrong_swizzle, EmulatedFault::stale_stage,
+                                    EmulatedFault::stale_fragment, EmulatedFault::swapped_terms})
+    CHECK(is_caught(many, fault, 1, Data::integers, 0, wide_class_tf32x3));
+  CHECK_FALSE(is_caught("mb2ic16ih5iw6oc40kh1ph0", EmulatedFault::none, 1, Data::normal, 0,
+                        wide_class_tf32x3));
+  CHECK(is_caught("mb2ic16ih5iw6oc40kh1ph0", EmulatedFault::lost_low, 1, Data::normal, 0,
+                  wide_class_tf32x3));
 }

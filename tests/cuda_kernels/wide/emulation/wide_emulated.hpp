@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,8 @@ class WideEmulated {
     if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
     if (options.data == Data::infinite)
       put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
+    if (options.data == Data::largest)
+      for (const double sign : {1, -1}) put(x_, random_, sign * std::numeric_limits<float>::max());
     if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
   }
 
@@ -110,7 +113,7 @@ class WideEmulated {
     std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
         problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
     const plumb::Numerics numerics{
-        .operand = options_.of.products == 3                 ? plumb::Operand::fp16
+        .operand = options_.of.splits_in_memory()            ? plumb::Operand::fp16
                    : options_.of.stored == plumb::DType::f32 ? plumb::Operand::tf32_rounded
                    : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
                                                              : plumb::Operand::bf16,

@@ -16,7 +16,10 @@ enum class EmulatedFault {
   lost_split,
   low_twice,
   wrong_group,
-  wrong_term
+  wrong_term,
+  stale_fragment,
+  lost_low,
+  swapped_terms
 };
 
 struct WideRun {
