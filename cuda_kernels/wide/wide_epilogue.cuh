@@ -83,7 +83,7 @@ class WideRows {
   __device__ bool finish(int k) const {
     bool left_out = false;
     if (params_.repairs)
-      for_each(k, [&](const auto&, const auto& here) { left_out = left_out || is_nan(here); });
+      for_each(k, [&](const auto&, const auto& here) { left_out = left_out || is_wrong(here); });
     for_each(k, [left_out](auto& y, const auto& here) {
       if (!left_out) copy(here, y);
     });
@@ -209,12 +209,20 @@ class WideRows {
   }
   __device__ static void copy(const Stored& from, Stored& to) { to = from; }
   template <int size>
-  __device__ static bool is_nan(const WideVector<Stored, size>& of) {
-    return WideVector<Stored, size>::load(&of).has_nan();
+  __device__ static bool is_wrong(const WideVector<Stored, size>& of) {
+    const auto vector = WideVector<Stored, size>::load(&of);
+    if constexpr (!Params::Arithmetic::splits_in_registers) return vector.has_nan();
+    bool found = false;
+#pragma unroll
+    for (const WidePair<Stored>& pair : vector.pair) {
+      const float2 two = pair.floats();
+      found = found || is_doubtful<typename Params::Arithmetic>(two.x) ||
+              is_doubtful<typename Params::Arithmetic>(two.y);
+    }
+    return found;
   }
-  __device__ static bool is_nan(const Stored& of) {
-    const float value = convert<float>(of);
-    return value != value;
+  __device__ static bool is_wrong(const Stored& of) {
+    return is_doubtful<typename Params::Arithmetic>(convert<float>(of));
   }
 
   const Params& params_;

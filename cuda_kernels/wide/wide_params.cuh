@@ -124,6 +124,16 @@ struct WideParams {
   }
 };
 
+/// Whether a sum is to be made anew by the definition: it is NaN, or of TF32 halves infinite, since
+/// high ones may be larger than the values by so much that their product is beyond fp32.
+template <class Arithmetic>
+__device__ inline bool is_doubtful(float sum) {
+  if constexpr (Arithmetic::splits_in_registers)
+    return !(fabsf(sum) < __int_as_float(infinity_bits));
+  else
+    return sum != sum;
+}
+
 /// Returns value · 2^exponent, for exponents from -252 to 254. Both factors change it in the same
 /// direction, so that it leaves fp32's range only where the result does.
 __device__ inline float times_power_of_two(float value, int exponent) {

@@ -39,11 +39,14 @@ class WideEightSums {
     }
   }
   __device__ float of(int j) const { return sums_[j]; }
+  __device__ static bool is_wrong(float sum) {
+    return is_doubtful<typename Params::Arithmetic>(sum);
+  }
   __device__ void write() {
-    bool has_nan = false;
+    bool wrong = false;
 #pragma unroll
-    for (const float sum : sums_) has_nan = has_nan || sum != sum;
-    if (params_.access == WideAccess::filters && !(params_.repairs && has_nan))
+    for (const float sum : sums_) wrong = wrong || is_wrong(sum);
+    if (params_.access == WideAccess::filters && !(params_.repairs && wrong))
       write_vectors();
     else
       write_elements();
@@ -78,7 +81,7 @@ class WideEightSums {
       float sum = sums_[0];
 #pragma unroll
       for (int i = 0; i < 7; ++i) sums_[i] = sums_[i + 1];
-      if (params_.repairs && sum != sum) sum = wide_sum(params_, pixel_, k_ + j);
+      if (params_.repairs && is_wrong(sum)) sum = wide_sum(params_, pixel_, k_ + j);
       params_.epilogue.store(y_[(k_ + j) * params_.y_k], sum, k_ + j);
     }
   }
@@ -103,15 +106,16 @@ __device__ void write_plane_vector(const Params& params, const float* from, int 
   using Stored = typename Params::Stored;
   constexpr int count = bytes / static_cast<int>(sizeof(Stored));
   const Epilogue<Stored>& epilogue = params.epilogue;
-  bool has_nan = false;
+  const auto is_wrong = [](float sum) { return is_doubtful<typename Params::Arithmetic>(sum); };
+  bool wrong = false;
 #pragma unroll
-  for (int i = 0; i < count; ++i) has_nan = has_nan || from[i] != from[i];
-  if (count == 1 || (params.repairs && has_nan)) {
+  for (int i = 0; i < count; ++i) wrong = wrong || is_wrong(from[i]);
+  if (count == 1 || (params.repairs && wrong)) {
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
       const WidePixel pixel = params.pixel(number + i);
       float sum = from[i];
-      if (params.repairs && sum != sum) sum = wide_sum(params, pixel, k);
+      if (params.repairs && is_wrong(sum)) sum = wide_sum(params, pixel, k);
       epilogue.store(params.y[params.y_of(pixel) + k * params.y_k], sum, k);
     }
     return;

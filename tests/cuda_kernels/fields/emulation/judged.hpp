@@ -12,8 +12,9 @@ namespace plumb_test::emulation {
 
 /// Small integers, whose sums are exact; normal values; such as lie far apart; small integers with
 /// an Inf and a NaN among them; values down to subnormal ones and up to where products are still
-/// finite; and small ones, among which some elements of x are the largest finite ones.
-enum class Data { integers, normal, far_apart, infinite, of_any_size, largest };
+/// finite; small ones, among which some elements of x are the largest finite ones; and such beside
+/// which the first elements of x and w have a product of nearly the largest.
+enum class Data { integers, normal, far_apart, infinite, of_any_size, largest, large_products };
 
 inline bool has_exact_sums(Data data) { return data == Data::integers || data == Data::infinite; }
 
@@ -21,8 +22,9 @@ inline double draw(Random& random, Data data) {
   if (has_exact_sums(data)) return random.integer(-2, 2);
   const double value = random.normal();
   if (data == Data::normal) return value;
-  const int least = data == Data::of_any_size ? -140 : data == Data::largest ? -20 : -40;
-  const int most = data == Data::of_any_size ? 55 : data == Data::largest ? -10 : 0;
+  const bool small = data == Data::largest || data == Data::large_products;
+  const int least = data == Data::of_any_size ? -140 : small ? -20 : -40;
+  const int most = data == Data::of_any_size ? 55 : small ? -10 : 0;
   return std::ldexp(value, static_cast<int>(random.integer(least, most)));
 }
 

@@ -263,11 +263,15 @@ TEST_CASE("wide, emulated: sums lie within the bound, those of three products we
 
 TEST_CASE("wide, emulated: what halves do not hold is summed by the definition") {
   for (const WideClass& of : {wide_class_fp16x3, wide_class_tf32x3})
-    for (const Data data : {Data::far_apart, Data::of_any_size, Data::largest})
+    for (const Data data :
+         {Data::far_apart, Data::of_any_size, Data::largest, Data::large_products})
       for (const int splits : {1, 2}) {
         CAPTURE(name(of), static_cast<int>(data), splits);
-        const WideOptions options{
-            .of = of, .x = Placing::planes, .choice = {.shape = 5, .splits = splits}, .data = data};
+        const WideOptions options{.of = of,
+                                  .x = Placing::planes,
+                                  .y = splits == 1 ? Placing::channels_last : Placing::planes,
+                                  .choice = {.shape = 5, .splits = splits},
+                                  .data = data};
         CHECK(WideEmulated("mb2ic24ih4iw5oc16kh3ph1", options).run() == "");
         CHECK(WideEmulated("mb2ic4ih4iw5oc16kh1ph0", options).run() == "");
       }
