@@ -198,8 +198,9 @@ double few_filters_seconds(const ConvProblem& problem, const DeviceInfo& device,
   constexpr double line_elements = 128 / sizeof(float);
   const double lines = run < number(problem.q()) ? std::max(1.0, line_elements / run) : 1;
   const double moving = lines * moving_seconds(problem, device, 4, 1 + late);
-  return kernel_seconds(std::max(model_seconds(problem, device, work), moving) +
-                            scattered_seconds(problem, Machine(device), 1),
+  const double issuing =
+      (problem.c > 1 ? costs.few_filters_channels : 1) * model_seconds(problem, device, work);
+  return kernel_seconds(std::max(issuing, moving) + scattered_seconds(problem, Machine(device), 1),
                         device, costs.few_filters_instruction_clocks * of_thread);
 }
 

@@ -42,7 +42,8 @@ struct FmaTable {
   double few_terms_tail_many = 2.83;  ///< likewise of more than 16 terms, which few threads make
   // few_filters: instructions of a thread around its sums; clocks of a thread for an instruction;
   // outputs of a row that take as long as the sectors at its ends, which are completed later.
-  double few_filters_around = 150;  ///< fixed: counted
+  double few_filters_around = 150;    ///< fixed: counted
+  double few_filters_channels = 1.6;  ///< fixed: of several, over what is counted; two on one H100
   double few_filters_instruction_clocks = 4.94;
   double few_filters_late_outputs = 104;
 };
