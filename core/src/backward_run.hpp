@@ -9,11 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
-#include "conv_lowering.hpp"
 #include "conv_run.hpp"
 #include "joined_run.hpp"
+#include "lowered_run.hpp"
 
 namespace plumb {
 
@@ -32,7 +31,7 @@ class BackwardRun {
   bool copies_input() const { return pads() && !of_data(); }
   /// How many it is made of; 0 where the algorithm computes it by itself.
   std::int64_t forward_convolutions() const {
-    return joined_ ? 1 : static_cast<std::int64_t>(parts_.size());
+    return joined_ ? 1 : lowered_ ? lowered_->convolutions() : 0;
   }
 
   /// Of the taps of each convolution, and of them in the algorithm's own layout. 0 in backward
@@ -48,37 +47,25 @@ class BackwardRun {
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
-  /// A forward convolution, and which of the runs computes it: equal ones share a run.
-  struct Part {
-    LoweredConv convolution;
-    std::size_t run;
-    std::size_t copy_bytes;  ///< of its taps
-  };
-  /// The forward convolutions that make a gradient between them, one for each phase of the strides.
-  struct Phases {
-    Support support;
-    std::vector<ConvRun> runs;
-    std::vector<Part> parts;
-    std::vector<LoweredZeros> zeros;
-    double estimate_seconds = 0;
-    std::size_t workspace_bytes = 0;
-  };
-
   bool of_data() const { return problem_.direction == Direction::backward_data; }
   /// There is a boundary other than zeros.
   bool pads() const { return problem_.boundary != Boundaries{}; }
   void set_inner(bool stages_output);
   bool plan_by_itself(const DeviceInfo& device);
   void plan_forward(const DeviceInfo& device);
-  /// `problem` has an image, which its lowering needs, and the runs are of `images`.
-  Phases phases_of(const ConvProblem& problem, std::int64_t images, const DeviceInfo& device) const;
-  bool plan_joined(const ConvProblem& one, const DeviceInfo& device);
+  RunOptions options_of_parts() const;
+  bool plan_phases(const ConvProblem& one, const DeviceInfo& device);
+  bool plan_joined(const ConvProblem& one, const ConvProblem& many, const JoinedLowering& joined,
+                   double seconds, const DeviceInfo& device);
+  /// Whether a way that there is another one beside stays within the limit.
+  template <class Run>
+  bool fits(const Run& run) const {
+    return run.filter_bytes() + run.workspace_bytes() <= options_.workspace_limit_bytes;
+  }
   void count_staging(const DeviceInfo& device);
   void mask(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
   void sum_bias_gradient(BackendQueue& queue, const ConvLaunch& launch, const void* dy) const;
   void pad_input(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
-  void launch_parts(BackendQueue& queue, const ConvLaunch& launch) const;
-  void write_zeros(BackendQueue& queue, const ConvLaunch& launch, const LoweredZeros& zeros) const;
   void deliver(BackendQueue& queue, const ConvLaunch& launch, void* from) const;
 
   const ConvAlgorithm* algorithm_;
@@ -92,11 +79,9 @@ class BackwardRun {
   bool stages_output_ = false;  ///< the output goes through workspace
   /// Of the workspace, in this order: dy masked, x padded, the output, the algorithm's own.
   std::size_t masked_bytes_ = 0, padded_bytes_ = 0, staged_bytes_ = 0, own_workspace_bytes_ = 0;
-  std::optional<PlanResult> itself_;  ///< of an algorithm that computes the gradient
-  std::optional<JoinedRun> joined_;   ///< all phases at once
-  std::vector<ConvRun> runs_;
-  std::vector<Part> parts_;
-  std::vector<LoweredZeros> zeros_;
+  std::optional<PlanResult> itself_;   ///< of an algorithm that computes the gradient
+  std::optional<JoinedRun> joined_;    ///< all phases at once
+  std::optional<LoweredRun> lowered_;  ///< one forward convolution for each phase or group
 };
 
 }  // namespace plumb

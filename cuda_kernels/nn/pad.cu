@@ -1,15 +1,17 @@
 // Padding: copies images with what their boundaries show around them, for kernels that know none.
 // It is also what copies views with gaps, and what fills with zeros.
 //
-// Tiling: there is none; neighbouring threads are neighbouring elements of y in memory, or vectors
-// of 16 bytes of them where both tensors have their elements side by side along one axis. Bytes: x
-// and y move once.
+// Tiling: neighbouring threads are neighbouring elements of y in memory, or vectors of 16 bytes of
+// them where both tensors have their elements side by side along one axis. Where they have them so
+// along different axes, tiles are turned in shared memory (transpose.cuh). Bytes: x and y move
+// once.
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/nn/copied_axes.hpp"
 #include "cuda_kernels/nn/operators.hpp"
+#include "cuda_kernels/nn/transpose.cuh"
 #include "cuda_kernels/primitives/boundary.cuh"
 #include "cuda_kernels/primitives/index.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
@@ -18,49 +20,8 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int block_threads = 256;
-constexpr int axes = 5;
+constexpr int axes = CopiedAxes().size();
 constexpr std::int64_t vector_bytes = 16;
-
-/// One axis of the copy: y's index i shows x at begin + i step.
-struct CopiedAxis {
-  std::int64_t outputs = 1;  ///< elements of y
-  std::int64_t extent = 1;   ///< of x
-  std::int64_t begin = 0, step = 1;
-  std::int64_t x_step = 0, y_step = 0;
-  Boundary boundary = Boundary::zeros;
-
-  /// Whether y shows the elements of x as they follow each other, or a single one of them.
-  bool is_plain() const { return begin == 0 && (step == 1 || outputs == 1) && outputs <= extent; }
-};
-using CopiedAxes = std::array<CopiedAxis, axes>;
-
-CopiedAxis copied_axis(const PadLaunch& call, int dimension) {
-  CopiedAxis axis{.outputs = call.y.extent(dimension),
-                  .extent = call.x.extent(dimension),
-                  .x_step = step<std::int64_t>(call.x.extents(), call.x.strides(), dimension),
-                  .y_step = step<std::int64_t>(call.y.extents(), call.y.strides(), dimension)};
-  if (dimension < 2) return axis;
-  const std::size_t along = static_cast<std::size_t>(dimension - 2);
-  axis.begin = std::array{call.begin.d, call.begin.h, call.begin.w}[along];
-  axis.boundary = std::array{call.boundary.d, call.boundary.h, call.boundary.w}[along];
-  // A step to no second element moves nothing, and may be any number.
-  if (axis.outputs > 1) axis.step = std::array{call.step.d, call.step.h, call.step.w}[along];
-  return axis;
-}
-
-/// The axes by their steps in y, the smallest last: what is written decides, since parts of a
-/// sector that are written one by one cost more than those that are read.
-CopiedAxes axes_in_memory(const PadLaunch& call) {
-  CopiedAxes all;
-  for (int i = 0; i < axes; ++i) all[static_cast<std::size_t>(i)] = copied_axis(call, i);
-  std::stable_sort(all.begin(), all.end(), [](const CopiedAxis& a, const CopiedAxis& b) {
-    return std::abs(a.y_step) > std::abs(b.y_step);
-  });
-  // One element is no neighbour of another: such axes come first.
-  std::stable_partition(all.begin(), all.end(),
-                        [](const CopiedAxis& axis) { return axis.outputs == 1; });
-  return all;
-}
 
 /// Whether y's elements along the last axis may be moved `width` at a time, and nothing is read in
 /// between.
@@ -183,6 +144,8 @@ void pad(const PadLaunch& call, void* stream) {
     join_elements(all, width);
     return launch<uint4>(all, call, stream);
   }
+  if (const auto turned = TransposeAxes::of(all, bytes))
+    return transpose(*turned, call.x.data(), call.y.data(), bytes, stream);
   switch (bytes) {
     case 8: return launch<std::uint64_t>(all, call, stream);
     case 4: return launch<std::uint32_t>(all, call, stream);
