@@ -1,4 +1,4 @@
-// Moves the sums of a gradient's phases to the pixels that they are of, one work item a pixel.
+// Moves the outputs of a gradient's phases to the pixels that they are of, one work item a pixel.
 //
 // Tiling: none; neighbouring work items are neighbouring elements of y's rows.
 // Bytes: x and y once.
@@ -83,9 +83,10 @@ struct Join {
     }
     const std::int64_t group = index[1] / channels;
     const std::int64_t filter = (group * phases + number) * channels + index[1] % channels;
-    const Value sum = convert<Value>(x[from + filter * x_steps[1]]);
-    y[to] = sum == sum ? finished(sum, index[1])
-                       : finished(again(index[0], group, filter, at, missing), index[1]);
+    const Stored output = x[from + filter * x_steps[1]];
+    const Value value = convert<Value>(output);
+    y[to] =
+        value == value ? output : finished(again(index[0], group, filter, at, missing), index[1]);
   }
 
   template <class Sum>

@@ -10,9 +10,9 @@ namespace plumb {
 
 namespace {
 
-/// What is kept of sums at a time: the L2 of a GPU has room for it, and all cores have enough to
+/// What is kept of outputs at a time: the L2 of a GPU has room for it, and all cores have enough to
 /// do.
-constexpr std::size_t max_sums_bytes = 32 << 20;
+constexpr std::size_t max_outputs_bytes = 32 << 20;
 
 ConvProblem with_images(ConvProblem problem, std::int64_t images) {
   problem.n = images;
@@ -21,7 +21,8 @@ ConvProblem with_images(ConvProblem problem, std::int64_t images) {
 
 std::int64_t images_at_a_time(const ConvProblem& problem) {
   const std::size_t image = bytes_of(problem.dtype, with_images(problem, 1).y_extents());
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(max_sums_bytes / image), 1, problem.n);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(max_outputs_bytes / image), 1,
+                                  problem.n);
 }
 
 }  // namespace
@@ -33,8 +34,10 @@ JoinedRun::JoinedRun(const ConvAlgorithm& algorithm, const ConvProblem& whole,
       images_(images_at_a_time(joined.problem)),
       convolution_(algorithm, with_images(joined.problem, images_), device),
       copy_bytes_(aligned(bytes_of(whole.dtype, joined.problem.w_extents()))),
-      sums_bytes_(
-          aligned(bytes_of(whole.dtype, with_images(joined.problem, images_).y_extents()))) {
+      outputs_bytes_(
+          aligned(bytes_of(whole.dtype, with_images(joined.problem, images_).y_extents()))),
+      bias_bytes_(
+          aligned(static_cast<std::size_t>(joined.problem.k) * size_in_bytes(whole.dtype))) {
   const std::int64_t n = joined.problem.n;
   estimate_seconds_ = static_cast<double>(n / images_) * convolution_.estimate_seconds();
   if (n % images_ > 0) {
@@ -48,7 +51,7 @@ JoinedRun::JoinedRun(const ConvAlgorithm& algorithm, const ConvProblem& whole,
 
 std::size_t JoinedRun::workspace_bytes() const {
   const std::size_t rest = rest_ ? rest_->packed_workspace_bytes() : 0;
-  return sums_bytes_ + std::max(convolution_.packed_workspace_bytes(), rest);
+  return outputs_bytes_ + bias_bytes_ + std::max(convolution_.packed_workspace_bytes(), rest);
 }
 
 void JoinedRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* w,
@@ -81,7 +84,20 @@ void JoinedRun::pack(BackendQueue& queue, const DeviceInfo& device, const void* 
     convolution_.pack(queue, device, filters, static_cast<std::byte*>(filters) + copy_bytes_);
 }
 
+/// A channel's for each of its phases. The convolution adds it, which rounds a sum once.
+void JoinedRun::spread_bias(BackendQueue& queue, const ConvLaunch& launch, void* to) const {
+  const DeviceId& device = launch.device.id;
+  const std::int64_t channels = whole_.c / whole_.groups, phases = joined_.phase_count();
+  queue.pad({.x = ConstTensorView(launch.bias, whole_.dtype, {whole_.groups, channels, 1, 1, 1},
+                                  device, {channels, 1, 1, 1, 1}),
+             .y = TensorView(to, whole_.dtype, {whole_.groups, channels, 1, 1, phases}, device,
+                             {phases * channels, 1, 1, 1, channels}),
+             .boundary = Boundary::clamp});
+}
+
 void JoinedRun::launch(BackendQueue& queue, const ConvLaunch& launch) const {
+  if (launch.bias)
+    spread_bias(queue, launch, static_cast<std::byte*>(launch.workspace) + outputs_bytes_);
   const std::int64_t n = joined_.problem.n, whole_times = n - n % images_;
   for (std::int64_t first = 0; first < whole_times; first += images_)
     launch_images(queue, launch, convolution_, first, images_);
@@ -92,7 +108,7 @@ void JoinedRun::launch_images(BackendQueue& queue, const ConvLaunch& launch, con
                               std::int64_t first, std::int64_t images) const {
   const ConvProblem p = with_images(joined_.problem, images);
   const DeviceId& device = launch.device.id;
-  auto* const sums = static_cast<std::byte*>(launch.workspace);
+  auto* const outputs = static_cast<std::byte*>(launch.workspace);
   const auto* const filters = static_cast<const std::byte*>(launch.filters);
   const void* const image = moved(launch.x, joined_.image + first * p.x_strides[0], p.dtype);
   run.launch(queue, {.problem = p,
@@ -100,14 +116,14 @@ void JoinedRun::launch_images(BackendQueue& queue, const ConvLaunch& launch, con
                      .x = image,
                      .w = filters,
                      .filters = run.filter_bytes() > 0 ? filters + copy_bytes_ : nullptr,
-                     .bias = nullptr,
-                     .y = sums,
-                     .activation = Activation::none,
-                     .workspace = sums + sums_bytes_,
+                     .bias = launch.bias ? outputs + outputs_bytes_ : nullptr,
+                     .y = outputs,
+                     .activation = launch.activation,
+                     .workspace = outputs + outputs_bytes_ + bias_bytes_,
                      .native_queue = launch.native_queue});
   const ConvOperand dx = output_of(with_images(whole_, images));
   PhasesLaunch join{
-      .x = with_all_axes(ConstTensorView(sums, p.dtype, p.y_extents(), device, p.y_strides)),
+      .x = with_all_axes(ConstTensorView(outputs, p.dtype, p.y_extents(), device, p.y_strides)),
       .y = with_all_axes(TensorView(moved(launch.y, first * dx.strides[0], p.dtype), p.dtype,
                                     dx.extents, device, dx.strides)),
       .problem = p,

@@ -1,6 +1,6 @@
 // How one algorithm computes backward data with strides by one forward convolution, whose filters
-// are the phases of dx (lower_joined()): its sums go through workspace, and from there to their
-// pixels, some images at a time, so that a cache holds the sums.
+// are the phases of dx (lower_joined()): its outputs go through workspace, and from there to their
+// pixels, some images at a time, so that a cache holds them.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,7 @@ class JoinedRun {
   void launch(BackendQueue& queue, const ConvLaunch& launch) const;
 
  private:
+  void spread_bias(BackendQueue& queue, const ConvLaunch& launch, void* to) const;
   void launch_images(BackendQueue& queue, const ConvLaunch& launch, const ConvRun& run,
                      std::int64_t first, std::int64_t images) const;
 
@@ -42,7 +43,7 @@ class JoinedRun {
   ConvRun convolution_;
   std::optional<ConvRun> rest_;  ///< of what is left after whole times
   double estimate_seconds_;
-  std::size_t copy_bytes_, sums_bytes_;
+  std::size_t copy_bytes_, outputs_bytes_, bias_bytes_;
 };
 
 }  // namespace plumb

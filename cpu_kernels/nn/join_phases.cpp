@@ -1,5 +1,5 @@
-// Moves the sums of a gradient's phases to the pixels that they are of: a row of y at a time, whose
-// every stride-th element is a run of x.
+// Moves the outputs of a gradient's phases to the pixels that they are of: a row of y at a time,
+// whose every stride-th element is a run of x.
 #include "cpu_kernels/nn/operators.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
 
@@ -60,7 +60,6 @@ void join_phases(const PhasesLaunch& launch) {
   auto* const output = static_cast<Stored*>(launch.y.data());
   const auto& [p_d, p_h, p_w] = launch.phases;
   const int64_t channels = y[1] / launch.problem.groups, phases = p_d * p_h * p_w;
-  const bool plain = !bias && launch.activation == Activation::none;
   const Sums<Stored> sums(launch);
   const auto finished = [&](auto sum, int64_t c) {
     if (bias) sum += widen(bias[c]);
@@ -82,7 +81,7 @@ void join_phases(const PhasesLaunch& launch) {
            ++k, w += p_w) {
         const Stored sum = run[k * from[4]];
         if (const auto wide = widen(sum); wide == wide) [[likely]] {
-          line[w * to[4]] = plain ? sum : narrow<Stored>(finished(wide, c));
+          line[w * to[4]] = sum;
           continue;
         }
         place.at[2] = k;

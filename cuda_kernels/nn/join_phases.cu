@@ -1,4 +1,4 @@
-// Moves the sums of a gradient's phases to the pixels that they are of, with bias and activation.
+// Moves the outputs of a gradient's phases to the pixels that they are of.
 //
 // Tiling: there is none; neighbouring threads are neighbouring elements of y in memory, along its
 // channels or its rows.
@@ -120,8 +120,9 @@ __global__ void __launch_bounds__(block_threads)
       // This way round, NaN stays NaN.
       return convert<Stored>(params.rectify && sum < 0 ? decltype(sum){0} : sum);
     };
-    const auto sum = convert<ComputeType<Stored>>(params.x[from + place.filter * params.x_c]);
-    params.y[to] = sum == sum ? finished(sum) : finished(sum_again(params, place));
+    const Stored output = params.x[from + place.filter * params.x_c];
+    const auto value = convert<ComputeType<Stored>>(output);
+    params.y[to] = value == value ? output : finished(sum_again(params, place));
   }
 }
 

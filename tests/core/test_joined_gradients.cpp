@@ -81,12 +81,14 @@ void for_each_output(const ConvLaunch& launch, const F& f) {
 }
 
 std::set<Tier> tiers_that_fail(const ConvAlgorithm& copy, Placement placement,
-                               std::span<const char* const> problems = texts) {
+                               std::span<const char* const> problems = texts,
+                               DType dtype = DType::f32) {
   std::set<Tier> failed;
   const ConvAlgorithm* const list[] = {&copy};
   bool bias = false;
   for (const char* text : problems) {
-    const ConvProblem problem = data_problem(text);
+    ConvProblem problem = data_problem(text);
+    problem.dtype = dtype;
     CAPTURE(text);
     REQUIRE(ask(copy, problem, Device::open("cpu").info()).forward_convolutions == 1);
     ValidationCase test = validation_case("", problem, placement);
@@ -105,6 +107,14 @@ TEST_CASE("joined gradients: all tiers hold, in every rank and layout") {
   const ConvAlgorithm copy = copy_of_direct(nullptr);
   for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
     CHECK(tiers_that_fail(copy, placement).empty());
+}
+
+/// With a bias, which is added before the one rounding.
+TEST_CASE("joined gradients: narrow types are rounded once") {
+  const ConvAlgorithm copy = copy_of_direct(nullptr);
+  for (const DType dtype : {DType::f16, DType::bf16})
+    for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
+      CHECK(tiers_that_fail(copy, placement, texts, dtype).empty());
 }
 
 TEST_CASE("joined gradients: 32 MiB of sums at a time") {

@@ -50,12 +50,13 @@ struct AddLaunch {
   Activation activation = Activation::none;  ///< of the sum
 };
 
-/// One move of sums to the pixels that they are of, with bias and activation, behind a convolution
-/// whose filters are the phases of pixels: y[n, g C/G + c, d, h, w] of phase a, d + offset[0] =
-/// i phases[0] + a[0] and so on, is x[n, (g P + a) C/G + c, i, j, k]. A sum that is NaN is formed
-/// anew without the taps that the phase does not have: their filters are 0, which may have met Inf.
+/// One move of outputs to the pixels that they are of, behind a convolution whose filters are the
+/// phases of pixels: y[n, g C/G + c, d, h, w] of phase a, d + offset[0] = i phases[0] + a[0] and so
+/// on, is x[n, (g P + a) C/G + c, i, j, k]. An output that is NaN is formed anew, with bias and
+/// activation, without the taps that the phase does not have: their filters are 0, which may have
+/// met Inf.
 struct PhasesLaunch {
-  ConstTensorView x = {};                    ///< the sums: N, G P C/G, and outputs of a phase
+  ConstTensorView x = {};                    ///< finished: N, G P C/G, and outputs of a phase
   TensorView y = {};                         ///< N C D H W, of x's dtype; overlaps nothing
   ConvProblem problem = {};                  ///< of the convolution
   ConstTensorView image = {};                ///< its image, N C D H W
@@ -63,7 +64,7 @@ struct PhasesLaunch {
   std::int64_t phases[3] = {1, 1, 1};        ///< along D, H and W; P of them
   std::int64_t offset[3] = {0, 0, 0};        ///< along D, H and W
   std::int64_t taps[3] = {1, 1, 1};          ///< of all phases together
-  const void* bias = nullptr;                ///< C dense elements, or null
+  const void* bias = nullptr;                ///< that x has: C dense elements, or null
   Activation activation = Activation::none;  ///< behind the bias
 
   /// Returns how many taps a phase does not have along an axis. They are the first ones.
