@@ -53,11 +53,13 @@ class WideRows {
     for_each(k, [](const auto& y, auto& here) { copy(y, here); });
     __syncwarp();
   }
-  /// Stages the outputs, of which sums has fragments of eight from `first_sum` on.
+  /// Stages the outputs, of which sums has fragments of eight from `first_sum` on. Returns whether
+  /// one of this lane's is to be summed anew, where it looks for it.
   template <int count>
-  __device__ void stage(const float (&sums)[count], int first_sum, int k) const {
+  __device__ bool stage(const float (&sums)[count], int first_sum, int k) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
     const int beside = lane_ % 4 * 2, first = offset(lane_ / 4, beside);
+    bool wrong = false;
 #pragma unroll
     for (int j = 0; j < columns / 8; ++j) {
       const Two two(*this, k + 8 * j + beside);
@@ -73,16 +75,22 @@ class WideRows {
           const float2 old = staged_pair(here).floats();
           sum.x += old.x, sum.y += old.y;
         }
-        put(here, WidePair<Stored>::round(max_nan(sum.x + two.bias[0], epilogue.least),
-                                          max_nan(sum.y + two.bias[1], epilogue.least)));
+        sum.x = max_nan(sum.x + two.bias[0], epilogue.least);
+        sum.y = max_nan(sum.y + two.bias[1], epilogue.least);
+        if constexpr (looks_early)
+          wrong = wrong | is_doubtful<Arithmetic>(sum.x) | is_doubtful<Arithmetic>(sum.y);
+        put(here, WidePair<Stored>::round(sum.x, sum.y));
       }
     }
     __syncwarp();
+    return wrong;
   }
-  /// Writes what is staged. Returns whether this lane has left its share out.
-  __device__ bool finish(int k) const {
-    bool left_out = false;
-    if (params_.repairs)
+  /// Writes what is staged, of which stage() has found some wrong, or not. Returns whether this
+  /// lane has left its share out.
+  __device__ bool finish(int k, [[maybe_unused]] bool wrong) const {
+    bool left_out = false, looks = params_.repairs;
+    if constexpr (looks_early) looks = __any_sync(0xffffffff, wrong);
+    if (looks)
       for_each(k, [&](const auto&, const auto& here) { left_out = left_out || is_wrong(here); });
     for_each(k, [left_out](auto& y, const auto& here) {
       if (!left_out) copy(here, y);
@@ -107,7 +115,10 @@ class WideRows {
   }
 
  private:
-  static constexpr bool scales = Params::Arithmetic::splits_in_memory;
+  using Arithmetic = typename Params::Arithmetic;
+  static constexpr bool scales = Arithmetic::splits_in_memory;
+  /// Where every launch looks for outputs that are wrong, it does so while registers have them.
+  static constexpr bool looks_early = Arithmetic::splits_operands;
   static constexpr int elements = 16 * columns / 32;  ///< of a lane
 
   /// What belongs to two neighbouring filters.
@@ -211,18 +222,17 @@ class WideRows {
   template <int size>
   __device__ static bool is_wrong(const WideVector<Stored, size>& of) {
     const auto vector = WideVector<Stored, size>::load(&of);
-    if constexpr (!Params::Arithmetic::splits_in_registers) return vector.has_nan();
+    if constexpr (!Arithmetic::splits_in_registers) return vector.has_nan();
     bool found = false;
 #pragma unroll
     for (const WidePair<Stored>& pair : vector.pair) {
       const float2 two = pair.floats();
-      found = found || is_doubtful<typename Params::Arithmetic>(two.x) ||
-              is_doubtful<typename Params::Arithmetic>(two.y);
+      found = found || is_doubtful<Arithmetic>(two.x) || is_doubtful<Arithmetic>(two.y);
     }
     return found;
   }
   __device__ static bool is_wrong(const Stored& of) {
-    return is_doubtful<typename Params::Arithmetic>(convert<float>(of));
+    return is_doubtful<Arithmetic>(convert<float>(of));
   }
 
   const Params& params_;
@@ -285,10 +295,11 @@ __device__ void write_outputs(const Params& params, const WideShared<shape>& sha
       const int k = filter + part * columns;
       if (k >= params.groups.filters) continue;
       rows.begin(k);
+      bool wrong = false;
       with_number<m64_tiles * parts>(i * parts + part, [&]<int number>() {
-        rows.stage(sums.of[number / parts], number % parts * columns / 2, k);
+        wrong = rows.stage(sums.of[number / parts], number % parts * columns / 2, k);
       });
-      if (rows.finish(k)) left_out |= 1u << part;
+      if (rows.finish(k, wrong)) left_out |= 1u << part;
     }
 #pragma unroll 1
     for (int k = filter; left_out != 0; left_out >>= 1, k += columns)

@@ -42,6 +42,17 @@ inline constexpr WideClass wide_class_fp16{DType::f16, DType::f16, 1},
     wide_class_bf16{DType::bf16, DType::bf16, 1}, wide_class_tf32{DType::f32, DType::f32, 1},
     wide_class_fp16x3{DType::f32, DType::f16, 3}, wide_class_tf32x3{DType::f32, DType::f32, 3};
 
+/// The channel of a step whose weights are at a place of a filter's row, where pixels are split in
+/// registers. A slice of eight places is what an instruction multiplies; lanes that have its terms
+/// t and t + 4 read the channels of all slices from two units of 16 bytes. They are such that lanes
+/// meet no bank twice: reading 8 bytes of neighbouring pixel rows under the swizzle, or 4 bytes of
+/// planes, whose rows are channels.
+PLUMB_HOST_DEVICE constexpr int wide_split_channel(int place) {
+  const int slice = place / 8, behind = place / 4 % 2, term = place % 4;
+  const int unit = (2 * term + term / 2) ^ behind;
+  return 4 * unit + (slice ^ 2 * (term % 2));
+}
+
 /// Groups as the product has them. Neighbouring groups of few channels are joined to one, whose
 /// filters have zeros for the channels of the others, so that a step's 128 bytes are not one
 /// group's few channels. Of the product: folded taps are channels.
@@ -58,9 +69,10 @@ struct WideGroups {
 /// The layout of packed filters: for each step, which is a block of channels under a tap with the
 /// blocks fastest and then s, r, t, a swizzled row of 128 bytes for each filter, group after group.
 /// Rows of a group are filled up with filters of zeros to whole swizzle atoms, blocks with channels
-/// of zeros. Where operands are split there follow the low halves in the same layout, the filters
-/// as they were (K, taps, C/G) and the exponent of the power of two that each was scaled by.
-/// Taps and channels are those of the product (wide_fold.hpp).
+/// of zeros. A row's channels are in their order, or in that of wide_split_channel(). Where
+/// operands are split there follow the low halves in the same layout, the filters as they were (K,
+/// taps, C/G) and the exponent of the power of two that each was scaled by. Taps and channels are
+/// those of the product (wide_fold.hpp).
 struct WideFilters {
   WideClass of = wide_class_fp16;
   WideFold fold;
@@ -88,7 +100,8 @@ struct WideFilters {
     return dense_at() + std::int64_t{filters()} * terms() * 4;
   }
   std::size_t bytes() const;
-  /// Returns where the element of a row begins that is channel `c` of its step.
+  /// Returns where the element of a row begins that is at place `c` of its step, channel `c` but
+  /// where pixels are split in registers.
   std::int64_t at(int step, int row, int c) const {
     constexpr int of_atom = swizzle_rows - 1;
     return step * step_bytes() + std::int64_t{row & ~of_atom} * swizzle_row_bytes +

@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(wide_packing_threads)
     const int of_step = static_cast<int>(row % to.all_rows()),
               step = static_cast<int>(row / to.all_rows());
     const WideRowOf it(to, of_step);
-    const int c = step % to.channel_blocks * Arithmetic::step_channels + of_row * unit - it.first;
+    const int first = step % to.channel_blocks * Arithmetic::step_channels - it.first;
     WideUnits words;
     if (it.filter >= 0) {
       float scale = 1;
@@ -120,10 +120,13 @@ __global__ void __launch_bounds__(wide_packing_threads)
         scale = power_of_two(reinterpret_cast<const int*>(packed + to.exponents_at())[it.filter]);
       const std::int64_t tap = from.at(to, it.filter, step / to.channel_blocks);
 #pragma unroll
-      for (int j = 0; j < unit; ++j)
-        if (c + j >= 0 && c + j < to.groups.own_channels)
+      for (int j = 0; j < unit; ++j) {
+        const int place = of_row * unit + j;
+        const int c = first + (Arithmetic::splits_in_registers ? wide_split_channel(place) : place);
+        if (c >= 0 && c < to.groups.own_channels)
           words.put<Arithmetic>(
-              j, w[tap + from.channel<fault == WideFault::wrong_term>(to.fold, c + j)], scale);
+              j, w[tap + from.channel<fault == WideFault::wrong_term>(to.fold, c)], scale);
+      }
     }
     const int at = of_step % swizzle_rows * swizzle_row_bytes + 16 * of_row;
     char* const here = packed + (row - of_step % swizzle_rows) * swizzle_row_bytes +

@@ -14,8 +14,9 @@ inline constexpr int wide_slices = 4;
 
 /// Where a thread's elements of its warpgroup's pixels lie in a stage, as wgmma has them in
 /// registers: `i` is 0 for row lane / 4 and term lane % 4, 1 for the eighth row below, and 2 and 3
-/// for the fourth term behind. All follow from one offset.
-template <bool across>
+/// for the fourth term behind. All follow from one offset. Terms are the channels in their order,
+/// or of three products those of wide_split_channel().
+template <class Arithmetic>
 class WideElements {
  public:
   static constexpr int m64_bytes = 64 * swizzle_row_bytes;
@@ -23,26 +24,43 @@ class WideElements {
   __device__ WideElements() {
     const int lane = static_cast<int>(threadIdx.x) % 32,
               warp = static_cast<int>(threadIdx.x) / 32 % 4;
-    const int row = lane / 4, term = lane % 4;
-    if constexpr (across) {
+    const int row = lane / 4;
+    const int channel = permutes ? wide_split_channel(lane % 4) : lane % 4;
+    if constexpr (Arithmetic::across) {
       // A row of the tile is a channel under 32 pixels, two warps'.
-      const int unit = warp % 2 * 4 + row / 4;
-      at_ = warp / 2 * swizzle_rows * wide_slices * swizzle_row_bytes + term * swizzle_row_bytes +
-            (unit ^ term) * 16 + row % 4 * 4;
+      const int pixel = 16 * (warp % 2) + row;
+      at_ = warp / 2 * Arithmetic::step_channels * swizzle_row_bytes +
+            swizzle_128(channel * swizzle_row_bytes + 4 * pixel);
     } else {
-      at_ = (16 * warp + row) * swizzle_row_bytes + row * 16 + term * 4;
+      at_ = swizzle_128((16 * warp + row) * swizzle_row_bytes + 4 * channel);
     }
   }
-  /// Reads one of the m64 tile whose pixels begin at `tile`.
-  __device__ float read(const char* tile, int slice, int i) const {
-    const int below = i % 2, behind = i / 2;
-    const int flip = across ? 64 * behind ^ 32 * below : 16 * (2 * slice + behind);
-    const int next = across ? (swizzle_rows * slice + 4 * behind) * swizzle_row_bytes
-                            : 8 * below * swizzle_row_bytes;
-    return *reinterpret_cast<const float*>(tile + (at_ ^ flip) + next);
+  /// Reads those of a pair of slices, of the 64 pixels that begin at `tile`.
+  __device__ void read(const char* tile, int pair, float (&to)[2][4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int below = i % 2, behind = i / 2;
+      if constexpr (!Arithmetic::across) {
+        const char* const at =
+            tile + (at_ ^ (8 * pair | 16 * behind)) + 8 * below * swizzle_row_bytes;
+        const auto two = *reinterpret_cast<const float2*>(at);
+        to[0][i] = two.x, to[1][i] = two.y;
+      } else {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          // From channel to channel both its row and its place in the swizzle change.
+          const int slice = 2 * pair + j, next = permutes ? slice ^ 4 * behind : 4 * behind;
+          const int at = at_ ^ next * (swizzle_row_bytes + 16) ^ 32 * below;
+          to[j][i] = *reinterpret_cast<const float*>(
+              tile + at + (permutes ? 0 : swizzle_rows * slice * swizzle_row_bytes));
+        }
+      }
+    }
   }
 
  private:
+  static constexpr bool permutes = Arithmetic::splits_in_registers;
+  static_assert(permutes || Arithmetic::across);
   int at_;
 };
 
@@ -88,7 +106,7 @@ struct WideFragment {
 template <class Arithmetic, WideFault fault, WideShape shape>
 __device__ void multiply_registers(const WideShared<shape>& shared, WideStage<shape>& stage,
                                    int begin, int end, WideSums<shape>& sums) {
-  using Elements = WideElements<Arithmetic::across>;
+  using Elements = WideElements<Arithmetic>;
   constexpr int m64_tiles = WideSums<shape>::m64_tiles, n8_tiles = WideSums<shape>::n8_tiles;
   static_assert(shape.across == 1);
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -106,26 +124,30 @@ __device__ void multiply_registers(const WideShared<shape>& shared, WideStage<sh
     const char* const pixels = shared.pixels(stage.number) + first;
     const WgmmaMatrix at = filters + stage.number * (shape.stage_bytes() / 16);
 #pragma unroll
-    for (int slice = 0; slice < wide_slices; ++slice) {
-      auto& fragment = fragments[slice % 2];
-      const bool stale = fault == WideFault::stale_fragment && slice == 0 && step > begin;
+    for (int pair = 0; pair < wide_slices / 2; ++pair) {
+      const bool stale = fault == WideFault::stale_fragment && pair == 0 && step > begin;
       const char* const tile = stale ? shared.pixels(last) + first : pixels;
-      float read[m64_tiles][4];
-#pragma unroll
-      for (int i = 0; i < 4 * m64_tiles; ++i)
-        read[i / 4][i % 4] = elements.read(tile + i / 4 * Elements::m64_bytes, slice, i % 4);
-      // What the slice before the last has read is free.
-      wgmma_end<1>();
-#pragma unroll
-      for (int i = 0; i < m64_tiles; ++i) fragment[i].hold(), fragment[i].take(read[i]);
-      if (slice == 1 && step > begin) release(last);
-      sums.settle();
-      wgmma_begin();
+      float read[m64_tiles][2][4];
 #pragma unroll
       for (int i = 0; i < m64_tiles; ++i)
-        fragment[i].template multiply<n8_tiles>(sums.of[i], at + 32 * slice / 16,
-                                                shape.b_bytes() / 16, slice > 0 || step > begin);
-      wgmma_commit();
+        elements.read(tile + i * Elements::m64_bytes, pair, read[i]);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const int slice = 2 * pair + j;
+        // What the slice before the last has read is free.
+        wgmma_end<1>();
+#pragma unroll
+        for (int i = 0; i < m64_tiles; ++i)
+          fragments[j][i].hold(), fragments[j][i].take(read[i][j]);
+        if (slice == 1 && step > begin) release(last);
+        sums.settle();
+        wgmma_begin();
+#pragma unroll
+        for (int i = 0; i < m64_tiles; ++i)
+          fragments[j][i].template multiply<n8_tiles>(
+              sums.of[i], at + 32 * slice / 16, shape.b_bytes() / 16, slice > 0 || step > begin);
+        wgmma_commit();
+      }
     }
     last = stage.number;
     stage.advance();

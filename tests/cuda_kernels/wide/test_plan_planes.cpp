@@ -1,5 +1,6 @@
 // Which planes of x the wide kernel reads as they lie, and where it makes halves in registers.
 #include <catch2/catch_test_macros.hpp>
+#include <set>
 
 #include "cuda_kernels/wide/wide.hpp"
 #include "plumb/problem_text.hpp"
@@ -84,4 +85,35 @@ TEST_CASE("wide: halves are made in registers where memory bounds a layer, in me
       CHECK(seconds(text, wide_class_tf32x3, planes) > seconds(text, wide_class_fp16x3, planes));
     }
   }
+}
+
+TEST_CASE("wide: channels that registers split have an order in which no bank is met twice") {
+  std::set<int> channels;
+  for (int place = 0; place < 32; ++place) channels.insert(wide_split_channel(place));
+  CHECK(channels.size() == 32);
+  CHECK(*channels.rbegin() == 31);
+  // Rows are pixels: half a warp reads two slices' neighbouring channels of four rows.
+  for (int place = 0; place < 32; place += place % 8 == 4 ? 12 : 4)
+    for (int half = 0; half < 2; ++half) {
+      std::set<int> met;
+      for (int lane = 16 * half; lane < 16 * half + 16; ++lane) {
+        const int channel = wide_split_channel(place + lane % 4);
+        const int next = wide_split_channel(place + 8 + lane % 4);
+        CHECK(next == channel + 1);
+        CHECK(channel % 2 == 0);
+        met.insert(swizzle_128(lane / 4 * swizzle_row_bytes + 4 * channel) % swizzle_row_bytes / 8);
+      }
+      CHECK(met.size() == 16);
+    }
+  // Rows are channels under 32 pixels: a warp reads eight pixels of four rows.
+  for (int place = 0; place < 32; place += 4)
+    for (int pixel = 0; pixel < 32; pixel += 8) {
+      std::set<int> met;
+      for (int lane = 0; lane < 32; ++lane) {
+        const int row = wide_split_channel(place + lane % 4);
+        met.insert(swizzle_128(row * swizzle_row_bytes + 4 * (pixel + lane / 4)) %
+                   swizzle_row_bytes / 4);
+      }
+      CHECK(met.size() == 32);
+    }
 }

@@ -26,11 +26,13 @@ if(PLUMB_EMULATION)
   endfunction()
   plumb_faulty_wide(wide_region one_line "params.of_x.of[1].stride * region.line_elements"
     "region.line_elements" "*one image of a few folded channels")
-  plumb_faulty_wide(wide_registers same_unit "16 * (2 * slice + behind)" "32 * slice"
+  plumb_faulty_wide(wide_registers same_unit "(8 * pair | 16 * behind)" "(8 * pair)"
     "*one image that goes through registers")
-  plumb_faulty_wide(wide_registers same_pixels "64 * behind ^ 32 * below" "64 * behind"
+  plumb_faulty_wide(wide_registers same_pixels " ^ 32 * below" ""
     "*one image that goes through registers")
   plumb_faulty_wide(wide_registers lost_product "filters + low_at, 1" "filters, 1"
+    "*one image that goes through registers")
+  plumb_faulty_wide(wide_params overflow "!(fabsf(sum) < __int_as_float(infinity_bits))" "sum != sum"
     "*one image that goes through registers")
   plumb_faulty_wide(wide_consumer same_terms "across ? wgmma_across_bytes : 32" "across ? 32 : 32"
     "*one image of planes under one tap")

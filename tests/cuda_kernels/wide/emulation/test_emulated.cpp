@@ -239,12 +239,11 @@ TEST_CASE("wide, emulated: one image of planes under one tap") {
 }
 TEST_CASE("wide, emulated: one image that goes through registers") {
   for (const Placing x : {Placing::channels_last, Placing::planes})
-    CHECK(WideEmulated("mb1ic64ih8iw9oc40kh1ph0", {.of = wide_class_tf32x3,
-                                                   .x = x,
-                                                   .choice = {.shape = 5},
-                                                   .across = 1,
-                                                   .data = Data::normal})
-              .run(0.5) == "");
+    for (const Data data : {Data::normal, Data::large_products}) {
+      const WideOptions options{
+          .of = wide_class_tf32x3, .x = x, .choice = {.shape = 5}, .across = 1, .data = data};
+      CHECK(WideEmulated("mb1ic64ih8iw9oc40kh1ph0", options).run(0.5) == "");
+    }
 }
 TEST_CASE("wide, emulated: one image of a few folded channels") {
   CHECK(WideEmulated("mb1ic3ih13iw11oc16kh5sh2ph2",

@@ -48,6 +48,14 @@ T __shfl_sync(unsigned, T value, int lane) {
   __syncwarp();
   return result;
 }
+inline bool __any_sync(unsigned, bool value) {
+  auto& shown = shown_by_lanes<bool>();
+  shown[threadIdx.x % 32] = value;
+  __syncwarp();
+  const bool result = std::find(shown, shown + 32, true) != shown + 32;
+  __syncwarp();
+  return result;
+}
 inline int __reduce_max_sync(unsigned, int value) {
   auto& shown = shown_by_lanes<int>();
   shown[threadIdx.x % 32] = value;
