@@ -55,6 +55,9 @@ double CudaEvent::seconds_since(const BackendEvent& earlier) const {
   return milliseconds * 1e-3;
 }
 
+CudaQueue::CudaQueue(const DeviceId& device, cudaStream_t stream, Ownership ownership)
+    : device_(device), stream_(stream), ownership_(ownership) {}
+
 CudaQueue::~CudaQueue() {
   if (workspace_) release_on(device_.index, [&] { return cudaFreeAsync(workspace_, stream_); });
   if (ownership_ == Ownership::own)
@@ -74,6 +77,21 @@ std::shared_ptr<BackendEvent> CudaQueue::record() {
 void CudaQueue::wait(const BackendEvent& event) {
   const DeviceGuard guard(device_.index);
   check(cudaStreamWaitEvent(stream_, cuda_event(event).native()), "cudaStreamWaitEvent");
+}
+
+void CudaQueue::fork(int branches) {
+  const DeviceGuard guard(device_.index);
+  if (!branches_) branches_ = std::make_unique<CudaBranches>(device_);
+  branches_->fork(stream_, branches - 1);
+}
+
+BackendQueue& CudaQueue::branch(int number) {
+  return number == 0 ? *this : branches_->queue(number - 1);
+}
+
+void CudaQueue::join() {
+  const DeviceGuard guard(device_.index);
+  branches_->join(stream_);
 }
 
 void CudaQueue::copy(void* to, const void* from, std::size_t bytes) {

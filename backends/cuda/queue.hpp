@@ -3,6 +3,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <memory>
+
+#include "branches.hpp"
 #include "plumb/backend.hpp"
 
 namespace plumb::cuda {
@@ -31,12 +34,16 @@ class CudaQueue final : public BackendQueue {
 
   /// `stream` may be null, the legacy default stream. It must outlive a queue that borrows it.
   CudaQueue(const DeviceInfo& device, cudaStream_t stream, Ownership ownership)
-      : device_(device.id), stream_(stream), ownership_(ownership) {}
+      : CudaQueue(device.id, stream, ownership) {}
+  CudaQueue(const DeviceId& device, cudaStream_t stream, Ownership ownership);
   ~CudaQueue() override;
   CudaQueue(const CudaQueue&) = delete;
   CudaQueue& operator=(const CudaQueue&) = delete;
 
   void* native() const override { return stream_; }
+  void fork(int branches) override;
+  BackendQueue& branch(int number) override;
+  void join() override;
   void synchronize() override;
   bool is_capturing() const override;
   std::shared_ptr<BackendEvent> record() override;
@@ -72,6 +79,7 @@ class CudaQueue final : public BackendQueue {
   Ownership ownership_;
   void* workspace_ = nullptr;
   std::size_t workspace_bytes_ = 0;
+  std::unique_ptr<CudaBranches> branches_;  ///< from the first fork() on
 };
 
 }  // namespace plumb::cuda

@@ -91,6 +91,12 @@ void BackwardRun::set_inner(bool stages_output) {
   if (options_.relu_mask) inner_.y_strides = {};
   if (stages_output_) (of_data() ? inner_.x_strides : inner_.w_strides) = {};
   inner_ = check(inner_);
+  const auto bytes = [&](bool is_there, const Extents& extents) {
+    return is_there ? aligned(bytes_of(inner_.dtype, extents)) : 0;
+  };
+  staged_bytes_ = bytes(stages_output_, output_of(inner_).extents);
+  padded_bytes_ = bytes(copies_input(), inner_.x_extents());
+  masked_bytes_ = bytes(options_.relu_mask, inner_.y_extents());
 }
 
 bool BackwardRun::plan_by_itself(const DeviceInfo& device) {
@@ -121,8 +127,11 @@ void BackwardRun::plan_forward(const DeviceInfo& device) {
 }
 
 RunOptions BackwardRun::options_of_parts() const {
+  const std::size_t limit = options_.workspace_limit_bytes,
+                    staging = staged_bytes_ + padded_bytes_ + masked_bytes_;
   return {.accumulate = options_.accumulate && !stages_output_,
-          .reproducible = options_.reproducible};
+          .reproducible = options_.reproducible,
+          .workspace_limit_bytes = limit - std::min(limit, staging)};
 }
 
 /// Whether phases have copies of tensors with channels innermost, or are all one convolution's.
@@ -164,10 +173,6 @@ bool BackwardRun::plan_joined(const ConvProblem& one, const ConvProblem& many,
 }
 
 void BackwardRun::count_staging(const DeviceInfo& device) {
-  const ConvOperand output = output_of(inner_);
-  if (stages_output_) staged_bytes_ = aligned(bytes_of(inner_.dtype, output.extents));
-  if (copies_input()) padded_bytes_ = aligned(bytes_of(inner_.dtype, inner_.x_extents()));
-  if (options_.relu_mask) masked_bytes_ = aligned(bytes_of(inner_.dtype, inner_.y_extents()));
   const double bytes = 2 * static_cast<double>(staged_bytes_ + padded_bytes_) +
                        3 * static_cast<double>(masked_bytes_);
   if (device.nominal_bytes_per_second > 0)

@@ -60,7 +60,7 @@ class BackwardRun {
   /// Whether a way that there is another one beside stays within the limit.
   template <class Run>
   bool fits(const Run& run) const {
-    return run.filter_bytes() + run.workspace_bytes() <= options_.workspace_limit_bytes;
+    return run.filter_bytes() + run.workspace_bytes() <= options_of_parts().workspace_limit_bytes;
   }
   void count_staging(const DeviceInfo& device);
   void mask(BackendQueue& queue, const ConvLaunch& launch, void* to) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "channel_values.hpp"
 #include "plumb/problem_text.hpp"
@@ -25,6 +26,30 @@ Strides innermost_strides(const Extents& extents) {
   for (int i = extents.rank() - 1; i >= 2; --i) strides[i] = next, next *= extents[i];
   return strides;
 }
+
+/// Branches of a queue, or the queue alone. They are joined where an error ends the work, too.
+class Forked {
+ public:
+  Forked(BackendQueue& queue, int branches) : queue_(queue), open_(branches > 1) {
+    if (open_) queue_.fork(branches);
+  }
+  ~Forked() {
+    try {
+      join();
+    } catch (...) {  // the error on its way is the first one
+    }
+  }
+  Forked(const Forked&) = delete;
+  Forked& operator=(const Forked&) = delete;
+  BackendQueue& branch(int number) { return open_ ? queue_.branch(number) : queue_; }
+  void join() {
+    if (std::exchange(open_, false)) queue_.join();
+  }
+
+ private:
+  BackendQueue& queue_;
+  bool open_;
+};
 
 std::int64_t taps_of(const LoweredConv& part) {
   return part.taps.taps[0] * part.taps.taps[1] * part.taps.taps[2];
@@ -58,7 +83,9 @@ LoweredRun::LoweredRun(const ConvAlgorithm& algorithm, const ConvProblem& proble
   }
   plan(algorithm, device);
   whole_.n = problem_.n = images;
-  if (support_) count_copies(device);
+  if (!support_) return;
+  count_copies(device);
+  plan_branches(device);
 }
 
 void LoweredRun::plan(const ConvAlgorithm& algorithm, const DeviceInfo& device) {
@@ -112,6 +139,24 @@ void LoweredRun::count_copies(const DeviceInfo& device) {
   for (const LoweredZeros& zeros : zeros_)
     bytes += options_.accumulate ? 0 : static_cast<double>(bytes_of(problem_.dtype, zeros.extents));
   estimate_seconds_ += bytes / device.nominal_bytes_per_second;
+}
+
+/// Kernels and bits are the same with branches and without. The estimate is that of one phase after
+/// the other.
+void LoweredRun::plan_branches(const DeviceInfo& device) {
+  // Shorter ones take no longer than the events around them.
+  constexpr double min_seconds = 20e-6;
+  constexpr std::size_t max_branches = 4, max_bytes = 256 << 20;
+  const std::size_t count = std::min(parts_.size(), max_branches);
+  if (!of_data() || device.id == host || count < 2 || images_ == 0 ||
+      estimate_seconds_ < min_seconds)
+    return;
+  const std::size_t bytes = aligned(own_bytes_);
+  if (count * bytes > max_bytes || image_bytes_ + output_bytes_ + count * bytes + filter_bytes() >
+                                       options_.workspace_limit_bytes)
+    return;
+  branches_ = static_cast<int>(count);
+  own_bytes_ = bytes;
 }
 
 Support LoweredRun::reproduces() const {
@@ -188,25 +233,32 @@ void LoweredRun::launch_parts(BackendQueue& queue, const ConvLaunch& launch) con
   else
     for (const LoweredZeros& zeros : zeros_) write_zeros(queue, launch, zeros);
   const auto* filters = static_cast<const std::byte*>(launch.filters);
+  Forked forked(queue, branches_);
+  int number = 0;
   for (const Part& part : parts_) {
+    BackendQueue& branch = forked.branch(number);
+    auto* const workspace =
+        static_cast<std::byte*>(launch.workspace) + static_cast<std::size_t>(number) * own_bytes_;
+    if (++number == branches_) number = 0;
     const LoweredConv& one = part.convolution;
     const ConvRun& run = runs_[part.run];
     const std::byte* const own = of_data() ? filters + part.copy_bytes : nullptr;
     const bool is_packed = of_data() && run.filter_bytes() > 0;
-    run.launch(queue, {.problem = one.problem,
-                       .device = launch.device,
-                       .x = moved(launch.x, one.image, dtype),
-                       .w = of_data() ? filters : moved(launch.w, one.filters, dtype),
-                       .filters = is_packed ? own : nullptr,
-                       .bias = launch.bias,
-                       .y = moved(launch.y, one.output, dtype),
-                       .activation = launch.activation,
-                       .accumulate = launch.accumulate,
-                       .reproducible = launch.reproducible,
-                       .workspace = launch.workspace,
-                       .native_queue = launch.native_queue});
+    run.launch(branch, {.problem = one.problem,
+                        .device = launch.device,
+                        .x = moved(launch.x, one.image, dtype),
+                        .w = of_data() ? filters : moved(launch.w, one.filters, dtype),
+                        .filters = is_packed ? own : nullptr,
+                        .bias = launch.bias,
+                        .y = moved(launch.y, one.output, dtype),
+                        .activation = launch.activation,
+                        .accumulate = launch.accumulate,
+                        .reproducible = launch.reproducible,
+                        .workspace = launch.workspace ? workspace : nullptr,
+                        .native_queue = branch.native()});
     if (of_data()) filters = own + aligned(run.filter_bytes());
   }
+  forked.join();
 }
 
 /// Of sums of nothing there is the bias, and what the output held.

@@ -5,6 +5,9 @@
 // elements one by one, and each phase would repack dy for itself. There dy may be copied once, to
 // workspace with channels innermost, and the phases write a dx of that layout, from which one copy
 // makes the caller's.
+//
+// Phases depend on nothing of each other, and one by itself may leave much of a GPU idle: there
+// they are branches of the queue, each with workspace of its own.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +40,7 @@ class LoweredRun {
   /// As BackwardRun::filter_bytes().
   std::size_t filter_bytes() const;
   /// Beside the packed filters.
-  std::size_t workspace_bytes() const { return image_bytes_ + output_bytes_ + own_bytes_; }
+  std::size_t workspace_bytes() const { return image_bytes_ + output_bytes_ + all_own_bytes(); }
 
   void pack(BackendQueue& queue, const DeviceInfo& device, const void* w, void* filters) const;
   /// As BackwardRun::launch(), with dy as it is.
@@ -51,9 +54,11 @@ class LoweredRun {
     std::size_t copy_bytes;  ///< of its taps
   };
 
+  std::size_t all_own_bytes() const { return static_cast<std::size_t>(branches_) * own_bytes_; }
   bool of_data() const { return problem_.direction == Direction::backward_data; }
   void plan(const ConvAlgorithm& algorithm, const DeviceInfo& device);
   void count_copies(const DeviceInfo& device);
+  void plan_branches(const DeviceInfo& device);
   void launch_parts(BackendQueue& queue, const ConvLaunch& launch) const;
   void write_zeros(BackendQueue& queue, const ConvLaunch& launch, const LoweredZeros& zeros) const;
 
@@ -63,7 +68,9 @@ class LoweredRun {
   RunOptions options_;
   Support support_;
   double estimate_seconds_ = 0;
-  /// Of the workspace, in this order: dy and dx where they are copied, the algorithm's own.
+  int branches_ = 1;
+  /// Of the workspace, in this order: dy and dx where they are copied, the algorithm's own, for
+  /// each branch.
   std::size_t image_bytes_ = 0, output_bytes_ = 0, own_bytes_ = 0;
   std::vector<ConvRun> runs_;
   std::vector<Part> parts_;

@@ -16,6 +16,7 @@
 //   no_kernel             a kernel does nothing, so that a call takes what the host takes
 //   wrong                 the first result is off by one
 //   nan                   the first result is no number
+//   lost_branch           what one of a queue's branches has to do is not done
 //   wrong_sum             the first element of a bias's gradient is off by one
 //   pinned                all memory counts as pinned
 //
@@ -27,9 +28,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "plumb/backend.hpp"
 #include "plumb/error.hpp"
@@ -58,7 +63,7 @@ std::string fault() {
 std::atomic<bool> broken = false;
 std::atomic<int> allocations = 0;
 /// By `cuda.conv.fake.fp32`, for the tests of planning.
-std::atomic<int> plans = 0, provider_plans = 0;
+std::atomic<int> plans = 0, provider_plans = 0, forks = 0;
 
 void require_working() {
   if (broken)
@@ -198,10 +203,37 @@ class FakeEvent final : public BackendEvent {
   std::shared_ptr<BackendEvent> event_;
 };
 
+/// Branches do nothing before they are joined, and then in turns, the last one first: whatever one
+/// needs of another, or takes from it, goes wrong.
 class FakeQueue final : public BackendQueue {
  public:
-  explicit FakeQueue(std::unique_ptr<BackendQueue> queue) : queue_(std::move(queue)) {}
+  explicit FakeQueue(std::shared_ptr<BackendQueue> queue, bool waits = false)
+      : queue_(std::move(queue)), waits_(waits) {}
   void* native() const override { return nullptr; }
+  void fork(int branches) override {
+    if (!branches_.empty() || waits_) throw std::logic_error("a queue that has forked forks");
+    for (int i = 1; i < branches; ++i)
+      branches_.push_back(std::make_unique<FakeQueue>(queue_, true));
+    forks += 1;
+  }
+  BackendQueue& branch(int number) override {
+    if (number == 0) return *this;
+    return *branches_.at(static_cast<std::size_t>(number) - 1);
+  }
+  void join() override {
+    if (fault() == "lost_branch") branches_.pop_back();
+    for (bool any = true; any;) {
+      any = false;
+      for (auto branch = branches_.rbegin(); branch != branches_.rend(); ++branch) {
+        auto& work = (*branch)->work_;
+        if (work.empty()) continue;
+        any = true;
+        work.front()();
+        work.pop_front();
+      }
+    }
+    branches_.clear();
+  }
   void synchronize() override { require_working(); }
   std::shared_ptr<BackendEvent> record() override {
     require_working();
@@ -233,11 +265,19 @@ class FakeQueue final : public BackendQueue {
       return;
     }
     if (fault() == "no_kernel") return;
+    // A launch refers to what may be gone later.
+    if (waits_)
+      return work_.push_back(
+          [this, &algorithm, plan, launch, problem = launch.problem, device = launch.device] {
+            queue_->conv(algorithm, later(launch, problem, device), plan);
+          });
     queue_->conv(algorithm, launch, plan);
     if (fault() == "wrong") static_cast<float*>(launch.y)[0] += 1;
     if (fault() == "nan") static_cast<float*>(launch.y)[0] = std::nanf("");
   }
-  void pad(const PadLaunch& launch) override { queue_->pad(launch); }
+  void pad(const PadLaunch& launch) override {
+    now_or_later([this, launch] { queue_->pad(launch); });
+  }
   void join_phases(const PhasesLaunch& launch) override { queue_->join_phases(launch); }
   void sum_channels(const SumLaunch& launch) override {
     queue_->sum_channels(launch);
@@ -247,9 +287,13 @@ class FakeQueue final : public BackendQueue {
                      const TensorView& dx) override {
     queue_->relu_backward(y, dy, dx);
   }
-  void add(const AddLaunch& launch) override { queue_->add(launch); }
+  void add(const AddLaunch& launch) override {
+    now_or_later([this, launch] { queue_->add(launch); });
+  }
   void pool(const PoolLaunch& launch) override { queue_->pool(launch); }
-  void relu(const ConstTensorView& x, const TensorView& y) override { queue_->relu(x, y); }
+  void relu(const ConstTensorView& x, const TensorView& y) override {
+    now_or_later([this, x, y] { queue_->relu(x, y); });
+  }
   void softmax(const ConstTensorView& x, const TensorView& y) override { queue_->softmax(x, y); }
   void resize_bilinear(const ConstTensorView& x, const TensorView& y) override {
     queue_->resize_bilinear(x, y);
@@ -264,7 +308,30 @@ class FakeQueue final : public BackendQueue {
   void sgd_step(const SgdLaunch& launch) override { queue_->sgd_step(launch); }
 
  private:
-  std::unique_ptr<BackendQueue> queue_;
+  static ConvLaunch later(const ConvLaunch& launch, const ConvProblem& problem,
+                          const DeviceInfo& device) {
+    return {.problem = problem,
+            .device = device,
+            .x = launch.x,
+            .w = launch.w,
+            .filters = launch.filters,
+            .bias = launch.bias,
+            .y = launch.y,
+            .activation = launch.activation,
+            .accumulate = launch.accumulate,
+            .reproducible = launch.reproducible,
+            .workspace = launch.workspace,
+            .native_queue = launch.native_queue};
+  }
+  void now_or_later(std::function<void()> work) {
+    if (waits_) return work_.push_back(std::move(work));
+    work();
+  }
+
+  std::shared_ptr<BackendQueue> queue_;
+  bool waits_;  ///< a branch
+  std::deque<std::function<void()>> work_;
+  std::vector<std::unique_ptr<FakeQueue>> branches_;
 };
 
 DeviceInfo fake_info() {
@@ -362,6 +429,7 @@ Backend& fake_backend() {
 
 extern "C" PLUMB_API int plumb_fake_plans() { return plumb::plans; }
 extern "C" PLUMB_API int plumb_fake_provider_plans() { return plumb::provider_plans; }
+extern "C" PLUMB_API int plumb_fake_forks() { return plumb::forks; }
 
 extern "C" PLUMB_API const plumb::BackendModule* PLUMB_FAKE_SYMBOL() {
   static const plumb::BackendModule module{PLUMB_FAKE_ABI, PLUMB_FAKE_VERSION,

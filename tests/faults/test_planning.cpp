@@ -1,7 +1,5 @@
 // How often algorithms plan: once for each convolution that conv() or a ConvPlan meets, and never
 // in a launch.
-#include <dlfcn.h>
-
 #include <catch2/catch_test_macros.hpp>
 #include <string>
 #include <thread>
@@ -15,16 +13,7 @@ using namespace plumb;
 namespace {
 
 /// What the fake module's first algorithm has planned so far.
-int plans_made() {
-  const std::string file = std::string(PLUMB_FAKE_MODULES) + "/fake/libplumb_cuda.so";
-  void* const module = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD);
-  REQUIRE(module);
-  auto* const count = reinterpret_cast<int (*)()>(dlsym(module, "plumb_fake_plans"));
-  REQUIRE(count);
-  const int plans = count();
-  dlclose(module);
-  return plans;
-}
+int plans_made() { return plumb_test::fake_count("plumb_fake_plans"); }
 
 /// Forty images of other sizes, and the tensors of a 3x3 convolution of each.
 struct Convolutions {

@@ -126,7 +126,14 @@ class PLUMB_API BackendQueue {
  public:
   virtual ~BackendQueue() = default;
   virtual void* native() const = 0;  ///< the stream (CUDA), or null
-  virtual void synchronize() = 0;    ///< waits on the host, and throws what the device reports
+  /// Until join() the queue has branches, whose work begins behind what it has now and may run at
+  /// the same time. A queue that cannot have any is all of them itself. Branches do not branch.
+  virtual void fork([[maybe_unused]] int branches) {}
+  /// Returns a branch between fork() and join(). Branch 0 is the queue itself.
+  virtual BackendQueue& branch([[maybe_unused]] int number) { return *this; }
+  /// What is put on the queue from now on begins behind all branches' work.
+  virtual void join() {}
+  virtual void synchronize() = 0;  ///< waits on the host, and throws what the device reports
   /// Says whether work put on the queue is being recorded in a graph instead of run.
   virtual bool is_capturing() const { return false; }
   virtual std::shared_ptr<BackendEvent> record() = 0;  ///< behind the work so far
@@ -243,7 +250,7 @@ class PLUMB_API Backend {
 /// A module (libplumb_<name>.so) hands this out through its one C symbol, plumb_backend_module.
 /// `abi` is compared before anything else is read.
 struct BackendModule {
-  static constexpr std::uint32_t current_abi = 13;  ///< the ABI of this header
+  static constexpr std::uint32_t current_abi = 14;  ///< the ABI of this header
   std::uint32_t abi;      ///< current_abi of the headers that the module was built with
   const char* version;    ///< of Plumb; must equal the library's
   Backend& (*backend)();  ///< the backend
