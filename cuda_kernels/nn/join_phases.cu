@@ -1,8 +1,8 @@
 // Moves the outputs of a gradient's phases to the pixels that they are of.
 //
-// Tiling: there is none; neighbouring threads are neighbouring elements of y in memory, along its
-// channels or its rows.
-// Bytes: x and y once.
+// Tiling: there is none; a thread has 16 bytes of y where they are aligned, or one element, and
+// neighbouring threads have neighbours in memory, along y's channels or its rows. Bytes: x and y
+// once.
 #include <algorithm>
 #include <type_traits>
 
@@ -38,10 +38,12 @@ template <class Stored, class Index>
 struct JoinParams {
   const Stored *x, *image, *filters, *bias;
   Stored* y;
-  std::int64_t elements;
-  bool rectify, channels_run;  ///< neighbouring elements are channels
+  std::int64_t threads;                      ///< elements, or vectors of them
+  bool rectify, channels_run;                ///< neighbouring elements are channels
+  bool x_vectors;                            ///< x has them side by side too
+  Divisor<Index> channel_runs, column_runs;  ///< threads along them
   JoinAxis<Index> axis[3];
-  Divisor<Index> channels, of_group;
+  Divisor<Index> of_group;
   Index phases, image_channels, x_n, x_c, y_n, y_c, image_n, image_c;
 };
 
@@ -49,6 +51,20 @@ struct JoinParams {
 template <class Index>
 struct JoinPlace {
   Index n, group, filter, at[3], phase[3];
+
+  /// On to the next channel, or to the next column, which is of the next phase.
+  template <class Params>
+  __device__ void advance(const Params& params) {
+    if (params.channels_run) {
+      ++filter;
+      return;
+    }
+    filter += params.of_group.value();
+    if (++phase[2] < params.axis[2].phases.value()) return;
+    phase[2] = 0;
+    ++at[2];
+    filter -= params.axis[2].phases.value() * params.of_group.value();
+  }
 };
 
 /// Sums of f32 may have been formed in fp64.
@@ -82,22 +98,38 @@ __device__ SumAgain<Stored> sum_again(const JoinParams<Stored, Index>& params,
   return sum;
 }
 
-template <class Stored, class Index>
+/// Elements that lie side by side, 16 bytes of them or one, moved at once.
+template <class Stored, int width>
+struct alignas(width * sizeof(Stored)) JoinVector {
+  using Word = std::conditional_t<width == 1, Stored, uint4>;
+  Stored of[width];
+
+  __device__ static JoinVector load(const Stored* from) {
+    const Word word = *reinterpret_cast<const Word*>(from);
+    return *reinterpret_cast<const JoinVector*>(&word);
+  }
+  __device__ void store(Stored* to) const {
+    *reinterpret_cast<Word*>(to) = *reinterpret_cast<const Word*>(this);
+  }
+};
+
+template <class Stored, class Index, int width>
 __global__ void __launch_bounds__(block_threads)
     join_elements(const __grid_constant__ JoinParams<Stored, Index> params) {
   const std::int64_t grid_threads = std::int64_t{gridDim.x} * block_threads;
-  for (std::int64_t element = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
-       element < params.elements; element += grid_threads) {
-    Index left = static_cast<Index>(element), channel = 0, number = 0, index[3];
+  for (std::int64_t thread = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
+       thread < params.threads; thread += grid_threads) {
+    Index left = static_cast<Index>(thread), channel = 0, number = 0, index[3];
     const auto take_channel = [&] {
-      const auto [above, here] = params.channels.divide(left);
-      left = above, channel = here;
+      const auto [above, here] = params.channel_runs.divide(left);
+      left = above, channel = params.channels_run ? here * width : here;
     };
     if (params.channels_run) take_channel();
 #pragma unroll
     for (int i = 2; i >= 0; --i) {
-      const auto [above, here] = params.axis[i].pixels.divide(left);
-      left = above, index[i] = here;
+      const Divisor<Index>& runs = i == 2 ? params.column_runs : params.axis[i].pixels;
+      const auto [above, here] = runs.divide(left);
+      left = above, index[i] = i == 2 && !params.channels_run ? here * width : here;
     }
     if (!params.channels_run) take_channel();
     JoinPlace<Index> place{.n = left};
@@ -109,25 +141,66 @@ __global__ void __launch_bounds__(block_threads)
       place.at[i] = at;
       place.phase[i] = phase;
       number = number * axis.phases.value() + phase;
-      from += at * axis.x_step;
+      if (i < 2) from += at * axis.x_step;
       to += index[i] * axis.y_step;
     }
     const auto [group, in_group] = params.of_group.divide(channel);
     place.group = group;
     place.filter = (group * params.phases + number) * params.of_group.value() + in_group;
-    const auto finished = [&](auto sum) {
-      if (params.bias) sum += convert<decltype(sum)>(params.bias[channel]);
+    const auto x_at = [&](const JoinPlace<Index>& of) {
+      return params.x + from + of.at[2] * params.axis[2].x_step + of.filter * params.x_c;
+    };
+    const auto finished = [&](auto sum, int j) {
+      if (params.bias)
+        sum += convert<decltype(sum)>(params.bias[channel + (params.channels_run ? j : 0)]);
       // This way round, NaN stays NaN.
       return convert<Stored>(params.rectify && sum < 0 ? decltype(sum){0} : sum);
     };
-    const Stored output = params.x[from + place.filter * params.x_c];
-    const auto value = convert<ComputeType<Stored>>(output);
-    params.y[to] = value == value ? output : finished(sum_again(params, place));
+    JoinVector<Stored, width> outputs;
+    const JoinPlace<Index> first = place;
+    if (params.x_vectors) outputs = JoinVector<Stored, width>::load(x_at(place));
+    bool any_nan = false;
+#pragma unroll
+    for (int j = 0; j < width; ++j) {
+      if (!params.x_vectors) outputs.of[j] = *x_at(place);
+      const auto value = convert<ComputeType<Stored>>(outputs.of[j]);
+      any_nan = any_nan || value != value;
+      place.advance(params);
+    }
+    outputs.store(params.y + to);
+    if (!any_nan) continue;
+    place = first;
+#pragma unroll 1
+    for (int j = 0; j < width; ++j) {
+      const auto value = convert<ComputeType<Stored>>(*x_at(place));
+      if (value != value) params.y[to + j] = finished(sum_again(params, place), j);
+      place.advance(params);
+    }
   }
 }
 
+/// Whether `width` elements along an axis are one aligned vector.
+bool has_vectors(const ConstTensorView& of, int along, std::int64_t width) {
+  const auto bytes = static_cast<std::uintptr_t>(width) * size_in_bytes(of.dtype());
+  bool aligned = reinterpret_cast<std::uintptr_t>(of.data()) % bytes == 0 &&
+                 of.extent(along) % width == 0 && of.strides()[along] == 1;
+  for (int i = 0; i < 5; ++i)
+    if (i != along && of.extent(i) > 1) aligned = aligned && of.strides()[i] % width == 0;
+  return aligned;
+}
+
+bool channels_run(const PhasesLaunch& call) {
+  return call.y.extent(1) > 1 && call.y.strides()[1] == 1;
+}
+
+/// Whether vectors of y are of one group's channels, or of columns.
+bool writes_vectors(const PhasesLaunch& call, std::int64_t width) {
+  if (!channels_run(call)) return has_vectors(call.y, 4, width);
+  return call.y.extent(1) / call.problem.groups % width == 0 && has_vectors(call.y, 1, width);
+}
+
 template <class Stored, class Index>
-JoinParams<Stored, Index> join_params(const PhasesLaunch& call) {
+JoinParams<Stored, Index> join_params(const PhasesLaunch& call, int width) {
   const ConvProblem& p = call.problem;
   const ConstTensorView& image = call.image;
   const Extents &x = call.x.extents(), &y = call.y.extents();
@@ -155,11 +228,13 @@ JoinParams<Stored, Index> join_params(const PhasesLaunch& call) {
           .filters = static_cast<const Stored*>(call.filters),
           .bias = static_cast<const Stored*>(call.bias),
           .y = static_cast<Stored*>(call.y.data()),
-          .elements = element_count(y),
+          .threads = element_count(y) / width,
           .rectify = call.activation == Activation::relu,
-          .channels_run = y[1] > 1 && call.y.strides()[1] == 1,
+          .channels_run = channels_run(call),
+          .x_vectors = width > 1 && channels_run(call) && has_vectors(call.x, 1, width),
+          .channel_runs = Divisor<Index>(channels_run(call) ? y[1] / width : y[1]),
+          .column_runs = Divisor<Index>(channels_run(call) ? y[4] : y[4] / width),
           .axis = {axis(0), axis(1), axis(2)},
-          .channels = Divisor<Index>(y[1]),
           .of_group = Divisor<Index>(y[1] / p.groups),
           .phases = static_cast<Index>(call.phases[0] * call.phases[1] * call.phases[2]),
           .image_channels = static_cast<Index>(p.c / p.groups),
@@ -190,8 +265,15 @@ void join_phases(const PhasesLaunch& call, void* stream) {
           2);
   with_any_stored(call.x.dtype(), [&]<class Stored>(Stored) {
     with_index(largest < index32_limit, [&]<class Index>(Index) {
-      Launch(stream, blocks_for(elements, block_threads), block_threads)(
-          join_elements<Stored, Index>, join_params<Stored, Index>(call));
+      constexpr int width = 16 / static_cast<int>(sizeof(Stored));
+      const auto start = [&](auto kernel, int of_thread) {
+        Launch(stream, blocks_for(elements / of_thread, block_threads), block_threads)(
+            kernel, join_params<Stored, Index>(call, of_thread));
+      };
+      if (writes_vectors(call, width))
+        start(join_elements<Stored, Index, width>, width);
+      else
+        start(join_elements<Stored, Index, 1>, 1);
     });
   });
 }

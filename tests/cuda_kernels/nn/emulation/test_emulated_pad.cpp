@@ -3,21 +3,15 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstring>
 #include <numeric>
-#include <random>
 #include <vector>
 
+#include "draws.hpp"
 #include "pad_run.hpp"
 
 using namespace plumb;
 using namespace plumb_test::emulation;
 
 namespace {
-
-using Random = std::mt19937;
-
-std::int64_t draw(Random& random, std::int64_t least, std::int64_t most) {
-  return std::uniform_int_distribution<std::int64_t>(least, most)(random);
-}
 
 /// A tensor whose axes follow each other in memory in any order, with gaps at times.
 struct Layout {
