@@ -1,6 +1,9 @@
 // wgmma with A in registers, emulated: a warp's lanes show each other their fragments.
 #pragma once
 
+#include <cmath>
+#include <limits>
+
 #include "cuda_kernels/primitives/wgmma.cuh"
 
 namespace plumb::cuda {
@@ -8,6 +11,13 @@ namespace plumb::cuda {
 using Fragment = std::uint32_t;
 
 inline void wgmma_hold(const Fragment (&)[4]) {}
+
+/// What tensor cores make of a product beyond fp32 is not said: here it is infinite.
+inline double product(double a, double b) {
+  constexpr double largest = std::numeric_limits<float>::max();
+  const double exact = a * b;
+  return std::abs(exact) > largest ? std::copysign(INFINITY, exact) : exact;
+}
 
 template <int n8_tiles>
 void wgmma_registers(float (&sums)[4 * n8_tiles], const Fragment (&a)[4], WgmmaMatrix b, int add) {
@@ -33,7 +43,7 @@ void wgmma_registers(float (&sums)[4 * n8_tiles], const Fragment (&a)[4], WgmmaM
       for (int half = 0; half < 2; ++half) {
         float& to = sums[4 * j + 2 * half + i];
         double sum = add ? to : 0;
-        for (int term = 0; term < 8; ++term) sum += rows[half][term] * column[term];
+        for (int term = 0; term < 8; ++term) sum += product(rows[half][term], column[term]);
         to = static_cast<float>(sum);
       }
     }
