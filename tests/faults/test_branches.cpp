@@ -32,12 +32,12 @@ std::string failed_tier(const char* text, Placement placement) {
   return "";
 }
 
-/// Of four phases and more, which take long enough.
+/// Of four phases and more, which take long enough, and too many filters to be joined.
 constexpr const char* texts[] = {
-    "mb2ic40ih17iw16oc48kh3kw3sh2sw2ph1pw1",
-    "mb2ic48ih12iw13oc64kh5kw4sh3sw2ph1pw1",
-    "mb1ic24id9ih8iw10oc32kd3kh3kw3sd2sh2sw2pd1ph1pw1",
-    "mb2ic40ih14iw13oc48kh3kw3sh2sw2ph1pw1_padreflect",
+    "mb4ic72ih17iw16oc48kh3kw3sh2sw2ph1pw1",
+    "mb4ic48ih12iw13oc64kh5kw4sh3sw2ph1pw1",
+    "mb2ic40id9ih8iw10oc32kd3kh3kw3sd2sh2sw2pd1ph1pw1",
+    "mb4ic72ih14iw13oc48kh3kw3sh2sw2ph1pw1_padreflect",
 };
 
 }  // namespace
