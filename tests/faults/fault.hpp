@@ -1,9 +1,6 @@
 // What the tests of faults share: what goes wrong, for one scope, and one convolution on the host.
 #pragma once
 
-#include <dlfcn.h>
-
-#include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -20,18 +17,6 @@ class Playing {
   Playing(const Playing&) = delete;
   Playing& operator=(const Playing&) = delete;
 };
-
-/// Returns what the fake module, which is loaded, has counted.
-inline int fake_count(const char* name) {
-  const std::string file = std::string(PLUMB_FAKE_MODULES) + "/fake/libplumb_cuda.so";
-  void* const module = dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD);
-  REQUIRE(module);
-  auto* const count = reinterpret_cast<int (*)()>(dlsym(module, name));
-  REQUIRE(count);
-  const int counted = count();
-  dlclose(module);
-  return counted;
-}
 
 /// A convolution of small whole numbers in host memory, with every output worked out by the oracle.
 class HostCase {

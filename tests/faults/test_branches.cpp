@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "fake_count.hpp"
 #include "fault.hpp"
 
 using namespace plumb;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "fake_count.hpp"
 #include "fault.hpp"
 #include "plumb/plumb.hpp"
 
