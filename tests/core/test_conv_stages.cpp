@@ -101,7 +101,8 @@ TEST_CASE("accumulate: added before the ReLU, with every algorithm and stored ty
       for (const ConvAlgorithm* algorithm : conv_algorithms(cpu)) {
         if (!ask(*algorithm, problem, cpu.info(), true).support) continue;
         CAPTURE(text, to_string(dtype), algorithm->name);
-        ConvOptions options{.math = Math::fp16, .algorithm = std::string(algorithm->name)};
+        ConvOptions options{.math = dtype == DType::bf16 ? Math::bf16 : Math::fp16,
+                            .algorithm = std::string(algorithm->name)};
         options.bias = options.accumulate = true;
         options.activation = Activation::relu;
         const ConvPlan plan(cpu, problem, options);

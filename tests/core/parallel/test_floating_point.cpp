@@ -75,6 +75,11 @@ ConvProblem make(std::int64_t n, std::int64_t c, std::int64_t side, std::int64_t
   return check(p);
 }
 
+/// What has to be allowed for an algorithm to be taken.
+Math math_of(const std::string& algorithm) {
+  return algorithm.ends_with(".bf16") ? Math::bf16 : Math::fp32;
+}
+
 /// A convolution's inputs, and what comes out of each algorithm.
 struct Data {
   ConvProblem problem;
@@ -93,16 +98,17 @@ struct Data {
   std::vector<std::byte> run(const std::string& algorithm) {
     const Device device = Device::open("cpu");
     Queue queue(device);
-    const ConvPlan plan(device, problem,
-                        {.algorithm = algorithm, .bias = true, .deterministic = true});
+    const ConvPlan plan(
+        device, problem,
+        {.math = math_of(algorithm), .algorithm = algorithm, .bias = true, .deterministic = true});
     plan.execute(queue, {x.view(), w.view(), bias.view(), y.view()});
     return y.bytes();
   }
 };
 
-std::vector<std::string> algorithms_for(const ConvProblem& problem) {
+std::vector<std::string> algorithms_for(const ConvProblem& problem,
+                                        const Device& device = Device::open("cpu")) {
   std::vector<std::string> names = {""};  // what `auto` takes
-  const Device device = Device::open("cpu");
   for (const ConvAlgorithm* algorithm : conv_algorithms(device))
     if (algorithm->name.starts_with("cpu.conv.") && algorithm->plan(problem, device.info()).support)
       names.emplace_back(algorithm->name);
@@ -254,7 +260,7 @@ TEST_CASE("floating point: lanes that are thrown away trap nothing and leave no 
     for (const ConvProblem& problem : problems) {
       Data data(problem);
       data.fill([&] { return random.integer(-3, 3); });
-      for (const std::string& algorithm : algorithms_for(problem))
+      for (const std::string& algorithm : algorithms_for(problem, device))
         for (const int threads : {1, 2}) {
           omp_set_num_threads(threads);
           CAPTURE(algorithm, device.info().instruction_set, to_string(problem), threads);
@@ -263,7 +269,8 @@ TEST_CASE("floating point: lanes that are thrown away trap nothing and leave no 
           const RestoredMode before;
           feclearexcept(FE_ALL_EXCEPT);
           feenableexcept(FE_INVALID | FE_OVERFLOW | FE_DIVBYZERO);
-          const ConvPlan plan(device, problem, {.algorithm = algorithm, .bias = true});
+          const ConvPlan plan(device, problem,
+                              {.math = math_of(algorithm), .algorithm = algorithm, .bias = true});
           const Tensor workspace(device, DType::f64,
                                  {static_cast<std::int64_t>(plan.workspace_bytes() / 8 + 32)});
           poison(workspace.data(), plan.workspace_bytes() + 256, fp64);

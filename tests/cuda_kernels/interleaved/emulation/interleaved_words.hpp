@@ -13,7 +13,6 @@ struct int2 {
   int x, y;
 };
 
-inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 /// Of the one selection that is made.
 inline unsigned __byte_perm(unsigned first, unsigned second, unsigned) {
   return (first & 0xffff) | second << 16;
