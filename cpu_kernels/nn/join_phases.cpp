@@ -58,7 +58,7 @@ void join_phases(const PhasesLaunch& launch) {
   const auto* const input = static_cast<const Stored*>(launch.x.data());
   const auto* const bias = static_cast<const Stored*>(launch.bias);
   auto* const output = static_cast<Stored*>(launch.y.data());
-  const auto& [p_d, p_h, p_w] = launch.phases;
+  const int64_t p_d = launch.phases[0], p_h = launch.phases[1], p_w = launch.phases[2];
   const int64_t channels = y[1] / launch.problem.groups, phases = p_d * p_h * p_w;
   const Sums<Stored> sums(launch);
   const auto finished = [&](auto sum, int64_t c) {
