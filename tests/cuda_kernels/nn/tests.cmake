@@ -3,17 +3,17 @@ if(PLUMB_EMULATION)
   set(padding ${CMAKE_CURRENT_LIST_DIR}/emulation)
   set(halves ${CMAKE_CURRENT_LIST_DIR}/../wide/emulation)
   # Warnings of kernels are the matter of their own compiler, which also lets bits change their type.
-  set_source_files_properties(${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp PROPERTIES
+  set_source_files_properties(${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp ${padding}/kernels_sum.cpp PROPERTIES
     COMPILE_OPTIONS "-include;${halves}/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
   plumb_emulated(plumb_emulated_pad FOLDERS ${halves}/shadows ${padding}
-    KERNELS ${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp
-    TESTS ${padding}/test_emulated_pad.cpp ${padding}/test_emulated_join.cpp)
+    KERNELS ${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp ${padding}/kernels_sum.cpp
+    TESTS ${padding}/test_emulated_pad.cpp ${padding}/test_emulated_join.cpp ${padding}/test_emulated_sum.cpp)
 
   # The named test must find that `was` is `is`.
   function(plumb_faulty_operator name source was is test)
     set(target plumb_faulty_${name})
     plumb_damaged(${target} ${source} "${was}" "${is}" plumb_emulated_pad_cases
-                  ${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp)
+                  ${padding}/kernels_pad.cpp ${padding}/kernels_join.cpp ${padding}/kernels_sum.cpp)
     plumb_test_damaged("${name} is found" ${target} "${test}")
   endfunction()
   function(plumb_faulty_pad name was is)
@@ -30,4 +30,6 @@ if(PLUMB_EMULATION)
   plumb_faulty_join(other_bias "params.channels_run ? j : 0" "params.channels_run ? 0 : j % 1")
   plumb_faulty_join(not_again "if (value != value) params.y" "if (value == value) params.y")
   plumb_faulty_join(groups_met "call.problem.groups % width == 0 &&" "call.problem.groups % width >= 0 &&")
+  plumb_faulty_operator(sum_lost_load cuda_kernels/nn/sum_channels.cu "i < loads_ahead; ++i) sum +=" "i < loads_ahead - 1; ++i) sum +="
+                        "*random channels*")
 endif()

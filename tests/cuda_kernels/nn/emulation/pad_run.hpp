@@ -1,4 +1,4 @@
-// The kernels of padding, and those that join phases, on the host.
+// The kernels of padding, those that join phases and those of sums, on the host.
 #pragma once
 
 #include "plumb/backend.hpp"
@@ -7,6 +7,7 @@ namespace plumb_test::emulation {
 
 void run_pad(const plumb::PadLaunch& call);
 void run_join(const plumb::PhasesLaunch& call);
+void run_sum(const plumb::SumLaunch& call);
 /// Whether the copy's tiles are turned in shared memory.
 bool is_transposed(const plumb::PadLaunch& call);
 
