@@ -146,13 +146,15 @@ void mark_chosen(std::vector<ConvCandidate>& all) {
   if (best != all.end() && best->support) best->chosen = true;
 }
 
-/// Each refusal once, behind the algorithms that it is of.
-std::string refusals_text(const std::vector<ConvCandidate>& all) {
+/// Each refusal once, behind the algorithms that it is of; what was asked for comes first.
+std::string refusals_text(std::vector<ConvCandidate> all, std::string_view asked_for) {
   struct Refusal {
     const Support& support;
     std::vector<std::string_view> algorithms;
   };
   std::vector<Refusal> refusals;
+  std::stable_partition(all.begin(), all.end(),
+                        [&](const ConvCandidate& one) { return one.algorithm == asked_for; });
   for (const ConvCandidate& one : all) {
     if (one.support.reason == Reason::not_forced) continue;
     const auto same = std::find_if(refusals.begin(), refusals.end(), [&](const Refusal& other) {
@@ -182,7 +184,7 @@ std::string refusals_text(const std::vector<ConvCandidate>& all) {
       ErrorCode::unsupported,
       fmt::format("no algorithm of {} runs {} in {}{}", to_string(device.id()), to_string(problem),
                   to_string(problem.dtype),
-                  known ? refusals_text(all)
+                  known ? refusals_text(all, options.algorithm)
                         : fmt::format("; there is no {} among them{}", quoted(options.algorithm),
                                       did_you_mean(options.algorithm, names))));
 }

@@ -210,8 +210,9 @@ case_explain() {
   printed '^  cpu\.conv\.weights\.fp32 +fp32 [a-z]+ +- +- +-  direction$'
   printed '^direction: forward; expected backward weights$'
   printed '^  To change it: ask for the direction that the algorithm computes\.$'
-  (($(grep -c '"reason": "direction"' explain.json) + $(eligible explain.json) ==
-    $(grep -c '"algorithm": "cpu' explain.json))) || fail "not all the others are of another direction"
+  # The others are of another direction, or of another type.
+  (($(grep -cE '"reason": "(direction|dtype)"' explain.json) + $(eligible explain.json) ==
+    $(grep -c '"algorithm": "cpu' explain.json))) || fail "not all the others are of another direction or type"
   # A word is explained where it is used, and the JSON has the same.
   local word words=0
   for word in itself 'copies x' 'adds after'; do
