@@ -12,6 +12,19 @@ const Timed* fastest(Accuracy accuracy, DType dtype, std::span<const Timed> time
   return best;
 }
 
+std::set<std::string> names_of_fastest(DType dtype, std::span<const Timed> timed) {
+  std::set<std::string> names;
+  for (const Accuracy accuracy : all_accuracies)
+    if (const Timed* best = fastest(accuracy, dtype, timed)) names.insert(best->engine->name());
+  return names;
+}
+
+bool lacks_a_class(DType dtype, std::span<const Timed> some, std::span<const Timed> all) {
+  return std::any_of(all_accuracies.begin(), all_accuracies.end(), [&](Accuracy accuracy) {
+    return fastest(accuracy, dtype, all) && !fastest(accuracy, dtype, some);
+  });
+}
+
 bool serves_another_class(const Engine& engine, DType dtype, std::span<const Timed> timed) {
   return std::any_of(all_accuracies.begin(), all_accuracies.end(), [&](Accuracy accuracy) {
     return admits(accuracy, dtype, engine) && !fastest(accuracy, dtype, timed);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@ struct Timed {
 
 /// The fastest of a class for tensors stored so; of equals the first. Null where there is none.
 const Timed* fastest(Accuracy accuracy, DType dtype, std::span<const Timed> timed);
+
+/// The names of the fastest of each class.
+std::set<std::string> names_of_fastest(DType dtype, std::span<const Timed> timed);
+
+/// Whether some class has an engine among `all` and none among `some`.
+bool lacks_a_class(DType dtype, std::span<const Timed> some, std::span<const Timed> all);
 
 /// Whether the engine is of a class that none of those timed is of.
 bool serves_another_class(const Engine& engine, DType dtype, std::span<const Timed> timed);

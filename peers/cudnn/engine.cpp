@@ -225,11 +225,12 @@ bool EngineNotes::transforms() const {
   return false;
 }
 
-Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration)
+Engine::Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration,
+               const EngineNotes& notes)
     : graph_(std::move(graph)),
       configuration_(std::move(configuration)),
       plan_(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR),
-      notes_(configuration_) {
+      notes_(notes) {
   plan_.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, handle);
   plan_.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration_);
   plan_.finalize();
@@ -287,7 +288,8 @@ std::vector<std::shared_ptr<const Engine>> engines(cudnnHandle_t handle, const C
         const EngineNotes notes(configuration);
         if (!all && !left_out(notes)) continue;
         if (notes.compiled_at_run_time() && !rows_are_aligned(problem, layout)) continue;
-        built.push_back(std::make_shared<const Engine>(handle, graph, std::move(configuration)));
+        built.push_back(
+            std::make_shared<const Engine>(handle, graph, std::move(configuration), notes));
       } catch (const Error&) {
         // More is named than can be built: that is how cuDNN says so.
       }

@@ -67,7 +67,8 @@ class EngineNotes {
 class Engine {
  public:
   /// Throws Error where cuDNN cannot build it.
-  Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration);
+  Engine(cudnnHandle_t handle, std::shared_ptr<const Graph> graph, Descriptor configuration,
+         const EngineNotes& notes);
 
   /// "engine 38, knobs 2=7 13=1", as cuDNN numbers both.
   std::string name() const;

@@ -9,7 +9,6 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "cuda_kernels/primitives/check.hpp"
 #include "peers/cudnn/choice.hpp"
@@ -212,21 +211,6 @@ void report(const ConvProblem& problem, Accuracy accuracy, const Timed& best,
              effort.timing_seconds);
 }
 
-/// The fastest of each class.
-std::set<std::string> names_of_best(const std::vector<Timed>& timed, DType dtype) {
-  std::set<std::string> names;
-  for (const Accuracy accuracy : all_accuracies)
-    if (const Timed* best = fastest(accuracy, dtype, timed)) names.insert(best->engine->name());
-  return names;
-}
-
-/// Whether some class has an engine among `all` and none among `some`.
-bool lacks_a_class(const std::vector<Timed>& some, const std::vector<Timed>& all, DType dtype) {
-  return std::any_of(all_accuracies.begin(), all_accuracies.end(), [&](Accuracy accuracy) {
-    return fastest(accuracy, dtype, all) && !fastest(accuracy, dtype, some);
-  });
-}
-
 Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
   Search result;
   result.layout = *layout_of(problem);
@@ -251,8 +235,8 @@ Search search_now(const ConvProblem& problem, const DeviceInfo& device) {
   std::vector<Timed> onto_bias;
   if (adds_to_bias(problem)) {
     // The fastest that add to what is there are looked for among the fastest that do not.
-    onto_bias = timed(1, names_of_best(plain, problem.dtype));
-    if (lacks_a_class(onto_bias, plain, problem.dtype)) onto_bias = timed(1, {});
+    onto_bias = timed(1, names_of_fastest(problem.dtype, plain));
+    if (lacks_a_class(problem.dtype, onto_bias, plain)) onto_bias = timed(1, {});
   }
   for (const Accuracy accuracy : all_accuracies) {
     Choice& choice = result.choices[static_cast<std::size_t>(accuracy)];

@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -172,4 +173,9 @@ TEST_CASE("cudnn: the fastest of each class, and what is worth a run once time i
   CHECK(winner(Accuracy::fp32_sum, timed) == "engine 6");
   CHECK(winner(Accuracy::fp32, timed) == "engine 0");
   CHECK(seconds_to_beat(DType::f32, timed) == 20e-3);
+  CHECK(names_of_fastest(DType::f32, timed) ==
+        std::set<std::string>{"engine 0", "engine 1", "engine 6"});
+  const std::span<const Timed> every(timed);
+  CHECK(lacks_a_class(DType::f32, every.first(3), every));
+  CHECK_FALSE(lacks_a_class(DType::f32, every, every.last(1)));
 }
