@@ -330,9 +330,7 @@ std::optional<JoinedLowering> lower_joined(const ConvProblem& problem) {
   const bool innermost = problem.c > 1 && output[1] == 1;
   p = check(p);
   if (innermost) {
-    const Extents y = p.y_extents();
-    const std::int64_t w = p.k, h = w * y[y.rank() - 1], d = h * y[y.rank() - 2];
-    p.y_strides = y.rank() == 5 ? Strides{d * y[2], 1, d, h, w} : Strides{d, 1, h, w};
+    p.y_strides = strides_for(Layout::nhwc, p.y_extents());
     p = check(p);
   }
   return all;

@@ -18,15 +18,6 @@ bool lies_innermost(const Extents& extents, const Strides& strides) {
   return extents[1] == 1 || strides[1] == 1;
 }
 
-/// Of a dense tensor whose channels lie innermost.
-Strides innermost_strides(const Extents& extents) {
-  Strides strides = dense_strides(extents);
-  strides[1] = 1;
-  std::int64_t next = extents[1];
-  for (int i = extents.rank() - 1; i >= 2; --i) strides[i] = next, next *= extents[i];
-  return strides;
-}
-
 /// Branches of a queue, or the queue alone. They are joined where an error ends the work, too.
 class Forked {
  public:
@@ -73,7 +64,7 @@ LoweredRun::LoweredRun(const ConvAlgorithm& algorithm, const ConvProblem& proble
     const Extents dx = problem.x_extents(), dy = problem.y_extents();
     const auto lay_out = [&](const Extents& extents, Strides& strides, std::size_t& bytes) {
       if (lies_innermost(extents, strides)) return;
-      strides = innermost_strides(extents);
+      strides = strides_for(Layout::nhwc, extents);
       bytes = aligned(bytes_of(problem.dtype, extents) / static_cast<std::size_t>(problem.n) *
                       static_cast<std::size_t>(images));
     };

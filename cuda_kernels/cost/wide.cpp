@@ -16,10 +16,10 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double loaded = row_bytes * (work.m + work.filter_planes * work.n);
   const double step = std::max(products, loaded / costs.l2_bytes_per_clock) + costs.of_step;
   const double stored = costs.of_row + (work.writes_elements ? costs.of_element : 0);
-  // Filters that a tile is filled up with are left out, eight at a time or more.
-  constexpr int eight = 8;
+  // Filters that fill up a tile are not stored, but for those in a fragment of eight.
+  constexpr int min_filters = 8;
   const double tile =
-      costs.of_tile + stored * work.m * std::min(work.n, std::max(work.filters, eight));
+      costs.of_tile + stored * work.m * std::min(work.n, std::max(work.filters, min_filters));
   // Tiles are of one length, so that the last wave takes as long as any.
   const double waves = std::ceil(work.works / machine.units);
   const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;

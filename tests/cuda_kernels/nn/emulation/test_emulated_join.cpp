@@ -41,12 +41,7 @@ struct Tensor {
 
   Tensor(Random& random, DType type, const Extents& of, bool innermost)
       : extents(of), first(draw(random, 0, 2) == 0 ? draw(random, 1, 3) : 0), dtype(type) {
-    strides = dense_strides(of);
-    if (innermost) {
-      std::int64_t next = of[1];
-      strides[1] = 1;
-      for (int i = 4; i >= 2; --i) strides[i] = next, next *= of[i];
-    }
+    strides = strides_for(innermost ? Layout::nhwc : Layout::nchw, of);
     bytes.resize(static_cast<std::size_t>(first + element_count(of)) * size_in_bytes(type) + 64);
     for (std::int64_t i = 0; i < element_count(of); ++i)
       put(i, static_cast<double>(draw(random, -3, 3)));

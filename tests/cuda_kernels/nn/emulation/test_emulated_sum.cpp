@@ -14,12 +14,8 @@ namespace {
 bool sums_as_the_cpu_does(Random& random, BackendQueue& cpu, DType dtype) {
   const Extents extents{draw(random, 1, 3), draw(random, 1, 3), draw(random, 1, 3),
                         draw(random, 1, 40), draw(random, 1, 120)};
-  Strides strides = dense_strides(extents);
-  if (draw(random, 0, 1) == 0) {
-    strides[1] = 1;
-    std::int64_t next = extents[1];
-    for (int i = 4; i >= 2; --i) strides[i] = next, next *= extents[i];
-  }
+  const Strides strides =
+      strides_for(draw(random, 0, 1) == 0 ? Layout::nhwc : Layout::nchw, extents);
   const std::int64_t count = element_count(extents);
   std::vector<double> x_memory(static_cast<std::size_t>(count)), y_memory(8), expected(8);
   const TensorView flat(x_memory.data(), dtype, {count}, host);
