@@ -2,11 +2,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <string>
 
-#include "cpu_kernels/damaged_copy.hpp"
 #include "plumb/plumb.hpp"
+#include "strided_gradients.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -29,12 +28,6 @@ constexpr const char* texts[] = {
     "mb2ic8ih14iw13oc8kh3kw3sh2sw2ph1pw1_padreflect",
     "mb1ic3ih7iw6oc2kh2kw2sh4sw4",
 };
-
-ConvProblem data_problem(const char* text) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.direction = Direction::backward_data;
-  return check(problem);
-}
 
 bool lies_innermost(const Extents& extents, const Strides& strides) {
   return extents[1] == 1 || strides[1] == 1;
@@ -70,28 +63,12 @@ ConvAlgorithm copy_of_direct(Damage done) {
   return copy;
 }
 
-std::set<Tier> tiers_that_fail(const ConvAlgorithm& copy, Placement placement) {
-  std::set<Tier> failed;
-  const ConvAlgorithm* const list[] = {&copy};
-  bool bias = false;
-  for (const char* text : texts) {
-    CAPTURE(text);
-    ValidationCase test = validation_case("", data_problem(text), placement);
-    test.bias = bias = !bias;
-    for (const ValidationRecord& record : validate(Device::open("cpu"), list, test, {.seed = 5})) {
-      REQUIRE(record.verdict != Verdict::unsupported);
-      if (record.verdict == Verdict::fail) failed.insert(record.tier);
-    }
-  }
-  return failed;
-}
-
 }  // namespace
 
 TEST_CASE("copied phases: all tiers hold, in every rank and layout") {
   const ConvAlgorithm copy = copy_of_direct(nullptr);
   for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
-    CHECK(tiers_that_fail(copy, placement).empty());
+    CHECK(tiers_that_fail(copy, placement, texts).empty());
 }
 
 TEST_CASE("copied phases: planted faults are caught", "[faults]") {
@@ -101,12 +78,12 @@ TEST_CASE("copied phases: planted faults are caught", "[faults]") {
   static const auto first = first_output;
   SECTION("an output of a phase is wrong") {
     const ConvAlgorithm copy = copy_of_direct([](const ConvLaunch& launch) { first(launch) += 1; });
-    CHECK(tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
+    CHECK(tiers_that_fail(copy, Placement::nchw, texts).contains(Tier::exact));
   }
   SECTION("a phase is not a number") {
     const ConvAlgorithm copy = copy_of_direct(
         [](const ConvLaunch& launch) { first(launch) = std::numeric_limits<float>::quiet_NaN(); });
-    CHECK(tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
+    CHECK(tiers_that_fail(copy, Placement::nchw, texts).contains(Tier::exact));
   }
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cpu_kernels/damaged_copy.hpp"
 #include "plumb/plumb.hpp"
+#include "strided_gradients.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -30,12 +30,6 @@ constexpr const char* texts[] = {
     "mb2ic2ih14iw13oc8kh3kw3sh2sw2ph1pw1_padreflect",
     "mb2ic1ih23iw11oc8kh4kw4sh4sw4",
 };
-
-ConvProblem data_problem(const char* text) {
-  ConvProblem problem = parse_problem(text).problem;
-  problem.direction = Direction::backward_data;
-  return check(problem);
-}
 
 /// What the launch of a copy of the algorithm does behind the algorithm itself.
 using Damage = void (*)(const ConvLaunch&);
@@ -80,25 +74,16 @@ void for_each_output(const ConvLaunch& launch, const F& f) {
   }
 }
 
-std::set<Tier> tiers_that_fail(const ConvAlgorithm& copy, Placement placement,
-                               std::span<const char* const> problems = texts,
-                               DType dtype = DType::f32) {
-  std::set<Tier> failed;
-  const ConvAlgorithm* const list[] = {&copy};
-  bool bias = false;
+/// Of problems that are joined.
+std::set<Tier> joined_tiers_that_fail(const ConvAlgorithm& copy, Placement placement,
+                                      std::span<const char* const> problems = texts,
+                                      DType dtype = DType::f32) {
   for (const char* text : problems) {
-    ConvProblem problem = data_problem(text);
-    problem.dtype = dtype;
     CAPTURE(text);
+    const ConvProblem problem = data_problem(text, dtype);
     REQUIRE(ask(copy, problem, Device::open("cpu").info()).forward_convolutions == 1);
-    ValidationCase test = validation_case("", problem, placement);
-    test.bias = bias = !bias;
-    for (const ValidationRecord& record : validate(Device::open("cpu"), list, test, {.seed = 5})) {
-      REQUIRE(record.verdict != Verdict::unsupported);
-      if (record.verdict == Verdict::fail) failed.insert(record.tier);
-    }
   }
-  return failed;
+  return tiers_that_fail(copy, placement, problems, dtype);
 }
 
 }  // namespace
@@ -106,7 +91,7 @@ std::set<Tier> tiers_that_fail(const ConvAlgorithm& copy, Placement placement,
 TEST_CASE("joined gradients: all tiers hold, in every rank and layout") {
   const ConvAlgorithm copy = copy_of_direct(nullptr);
   for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
-    CHECK(tiers_that_fail(copy, placement).empty());
+    CHECK(joined_tiers_that_fail(copy, placement).empty());
 }
 
 /// With a bias, which is added before the one rounding.
@@ -114,13 +99,13 @@ TEST_CASE("joined gradients: narrow types are rounded once") {
   const ConvAlgorithm copy = copy_of_direct(nullptr);
   for (const DType dtype : {DType::f16, DType::bf16})
     for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
-      CHECK(tiers_that_fail(copy, placement, texts, dtype).empty());
+      CHECK(joined_tiers_that_fail(copy, placement, texts, dtype).empty());
 }
 
 TEST_CASE("joined gradients: 32 MiB of sums at a time") {
   constexpr const char* many[] = {"mb70ic1ih400iw400oc1kh2kw2sh2sw2"};  // 52 images and 18
   const ConvAlgorithm copy = copy_of_direct(nullptr);
-  CHECK(tiers_that_fail(copy, Placement::nchw, many).empty());
+  CHECK(joined_tiers_that_fail(copy, Placement::nchw, many).empty());
   const std::size_t one_image = std::size_t{4} * 400 * 400;
   const Device cpu = Device::open("cpu");
   const ConvCandidate plan = ask(copy, data_problem(many[0]), cpu.info());
@@ -135,7 +120,7 @@ TEST_CASE("joined gradients: a sum that is NaN is formed anew") {
                     [](float& sum, const auto&) { sum = std::numeric_limits<float>::quiet_NaN(); });
   });
   for (const Placement placement : {Placement::nchw, Placement::nhwc, Placement::strided})
-    CHECK(tiers_that_fail(copy, placement) == std::set{Tier::attested});
+    CHECK(joined_tiers_that_fail(copy, placement) == std::set{Tier::attested});
 }
 
 TEST_CASE("joined gradients: planted faults are caught", "[faults]") {
@@ -145,14 +130,14 @@ TEST_CASE("joined gradients: planted faults are caught", "[faults]") {
         if (index[1] == launch.problem.k - 1) sum = 0;
       });
     });
-    CHECK(tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
+    CHECK(joined_tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
   }
   SECTION("the sums of a phase are those of the next pixel") {
     const ConvAlgorithm copy = copy_of_direct([](const ConvLaunch& launch) {
       float before = 0;
       for_each_output(launch, [&](float& sum, const auto&) { std::swap(sum, before); });
     });
-    CHECK(tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
+    CHECK(joined_tiers_that_fail(copy, Placement::nchw).contains(Tier::exact));
   }
 }
 

@@ -35,6 +35,40 @@ inline plumb::ConvLaunch with_problem(const plumb::ConvLaunch& launch,
           .native_queue = nullptr};
 }
 
+/// What a copy of a forward algorithm gets wrong.
+enum class ForwardFault { none, lost_channel, tap_off_at_border, lost_column };
+
+template <ForwardFault fault>
+plumb::ConvProblem damaged_forward(plumb::ConvProblem p) {
+  if (fault == ForwardFault::lost_channel) p.c -= p.groups;
+  if (fault == ForwardFault::tap_off_at_border) --p.padding.left, ++p.padding.right;
+  if (fault == ForwardFault::lost_column) --p.padding.right;
+  return check(p);
+}
+
+/// `copy`, which packs filters, with what the algorithm that `real` points to by then does of the
+/// damaged problem.
+template <const plumb::ConvAlgorithm*& real, ForwardFault fault>
+constexpr plumb::ConvAlgorithm with_fault(plumb::ConvAlgorithm copy) {
+  copy.plan = [](const plumb::ConvProblem& problem, const plumb::DeviceInfo& device) {
+    return real->plan(damaged_forward<fault>(problem), device);
+  };
+  copy.pack_filters = [](const plumb::FilterPacking& packing, const plumb::KernelPlan* plan) {
+    const plumb::ConvProblem problem = damaged_forward<fault>(packing.problem);
+    real->pack_filters({.problem = problem,
+                        .device = packing.device,
+                        .w = packing.w,
+                        .filters = packing.filters,
+                        .native_queue = nullptr},
+                       plan);
+  };
+  copy.launch = [](const plumb::ConvLaunch& launch, const plumb::KernelPlan* plan) {
+    const plumb::ConvProblem problem = damaged_forward<fault>(launch.problem);
+    real->launch(with_problem(launch, problem), plan);
+  };
+  return copy;
+}
+
 /// The tiers in which `copy` fails at one of the problems.
 inline std::set<plumb::Tier> tiers_that_caught(const plumb::ConvAlgorithm* copy,
                                                std::initializer_list<plumb::ConvProblem> problems,

@@ -49,45 +49,17 @@ constexpr const char* texts[] = {
     "g5mb1ic20ih8iw9oc20kh3kw4ph2pw3_padclamp",
 };
 
-/// What is wrong with a copy of the algorithm.
-enum class Fault { none, lost_channel, tap_off_at_border, lost_column };
-
-/// What the copy computes in the place of the problem.
-template <Fault fault>
-ConvProblem damaged(ConvProblem p) {
-  if (fault == Fault::lost_channel) p.c -= p.groups;
-  if (fault == Fault::tap_off_at_border) --p.padding.left, ++p.padding.right;
-  if (fault == Fault::lost_column) --p.padding.right;
-  return check(p);
-}
+using Fault = ForwardFault;
 
 const ConvAlgorithm* real = nullptr;
 
 template <Fault fault>
-constexpr ConvAlgorithm copy_with = {
+constexpr ConvAlgorithm copy_with = with_fault<real, fault>({
     .name = "cpu.conv.channels.copy.fp32",
     .takes_depth = true,
     .takes_boundaries = true,
     .accumulates = true,
-    .plan = [](const ConvProblem& problem, const DeviceInfo& device) -> PlanResult {
-      return real->plan(damaged<fault>(problem), device);
-    },
-    .pack_filters =
-        [](const FilterPacking& packing, const KernelPlan* plan) {
-          const ConvProblem problem = damaged<fault>(packing.problem);
-          real->pack_filters({.problem = problem,
-                              .device = packing.device,
-                              .w = packing.w,
-                              .filters = packing.filters,
-                              .native_queue = nullptr},
-                             plan);
-        },
-    .launch =
-        [](const ConvLaunch& launch, const KernelPlan* plan) {
-          const ConvProblem problem = damaged<fault>(launch.problem);
-          real->launch(with_problem(launch, problem), plan);
-        },
-};
+});
 
 std::set<Tier> tiers_that_caught(const ConvAlgorithm* copy) {
   return plumb_test::tiers_that_caught(

@@ -41,45 +41,19 @@ constexpr const char* texts[] = {
 /// A device that has the set, or nothing.
 bool has(std::string_view set) { return Device::open("cpu").info().instruction_set == set; }
 
-enum class Fault { none, lost_channel, tap_off_at_border, lost_column };
-
-template <Fault fault>
-ConvProblem damaged(ConvProblem p) {
-  if (fault == Fault::lost_channel) p.c -= p.groups;
-  if (fault == Fault::tap_off_at_border) --p.padding.left, ++p.padding.right;
-  if (fault == Fault::lost_column) --p.padding.right;
-  return check(p);
-}
+using Fault = ForwardFault;
 
 const ConvAlgorithm* real = nullptr;
 
 template <Fault fault>
-constexpr ConvAlgorithm copy_with = {
+constexpr ConvAlgorithm copy_with = with_fault<real, fault>({
     .name = "cpu.conv.tiles.copy.bf16",
     .numerics = {.operand = Operand::bf16,
                  .accumulator = Accumulator::fp32_flushed,
                  .term_multiple = 32},
     .takes_depth = true,
     .accumulates = true,
-    .plan = [](const ConvProblem& problem, const DeviceInfo& device) -> PlanResult {
-      return real->plan(damaged<fault>(problem), device);
-    },
-    .pack_filters =
-        [](const FilterPacking& packing, const KernelPlan* plan) {
-          const ConvProblem problem = damaged<fault>(packing.problem);
-          real->pack_filters({.problem = problem,
-                              .device = packing.device,
-                              .w = packing.w,
-                              .filters = packing.filters,
-                              .native_queue = nullptr},
-                             plan);
-        },
-    .launch =
-        [](const ConvLaunch& launch, const KernelPlan* plan) {
-          const ConvProblem problem = damaged<fault>(launch.problem);
-          real->launch(with_problem(launch, problem), plan);
-        },
-};
+});
 
 }  // namespace
 
