@@ -1,20 +1,27 @@
 // Sums over all but the channels, for the gradient of a bias: y[c] = sum of x[n,c,d,h,w].
 //
-// Tiling: a block a channel, whose threads take each 256th element and whose sums, in double, are
-//   added in a tree: the order depends on nothing but the extents, and is every backend's
-//   (docs/numerics.md). A thread has 16 loads under way, since few channels are few blocks.
+// Tiling: a block a channel. Element e of the channel goes to chain e % 256, a sum in double; the
+//   chains are added in a tree. The order depends on nothing but the extents, and is every
+//   backend's (docs/numerics.md). Few channels are few blocks, so each block has 1,024 threads that
+//   load lines of 256 elements; the first 256 add them up, from shared memory, while the next
+//   lines come.
 // Bytes: x once. Few channels leave most of the device idle.
 #include "cuda_kernels/conv/launch.cuh"
 #include "cuda_kernels/nn/operators.hpp"
+#include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/primitives/index.cuh"
 #include "cuda_kernels/primitives/scalar.cuh"
 
 namespace plumb::cuda {
 namespace {
 
-constexpr int block_threads = 256, loads_ahead = 16;
+constexpr int chains = 256, loading_lines = 4, block_threads = chains * loading_lines;
+/// Lines that are staged at once: 16 loads a thread, or 64 KB.
+template <class Stored>
+constexpr int staged_lines = sizeof(Stored) > 4 ? 32 : 64;
 
-template <class Index>
+/// `has_planes` is false where D, H and W lie along one another: then W has all of them.
+template <class Index, bool has_planes>
 struct SumShape {
   Divisor<Index> depth, rows, columns;
   Index elements;  ///< of one channel
@@ -24,19 +31,35 @@ struct SumShape {
   explicit SumShape(const SumLaunch& call)
       : depth(call.x.extent(2)),
         rows(call.x.extent(3)),
-        columns(call.x.extent(4)),
-        elements(static_cast<Index>(elements_of_channel(call))),
+        columns(has_planes ? call.x.extent(4) : elements_of_image(call)),
+        elements(static_cast<Index>(call.x.extent(0) * elements_of_image(call))),
         channels(call.x.extent(1)),
         y_step(call.y.stride(0)),
         accumulates(call.accumulate) {
     for (int i = 0; i < 5; ++i) step[i] = call.x.extent(i) > 1 ? call.x.stride(i) : 0;
+    if (!has_planes) step[4] = step_of_image(call);
   }
-  static std::int64_t elements_of_channel(const SumLaunch& call) {
-    return call.x.extent(0) * call.x.extent(2) * call.x.extent(3) * call.x.extent(4);
+  static std::int64_t elements_of_image(const SumLaunch& call) {
+    return call.x.extent(2) * call.x.extent(3) * call.x.extent(4);
+  }
+  /// From one element of an image's channel to the next where D, H and W lie along one another;
+  /// 0 where they do not, and where there is one element.
+  static std::int64_t step_of_image(const SumLaunch& call) {
+    std::int64_t step = 0, behind = 0;
+    for (int i = 4; i > 1; --i) {
+      if (call.x.extent(i) == 1) continue;
+      if (step == 0)
+        step = behind = call.x.stride(i);
+      else if (call.x.stride(i) != behind)
+        return 0;
+      behind *= call.x.extent(i);
+    }
+    return step;
   }
   /// Where an element lies in its channel.
   __device__ std::int64_t offset(Index element) const {
     const auto [lines, column] = columns.divide(element);
+    if constexpr (!has_planes) return lines * step[0] + column * step[4];
     const auto [planes, row] = rows.divide(lines);
     const auto [image, plane] = depth.divide(planes);
     return image * step[0] + plane * step[2] + row * step[3] + column * step[4];
@@ -63,31 +86,68 @@ __device__ Stored narrowed(double value) {
   }
 }
 
+/// A thread's elements of the lines that are staged at once.
+template <class Stored>
+struct LoadedLines {
+  static constexpr int count = staged_lines<Stored> / loading_lines;
+  Stored values[count] = {};
+
+  /// Loads from `line` on.
+  template <class Shape, class Index>
+  __device__ void load(const Shape& shape, const Stored* channel, Index line) {
+    const Index first = line * chains + static_cast<Index>(threadIdx.x);
+#pragma unroll
+    for (int i = 0; i < count; ++i)
+      if (const Index element = first + i * block_threads; element < shape.elements)
+        values[i] = channel[shape.offset(element)];
+  }
+  __device__ void stage(Stored* staged) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) staged[threadIdx.x + i * block_threads] = values[i];
+  }
+};
+
+/// Adds a chain's elements of the lines that are staged, of which `lines` are left.
 template <class Stored, class Index>
-__global__ void __launch_bounds__(block_threads)
-    sum_of_channels(const __grid_constant__ SumShape<Index> shape, const Stored* x, Stored* y) {
-  __shared__ double sums[block_threads];
-  constexpr Index of_loads = loads_ahead * block_threads;
+__device__ double added(double sum, const Stored* staged, Index lines) {
+  if (lines >= staged_lines<Stored>) {
+#pragma unroll 16
+    for (int i = 0; i < staged_lines<Stored>; ++i) sum += widened(staged[i * chains]);
+  } else {
+    for (int i = 0; i < lines; ++i) sum += widened(staged[i * chains]);
+  }
+  return sum;
+}
+
+template <class Stored, class Index, bool has_planes>
+__global__ void __launch_bounds__(block_threads, 1)
+    sum_of_channels(const __grid_constant__ SumShape<Index, has_planes> shape, const Stored* x,
+                    Stored* y) {
+  __shared__ double sums[chains];
+  Stored* const staged = reinterpret_cast<Stored*>(dynamic_shared());
+  const int thread = static_cast<int>(threadIdx.x);
+  const bool adds = thread < chains;
+  // The lines of this thread's chain.
+  const Index lines = (shape.elements - thread % chains + chains - 1) / chains;
+  const Index all_lines = (shape.elements + chains - 1) / chains;
   for (std::int64_t c = blockIdx.x; c < shape.channels; c += gridDim.x) {
-    const Stored* const from = x + c * shape.step[1];
+    const Stored* const channel = x + c * shape.step[1];
     double sum = 0;
-    Index element = static_cast<Index>(threadIdx.x);
-    for (; element + of_loads - block_threads < shape.elements; element += of_loads) {
-      Stored values[loads_ahead];
-#pragma unroll
-      for (int i = 0; i < loads_ahead; ++i)
-        values[i] = from[shape.offset(element + i * block_threads)];
-#pragma unroll
-      for (int i = 0; i < loads_ahead; ++i) sum += widened(values[i]);
-    }
-    for (; element < shape.elements; element += block_threads)
-      sum += widened(from[shape.offset(element)]);
-    sums[threadIdx.x] = sum;
-    for (int half = block_threads / 2; half > 0; half /= 2) {
+    LoadedLines<Stored> next;
+    next.load(shape, channel, Index{0});
+    for (Index line = 0; line < all_lines; line += staged_lines<Stored>) {
+      next.stage(staged);
       __syncthreads();
-      if (static_cast<int>(threadIdx.x) < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+      next.load(shape, channel, line + staged_lines<Stored>);
+      if (adds) sum = added(sum, staged + thread, lines - line);
+      __syncthreads();  // before others are staged
     }
-    if (threadIdx.x == 0) {
+    if (adds) sums[thread] = sum;
+    for (int half = chains / 2; half > 0; half /= 2) {
+      __syncthreads();
+      if (thread < half) sums[thread] += sums[thread + half];
+    }
+    if (thread == 0) {
       Stored& result = y[c * shape.y_step];
       result = narrowed<Stored>(shape.accumulates ? sums[0] + widened(result) : sums[0]);
     }
@@ -98,15 +158,24 @@ __global__ void __launch_bounds__(block_threads)
 }  // namespace
 
 void sum_channels(const SumLaunch& call, void* stream) {
-  // A thread looks a batch of loads beyond the last element.
-  const bool fits = static_cast<double>(SumShape<int>::elements_of_channel(call)) <
-                    index32_limit - 2 * loads_ahead * block_threads;
+  // A thread looks two stages beyond the last element.
+  const double elements = static_cast<double>(call.x.extent(0)) *
+                          static_cast<double>(SumShape<int, true>::elements_of_image(call));
+  const bool fits = elements < index32_limit - 2 * 64 * chains;
+  const bool joins = SumShape<int, true>::step_of_image(call) != 0;
   with_any_stored(call.x.dtype(), [&]<class Stored>(Stored) {
-    with_index(fits, [&]<class Index>(Index) {
-      Launch(stream, blocks_for(call.x.extent(1), 1), block_threads)(
-          sum_of_channels<Stored, Index>, SumShape<Index>(call),
-          static_cast<const Stored*>(call.x.data()), static_cast<Stored*>(call.y.data()));
-    });
+    const auto launch = [&]<class Index, bool has_planes>(const SumShape<Index, has_planes>& of) {
+      Launch(stream, blocks_for(call.x.extent(1), 1), block_threads,
+             staged_lines<Stored> * chains * sizeof(Stored))(
+          sum_of_channels<Stored, Index, has_planes>, of, static_cast<const Stored*>(call.x.data()),
+          static_cast<Stored*>(call.y.data()));
+    };
+    if (fits && joins)
+      launch(SumShape<std::int32_t, false>(call));
+    else if (fits)
+      launch(SumShape<std::int32_t, true>(call));
+    else
+      launch(SumShape<std::int64_t, true>(call));
   });
 }
 

@@ -30,6 +30,6 @@ if(PLUMB_EMULATION)
   plumb_faulty_join(other_bias "params.channels_run ? j : 0" "params.channels_run ? 0 : j % 1")
   plumb_faulty_join(not_again "if (value != value) params.y" "if (value == value) params.y")
   plumb_faulty_join(groups_met "call.problem.groups % width == 0 &&" "call.problem.groups % width >= 0 &&")
-  plumb_faulty_operator(sum_lost_load cuda_kernels/nn/sum_channels.cu "i < loads_ahead; ++i) sum +=" "i < loads_ahead - 1; ++i) sum +="
+  plumb_faulty_operator(sum_lost_line cuda_kernels/nn/sum_channels.cu "i < staged_lines<Stored>; ++i) sum" "i < staged_lines<Stored> - 1; ++i) sum"
                         "*random channels*")
 endif()
