@@ -26,6 +26,10 @@ struct KernelTable {
   // Of a multiprocessor, for a part of a sector that is stored by itself: 7x7 of 3 channels to 64
   // innermost, by interleaved_half on one H100, in f16 4.1 and in f32 3.6.
   double sector_clocks = 3.8;  ///< fixed
+  // The same for an element that a lane loads from a sector of its own: 1x1 of 64 channels
+  // innermost to 2 over 512x512, on one H100, by narrow_fragments in f32 1.7 and in f16 1.5, by
+  // streamed_filters 1.8.
+  double gather_clocks = 1.7;  ///< fixed
 };
 
 }  // namespace plumb::cuda

@@ -71,8 +71,8 @@ double narrow_fragments_seconds(const ConvProblem& problem, const DeviceInfo& de
   // A task takes its steps, a prologue and an epilogue.
   const double step = costs.narrow_step + costs.narrow_step_n8 * of.n8_tiles;
   const double around = costs.narrow_around + costs.narrow_around_n8 * of.n8_tiles;
-  const double loading =
-      number(tile.images * tile.x_rows) * channels * (48 + 20 * number(ceil_div(tile.pitch, 32)));
+  const double rows = number(tile.images * tile.x_rows) * channels;
+  const double loading = rows * (48 + 20 * number(ceil_div(tile.pitch, 32)));
   const double waves = blocks * tasks * steps * (4 * of.fragments + 2 * of.n8_tiles + 1);
   const double issuing =
       model_seconds(problem, device,
@@ -83,7 +83,8 @@ double narrow_fragments_seconds(const ConvProblem& problem, const DeviceInfo& de
                                   static_cast<std::int64_t>(size_in_bytes(problem.dtype)));
   const double moving = moving_seconds(problem, device, y_vector, costs.narrow_moving);
   // Lanes of a fragment have eight pixels and every second of eight filters.
-  const double full = std::max(issuing, moving) + scattered_seconds(problem, Machine(device), 4);
+  const double full = std::max(issuing, moving) + scattered_seconds(problem, Machine(device), 4) +
+                      gathered_seconds(problem, Machine(device), blocks * rows * number(tile.pitch));
   const double of_warp =
       std::ceil(tasks / of.block_warps) * (steps * step + around) + loading / of.block_warps;
   return kernel_seconds(full, device, costs.narrow_instruction_clocks * of_warp);

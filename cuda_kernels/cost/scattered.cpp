@@ -22,4 +22,15 @@ double scattered_seconds(const ConvProblem& problem, const Machine& machine,
   return parts * cost_tables().kernel.sector_clocks / (machine.units * machine.clock_hertz);
 }
 
+double gathered_seconds(const ConvProblem& problem, const Machine& machine, double elements) {
+  const Strides& strides = problem.x_strides;
+  const auto step = static_cast<double>(std::abs(strides[strides.rank() - 1]));
+  if (problem.w == 1 || step <= 1) return 0;
+  const auto size = static_cast<double>(size_in_bytes(problem.dtype));
+  const auto sector = static_cast<double>(memory_sector_bytes);
+  // Elements side by side share a sector, of which each has its part; these have more of one.
+  const double parts = elements * (std::min(step * size, sector) - size) / sector;
+  return parts * cost_tables().kernel.gather_clocks / (machine.units * machine.clock_hertz);
+}
+
 }  // namespace plumb::cuda

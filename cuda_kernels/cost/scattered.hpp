@@ -1,4 +1,4 @@
-// What stores cost whose outputs do not lie side by side.
+// What loads and stores cost whose elements do not lie side by side.
 #pragma once
 
 #include "cuda_kernels/cost/machine.hpp"
@@ -11,5 +11,10 @@ namespace plumb::cuda {
 /// the outputs of so many neighbouring filters for each pixel.
 double scattered_seconds(const ConvProblem& problem, const Machine& machine,
                          double filters_of_store);
+
+/// Returns what loads of so many elements of x take besides, in seconds, where lanes that go along
+/// a row find its elements apart, as with channels innermost: each lane's part of a sector is
+/// looked up by itself.
+double gathered_seconds(const ConvProblem& problem, const Machine& machine, double elements);
 
 }  // namespace plumb::cuda

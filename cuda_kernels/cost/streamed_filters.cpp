@@ -31,8 +31,7 @@ double WindowModel::streamed_bytes(const WindowTiles& tile) const {
   const double late = tile.whole_sectors ? 0 : planes * runs * streamed_.late_bytes;
   const bool in_pieces = y[2] * y[3] * stored_bytes_ < memory_sector_bytes;
   const double pieces = in_pieces ? planes * streamed_.piece_bytes : 0;
-  const double read = number(tile.items() * tile.filter_groups) *
-                      number(input_rows(tile) * tile.pitch * stored_bytes_);
+  const double read = loaded_elements(tile) * number(stored_bytes_);
   const double of_x =
       number(depth_.volumes * depth_.planes * problem_.c * problem_.h * problem_.w * stored_bytes_);
   return bytes_ + late + pieces + streamed_.halo_share * std::max(read - of_x, 0.0);

@@ -92,6 +92,10 @@ bool WindowModel::in_place() const {
   return unit_.streams && costs_.element_bytes == stored_bytes_;
 }
 
+double WindowModel::loaded_elements(const WindowTiles& tile) const {
+  return number(tile.items() * tile.filter_groups) * number(input_rows(tile) * tile.pitch);
+}
+
 std::int64_t WindowModel::input_rows(const WindowTiles& tile) const {
   return depth_.under(tile.images) * problem_.c * tile.x_rows;
 }

@@ -21,6 +21,8 @@ class WindowModel {
   /// Predicts what seconds() does, and adds the times that tiles are not chosen by: the time until
   /// the scale of a block's first tile is known, and that of more channels than have been measured.
   double expected_seconds(const WindowTiles& tile) const;
+  /// Returns the elements of x that all tiles load, those at their borders more than once.
+  double loaded_elements(const WindowTiles& tile) const;
 
   /// Says whether tiles are copied to the place where they are multiplied, and rounded there.
   bool in_place() const;

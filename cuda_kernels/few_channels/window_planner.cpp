@@ -238,8 +238,10 @@ WindowTiles plan_windows(const ConvProblem& problem, const DeviceInfo& device,
   WindowTiles tiles = Planner(problem, device, unit, costs, wanted).best();
   // Lanes of a product have eight pixels and every second of eight filters.
   constexpr double filters_of_store = 4;
-  tiles.seconds = WindowModel(problem, device, unit, costs).expected_seconds(tiles) +
-                  scattered_seconds(problem, Machine(device), filters_of_store);
+  const WindowModel model(problem, device, unit, costs);
+  tiles.seconds = model.expected_seconds(tiles) +
+                  scattered_seconds(problem, Machine(device), filters_of_store) +
+                  gathered_seconds(problem, Machine(device), model.loaded_elements(tiles));
   return tiles;
 }
 
