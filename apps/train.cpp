@@ -42,6 +42,8 @@ std::map<std::string, std::string> metadata_of(const Device& device, const Train
       {"learning_rate", fmt::format("{}", options.learning_rate)},
       {"momentum", fmt::format("{}", options.momentum)},
       {"weight_decay", fmt::format("{}", options.weight_decay)},
+      {"warmup", fmt::format("{}", options.warmup)},
+      {"mirror", options.mirror ? "true" : "false"},
       {"seed", fmt::format("{}", options.seed)},
       {"loss", fmt::format("{:.4f}", last.loss)},
       {"train_accuracy", fmt::format("{:.4f}", last.train_accuracy)},
@@ -77,6 +79,8 @@ void require_same(const TrainArguments& arguments, const TrainingOptions& stored
   same("--learning-rate", given.learning_rate, stored.learning_rate);
   same("--momentum", given.momentum, stored.momentum);
   same("--weight-decay", given.weight_decay, stored.weight_decay);
+  same("--warmup", given.warmup, stored.warmup);
+  same("--mirror", given.mirror, stored.mirror);
 }
 
 /// Where training begins: at the first weights, or at what --resume names.
@@ -209,7 +213,7 @@ void add_training_options(CLI::App& command, TrainArguments& a) {
   add("--learning-rate",
       command
           .add_option("--learning-rate", options.learning_rate,
-                      "Learning rate of the first step; it falls to zero along half a cosine")
+                      "Learning rate at the start; it falls to zero along half a cosine")
           ->check(number_above(0, std::numeric_limits<float>::max())));
   add("--momentum", command
                         .add_option("--momentum", options.momentum,
@@ -219,6 +223,14 @@ void add_training_options(CLI::App& command, TrainArguments& a) {
                             .add_option("--weight-decay", options.weight_decay,
                                         "Add this much of each weight to its gradient")
                             ->check(number_in(0, std::numeric_limits<float>::max())));
+  add("--warmup",
+      command
+          .add_option("--warmup", options.warmup,
+                      "Epochs over which the learning rate rises from zero; it may be a fraction")
+          ->check(number_in(0, 1e9)));
+  add("--mirror", command.add_flag("--mirror", options.mirror,
+                                   "Show each image mirrored in half of the epochs, as the seed "
+                                   "draws"));
 }
 
 void add_dataset_options(CLI::App& command, TrainArguments& a) {

@@ -14,7 +14,8 @@ namespace {
 nlohmann::ordered_json to_json(const TrainingOptions& options) {
   return {{"epochs", options.epochs},     {"batch", options.batch},
           {"seed", options.seed},         {"learning_rate", options.learning_rate},
-          {"momentum", options.momentum}, {"weight_decay", options.weight_decay}};
+          {"momentum", options.momentum}, {"weight_decay", options.weight_decay},
+          {"warmup", options.warmup},     {"mirror", options.mirror}};
 }
 
 /// One value of each item, in order.

@@ -41,7 +41,8 @@ std::string hash_of(const Safetensors& file) {
 json to_json(const TrainingOptions& options) {
   return {{"epochs", options.epochs},     {"batch", options.batch},
           {"seed", options.seed},         {"learning_rate", options.learning_rate},
-          {"momentum", options.momentum}, {"weight_decay", options.weight_decay}};
+          {"momentum", options.momentum}, {"weight_decay", options.weight_decay},
+          {"warmup", options.warmup},     {"mirror", options.mirror}};
 }
 
 TrainingOptions options_of(const json& object) {
@@ -52,6 +53,8 @@ TrainingOptions options_of(const json& object) {
   object.at("learning_rate").get_to(options.learning_rate);
   object.at("momentum").get_to(options.momentum);
   object.at("weight_decay").get_to(options.weight_decay);
+  options.warmup = object.value("warmup", 0.0);  // which older checkpoints do not have
+  options.mirror = object.value("mirror", false);
   return options;
 }
 
@@ -70,7 +73,7 @@ bool makes_sense(const StoredCheckpoint& stored) {
   const TrainingOptions& o = stored.options;
   const std::vector<EpochFigures>& epochs = stored.checkpoint.epochs;
   if (o.epochs < 1 || o.batch < 1 || !(o.learning_rate > 0) || !(o.momentum >= 0) ||
-      o.momentum >= 1 || !(o.weight_decay >= 0))
+      o.momentum >= 1 || !(o.weight_decay >= 0) || !(o.warmup >= 0))
     return false;
   if (epochs.empty() || static_cast<std::int64_t>(epochs.size()) > o.epochs) return false;
   for (std::size_t i = 0; i < epochs.size(); ++i)

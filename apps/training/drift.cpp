@@ -39,7 +39,7 @@ std::vector<DriftStep> drift(const DriftSide& a, const DriftSide& b, const Datas
   steps_b.upload(initial);
 
   const std::int64_t in_epoch = count / batch;
-  Order order(options.seed, count);
+  Order order(options, count);
   std::vector<std::uint32_t> indices;
   std::vector<DriftStep> result;
   for (std::int64_t i = 0; i < steps; ++i) {

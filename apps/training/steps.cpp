@@ -44,11 +44,15 @@ auto with_type(DType dtype, const F& f) {
 /// Copies the images that `indices` name, as numbers from 0 to 1.
 template <class T>
 void gather(const IdxImages& images, std::span<const std::uint32_t> indices, T* to) {
+  const auto width = static_cast<std::ptrdiff_t>(images.width);
   const auto pixels = static_cast<std::size_t>(images.height * images.width);
   for (const std::uint32_t index : indices) {
-    const std::uint8_t* from = images.pixels.data() + index * pixels;
-    to = std::transform(from, from + pixels, to,
-                        [](std::uint8_t pixel) { return static_cast<T>(pixel) / T(255); });
+    const std::uint8_t* from = images.pixels.data() + (index & ~mirrored_image) * pixels;
+    T* const end = std::transform(
+        from, from + pixels, to, [](std::uint8_t pixel) { return static_cast<T>(pixel) / T(255); });
+    if ((index & mirrored_image) != 0)
+      for (T* row = to; row != end; row += width) std::reverse(row, row + width);
+    to = end;
   }
 }
 
@@ -134,7 +138,8 @@ void Steps::submit(const Dataset& dataset, std::span<const std::uint32_t> indice
   with_type(network_.dtype(),
             [&]<class T>(T) { gather(dataset.images, indices, stage.pixels.data_as<T>()); });
   stage.expected.clear();
-  for (const std::uint32_t index : indices) stage.expected.push_back(dataset.labels[index]);
+  for (const std::uint32_t index : indices)
+    stage.expected.push_back(dataset.labels[index & ~mirrored_image]);
   std::copy(stage.expected.begin(), stage.expected.end(), stage.labels.data_as<std::int64_t>());
 
   copy(queue_, batch(stage.pixels), batch(images_));

@@ -27,9 +27,13 @@ struct TrainingState {
   PerParameter<std::vector<float>> weights, velocity;  ///< as Model::values
 };
 
+/// Added to an image's number: it is seen mirrored, the columns in reverse.
+inline constexpr std::uint32_t mirrored_image = std::uint32_t{1} << 31;
+
 /// The network, its gradients and the velocity of its weights on one device. Every plan is one
 /// whose bits are specified (ConvOptions::reproducible), so that the number of threads and the
-/// instruction set have no say; where a device has no such algorithm, one that is deterministic.
+/// instruction set have no say; on CUDA, and where a device has no such algorithm, one that is
+/// deterministic.
 class Steps {
  public:
   /// For batches of these sizes. Velocities are zero, weights are not set.
@@ -39,9 +43,9 @@ class Steps {
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
 
-  /// Puts the images that `indices` name through the network: forward alone or, with `sgd`, with
-  /// their gradients and a step. Their number is one of the sizes given. `on_result` gets the
-  /// results of a batch a few before.
+  /// Puts the images that `indices` name, with `mirrored_image` where they are seen so, through the
+  /// network: forward alone or, with `sgd`, with their gradients and a step. Their number is one of
+  /// the sizes given. `on_result` gets the results of a batch a few before.
   void submit(const Dataset& dataset, std::span<const std::uint32_t> indices,
               const std::optional<SgdOptions>& sgd,
               const std::function<void(const BatchResult&)>& on_result);

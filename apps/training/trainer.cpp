@@ -143,11 +143,18 @@ TrainingState initial_state(const NetworkShape& shape, std::uint64_t seed) {
 }
 
 std::vector<std::uint32_t> Order::next() {
-  return random_.permutation(static_cast<std::uint32_t>(images_));
+  std::vector<std::uint32_t> order = random_.permutation(static_cast<std::uint32_t>(images_));
+  if (mirrors_)
+    for (std::uint32_t& image : order)
+      if (random_.below(2) == 1) image |= mirrored_image;
+  return order;
 }
 
 SgdOptions sgd_options(const TrainingOptions& options, double done) {
-  return {.learning_rate = options.learning_rate * (1 + std::cos(std::numbers::pi * done)) / 2,
+  const double warm = options.warmup / static_cast<double>(options.epochs);
+  const double rising = done < warm ? done / warm : 1;
+  const double falling = (1 + std::cos(std::numbers::pi * done)) / 2;
+  return {.learning_rate = options.learning_rate * rising * falling,
           .momentum = options.momentum,
           .weight_decay = options.weight_decay,
           .nesterov = options.momentum > 0};
@@ -166,7 +173,7 @@ bool train(const Device& device, const Dataset& training, const Dataset& test,
            const std::function<bool(std::int64_t, std::int64_t)>& progress) {
   Run run(device, training, test, options);
   run.steps().upload(checkpoint.state);
-  Order order(options.seed, training.images.count);
+  Order order(options, training.images.count);
   for (std::size_t i = 0; i < checkpoint.epochs.size(); ++i) order.next();
   for (auto epoch = static_cast<std::int64_t>(checkpoint.epochs.size()) + 1;
        epoch <= options.epochs; ++epoch) {

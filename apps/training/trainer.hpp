@@ -20,6 +20,8 @@ struct TrainingOptions {
   double learning_rate = 0.04;  ///< at the start; falls to zero along half a cosine
   double momentum = 0.9;        ///< Nesterov's, where it is above 0
   double weight_decay = 5e-4;
+  double warmup = 0;    ///< epochs over which the learning rate rises from zero, in a line
+  bool mirror = false;  ///< each image is seen mirrored in half of the epochs, as the seed draws
   std::uint64_t seed = 1;
   friend bool operator==(const TrainingOptions&, const TrainingOptions&) = default;
 };
@@ -50,16 +52,18 @@ struct Checkpoint {
 /// zero; velocities zero.
 TrainingState initial_state(const NetworkShape& shape, std::uint64_t seed);
 
-/// The order of the images, epoch by epoch, that follows from the seed alone.
+/// The order of the images, epoch by epoch, that follows from the options alone.
 class Order {
  public:
-  Order(std::uint64_t seed, std::int64_t images) : random_(seed + 1), images_(images) {}
-  /// Of the next epoch.
+  Order(const TrainingOptions& options, std::int64_t images)
+      : random_(options.seed + 1), images_(images), mirrors_(options.mirror) {}
+  /// Of the next epoch; with `mirrored_image` those that are seen mirrored.
   std::vector<std::uint32_t> next();
 
  private:
   Random random_;  // not that of the weights: the order does not depend on their number
   std::int64_t images_;
+  bool mirrors_;
 };
 
 /// The step's options with `done`, from 0 to 1, of the training behind it.

@@ -83,8 +83,9 @@ double narrow_fragments_seconds(const ConvProblem& problem, const DeviceInfo& de
                                   static_cast<std::int64_t>(size_in_bytes(problem.dtype)));
   const double moving = moving_seconds(problem, device, y_vector, costs.narrow_moving);
   // Lanes of a fragment have eight pixels and every second of eight filters.
-  const double full = std::max(issuing, moving) + scattered_seconds(problem, Machine(device), 4) +
-                      gathered_seconds(problem, Machine(device), blocks * rows * number(tile.pitch));
+  const double full =
+      std::max(issuing, moving) + scattered_seconds(problem, Machine(device), 4) +
+      gathered_seconds(problem, Machine(device), blocks * rows * number(tile.pitch));
   const double of_warp =
       std::ceil(tasks / of.block_warps) * (steps * step + around) + loading / of.block_warps;
   return kernel_seconds(full, device, costs.narrow_instruction_clocks * of_warp);

@@ -105,14 +105,16 @@ TEST_CASE("a training run learns, and repeats bit for bit on any number of threa
 
 TEST_CASE("a training that goes on from a file gives the bits of one that never ended",
           "[training]") {
-  const std::vector<Checkpoint> whole = trained(quick, first_checkpoint(quick.seed));
+  TrainingOptions options = quick;
+  options.warmup = 1.5, options.mirror = true;
+  const std::vector<Checkpoint> whole = trained(options, first_checkpoint(quick.seed));
   const plumb_test::Folder folder;
   const std::string path = folder / "checkpoint";
   for (const std::size_t epochs : {1u, 5u}) {
     CAPTURE(epochs);
-    write_checkpoint(path, {quick, "0123456789abcdef", whole[epochs - 1]}, {});
+    write_checkpoint(path, {options, "0123456789abcdef", whole[epochs - 1]}, {});
     const StoredCheckpoint stored = read_checkpoint(path, {});
-    CHECK(stored.options == quick);
+    CHECK(stored.options == options);
     CHECK(stored.data == "0123456789abcdef");
     CHECK(losses(stored.checkpoint) == losses(whole[epochs - 1]));
     const Checkpoint resumed = trained(stored.options, stored.checkpoint).back();
@@ -120,6 +122,56 @@ TEST_CASE("a training that goes on from a file gives the bits of one that never 
     CHECK(resumed.state.velocity == whole.back().state.velocity);
     CHECK(losses(resumed) == losses(whole.back()));
   }
+}
+
+TEST_CASE("the learning rate rises in a line for the warm-up, and falls along half a cosine",
+          "[training]") {
+  TrainingOptions options{.epochs = 8, .learning_rate = 0.5};
+  const auto rate = [&](double done) { return sgd_options(options, done).learning_rate; };
+  CHECK(rate(0) == 0.5);
+  CHECK(rate(0.5) == 0.25);
+  CHECK(rate(1) < 1e-12);
+  options.warmup = 2;
+  CHECK(rate(0) == 0);
+  CHECK(std::abs(rate(0.125) - 0.5 * 0.5 * (1 + std::cos(std::acos(-1.0) / 8)) / 2) < 1e-12);
+  CHECK(rate(0.5) == 0.25);
+  options.warmup = 16;  // longer than the training
+  CHECK(rate(0.5) == 0.0625);
+}
+
+TEST_CASE("images are seen mirrored in half of the epochs, as the seed draws", "[training]") {
+  Order order({.mirror = true, .seed = 3}, 1000), same({.mirror = true, .seed = 3}, 1000),
+      without({.seed = 3}, 1000);
+  const std::vector<std::uint32_t> first = order.next();
+  CHECK(first == same.next());
+  CHECK(first != order.next());
+  const auto mirrored = std::count_if(first.begin(), first.end(), [](std::uint32_t image) {
+    return (image & mirrored_image) != 0;
+  });
+  CHECK(std::abs(mirrored - 500) < 80);  // 5 standard deviations
+  std::vector<std::uint32_t> numbers = first;
+  for (std::uint32_t& image : numbers) image &= ~mirrored_image;
+  CHECK(numbers == without.next());
+
+  // A mirrored image is one whose columns are in reverse.
+  Dataset data = bars(6, 21), turned = data;
+  const auto width = static_cast<std::ptrdiff_t>(data.images.width);
+  for (auto row = turned.images.pixels.begin(); row != turned.images.pixels.end(); row += width)
+    std::reverse(row, row + width);
+  const auto loss = [](const Dataset& of, std::vector<std::uint32_t> images) {
+    const std::vector<std::int64_t> sizes{6};
+    Steps steps(Device::open("cpu"), shape_for(of), sizes);
+    steps.upload(initial_state(shape_for(of), 5));
+    double result = 0;
+    const auto keep = [&](const BatchResult& batch) { result = batch.loss; };
+    steps.submit(of, images, {}, keep);
+    steps.finish(keep);
+    return result;
+  };
+  std::vector<std::uint32_t> plain{0, 1, 2, 3, 4, 5}, all = plain;
+  for (std::uint32_t& image : all) image |= mirrored_image;
+  CHECK(loss(data, all) == loss(turned, plain));
+  CHECK(loss(data, all) != loss(data, plain));
 }
 
 TEST_CASE("files that are no checkpoint are refused", "[training]") {
