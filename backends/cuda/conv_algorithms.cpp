@@ -98,6 +98,10 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_f32_tf32),
       PLUMB_ENTRY(wide_f32_fp16x3),
       PLUMB_ENTRY(wide_f32_tf32x3),
+      // wide_patch/: many channels and stride 1, taps as shifts of patches of x in shared memory.
+      PLUMB_ENTRY(wide_patch_fp16),
+      PLUMB_ENTRY(wide_patch_bf16),
+      PLUMB_ENTRY(wide_patch_f32_tf32),
       // few_weights/: backward weights of few channels on tensor cores.
       PLUMB_ENTRY(few_weights_fp16),
       PLUMB_ENTRY(few_weights_bf16),

@@ -11,6 +11,7 @@
 #include "cuda_kernels/cost/ladder_table.hpp"
 #include "cuda_kernels/cost/streamed_filters_table.hpp"
 #include "cuda_kernels/cost/weights_table.hpp"
+#include "cuda_kernels/cost/wide_patch_table.hpp"
 #include "cuda_kernels/cost/wide_table.hpp"
 
 namespace plumb::cuda {
@@ -23,6 +24,7 @@ struct CostTables {
   StreamedFiltersTable streamed_filters;
   InterleavedTable interleaved;
   WideTable wide;
+  WidePatchTable wide_patch;
   WeightsTable weights;
   FewWeightsTable few_weights;
   DepthwiseTable depthwise;

@@ -7,6 +7,7 @@
 
 #include "cuda_kernels/primitives/check.hpp"
 #include "cuda_kernels/primitives/im2col_of_f32.hpp"
+#include "cuda_kernels/primitives/swizzled_map.hpp"
 #include "plumb/error.hpp"
 
 namespace plumb::cuda {
@@ -59,6 +60,24 @@ bool encode_im2col_as(CUtensorMap& map, const Im2colMap& of, CUtensorMapDataType
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
+bool encode_tiled_as(CUtensorMap& map, const TiledMap& of, CUtensorMapDataType type,
+                     CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                     const void* address) {
+  static const auto encode =
+      find_encode<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
+  if (!encode) return false;
+  cuuint64_t extents[TiledMap::rank], strides[TiledMap::rank - 1];
+  cuuint32_t box[TiledMap::rank], steps[TiledMap::rank];
+  for (int i = 0; i < TiledMap::rank; ++i) {
+    extents[i] = static_cast<cuuint64_t>(of.extent[i]);
+    if (i > 0) strides[i - 1] = static_cast<cuuint64_t>(of.stride_bytes[i]);
+    box[i] = static_cast<cuuint32_t>(of.box[i]), steps[i] = 1;
+  }
+  return encode(&map, type, TiledMap::rank, const_cast<void*>(address), extents, strides, box,
+                steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, promotion,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 }  // namespace
 
 bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const void* address) {
@@ -70,22 +89,15 @@ bool encode_im2col_of_f32(CUtensorMap& map, const Im2colMap& of, const void* add
 }
 
 bool encode_tiled(CUtensorMap& map, const TiledMap& of, DType dtype, const void* address) {
-  static const auto encode =
-      find_encode<PFN_cuTensorMapEncodeTiled_v12000>("cuTensorMapEncodeTiled");
-  if (!encode) return false;
-  cuuint64_t extents[TiledMap::rank], strides[TiledMap::rank - 1];
-  cuuint32_t box[TiledMap::rank], steps[TiledMap::rank];
-  for (int i = 0; i < TiledMap::rank; ++i) {
-    extents[i] = static_cast<cuuint64_t>(of.extent[i]);
-    if (i > 0) strides[i - 1] = static_cast<cuuint64_t>(of.stride_bytes[i]);
-    box[i] = static_cast<cuuint32_t>(of.box[i]), steps[i] = 1;
-  }
-  const auto type =
-      dtype == DType::f64 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-  return encode(&map, type, TiledMap::rank, const_cast<void*>(address), extents, strides, box,
-                steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+  return encode_tiled_as(
+      map, of,
+      dtype == DType::f64 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT64 : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+      CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, address);
+}
+
+bool encode_swizzled_tiles(CUtensorMap& map, const TiledMap& of, DType dtype, const void* address) {
+  return encode_tiled_as(map, of, map_type(dtype), CU_TENSOR_MAP_SWIZZLE_128B,
+                         CU_TENSOR_MAP_L2_PROMOTION_L2_256B, address);
 }
 
 bool has_copy_engine(const void* kernel) {

@@ -124,6 +124,9 @@ Support supports_wide(const ConvProblem& problem, const WideClass& of, const Dev
 
 /// The same of what is left to the product where some axes are folded, on any device.
 Support supports_folded(const ConvProblem& problem, const WideClass& of, int folded_axes);
+/// Says whether numbers of pixels, steps, filters and tiles are fit for 32 bits, with room for a
+/// tile beyond the last.
+Support supports_wide_counts(const ConvProblem& problem, const WideClass& of);
 /// Says yes where this build has wgmma for the device.
 Support supports_wgmma(const DeviceInfo& device);
 

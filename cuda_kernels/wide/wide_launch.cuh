@@ -5,6 +5,7 @@
 #include "cuda_kernels/primitives/im2col_of_f32.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide/wide_call.cuh"
 #include "cuda_kernels/wide/wide_input.cuh"
 #include "cuda_kernels/wide/wide_kernel.cuh"
 #include "cuda_kernels/wide/wide_pack.cuh"
@@ -13,79 +14,26 @@
 
 namespace plumb::cuda {
 
-/// The tensors of a launch.
-struct WideCall {
-  const void* x;
-  const void* filters;
-  void* y;
-  char* workspace;
-};
-
-inline WideAxis wide_axis(const WideMapAxis& of, std::int64_t y_step) {
-  return {.taps = static_cast<int>(of.taps),
-          .stride = static_cast<int>(of.step()),
-          .dilation = of.taps > 1 ? static_cast<int>(of.dilation) : 1,
-          .before = static_cast<int>(of.before),
-          .outputs = Divisor<int>(of.outputs),
-          .y_step = y_step};
-}
-
 /// Returns what the kernel is told of some images, but for the tensor map.
 template <class Arithmetic>
 WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
                                    const WideTiles& tiles, const WideCall& call,
                                    const Epilogue<typename Arithmetic::Stored>& epilogue) {
-  using Stored = typename Arithmetic::Stored;
-  const Extents x = p.x_extents(), y = p.y_extents();
   const WideFilters& filters = plan.filters;
-  const WideMapAxes axes(wide_product(p, filters.fold));
-  const auto axis = [&](int i) {
-    const int dimension = y.rank() - 1 - i;
-    return wide_axis(axes.axis[i],
-                     dimension >= 2 ? step<std::int64_t>(y, p.y_strides, dimension) : 0);
-  };
-  const auto* const packed = static_cast<const char*>(call.filters);
-  WideParams<Arithmetic> params{
-      .map = {},
-      .x = static_cast<const Stored*>(call.x),
-      .filters = packed,
-      .y = static_cast<Stored*>(call.y),
-      .sums = reinterpret_cast<float*>(call.workspace + plan.workspace.sums),
-      .scales = {},
-      .epilogue = epilogue,
-      .axis = {axis(0), axis(1), axis(2)},
-      .of_x = WideImageAxes(p),
-      .x_n = step<std::int64_t>(x, p.x_strides, 0),
-      .x_c = step<std::int64_t>(x, p.x_strides, 1),
-      .y_n = step<std::int64_t>(y, p.y_strides, 0),
-      .y_k = step<std::int64_t>(y, p.y_strides, 1),
-      .plane_bytes = filters.plane_bytes(),
-      .axes = axes.count,
-      .groups = filters.groups,
-      .x_channels = filters.fold.channels,
-      .group_channels = filters.groups.channels,
-      .low_channels = plan.input.plane_channels(),
-      .rows = filters.rows,
-      .all_rows = filters.all_rows(),
-      .channel_blocks = filters.channel_blocks,
-      .steps = filters.steps(),
-      .splits = tiles.splits,
-      .pixels = static_cast<int>(tiles.pixels),
-      .works = static_cast<int>(tiles.works()),
-      .image_pixels = 0,
-      .n_tiles = Divisor<int>(std::int64_t{tiles.n_tiles} * tiles.groups),
-      .of_group = Divisor<int>(tiles.n_tiles),
-      .m_tiles = Divisor<int>(tiles.m_tiles),
-      .access = access_of_outputs(p, filters.groups, call.y),
-      .lays_out_filters = p.y_strides[1] == 1 && p.k > 1,
-      // Zeros of the padding, and those of a group for channels of others, may have met Inf.
-      .repairs = p.padding != Padding{} || p.groups > 1 || Arithmetic::splits_operands};
+  auto params = wide_params<Arithmetic>(p, filters, plan.input, call, epilogue);
+  params.sums = reinterpret_cast<float*>(call.workspace + plan.workspace.sums);
+  params.splits = tiles.splits;
+  params.pixels = static_cast<int>(tiles.pixels);
+  params.works = static_cast<int>(tiles.works());
+  params.n_tiles = Divisor<int>(std::int64_t{tiles.n_tiles} * tiles.groups);
+  params.of_group = Divisor<int>(tiles.n_tiles);
+  params.m_tiles = Divisor<int>(tiles.m_tiles);
   if constexpr (Arithmetic::splits_operands)
-    params.scales.dense = reinterpret_cast<const float*>(packed + filters.dense_at());
+    params.scales.dense = reinterpret_cast<const float*>(params.filters + filters.dense_at());
   if constexpr (Arithmetic::splits_in_memory) {
     params.scales.of_image =
         reinterpret_cast<const int*>(call.workspace + plan.workspace.exponents);
-    params.scales.of_filter = reinterpret_cast<const int*>(packed + filters.exponents_at());
+    params.scales.of_filter = reinterpret_cast<const int*>(params.filters + filters.exponents_at());
   }
   return params;
 }

@@ -35,9 +35,9 @@ Support supports_axis(const WideMapAxis& axis, int axes) {
   return {};
 }
 
-/// Numbers of pixels, steps, filters and tiles are kept in 32 bits, with room for a tile beyond the
-/// last.
-Support supports_counts(const ConvProblem& p, const WideClass& of) {
+}  // namespace
+
+Support supports_wide_counts(const ConvProblem& p, const WideClass& of) {
   constexpr double most = 0x7fff0000;
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const double pixels = number(p.n) * number(p.z()) * number(p.p()) * number(p.q());
@@ -58,15 +58,13 @@ Support supports_counts(const ConvProblem& p, const WideClass& of) {
   return {};
 }
 
-}  // namespace
-
 Support supports_folded(const ConvProblem& problem, const WideClass& of, int folded_axes) {
   const WideFold fold(problem, folded_axes);
   const ConvProblem product = wide_product(problem, fold);
   const WideMapAxes axes(product);
   for (int i = 0; i < axes.count; ++i)
     if (Support axis = supports_axis(axes.axis[i], axes.count); !axis) return axis;
-  if (Support counts = supports_counts(product, of); !counts) return counts;
+  if (Support counts = supports_wide_counts(product, of); !counts) return counts;
   constexpr std::int64_t max_image_bytes = 1 << 30;
   if (fold.axes == 0) return {};
   const std::int64_t bytes = WideInput(problem, WideFilters(problem, of, fold.axes)).image_bytes();

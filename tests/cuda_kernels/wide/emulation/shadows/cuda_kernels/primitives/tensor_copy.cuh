@@ -1,6 +1,7 @@
 // Barriers in shared memory and the copy engine, emulated.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
@@ -48,6 +49,32 @@ class StageBarrier : public BulkCopyBarrier {
       }
     });
   }
+  void copy_tiled(void* to, const CUtensorMap& map, const int (&at)[5]) {
+    const TiledMap& of = map.tiled;
+    if (reinterpret_cast<std::uintptr_t>(to) % swizzle_atom_bytes != 0)
+      throw std::runtime_error("a box's rows are no swizzle atoms");
+    if (std::int64_t{at[0]} * map.element_bytes % tiled_corner_alignment != 0)
+      throw std::runtime_error("a box begins at channel " + std::to_string(at[0]));
+    int rows = 1;
+    for (int axis = 1; axis < TiledMap::rank; ++axis) rows *= of.box[axis];
+    std::int64_t corner[TiledMap::rank];
+    std::copy_n(at, TiledMap::rank, corner);
+    of_->copy_bytes(rows * swizzle_row_bytes, [=] {
+      for (int row = 0; row < rows; ++row) {
+        bool inside = true;
+        const char* from = map.address;
+        for (int axis = 1, rest = row; axis < TiledMap::rank; rest /= of.box[axis++]) {
+          const std::int64_t here = corner[axis] + rest % of.box[axis];
+          inside = inside && here >= 0 && here < of.extent[axis];
+          from += here * of.stride_bytes[axis];
+        }
+        for (int i = 0; i < of.box[0]; ++i)
+          copy_element(static_cast<char*>(to), row, map, i, map.element_bytes,
+                       inside && corner[0] + i < of.extent[0],
+                       from + corner[0] * map.element_bytes);
+      }
+    });
+  }
 
  private:
   static void copy_row(char* tile, int row, const CUtensorMap& map, int c,
@@ -60,20 +87,25 @@ class StageBarrier : public BulkCopyBarrier {
       inside = inside && here >= 0 && here < of.axis[i].extent;
       from += here * of.axis[i].stride_bytes;
     }
-    const std::size_t bytes = static_cast<std::size_t>(of.element_bytes);
-    for (int i = 0; i < of.channels; ++i) {
-      char* const to = tile + swizzle_128(row * swizzle_row_bytes + i * of.element_bytes);
-      if (!inside || c + i >= of.channels_of_tensor) {
-        std::memset(to, 0, bytes);
-        continue;
-      }
-      std::memcpy(to, from + (c + i) * of.element_bytes, bytes);
-      if (!map.rounds) continue;
-      std::uint32_t word;
-      std::memcpy(&word, to, 4);
-      word = rounded_to_tf32(word);
-      std::memcpy(to, &word, 4);
+    for (int i = 0; i < of.channels; ++i)
+      copy_element(tile, row, map, i, of.element_bytes, inside && c + i < of.channels_of_tensor,
+                   from + c * of.element_bytes);
+  }
+  /// Copies element `i` of a row, or writes zeros.
+  static void copy_element(char* tile, int row, const CUtensorMap& map, int i, int element_bytes,
+                           bool inside, const char* from) {
+    const auto bytes = static_cast<std::size_t>(element_bytes);
+    char* const to = tile + swizzle_128(row * swizzle_row_bytes + i * element_bytes);
+    if (!inside) {
+      std::memset(to, 0, bytes);
+      return;
     }
+    std::memcpy(to, from + i * element_bytes, bytes);
+    if (!map.rounds) return;
+    std::uint32_t word;
+    std::memcpy(&word, to, 4);
+    word = rounded_to_tf32(word);
+    std::memcpy(to, &word, 4);
   }
 };
 

@@ -1,22 +1,26 @@
-// Tensor maps in im2col mode, emulated: what a map is encoded from, within the driver's limits.
+// Tensor maps in im2col mode and of swizzled boxes, emulated: what a map is encoded from, within
+// the driver's limits.
 #pragma once
 
 #include <cstdint>
 
 #include "cuda_kernels/primitives/im2col_map.hpp"
 #include "cuda_kernels/primitives/swizzle.hpp"
+#include "cuda_kernels/primitives/tiled_map.hpp"
 #include "plumb/types.hpp"
 
 struct CUtensorMap {
   plumb::cuda::Im2colMap of;
   const char* address;
   bool rounds;  ///< f32 to TF32
+  plumb::cuda::TiledMap tiled;
+  int element_bytes;
 };
 
 namespace plumb::cuda {
 
 inline bool encode_im2col(CUtensorMap& map, const Im2colMap& of, DType dtype, const void* address) {
-  map = {of, static_cast<const char*>(address), dtype == DType::f32};
+  map = {of, static_cast<const char*>(address), dtype == DType::f32, {}, of.element_bytes};
   const auto aligned = [](std::int64_t bytes) {
     return bytes > 0 && bytes % tensor_map_alignment == 0 && bytes <= max_tensor_map_stride;
   };

@@ -1,0 +1,33 @@
+#include "cuda_kernels/cost/wide_patch.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cuda_kernels/cost/tables.hpp"
+
+namespace plumb::cuda {
+
+double wide_patch_seconds(const DeviceInfo& device, const WidePatchWork& work) {
+  const WideTable& wide = cost_tables().wide;
+  const WidePatchTable& costs = cost_tables().wide_patch;
+  const Machine machine(device);
+  constexpr double step_terms = 64, filters = 64;
+  const double products = step_terms * filters * work.columns / wide.products_per_clock;
+  const double loaded = (work.filter_bytes + work.patch_bytes) / wide.l2_bytes_per_clock;
+  const double main = work.steps * (std::max(products, loaded) + costs.of_step);
+  const double stored =
+      wide.of_tile + work.outputs * (work.writes_planes ? costs.of_plane_output : costs.of_output);
+  // A warpgroup stores while the other multiplies: two works take the longer of both products and
+  // of one's products and outputs. The last one's outputs come behind all products.
+  const double each = std::max(main, (main + stored) / 2);
+  const double works = std::ceil(work.works / machine.units);
+  const double tiles = (works * each + stored) / machine.clock_hertz;
+  const double moving = machine.moving_seconds(work.read_bytes, wide.read_share) +
+                        machine.moving_seconds(work.written_bytes, wide.write_share) +
+                        machine.moving_seconds(work.plane_bytes, wide.planes_share);
+  return kernel_seconds(wide.slower * (tiles + moving), device, 0) + wide.start +
+         machine.moving_seconds(work.repacked_bytes, wide.repacking_share) +
+         work.repackings * wide.next_kernel;
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,27 @@
+// A model of the kernel in wide_patch/: tiles of a product on tensor cores, in which two warpgroups
+// take turns, each with its patches from L2.
+#pragma once
+
+#include "cuda_kernels/cost/kernel_model.hpp"
+
+namespace plumb::cuda {
+
+/// How a problem is cut. A work is a tile of 64 filters.
+struct WidePatchWork {
+  int columns = 0;          ///< positions that are multiplied
+  double works = 0;         ///< of all groups
+  double steps = 0;         ///< of a work: 128 bytes of channels under a tap
+  double filter_bytes = 0;  ///< that a step loads
+  double patch_bytes = 0;   ///< likewise, in the mean
+  double outputs = 0;       ///< that a work stores
+  bool writes_planes = false;
+  double read_bytes = 0, written_bytes = 0;  ///< of x and y
+  double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
+  int repackings = 0;                        ///< kernels that x goes through first
+  double repacked_bytes = 0;                 ///< which they read and write
+};
+
+/// Returns the time of the kernel and of the one that repacks x.
+double wide_patch_seconds(const DeviceInfo& device, const WidePatchWork& work);
+
+}  // namespace plumb::cuda

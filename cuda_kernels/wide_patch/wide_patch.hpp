@@ -1,0 +1,95 @@
+// How a convolution of stride 1 is cut for the kernel in wide_patch_kernel.cuh: host code alone.
+//
+// The product's rows are 64 filters, its columns positions of a patch of x: the pixels under some
+// outputs and the halo around them, line after line, each a swizzled row of 128 bytes of channels.
+// A tap is a shift of all positions. What lies between one line's outputs and the next line's is
+// computed and not stored.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "cuda_kernels/primitives/host_device.hpp"
+#include "cuda_kernels/primitives/tiled_map.hpp"
+#include "cuda_kernels/wide/wide_filters.hpp"
+#include "cuda_kernels/wide/wide_input.hpp"
+#include "plumb/algorithm.hpp"
+#include "plumb/conv.hpp"
+
+namespace plumb::cuda {
+
+inline constexpr int patch_filters = 64;  ///< of a tile: what one warpgroup multiplies
+inline constexpr int patch_stage_bytes = patch_filters * swizzle_row_bytes;
+inline constexpr int patch_staging_bytes = 16 << 10;  ///< 2 KB for each consumer warp
+
+/// There are kernels for so many positions, eight each.
+inline constexpr int patch_eights[] = {8, 16, 26, 27, 29, 31, 32};
+inline constexpr int patch_kernels = static_cast<int>(std::size(patch_eights));
+
+/// A tile of outputs of one plane and the patch of x under it.
+struct PatchTile {
+  int images = 1, rows = 1, columns = 1;  ///< outputs along N, P, Q; whole images where several
+  int pitch = 1;                          ///< positions of a line of the patch
+  int lines = 1;                          ///< of each image in the patch
+  int behind = 0;                         ///< positions behind the patch that must be zeros
+
+  /// From the first output's position to behind the last one's.
+  constexpr int positions() const { return ((images - 1) * lines + rows - 1) * pitch + columns; }
+  PLUMB_HOST_DEVICE constexpr int patch_positions() const { return images * lines * pitch; }
+  /// Of a patch in shared memory.
+  PLUMB_HOST_DEVICE constexpr int patch_bytes() const {
+    return (patch_positions() + behind + swizzle_rows - 1) / swizzle_rows * swizzle_atom_bytes;
+  }
+  friend constexpr bool operator==(const PatchTile&, const PatchTile&) = default;
+};
+
+/// What is to be taken in place of what the model prefers, where it is not 0.
+struct PatchChoice {
+  int images = 0, rows = 0, columns = 0;
+};
+
+struct PatchTiles {
+  PatchTile tile;
+  int kernel = -1;                        ///< of patch_eights; negative: no tile fits
+  int patches = 0, stages = 0;            ///< in shared memory, of patches and of filters
+  bool keeps_filters = false;             ///< a stage for each step, which stays
+  int filter_tiles = 0;                   ///< of a group
+  int groups = 1;                         ///< of filters
+  int images = 0;                         ///< tiles along N
+  int planes = 0, rows = 0, columns = 0;  ///< tiles along Z, P, Q
+  double seconds = 0;                     ///< predicted
+
+  double works() const {
+    return static_cast<double>(images) * planes * rows * columns * filter_tiles * groups;
+  }
+  int patch_bytes() const { return patches * tile.patch_bytes(); }
+  int shared_bytes() const;
+  void cover(std::int64_t n);  ///< so many images
+};
+
+struct PatchPlan {
+  WideFilters filters;
+  WideInput input;
+  PatchTiles tiles;
+
+  /// Plans a problem that is supported.
+  PatchPlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
+            PatchChoice choice = {});
+  std::size_t workspace_bytes() const;
+};
+
+/// Says whether the kernel takes a problem in this arithmetic.
+Support supports_wide_patch(const ConvProblem& problem, const WideClass& of,
+                            const DeviceInfo& device);
+
+/// Returns the tiles that are predicted to take the least time, or none.
+PatchTiles tile_patches(const ConvProblem& problem, const WideFilters& filters,
+                        const WideInput& input, const DeviceInfo& device, PatchChoice choice = {});
+
+/// Returns what the copy engine is told to read x by, as it lies or repacked: its axes are C W H D
+/// N, a box one patch.
+TiledMap patch_map(const ConvProblem& problem, const WideFilters& filters, const PatchTile& tile,
+                   const WideInput* repacked);
+
+}  // namespace plumb::cuda

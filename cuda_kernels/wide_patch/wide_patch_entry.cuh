@@ -1,0 +1,60 @@
+// What the entries have in common.
+#pragma once
+
+#include "cuda_kernels/conv/planned.hpp"
+#include "cuda_kernels/wide_patch/wide_patch_launch.cuh"
+
+namespace plumb::cuda {
+
+template <class Arithmetic>
+PlanResult plan_wide_patch(const ConvProblem& problem, const DeviceInfo& device) {
+  PlanResult result{.support = supports_wide_patch(problem, Arithmetic::host, device)};
+  if (!result.support) return result;
+  const PatchPlan plan(problem, Arithmetic::host, device);
+  result.estimate_seconds = plan.tiles.seconds;
+  result.workspace_bytes = plan.workspace_bytes();
+  result.filter_bytes = plan.filters.bytes();
+  result.kernel = planned(plan);
+  return result;
+}
+
+template <class Arithmetic>
+void pack_wide_patch(const FilterPacking& packing, const KernelPlan* plan) {
+  pack_wide_filters<Arithmetic>(packing.problem, planned_value<PatchPlan>(plan).filters, packing.w,
+                                packing.filters, packing.native_queue);
+}
+
+template <class Arithmetic>
+void launch_wide_patch_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan) {
+  const auto& plan = planned_value<PatchPlan>(kernel_plan);
+  launch_wide_patch<Arithmetic>(call.problem, plan,
+                                {.x = call.x,
+                                 .filters = call.filters,
+                                 .y = call.y,
+                                 .workspace = static_cast<char*>(call.workspace)},
+                                Epilogue<typename Arithmetic::Stored>(call), call.native_queue,
+                                [&](const PatchParams<Arithmetic>& params, bool early) {
+                                  with_patch_kernel(plan.tiles.kernel, [&]<int kernel>() {
+                                    launch_patches<Arithmetic, kernel>(
+                                        params, plan.tiles, early, call.device, call.native_queue);
+                                  });
+                                });
+}
+
+template <class Arithmetic>
+constexpr ConvAlgorithm wide_patch_entry(std::string_view name, Operand operand) {
+  return {
+      .name = name,
+      .numerics = {.operand = operand,
+                   .accumulator = Accumulator::tensor_core_fp32,
+                   .term_multiple = 16},
+      .forced_only = true,  // until it is timed
+      .takes_depth = true,
+      .accumulates = true,
+      .plan = plan_wide_patch<Arithmetic>,
+      .pack_filters = pack_wide_patch<Arithmetic>,
+      .launch = launch_wide_patch_algorithm<Arithmetic>,
+  };
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,92 @@
+// What a launch does: repacks x where it must, and convolves.
+#pragma once
+
+#include "cuda_kernels/primitives/swizzled_map.hpp"
+#include "cuda_kernels/wide/wide_call.cuh"
+#include "cuda_kernels/wide/wide_input.cuh"
+#include "cuda_kernels/wide/wide_pack.cuh"
+#include "cuda_kernels/wide_patch/wide_patch_kernel.cuh"
+
+namespace plumb::cuda {
+
+/// Returns what the kernel is told of some images, but for the tensor map.
+template <class Arithmetic>
+PatchParams<Arithmetic> patch_params(const ConvProblem& p, const PatchPlan& plan,
+                                     const WideCall& call,
+                                     const Epilogue<typename Arithmetic::Stored>& epilogue) {
+  PatchTiles tiles = plan.tiles;
+  tiles.cover(p.n);
+  PatchParams<Arithmetic> params{
+      wide_params<Arithmetic>(p, plan.filters, plan.input, call, epilogue)};
+  params.tile = tiles.tile;
+  params.patch_bytes = tiles.tile.patch_bytes();
+  params.patches = tiles.patches, params.stages = tiles.stages;
+  params.keeps_filters = tiles.keeps_filters;
+  params.works = static_cast<int>(tiles.works());
+  params.images = static_cast<int>(p.n);
+  params.n_tiles = Divisor<int>(std::int64_t{tiles.filter_tiles} * tiles.groups);
+  params.of_group = Divisor<int>(tiles.filter_tiles);
+  params.tile_columns = Divisor<int>(tiles.columns), params.tile_rows = Divisor<int>(tiles.rows);
+  params.pitch = Divisor<int>(tiles.tile.pitch), params.lines = Divisor<int>(tiles.tile.lines);
+  params.patches_of_work = params.axis[2].taps * params.channel_blocks;
+  return params;
+}
+
+/// Tells the copy engine how to read x, as it lies or repacked. Returns false where the driver does
+/// not take the map.
+template <class Params>
+bool encode_patches(Params& params, const ConvProblem& p, const PatchPlan& plan,
+                    const WideInput* repacked, const void* from) {
+  return encode_swizzled_tiles(params.map, patch_map(p, plan.filters, plan.tiles.tile, repacked),
+                               Params::Arithmetic::host.operand, from);
+}
+
+/// Starts the kernel of the plan's tiles. `early`: the kernel before on the stream is one of this
+/// launch's.
+template <class Arithmetic, int kernel, PatchFault fault = PatchFault::none>
+void launch_patches(const PatchParams<Arithmetic>& params, const PatchTiles& tiles, bool early,
+                    const DeviceInfo& device, void* stream) {
+  // A block takes a whole multiprocessor.
+  const int blocks = std::min(params.works, std::max(device.units, 1));
+  Launch launch(stream, static_cast<unsigned>(blocks), patch_threads, tiles.shared_bytes());
+  if (early) launch.early();
+  launch(wide_patch<Arithmetic, patch_eights[kernel], fault>, params);
+}
+
+/// Puts a convolution on the stream, of as many images at a time as workspace has room for where x
+/// is repacked. `launch(params, early)` starts the kernel of the plan's tiles.
+template <class Arithmetic, class F>
+void launch_wide_patch(const ConvProblem& problem, const PatchPlan& plan, const WideCall& call,
+                       const Epilogue<typename Arithmetic::Stored>& epilogue, void* stream,
+                       const F& launch) {
+  using Stored = typename Arithmetic::Stored;
+  ConvProblem p = problem;
+  auto all = patch_params<Arithmetic>(p, plan, call, epilogue);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(call.x) % tensor_map_alignment == 0;
+  if (!plan.input.repacks && aligned && encode_patches(all, p, plan, nullptr, call.x))
+    return launch(all, false);
+  for (std::int64_t first = 0; first < problem.n; first += plan.input.images) {
+    p.n = std::min<std::int64_t>(plan.input.images, problem.n - first);
+    WideCall some = call;
+    some.x = static_cast<const Stored*>(call.x) + first * all.x_n;
+    some.y = static_cast<Stored*>(call.y) + first * all.y_n;
+    auto params = patch_params<Arithmetic>(p, plan, some, epilogue);
+    params.group_channels = plan.input.group_channels;
+    if (!encode_patches(params, p, plan, &plan.input, call.workspace))
+      throw Error(ErrorCode::unsupported,
+                  "the driver takes no tensor map of this problem; expected CUDA 12 or newer");
+    WideInputParams input(p, plan.filters, plan.input, some.x);
+    input.packed = call.workspace;
+    repack_wide<Stored, typename Arithmetic::Operand, 1>(input, static_cast<int>(p.n), stream);
+    launch(params, true);
+  }
+}
+
+/// Calls `f.operator()<kernel>()` for the number of one of patch_eights.
+template <int kernel = 0, class F>
+void with_patch_kernel(int wanted, const F& f) {
+  if (kernel == wanted) return f.template operator()<kernel>();
+  if constexpr (kernel + 1 < patch_kernels) with_patch_kernel<kernel + 1>(wanted, f);
+}
+
+}  // namespace plumb::cuda

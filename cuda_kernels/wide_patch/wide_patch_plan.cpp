@@ -1,0 +1,265 @@
+// Which convolutions the kernel takes, and the tiles and patches that it cuts them into.
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "cuda_kernels/cost/wide_patch.hpp"
+#include "cuda_kernels/primitives/ceil_div.hpp"
+#include "cuda_kernels/primitives/im2col_map.hpp"
+#include "cuda_kernels/wide/wide.hpp"
+#include "cuda_kernels/wide/wide_axes.hpp"
+#include "cuda_kernels/wide_patch/wide_patch.hpp"
+#include "plumb/support.hpp"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int max_positions = 8 * patch_eights[patch_kernels - 1];
+constexpr int barrier_bytes = 1 << 10;
+
+Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
+
+/// Lines of an axis's elements in a patch: `outputs` of them with all their taps. Where a whole
+/// axis is one tile, the padding in front of the next line is that behind the line before.
+std::int64_t patch_extent(const WideMapAxis& axis, std::int64_t outputs, bool lines_follow) {
+  const std::int64_t all = outputs + axis.reach(), shared = axis.extent + axis.before;
+  const std::int64_t behind = axis.upper() + axis.reach();  // of the padding
+  const bool shares = lines_follow && outputs == axis.outputs && behind > 0 &&
+                      behind <= axis.before && shared < all;
+  return shares ? shared : all;
+}
+
+/// Returns the patch under a tile, with no columns where the copy engine does not take its box.
+PatchTile patch_under(const WideMapAxes& axes, int images, int rows, int columns) {
+  const std::int64_t pitch = patch_extent(axes.axis[0], columns, true);
+  const std::int64_t lines = patch_extent(axes.axis[1], rows, images > 1);
+  if (pitch > max_tiled_box || lines > max_tiled_box || images > max_tiled_box)
+    return {.columns = 0};
+  PatchTile tile{.images = images,
+                 .rows = rows,
+                 .columns = columns,
+                 .pitch = static_cast<int>(pitch),
+                 .lines = static_cast<int>(lines)};
+  const std::int64_t last = tile.positions() + axes.axis[1].reach() * pitch + axes.axis[0].reach();
+  tile.behind = static_cast<int>(std::max<std::int64_t>(last - tile.patch_positions(), 0));
+  return tile;
+}
+
+/// Shares the shared memory out to patches and filters. Returns false where it has no room.
+bool share_out(PatchTiles& tiles, int steps) {
+  constexpr int block_bytes = 227 << 10, min_patches = 2, max_patches = 3, min_stages = 3,
+                usual_stages = 4, max_stages = 8;
+  constexpr int room = block_bytes - swizzle_atom_bytes - patch_staging_bytes - barrier_bytes;
+  const std::int64_t patch = tiles.tile.patch_bytes();
+  const bool one_block = tiles.filter_tiles * tiles.groups == 1;
+  constexpr int max_kept = 32;  // so many barriers have room
+  tiles.keeps_filters = one_block && steps <= max_kept && steps >= min_stages &&
+                        min_patches * patch + steps * patch_stage_bytes <= room;
+  const int least = tiles.keeps_filters ? steps : usual_stages;
+  tiles.patches =
+      max_patches * patch + least * patch_stage_bytes <= room ? max_patches : min_patches;
+  const std::int64_t left = (room - tiles.patches * patch) / patch_stage_bytes;
+  tiles.stages =
+      tiles.keeps_filters ? steps : static_cast<int>(std::min<std::int64_t>(left, max_stages));
+  return left >= min_stages;
+}
+
+/// The bytes that a launch moves besides those that its steps load.
+struct PatchTraffic {
+  double read, written, planes, repacked = 0;
+
+  PatchTraffic(const ConvProblem& p, const WideInput& input)
+      : read(bytes(p, p.x_extents())),
+        written(bytes(p, p.y_extents())),
+        planes(p.k > 1 && p.y_strides[1] != 1 ? written : 0) {
+    if (input.repacks)
+      repacked = read + static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
+  }
+
+ private:
+  static double bytes(const ConvProblem& p, const Extents& extents) {
+    return static_cast<double>(element_count(extents)) *
+           static_cast<double>(size_in_bytes(p.dtype));
+  }
+};
+
+/// Of all tiles, the one that is predicted to take the least time.
+class PatchSearch {
+ public:
+  PatchSearch(const ConvProblem& problem, const WideFilters& filters, const WideInput& input,
+              const DeviceInfo& device)
+      : problem_(problem),
+        filters_(filters),
+        input_(input),
+        device_(device),
+        axes_(problem),
+        traffic_(problem, input),
+        planes_(access_of_outputs(problem, filters.groups, nullptr) != WideAccess::filters) {
+    best_.seconds = std::numeric_limits<double>::infinity();
+  }
+
+  void look_at(std::int64_t images, std::int64_t rows, std::int64_t columns) {
+    if (images < 1 || rows < 1 || columns < 1 || columns > max_positions || rows > max_positions)
+      return;
+    PatchTiles tiles{.tile = patch_under(axes_, static_cast<int>(images), static_cast<int>(rows),
+                                         static_cast<int>(columns)),
+                     .filter_tiles = static_cast<int>(ceil_div(filters_.rows, patch_filters)),
+                     .groups = filters_.groups.count};
+    if (tiles.tile.columns == 0 || tiles.tile.positions() > max_positions) return;
+    tiles.kernel = 0;
+    while (8 * patch_eights[tiles.kernel] < tiles.tile.positions()) ++tiles.kernel;
+    if (!share_out(tiles, filters_.steps())) return;
+    tiles.planes = static_cast<int>(problem_.z());
+    tiles.rows = static_cast<int>(ceil_div(problem_.p(), rows));
+    tiles.columns = static_cast<int>(ceil_div(problem_.q(), columns));
+    tiles.cover(problem_.n);
+    tiles.seconds = seconds(tiles);
+    if (tiles.seconds < best_.seconds) best_ = tiles;
+  }
+  /// Looks at tiles of so many columns, for each number of tiles along P those of the fewest rows.
+  void look_at_rows(std::int64_t columns) {
+    const std::int64_t p = problem_.p();
+    std::int64_t before = 0;
+    for (std::int64_t most = std::min<std::int64_t>(p, max_positions); most >= 1; --most) {
+      const std::int64_t rows = ceil_div(p, ceil_div(p, most));
+      if (rows != before) look_at(1, rows, columns);
+      before = rows;
+    }
+    if (columns == problem_.q())
+      for (std::int64_t images = 2; images <= std::min<std::int64_t>(problem_.n, max_positions);
+           ++images)
+        look_at(images, p, columns);
+  }
+  void look_at_all() {
+    constexpr std::int64_t more_parts = 64;
+    const std::int64_t q = problem_.q(), fewest = ceil_div(q, std::int64_t{max_positions});
+    std::int64_t before = 0;
+    for (std::int64_t parts = fewest; parts < fewest + more_parts; ++parts) {
+      const std::int64_t columns = ceil_div(q, parts);
+      if (columns != before) look_at_rows(columns);
+      before = columns;
+    }
+    // Of long lines under filters that reach far the few columns that fit.
+    for (std::int64_t columns = max_positions; columns >= 1 && best_.kernel < 0; columns /= 2)
+      look_at_rows(std::min(columns, q));
+  }
+  const PatchTiles& best() const { return best_; }
+
+ private:
+  double seconds(const PatchTiles& tiles) const {
+    const int taps = filters_.taps[0] * filters_.taps[1];
+    return wide_patch_seconds(
+        device_, {.columns = 8 * patch_eights[tiles.kernel],
+                  .works = tiles.works(),
+                  .steps = static_cast<double>(filters_.steps()),
+                  .filter_bytes = tiles.keeps_filters ? 0.0 : patch_stage_bytes,
+                  .patch_bytes =
+                      static_cast<double>(tiles.tile.patch_positions()) * swizzle_row_bytes / taps,
+                  .outputs = static_cast<double>(tiles.tile.images) * tiles.tile.rows *
+                             tiles.tile.columns * std::min(filters_.groups.filters, patch_filters),
+                  .writes_planes = planes_,
+                  .read_bytes = traffic_.read,
+                  .written_bytes = traffic_.written,
+                  .plane_bytes = traffic_.planes,
+                  .repackings = input_.repacks ? 1 : 0,
+                  .repacked_bytes = traffic_.repacked});
+  }
+
+  const ConvProblem& problem_;
+  const WideFilters& filters_;
+  const WideInput& input_;
+  const DeviceInfo& device_;
+  WideMapAxes axes_;
+  PatchTraffic traffic_;
+  bool planes_;
+  PatchTiles best_;
+};
+
+}  // namespace
+
+void PatchTiles::cover(std::int64_t n) {
+  images = static_cast<int>(ceil_div(n, std::int64_t{tile.images}));
+}
+
+int PatchTiles::shared_bytes() const {
+  return swizzle_atom_bytes + patch_bytes() + stages * patch_stage_bytes + patch_staging_bytes +
+         barrier_bytes;
+}
+
+PatchTiles tile_patches(const ConvProblem& problem, const WideFilters& filters,
+                        const WideInput& input, const DeviceInfo& device, PatchChoice choice) {
+  PatchSearch search(problem, filters, input, device);
+  if (choice.columns > 0)
+    search.look_at(std::max(choice.images, 1), choice.rows, choice.columns);
+  else
+    search.look_at_all();
+  return search.best();
+}
+
+Support supports_wide_patch(const ConvProblem& p, const WideClass& of, const DeviceInfo& device) {
+  if (Support stored = supports_dtypes({of.stored}, p); !stored) return stored;
+  if (Support wgmma = supports_wgmma(device); !wgmma) return wgmma;
+  if (p.pool != Pool::none) return refuse(Reason::geometry, "pools; expected none");
+  if (p.boundary != Boundaries{})
+    return refuse(Reason::geometry, "a boundary other than zeros; expected zeros");
+  const WideMapAxes axes(p);
+  for (int i = 0; i < 2; ++i)
+    if (axes.axis[i].step() != 1)
+      return refuse(Reason::geometry, std::string(axes.axis[i].name) + ": a stride of " +
+                                          std::to_string(axes.axis[i].step()) + "; expected 1");
+  constexpr std::int64_t max_reach = 1 << 16;
+  for (const WideMapAxis& axis : axes.axis)
+    if (axis.reach() >= max_reach)
+      return refuse(Reason::geometry,
+                    std::string(axis.name) + ": the last tap " + std::to_string(axis.reach()) +
+                        " behind the first; expected below " + std::to_string(max_reach));
+  if (Support counts = supports_wide_counts(p, of); !counts) return counts;
+  ConvProblem one = p;
+  one.n = std::max<std::int64_t>(p.n, 1);
+  const WideFilters filters(one, of);
+  const PatchTiles tiles = tile_patches(one, filters, WideInput(one, filters), device);
+  if (tiles.kernel < 0)
+    return refuse(Reason::geometry,
+                  "an output's taps reach over " + std::to_string(axes.axis[1].reach() + 1) + "×" +
+                      std::to_string(axes.axis[0].reach() + 1) +
+                      " pixels; expected those of a patch that shared memory holds");
+  constexpr double max_works = 0x7fff0000;
+  if (tiles.works() >= max_works)
+    return refuse(Reason::too_large, std::to_string(static_cast<std::int64_t>(tiles.works())) +
+                                         " tiles; expected below 2^31");
+  return {};
+}
+
+PatchPlan::PatchPlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
+                     PatchChoice choice)
+    : filters(problem, of), input(problem, filters) {
+  if (problem.n == 0) return;
+  tiles = tile_patches(problem, filters, input, device, choice);
+}
+
+std::size_t PatchPlan::workspace_bytes() const {
+  return static_cast<std::size_t>(input.images) * static_cast<std::size_t>(input.image_bytes());
+}
+
+TiledMap patch_map(const ConvProblem& p, const WideFilters& filters, const PatchTile& tile,
+                   const WideInput* repacked) {
+  const WideMapAxes axes(p);
+  const std::int64_t bytes = filters.of.operand_bytes(), unit = tensor_map_alignment;
+  TiledMap map;
+  map.extent[0] = repacked ? repacked->plane_channels() : p.c;
+  // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
+  std::int64_t dense = repacked ? repacked->pixel_bytes() : ceil_div(p.c * bytes, unit) * unit;
+  for (int i = 0; i < 3; ++i) {
+    const WideMapAxis& of = axes.axis[i];
+    map.extent[i + 1] = of.extent;
+    map.stride_bytes[i + 1] = of.extent > 1 && !repacked ? of.x_stride * bytes : dense;
+    dense = map.stride_bytes[i + 1] * of.extent;
+  }
+  map.extent[4] = p.n;
+  map.stride_bytes[4] = p.n > 1 && !repacked ? p.x_strides[0] * bytes : dense;
+  map.box[0] = filters.of.step_channels();
+  map.box[1] = tile.pitch, map.box[2] = tile.lines, map.box[4] = tile.images;
+  return map;
+}
+
+}  // namespace plumb::cuda

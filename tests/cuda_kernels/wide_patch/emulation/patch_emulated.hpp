@@ -1,0 +1,129 @@
+// A convolution that the emulated patch kernel makes, and how its outputs are judged.
+#pragma once
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cuda_kernels/fields/emulation/judged.hpp"
+#include "patch_run.hpp"
+#include "placing.hpp"
+#include "plumb/plumb.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/validate.hpp"
+#include "support/absent_device.hpp"
+#include "support/host_tensor.hpp"
+
+namespace plumb_test::emulation {
+
+struct PatchOptions {
+  plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
+  Placing x = Placing::channels_last, y = Placing::channels_last;
+  plumb::cuda::PatchChoice choice = {};
+  Data data = Data::integers;
+  bool bias = false, relu = false, accumulate = false;
+  bool shifted = false;    ///< x begins one element behind an aligned address
+  int images_at_once = 0;  ///< that are repacked; 0: as planned
+  EmulatedPatchFault fault = EmulatedPatchFault::none;
+};
+
+class PatchEmulated {
+ public:
+  PatchEmulated(const std::string& text, const PatchOptions& options, std::uint32_t seed = 1)
+      : PatchEmulated(plumb::parse_problem(text).problem, options, seed) {}
+  PatchEmulated(const plumb::ConvProblem& problem, const PatchOptions& options, std::uint32_t seed)
+      : options_(options),
+        problem_(placed(problem, options)),
+        plan_(problem_, options.of, hopper(), options.choice),
+        random_(seed),
+        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
+        w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
+        bias_(problem_.dtype, {problem_.k}),
+        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
+    for (HostTensor* tensor : {&x_, &w_, &bias_})
+      tensor->fill([&] { return draw(random_, options.data); });
+    if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
+    if (options.data == Data::infinite)
+      put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
+    if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
+  }
+
+  const plumb::ConvProblem& problem() const { return problem_; }
+  const plumb::cuda::PatchPlan& plan() const { return plan_; }
+
+  /// Convolves, and returns what is wrong with y; empty where nothing is.
+  std::string run() {
+    if (plumb::Support support = plumb::cuda::supports_wide_patch(problem_, options_.of, hopper());
+        !support)
+      return support.sentence;
+    if (plan_.tiles.kernel < 0) return "no tiles";
+    HostTensor y = y_;
+    std::vector<std::byte> shifted;
+    const void* x = x_.view().data();
+    if (options_.shifted) x = shift(shifted);
+    try {
+      run_patch({.problem = problem_,
+                 .plan = plan_,
+                 .x = x,
+                 .w = w_.view().data(),
+                 .bias = options_.bias ? bias_.view().data() : nullptr,
+                 .y = y.view().data(),
+                 .relu = options_.relu,
+                 .accumulate = options_.accumulate,
+                 .fault = options_.fault});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    if (!y.surroundings_untouched()) return "wrote beside y";
+    return judge(y.values());
+  }
+
+ private:
+  static plumb::ConvProblem placed(plumb::ConvProblem problem, const PatchOptions& options) {
+    problem.dtype = options.of.stored;
+    problem.x_strides = strides_of(problem.x_extents(), options.x);
+    problem.y_strides = strides_of(problem.y_extents(), options.y);
+    return plumb::check(problem);
+  }
+  /// Copies x to one element behind an aligned address.
+  const void* shift(std::vector<std::byte>& to) const {
+    const std::size_t element = plumb::size_in_bytes(problem_.dtype);
+    to.resize(x_.bytes().size() + 64);
+    std::byte* begin = to.data();
+    while (reinterpret_cast<std::uintptr_t>(begin) % 16 != 0) ++begin;
+    const auto elements = static_cast<std::size_t>(element_count(problem_.x_extents()));
+    std::memcpy(begin + element, x_.view().data(), elements * element);
+    return begin + element;
+  }
+
+  std::string judge(const std::vector<double>& values) const {
+    const std::vector<double> before = y_.values();
+    std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
+        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
+    const plumb::Numerics numerics{
+        .operand = options_.of.stored == plumb::DType::f32   ? plumb::Operand::tf32_rounded
+                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
+                                                             : plumb::Operand::bf16,
+        .accumulator = plumb::Accumulator::tensor_core_fp32,
+        .term_multiple = 16};
+    const bool exact = has_exact_sums(options_.data);
+    return first_wrong(values, [&](std::size_t i) -> Expected {
+      if (options_.accumulate) terms[i].add(before[i]);
+      double expected = terms[i].y;
+      const double bound =
+          exact ? 0 : plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
+      if (options_.relu && expected < 0) expected = 0;
+      return {expected, bound};
+    });
+  }
+
+  PatchOptions options_;
+  plumb::ConvProblem problem_;
+  plumb::cuda::PatchPlan plan_;
+  Random random_;
+  HostTensor x_, w_, bias_, y_;
+};
+
+}  // namespace plumb_test::emulation

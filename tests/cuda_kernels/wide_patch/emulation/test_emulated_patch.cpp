@@ -1,0 +1,211 @@
+// The patch kernel's sources on the host, where no GPU is: patches, shifts, products in turns and
+// epilogue of every arithmetic, held against the oracle.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "class_name.hpp"
+#include "patch_emulated.hpp"
+#include "support/sanitized.hpp"
+
+using namespace plumb;
+using namespace plumb_test;
+using namespace plumb_test::emulation;
+using plumb::cuda::wide_class_bf16;
+using plumb::cuda::wide_class_fp16;
+using plumb::cuda::wide_class_tf32;
+using plumb::cuda::WideClass;
+
+namespace {
+
+constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32};
+
+/// Whether a fault of the kernel shows in a problem's outputs.
+bool is_caught(const char* text, EmulatedPatchFault fault) {
+  return PatchEmulated(text, {.fault = fault}).run() != "";
+}
+
+}  // namespace
+
+TEST_CASE("patch, emulated: one image under 3x3") {
+  CHECK(PatchEmulated("mb1ic64ih9iw11oc64kh3ph1", {}).run() == "");
+}
+
+TEST_CASE("patch, emulated: every arithmetic, of x with channels innermost and in planes") {
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes, Placing::mirrored})
+      for (const char* text :
+           {"mb2ic72ih5iw6oc40kh3ph1", "mb2ic8id3ih3iw5oc8kd3kh3kw3pd1ph1pw1",
+            "mb2ic40iw20oc72kw5pw2", "mb1ic13ih4iw5oc9kh3ph1", "mb2ic24ih5iw6oc24kh1ph0"}) {
+        CAPTURE(name(of), static_cast<int>(x), text);
+        CHECK(PatchEmulated(text, {.of = of, .x = x, .bias = true}).run() == "");
+      }
+}
+
+TEST_CASE("patch, emulated: taps apart, paddings of all widths, and depth with a stride") {
+  for (const WideClass& of : classes)
+    for (const char* text :
+         {"mb1ic40ih13iw11oc24kh3ph2dh1", "mb2ic16ih9iw12oc16kh5kw2ph4pw0",
+          "mb2ic16ih9iw12oc16kh2kw5ph0pw4dw1", "mb1ic16ih3iw4oc16kh5kw7ph6pw5",
+          "mb1ic16ih12iw9oc16kh3kw4ph1pw2dh3dw1", "mb2ic24id7ih5iw6oc16kd3kh2kw3pd1ph0pw2sd2sh1sw1",
+          "mb1ic16id5ih4iw3oc8kd3kh1kw1pd2ph0pw0dd1"}) {
+      CAPTURE(name(of), text);
+      CHECK(PatchEmulated(text, {.of = of, .accumulate = true}).run() == "");
+    }
+}
+
+TEST_CASE("patch, emulated: groups, joined and not, with few and with odd channels") {
+  for (const WideClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes})
+      for (const char* text : {"g2mb2ic128ih4iw5oc144kh3ph1", "g8mb2ic32ih5iw4oc64kh3ph1",
+                               "g6mb1ic18ih5iw4oc12kh3ph1", "g3mb2ic201ih4iw4oc15kh1ph0"}) {
+        CAPTURE(name(of), static_cast<int>(x), text);
+        CHECK(PatchEmulated(text, {.of = of, .x = x, .relu = true, .accumulate = true}).run() ==
+              "");
+      }
+}
+
+TEST_CASE("patch, emulated: every number of positions, of one image and of several") {
+  struct Tile {
+    const char* text;
+    cuda::PatchChoice choice;
+    int eights;
+  };
+  for (const Tile& tile :
+       {Tile{"mb2ic16ih9iw29oc70kh3ph1", {.rows = 7, .columns = 29}, 27},
+        Tile{"mb2ic16ih7iw28oc16kh3ph1", {.rows = 7, .columns = 28}, 26},
+        Tile{"mb1ic16ih9iw56oc16kh3ph1", {.rows = 4, .columns = 56}, 29},
+        Tile{"mb5ic16ih7oc136kh3ph1", {.images = 4, .rows = 7, .columns = 7}, 31},
+        Tile{"mb2ic16ih16iw15oc16kh3ph1", {.rows = 16, .columns = 15}, 32},
+        Tile{"mb1ic16ih2iw300oc16kh3ph1", {.rows = 1, .columns = 100}, 16},
+        Tile{"mb3ic16ih6iw5oc16kh3ph1", {.images = 2, .rows = 6, .columns = 5}, 16}})
+    for (const WideClass& of : classes)
+      for (const Placing y : {Placing::channels_last, Placing::planes}) {
+        CAPTURE(name(of), tile.text, static_cast<int>(y));
+        PatchEmulated convolution(tile.text,
+                                  {.of = of, .y = y, .choice = tile.choice, .bias = true});
+        CHECK(cuda::patch_eights[convolution.plan().tiles.kernel] == tile.eights);
+        CHECK(convolution.run() == "");
+      }
+}
+
+TEST_CASE("patch, emulated: y of every layout, and what is not aligned") {
+  for (const WideClass& of : classes)
+    for (const Placing y : {Placing::channels_last, Placing::planes, Placing::mirrored})
+      for (const char* text :
+           {"mb3ic24ih4iw6oc40kh3ph1", "mb3ic24ih6oc71kh3ph1", "mb3ic24ih7iw8oc1kh3ph1"})
+        for (const Data data : {Data::integers, Data::infinite}) {
+          CAPTURE(name(of), text, static_cast<int>(y), static_cast<int>(data));
+          const PatchOptions options{.of = of,
+                                     .y = y,
+                                     .data = data,
+                                     .bias = true,
+                                     .relu = data == Data::integers,
+                                     .accumulate = true};
+          CHECK(PatchEmulated(text, options).run() == "");
+        }
+}
+
+TEST_CASE("patch, emulated: x that is not aligned, and images that are repacked in turns") {
+  for (const WideClass& of : classes) {
+    CAPTURE(name(of));
+    CHECK(PatchEmulated("mb3ic64ih5iw6oc24kh3ph1", {.of = of, .shifted = true}).run() == "");
+    CHECK(PatchEmulated("mb5ic24ih5iw6oc24kh3ph1",
+                        {.of = of, .x = Placing::planes, .images_at_once = 2})
+              .run() == "");
+  }
+}
+
+TEST_CASE("patch, emulated: values of any kind stay within their bound") {
+  for (const WideClass& of : classes)
+    for (const Data data : {Data::normal, Data::far_apart, Data::infinite}) {
+      CAPTURE(name(of), static_cast<int>(data));
+      CHECK(PatchEmulated("mb2ic72ih9iw8oc72kh3ph1", {.of = of, .data = data}).run() == "");
+      CHECK(PatchEmulated("g2mb2ic36ih9iw8oc40kh3ph1", {.of = of, .data = data, .bias = true})
+                .run() == "");
+    }
+}
+
+TEST_CASE("patch, emulated: filters that stay, and those that stream") {
+  PatchEmulated stays("mb4ic64ih9oc64kh3ph1", {}), streams("mb4ic64ih9oc72kh3ph1", {}),
+      many("mb2ic72ih9oc64kh5ph2", {});
+  CHECK(stays.plan().tiles.keeps_filters);
+  CHECK_FALSE(streams.plan().tiles.keeps_filters);
+  CHECK_FALSE(many.plan().tiles.keeps_filters);
+  CHECK(stays.run() == "");
+  CHECK(streams.run() == "");
+  CHECK(many.run() == "");
+}
+
+namespace {
+
+/// Problems of paddings up to beyond the filter, dilations, groups, few and odd channels.
+class RandomPatches {
+ public:
+  explicit RandomPatches(std::uint32_t seed) : random_(seed) {}
+
+  int number(int least, int most) { return static_cast<int>(random_.integer(least, most)); }
+  bool coin() { return number(0, 1) == 1; }
+  std::string text() {
+    const int groups = number(0, 3) == 0 ? number(2, 3) : 1;
+    std::ostringstream text;
+    if (groups > 1) text << 'g' << groups;
+    text << "mb" << number(1, 3);
+    for (const char* name : {"ic", "oc"}) text << name << groups * number(1, 72 / (2 * groups - 1));
+    for (const char axis : {'h', 'w'}) {
+      const int extent = number(1, axis == 'h' ? 8 : 10), taps = number(1, 4), apart = number(0, 2);
+      const int reach = (taps - 1) * (apart + 1);
+      const int padding = number(std::max(0, (reach + 2 - extent) / 2), reach + 1);
+      for (const auto& [letter, value] :
+           {std::pair{'i', extent}, {'k', taps}, {'p', padding}, {'d', apart}})
+        text << letter << axis << value;
+    }
+    return text.str();
+  }
+  PatchOptions options() {
+    constexpr Placing placings[] = {Placing::channels_last, Placing::planes, Placing::mirrored};
+    const Data data = number(0, 3) == 0 ? Data::infinite : Data::integers;
+    return {.of = classes[number(0, 2)],
+            .x = placings[number(0, 2)],
+            .y = placings[number(0, 2)],
+            .data = data,
+            .bias = coin(),
+            .relu = data == Data::integers && coin(),
+            .accumulate = coin()};
+  }
+
+ private:
+  Random random_;
+};
+
+}  // namespace
+
+TEST_CASE("patch, emulated: random problems") {
+  RandomPatches random(11);
+  const int problems = is_sanitized ? 10 : 60;
+  for (int i = 0; i < problems; ++i) {
+    const std::string text = random.text();
+    const PatchOptions options = random.options();
+    CAPTURE(i, name(options.of), text, static_cast<int>(options.x), static_cast<int>(options.y),
+            static_cast<int>(options.data), options.accumulate);
+    CHECK(PatchEmulated(text, options, static_cast<std::uint32_t>(i)).run() == "");
+  }
+}
+
+TEST_CASE("patch, emulated: planted faults are caught") {
+  using enum EmulatedPatchFault;
+  const char* const blocks = "mb2ic72ih9iw11oc24kh3ph1";  // of channels, of which the last are few
+  const char* const images = "mb5ic16ih7oc24kh3ph1";      // whose padding lies behind each other
+  for (const char* text : {blocks, images}) {
+    CAPTURE(text);
+    CHECK_FALSE(is_caught(text, none));
+    for (const EmulatedPatchFault fault : {wrong_shift, lost_stage, missed_column}) {
+      CAPTURE(static_cast<int>(fault));
+      CHECK(is_caught(text, fault));
+    }
+  }
+  CHECK(is_caught(blocks, stale_patch));
+  CHECK(is_caught(images, no_zeros));
+}
