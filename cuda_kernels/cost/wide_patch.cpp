@@ -13,8 +13,10 @@ double wide_patch_seconds(const DeviceInfo& device, const WidePatchWork& work) {
   const Machine machine(device);
   constexpr double step_terms = 64, filters = 64;
   const double products = step_terms * filters * work.columns / wide.products_per_clock;
-  const double loaded = (work.filter_bytes + work.patch_bytes) / wide.l2_bytes_per_clock;
-  const double main = work.steps * (std::max(products, loaded) + costs.of_step);
+  const double loaded = (work.filter_bytes + work.patch_bytes) / costs.l2_bytes_per_clock;
+  // Of tiles with as many products those that load less are the faster.
+  const double main =
+      work.steps * (std::pow(std::pow(products, 4) + std::pow(loaded, 4), 0.25) + costs.of_step);
   const double stored =
       wide.of_tile + work.outputs * (work.writes_planes ? costs.of_plane_output : costs.of_output);
   // A warpgroup stores while the other multiplies: two works take the longer of both products and

@@ -17,12 +17,14 @@ __device__ void with_part(int wanted, const F& f) {
   }
 }
 
-/// A warp's outputs of a tile. Each lane has 16 of a part of 32 positions: of a vector's filters,
-/// or of all filters at one position, or of one filter.
-template <class Params, PatchFault fault>
+/// How a lane's outputs of a part lie: vectors of neighbouring filters, one position of all
+/// filters, or one filter of some positions.
+enum class PatchLanes { vectors, positions, filters };
+
+/// A warp's outputs of a tile. Each lane has 16 of a part of 32 positions.
+template <class Params, PatchLanes lanes, PatchFault fault>
 class PatchOutputs {
  public:
-  using Arithmetic = typename Params::Arithmetic;
   using Stored = typename Params::Stored;
   static constexpr int positions = 32;  ///< of a part
 
@@ -31,14 +33,21 @@ class PatchOutputs {
         work_(work),
         staged_(staged),
         lane_(static_cast<int>(threadIdx.x) % 32),
-        filter_(work.filter + static_cast<int>(threadIdx.x) / 32 % 4 * filters) {}
+        filter_(work.filter + static_cast<int>(threadIdx.x) / 32 % 4 * filters),
+        of_all_(work.group * params.groups.filters + filter_) {
+    if constexpr (lanes == PatchLanes::vectors) {
+#pragma unroll
+      for (int j = 0; j < count; ++j)
+        if (is_filter(filter(j))) bias_[j] = bias_of(filter(j));
+    }
+  }
 
   /// Stages the sums of a part.
-  template <int count>
-  __device__ void stage(const float (&sums)[count], int first_eight) const {
+  template <int of_sums>
+  __device__ void stage(const float (&sums)[of_sums], int first_eight) const {
 #pragma unroll
     for (int j = 0; j < positions / 8; ++j) {
-      if (4 * (first_eight + j) >= count) continue;
+      if (4 * (first_eight + j) >= of_sums) continue;
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int sum = 4 * (first_eight + j) + 2 * half;
@@ -52,57 +61,66 @@ class PatchOutputs {
   /// Writes what is staged, from so many positions behind the tile's first on. Returns whether this
   /// lane has left its share out: zeros may have met Inf in it.
   __device__ bool finish(int first) const {
-    const bool left_out =
-        params_.access == WideAccess::filters ? finish_vectors(first) : finish_elements(first);
+    float sums[share];
+#pragma unroll
+    for (int i = 0; i < share; ++i) sums[i] = staged(filter(i), position(i));
     __syncwarp();
-    return left_out;
+    if (params_.repairs && is_wrong(first, sums)) return true;
+    if constexpr (lanes == PatchLanes::vectors)
+      write_vectors(first, sums);
+    else
+      write_elements(first, sums);
+    return false;
   }
   /// Sums this lane's share of a part by the definition.
   __device__ void repair(int first) const {
-    const bool vectors = params_.access == WideAccess::filters;
 #pragma unroll 1
     for (int i = 0; i < share; ++i) {
-      const int position = vectors ? vector_position(i / vector) : element_position(i);
-      const int filter = vectors ? vector_filter() + i % vector : element_filter(i);
-      const Place at = place(first + position);
-      if (!at.is_there || filter_ + filter >= params_.groups.filters) continue;
-      const int of_all = work_.group * params_.groups.filters + filter_ + filter;
-      const float sum = wide_sum(params_, at.pixel, of_all);
-      params_.epilogue.store(params_.y[params_.y_of(at.pixel) + of_all * params_.y_k], sum, of_all);
+      const Place at(*this, first + position(i));
+      if (!at.is_there || !is_filter(filter(i))) continue;
+      const int k = of_all_ + filter(i);
+      params_.epilogue.store(params_.y[params_.y_of(at.pixel) + k * params_.y_k],
+                             wide_sum(params_, at.pixel, k), k);
     }
   }
 
  private:
   static constexpr int filters = 16, share = positions * filters / 32;
   using Vector = WideVector<Stored>;
-  static constexpr int vector = Vector::count, vectors_of_position = filters / vector;
+  /// Filters that lie side by side, and lanes that have a position's.
+  static constexpr int count = lanes == PatchLanes::vectors ? Vector::count : 1,
+                       of_position = lanes == PatchLanes::positions ? 1 : filters / count;
 
+  // What the lane's `i`th output belongs to.
+  __device__ int position(int i) const {
+    return lanes == PatchLanes::positions ? lane_
+                                          : lane_ / of_position + 32 / of_position * (i / count);
+  }
+  __device__ int filter(int i) const {
+    return lanes == PatchLanes::positions ? i : lane_ % of_position * count + i % count;
+  }
+  __device__ bool is_filter(int filter) const { return filter_ + filter < params_.groups.filters; }
+  __device__ float bias_of(int filter) const {
+    return params_.epilogue.template bias_of<float>(of_all_ + filter);
+  }
+
+  /// The output at a position of the tile, if there is one.
   struct Place {
     WidePixel pixel;
     bool is_there;
+
+    __device__ Place(const PatchOutputs& of, int position) {
+      const Params& params = of.params_;
+      const PatchTile& tile = params.tile;
+      const auto [lines, column] = params.pitch.divide(position);
+      const auto [image, row] = params.lines.divide(lines);
+      pixel = {of.work_.n + image, {of.work_.q + column, of.work_.p + row, of.work_.z}};
+      const int columns = tile.columns - (fault == PatchFault::missed_column);
+      is_there = column < columns && pixel.at[0] < params.axis[0].outputs.value() &&
+                 row < tile.rows && pixel.at[1] < params.axis[1].outputs.value() &&
+                 image < tile.images && pixel.n < params.images;
+    }
   };
-  /// The output at a position of the tile, if there is one.
-  __device__ Place place(int position) const {
-    const PatchTile& tile = params_.tile;
-    const auto [lines, column] = params_.pitch.divide(position);
-    const auto [image, row] = params_.lines.divide(lines);
-    const WidePixel pixel{work_.n + image, {work_.q + column, work_.p + row, work_.z}};
-    const int columns = tile.columns - (fault == PatchFault::missed_column);
-    return {pixel, column < columns && pixel.at[0] < params_.axis[0].outputs.value() &&
-                       row < tile.rows && pixel.at[1] < params_.axis[1].outputs.value() &&
-                       image < tile.images && pixel.n < params_.images};
-  }
-  // Of vectors a position's are neighbouring lanes'.
-  __device__ int vector_position(int i) const {
-    return lane_ / vectors_of_position + 32 / vectors_of_position * i;
-  }
-  __device__ int vector_filter() const { return lane_ % vectors_of_position * vector; }
-  __device__ int element_position(int i) const {
-    return params_.lays_out_filters ? lane_ / filters + 2 * i : lane_;
-  }
-  __device__ int element_filter(int i) const {
-    return params_.lays_out_filters ? lane_ % filters : i;
-  }
 
   /// Where a sum is staged: lanes that write fragments, positions, or a few filters of positions,
   /// meet no bank twice.
@@ -112,81 +130,76 @@ class PatchOutputs {
   __device__ float staged(int filter, int position) const {
     return *reinterpret_cast<const float*>(staged_ + offset(filter, position));
   }
+  /// Whether one of the lane's outputs is to be made anew. What is not stored may be anything.
+  __device__ bool is_wrong(int first, const float (&sums)[share]) const {
+    bool found = false;
+#pragma unroll
+    for (const float sum : sums) found = found || sum != sum;
+    if (!found) return false;
+    found = false;
+#pragma unroll
+    for (int i = 0; i < share; ++i)
+      if (sums[i] != sums[i])
+        found = found || (is_filter(filter(i)) && Place(*this, first + position(i)).is_there);
+    return found;
+  }
 
-  __device__ bool finish_vectors(int first) const {
+  __device__ void write_vectors(int first, const float (&sums)[share]) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
-    const int filter = filter_ + vector_filter();
-    const int of_all = work_.group * params_.groups.filters + filter;
-    bool left_out = false;
-    if (filter >= params_.groups.filters) return false;
+    if (!is_filter(filter(0))) return;
 #pragma unroll
-    for (int turn = 0; turn < 2; ++turn) {  // looks at all of its vectors, then writes them
-      if (turn == 0 && !params_.repairs) continue;
+    for (int i = 0; i < share; i += count) {
+      const Place at(*this, first + position(i));
+      if (!at.is_there) continue;
+      Stored* const y = params_.y + params_.y_of(at.pixel) + (of_all_ + filter(0)) * params_.y_k;
+      Vector result;
+      if (epilogue.accumulate) result = Vector::load(y);
 #pragma unroll
-      for (int i = 0; i < share / vector; ++i) {
-        const Place at = place(first + vector_position(i));
-        if (!at.is_there) continue;
-        float sums[vector];
-#pragma unroll
-        for (int j = 0; j < vector; ++j) sums[j] = staged(vector_filter() + j, vector_position(i));
-        if (turn == 0) {
-#pragma unroll
-          for (const float sum : sums) left_out = left_out || sum != sum;
-          continue;
+      for (int j = 0; j < count; j += 2) {
+        float2 two = {sums[i + j], sums[i + j + 1]};
+        if (epilogue.accumulate) {
+          const float2 old = result.pair[j / 2].floats();
+          two.x += old.x, two.y += old.y;
         }
-        if (left_out) continue;
-        Stored* const y = params_.y + params_.y_of(at.pixel) + of_all * params_.y_k;
-        Vector result;
-        if (epilogue.accumulate) result = Vector::load(y);
+        two.x = max_nan(two.x + bias_[j], epilogue.least);
+        two.y = max_nan(two.y + bias_[j + 1], epilogue.least);
+        result.pair[j / 2] = WidePair<Stored>::round(two.x, two.y);
+      }
+      result.store(y);
+    }
+  }
+  __device__ void write_elements(int first, const float (&sums)[share]) const {
+    if constexpr (lanes == PatchLanes::positions) {
+      const Place at(*this, first + position(0));
+      if (!at.is_there) return;
+      Stored* y = params_.y + params_.y_of(at.pixel) + of_all_ * params_.y_k;
 #pragma unroll
-        for (int j = 0; j < vector; j += 2) {
-          float2 two = {sums[j], sums[j + 1]};
-          if (epilogue.accumulate) {
-            const float2 old = result.pair[j / 2].floats();
-            two.x += old.x, two.y += old.y;
-          }
-          two.x = max_nan(two.x + epilogue.template bias_of<float>(of_all + j), epilogue.least);
-          two.y = max_nan(two.y + epilogue.template bias_of<float>(of_all + j + 1), epilogue.least);
-          result.pair[j / 2] = WidePair<Stored>::round(two.x, two.y);
-        }
-        result.store(y);
+      for (int i = 0; i < share; ++i, y += params_.y_k)
+        if (is_filter(i)) params_.epilogue.store(*y, sums[i], of_all_ + i);
+    } else {
+      if (!is_filter(filter(0))) return;
+#pragma unroll
+      for (int i = 0; i < share; ++i) {
+        const Place at(*this, first + position(i));
+        const int k = of_all_ + filter(i);
+        if (at.is_there)
+          params_.epilogue.store(params_.y[params_.y_of(at.pixel) + k * params_.y_k], sums[i], k);
       }
     }
-    return left_out;
-  }
-  __device__ bool finish_elements(int first) const {
-    bool left_out = false;
-#pragma unroll 1
-    for (int turn = params_.repairs ? 0 : 1; turn < 2; ++turn)
-#pragma unroll 4
-      for (int i = 0; i < share; ++i) {
-        const int position = element_position(i), filter = element_filter(i);
-        const Place at = place(first + position);
-        if (!at.is_there || filter_ + filter >= params_.groups.filters) continue;
-        const float sum = staged(filter, position);
-        if (turn == 0) {
-          left_out = left_out || sum != sum;
-          continue;
-        }
-        if (left_out) continue;
-        const int of_all = work_.group * params_.groups.filters + filter_ + filter;
-        params_.epilogue.store(params_.y[params_.y_of(at.pixel) + of_all * params_.y_k], sum,
-                               of_all);
-      }
-    return left_out;
   }
 
   const Params& params_;
   const PatchWork& work_;
   char* staged_;
-  int lane_, filter_;  ///< the warp's first filter, of the group
+  int lane_, filter_, of_all_;  ///< the warp's first filter, of the group and of all
+  float bias_[count] = {};      ///< of vectors
 };
 
 /// Writes a warpgroup's sums of a tile.
-template <PatchFault fault, class Params, int count>
-__device__ void write_patch(const Params& params, const PatchShared& shared, const PatchWork& work,
-                            const float (&sums)[count]) {
-  using Outputs = PatchOutputs<Params, fault>;
+template <PatchLanes lanes, PatchFault fault, class Params, int count>
+__device__ void write_patch_as(const Params& params, const PatchShared& shared,
+                               const PatchWork& work, const float (&sums)[count]) {
+  using Outputs = PatchOutputs<Params, lanes, fault>;
   constexpr int positions = Outputs::positions, parts = (count / 4 * 8 + positions - 1) / positions;
   const Outputs outputs(params, work, shared.staged(static_cast<int>(threadIdx.x) / 32));
   unsigned left_out = 0;  // a bit for each part
@@ -199,6 +212,18 @@ __device__ void write_patch(const Params& params, const PatchShared& shared, con
   for (int first = 0; left_out != 0; left_out >>= 1, first += positions)
     if (left_out % 2 != 0) outputs.repair(first);
   __syncwarp();
+}
+
+/// Writes a warpgroup's sums of a tile, as y lies. Each access has code of its own (wide.md).
+template <PatchFault fault, class Params, int count>
+__device__ void write_patch(const Params& params, const PatchShared& shared, const PatchWork& work,
+                            const float (&sums)[count]) {
+  if (params.access == WideAccess::filters)
+    write_patch_as<PatchLanes::vectors, fault>(params, shared, work, sums);
+  else if (params.lays_out_filters)
+    write_patch_as<PatchLanes::filters, fault>(params, shared, work, sums);
+  else
+    write_patch_as<PatchLanes::positions, fault>(params, shared, work, sums);
 }
 
 }  // namespace plumb::cuda

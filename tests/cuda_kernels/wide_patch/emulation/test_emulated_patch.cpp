@@ -23,8 +23,8 @@ namespace {
 constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32};
 
 /// Whether a fault of the kernel shows in a problem's outputs.
-bool is_caught(const char* text, EmulatedPatchFault fault) {
-  return PatchEmulated(text, {.fault = fault}).run() != "";
+bool is_caught(const char* text, const cuda::PatchChoice& choice, EmulatedPatchFault fault) {
+  return PatchEmulated(text, {.choice = choice, .fault = fault}).run() != "";
 }
 
 }  // namespace
@@ -196,16 +196,16 @@ TEST_CASE("patch, emulated: random problems") {
 
 TEST_CASE("patch, emulated: planted faults are caught") {
   using enum EmulatedPatchFault;
-  const char* const blocks = "mb2ic72ih9iw11oc24kh3ph1";  // of channels, of which the last are few
-  const char* const images = "mb5ic16ih7oc24kh3ph1";      // whose padding lies behind each other
-  for (const char* text : {blocks, images}) {
-    CAPTURE(text);
-    CHECK_FALSE(is_caught(text, none));
-    for (const EmulatedPatchFault fault : {wrong_shift, lost_stage, missed_column}) {
-      CAPTURE(static_cast<int>(fault));
-      CHECK(is_caught(text, fault));
-    }
+  // Two blocks of channels, and images whose padding lies behind each other.
+  const char *const blocks = "mb2ic72ih9iw11oc24kh3ph1", *const images = "mb5ic16ih7oc24kh3ph1";
+  const cuda::PatchChoice of_blocks{.rows = 5, .columns = 11},
+      of_images{.images = 2, .rows = 7, .columns = 7};
+  CHECK_FALSE(is_caught(blocks, of_blocks, none));
+  CHECK_FALSE(is_caught(images, of_images, none));
+  for (const EmulatedPatchFault fault :
+       {wrong_shift, stale_patch, lost_stage, missed_column, no_zeros}) {
+    CAPTURE(static_cast<int>(fault));
+    if (fault != no_zeros) CHECK(is_caught(blocks, of_blocks, fault));
+    if (fault != stale_patch) CHECK(is_caught(images, of_images, fault));
   }
-  CHECK(is_caught(blocks, stale_patch));
-  CHECK(is_caught(images, no_zeros));
 }
