@@ -19,14 +19,15 @@ constexpr int barrier_bytes = 1 << 10;
 
 Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
 
-/// Lines of an axis's elements in a patch: `outputs` of them with all their taps. Where a whole
-/// axis is one tile, the padding in front of the next line is that behind the line before.
-std::int64_t patch_extent(const WideMapAxis& axis, std::int64_t outputs, bool lines_follow) {
-  const std::int64_t all = outputs + axis.reach(), shared = axis.extent + axis.before;
-  const std::int64_t behind = axis.upper() + axis.reach();  // of the padding
-  const bool shares = lines_follow && outputs == axis.outputs && behind > 0 &&
-                      behind <= axis.before && shared < all;
-  return shares ? shared : all;
+/// What a patch has of an axis under so many outputs: all their taps. Where a tile has all outputs
+/// and lines `follow` each other, the padding in front of the next is that behind the line before.
+std::int64_t patch_extent(const WideMapAxis& axis, std::int64_t outputs, bool follow) {
+  const std::int64_t all = outputs + axis.reach(), padding_behind = axis.upper() + axis.reach();
+  // Two outputs are never at one position.
+  const std::int64_t shared = std::max(axis.extent + axis.before, outputs);
+  const bool shares =
+      follow && outputs == axis.outputs && padding_behind > 0 && padding_behind <= axis.before;
+  return shares ? std::min(shared, all) : all;
 }
 
 /// Returns the patch under a tile, with no columns where the copy engine does not take its box.

@@ -29,6 +29,13 @@ struct PatchOptions {
   EmulatedPatchFault fault = EmulatedPatchFault::none;
 };
 
+/// One of few multiprocessors, for which tiles of small problems are not cut small.
+inline plumb::DeviceInfo small_hopper() {
+  plumb::DeviceInfo device = hopper();
+  device.units = 3;
+  return device;
+}
+
 class PatchEmulated {
  public:
   PatchEmulated(const std::string& text, const PatchOptions& options, std::uint32_t seed = 1)
@@ -36,7 +43,7 @@ class PatchEmulated {
   PatchEmulated(const plumb::ConvProblem& problem, const PatchOptions& options, std::uint32_t seed)
       : options_(options),
         problem_(placed(problem, options)),
-        plan_(problem_, options.of, hopper(), options.choice),
+        plan_(problem_, options.of, small_hopper(), options.choice),
         random_(seed),
         x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
         w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
@@ -55,7 +62,8 @@ class PatchEmulated {
 
   /// Convolves, and returns what is wrong with y; empty where nothing is.
   std::string run() {
-    if (plumb::Support support = plumb::cuda::supports_wide_patch(problem_, options_.of, hopper());
+    if (plumb::Support support =
+            plumb::cuda::supports_wide_patch(problem_, options_.of, small_hopper());
         !support)
       return support.sentence;
     if (plan_.tiles.kernel < 0) return "no tiles";
