@@ -1,4 +1,4 @@
-# The patch kernel on the host, with the emulation of wide/.
+# The patch kernel on the host, with the emulation of wide/; its planner, and copies with faults in them.
 set(wide_patch ${CMAKE_CURRENT_LIST_DIR})
 set(wide ${wide_patch}/../wide)
 if(PLUMB_EMULATION)
@@ -7,5 +7,16 @@ if(PLUMB_EMULATION)
   set_source_files_properties(${emulation}/kernels_patch.cpp PROPERTIES
     COMPILE_OPTIONS "-include;${wide}/emulation/wide_words.hpp;-w;-O1;-fno-strict-aliasing")
   plumb_emulated(plumb_emulated_wide_patch FOLDERS ${wide}/emulation/shadows ${emulation} ${wide}/emulation
-    KERNELS ${emulation}/kernels_patch.cpp TESTS ${emulation}/test_emulated_patch.cpp)
+    KERNELS ${emulation}/kernels_patch.cpp TESTS ${emulation}/test_emulated_patch.cpp ${wide_patch}/test_patch_plan.cpp)
+endif()
+
+if(PLUMB_HAVE_CUDA AND CMAKE_CUDA_ARCHITECTURES MATCHES "90a")
+  plumb_planted(plumb_wide_patch_tests ${wide_patch}/planted_wide_patch.cu ${wide_patch}/test_wide_patch_faults.cpp)
+  target_include_directories(plumb_wide_patch_tests PRIVATE ${wide_patch})
+
+  # What the kernel takes for granted, on a machine with a GPU; built on demand.
+  add_executable(plumb_check_wide_patch EXCLUDE_FROM_ALL ${wide_patch}/check_shift.cu ${kernels}/primitives/check.cpp
+                 ${kernels}/primitives/tensor_map.cpp)
+  target_include_directories(plumb_check_wide_patch PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(plumb_check_wide_patch PRIVATE plumb::plumb plumb_compiler plumb_fmt CUDA::cudart_static)
 endif()

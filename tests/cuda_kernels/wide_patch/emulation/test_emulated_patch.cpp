@@ -184,7 +184,7 @@ class RandomPatches {
 
 TEST_CASE("patch, emulated: random problems") {
   RandomPatches random(11);
-  const int problems = is_sanitized ? 10 : 60;
+  const int problems = is_sanitized ? 10 : 200;
   for (int i = 0; i < problems; ++i) {
     const std::string text = random.text();
     const PatchOptions options = random.options();

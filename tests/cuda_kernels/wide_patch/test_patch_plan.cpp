@@ -1,0 +1,94 @@
+// How problems are cut for the patch kernel, and which it takes.
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+
+#include "cuda_kernels/wide_patch/wide_patch.hpp"
+#include "placing.hpp"
+#include "plumb/problem_text.hpp"
+#include "support/absent_device.hpp"
+
+using namespace plumb;
+using namespace plumb::cuda;
+using namespace plumb_test;
+using namespace plumb_test::emulation;
+
+namespace {
+
+ConvProblem problem_of(const char* text, const WideClass& of = wide_class_fp16,
+                       Placing placing = Placing::channels_last) {
+  ConvProblem problem = parse_problem(text).problem;
+  problem.dtype = of.stored;
+  problem.x_strides = strides_of(problem.x_extents(), placing);
+  problem.y_strides = strides_of(problem.y_extents(), placing);
+  return check(problem);
+}
+
+PatchTiles tiles_of(const char* text, const WideClass& of = wide_class_fp16) {
+  return PatchPlan(problem_of(text, of), of, hopper()).tiles;
+}
+
+Reason refusal_of(const char* text) {
+  return supports_wide_patch(problem_of(text), wide_class_fp16, hopper()).reason;
+}
+
+}  // namespace
+
+TEST_CASE("patch: tiles of well-known layers") {
+  const PatchTiles of_56 = tiles_of("mb64ic64ih56oc64kh3ph1");
+  CHECK(of_56.tile == PatchTile{.rows = 4, .columns = 56, .pitch = 57, .lines = 6, .behind = 1});
+  CHECK(of_56.keeps_filters);
+  const PatchTiles of_14 = tiles_of("mb64ic256ih14oc256kh3ph1");
+  CHECK(of_14.tile == PatchTile{.rows = 14, .columns = 14, .pitch = 15, .lines = 16, .behind = 1});
+  CHECK_FALSE(of_14.keeps_filters);
+  CHECK(of_14.works() == 64 * 4);
+  // Lines of zeros lie between an image and the next.
+  const PatchTiles of_7 = tiles_of("mb64ic512ih7oc512kh3ph1");
+  CHECK(of_7.tile ==
+        PatchTile{.images = 4, .rows = 7, .columns = 7, .pitch = 8, .lines = 8, .behind = 9});
+}
+
+TEST_CASE("patch: tiles cover y, and fit the copy engine and shared memory") {
+  for (const WideClass& of : {wide_class_fp16, wide_class_bf16, wide_class_tf32})
+    for (const char* text :
+         {"mb64ic64ih56oc64kh3ph1", "mb1ic64ih224oc64kh3ph1", "mb3ic3ih5iw1000oc8kh3ph1",
+          "mb2ic64ih33oc64kh3ph6dh5", "mb1ic8ih300iw400oc8kh1kw200ph0pw0",
+          "mb1ic8ih300iw40oc8kh100kw1ph0pw0", "mb9ic64ih3oc64kh3ph1", "mb1ic8iw2000oc8kw3pw1",
+          "mb2ic64id9ih9iw9oc64kd3kh3kw3pd1ph1pw1", "mb2ic16ih6iw10oc16kh2kw4ph2pw4",
+          "g2mb2ic64ih30oc64kh5ph2", "mb4ic64ih19oc64kh3ph0"}) {
+      CAPTURE(text);
+      const ConvProblem p = problem_of(text, of);
+      REQUIRE(supports_wide_patch(p, of, hopper()));
+      const PatchTiles tiles = tiles_of(text, of);
+      const PatchTile& tile = tiles.tile;
+      REQUIRE(tiles.kernel >= 0);
+      CHECK(tile.positions() <= 8 * patch_eights[tiles.kernel]);
+      CHECK(tiles.images * tile.images >= p.n);
+      CHECK(tiles.rows * tile.rows >= p.p());
+      CHECK(tiles.columns * tile.columns >= p.q());
+      CHECK(tile.pitch >= tile.columns);
+      CHECK(tile.lines >= tile.rows);
+      CHECK(std::max({tile.pitch, tile.lines, tile.images}) <= max_tiled_box);
+      CHECK(tiles.shared_bytes() <= 227 << 10);
+      CHECK(tiles.patches >= 2);
+      CHECK(tiles.stages >= 3);
+      // What is read behind the last patch is filters.
+      const int last =
+          8 * patch_eights[tiles.kernel] +
+          static_cast<int>((p.r - 1) * p.dilation.h * tile.pitch + (p.s - 1) * p.dilation.w);
+      CHECK((last - tile.patch_bytes() / swizzle_row_bytes) * swizzle_row_bytes <=
+            tiles.stages * patch_stage_bytes + patch_staging_bytes);
+    }
+}
+
+TEST_CASE("patch: what it does not take") {
+  CHECK(refusal_of("mb1ic64ih9oc64kh3ph1sh2") == Reason::geometry);
+  CHECK(refusal_of("mb1ic64ih9iw9oc64kh3ph1sw2") == Reason::geometry);
+  CHECK(refusal_of("mb1ic8iw900oc8kw300pw0") == Reason::geometry);
+  CHECK(refusal_of("mb1ic8ih100iw100oc8kh70ph0") == Reason::geometry);  // no two patches
+  CHECK(refusal_of("mb1ic64ih9oc64kh3ph1") == Reason::none);
+  ConvProblem periodic = problem_of("mb1ic64ih9oc64kh3ph1");
+  CHECK_FALSE(supports_wide_patch(periodic, wide_class_tf32, hopper()));
+  DeviceInfo ampere = hopper();
+  ampere.compute_major = 8;
+  CHECK(supports_wide_patch(periodic, wide_class_fp16, ampere).reason == Reason::device_limit);
+}
