@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 
+#include "cuda_kernels/wide/emulation/placing.hpp"
 #include "cuda_kernels/wide_patch/wide_patch.hpp"
-#include "placing.hpp"
 #include "plumb/problem_text.hpp"
 #include "support/absent_device.hpp"
 

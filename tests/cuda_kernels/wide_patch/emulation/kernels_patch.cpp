@@ -1,8 +1,8 @@
 // The patch kernel's sources compiled for the host, in each arithmetic.
 #include <stdexcept>
 
+#include "cuda_kernels/wide/emulation/guarded_memory.hpp"
 #include "cuda_kernels/wide_patch/wide_patch_entry.cuh"
-#include "guarded_memory.hpp"
 #include "patch_run.hpp"
 
 namespace plumb_test::emulation {

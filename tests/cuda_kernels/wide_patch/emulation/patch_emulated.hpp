@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cuda_kernels/fields/emulation/judged.hpp"
+#include "cuda_kernels/wide/emulation/placing.hpp"
 #include "patch_run.hpp"
-#include "placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"

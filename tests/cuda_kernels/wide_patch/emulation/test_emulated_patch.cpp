@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "class_name.hpp"
+#include "cuda_kernels/wide/emulation/class_name.hpp"
 #include "patch_emulated.hpp"
 #include "support/sanitized.hpp"
 

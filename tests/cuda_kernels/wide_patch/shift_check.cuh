@@ -1,20 +1,22 @@
 // What the patch kernel takes for granted of sm_90a, on a machine with such a GPU: a box that the
 // copy engine writes swizzled is read by wgmma from any row of a swizzle atom on. One block, one
 // patch; it says which base offset of the descriptor is right for each shift.
+#pragma once
+
 #include <cuda_fp16.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 #include "cuda_kernels/primitives/bulk_copy.cuh"
+#include "cuda_kernels/primitives/check.hpp"
 #include "cuda_kernels/primitives/dynamic_shared.cuh"
 #include "cuda_kernels/primitives/swizzle.hpp"
 #include "cuda_kernels/primitives/swizzled_map.hpp"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
 #include "cuda_kernels/primitives/wgmma_columns.cuh"
 
-namespace {
+namespace plumb_test::shifted {
 
 using namespace plumb::cuda;
 
@@ -25,8 +27,8 @@ constexpr int patch_bytes = (positions * swizzle_row_bytes + swizzle_atom_bytes 
 constexpr int shared_bytes = 2 * swizzle_atom_bytes + patch_bytes + rows * swizzle_row_bytes;
 
 /// The product with sixteen columns whose descriptor of B has a base offset.
-__device__ void multiply_16([[maybe_unused]] float (&d)[8], [[maybe_unused]] std::uint64_t a,
-                            [[maybe_unused]] std::uint64_t b, [[maybe_unused]] int add) {
+__device__ inline void multiply_16([[maybe_unused]] float (&d)[8], [[maybe_unused]] std::uint64_t a,
+                                   [[maybe_unused]] std::uint64_t b, [[maybe_unused]] int add) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile(
       "{\n.reg .pred add;\nsetp.ne.b32 add, %10, 0;\n"
@@ -49,7 +51,7 @@ __device__ void write(float* to, const float (&sums)[count], int pitch_of_row) {
 }
 
 /// `wide`: by wgmma_columns(). `narrow`: 16 columns, without and with a base offset.
-__global__ void __launch_bounds__(128)
+__global__ inline void __launch_bounds__(128)
     multiply(const __grid_constant__ CUtensorMap map, const __half* filters, int shift, float* wide,
              float* narrow) {
   const auto begin = static_cast<std::uint32_t>(__cvta_generic_to_shared(dynamic_shared()));
@@ -90,12 +92,6 @@ __global__ void __launch_bounds__(128)
   }
 }
 
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::printf("%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
-}
-
 template <class T>
 T* on_device(const std::vector<T>& values) {
   void* memory = nullptr;
@@ -105,9 +101,8 @@ T* on_device(const std::vector<T>& values) {
   return static_cast<T*>(memory);
 }
 
-}  // namespace
-
-int main() {
+/// Returns whether base offset 0 is right for every shift.
+inline bool check_shifts() {
   // An image of 6 × 56 pixels with a halo of one.
   constexpr int h = lines - 2, w = pitch - 2;
   std::vector<__half> image(h * w * terms), filters(rows * terms);
@@ -135,7 +130,7 @@ int main() {
   CUtensorMap encoded;
   if (!encode_swizzled_tiles(encoded, map, plumb::DType::f16, x)) {
     std::printf("the driver does not take the map\n");
-    return 1;
+    return false;
   }
   check(cudaFuncSetAttribute(multiply, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
         "shared memory");
@@ -164,5 +159,7 @@ int main() {
   std::printf("base offset 0 is %s, the row's number in its atom is %s\n",
               wrong_of[0] + wrong_of[1] == 0 ? "right" : "WRONG",
               wrong_of[2] == 0 ? "right" : "wrong");
-  return wrong_of[0] + wrong_of[1] == 0 ? 0 : 1;
+  return wrong_of[0] + wrong_of[1] == 0;
 }
+
+}  // namespace plumb_test::shifted
