@@ -41,7 +41,8 @@ struct PatchPlace {
 /// Where a sum is staged: lanes that write fragments, positions, or a few filters of positions,
 /// meet no bank twice.
 __device__ inline int patch_staged_at(int filter, int position) {
-  return filter * patch_part * 4 + ((4 * position) ^ (filter & 7) << 4 ^ (filter & 8) << 3);
+  const int swizzle = (filter & 3) << 5 ^ (filter & 4) << 3 ^ (filter & 8) << 3;
+  return filter * patch_part * 4 + ((4 * position) ^ swizzle);
 }
 
 /// A warp's outputs of a tile, in parts of 32 positions.
