@@ -1,6 +1,9 @@
-// Sums become outputs: each consumer warp stages 32 positions of its 16 filters at a time, in fp32,
-// from which lanes take runs of what lies side by side in y.
+// Sums become outputs: each consumer warp stages some positions of its 16 filters at a time, from
+// which lanes take runs of what lies side by side in y: in fp32, or outputs of two bytes.
 #pragma once
+
+#include "cuda_kernels/primitives/stmatrix.cuh"
+#include "cuda_kernels/primitives/thread_anew.cuh"
 
 #include "cuda_kernels/wide/wide_outputs.cuh"
 #include "cuda_kernels/wide/wide_repair.cuh"
@@ -45,7 +48,16 @@ __device__ inline int patch_staged_at(int filter, int position) {
   return filter * patch_part * 4 + ((4 * position) ^ swizzle);
 }
 
-/// A warp's outputs of a tile, in parts of 32 positions.
+inline constexpr int patch_halves_part = 64;  ///< positions of outputs of two bytes
+
+/// Where eight filters' outputs of two bytes are staged, `half` of a position's sixteen: columns of
+/// a matrix, and vectors that lanes read, meet no bank twice.
+__device__ inline int patch_halves_at(int position, int half) {
+  return 16 * (2 * position + (half ^ (position >> 2 & 1)));
+}
+
+/// A warp's outputs of a tile, in parts of 32 positions or, of two bytes that lie staged as in
+/// y, 64.
 template <class Params, PatchFault fault>
 class PatchOutputs {
  public:
@@ -55,7 +67,6 @@ class PatchOutputs {
       : params_(params),
         work_(work),
         staged_(staged),
-        lane_(static_cast<int>(threadIdx.x) % 32),
         filter_(work.filter + static_cast<int>(threadIdx.x) / 32 % 4 * patch_warp_filters),
         of_all_(work.group * params.groups.filters + filter_) {}
 
@@ -63,35 +74,37 @@ class PatchOutputs {
   /// after the other filter. Returns whether the warp has left it out, since zeros may have met
   /// Inf.
   __device__ bool write_elements(int first) const {
-    const PatchPlace at = place(first + lane_);
+    const int lane = thread_anew() % 32;
+    const PatchPlace at = place(first + lane);
     if (params_.repairs) {
       bool wrong = false;
 #pragma unroll 4
       for (int i = 0; i < patch_warp_filters; ++i)
-        wrong = wrong | (sum_at(i, lane_) != sum_at(i, lane_) && is_filter(i));
+        wrong = wrong | (sum_at(i, lane) != sum_at(i, lane) && is_filter(i));
       if (__any_sync(0xffffffff, wrong && at.is_there)) return true;
     }
     if (!at.is_there) return false;
     Stored* y = params_.y + params_.y_of(at.pixel) + of_all_ * params_.y_k;
 #pragma unroll 4
     for (int i = 0; i < patch_warp_filters; ++i, y += params_.y_k)
-      if (is_filter(i)) params_.epilogue.store(*y, sum_at(i, lane_), of_all_ + i);
+      if (is_filter(i)) params_.epilogue.store(*y, sum_at(i, lane), of_all_ + i);
     return false;
   }
   /// The same where neighbouring filters lie side by side: a lane has some vectors of them.
   template <int count>
   __device__ bool write_vectors(int first, const float (&bias)[count]) const {
+    const int lane = thread_anew() % 32;
     using Vector = WideVector<Stored>;
     static_assert(Vector::count == count);
     constexpr int of_position = patch_warp_filters / count, vectors = patch_part / 32 * of_position;
     const Epilogue<Stored>& epilogue = params_.epilogue;
-    const int filter = lane_ % of_position * count;
+    const int filter = lane % of_position * count;
     float sums[vectors][count];
     PatchPlace at[vectors];
     bool wrong = false;
 #pragma unroll
     for (int i = 0; i < vectors; ++i) {
-      const int position = lane_ / of_position + 32 / of_position * i;
+      const int position = lane / of_position + 32 / of_position * i;
       at[i] = place(first + position);
       at[i].is_there = at[i].is_there && is_filter(filter);
       bool has_nan = false;
@@ -124,9 +137,37 @@ class PatchOutputs {
     }
     return false;
   }
+  /// Writes outputs of two bytes that are staged as y has them, and says the same.
+  __device__ bool write_halves(int first) const {
+    const int lane = thread_anew() % 32;
+    using Vector = WideVector<Stored>;
+    constexpr int vectors = patch_halves_part * 2 / 32;
+    const int half = lane % 2;
+    if (params_.repairs) {
+      bool wrong = false;
+#pragma unroll 1
+      for (int i = 0; i < vectors; ++i) {
+        const int position = lane / 2 + 16 * i;
+        if (Vector::load(staged_ + patch_halves_at(position, half)).has_nan())
+          wrong = wrong || (is_filter(8 * half) && place(first + position).is_there);
+      }
+      if (__any_sync(0xffffffff, wrong)) return true;
+    }
+    if (!is_filter(8 * half)) return false;
+#pragma unroll 2
+    for (int i = 0; i < vectors; ++i) {
+      const int position = lane / 2 + 16 * i;
+      const PatchPlace at = place(first + position);
+      if (at.is_there)
+        Vector::load(staged_ + patch_halves_at(position, half))
+            .store(params_.y + params_.y_of(at.pixel) + (of_all_ + 8 * half) * params_.y_k);
+    }
+    return false;
+  }
   /// Sums a part that the warp has left out by the definition.
   __device__ void repair(int first) const {
-    const PatchPlace at = place(first + lane_);
+    const int lane = thread_anew() % 32;
+    const PatchPlace at = place(first + lane);
     if (!at.is_there) return;
 #pragma unroll 1
     for (int i = 0; i < patch_warp_filters; ++i) {
@@ -136,10 +177,17 @@ class PatchOutputs {
                              wide_sum(params_, at.pixel, k), k);
     }
   }
+  /// The bias of the filter of this lane's fragments, of the first eight or the second.
+  __device__ float fragment_bias(int half) const {
+    const int lane = thread_anew() % 32;
+    const int filter = lane / 4 + 8 * half;
+    return is_filter(filter) ? params_.epilogue.template bias_of<float>(of_all_ + filter) : 0.0f;
+  }
   /// The biases of the filters of this lane's vectors.
   template <int count>
   __device__ void load_bias(float (&bias)[count]) const {
-    const int filter = lane_ % (patch_warp_filters / count) * count;
+    const int lane = thread_anew() % 32;
+    const int filter = lane % (patch_warp_filters / count) * count;
 #pragma unroll
     for (int j = 0; j < count; ++j)
       bias[j] = is_filter(filter + j)
@@ -159,13 +207,13 @@ class PatchOutputs {
   const Params& params_;
   const PatchWork& work_;
   const char* staged_;
-  int lane_, filter_, of_all_;  ///< the warp's first filter, of the group and of all
+  int filter_, of_all_;  ///< the warp's first filter, of the group and of all
 };
 
 /// Stages a part of a warp's sums, those of four eights.
 template <int first_eight, int count>
 __device__ void stage_part(char* staged, const float (&sums)[count]) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = thread_anew() % 32;
 #pragma unroll
   for (int j = 0; j < patch_part / 8; ++j) {
     if (4 * (first_eight + j) >= count) continue;
@@ -180,29 +228,76 @@ __device__ void stage_part(char* staged, const float (&sums)[count]) {
   __syncwarp();
 }
 
-/// Writes a warpgroup's sums of a tile.
-template <PatchFault fault, class Params, int count>
-__device__ void write_patch(const Params& params, const PatchShared& shared, const PatchWork& work,
-                            const float (&sums)[count]) {
-  constexpr int parts = (count / 4 * 8 + patch_part - 1) / patch_part;
-  char* const staged = shared.staged(static_cast<int>(threadIdx.x) / 32);
-  const PatchOutputs<Params, fault> outputs(params, work, staged);
-  const bool vectors = params.access == WideAccess::filters;
-  float bias[WideVector<typename Params::Stored>::count] = {};
-  if (vectors) outputs.load_bias(bias);
+/// Rounds a part of a warp's sums and stages it, of filters side by side.
+template <class Stored, int first_eight, int count>
+__device__ void stage_halves(char* staged, const float (&sums)[count], const float (&bias)[2],
+                             float least) {
+  const int lane = thread_anew() % 32;
+#pragma unroll
+  for (int j = 0; j < patch_halves_part / 8; j += 2) {
+    if (4 * (first_eight + j) >= count) continue;
+    std::uint32_t matrices[4] = {};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int sum = 4 * (first_eight + j) + 2 * i, half = i % 2;
+      if (sum >= count) continue;
+      const auto pair = WidePair<Stored>::round(max_nan(sums[sum] + bias[half], least),
+                                                max_nan(sums[sum + 1] + bias[half], least));
+      matrices[i] = *reinterpret_cast<const std::uint32_t*>(&pair);
+    }
+    // Matrices are the eights' lower and upper filters in turn.
+    const int position = 8 * (j + lane / 16) + lane % 8;
+    store_columns(staged + patch_halves_at(position, lane / 8 % 2), matrices);
+  }
+  __syncwarp();
+}
+
+/// Calls `stage` and `write` for a tile's parts, and sums by the definition those that are left
+/// out.
+template <int positions, int count, class Outputs, class Stage, class Write>
+__device__ void write_parts(const Outputs& outputs, const Stage& stage, const Write& write) {
+  constexpr int eights = count / 4, parts = (8 * eights + positions - 1) / positions;
   unsigned left_out = 0;  // a bit for each part
 #pragma unroll 1
   for (int part = 0; part < parts; ++part) {
     with_part<parts>(part,
-                     [&]<int number>() { stage_part<number*(patch_part / 8)>(staged, sums); });
-    const int first = part * patch_part;
-    if (vectors ? outputs.write_vectors(first, bias) : outputs.write_elements(first))
-      left_out |= 1u << part;
+                     [&]<int number>() { stage.template operator()<number*(positions / 8)>(); });
+    if (write(part * positions)) left_out |= 1u << part;
     __syncwarp();
   }
 #pragma unroll 1
-  for (int first = 0; left_out != 0; left_out >>= 1, first += patch_part)
-    if (left_out % 2 != 0) outputs.repair(first);
+  for (int first = 0; left_out != 0; left_out >>= 1, first += positions)
+    if (left_out % 2 != 0)
+#pragma unroll 1
+      for (int some = first; some < first + positions; some += 32) outputs.repair(some);
+}
+
+/// Writes a warpgroup's sums of a tile.
+template <PatchFault fault, class Params, int count>
+__device__ void write_patch(const Params& params, const PatchShared& shared, const PatchWork& work,
+                            const float (&sums)[count]) {
+  using Stored = typename Params::Stored;
+  char* const staged = shared.staged(static_cast<int>(threadIdx.x) / 32);
+  const PatchOutputs<Params, fault> outputs(params, work, staged);
+  const bool vectors = params.access == WideAccess::filters;
+  if constexpr (sizeof(Stored) == 2) {
+    if (vectors && !params.epilogue.accumulate) {
+      const float bias[2] = {outputs.fragment_bias(0), outputs.fragment_bias(1)};
+      return write_parts<patch_halves_part, count>(
+          outputs,
+          [&]<int eight>() {
+            stage_halves<Stored, eight>(staged, sums, bias, params.epilogue.least);
+          },
+          [&](int first) { return outputs.write_halves(first); });
+    }
+  }
+  float bias[WideVector<Stored>::count] = {};
+  if (vectors) outputs.load_bias(bias);
+  write_parts<patch_part, count>(
+      outputs, [&]<int eight>() { stage_part<eight>(staged, sums); },
+      [&](int first) {
+        return vectors ? outputs.write_vectors(first, bias) : outputs.write_elements(first);
+      });
 }
 
 }  // namespace plumb::cuda
