@@ -16,6 +16,7 @@ namespace {
 
 constexpr int max_positions = 8 * patch_eights[patch_kernels - 1];
 constexpr int barrier_bytes = 1 << 10;
+constexpr double max_works = 0x7fff0000;  // are counted in 32 bits
 
 Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
 
@@ -114,25 +115,29 @@ class PatchSearch {
     tiles.rows = static_cast<int>(ceil_div(problem_.p(), rows));
     tiles.columns = static_cast<int>(ceil_div(problem_.q(), columns));
     tiles.cover(problem_.n);
+    if (tiles.works() >= max_works) return;
     tiles.seconds = seconds(tiles);
     if (tiles.seconds < best_.seconds) best_ = tiles;
   }
-  /// Looks at tiles of so many columns, for each number of tiles along P those of the fewest rows.
+  /// Looks at tiles of so many columns: for each kernel those of the most rows, or whole images,
+  /// that it holds.
   void look_at_rows(std::int64_t columns) {
-    const std::int64_t p = problem_.p();
-    std::int64_t before = 0;
-    for (std::int64_t most = std::min<std::int64_t>(p, max_positions); most >= 1; --most) {
-      const std::int64_t rows = ceil_div(p, ceil_div(p, most));
-      if (rows != before) look_at(1, rows, columns);
-      before = rows;
+    const std::int64_t p = problem_.p(), n = problem_.n;
+    const std::int64_t pitch = patch_extent(axes_.axis[0], columns, true),
+                       lines = patch_extent(axes_.axis[1], p, true);
+    const auto evenly = [](std::int64_t all, std::int64_t most) {
+      return ceil_div(all, ceil_div(all, std::clamp<std::int64_t>(most, 1, all)));
+    };
+    for (const int eights : patch_eights) {
+      if (columns > 8 * eights) continue;
+      const std::int64_t follow = (8 * eights - columns) / pitch;  // lines behind the first
+      look_at(1, evenly(p, follow + 1), columns);
+      if (columns == problem_.q() && follow >= p - 1 + lines)
+        look_at(evenly(n, (follow - (p - 1)) / lines + 1), p, columns);
     }
-    if (columns == problem_.q())
-      for (std::int64_t images = 2; images <= std::min<std::int64_t>(problem_.n, max_positions);
-           ++images)
-        look_at(images, p, columns);
   }
   void look_at_all() {
-    constexpr std::int64_t more_parts = 64;
+    constexpr std::int64_t more_parts = 24;
     const std::int64_t q = problem_.q(), fewest = ceil_div(q, std::int64_t{max_positions});
     std::int64_t before = 0;
     for (std::int64_t parts = fewest; parts < fewest + more_parts; ++parts) {
@@ -141,8 +146,12 @@ class PatchSearch {
       before = columns;
     }
     // Of long lines under filters that reach far the few columns that fit.
+    if (best_.kernel < 0) look_for_any();
+  }
+  /// Looks for tiles that fit at all.
+  void look_for_any() {
     for (std::int64_t columns = max_positions; columns >= 1 && best_.kernel < 0; columns /= 2)
-      look_at_rows(std::min(columns, q));
+      look_at(1, 1, std::min(columns, problem_.q()));
   }
   const PatchTiles& best() const { return best_; }
 
@@ -218,16 +227,16 @@ Support supports_wide_patch(const ConvProblem& p, const WideClass& of, const Dev
   ConvProblem one = p;
   one.n = std::max<std::int64_t>(p.n, 1);
   const WideFilters filters(one, of);
-  const PatchTiles tiles = tile_patches(one, filters, WideInput(one, filters), device);
-  if (tiles.kernel < 0)
+  const WideInput input(one, filters);
+  PatchSearch search(one, filters, input, device);
+  search.look_for_any();
+  if (search.best().kernel < 0) search.look_at_all();
+  if (search.best().kernel < 0)
     return refuse(Reason::geometry,
                   "an output's taps reach over " + std::to_string(axes.axis[1].reach() + 1) + "×" +
                       std::to_string(axes.axis[0].reach() + 1) +
-                      " pixels; expected those of a patch that shared memory holds");
-  constexpr double max_works = 0x7fff0000;
-  if (tiles.works() >= max_works)
-    return refuse(Reason::too_large, std::to_string(static_cast<std::int64_t>(tiles.works())) +
-                                         " tiles; expected below 2^31");
+                      " pixels; expected those of a patch that shared memory holds, and below "
+                      "2^31 tiles");
   return {};
 }
 
