@@ -46,12 +46,14 @@ namespace plumb::cuda {
 #endif
 
 /// Computes D += A B, or D = A B where `add` is 0, with 32 bytes of terms of 64 rows of A and of 8
-/// `n8_tiles` columns of B, both swizzled tiles in shared memory whose terms lie along rows. The
-/// tensor cores swizzle by the bits of an address: a tile may begin at any row of an atom.
-template <class Operand, int n8_tiles>
+/// `n8_tiles` columns of B, both swizzled tiles in shared memory whose terms lie along rows, or
+/// those of B across. The tensor cores swizzle by the bits of an address: a tile may begin at any
+/// row of an atom.
+template <class Operand, int n8_tiles, WgmmaTerms of_b = WgmmaTerms::along>
 __device__ inline void wgmma_columns([[maybe_unused]] float (&d)[4 * n8_tiles],
                                      [[maybe_unused]] WgmmaMatrix a_,
                                      [[maybe_unused]] WgmmaMatrix b_, [[maybe_unused]] int add) {
+  static_assert(n8_tiles % 8 == 0 || of_b == WgmmaTerms::along);
   static_assert(n8_tiles % 8 == 0 || n8_tiles == 26 || n8_tiles == 27 || n8_tiles == 29 ||
                 n8_tiles == 31);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -60,7 +62,8 @@ __device__ inline void wgmma_columns([[maybe_unused]] float (&d)[4 * n8_tiles],
   PLUMB_WGMMA_COLUMNS(27, "216", "%108", "%109", "%110")
   PLUMB_WGMMA_COLUMNS(29, "232", "%116", "%117", "%118")
   PLUMB_WGMMA_COLUMNS(31, "248", "%124", "%125", "%126")
-  if constexpr (n8_tiles % 8 == 0) wgmma_swizzled<Operand, n8_tiles>(d, a_, b_, add);
+  if constexpr (n8_tiles % 8 == 0)
+    wgmma_swizzled<Operand, n8_tiles, WgmmaTerms::along, of_b>(d, a_, b_, add);
 #endif
 }
 

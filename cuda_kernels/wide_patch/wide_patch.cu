@@ -14,8 +14,8 @@
 namespace plumb::cuda {
 
 extern const ConvAlgorithm wide_patch_fp16 =
-    wide_patch_entry<WideFp16>("cuda.conv.wide_patch.fp16", Operand::fp16);
+    wide_patch_entry<WideFp16, WideFp16Across>("cuda.conv.wide_patch.fp16", Operand::fp16);
 extern const ConvAlgorithm wide_patch_bf16 =
-    wide_patch_entry<WideBf16>("cuda.conv.wide_patch.bf16", Operand::bf16);
+    wide_patch_entry<WideBf16, WideBf16Across>("cuda.conv.wide_patch.bf16", Operand::bf16);
 
 }  // namespace plumb::cuda

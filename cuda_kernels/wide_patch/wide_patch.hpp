@@ -4,11 +4,15 @@
 // outputs and the halo around them, line after line, each a swizzled row of 128 bytes of channels.
 // A tap is a shift of all positions. What lies between one line's outputs and the next line's is
 // computed and not stored.
+//
+// Of filters of one tap planes of x may be operands as they lie: then a patch has a row of 128 bytes
+// of pixels for each channel, 64 channels of 64 pixels after the other.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 
 #include "cuda_kernels/primitives/host_device.hpp"
 #include "cuda_kernels/primitives/tiled_map.hpp"
@@ -44,9 +48,10 @@ struct PatchTile {
   friend constexpr bool operator==(const PatchTile&, const PatchTile&) = default;
 };
 
-/// What is to be taken in place of what the model prefers, where it is not 0.
+/// What is to be taken in place of what the model prefers, where it is not 0, or not negative.
 struct PatchChoice {
   int images = 0, rows = 0, columns = 0;
+  int across = -1;  ///< 1: planes as they lie where they can be, 0: repacked
 };
 
 struct PatchTiles {
@@ -72,6 +77,8 @@ struct PatchPlan {
   WideFilters filters;
   WideInput input;
   PatchTiles tiles;
+  /// Where planes of x are read as they lie, if x is aligned: tiles of each image by itself.
+  std::optional<PatchTiles> across{};
 
   /// Plans a problem that is supported.
   PatchPlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
@@ -91,5 +98,10 @@ PatchTiles tile_patches(const ConvProblem& problem, const WideFilters& filters,
 /// N, a box one patch.
 TiledMap patch_map(const ConvProblem& problem, const WideFilters& filters, const PatchTile& tile,
                    const WideInput* repacked);
+
+/// Pixels of one copy of planes as they lie, and the channels of a patch.
+inline constexpr int patch_across_pixels = 64;
+/// Returns what the copy engine is told to read planes of a flat problem by: its axes are W C N.
+TiledMap patch_across_map(const ConvProblem& flat);
 
 }  // namespace plumb::cuda

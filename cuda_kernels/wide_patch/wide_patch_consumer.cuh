@@ -20,10 +20,17 @@ __device__ void multiply_patches(const Params& params, const PatchShared& shared
                                  PatchRing& patches, PatchRing& stages,
                                  float (&sums)[4 * n8_tiles]) {
   using Operand = typename Params::Arithmetic::Operand;
-  constexpr int instructions = 4, row = swizzle_row_bytes / 16;
+  constexpr bool across = Params::Arithmetic::across;
+  constexpr WgmmaTerms of_patch = across ? WgmmaTerms::across : WgmmaTerms::along;
+  constexpr int instructions = 4, row = swizzle_row_bytes / 16,
+                next_terms = across ? wgmma_across_bytes / 16 : 2;
   const int lane = static_cast<int>(threadIdx.x) % 32, warpgroup = patch_warpgroup();
-  const WgmmaMatrix first_patch = wgmma_swizzled_matrix(shared.patch(0)),
-                    first_stage = wgmma_swizzled_matrix(shared.filters(0));
+  const WgmmaMatrix first_stage = wgmma_swizzled_matrix(shared.filters(0));
+  WgmmaMatrix first_patch;
+  if constexpr (across)
+    first_patch = wgmma_across_matrix(shared.patch(0), patch_across_pixels * swizzle_row_bytes);
+  else
+    first_patch = wgmma_swizzled_matrix(shared.patch(0));
   const int columns = params.axis[0].taps, lines = params.axis[1].taps;
   const int next_column = params.axis[0].dilation * row,
             next_line = params.axis[1].dilation * params.tile.pitch * row;
@@ -52,8 +59,8 @@ __device__ void multiply_patches(const Params& params, const PatchShared& shared
         wgmma_begin();
 #pragma unroll
         for (int terms = 0; terms < instructions; ++terms)
-          wgmma_columns<Operand, n8_tiles>(sums, a + 2 * terms, at + 2 * terms,
-                                           terms > 0 || !begins);
+          wgmma_columns<Operand, n8_tiles, of_patch>(sums, a + 2 * terms, at + next_terms * terms,
+                                                     terms > 0 || !begins);
         wgmma_commit();
         wgmma_end<1>();
         if (!begins) release(last_stage);

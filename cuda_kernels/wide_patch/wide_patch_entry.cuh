@@ -11,7 +11,7 @@ PlanResult plan_wide_patch(const ConvProblem& problem, const DeviceInfo& device)
   PlanResult result{.support = supports_wide_patch(problem, Arithmetic::host, device)};
   if (!result.support) return result;
   const PatchPlan plan(problem, Arithmetic::host, device);
-  result.estimate_seconds = plan.tiles.seconds;
+  result.estimate_seconds = plan.across ? plan.across->seconds : plan.tiles.seconds;
   result.workspace_bytes = plan.workspace_bytes();
   result.filter_bytes = plan.filters.bytes();
   result.kernel = planned(plan);
@@ -24,24 +24,31 @@ void pack_wide_patch(const FilterPacking& packing, const KernelPlan* plan) {
                                 packing.filters, packing.native_queue);
 }
 
-template <class Arithmetic>
+/// `Across` is the arithmetic that reads planes as they lie; where there is none, `Arithmetic`.
+template <class Arithmetic, class Across>
 void launch_wide_patch_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan) {
   const auto& plan = planned_value<PatchPlan>(kernel_plan);
-  launch_wide_patch<Arithmetic>(call.problem, plan,
-                                {.x = call.x,
-                                 .filters = call.filters,
-                                 .y = call.y,
-                                 .workspace = static_cast<char*>(call.workspace)},
-                                Epilogue<typename Arithmetic::Stored>(call), call.native_queue,
-                                [&](const PatchParams<Arithmetic>& params, bool early) {
-                                  with_patch_kernel(plan.tiles.kernel, [&]<int kernel>() {
-                                    launch_patches<Arithmetic, kernel>(
-                                        params, plan.tiles, early, call.device, call.native_queue);
-                                  });
-                                });
+  const WideCall tensors{.x = call.x,
+                         .filters = call.filters,
+                         .y = call.y,
+                         .workspace = static_cast<char*>(call.workspace)};
+  const Epilogue<typename Arithmetic::Stored> epilogue(call);
+  const auto launch_of = [&](const PatchTiles& tiles) {
+    return [&]<class Of>(const PatchParams<Of>& params, bool early) {
+      with_patch_kernel<Of>(tiles.kernel, [&]<int kernel>() {
+        launch_patches<Of, kernel>(params, tiles, early, call.device, call.native_queue);
+      });
+    };
+  };
+  if constexpr (Across::across)
+    if (plan.across &&
+        launch_patch_across<Across>(call.problem, plan, tensors, epilogue, launch_of(*plan.across)))
+      return;
+  launch_wide_patch<Arithmetic>(call.problem, plan, tensors, epilogue, call.native_queue,
+                                launch_of(plan.tiles));
 }
 
-template <class Arithmetic>
+template <class Arithmetic, class Across = Arithmetic>
 constexpr ConvAlgorithm wide_patch_entry(std::string_view name, Operand operand) {
   return {
       .name = name,
@@ -53,7 +60,7 @@ constexpr ConvAlgorithm wide_patch_entry(std::string_view name, Operand operand)
       .accumulates = true,
       .plan = plan_wide_patch<Arithmetic>,
       .pack_filters = pack_wide_patch<Arithmetic>,
-      .launch = launch_wide_patch_algorithm<Arithmetic>,
+      .launch = launch_wide_patch_algorithm<Arithmetic, Across>,
   };
 }
 

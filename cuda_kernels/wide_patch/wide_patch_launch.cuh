@@ -14,7 +14,7 @@ template <class Arithmetic>
 PatchParams<Arithmetic> patch_params(const ConvProblem& p, const PatchPlan& plan,
                                      const WideCall& call,
                                      const Epilogue<typename Arithmetic::Stored>& epilogue) {
-  PatchTiles tiles = plan.tiles;
+  PatchTiles tiles = Arithmetic::across ? *plan.across : plan.tiles;
   tiles.cover(p.n);
   PatchParams<Arithmetic> params{
       wide_params<Arithmetic>(p, plan.filters, plan.input, call, epilogue)};
@@ -82,11 +82,29 @@ void launch_wide_patch(const ConvProblem& problem, const PatchPlan& plan, const 
   }
 }
 
-/// Calls `f.operator()<kernel>()` for the number of one of patch_eights.
-template <int kernel = 0, class F>
+/// Puts a convolution on the stream that reads planes as they lie, where it was planned and x is
+/// aligned; otherwise returns false. `launch(params, false)` starts the kernel of the plan's tiles.
+template <class Arithmetic, class F>
+bool launch_patch_across(const ConvProblem& problem, const PatchPlan& plan, const WideCall& call,
+                         const Epilogue<typename Arithmetic::Stored>& epilogue, const F& launch) {
+  if (!plan.across || reinterpret_cast<std::uintptr_t>(call.x) % tensor_map_alignment != 0)
+    return false;
+  const ConvProblem p = flat_problem(problem);
+  auto params = patch_params<Arithmetic>(p, plan, call, epilogue);
+  // Channels behind the last are zeros, and meet the filters' zeros.
+  params.repairs = false;
+  if (!encode_swizzled_tiles(params.map, patch_across_map(p), Arithmetic::host.operand, call.x))
+    return false;
+  launch(params, false);
+  return true;
+}
+
+/// Calls `f.operator()<kernel>()` for the number of one of patch_eights that the arithmetic has.
+template <class Arithmetic, int kernel = 0, class F>
 void with_patch_kernel(int wanted, const F& f) {
-  if (kernel == wanted) return f.template operator()<kernel>();
-  if constexpr (kernel + 1 < patch_kernels) with_patch_kernel<kernel + 1>(wanted, f);
+  if constexpr (!Arithmetic::across || patch_eights[kernel] % 8 == 0)
+    if (kernel == wanted) return f.template operator()<kernel>();
+  if constexpr (kernel + 1 < patch_kernels) with_patch_kernel<Arithmetic, kernel + 1>(wanted, f);
 }
 
 }  // namespace plumb::cuda

@@ -153,6 +153,21 @@ class PatchSearch {
     for (std::int64_t columns = max_positions; columns >= 1 && best_.kernel < 0; columns /= 2)
       look_at(1, 1, std::min(columns, problem_.q()));
   }
+  /// Looks at tiles of a flat problem whose planes are operands as they lie: of whole copies, where
+  /// lines do not follow each other.
+  void look_across(int copies) {
+    const int pixels = copies * patch_across_pixels;
+    PatchTiles tiles{.tile = {.columns = pixels, .pitch = pixels},
+                     .filter_tiles = static_cast<int>(ceil_div(filters_.rows, patch_filters))};
+    while (8 * patch_eights[tiles.kernel + 1] < pixels) ++tiles.kernel;
+    ++tiles.kernel;
+    if (!share_out(tiles, filters_.steps())) return;
+    tiles.planes = tiles.rows = 1;
+    tiles.columns = static_cast<int>(ceil_div(problem_.w, std::int64_t{pixels}));
+    tiles.cover(problem_.n);
+    tiles.seconds = seconds(tiles);
+    if (tiles.seconds < best_.seconds) best_ = tiles;
+  }
   const PatchTiles& best() const { return best_; }
 
  private:
@@ -206,6 +221,22 @@ PatchTiles tile_patches(const ConvProblem& problem, const WideFilters& filters,
   return search.best();
 }
 
+namespace {
+
+/// The tiles that read planes as they lie.
+PatchTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
+                       const DeviceInfo& device, PatchChoice choice) {
+  const ConvProblem flat = flat_problem(problem);
+  const WideInput as_it_lies;
+  PatchSearch search(flat, filters, as_it_lies, device);
+  for (const int copies : {1, 2, 4})
+    if (choice.columns == 0 || choice.columns == copies * patch_across_pixels)
+      search.look_across(copies);
+  return search.best();
+}
+
+}  // namespace
+
 Support supports_wide_patch(const ConvProblem& p, const WideClass& of, const DeviceInfo& device) {
   if (Support stored = supports_dtypes({of.stored}, p); !stored) return stored;
   if (Support wgmma = supports_wgmma(device); !wgmma) return wgmma;
@@ -244,7 +275,15 @@ PatchPlan::PatchPlan(const ConvProblem& problem, const WideClass& of, const Devi
                      PatchChoice choice)
     : filters(problem, of), input(problem, filters) {
   if (problem.n == 0) return;
-  tiles = tile_patches(problem, filters, input, device, choice);
+  const bool takes_planes = of.operand_bytes() == 2 && lies_across(problem, filters);
+  tiles = tile_patches(problem, filters, input, device, takes_planes ? PatchChoice() : choice);
+  if (choice.across == 0 || !takes_planes || !input.repacks) return;
+  across = tile_across(problem, filters, device, choice);
+  const bool is_faster = across->seconds < tiles.seconds;
+  if (across->kernel < 0 || (choice.across < 0 && !is_faster))
+    across.reset();
+  else
+    input.be_seldom();
 }
 
 std::size_t PatchPlan::workspace_bytes() const {
@@ -269,6 +308,20 @@ TiledMap patch_map(const ConvProblem& p, const WideFilters& filters, const Patch
   map.stride_bytes[4] = p.n > 1 && !repacked ? p.x_strides[0] * bytes : dense;
   map.box[0] = filters.of.step_channels();
   map.box[1] = tile.pitch, map.box[2] = tile.lines, map.box[4] = tile.images;
+  return map;
+}
+
+TiledMap patch_across_map(const ConvProblem& p) {
+  const auto bytes = static_cast<std::int64_t>(size_in_bytes(p.dtype));
+  constexpr std::int64_t unit = tensor_map_alignment;
+  // A stride along an extent of 1 may be any number: here it is that of a dense tensor.
+  const std::int64_t plane = p.c > 1 ? p.x_strides[1] * bytes : ceil_div(p.w * bytes, unit) * unit;
+  const std::int64_t image = p.n > 1 ? p.x_strides[0] * bytes : plane * p.c;
+  TiledMap map;
+  map.extent[0] = p.w, map.extent[1] = p.c, map.extent[4] = p.n;
+  map.stride_bytes[1] = plane, map.stride_bytes[4] = image;
+  map.stride_bytes[2] = map.stride_bytes[3] = plane * p.c;
+  map.box[0] = patch_across_pixels, map.box[1] = swizzle_row_bytes / static_cast<int>(bytes);
   return map;
 }
 

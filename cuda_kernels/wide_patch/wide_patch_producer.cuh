@@ -6,6 +6,22 @@
 
 namespace plumb::cuda {
 
+/// Copies a patch of channels from at[0] on: one box, or of planes as they lie one of each 64
+/// pixels.
+template <class Params>
+__device__ void copy_patch(const Params& params, StageBarrier& full, char* to, const int (&at)[5]) {
+  if constexpr (Params::Arithmetic::across) {
+    int place[5] = {at[1], at[0], 0, 0, at[4]};
+#pragma unroll 1
+    for (int i = 0; i < params.tile.pitch; i += patch_across_pixels) {
+      full.copy_tiled(to + i * swizzle_row_bytes, params.map, place);
+      place[0] += patch_across_pixels;
+    }
+  } else {
+    full.copy_tiled(to, params.map, at);
+  }
+}
+
 /// Loads the patches of all tiles. One thread calls it.
 template <PatchFault fault, class Params>
 __device__ void produce_patches(const Params& params, const PatchShared& shared) {
@@ -25,7 +41,7 @@ __device__ void produce_patches(const Params& params, const PatchShared& shared)
       StageBarrier& full = shared.full_patch(ring.number);
       const bool stale = fault == PatchFault::stale_patch && i + 1 == params.patches_of_work;
       full.arrive_expecting(stale ? 0 : bytes);
-      if (!stale) full.copy_tiled(shared.patch(ring.number), params.map, at);
+      if (!stale) copy_patch(params, full, shared.patch(ring.number), at);
       at[0] += Params::Arithmetic::step_channels;
       if (++block == params.channel_blocks)
         block = 0, at[0] = channel, at[3] += params.axis[2].dilation;

@@ -118,6 +118,41 @@ TEST_CASE("patch, emulated: x that is not aligned, and images that are repacked 
   }
 }
 
+TEST_CASE("patch, emulated: planes under one tap are operands as they lie") {
+  // Images that end within a tile and within a copy, channels that end within a patch, several
+  // patches.
+  for (const WideClass& of : {wide_class_fp16, wide_class_bf16})
+    for (const Placing y : {Placing::planes, Placing::channels_last, Placing::mirrored})
+      for (const char* text :
+           {"mb3ic64ih8iw9oc40kh1ph0", "mb2ic200ih8iw25oc136kh1ph0", "mb3ic24iw136oc72kw1",
+            "mb2ic72id2ih4iw10oc9kd1kh1kw1", "mb1ic128ih16iw17oc64kh1ph0"})
+        for (const int columns : {0, 64, 128, 256})
+          for (const Data data : {Data::integers, Data::infinite}) {
+            CAPTURE(name(of), static_cast<int>(y), text, columns, static_cast<int>(data));
+            PatchOptions options{.of = of,
+                                 .x = Placing::planes,
+                                 .y = y,
+                                 .choice = {.columns = columns, .across = 1},
+                                 .data = data,
+                                 .bias = true,
+                                 .accumulate = data == Data::integers};
+            const PatchEmulated convolution(text, options);
+            CHECK(convolution.plan().across);
+            CHECK(PatchEmulated(text, options).run() == "");
+            options.shifted = true;  // which is repacked
+            if (columns == 0) CHECK(PatchEmulated(text, options).run() == "");
+          }
+  // Of f32, of several taps, with channels innermost and of odd planes they are not.
+  const PatchOptions planes{.x = Placing::planes, .choice = {.across = 1}};
+  CHECK(PatchEmulated("mb2ic24ih8oc24kh1ph0", planes).plan().across);
+  CHECK_FALSE(PatchEmulated("mb2ic24ih8oc24kh3ph1", planes).plan().across);
+  CHECK_FALSE(PatchEmulated("mb2ic24ih7oc24kh1ph0", planes).plan().across);
+  CHECK_FALSE(PatchEmulated("mb2ic24ih8oc24kh1ph0", {.choice = {.across = 1}}).plan().across);
+  PatchOptions tf32 = planes;
+  tf32.of = wide_class_tf32;
+  CHECK_FALSE(PatchEmulated("mb2ic24ih8oc24kh1ph0", tf32).plan().across);
+}
+
 TEST_CASE("patch, emulated: values of any kind stay within their bound") {
   for (const WideClass& of : classes)
     for (const Data data : {Data::normal, Data::far_apart, Data::infinite}) {
@@ -207,5 +242,18 @@ TEST_CASE("patch, emulated: planted faults are caught") {
     CAPTURE(static_cast<int>(fault));
     if (fault != no_zeros) CHECK(is_caught(blocks, of_blocks, fault));
     if (fault != stale_patch) CHECK(is_caught(images, of_images, fault));
+  }
+  for (const EmulatedPatchFault fault : {none, stale_patch, lost_stage, missed_column}) {
+    CAPTURE(static_cast<int>(fault));
+    const PatchEmulated convolution(
+        "mb2ic72ih8iw16oc24kh1ph0",
+        {.x = Placing::planes, .choice = {.columns = 128, .across = 1}, .fault = fault});
+    CHECK(convolution.plan().across);
+    CHECK((PatchEmulated(convolution.problem(),
+                         {.x = Placing::planes,
+                          .choice = {.columns = 128, .across = 1},
+                          .fault = fault},
+                         1)
+               .run() == "") == (fault == none));
   }
 }
