@@ -5,8 +5,8 @@
 // A tap is a shift of all positions. What lies between one line's outputs and the next line's is
 // computed and not stored.
 //
-// Of filters of one tap planes of x may be operands as they lie: then a patch has a row of 128 bytes
-// of pixels for each channel, 64 channels of 64 pixels after the other.
+// Of filters of one tap planes of x may be operands as they lie: then a patch has a row of 128
+// bytes of pixels for each channel, 64 channels of 64 pixels after the other.
 #pragma once
 
 #include <cstddef>

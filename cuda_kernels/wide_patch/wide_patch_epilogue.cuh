@@ -164,6 +164,28 @@ class PatchOutputs {
     }
     return false;
   }
+  /// Writes what is staged where pixels lie side by side in pairs: a lane one pair after the other,
+  /// of every second filter.
+  __device__ void write_pairs(int first) const {
+    using Pair = WidePair<Stored>;
+    const Epilogue<Stored>& epilogue = params_.epilogue;
+    const int lane = thread_anew() % 32, position = lane % 16 * 2;
+    const PatchPlace at = place(first + position);
+    if (!at.is_there) return;
+    Stored* y = params_.y + params_.y_of(at.pixel) + (of_all_ + lane / 16) * params_.y_k;
+#pragma unroll 4
+    for (int i = lane / 16; i < patch_warp_filters; i += 2, y += 2 * params_.y_k) {
+      if (!is_filter(i)) return;
+      float2 two = *reinterpret_cast<const float2*>(staged_ + patch_staged_at(i, position));
+      if (epilogue.accumulate) {
+        const float2 old = reinterpret_cast<const Pair*>(y)->floats();
+        two.x += old.x, two.y += old.y;
+      }
+      const float bias = epilogue.template bias_of<float>(of_all_ + i);
+      *reinterpret_cast<Pair*>(y) =
+          Pair::round(max_nan(two.x + bias, epilogue.least), max_nan(two.y + bias, epilogue.least));
+    }
+  }
   /// Sums a part that the warp has left out by the definition.
   __device__ void repair(int first) const {
     const int lane = thread_anew() % 32;
@@ -290,6 +312,15 @@ __device__ void write_patch(const Params& params, const PatchShared& shared, con
           },
           [&](int first) { return outputs.write_halves(first); });
     }
+  }
+  if constexpr (Params::Arithmetic::across) {
+    if (params.access == WideAccess::pixels || params.access == WideAccess::half_pixels)
+      return write_parts<patch_part, count>(
+          outputs, [&]<int eight>() { stage_part<eight>(staged, sums); },
+          [&](int first) {
+            outputs.write_pairs(first);
+            return false;
+          });
   }
   float bias[WideVector<Stored>::count] = {};
   if (vectors) outputs.load_bias(bias);

@@ -40,9 +40,9 @@ void run_with(const PatchRun& run) {
   using Across = WideArithmetic<typename Arithmetic::Stored, typename Arithmetic::Operand, 1, true>;
   bool launched = false;
   if constexpr (sizeof(typename Arithmetic::Operand) == 2)
-    launched = run.plan.across && launch_patch_across<Across>(run.problem, run.plan, tensors,
-                                                              epilogue,
-                                                              launch_of(*run.plan.across));
+    launched =
+        run.plan.across && launch_patch_across<Across>(run.problem, run.plan, tensors, epilogue,
+                                                       launch_of(*run.plan.across));
   if (!launched)
     launch_wide_patch<Arithmetic>(run.problem, run.plan, tensors, epilogue, nullptr,
                                   launch_of(run.plan.tiles));

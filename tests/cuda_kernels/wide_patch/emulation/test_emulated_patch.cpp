@@ -249,11 +249,9 @@ TEST_CASE("patch, emulated: planted faults are caught") {
         "mb2ic72ih8iw16oc24kh1ph0",
         {.x = Placing::planes, .choice = {.columns = 128, .across = 1}, .fault = fault});
     CHECK(convolution.plan().across);
-    CHECK((PatchEmulated(convolution.problem(),
-                         {.x = Placing::planes,
-                          .choice = {.columns = 128, .across = 1},
-                          .fault = fault},
-                         1)
+    CHECK((PatchEmulated(
+               convolution.problem(),
+               {.x = Placing::planes, .choice = {.columns = 128, .across = 1}, .fault = fault}, 1)
                .run() == "") == (fault == none));
   }
 }
