@@ -24,30 +24,18 @@ void pack_wide_patch(const FilterPacking& packing, const KernelPlan* plan) {
                                 packing.filters, packing.native_queue);
 }
 
-/// `Across` is the arithmetic that reads planes as they lie; where there is none, `Arithmetic`.
 template <class Arithmetic, class Across>
-void launch_wide_patch_algorithm(const ConvLaunch& call, const KernelPlan* kernel_plan) {
-  const auto& plan = planned_value<PatchPlan>(kernel_plan);
-  const WideCall tensors{.x = call.x,
-                         .filters = call.filters,
-                         .y = call.y,
-                         .workspace = static_cast<char*>(call.workspace)};
-  const Epilogue<typename Arithmetic::Stored> epilogue(call);
-  const auto launch_of = [&](const PatchTiles& tiles) {
-    return [&]<class Of>(const PatchParams<Of>& params, bool early) {
-      with_patch_kernel<Of>(tiles.kernel, [&]<int kernel>() {
-        launch_patches<Of, kernel>(params, tiles, early, call.device, call.native_queue);
-      });
-    };
-  };
-  if constexpr (Across::across)
-    if (plan.across &&
-        launch_patch_across<Across>(call.problem, plan, tensors, epilogue, launch_of(*plan.across)))
-      return;
-  launch_wide_patch<Arithmetic>(call.problem, plan, tensors, epilogue, call.native_queue,
-                                launch_of(plan.tiles));
+void launch_wide_patch_algorithm(const ConvLaunch& call, const KernelPlan* plan) {
+  launch_planned_patches<Arithmetic, Across>(call.problem, planned_value<PatchPlan>(plan),
+                                             {.x = call.x,
+                                              .filters = call.filters,
+                                              .y = call.y,
+                                              .workspace = static_cast<char*>(call.workspace)},
+                                             Epilogue<typename Arithmetic::Stored>(call),
+                                             call.device, call.native_queue);
 }
 
+/// `Across` is the arithmetic that reads planes as they lie; where there is none, `Arithmetic`.
 template <class Arithmetic, class Across = Arithmetic>
 constexpr ConvAlgorithm wide_patch_entry(std::string_view name, Operand operand) {
   return {

@@ -107,4 +107,24 @@ void with_patch_kernel(int wanted, const F& f) {
   if constexpr (kernel + 1 < patch_kernels) with_patch_kernel<Arithmetic, kernel + 1>(wanted, f);
 }
 
+/// Puts a convolution on the stream as planned. `Across` is the arithmetic that reads planes as
+/// they lie; where there is none, `Arithmetic`.
+template <class Arithmetic, class Across, PatchFault fault = PatchFault::none>
+void launch_planned_patches(const ConvProblem& problem, const PatchPlan& plan, const WideCall& call,
+                            const Epilogue<typename Arithmetic::Stored>& epilogue,
+                            const DeviceInfo& device, void* stream) {
+  const auto launch_of = [&](const PatchTiles& tiles) {
+    return [&]<class Of>(const PatchParams<Of>& params, bool early) {
+      with_patch_kernel<Of>(tiles.kernel, [&]<int kernel>() {
+        launch_patches<Of, kernel, fault>(params, tiles, early, device, stream);
+      });
+    };
+  };
+  if constexpr (Across::across)
+    if (plan.across &&
+        launch_patch_across<Across>(problem, plan, call, epilogue, launch_of(*plan.across)))
+      return;
+  launch_wide_patch<Arithmetic>(problem, plan, call, epilogue, stream, launch_of(plan.tiles));
+}
+
 }  // namespace plumb::cuda

@@ -46,17 +46,12 @@ class PatchCase {
                           .activation = Activation::none,
                           .workspace = nullptr,
                           .native_queue = nullptr};
-    launch_wide_patch<WideFp16>(
-        tensors_.problem(), plan,
-        {.x = tensors_.x() + buffer * x_count_,
-         .filters = tensors_.packed(),
-         .y = tensors_.y() + buffer * y_count_,
-         .workspace = workspace_},
-        Epilogue<__half>(call), nullptr, [&](const PatchParams<WideFp16>& params, bool early) {
-          with_patch_kernel(plan.tiles.kernel, [&]<int kernel>() {
-            launch_patches<WideFp16, kernel>(params, plan.tiles, early, info_, nullptr);
-          });
-        });
+    launch_planned_patches<WideFp16, WideFp16Across>(tensors_.problem(), plan,
+                                                     {.x = tensors_.x() + buffer * x_count_,
+                                                      .filters = tensors_.packed(),
+                                                      .y = tensors_.y() + buffer * y_count_,
+                                                      .workspace = workspace_},
+                                                     Epilogue<__half>(call), info_, nullptr);
   }
 
  private:
@@ -67,14 +62,14 @@ class PatchCase {
 };
 
 std::string tiles_of(const PatchPlan& plan) {
-  const PatchTiles& tiles = plan.tiles;
+  const PatchTiles& tiles = plan.across ? *plan.across : plan.tiles;
   char text[200];
   std::snprintf(text, sizeof(text),
                 R"("images":%d,"rows":%d,"columns":%d,"pitch":%d,"positions":%d,"n":%d,)"
-                R"("patches":%d,"stages":%d,"keeps":%d)",
+                R"("patches":%d,"stages":%d,"keeps":%d,"across":%d)",
                 tiles.tile.images, tiles.tile.rows, tiles.tile.columns, tiles.tile.pitch,
                 tiles.tile.positions(), 8 * patch_eights[tiles.kernel], tiles.patches, tiles.stages,
-                tiles.keeps_filters);
+                tiles.keeps_filters, plan.across.has_value());
   return text;
 }
 
@@ -91,6 +86,8 @@ int check_problems() {
         Case{"mb64ic512ih7oc512kh3ph1", {}}, Case{"mb64ic128ih28oc128kh3ph1", {}},
         Case{"mb3ic72ih19oc40kh5ph2dh1", {}}, Case{"g2mb2ic144ih30oc144kh3ph1", {}},
         Case{"mb2ic64id9ih14oc64kd3kh3kw3pd1ph1pw1", {}},
+        Case{"mb3ic200ih8iw25oc136kh1ph0", {.across = 1}},
+        Case{"mb64ic64ih56oc256kh1ph0", {.across = 1}},
         Case{"mb5ic64ih7oc64kh3ph1", {.images = 4, .rows = 7, .columns = 7}},
         Case{"mb2ic64ih16iw15oc64kh3ph1", {.rows = 16, .columns = 15}}})
     for (const bool planes : {false, true}) {
@@ -152,7 +149,8 @@ void time_problem(const std::string& text, bool planes, bool sweep) {
                 R"("tflops":%.1f})"
                 "\n",
                 text.c_str(), planes ? "nchw" : "nhwc", kind, tiles_of(plan).c_str(), ms,
-                1e3 * plan.tiles.seconds, problem.flop() / ms * 1e-9);
+                1e3 * (plan.across ? *plan.across : plan.tiles).seconds,
+                problem.flop() / ms * 1e-9);
     std::fflush(stdout);
   };
   line("planned", convolution.plan());

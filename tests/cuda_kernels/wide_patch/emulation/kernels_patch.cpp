@@ -27,25 +27,15 @@ void run_with(const PatchRun& run) {
                         .accumulate = run.accumulate,
                         .workspace = nullptr,
                         .native_queue = nullptr};
-  const WideCall tensors{
-      .x = run.x, .filters = filters.begin(), .y = run.y, .workspace = workspace.begin()};
-  const Epilogue<typename Arithmetic::Stored> epilogue(call);
-  const auto launch_of = [&](const PatchTiles& tiles) {
-    return [&]<class Of>(const PatchParams<Of>& params, bool early) {
-      with_patch_kernel<Of>(tiles.kernel, [&]<int kernel>() {
-        launch_patches<Of, kernel, fault>(params, tiles, early, device, nullptr);
-      });
-    };
-  };
-  using Across = WideArithmetic<typename Arithmetic::Stored, typename Arithmetic::Operand, 1, true>;
-  bool launched = false;
-  if constexpr (sizeof(typename Arithmetic::Operand) == 2)
-    launched =
-        run.plan.across && launch_patch_across<Across>(run.problem, run.plan, tensors, epilogue,
-                                                       launch_of(*run.plan.across));
-  if (!launched)
-    launch_wide_patch<Arithmetic>(run.problem, run.plan, tensors, epilogue, nullptr,
-                                  launch_of(run.plan.tiles));
+  // Planes of f32 are no operands.
+  using Across = std::conditional_t<
+      sizeof(typename Arithmetic::Operand) == 2,
+      WideArithmetic<typename Arithmetic::Stored, typename Arithmetic::Operand, 1, true>,
+      Arithmetic>;
+  launch_planned_patches<Arithmetic, Across, fault>(
+      run.problem, run.plan,
+      {.x = run.x, .filters = filters.begin(), .y = run.y, .workspace = workspace.begin()},
+      Epilogue<typename Arithmetic::Stored>(call), device, nullptr);
   filters.contents(), workspace.contents();
 }
 
