@@ -113,6 +113,8 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_weights_bf16),
       PLUMB_ENTRY(wide_weights_f32_fp16_scaled),
       PLUMB_ENTRY(wide_weights_f32_fp16x3),
+      PLUMB_ENTRY(wide_weights_f32_tf32),
+      PLUMB_ENTRY(wide_weights_f32_tf32x3),
 #ifdef PLUMB_LADDER
       // ladder/: techniques that are here to be taught and measured.
       PLUMB_ENTRY(shared_tile_fp32_16x16),

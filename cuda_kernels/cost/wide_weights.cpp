@@ -9,13 +9,40 @@ namespace plumb::cuda {
 
 // Steps, tiles and repacking are those of wide/, and so are what they cost.
 
+namespace {
+
+constexpr double row_bytes = 128;  // of a filter or a column in a step
+
+/// Clocks of a step's products, or of reading its operands from shared memory.
+double clocks_of_products(const WideWeightsCounts& work) {
+  const WideTable& costs = cost_tables().wide;
+  if (work.warp_rows == 0) {
+    constexpr double step_terms = 64;
+    return step_terms * work.m * work.n / costs.products_per_clock;
+  }
+  // TF32 has half the rate and half the terms in a row. What of that rate mma.sync reaches is a
+  // guess, until it is timed.
+  constexpr double step_terms = 32, tf32_share = 0.5, mma_sync_share = 0.6, warps = 8;
+  const double products = step_terms * work.step_products * work.m * work.n /
+                          (tf32_share * mma_sync_share * costs.products_per_clock);
+  // Each warp reads its rows and columns of its part of the pixels; the copy engine writes those of
+  // the tile.
+  constexpr double shared_bytes_per_clock = 128;
+  const double shared =
+      row_bytes *
+      (warps / work.step_parts * (work.warp_rows + work.warp_columns) + work.m + work.n) /
+      shared_bytes_per_clock;
+  return std::max(products, shared);
+}
+
+}  // namespace
+
 double wide_weights_clocks(const WideWeightsCounts& work) {
   const WideTable& costs = cost_tables().wide;
-  constexpr double step_terms = 64, row_bytes = 128;
-  const double products = step_terms * work.m * work.n / costs.products_per_clock;
   const double loaded = row_bytes * (work.m + work.n);
-  const double step = std::max(products, loaded / costs.l2_bytes_per_clock) + costs.of_step;
-  const double stored = 4.0 * work.m * work.n / costs.l2_bytes_per_clock;
+  const double step =
+      std::max(clocks_of_products(work), loaded / costs.l2_bytes_per_clock) + costs.of_step;
+  const double stored = 4.0 * work.step_parts * work.m * work.n / costs.l2_bytes_per_clock;
   const double waves = std::ceil(work.works / wide_weights_units);
   const double adding = work.sums_bytes / (costs.l2_bytes_per_clock * wide_weights_units);
   return costs.slower * (waves * (work.steps * step + costs.of_tile + stored) + adding);

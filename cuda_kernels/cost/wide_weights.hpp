@@ -11,10 +11,13 @@ inline constexpr double wide_weights_units = 132;
 
 /// How a problem is cut.
 struct WideWeightsCounts {
-  int m = 0, n = 0;       ///< of a tile: filters, and channels under taps
-  double works = 0;       ///< tiles of all groups and splits
-  double steps = 0;       ///< of 64 pixels, of one work; of all products of a term
-  double sums_bytes = 0;  ///< of the splits, written and read once
+  int m = 0, n = 0;  ///< of a tile: filters, and channels under taps
+  double works = 0;  ///< tiles of all groups and splits
+  double steps = 0;  ///< of 128 bytes of pixels, of one work; of all products of a term
+  int warp_rows = 0, warp_columns = 0;  ///< of a tile by mma.sync of TF32; otherwise 0
+  int step_parts = 1;                   ///< of a step's pixels that warps share out
+  int step_products = 1;                ///< that a step forms of each of its terms
+  double sums_bytes = 0;                ///< of the splits, written and read once
 };
 
 /// What goes through memory beside the tiles' loads.

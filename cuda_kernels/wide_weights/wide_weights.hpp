@@ -2,10 +2,11 @@
 // alone.
 //
 // The product's rows are filters, its columns the channels under the filter's taps, its terms
-// output pixels, numbered through N (Z) P Q. A step of the reduction is 64 of them: blocks of 64
-// filters of dy and of 64 channels of x under one tap, each pixel a row of 128 bytes, which the
-// copy engine writes swizzled and wgmma reads across. Tiles, stages, repacked tensors and folded
-// axes are those of wide/.
+// output pixels, numbered through N (Z) P Q. A step of the reduction is as many of them as elements
+// have room in 128 bytes, 64 of fp16 and 32 of f32: blocks of so many filters of dy and of as many
+// channels of x under one tap, each pixel a row of 128 bytes, which the copy engine writes
+// swizzled. wgmma reads fp16 across; f32 goes through registers to mma.sync. Tiles, stages,
+// repacked tensors and folded axes are those of wide/.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +22,27 @@ namespace plumb::cuda {
 /// f32 in one product of fp16, scaled so that no bits of TF32 are lost.
 inline constexpr WideClass wide_class_fp16_scaled{DType::f32, DType::f16, 1};
 
-inline constexpr int wide_weights_pixels = 64;  ///< of a step
-inline constexpr int wide_weights_block = 64;   ///< filters or channels that a copy has
-inline constexpr int wide_weights_block_bytes = wide_weights_pixels * swizzle_row_bytes;
-/// Sums of f32 move from the tensor cores' registers to others after so many steps: the tensor
-/// cores cut what they add, always towards zero.
-inline constexpr int wide_weights_run = 32;
+/// Pixels of a step, and filters or channels that a copy has.
+constexpr int wide_weights_block(const WideClass& of) { return of.step_channels(); }
+/// Whether operands go through registers to mma.sync: wgmma takes TF32 only with terms side by
+/// side.
+PLUMB_HOST_DEVICE constexpr bool weights_in_registers(const WideClass& of) {
+  return of.stored == DType::f32 && !of.scales();
+}
+inline constexpr int wide_weights_warps = 8;  ///< that multiply
+
+/// Parts of a step's pixels that warps sum by themselves. Warps that have half of the pixels have
+/// twice the tile and read less of shared memory for each product, which only three products do not
+/// wait for.
+PLUMB_HOST_DEVICE constexpr int weights_parts(const WideClass& of) {
+  return weights_in_registers(of) && of.products == 1 ? 2 : 1;
+}
+/// Sums of f32 move from the tensor cores' registers to others after so many pixels: the tensor
+/// cores cut what they add, always towards zero. Three products of a term one after the other are
+/// three terms.
+PLUMB_HOST_DEVICE constexpr int wide_weights_run(const WideClass& of) {
+  return of.splits_in_registers() ? 512 : 2048;
+}
 
 /// Of more splits than that so many chains are summed, which a tree adds.
 inline constexpr int wide_weights_chains = 8;
@@ -43,7 +59,7 @@ struct WideWeightsOperand {
   ConvProblem image;     ///< a convolution that reads the tensor as its x
   WideFilters channels;  ///< its groups and folded axes; no filters are packed
   WideInput input;
-  int blocks = 1;  ///< of 64 channels of a group
+  int blocks = 1;  ///< of channels of a group
   // In workspace: repacked images, largest magnitudes of their parts, the exponent of their scale.
   std::size_t packed = 0, magnitudes = 0, exponent = 0;
 };
@@ -62,6 +78,7 @@ struct WideWeightsCut {
 struct WideWeightsChoice {
   int shape = -1, splits = 0;
   int folded_axes = -1;  ///< a WideFold's
+  int across = -1;       ///< 0: planes are repacked
 };
 
 struct WideWeightsPlan {
@@ -70,6 +87,9 @@ struct WideWeightsPlan {
   WeightsSizes sizes;  ///< for sums that are made anew
   WeightsStrides strides;
   WideWeightsCut cut;
+  /// Whether planes of x and dy are read as they lie, if both are aligned. Steps are then those of
+  /// each image by itself.
+  bool across = false;
   std::size_t sums = 0, workspace_bytes = 0;  ///< where the sums of splits begin, and all end
 
   /// Plans a problem that is supported.
@@ -78,14 +98,31 @@ struct WideWeightsPlan {
   const WideGroups& groups() const { return x.channels.groups; }
   int taps() const { return x.channels.all_taps(); }  ///< of the product
   int column_blocks() const { return taps() * x.blocks; }
-  int rows() const { return dy.blocks * wide_weights_block; }  ///< of a group
-  int columns() const { return column_blocks() * wide_weights_block; }
+  int rows() const { return dy.blocks * wide_weights_block(of); }  ///< of a group
+  int columns() const { return column_blocks() * wide_weights_block(of); }
+  /// Of all pixels: of planes as they lie those of whole images.
+  int steps(bool reads_across) const;
+  /// Sums of each weight: of each split, those of its parts.
+  int all_sums() const { return cut.splits * weights_parts(of); }
   std::size_t sums_bytes() const;
   double seconds(const DeviceInfo& device) const;  ///< predicted
 };
 
+/// A consumer warp's part of a tile where operands go through registers, beside others `across` the
+/// columns.
+struct WeightsWarpShape {
+  int columns, across, rows;
+
+  PLUMB_HOST_DEVICE constexpr WeightsWarpShape(const WideShape& shape, int parts)
+      : columns(32 * parts),
+        across(shape.n / columns),
+        rows(shape.m * across / (wide_weights_warps / parts)) {}
+};
+
 /// Returns the forward convolution by filters of one tap that reads dy.
 ConvProblem image_of_gradients(const ConvProblem& problem);
+/// Returns a convolution whose pixels of y lie as those of x: only x is read.
+ConvProblem with_own_outputs(const ConvProblem& image);
 
 /// Says whether there is a cut of a problem of backward weights.
 Support supports_cut(const ConvProblem& problem, const WideClass& of);

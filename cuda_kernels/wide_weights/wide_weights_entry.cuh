@@ -52,7 +52,7 @@ constexpr ConvAlgorithm wide_weights_entry(std::string_view name, Operand operan
       .numerics = {.operand = operand,
                    .accumulator = Accumulator::tensor_core_fp32,
                    .products = Arithmetic::products,
-                   .term_multiple = wide_weights_pixels,
+                   .term_multiple = weights_block<Arithmetic>,
                    .chain = chain_of_wide_weights<Arithmetic>},
       .takes_depth = true,
       .accumulates = true,

@@ -13,13 +13,14 @@ struct WideWeightsAdding {
   WideFold fold;
   WideGroups groups;
   Divisor<int> taps[2];  ///< of the product: s, r
-  Divisor<int> channel_blocks, own_channels, own_filters;
+  Divisor<int> block, channel_blocks, own_channels, own_filters;
   int rows, columns, splits;
   Divisor<int> column_chunks;  ///< that blocks take of a filter
   std::int64_t split_sums;     ///< from a split to the next
   const float* sums;
   const int *x_exponent, *dy_exponent;  ///< null where there are no scales
   bool accumulate, repairs;
+  bool repairs_infinite;  ///< infinite sums too, which high halves may have where values have not
 };
 
 /// Where a column of a filter's sums belongs.
@@ -28,8 +29,9 @@ struct WideWeight {
   int c, tap[3];
 
   __device__ WideWeight(const WideWeightsAdding& of, int of_group, int column) {
-    const auto [number, block] = of.channel_blocks.divide(column / wide_weights_block);
-    const int channel = block * wide_weights_block + column % wide_weights_block;
+    const auto [of_columns, in_block] = of.block.divide(column);
+    const auto [number, block] = of.channel_blocks.divide(of_columns);
+    const int channel = block * of.block.value() + in_block;
     const auto [owner, own] = of.own_channels.divide(channel);
     is_there = column < of.columns && channel < of.groups.channels &&
                owner == of.own_filters.quotient(of_group);
@@ -54,6 +56,11 @@ struct WideWeight {
 template <int chains>
 inline constexpr int added_columns = 4 * weights::finish_threads / chains;
 
+/// Whether a sum is to be made anew by the definition.
+__device__ inline bool is_doubtful(const WideWeightsAdding& of, float sum) {
+  return of.repairs_infinite ? !(fabsf(sum) < __int_as_float(infinity_bits)) : sum != sum;
+}
+
 /// Adds the chains of a column by a tree. Each chain has `every` columns.
 template <int chains>
 __device__ float add_chains(const float* sums, int every) {
@@ -74,7 +81,7 @@ __device__ void repair_columns(const WideWeightsAdding& of, const Stored* x, con
   __shared__ double exact[weights::finish_threads];
 #pragma unroll 1
   for (int i = 0; i < columns; ++i) {
-    if (sums[i] == sums[i]) continue;
+    if (!is_doubtful(of, sums[i])) continue;
     const WideWeight wrong(of, of_group, first + i);
     if (!wrong.is_there) continue;
     exact[threadIdx.x] =
@@ -117,7 +124,7 @@ __global__ void __launch_bounds__(weights::finish_threads)
   for (int i = thread; i < columns; i += weights::finish_threads) {
     // What others of these threads read lies in other columns.
     sums[i] = times_power_of_two(add_chains<chains>(sums + i, columns), exponent);
-    wrong = wrong || sums[i] != sums[i];
+    wrong = wrong || is_doubtful(of, sums[i]);
   }
   if (of.repairs && __syncthreads_or(wrong))
     repair_columns(of, x, dy, k, of_group, first, columns, sums);

@@ -1,5 +1,6 @@
 // The kernel: a producer warpgroup and two consumer warpgroups, persistent over tiles, as wide/ has
-// them. Here rows of a stage are terms of the product, and wgmma reads both operands across.
+// them. Here rows of a stage are terms of the product, and wgmma reads both operands across; f32 as
+// it lies is multiplied in wide_weights_registers.cuh.
 #pragma once
 
 #include "cuda_kernels/primitives/dependent_launch.cuh"
@@ -7,16 +8,17 @@
 #include "cuda_kernels/wide/wide_consumer.cuh"
 #include "cuda_kernels/wide/wide_kernel.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_producer.cuh"
+#include "cuda_kernels/wide_weights/wide_weights_registers.cuh"
 
 namespace plumb::cuda {
 
 /// Rows of a stage are pixels, terms of the product; blocks of 64 filters or channels follow each
 /// other.
-template <WideWeightsFault fault>
+template <class Arithmetic, WideWeightsFault fault>
 struct WideTermsAcross : WideTerms<WgmmaTerms::across, WgmmaTerms::across> {
   __device__ static WgmmaMatrix matrix(const char* shared) {
     constexpr int behind =
-        wide_weights_block_bytes / (fault == WideWeightsFault::wrong_stride ? 2 : 1);
+        weights_block_bytes<Arithmetic> / (fault == WideWeightsFault::wrong_stride ? 2 : 1);
     return wgmma_across_matrix(shared, behind);
   }
 };
@@ -25,10 +27,11 @@ struct WideTermsAcross : WideTerms<WgmmaTerms::across, WgmmaTerms::across> {
 template <class Arithmetic, WideWeightsFault fault, WideShape shape>
 __device__ void multiply_runs(const WideShared<shape>& shared, WideStage<shape>& stage, int steps,
                               WideSums<shape>& sums, WideSums<shape>& all) {
+  constexpr int run = wide_weights_run(Arithmetic::host) / weights_block<Arithmetic>;
 #pragma unroll 1
-  for (int begin = 0; begin < steps; begin += wide_weights_run) {
-    multiply_stages<typename Arithmetic::Operand, WideTermsAcross<fault>>(
-        shared, stage, begin, min(begin + wide_weights_run, steps), begin, sums);
+  for (int begin = 0; begin < steps; begin += run) {
+    multiply_stages<typename Arithmetic::Operand, WideTermsAcross<Arithmetic, fault>>(
+        shared, stage, begin, min(begin + run, steps), begin, sums);
 #pragma unroll
     for (int i = 0; i < WideSums<shape>::m64_tiles; ++i)
 #pragma unroll
@@ -37,17 +40,17 @@ __device__ void multiply_runs(const WideShared<shape>& shared, WideStage<shape>&
 }
 
 /// Writes a warpgroup's sums of a tile to workspace.
-template <WideShape shape>
+template <class Arithmetic, WideShape shape>
 __device__ void write_weights_sums(const WideWeightsParams& params, const WideWeightsWork& work,
                                    const WideSums<shape>& sums) {
   const int warpgroup = consumer_warpgroup();
   const int lane = static_cast<int>(threadIdx.x) % 32,
             warp = static_cast<int>(threadIdx.x) / 32 % 4;
   const bool below = shape.across == 1;
-  const int first_row = work.filter_block * wide_weights_block +
+  const int first_row = work.filter_block * weights_block<Arithmetic> +
                         (below ? warpgroup * shape.warpgroup_rows() : 0) + 16 * warp + lane / 4;
-  const int first_column =
-      work.column_block * wide_weights_block + (below ? 0 : warpgroup * shape.warpgroup_columns());
+  const int first_column = work.column_block * weights_block<Arithmetic> +
+                           (below ? 0 : warpgroup * shape.warpgroup_columns());
 #pragma unroll
   for (int i = 0; i < WideSums<shape>::m64_tiles; ++i)
 #pragma unroll
@@ -75,9 +78,9 @@ __device__ void sum_weights_tile(const WideWeightsParams& params, const WideShar
   const int steps = work.end - work.begin;
   WideSums<shape> sums;
   if constexpr (!moves_sums(Arithmetic::host)) {
-    multiply_stages<typename Arithmetic::Operand, WideTermsAcross<fault>>(shared, stage, 0, steps,
-                                                                          0, sums);
-    write_weights_sums<shape>(params, work, sums);
+    multiply_stages<typename Arithmetic::Operand, WideTermsAcross<Arithmetic, fault>>(
+        shared, stage, 0, steps, 0, sums);
+    write_weights_sums<Arithmetic, shape>(params, work, sums);
   } else {
     WideSums<shape> all{};
     if constexpr (Arithmetic::splits_operands) {
@@ -86,7 +89,7 @@ __device__ void sum_weights_tile(const WideWeightsParams& params, const WideShar
       all.scale(1 / split_raise);
     }
     multiply_runs<Arithmetic, fault>(shared, stage, steps, sums, all);
-    write_weights_sums<shape>(params, work, all);
+    write_weights_sums<Arithmetic, shape>(params, work, all);
   }
 }
 
@@ -106,8 +109,12 @@ __global__ void __launch_bounds__(wide_threads, 1)
   } else {
     take_registers<232>();
     WideStage<shape> stage;
-    for_each_weights_work<shape>(params, [&](const WideWeightsWork& work) {
-      sum_weights_tile<Arithmetic, fault>(params, shared, stage, work);
+    for_each_weights_work<Arithmetic, shape>(params, [&](const WideWeightsWork& work) {
+      if constexpr (weights_in_registers(Arithmetic::host))
+        WeightsWarp<Arithmetic, fault, shape>(params, work)
+            .multiply(shared, stage, work.end - work.begin);
+      else
+        sum_weights_tile<Arithmetic, fault>(params, shared, stage, work);
     });
   }
 #endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/conv/launch.cuh"
+#include "cuda_kernels/primitives/im2col_of_f32.hpp"
 #include "cuda_kernels/primitives/tensor_map.hpp"
 #include "cuda_kernels/wide/wide_axes.hpp"
 #include "cuda_kernels/wide/wide_input.cuh"
@@ -11,24 +12,48 @@
 
 namespace plumb::cuda {
 
+/// Tells the copy engine how to read a tensor; it rounds to TF32 what is not split after it.
+/// Returns false where the driver does not take the map.
+template <class Arithmetic>
+bool encode_operand(CUtensorMap& map, const Im2colMap& of, const void* address) {
+  if constexpr (Arithmetic::splits_in_registers)
+    return encode_im2col_of_f32(map, of, address);
+  else
+    return encode_im2col(map, of, Arithmetic::host.operand, address);
+}
+
+inline bool is_aligned(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % tensor_map_alignment == 0;
+}
+
+/// Tells the copy engine how to read planes as they lie, if it can.
+template <class Across>
+bool read_planes(const WideWeightsOperand& operand, const void* data, CUtensorMap& map,
+                 WideWeightsTensor& tensor) {
+  const ConvProblem flat = flat_problem(with_own_outputs(operand.image));
+  tensor = {.axes = 1,
+            .group_channels = operand.channels.groups.channels,
+            .low_channels = 0,
+            .exponent = nullptr};
+  return is_aligned(data) && encode_operand<Across>(map, wide_across_map(flat), data);
+}
+
 /// Tells the copy engine how to read an operand, which is repacked first where it must be. Returns
 /// whether it was.
 template <class Arithmetic>
 bool read_operand(const WideWeightsOperand& operand, const void* data, char* workspace,
                   CUtensorMap& map, WideWeightsTensor& tensor, void* stream) {
   const WideFilters& channels = operand.channels;
-  const DType type = Arithmetic::host.operand;
   tensor = {.axes = WideMapAxes(wide_product(operand.image, channels.fold)).count,
             .group_channels = channels.groups.channels,
             .low_channels = 0,
             .exponent = nullptr};
   const auto encode = [&](const WideInput* repacked, const void* address) {
     Im2colMap of = wide_im2col(operand.image, channels, repacked);
-    of.pixels = wide_weights_pixels;
-    return encode_im2col(map, of, type, address);
+    of.pixels = weights_block<Arithmetic>;
+    return encode_operand<Arithmetic>(map, of, address);
   };
-  const bool aligned = reinterpret_cast<std::uintptr_t>(data) % tensor_map_alignment == 0;
-  if (!operand.input.repacks && aligned && encode(nullptr, data)) return false;
+  if (!operand.input.repacks && is_aligned(data) && encode(nullptr, data)) return false;
   char* const packed = workspace + operand.packed;
   if (!encode(&operand.input, packed))
     throw Error(ErrorCode::unsupported,
@@ -45,10 +70,10 @@ bool read_operand(const WideWeightsOperand& operand, const void* data, char* wor
   using Operand = typename Arithmetic::Operand;
   const int images = static_cast<int>(operand.image.n);
   if (operand.input.region.columns > 0)
-    repack_regions<Stored, Operand, Arithmetic::products>(
+    repack_regions<Stored, Operand, Arithmetic::rounds>(
         input, WideRegionParams(operand.image, input, operand.input), images, stream);
   else
-    repack_wide<Stored, Operand, Arithmetic::products>(input, images, stream);
+    repack_wide<Stored, Operand, Arithmetic::rounds>(input, images, stream);
   return true;
 }
 
@@ -83,7 +108,8 @@ inline WideWeightsParams wide_weights_params(const WideWeightsPlan& plan, char* 
           .works = cut.m_tiles * cut.n_tiles * groups.count * cut.splits,
           .m_tiles = Divisor<int>(cut.m_tiles),
           .n_tiles = Divisor<int>(cut.n_tiles),
-          .of_groups = Divisor<int>(groups.count)};
+          .of_groups = Divisor<int>(groups.count),
+          .image_steps = Divisor<int>(1)};
 }
 
 /// Adds so many splits, of which there are none where there is no image.
@@ -99,6 +125,7 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
       .fold = channels.fold,
       .groups = plan.groups(),
       .taps = {Divisor<int>(channels.taps[0]), Divisor<int>(channels.taps[1])},
+      .block = Divisor<int>(wide_weights_block(plan.of)),
       .channel_blocks = Divisor<int>(plan.x.blocks),
       .own_channels = Divisor<int>(plan.groups().own_channels),
       .own_filters = Divisor<int>(plan.groups().own_filters),
@@ -112,7 +139,8 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
       .dy_exponent = params.dy.exponent,
       .accumulate = call.accumulate,
       // Zeros of the padding may have met Inf, or operands did not fit.
-      .repairs = plan.x.image.padding != Padding{} || plan.of.scales()};
+      .repairs = plan.x.image.padding != Padding{} || plan.of.scales() || plan.of.products == 3,
+      .repairs_infinite = plan.of.splits_in_registers()};
   const std::int64_t filters = std::int64_t{plan.groups().count} * plan.groups().filters;
   Launch launch(stream, static_cast<unsigned>(filters * chunks), weights::finish_threads);
   launch.early();
@@ -125,25 +153,46 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
     launch(add_wide_weights<Stored, fault, 1>, adding, x, dy, dw);
 }
 
+/// Starts the products and the sum of the splits. `early`: the kernel before on the stream is one
+/// of this launch's.
+template <class Arithmetic, int number, WideWeightsFault fault>
+void launch_tiles_of_weights(const WideWeightsPlan& plan, const WideWeightsParams& params,
+                             const WideWeightsCall& call, bool early, const DeviceInfo& device,
+                             void* stream) {
+  // A block takes a whole multiprocessor.
+  const int blocks = std::min(params.works, std::max(device.units, 1));
+  Launch launch(stream, static_cast<unsigned>(blocks), wide_threads,
+                wide_shapes[number].shared_bytes());
+  if (early) launch.early();
+  launch(wide_weights<Arithmetic, number, fault>, params);
+  launch_adding<typename Arithmetic::Stored, fault>(plan, params, plan.all_sums(), call, stream);
+}
+
 /// Puts a gradient on the stream, with tiles of the plan's shape, which is `number`.
 template <class Arithmetic, int number, WideWeightsFault fault = WideWeightsFault::none>
 void launch_wide_weights(const WideWeightsPlan& plan, const WideWeightsCall& call,
                          const DeviceInfo& device, void* stream) {
-  constexpr WideShape shape = wide_shapes[number];
   WideWeightsParams params = wide_weights_params(plan, call.workspace);
   if (plan.x.image.n == 0)
     return launch_adding<typename Arithmetic::Stored, fault>(plan, params, 0, call, stream);
+  if constexpr (weights_in_registers(Arithmetic::host)) {
+    using Across = WideArithmetic<typename Arithmetic::Stored, typename Arithmetic::Operand,
+                                  Arithmetic::products, true>;
+    if (plan.across && read_planes<Across>(plan.x, call.x, params.x_map, params.x) &&
+        read_planes<Across>(plan.dy, call.dy, params.dy_map, params.dy)) {
+      params.steps = plan.steps(true);
+      params.image_steps = Divisor<int>(params.steps / plan.x.image.n);
+      return launch_tiles_of_weights<Across, number, fault>(plan, params, call, false, device,
+                                                            stream);
+    }
+    params.steps = plan.steps(false);
+  }
   bool early =
       read_operand<Arithmetic>(plan.x, call.x, call.workspace, params.x_map, params.x, stream);
   early = read_operand<Arithmetic>(plan.dy, call.dy, call.workspace, params.dy_map, params.dy,
                                    stream) ||
           early;
-  // A block takes a whole multiprocessor.
-  const int blocks = std::min(params.works, std::max(device.units, 1));
-  Launch launch(stream, static_cast<unsigned>(blocks), wide_threads, shape.shared_bytes());
-  if (early) launch.early();
-  launch(wide_weights<Arithmetic, number, fault>, params);
-  launch_adding<typename Arithmetic::Stored, fault>(plan, params, plan.cut.splits, call, stream);
+  launch_tiles_of_weights<Arithmetic, number, fault>(plan, params, call, early, device, stream);
 }
 
 /// The same with the shape that the plan has.

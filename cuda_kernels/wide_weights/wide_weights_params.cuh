@@ -18,9 +18,21 @@ enum class WideWeightsFault {
   stale_stage,   ///< the last step of a tile takes the channels that its stage had before
   wrong_stride,  ///< descriptors have the second 64 filters or channels half as far behind
   low_twice,     ///< the second of three products takes dy's low halves as the first does
+  // Of operands that go through registers:
+  stale_fragment,  ///< a step's first pixels are those of the stage before
+  lost_low,        ///< low halves of dy are zeros
+  swapped_pixels,  ///< of a slice of dy the first four pixels are its last ones
 };
 
 using WideFp16Scaled = WideArithmetic<float, __half, 1>;
+using WideTf32Across = WideArithmetic<float, float, 1, true>;
+using WideTf32x3Across = WideArithmetic<float, float, 3, true>;
+
+/// Filters or channels that a copy has, as many as a step has pixels, and their bytes.
+template <class Arithmetic>
+inline constexpr int weights_block = Arithmetic::step_channels;
+template <class Arithmetic>
+inline constexpr int weights_block_bytes = weights_block<Arithmetic>* swizzle_row_bytes;
 
 struct WideWeightsAxis {
   int stride, before, dilation, taps;
@@ -43,6 +55,7 @@ struct WideWeightsParams {
   int filter_blocks, channel_blocks, column_blocks;
   int groups, steps, splits, works;
   Divisor<int> m_tiles, n_tiles, of_groups;
+  Divisor<int> image_steps;  ///< across: those of an image, whose steps are its own
 };
 
 /// A tile of a block: a group's filters and columns from there on, and a split's steps.
@@ -52,7 +65,7 @@ struct WideWeightsWork {
 
 /// Calls `f` for each of the block's tiles. Splits are slowest, so that the tiles under way at one
 /// time share pixels.
-template <WideShape shape, class F>
+template <class Arithmetic, WideShape shape, class F>
 __device__ void for_each_weights_work(const WideWeightsParams& params, const F& f) {
 #pragma unroll 1
   for (int work = static_cast<int>(blockIdx.x); work < params.works;
@@ -61,8 +74,8 @@ __device__ void for_each_weights_work(const WideWeightsParams& params, const F& 
     const auto [above_m, m_tile] = params.m_tiles.divide(above_n);
     const auto [split, group] = params.of_groups.divide(above_m);
     f(WideWeightsWork{.group = group,
-                      .filter_block = m_tile * (shape.m / wide_weights_block),
-                      .column_block = n_tile * (shape.n / wide_weights_block),
+                      .filter_block = m_tile * (shape.m / weights_block<Arithmetic>),
+                      .column_block = n_tile * (shape.n / weights_block<Arithmetic>),
                       .split = split,
                       .begin = first_pixel_step(split, params.splits, params.steps),
                       .end = first_pixel_step(split + 1, params.splits, params.steps)});

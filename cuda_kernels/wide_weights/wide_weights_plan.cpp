@@ -34,7 +34,7 @@ WideWeightsOperand operand_of(const ConvProblem& image, const WideClass& of, int
     channels.fold.channels = own.own_channels;
   }
   channels.channel_blocks =
-      static_cast<int>(ceil_div(channels.groups.channels, wide_weights_block));
+      static_cast<int>(ceil_div(channels.groups.channels, wide_weights_block(of)));
   operand.blocks = channels.channel_blocks;
   operand.input = WideInput(image, channels);
   // All images at once: each is a term of every sum.
@@ -46,19 +46,26 @@ WideWeightsOperand operand_of(const ConvProblem& image, const WideClass& of, int
 
 WideWeightsCounts work_of(const WideWeightsPlan& plan) {
   const WideShape& shape = wide_shapes[plan.cut.shape];
+  const bool in_registers = weights_in_registers(plan.of);
+  const int parts = weights_parts(plan.of);
+  const WeightsWarpShape warp(shape, parts);
   return {
       .m = shape.m,
       .n = shape.n,
       .works = 1.0 * plan.cut.m_tiles * plan.cut.n_tiles * plan.groups().count * plan.cut.splits,
-      .steps = static_cast<double>(plan.of.products * ceil_div(plan.cut.steps, plan.cut.splits)),
+      .steps = static_cast<double>(plan.of.rounds() * ceil_div(plan.cut.steps, plan.cut.splits)),
+      .warp_rows = in_registers ? warp.rows : 0,
+      .warp_columns = in_registers ? warp.columns : 0,
+      .step_parts = parts,
+      .step_products = plan.of.splits_in_registers() ? plan.of.products : 1,
       .sums_bytes = static_cast<double>(plan.sums_bytes())};
 }
 
 /// Bytes that a repacking reads and writes.
-void add_repacking(WideWeightsTraffic& traffic, const WideWeightsOperand& operand) {
+void add_repacking(WideWeightsTraffic& traffic, const WideWeightsOperand& operand, bool across) {
   const double stored = static_cast<double>(element_count(operand.image.x_extents())) *
                         static_cast<double>(size_in_bytes(operand.image.dtype));
-  if (!operand.input.repacks) {
+  if (!operand.input.repacks || across) {
     traffic.read_bytes += stored;
     return;
   }
@@ -68,6 +75,11 @@ void add_repacking(WideWeightsTraffic& traffic, const WideWeightsOperand& operan
   traffic.repackings += looks ? 3 : 1;
   traffic.repacked_bytes += (looks ? 2 : 1) * stored + written;
   traffic.read_bytes += written;
+}
+
+/// Says whether planes of a tensor can be read as they lie, if it is aligned.
+bool lies_in_planes(const WideWeightsOperand& operand) {
+  return lies_across(with_own_outputs(operand.image), operand.channels);
 }
 
 /// Of equal clocks the first is taken.
@@ -132,7 +144,8 @@ int choose_fold(const ConvProblem& p, const WideClass& of, const WideWeightsChoi
     const WideWeightsPlan plan(p, of, tried);
     const double clocks = plan.cut.clocks + wide_weights_moving_clocks([&] {
                             WideWeightsTraffic traffic;
-                            add_repacking(traffic, plan.x), add_repacking(traffic, plan.dy);
+                            add_repacking(traffic, plan.x, plan.across);
+                            add_repacking(traffic, plan.dy, plan.across);
                             return traffic;
                           }());
     if (clocks < least) best = folded, least = clocks;
@@ -141,6 +154,12 @@ int choose_fold(const ConvProblem& p, const WideClass& of, const WideWeightsChoi
 }
 
 }  // namespace
+
+ConvProblem with_own_outputs(const ConvProblem& image) {
+  ConvProblem p = image;
+  p.y_strides = p.x_strides;
+  return p;
+}
 
 ConvProblem image_of_gradients(const ConvProblem& p) {
   ConvProblem image;
@@ -165,20 +184,27 @@ WideWeightsPlan::WideWeightsPlan(const ConvProblem& problem, const WideClass& ar
   dy = operand_of(image_of_gradients(p), of, 0, &x.channels.groups);
   sizes = *weights_sizes(p);
   strides = weights_strides(p);
-  cut.steps =
-      static_cast<int>(ceil_div(p.n * p.z() * p.p() * p.q(), std::int64_t{wide_weights_pixels}));
+  across =
+      choice.across != 0 && weights_in_registers(of) && lies_in_planes(x) && lies_in_planes(dy);
+  cut.steps = steps(across);
   cuda::cut(*this, choice);
   lay_out(*this);
 }
 
+int WideWeightsPlan::steps(bool reads_across) const {
+  const std::int64_t pixels = dy.image.d * dy.image.h * dy.image.w, block = wide_weights_block(of);
+  return static_cast<int>(reads_across ? dy.image.n * ceil_div(pixels, block)
+                                       : ceil_div(dy.image.n * pixels, block));
+}
+
 std::size_t WideWeightsPlan::sums_bytes() const {
-  return static_cast<std::size_t>(cut.splits) * static_cast<std::size_t>(groups().count) *
+  return static_cast<std::size_t>(all_sums()) * static_cast<std::size_t>(groups().count) *
          static_cast<std::size_t>(rows()) * static_cast<std::size_t>(columns()) * sizeof(float);
 }
 
 double WideWeightsPlan::seconds(const DeviceInfo& device) const {
   WideWeightsTraffic traffic;
-  add_repacking(traffic, x), add_repacking(traffic, dy);
+  add_repacking(traffic, x, across), add_repacking(traffic, dy, across);
   return wide_weights_seconds(device, cut.clocks, traffic);
 }
 
@@ -211,18 +237,21 @@ Support supports_cut(const ConvProblem& problem, const WideClass& of) {
 }
 
 double wide_weights_chain(const WideWeightsPlan& plan) {
-  const std::int64_t steps = ceil_div(plan.cut.steps, plan.cut.splits);
+  const std::int64_t pixels = ceil_div(plan.cut.steps, plan.cut.splits) *
+                              std::int64_t{wide_weights_block(plan.of) / weights_parts(plan.of)},
+                     longest = wide_weights_run(plan.of);
   const bool moves = moves_sums(plan.of);
-  const std::int64_t run = moves ? std::min<std::int64_t>(steps, wide_weights_run) : steps;
-  const std::int64_t moved = moves ? ceil_div(steps, wide_weights_run) : 0;
-  const std::int64_t splits = plan.cut.splits, tree = 3;
+  const std::int64_t run = moves ? std::min(pixels, longest) : pixels;
+  const std::int64_t moved = moves ? ceil_div(pixels, longest) : 0;
+  const std::int64_t splits = plan.all_sums(), tree = 3;
   const std::int64_t added = splits > wide_weights_chains
                                  ? ceil_div(splits, std::int64_t{wide_weights_chains}) + tree
                                  : splits;
-  const auto additions = static_cast<double>(run * wide_weights_pixels + moved);
-  // The small ones of three products, which go over the split's pixels by themselves, are 2^-11 of
-  // the sum of magnitudes each.
-  const double small = plan.of.products == 3 ? 0x1p-10 * additions : 0;
+  const std::int64_t products = plan.of.splits_in_registers() ? plan.of.products : 1;
+  const auto additions = static_cast<double>(run * products + moved);
+  // The small ones of three products of fp16, which go over the split's pixels by themselves, are
+  // 2^-11 of the sum of magnitudes each.
+  const double small = plan.of.splits_in_memory() ? 0x1p-10 * additions : 0;
   return additions + small + static_cast<double>(added);
 }
 

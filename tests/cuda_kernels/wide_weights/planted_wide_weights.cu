@@ -32,9 +32,13 @@ void launch(const ConvLaunch& call, const KernelPlan* plan) {
 
 template <class Arithmetic, WideWeightsFault fault, int splits>
 PlantedCopy copy_with(std::string_view mistake) {
-  ConvAlgorithm algorithm = wide_weights_entry<Arithmetic>(
-      Arithmetic::splits_operands ? "cuda.conv.wide_weights.fp16x3" : "cuda.conv.wide_weights.fp16",
-      Operand::fp16);
+  constexpr std::string_view name = Arithmetic::splits_in_registers
+                                        ? "cuda.conv.wide_weights.tf32x3"
+                                    : Arithmetic::splits_in_memory ? "cuda.conv.wide_weights.fp16x3"
+                                                                   : "cuda.conv.wide_weights.fp16";
+  constexpr Operand operand =
+      Arithmetic::splits_in_registers ? Operand::tf32_rounded : Operand::fp16;
+  ConvAlgorithm algorithm = wide_weights_entry<Arithmetic>(name, operand);
   algorithm.plan = plan<Arithmetic, splits>;
   algorithm.launch = launch<Arithmetic, fault>;
   // Of cuts that the copies force, the chain is that of all terms.
@@ -54,7 +58,12 @@ std::vector<PlantedCopy> wide_weights_copies() {
           copy_with<WideFp16, wrong_stride, 1>("wrong_stride"),
           copy_with<WideFp16x3, none, 1>(""),
           copy_with<WideFp16x3, none, 2>(""),
-          copy_with<WideFp16x3, low_twice, 1>("low_twice")};
+          copy_with<WideFp16x3, low_twice, 1>("low_twice"),
+          copy_with<WideTf32x3, none, 1>(""),
+          copy_with<WideTf32x3, none, 2>(""),
+          copy_with<WideTf32x3, stale_fragment, 1>("stale_fragment"),
+          copy_with<WideTf32x3, swapped_pixels, 1>("swapped_pixels"),
+          copy_with<WideTf32x3, lost_low, 1>("lost_low")};
 }
 
 }  // namespace plumb_test

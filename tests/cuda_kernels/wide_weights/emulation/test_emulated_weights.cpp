@@ -13,12 +13,15 @@ using plumb::cuda::wide_class_bf16;
 using plumb::cuda::wide_class_fp16;
 using plumb::cuda::wide_class_fp16_scaled;
 using plumb::cuda::wide_class_fp16x3;
+using plumb::cuda::wide_class_tf32;
+using plumb::cuda::wide_class_tf32x3;
 using plumb::cuda::WideClass;
 
 namespace {
 
-constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_fp16_scaled,
-                                 wide_class_fp16x3};
+constexpr WideClass classes[] = {wide_class_fp16,   wide_class_bf16, wide_class_fp16_scaled,
+                                 wide_class_fp16x3, wide_class_tf32, wide_class_tf32x3};
+constexpr WideClass in_registers[] = {wide_class_tf32, wide_class_tf32x3};
 
 }  // namespace
 
@@ -71,6 +74,8 @@ TEST_CASE("wide weights, emulated: each of the tiles, whole and in part, with sp
         WideWeightsOptions options{.of = of};
         options.choice.shape = shape, options.choice.splits = splits;
         CHECK(WideWeightsEmulated("mb4ic136ih5iw6oc264kh1kw2ph0pw0", options).run() == "");
+        // Each of a warp's products is a barrier here, which takes the host long.
+        if (cuda::weights_in_registers(of) && splits != 2) continue;
         CHECK(WideWeightsEmulated("mb3ic72ih6iw7oc71kh2kw1ph0", options).run() == "");
       }
 }
@@ -98,7 +103,9 @@ TEST_CASE("wide weights, emulated: sums that move go over many runs of steps") {
   for (const WideClass& of : classes) {
     CAPTURE(name(of));
     WideWeightsOptions options{.of = of};
-    options.choice.shape = 5, options.choice.splits = 2;
+    options.choice.shape = 5;
+    // Half of a step's pixels make a run after twice as many of them.
+    options.choice.splits = cuda::weights_parts(of) == 2 ? 1 : 2;
     CHECK(WideWeightsEmulated("mb3ic8ih42oc8kh1ph0", options).run() == "");
     options.values = Data::normal;
     CHECK(WideWeightsEmulated("mb3ic8ih42oc8kh1ph0", options).run() == "");
@@ -169,21 +176,124 @@ TEST_CASE("wide weights, emulated: NaN and Inf come out where the definition has
         }
 }
 
+TEST_CASE("wide weights, emulated: fragments of TF32 meet no bank of shared memory twice") {
+  CHECK(bank_conflicts(false) == 1);
+  CHECK(bank_conflicts(true) == 1);
+}
+
+TEST_CASE("wide weights, emulated: planes under one tap are read as they lie") {
+  for (const WideClass& of : in_registers)
+    for (const char* text :
+         {"mb4ic136ih6oc264kh1ph0", "mb3ic72ih6iw10oc40kh1ph0", "mb2ic40iw68oc72kw1pw0",
+          "mb5ic1id2ih4iw5oc33kd1kh1kw1pd0ph0pw0", "mb1ic33ih8iw9oc1kh1ph0"})
+      for (const int shape : {3, 4, 5, 6})
+        for (const int splits : {1, 3}) {
+          if (splits == 1 && shape != 5) continue;
+          if (plumb_test::is_sanitized && shape != 3) continue;
+          CAPTURE(name(of), text, shape, splits);
+          WideWeightsOptions options{.of = of, .x = Placing::planes, .dy = Placing::planes};
+          options.choice.shape = shape, options.choice.splits = splits;
+          WideWeightsEmulated gradient(text, options);
+          CHECK(gradient.plan().across);
+          CHECK(gradient.run() == "");
+          options.values = Data::normal, options.accumulate = true;
+          if (shape == 5) CHECK(WideWeightsEmulated(text, options).run() == "");
+          options.values = Data::infinite;
+          if (shape == 5) CHECK(WideWeightsEmulated(text, options).run() == "");
+        }
+}
+
+TEST_CASE("wide weights, emulated: planes that are not aligned, or lie otherwise, are repacked") {
+  for (const WideClass& of : in_registers) {
+    CAPTURE(name(of));
+    WideWeightsOptions options{.of = of, .x = Placing::planes, .dy = Placing::planes};
+    options.choice.splits = 12;  // of 9 steps in workspace: some have none
+    options.shifted = true;
+    WideWeightsEmulated shifted("mb12ic40ih4iw6oc40kh1ph0", options);
+    CHECK(shifted.plan().across);
+    CHECK(shifted.run() == "");
+    options.shifted = false;
+    // Two images of odd planes; a stride; one of the tensors in pixel rows.
+    for (const char* text : {"mb2ic40ih5iw5oc40kh1ph0", "mb2ic40ih8oc40kh1ph0sh2"}) {
+      WideWeightsEmulated other(text, options);
+      CHECK_FALSE(other.plan().across);
+      CHECK(other.run() == "");
+    }
+    options.dy = Placing::channels_last;
+    WideWeightsEmulated mixed("mb2ic40ih4iw6oc40kh1ph0", options);
+    CHECK_FALSE(mixed.plan().across);
+    CHECK(mixed.run() == "");
+  }
+}
+
+TEST_CASE("wide weights, emulated: random gradients of f32 as it lies") {
+  Random random(20);
+  const auto number = [&](int least, int most) {
+    return static_cast<int>(random.integer(least, most));
+  };
+  const auto placing = [&] { return static_cast<Placing>(number(0, 2)); };
+  for (int i = 0; i < (plumb_test::is_sanitized ? 10 : 60); ++i) {
+    const int groups = number(0, 3) == 0 ? 2 : 1;
+    std::string text;
+    const auto add = [&](const char* name, int value) {
+      text.append(name).append(std::to_string(value));
+    };
+    add("g", groups), add("mb", number(1, 4));
+    add("ic", groups * number(1, 70)), add("oc", groups * number(1, 80));
+    add("ih", number(6, 9)), add("iw", number(6, 10));
+    add("kh", number(1, 3)), add("kw", number(1, 3));
+    add("sh", number(1, 3)), add("sw", number(1, 2)), add("dh", number(0, 1));
+    add("ph", number(0, 2)), add("pw", number(0, 1));
+    WideWeightsOptions options{.of = in_registers[number(0, 1)]};
+    options.x = placing(), options.dy = placing(), options.dw = placing();
+    options.accumulate = number(0, 1) == 1;
+    options.choice.shape = number(3, 6), options.choice.splits = number(1, 4);
+    if (number(0, 2) == 0) options.values = Data::infinite;
+    CAPTURE(name(options.of), text, static_cast<int>(options.x), static_cast<int>(options.dy),
+            options.choice.shape, options.choice.splits, static_cast<int>(options.values));
+    CHECK(WideWeightsEmulated(text, options, static_cast<std::uint32_t>(i)).run() == "");
+  }
+}
+
+TEST_CASE("wide weights, emulated: three products of TF32 hold values of any size") {
+  for (const Data values :
+       {Data::far_apart, Data::of_any_size, Data::largest, Data::large_products})
+    for (const Placing placing : {Placing::channels_last, Placing::planes}) {
+      WideWeightsOptions options{
+          .of = wide_class_tf32x3, .x = placing, .dy = placing, .values = values};
+      options.choice.shape = 5;
+      CAPTURE(static_cast<int>(values), static_cast<int>(placing));
+      CHECK(WideWeightsEmulated("mb2ic12ih4iw5oc8kh2kw1ph0", options).run() == "");
+      CHECK(WideWeightsEmulated("mb2ic12ih4iw5oc8kh1ph0", options).run() == "");
+    }
+}
+
 TEST_CASE("wide weights, emulated: planted faults show") {
-  const auto is_caught = [](const char* text, WeightsMistake mistake, int splits,
-                            Data values = Data::integers) {
-    WideWeightsOptions options{.of = wide_class_fp16x3, .values = values, .mistake = mistake};
-    options.choice.splits = splits;
+  WideWeightsOptions options;
+  const auto is_caught = [&](const char* text, WeightsMistake mistake, int splits,
+                             Data values = Data::integers) {
+    options.values = values, options.mistake = mistake, options.choice.splits = splits;
     return !WideWeightsEmulated(text, options).run().empty();
   };
-  const char* const many = "mb4ic72ih5iw6oc72kh1kw2ph0pw0";
-  CHECK_FALSE(is_caught(many, WeightsMistake::none, 2));
-  CHECK(is_caught(many, WeightsMistake::lost_split, 2));
-  CHECK(is_caught(many, WeightsMistake::wrong_tap, 1));
-  CHECK(is_caught(many, WeightsMistake::stale_stage, 1));
+  const char *const many = "mb4ic72ih5iw6oc72kh1kw2ph0pw0", *const few = "mb1ic16ih4iw5oc40kh1ph0";
+  for (const WideClass& of : {wide_class_fp16x3, wide_class_tf32x3}) {
+    options.of = of;
+    CHECK_FALSE(is_caught(many, WeightsMistake::none, 2));
+    CHECK(is_caught(many, WeightsMistake::lost_split, 2));
+    CHECK(is_caught(many, WeightsMistake::wrong_tap, 1));
+    CHECK(is_caught(many, WeightsMistake::stale_stage, 1));
+    CHECK_FALSE(is_caught(few, WeightsMistake::none, 1, Data::normal));
+  }
+  options.of = wide_class_fp16x3;
   CHECK(is_caught(many, WeightsMistake::wrong_stride, 1));
   // Small integers have no low halves.
-  const char* const few = "mb1ic16ih4iw5oc40kh1ph0";
-  CHECK_FALSE(is_caught(few, WeightsMistake::none, 1, Data::normal));
   CHECK(is_caught(few, WeightsMistake::low_twice, 1, Data::normal));
+  options.of = wide_class_tf32x3;
+  for (const Placing placing : {Placing::channels_last, Placing::planes}) {
+    options.x = options.dy = placing;
+    const char* const text = placing == Placing::planes ? "mb4ic72ih5iw4oc72kh1ph0" : many;
+    CHECK(is_caught(text, WeightsMistake::stale_fragment, 1));
+    CHECK(is_caught(text, WeightsMistake::swapped_pixels, 1));
+    CHECK(is_caught(few, WeightsMistake::lost_low, 1, Data::normal));
+  }
 }

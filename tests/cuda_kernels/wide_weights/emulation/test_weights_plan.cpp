@@ -80,7 +80,8 @@ TEST_CASE("wide weights: a cut covers all weights and pixels, and keeps the devi
   for (const char* text :
        {"mb64ic256ih56oc256kh3ph1", "mb64ic64ih56oc64kh3ph1", "mb64ic512ih7oc512kh3ph1",
         "mb64ic2048ih7oc512kh1ph0", "g32mb64ic128ih56oc128kh3ph1", "mb64ic3ih224oc768kh16sh16ph0"})
-    for (const WideClass& of : {wide_class_fp16, wide_class_fp16x3}) {
+    for (const WideClass& of :
+         {wide_class_fp16, wide_class_fp16x3, wide_class_tf32, wide_class_tf32x3}) {
       const WideWeightsPlan plan(gradient(text, of.stored), of);
       const WideShape& shape = wide_shapes[plan.cut.shape];
       CAPTURE(text, of.products, shape.m, shape.n, plan.cut.splits);
@@ -99,9 +100,11 @@ TEST_CASE("wide weights: a cut covers all weights and pixels, and keeps the devi
       }
       CHECK(next == plan.cut.steps);
       // No shorter than what a tensor core sums before its sums move, and no longer than all.
-      const int run = moves_sums(of) ? std::min(longest, wide_weights_run) : longest;
-      CHECK(wide_weights_chain(plan) >= run * wide_weights_pixels);
-      CHECK(wide_weights_chain(plan) <= plan.cut.steps * wide_weights_pixels);
+      const int block = wide_weights_block(of) / weights_parts(of),
+                run = moves_sums(of) ? std::min(longest * block, wide_weights_run(of))
+                                     : longest * block;
+      CHECK(wide_weights_chain(plan) >= run);
+      CHECK(wide_weights_chain(plan) <= plan.cut.steps * block);
       CHECK(plan.cut.m_tiles * plan.cut.n_tiles * plan.groups().count * plan.cut.splits >= 66);
       CHECK(plan.seconds(hopper()) > 0);
     }

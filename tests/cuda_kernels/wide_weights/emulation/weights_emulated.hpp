@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,15 @@ class WideWeightsEmulated {
     if (options.values == Data::infinite)
       put(x_, random_, INFINITY, false), put(dy_, random_, -INFINITY, true),
           put(dy_, random_, NAN, false);
+    if (options.values == Data::large_products)
+      for (HostTensor* tensor : {&x_, &dy_}) {
+        constexpr double rounds_up = 0x1p64 * (1 - 0x1p-13);
+        plumb::Dims first = tensor->extents();
+        for (int i = 0; i < first.rank(); ++i) first[i] = 0;
+        tensor->set(first, rounds_up);
+      }
+    if (options.values == Data::largest)
+      for (const double sign : {1, -1}) put(x_, random_, sign * std::numeric_limits<float>::max());
   }
 
   const plumb::cuda::WideWeightsPlan& plan() const { return plan_; }
@@ -99,15 +109,16 @@ class WideWeightsEmulated {
     std::vector<plumb::OracleTerm> terms =
         plumb::conv_oracle(problem_, x_.view(), dy_.view(), plumb::ConstTensorView());
     chain_ = plumb::cuda::wide_weights_chain(plan_);
-    const plumb::Numerics numerics{.operand = options_.of.products == 3 ? plumb::Operand::fp16
-                                              : options_.of.scales() ? plumb::Operand::fp16_scaled
-                                              : options_.of.stored == plumb::DType::f16
-                                                  ? plumb::Operand::fp16
-                                                  : plumb::Operand::bf16,
-                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
-                                   .products = options_.of.products,
-                                   .term_multiple = plumb::cuda::wide_weights_pixels,
-                                   .chain = chain};
+    const plumb::Numerics numerics{
+        .operand = plumb::cuda::weights_in_registers(options_.of) ? plumb::Operand::tf32_rounded
+                   : options_.of.products == 3                    ? plumb::Operand::fp16
+                   : options_.of.scales()                         ? plumb::Operand::fp16_scaled
+                   : options_.of.stored == plumb::DType::f16      ? plumb::Operand::fp16
+                                                                  : plumb::Operand::bf16,
+        .accumulator = plumb::Accumulator::tensor_core_fp32,
+        .products = options_.of.products,
+        .term_multiple = plumb::cuda::wide_weights_block(options_.of),
+        .chain = chain};
     const bool exact = has_exact_sums(options_.values);
     return first_wrong(values, [&](std::size_t i) -> Expected {
       if (options_.accumulate) terms[i].add(before[i]);

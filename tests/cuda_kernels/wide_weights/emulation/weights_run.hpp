@@ -6,7 +6,17 @@
 namespace plumb_test::emulation {
 
 /// Mistakes, by the names of the kernel's own list.
-enum class WeightsMistake { none, lost_split, wrong_tap, stale_stage, wrong_stride, low_twice };
+enum class WeightsMistake {
+  none,
+  lost_split,
+  wrong_tap,
+  stale_stage,
+  wrong_stride,
+  low_twice,
+  stale_fragment,
+  lost_low,
+  swapped_pixels
+};
 
 struct WideWeightsRun {
   const plumb::cuda::WideWeightsPlan& plan;
@@ -18,6 +28,10 @@ struct WideWeightsRun {
 
 /// Mistakes are compiled for one shape alone.
 inline constexpr int mistaken_shape = 3;
+
+/// The most lanes of a warp that meet in a bank of shared memory when they read a fragment, of
+/// planes as they lie or of pixel rows.
+int bank_conflicts(bool across);
 
 /// Computes the gradient, and returns whether a sum of the splits was NaN.
 bool run_wide_weights(const WideWeightsRun& run);

@@ -1,0 +1,34 @@
+// Backward weights of many channels (wide_weights.cu) for tensors of f32 as they lie, by mma.sync
+// of TF32, whose fragments are read from the stages: in one product, and as accurate as fp32 by
+// TF32 halves in three products, made in registers and summed small ones first (Ootomo & Yokota
+// 2022).
+//
+// Tiling: as in wide_weights.cu, in tiles of up to 128×128. In TF32 four warps have 64×64 each, of
+//   half of a step's pixels; in three products eight have 64×32. Sums move every 2,048 pixels, of
+//   three products every 512.
+// Bytes: as in wide_weights.cu. Only tensors that the copy engine cannot read are repacked; planes
+//   under one tap are read as they lie.
+// Wins: where bytes bound the layer, and in TF32 where there are few filters.
+// Measured: not yet (docs/kernels/weights.md).
+#include "cuda_kernels/wide_weights/wide_weights_entry.cuh"
+
+namespace plumb::cuda {
+
+namespace {
+
+/// Until they are timed they run when they are named.
+template <class Arithmetic>
+constexpr ConvAlgorithm untimed_entry(std::string_view name) {
+  ConvAlgorithm entry = wide_weights_entry<Arithmetic>(name, Operand::tf32_rounded);
+  entry.forced_only = true;
+  return entry;
+}
+
+}  // namespace
+
+extern const ConvAlgorithm wide_weights_f32_tf32 =
+    untimed_entry<WideTf32>("cuda.conv.wide_weights.tf32");
+extern const ConvAlgorithm wide_weights_f32_tf32x3 =
+    untimed_entry<WideTf32x3>("cuda.conv.wide_weights.tf32x3");
+
+}  // namespace plumb::cuda
