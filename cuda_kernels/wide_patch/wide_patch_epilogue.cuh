@@ -143,16 +143,7 @@ class PatchOutputs {
     using Vector = WideVector<Stored>;
     constexpr int vectors = patch_halves_part * 2 / 32;
     const int half = lane % 2;
-    if (params_.repairs) {
-      bool wrong = false;
-#pragma unroll 1
-      for (int i = 0; i < vectors; ++i) {
-        const int position = lane / 2 + 16 * i;
-        if (Vector::load(staged_ + patch_halves_at(position, half)).has_nan())
-          wrong = wrong || (is_filter(8 * half) && place(first + position).is_there);
-      }
-      if (__any_sync(0xffffffff, wrong)) return true;
-    }
+    if (params_.repairs && finds_nan(lane) && finds_nan_of_y(first, lane)) return true;
     if (!is_filter(8 * half)) return false;
 #pragma unroll 2
     for (int i = 0; i < vectors; ++i) {
@@ -218,6 +209,27 @@ class PatchOutputs {
   }
 
  private:
+  /// Whether a NaN is among the outputs of two bytes that the warp has staged.
+  __device__ bool finds_nan(int lane) const {
+    bool found = false;
+#pragma unroll
+    for (int i = 0; i < patch_halves_part * 2 / 32; ++i) {
+      const auto vector =
+          WideVector<Stored>::load(staged_ + patch_halves_at(lane / 2 + 16 * i, lane % 2));
+#pragma unroll
+      for (const auto& pair : vector.pair) found = found | pair.has_nan();
+    }
+    return __any_sync(0xffffffff, found);
+  }
+  /// The same of those that are stored: others may be anything.
+  __device__ bool finds_nan_of_y(int first, int lane) const {
+    bool found = false;
+#pragma unroll 1
+    for (int position = lane / 2; position < patch_halves_part; position += 16)
+      if (WideVector<Stored>::load(staged_ + patch_halves_at(position, lane % 2)).has_nan())
+        found = found || (is_filter(lane % 2 * 8) && place(first + position).is_there);
+    return __any_sync(0xffffffff, found);
+  }
   __device__ PatchPlace place(int position) const {
     return PatchPlace::of<fault>(params_, work_, position);
   }
