@@ -2,18 +2,12 @@
 // that y is written in whole runs, of filters or of pixels.
 #pragma once
 
+#include "cuda_kernels/wide/wide_code.cuh"
 #include "cuda_kernels/wide/wide_consumer.cuh"
 #include "cuda_kernels/wide/wide_outputs.cuh"
 #include "cuda_kernels/wide/wide_repair.cuh"
 
 namespace plumb::cuda {
-
-/// Returns the value, and keeps what is computed from it inside the loop over tiles. Before the
-/// loop there are registers for what one access needs, not for all of them.
-__device__ inline int per_tile(int value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
 
 /// Writes a warp's outputs of 16 pixels. Where zeros may have met Inf, a lane whose outputs of
 /// `columns` filters have a NaN leaves them out, and repair() sums them by their definition.
@@ -29,8 +23,9 @@ class WideRows {
       : params_(params),
         staged_(staged),
         first_(first),
+        // Before the loop over tiles there are registers for what one access needs, not for all.
         lane_(access == WideAccess::filters ? static_cast<int>(threadIdx.x) % 32
-                                            : per_tile(static_cast<int>(threadIdx.x) % 32)),
+                                            : number_anew(static_cast<int>(threadIdx.x) % 32)),
         first_filter_(group * params.groups.filters) {
     const WidePixel pixel = params.pixel(min(first + lane_ % 16, params.pixels - 1));
     at_ = params.y_of(pixel) + first_filter_ * params.y_k;
@@ -264,15 +259,6 @@ __device__ void write_sums(const Params& params, const WideSums<shape>& sums,
           *reinterpret_cast<float2*>(to + filter + 8 * j + lane % 4 * 2) = {
               sums.of[i][4 * j + 2 * half], sums.of[i][4 * j + 2 * half + 1]};
     }
-}
-
-/// Calls `f` with a number below `count` as its template argument.
-template <int count, int number = 0, class F>
-__device__ void with_number(int wanted, const F& f) {
-  if constexpr (number < count) {
-    if (wanted == number) return f.template operator()<number>();
-    with_number<count, number + 1>(wanted, f);
-  }
 }
 
 /// Writes a warpgroup's sums of a tile, from a pixel and a filter on.

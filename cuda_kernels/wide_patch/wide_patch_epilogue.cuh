@@ -4,21 +4,12 @@
 
 #include "cuda_kernels/primitives/stmatrix.cuh"
 #include "cuda_kernels/primitives/thread_anew.cuh"
-
+#include "cuda_kernels/wide/wide_code.cuh"
 #include "cuda_kernels/wide/wide_outputs.cuh"
 #include "cuda_kernels/wide/wide_repair.cuh"
 #include "cuda_kernels/wide_patch/wide_patch_params.cuh"
 
 namespace plumb::cuda {
-
-/// Calls `f` with a number below `count` as its template argument.
-template <int count, int number = 0, class F>
-__device__ void with_part(int wanted, const F& f) {
-  if constexpr (number < count) {
-    if (wanted == number) return f.template operator()<number>();
-    with_part<count, number + 1>(wanted, f);
-  }
-}
 
 inline constexpr int patch_part = 32;          ///< positions that are staged at once
 inline constexpr int patch_warp_filters = 16;  ///< of a warp
@@ -294,8 +285,8 @@ __device__ void write_parts(const Outputs& outputs, const Stage& stage, const Wr
   unsigned left_out = 0;  // a bit for each part
 #pragma unroll 1
   for (int part = 0; part < parts; ++part) {
-    with_part<parts>(part,
-                     [&]<int number>() { stage.template operator()<number*(positions / 8)>(); });
+    with_number<parts>(part,
+                       [&]<int number>() { stage.template operator()<number*(positions / 8)>(); });
     if (write(part * positions)) left_out |= 1u << part;
     __syncwarp();
   }

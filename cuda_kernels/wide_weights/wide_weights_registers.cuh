@@ -5,6 +5,7 @@
 
 #include "cuda_kernels/primitives/mma.cuh"
 #include "cuda_kernels/primitives/thread_anew.cuh"
+#include "cuda_kernels/wide/wide_code.cuh"
 #include "cuda_kernels/wide/wide_consumer.cuh"
 #include "cuda_kernels/wide/wide_halves.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_params.cuh"
@@ -131,13 +132,6 @@ struct WeightsFragment {
     }
   }
 };
-
-/// Returns a number that the compiler takes for another one: it makes what follows from it where
-/// that is wanted, and not before a loop.
-__device__ inline int number_anew(int number) {
-  asm volatile("" : "+r"(number));
-  return number;
-}
 
 /// A consumer warp's part of a tile, and its sums. Warps have all pixels of a step or, beside
 /// others with the same filters and columns, half of them. In three products sums move to other
