@@ -128,6 +128,7 @@ TEST_CASE("patch, emulated: planes under one tap are operands as they lie") {
             "mb2ic72id2ih4iw10oc9kd1kh1kw1", "mb1ic128ih16iw17oc64kh1ph0"})
         for (const int columns : {0, 64, 128, 256})
           for (const Data data : {Data::integers, Data::infinite}) {
+            if (columns > 0 && (of != wide_class_fp16 || y == Placing::mirrored)) continue;
             CAPTURE(name(of), static_cast<int>(y), text, columns, static_cast<int>(data));
             PatchOptions options{.of = of,
                                  .x = Placing::planes,
