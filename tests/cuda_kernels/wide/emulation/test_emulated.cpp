@@ -201,6 +201,8 @@ TEST_CASE("wide, emulated: planes under one tap are operands as they lie") {
         for (const int shape : emulated_shapes)
           for (const Data data : {Data::integers, Data::infinite}) {
             if (of.scales() || !cuda::has_wide_shape(of, true, shape)) continue;
+            // NaN and Inf go through what all tiles share.
+            if (data == Data::infinite && shape != emulated_shapes[1]) continue;
             if (plumb_test::is_sanitized && shape != emulated_shapes[1]) continue;
             CAPTURE(name(of), static_cast<int>(y), text, shape, static_cast<int>(data));
             WideOptions options{.of = of,
