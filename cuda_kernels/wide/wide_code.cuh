@@ -1,5 +1,5 @@
-// What keeps the compiler from code that the instruction cache has no room for, and from values that
-// registers have none for.
+// What keeps the compiler from code that the instruction cache has no room for, and from values
+// that registers have none for.
 #pragma once
 
 namespace plumb::cuda {
