@@ -27,9 +27,9 @@ inline constexpr int patch_filters = 64;  ///< of a tile: what one warpgroup mul
 inline constexpr int patch_stage_bytes = patch_filters * swizzle_row_bytes;
 inline constexpr int patch_staging_bytes = 16 << 10;  ///< 2 KB for each consumer warp
 
-/// There are kernels for so many positions, eight each.
-inline constexpr int patch_eights[] = {8, 16, 26, 27, 29, 31, 32};
-inline constexpr int patch_kernels = static_cast<int>(std::size(patch_eights));
+/// There are kernels of so many n8 tiles of positions.
+inline constexpr int patch_n8_tiles[] = {8, 16, 26, 27, 29, 31, 32};
+inline constexpr int patch_kernels = static_cast<int>(std::size(patch_n8_tiles));
 
 /// A tile of outputs of one plane and the patch of x under it.
 struct PatchTile {
@@ -56,7 +56,7 @@ struct PatchChoice {
 
 struct PatchTiles {
   PatchTile tile;
-  int kernel = -1;                        ///< of patch_eights; negative: no tile fits
+  int kernel = -1;                        ///< of patch_n8_tiles; negative: no tile fits
   int patches = 0, stages = 0;            ///< in shared memory, of patches and of filters
   bool keeps_filters = false;             ///< a stage for each step, which stays
   int filter_tiles = 0;                   ///< of a group

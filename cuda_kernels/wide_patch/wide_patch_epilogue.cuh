@@ -235,16 +235,16 @@ class PatchOutputs {
   int filter_, of_all_;  ///< the warp's first filter, of the group and of all
 };
 
-/// Stages a part of a warp's sums, those of four eights.
-template <int first_eight, int count>
+/// Stages a part of a warp's sums, those of four n8 tiles.
+template <int first_n8, int count>
 __device__ void stage_part(char* staged, const float (&sums)[count]) {
   const int lane = thread_anew() % 32;
 #pragma unroll
   for (int j = 0; j < patch_part / 8; ++j) {
-    if (4 * (first_eight + j) >= count) continue;
+    if (4 * (first_n8 + j) >= count) continue;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int sum = 4 * (first_eight + j) + 2 * half;
+      const int sum = 4 * (first_n8 + j) + 2 * half;
       *reinterpret_cast<float2*>(staged +
                                  patch_staged_at(lane / 4 + 8 * half, 8 * j + lane % 4 * 2)) = {
           sums[sum], sums[sum + 1]};
@@ -254,23 +254,23 @@ __device__ void stage_part(char* staged, const float (&sums)[count]) {
 }
 
 /// Rounds a part of a warp's sums and stages it, of filters side by side.
-template <class Stored, int first_eight, int count>
+template <class Stored, int first_n8, int count>
 __device__ void stage_halves(char* staged, const float (&sums)[count], const float (&bias)[2],
                              float least) {
   const int lane = thread_anew() % 32;
 #pragma unroll
   for (int j = 0; j < patch_halves_part / 8; j += 2) {
-    if (4 * (first_eight + j) >= count) continue;
+    if (4 * (first_n8 + j) >= count) continue;
     std::uint32_t matrices[4] = {};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int sum = 4 * (first_eight + j) + 2 * i, half = i % 2;
+      const int sum = 4 * (first_n8 + j) + 2 * i, half = i % 2;
       if (sum >= count) continue;
       const auto pair = WidePair<Stored>::round(max_nan(sums[sum] + bias[half], least),
                                                 max_nan(sums[sum + 1] + bias[half], least));
       matrices[i] = *reinterpret_cast<const std::uint32_t*>(&pair);
     }
-    // Matrices are the eights' lower and upper filters in turn.
+    // Matrices are the n8 tiles' lower and upper filters in turn.
     const int position = 8 * (j + lane / 16) + lane % 8;
     store_columns(staged + patch_halves_at(position, lane / 8 % 2), matrices);
   }
@@ -281,7 +281,7 @@ __device__ void stage_halves(char* staged, const float (&sums)[count], const flo
 /// out.
 template <int positions, int count, class Outputs, class Stage, class Write>
 __device__ void write_parts(const Outputs& outputs, const Stage& stage, const Write& write) {
-  constexpr int eights = count / 4, parts = (8 * eights + positions - 1) / positions;
+  constexpr int n8_tiles = count / 4, parts = (8 * n8_tiles + positions - 1) / positions;
   unsigned left_out = 0;  // a bit for each part
 #pragma unroll 1
   for (int part = 0; part < parts; ++part) {
@@ -310,8 +310,8 @@ __device__ void write_patch(const Params& params, const PatchShared& shared, con
       const float bias[2] = {outputs.fragment_bias(0), outputs.fragment_bias(1)};
       return write_parts<patch_halves_part, count>(
           outputs,
-          [&]<int eight>() {
-            stage_halves<Stored, eight>(staged, sums, bias, params.epilogue.least);
+          [&]<int first_n8>() {
+            stage_halves<Stored, first_n8>(staged, sums, bias, params.epilogue.least);
           },
           [&](int first) { return outputs.write_halves(first); });
     }
@@ -319,7 +319,7 @@ __device__ void write_patch(const Params& params, const PatchShared& shared, con
   if constexpr (Params::Arithmetic::across) {
     if (params.access == WideAccess::pixels || params.access == WideAccess::half_pixels)
       return write_parts<patch_part, count>(
-          outputs, [&]<int eight>() { stage_part<eight>(staged, sums); },
+          outputs, [&]<int first_n8>() { stage_part<first_n8>(staged, sums); },
           [&](int first) {
             outputs.write_pairs(first);
             return false;
@@ -328,7 +328,7 @@ __device__ void write_patch(const Params& params, const PatchShared& shared, con
   float bias[WideVector<Stored>::count] = {};
   if (vectors) outputs.load_bias(bias);
   write_parts<patch_part, count>(
-      outputs, [&]<int eight>() { stage_part<eight>(staged, sums); },
+      outputs, [&]<int first_n8>() { stage_part<first_n8>(staged, sums); },
       [&](int first) {
         return vectors ? outputs.write_vectors(first, bias) : outputs.write_elements(first);
       });

@@ -50,7 +50,7 @@ void launch_patches(const PatchParams<Arithmetic>& params, const PatchTiles& til
   const int blocks = std::min(params.works, std::max(device.units, 1));
   Launch launch(stream, static_cast<unsigned>(blocks), patch_threads, tiles.shared_bytes());
   if (early) launch.early();
-  launch(wide_patch<Arithmetic, patch_eights[kernel], fault>, params);
+  launch(wide_patch<Arithmetic, patch_n8_tiles[kernel], fault>, params);
 }
 
 /// Puts a convolution on the stream, of as many images at a time as workspace has room for where x
@@ -99,10 +99,10 @@ bool launch_patch_across(const ConvProblem& problem, const PatchPlan& plan, cons
   return true;
 }
 
-/// Calls `f.operator()<kernel>()` for the number of one of patch_eights that the arithmetic has.
+/// Calls `f.operator()<kernel>()` for the number of one of patch_n8_tiles that the arithmetic has.
 template <class Arithmetic, int kernel = 0, class F>
 void with_patch_kernel(int wanted, const F& f) {
-  if constexpr (!Arithmetic::across || patch_eights[kernel] % 8 == 0)
+  if constexpr (!Arithmetic::across || patch_n8_tiles[kernel] % 8 == 0)
     if (kernel == wanted) return f.template operator()<kernel>();
   if constexpr (kernel + 1 < patch_kernels) with_patch_kernel<Arithmetic, kernel + 1>(wanted, f);
 }

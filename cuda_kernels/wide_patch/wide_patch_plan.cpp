@@ -14,7 +14,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int max_positions = 8 * patch_eights[patch_kernels - 1];
+constexpr int max_positions = 8 * patch_n8_tiles[patch_kernels - 1];
 constexpr int barrier_bytes = 1 << 10;
 constexpr double max_works = 0x7fff0000;  // are counted in 32 bits
 
@@ -109,7 +109,7 @@ class PatchSearch {
                      .groups = filters_.groups.count};
     if (tiles.tile.columns == 0 || tiles.tile.positions() > max_positions) return;
     tiles.kernel = 0;
-    while (8 * patch_eights[tiles.kernel] < tiles.tile.positions()) ++tiles.kernel;
+    while (8 * patch_n8_tiles[tiles.kernel] < tiles.tile.positions()) ++tiles.kernel;
     if (!share_out(tiles, filters_.steps())) return;
     tiles.planes = static_cast<int>(problem_.z());
     tiles.rows = static_cast<int>(ceil_div(problem_.p(), rows));
@@ -128,9 +128,9 @@ class PatchSearch {
     const auto evenly = [](std::int64_t all, std::int64_t most) {
       return ceil_div(all, ceil_div(all, std::clamp<std::int64_t>(most, 1, all)));
     };
-    for (const int eights : patch_eights) {
-      if (columns > 8 * eights) continue;
-      const std::int64_t follow = (8 * eights - columns) / pitch;  // lines behind the first
+    for (const int n8_tiles : patch_n8_tiles) {
+      if (columns > 8 * n8_tiles) continue;
+      const std::int64_t follow = (8 * n8_tiles - columns) / pitch;  // lines behind the first
       look_at(1, evenly(p, follow + 1), columns);
       if (columns == problem_.q() && follow >= p - 1 + lines)
         look_at(evenly(n, (follow - (p - 1)) / lines + 1), p, columns);
@@ -159,7 +159,7 @@ class PatchSearch {
     const int pixels = copies * patch_across_pixels;
     PatchTiles tiles{.tile = {.columns = pixels, .pitch = pixels},
                      .filter_tiles = static_cast<int>(ceil_div(filters_.rows, patch_filters))};
-    while (8 * patch_eights[tiles.kernel + 1] < pixels) ++tiles.kernel;
+    while (8 * patch_n8_tiles[tiles.kernel + 1] < pixels) ++tiles.kernel;
     ++tiles.kernel;
     if (!share_out(tiles, filters_.steps())) return;
     tiles.planes = tiles.rows = 1;
@@ -174,7 +174,7 @@ class PatchSearch {
   double seconds(const PatchTiles& tiles) const {
     const int taps = filters_.taps[0] * filters_.taps[1];
     return wide_patch_seconds(
-        device_, {.columns = 8 * patch_eights[tiles.kernel],
+        device_, {.columns = 8 * patch_n8_tiles[tiles.kernel],
                   .works = tiles.works(),
                   .steps = static_cast<double>(filters_.steps()),
                   .filter_bytes = tiles.keeps_filters ? 0.0 : patch_stage_bytes,

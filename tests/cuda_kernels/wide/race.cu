@@ -20,6 +20,7 @@
 #include <functional>
 
 #include "stage_checks.cuh"
+#include "wide_timing.cuh"
 
 using namespace plumb_test;
 
@@ -352,39 +353,8 @@ const std::vector<std::string> timed_problems{
     "g32mb64ic1024ih7oc1024kh3ph1", "mb2ic64id32ih64oc64kd3kh3kw3pd1ph1pw1",
     "mb64ic3ih224oc768kh16sh16ph0", "mb64ic3ih224oc96kh4sh4ph0"};
 
-/// Keeps the device busy, so that what is timed has been launched when its turn comes: on an idle
-/// device an event would be followed by the host's work for the launch.
-__global__ void pass_time(long long clocks) {
-  const long long begin = clock64();
-  while (clock64() - begin < clocks) {
-  }
-}
-
 /// Runs rotate over so many bytes, more than L2 holds.
 constexpr double rotated_bytes = 200e6;
-
-template <class Arithmetic>
-double milliseconds(WideCase<Arithmetic>& convolution, const WidePlan& plan, int buffers,
-                    int runs) {
-  cudaEvent_t begin = nullptr, end = nullptr;
-  check(cudaEventCreate(&begin), "event");
-  check(cudaEventCreate(&end), "event");
-  std::vector<float> times;
-  for (int run = -2; run < runs; ++run) {
-    constexpr long long clocks = 200'000;  // some 0.1 ms
-    pass_time<<<1, 1>>>(clocks);
-    check(cudaEventRecord(begin), "event");
-    convolution.launch(plan, (run + 2) % buffers);
-    check(cudaEventRecord(end), "event");
-    check(cudaEventSynchronize(end), "kernel");
-    float time = 0;
-    check(cudaEventElapsedTime(&time, begin, end), "event");
-    if (run >= 0) times.push_back(time);
-  }
-  cudaEventDestroy(begin), cudaEventDestroy(end);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 template <class Arithmetic>
 int time_problem(const std::string& text, bool sweep, const WideOptions& options) {
@@ -395,7 +365,7 @@ int time_problem(const std::string& text, bool sweep, const WideOptions& options
   convolution.pack();
   const WidePlan planned = convolution.plan();
   const auto line = [&](const char* kind, const WidePlan& plan) {
-    const double ms = milliseconds(convolution, plan, buffers, 15);
+    const double ms = milliseconds(convolution, plan, buffers);
     convolution.clear();
     convolution.launch(plan);
     const Wrong wrong = convolution.wrong(20000);

@@ -12,7 +12,7 @@ using namespace plumb::cuda;
 
 /// Tiles of 208 positions: lines as long as those of y, whose padding lies behind each other.
 constexpr int copied_kernel = 2;
-static_assert(patch_eights[copied_kernel] == 26);
+static_assert(patch_n8_tiles[copied_kernel] == 26);
 
 PatchPlan plan_of(const ConvProblem& problem, const DeviceInfo& device) {
   constexpr std::int64_t rows = 5;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cuda_kernels/wide/wide_case.cuh"
+#include "cuda_kernels/wide/wide_timing.cuh"
 #include "cuda_kernels/wide_patch/wide_patch_entry.cuh"
 #include "shift_check.cuh"
 
@@ -68,8 +69,8 @@ std::string tiles_of(const PatchPlan& plan) {
                 R"("images":%d,"rows":%d,"columns":%d,"pitch":%d,"positions":%d,"n":%d,)"
                 R"("patches":%d,"stages":%d,"keeps":%d,"across":%d)",
                 tiles.tile.images, tiles.tile.rows, tiles.tile.columns, tiles.tile.pitch,
-                tiles.tile.positions(), 8 * patch_eights[tiles.kernel], tiles.patches, tiles.stages,
-                tiles.keeps_filters, plan.across.has_value());
+                tiles.tile.positions(), 8 * patch_n8_tiles[tiles.kernel], tiles.patches,
+                tiles.stages, tiles.keeps_filters, plan.across.has_value());
   return text;
 }
 
@@ -106,35 +107,6 @@ int check_problems() {
       failed += wrong.count != 0;
     }
   return failed;
-}
-
-/// Keeps the device busy, so that what is timed has been launched when its turn comes.
-__global__ void pass_time(long long clocks) {
-  const long long begin = clock64();
-  while (clock64() - begin < clocks) {
-  }
-}
-
-/// The median of runs over buffers that no cache holds.
-double milliseconds(PatchCase& convolution, const PatchPlan& plan, int buffers) {
-  constexpr int runs = 15;
-  std::vector<float> times;
-  cudaEvent_t begin, end;
-  check(cudaEventCreate(&begin), "event"), check(cudaEventCreate(&end), "event");
-  for (int run = -2; run < runs; ++run) {
-    constexpr long long clocks = 200'000;  // some 0.1 ms
-    pass_time<<<1, 1>>>(clocks);
-    check(cudaEventRecord(begin), "event");
-    convolution.launch(plan, (run + 2) % buffers);
-    check(cudaEventRecord(end), "event");
-    check(cudaEventSynchronize(end), "run");
-    float time = 0;
-    check(cudaEventElapsedTime(&time, begin, end), "event");
-    if (run >= 0) times.push_back(time);
-  }
-  cudaEventDestroy(begin), cudaEventDestroy(end);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
 }
 
 void time_problem(const std::string& text, bool planes, bool sweep) {

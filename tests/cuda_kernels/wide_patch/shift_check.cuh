@@ -21,7 +21,7 @@ namespace plumb_test::shifted {
 using namespace plumb::cuda;
 
 constexpr int rows = 64, terms = 64, lines = 8, pitch = 58, positions = lines * pitch;
-constexpr int eights = 29, columns = 8 * eights;
+constexpr int n8_tiles = 29, columns = 8 * n8_tiles;
 constexpr int patch_bytes = (positions * swizzle_row_bytes + swizzle_atom_bytes - 1) /
                             swizzle_atom_bytes * swizzle_atom_bytes;
 constexpr int shared_bytes = 2 * swizzle_atom_bytes + patch_bytes + rows * swizzle_row_bytes;
@@ -73,9 +73,9 @@ __global__ inline void __launch_bounds__(128)
   barrier.wait(0);
   const WgmmaMatrix of_a = wgmma_swizzled_matrix(a),
                     of_b = wgmma_swizzled_matrix(patch) + shift * swizzle_row_bytes / 16;
-  float sums[4 * eights];
+  float sums[4 * n8_tiles];
   wgmma_begin();
-  for (int i = 0; i < 4; ++i) wgmma_columns<__half, eights>(sums, of_a + 2 * i, of_b + 2 * i, i);
+  for (int i = 0; i < 4; ++i) wgmma_columns<__half, n8_tiles>(sums, of_a + 2 * i, of_b + 2 * i, i);
   wgmma_commit();
   wgmma_end();
   write(wide, sums, columns);

@@ -61,7 +61,7 @@ TEST_CASE("patch: tiles cover y, and fit the copy engine and shared memory") {
       const PatchTiles tiles = tiles_of(text, of);
       const PatchTile& tile = tiles.tile;
       REQUIRE(tiles.kernel >= 0);
-      CHECK(tile.positions() <= 8 * patch_eights[tiles.kernel]);
+      CHECK(tile.positions() <= 8 * patch_n8_tiles[tiles.kernel]);
       CHECK(tiles.images * tile.images >= p.n);
       CHECK(tiles.rows * tile.rows >= p.p());
       CHECK(tiles.columns * tile.columns >= p.q());
@@ -73,7 +73,7 @@ TEST_CASE("patch: tiles cover y, and fit the copy engine and shared memory") {
       CHECK(tiles.stages >= 3);
       // What is read behind the last patch is filters.
       const int last =
-          8 * patch_eights[tiles.kernel] +
+          8 * patch_n8_tiles[tiles.kernel] +
           static_cast<int>((p.r - 1) * p.dilation.h * tile.pitch + (p.s - 1) * p.dilation.w);
       CHECK((last - tile.patch_bytes() / swizzle_row_bytes) * swizzle_row_bytes <=
             tiles.stages * patch_stage_bytes + patch_staging_bytes);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda_kernels/fields/emulation/judged.hpp"
+#include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
 #include "plumb/validate.hpp"
@@ -97,23 +97,19 @@ class ToeplitzEmulated {
   }
 
   std::string judge(const std::vector<double>& values) const {
-    const std::vector<double> before = y_.values();
-    std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
-        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
     const plumb::Numerics numerics{
         .operand = options_.products == 3 ? plumb::Operand::fp16 : plumb::Operand::fp16_scaled,
         .accumulator = plumb::Accumulator::tensor_core_fp32,
         .products = options_.products,
         .term_multiple = 16};
-    const bool exact = has_exact_sums(options_.data);
-    return first_wrong(values, [&](std::size_t i) -> Expected {
-      if (options_.accumulate) terms[i].add(before[i]);
-      double expected = terms[i].y;
-      const double bound =
-          exact ? 0 : plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
-      if (options_.relu && expected < 0) expected = 0;
-      return {expected, bound};
-    });
+    return first_wrong_output({.problem = problem_,
+                               .x = x_,
+                               .w = w_,
+                               .bias = options_.bias ? &bias_ : nullptr,
+                               .y = y_,
+                               .relu = options_.relu,
+                               .accumulate = options_.accumulate},
+                              numerics, has_exact_sums(options_.data), values);
   }
 
   ToeplitzOptions options_;

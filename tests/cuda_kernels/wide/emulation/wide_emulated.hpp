@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda_kernels/fields/emulation/judged.hpp"
+#include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
@@ -86,7 +86,7 @@ class WideEmulated {
     HostTensor y = y_;
     std::vector<std::byte> shifted;
     const void* x = x_.view().data();
-    if (options_.shifted) x = shift(shifted);
+    if (options_.shifted) x = shifted_copy(x_, shifted);
     try {
       run_wide(run_of(y.view().data(), x));
     } catch (const std::exception& error) {
@@ -104,22 +104,8 @@ class WideEmulated {
     problem.y_strides = strides_of(problem.y_extents(), options.y);
     return plumb::check(problem);
   }
-  /// Copies x to one element behind an aligned address.
-  const void* shift(std::vector<std::byte>& to) const {
-    const std::size_t element = plumb::size_in_bytes(problem_.dtype);
-    to.resize(x_.bytes().size() + 64);
-    std::byte* begin = to.data();
-    while (reinterpret_cast<std::uintptr_t>(begin) % 16 != 0) ++begin;
-    const auto* const from = static_cast<const std::byte*>(x_.view().data());
-    const std::size_t elements = static_cast<std::size_t>(element_count(problem_.x_extents()));
-    std::memcpy(begin + element, from, elements * element);
-    return begin + element;
-  }
 
   std::string judge(const std::vector<double>& values, double share) const {
-    const std::vector<double> before = y_.values();
-    std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
-        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
     const plumb::Numerics numerics{
         .operand = options_.of.splits_in_memory()            ? plumb::Operand::fp16
                    : options_.of.stored == plumb::DType::f32 ? plumb::Operand::tf32_rounded
@@ -128,15 +114,14 @@ class WideEmulated {
         .accumulator = plumb::Accumulator::tensor_core_fp32,
         .products = options_.of.products,
         .term_multiple = 16};
-    const bool exact = has_exact_sums(options_.data);
-    return first_wrong(values, [&](std::size_t i) -> Expected {
-      if (options_.accumulate) terms[i].add(before[i]);
-      double expected = terms[i].y;
-      const double bound =
-          exact ? 0 : share * plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
-      if (options_.relu && expected < 0) expected = 0;
-      return {expected, bound};
-    });
+    return first_wrong_output({.problem = problem_,
+                               .x = x_,
+                               .w = w_,
+                               .bias = options_.bias ? &bias_ : nullptr,
+                               .y = y_,
+                               .relu = options_.relu,
+                               .accumulate = options_.accumulate},
+                              numerics, has_exact_sums(options_.data), values, share);
   }
 
   WideOptions options_;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda_kernels/fields/emulation/judged.hpp"
+#include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "patch_run.hpp"
 #include "plumb/plumb.hpp"
@@ -70,7 +70,7 @@ class PatchEmulated {
     HostTensor y = y_;
     std::vector<std::byte> shifted;
     const void* x = x_.view().data();
-    if (options_.shifted) x = shift(shifted);
+    if (options_.shifted) x = shifted_copy(x_, shifted);
     try {
       run_patch({.problem = problem_,
                  .plan = plan_,
@@ -95,36 +95,22 @@ class PatchEmulated {
     problem.y_strides = strides_of(problem.y_extents(), options.y);
     return plumb::check(problem);
   }
-  /// Copies x to one element behind an aligned address.
-  const void* shift(std::vector<std::byte>& to) const {
-    const std::size_t element = plumb::size_in_bytes(problem_.dtype);
-    to.resize(x_.bytes().size() + 64);
-    std::byte* begin = to.data();
-    while (reinterpret_cast<std::uintptr_t>(begin) % 16 != 0) ++begin;
-    const auto elements = static_cast<std::size_t>(element_count(problem_.x_extents()));
-    std::memcpy(begin + element, x_.view().data(), elements * element);
-    return begin + element;
-  }
 
   std::string judge(const std::vector<double>& values) const {
-    const std::vector<double> before = y_.values();
-    std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
-        problem_, x_.view(), w_.view(), options_.bias ? bias_.view() : plumb::ConstTensorView());
     const plumb::Numerics numerics{
         .operand = options_.of.stored == plumb::DType::f32   ? plumb::Operand::tf32_rounded
                    : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
                                                              : plumb::Operand::bf16,
         .accumulator = plumb::Accumulator::tensor_core_fp32,
         .term_multiple = 16};
-    const bool exact = has_exact_sums(options_.data);
-    return first_wrong(values, [&](std::size_t i) -> Expected {
-      if (options_.accumulate) terms[i].add(before[i]);
-      double expected = terms[i].y;
-      const double bound =
-          exact ? 0 : plumb::conv_error_bound(numerics, problem_, terms[i], values[i]);
-      if (options_.relu && expected < 0) expected = 0;
-      return {expected, bound};
-    });
+    return first_wrong_output({.problem = problem_,
+                               .x = x_,
+                               .w = w_,
+                               .bias = options_.bias ? &bias_ : nullptr,
+                               .y = y_,
+                               .relu = options_.relu,
+                               .accumulate = options_.accumulate},
+                              numerics, has_exact_sums(options_.data), values);
   }
 
   PatchOptions options_;

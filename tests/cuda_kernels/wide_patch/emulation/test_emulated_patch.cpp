@@ -71,7 +71,7 @@ TEST_CASE("patch, emulated: every number of positions, of one image and of sever
   struct Tile {
     const char* text;
     cuda::PatchChoice choice;
-    int eights;
+    int n8_tiles;
   };
   for (const Tile& tile :
        {Tile{"mb2ic16ih9iw29oc70kh3ph1", {.rows = 7, .columns = 29}, 27},
@@ -86,7 +86,7 @@ TEST_CASE("patch, emulated: every number of positions, of one image and of sever
         CAPTURE(name(of), tile.text, static_cast<int>(y));
         PatchEmulated convolution(tile.text,
                                   {.of = of, .y = y, .choice = tile.choice, .bias = true});
-        CHECK(cuda::patch_eights[convolution.plan().tiles.kernel] == tile.eights);
+        CHECK(cuda::patch_n8_tiles[convolution.plan().tiles.kernel] == tile.n8_tiles);
         CHECK(convolution.run() == "");
       }
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda_kernels/fields/emulation/judged.hpp"
+#include "cuda_kernels/fields/emulation/judged_conv.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
@@ -64,8 +64,8 @@ class WideWeightsEmulated {
     bool nan = false;
     try {
       nan = run_wide_weights({.plan = plan_,
-                              .x = options_.shifted ? shift(x_, x) : x_.view().data(),
-                              .dy = options_.shifted ? shift(dy_, dy) : dy_.view().data(),
+                              .x = options_.shifted ? shifted_copy(x_, x) : x_.view().data(),
+                              .dy = options_.shifted ? shifted_copy(dy_, dy) : dy_.view().data(),
                               .dw = dw.view().data(),
                               .accumulate = options_.accumulate,
                               .mistake = options_.mistake});
@@ -90,16 +90,6 @@ class WideWeightsEmulated {
     problem.y_strides = strides_of(problem.y_extents(), options.dy);
     problem.w_strides = strides_of(problem.w_extents(), options.dw);
     return plumb::check(problem);
-  }
-  /// Copies a dense tensor to one element behind an aligned address.
-  const void* shift(const HostTensor& from, std::vector<std::byte>& to) const {
-    const std::size_t element = plumb::size_in_bytes(problem_.dtype);
-    const auto elements = static_cast<std::size_t>(element_count(from.extents()));
-    to.resize(elements * element + 64);
-    std::byte* begin = to.data();
-    while (reinterpret_cast<std::uintptr_t>(begin) % 16 != 0) ++begin;
-    std::memcpy(begin + element, from.view().data(), elements * element);
-    return begin + element;
   }
 
   static double chain(const plumb::ConvProblem&) { return chain_; }
