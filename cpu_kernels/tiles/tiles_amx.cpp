@@ -16,49 +16,95 @@ constexpr TileConfiguration configuration{};
 void begin() { _tile_loadconfig(&configuration); }
 void end() { _tile_release(); }
 
-// Tiles 0 to 3 are sums, of positions and filters 0 and 1; 4 and 5 positions, 6 and 7 filters.
-template <bool positions, bool filters>
-void multiply_steps(const TileBlock& block) {
-  constexpr int row_bytes = block_side * sizeof(float), half = tile_side * tile_terms;
+constexpr int row_bytes = block_side * sizeof(float);
+
+/// Where a tile of positions begins: the last one within those that are wanted, so that it may have
+/// some of the tile before.
+inline std::int64_t tile_begin(const TileBlock& block, int tile) {
+  const int last = block.positions > tile_side ? block.positions - tile_side : 0;
+  return tile * tile_side < last ? tile * tile_side : last;
+}
+
+/// 17 to 32 filters. Tiles 0 to 3 are sums, of positions and filters 0 and 1; 4 and 5 positions, 6
+/// and 7 filters.
+template <bool two>
+void multiply_square(const TileBlock& block) {
   const std::int64_t step_bytes = block.step * std::int64_t{sizeof(BFloat16)};
+  const std::int64_t second = two ? tile_begin(block, 1) : 0;
   const BFloat16* w = block.filters;
   _tile_zero(0);
-  if constexpr (filters) _tile_zero(1);
-  if constexpr (positions) _tile_zero(2);
-  if constexpr (positions && filters) _tile_zero(3);
-  for (std::int64_t i = 0; i < block.steps; ++i, w += 2 * half) {
+  _tile_zero(1);
+  if constexpr (two) _tile_zero(2);
+  if constexpr (two) _tile_zero(3);
+  for (std::int64_t i = 0; i < block.steps; ++i, w += step_filters) {
     const BFloat16* const x = block.slab + block.offsets[i];
-    if (block.fetches) fetch_filters(w);
     _tile_loadd(4, x, step_bytes);
     _tile_loadd(6, w, 64);
     _tile_dpbf16ps(0, 4, 6);
-    if constexpr (filters) {
-      _tile_loadd(7, w + half, 64);
-      _tile_dpbf16ps(1, 4, 7);
-    }
-    if constexpr (positions) {
-      _tile_loadd(5, x + tile_side * block.step, step_bytes);
+    _tile_loadd(7, w + block.steps * step_filters, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if constexpr (two) {
+      _tile_loadd(5, x + second * block.step, step_bytes);
       _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
     }
-    if constexpr (positions && filters) _tile_dpbf16ps(3, 5, 7);
   }
   _tile_stored(0, block.sums, row_bytes);
-  if constexpr (filters) _tile_stored(1, block.sums + tile_side, row_bytes);
-  if constexpr (positions) _tile_stored(2, block.sums + tile_side * block_side, row_bytes);
-  if constexpr (positions && filters)
-    _tile_stored(3, block.sums + tile_side * block_side + tile_side, row_bytes);
+  _tile_stored(1, block.sums + tile_side, row_bytes);
+  if constexpr (two) {
+    _tile_stored(2, block.sums + second * block_side, row_bytes);
+    _tile_stored(3, block.sums + second * block_side + tile_side, row_bytes);
+  }
+}
+
+/// Up to 16 filters. Tiles 0 to 3 are sums, 4 and 5 positions in turns, 6 filters.
+template <int tiles>
+void multiply_column(const TileBlock& block) {
+  const std::int64_t step_bytes = block.step * std::int64_t{sizeof(BFloat16)};
+  const std::int64_t last = tile_begin(block, tiles - 1);
+  const BFloat16* w = block.filters;
+  _tile_zero(0);
+  if constexpr (tiles > 1) _tile_zero(1);
+  if constexpr (tiles > 2) _tile_zero(2);
+  if constexpr (tiles > 3) _tile_zero(3);
+  for (std::int64_t i = 0; i < block.steps; ++i, w += step_filters) {
+    const BFloat16* const x = block.slab + block.offsets[i];
+    const BFloat16* const x_last = x + last * block.step;
+    _tile_loadd(6, w, 64);
+    _tile_loadd(4, x, step_bytes);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (tiles > 1) {
+      _tile_loadd(5, tiles > 2 ? x + tile_side * block.step : x_last, step_bytes);
+      _tile_dpbf16ps(1, 5, 6);
+    }
+    if constexpr (tiles > 2) {
+      _tile_loadd(4, tiles > 3 ? x + 2 * tile_side * block.step : x_last, step_bytes);
+      _tile_dpbf16ps(2, 4, 6);
+    }
+    if constexpr (tiles > 3) {
+      _tile_loadd(5, x_last, step_bytes);
+      _tile_dpbf16ps(3, 5, 6);
+    }
+  }
+  float* const sums_last = block.sums + last * block_side;
+  _tile_stored(0, block.sums, row_bytes);
+  if constexpr (tiles > 1)
+    _tile_stored(1, tiles > 2 ? block.sums + tile_side * block_side : sums_last, row_bytes);
+  if constexpr (tiles > 2)
+    _tile_stored(2, tiles > 3 ? block.sums + 2 * tile_side * block_side : sums_last, row_bytes);
+  if constexpr (tiles > 3) _tile_stored(3, sums_last, row_bytes);
 }
 
 void multiply(const TileBlock& block) {
-  const bool positions = block.positions > tile_side, filters = block.filter_count > tile_side;
-  if (positions && filters)
-    multiply_steps<true, true>(block);
-  else if (positions)
-    multiply_steps<true, false>(block);
-  else if (filters)
-    multiply_steps<false, true>(block);
-  else
-    multiply_steps<false, false>(block);
+  const int tiles = (block.positions + tile_side - 1) / tile_side;
+  if (block.filter_count > tile_side)
+    return tiles > 1 ? multiply_square<true>(block) : multiply_square<false>(block);
+  switch (tiles) {
+    case 1: return multiply_column<1>(block);
+    case 2: return multiply_column<2>(block);
+    case 3: return multiply_column<3>(block);
+    default: return multiply_column<4>(block);
+  }
 }
 
 }  // namespace
@@ -66,7 +112,7 @@ void multiply(const TileBlock& block) {
 const TileKernels tiles_kernels_amx{.begin = &begin,
                                     .end = &end,
                                     .multiply = &multiply,
-                                    .any_nan = &any_nan,
+                                    .may_have_nan = &may_have_nan,
                                     .store = &store_block,
                                     .turn = &turn};
 

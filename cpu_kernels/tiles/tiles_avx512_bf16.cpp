@@ -21,8 +21,8 @@ inline void multiply_positions(const TileBlock& block, int first) {
     for (int pair = 0; pair < tile_terms / 2; ++pair) {
       __m512bh weights[halves];
       for (int half = 0; half < halves; ++half)
-        weights[half] =
-            (__m512bh)_mm512_loadu_si512(w + (half * tile_terms / 2 + pair) * 2 * tile_side);
+        weights[half] = (__m512bh)_mm512_loadu_si512(w + half * block.steps * step_filters +
+                                                     pair * 2 * tile_side);
 #pragma GCC unroll 32
       for (int i = 0; i < count; ++i) {
         int two;
@@ -33,7 +33,7 @@ inline void multiply_positions(const TileBlock& block, int first) {
           sums[i][half] = _mm512_dpbf16_ps(sums[i][half], terms, weights[half]);
       }
     }
-    w += 2 * tile_side * tile_terms;
+    w += step_filters;
   }
   for (int i = 0; i < count; ++i)
     for (int half = 0; half < halves; ++half)
@@ -60,7 +60,7 @@ void multiply(const TileBlock& block) {
 const TileKernels tiles_kernels_avx512_bf16{.begin = &nothing,
                                             .end = &nothing,
                                             .multiply = &multiply,
-                                            .any_nan = &any_nan,
+                                            .may_have_nan = &may_have_nan,
                                             .store = &store_block,
                                             .turn = &turn};
 

@@ -1,5 +1,5 @@
 // How a convolution of bf16 is cut for tiles: into bands of output rows, whose input of one group
-// lies in a slab with channels innermost, and blocks of 32 filters.
+// lies in a slab with channels innermost, and blocks of positions by filters.
 #pragma once
 
 #include <cstddef>
@@ -16,33 +16,54 @@ struct ImageSteps {
   std::int64_t n, c, d, h, w;
 };
 
+/// Where the terms of a step begin: in the run of taps from column `run` on of filter row (t, r).
+struct TilesStep {
+  std::int64_t t, r, run, term;
+};
+
 struct TilesPlan : KernelPlan {
   std::int64_t group_c, group_k;
+  std::int64_t output_planes, output_rows, output_columns;
   /// Terms that lie one behind the other in the slab: channels, and the taps of a row where they
-  /// are not dilated. A run of them is cut into steps; the last has filters of zeros.
-  std::int64_t run_terms, run_taps, runs_of_row;
+  /// are not dilated. Where a run's terms are not whole steps, the last has filters of zeros.
+  std::int64_t run_terms;
+  bool pointwise;                     ///< no filter's extent: the slab has what outputs have
+  std::int64_t stride_h, stride_w;    ///< of positions, in rows and pixels of the slab
   std::int64_t width;                 ///< pixels of a slab's row
   std::int64_t rows, bands;           ///< output rows of a band
   std::int64_t slab_rows;             ///< input rows under a band
   bool in_place;                      ///< positions are read where they lie, and there is no slab
   bool meets_zeros;                   ///< zeros that are no terms may meet Inf
   bool flat;                          ///< a band's positions are one row, with those between
-  std::int64_t blocks;                ///< of a group's filters
-  std::int64_t parts;                 ///< that the blocks are shared out in
+  std::int64_t row_places;            ///< of a band's positions, before the next row's begin
+  bool tall;                          ///< blocks are max_positions by tile_side, not a square
+  std::int64_t parts;                 ///< that a group's filters are shared out in
+  bool positions_outside;             ///< the outer loop: a part's filters stay in a cache
+  std::vector<TilesStep> steps;       ///< in the order of the sum
   std::vector<std::int64_t> offsets;  ///< of the steps, in the slab
   double products;                    ///< with those that are not wanted
   std::size_t slab_bytes = 0;
 
   explicit TilesPlan(const ConvProblem& problem, std::int64_t threads);
 
-  std::int64_t steps() const { return static_cast<std::int64_t>(offsets.size()); }
-  std::int64_t block_elements() const { return steps() * tile_terms * block_side; }
-  std::int64_t filter_elements(std::int64_t groups) const {
-    return groups * blocks * block_elements();
+  std::int64_t block_positions() const { return tall ? max_positions : block_side; }
+  std::int64_t block_filters() const { return tall ? tile_side : block_side; }
+  std::int64_t blocks() const;  ///< of a group's filters
+  /// Filters are packed `tile_side` by `tile_side`, the last of a group with zeros, whatever the
+  /// blocks are.
+  std::int64_t packed_tiles() const;  ///< of a group
+  std::int64_t packed_elements() const {
+    return static_cast<std::int64_t>(steps.size()) * step_filters;
   }
-  std::int64_t tasks(const ConvProblem& p) const { return p.n * p.z() * bands * p.groups * parts; }
+  std::int64_t tasks(const ConvProblem& p) const {
+    return p.n * output_planes * bands * p.groups * parts;
+  }
+
+ private:
+  void order_steps(const ConvProblem& p);
 };
 
+ImageSteps steps_of(const Strides& strides);
 ImageSteps image_steps(const ConvProblem& problem);
 ImageSteps output_steps(const ConvProblem& problem);
 

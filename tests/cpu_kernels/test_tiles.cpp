@@ -23,10 +23,17 @@ ConvProblem problem_of(const char* text) {
 
 constexpr const char* texts[] = {
     "mb2ic19ih9iw30oc40kh1",                     // no filter's extent
-    "mb2ic64ih7oc70kh3ph1",                      // rows joined, more than one block of filters
-    "mb1ic64ih6iw40oc33kh3ph1",                  // rows by themselves, one filter left over
+    "mb2ic32ih9iw29oc49kh1",                     // and pixels read where they lie,
+    "mb1ic64ih7oc40kh1",                         // in one tall block,
+    "mb1ic32ih4oc8kh1",                          // as few as a tile takes,
+    "mb1ic32ih3oc8kh1",                          // and fewer
+    "mb2ic33ih9iw70oc40kh1sh2sw2",               // every second pixel
+    "mb2ic3ih7iw35oc20kh1sh2sw2",                // of few channels
+    "mb1ic21ih10iw20oc20kh1sh3sw3ph1pw2",        // every third, from the padding on
+    "mb1ic64ih7oc35kh3ph1",                      // rows joined, more than one block of filters
+    "mb1ic32ih4iw40oc33kh3ph1",                  // rows by themselves, one filter left over
     "mb2ic3ih21iw23oc16kh7sh2ph3",               // the taps of a row are one run of terms
-    "mb1ic40ih13iw29oc20kh3kw5ph2pw4dh0dw1",     // and are not
+    "mb1ic40ih7iw19oc20kh3kw5ph2pw4dh0dw1",      // and are not
     "mb1ic6ih15iw14oc17kh3kw3sh4sw2ph2dh1dw2",   // strides and dilations
     "mb3ic1ih5iw6oc1kh2",                        // one channel, one filter
     "g4mb2ic32ih8iw7oc36kh3ph1",                 // groups
@@ -35,11 +42,21 @@ constexpr const char* texts[] = {
     "mb1ic3id7ih6iw9oc20kd3kh2kw3sd2pd1ph1pw2",  // three
     "mb1ic6id5ih8iw9oc20kd3kh3kw3pd2ph2pw3_padperiodic",
     "mb2ic6ih8iw9oc20kh3kw4ph2pw3_padreflect",
-    "mb1ic33ih40iw300oc8kh3ph1",  // several bands
+    "mb1ic65ih9iw300oc2kh2ph1",       // several bands
+    "mb1ic96ih9iw8oc40kh3kw2ph1dh1",  // channels in chunks
+    "mb1ic64ih6iw9oc20kh1kw3pw2dw1",  // under dilated taps
 };
 
 /// A device that has the set, or nothing.
 bool has(std::string_view set) { return Device::open("cpu").info().instruction_set == set; }
+
+void hold(const Device& device, const ConvAlgorithm& algorithm, const ValidationCase& test) {
+  const ConvAlgorithm* const one = &algorithm;
+  for (const ValidationRecord& record : validate(device, {&one, 1}, test, {.seed = 3})) {
+    CAPTURE(record.sentence, to_string(record.tier));
+    CHECK(record.verdict == Verdict::pass);
+  }
+}
 
 using Fault = ForwardFault;
 
@@ -65,7 +82,7 @@ TEST_CASE("cpu tiles: all tiers, on both instruction sets, in every layout") {
     if (!has(set)) continue;
     ++sets;
     const Device device = Device::open("cpu");
-    const ConvAlgorithm* const algorithm = &algorithm_of(device, name);
+    const ConvAlgorithm& algorithm = algorithm_of(device, name);
     std::size_t turn = 0;
     for (const char* text : texts)
       for (const Placement placement : placements) {
@@ -75,14 +92,17 @@ TEST_CASE("cpu tiles: all tiers, on both instruction sets, in every layout") {
         test.accumulate = turn % 4 < 2;
         test.bias = turn % 2 == 0;
         test.activation = turn % 3 == 0 ? Activation::relu : Activation::none;
-        for (const ValidationRecord& record :
-             validate(device, {&algorithm, 1}, test, {.seed = 3})) {
-          CAPTURE(record.sentence, to_string(record.tier));
-          CHECK(record.verdict == Verdict::pass);
-        }
+        hold(device, algorithm, test);
       }
   }
   if (sets == 0) SKIP("no instructions for bf16 on this machine");
+}
+
+TEST_CASE("cpu tiles: more filters than a cache has room for") {
+  const Device device = Device::open("cpu");
+  if (!has("amx") && !has("avx512_bf16")) SKIP("no instructions for bf16 on this machine");
+  hold(device, algorithm_of(device, name),
+       validation_case("", problem_of("mb1ic512ih5iw13oc520kh1"), Placement::nhwc));
 }
 
 TEST_CASE("cpu tiles: a lost channel, a tap off at a border, a lost column are found", "[faults]") {
