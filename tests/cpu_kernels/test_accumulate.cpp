@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conv_case.hpp"
+#include "support/sanitized.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -49,9 +50,11 @@ void check_sums(Case& data, const std::vector<double>& before, Activation activa
 
 TEST_CASE("cpu conv: direct and panels add to what y holds") {
   Random random(41);
+  int turn = 0;
   for (const ConvProblem& shape : shapes())
     for (ConvProblem problem : layouts(shape))
       for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
+        if (is_sanitized && ++turn % 4 != 0) continue;
         problem.dtype = dtype;
         Case data(problem);
         data.fill([&] { return random.integer(-2, 2); });

@@ -26,8 +26,10 @@ TEST_CASE("cpu conv: every dtype on every instruction set") {
   const std::vector<Device> devices = devices_of_every_instruction_set();
   REQUIRE_FALSE(devices.empty());
   Random random(2);
+  int turn = 0;
   for (ConvProblem problem : shapes())
     for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      if (is_sanitized && ++turn % 3 != 0) continue;
       problem.dtype = dtype;
       Case data(problem);
       data.fill([&] { return random.integer(-3, 3); });
@@ -69,14 +71,14 @@ TEST_CASE("cpu conv: filters of one row or one column, at every pair of strides"
                                              make(64, 2, 9, 1, 3, 1, 1),
                                              make(2, 3, 9, 1, 6, 1, 1, {.groups = 3})};
   const std::vector<Pair> filters = {{1, 1}, {1, 3}, {1, 5}, {3, 1}, {5, 1}};
+  int turn = 0;
   for (ConvProblem problem : channels)
     for (const Pair& filter : filters)
       for (const std::int64_t stride_h : {1, 2, 3})
         for (const std::int64_t stride_w : {1, 2})
           for (const std::int64_t width : {5, 16, 33})
             for (const DType dtype : {DType::f32, DType::f64}) {
-              if (is_sanitized && (width + stride_h + stride_w) % 2 != (dtype == DType::f32))
-                continue;
+              if (is_sanitized && ++turn % 5 != 0) continue;
               problem.r = filter.h, problem.s = filter.w, problem.w = width;
               problem.stride = {stride_h, stride_w}, problem.dtype = dtype;
               Case data(problem);

@@ -10,6 +10,7 @@
 
 #include "conv_case.hpp"
 #include "plumb/validate.hpp"
+#include "support/sanitized.hpp"
 
 using namespace plumb;
 using namespace plumb_test;
@@ -122,8 +123,10 @@ TEST_CASE("cpu fields: one, two and three dimensions with every boundary") {
 
 TEST_CASE("cpu fields: every dtype, some channels and filters, groups and dilations") {
   Random random(32);
+  int turn = 0;
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16})
     for (const Triple& dilation : {Triple(1), Triple(2, 3, 2), Triple(1, 1, 3)}) {
+      if (is_sanitized && ++turn % 4 != 0) continue;
       ConvProblem p = field({8, 19, 40}, {2, 3, 4}, {1, 2, 3}, Boundary::symmetric);
       p.n = 2, p.c = 4, p.k = 6, p.groups = 2, p.dtype = dtype, p.dilation = dilation;
       check_exactly(p, dtype == DType::bf16, random);
