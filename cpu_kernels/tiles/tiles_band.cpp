@@ -38,7 +38,7 @@ void TilesBand::run(int64_t task) {
   const int64_t band = task / plan_.parts / p_.groups;
   first_row_ = band % plan_.bands * plan_.rows;
   z_ = band / plan_.bands % plan_.output_planes;
-  n_ = band / plan_.bands / plan_.output_planes;
+  n_ = plan_.by_images ? 0 : band / plan_.bands / plan_.output_planes;
   rows_ = std::min(plan_.rows, plan_.output_rows - first_row_);
   filters_ = static_cast<const BFloat16*>(launch_.filters) +
              group_ * plan_.packed_tiles() * plan_.packed_elements();
@@ -76,27 +76,35 @@ void TilesBand::load_bias() {
              bias_);
 }
 
-/// The input under the band, zeros where there is none.
+/// The input under the band, or of its images.
 void TilesBand::load_slab() {
+  const auto* const x = static_cast<const BFloat16*>(launch_.x) + group_ * plan_.group_c * x_.c;
+  BFloat16* slab = slab_;
+  if (plan_.by_images)
+    for (int64_t i = 0; i < rows_; ++i, slab += plan_.image_elements)
+      load_rows(x + (first_row_ + i) * x_.n, 0, slab);
+  else
+    load_rows(x + n_ * x_.n, first_row_ * p_.stride.h, slab);
+  BFloat16* const end = slab_ + plan_.slab_bytes / sizeof(BFloat16);
+  slab = slab_ + (plan_.by_images ? rows_ : 1) * plan_.image_elements;
+  std::fill(slab, end, BFloat16{});
+}
+
+/// Rows of an image from `first` on, counted from the padding's begin, with zeros where there is
+/// none.
+void TilesBand::load_rows(const BFloat16* image, int64_t first, BFloat16* row) const {
   const int64_t row_elements = plan_.width * plan_.group_c;
   const int64_t step_h = plan_.pointwise ? p_.stride.h : 1;
   for (int64_t t = 0; t < p_.t; ++t) {
     const int64_t d = z_ * p_.stride.d + t * p_.dilation.d - p_.padding.front;
-    for (int64_t i = 0; i < plan_.slab_rows; ++i) {
-      const int64_t h = first_row_ * p_.stride.h + i * step_h - p_.padding.top;
-      BFloat16* const row = slab_ + (t * plan_.slab_rows + i) * row_elements;
+    for (int64_t i = 0; i < plan_.slab_rows; ++i, row += row_elements) {
+      const int64_t h = first + i * step_h - p_.padding.top;
       if (d < 0 || d >= p_.d || h < 0 || h >= p_.h)
         std::fill_n(row, row_elements, BFloat16{});
       else
-        load_slab_row(static_cast<const BFloat16*>(launch_.x) + n_ * x_.n +
-                          group_ * plan_.group_c * x_.c + d * x_.d + h * x_.h,
-                      row);
+        load_slab_row(image + d * x_.d + h * x_.h, row);
     }
   }
-  BFloat16* const end = slab_ + p_.t * plan_.slab_rows * row_elements;
-  std::fill(end,
-            reinterpret_cast<BFloat16*>(reinterpret_cast<std::byte*>(slab_) + plan_.slab_bytes),
-            BFloat16{});
 }
 
 void TilesBand::load_slab_row(const BFloat16* x, BFloat16* row) const {
@@ -141,8 +149,8 @@ void TilesBand::take_positions(int64_t index) {
   if (!plan_.flat) {
     const int64_t in_row = ceil_div(plan_.output_columns, most);
     const int64_t row = index / in_row, q = index % in_row * most;
-    from_ = slab_ + (row * plan_.stride_h * plan_.width + q * plan_.stride_w) * c;
-    step_ = plan_.stride_w * c;
+    step_ = plan_.place_elements;
+    from_ = slab_ + row * plan_.stride_h * plan_.width * c + q * step_;
     return place(row * plan_.row_places + q, 0,
                  static_cast<int>(std::min(most, plan_.output_columns - q)));
   }
@@ -150,17 +158,17 @@ void TilesBand::take_positions(int64_t index) {
   const int64_t count =
       std::min(most, (rows_ - 1) * plan_.row_places + plan_.output_columns - first);
   if (!plan_.in_place) {
-    from_ = slab_ + first * c;
-    step_ = c;
+    step_ = plan_.place_elements;
+    from_ = slab_ + first * step_;
     return place(first, 0, static_cast<int>(count));
   }
   // A tile is not read beyond the last pixel: the block begins earlier.
+  const int64_t pixels = plan_.by_images ? p_.n : p_.d * p_.h * p_.w;
   const int64_t pixel = (z_ * plan_.output_rows + first_row_) * plan_.output_columns + first;
-  const int64_t before =
-      std::max<int64_t>(0, pixel + std::max<int64_t>(count, tile_side) - p_.d * p_.h * p_.w);
+  const int64_t before = std::max<int64_t>(0, pixel + std::max<int64_t>(count, tile_side) - pixels);
+  step_ = plan_.by_images ? x_.n : x_.w;
   from_ =
-      static_cast<const BFloat16*>(launch_.x) + n_ * x_.n + group_ * c + (pixel - before) * x_.w;
-  step_ = x_.w;
+      static_cast<const BFloat16*>(launch_.x) + n_ * x_.n + group_ * c + (pixel - before) * step_;
   place(first, static_cast<int>(before), static_cast<int>(count));
 }
 
@@ -169,9 +177,10 @@ void TilesBand::place(int64_t first, int before, int count) {
   first_ = first - before;
   positions_ = before + count;
   std::fill_n(y_at_, before, no_output);
+  const int64_t y_row = plan_.by_images ? y_.n : y_.h;
   int64_t row = first / plan_.row_places, q = first % plan_.row_places;
   for (int i = before; i < positions_; ++i) {
-    y_at_[i] = q < plan_.output_columns ? (first_row_ + row) * y_.h + q * y_.w : no_output;
+    y_at_[i] = q < plan_.output_columns ? (first_row_ + row) * y_row + q * y_.w : no_output;
     if (++q == plan_.row_places) q = 0, ++row;
   }
 }
@@ -220,9 +229,10 @@ void TilesBand::sum_nans_again(int64_t block) {
 
 /// A sum by the definition.
 float TilesBand::sum_again(int64_t place, int64_t block, int64_t filter) const {
-  const int64_t row = first_row_ + place / plan_.row_places, q = place % plan_.row_places;
+  const int64_t in_band = first_row_ + place / plan_.row_places, q = place % plan_.row_places;
+  const int64_t n = plan_.by_images ? in_band : n_, row = plan_.by_images ? 0 : in_band;
   const auto* const x =
-      static_cast<const BFloat16*>(launch_.x) + n_ * x_.n + group_ * plan_.group_c * x_.c;
+      static_cast<const BFloat16*>(launch_.x) + n * x_.n + group_ * plan_.group_c * x_.c;
   const BFloat16* filters = packed(block) + filter / tile_side * plan_.packed_elements();
   float sum = 0;
   for (const TilesStep& step : plan_.steps) {

@@ -27,6 +27,7 @@ class TilesBand {
  private:
   void load_bias();
   void load_slab();
+  void load_rows(const BFloat16* image, std::int64_t first, BFloat16* row) const;
   void load_slab_row(const BFloat16* x, BFloat16* row) const;
 
   void run_by_positions(std::int64_t begin, std::int64_t end);

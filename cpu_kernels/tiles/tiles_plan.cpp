@@ -51,64 +51,88 @@ void TilesPlan::order_steps(const ConvProblem& p) {
               steps.push_back({t, r, run, tap + c});
 }
 
+int64_t TilesPlan::input_rows(const ConvProblem& p, int64_t outputs) const {
+  return ((by_images ? 1 : outputs) - 1) * stride_h + (p.r - 1) * p.dilation.h + 1;
+}
+
+int64_t TilesPlan::slab_elements(const ConvProblem& p, int64_t outputs) const {
+  return (by_images ? outputs : 1) * p.t * input_rows(p, outputs) * row_elements();
+}
+
+bool TilesPlan::reads_in_place(const ConvProblem& p) const {
+  const int64_t pixels = p.d * p.h * p.w;
+  return pointwise && p.padding == Padding{} && group_c % tile_terms == 0 &&
+         (by_images ? pixels == 1 && image_steps(p).c == 1 && p.n >= tile_side
+                    : p.stride == Triple{1} && is_one_row(p) && pixels >= tile_side);
+}
+
+void TilesPlan::cut_into_bands(const ConvProblem& p, int64_t threads) {
+  // Filters that stay in no cache are read for each band.
+  const bool filters_stay =
+      packed_tiles() * packed_elements() * int64_t{sizeof(BFloat16)} <= filters_goal_bytes;
+  const int64_t most =
+      (filters_stay ? small_slab_bytes : large_slab_bytes) / static_cast<int64_t>(sizeof(BFloat16));
+  rows = 1;
+  while (rows < output_rows && slab_elements(p, rows + 1) <= most) ++rows;
+  // Enough bands for the threads, as long as they do not read most rows twice.
+  const int64_t tasks = (by_images ? 1 : p.n) * output_planes * p.groups;
+  const int64_t wanted = ceil_div(2 * threads, std::max<int64_t>(tasks, 1));
+  const int64_t least = std::min(output_rows, by_images ? tile_side : 2 * p.r);
+  rows = std::min(rows, std::max(ceil_div(output_rows, wanted), least));
+  bands = ceil_div(output_rows, rows);
+  rows = ceil_div(output_rows, bands);
+  slab_rows = input_rows(p, rows);
+  image_elements = p.t * slab_rows * row_elements();
+}
+
+void TilesPlan::cut_into_blocks(const ConvProblem& p, int64_t threads) {
+  // Few positions read a block of filters once, and few filters a position.
+  const int64_t in_a_row = flat ? (rows - 1) * row_places + output_columns : output_columns;
+  tall = group_k <= tile_side || (flat && in_a_row > block_side && in_a_row <= max_positions);
+  const int64_t bands_in_all = (by_images ? 1 : p.n) * output_planes * p.groups * bands;
+  parts =
+      std::clamp<int64_t>(ceil_div(2 * threads, std::max<int64_t>(bands_in_all, 1)), 1, blocks());
+  positions_outside =
+      ceil_div(packed_tiles(), parts) * packed_elements() * int64_t{sizeof(BFloat16)} <=
+      filters_goal_bytes;
+}
+
 TilesPlan::TilesPlan(const ConvProblem& p, int64_t threads)
     : group_c(p.c / p.groups),
       group_k(p.k / p.groups),
       output_planes(p.z()),
       output_rows(p.p()),
       output_columns(p.q()) {
+  by_images = p.n > 1 && output_planes * output_rows * output_columns == 1;
+  if (by_images) output_rows = p.n;
   order_steps(p);
   pointwise = p.t * p.r * p.s == 1;
   stride_h = pointwise ? 1 : p.stride.h;
   stride_w = pointwise ? 1 : p.stride.w;
   width = (output_columns - 1) * stride_w + (p.s - 1) * p.dilation.w + 1;
-  const int64_t row_elements = width * group_c;
-  const int64_t row_bytes = p.t * row_elements * int64_t{sizeof(BFloat16)};
-  const auto input_rows = [&](int64_t outputs) {
-    return (outputs - 1) * stride_h + (p.r - 1) * p.dilation.h + 1;
-  };
-  in_place = pointwise && p.stride == Triple{1} && p.padding == Padding{} && is_one_row(p) &&
-             group_c % tile_terms == 0 && p.d * p.h * p.w >= tile_side;
+  in_place = reads_in_place(p);
   meets_zeros = p.padding != Padding{} || run_terms % tile_terms != 0;
-  // Filters that stay in no cache are read for each band.
-  const bool filters_stay =
-      packed_tiles() * packed_elements() * int64_t{sizeof(BFloat16)} <= filters_goal_bytes;
-  const int64_t most_bytes = filters_stay ? small_slab_bytes : large_slab_bytes;
-  rows = 1;
-  while (rows < output_rows && input_rows(rows + 1) * row_bytes <= most_bytes) ++rows;
-  // Enough bands for the threads, as long as they do not read most rows twice.
-  const int64_t images = p.n * output_planes * p.groups;
-  const int64_t wanted = ceil_div(2 * threads, std::max<int64_t>(images, 1));
-  rows = std::min(rows,
-                  std::max(ceil_div(output_rows, wanted), std::min<int64_t>(output_rows, 2 * p.r)));
-  bands = ceil_div(output_rows, rows);
-  rows = ceil_div(output_rows, bands);
-  slab_rows = input_rows(rows);
+  cut_into_bands(p, threads);
 
-  const auto columns = static_cast<double>(output_columns);
+  // What of the positions that are formed are outputs: in rows by themselves, and in one row.
+  const auto columns = static_cast<double>(by_images ? rows : output_columns);
   const double in_rows =
-      columns / static_cast<double>(round_up(output_columns, int64_t{tile_side}));
-  const double in_one = columns / static_cast<double>(width);
-  flat = stride_h == 1 && stride_w == 1 && (in_place || rows == 1 || in_one >= in_rows);
-  row_places = flat ? width : output_columns;
-  // Few positions read a block of filters once, and few filters a position.
-  const int64_t in_a_row = flat ? (rows - 1) * row_places + output_columns : output_columns;
-  tall = group_k <= tile_side || (flat && in_a_row > block_side && in_a_row <= max_positions);
+      columns / static_cast<double>(round_up(static_cast<int64_t>(columns), int64_t{tile_side}));
+  const double in_one = columns / static_cast<double>(by_images ? rows : width);
+  flat =
+      by_images || (stride_h == 1 && stride_w == 1 && (in_place || rows == 1 || in_one >= in_rows));
+  row_places = flat && !by_images ? width : output_columns;
+  place_elements = by_images ? image_elements : stride_w * group_c;
+  cut_into_blocks(p, threads);
 
-  parts =
-      std::clamp<int64_t>(ceil_div(2 * threads, std::max<int64_t>(images * bands, 1)), 1, blocks());
-  positions_outside =
-      ceil_div(packed_tiles(), parts) * packed_elements() * int64_t{sizeof(BFloat16)} <=
-      filters_goal_bytes;
   for (const TilesStep& step : steps)
-    offsets.push_back((step.t * slab_rows + step.r * p.dilation.h) * row_elements +
+    offsets.push_back((step.t * slab_rows + step.r * p.dilation.h) * row_elements() +
                       step.run * p.dilation.w * group_c + step.term);
   // A tile reads behind the last position, and a step behind its terms.
-  const int64_t behind = tile_side * stride_w * group_c + tile_terms;
-  if (!in_place)
-    slab_bytes = padded((p.t * slab_rows * row_elements + behind) * int64_t{sizeof(BFloat16)});
-  const double efficiency = flat && rows > 1 ? in_one : in_rows;
-  products = static_cast<double>(p.n * output_planes * output_rows) * columns / efficiency *
+  const int64_t behind = tile_side * place_elements + tile_terms;
+  if (!in_place) slab_bytes = padded((slab_elements(p, rows) + behind) * int64_t{sizeof(BFloat16)});
+  const double efficiency = flat && !by_images && rows > 1 ? in_one : in_rows;
+  products = static_cast<double>(p.n * p.z() * p.p() * p.q()) / efficiency *
              static_cast<double>(steps.size() * tile_terms) *
              static_cast<double>(p.groups * round_up(group_k, int64_t{tile_side}));
 }

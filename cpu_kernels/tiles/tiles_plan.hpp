@@ -23,6 +23,7 @@ struct TilesStep {
 
 struct TilesPlan : KernelPlan {
   std::int64_t group_c, group_k;
+  bool by_images;  ///< one output each: rows are images, and a row one pixel
   std::int64_t output_planes, output_rows, output_columns;
   /// Terms that lie one behind the other in the slab: channels, and the taps of a row where they
   /// are not dilated. Where a run's terms are not whole steps, the last has filters of zeros.
@@ -31,11 +32,13 @@ struct TilesPlan : KernelPlan {
   std::int64_t stride_h, stride_w;    ///< of positions, in rows and pixels of the slab
   std::int64_t width;                 ///< pixels of a slab's row
   std::int64_t rows, bands;           ///< output rows of a band
-  std::int64_t slab_rows;             ///< input rows under a band
+  std::int64_t slab_rows;             ///< input rows under a band, or of an image
+  std::int64_t image_elements;        ///< that a slab has of an image
   bool in_place;                      ///< positions are read where they lie, and there is no slab
   bool meets_zeros;                   ///< zeros that are no terms may meet Inf
   bool flat;                          ///< a band's positions are one row, with those between
   std::int64_t row_places;            ///< of a band's positions, before the next row's begin
+  std::int64_t place_elements;        ///< from a place to the next in the slab
   bool tall;                          ///< blocks are max_positions by tile_side, not a square
   std::int64_t parts;                 ///< that a group's filters are shared out in
   bool positions_outside;             ///< the outer loop: a part's filters stay in a cache
@@ -56,11 +59,17 @@ struct TilesPlan : KernelPlan {
     return static_cast<std::int64_t>(steps.size()) * step_filters;
   }
   std::int64_t tasks(const ConvProblem& p) const {
-    return p.n * output_planes * bands * p.groups * parts;
+    return (by_images ? 1 : p.n) * output_planes * bands * p.groups * parts;
   }
 
  private:
   void order_steps(const ConvProblem& p);
+  void cut_into_bands(const ConvProblem& p, std::int64_t threads);
+  void cut_into_blocks(const ConvProblem& p, std::int64_t threads);
+  bool reads_in_place(const ConvProblem& p) const;
+  std::int64_t row_elements() const { return width * group_c; }
+  std::int64_t input_rows(const ConvProblem& p, std::int64_t outputs) const;
+  std::int64_t slab_elements(const ConvProblem& p, std::int64_t outputs) const;
 };
 
 ImageSteps steps_of(const Strides& strides);

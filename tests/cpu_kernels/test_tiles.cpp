@@ -31,6 +31,10 @@ constexpr const char* texts[] = {
     "mb2ic33ih9iw70oc40kh1sh2sw2",               // every second pixel
     "mb2ic3ih7iw35oc20kh1sh2sw2",                // of few channels
     "mb1ic21ih10iw20oc20kh1sh3sw3ph1pw2",        // every third, from the padding on
+    "mb37ic64ih1oc40kh1",                        // images of a pixel,
+    "mb9ic20ih3oc35kh3",                         // of one output,
+    "mb20ic33ih2iw3oc5kh3ph1sh4sw5",             // with a padding
+    "g2mb70ic64id2ih1iw2oc34kd2kh1kw2",          // and groups, as rows
     "mb1ic64ih7oc35kh3ph1",                      // rows joined, more than one block of filters
     "mb1ic32ih4iw40oc33kh3ph1",                  // rows by themselves, one filter left over
     "mb2ic3ih21iw23oc16kh7sh2ph3",               // the taps of a row are one run of terms
