@@ -265,7 +265,8 @@ double estimate_seconds(const ConvProblem& problem, const DeviceInfo& device) {
   const double images = static_cast<double>(problem.n) * static_cast<double>(problem.groups);
   const double rate = 0.85 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
   const double slower = (cost_of_runs(problem.k / problem.groups) - 1) * problem.flop();
-  const double all = images * work(problem, cuts<Real>(problem)) + products_of_turning(problem);
+  const double all = images * work(problem, cuts<Real>(problem)) + products_of_turning(problem) +
+                     products_of_conversion(problem);
   return (2 * all + slower) / rate + problem.bytes() / device.nominal_bytes_per_second;
 }
 

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "core/src/parallel/parallel.hpp"
+#include "cpu_kernels/conv/blocks.hpp"
 #include "cpu_kernels/conv/conv_launch.hpp"
 #include "cpu_kernels/fields/field_steps.hpp"
 #include "cpu_kernels/primitives/rows.hpp"
@@ -80,8 +81,10 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
         static_cast<std::size_t>(threads) * slot_step(*plan, threads, result.filter_bytes);
     const double images = static_cast<double>(problem.n) * static_cast<double>(problem.groups);
     const double rate = 0.85 * device.nominal_fp32_flop_per_second * sizeof(float) / sizeof(Real);
-    result.estimate_seconds = images * 2 * field_work(problem, kernels, *plan) / rate +
-                              problem.bytes() / device.nominal_bytes_per_second;
+    const double products =
+        images * field_work(problem, kernels, *plan) + products_of_conversion(problem);
+    result.estimate_seconds =
+        2 * products / rate + problem.bytes() / device.nominal_bytes_per_second;
   }
   result.kernel = std::move(plan);
   return result;
