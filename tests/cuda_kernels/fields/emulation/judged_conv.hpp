@@ -16,26 +16,27 @@ namespace plumb_test::emulation {
 /// What a kernel convolved.
 struct JudgedConv {
   const plumb::ConvProblem& problem;
-  const HostTensor &x, &w;
-  const HostTensor* bias;  ///< or null
-  const HostTensor& y;     ///< before
-  bool relu = false, accumulate = false;
+  const HostTensor &x, &w, &bias, &y;  ///< y before
 };
 
-/// Returns the first of y's values that is wrong; nothing where none is. With `exact` data they are
-/// the oracle's, and otherwise within `share` of the bound of the numerics.
-inline std::string first_wrong_output(const JudgedConv& of, const plumb::Numerics& numerics,
-                                      bool exact, const std::vector<double>& values,
-                                      double share = 1) {
+/// Returns the first of y's values that is wrong; nothing where none is. `options` say whether
+/// there were bias, ReLU and accumulation, and which data: with exact sums values are the oracle's,
+/// and otherwise within `share` of the bound of the numerics.
+template <class Options>
+std::string first_wrong_output(const JudgedConv& of, const Options& options,
+                               const plumb::Numerics& numerics, const std::vector<double>& values,
+                               double share = 1) {
+  const bool exact = has_exact_sums(options.data);
   const std::vector<double> before = of.y.values();
-  std::vector<plumb::OracleTerm> terms = plumb::conv_oracle(
-      of.problem, of.x.view(), of.w.view(), of.bias ? of.bias->view() : plumb::ConstTensorView());
+  std::vector<plumb::OracleTerm> terms =
+      plumb::conv_oracle(of.problem, of.x.view(), of.w.view(),
+                         options.bias ? of.bias.view() : plumb::ConstTensorView());
   return first_wrong(values, [&](std::size_t i) -> Expected {
-    if (of.accumulate) terms[i].add(before[i]);
+    if (options.accumulate) terms[i].add(before[i]);
     double expected = terms[i].y;
     const double bound =
         exact ? 0 : share * plumb::conv_error_bound(numerics, of.problem, terms[i], values[i]);
-    if (of.relu && expected < 0) expected = 0;
+    if (options.relu && expected < 0) expected = 0;
     return {expected, bound};
   });
 }

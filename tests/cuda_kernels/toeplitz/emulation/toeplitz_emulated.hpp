@@ -102,14 +102,7 @@ class ToeplitzEmulated {
         .accumulator = plumb::Accumulator::tensor_core_fp32,
         .products = options_.products,
         .term_multiple = 16};
-    return first_wrong_output({.problem = problem_,
-                               .x = x_,
-                               .w = w_,
-                               .bias = options_.bias ? &bias_ : nullptr,
-                               .y = y_,
-                               .relu = options_.relu,
-                               .accumulate = options_.accumulate},
-                              numerics, has_exact_sums(options_.data), values);
+    return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values);
   }
 
   ToeplitzOptions options_;
