@@ -37,7 +37,8 @@ inline double products_of_turning(const ConvProblem& problem) {
 }
 
 /// Returns the products that take as long as widening the rows of x and rounding those of y where
-/// two bytes are stored: 20 ns a row of 14 or 28, of which most elements are no whole vector.
+/// elements have two bytes: 20 ns a row of 14 or 28, most of it in the loop over what is left of
+/// whole vectors.
 inline double products_of_conversion(const ConvProblem& problem) {
   constexpr double of_a_row = 1800;
   if (size_in_bytes(problem.dtype) != 2) return 0;

@@ -86,7 +86,7 @@ PlanResult plan(const ConvProblem& problem, const DeviceInfo& device) {
 /// Packs `tile_side` filters; what is none is zero.
 void pack_tile(const FilterPacking& packing, const TilesPlan& plan, int64_t group, int64_t tile,
                BFloat16* to) {
-  const ImageSteps w = steps_of(packing.problem.w_strides);
+  const ImageStrides w = image_strides(packing.problem.w_strides);
   const int64_t filters = std::min<int64_t>(plan.group_k - tile * tile_side, tile_side);
   const auto* const from =
       static_cast<const BFloat16*>(packing.w) + (group * plan.group_k + tile * tile_side) * w.n;

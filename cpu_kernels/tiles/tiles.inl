@@ -168,13 +168,22 @@ inline void turn_square(const __m256i* from, __m256i* to) {
   }
 }
 
+/// For 1 to 4 channels, of 16 pixels each: which element of four planes of 16 is the pixels' next.
+struct PixelChoices {
+  alignas(64) std::uint16_t of[4][64] = {};
+  constexpr PixelChoices() {
+    for (int channels = 1; channels <= 4; ++channels)
+      for (int i = 0; i < 16 * channels; ++i)
+        of[channels - 1][i] = static_cast<std::uint16_t>(i % channels * 16 + i / channels);
+  }
+};
+constexpr PixelChoices pixel_choices;
+
 /// Up to 4 channels: those of 16 pixels are two vectors of 32 at most, each a choice of elements of
 /// four planes.
 void turn_few(const TilePlanes& planes, std::int64_t pixels, BFloat16* to) {
   const auto channels = static_cast<int>(planes.channels);
-  alignas(64) std::uint16_t choice[64] = {};
-  for (int i = 0; i < 16 * channels; ++i)
-    choice[i] = static_cast<std::uint16_t>(i % channels * 16 + i / channels);
+  const std::uint16_t* const choice = pixel_choices.of[channels - 1];
   const __m512i first = _mm512_load_si512(choice), second = _mm512_load_si512(choice + 32);
   for (std::int64_t pixel = 0; pixel < pixels; pixel += 16) {
     const auto count = static_cast<int>(lesser(16, pixels - pixel));

@@ -18,11 +18,10 @@ void end() { _tile_release(); }
 
 constexpr int row_bytes = block_side * sizeof(float);
 
-/// Where a tile of positions begins: the last one within those that are wanted, so that it may have
+/// The position where the last tile begins: it ends with the last one that is wanted, and may have
 /// some of the tile before.
-inline std::int64_t tile_begin(const TileBlock& block, int tile) {
-  const int last = block.positions > tile_side ? block.positions - tile_side : 0;
-  return tile * tile_side < last ? tile * tile_side : last;
+inline std::int64_t last_tile(const TileBlock& block) {
+  return block.positions > tile_side ? block.positions - tile_side : 0;
 }
 
 /// 17 to 32 filters. Tiles 0 to 3 are sums, of positions and filters 0 and 1; 4 and 5 positions, 6
@@ -30,7 +29,7 @@ inline std::int64_t tile_begin(const TileBlock& block, int tile) {
 template <bool two>
 void multiply_square(const TileBlock& block) {
   const std::int64_t step_bytes = block.step * std::int64_t{sizeof(BFloat16)};
-  const std::int64_t second = two ? tile_begin(block, 1) : 0;
+  const std::int64_t second = last_tile(block);
   const BFloat16* w = block.filters;
   _tile_zero(0);
   _tile_zero(1);
@@ -61,7 +60,7 @@ void multiply_square(const TileBlock& block) {
 template <int tiles>
 void multiply_column(const TileBlock& block) {
   const std::int64_t step_bytes = block.step * std::int64_t{sizeof(BFloat16)};
-  const std::int64_t last = tile_begin(block, tiles - 1);
+  const std::int64_t last = last_tile(block);
   const BFloat16* w = block.filters;
   _tile_zero(0);
   if constexpr (tiles > 1) _tile_zero(1);

@@ -25,8 +25,8 @@ TilesBand::TilesBand(const ConvLaunch& launch, const TilesPlan& plan, const Tile
       p_(launch.problem),
       plan_(plan),
       kernels_(kernels),
-      x_(image_steps(launch.problem)),
-      y_(output_steps(launch.problem)),
+      x_(input_strides(launch.problem)),
+      y_(output_strides(launch.problem)),
       bias_(reinterpret_cast<float*>(slot)),
       slab_(reinterpret_cast<BFloat16*>(slot + bias_bytes(plan))) {
   kernels_.begin();
@@ -54,15 +54,17 @@ void TilesBand::run(int64_t task) {
 
 /// Filters stay in the core's caches, and outputs of a position are stored one behind the other.
 void TilesBand::run_by_positions(int64_t begin, int64_t end) {
-  for (int64_t i = 0; i < position_blocks(); ++i) {
+  const int64_t all = position_blocks();
+  for (int64_t i = 0; i < all; ++i) {
     take_positions(i);
     for (int64_t block = begin; block < end; ++block) run_block(block);
   }
 }
 
 void TilesBand::run_by_filters(int64_t begin, int64_t end) {
+  const int64_t all = position_blocks();
   for (int64_t block = begin; block < end; ++block)
-    for (int64_t i = 0; i < position_blocks(); ++i) {
+    for (int64_t i = 0; i < all; ++i) {
       take_positions(i);
       run_block(block);
     }
@@ -93,7 +95,7 @@ void TilesBand::load_slab() {
 /// Rows of an image from `first` on, counted from the padding's begin, with zeros where there is
 /// none.
 void TilesBand::load_rows(const BFloat16* image, int64_t first, BFloat16* row) const {
-  const int64_t row_elements = plan_.width * plan_.group_c;
+  const int64_t row_elements = plan_.row_elements();
   const int64_t step_h = plan_.pointwise ? p_.stride.h : 1;
   for (int64_t t = 0; t < p_.t; ++t) {
     const int64_t d = z_ * p_.stride.d + t * p_.dilation.d - p_.padding.front;
@@ -145,12 +147,12 @@ int64_t TilesBand::position_blocks() const {
 /// Positions are the places of a band, one row of them or many; with a slab a place is a pixel of
 /// it, without one of x.
 void TilesBand::take_positions(int64_t index) {
-  const int64_t c = plan_.group_c, most = plan_.block_positions();
+  const int64_t most = plan_.block_positions();
   if (!plan_.flat) {
     const int64_t in_row = ceil_div(plan_.output_columns, most);
     const int64_t row = index / in_row, q = index % in_row * most;
     step_ = plan_.place_elements;
-    from_ = slab_ + row * plan_.stride_h * plan_.width * c + q * step_;
+    from_ = slab_ + row * plan_.stride_h * plan_.row_elements() + q * step_;
     return place(row * plan_.row_places + q, 0,
                  static_cast<int>(std::min(most, plan_.output_columns - q)));
   }
@@ -167,8 +169,8 @@ void TilesBand::take_positions(int64_t index) {
   const int64_t pixel = (z_ * plan_.output_rows + first_row_) * plan_.output_columns + first;
   const int64_t before = std::max<int64_t>(0, pixel + std::max<int64_t>(count, tile_side) - pixels);
   step_ = plan_.by_images ? x_.n : x_.w;
-  from_ =
-      static_cast<const BFloat16*>(launch_.x) + n_ * x_.n + group_ * c + (pixel - before) * step_;
+  from_ = static_cast<const BFloat16*>(launch_.x) + n_ * x_.n + group_ * plan_.group_c +
+          (pixel - before) * step_;
   place(first, static_cast<int>(before), static_cast<int>(count));
 }
 
@@ -222,9 +224,12 @@ void TilesBand::run_block(int64_t block) {
 
 /// Zeros of padding, or behind a run, may have met Inf.
 void TilesBand::sum_nans_again(int64_t block) {
-  for (int i = 0; i < positions_; ++i)
-    for (int j = 0; j < filters_of(block) && y_at_[i] != no_output; ++j)
+  const int filters = filters_of(block);
+  for (int i = 0; i < positions_; ++i) {
+    if (y_at_[i] == no_output) continue;
+    for (int j = 0; j < filters; ++j)
       if (float& sum = sums_[i * block_side + j]; sum != sum) sum = sum_again(first_ + i, block, j);
+  }
 }
 
 /// A sum by the definition.

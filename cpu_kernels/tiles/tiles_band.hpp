@@ -45,7 +45,7 @@ class TilesBand {
   const ConvProblem& p_;
   const TilesPlan& plan_;
   const TileKernels& kernels_;
-  const ImageSteps x_, y_;
+  const ImageStrides x_, y_;
   float* const bias_;
   BFloat16* const slab_;
 

@@ -16,20 +16,20 @@ constexpr int64_t small_slab_bytes = 256 << 10, large_slab_bytes = 640 << 10,
 
 /// Whether all pixels of an image lie one behind the other, each with all of its channels.
 bool is_one_row(const ConvProblem& p) {
-  const ImageSteps x = image_steps(p);
+  const ImageStrides x = input_strides(p);
   return x.c == 1 && (p.h == 1 || x.h == p.w * x.w) && (p.d == 1 || x.d == p.h * p.w * x.w);
 }
 
 }  // namespace
 
-ImageSteps steps_of(const Strides& strides) {
+ImageStrides image_strides(const Strides& strides) {
   const bool deep = strides.rank() == 5;
   return {strides[0], strides[1], deep ? strides[2] : 0, strides[deep ? 3 : 2],
           strides[deep ? 4 : 3]};
 }
 
-ImageSteps image_steps(const ConvProblem& problem) { return steps_of(problem.x_strides); }
-ImageSteps output_steps(const ConvProblem& problem) { return steps_of(problem.y_strides); }
+ImageStrides input_strides(const ConvProblem& problem) { return image_strides(problem.x_strides); }
+ImageStrides output_strides(const ConvProblem& problem) { return image_strides(problem.y_strides); }
 
 int64_t TilesPlan::blocks() const { return ceil_div(group_k, block_filters()); }
 int64_t TilesPlan::packed_tiles() const { return ceil_div(group_k, int64_t{tile_side}); }
@@ -62,7 +62,7 @@ int64_t TilesPlan::slab_elements(const ConvProblem& p, int64_t outputs) const {
 bool TilesPlan::reads_in_place(const ConvProblem& p) const {
   const int64_t pixels = p.d * p.h * p.w;
   return pointwise && p.padding == Padding{} && group_c % tile_terms == 0 &&
-         (by_images ? pixels == 1 && image_steps(p).c == 1 && p.n >= tile_side
+         (by_images ? pixels == 1 && input_strides(p).c == 1 && p.n >= tile_side
                     : p.stride == Triple{1} && is_one_row(p) && pixels >= tile_side);
 }
 
@@ -75,8 +75,7 @@ void TilesPlan::cut_into_bands(const ConvProblem& p, int64_t threads) {
   rows = 1;
   while (rows < output_rows && slab_elements(p, rows + 1) <= most) ++rows;
   // Enough bands for the threads, as long as they do not read most rows twice.
-  const int64_t tasks = (by_images ? 1 : p.n) * output_planes * p.groups;
-  const int64_t wanted = ceil_div(2 * threads, std::max<int64_t>(tasks, 1));
+  const int64_t wanted = ceil_div(2 * threads, std::max<int64_t>(images_of_bands(p), 1));
   const int64_t least = std::min(output_rows, by_images ? tile_side : 2 * p.r);
   rows = std::min(rows, std::max(ceil_div(output_rows, wanted), least));
   bands = ceil_div(output_rows, rows);
@@ -89,9 +88,8 @@ void TilesPlan::cut_into_blocks(const ConvProblem& p, int64_t threads) {
   // Few positions read a block of filters once, and few filters a position.
   const int64_t in_a_row = flat ? (rows - 1) * row_places + output_columns : output_columns;
   tall = group_k <= tile_side || (flat && in_a_row > block_side && in_a_row <= max_positions);
-  const int64_t bands_in_all = (by_images ? 1 : p.n) * output_planes * p.groups * bands;
-  parts =
-      std::clamp<int64_t>(ceil_div(2 * threads, std::max<int64_t>(bands_in_all, 1)), 1, blocks());
+  const int64_t all_bands = std::max<int64_t>(images_of_bands(p) * bands, 1);
+  parts = std::clamp<int64_t>(ceil_div(2 * threads, all_bands), 1, blocks());
   positions_outside =
       ceil_div(packed_tiles(), parts) * packed_elements() * int64_t{sizeof(BFloat16)} <=
       filters_goal_bytes;
@@ -115,10 +113,10 @@ TilesPlan::TilesPlan(const ConvProblem& p, int64_t threads)
   cut_into_bands(p, threads);
 
   // What of the positions that are formed are outputs: in rows by themselves, and in one row.
-  const auto columns = static_cast<double>(by_images ? rows : output_columns);
+  const int64_t in_a_row = by_images ? rows : output_columns;
   const double in_rows =
-      columns / static_cast<double>(round_up(static_cast<int64_t>(columns), int64_t{tile_side}));
-  const double in_one = columns / static_cast<double>(by_images ? rows : width);
+      static_cast<double>(in_a_row) / static_cast<double>(round_up(in_a_row, int64_t{tile_side}));
+  const double in_one = static_cast<double>(output_columns) / static_cast<double>(width);
   flat =
       by_images || (stride_h == 1 && stride_w == 1 && (in_place || rows == 1 || in_one >= in_rows));
   row_places = flat && !by_images ? width : output_columns;

@@ -12,7 +12,7 @@
 namespace plumb {
 
 /// Strides of a tensor of images along all axes, in elements.
-struct ImageSteps {
+struct ImageStrides {
   std::int64_t n, c, d, h, w;
 };
 
@@ -54,26 +54,28 @@ struct TilesPlan : KernelPlan {
   std::int64_t blocks() const;  ///< of a group's filters
   /// Filters are packed `tile_side` by `tile_side`, the last of a group with zeros, whatever the
   /// blocks are.
-  std::int64_t packed_tiles() const;  ///< of a group
+  std::int64_t packed_tiles() const;                             ///< of a group
+  std::int64_t row_elements() const { return width * group_c; }  ///< of the slab
   std::int64_t packed_elements() const {
     return static_cast<std::int64_t>(steps.size()) * step_filters;
   }
-  std::int64_t tasks(const ConvProblem& p) const {
-    return (by_images ? 1 : p.n) * output_planes * bands * p.groups * parts;
-  }
+  std::int64_t tasks(const ConvProblem& p) const { return images_of_bands(p) * bands * parts; }
 
  private:
   void order_steps(const ConvProblem& p);
   void cut_into_bands(const ConvProblem& p, std::int64_t threads);
   void cut_into_blocks(const ConvProblem& p, std::int64_t threads);
   bool reads_in_place(const ConvProblem& p) const;
-  std::int64_t row_elements() const { return width * group_c; }
+  /// Planes of images and groups, each cut into bands by itself.
+  std::int64_t images_of_bands(const ConvProblem& p) const {
+    return (by_images ? 1 : p.n) * output_planes * p.groups;
+  }
   std::int64_t input_rows(const ConvProblem& p, std::int64_t outputs) const;
   std::int64_t slab_elements(const ConvProblem& p, std::int64_t outputs) const;
 };
 
-ImageSteps steps_of(const Strides& strides);
-ImageSteps image_steps(const ConvProblem& problem);
-ImageSteps output_steps(const ConvProblem& problem);
+ImageStrides image_strides(const Strides& strides);
+ImageStrides input_strides(const ConvProblem& problem);
+ImageStrides output_strides(const ConvProblem& problem);
 
 }  // namespace plumb
