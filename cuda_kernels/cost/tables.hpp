@@ -13,6 +13,7 @@
 #include "cuda_kernels/cost/weights_table.hpp"
 #include "cuda_kernels/cost/wide_patch_table.hpp"
 #include "cuda_kernels/cost/wide_table.hpp"
+#include "cuda_kernels/cost/wide_weights_table.hpp"
 
 namespace plumb::cuda {
 
@@ -25,6 +26,7 @@ struct CostTables {
   InterleavedTable interleaved;
   WideTable wide;
   WidePatchTable wide_patch;
+  WideWeightsTable wide_weights;
   WeightsTable weights;
   FewWeightsTable few_weights;
   DepthwiseTable depthwise;

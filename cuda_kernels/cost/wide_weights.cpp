@@ -20,9 +20,9 @@ double clocks_of_products(const WideWeightsCounts& work) {
     constexpr double step_terms = 64;
     return step_terms * work.m * work.n / costs.products_per_clock;
   }
-  // TF32 has half the rate and half the terms in a row. What of that rate mma.sync reaches is a
-  // guess, until it is timed.
-  constexpr double step_terms = 32, tf32_share = 0.5, mma_sync_share = 0.6, warps = 8;
+  // TF32 has half the rate and half the terms in a row.
+  constexpr double step_terms = 32, tf32_share = 0.5, warps = 8;
+  const double mma_sync_share = cost_tables().wide_weights.mma_sync_share;
   const double products = step_terms * work.step_products * work.m * work.n /
                           (tf32_share * mma_sync_share * costs.products_per_clock);
   // Each warp reads its rows and columns of its part of the pixels; the copy engine writes those of
@@ -58,15 +58,15 @@ double wide_weights_moving_clocks(const WideWeightsTraffic& traffic) {
 }
 
 double wide_weights_seconds(const DeviceInfo& device, double clocks,
-                            const WideWeightsTraffic& traffic) {
+                            const WideWeightsTraffic& traffic, bool by_mma_sync) {
   const WideTable& costs = cost_tables().wide;
+  const WideWeightsTable& measured = cost_tables().wide_weights;
   const Machine machine(device);
   const double tiles = clocks * wide_weights_units / (machine.units * machine.clock_hertz);
   const double reading =
       costs.slower * machine.moving_seconds(traffic.read_bytes, costs.read_share);
-  // Three layers took 1.3 to 1.9 times as long on an H100 (docs/kernels/weights.md).
-  constexpr double measured = 1.5;
-  return measured * kernel_seconds(tiles + reading, device, 0) + costs.start + costs.next_kernel +
+  const double slower = by_mma_sync ? measured.mma_sync_slower : measured.slower;
+  return slower * kernel_seconds(tiles + reading, device, 0) + costs.start + costs.next_kernel +
          machine.moving_seconds(traffic.repacked_bytes, costs.repacking_share) +
          traffic.repackings * costs.next_kernel;
 }

@@ -33,6 +33,6 @@ double wide_weights_clocks(const WideWeightsCounts& work);
 double wide_weights_moving_clocks(const WideWeightsTraffic& traffic);
 /// Returns the time of all kernels of a problem that takes so many clocks.
 double wide_weights_seconds(const DeviceInfo& device, double clocks,
-                            const WideWeightsTraffic& traffic);
+                            const WideWeightsTraffic& traffic, bool by_mma_sync);
 
 }  // namespace plumb::cuda

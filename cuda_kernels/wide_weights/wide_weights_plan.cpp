@@ -205,7 +205,7 @@ std::size_t WideWeightsPlan::sums_bytes() const {
 double WideWeightsPlan::seconds(const DeviceInfo& device) const {
   WideWeightsTraffic traffic;
   add_repacking(traffic, x, across), add_repacking(traffic, dy, across);
-  return wide_weights_seconds(device, cut.clocks, traffic);
+  return wide_weights_seconds(device, cut.clocks, traffic, weights_in_registers(of));
 }
 
 Support supports_wide_weights(const ConvProblem& problem, const WideClass& of,

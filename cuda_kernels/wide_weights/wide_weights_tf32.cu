@@ -9,26 +9,14 @@
 // Bytes: as in wide_weights.cu. Only tensors that the copy engine cannot read are repacked; planes
 //   under one tap are read as they lie.
 // Wins: where bytes bound the layer, and in TF32 where there are few filters.
-// Measured: not yet (docs/kernels/weights.md).
+// Measured: docs/kernels/weights.md.
 #include "cuda_kernels/wide_weights/wide_weights_entry.cuh"
 
 namespace plumb::cuda {
 
-namespace {
-
-/// Until they are timed they run when they are named.
-template <class Arithmetic>
-constexpr ConvAlgorithm untimed_entry(std::string_view name) {
-  ConvAlgorithm entry = wide_weights_entry<Arithmetic>(name, Operand::tf32_rounded);
-  entry.forced_only = true;
-  return entry;
-}
-
-}  // namespace
-
 extern const ConvAlgorithm wide_weights_f32_tf32 =
-    untimed_entry<WideTf32>("cuda.conv.wide_weights.tf32");
+    wide_weights_entry<WideTf32>("cuda.conv.wide_weights.tf32", Operand::tf32_rounded);
 extern const ConvAlgorithm wide_weights_f32_tf32x3 =
-    untimed_entry<WideTf32x3>("cuda.conv.wide_weights.tf32x3");
+    wide_weights_entry<WideTf32x3>("cuda.conv.wide_weights.tf32x3", Operand::tf32_rounded);
 
 }  // namespace plumb::cuda
