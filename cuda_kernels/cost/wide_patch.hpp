@@ -6,6 +6,10 @@
 
 namespace plumb::cuda {
 
+/// What lanes write at once: vectors of filters that lie side by side, vectors of a plane's
+/// outputs, or single ones.
+enum class WidePatchWrites { filters, runs, elements };
+
 /// How a problem is cut. A work is a tile of 64 filters.
 struct WidePatchWork {
   int columns = 0;          ///< positions that are multiplied
@@ -14,9 +18,8 @@ struct WidePatchWork {
   double filter_bytes = 0;  ///< that a step loads
   double patch_bytes = 0;   ///< likewise, in the mean
   double outputs = 0;       ///< that a work stores
-  bool writes_planes = false;
+  WidePatchWrites writes = WidePatchWrites::filters;
   double read_bytes = 0, written_bytes = 0;  ///< of x and y
-  double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
   int repackings = 0;                        ///< kernels that x goes through first
   double repacked_bytes = 0;                 ///< which they read and write
 };

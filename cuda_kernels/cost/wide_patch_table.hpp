@@ -1,14 +1,19 @@
-// Costs of the kernel in wide_patch/ beside those that it has from wide/: guesses, until it is
-// timed.
+// Costs of the kernel in wide_patch/ beside those that it has from wide/, fitted to the suite
+// `wide` on one H100: fp16 in planes, TF32 with channels innermost and in planes.
 #pragma once
 
 namespace plumb::cuda {
 
 struct WidePatchTable {
   double l2_bytes_per_clock = 45;  ///< fixed: of a multiprocessor where all read
-  double of_step = 45;             ///< fixed: clocks beside a step's products, as in wide/
-  double of_output = 0.1;          ///< fixed: clocks to store an output, of filters side by side
-  double of_plane_output = 0.2;    ///< fixed: and of planes
+  double of_step = 14;             ///< fixed: clocks beside a step's products
+  double of_tile = 5600;           ///< fixed: clocks beside its products and outputs
+  double of_output = 0.06;         ///< fixed: clocks to store an output, of filters side by side
+  double of_run_output = 0.088;    ///< fixed: of planes, in vectors
+  double of_plane_output = 0.55;   ///< fixed: of planes, one by one
+  double read_share = 2;           ///< fixed: of the nominal rate, for x besides the products
+  double write_share = 1.87;       ///< fixed: of it, for y
+  double slower = 1.17;            ///< fixed: what is measured over what the parts add up to
 };
 
 }  // namespace plumb::cuda

@@ -11,4 +11,7 @@ __device__ inline int thread_anew() {
   return thread;
 }
 
+/// Returns the thread's lane, likewise.
+__device__ inline int lane_anew() { return thread_anew() & 31; }
+
 }  // namespace plumb::cuda

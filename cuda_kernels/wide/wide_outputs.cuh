@@ -45,10 +45,11 @@ struct WidePair {
   }
 };
 
-/// Neighbouring outputs that are 16 or 8 bytes of y, moved at once.
+/// Neighbouring outputs that are 16, 8 or, of two bytes each, 4 bytes of y, moved at once.
 template <class Stored, int bytes = 16>
 struct alignas(bytes) WideVector {
-  using Words = std::conditional_t<bytes == 16, uint4, uint2>;
+  using Words =
+      std::conditional_t<bytes == 16, uint4, std::conditional_t<bytes == 8, uint2, std::uint32_t>>;
   static constexpr int pairs = bytes / static_cast<int>(sizeof(WidePair<Stored>)),
                        count = 2 * pairs;
   WidePair<Stored> pair[pairs];

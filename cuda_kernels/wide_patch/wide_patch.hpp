@@ -27,6 +27,9 @@ inline constexpr int patch_filters = 64;  ///< of a tile: what one warpgroup mul
 inline constexpr int patch_stage_bytes = patch_filters * swizzle_row_bytes;
 inline constexpr int patch_staging_bytes = 16 << 10;  ///< 2 KB for each consumer warp
 
+inline constexpr int patch_barrier_bytes = 1 << 10;
+inline constexpr int patch_table_bytes = 5 << 10;  ///< where outputs are in y
+
 /// There are kernels of so many n8 tiles of positions.
 inline constexpr int patch_n8_tiles[] = {8, 16, 26, 27, 29, 31, 32};
 inline constexpr int patch_kernels = static_cast<int>(std::size(patch_n8_tiles));
@@ -98,6 +101,10 @@ PatchTiles tile_patches(const ConvProblem& problem, const WideFilters& filters,
 /// N, a box one patch.
 TiledMap patch_map(const ConvProblem& problem, const WideFilters& filters, const PatchTile& tile,
                    const WideInput* repacked);
+
+/// Returns how many outputs of a filter, at most 16 bytes of them, lie side by side and aligned
+/// wherever such a number of a tile's outputs, line after line, begins. A power of two.
+int run_of_outputs(const ConvProblem& problem, const PatchTile& tile, const void* y);
 
 /// Pixels of one copy of planes as they lie, and the channels of a patch.
 inline constexpr int patch_across_pixels = 64;

@@ -43,7 +43,6 @@ constexpr ConvAlgorithm wide_patch_entry(std::string_view name, Operand operand)
       .numerics = {.operand = operand,
                    .accumulator = Accumulator::tensor_core_fp32,
                    .term_multiple = 16},
-      .forced_only = true,  // until it is timed
       .takes_depth = true,
       .accumulates = true,
       .plan = plan_wide_patch<Arithmetic>,

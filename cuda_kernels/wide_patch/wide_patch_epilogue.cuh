@@ -1,36 +1,17 @@
 // Sums become outputs: each consumer warp stages some positions of its 16 filters at a time, from
-// which lanes take runs of what lies side by side in y: in fp32, or outputs of two bytes.
+// which lanes take vectors of what lies side by side in y: in fp32, or outputs of two bytes.
 #pragma once
 
 #include "cuda_kernels/primitives/stmatrix.cuh"
-#include "cuda_kernels/primitives/thread_anew.cuh"
+#include "cuda_kernels/primitives/vector_store.cuh"
 #include "cuda_kernels/wide/wide_code.cuh"
 #include "cuda_kernels/wide/wide_outputs.cuh"
 #include "cuda_kernels/wide/wide_repair.cuh"
-#include "cuda_kernels/wide_patch/wide_patch_params.cuh"
+#include "cuda_kernels/wide_patch/wide_patch_runs.cuh"
 
 namespace plumb::cuda {
 
-inline constexpr int patch_part = 32;          ///< positions that are staged at once
-inline constexpr int patch_warp_filters = 16;  ///< of a warp
-
-/// The output at a position of a tile, if there is one.
-struct PatchPlace {
-  WidePixel pixel;
-  bool is_there;
-
-  template <PatchFault fault, class Params>
-  __device__ static PatchPlace of(const Params& params, const PatchWork& work, int position) {
-    const PatchTile& tile = params.tile;
-    const auto [lines, column] = params.pitch.divide(position);
-    const auto [image, row] = params.lines.divide(lines);
-    const WidePixel pixel{work.n + image, {work.q + column, work.p + row, work.z}};
-    const int columns = tile.columns - (fault == PatchFault::missed_column);
-    return {pixel, column < columns && pixel.at[0] < params.axis[0].outputs.value() &&
-                       row < tile.rows && pixel.at[1] < params.axis[1].outputs.value() &&
-                       image < tile.images && pixel.n < params.images};
-  }
-};
+inline constexpr int patch_part = 32;  ///< positions that are staged at once
 
 /// Where a sum is staged: lanes that write fragments, positions, or a few filters of positions,
 /// meet no bank twice.
@@ -49,42 +30,44 @@ __device__ inline int patch_halves_at(int position, int half) {
 
 /// A warp's outputs of a tile, in parts of 32 positions or, of two bytes that lie staged as in
 /// y, 64.
-template <class Params, PatchFault fault>
+template <class Params>
 class PatchOutputs {
  public:
   using Stored = typename Params::Stored;
 
-  __device__ PatchOutputs(const Params& params, const PatchWork& work, const char* staged)
-      : params_(params),
-        work_(work),
-        staged_(staged),
-        filter_(work.filter + static_cast<int>(threadIdx.x) / 32 % 4 * patch_warp_filters),
-        of_all_(work.group * params.groups.filters + filter_) {}
+  __device__ PatchOutputs(const Params& params, const PatchTileOutputs<Params>& tile,
+                          const char* staged)
+      : params_(params), tile_(tile), staged_(staged) {}
 
   /// Writes what is staged, from so many positions behind the tile's first on: a lane one position
-  /// after the other filter. Returns whether the warp has left it out, since zeros may have met
-  /// Inf.
-  __device__ bool write_elements(int first) const {
-    const int lane = thread_anew() % 32;
-    const PatchPlace at = place(first + lane);
+  /// after the other filter. `bias` is that of the filter lane % 16. Returns whether the warp has
+  /// left it out, since zeros may have met Inf.
+  __device__ bool write_elements(int first, float bias) const {
+    const int lane = lane_anew();
+    const PatchPlace at = tile_.at_position(first + lane);
     if (params_.repairs) {
       bool wrong = false;
 #pragma unroll 4
       for (int i = 0; i < patch_warp_filters; ++i)
-        wrong = wrong | (sum_at(i, lane) != sum_at(i, lane) && is_filter(i));
-      if (__any_sync(0xffffffff, wrong && at.is_there)) return true;
+        wrong = wrong | (sum_at(i, lane) != sum_at(i, lane) && tile_.filters.has(i));
+      if (__any_sync(0xffffffff, wrong && tile_.has(at))) return true;
     }
-    if (!at.is_there) return false;
-    Stored* y = params_.y + params_.y_of(at.pixel) + of_all_ * params_.y_k;
+    Stored* y = tile_.y_of(0) + at.y;
+    const bool is_there = tile_.has(at);
 #pragma unroll 4
-    for (int i = 0; i < patch_warp_filters; ++i, y += params_.y_k)
-      if (is_filter(i)) params_.epilogue.store(*y, sum_at(i, lane), of_all_ + i);
+    for (int i = 0; i < patch_warp_filters; ++i, y += params_.y_k) {
+      const float of_filter = __shfl_sync(0xffffffff, bias, i);
+      if (!is_there || !tile_.filters.has(i)) continue;
+      // As Epilogue::store() has it: the bias is added first.
+      const float sum = sum_at(i, lane) + of_filter;
+      *y = params_.epilogue.finish(sum, params_.epilogue.accumulate ? convert<float>(*y) : 0.0f);
+    }
     return false;
   }
   /// The same where neighbouring filters lie side by side: a lane has some vectors of them.
   template <int count>
   __device__ bool write_vectors(int first, const float (&bias)[count]) const {
-    const int lane = thread_anew() % 32;
+    const int lane = lane_anew();
     using Vector = WideVector<Stored>;
     static_assert(Vector::count == count);
     constexpr int of_position = patch_warp_filters / count, vectors = patch_part / 32 * of_position;
@@ -96,21 +79,22 @@ class PatchOutputs {
 #pragma unroll
     for (int i = 0; i < vectors; ++i) {
       const int position = lane / of_position + 32 / of_position * i;
-      at[i] = place(first + position);
-      at[i].is_there = at[i].is_there && is_filter(filter);
+      at[i] = tile_.at_position(first + position);
+      if (!tile_.filters.has(filter)) at[i].at = PatchPlace::mask;
       bool has_nan = false;
 #pragma unroll
       for (int j = 0; j < count; ++j) {
         sums[i][j] = sum_at(filter + j, position);
         has_nan = has_nan | sums[i][j] != sums[i][j];
       }
-      wrong = wrong | (has_nan && at[i].is_there);
+      wrong = wrong | (has_nan && tile_.has(at[i]));
     }
     if (params_.repairs && __any_sync(0xffffffff, wrong)) return true;
+    Stored* const of_filter = tile_.y_of(filter);
 #pragma unroll
     for (int i = 0; i < vectors; ++i) {
-      if (!at[i].is_there) continue;
-      Stored* const y = params_.y + params_.y_of(at[i].pixel) + (of_all_ + filter) * params_.y_k;
+      if (!tile_.has(at[i])) continue;
+      Stored* const y = of_filter + at[i].y;
       Vector result;
       if (epilogue.accumulate) result = Vector::load(y);
 #pragma unroll
@@ -130,115 +114,74 @@ class PatchOutputs {
   }
   /// Writes outputs of two bytes that are staged as y has them, and says the same.
   __device__ bool write_halves(int first) const {
-    const int lane = thread_anew() % 32;
     using Vector = WideVector<Stored>;
     constexpr int vectors = patch_halves_part * 2 / 32;
-    const int half = lane % 2;
-    if (params_.repairs && finds_nan(lane) && finds_nan_of_y(first, lane)) return true;
-    if (!is_filter(8 * half)) return false;
-#pragma unroll 2
+    const int lane = lane_anew(), half = lane & 1;
+    uint4 staged[vectors];
+    bool found = false;
+#pragma unroll
     for (int i = 0; i < vectors; ++i) {
-      const int position = lane / 2 + 16 * i;
-      const PatchPlace at = place(first + position);
-      if (at.is_there)
-        Vector::load(staged_ + patch_halves_at(position, half))
-            .store(params_.y + params_.y_of(at.pixel) + (of_all_ + 8 * half) * params_.y_k);
+      staged[i] =
+          *reinterpret_cast<const uint4*>(staged_ + patch_halves_at(lane / 2 + 16 * i, half));
+      found = found | reinterpret_cast<const Vector&>(staged[i]).has_nan();
+    }
+    if (params_.repairs && __any_sync(0xffffffff, found) && finds_nan_of_y(first)) return true;
+    if (!tile_.filters.has(8 * half)) return false;
+    Stored* const of_filter = tile_.y_of(8 * half);
+#pragma unroll
+    for (int i = 0; i < vectors; ++i) {
+      const PatchPlace at = tile_.place(first + lane / 2 + 16 * i);
+      if (tile_.has(at)) store_at_once(of_filter + at.y, staged[i]);
     }
     return false;
   }
-  /// Writes what is staged where pixels lie side by side in pairs: a lane one pair after the other,
-  /// of every second filter.
-  __device__ void write_pairs(int first) const {
-    using Pair = WidePair<Stored>;
-    const Epilogue<Stored>& epilogue = params_.epilogue;
-    const int lane = thread_anew() % 32, position = lane % 16 * 2;
-    const PatchPlace at = place(first + position);
-    if (!at.is_there) return;
-    Stored* y = params_.y + params_.y_of(at.pixel) + (of_all_ + lane / 16) * params_.y_k;
-#pragma unroll 4
-    for (int i = lane / 16; i < patch_warp_filters; i += 2, y += 2 * params_.y_k) {
-      if (!is_filter(i)) return;
-      float2 two = *reinterpret_cast<const float2*>(staged_ + patch_staged_at(i, position));
-      if (epilogue.accumulate) {
-        const float2 old = reinterpret_cast<const Pair*>(y)->floats();
-        two.x += old.x, two.y += old.y;
-      }
-      const float bias = epilogue.template bias_of<float>(of_all_ + i);
-      *reinterpret_cast<Pair*>(y) =
-          Pair::round(max_nan(two.x + bias, epilogue.least), max_nan(two.y + bias, epilogue.least));
-    }
-  }
-  /// Sums a part that the warp has left out by the definition.
-  __device__ void repair(int first) const {
-    const int lane = thread_anew() % 32;
-    const PatchPlace at = place(first + lane);
-    if (!at.is_there) return;
+  /// Sums up to 32 positions of a part that ends at `end` by the definition.
+  __device__ void repair(int first, int end) const {
+    const int position = first + lane_anew();
+    if (position >= end) return;
+    const PatchPlace at = tile_.at_position(position);
+    if (!tile_.has(at)) return;
 #pragma unroll 1
     for (int i = 0; i < patch_warp_filters; ++i) {
-      if (!is_filter(i)) continue;
-      const int k = of_all_ + i;
-      params_.epilogue.store(params_.y[params_.y_of(at.pixel) + k * params_.y_k],
-                             wide_sum(params_, at.pixel, k), k);
+      if (!tile_.filters.has(i)) continue;
+      const int k = tile_.filters.first + i;
+      params_.epilogue.store(tile_.y_of(i)[at.y], wide_sum(params_, tile_.pixel(at), k), k);
     }
   }
-  /// The bias of the filter of this lane's fragments, of the first eight or the second.
-  __device__ float fragment_bias(int half) const {
-    const int lane = thread_anew() % 32;
-    const int filter = lane / 4 + 8 * half;
-    return is_filter(filter) ? params_.epilogue.template bias_of<float>(of_all_ + filter) : 0.0f;
-  }
-  /// The biases of the filters of this lane's vectors.
+  /// The biases of so many filters from the warp's `first` on.
   template <int count>
-  __device__ void load_bias(float (&bias)[count]) const {
-    const int lane = thread_anew() % 32;
-    const int filter = lane % (patch_warp_filters / count) * count;
+  __device__ void load_bias(int first, float (&bias)[count]) const {
 #pragma unroll
     for (int j = 0; j < count; ++j)
-      bias[j] = is_filter(filter + j)
-                    ? params_.epilogue.template bias_of<float>(of_all_ + filter + j)
+      bias[j] = tile_.filters.has(first + j)
+                    ? params_.epilogue.template bias_of<float>(tile_.filters.first + first + j)
                     : 0.0f;
   }
 
  private:
-  /// Whether a NaN is among the outputs of two bytes that the warp has staged.
-  __device__ bool finds_nan(int lane) const {
-    bool found = false;
-#pragma unroll
-    for (int i = 0; i < patch_halves_part * 2 / 32; ++i) {
-      const auto vector =
-          WideVector<Stored>::load(staged_ + patch_halves_at(lane / 2 + 16 * i, lane % 2));
-#pragma unroll
-      for (const auto& pair : vector.pair) found = found | pair.has_nan();
-    }
-    return __any_sync(0xffffffff, found);
-  }
-  /// The same of those that are stored: others may be anything.
-  __device__ bool finds_nan_of_y(int first, int lane) const {
+  /// Whether a NaN is among the outputs of two bytes that are stored: others may be anything.
+  __device__ bool finds_nan_of_y(int first) const {
+    const int lane = lane_anew(), half = lane & 1;
     bool found = false;
 #pragma unroll 1
     for (int position = lane / 2; position < patch_halves_part; position += 16)
-      if (WideVector<Stored>::load(staged_ + patch_halves_at(position, lane % 2)).has_nan())
-        found = found || (is_filter(lane % 2 * 8) && place(first + position).is_there);
+      if (WideVector<Stored>::load(staged_ + patch_halves_at(position, half)).has_nan())
+        found = found || (tile_.filters.has(8 * half) && tile_.has(tile_.place(first + position)));
     return __any_sync(0xffffffff, found);
   }
-  __device__ PatchPlace place(int position) const {
-    return PatchPlace::of<fault>(params_, work_, position);
-  }
-  __device__ bool is_filter(int filter) const { return filter_ + filter < params_.groups.filters; }
   __device__ float sum_at(int filter, int position) const {
     return *reinterpret_cast<const float*>(staged_ + patch_staged_at(filter, position));
   }
 
   const Params& params_;
-  const PatchWork& work_;
+  const PatchTileOutputs<Params>& tile_;
   const char* staged_;
-  int filter_, of_all_;  ///< the warp's first filter, of the group and of all
 };
 
 /// Stages a part of a warp's sums, those of four n8 tiles.
 template <int first_n8, int count>
 __device__ void stage_part(char* staged, const float (&sums)[count]) {
-  const int lane = thread_anew() % 32;
+  const int lane = lane_anew();
 #pragma unroll
   for (int j = 0; j < patch_part / 8; ++j) {
     if (4 * (first_n8 + j) >= count) continue;
@@ -257,7 +200,7 @@ __device__ void stage_part(char* staged, const float (&sums)[count]) {
 template <class Stored, int first_n8, int count>
 __device__ void stage_halves(char* staged, const float (&sums)[count], const float (&bias)[2],
                              float least) {
-  const int lane = thread_anew() % 32;
+  const int lane = lane_anew();
 #pragma unroll
   for (int j = 0; j < patch_halves_part / 8; j += 2) {
     if (4 * (first_n8 + j) >= count) continue;
@@ -294,44 +237,55 @@ __device__ void write_parts(const Outputs& outputs, const Stage& stage, const Wr
   for (int first = 0; left_out != 0; left_out >>= 1, first += positions)
     if (left_out % 2 != 0)
 #pragma unroll 1
-      for (int some = first; some < first + positions; some += 32) outputs.repair(some);
+      for (int some = first; some < first + positions; some += 32)
+        outputs.repair(some, first + positions);
 }
 
 /// Writes a warpgroup's sums of a tile.
-template <PatchFault fault, class Params, int count>
+template <class Params, int count>
 __device__ void write_patch(const Params& params, const PatchShared& shared, const PatchWork& work,
                             const float (&sums)[count]) {
   using Stored = typename Params::Stored;
   char* const staged = shared.staged(static_cast<int>(threadIdx.x) / 32);
-  const PatchOutputs<Params, fault> outputs(params, work, staged);
+  const PatchTileOutputs<Params> tile(params, *reinterpret_cast<const PatchTable*>(shared.table()),
+                                      work);
+  const PatchOutputs<Params> outputs(params, tile, staged);
   const bool vectors = params.access == WideAccess::filters;
   if constexpr (sizeof(Stored) == 2) {
     if (vectors && !params.epilogue.accumulate) {
-      const float bias[2] = {outputs.fragment_bias(0), outputs.fragment_bias(1)};
+      const PatchFragmentBias bias(params, tile.filters);
       return write_parts<patch_halves_part, count>(
           outputs,
           [&]<int first_n8>() {
-            stage_halves<Stored, first_n8>(staged, sums, bias, params.epilogue.least);
+            stage_halves<Stored, first_n8>(staged, sums, bias.of, params.epilogue.least);
           },
           [&](int first) { return outputs.write_halves(first); });
     }
   }
-  if constexpr (Params::Arithmetic::across) {
-    if (params.access == WideAccess::pixels || params.access == WideAccess::half_pixels)
-      return write_parts<patch_part, count>(
-          outputs, [&]<int first_n8>() { stage_part<first_n8>(staged, sums); },
-          [&](int first) {
-            outputs.write_pairs(first);
-            return false;
-          });
+  if (params.run > 1) {
+    const auto write_runs = [&]<class Staged>(Staged) {
+      PatchRuns<Params, Staged> runs(params, tile, staged);
+      constexpr int part = patch_run_part<Staged>;
+      write_parts<part, count>(
+          outputs, [&]<int first_n8>() { runs.template stage<first_n8>(sums); },
+          [&](int first) { return runs.write((first + part) / 8); });
+    };
+    if constexpr (sizeof(Stored) == 2 && Params::Arithmetic::across)
+      if (params.epilogue.accumulate) return write_runs(float{});
+    return write_runs(Stored{});
   }
-  float bias[WideVector<Stored>::count] = {};
-  if (vectors) outputs.load_bias(bias);
-  write_parts<patch_part, count>(
-      outputs, [&]<int first_n8>() { stage_part<first_n8>(staged, sums); },
-      [&](int first) {
-        return vectors ? outputs.write_vectors(first, bias) : outputs.write_elements(first);
-      });
+  const auto stage = [&]<int first_n8>() { stage_part<first_n8>(staged, sums); };
+  if (vectors) {
+    constexpr int filters = WideVector<Stored>::count;
+    float bias[filters];
+    outputs.load_bias(lane_anew() % (patch_warp_filters / filters) * filters, bias);
+    return write_parts<patch_part, count>(
+        outputs, stage, [&](int first) { return outputs.write_vectors(first, bias); });
+  }
+  float bias[1];
+  outputs.load_bias(lane_anew() % patch_warp_filters, bias);
+  write_parts<patch_part, count>(outputs, stage,
+                                 [&](int first) { return outputs.write_elements(first, bias[0]); });
 }
 
 }  // namespace plumb::cuda

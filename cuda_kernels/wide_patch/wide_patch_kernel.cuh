@@ -11,9 +11,9 @@
 
 namespace plumb::cuda {
 
-/// Sets the barriers up, and clears what lies behind each patch: taps of its last outputs read
-/// zeros there, which no copy writes. All threads call it, and go on when the kernel before has
-/// written.
+/// Sets barriers and the table up, and clears what lies behind each patch: taps of its last outputs
+/// read zeros there, which no copy writes. All threads call it, and go on when the kernel before
+/// has written.
 template <PatchFault fault, class Params>
 __device__ void prepare_patches(const Params& params, const PatchShared& shared) {
   constexpr int warps = 4;  // of a consumer warpgroup
@@ -33,6 +33,7 @@ __device__ void prepare_patches(const Params& params, const PatchShared& shared)
     for (int i = thread; i < units; i += patch_threads)
       *reinterpret_cast<uint4*>(behind + 16 * i) = {zeros, zeros, zeros, zeros};
   }
+  reinterpret_cast<PatchTable*>(shared.table())->fill<fault>(params, thread, patch_threads);
   order_shared_writes();
   __syncthreads();
   wait_for_kernel_before();
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(patch_threads, 1)
       shared.turn(warpgroup).wait(parity);
       parity ^= 1;
       multiply_patches<n8_tiles, fault>(params, shared, patches, stages, sums);
-      write_patch<fault>(params, shared, work, sums);
+      write_patch(params, shared, work, sums);
     }
   }
 #endif

@@ -29,6 +29,14 @@ PatchParams<Arithmetic> patch_params(const ConvProblem& p, const PatchPlan& plan
   params.tile_columns = Divisor<int>(tiles.columns), params.tile_rows = Divisor<int>(tiles.rows);
   params.pitch = Divisor<int>(tiles.tile.pitch), params.lines = Divisor<int>(tiles.tile.lines);
   params.patches_of_work = params.axis[2].taps * params.channel_blocks;
+  // Of planes as they lie channels behind the last are zeros, and meet the filters' zeros.
+  if (Arithmetic::across) params.repairs = false;
+  // Outputs of two bytes are staged as they are stored, and what has been stored is not there to
+  // be added to again.
+  const bool adds =
+      !params.repairs && (Arithmetic::across || sizeof(typename Arithmetic::Stored) == 4);
+  if (params.access != WideAccess::filters && (adds || !epilogue.accumulate))
+    params.run = run_of_outputs(p, tiles.tile, call.y);
   return params;
 }
 
@@ -91,8 +99,6 @@ bool launch_patch_across(const ConvProblem& problem, const PatchPlan& plan, cons
     return false;
   const ConvProblem p = flat_problem(problem);
   auto params = patch_params<Arithmetic>(p, plan, call, epilogue);
-  // Channels behind the last are zeros, and meet the filters' zeros.
-  params.repairs = false;
   if (!encode_swizzled_tiles(params.map, patch_across_map(p), Arithmetic::host.operand, call.x))
     return false;
   launch(params, false);

@@ -28,6 +28,7 @@ struct PatchParams : WideParams<Of> {
   int images = 0;                            ///< N
   Divisor<int> tile_columns{}, tile_rows{};  ///< tiles along Q and P
   Divisor<int> pitch{}, lines{};
+  int run = 1;              ///< outputs of a filter that are stored at once, line after line
   int patches_of_work = 0;  ///< planes of taps, each with all blocks of channels
 };
 
@@ -66,7 +67,8 @@ struct PatchRing {
   }
 };
 
-/// A block's shared memory: patches, stages of filters, what consumer warps stage, and barriers.
+/// A block's shared memory: patches, stages of filters, what consumer warps stage, barriers, and
+/// where outputs are.
 class PatchShared {
  public:
   template <class Params>
@@ -79,6 +81,8 @@ class PatchShared {
   __device__ char* patch(int number) const { return patches_ + number * patch_bytes_; }
   __device__ char* filters(int stage) const { return filters_ + stage * patch_stage_bytes; }
   __device__ char* staged(int warp) const { return staged_ + warp * (patch_staging_bytes / 8); }
+  /// A PatchTable.
+  __device__ char* table() const { return staged(8) + patch_barrier_bytes; }
   __device__ StageBarrier& full_patch(int number) const {
     return reinterpret_cast<StageBarrier*>(staged(8))[number];
   }

@@ -15,7 +15,6 @@ namespace plumb::cuda {
 namespace {
 
 constexpr int max_positions = 8 * patch_n8_tiles[patch_kernels - 1];
-constexpr int barrier_bytes = 1 << 10;
 constexpr double max_works = 0x7fff0000;  // are counted in 32 bits
 
 Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
@@ -31,9 +30,16 @@ std::int64_t patch_extent(const WideMapAxis& axis, std::int64_t outputs, bool fo
   return shares ? std::min(shared, all) : all;
 }
 
+/// Positions of a line. Outputs of planes are staged in pairs: then even columns have an even
+/// pitch.
+std::int64_t patch_pitch(const WideMapAxis& axis, std::int64_t columns, bool in_pairs) {
+  const std::int64_t pitch = patch_extent(axis, columns, true);
+  return pitch + (in_pairs && columns % 2 == 0 ? pitch % 2 : 0);
+}
+
 /// Returns the patch under a tile, with no columns where the copy engine does not take its box.
-PatchTile patch_under(const WideMapAxes& axes, int images, int rows, int columns) {
-  const std::int64_t pitch = patch_extent(axes.axis[0], columns, true);
+PatchTile patch_under(const WideMapAxes& axes, int images, int rows, int columns, bool in_pairs) {
+  const std::int64_t pitch = patch_pitch(axes.axis[0], columns, in_pairs);
   const std::int64_t lines = patch_extent(axes.axis[1], rows, images > 1);
   if (pitch > max_tiled_box || lines > max_tiled_box || images > max_tiled_box)
     return {.columns = 0};
@@ -51,7 +57,8 @@ PatchTile patch_under(const WideMapAxes& axes, int images, int rows, int columns
 bool share_out(PatchTiles& tiles, int steps) {
   constexpr int block_bytes = 227 << 10, min_patches = 2, max_patches = 3, min_stages = 3,
                 usual_stages = 4, max_stages = 8;
-  constexpr int room = block_bytes - swizzle_atom_bytes - patch_staging_bytes - barrier_bytes;
+  constexpr int room = block_bytes - swizzle_atom_bytes - patch_staging_bytes -
+                       patch_barrier_bytes - patch_table_bytes;
   const std::int64_t patch = tiles.tile.patch_bytes();
   const bool one_block = tiles.filter_tiles * tiles.groups == 1;
   constexpr int max_kept = 32;  // so many barriers have room
@@ -68,12 +75,10 @@ bool share_out(PatchTiles& tiles, int steps) {
 
 /// The bytes that a launch moves besides those that its steps load.
 struct PatchTraffic {
-  double read, written, planes, repacked = 0;
+  double read, written, repacked = 0;
 
   PatchTraffic(const ConvProblem& p, const WideInput& input)
-      : read(bytes(p, p.x_extents())),
-        written(bytes(p, p.y_extents())),
-        planes(p.k > 1 && p.y_strides[1] != 1 ? written : 0) {
+      : read(bytes(p, p.x_extents())), written(bytes(p, p.y_extents())) {
     if (input.repacks)
       repacked = read + static_cast<double>(p.n) * static_cast<double>(input.image_bytes());
   }
@@ -104,7 +109,7 @@ class PatchSearch {
     if (images < 1 || rows < 1 || columns < 1 || columns > max_positions || rows > max_positions)
       return;
     PatchTiles tiles{.tile = patch_under(axes_, static_cast<int>(images), static_cast<int>(rows),
-                                         static_cast<int>(columns)),
+                                         static_cast<int>(columns), planes_),
                      .filter_tiles = static_cast<int>(ceil_div(filters_.rows, patch_filters)),
                      .groups = filters_.groups.count};
     if (tiles.tile.columns == 0 || tiles.tile.positions() > max_positions) return;
@@ -123,7 +128,7 @@ class PatchSearch {
   /// that it holds.
   void look_at_rows(std::int64_t columns) {
     const std::int64_t p = problem_.p(), n = problem_.n;
-    const std::int64_t pitch = patch_extent(axes_.axis[0], columns, true),
+    const std::int64_t pitch = patch_pitch(axes_.axis[0], columns, planes_),
                        lines = patch_extent(axes_.axis[1], p, true);
     const auto evenly = [](std::int64_t all, std::int64_t most) {
       return ceil_div(all, ceil_div(all, std::clamp<std::int64_t>(most, 1, all)));
@@ -182,12 +187,17 @@ class PatchSearch {
                       static_cast<double>(tiles.tile.patch_positions()) * swizzle_row_bytes / taps,
                   .outputs = static_cast<double>(tiles.tile.images) * tiles.tile.rows *
                              tiles.tile.columns * std::min(filters_.groups.filters, patch_filters),
-                  .writes_planes = planes_,
+                  .writes = writes(tiles.tile),
                   .read_bytes = traffic_.read,
                   .written_bytes = traffic_.written,
-                  .plane_bytes = traffic_.planes,
                   .repackings = input_.repacks ? 1 : 0,
                   .repacked_bytes = traffic_.repacked});
+  }
+
+  WidePatchWrites writes(const PatchTile& tile) const {
+    if (!planes_) return WidePatchWrites::filters;
+    return run_of_outputs(problem_, tile, nullptr) > 1 ? WidePatchWrites::runs
+                                                       : WidePatchWrites::elements;
   }
 
   const ConvProblem& problem_;
@@ -208,7 +218,7 @@ void PatchTiles::cover(std::int64_t n) {
 
 int PatchTiles::shared_bytes() const {
   return swizzle_atom_bytes + patch_bytes() + stages * patch_stage_bytes + patch_staging_bytes +
-         barrier_bytes;
+         patch_barrier_bytes + patch_table_bytes;
 }
 
 PatchTiles tile_patches(const ConvProblem& problem, const WideFilters& filters,
@@ -309,6 +319,30 @@ TiledMap patch_map(const ConvProblem& p, const WideFilters& filters, const Patch
   map.box[0] = filters.of.step_channels();
   map.box[1] = tile.pitch, map.box[2] = tile.lines, map.box[4] = tile.images;
   return map;
+}
+
+int run_of_outputs(const ConvProblem& p, const PatchTile& tile, const void* y) {
+  const Extents extents = p.y_extents();
+  const int across = extents.rank() - 1;
+  if (extents[across] > 1 && p.y_strides[across] != 1) return 1;
+  // Neighbouring sums are staged together.
+  if (tile.pitch % 2 != 0 || tile.columns % 2 != 0) return 1;
+  // Lines follow each other where a tile has whole ones and nothing lies between them in y.
+  const bool follow =
+      across > 2 && tile.columns == extents[across] && p.y_strides[across - 1] == extents[across];
+  const std::int64_t of_tile = follow ? std::int64_t{tile.rows} * tile.columns : tile.columns;
+  const std::int64_t of_plane = follow ? extents[across - 1] * extents[across] : extents[across];
+  const auto size = static_cast<std::int64_t>(size_in_bytes(p.dtype));
+  const auto address = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(y) % 16);
+  const auto fits = [&](std::int64_t run) {
+    bool begins = address % (run * size) == 0;
+    for (int i = 0; i < (follow ? across - 1 : across); ++i)
+      begins = begins && (extents[i] <= 1 || p.y_strides[i] % run == 0);
+    return begins && of_tile % run == 0 && of_plane % run == 0;
+  };
+  std::int64_t run = 16 / size;
+  while (run > 1 && !fits(run)) run /= 2;
+  return static_cast<int>(run);
 }
 
 TiledMap patch_across_map(const ConvProblem& p) {

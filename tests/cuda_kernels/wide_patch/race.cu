@@ -35,9 +35,11 @@ class PatchCase {
     return PatchPlan(tensors_.problem(), WideFp16::host, info_, choice);
   }
   void launch(const PatchPlan& plan, int buffer = 0) {
-    if (!workspace_)
-      check(cudaMalloc(reinterpret_cast<void**>(&workspace_), plan.workspace_bytes() + 256),
-            "cudaMalloc");
+    if (const std::size_t bytes = plan.workspace_bytes() + 256; bytes > workspace_bytes_) {
+      cudaFree(workspace_);
+      check(cudaMalloc(reinterpret_cast<void**>(&workspace_), bytes), "cudaMalloc");
+      workspace_bytes_ = bytes;
+    }
     const ConvLaunch call{.problem = tensors_.problem(),
                           .device = info_,
                           .x = tensors_.x(),
@@ -60,6 +62,7 @@ class PatchCase {
   DeviceInfo info_;
   std::int64_t x_count_ = 0, y_count_ = 0;
   char* workspace_ = nullptr;
+  std::size_t workspace_bytes_ = 0;
 };
 
 std::string tiles_of(const PatchPlan& plan) {

@@ -80,6 +80,34 @@ TEST_CASE("patch: tiles cover y, and fit the copy engine and shared memory") {
     }
 }
 
+TEST_CASE("patch: outputs of planes that are stored at once") {
+  const auto run = [](const char* text, const WideClass& of, const PatchTile& tile,
+                      std::uintptr_t address = 0, Placing placing = Placing::planes) {
+    return run_of_outputs(problem_of(text, of, placing), tile,
+                          reinterpret_cast<const void*>(address));
+  };
+  const char* const of_56 = "mb2ic64ih56oc64kh3ph1";
+  const PatchTile lines{.rows = 4, .columns = 56, .pitch = 58};
+  CHECK(run(of_56, wide_class_fp16, lines) == 8);
+  CHECK(run(of_56, wide_class_tf32, lines) == 4);
+  CHECK(run(of_56, wide_class_fp16, lines, 2) == 1);
+  CHECK(run(of_56, wide_class_fp16, lines, 12) == 2);
+  CHECK(run(of_56, wide_class_fp16, lines, 0, Placing::channels_last) == 1);
+  CHECK(run(of_56, wide_class_fp16, lines, 0, Placing::mirrored) == 1);
+  // Lines of 14 follow each other, so that two of them are whole vectors.
+  const char *const of_14 = "mb2ic64ih14oc64kh3ph1", *const of_16 = "mb2ic64ih16iw14oc64kh3ph1";
+  CHECK(run(of_14, wide_class_fp16, {.rows = 14, .columns = 14, .pitch = 16}) == 4);
+  CHECK(run(of_16, wide_class_fp16, {.rows = 4, .columns = 14, .pitch = 16}) == 8);
+  CHECK(run(of_16, wide_class_fp16, {.rows = 3, .columns = 14, .pitch = 16}) == 2);
+  // Parts of lines have to begin where vectors do, and neighbours are staged in pairs.
+  CHECK(run(of_56, wide_class_fp16, {.rows = 4, .columns = 28, .pitch = 30}) == 4);
+  CHECK(run(of_56, wide_class_fp16, {.rows = 4, .columns = 19, .pitch = 22}) == 1);
+  CHECK(run(of_56, wide_class_fp16, {.rows = 4, .columns = 56, .pitch = 57}) == 1);
+  CHECK(run("mb2ic64iw30oc64kw3pw1", wide_class_fp16, {.columns = 30, .pitch = 32}) == 2);
+  const ConvProblem planes = problem_of(of_56, wide_class_fp16, Placing::planes);
+  CHECK(PatchPlan(planes, wide_class_fp16, hopper()).tiles.tile.pitch % 2 == 0);
+}
+
 TEST_CASE("patch: what it does not take") {
   CHECK(refusal_of("mb1ic64ih9oc64kh3ph1sh2") == Reason::geometry);
   CHECK(refusal_of("mb1ic64ih9iw9oc64kh3ph1sw2") == Reason::geometry);

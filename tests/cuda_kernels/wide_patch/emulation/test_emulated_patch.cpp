@@ -23,8 +23,9 @@ namespace {
 constexpr WideClass classes[] = {wide_class_fp16, wide_class_bf16, wide_class_tf32};
 
 /// Whether a fault of the kernel shows in a problem's outputs.
-bool is_caught(const char* text, const cuda::PatchChoice& choice, EmulatedPatchFault fault) {
-  return PatchEmulated(text, {.choice = choice, .fault = fault}).run() != "";
+bool is_caught(const char* text, const cuda::PatchChoice& choice, EmulatedPatchFault fault,
+               Placing y = Placing::channels_last) {
+  return PatchEmulated(text, {.y = y, .choice = choice, .fault = fault}).run() != "";
 }
 
 }  // namespace
@@ -244,6 +245,9 @@ TEST_CASE("patch, emulated: planted faults are caught") {
     if (fault != no_zeros) CHECK(is_caught(blocks, of_blocks, fault));
     if (fault != stale_patch) CHECK(is_caught(images, of_images, fault));
   }
+  const char* const lines = "mb2ic72ih8iw10oc24kh3ph1";  // of planes, stored in vectors
+  for (const EmulatedPatchFault fault : {none, missed_column})
+    CHECK(is_caught(lines, {.rows = 4, .columns = 10}, fault, Placing::planes) == (fault != none));
   for (const EmulatedPatchFault fault : {none, stale_patch, lost_stage, missed_column}) {
     CAPTURE(static_cast<int>(fault));
     const PatchEmulated convolution(
