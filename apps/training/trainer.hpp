@@ -16,11 +16,11 @@ namespace plumb::app {
 
 struct TrainingOptions {
   std::int64_t epochs = 8;
-  std::int64_t batch = 50;
-  double learning_rate = 0.03;  ///< at its most; falls to zero along half a cosine
+  std::int64_t batch = 100;
+  double learning_rate = 0.04;  ///< at the start; falls to zero along half a cosine
   double momentum = 0.9;        ///< Nesterov's, where it is above 0
   double weight_decay = 5e-4;
-  double warmup = 0.5;  ///< epochs over which the learning rate rises from zero, in a line
+  double warmup = 0;    ///< epochs over which the learning rate rises from zero, in a line
   bool mirror = false;  ///< each image is seen mirrored in half of the epochs, as the seed draws
   std::uint64_t seed = 1;
   friend bool operator==(const TrainingOptions&, const TrainingOptions&) = default;
