@@ -109,7 +109,7 @@ case_pipeline() {
 case_ladder() {
   run ladder --device cpu --batch 2 --samples 1 --layer ece408_l2 --batches --json ladder.json --plot ladder.svg
   printed '^ece408_l2 .*mb2ic4ih40' && printed '^ +1  direct +missing: not on cpu$'
-  printed '^ +9  a kernel .* cpu\.conv\.direct\.fp32 ' && printed '^ +19  tuning .*cpu\.conv\.'
+  printed '^ +9  a kernel .* cpu\.conv\.(direct|channels)\.fp32 ' && printed '^ +19  tuning .*cpu\.conv\.'
   printed '^ +18  streams, with the copies ' && printed '^ece408_l2 +2 +[0-9.]+ '
   valid_json ladder.json version date layers name problem roofline_seconds rungs rung title missing \
     variants algorithm median_seconds roofline_fraction max_error_over_bound layer_time batches n \
