@@ -46,12 +46,14 @@ struct SumShape {
   /// 0 where they do not, and where there is one element.
   static std::int64_t step_of_image(const SumLaunch& call) {
     std::int64_t step = 0, behind = 0;
+    bool is_first = true;
     for (int i = 4; i > 1; --i) {
       if (call.x.extent(i) == 1) continue;
-      if (step == 0)
+      if (is_first)
         step = behind = call.x.stride(i);
       else if (call.x.stride(i) != behind)
         return 0;
+      is_first = false;
       behind *= call.x.extent(i);
     }
     return step;
