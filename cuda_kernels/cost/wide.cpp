@@ -18,8 +18,8 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double stored = costs.of_row + (work.writes_elements ? costs.of_element : 0);
   // Filters that fill up a tile are not stored, but for those in a fragment of eight.
   constexpr int min_filters = 8;
-  const double tile =
-      costs.of_tile + stored * work.m * std::min(work.n, std::max(work.filters, min_filters));
+  const double tile = costs.of_tile + (work.halves_across ? costs.of_across_tile : 0) +
+                      stored * work.m * std::min(work.n, std::max(work.filters, min_filters));
   // Tiles are of one length, so that the last wave takes as long as any.
   const double waves = std::ceil(work.works / machine.units);
   const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;

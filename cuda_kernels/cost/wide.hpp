@@ -18,9 +18,10 @@ struct WideWork {
   bool depthwise = false;                    ///< groups of one channel, many in a tile
   double read_bytes = 0, written_bytes = 0;  ///< of x and y
   double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
-  double sums_bytes = 0;                     ///< of the splits, written and read once
-  int repackings = 0;                        ///< kernels that x goes through first
-  double repacked_bytes = 0;                 ///< which they read and write
+  bool halves_across = false;  ///< planes of x, of two bytes, are operands as they lie
+  double sums_bytes = 0;       ///< of the splits, written and read once
+  int repackings = 0;          ///< kernels that x goes through first
+  double repacked_bytes = 0;   ///< which they read and write
 };
 
 /// Returns the time of the kernel, of those that repack x, and of the one that sums the splits. A

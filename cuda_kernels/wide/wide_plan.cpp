@@ -288,7 +288,8 @@ WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
                                           .writes_elements = by_elements,
                                           .read_bytes = traffic.read,
                                           .written_bytes = traffic.written,
-                                          .plane_bytes = traffic.planes});
+                                          .plane_bytes = traffic.planes,
+                                          .halves_across = filters.of.operand_bytes() == 2});
     if (tiles.seconds < best.seconds) best = tiles;
   }
   return best;
