@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "cuda_kernels/cost/scattered.hpp"
 #include "cuda_kernels/cost/wide_patch.hpp"
 #include "cuda_kernels/primitives/ceil_div.hpp"
 #include "cuda_kernels/primitives/im2col_map.hpp"
@@ -178,20 +179,26 @@ class PatchSearch {
  private:
   double seconds(const PatchTiles& tiles) const {
     const int taps = filters_.taps[0] * filters_.taps[1];
-    return wide_patch_seconds(
-        device_, {.columns = 8 * patch_n8_tiles[tiles.kernel],
-                  .works = tiles.works(),
-                  .steps = static_cast<double>(filters_.steps()),
-                  .filter_bytes = tiles.keeps_filters ? 0.0 : patch_stage_bytes,
-                  .patch_bytes =
-                      static_cast<double>(tiles.tile.patch_positions()) * swizzle_row_bytes / taps,
-                  .outputs = static_cast<double>(tiles.tile.images) * tiles.tile.rows *
-                             tiles.tile.columns * std::min(filters_.groups.filters, patch_filters),
-                  .writes = writes(tiles.tile),
-                  .read_bytes = traffic_.read,
-                  .written_bytes = traffic_.written,
-                  .repackings = input_.repacks ? 1 : 0,
-                  .repacked_bytes = traffic_.repacked});
+    const WidePatchWrites writes_by = writes(tiles.tile);
+    const double scattered = writes_by == WidePatchWrites::elements
+                                 ? scattered_seconds(problem_, Machine(device_), 1)
+                                 : 0;
+    return scattered +
+           wide_patch_seconds(
+               device_,
+               {.columns = 8 * patch_n8_tiles[tiles.kernel],
+                .works = tiles.works(),
+                .steps = static_cast<double>(filters_.steps()),
+                .filter_bytes = tiles.keeps_filters ? 0.0 : patch_stage_bytes,
+                .patch_bytes =
+                    static_cast<double>(tiles.tile.patch_positions()) * swizzle_row_bytes / taps,
+                .outputs = static_cast<double>(tiles.tile.images) * tiles.tile.rows *
+                           tiles.tile.columns * std::min(filters_.groups.filters, patch_filters),
+                .writes = writes_by,
+                .read_bytes = traffic_.read,
+                .written_bytes = traffic_.written,
+                .repackings = input_.repacks ? 1 : 0,
+                .repacked_bytes = traffic_.repacked});
   }
 
   WidePatchWrites writes(const PatchTile& tile) const {
