@@ -234,11 +234,12 @@ __device__ void write_parts(const Outputs& outputs, const Stage& stage, const Wr
     __syncwarp();
   }
 #pragma unroll 1
-  for (int first = 0; left_out != 0; left_out >>= 1, first += positions)
-    if (left_out % 2 != 0)
+  for (int first = 0; left_out != 0; left_out >>= 1, first += positions) {
+    if (left_out % 2 == 0) continue;
+    const int end = min(first + positions, 8 * n8_tiles);
 #pragma unroll 1
-      for (int some = first; some < first + positions; some += 32)
-        outputs.repair(some, first + positions);
+    for (int some = first; some < end; some += 32) outputs.repair(some, end);
+  }
 }
 
 /// Writes a warpgroup's sums of a tile.
