@@ -1,7 +1,7 @@
 // The kernel of wide_patch.cu for tensors of f32, in TF32: steps and patches have 32 channels.
 //
 // Tiling, bytes: as in wide_patch.cu.
-// Wins: not timed.
+// Wins: as in wide_patch.cu.
 // Measured: docs/kernels/wide.md.
 #include "cuda_kernels/wide_patch/wide_patch_entry.cuh"
 
