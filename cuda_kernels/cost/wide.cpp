@@ -18,8 +18,8 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   const double stored = costs.of_row + (work.writes_elements ? costs.of_element : 0);
   // Filters that fill up a tile are not stored, but for those in a fragment of eight.
   constexpr int min_filters = 8;
-  const double tile = costs.of_tile + (work.halves_across ? costs.of_across_tile : 0) +
-                      stored * work.m * std::min(work.n, std::max(work.filters, min_filters));
+  const double tile =
+      costs.of_tile + stored * work.m * std::min(work.n, std::max(work.filters, min_filters));
   // Tiles are of one length, so that the last wave takes as long as any.
   const double waves = std::ceil(work.works / machine.units);
   const double tiles = waves * (work.steps * step + tile) / machine.clock_hertz;
@@ -33,6 +33,13 @@ double wide_seconds(const DeviceInfo& device, const WideWork& work) {
   all += machine.moving_seconds(work.repacked_bytes, costs.repacking_share) +
          work.repackings * costs.next_kernel;
   return all;
+}
+
+double wide_across_seconds(const DeviceInfo& device, double works) {
+  const WideTable& costs = cost_tables().wide;
+  const Machine machine(device);
+  return costs.slower * std::ceil(works / machine.units) * costs.of_across_tile /
+         machine.clock_hertz;
 }
 
 }  // namespace plumb::cuda

@@ -18,14 +18,18 @@ struct WideWork {
   bool depthwise = false;                    ///< groups of one channel, many in a tile
   double read_bytes = 0, written_bytes = 0;  ///< of x and y
   double plane_bytes = 0;                    ///< of a y whose filters do not lie side by side
-  bool halves_across = false;  ///< planes of x, of two bytes, are operands as they lie
-  double sums_bytes = 0;       ///< of the splits, written and read once
-  int repackings = 0;          ///< kernels that x goes through first
-  double repacked_bytes = 0;   ///< which they read and write
+  double sums_bytes = 0;                     ///< of the splits, written and read once
+  int repackings = 0;                        ///< kernels that x goes through first
+  double repacked_bytes = 0;                 ///< which they read and write
 };
 
 /// Returns the time of the kernel, of those that repack x, and of the one that sums the splits. A
 /// step of any class takes as long: TF32 has half the rate, and half the channels in its 128 bytes.
 double wide_seconds(const DeviceInfo& device, const WideWork& work);
+
+/// Returns what so many tiles take besides where planes of x of two bytes are operands: beside
+/// other kernels, not beside the same one that reads them repacked, which is slower by what is
+/// counted.
+double wide_across_seconds(const DeviceInfo& device, double works);
 
 }  // namespace plumb::cuda

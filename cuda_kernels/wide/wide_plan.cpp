@@ -288,8 +288,7 @@ WideTiles tile_across(const ConvProblem& problem, const WideFilters& filters,
                                           .writes_elements = by_elements,
                                           .read_bytes = traffic.read,
                                           .written_bytes = traffic.written,
-                                          .plane_bytes = traffic.planes,
-                                          .halves_across = filters.of.operand_bytes() == 2});
+                                          .plane_bytes = traffic.planes});
     if (tiles.seconds < best.seconds) best = tiles;
   }
   return best;
@@ -308,7 +307,11 @@ WidePlan::WidePlan(const ConvProblem& problem, const WideClass& of, const Device
   if (choice.across != 0 && input.repacks && lies_across(problem, filters)) {
     across = tile_across(problem, filters, device, choice);
     if (choice.across < 0 && across->seconds >= tiles.seconds) across.reset();
-    if (across) input.be_seldom();
+    if (across) {
+      input.be_seldom();
+      if (of.operand_bytes() == 2)
+        across->seconds += wide_across_seconds(device, static_cast<double>(across->works()));
+    }
   }
   const auto images = static_cast<std::size_t>(input.images);
   const bool looks = input.planes > 1;
