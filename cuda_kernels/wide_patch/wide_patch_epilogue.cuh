@@ -39,9 +39,9 @@ class PatchOutputs {
                           const char* staged)
       : params_(params), tile_(tile), staged_(staged) {}
 
-  /// Writes what is staged, from so many positions behind the tile's first on: a lane one position
-  /// after the other filter. `bias` is that of the filter lane % 16. Returns whether the warp has
-  /// left it out, since zeros may have met Inf.
+  /// Writes what is staged, of the positions from `first` on: each lane has one position and goes
+  /// through the filters. `bias` is that of the filter lane % 16. Returns whether the warp has left
+  /// the part out, since zeros may have met Inf.
   __device__ bool write_elements(int first, float bias) const {
     const int lane = lane_anew();
     const PatchPlace at = tile_.at_position(first + lane);
