@@ -1,6 +1,7 @@
 // plumb train: the network of classify from scratch, on any device.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>
@@ -32,23 +33,17 @@ struct TrainArguments {
 
 std::map<std::string, std::string> metadata_of(const Device& device, const TrainingOptions& options,
                                                const EpochFigures& last) {
-  return {
-      {"made_by", fmt::format("plumb {} train", version)},
-      {"device", to_string(device.id())},
-      {"epochs", last.epoch == options.epochs
-                     ? fmt::format("{}", options.epochs)
-                     : fmt::format("{} of {}", last.epoch, options.epochs)},
-      {"batch", fmt::format("{}", options.batch)},
-      {"learning_rate", fmt::format("{}", options.learning_rate)},
-      {"momentum", fmt::format("{}", options.momentum)},
-      {"weight_decay", fmt::format("{}", options.weight_decay)},
-      {"warmup", fmt::format("{}", options.warmup)},
-      {"mirror", options.mirror ? "true" : "false"},
-      {"seed", fmt::format("{}", options.seed)},
-      {"loss", fmt::format("{:.4f}", last.loss)},
-      {"train_accuracy", fmt::format("{:.4f}", last.train_accuracy)},
-      {"test_accuracy", fmt::format("{:.4f}", last.test_accuracy)},
-  };
+  std::map<std::string, std::string> metadata;
+  for_each_option(
+      [&](const char* name, auto member) { metadata[name] = fmt::format("{}", options.*member); });
+  if (last.epoch != options.epochs)
+    metadata["epochs"] = fmt::format("{} of {}", last.epoch, options.epochs);
+  metadata["made_by"] = fmt::format("plumb {} train", version);
+  metadata["device"] = to_string(device.id());
+  metadata["loss"] = fmt::format("{:.4f}", last.loss);
+  metadata["train_accuracy"] = fmt::format("{:.4f}", last.train_accuracy);
+  metadata["test_accuracy"] = fmt::format("{:.4f}", last.test_accuracy);
+  return metadata;
 }
 
 Dataset read_training_set(const TrainArguments& arguments) {
@@ -67,20 +62,13 @@ Dataset read_test_set(const TrainArguments& arguments, const Dataset& training) 
 
 /// What the checkpoint says counts. An option that was given too must say the same.
 void require_same(const TrainArguments& arguments, const TrainingOptions& stored) {
-  const auto same = [&](const char* name, const auto& given, const auto& kept) {
-    if (arguments.of_checkpoint.at(name)->count() > 0 && given != kept)
-      throw UsageError(fmt::format("{}: {}, but {} has {}; expected the same, or none", name, given,
-                                   shown_path(arguments.resume), kept));
-  };
-  const TrainingOptions& given = arguments.options;
-  same("--epochs", given.epochs, stored.epochs);
-  same("--seed", given.seed, stored.seed);
-  same("--batch", given.batch, stored.batch);
-  same("--learning-rate", given.learning_rate, stored.learning_rate);
-  same("--momentum", given.momentum, stored.momentum);
-  same("--weight-decay", given.weight_decay, stored.weight_decay);
-  same("--warmup", given.warmup, stored.warmup);
-  same("--mirror", given.mirror, stored.mirror);
+  for_each_option([&](std::string name, auto member) {
+    std::replace(name.begin(), name.end(), '_', '-');
+    const auto given = arguments.options.*member, kept = stored.*member;
+    if (arguments.of_checkpoint.at("--" + name)->count() > 0 && given != kept)
+      throw UsageError(fmt::format("--{}: {}, but {} has {}; expected the same, or none", name,
+                                   given, shown_path(arguments.resume), kept));
+  });
 }
 
 /// Where training begins: at the first weights, or at what --resume names.
@@ -210,11 +198,14 @@ void add_training_options(CLI::App& command, TrainArguments& a) {
   add("--seed", add_seed(command, options.seed,
                          "Seed of the initial weights and of the order of the images"));
   add("--batch", add_integer(command, "--batch", options.batch, 1, "Images in a training step"));
-  add("--learning-rate",
-      command
-          .add_option("--learning-rate", options.learning_rate,
-                      "Learning rate at the start; it falls to zero along half a cosine")
-          ->check(number_above(0, std::numeric_limits<float>::max())));
+  add("--learning-rate", command
+                             .add_option("--learning-rate", options.learning_rate,
+                                         "Learning rate at the start; it falls along half a cosine")
+                             ->check(number_above(0, std::numeric_limits<float>::max())));
+  add("--final-rate", command
+                          .add_option("--final-rate", options.final_rate,
+                                      "Share of the learning rate that is left at the end")
+                          ->check(number_in(0, 1)));
   add("--momentum", command
                         .add_option("--momentum", options.momentum,
                                     "Share of a step's direction that the next one keeps")
@@ -231,6 +222,9 @@ void add_training_options(CLI::App& command, TrainArguments& a) {
   add("--mirror", command.add_flag("--mirror", options.mirror,
                                    "Show each image mirrored in half of the epochs, as the seed "
                                    "draws"));
+  add("--average", command.add_flag("--average,!--no-average", options.average,
+                                    "Leave the means of the weights over the last epoch, and not "
+                                    "the last ones; on unless --no-average is given"));
 }
 
 void add_dataset_options(CLI::App& command, TrainArguments& a) {

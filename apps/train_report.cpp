@@ -12,10 +12,9 @@ namespace plumb::app {
 namespace {
 
 nlohmann::ordered_json to_json(const TrainingOptions& options) {
-  return {{"epochs", options.epochs},     {"batch", options.batch},
-          {"seed", options.seed},         {"learning_rate", options.learning_rate},
-          {"momentum", options.momentum}, {"weight_decay", options.weight_decay},
-          {"warmup", options.warmup},     {"mirror", options.mirror}};
+  nlohmann::ordered_json object;
+  for_each_option([&](const char* name, auto member) { object[name] = options.*member; });
+  return object;
 }
 
 /// One value of each item, in order.

@@ -6,7 +6,9 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
+#include <string_view>
 
 namespace plumb::app {
 namespace {
@@ -39,22 +41,21 @@ std::string hash_of(const Safetensors& file) {
 }
 
 json to_json(const TrainingOptions& options) {
-  return {{"epochs", options.epochs},     {"batch", options.batch},
-          {"seed", options.seed},         {"learning_rate", options.learning_rate},
-          {"momentum", options.momentum}, {"weight_decay", options.weight_decay},
-          {"warmup", options.warmup},     {"mirror", options.mirror}};
+  json object;
+  for_each_option([&](const char* name, auto member) { object[name] = options.*member; });
+  return object;
 }
 
 TrainingOptions options_of(const json& object) {
+  // Zero where a checkpoint is older than the option: what was done then.
+  const std::set<std::string_view> later{"warmup", "mirror", "final_rate", "average"};
   TrainingOptions options;
-  object.at("epochs").get_to(options.epochs);
-  object.at("batch").get_to(options.batch);
-  object.at("seed").get_to(options.seed);
-  object.at("learning_rate").get_to(options.learning_rate);
-  object.at("momentum").get_to(options.momentum);
-  object.at("weight_decay").get_to(options.weight_decay);
-  options.warmup = object.value("warmup", 0.0);  // which older checkpoints do not have
-  options.mirror = object.value("mirror", false);
+  for_each_option([&](const char* name, auto member) {
+    if (later.contains(name) && !object.contains(name))
+      options.*member = {};
+    else
+      object.at(name).get_to(options.*member);
+  });
   return options;
 }
 
@@ -72,8 +73,9 @@ EpochFigures figures_of(const json& array) {
 bool makes_sense(const StoredCheckpoint& stored) {
   const TrainingOptions& o = stored.options;
   const std::vector<EpochFigures>& epochs = stored.checkpoint.epochs;
-  if (o.epochs < 1 || o.batch < 1 || !(o.learning_rate > 0) || !(o.momentum >= 0) ||
-      o.momentum >= 1 || !(o.weight_decay >= 0) || !(o.warmup >= 0))
+  if (o.epochs < 1 || o.batch < 1 || !(o.learning_rate > 0) || !(o.final_rate >= 0) ||
+      o.final_rate > 1 || !(o.momentum >= 0) || o.momentum >= 1 || !(o.weight_decay >= 0) ||
+      !(o.warmup >= 0))
     return false;
   if (epochs.empty() || static_cast<std::int64_t>(epochs.size()) > o.epochs) return false;
   for (std::size_t i = 0; i < epochs.size(); ++i)

@@ -185,10 +185,13 @@ void Steps::finish(const std::function<void(const BatchResult&)>& on_result) {
 }
 
 void Steps::upload(const TrainingState& state) {
-  for (int i = 0; i < parameter_count; ++i) {
-    app::upload(queue_, state.weights[i], network_.parameters()[i]);
-    app::upload(queue_, state.velocity[i], velocity_[i]);
-  }
+  set_weights(state.weights);
+  for (int i = 0; i < parameter_count; ++i) app::upload(queue_, state.velocity[i], velocity_[i]);
+}
+
+void Steps::set_weights(const PerParameter<std::vector<float>>& weights) {
+  for (int i = 0; i < parameter_count; ++i)
+    app::upload(queue_, weights[i], network_.parameters()[i]);
 }
 
 TrainingState Steps::download() {

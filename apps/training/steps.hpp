@@ -56,6 +56,7 @@ class Steps {
   TrainingState download();
   /// The weights as they are stored, f64 where the network is.
   PerParameter<std::vector<double>> weights();
+  void set_weights(const PerParameter<std::vector<float>>& weights);
 
  private:
   /// A batch in flight: pinned host memory on both ends.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 #include <numeric>
 #include <set>
@@ -44,6 +45,31 @@ struct Sums {
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(images); }
 };
 
+/// The means of weights, in double: the same on every host.
+class Average {
+ public:
+  void add(const PerParameter<std::vector<double>>& weights) {
+    for (int i = 0; i < parameter_count; ++i) {
+      sums_[i].resize(weights[i].size());
+      std::transform(weights[i].begin(), weights[i].end(), sums_[i].begin(), sums_[i].begin(),
+                     std::plus());
+    }
+    ++count_;
+  }
+  bool empty() const { return count_ == 0; }
+  PerParameter<std::vector<float>> means() const {
+    PerParameter<std::vector<float>> means;
+    for (int i = 0; i < parameter_count; ++i)
+      for (const double sum : sums_[i])
+        means[i].push_back(static_cast<float>(sum / static_cast<double>(count_)));
+    return means;
+  }
+
+ private:
+  PerParameter<std::vector<double>> sums_;
+  std::int64_t count_ = 0;
+};
+
 /// A run over a device: one epoch after another.
 class Run {
  public:
@@ -56,12 +82,16 @@ class Run {
 
   Steps& steps() { return steps_; }
 
-  /// Whether `progress` let it come to its end.
+  /// Whether `progress` let it come to its end. The last epoch leaves the means of its weights, if
+  /// the options say so.
   bool train_epoch(std::int64_t epoch, std::span<const std::uint32_t> order, EpochFigures& figures,
                    const std::function<bool(std::int64_t, std::int64_t)>& progress) {
     const auto count = static_cast<std::int64_t>(order.size());
     const double in_all = static_cast<double>(options_.epochs) * static_cast<double>(count);
     const double before = static_cast<double>(epoch - 1) * static_cast<double>(count);
+    const bool averages = options_.average && epoch == options_.epochs;
+    const std::int64_t steps = (count + options_.batch - 1) / options_.batch;
+    Average average;
     Sums sums;
     const auto add = [&](const BatchResult& result) {
       add_finite(sums, result, "the loss", epoch, sums.images);
@@ -70,9 +100,11 @@ class Run {
       const std::int64_t n = std::min(options_.batch, count - first);
       steps_.submit(training_, part(order, first, n),
                     sgd_options(options_, (before + static_cast<double>(first)) / in_all), add);
+      if (averages && is_averaged(first / options_.batch, steps)) average.add(steps_.weights());
       if (!progress(epoch, first + n)) return false;
     }
     steps_.finish(add);
+    if (!average.empty()) steps_.set_weights(average.means());
     figures.loss = sums.mean_loss();
     figures.train_accuracy = sums.accuracy();
     return true;
@@ -154,10 +186,16 @@ SgdOptions sgd_options(const TrainingOptions& options, double done) {
   const double warm = options.warmup / static_cast<double>(options.epochs);
   const double rising = done < warm ? done / warm : 1;
   const double falling = (1 + std::cos(std::numbers::pi * done)) / 2;
-  return {.learning_rate = options.learning_rate * rising * falling,
+  const double left = options.final_rate + (1 - options.final_rate) * falling;
+  return {.learning_rate = options.learning_rate * rising * left,
           .momentum = options.momentum,
           .weight_decay = options.weight_decay,
           .nesterov = options.momentum > 0};
+}
+
+bool is_averaged(std::int64_t step, std::int64_t steps) {
+  constexpr std::int64_t most = 30;
+  return (step + 1) * most / steps > step * most / steps;
 }
 
 NetworkShape shape_for(const Dataset& dataset) {

@@ -1,5 +1,5 @@
-// Trains the network on a device: gradient descent with momentum on shuffled batches, the learning
-// rate falling to zero.
+// Trains the network on a device: gradient descent with momentum on shuffled batches, a falling
+// learning rate, and weights averaged over the last epoch.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,32 @@ namespace plumb::app {
 struct TrainingOptions {
   std::int64_t epochs = 8;
   std::int64_t batch = 100;
-  double learning_rate = 0.04;  ///< at the start; falls to zero along half a cosine
+  double learning_rate = 0.04;  ///< at the start
+  double final_rate = 0.5;      ///< the share of it that is left at the end of half a cosine
   double momentum = 0.9;        ///< Nesterov's, where it is above 0
   double weight_decay = 5e-4;
   double warmup = 0;    ///< epochs over which the learning rate rises from zero, in a line
   bool mirror = false;  ///< each image is seen mirrored in half of the epochs, as the seed draws
+  bool average = true;  ///< what is left are the means of the weights over the last epoch
   std::uint64_t seed = 1;
   friend bool operator==(const TrainingOptions&, const TrainingOptions&) = default;
 };
+
+/// Calls f(name, member) for each option. Names are those of files; an option of the program has
+/// dashes for their underscores.
+template <class F>
+void for_each_option(const F& f) {
+  f("epochs", &TrainingOptions::epochs);
+  f("batch", &TrainingOptions::batch);
+  f("seed", &TrainingOptions::seed);
+  f("learning_rate", &TrainingOptions::learning_rate);
+  f("final_rate", &TrainingOptions::final_rate);
+  f("momentum", &TrainingOptions::momentum);
+  f("weight_decay", &TrainingOptions::weight_decay);
+  f("warmup", &TrainingOptions::warmup);
+  f("mirror", &TrainingOptions::mirror);
+  f("average", &TrainingOptions::average);
+}
 
 /// Training that has diverged: there are no weights to keep.
 class TrainingFailure : public std::runtime_error {
@@ -68,6 +86,10 @@ class Order {
 
 /// The step's options with `done`, from 0 to 1, of the training behind it.
 SgdOptions sgd_options(const TrainingOptions& options, double done);
+
+/// Whether the weights after step `step` of `steps`, from 0, of the last epoch are among those that
+/// are averaged: up to 30, evenly apart, the last one among them.
+bool is_averaged(std::int64_t step, std::int64_t steps);
 
 /// The network's shape for images of this size.
 NetworkShape shape_for(const Dataset& dataset);

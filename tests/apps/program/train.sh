@@ -26,6 +26,9 @@ case_train() {
   refuse 1 'no/m: cannot be created' train --epochs 1 --out no/m
   refuse 2 '--out is required' train --epochs 1
   refuse 2 'abacus' train --device abacus --out bad
+  run train --device cpu --epochs 2 --batch 25 --seed 7 --no-average "${files[@]}" --out last.safetensors
+  ! cmp -s one.safetensors last.safetensors || fail "--no-average gave the weights of an average"
+  refuse 2 "^plumb: --final-rate: '2', expected" train --epochs 1 --final-rate 2 "${files[@]}" --out bad
   refuse 1 'loss is' train --device cpu --epochs 3 --learning-rate 1e30 "${files[@]}" --out bad
   refuse 1 'weight is|loss is' train --device cpu --epochs 1 --batch 60 --learning-rate 1e38 "${files[@]}" --out bad
   refuse 2 "^plumb: --learning-rate: 'nan', expected a number above 0" train --epochs 1 --learning-rate nan "${files[@]}" --out bad

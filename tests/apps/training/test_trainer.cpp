@@ -2,10 +2,13 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -126,17 +129,68 @@ TEST_CASE("a training that goes on from a file gives the bits of one that never 
 
 TEST_CASE("the learning rate rises in a line for the warm-up, and falls along half a cosine",
           "[training]") {
-  TrainingOptions options{.epochs = 8, .learning_rate = 0.5};
+  TrainingOptions options{.epochs = 8, .learning_rate = 0.5, .final_rate = 0};
   const auto rate = [&](double done) { return sgd_options(options, done).learning_rate; };
   CHECK(rate(0) == 0.5);
   CHECK(rate(0.5) == 0.25);
   CHECK(rate(1) < 1e-12);
+  options.final_rate = 0.25;
+  CHECK(rate(0) == 0.5);
+  CHECK(rate(0.5) == 0.3125);
+  CHECK(std::abs(rate(1) - 0.125) < 1e-12);
+  options.final_rate = 0;
   options.warmup = 2;
   CHECK(rate(0) == 0);
   CHECK(std::abs(rate(0.125) - 0.5 * 0.5 * (1 + std::cos(std::acos(-1.0) / 8)) / 2) < 1e-12);
   CHECK(rate(0.5) == 0.25);
   options.warmup = 16;  // longer than the training
   CHECK(rate(0.5) == 0.0625);
+}
+
+TEST_CASE("up to 30 steps of an epoch are averaged, evenly apart, and its last one", "[training]") {
+  const auto steps = GENERATE(1, 4, 30, 31, 59, 600, 601);
+  CAPTURE(steps);
+  std::vector<std::int64_t> taken;
+  for (std::int64_t step = 0; step < steps; ++step)
+    if (is_averaged(step, steps)) taken.push_back(step);
+  CHECK(std::ssize(taken) == std::min(steps, 30));
+  CHECK(taken.back() == steps - 1);
+  for (std::size_t i = 1; i < taken.size(); ++i)
+    CHECK(std::abs(static_cast<double>(taken[i] - taken[i - 1]) - std::max(steps / 30.0, 1.0)) < 1);
+}
+
+TEST_CASE("the last epoch leaves the means of its weights", "[training]") {
+  TrainingOptions options = quick;
+  options.epochs = 2;
+  const std::vector<Checkpoint> averaged = trained(options, first_checkpoint(options.seed));
+  options.average = false;
+  const std::vector<Checkpoint> plain = trained(options, first_checkpoint(options.seed));
+  CHECK(averaged[0].state.weights == plain[0].state.weights);
+  CHECK(averaged[1].state.velocity == plain[1].state.velocity);
+  CHECK(averaged[1].epochs.back().loss == plain[1].epochs.back().loss);
+  CHECK(averaged[1].epochs.back().test_loss != plain[1].epochs.back().test_loss);
+
+  // The four steps of the second epoch, one by one.
+  const Dataset training = bars(60, 21);
+  const std::array<std::int64_t, 2> batches{16, 12};
+  Steps steps(Device::open("cpu"), {}, batches);
+  steps.upload(plain[0].state);
+  Order order(options, 60);
+  order.next();
+  const std::vector<std::uint32_t> images = order.next();
+  PerParameter<std::vector<double>> sums;
+  for (std::size_t first = 0; first < 60; first += 16) {
+    steps.submit(training, std::span(images).subspan(first, std::min<std::size_t>(16, 60 - first)),
+                 sgd_options(options, (60.0 + static_cast<double>(first)) / 120), [](auto&) {});
+    const PerParameter<std::vector<double>> weights = steps.weights();
+    for (int i = 0; i < parameter_count; ++i) {
+      sums[i].resize(weights[i].size());
+      for (std::size_t j = 0; j < weights[i].size(); ++j) sums[i][j] += weights[i][j];
+    }
+  }
+  for (int i = 0; i < parameter_count; ++i)
+    for (std::size_t j = 0; j < sums[i].size(); ++j)
+      REQUIRE(averaged[1].state.weights[i][j] == static_cast<float>(sums[i][j] / 4));
 }
 
 TEST_CASE("images are seen mirrored in half of the epochs, as the seed draws", "[training]") {
