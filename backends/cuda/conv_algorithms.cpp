@@ -27,6 +27,8 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(toeplitz_fp16x3),
       PLUMB_ENTRY(toeplitz_fp16_scaled),
       // depthwise/: filters of one channel, in one to three dimensions, with any boundary.
+      PLUMB_ENTRY(depthwise_fp16_toeplitz),  // depthwise_toeplitz/: on tensor cores
+      PLUMB_ENTRY(depthwise_bf16_toeplitz),
       PLUMB_ENTRY(depthwise_fp32_march),
       PLUMB_ENTRY(depthwise_fp32_planes),
       PLUMB_ENTRY(depthwise_fp32_channels),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cuda_kernels/cost/depthwise_table.hpp"
+#include "cuda_kernels/cost/depthwise_toeplitz_table.hpp"
 #include "cuda_kernels/cost/depthwise_weights_table.hpp"
 #include "cuda_kernels/cost/few_channels_table.hpp"
 #include "cuda_kernels/cost/few_weights_table.hpp"
@@ -30,6 +31,7 @@ struct CostTables {
   WeightsTable weights;
   FewWeightsTable few_weights;
   DepthwiseTable depthwise;
+  DepthwiseToeplitzTable depthwise_toeplitz;
   DepthwiseWeightsTable depthwise_weights;
 };
 

@@ -1,5 +1,5 @@
-// One warp's products on tensor cores, on the host: sums of 16 products in double, of which fp32
-// keeps what is cut off towards zero.
+// One warp's products on tensor cores, on the host: sums of 16 or 8 products in double, of which
+// fp32 keeps what is cut off towards zero.
 #pragma once
 
 #include <cmath>
@@ -38,19 +38,20 @@ inline float cut_off(double value) {
                                                                   : nearest;
 }
 
-template <class Number>
-void mma_16_by_8_by_16(float (&d)[4], const Fragment (&a)[4], const Fragment (&b)[2]) {
+/// Registers of A and B are those of `terms` terms: two and one for each eight.
+template <class Number, int terms>
+void mma_16_by_8(float (&d)[4], const Fragment* a, const Fragment* b) {
   struct Numbers {
-    float a[4][2], b[2][2];
+    float a[terms / 4][2], b[terms / 8][2];
   } numbers;
-  for (int i = 0; i < 8; ++i) numbers.a[i / 2][i % 2] = number_of<Number>(a[i / 2], i % 2);
-  for (int i = 0; i < 4; ++i) numbers.b[i / 2][i % 2] = number_of<Number>(b[i / 2], i % 2);
+  for (int i = 0; i < terms / 2; ++i) numbers.a[i / 2][i % 2] = number_of<Number>(a[i / 2], i % 2);
+  for (int i = 0; i < terms / 4; ++i) numbers.b[i / 2][i % 2] = number_of<Number>(b[i / 2], i % 2);
   const auto& of = shown_to_warp(numbers);
   const int lane = static_cast<int>(threadIdx.x % 32);
   for (int i = 0; i < 4; ++i) {
     const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
     double sum = d[i];
-    for (int k = 0; k < 16; ++k)
+    for (int k = 0; k < terms; ++k)
       sum += static_cast<double>(of[row % 8 * 4 + k % 8 / 2].a[row / 8 + k / 8 * 2][k % 2]) *
              static_cast<double>(of[column * 4 + k % 8 / 2].b[k / 8][k % 2]);
     d[i] = cut_off(sum);
@@ -58,10 +59,16 @@ void mma_16_by_8_by_16(float (&d)[4], const Fragment (&a)[4], const Fragment (&b
 }
 
 inline void mma_fp16(float (&d)[4], const Fragment (&a)[4], const Fragment (&b)[2]) {
-  mma_16_by_8_by_16<Half>(d, a, b);
+  mma_16_by_8<Half, 16>(d, a, b);
 }
 inline void mma_bf16(float (&d)[4], const Fragment (&a)[4], const Fragment (&b)[2]) {
-  mma_16_by_8_by_16<BFloat16>(d, a, b);
+  mma_16_by_8<BFloat16, 16>(d, a, b);
+}
+inline void mma_fp16(float (&d)[4], const Fragment (&a)[2], Fragment b) {
+  mma_16_by_8<Half, 8>(d, a, &b);
+}
+inline void mma_bf16(float (&d)[4], const Fragment (&a)[2], Fragment b) {
+  mma_16_by_8<BFloat16, 8>(d, a, &b);
 }
 
 }  // namespace plumb::cuda

@@ -1,0 +1,249 @@
+// Writes a block's outputs, which lie in the planes of its channels as they are stored. One that is
+// NaN is summed anew by the definition: zeros of the padding or of the band may have met an Inf.
+#pragma once
+
+#include "cuda_kernels/conv/epilogue.cuh"
+#include "cuda_kernels/depthwise_toeplitz/depthwise_toeplitz_planes.cuh"
+
+namespace plumb::cuda::depthwise_toeplitz {
+
+/// Some 16-bit numbers, in words.
+template <int words>
+struct alignas(4 * words) Packed {
+  std::uint32_t of[words];
+};
+
+/// Bits whose sum with a magnitude has the sign set where that is NaN, for both numbers of a word.
+template <class Stored>
+inline constexpr std::uint32_t beyond_infinity =
+    std::is_same_v<Stored, __half> ? 0x03ff03ff : 0x007f007f;
+inline constexpr std::uint32_t magnitudes = 0x7fff7fff, signs = 0x80008000;
+
+template <class Stored, int words>
+__device__ bool has_nan(const Packed<words>& values) {
+  std::uint32_t any = 0;
+#pragma unroll
+  for (const std::uint32_t word : values.of) any |= (word & magnitudes) + beyond_infinity<Stored>;
+  return (any & signs) != 0;
+}
+
+/// Returns the bits of an output by its definition. A NaN that comes from the data comes out again.
+template <class Stored>
+__device__ __noinline__ std::uint16_t defined_output(const Params& params, const Stored* x,
+                                                     const Stored* w, const Stored* y,
+                                                     const Epilogue<Stored>& epilogue, int n, int k,
+                                                     int p, int q) {
+  const DeepShape<int>& shape = params.shape;
+  float sum =
+      deep_sum<float>(shape, x + (n * shape.x_n + k * shape.x_c), w + k * shape.w_k, 0, p, q);
+  sum += epilogue.template bias_of<float>(k);
+  const Stored& old =
+      y[n * shape.y_n + k * shape.y_k + p * shape.rows.y_step + q * shape.columns.y_step];
+  const Stored output = epilogue.finish(sum, epilogue.accumulate ? convert<float>(old) : 0.0f);
+  return *reinterpret_cast<const std::uint16_t*>(&output);
+}
+
+template <class Stored>
+class Writer {
+ public:
+  __device__ Writer(const Params& params, const BlockShare& share, const Shared& shared,
+                    const Stored* x, const Stored* w, Stored* y, const Epilogue<Stored>& epilogue,
+                    int thread)
+      : params_(params),
+        share_(share),
+        shared_(shared),
+        x_(x),
+        w_(w),
+        y_(y),
+        to_(reinterpret_cast<std::uint16_t*>(y + share.c * params.shape.y_k)),
+        epilogue_(epilogue),
+        thread_(thread),
+        columns_(min(params.cut.columns(), params.w.outputs - share.q)) {}
+
+  /// Whether a warp writes the channels that it summed, and no others.
+  __device__ static bool writes_own(const Params& params) {
+    return params.cut.y_move == Move::columns || params.cut.y_move == Move::elements;
+  }
+
+  __device__ void write() const {
+    switch (params_.cut.y_move) {
+      case Move::columns:
+        if (params_.cut.y_vector == 8)
+          write_columns<4>();
+        else if (params_.cut.y_vector == 4)
+          write_columns<2>();
+        else
+          write_columns<1>();
+        return;
+      case Move::planes: return write_planes();
+      case Move::channels: return write_channels();
+      case Move::elements: return write_elements();
+      case Move::elements_of_channels: return write_elements_of_channels();
+    }
+  }
+
+ private:
+  /// The output of a channel, a row and a column of the block, which came out NaN.
+  __device__ std::uint16_t defined(int c, int of_block, int column) const {
+    const auto [image, row] = params_.rows.divide(of_block);
+    return defined_output(params_, x_, w_, y_, epilogue_, share_.n + image, share_.c + c,
+                          share_.p + row, share_.q + column);
+  }
+  /// Sums an output anew where it lies, if it is NaN.
+  __device__ void mend(std::uint16_t* at, int c, int of_block, int column) const {
+    if (has_nan<Stored>(Packed<1>{*at})) *at = defined(c, of_block, column);
+  }
+
+  /// A warp has the channels that it summed.
+  template <class Of>
+  __device__ void for_own_channels(const Of& of) const {
+#pragma unroll 1
+    for (int c = thread_ / 32; c < share_.channels; c += params_.cut.warps)
+      of(c, shared_.planes + c * params_.cut.plane, to_ + c * params_.shape.y_k);
+  }
+
+  template <int words>
+  __device__ void write_columns() const {
+    const int all = share_.m(params_.cut) * params_.y_items.value();
+    for_own_channels([&](int c, std::uint16_t* plane, std::uint16_t* to) {
+#pragma unroll 1
+      for (int item = thread_ % 32; item < all; item += 32) {
+        const auto [of_block, of_row] = params_.y_items.divide(item);
+        const int column = 2 * words * of_row;
+        if (column >= columns_) continue;
+        const RowPlace row = shared_.y_rows[of_block];
+        std::uint16_t* const at = plane + row.to + column;
+        auto values = *reinterpret_cast<const Packed<words>*>(at);
+        if (has_nan<Stored>(values)) {
+#pragma unroll 1
+          for (int i = 0; i < 2 * words; ++i) mend(at + i, c, of_block, column + i);
+          values = *reinterpret_cast<const Packed<words>*>(at);
+        }
+        *reinterpret_cast<Packed<words>*>(to + (row.from + share_.q + column)) = values;
+      }
+    });
+  }
+  __device__ void write_planes() const {
+    const int all = share_.images * params_.y_items.value();
+#pragma unroll 1
+    for (int item = thread_; item < all; item += params_.cut.threads()) {
+      const auto [image, vector] = params_.y_items.divide(item);
+      const int first = eight * vector;
+      if (first >= share_.channels * params_.y_plane.value()) continue;
+      const auto with = [&](const auto& of) {
+        for_eight_places(
+            params_.y_plane, params_.y_row, first, params_.cut.rows,
+            [&](int c, int p, int q, int i) {
+              const int of_block = image * params_.cut.rows + p;
+              of(shared_.planes + c * params_.cut.plane + shared_.y_rows[of_block].to + q, c,
+                 of_block, q, i);
+            });
+      };
+      EightElements values;
+      const auto gather = [&] {
+        with([&](const std::uint16_t* at, int, int, int, int i) { values.of[i] = *at; });
+      };
+      gather();
+      if (has_nan<Stored>(*reinterpret_cast<const Packed<4>*>(&values))) {
+#pragma unroll 1
+        for (int i = 0; i < eight; ++i) mend_of_planes(image, first + i);
+        gather();
+      }
+      *reinterpret_cast<EightElements*>(to_ + ((share_.n + image) * params_.shape.y_n + first)) =
+          values;
+    }
+  }
+  __device__ void mend_of_planes(int image, int element) const {
+    const auto [c, of_plane] = params_.y_plane.divide(element);
+    const auto [p, q] = params_.y_row.divide(of_plane);
+    const int of_block = image * params_.cut.rows + p;
+    mend(shared_.planes + c * params_.cut.plane + shared_.y_rows[of_block].to + q, c, of_block, q);
+  }
+
+  __device__ void write_elements() const {
+    const int all = share_.m(params_.cut) * params_.y_items.value();
+    for_own_channels([&](int c, std::uint16_t* plane, std::uint16_t* to) {
+#pragma unroll 1
+      for (int item = thread_ % 32; item < all; item += 32) {
+        const auto [of_block, column] = params_.y_items.divide(item);
+        if (column >= columns_) continue;
+        const RowPlace row = shared_.y_rows[of_block];
+        std::uint16_t* const at = plane + row.to + column;
+        mend(at, c, of_block, column);
+        to[row.from + (share_.q + column) * params_.shape.columns.y_step] = *at;
+      }
+    });
+  }
+
+  __device__ void write_elements_of_channels() const {
+    const int all = share_.m(params_.cut) * params_.y_items.value() * params_.channels.value();
+#pragma unroll 1
+    for (int item = thread_; item < all; item += params_.cut.threads()) {
+      const auto [place, c] = params_.channels.divide(item);
+      const auto [of_block, column] = params_.y_items.divide(place);
+      if (column >= columns_ || c >= share_.channels) continue;
+      const RowPlace row = shared_.y_rows[of_block];
+      std::uint16_t* const at = shared_.planes + c * params_.cut.plane + row.to + column;
+      mend(at, c, of_block, column);
+      to_[c * params_.shape.y_k + row.from + (share_.q + column) * params_.shape.columns.y_step] =
+          *at;
+    }
+  }
+
+  /// A word of each of eight planes becomes eight channels of two neighbouring columns, in the
+  /// order of words that the loader has.
+  __device__ void write_channels() const {
+    const int all = share_.m(params_.cut) * params_.y_items.value() * params_.groups.value();
+#pragma unroll 1
+    for (int item = thread_; item < all; item += params_.cut.threads()) {
+      const auto [place, group] = params_.groups.divide(item);
+      const auto [of_block, of_row] = params_.y_items.divide(place);
+      const int column = 2 * of_row;
+      if (column >= columns_ || 8 * group >= share_.channels) continue;
+      const RowPlace row = shared_.y_rows[of_block];
+      std::uint16_t* const at = shared_.planes + 8 * group * params_.cut.plane + row.to + column;
+      Packed<4> pixels[2];
+      gather(at, group % 2 != 0, pixels);
+      const int there = min(2, columns_ - column);
+      if (has_nan<Stored>(pixels[0]) || (there == 2 && has_nan<Stored>(pixels[1]))) {
+#pragma unroll 1
+        for (int i = 0; i < 8 * there; ++i)
+          mend(at + i / there * params_.cut.plane + i % there, 8 * group + i / there, of_block,
+               column + i % there);
+        gather(at, group % 2 != 0, pixels);
+      }
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        if (i < there)
+          *reinterpret_cast<Packed<4>*>(
+              to_ + (row.from + (share_.q + column + i) * params_.shape.columns.y_step +
+                     8 * group)) = pixels[i];
+    }
+  }
+  __device__ void gather(const std::uint16_t* from, bool turned, Packed<4> (&pixels)[2]) const {
+    const int turn = turned ? 4 * params_.cut.plane : 0;
+    std::uint32_t first[4], second[4];
+#pragma unroll
+    for (int e = 0; e < 8; e += 2) {
+      const std::uint16_t* const at = from + e * params_.cut.plane + (e < 4 ? turn : -turn);
+      const std::uint32_t a = *reinterpret_cast<const std::uint32_t*>(at),
+                          b = *reinterpret_cast<const std::uint32_t*>(at + params_.cut.plane);
+      first[e / 2] = (a & 0xffff) | b << 16, second[e / 2] = a >> 16 | (b & 0xffff0000);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      pixels[0].of[i] = turned ? first[i ^ 2] : first[i];
+      pixels[1].of[i] = turned ? second[i ^ 2] : second[i];
+    }
+  }
+  const Params& params_;
+  const BlockShare& share_;
+  const Shared& shared_;
+  const Stored *x_, *w_;
+  Stored* y_;
+  std::uint16_t* to_;
+  const Epilogue<Stored>& epilogue_;
+  int thread_, columns_;
+};
+
+}  // namespace plumb::cuda::depthwise_toeplitz

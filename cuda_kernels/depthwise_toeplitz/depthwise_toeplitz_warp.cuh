@@ -1,0 +1,61 @@
+// What a warp does at once: rows of fragments are read from shared memory; and two sums are
+// rounded at once.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "cuda_kernels/primitives/mma.cuh"
+
+namespace plumb::cuda::depthwise_toeplitz {
+
+/// An address of shared memory, in elements of 16 bits.
+class SharedRow {
+ public:
+  SharedRow() = default;
+  __device__ explicit SharedRow(const std::uint16_t* at)
+      : address_(static_cast<std::uint32_t>(__cvta_generic_to_shared(at))) {}
+  __device__ SharedRow operator+(int elements) const {
+    SharedRow row;
+    row.address_ = address_ + 2 * static_cast<std::uint32_t>(elements);
+    return row;
+  }
+  __device__ std::uint32_t address() const { return address_; }
+
+ private:
+  std::uint32_t address_;
+};
+
+/// Loads 16 rows of eight columns, and 16 of eight others. Lane l passes the address of row l % 16,
+/// of the first ones where l < 16, a multiple of 16 bytes.
+__device__ inline void load_two_halves(Fragment (&first)[2], Fragment (&second)[2], SharedRow row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(first[0]), "=r"(first[1]), "=r"(second[0]), "=r"(second[1])
+               : "r"(row.address())
+               : "memory");
+}
+/// Loads the first ones alone.
+__device__ inline void load_half(Fragment (&half)[2], SharedRow row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+               : "=r"(half[0]), "=r"(half[1])
+               : "r"(row.address())
+               : "memory");
+}
+
+/// Rounds two sums to the stored type. A zero has no sign.
+template <class Stored>
+__device__ inline std::uint32_t rounded_pair(float first, float second) {
+  if constexpr (std::is_same_v<Stored, __half>) {
+    const __half2 pair = __hadd2(__floats2half2_rn(first, second), __float2half2_rn(0.0f));
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  } else {
+    const __nv_bfloat162 pair =
+        __hadd2(__floats2bfloat162_rn(first, second), __float2bfloat162_rn(0.0f));
+    return *reinterpret_cast<const std::uint32_t*>(&pair);
+  }
+}
+
+}  // namespace plumb::cuda::depthwise_toeplitz

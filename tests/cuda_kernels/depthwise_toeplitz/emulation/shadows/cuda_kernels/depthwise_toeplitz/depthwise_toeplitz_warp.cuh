@@ -1,0 +1,64 @@
+// Rows of fragments, and two sums that are rounded, on the host.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <type_traits>
+
+#include "cuda_kernels/primitives/mma.cuh"
+
+namespace plumb::cuda::depthwise_toeplitz {
+
+class SharedRow {
+ public:
+  SharedRow() = default;
+  explicit SharedRow(const std::uint16_t* at) : at_(at) {}
+  SharedRow operator+(int elements) const { return SharedRow(at_ + elements); }
+  const std::uint16_t* aligned() const {
+    if (reinterpret_cast<std::uintptr_t>(at_) % 16 != 0)
+      throw std::runtime_error("a row of a fragment is not aligned to 16 bytes");
+    return at_;
+  }
+
+ private:
+  const std::uint16_t* at_ = nullptr;
+};
+
+inline Fragment pair_of_row(const std::uint16_t* row, unsigned lane) {
+  Fragment pair;
+  std::memcpy(&pair, row + 2 * (lane % 4), sizeof pair);
+  return pair;
+}
+inline void load_two_halves(Fragment (&first)[2], Fragment (&second)[2], SharedRow row) {
+  const auto& rows = shown_to_warp(row.aligned());
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned i = 0; i < 2; ++i) {
+    first[i] = pair_of_row(rows[8 * i + lane / 4], lane);
+    second[i] = pair_of_row(rows[16 + 8 * i + lane / 4], lane);
+  }
+}
+inline void load_half(Fragment (&half)[2], SharedRow row) {
+  const auto& rows = shown_to_warp(row.aligned());
+  const unsigned lane = threadIdx.x % 32;
+  for (unsigned i = 0; i < 2; ++i) half[i] = pair_of_row(rows[8 * i + lane / 4], lane);
+}
+
+template <class Stored>
+std::uint32_t rounded_pair(float first, float second) {
+  const auto bits = [](float sum) {
+    Stored stored{};
+    if constexpr (std::is_same_v<Stored, __half>)
+      stored = __float2half_rn(__half2float(__float2half_rn(sum)) + 0.0f);
+    else
+      stored = __float2bfloat16_rn(__bfloat162float(__float2bfloat16_rn(sum)) + 0.0f);
+    std::uint16_t of;
+    std::memcpy(&of, &stored, sizeof of);
+    return of;
+  };
+  return bits(first) | static_cast<std::uint32_t>(bits(second)) << 16;
+}
+
+}  // namespace plumb::cuda::depthwise_toeplitz
