@@ -76,8 +76,18 @@ class WarpSums {
       for (int j = 0; j < n; ++j)
 #pragma unroll
         for (float& of : sums_[i][j]) of = 0;
+    // Most bands have two halves: of a loop of one turn half the instructions would be its own.
+    if (params_.cut.halves == 2)
+      for_rows(taps, column, [&](const std::uint32_t* of_row, int at) { add_step(of_row, at); });
+    else
+      for_rows(taps, column, [&](const std::uint32_t* of_row, int at) { add_row(of_row, at); });
+  }
+
+  /// Calls `add` for each row of taps. The next one meets a row of x so much further on, which may
+  /// be of another phase.
+  template <class Add>
+  __device__ void for_rows(const std::uint32_t* taps, int at, const Add& add) const {
     const DepthwiseToeplitzCut& cut = params_.cut;
-    // The next row of taps meets a row of x so much further on, which may be of another phase.
     const int stride = params_.h.stride;
     const auto [rows, phases] = params_.stride_h.divide(params_.h.dilation);
     const int step = (phases * cut.phase_rows + rows) * cut.pitch,
@@ -86,9 +96,9 @@ class WarpSums {
     int phase = 0;
 #pragma unroll 1
     for (int r = params_.h.taps; r > 0; --r) {
-      add_row(taps, column);
-      taps += of_row, column += step, phase += phases;
-      if (phase >= stride) phase -= stride, column += wrap;
+      add(taps, at);
+      taps += of_row, at += step, phase += phases;
+      if (phase >= stride) phase -= stride, at += wrap;
     }
   }
 
@@ -96,19 +106,22 @@ class WarpSums {
     int left = params_.cut.halves;
 #pragma unroll 1
     for (; left >= 2; left -= 2) {
-      const Fragment b[2] = {taps[0], taps[depthwise_toeplitz_half / 2]};
-#pragma unroll
-      for (int i = 0; i < m; ++i)
-        if constexpr (neighbours)
-          add_neighbours(sums_[i], rows_[i] + at, b);
-        else
-          add_apart(sums_[i], rows_[i] + at, b);
+      add_step(taps, at);
       taps += depthwise_toeplitz_half, at += 2 * depthwise_toeplitz_half;
     }
     if (left == 0) return;
     const Fragment b = taps[0];
 #pragma unroll
     for (int i = 0; i < m; ++i) add_last_half(sums_[i], rows_[i] + (at + tail_), b);
+  }
+  __device__ void add_step(const std::uint32_t* taps, int at) {
+    const Fragment b[2] = {taps[0], taps[depthwise_toeplitz_half / 2]};
+#pragma unroll
+    for (int i = 0; i < m; ++i)
+      if constexpr (neighbours)
+        add_neighbours(sums_[i], rows_[i] + at, b);
+      else
+        add_apart(sums_[i], rows_[i] + at, b);
   }
 
   /// Tiles of outputs share the halves between them.

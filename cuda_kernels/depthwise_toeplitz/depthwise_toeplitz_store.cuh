@@ -1,9 +1,11 @@
 // Writes a block's outputs, which lie in the planes of its channels as they are stored. One that is
 // NaN is summed anew by the definition: zeros of the padding or of the band may have met an Inf.
+// That is rare, and done in a second turn: what it needs would take registers from the first.
 #pragma once
 
 #include "cuda_kernels/conv/epilogue.cuh"
 #include "cuda_kernels/depthwise_toeplitz/depthwise_toeplitz_planes.cuh"
+#include "cuda_kernels/depthwise_toeplitz/depthwise_toeplitz_warp.cuh"
 
 namespace plumb::cuda::depthwise_toeplitz {
 
@@ -11,6 +13,11 @@ namespace plumb::cuda::depthwise_toeplitz {
 template <int words>
 struct alignas(4 * words) Packed {
   std::uint32_t of[words];
+
+  __device__ static Packed read(const std::uint16_t* from) {
+    return *reinterpret_cast<const Packed*>(from);
+  }
+  __device__ void write(std::uint16_t* to) const { write_words(to, of); }
 };
 
 /// Bits whose sum with a magnitude has the sign set where that is NaN, for both numbers of a word.
@@ -26,13 +33,16 @@ __device__ bool has_nan(const Packed<words>& values) {
   for (const std::uint32_t word : values.of) any |= (word & magnitudes) + beyond_infinity<Stored>;
   return (any & signs) != 0;
 }
+template <class Stored>
+__device__ bool is_nan(std::uint16_t bits) {
+  return has_nan<Stored>(Packed<1>{bits});
+}
 
 /// Returns the bits of an output by its definition. A NaN that comes from the data comes out again.
 template <class Stored>
-__device__ __noinline__ std::uint16_t defined_output(const Params& params, const Stored* x,
-                                                     const Stored* w, const Stored* y,
-                                                     const Epilogue<Stored>& epilogue, int n, int k,
-                                                     int p, int q) {
+__device__ std::uint16_t defined_output(const Params& params, const Stored* x, const Stored* w,
+                                        const Stored* y, const Epilogue<Stored>& epilogue, int n,
+                                        int k, int p, int q) {
   const DeepShape<int>& shape = params.shape;
   float sum =
       deep_sum<float>(shape, x + (n * shape.x_n + k * shape.x_c), w + k * shape.w_k, 0, p, q);
@@ -43,7 +53,9 @@ __device__ __noinline__ std::uint16_t defined_output(const Params& params, const
   return *reinterpret_cast<const std::uint16_t*>(&output);
 }
 
-template <class Stored>
+/// The outputs that a thread writes. In the first turn it leaves out what moves together with a
+/// NaN, and says so; in the turn that mends it makes and writes that alone.
+template <class Stored, bool mends>
 class Writer {
  public:
   __device__ Writer(const Params& params, const BlockShare& share, const Shared& shared,
@@ -60,12 +72,8 @@ class Writer {
         thread_(thread),
         columns_(min(params.cut.columns(), params.w.outputs - share.q)) {}
 
-  /// Whether a warp writes the channels that it summed, and no others.
-  __device__ static bool writes_own(const Params& params) {
-    return params.cut.y_move == Move::columns || params.cut.y_move == Move::elements;
-  }
-
-  __device__ void write() const {
+  /// Returns whether a NaN was left out.
+  __device__ bool write() {
     switch (params_.cut.y_move) {
       case Move::columns:
         if (params_.cut.y_vector == 8)
@@ -74,24 +82,27 @@ class Writer {
           write_columns<2>();
         else
           write_columns<1>();
-        return;
-      case Move::planes: return write_planes();
-      case Move::channels: return write_channels();
-      case Move::elements: return write_elements();
-      case Move::elements_of_channels: return write_elements_of_channels();
+        break;
+      case Move::planes: write_planes(); break;
+      case Move::channels: write_channels(); break;
+      case Move::elements: write_elements(); break;
+      case Move::elements_of_channels: write_elements_of_channels(); break;
     }
+    return left_out_;
   }
 
  private:
-  /// The output of a channel, a row and a column of the block, which came out NaN.
-  __device__ std::uint16_t defined(int c, int of_block, int column) const {
-    const auto [image, row] = params_.rows.divide(of_block);
-    return defined_output(params_, x_, w_, y_, epilogue_, share_.n + image, share_.c + c,
-                          share_.p + row, share_.q + column);
+  /// Whether this turn has something else to do with what moves together than to write it.
+  __device__ bool passes(bool nan) {
+    left_out_ = left_out_ || nan;
+    return nan != mends;
   }
   /// Sums an output anew where it lies, if it is NaN.
   __device__ void mend(std::uint16_t* at, int c, int of_block, int column) const {
-    if (has_nan<Stored>(Packed<1>{*at})) *at = defined(c, of_block, column);
+    if (!is_nan<Stored>(*at)) return;
+    const auto [image, row] = params_.rows.divide(of_block);
+    *at = defined_output(params_, x_, w_, y_, epilogue_, share_.n + image, share_.c + c,
+                         share_.p + row, share_.q + column);
   }
 
   /// A warp has the channels that it summed.
@@ -103,7 +114,7 @@ class Writer {
   }
 
   template <int words>
-  __device__ void write_columns() const {
+  __device__ void write_columns() {
     const int all = share_.m(params_.cut) * params_.y_items.value();
     for_own_channels([&](int c, std::uint16_t* plane, std::uint16_t* to) {
 #pragma unroll 1
@@ -113,45 +124,44 @@ class Writer {
         if (column >= columns_) continue;
         const RowPlace row = shared_.y_rows[of_block];
         std::uint16_t* const at = plane + row.to + column;
-        auto values = *reinterpret_cast<const Packed<words>*>(at);
-        if (has_nan<Stored>(values)) {
+        auto values = Packed<words>::read(at);
+        if (passes(has_nan<Stored>(values))) continue;
+        if constexpr (mends) {
 #pragma unroll 1
           for (int i = 0; i < 2 * words; ++i) mend(at + i, c, of_block, column + i);
-          values = *reinterpret_cast<const Packed<words>*>(at);
+          values = Packed<words>::read(at);
         }
-        *reinterpret_cast<Packed<words>*>(to + (row.from + share_.q + column)) = values;
+        values.write(to + (row.from + share_.q + column));
       }
     });
   }
-  __device__ void write_planes() const {
+
+  __device__ void write_planes() {
     const int all = share_.images * params_.y_items.value();
 #pragma unroll 1
     for (int item = thread_; item < all; item += params_.cut.threads()) {
       const auto [image, vector] = params_.y_items.divide(item);
       const int first = eight * vector;
       if (first >= share_.channels * params_.y_plane.value()) continue;
-      const auto with = [&](const auto& of) {
-        for_eight_places(
-            params_.y_plane, params_.y_row, first, params_.cut.rows,
-            [&](int c, int p, int q, int i) {
-              const int of_block = image * params_.cut.rows + p;
-              of(shared_.planes + c * params_.cut.plane + shared_.y_rows[of_block].to + q, c,
-                 of_block, q, i);
-            });
-      };
-      EightElements values;
-      const auto gather = [&] {
-        with([&](const std::uint16_t* at, int, int, int, int i) { values.of[i] = *at; });
-      };
-      gather();
-      if (has_nan<Stored>(*reinterpret_cast<const Packed<4>*>(&values))) {
+      Packed<4> values = gather_eight(image, first);
+      if (passes(has_nan<Stored>(values))) continue;
+      if constexpr (mends) {
 #pragma unroll 1
         for (int i = 0; i < eight; ++i) mend_of_planes(image, first + i);
-        gather();
+        values = gather_eight(image, first);
       }
-      *reinterpret_cast<EightElements*>(to_ + ((share_.n + image) * params_.shape.y_n + first)) =
-          values;
+      values.write(to_ + ((share_.n + image) * params_.shape.y_n + first));
     }
+  }
+  __device__ Packed<4> gather_eight(int image, int first) const {
+    Packed<4> values{};
+    for_eight_places(
+        params_.y_plane, params_.y_row, first, params_.cut.rows, [&](int c, int p, int q, int i) {
+          const RowPlace row = shared_.y_rows[image * params_.cut.rows + p];
+          const std::uint32_t bits = shared_.planes[c * params_.cut.plane + row.to + q];
+          values.of[i / 2] |= bits << 16 * (i % 2);
+        });
+    return values;
   }
   __device__ void mend_of_planes(int image, int element) const {
     const auto [c, of_plane] = params_.y_plane.divide(element);
@@ -160,39 +170,40 @@ class Writer {
     mend(shared_.planes + c * params_.cut.plane + shared_.y_rows[of_block].to + q, c, of_block, q);
   }
 
-  __device__ void write_elements() const {
+  __device__ void write_elements() {
     const int all = share_.m(params_.cut) * params_.y_items.value();
     for_own_channels([&](int c, std::uint16_t* plane, std::uint16_t* to) {
 #pragma unroll 1
       for (int item = thread_ % 32; item < all; item += 32) {
         const auto [of_block, column] = params_.y_items.divide(item);
         if (column >= columns_) continue;
-        const RowPlace row = shared_.y_rows[of_block];
-        std::uint16_t* const at = plane + row.to + column;
-        mend(at, c, of_block, column);
-        to[row.from + (share_.q + column) * params_.shape.columns.y_step] = *at;
+        write_element(plane, to, c, of_block, column);
       }
     });
   }
-
-  __device__ void write_elements_of_channels() const {
+  __device__ void write_elements_of_channels() {
     const int all = share_.m(params_.cut) * params_.y_items.value() * params_.channels.value();
 #pragma unroll 1
     for (int item = thread_; item < all; item += params_.cut.threads()) {
       const auto [place, c] = params_.channels.divide(item);
       const auto [of_block, column] = params_.y_items.divide(place);
       if (column >= columns_ || c >= share_.channels) continue;
-      const RowPlace row = shared_.y_rows[of_block];
-      std::uint16_t* const at = shared_.planes + c * params_.cut.plane + row.to + column;
-      mend(at, c, of_block, column);
-      to_[c * params_.shape.y_k + row.from + (share_.q + column) * params_.shape.columns.y_step] =
-          *at;
+      write_element(shared_.planes + c * params_.cut.plane, to_ + c * params_.shape.y_k, c,
+                    of_block, column);
     }
+  }
+  __device__ void write_element(std::uint16_t* plane, std::uint16_t* to, int c, int of_block,
+                                int column) {
+    const RowPlace row = shared_.y_rows[of_block];
+    std::uint16_t* const at = plane + row.to + column;
+    if (passes(is_nan<Stored>(*at))) return;
+    if constexpr (mends) mend(at, c, of_block, column);
+    to[row.from + (share_.q + column) * params_.shape.columns.y_step] = *at;
   }
 
   /// A word of each of eight planes becomes eight channels of two neighbouring columns, in the
   /// order of words that the loader has.
-  __device__ void write_channels() const {
+  __device__ void write_channels() {
     const int all = share_.m(params_.cut) * params_.y_items.value() * params_.groups.value();
 #pragma unroll 1
     for (int item = thread_; item < all; item += params_.cut.threads()) {
@@ -205,7 +216,9 @@ class Writer {
       Packed<4> pixels[2];
       gather(at, group % 2 != 0, pixels);
       const int there = min(2, columns_ - column);
-      if (has_nan<Stored>(pixels[0]) || (there == 2 && has_nan<Stored>(pixels[1]))) {
+      const bool second = there == 2 && has_nan<Stored>(pixels[1]);
+      if (passes(has_nan<Stored>(pixels[0]) || second)) continue;
+      if constexpr (mends) {
 #pragma unroll 1
         for (int i = 0; i < 8 * there; ++i)
           mend(at + i / there * params_.cut.plane + i % there, 8 * group + i / there, of_block,
@@ -215,9 +228,8 @@ class Writer {
 #pragma unroll
       for (int i = 0; i < 2; ++i)
         if (i < there)
-          *reinterpret_cast<Packed<4>*>(
-              to_ + (row.from + (share_.q + column + i) * params_.shape.columns.y_step +
-                     8 * group)) = pixels[i];
+          pixels[i].write(to_ + (row.from + (share_.q + column + i) * params_.shape.columns.y_step +
+                                 8 * group));
     }
   }
   __device__ void gather(const std::uint16_t* from, bool turned, Packed<4> (&pixels)[2]) const {
@@ -244,6 +256,7 @@ class Writer {
   std::uint16_t* to_;
   const Epilogue<Stored>& epilogue_;
   int thread_, columns_;
+  bool left_out_ = false;
 };
 
 }  // namespace plumb::cuda::depthwise_toeplitz

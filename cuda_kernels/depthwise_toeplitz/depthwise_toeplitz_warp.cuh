@@ -12,6 +12,12 @@
 
 namespace plumb::cuda::depthwise_toeplitz {
 
+/// Returns a number that the compiler must not have made before.
+__device__ inline int anew(int number) {
+  asm volatile("" : "+r"(number));
+  return number;
+}
+
 /// An address of shared memory, in elements of 16 bits.
 class SharedRow {
  public:
@@ -42,6 +48,21 @@ __device__ inline void load_half(Fragment (&half)[2], SharedRow row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
                : "=r"(half[0]), "=r"(half[1])
                : "r"(row.address())
+               : "memory");
+}
+
+/// Writes words to global memory in one instruction. The assembly is needed because compilers merge
+/// stores of several widths, and then write the words one by one.
+__device__ inline void write_words(void* to, const std::uint32_t (&words)[1]) {
+  asm volatile("st.global.b32 [%0], %1;" ::"l"(to), "r"(words[0]) : "memory");
+}
+__device__ inline void write_words(void* to, const std::uint32_t (&words)[2]) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(words[0]), "r"(words[1])
+               : "memory");
+}
+__device__ inline void write_words(void* to, const std::uint32_t (&words)[4]) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]),
+               "r"(words[2]), "r"(words[3])
                : "memory");
 }
 

@@ -12,6 +12,8 @@
 
 namespace plumb::cuda::depthwise_toeplitz {
 
+inline int anew(int number) { return number; }
+
 class SharedRow {
  public:
   SharedRow() = default;
@@ -44,6 +46,13 @@ inline void load_half(Fragment (&half)[2], SharedRow row) {
   const auto& rows = shown_to_warp(row.aligned());
   const unsigned lane = threadIdx.x % 32;
   for (unsigned i = 0; i < 2; ++i) half[i] = pair_of_row(rows[8 * i + lane / 4], lane);
+}
+
+template <std::size_t words>
+void write_words(void* to, const std::uint32_t (&of)[words]) {
+  if (reinterpret_cast<std::uintptr_t>(to) % sizeof(of) != 0)
+    throw std::runtime_error("a vector is not aligned to its size");
+  std::memcpy(to, of, sizeof(of));
 }
 
 template <class Stored>
