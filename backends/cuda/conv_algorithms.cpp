@@ -104,6 +104,11 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_patch_fp16),
       PLUMB_ENTRY(wide_patch_bf16),
       PLUMB_ENTRY(wide_patch_f32_tf32),
+      // pointwise/: filters of one tap, x straight from global memory to registers.
+      PLUMB_ENTRY(pointwise_fp16),
+      PLUMB_ENTRY(pointwise_bf16),
+      PLUMB_ENTRY(pointwise_f32_tf32),
+      PLUMB_ENTRY(pointwise_f32_tf32x3),
       // few_weights/: backward weights of few channels on tensor cores.
       PLUMB_ENTRY(few_weights_fp16),
       PLUMB_ENTRY(few_weights_bf16),

@@ -10,6 +10,7 @@
 #include "cuda_kernels/cost/interleaved_table.hpp"
 #include "cuda_kernels/cost/kernel_table.hpp"
 #include "cuda_kernels/cost/ladder_table.hpp"
+#include "cuda_kernels/cost/pointwise_table.hpp"
 #include "cuda_kernels/cost/streamed_filters_table.hpp"
 #include "cuda_kernels/cost/weights_table.hpp"
 #include "cuda_kernels/cost/wide_patch_table.hpp"
@@ -25,6 +26,7 @@ struct CostTables {
   FewChannelsTable few_channels;
   StreamedFiltersTable streamed_filters;
   InterleavedTable interleaved;
+  PointwiseTable pointwise;
   WideTable wide;
   WidePatchTable wide_patch;
   WideWeightsTable wide_weights;
