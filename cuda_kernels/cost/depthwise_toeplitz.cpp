@@ -20,8 +20,9 @@ double depthwise_toeplitz_seconds(const ConvProblem& problem, const DeviceInfo& 
       costs.written_element * work.stored.elements + costs.written_pixels * work.stored.pixels +
       costs.of_output * work.pairs;
   const double instructions = by_threads / 32 + costs.of_tap_row * work.tap_rows +
-                              costs.of_step * (work.steps + work.half_steps) + work.loads +
-                              work.products + work.half_products;
+                              costs.of_step * (work.steps + work.half_steps) +
+                              costs.moved_half * work.moved_halves + work.loads + work.products +
+                              work.half_products;
   const double issue = instructions / (4 * costs.issued);
   const double multiplying =
       costs.product * work.products + costs.half_product * work.half_products;

@@ -85,7 +85,7 @@ class Loader {
   __device__ void for_own_channels(const Of& of) const {
 #pragma unroll 1
     for (int c = thread_ / 32; c < share_.channels; c += params_.cut.warps)
-      of(x_ + c * params_.shape.x_c, shared_.planes + c * params_.cut.plane);
+      of(x_ + c * params_.shape.x_c, shared_.planes + params_.cut.plane_at(c));
   }
 
   template <int vector>
@@ -133,81 +133,75 @@ class Loader {
     });
   }
 
+  /// Elements, or what else moves at once, and where in the planes they go; nowhere is -1.
+  template <class Values>
+  struct Placed {
+    Values values{};
+    int to = -1;
+  };
+
   __device__ void load_elements_of_channels() const {
     const int all = share_.x_rows() * params_.x_items.value() * params_.channels.value();
-    const auto with = [&](int item, const auto& of) {
-      const auto [place, c] = params_.channels.divide(item);
-      const auto [row, of_row] = params_.x_items.divide(place);
-      const int column = share_.begin_w + of_row;
-      if (column < share_.end_w && c < share_.channels) of(shared_.x_rows[row], column, c);
-    };
     in_batches<4>(
         thread_, all, threads_,
         [&](int item) {
-          std::uint16_t value = 0;
-          with(item, [&](const RowPlace& row, int column, int c) {
-            value = x_[c * params_.shape.x_c + row.from +
-                       (share_.first_w + column) * params_.shape.columns.x_step];
-          });
-          return value;
+          Placed<std::uint16_t> placed;
+          const auto [place, c] = params_.channels.divide(item);
+          const auto [row, of_row] = params_.x_items.divide(place);
+          const int column = share_.begin_w + of_row;
+          if (column < share_.end_w && c < share_.channels) {
+            const RowPlace at = shared_.x_rows[row];
+            placed.values = x_[c * params_.shape.x_c + at.from +
+                               (share_.first_w + column) * params_.shape.columns.x_step];
+            placed.to = params_.cut.plane_at(c) + at.to + column;
+          }
+          return placed;
         },
-        [&](int item, std::uint16_t value) {
-          with(item, [&](const RowPlace& row, int column, int c) {
-            shared_.planes[c * params_.cut.plane + row.to + column] = value;
-          });
+        [&](int, const Placed<std::uint16_t>& placed) {
+          if (placed.to >= 0) shared_.planes[placed.to] = placed.values;
         });
   }
 
-  /// Eight channels of two neighbouring columns become a word in each of eight planes. Of
-  /// neighbouring lanes every second one has the next eight channels: its words are written in an
-  /// order in which they lie in other banks.
+  /// Eight channels of two neighbouring columns become a word in each of eight planes.
   struct TwoPixels {
     uint4 of[2];
   };
   __device__ void load_channels() const {
     const int first = share_.begin_w & ~1;
     const int all = share_.x_rows() * params_.x_items.value() * params_.groups.value();
-    const auto with = [&](int item, const auto& of) {
-      const auto [place, group] = params_.groups.divide(item);
-      const auto [row, of_row] = params_.x_items.divide(place);
-      const int column = first + 2 * of_row;
-      if (column < share_.end_w && 8 * group < share_.channels)
-        of(shared_.x_rows[row], column, group);
-    };
     in_batches<2>(
         thread_, all, threads_,
         [&](int item) {
-          TwoPixels pixels{};
-          with(item, [&](const RowPlace& row, int column, int group) {
-#pragma unroll
-            for (int i = 0; i < 2; ++i)
-              if (column + i >= share_.begin_w && column + i < share_.end_w)
-                pixels.of[i] = *reinterpret_cast<const uint4*>(
-                    x_ + (row.from + (share_.first_w + column + i) * params_.shape.columns.x_step +
-                          8 * group));
-          });
-          return pixels;
+          Placed<TwoPixels> placed;
+          const auto [place, group] = params_.groups.divide(item);
+          const auto [row, of_row] = params_.x_items.divide(place);
+          const int column = first + 2 * of_row;
+          if (column < share_.end_w && 8 * group < share_.channels) {
+            const RowPlace at = shared_.x_rows[row];
+            const int step = params_.shape.columns.x_step;
+            const std::uint16_t* const from =
+                x_ + (at.from + (share_.first_w + column) * step + 8 * group);
+            if (column >= share_.begin_w)
+              placed.values.of[0] = *reinterpret_cast<const uint4*>(from);
+            if (column + 1 < share_.end_w)
+              placed.values.of[1] = *reinterpret_cast<const uint4*>(from + step);
+            placed.to = params_.cut.plane_at(8 * group) + at.to + column;
+          }
+          return placed;
         },
-        [&](int item, const TwoPixels& pixels) {
-          with(item, [&](const RowPlace& row, int column, int group) {
-            put(pixels, shared_.planes + 8 * group * params_.cut.plane + row.to + column,
-                group % 2 != 0);
-          });
+        [&](int, const Placed<TwoPixels>& placed) {
+          if (placed.to >= 0) put(placed.values, shared_.planes + placed.to);
         });
   }
-  __device__ void put(const TwoPixels& pixels, std::uint16_t* to, bool turned) const {
+  __device__ void put(const TwoPixels& pixels, std::uint16_t* to) const {
     const uint4 &a = pixels.of[0], &b = pixels.of[1];
-    const std::uint32_t first[4] = {turned ? a.z : a.x, turned ? a.w : a.y, turned ? a.x : a.z,
-                                    turned ? a.y : a.w},
-                        second[4] = {turned ? b.z : b.x, turned ? b.w : b.y, turned ? b.x : b.z,
-                                     turned ? b.y : b.w};
-    const int turn = turned ? 4 * params_.cut.plane : 0;
+    const std::uint32_t first[4] = {a.x, a.y, a.z, a.w}, second[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const std::uint32_t low = e % 2 == 0 ? first[e / 2] & 0xffff : first[e / 2] >> 16,
                           high = e % 2 == 0 ? second[e / 2] << 16 : second[e / 2] & 0xffff0000;
-      *reinterpret_cast<std::uint32_t*>(to + e * params_.cut.plane + (e < 4 ? turn : -turn)) =
-          low | high;
+      *reinterpret_cast<std::uint32_t*>(to) = low | high;
+      to += params_.cut.plane;
     }
   }
 

@@ -104,7 +104,7 @@ struct Shared {
     constexpr std::uint32_t ones = fault == Fault::padding_of_ones ? 0x3c003c00 : 0;
     auto* const words = reinterpret_cast<uint4*>(taps);
     auto* const of_planes = reinterpret_cast<uint4*>(planes);
-    auto* const end = reinterpret_cast<uint4*>(planes + cut.channels * cut.plane);
+    auto* const end = reinterpret_cast<uint4*>(planes + cut.plane_at(cut.channels));
     for (uint4* at = words + thread; at < end; at += threads)
       *at = at < of_planes ? uint4{0, 0, 0, 0} : uint4{ones, ones, ones, ones};
   }

@@ -168,7 +168,7 @@ bool Search::place(DepthwiseToeplitzCut& cut) const {
   cut.x_rows = static_cast<int>(x_rows);
   const int64_t places = 8 * round_up(x_rows + cut.m(), 2);
   const int64_t taps = 4 * round_up(int64_t{cut.channels} * cut.filter_words(h.taps), 4);
-  const int64_t bytes = places + taps + 2 * plane * cut.channels;
+  const int64_t bytes = places + taps + 2 * int64_t{cut.plane_at(cut.channels)};
   if (bytes > shared_limit || bytes > static_cast<int64_t>(device.shared_memory_bytes))
     return false;
   cut.shared_bytes = static_cast<std::size_t>(bytes);
@@ -179,9 +179,14 @@ void Search::try_block(DepthwiseToeplitzCut cut) {
   constexpr double max_blocks = 0x7fff0000;
   if (!place(cut)) return;
   if (cut.blocks_p == 1 && cut.blocks_q == 1) {
+    const auto reads_all = [](const DepthwiseToeplitzAxis& of) {
+      return of.stride == 1 && of.before >= 0 &&
+             int64_t{of.outputs} - 1 + of.reach() >= int64_t{of.before} + of.extent;
+    };
+    const bool whole = reads_all(h) && reads_all(w);
     const auto move_planes = [&](DepthwiseToeplitzMove& move, const Extents& extents,
                                  const Strides& strides) {
-      if (move == DepthwiseToeplitzMove::elements &&
+      if (move == DepthwiseToeplitzMove::elements && whole &&
           planes_in_vectors(extents, strides, cut.channels))
         move = DepthwiseToeplitzMove::planes;
     };
@@ -247,6 +252,7 @@ void Search::add_sums(const DepthwiseToeplitzCut& cut, DepthwiseToeplitzWork& wo
   work.halves = work.steps * m * halves_of_step + work.half_steps * m * n;
   work.loads = work.steps * m * number(ceil_div(static_cast<int>(halves_of_step), 2)) +
                work.half_steps * m * number(ceil_div(n, 2));
+  if (w.stride == 1) work.moved_halves = work.steps * m * (n / 2);
   work.products_of_step = m * n;
   work.pairs = 64.0 * all * m * n;
   work.longest_steps =

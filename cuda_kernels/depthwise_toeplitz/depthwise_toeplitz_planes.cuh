@@ -12,18 +12,22 @@ struct alignas(16) EightElements {
 };
 inline constexpr int eight = 8;
 
-/// Calls `of(c, row, column, i)` for each of eight elements, which are part of some planes.
+/// Calls `of(at, i)` with where in shared memory each of eight neighbours lies, of planes of so
+/// many rows from `first` on in each of the block's; rows and planes may end among them.
 template <class Of>
-__device__ void for_eight_places(const Divisor<int>& plane, const Divisor<int>& row, int element,
-                                 int rows, const Of& of) {
+__device__ void for_eight_places(const DepthwiseToeplitzCut& cut, const Divisor<int>& plane,
+                                 const Divisor<int>& row, int element, int rows, int first,
+                                 const Of& of) {
   auto [c, of_plane] = plane.divide(element);
   auto [h, w] = row.divide(of_plane);
+  int at = cut.plane_at(c) + first + h * cut.pitch + w;
 #pragma unroll
   for (int i = 0; i < eight; ++i) {
-    of(c, h, w, i);
+    of(at, i);
+    ++at;
     if (++w < row.value()) continue;
-    w = 0;
-    if (++h == rows) h = 0, ++c;
+    w = 0, at += cut.pitch - row.value();
+    if (++h == rows) h = 0, at = cut.plane_at(++c) + first;
   }
 }
 
@@ -35,19 +39,15 @@ __device__ inline EightElements read_eight(const Params& params, const BlockShar
   return *reinterpret_cast<const EightElements*>(
       x + ((share.n + image) * params.shape.x_n + eight * vector));
 }
-/// Puts them where they belong: rows and planes may end among them.
+/// Puts them where they belong.
 __device__ inline void put_eight(const Params& params, const BlockShare& share,
                                  const Shared& shared, int item, const EightElements& values) {
   const auto [image, vector] = params.x_items.divide(item);
   if (eight * vector >= share.channels * params.x_plane.value()) return;
-  const int rows = share.end_h - share.begin_h, first = share.first_h + share.begin_h;
-  const RowPlace* const of_image = shared.x_rows + image * rows - first;
-  for_eight_places(params.x_plane, params.x_row, eight * vector, params.h.extent,
-                   [&](int c, int h, int w, int i) {
-                     const int column = w - share.first_w;
-                     if (h >= first && h < first + rows && column < share.end_w)
-                       shared.planes[c * params.cut.plane + of_image[h].to + column] = values.of[i];
-                   });
+  const int first =
+      (image * params.cut.image_rows - share.first_h) * params.cut.pitch - share.first_w;
+  for_eight_places(params.cut, params.x_plane, params.x_row, eight * vector, params.h.extent, first,
+                   [&](int at, int i) { shared.planes[at] = values.of[i]; });
 }
 
 }  // namespace plumb::cuda::depthwise_toeplitz

@@ -42,7 +42,7 @@ class WarpSums {
   /// rows, and in these along the columns, so that nothing that it overwrites is read again.
   __device__ void make(int c, const Stored* y, const Epilogue<Stored>& epilogue) {
     const DepthwiseToeplitzCut& cut = params_.cut;
-    std::uint16_t* const plane = shared_.planes + c * cut.plane;
+    std::uint16_t* const plane = shared_.planes + cut.plane_at(c);
     const std::uint32_t* const taps = shared_.taps + c * cut.filter_words(params_.h.taps) + taps_;
     const float bias = epilogue.template bias_of<float>(share_.c + c);
     const int all = share_.m(cut);

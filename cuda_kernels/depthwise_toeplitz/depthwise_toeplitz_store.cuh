@@ -20,22 +20,18 @@ struct alignas(4 * words) Packed {
   __device__ void write(std::uint16_t* to) const { write_words(to, of); }
 };
 
-/// Bits whose sum with a magnitude has the sign set where that is NaN, for both numbers of a word.
-template <class Stored>
-inline constexpr std::uint32_t beyond_infinity =
-    std::is_same_v<Stored, __half> ? 0x03ff03ff : 0x007f007f;
-inline constexpr std::uint32_t magnitudes = 0x7fff7fff, signs = 0x80008000;
-
+/// Whether some numbers are NaN, or infinite: their product with zero is NaN.
 template <class Stored, int words>
-__device__ bool has_nan(const Packed<words>& values) {
-  std::uint32_t any = 0;
+__device__ bool is_suspect(const Packed<words>& values) {
+  std::uint32_t sum = 0;
 #pragma unroll
-  for (const std::uint32_t word : values.of) any |= (word & magnitudes) + beyond_infinity<Stored>;
-  return (any & signs) != 0;
+  for (const std::uint32_t word : values.of) sum = plus_zero_times<Stored>(sum, word);
+  return (sum & 0x7fff7fff) != 0;
 }
 template <class Stored>
 __device__ bool is_nan(std::uint16_t bits) {
-  return has_nan<Stored>(Packed<1>{bits});
+  constexpr int infinity = std::is_same_v<Stored, __half> ? 0x7c00 : 0x7f80;
+  return (bits & 0x7fff) > infinity;
 }
 
 /// Returns the bits of an output by its definition. A NaN that comes from the data comes out again.
@@ -54,7 +50,7 @@ __device__ std::uint16_t defined_output(const Params& params, const Stored* x, c
 }
 
 /// The outputs that a thread writes. In the first turn it leaves out what moves together with a
-/// NaN, and says so; in the turn that mends it makes and writes that alone.
+/// suspect, and says so; in the turn that mends it makes and writes that alone.
 template <class Stored, bool mends>
 class Writer {
  public:
@@ -72,7 +68,7 @@ class Writer {
         thread_(thread),
         columns_(min(params.cut.columns(), params.w.outputs - share.q)) {}
 
-  /// Returns whether a NaN was left out.
+  /// Returns whether something was left out.
   __device__ bool write() {
     switch (params_.cut.y_move) {
       case Move::columns:
@@ -93,9 +89,9 @@ class Writer {
 
  private:
   /// Whether this turn has something else to do with what moves together than to write it.
-  __device__ bool passes(bool nan) {
-    left_out_ = left_out_ || nan;
-    return nan != mends;
+  __device__ bool passes(bool suspect) {
+    left_out_ = left_out_ || suspect;
+    return suspect != mends;
   }
   /// Sums an output anew where it lies, if it is NaN.
   __device__ void mend(std::uint16_t* at, int c, int of_block, int column) const {
@@ -110,7 +106,7 @@ class Writer {
   __device__ void for_own_channels(const Of& of) const {
 #pragma unroll 1
     for (int c = thread_ / 32; c < share_.channels; c += params_.cut.warps)
-      of(c, shared_.planes + c * params_.cut.plane, to_ + c * params_.shape.y_k);
+      of(c, shared_.planes + params_.cut.plane_at(c), to_ + c * params_.shape.y_k);
   }
 
   template <int words>
@@ -125,7 +121,7 @@ class Writer {
         const RowPlace row = shared_.y_rows[of_block];
         std::uint16_t* const at = plane + row.to + column;
         auto values = Packed<words>::read(at);
-        if (passes(has_nan<Stored>(values))) continue;
+        if (passes(is_suspect<Stored>(values))) continue;
         if constexpr (mends) {
 #pragma unroll 1
           for (int i = 0; i < 2 * words; ++i) mend(at + i, c, of_block, column + i);
@@ -144,7 +140,7 @@ class Writer {
       const int first = eight * vector;
       if (first >= share_.channels * params_.y_plane.value()) continue;
       Packed<4> values = gather_eight(image, first);
-      if (passes(has_nan<Stored>(values))) continue;
+      if (passes(is_suspect<Stored>(values))) continue;
       if constexpr (mends) {
 #pragma unroll 1
         for (int i = 0; i < eight; ++i) mend_of_planes(image, first + i);
@@ -155,19 +151,19 @@ class Writer {
   }
   __device__ Packed<4> gather_eight(int image, int first) const {
     Packed<4> values{};
-    for_eight_places(
-        params_.y_plane, params_.y_row, first, params_.cut.rows, [&](int c, int p, int q, int i) {
-          const RowPlace row = shared_.y_rows[image * params_.cut.rows + p];
-          const std::uint32_t bits = shared_.planes[c * params_.cut.plane + row.to + q];
-          values.of[i / 2] |= bits << 16 * (i % 2);
-        });
+    for_eight_places(params_.cut, params_.y_plane, params_.y_row, first, params_.cut.rows,
+                     image * params_.cut.image_rows * params_.cut.pitch, [&](int at, int i) {
+                       const std::uint32_t bits = shared_.planes[at];
+                       values.of[i / 2] |= bits << 16 * (i % 2);
+                     });
     return values;
   }
   __device__ void mend_of_planes(int image, int element) const {
     const auto [c, of_plane] = params_.y_plane.divide(element);
     const auto [p, q] = params_.y_row.divide(of_plane);
     const int of_block = image * params_.cut.rows + p;
-    mend(shared_.planes + c * params_.cut.plane + shared_.y_rows[of_block].to + q, c, of_block, q);
+    mend(shared_.planes + params_.cut.plane_at(c) + shared_.y_rows[of_block].to + q, c, of_block,
+         q);
   }
 
   __device__ void write_elements() {
@@ -188,7 +184,7 @@ class Writer {
       const auto [place, c] = params_.channels.divide(item);
       const auto [of_block, column] = params_.y_items.divide(place);
       if (column >= columns_ || c >= share_.channels) continue;
-      write_element(shared_.planes + c * params_.cut.plane, to_ + c * params_.shape.y_k, c,
+      write_element(shared_.planes + params_.cut.plane_at(c), to_ + c * params_.shape.y_k, c,
                     of_block, column);
     }
   }
@@ -201,8 +197,7 @@ class Writer {
     to[row.from + (share_.q + column) * params_.shape.columns.y_step] = *at;
   }
 
-  /// A word of each of eight planes becomes eight channels of two neighbouring columns, in the
-  /// order of words that the loader has.
+  /// A word of each of eight planes becomes eight channels of two neighbouring columns.
   __device__ void write_channels() {
     const int all = share_.m(params_.cut) * params_.y_items.value() * params_.groups.value();
 #pragma unroll 1
@@ -212,18 +207,18 @@ class Writer {
       const int column = 2 * of_row;
       if (column >= columns_ || 8 * group >= share_.channels) continue;
       const RowPlace row = shared_.y_rows[of_block];
-      std::uint16_t* const at = shared_.planes + 8 * group * params_.cut.plane + row.to + column;
+      std::uint16_t* const at = shared_.planes + params_.cut.plane_at(8 * group) + row.to + column;
       Packed<4> pixels[2];
-      gather(at, group % 2 != 0, pixels);
+      gather(at, pixels);
       const int there = min(2, columns_ - column);
-      const bool second = there == 2 && has_nan<Stored>(pixels[1]);
-      if (passes(has_nan<Stored>(pixels[0]) || second)) continue;
+      const bool second = there == 2 && is_suspect<Stored>(pixels[1]);
+      if (passes(is_suspect<Stored>(pixels[0]) || second)) continue;
       if constexpr (mends) {
 #pragma unroll 1
         for (int i = 0; i < 8 * there; ++i)
           mend(at + i / there * params_.cut.plane + i % there, 8 * group + i / there, of_block,
                column + i % there);
-        gather(at, group % 2 != 0, pixels);
+        gather(at, pixels);
       }
 #pragma unroll
       for (int i = 0; i < 2; ++i)
@@ -232,22 +227,16 @@ class Writer {
                                  8 * group));
     }
   }
-  __device__ void gather(const std::uint16_t* from, bool turned, Packed<4> (&pixels)[2]) const {
-    const int turn = turned ? 4 * params_.cut.plane : 0;
-    std::uint32_t first[4], second[4];
-#pragma unroll
-    for (int e = 0; e < 8; e += 2) {
-      const std::uint16_t* const at = from + e * params_.cut.plane + (e < 4 ? turn : -turn);
-      const std::uint32_t a = *reinterpret_cast<const std::uint32_t*>(at),
-                          b = *reinterpret_cast<const std::uint32_t*>(at + params_.cut.plane);
-      first[e / 2] = (a & 0xffff) | b << 16, second[e / 2] = a >> 16 | (b & 0xffff0000);
-    }
+  __device__ void gather(const std::uint16_t* from, Packed<4> (&pixels)[2]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      pixels[0].of[i] = turned ? first[i ^ 2] : first[i];
-      pixels[1].of[i] = turned ? second[i ^ 2] : second[i];
+      const auto a = Packed<1>::read(from).of[0],
+                 b = Packed<1>::read(from + params_.cut.plane).of[0];
+      pixels[0].of[i] = (a & 0xffff) | b << 16, pixels[1].of[i] = a >> 16 | (b & 0xffff0000);
+      from += 2 * params_.cut.plane;
     }
   }
+
   const Params& params_;
   const BlockShare& share_;
   const Shared& shared_;

@@ -51,6 +51,16 @@ __device__ inline void load_half(Fragment (&half)[2], SharedRow row) {
                : "memory");
 }
 
+/// Returns a + 0 b for both numbers of a word.
+template <class Stored>
+__device__ inline std::uint32_t plus_zero_times(std::uint32_t a, std::uint32_t b) {
+  using Pair = std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>;
+  const std::uint32_t zero = 0;
+  const auto pair = [](const std::uint32_t& bits) { return *reinterpret_cast<const Pair*>(&bits); };
+  const Pair sum = __hfma2(pair(b), pair(zero), pair(a));
+  return *reinterpret_cast<const std::uint32_t*>(&sum);
+}
+
 /// Writes words to global memory in one instruction. The assembly is needed because compilers merge
 /// stores of several widths, and then write the words one by one.
 __device__ inline void write_words(void* to, const std::uint32_t (&words)[1]) {

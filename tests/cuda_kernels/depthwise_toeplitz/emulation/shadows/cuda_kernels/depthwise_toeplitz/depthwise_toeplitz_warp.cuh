@@ -48,6 +48,15 @@ inline void load_half(Fragment (&half)[2], SharedRow row) {
   for (unsigned i = 0; i < 2; ++i) half[i] = pair_of_row(rows[8 * i + lane / 4], lane);
 }
 
+/// A NaN's bits where a number is not finite, of either type.
+template <class Stored>
+std::uint32_t plus_zero_times(std::uint32_t a, std::uint32_t b) {
+  constexpr std::uint32_t infinity = std::is_same_v<Stored, __half> ? 0x7c00 : 0x7f80;
+  for (const int half : {0, 16})
+    if ((b >> half & infinity) == infinity) a |= 0x7fffu << half;
+  return a;
+}
+
 template <std::size_t words>
 void write_words(void* to, const std::uint32_t (&of)[words]) {
   if (reinterpret_cast<std::uintptr_t>(to) % sizeof(of) != 0)
