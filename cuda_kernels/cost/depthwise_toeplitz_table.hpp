@@ -12,11 +12,11 @@ struct DepthwiseToeplitzTable {
   double row = 40;              ///< fixed: counted, instructions to find where a row lies
   double tap = 48;              ///< fixed: counted, instructions to copy a tap
   double copied_vector = 26;    ///< fixed: counted, instructions to copy columns at once
-  double copied_eight = 208;    ///< fixed: counted, instructions to load 8 elements of planes
+  double copied_eight = 192;    ///< fixed: counted, instructions to load 8 elements of planes
   double copied_element = 40;   ///< fixed: counted, instructions to load an element
   double copied_pixels = 86;    ///< fixed: counted, instructions to load 8 channels of 2 columns
   double written_vector = 36;   ///< fixed: counted, instructions to write columns at once
-  double written_eight = 209;   ///< fixed: counted, instructions to write 8 elements of planes
+  double written_eight = 193;   ///< fixed: counted, instructions to write 8 elements of planes
   double written_element = 45;  ///< fixed: counted, instructions to write an element
   double written_pixels = 94;   ///< fixed: counted, instructions to write 8 channels of 2 columns
   double of_tap_row = 13;       ///< fixed: counted, instructions of a warp around a row of taps

@@ -70,7 +70,7 @@ struct DepthwiseToeplitzCut {
   PLUMB_HOST_DEVICE int columns() const { return depthwise_toeplitz_half * tiles; }
   /// Where a channel's plane begins. Every second eight lie 16 banks further on: words of eight
   /// channels are so written beside those of the next eight.
-  PLUMB_HOST_DEVICE int plane_at(int c) const { return c * plane + c / 8 * 32; }
+  PLUMB_HOST_DEVICE int plane_at(int c) const { return c * plane + (c & ~7) * 4; }
   PLUMB_HOST_DEVICE int filter_words(int taps) const { return taps * copies * taps_words; }
   std::int64_t blocks() const { return blocks_n * blocks_c * blocks_p * blocks_q; }
 };

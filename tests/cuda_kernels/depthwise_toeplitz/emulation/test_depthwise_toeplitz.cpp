@@ -184,6 +184,10 @@ TEST_CASE("depthwise toeplitz, emulated: Inf and NaN come out where the definiti
     bool ran = false;
     run(draw.problem(), options, seed, draw.choice(), &ran);
   }
+  const ConvProblem problem = problem_of("mb1ic2ih9oc2kh3ph1");
+  DepthwiseToeplitzCase of(problem, {.data = Data::infinite}, 3);
+  of.launch(*plan_depthwise_toeplitz(problem, device()));
+  CHECK(of.by_definition() > 0);
 }
 
 TEST_CASE("depthwise toeplitz, emulated: backward data of stride 1, by turned filters") {
