@@ -23,7 +23,6 @@ double depthwise_toeplitz_seconds(const ConvProblem& problem, const DeviceInfo& 
                               costs.of_step * (work.steps + work.half_steps) +
                               costs.moved_half * work.moved_halves + work.loads + work.products +
                               work.half_products;
-  const double issue = instructions / (4 * costs.issued);
   const double multiplying =
       costs.product * work.products + costs.half_product * work.half_products;
   // A half is 16 rows of 16 bytes: two wavefronts. Pairs of sums and what is copied are one for 32.
@@ -33,21 +32,27 @@ double depthwise_toeplitz_seconds(const ConvProblem& problem, const DeviceInfo& 
        8 * (work.loaded.pixels + work.stored.pixels + work.loaded.eights + work.stored.eights) +
        work.loaded.elements + work.stored.elements) /
           32;
-  const double busy = std::max({issue, multiplying, waves}) + costs.of_block;
   // A warp alone has one of four pipes.
   const double of_step = costs.step_wait + 4 * costs.product * work.products_of_step;
   const double latency = costs.begin + of_step * work.longest_steps + costs.end;
-  // So many blocks at a time take as long as one alone where they are few, and as their work where
-  // they are many.
-  const auto clocks_of = [&](double blocks) { return std::hypot(latency, blocks * busy); };
+  // Few warps leave slots of each scheduler empty while they wait; and a block's latency is not
+  // hidden by the work of others.
+  const auto clocks_of = [&](double blocks) {
+    const double waiting = 1 + costs.few_warps / (blocks * work.warps);
+    const double issue = instructions / (4 * costs.issued) * waiting;
+    return latency + blocks * (std::max({issue, multiplying, waves}) + costs.of_block);
+  };
   const double at_once = work.resident * machine.units;
   const double turns = std::floor(work.blocks / at_once);
   const double left = std::ceil((work.blocks - turns * at_once) / machine.units);
   const double clocks = turns * clocks_of(work.resident) + (left > 0 ? clocks_of(left) : 0);
-  const double moving = machine.moving_seconds(problem.bytes(), costs.moved) +
-                        machine.moving_seconds(work.read_again_bytes, costs.again);
+  const double moving =
+      machine.moving_seconds(problem.bytes(), costs.moved) +
+      machine.moving_seconds(work.read_again_bytes, costs.again) +
+      costs.half_sectors * machine.moving_seconds(work.half_sector_bytes, costs.moved);
   // A block waits for its input before it sums: others move theirs meanwhile, where there are some.
-  const double overlap = std::min(work.resident, 3.0);
+  const double others = std::min(1.0, (work.resident - 1) / 2);
+  const double overlap = 1 + (costs.overlap - 1) * others;
   return kernel_seconds(summed({clocks / machine.clock_hertz, moving}, overlap), device, 0);
 }
 

@@ -13,6 +13,7 @@ struct DepthwiseToeplitzMoved {
 /// What one block does, and how many there are.
 struct DepthwiseToeplitzWork {
   double blocks = 1, resident = 1;  ///< resident: on a multiprocessor
+  double warps = 1;                 ///< of a block
   double zero_vectors = 0;          ///< of 16 bytes
   double rows = 0, taps = 0;        ///< whose places are found, that are copied
   DepthwiseToeplitzMoved loaded, stored;
@@ -24,7 +25,8 @@ struct DepthwiseToeplitzWork {
   double pairs = 0;              ///< of sums, in all lanes
   double longest_steps = 0;      ///< that one warp makes in turn
   double products_of_step = 1;
-  double read_again_bytes = 0;  ///< of all blocks
+  double read_again_bytes = 0;   ///< of all blocks
+  double half_sector_bytes = 0;  ///< of all blocks: what moves by halves of a sector
 };
 
 double depthwise_toeplitz_seconds(const ConvProblem& problem, const DeviceInfo& device,

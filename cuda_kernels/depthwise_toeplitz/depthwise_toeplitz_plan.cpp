@@ -214,7 +214,7 @@ DepthwiseToeplitzMoved moved(DepthwiseToeplitzMove move, int vector, double colu
 }
 
 DepthwiseToeplitzWork Search::work_of(const DepthwiseToeplitzCut& cut) const {
-  DepthwiseToeplitzWork work{.blocks = number(cut.blocks())};
+  DepthwiseToeplitzWork work{.blocks = number(cut.blocks()), .warps = number(cut.warps)};
   const double registers = depthwise_toeplitz_blocks * depthwise_toeplitz_warps / cut.warps;
   const double room = number(shared_of_all / (static_cast<int64_t>(cut.shared_bytes) + 1024));
   work.resident = std::max(1.0, std::min({room, registers, 32.0}));
@@ -231,9 +231,12 @@ DepthwiseToeplitzWork Search::work_of(const DepthwiseToeplitzCut& cut) const {
       bytes * number(problem.n) * number(problem.c) * number(problem.h) * number(problem.w);
   work.read_again_bytes =
       std::max(0.0, bytes * work.blocks * cut.channels * cut.x_rows * read - x_bytes);
-  // Eight channels are half a sector, which comes whole for the next block once more.
-  if (cut.x_move == DepthwiseToeplitzMove::channels && cut.channels % 16 != 0 && cut.blocks_c > 1)
-    work.read_again_bytes += x_bytes;
+  // Eight channels are half a sector, whose other half the next block moves.
+  const bool halves = cut.channels % 16 != 0 && cut.blocks_c > 1;
+  if (halves && cut.x_move == DepthwiseToeplitzMove::channels) work.half_sector_bytes += x_bytes;
+  if (halves && cut.y_move == DepthwiseToeplitzMove::channels)
+    work.half_sector_bytes +=
+        bytes * number(problem.n) * number(problem.k) * number(problem.p()) * number(problem.q());
   add_sums(cut, work);
   return work;
 }
