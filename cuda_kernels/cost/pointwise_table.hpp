@@ -11,7 +11,7 @@ struct PointwiseTable {
   double element_clocks = 4;  ///< fixed: of a warp's load of elements, in 16 sectors; counted
   double of_output = 0.03;    ///< fixed: clocks to store an output, in vectors, as wide has
   double of_element = 0.55;   ///< fixed: likewise, one by one, as wide_patch has
-  double of_batch = 50;       ///< fixed: clocks to issue a batch's 162 to 263 instructions; counted
+  double of_batch = 50;       ///< fixed: clocks to issue a batch's 168 to 275 instructions; counted
   double issued_output = 0.03;  ///< fixed: clocks to issue those of an output; counted
   double latency = 800;         ///< fixed: clocks from a load to its value; guessed
   double busy_latency = 1500;   ///< fixed: the same where memory is busy; guessed

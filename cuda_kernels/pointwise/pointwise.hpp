@@ -100,6 +100,13 @@ enum class PointwiseInput { rows, planes, half_planes, elements };
 /// half as many of them, or one output.
 enum class PointwiseOutput { filters, pixels, half_pixels, elements };
 
+/// Whether a lane has neighbouring pixels of a tile, as vectors of pixels want. Otherwise lanes
+/// have.
+constexpr bool has_neighbours(PointwiseInput input, PointwiseOutput output) {
+  return input == PointwiseInput::planes || input == PointwiseInput::half_planes ||
+         output == PointwiseOutput::pixels || output == PointwiseOutput::half_pixels;
+}
+
 /// Pixels of images, numbered: axes that follow each other in x and in y are one. The innermost is
 /// the first. Strides are in elements. The kernel takes `max_axes`.
 struct PointwisePixels {

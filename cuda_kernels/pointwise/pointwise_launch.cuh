@@ -19,19 +19,18 @@ struct PointwiseCall {
 template <class Arithmetic>
 PointwiseParams<Arithmetic> pointwise_params(
     const ConvProblem& p, const PointwisePlan& plan, const PointwiseCall& call,
-    const Epilogue<typename Arithmetic::Stored>& epilogue) {
+    PointwiseInput input, const Epilogue<typename Arithmetic::Stored>& epilogue) {
   using Stored = typename Arithmetic::Stored;
   const PointwiseFilters& filters = plan.filters;
   const PointwisePixels pixels(p);
+  const PointwiseOutput output = pointwise_output(p, filters, call.y);
   const auto* const packed = static_cast<const char*>(call.filters);
-  const int count = static_cast<int>(pixels.count());
   return {.x = static_cast<const Stored*>(call.x),
           .filters = packed,
           .y = static_cast<Stored*>(call.y),
           .epilogue = epilogue,
-          .offsets = PointwiseOffsets(pixels, Arithmetic::vector),
-          .pixels = count,
-          .tiles = static_cast<int>(ceil_div(count, Arithmetic::pixels)),
+          .offsets = PointwiseOffsets(pixels, Arithmetic::host, has_neighbours(input, output)),
+          .tiles = static_cast<int>(ceil_div(pixels.count(), std::int64_t{Arithmetic::pixels})),
           .c = filters.c,
           .k = filters.k,
           .x_c = step<int>(p.x_extents(), p.x_strides, 1),
@@ -46,7 +45,7 @@ PointwiseParams<Arithmetic> pointwise_params(
           .warps_n = Divisor<int>(plan.cut.warps_n),
           .blocks = plan.cut.blocks,
           .warps_m = plan.warps() / plan.cut.warps_n,
-          .output = pointwise_output(p, filters, call.y),
+          .output = output,
           .zero = 0};
 }
 
@@ -81,14 +80,14 @@ void launch_pointwise(const ConvProblem& problem, const PointwisePlan& plan,
     PointwiseCall some = call;
     some.x = static_cast<const Stored*>(call.x) + first * problem.x_strides[0];
     some.y = static_cast<Stored*>(call.y) + first * problem.y_strides[0];
-    const auto params = pointwise_params<Arithmetic>(p, plan, some, epilogue);
-    with_pointwise_input<Arithmetic>(
-        pointwise_input(p, Arithmetic::host, some.x), [&]<PointwiseInput input>() {
-          if (plan.filters.n8_tiles == 1)
-            launch_pointwise_kernel<Arithmetic, 1, input, fault>(params, plan, stream);
-          else
-            launch_pointwise_kernel<Arithmetic, 4, input, fault>(params, plan, stream);
-        });
+    const PointwiseInput input = pointwise_input(p, Arithmetic::host, some.x);
+    const auto params = pointwise_params<Arithmetic>(p, plan, some, input, epilogue);
+    with_pointwise_input<Arithmetic>(input, [&]<PointwiseInput of>() {
+      if (plan.filters.n8_tiles == 1)
+        launch_pointwise_kernel<Arithmetic, 1, of, fault>(params, plan, stream);
+      else
+        launch_pointwise_kernel<Arithmetic, 4, of, fault>(params, plan, stream);
+    });
   }
 }
 

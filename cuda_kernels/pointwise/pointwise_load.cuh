@@ -29,20 +29,18 @@ class PointwiseAim {
   static constexpr int vector = Arithmetic::vector, batch = Arithmetic::batch_units;
   static constexpr bool is_planes =
       input == PointwiseInput::planes || input == PointwiseInput::half_planes;
-  /// Elements are loaded where they are wanted: there are too many to be kept beside those that are
-  /// multiplied.
-  static constexpr bool prefetches = input != PointwiseInput::elements;
+  /// Elements of two bytes are loaded where they are wanted: each takes a register of its own.
+  static constexpr bool prefetches = input != PointwiseInput::elements || Arithmetic::is_tf32;
   /// 16 bytes of each of a lane's pixels, or of each of its channels.
   using Raw = uint4[batch][vector];
 
-  __device__ explicit PointwiseAim(const Params& params) : params_(params) {}
+  __device__ explicit PointwiseAim(const Params& params) : params_(params), lane_(params.offsets) {}
 
   /// Turns to a tile, which may be behind the last.
   __device__ void at(int tile) {
-    first_ = tile * Arithmetic::pixels + lane_anew() / 4 * vector;
-    there_ = params_.pixels - first_;
+    lane_.at(tile, lane_anew());
 #pragma unroll
-    for (int i = 0; i < runs; ++i) run_[i] = params_.offsets.of_x(first_ + i * (vector / 2));
+    for (int i = 0; i < runs; ++i) run_[i] = params_.offsets.of_x(lane_.first + i * (vector / 2));
   }
   __device__ void load(Raw& raw, int first_unit) const {
 #pragma unroll
@@ -71,10 +69,10 @@ class PointwiseAim {
   __device__ void load_rows(uint4 (&raw)[vector], int channel) const {
     const bool has_channels = channel < params_.c;
     int pixels[vector];
-    params_.offsets.of_lane(first_, params_.offsets.x_step, pixels);
+    lane_.places(params_.offsets.x_step, pixels);
 #pragma unroll
     for (int i = 0; i < vector; ++i)
-      raw[i] = load_if(has_channels && i < there_, params_.x + (pixels[i] + channel));
+      raw[i] = load_if(has_channels && i < lane_.there, params_.x + (pixels[i] + channel));
   }
   __device__ void load_planes(uint4 (&raw)[vector], int channel) const {
     int plane = channel * params_.x_c;
@@ -82,10 +80,11 @@ class PointwiseAim {
     for (int i = 0; i < vector; ++i, plane += params_.x_c) {
       const bool has_channel = channel + i < params_.c;
       if constexpr (runs == 1) {
-        raw[i] = load_if(has_channel && there_ > 0, params_.x + (run_[0] + plane));
+        raw[i] = load_if(has_channel && lane_.there > 0, params_.x + (run_[0] + plane));
       } else {
-        const uint2 low = load_half_if(has_channel && there_ > 0, params_.x + (run_[0] + plane)),
-                    high = load_half_if(has_channel && there_ > vector / 2,
+        const uint2 low =
+                        load_half_if(has_channel && lane_.there > 0, params_.x + (run_[0] + plane)),
+                    high = load_half_if(has_channel && lane_.there > vector / 2,
                                         params_.x + (run_[1] + plane));
         raw[i] = {low.x, low.y, high.x, high.y};
       }
@@ -94,11 +93,11 @@ class PointwiseAim {
   /// As rows of channels.
   __device__ void load_elements(uint4 (&raw)[vector], int channel) const {
     int pixels[vector];
-    params_.offsets.of_lane(first_, params_.offsets.x_step, pixels);
+    lane_.places(params_.offsets.x_step, pixels);
 #pragma unroll
     for (int i = 0; i < vector; ++i) {
       const Stored* const pixel = params_.x + pixels[i];
-      const int channels = i < there_ ? params_.c - channel : 0;
+      const int channels = i < lane_.there ? params_.c - channel : 0;
       Fragment words[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j)
@@ -117,8 +116,7 @@ class PointwiseAim {
   }
 
   const Params& params_;
-  int first_ = 0;                 ///< the lane's first pixel
-  int there_ = 0;                 ///< pixels from there to the last of all
+  PointwiseLane<Arithmetic> lane_;
   int run_[runs > 0 ? runs : 1];  ///< where runs begin, in elements
 };
 
@@ -129,6 +127,8 @@ template <class Arithmetic, PointwiseInput input, PointwiseFault fault>
 struct PointwiseFragments {
   static constexpr int vector = Arithmetic::vector, batch = Arithmetic::batch_units,
                        m16_tiles = Arithmetic::m16_tiles;
+  static constexpr bool is_planes =
+      input == PointwiseInput::planes || input == PointwiseInput::half_planes;
   Fragment of[batch][m16_tiles][2][4];
 
   /// `zero` is one that the compiler does not know: values that it knows to be copies of what a
@@ -147,6 +147,8 @@ struct PointwiseFragments {
             Fragment& to = of[d][j][step][i];
             if constexpr (Arithmetic::is_tf32 && !Arithmetic::splits)
               to = __float_as_uint(to_tf32(__uint_as_float(value)));
+            else if constexpr (is_planes && !Arithmetic::is_tf32)
+              to = value;  // no copy
             else
               to = value | zero;
           }
@@ -155,8 +157,6 @@ struct PointwiseFragments {
  private:
   /// The register of a pixel and of the lane's channel `term`, or of the two from 2 · `term` on.
   __device__ static Fragment element(const uint4 (&raw)[vector], int pixel, int term) {
-    constexpr bool is_planes =
-        input == PointwiseInput::planes || input == PointwiseInput::half_planes;
     if constexpr (!is_planes) {
       return word(raw[pixel], term);
     } else if constexpr (Arithmetic::is_tf32) {

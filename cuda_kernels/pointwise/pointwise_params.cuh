@@ -24,15 +24,20 @@ using PointwiseBf16 = PointwiseArithmetic<__nv_bfloat16, 1>;
 using PointwiseTf32 = PointwiseArithmetic<float, 1>;
 using PointwiseTf32x3 = PointwiseArithmetic<float, 3>;
 
-/// PointwisePixels with offsets of 32 bits.
+/// PointwisePixels with offsets of 32 bits, and the pixels of a tile that a lane has.
 struct PointwiseOffsets {
   static constexpr int max_axes = PointwisePixels::max_axes;
   Divisor<int> extent[max_axes - 1];
   int x_step[max_axes], y_step[max_axes];
+  int pixels;    ///< of all
+  int apart;     ///< 1: a lane has neighbours; 8: lanes have, whose accesses then meet in sectors
   bool in_rows;  ///< the pixels of a lane lie along the innermost axis
 
-  PointwiseOffsets(const PointwisePixels& of, int vector)
-      : in_rows(of.axes == 1 || of.extent[0] % vector == 0) {
+  PointwiseOffsets(const PointwisePixels& of, const PointwiseClass& arithmetic, bool neighbours)
+      : pixels(static_cast<int>(of.count())),
+        apart(neighbours ? 1 : 8),
+        in_rows(of.axes == 1 ||
+                of.extent[0] % (neighbours ? arithmetic.vector() : arithmetic.pixels()) == 0) {
     for (int i = 0; i < max_axes; ++i) {
       x_step[i] = static_cast<int>(of.x_step[i]), y_step[i] = static_cast<int>(of.y_step[i]);
       if (i + 1 < max_axes) extent[i] = Divisor<int>(of.extent[i]);
@@ -45,17 +50,34 @@ struct PointwiseOffsets {
     return inner * step[0] + middle * step[1] + outer * step[2];
   }
   __device__ int of_x(int pixel) const { return at(pixel, x_step); }
-  __device__ int of_y(int pixel) const { return at(pixel, y_step); }
-  /// Finds where a lane's pixels from `first` on lie.
-  template <int vector>
-  __device__ void of_lane(int first, const int (&step)[max_axes], int (&to)[vector]) const {
-    to[0] = at(first, step);
-    if (in_rows) {
+};
+
+/// A lane's pixels of a tile.
+template <class Arithmetic>
+struct PointwiseLane {
+  static constexpr int vector = Arithmetic::vector;
+  const PointwiseOffsets& offsets;
+  int first = 0;  ///< the lane's first pixel
+  int there = 0;  ///< how many of its pixels there are, if it is below `vector`
+
+  __device__ explicit PointwiseLane(const PointwiseOffsets& of) : offsets(of) {}
+  /// Turns to a tile, which may be behind the last.
+  __device__ void at(int tile, int lane) {
+    const int group = lane / 4;
+    first = tile * Arithmetic::pixels + (offsets.apart == 1 ? vector * group : group);
+    const int left = offsets.pixels - first;
+    there = offsets.apart == 1 ? left : (left + 7) >> 3;
+  }
+  __device__ int pixel(int i) const { return first + i * offsets.apart; }
+  /// Finds where its pixels lie.
+  __device__ void places(const int (&step)[PointwiseOffsets::max_axes], int (&to)[vector]) const {
+    to[0] = offsets.at(first, step);
+    if (offsets.in_rows) {
 #pragma unroll
-      for (int i = 1; i < vector; ++i) to[i] = to[0] + i * step[0];
+      for (int i = 1; i < vector; ++i) to[i] = to[0] + i * offsets.apart * step[0];
     } else {
 #pragma unroll
-      for (int i = 1; i < vector; ++i) to[i] = at(first + i, step);
+      for (int i = 1; i < vector; ++i) to[i] = offsets.at(pixel(i), step);
     }
   }
 };
@@ -70,7 +92,7 @@ struct PointwiseParams {
   Stored* y;
   Epilogue<Stored> epilogue;
   PointwiseOffsets offsets;
-  int pixels, tiles;           ///< of the slice
+  int tiles;                   ///< of the slice
   int c, k, x_c, y_k;          ///< channels and filters, and from one to the next in elements
   int batches, units, chunks;  ///< of PointwiseFilters
   int chunk_bytes;

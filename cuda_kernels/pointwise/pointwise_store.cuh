@@ -21,19 +21,19 @@ class PointwiseStore {
   /// `chunk` is of the block's.
   __device__ PointwiseStore(const Params& params, const PointwiseShared<n8_tiles>& shared,
                             const PointwiseShare& share, int tile, int chunk)
-      : params_(params), chunk_(share.first_chunk + chunk) {
+      : params_(params), lane_(params.offsets), chunk_(share.first_chunk + chunk) {
     // What is made before the loop would take registers through all of it.
     const int lane = lane_anew();
     t_ = lane % 4, biases_ = shared.biases(chunk, t_);
-    first_ = tile * Arithmetic::pixels + lane / 4 * vector;
-    there_ = params.pixels - first_ - (fault == PointwiseFault::lost_pixel ? 1 : 0);
-    if (fault == PointwiseFault::unmasked && there_ > 0) there_ = vector;
+    lane_.at(tile, lane);
+    if (fault == PointwiseFault::lost_pixel) --lane_.there;
+    if (fault == PointwiseFault::unmasked && lane_.there > 0) lane_.there = vector;
   }
 
   __device__ void write(Sums& sums) const {
     if constexpr (Arithmetic::splits) mend(sums);
     int places[vector];
-    params_.offsets.of_lane(first_, params_.offsets.y_step, places);
+    lane_.places(params_.offsets.y_step, places);
     if (params_.output == PointwiseOutput::filters)
       write_filters(sums, places);
     else if (params_.output == PointwiseOutput::pixels)
@@ -78,7 +78,7 @@ class PointwiseStore {
     using Vector = WideVector<Stored, 2 * beside * bytes>;
 #pragma unroll
     for (int pixel = 0; pixel < vector; ++pixel) {
-      if (pixel >= there_) break;
+      if (pixel >= lane_.there) break;
       Stored* const to = params_.y + places[pixel];
 #pragma unroll
       for (int tile = 0; tile < n8_tiles; tile += beside) {
@@ -101,7 +101,7 @@ class PointwiseStore {
     using Vector = WideVector<Stored, run * bytes>;
 #pragma unroll
     for (int begin = 0; begin < vector; begin += run) {
-      if (begin >= there_) break;
+      if (begin >= lane_.there) break;
       Stored* const first = params_.y + places[begin];
 #pragma unroll
       for (int tile = 0; tile < n8_tiles; ++tile) {
@@ -125,7 +125,7 @@ class PointwiseStore {
   __device__ void write_elements(const Sums& sums, const int (&places)[vector]) const {
 #pragma unroll
     for (int pixel = 0; pixel < vector; ++pixel) {
-      if (pixel >= there_) break;
+      if (pixel >= lane_.there) break;
       Stored* const first = params_.y + places[pixel];
 #pragma unroll
       for (int tile = 0; tile < n8_tiles; ++tile) {
@@ -161,8 +161,8 @@ class PointwiseStore {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const int pixel = 2 * j + i / 2, filter = filter_of(tile) + i % 2;
-          if (is_doubtful_sum(sums[j][tile][i]) && pixel < there_ && filter < params_.k)
-            sums[j][tile][i] = sum_anew(first_ + pixel, filter);
+          if (is_doubtful_sum(sums[j][tile][i]) && pixel < lane_.there && filter < params_.k)
+            sums[j][tile][i] = sum_anew(lane_.pixel(pixel), filter);
         }
   }
   __device__ static bool is_doubtful_sum(float sum) {
@@ -179,7 +179,8 @@ class PointwiseStore {
 
   const Params& params_;
   const float2* biases_;  ///< two of each n8 tile
-  int t_, chunk_, first_, there_;
+  PointwiseLane<Arithmetic> lane_;
+  int t_ = 0, chunk_;
 };
 
 }  // namespace plumb::cuda

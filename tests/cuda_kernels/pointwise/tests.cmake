@@ -8,6 +8,20 @@ if(PLUMB_EMULATION)
     COMPILE_OPTIONS "-include;${emulation}/pointwise_words.hpp;-w;-O1;-fno-strict-aliasing")
   plumb_emulated(plumb_emulated_pointwise FOLDERS ${emulation}/shadows ${halves}/shadows ${emulation}
     KERNELS ${emulation}/kernels_pointwise.cpp TESTS ${emulation}/test_emulated_pointwise.cpp ${pointwise}/test_pointwise_plan.cpp)
+
+  # The named test must find that `was` is `is` in a source.
+  function(plumb_faulty_pointwise source name was is test)
+    set(target plumb_faulty_pointwise_${name})
+    plumb_damaged(${target} cuda_kernels/pointwise/${source} "${was}" "${is}" plumb_emulated_pointwise_cases
+                  ${emulation}/kernels_pointwise.cpp)
+    plumb_test_damaged("pointwise, emulated: ${name} is found in ${source}" ${target} "${test}")
+  endfunction()
+  plumb_faulty_pointwise(pointwise.hpp exchanged_filters "+ lane / 4 % 2" "+ 1 - lane / 4 % 2"
+    "*one image of every layout")
+  plumb_faulty_pointwise(pointwise_products.cuh lost_plane "(i * planes + plane)" "(i * planes)"
+    "*three products of one image")
+  plumb_faulty_pointwise(pointwise_store.cuh overflow "!(fabsf(sum) < __int_as_float(infinity_bits))" "sum != sum"
+    "*three products of one image")
 endif()
 if(PLUMB_HAVE_CUDA)
   plumb_planted(plumb_pointwise_tests ${pointwise}/planted_pointwise.cu ${pointwise}/test_pointwise_faults.cpp)

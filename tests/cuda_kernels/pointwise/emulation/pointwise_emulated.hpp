@@ -59,6 +59,14 @@ class PointwiseEmulated {
     if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
     if (options.data == Data::infinite)
       put(x_, random_, INFINITY), put(x_, random_, NAN), put(w_, random_, -INFINITY);
+    if (options.data == Data::large_products) {
+      constexpr double rounds_up = 0x1p64 * (1 - 0x1p-13);
+      for (HostTensor* tensor : {&x_, &w_}) {
+        plumb::Dims first = tensor->extents();
+        for (int i = 0; i < first.rank(); ++i) first[i] = 0;
+        tensor->set(first, rounds_up);
+      }
+    }
     if (options.data == Data::largest)
       for (const double sign : {1, -1}) put(x_, random_, sign * std::numeric_limits<float>::max());
     if (options.images_at_once > 0) plan_.images = options.images_at_once;

@@ -158,7 +158,7 @@ TEST_CASE("pointwise, emulated: values of any kind stay within their bound") {
                     .run() == "");
         }
   // Halves hold values of any size; what is not finite, or nearly so, is summed by the definition.
-  for (const Data data : {Data::of_any_size, Data::largest})
+  for (const Data data : {Data::of_any_size, Data::largest, Data::large_products})
     for (const Placing placing : placings) {
       CAPTURE(static_cast<int>(placing), static_cast<int>(data));
       CHECK(PointwiseEmulated(
@@ -173,6 +173,12 @@ TEST_CASE("pointwise, emulated: three products are as accurate as fp32") {
   CHECK(PointwiseEmulated("mb2ic1ih9oc8kh1",
                           {.of = cuda::pointwise_class_tf32x3, .data = Data::normal, .share = 0.5})
             .run() == "");
+}
+
+TEST_CASE("pointwise, emulated: three products of one image") {
+  for (const Data data : {Data::normal, Data::large_products})
+    CHECK(PointwiseEmulated("mb1ic4ih5oc8kh1", {.of = cuda::pointwise_class_tf32x3, .data = data})
+              .run() == "");
 }
 
 namespace {
@@ -247,9 +253,9 @@ TEST_CASE("pointwise, emulated: planted faults are caught") {
       CAPTURE(static_cast<int>(placing), static_cast<int>(fault));
       CHECK(expected("mb2ic96ih7oc72kh1", fault, placing) == (fault != none));
     }
-  // Of two filters, so that what is written behind y is within its 16 guarded elements.
+  // So few pixels and filters that what is written behind y is within its 16 guarded elements.
   for (const PointwiseFault fault : {none, unmasked})
-    CHECK(expected("mb1ic16ih7oc2kh1", fault, Placing::channels_last) == (fault != none));
+    CHECK(expected("mb1ic16iw57oc2kw1", fault, Placing::channels_last) == (fault != none));
   // Of few terms, so that a lost low half is beyond their bound. Small integers have none.
   for (const PointwiseFault fault : {none, lost_low, low_twice}) {
     CAPTURE(static_cast<int>(fault));
