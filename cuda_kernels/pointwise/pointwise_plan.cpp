@@ -203,6 +203,14 @@ int64_t indexed_images(const ConvProblem& p) {
   return static_cast<int64_t>(images);
 }
 
+/// Axes of the pixels of several images with these strides. An axis fewer of one image would make
+/// what is taken depend on N, and with it the filters that core packs around a kernel.
+int axes_of_images(const ConvProblem& problem) {
+  ConvProblem images = problem;
+  images.n = 2;
+  return PointwisePixels(images).axes;
+}
+
 Support refuse(Reason reason, std::string sentence) { return {reason, std::move(sentence)}; }
 
 }  // namespace
@@ -217,8 +225,9 @@ Support supports_pointwise(const ConvProblem& p, const PointwiseClass& of,
   if (p.groups != 1)
     return refuse(Reason::geometry, std::to_string(p.groups) + " groups; expected 1");
   if (Support stored = supports_dtypes({of.stored}, p); !stored) return stored;
-  if (const int axes = PointwisePixels(p).axes; axes > PointwisePixels::max_axes)
-    return refuse(Reason::geometry, "pixels of x and y lie along " + std::to_string(axes) +
+  if (const int axes = axes_of_images(p); axes > PointwisePixels::max_axes)
+    return refuse(Reason::geometry, "pixels of images of x and y lie along " +
+                                        std::to_string(axes) +
                                         " axes, none of which follows another; expected at most " +
                                         std::to_string(PointwisePixels::max_axes));
   if (indexed_images(p) == 0)

@@ -149,16 +149,31 @@ TEST_CASE("pointwise: cuts cover all filters and fit the device") {
   CHECK(cut("mb64ic256ih56oc128kh1").warps_n == 4);
 }
 
-TEST_CASE("pointwise: the layout of packed filters does not depend on N") {
-  for (const PointwiseClass& of : classes) {
-    const PointwisePlan one(problem_of("mb1ic96ih7oc200kh1", of), of, hopper()),
-        many(problem_of("mb512ic96ih7oc200kh1", of), of, hopper()),
-        none(problem_of("mb0ic96ih7oc200kh1", of), of, hopper());
-    for (const PointwisePlan& plan : {many, none}) {
-      CHECK(plan.filters.bytes() == one.filters.bytes());
-      CHECK(plan.filters.n8_tiles == one.filters.n8_tiles);
-    }
-  }
+TEST_CASE("pointwise: neither support nor the layout of packed filters depends on N") {
+  for (const PointwiseClass& of : classes)
+    for (const Placing placing : {Placing::channels_last, Placing::planes})
+      for (const char* text :
+           {"ic96ih7oc200kh1", "ic1ih1oc1kh1", "ic2ih1oc9kh1", "ic33ih56oc8kh1", "ic7ih9oc33kh1sh2",
+            "ic64ih112oc2kh1", "ic1900ih3oc40kh1", "ic20000ih3oc40kh1",
+            "ic8id5ih4iw4oc16kd1kh1kw1sd2sh2sw2", "ic8id5ih4iw4oc16kd1kh1kw1sd2sh1sw1",
+            "ic6id4ih4iw8oc1kd1kh1kw1sd2sh1sw2"}) {
+        const auto with = [&](int n) {
+          return problem_of("mb" + std::to_string(n) + text, of, placing);
+        };
+        const ConvProblem one = with(1);
+        const bool is_taken{supports_pointwise(one, of, hopper())};
+        for (const int n : {0, 2, 4, 64, 3000}) {
+          CAPTURE(to_string(of.stored), of.products, static_cast<int>(placing), text, n);
+          const ConvProblem many = with(n);
+          CHECK(bool{supports_pointwise(many, of, hopper())} == is_taken);
+          if (!is_taken) continue;
+          const PointwiseFilters here = PointwisePlan(one, of, hopper()).filters,
+                                 there = PointwisePlan(many, of, hopper()).filters;
+          CHECK(there.bytes() == here.bytes());
+          CHECK(there.n8_tiles == here.n8_tiles);
+          CHECK(there.units == here.units);
+        }
+      }
 }
 
 TEST_CASE("pointwise: batches that 32 bits do not index are cut in slices") {
@@ -178,7 +193,10 @@ TEST_CASE("pointwise: what it does not take") {
   CHECK(refusal_of("mb1ic64ih9oc64kh1ph1") == Reason::geometry);
   CHECK(refusal_of("g2mb1ic64ih9oc64kh1") == Reason::geometry);
   CHECK(refusal_of("mb1ic20000ih9oc64kh1") == Reason::device_limit);
-  CHECK(refusal_of("mb2ic8id5ih4iw4oc16kd1kh1kw1sd2sh2sw2") == Reason::geometry);  // four axes
+  // Four axes, of which one image would have three.
+  for (const char* images : {"mb1", "mb2"})
+    CHECK(refusal_of(images + std::string("ic8id5ih4iw4oc16kd1kh1kw1sd2sh2sw2")) ==
+          Reason::geometry);
   const ConvProblem p = problem_of("mb1ic64ih9oc64kh1");
   CHECK(supports_pointwise(p, pointwise_class_tf32, hopper()).reason == Reason::dtype);
   DeviceInfo turing = hopper();

@@ -1,5 +1,6 @@
 // The pointwise kernel's sources compiled for the host, in each arithmetic.
 #include <stdexcept>
+#include <vector>
 
 #include "cuda_kernels/pointwise/pointwise_entry.cuh"
 #include "cuda_kernels/wide/emulation/guarded_memory.hpp"
@@ -56,7 +57,24 @@ void run_tf32x3(const PointwiseRun& run) {
   }
 }
 
+template <class Arithmetic>
+std::vector<char> packed_with(const ConvProblem& problem, const PointwisePlan& plan,
+                              const void* w) {
+  const Memory filters(plan.filters.bytes());
+  pack_pointwise_filters<Arithmetic>(problem, plan.filters, w, filters.begin(), nullptr);
+  return filters.contents();
+}
+
 }  // namespace
+
+std::vector<char> packed_pointwise(const ConvProblem& problem, const PointwisePlan& plan,
+                                   const void* w) {
+  const PointwiseClass& of = plan.filters.of;
+  if (of == pointwise_class_fp16) return packed_with<PointwiseFp16>(problem, plan, w);
+  if (of == pointwise_class_bf16) return packed_with<PointwiseBf16>(problem, plan, w);
+  if (of == pointwise_class_tf32) return packed_with<PointwiseTf32>(problem, plan, w);
+  return packed_with<PointwiseTf32x3>(problem, plan, w);
+}
 
 void run_pointwise(const PointwiseRun& run) {
   const PointwiseClass& of = run.plan.filters.of;

@@ -54,7 +54,8 @@ class PointwiseEmulated {
         w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
         bias_(problem_.dtype, {problem_.k}),
         y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
-    for (HostTensor* tensor : {&x_, &w_, &bias_})
+    // Filters first, so that they do not depend on N.
+    for (HostTensor* tensor : {&w_, &x_, &bias_})
       tensor->fill([&] { return draw(random_, options.data); });
     if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
     if (options.data == Data::infinite)
@@ -79,6 +80,10 @@ class PointwiseEmulated {
   }
   plumb::cuda::PointwiseOutput output() const {
     return plumb::cuda::pointwise_output(problem_, plan_.filters, nullptr);
+  }
+
+  std::vector<char> packed_filters() const {
+    return packed_pointwise(problem_, plan_, w_.view().data());
   }
 
   /// Convolves, and returns what is wrong with y; empty where nothing is.

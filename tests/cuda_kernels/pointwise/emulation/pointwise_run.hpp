@@ -1,6 +1,8 @@
 // A convolution that the pointwise kernel's sources make on the host.
 #pragma once
 
+#include <vector>
+
 #include "cuda_kernels/pointwise/pointwise.hpp"
 #include "plumb/conv.hpp"
 
@@ -18,5 +20,9 @@ struct PointwiseRun {
 
 /// Packs the filters and convolves. Throws std::logic_error for a mistake that is not compiled.
 void run_pointwise(const PointwiseRun& run);
+
+/// What the packing of w writes.
+std::vector<char> packed_pointwise(const plumb::ConvProblem& problem,
+                                   const plumb::cuda::PointwisePlan& plan, const void* w);
 
 }  // namespace plumb_test::emulation

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "pointwise_emulated.hpp"
 #include "support/sanitized.hpp"
@@ -141,6 +142,24 @@ TEST_CASE("pointwise, emulated: filters of backward data, whose channels are out
                               {.of = of, .x = placing, .y = placing, .exchanged = true})
                 .run() == "");
     }
+}
+
+TEST_CASE("pointwise, emulated: filters are packed to the same bytes for every N") {
+  for (const PointwiseClass& of : classes)
+    for (const int c : {1, 7, 64, 97})
+      for (const int k : {1, 8, 9, 72})
+        for (const char* pixels : {"ih1", "ih7", "ih9sh2"}) {
+          std::vector<char> first;
+          for (const int n : {1, 2, 40}) {
+            std::ostringstream text;
+            text << "mb" << n << "ic" << c << "oc" << k << "kh1" << pixels;
+            CAPTURE(name(of), text.str());
+            const PointwiseEmulated convolution(text.str(), {.of = of});
+            const std::vector<char> packed = convolution.packed_filters();
+            if (n == 1) first = packed;
+            CHECK(packed == first);
+          }
+        }
 }
 
 TEST_CASE("pointwise, emulated: values of any kind stay within their bound") {
