@@ -2,8 +2,9 @@
 //
 // Tiling: a warp has 32 pixels and 32 filters at a time, and is as in pointwise.cu.
 // Bytes: as in pointwise.cu.
-// Wins: not known as yet.
-// Measured: nothing as yet.
+// Wins: few filters: 64 -> 2.
+// Measured: one H100, NHWC: 64 -> 2 over 8 images of 512x512 0.211 ms, 64 -> 256 over 64 of 56x56
+//   0.130.
 #include "cuda_kernels/pointwise/pointwise_entry.cuh"
 
 namespace plumb::cuda {
