@@ -29,11 +29,13 @@ double step_clocks(const PointwiseTable& costs, const PointwiseWork& work) {
   const double of_x = work.reads_elements
                           ? work.tile_pixels * channels_of(work) / 32 * costs.element_clocks
                           : tile_bytes(work) / costs.l1_bytes_per_clock;
+  const double readings = work.holds ? 1 / chunks_of_warp(work) : 1;
   const double of_filters =
       channels_of(work) * filters * work.element_bytes * work.planes / costs.shared_bytes_per_clock;
   const double stored = outputs * (work.writes_elements ? costs.of_element : costs.of_output);
   const double issued = costs.of_batch * work.batches + costs.issued_output * outputs;
-  const double of_warps = work.warps * max_of({products, of_x + of_filters + stored, issued});
+  const double of_warps =
+      work.warps * max_of({products, of_x * readings + of_filters + stored, issued});
   return max_of({of_warps, issued + products + costs.latency});
 }
 
@@ -42,7 +44,7 @@ double step_clocks(const PointwiseTable& costs, const PointwiseWork& work) {
 double readings(const PointwiseTable& costs, const PointwiseWork& work) {
   const double room = costs.l1_bytes - work.group_bytes;
   const double tiles = static_cast<double>(work.warps) / work.warps_n * tile_bytes(work);
-  return work.groups * (tiles <= room ? 1 : chunks_of_warp(work));
+  return work.groups * (work.holds || tiles <= room ? 1 : chunks_of_warp(work));
 }
 
 }  // namespace
@@ -60,8 +62,9 @@ double pointwise_seconds(const DeviceInfo& device, const PointwiseWork& work) {
   const double moving = machine.moving_seconds(work.read_bytes, costs.read_share) +
                         machine.moving_seconds(work.written_bytes, costs.write_share) +
                         machine.moving_seconds(again, costs.again_share);
-  // What a multiprocessor's warps have in flight, each a batch of 4 KB, of tiles of their own.
-  constexpr double batch_bytes = 4096;
+  // What a multiprocessor's warps have in flight, each a batch of 4 KB of tiles of their own, or
+  // all of the tile's where it holds them.
+  const double batch_bytes = 4096.0 * (work.holds ? work.batches : 1);
   const double in_flight = of_block * batch_bytes * machine.units;
   const double waiting = readings(costs, work) * work.read_bytes / in_flight * costs.busy_latency;
   const double filling = waves * work.group_bytes / costs.l2_bytes_per_clock + costs.latency;

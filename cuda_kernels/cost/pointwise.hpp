@@ -21,7 +21,8 @@ struct PointwiseWork {
   int warps_n = 1;   ///< of them with the same pixels
   int group_chunks = 1;
   int groups = 1;
-  int blocks = 1;  ///< of a group
+  int blocks = 1;      ///< of a group
+  bool holds = false;  ///< all channels of a tile are held through all chunks
   bool reads_elements = false, writes_elements = false;
   double read_bytes = 0, written_bytes = 0;  ///< of x and y
   double group_bytes = 0;                    ///< of a block's filters

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "cuda_kernels/primitives/host_device.hpp"
 #include "plumb/algorithm.hpp"
@@ -90,8 +91,13 @@ struct PointwiseFilters {
 
 /// There are kernels for these numbers of n8 tiles.
 inline constexpr int pointwise_n8_tiles[] = {1, 4};
+/// Warps that hold all channels of a tile through all chunks of filters, in chunks of 4 n8 tiles:
+/// up to so many batches, while as many are loaded.
+inline constexpr int pointwise_held_batches = 2, pointwise_held_tiles = 4;
 /// Warps of a block, which has a multiprocessor's registers.
-PLUMB_HOST_DEVICE constexpr int pointwise_warps(int n8_tiles) { return n8_tiles == 1 ? 16 : 12; }
+PLUMB_HOST_DEVICE constexpr int pointwise_warps(int n8_tiles, bool holds) {
+  return holds ? 8 : n8_tiles == 1 ? 16 : 12;
+}
 
 /// How x comes to registers: vectors of channels that lie side by side in a pixel, vectors of
 /// pixels that do in a channel, halves of such vectors, or one element after the other.
@@ -130,12 +136,14 @@ struct PointwiseCut {
   int groups = 1;
   int warps_n = 1;     ///< that have the same pixels and other chunks; they divide a block's warps
   int blocks = 1;      ///< of a group
+  bool holds = false;  ///< warps hold a tile's channels: pointwise_held_batches
   double seconds = 0;  ///< predicted
 };
 
 /// What is to be taken in place of what the model prefers, where it is not 0.
 struct PointwiseChoice {
   int group_chunks = 0, warps_n = 0;
+  std::optional<bool> holds = {};  ///< where a warp can
 };
 
 struct PointwisePlan {
@@ -147,7 +155,7 @@ struct PointwisePlan {
   /// Plans a problem that is supported.
   PointwisePlan(const ConvProblem& problem, const PointwiseClass& of, const DeviceInfo& device,
                 PointwiseChoice choice = {});
-  int warps() const { return pointwise_warps(filters.n8_tiles); }
+  int warps() const { return pointwise_warps(filters.n8_tiles, cut.holds); }
   /// Of a block: filters, and their biases in fp32.
   std::size_t shared_bytes() const;
 };

@@ -12,7 +12,7 @@ template <int n8_tiles, class Params>
 __device__ void fill_shared(const Params& params, const PointwiseShared<n8_tiles>& shared,
                             const PointwiseShare& share) {
   using Arithmetic = typename Params::Arithmetic;
-  const int thread = static_cast<int>(threadIdx.x), threads = 32 * pointwise_warps(n8_tiles);
+  const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   const auto* const from = reinterpret_cast<const uint4*>(
       params.filters + std::int64_t{share.first_chunk} * params.chunk_bytes);
   auto* const to = reinterpret_cast<uint4*>(shared.filters());
@@ -32,7 +32,7 @@ __device__ void fill_shared(const Params& params, const PointwiseShared<n8_tiles
 
 template <class Arithmetic, int n8_tiles, PointwiseInput input,
           PointwiseFault fault = PointwiseFault::none>
-__global__ void __launch_bounds__(32 * pointwise_warps(n8_tiles), 1)
+__global__ void __launch_bounds__(32 * pointwise_warps(n8_tiles, false), 1)
     pointwise(const __grid_constant__ PointwiseParams<Arithmetic> params) {
   using Params = PointwiseParams<Arithmetic>;
   using Aim = PointwiseAim<Params, input>;
@@ -70,6 +70,53 @@ __global__ void __launch_bounds__(32 * pointwise_warps(n8_tiles), 1)
 #pragma unroll
         for (int unit = 0; unit < batch_units; ++unit) {
           add_unit<fault>(sums, fragments, unit, filters, Arithmetic{});
+          filters += n8_tiles * Arithmetic::planes * pointwise_fragment_bytes;
+        }
+      }
+      PointwiseStore<Params, n8_tiles, fault>(params, shared, share, tile, chunk).write(sums);
+    }
+  }
+}
+
+/// The same of few channels and many filters: a warp holds the fragments of all channels of a tile
+/// through all chunks of filters, while all of its next tile is under way.
+template <class Arithmetic, PointwiseInput input, PointwiseFault fault = PointwiseFault::none>
+__global__ void __launch_bounds__(32 * pointwise_warps(pointwise_held_tiles, true), 1)
+    pointwise_held(const __grid_constant__ PointwiseParams<Arithmetic> params) {
+  using Params = PointwiseParams<Arithmetic>;
+  using Aim = PointwiseAim<Params, input>;
+  constexpr int n8_tiles = pointwise_held_tiles, held = pointwise_held_batches;
+  const PointwiseShare share(params);
+  const PointwiseShared<n8_tiles> shared(params.group_chunks * params.chunk_bytes);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  Aim aim(params);
+  typename Aim::Raw raw[held];
+  PointwiseFragments<Arithmetic, input, fault> fragments[held];
+  aim.at(share.tile);
+  aim.load_all(raw, params.batches);
+  fill_shared<n8_tiles>(params, shared, share);
+  __syncthreads();
+
+  const int chunks = share.chunks - (fault == PointwiseFault::lost_chunk ? 1 : 0);
+#pragma unroll 1
+  for (int tile = share.tile; tile < params.tiles; tile += share.tile_step) {
+    const bool is_stale = fault == PointwiseFault::stale_fragment && tile != share.tile;
+#pragma unroll
+    for (int i = 0; i < held; ++i)
+      if ((i == 0 || i < params.batches) && !is_stale) fragments[i].take(raw[i], params.zero);
+    aim.at(min(tile + share.tile_step, params.tiles));
+    aim.load_all(raw, params.batches);
+#pragma unroll 1
+    for (int chunk = share.chunk; chunk < chunks; chunk += share.chunk_step) {
+      PointwiseSums<Arithmetic, n8_tiles> sums = {};
+      const char* filters =
+          shared.filters() + chunk * params.chunk_bytes + lane * pointwise_vector_bytes;
+#pragma unroll
+      for (int i = 0; i < held; ++i) {
+        if (i > 0 && i >= params.batches) break;
+#pragma unroll
+        for (int unit = 0; unit < Arithmetic::batch_units; ++unit) {
+          add_unit<fault>(sums, fragments[i], unit, filters, Arithmetic{});
           filters += n8_tiles * Arithmetic::planes * pointwise_fragment_bytes;
         }
       }

@@ -63,9 +63,12 @@ void with_pointwise_input(PointwiseInput input, const F& f) {
 template <class Arithmetic, int n8_tiles, PointwiseInput input, PointwiseFault fault>
 void launch_pointwise_kernel(const PointwiseParams<Arithmetic>& params, const PointwisePlan& plan,
                              void* stream) {
-  Launch(stream, static_cast<unsigned>(plan.cut.groups * plan.cut.blocks),
-         static_cast<unsigned>(32 * pointwise_warps(n8_tiles)),
-         plan.shared_bytes())(pointwise<Arithmetic, n8_tiles, input, fault>, params);
+  Launch launch(stream, static_cast<unsigned>(plan.cut.groups * plan.cut.blocks),
+                static_cast<unsigned>(32 * plan.warps()), plan.shared_bytes());
+  // What is not aligned was planned as if it were.
+  if constexpr (n8_tiles == pointwise_held_tiles && input != PointwiseInput::elements)
+    if (plan.cut.holds) return launch(pointwise_held<Arithmetic, input, fault>, params);
+  launch(pointwise<Arithmetic, n8_tiles, input, fault>, params);
 }
 
 /// Puts a convolution on the stream, slice after slice.

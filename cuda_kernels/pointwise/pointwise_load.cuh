@@ -43,16 +43,18 @@ class PointwiseAim {
     for (int i = 0; i < runs; ++i) run_[i] = params_.offsets.of_x(lane_.first + i * (vector / 2));
   }
   __device__ void load(Raw& raw, int first_unit) const {
+    Places places;
+    find(places);
+    load(raw, first_unit, places);
+  }
+  /// Loads the first batches, as many as there are.
+  template <int count>
+  __device__ void load_all(Raw (&raw)[count], int batches) const {
+    Places places;
+    find(places);
 #pragma unroll
-    for (int d = 0; d < batch; ++d) {
-      const int channel = channel_of(first_unit + d);
-      if constexpr (input == PointwiseInput::rows)
-        load_rows(raw[d], channel);
-      else if constexpr (is_planes)
-        load_planes(raw[d], channel);
-      else
-        load_elements(raw[d], channel);
-    }
+    for (int i = 0; i < count; ++i)
+      if (i == 0 || i < batches) load(raw[i], i * batch, places);
   }
 
  private:
@@ -62,14 +64,29 @@ class PointwiseAim {
                               : input == PointwiseInput::half_planes ? 2
                                                                      : 0;
 
+  using Places = int[vector];  ///< of the lane's pixels, but for runs
+
+  __device__ void find(Places& places) const {
+    if constexpr (runs == 0) lane_.places(params_.offsets.x_step, places);
+  }
+  __device__ void load(Raw& raw, int first_unit, const Places& places) const {
+#pragma unroll
+    for (int d = 0; d < batch; ++d) {
+      const int channel = channel_of(first_unit + d);
+      if constexpr (input == PointwiseInput::rows)
+        load_rows(raw[d], channel, places);
+      else if constexpr (is_planes)
+        load_planes(raw[d], channel);
+      else
+        load_elements(raw[d], channel, places);
+    }
+  }
   __device__ static int channel_of(int unit) {
     return unit * Arithmetic::unit + static_cast<int>(threadIdx.x) % 4 * vector;
   }
   /// Vectors of channels are there as a whole or not at all.
-  __device__ void load_rows(uint4 (&raw)[vector], int channel) const {
+  __device__ void load_rows(uint4 (&raw)[vector], int channel, const Places& pixels) const {
     const bool has_channels = channel < params_.c;
-    int pixels[vector];
-    lane_.places(params_.offsets.x_step, pixels);
 #pragma unroll
     for (int i = 0; i < vector; ++i)
       raw[i] = load_if(has_channels && i < lane_.there, params_.x + (pixels[i] + channel));
@@ -91,9 +108,7 @@ class PointwiseAim {
     }
   }
   /// As rows of channels.
-  __device__ void load_elements(uint4 (&raw)[vector], int channel) const {
-    int pixels[vector];
-    lane_.places(params_.offsets.x_step, pixels);
+  __device__ void load_elements(uint4 (&raw)[vector], int channel, const Places& pixels) const {
 #pragma unroll
     for (int i = 0; i < vector; ++i) {
       const Stored* const pixel = params_.x + pixels[i];

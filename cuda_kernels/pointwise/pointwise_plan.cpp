@@ -143,11 +143,12 @@ PointwiseWork work_of(const ConvProblem& p, const PointwiseFilters& filters,
           .n8_tiles = filters.n8_tiles,
           .products = of.products,
           .planes = of.planes(),
-          .warps = pointwise_warps(filters.n8_tiles),
+          .warps = pointwise_warps(filters.n8_tiles, cut.holds),
           .warps_n = cut.warps_n,
           .group_chunks = cut.group_chunks,
           .groups = cut.groups,
           .blocks = cut.blocks,
+          .holds = cut.holds,
           .reads_elements = pointwise_input(p, of, nullptr) == PointwiseInput::elements,
           .writes_elements = pointwise_output(p, filters, nullptr) == PointwiseOutput::elements,
           .read_bytes = bytes(p.x_extents()),
@@ -161,7 +162,10 @@ PointwiseCut cut_pointwise(const ConvProblem& p, const PointwiseFilters& filters
   const int64_t room =
       std::min<int64_t>(usual_shared_bytes, static_cast<int64_t>(device.shared_memory_bytes));
   const int most = static_cast<int>(std::clamp<int64_t>(room / of_chunk, 1, filters.chunks));
-  const int warps = pointwise_warps(filters.n8_tiles), units = std::max(device.units, 1);
+  const int units = std::max(device.units, 1);
+  const bool can_hold = filters.batches() <= pointwise_held_batches &&
+                        filters.n8_tiles == pointwise_held_tiles && filters.chunks > 1 &&
+                        pointwise_input(p, filters.of, nullptr) != PointwiseInput::elements;
   PointwiseCut best{.seconds = std::numeric_limits<double>::infinity()};
   int before = 0;
   for (int chunks = most; chunks >= 1; --chunks) {
@@ -172,13 +176,21 @@ PointwiseCut cut_pointwise(const ConvProblem& p, const PointwiseFilters& filters
     if (choice.group_chunks > 0 && chunks != std::min(choice.group_chunks, most)) continue;
     if (choice.group_chunks > 0) cut.group_chunks = chunks;
     cut.blocks = std::max(units / cut.groups, 1);
-    for (int beside = 1; beside <= warps; ++beside) {
-      if (warps % beside != 0) continue;
-      if (choice.warps_n > 0 ? beside != choice.warps_n : beside > 1 && beside > cut.group_chunks)
+    for (const bool holds : {false, true}) {
+      if (holds ? !can_hold || !choice.holds.value_or(true) : can_hold && choice.holds == true)
         continue;
-      cut.warps_n = beside;
-      cut.seconds = pointwise_seconds(device, work_of(p, filters, cut));
-      if (cut.seconds < best.seconds) best = cut;
+      cut.holds = holds;
+      const int warps = pointwise_warps(filters.n8_tiles, holds);
+      for (int beside = 1; beside <= warps; ++beside) {
+        if (warps % beside != 0) continue;
+        if (choice.warps_n > 0 ? beside != choice.warps_n : beside > 1 && beside > cut.group_chunks)
+          continue;
+        // Of a single chunk there is nothing to hold.
+        if (holds && !choice.holds && beside >= cut.group_chunks) continue;
+        cut.warps_n = beside;
+        cut.seconds = pointwise_seconds(device, work_of(p, filters, cut));
+        if (cut.seconds < best.seconds) best = cut;
+      }
     }
   }
   return best;

@@ -34,17 +34,20 @@ class PointwiseStore {
     if constexpr (Arithmetic::splits) mend(sums);
     int places[vector];
     lane_.places(params_.offsets.y_step, places);
-    if (params_.output == PointwiseOutput::filters)
-      write_filters(sums, places);
-    else if (params_.output == PointwiseOutput::pixels)
-      write_pixels<vector>(sums, places);
-    else if (params_.output == PointwiseOutput::half_pixels)
-      write_pixels<vector / 2>(sums, places);
+    // Once: what is in shared memory might change with each store to y, for the compiler.
+    float2 biases[n8_tiles];
+#pragma unroll
+    for (int tile = 0; tile < n8_tiles; ++tile) biases[tile] = biases_[tile];
+    if (params_.output == PointwiseOutput::elements)
+      write_elements(sums, biases, places);
+    else if (params_.epilogue.accumulate)
+      write_vectors<true>(sums, biases, places);
     else
-      write_elements(sums, places);
+      write_vectors<false>(sums, biases, places);
   }
 
  private:
+  using Biases = float2[n8_tiles];
   static constexpr int beside = PointwisePlace::together(Arithmetic::vector, n8_tiles);
 
   __device__ int filter_of(int tile) const {
@@ -53,10 +56,11 @@ class PointwiseStore {
   __device__ static float of(const Sums& sums, int pixel, int tile, int odd) {
     return sums[pixel / 2][tile][pixel % 2 * 2 + odd];
   }
-  /// Adds what is there where it is added to, and writes.
-  template <class Vector>
-  __device__ void finish(float2 (&outputs)[Vector::pairs], Stored* to) const {
-    if (params_.epilogue.accumulate) {
+  /// Adds what is there where it is added to, and writes, if `is_there`.
+  template <bool accumulates, class Vector>
+  __device__ void finish(bool is_there, float2 (&outputs)[Vector::pairs], Stored* to) const {
+    if constexpr (accumulates) {
+      if (!is_there) return;
       const Vector old = Vector::load(to);
 #pragma unroll
       for (int i = 0; i < Vector::pairs; ++i) {
@@ -64,78 +68,90 @@ class PointwiseStore {
         outputs[i].x += before.x, outputs[i].y += before.y;
       }
     }
+    // Rounding keeps order, 0 and -Inf, so that the limit may be applied behind it, to pairs.
     const float least = params_.epilogue.least;
     Vector vector;
 #pragma unroll
     for (int i = 0; i < Vector::pairs; ++i)
-      vector.pair[i] =
-          WidePair<Stored>::round(max_nan(outputs[i].x, least), max_nan(outputs[i].y, least));
-    vector.store(to);
+      if constexpr (Arithmetic::is_tf32) {
+        vector.pair[i] = {{max_nan(outputs[i].x, least), max_nan(outputs[i].y, least)}};
+      } else {
+        vector.pair[i] = WidePair<Stored>::round(outputs[i].x, outputs[i].y);
+        vector.pair[i].of =
+            __hmax2_nan(vector.pair[i].of, WidePair<Stored>::round(least, least).of);
+      }
+    if (is_there) vector.store(to);
   }
 
+  template <bool accumulates>
+  __device__ void write_vectors(const Sums& sums, const Biases& biases,
+                                const int (&places)[vector]) const {
+    if (params_.output == PointwiseOutput::filters)
+      write_filters<accumulates>(sums, biases, places);
+    else if (params_.output == PointwiseOutput::pixels)
+      write_pixels<accumulates, vector>(sums, biases, places);
+    else
+      write_pixels<accumulates, vector / 2>(sums, biases, places);
+  }
   /// A lane's filters of a pixel lie side by side, those of tiles that are stored together.
-  __device__ void write_filters(const Sums& sums, const int (&places)[vector]) const {
+  template <bool accumulates>
+  __device__ void write_filters(const Sums& sums, const Biases& biases,
+                                const int (&places)[vector]) const {
     using Vector = WideVector<Stored, 2 * beside * bytes>;
 #pragma unroll
-    for (int pixel = 0; pixel < vector; ++pixel) {
-      if (pixel >= lane_.there) break;
-      Stored* const to = params_.y + places[pixel];
+    for (int tile = 0; tile < n8_tiles; tile += beside) {
+      const int filter = filter_of(tile);
+      const int pixels = filter < params_.k ? lane_.there : 0;
+      Stored* const first = params_.y + filter;
 #pragma unroll
-      for (int tile = 0; tile < n8_tiles; tile += beside) {
-        const int filter = filter_of(tile);
-        if (filter >= params_.k) continue;
+      for (int pixel = 0; pixel < vector; ++pixel) {
         float2 outputs[beside];
 #pragma unroll
-        for (int i = 0; i < beside; ++i) {
-          const float2 biases = biases_[tile + i];
-          outputs[i] = {of(sums, pixel, tile + i, 0) + biases.x,
-                        of(sums, pixel, tile + i, 1) + biases.y};
-        }
-        finish<Vector>(outputs, to + filter);
+        for (int i = 0; i < beside; ++i)
+          outputs[i] = {of(sums, pixel, tile + i, 0) + biases[tile + i].x,
+                        of(sums, pixel, tile + i, 1) + biases[tile + i].y};
+        finish<accumulates, Vector>(pixel < pixels, outputs, first + places[pixel]);
       }
     }
   }
   /// A lane's pixels of a filter lie side by side, in runs of `run`.
-  template <int run>
-  __device__ void write_pixels(const Sums& sums, const int (&places)[vector]) const {
+  template <bool accumulates, int run>
+  __device__ void write_pixels(const Sums& sums, const Biases& biases,
+                               const int (&places)[vector]) const {
     using Vector = WideVector<Stored, run * bytes>;
 #pragma unroll
     for (int begin = 0; begin < vector; begin += run) {
-      if (begin >= lane_.there) break;
+      const int filters = begin < lane_.there ? params_.k : 0;
       Stored* const first = params_.y + places[begin];
 #pragma unroll
-      for (int tile = 0; tile < n8_tiles; ++tile) {
-        const float2 biases = biases_[tile];
+      for (int tile = 0; tile < n8_tiles; ++tile)
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
           const int filter = filter_of(tile) + odd;
-          if (filter >= params_.k) continue;
-          Stored* const to = first + filter * params_.y_k;
-          const float bias = odd == 0 ? biases.x : biases.y;
+          const float bias = odd == 0 ? biases[tile].x : biases[tile].y;
           float2 outputs[run / 2];
 #pragma unroll
           for (int i = 0; i < run / 2; ++i)
             outputs[i] = {of(sums, begin + 2 * i, tile, odd) + bias,
                           of(sums, begin + 2 * i + 1, tile, odd) + bias};
-          finish<Vector>(outputs, to);
+          finish<accumulates, Vector>(filter < filters, outputs, first + filter * params_.y_k);
         }
-      }
     }
   }
-  __device__ void write_elements(const Sums& sums, const int (&places)[vector]) const {
+  __device__ void write_elements(const Sums& sums, const Biases& biases,
+                                 const int (&places)[vector]) const {
 #pragma unroll
     for (int pixel = 0; pixel < vector; ++pixel) {
       if (pixel >= lane_.there) break;
       Stored* const first = params_.y + places[pixel];
 #pragma unroll
       for (int tile = 0; tile < n8_tiles; ++tile) {
-        const float2 biases = biases_[tile];
 #pragma unroll
         for (int odd = 0; odd < 2; ++odd) {
           const int filter = filter_of(tile) + odd;
           if (filter >= params_.k) continue;
           Stored& to = first[filter * params_.y_k];
-          float output = of(sums, pixel, tile, odd) + (odd == 0 ? biases.x : biases.y);
+          float output = of(sums, pixel, tile, odd) + (odd == 0 ? biases[tile].x : biases[tile].y);
           if (params_.epilogue.accumulate) output += convert<float>(to);
           to = convert<Stored>(max_nan(output, params_.epilogue.least));
         }

@@ -147,6 +147,11 @@ TEST_CASE("pointwise: cuts cover all filters and fit the device") {
   CHECK(cut("mb8ic64ih512oc2kh1").warps_n == 1);
   CHECK(cut("mb64ic64ih56oc64kh1").groups == 1);
   CHECK(cut("mb64ic256ih56oc128kh1").warps_n == 4);
+  // It holds few channels through many filters, where vectors of x are there.
+  CHECK(cut("mb64ic64ih56oc256kh1").holds);
+  CHECK_FALSE(cut("mb64ic96ih56oc256kh1").holds);
+  CHECK_FALSE(cut("mb64ic64ih56oc32kh1").holds);
+  CHECK_FALSE(cut("mb64ic63ih56oc256kh1").holds);
 }
 
 TEST_CASE("pointwise: neither support nor the layout of packed filters depends on N") {

@@ -12,3 +12,13 @@ inline std::uint32_t __byte_perm(std::uint32_t a, std::uint32_t b, unsigned whic
     result |= static_cast<std::uint32_t>(both >> 8 * (which >> 4 * i & 7) & 0xff) << 8 * i;
   return result;
 }
+
+/// The larger of two halves each, NaN where one is.
+template <class Pair>
+Pair __hmax2_nan(Pair a, Pair b) {
+  const auto larger = [](auto x, auto y) {
+    const float of_x = static_cast<float>(x.of), of_y = static_cast<float>(y.of);
+    return of_x > of_y || of_x != of_x ? x : y;
+  };
+  return {larger(a.x, b.x), larger(a.y, b.y)};
+}

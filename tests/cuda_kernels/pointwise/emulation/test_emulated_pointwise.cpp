@@ -110,6 +110,43 @@ TEST_CASE("pointwise, emulated: filters shared out to blocks and to warps in eve
         }
 }
 
+TEST_CASE("pointwise, emulated: warps that hold all channels of a tile, in every arithmetic") {
+  for (const PointwiseClass& of : classes)
+    for (const Placing x : {Placing::channels_last, Placing::planes})
+      for (const Placing y : placings)
+        for (const char* text : {"mb1ic8ih8oc40kh1", "mb3ic32ih6oc72kh1", "mb2ic40ih16oc100kh1",
+                                 "mb1ic64ih24iw50oc40kh1", "mb2ic64ih9iw16oc70kh1sh2",
+                                 "mb2ic24id3ih4iw8oc40kd1kh1kw1"})
+          for (const int warps_n : {1, 2, 4}) {
+            CAPTURE(name(of), static_cast<int>(x), static_cast<int>(y), text, warps_n);
+            PointwiseEmulated convolution(text, {.of = of,
+                                                 .x = x,
+                                                 .y = y,
+                                                 .choice = {.warps_n = warps_n, .holds = true},
+                                                 .bias = true,
+                                                 .relu = warps_n == 2,
+                                                 .accumulate = warps_n == 4});
+            CHECK(convolution.plan().cut.holds ==
+                  (convolution.input() != PointwiseInput::elements));
+            CHECK(convolution.run() == "");
+          }
+  // x that is not aligned, though it was planned as if it were; slices; groups of chunks.
+  for (const PointwiseClass& of : classes)
+    for (const Placing placing : {Placing::channels_last, Placing::planes})
+      for (const bool shifted : {false, true}) {
+        CAPTURE(name(of), static_cast<int>(placing), shifted);
+        PointwiseEmulated convolution("mb5ic48ih8oc104kh1",
+                                      {.of = of,
+                                       .x = placing,
+                                       .y = placing,
+                                       .choice = {.group_chunks = 2, .warps_n = 1, .holds = true},
+                                       .shifted = shifted,
+                                       .images_at_once = 2});
+        CHECK(convolution.plan().cut.holds);
+        CHECK(convolution.run() == "");
+      }
+}
+
 TEST_CASE("pointwise, emulated: many channels, many filters, many tiles") {
   for (const PointwiseClass& of : classes)
     for (const Placing placing : {Placing::channels_last, Placing::planes})
@@ -228,6 +265,7 @@ class RandomPoints {
     return {.of = classes[number(0, 3)],
             .x = x,
             .y = placings[number(0, 2)],
+            .choice = {.holds = coin()},
             .data = data,
             .bias = coin(),
             .relu = data == Data::integers && coin(),
@@ -256,7 +294,7 @@ TEST_CASE("pointwise, emulated: random problems") {
     const PointwiseOptions options = random.options();
     CAPTURE(i, name(options.of), text, static_cast<int>(options.x), static_cast<int>(options.y),
             static_cast<int>(options.data), options.accumulate, options.shifted,
-            options.images_at_once);
+            options.images_at_once, options.choice.holds == true);
     CHECK(PointwiseEmulated(text, options, static_cast<std::uint32_t>(i)).run() == "");
   }
 }
@@ -271,6 +309,17 @@ TEST_CASE("pointwise, emulated: planted faults are caught") {
          {none, swapped_terms, stale_fragment, lost_chunk, lost_pixel}) {
       CAPTURE(static_cast<int>(placing), static_cast<int>(fault));
       CHECK(expected("mb2ic96ih7oc72kh1", fault, placing) == (fault != none));
+    }
+  // Of two rounds of tiles, where a warp holds each.
+  for (const Placing placing : {Placing::channels_last, Placing::planes})
+    for (const PointwiseFault fault :
+         {none, swapped_terms, stale_fragment, lost_chunk, lost_pixel}) {
+      // Vectors of pixels are there as a whole.
+      if (placing == Placing::planes && fault == lost_pixel) continue;
+      CAPTURE(static_cast<int>(placing), static_cast<int>(fault));
+      const PointwiseOptions options{
+          .x = placing, .y = placing, .choice = {.warps_n = 1, .holds = true}, .fault = fault};
+      CHECK(is_caught("mb2ic40ih28oc72kh1", options) == (fault != none));
     }
   // So few pixels and filters that what is written behind y is within its 16 guarded elements.
   for (const PointwiseFault fault : {none, unmasked})
