@@ -10,9 +10,6 @@
 namespace plumb::cuda {
 namespace {
 
-/// Until they are timed beside the others, auto does not choose them.
-constexpr bool only_by_name = true;
-
 template <DType stored>
 Support supports(const ConvProblem& p) {
   if (const Support of_type = supports_dtypes({stored}, p); !of_type) return of_type;
@@ -59,7 +56,6 @@ constexpr ConvAlgorithm entry(std::string_view name, Operand operand) {
                    .accumulator = Accumulator::tensor_core_fp32,
                    .invariant = true,
                    .chain = depthwise_toeplitz_chain},
-      .forced_only = only_by_name,
       .accumulates = true,
       .plan = plan<stored>,
       .launch = launch,

@@ -7,9 +7,6 @@
 
 namespace plumb::cuda {
 
-/// Until they have been timed beside the others, on a GPU.
-inline constexpr bool pointwise_is_untimed = true;
-
 template <class Arithmetic>
 PlanResult plan_pointwise(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports_pointwise(problem, Arithmetic::host, device)};
@@ -43,7 +40,6 @@ constexpr ConvAlgorithm pointwise_entry(std::string_view name, Operand operand) 
                    .accumulator = Accumulator::tensor_core_fp32,
                    .products = Arithmetic::host.products,
                    .term_multiple = 16},
-      .forced_only = pointwise_is_untimed,
       .takes_depth = true,
       .accumulates = true,
       .plan = plan_pointwise<Arithmetic>,
