@@ -14,15 +14,14 @@ double depthwise_toeplitz_seconds(const ConvProblem& problem, const DeviceInfo& 
   // Instructions of a warp. What threads do by themselves is shared by 32.
   const double by_threads =
       costs.zeros * work.zero_vectors + costs.row * work.rows + costs.tap * work.taps +
-      costs.copied_vector * work.loaded.vectors + costs.copied_element * work.loaded.elements +
-      costs.copied_eight * work.loaded.eights + costs.written_eight * work.stored.eights +
-      costs.copied_pixels * work.loaded.pixels + costs.written_vector * work.stored.vectors +
-      costs.written_element * work.stored.elements + costs.written_pixels * work.stored.pixels +
-      costs.of_output * work.pairs;
+      costs.table * work.table + costs.copied_vector * work.loaded.vectors +
+      costs.copied_element * work.loaded.elements + costs.copied_eight * work.loaded.eights +
+      costs.written_eight * work.stored.eights + costs.copied_pixels * work.loaded.pixels +
+      costs.written_vector * work.stored.vectors + costs.written_element * work.stored.elements +
+      costs.written_pixels * work.stored.pixels + costs.of_output * work.pairs;
   const double instructions = by_threads / 32 + costs.of_tap_row * work.tap_rows +
-                              costs.of_step * (work.steps + work.half_steps) +
-                              costs.moved_half * work.moved_halves + work.loads + work.products +
-                              work.half_products;
+                              costs.of_step * (work.steps + work.half_steps) + work.loads +
+                              work.products + work.half_products;
   const double multiplying =
       costs.product * work.products + costs.half_product * work.half_products;
   // A half is 16 rows of 16 bytes: two wavefronts. Pairs of sums and what is copied are one for 32.

@@ -16,11 +16,11 @@ struct DepthwiseToeplitzWork {
   double warps = 1;                 ///< of a block
   double zero_vectors = 0;          ///< of 16 bytes
   double rows = 0, taps = 0;        ///< whose places are found, that are copied
+  double table = 0;                 ///< elements of planes whose places are found
   DepthwiseToeplitzMoved loaded, stored;
   double tap_rows = 0;               ///< a warp's turns of all warps, each over a row of taps
   double steps = 0, half_steps = 0;  ///< of 16 columns and of 8, in all turns
   double products = 0, half_products = 0;
-  double moved_halves = 0;       ///< in registers: a product wants its own aligned
   double loads = 0, halves = 0;  ///< of fragments, and halves that they bring
   double pairs = 0;              ///< of sums, in all lanes
   double longest_steps = 0;      ///< that one warp makes in turn

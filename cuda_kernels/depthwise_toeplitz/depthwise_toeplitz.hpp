@@ -59,6 +59,7 @@ struct DepthwiseToeplitzCut {
   int copies = 1;      ///< of a row of taps, one for each parity that a pair of them may begin at
   int taps_words = 1;  ///< of one of them
   int x_rows = 1;      ///< of x that a block reads, at most
+  int table_elements = 0;  ///< of the tables of whole planes
   DepthwiseToeplitzMove x_move = DepthwiseToeplitzMove::elements,
                         y_move = DepthwiseToeplitzMove::elements;
   int x_vector = 1, y_vector = 1;  ///< columns that move at once

@@ -34,23 +34,25 @@ __device__ void load_block(const Params& params, const Stored* x, const Stored* 
 }
 
 template <class Stored, bool neighbours, int m, int n, Fault fault>
-__device__ void sum_block(const Params& params, const Stored* y, const Epilogue<Stored>& epilogue) {
+__device__ bool sum_block(const Params& params, const Stored* y, const Epilogue<Stored>& epilogue) {
   const Place at(params);
   WarpSums<Stored, neighbours, m, n, fault> sums(params, at.share, at.shared, at.thread % 32);
   for (int c = at.thread / 32; c < at.share.channels; c += params.cut.warps)
     sums.make(c, y + at.share.c * params.shape.y_k, epilogue);
+  return sums.has_suspects();
 }
 
-template <bool mends, class Stored>
-__device__ bool write_block(const Params& params, const Stored* x, const Stored* w, Stored* y,
-                            const Epilogue<Stored>& epilogue) {
-  const Place at(params);
-  return Writer<Stored, mends>(params, at.share, at.shared, x, w, y, epilogue, at.thread).write();
-}
 template <class Stored>
 __device__ __noinline__ void mend_block(const Params& params, const Stored* x, const Stored* w,
-                                        Stored* y, const Epilogue<Stored>& epilogue) {
-  write_block<true>(params, x, w, y, epilogue);
+                                        const Stored* y, const Epilogue<Stored>& epilogue) {
+  const Place at(params);
+  mend(params, at.share, at.shared, x, w, y, epilogue, at.thread);
+}
+
+template <class Stored>
+__device__ void write_block(const Params& params, Stored* y) {
+  const Place at(params);
+  Writer<Stored>(params, at.share, at.shared, y, at.thread).write();
 }
 
 template <class Stored, bool neighbours, int m, int n, Fault fault>
@@ -64,13 +66,15 @@ __global__ void __launch_bounds__(32 * depthwise_toeplitz_warps, depthwise_toepl
   __syncthreads();
   load_block<fault>(params, x, w);
   __syncthreads();
-  sum_block<Stored, neighbours, m, n, fault>(params, y, epilogue);
+  const bool suspect = sum_block<Stored, neighbours, m, n, fault>(params, y, epilogue);
+  __syncwarp();
+  if (__any_sync(~0u, suspect)) mend_block(params, x, w, y, epilogue);
   // A warp that writes the channels that it summed waits for nobody.
   if (params.cut.y_move == Move::columns || params.cut.y_move == Move::elements)
     __syncwarp();
   else
     __syncthreads();
-  if (write_block<false>(params, x, w, y, epilogue)) mend_block(params, x, w, y, epilogue);
+  write_block(params, y);
 }
 
 }  // namespace plumb::cuda::depthwise_toeplitz

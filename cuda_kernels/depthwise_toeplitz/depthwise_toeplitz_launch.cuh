@@ -9,10 +9,17 @@
 
 namespace plumb::cuda::depthwise_toeplitz {
 
-/// What moves of a row, at most.
-inline std::int64_t items_of_row(Move move, int vector, std::int64_t columns) {
-  // A pair may begin before the first column and end behind the last.
-  return move == Move::channels ? columns / 2 + 1 : ceil_div(columns, vector);
+/// What moves of a row from a column on, at most; neighbouring channels side by side. As many as
+/// whole warps where a block has threads for as many rows: a warp then has words of one row in one
+/// bank each.
+inline std::int64_t items_of_row(const DepthwiseToeplitzCut& cut, Move move, int vector,
+                                 std::int64_t first, std::int64_t columns) {
+  if (move == Move::elements_of_channels) return columns * cut.channels;
+  if (move != Move::channels) return ceil_div(columns, vector);
+  const std::int64_t items =
+      ceil_div(first % 2 + columns, std::int64_t{2}) * ceil_div(cut.channels, 8);
+  const std::int64_t whole = ceil_div(items, std::int64_t{32}) * 32, threads = cut.threads();
+  return threads / whole == threads / items ? whole : items;
 }
 
 inline std::int64_t vectors_of_planes(const DepthwiseToeplitzCut& cut, const Divisor<int>& plane) {
@@ -50,18 +57,22 @@ inline Params params_of(const DepthwiseToeplitzPlan& plan, const ConvLaunch& cal
           ? std::min<std::int64_t>(under, plan.w.extent)
           : std::max<std::int64_t>(
                 std::min(under, plan.w.extent - first) - std::max<std::int64_t>(0, -first), 1);
+  // A pair of columns may begin before the first.
+  const std::int64_t begin = cut.blocks_q > 1 ? 1 : std::max<std::int64_t>(0, -first);
   params.x_plane = Divisor<int>(std::int64_t{plan.h.extent} * plan.w.extent);
   params.x_row = Divisor<int>(plan.w.extent);
   params.y_plane = Divisor<int>(std::int64_t{plan.h.outputs} * plan.w.outputs);
   params.y_row = Divisor<int>(plan.w.outputs);
-  params.x_items =
-      Divisor<int>(cut.x_move == Move::planes ? vectors_of_planes(cut, params.x_plane)
-                                              : items_of_row(cut.x_move, cut.x_vector, columns));
+  params.x_items = Divisor<int>(cut.x_move == Move::planes
+                                    ? vectors_of_planes(cut, params.x_plane)
+                                    : items_of_row(cut, cut.x_move, cut.x_vector, begin, columns));
   params.y_items =
       Divisor<int>(cut.y_move == Move::planes
                        ? vectors_of_planes(cut, params.y_plane)
-                       : items_of_row(cut.y_move, cut.y_vector,
+                       : items_of_row(cut, cut.y_move, cut.y_vector, 0,
                                       std::min<std::int64_t>(cut.columns(), plan.w.outputs)));
+  if (cut.x_move == Move::planes) params.x_table = cut.channels * params.x_plane.value();
+  if (cut.y_move == Move::planes) params.y_table = cut.channels * params.y_plane.value();
   params.images = static_cast<int>(call.problem.n);
   params.all_channels = static_cast<int>(call.problem.c);
   return params;

@@ -90,117 +90,106 @@ class Loader {
 
   template <int vector>
   __device__ void load_columns() const {
-    const int all = share_.x_rows() * params_.x_items.value();
+    const Turns turns(params_.x_items, share_.x_rows(), thread_ % 32, 32);
     for_own_channels([&](const std::uint16_t* from, std::uint16_t* to) {
-#pragma unroll 2
-      for (int item = thread_ % 32; item < all; item += 32) {
-        const auto [row, of_row] = params_.x_items.divide(item);
-        const int column = share_.begin_w + of_row * vector;
-        if (column >= share_.end_w) continue;
-        const RowPlace at = shared_.x_rows[row];
-        copy_bytes_async<2 * vector>(to + at.to + column,
-                                     from + at.from + (share_.first_w + column), true);
-      }
+      turns.for_places([&](int place) {
+        const int column = share_.begin_w + place * vector;
+        if (column >= share_.end_w) return;
+        const std::uint16_t* const from_column = anew(from + (share_.first_w + column));
+        turns.for_rows([&](int row) {
+          const RowPlace at = shared_.x_rows[row];
+          if constexpr (vector == 8)
+            copy_16_bytes_async(to + column + at.to, from_column + at.from);
+          else
+            copy_bytes_async<2 * vector>(to + column + at.to, from_column + at.from, true);
+        });
+      });
     });
   }
 
   __device__ void load_planes() const {
-    in_batches<2>(
-        thread_, share_.images * params_.x_items.value(), threads_,
-        [&](int item) { return read_eight(params_, share_, x_, item); },
-        [&](int item, const EightElements& values) {
-          put_eight(params_, share_, shared_, item, values);
-        });
-  }
-
-  __device__ void load_elements() const {
-    const int all = share_.x_rows() * params_.x_items.value();
-    for_own_channels([&](const std::uint16_t* from, std::uint16_t* to) {
-      in_batches<4>(
-          thread_ % 32, all, 32,
-          [&](int item) {
-            const auto [row, of_row] = params_.x_items.divide(item);
-            const int column = share_.begin_w + of_row;
-            if (column >= share_.end_w) return std::uint16_t{0};
-            return from[shared_.x_rows[row].from +
-                        (share_.first_w + column) * params_.shape.columns.x_step];
+    const Turns turns(params_.x_items, share_.images, thread_, threads_);
+    const int first = -share_.first_h * params_.cut.pitch - share_.first_w;
+    turns.for_places([&](int place) {
+      if (eight * place >= share_.channels * params_.x_plane.value()) return;
+      const std::uint16_t* const from = anew(x_ + (share_.n * params_.shape.x_n + eight * place));
+      turns.for_rows<2>(
+          [&](int image) {
+            return *reinterpret_cast<const Packed<4>*>(from + image * params_.shape.x_n);
           },
-          [&](int item, std::uint16_t value) {
-            const auto [row, of_row] = params_.x_items.divide(item);
-            const int column = share_.begin_w + of_row;
-            if (column < share_.end_w) to[shared_.x_rows[row].to + column] = value;
+          [&](int image, const Packed<4>& values) {
+            std::uint16_t* const to =
+                shared_.planes + (first + image * params_.cut.image_rows * params_.cut.pitch);
+            for_eight_places(shared_.x_table, eight * place, [&](int at, int i) {
+              const std::uint32_t word = values.of[i / 2];
+              to[at] = static_cast<std::uint16_t>(i % 2 == 0 ? word : word >> 16);
+            });
           });
     });
   }
 
-  /// Elements, or what else moves at once, and where in the planes they go; nowhere is -1.
-  template <class Values>
-  struct Placed {
-    Values values{};
-    int to = -1;
-  };
+  __device__ void load_elements() const {
+    const Turns turns(params_.x_items, share_.x_rows(), thread_ % 32, 32);
+    for_own_channels([&](const std::uint16_t* from, std::uint16_t* to) {
+      turns.for_places([&](int place) {
+        const int column = share_.begin_w + place;
+        if (column >= share_.end_w) return;
+        const std::uint16_t* const from_column =
+            anew(from + (share_.first_w + column) * params_.shape.columns.x_step);
+        turns.for_rows<4>(
+            [&](int row) { return from_column[shared_.x_rows[row].from]; },
+            [&](int row, std::uint16_t value) { to[column + shared_.x_rows[row].to] = value; });
+      });
+    });
+  }
 
   __device__ void load_elements_of_channels() const {
-    const int all = share_.x_rows() * params_.x_items.value() * params_.channels.value();
-    in_batches<4>(
-        thread_, all, threads_,
-        [&](int item) {
-          Placed<std::uint16_t> placed;
-          const auto [place, c] = params_.channels.divide(item);
-          const auto [row, of_row] = params_.x_items.divide(place);
-          const int column = share_.begin_w + of_row;
-          if (column < share_.end_w && c < share_.channels) {
-            const RowPlace at = shared_.x_rows[row];
-            placed.values = x_[c * params_.shape.x_c + at.from +
-                               (share_.first_w + column) * params_.shape.columns.x_step];
-            placed.to = params_.cut.plane_at(c) + at.to + column;
-          }
-          return placed;
-        },
-        [&](int, const Placed<std::uint16_t>& placed) {
-          if (placed.to >= 0) shared_.planes[placed.to] = placed.values;
-        });
+    const Turns turns(params_.x_items, share_.x_rows(), thread_, threads_);
+    turns.for_places([&](int place) {
+      const auto [of_row, c] = params_.channels.divide(place);
+      const int column = share_.begin_w + of_row;
+      if (column >= share_.end_w || c >= share_.channels) return;
+      const std::uint16_t* const from = anew(
+          x_ + (c * params_.shape.x_c + (share_.first_w + column) * params_.shape.columns.x_step));
+      std::uint16_t* const to = shared_.planes + params_.cut.plane_at(c) + column;
+      turns.for_rows<4>([&](int row) { return from[shared_.x_rows[row].from]; },
+                        [&](int row, std::uint16_t value) { to[shared_.x_rows[row].to] = value; });
+    });
   }
 
   /// Eight channels of two neighbouring columns become a word in each of eight planes.
   struct TwoPixels {
-    uint4 of[2];
+    Packed<4> of[2];
   };
   __device__ void load_channels() const {
-    const int first = share_.begin_w & ~1;
-    const int all = share_.x_rows() * params_.x_items.value() * params_.groups.value();
-    in_batches<2>(
-        thread_, all, threads_,
-        [&](int item) {
-          Placed<TwoPixels> placed;
-          const auto [place, group] = params_.groups.divide(item);
-          const auto [row, of_row] = params_.x_items.divide(place);
-          const int column = first + 2 * of_row;
-          if (column < share_.end_w && 8 * group < share_.channels) {
-            const RowPlace at = shared_.x_rows[row];
-            const int step = params_.shape.columns.x_step;
-            const std::uint16_t* const from =
-                x_ + (at.from + (share_.first_w + column) * step + 8 * group);
-            if (column >= share_.begin_w)
-              placed.values.of[0] = *reinterpret_cast<const uint4*>(from);
-            if (column + 1 < share_.end_w)
-              placed.values.of[1] = *reinterpret_cast<const uint4*>(from + step);
-            placed.to = params_.cut.plane_at(8 * group) + at.to + column;
-          }
-          return placed;
-        },
-        [&](int, const Placed<TwoPixels>& placed) {
-          if (placed.to >= 0) put(placed.values, shared_.planes + placed.to);
-        });
+    const Turns turns(params_.x_items, share_.x_rows(), thread_, threads_);
+    turns.for_places([&](int place) {
+      const auto [of_row, group] = params_.groups.divide(place);
+      const int column = (share_.begin_w & ~1) + 2 * of_row;
+      if (column >= share_.end_w || 8 * group >= share_.channels) return;
+      const int step = params_.shape.columns.x_step;
+      const std::uint16_t* const from = anew(x_ + ((share_.first_w + column) * step + 8 * group));
+      const std::uint16_t* const second = anew(from + step);
+      std::uint16_t* const to = shared_.planes + params_.cut.plane_at(8 * group) + column;
+      const bool has_first = column >= share_.begin_w, has_second = column + 1 < share_.end_w;
+      turns.for_rows<2>(
+          [&](int row) {
+            TwoPixels pixels{};
+            const int at = shared_.x_rows[row].from;
+            if (has_first) pixels.of[0] = Packed<4>::read(from + at);
+            if (has_second) pixels.of[1] = Packed<4>::read(second + at);
+            return pixels;
+          },
+          [&](int row, const TwoPixels& pixels) { put(pixels, to + shared_.x_rows[row].to); });
+    });
   }
   __device__ void put(const TwoPixels& pixels, std::uint16_t* to) const {
-    const uint4 &a = pixels.of[0], &b = pixels.of[1];
-    const std::uint32_t first[4] = {a.x, a.y, a.z, a.w}, second[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
-    for (int e = 0; e < 8; ++e) {
-      const std::uint32_t low = e % 2 == 0 ? first[e / 2] & 0xffff : first[e / 2] >> 16,
-                          high = e % 2 == 0 ? second[e / 2] << 16 : second[e / 2] & 0xffff0000;
-      *reinterpret_cast<std::uint32_t*>(to) = low | high;
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t first = pixels.of[0].of[i], second = pixels.of[1].of[i];
+      *reinterpret_cast<std::uint32_t*>(to) = low_halves(first, second);
+      to += params_.cut.plane;
+      *reinterpret_cast<std::uint32_t*>(to) = high_halves(first, second);
       to += params_.cut.plane;
     }
   }

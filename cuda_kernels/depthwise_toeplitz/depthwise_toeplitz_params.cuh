@@ -20,6 +20,7 @@ struct Params {
   bool channels_first = false;  ///< whether neighbouring blocks have neighbouring channels
   Divisor<int> stride_h{}, rows{}, groups{}, channels{}, taps{}, taps_w{};
   Divisor<int> x_items{}, y_items{};  ///< that move, of a row or of the planes of an image
+  int x_table = 0, y_table = 0;       ///< places of elements of whole planes
   Divisor<int> x_plane{}, x_row{}, y_plane{}, y_row{};  ///< elements of whole planes and their rows
   int images = 0, all_channels = 0;
 };
@@ -70,6 +71,7 @@ struct BlockShare {
 /// the place of x in the planes.
 struct Shared {
   RowPlace *x_rows, *y_rows;
+  std::uint16_t *x_table, *y_table;  ///< where elements of whole planes lie, from an image's first
   std::uint32_t* taps;
   std::uint16_t* planes;
 
@@ -77,7 +79,9 @@ struct Shared {
     const DepthwiseToeplitzCut& cut = params.cut;
     x_rows = reinterpret_cast<RowPlace*>(dynamic_shared());
     y_rows = x_rows + cut.x_rows;
-    taps = reinterpret_cast<std::uint32_t*>(x_rows + (cut.x_rows + cut.m() + 1) / 2 * 2);
+    x_table = reinterpret_cast<std::uint16_t*>(x_rows + (cut.x_rows + cut.m() + 1) / 2 * 2);
+    y_table = x_table + params.x_table;
+    taps = reinterpret_cast<std::uint32_t*>(x_table + params.cut.table_elements);
     planes = reinterpret_cast<std::uint16_t*>(
         taps + (cut.channels * cut.filter_words(params.h.taps) + 3) / 4 * 4);
   }
@@ -101,13 +105,67 @@ struct Shared {
       y_rows[i] = {(share.n + image) * shape.y_n + (share.p + row) * shape.rows.y_step,
                    (image * cut.image_rows + row) * cut.pitch};
     }
+    put_table(x_table, params.x_table, cut, params.x_plane, params.x_row, thread, threads);
+    put_table(y_table, params.y_table, cut, params.y_plane, params.y_row, thread, threads);
     constexpr std::uint32_t ones = fault == Fault::padding_of_ones ? 0x3c003c00 : 0;
     auto* const words = reinterpret_cast<uint4*>(taps);
     auto* const of_planes = reinterpret_cast<uint4*>(planes);
     auto* const end = reinterpret_cast<uint4*>(planes + cut.plane_at(cut.channels));
+#pragma unroll 4
     for (uint4* at = words + thread; at < end; at += threads)
       *at = at < of_planes ? uint4{0, 0, 0, 0} : uint4{ones, ones, ones, ones};
   }
+
+ private:
+  __device__ static void put_table(std::uint16_t* table, int elements,
+                                   const DepthwiseToeplitzCut& cut, const Divisor<int>& plane,
+                                   const Divisor<int>& row, int thread, int threads) {
+    for (int i = thread; i < elements; i += threads) {
+      const auto [c, of_plane] = plane.divide(i);
+      const auto [h, w] = row.divide(of_plane);
+      table[i] = static_cast<std::uint16_t>(cut.plane_at(c) + h * cut.pitch + w);
+    }
+  }
+};
+
+/// A thread's share of rows that have the same number of items: it has one place in a row, or every
+/// so many-th where rows are longer than there are threads, and goes down the rows.
+class Turns {
+ public:
+  __device__ Turns(const Divisor<int>& items, int rows, int thread, int threads)
+      : rows_(rows), items_(items.value()), threads_(threads) {
+    const auto [row, place] = items.divide(thread);
+    step_ = max(1, items.quotient(threads));
+    first_ = row < step_ ? row : rows;
+    place_ = place;
+  }
+  template <class Of>
+  __device__ void for_places(const Of& of) const {
+#pragma unroll 1
+    for (int place = place_; place < items_; place += threads_) of(place);
+  }
+  template <int unrolled = 4, class Of>
+  __device__ void for_rows(const Of& of) const {
+#pragma unroll unrolled
+    for (int row = first_; row < rows_; row += step_) of(row);
+  }
+  /// Reads so many items before it writes the first.
+  template <int batch, class Read, class Write>
+  __device__ void for_rows(const Read& read, const Write& write) const {
+#pragma unroll 1
+    for (int row = first_; row < rows_; row += batch * step_) {
+      decltype(read(0)) values[batch];
+#pragma unroll
+      for (int i = 0; i < batch; ++i)
+        if (row + i * step_ < rows_) values[i] = read(row + i * step_);
+#pragma unroll
+      for (int i = 0; i < batch; ++i)
+        if (row + i * step_ < rows_) write(row + i * step_, values[i]);
+    }
+  }
+
+ private:
+  int rows_, items_, threads_, first_, step_, place_;
 };
 
 }  // namespace plumb::cuda::depthwise_toeplitz

@@ -15,6 +15,7 @@ constexpr int64_t half = depthwise_toeplitz_half;
 constexpr int64_t shared_limit = 225 << 10;   ///< bytes of a block
 constexpr int64_t shared_of_all = 227 << 10;  ///< bytes of a multiprocessor
 constexpr int64_t max_rows = 1 << 11;         ///< of x, that a block finds the places of
+constexpr int64_t max_place = 1 << 16;        ///< elements that the table of whole planes reaches
 
 double number(int64_t value) { return static_cast<double>(value); }
 int64_t round_up(int64_t value, int64_t to) { return ceil_div(value, to) * to; }
@@ -77,6 +78,7 @@ struct Search {
   void try_tile(DepthwiseToeplitzCut cut, int64_t tiles);
   void try_channels(DepthwiseToeplitzCut cut);
   void try_block(DepthwiseToeplitzCut cut);
+  void move_planes(DepthwiseToeplitzCut& cut) const;
   bool place(DepthwiseToeplitzCut& cut) const;
   DepthwiseToeplitzWork work_of(const DepthwiseToeplitzCut& cut) const;
   void add_sums(const DepthwiseToeplitzCut& cut, DepthwiseToeplitzWork& work) const;
@@ -98,6 +100,10 @@ void Search::choose_layout() {
     for (vector = 8; vector > 1 && w.extent % vector != 0;) vector /= 2;
     while (vector > 2 && halves_of(w, lead_of(vector)) > halves_of(w, lead_of(2))) vector /= 2;
   }
+  // Of channels pairs of columns move.
+  if (w.extent > 1 && problem.x_strides[1] == 1 && problem.c % 8 == 0 && vector == 1 &&
+      halves_of(w, lead_of(2)) == halves_of(w, 0))
+    vector = 2;
   layout.lead = lead_of(vector);
   layout.halves = static_cast<int>(halves_of(w, layout.lead));
   layout.x_vector = vector_of(x, problem.x_strides, vector);
@@ -168,30 +174,40 @@ bool Search::place(DepthwiseToeplitzCut& cut) const {
   cut.x_rows = static_cast<int>(x_rows);
   const int64_t places = 8 * round_up(x_rows + cut.m(), 2);
   const int64_t taps = 4 * round_up(int64_t{cut.channels} * cut.filter_words(h.taps), 4);
-  const int64_t bytes = places + taps + 2 * int64_t{cut.plane_at(cut.channels)};
+  const int64_t bytes =
+      places + 2 * int64_t{cut.table_elements} + taps + 2 * int64_t{cut.plane_at(cut.channels)};
   if (bytes > shared_limit || bytes > static_cast<int64_t>(device.shared_memory_bytes))
     return false;
   cut.shared_bytes = static_cast<std::size_t>(bytes);
   return true;
 }
 
+/// Blocks of whole planes, all of whose input some tap reads, move them in vectors.
+void Search::move_planes(DepthwiseToeplitzCut& cut) const {
+  const auto reads_all = [](const DepthwiseToeplitzAxis& of) {
+    return of.stride == 1 && of.before >= 0 &&
+           int64_t{of.outputs} - 1 + of.reach() >= int64_t{of.before} + of.extent;
+  };
+  const auto in_vectors = [&](DepthwiseToeplitzMove& move, const Extents& extents,
+                              const Strides& strides) {
+    const int64_t elements = cut.channels * extents[2] * extents[3];
+    if (move != DepthwiseToeplitzMove::elements || elements > max_place ||
+        !planes_in_vectors(extents, strides, cut.channels))
+      return;
+    move = DepthwiseToeplitzMove::planes;
+    cut.table_elements += static_cast<int>(elements);
+  };
+  if (reads_all(h) && reads_all(w)) in_vectors(cut.x_move, problem.x_extents(), problem.x_strides);
+  in_vectors(cut.y_move, problem.y_extents(), problem.y_strides);
+}
+
 void Search::try_block(DepthwiseToeplitzCut cut) {
   constexpr double max_blocks = 0x7fff0000;
+  if (cut.blocks_p == 1 && cut.blocks_q == 1) move_planes(cut);
   if (!place(cut)) return;
-  if (cut.blocks_p == 1 && cut.blocks_q == 1) {
-    const auto reads_all = [](const DepthwiseToeplitzAxis& of) {
-      return of.stride == 1 && of.before >= 0 &&
-             int64_t{of.outputs} - 1 + of.reach() >= int64_t{of.before} + of.extent;
-    };
-    const bool whole = reads_all(h) && reads_all(w);
-    const auto move_planes = [&](DepthwiseToeplitzMove& move, const Extents& extents,
-                                 const Strides& strides) {
-      if (move == DepthwiseToeplitzMove::elements && whole &&
-          planes_in_vectors(extents, strides, cut.channels))
-        move = DepthwiseToeplitzMove::planes;
-    };
-    move_planes(cut.x_move, problem.x_extents(), problem.x_strides);
-    move_planes(cut.y_move, problem.y_extents(), problem.y_strides);
+  if (cut.table_elements > 0 && cut.plane_at(cut.channels) > max_place) {
+    cut.x_move = layout.x_move, cut.y_move = layout.y_move, cut.table_elements = 0;
+    if (!place(cut)) return;
   }
   if (number(cut.blocks_n) * number(cut.blocks_c) * number(cut.blocks_p) * number(cut.blocks_q) >
       max_blocks)
@@ -220,6 +236,7 @@ DepthwiseToeplitzWork Search::work_of(const DepthwiseToeplitzCut& cut) const {
   work.resident = std::max(1.0, std::min({room, registers, 32.0}));
   work.zero_vectors = static_cast<double>(cut.shared_bytes) / 16;
   work.rows = cut.x_rows + cut.m();
+  work.table = cut.table_elements;
   work.taps = number(int64_t{cut.channels} * h.taps * w.taps);
   const double read =
       number(std::min<int64_t>(half * (int64_t{cut.tiles - 1} * w.stride + cut.halves), w.extent));
@@ -250,12 +267,14 @@ void Search::add_sums(const DepthwiseToeplitzCut& cut, DepthwiseToeplitzWork& wo
   const double all = turns * cut.channels;
   work.tap_rows = all * of_turn;
   work.steps = work.tap_rows * steps, work.half_steps = work.tap_rows * half_steps;
-  work.products = work.steps * m * n, work.half_products = work.half_steps * m * n;
+  // Every second tile of neighbours has two products of 8 terms.
+  const double halved = w.stride == 1 ? n / 2 : 0;
+  work.products = work.steps * m * (n - halved);
+  work.half_products = work.half_steps * m * n + work.steps * m * 2 * halved;
   const double halves_of_step = w.stride == 1 ? n + 1 : 2 * n;
   work.halves = work.steps * m * halves_of_step + work.half_steps * m * n;
   work.loads = work.steps * m * number(ceil_div(static_cast<int>(halves_of_step), 2)) +
                work.half_steps * m * number(ceil_div(n, 2));
-  if (w.stride == 1) work.moved_halves = work.steps * m * (n / 2);
   work.products_of_step = m * n;
   work.pairs = 64.0 * all * m * n;
   work.longest_steps =

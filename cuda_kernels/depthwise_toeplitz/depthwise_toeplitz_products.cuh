@@ -29,21 +29,20 @@ class WarpSums {
  public:
   __device__ WarpSums(const Params& params, const BlockShare& share, const Shared& shared, int lane)
       : params_(params), share_(share), shared_(shared), lane_(lane) {
-    const int stride = params.w.stride;
-    stride_ = neighbours ? 1 : stride;
-    tail_ = lane / 16 * depthwise_toeplitz_half * (stride_ - 1);
-    // B[k][column] is the tap under column k of x, which lies so far into the array of a row.
-    const int first = lane % 4 * 2 + stride * (7 - lane / 4);
-    const int parity = fault == Fault::wrong_parity ? 0 : first & 1;
-    taps_ = parity * params.cut.taps_words + (first - parity) / 2;
+    stride_ = neighbours ? 1 : params.w.stride;
   }
+
+  /// Whether an output was NaN or infinite: zeros of the padding or of the band may have met an
+  /// Inf.
+  __device__ bool has_suspects() const { return has_suspects_; }
 
   /// Makes all outputs of a channel of the block, in the place of its input. A warp goes along the
   /// rows, and in these along the columns, so that nothing that it overwrites is read again.
   __device__ void make(int c, const Stored* y, const Epilogue<Stored>& epilogue) {
     const DepthwiseToeplitzCut& cut = params_.cut;
     std::uint16_t* const plane = shared_.planes + cut.plane_at(c);
-    const std::uint32_t* const taps = shared_.taps + c * cut.filter_words(params_.h.taps) + taps_;
+    const std::uint32_t* const taps =
+        shared_.taps + c * cut.filter_words(params_.h.taps) + first_taps(anew(lane_));
     const float bias = epilogue.template bias_of<float>(share_.c + c);
     const int all = share_.m(cut);
 #pragma unroll 1
@@ -68,6 +67,13 @@ class WarpSums {
   }
 
  private:
+  /// B[k][column] is the tap under column k of x, which lies so far into the array of a row.
+  __device__ int first_taps(int lane) const {
+    const int first = lane % 4 * 2 + params_.w.stride * (7 - lane / 4);
+    const int parity = fault == Fault::wrong_parity ? 0 : first & 1;
+    return parity * params_.cut.taps_words + (first - parity) / 2;
+  }
+
   /// Sums over all taps from a column of the rows on.
   __device__ void sum(const std::uint32_t* taps, int column) {
 #pragma unroll
@@ -111,8 +117,9 @@ class WarpSums {
     }
     if (left == 0) return;
     const Fragment b = taps[0];
+    const int tail = lane_ / 16 * depthwise_toeplitz_half * (stride_ - 1);
 #pragma unroll
-    for (int i = 0; i < m; ++i) add_last_half(sums_[i], rows_[i] + (at + tail_), b);
+    for (int i = 0; i < m; ++i) add_last_half(sums_[i], rows_[i] + (at + tail), b);
   }
   __device__ void add_step(const std::uint32_t* taps, int at) {
     const Fragment b[2] = {taps[0], taps[depthwise_toeplitz_half / 2]};
@@ -132,19 +139,27 @@ class WarpSums {
     for (int j = 0; j < n; j += 2)
       load_two_halves(halves[j], halves[j + 1], row + depthwise_toeplitz_half * j);
     if constexpr (n % 2 == 0) load_half(halves[n], row + depthwise_toeplitz_half * n);
+    // A product of 16 terms wants four registers in a row, which every second tile would have to
+    // move there: two products of 8 terms take less.
+    constexpr int swap = fault == Fault::exchanged_halves ? 1 : 0;
 #pragma unroll
     for (int j = 0; j < n; ++j) {
-      const int first = fault == Fault::exchanged_halves ? j + 1 : j, second = 2 * j + 1 - first;
-      const Fragment a[4] = {halves[first][0], halves[first][1], halves[second][0],
-                             halves[second][1]};
-      multiply<Stored>(sums[j], a, b);
+      const Fragment(&first)[2] = halves[j + swap];
+      const Fragment(&second)[2] = halves[j + 1 - swap];
+      if (j % 2 == 0)
+        multiply<Stored>(sums[j], {first[0], first[1], second[0], second[1]}, b);
+      else
+        multiply<Stored>(sums[j], first, b[0]);
     }
+#pragma unroll
+    for (int j = 1; j < n; j += 2) multiply<Stored>(sums[j], halves[j + 1 - swap], b[1]);
   }
   __device__ void add_apart(float (&sums)[n][4], SharedRow row, const Fragment (&b)[2]) const {
 #pragma unroll
     for (int j = 0; j < n; ++j) {
       Fragment halves[2][2];
-      load_two_halves(halves[0], halves[1], row + depthwise_toeplitz_half * stride_ * j);
+      load_two_halves(halves[0], halves[1], row);
+      row = row + depthwise_toeplitz_half * stride_;
       constexpr int first = fault == Fault::exchanged_halves ? 1 : 0;
       const Fragment a[4] = {halves[first][0], halves[first][1], halves[1 - first][0],
                              halves[1 - first][1]};
@@ -162,12 +177,13 @@ class WarpSums {
     for (int j = 0; j < n; ++j) multiply<Stored>(sums[j], halves[j], b);
   }
 
-  /// Writes the outputs as they are stored, to the rows where the first tap found x.
+  /// Writes the outputs as they are stored, to the rows where the first tap found x; of the last
+  /// tiles more than there are, over columns that nothing reads again.
   template <bool accumulate>
   __device__ void finish(std::uint16_t* plane, const Stored* y, int row, int tile, float bias,
-                         float least) const {
-    const DepthwiseToeplitzCut& cut = params_.cut;
-    const int all = share_.m(cut);
+                         float least) {
+    const int all = share_.m(params_.cut);
+    std::uint32_t suspects = 0;
 #pragma unroll
     for (int i = 0; i < m; ++i)
 #pragma unroll
@@ -177,14 +193,15 @@ class WarpSums {
         const RowPlace at = shared_.y_rows[of_block];
 #pragma unroll
         for (int j = 0; j < n; ++j) {
-          if (tile + j >= cut.tiles) break;
           const int column = depthwise_toeplitz_half * (tile + j) + lane_ % 4 * 2;
           float first = sums_[i][j][2 * below] + bias, second = sums_[i][j][2 * below + 1] + bias;
           if constexpr (accumulate) first += old(y, at, column), second += old(y, at, column + 1);
-          *reinterpret_cast<std::uint32_t*>(plane + at.to + column) =
-              rounded_pair<Stored>(max_nan(first, least), max_nan(second, least));
+          const std::uint32_t pair = rounded_pair<Stored>(first, second, least);
+          suspects = plus_zero_times<Stored>(suspects, pair);
+          *reinterpret_cast<std::uint32_t*>(plane + at.to + column) = pair;
         }
       }
+    has_suspects_ = has_suspects_ || (suspects & 0x7fff7fff) != 0;
   }
   __device__ float old(const Stored* y, const RowPlace& at, int column) const {
     const int q = share_.q + column;
@@ -195,7 +212,8 @@ class WarpSums {
   const Params& params_;
   const BlockShare& share_;
   const Shared& shared_;
-  int lane_, stride_, tail_, taps_;
+  int lane_, stride_;
+  bool has_suspects_ = false;
   SharedRow rows_[m];
   float sums_[m][n][4];
 };

@@ -18,6 +18,13 @@ __device__ inline int anew(int number) {
   return number;
 }
 
+/// The same of an address in global memory: an offset is then added to it in one instruction.
+template <class T>
+__device__ inline T* anew(T* address) {
+  asm volatile("" : "+l"(address));
+  return address;
+}
+
 /// An address of shared memory, in elements of 16 bits.
 class SharedRow {
  public:
@@ -61,6 +68,14 @@ __device__ inline std::uint32_t plus_zero_times(std::uint32_t a, std::uint32_t b
   return *reinterpret_cast<const std::uint32_t*>(&sum);
 }
 
+/// Returns the low halves of two words as one word, the first one's below.
+__device__ inline std::uint32_t low_halves(std::uint32_t first, std::uint32_t second) {
+  return __byte_perm(first, second, 0x5410);
+}
+__device__ inline std::uint32_t high_halves(std::uint32_t first, std::uint32_t second) {
+  return __byte_perm(first, second, 0x7632);
+}
+
 /// Writes words to global memory in one instruction. The assembly is needed because compilers merge
 /// stores of several widths, and then write the words one by one.
 __device__ inline void write_words(void* to, const std::uint32_t (&words)[1]) {
@@ -76,15 +91,19 @@ __device__ inline void write_words(void* to, const std::uint32_t (&words)[4]) {
                : "memory");
 }
 
-/// Rounds two sums to the stored type. A zero has no sign.
+/// Rounds two sums to the stored type, of which none may be less than the one given. A zero has no
+/// sign, and a NaN stays one.
 template <class Stored>
-__device__ inline std::uint32_t rounded_pair(float first, float second) {
+__device__ inline std::uint32_t rounded_pair(float first, float second, float least) {
   if constexpr (std::is_same_v<Stored, __half>) {
-    const __half2 pair = __hadd2(__floats2half2_rn(first, second), __float2half2_rn(0.0f));
+    const __half2 pair =
+        __hadd2(__hmax2_nan(__floats2half2_rn(first, second), __float2half2_rn(least)),
+                __float2half2_rn(0.0f));
     return *reinterpret_cast<const std::uint32_t*>(&pair);
   } else {
     const __nv_bfloat162 pair =
-        __hadd2(__floats2bfloat162_rn(first, second), __float2bfloat162_rn(0.0f));
+        __hadd2(__hmax2_nan(__floats2bfloat162_rn(first, second), __float2bfloat162_rn(least)),
+                __float2bfloat162_rn(0.0f));
     return *reinterpret_cast<const std::uint32_t*>(&pair);
   }
 }

@@ -12,7 +12,10 @@
 
 namespace plumb::cuda::depthwise_toeplitz {
 
-inline int anew(int number) { return number; }
+template <class T>
+T anew(T value) {
+  return value;
+}
 
 class SharedRow {
  public:
@@ -57,6 +60,13 @@ std::uint32_t plus_zero_times(std::uint32_t a, std::uint32_t b) {
   return a;
 }
 
+inline std::uint32_t low_halves(std::uint32_t first, std::uint32_t second) {
+  return (first & 0xffff) | second << 16;
+}
+inline std::uint32_t high_halves(std::uint32_t first, std::uint32_t second) {
+  return first >> 16 | (second & 0xffff0000);
+}
+
 template <std::size_t words>
 void write_words(void* to, const std::uint32_t (&of)[words]) {
   if (reinterpret_cast<std::uintptr_t>(to) % sizeof(of) != 0)
@@ -65,8 +75,9 @@ void write_words(void* to, const std::uint32_t (&of)[words]) {
 }
 
 template <class Stored>
-std::uint32_t rounded_pair(float first, float second) {
-  const auto bits = [](float sum) {
+std::uint32_t rounded_pair(float first, float second, float least) {
+  const auto bits = [least](float sum) {
+    if (sum < least) sum = least;
     Stored stored{};
     if constexpr (std::is_same_v<Stored, __half>)
       stored = __float2half_rn(__half2float(__float2half_rn(sum)) + 0.0f);
