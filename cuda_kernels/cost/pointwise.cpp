@@ -67,11 +67,12 @@ double pointwise_seconds(const DeviceInfo& device, const PointwiseWork& work) {
   const double batch_bytes = 4096.0 * (work.holds ? work.batches : 1);
   const double in_flight = of_block * batch_bytes * machine.units;
   const double waiting = readings(costs, work) * work.read_bytes / in_flight * costs.busy_latency;
+  const double rereading = !work.holds && chunks_of_warp(work) > 1 ? costs.rereads : 1;
   const double filling = waves * work.group_bytes / costs.l2_bytes_per_clock + costs.latency;
-  return kernel_seconds(
-             max_of({clocks / machine.clock_hertz, moving, waiting / machine.clock_hertz}) +
-                 filling / machine.clock_hertz,
-             device, 0) +
+  return kernel_seconds(rereading * max_of({clocks / machine.clock_hertz, moving,
+                                            waiting / machine.clock_hertz}) +
+                            filling / machine.clock_hertz,
+                        device, 0) +
          costs.start;
 }
 

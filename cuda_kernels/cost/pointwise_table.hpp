@@ -1,6 +1,7 @@
 // Costs of the kernel in pointwise/: ten fitted to 120 times on one H100
 // of problems that load and store in vectors, which they miss by 9.6 % in the root mean square; the
-// others counted or guessed. No tile was held at the time.
+// others counted or guessed. No tile was held at the time, and stores took longer: tiles that are
+// loaded again for each chunk take more since, by `rereads`.
 #pragma once
 
 namespace plumb::cuda {
@@ -22,7 +23,8 @@ struct PointwiseTable {
   double l2_bytes_per_clock = 16.7;  ///< fixed: of a multiprocessor's filters; fitted
   double read_share = 0.833;         ///< fixed: of the nominal rate of memory, for x; fitted
   double write_share = 0.677;        ///< fixed: of it, for y; fitted
-  double start = 0.21e-6;            ///< fixed: seconds until all blocks work; fitted
+  double rereads = 1.18;   ///< fixed: of the whole, where a warp loads tiles again: from 9 times
+  double start = 0.21e-6;  ///< fixed: seconds until all blocks work; fitted
 };
 
 }  // namespace plumb::cuda
