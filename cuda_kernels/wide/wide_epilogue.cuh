@@ -15,6 +15,7 @@ template <class Params, WideAccess access>
 class WideRows {
  public:
   using Stored = typename Params::Stored;
+  using Sum = ComputeType<Stored>;
   static constexpr int bytes = sizeof(Stored);
   static constexpr int columns = swizzle_row_bytes / bytes;  ///< that are staged at once
 
@@ -51,7 +52,7 @@ class WideRows {
   /// Stages the outputs, of which sums has fragments of eight from `first_sum` on. Returns whether
   /// one of this lane's is to be summed anew, where it looks for it.
   template <int count>
-  __device__ bool stage(const float (&sums)[count], int first_sum, int k) const {
+  __device__ bool stage(const Sum (&sums)[count], int first_sum, int k) const {
     const Epilogue<Stored>& epilogue = params_.epilogue;
     const int beside = lane_ % 4 * 2, first = offset(lane_ / 4, beside);
     bool wrong = false;
@@ -61,17 +62,18 @@ class WideRows {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         Stored* const here = staged_fragment(first, j, half);
-        float2 sum = {sums[first_sum + 4 * j + 2 * half], sums[first_sum + 4 * j + 2 * half + 1]};
+        typename WidePair<Stored>::Sums sum = {sums[first_sum + 4 * j + 2 * half],
+                                               sums[first_sum + 4 * j + 2 * half + 1]};
         if constexpr (scales) {
           sum.x = times_power_of_two(sum.x, -exponents_[half] - two.exponent[0]);
           sum.y = times_power_of_two(sum.y, -exponents_[half] - two.exponent[1]);
         }
         if (epilogue.accumulate) {
-          const float2 old = staged_pair(here).floats();
+          const auto old = staged_pair(here).floats();
           sum.x += old.x, sum.y += old.y;
         }
-        sum.x = max_nan(sum.x + two.bias[0], epilogue.least);
-        sum.y = max_nan(sum.y + two.bias[1], epilogue.least);
+        sum.x = max_nan(sum.x + two.bias[0], Sum{epilogue.least});
+        sum.y = max_nan(sum.y + two.bias[1], Sum{epilogue.least});
         if constexpr (looks_early)
           wrong = wrong | is_doubtful<Arithmetic>(sum.x) | is_doubtful<Arithmetic>(sum.y);
         put(here, WidePair<Stored>::round(sum.x, sum.y));
@@ -104,7 +106,7 @@ class WideRows {
       if (!is_there(row, filter)) continue;
       const WidePixel pixel = params_.pixel(first_ + row);
       const int of_all = first_filter_ + filter;
-      const float sum = wide_sum(params_, pixel, of_all);
+      const Sum sum = wide_sum(params_, pixel, of_all);
       epilogue.store(params_.y[params_.y_of(pixel) + of_all * params_.y_k], sum, of_all);
     }
   }
@@ -118,7 +120,7 @@ class WideRows {
 
   /// What belongs to two neighbouring filters.
   struct Two {
-    float bias[2] = {};
+    Sum bias[2] = {};
     int exponent[2] = {};
 
     __device__ Two(const WideRows& rows, int filter) {
@@ -127,7 +129,7 @@ class WideRows {
         const int of_all = rows.first_filter_ + filter + i;
         if (filter + i >= rows.params_.groups.filters) continue;
         if (rows.params_.epilogue.bias)
-          bias[i] = rows.params_.epilogue.template bias_of<float>(of_all);
+          bias[i] = rows.params_.epilogue.template bias_of<Sum>(of_all);
         if constexpr (scales) exponent[i] = rows.params_.scales.of_filter[of_all];
       }
     }
@@ -164,7 +166,7 @@ class WideRows {
   /// they must: rows of 128 bytes of a pixel's filters, or 16 pixels of filter after filter.
   __device__ static int offset(int row, int column) {
     if constexpr (!along_pixels) return swizzle_128(row * swizzle_row_bytes + bytes * column);
-    const int unit = bytes == 2 ? column / 4 % 2 : column / 2 % 4;
+    const int unit = bytes == 2 ? column / 4 % 2 : bytes == 4 ? column / 2 % 4 : column / 2 % 4 * 2;
     return bytes * (16 * column + row) ^ 16 * unit;
   }
   __device__ Stored* staged(int row, int column) const {
@@ -221,13 +223,13 @@ class WideRows {
     bool found = false;
 #pragma unroll
     for (const WidePair<Stored>& pair : vector.pair) {
-      const float2 two = pair.floats();
+      const auto two = pair.floats();
       found = found || is_doubtful<Arithmetic>(two.x) || is_doubtful<Arithmetic>(two.y);
     }
     return found;
   }
   __device__ static bool is_wrong(const Stored& of) {
-    return is_doubtful<Arithmetic>(convert<float>(of));
+    return is_doubtful<Arithmetic>(convert<Sum>(of));
   }
 
   const Params& params_;
@@ -261,20 +263,20 @@ __device__ void write_sums(const Params& params, const WideSums<shape>& sums,
     }
 }
 
-/// Writes a warpgroup's sums of a tile, from a pixel and a filter on.
-template <WideAccess access, WideShape shape, class Params>
-__device__ void write_outputs(const Params& params, const WideShared<shape>& shared,
-                              const WideSums<shape>& sums, int group, int pixel, int filter) {
+/// Writes a warp's sums of `tiles` times 16 pixels, which begin with `pixel` and lie `apart`, of
+/// the group's filters from `filter` on. `staged` are 2 KB of the warp's own.
+template <WideAccess access, int apart, class Params, class Sum, int tiles, int sums_of_tile>
+__device__ void write_outputs(const Params& params, char* staged,
+                              const Sum (&sums)[tiles][sums_of_tile], int group, int pixel,
+                              int filter) {
   using Rows = WideRows<Params, access>;
-  constexpr int columns = Rows::columns, m64_tiles = WideSums<shape>::m64_tiles,
-                parts = shape.warpgroup_columns() / columns;
+  constexpr int columns = Rows::columns, parts = sums_of_tile / 4 * 8 / columns;
   // Along filters the parts' code fits the instruction cache. Along pixels it is so long that only
   // what reads sums, which registers have, is there once for each part.
   constexpr bool unrolls = access == WideAccess::filters;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-#pragma unroll(unrolls ? m64_tiles : 1)
-  for (int i = 0; i < m64_tiles; ++i) {
-    const Rows rows(params, shared.staged(warp), pixel + 64 * i + 16 * (warp % 4), group);
+#pragma unroll(unrolls ? tiles : 1)
+  for (int i = 0; i < tiles; ++i) {
+    const Rows rows(params, staged, pixel + apart * i, group);
     unsigned left_out = 0;  // a bit for each part
 #pragma unroll(unrolls ? parts : 1)
     for (int part = 0; part < parts; ++part) {
@@ -282,8 +284,8 @@ __device__ void write_outputs(const Params& params, const WideShared<shape>& sha
       if (k >= params.groups.filters) continue;
       rows.begin(k);
       bool wrong = false;
-      with_number<m64_tiles * parts>(i * parts + part, [&]<int number>() {
-        wrong = rows.stage(sums.of[number / parts], number % parts * columns / 2, k);
+      with_number<tiles * parts>(i * parts + part, [&]<int number>() {
+        wrong = rows.stage(sums[number / parts], number % parts * columns / 2, k);
       });
       if (rows.finish(k, wrong)) left_out |= 1u << part;
     }
@@ -303,8 +305,10 @@ __device__ void write_tile(const Params& params, const WideShared<shape>& shared
   const int pixel = work.pixel + (shape.across == 1 ? warpgroup * shape.warpgroup_rows() : 0);
   const int filter = work.filter + (shape.across == 1 ? 0 : warpgroup * shape.warpgroup_columns());
   if (params.splits > 1) return write_sums<shape>(params, sums, work, pixel, filter);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
   const auto write = [&]<WideAccess access>() {
-    write_outputs<access>(params, shared, sums, work.group, pixel, filter);
+    write_outputs<access, 64>(params, shared.staged(warp), sums.of, work.group,
+                              pixel + 16 * (warp % 4), filter);
   };
   switch (params.access) {
     case WideAccess::filters: return write.template operator()<WideAccess::filters>();

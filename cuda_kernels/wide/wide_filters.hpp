@@ -17,7 +17,9 @@ struct WideClass {
   DType operand;
   int products;  ///< for each term: 1, or 3 of high and low halves (wide_halves.cuh)
 
-  constexpr int operand_bytes() const { return operand == DType::f32 ? 4 : 2; }
+  constexpr int operand_bytes() const {
+    return operand == DType::f64 ? 8 : operand == DType::f32 ? 4 : 2;
+  }
   constexpr int step_channels() const { return swizzle_row_bytes / operand_bytes(); }
   /// Elements of 16 bytes, which channels of a pixel are filled up to.
   constexpr int unit() const { return 16 / operand_bytes(); }
@@ -40,7 +42,8 @@ struct WideClass {
 
 inline constexpr WideClass wide_class_fp16{DType::f16, DType::f16, 1},
     wide_class_bf16{DType::bf16, DType::bf16, 1}, wide_class_tf32{DType::f32, DType::f32, 1},
-    wide_class_fp16x3{DType::f32, DType::f16, 3}, wide_class_tf32x3{DType::f32, DType::f32, 3};
+    wide_class_fp16x3{DType::f32, DType::f16, 3}, wide_class_tf32x3{DType::f32, DType::f32, 3},
+    wide_class_fp64{DType::f64, DType::f64, 1};  ///< of wide_mma/ alone
 
 /// The channel of a step whose weights are at a place of a filter's row, where pixels are split in
 /// registers. A slice of eight places is what an instruction multiplies; lanes that have its terms

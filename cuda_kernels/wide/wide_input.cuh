@@ -229,7 +229,8 @@ __global__ void __launch_bounds__(wide_input_threads)
 /// A tile in shared memory. Rows are so long that a warp meets each bank once along pixels.
 template <class Element>
 struct WideInputRows {
-  static constexpr int pitch = wide_input_channels + 4 / static_cast<int>(sizeof(Element));
+  static constexpr int pitch =
+      wide_input_channels + (sizeof(Element) < 4 ? 4 / static_cast<int>(sizeof(Element)) : 1);
   alignas(16) Element of[wide_input_pixels * pitch];
 
   __device__ void write(const WideInputParams& params, const WideInputShare<Element>& share) {
@@ -239,9 +240,9 @@ struct WideInputRows {
       of[at.pixel * pitch + at.channel] = share.of[i];
     }
   }
-  /// Four bytes from a channel on, which is even where elements have two bytes.
-  __device__ std::uint32_t word(int pixel, int channel) const {
-    return *reinterpret_cast<const std::uint32_t*>(of + pixel * pitch + channel);
+  /// The `i`th four bytes from a channel on, which is even where elements have two bytes.
+  __device__ std::uint32_t word(int pixel, int channel, int i) const {
+    return reinterpret_cast<const std::uint32_t*>(of + pixel * pitch + channel)[i];
   }
 };
 
@@ -254,7 +255,7 @@ __device__ void write_unit(const WideInputParams& params, const WideInputRows<El
 #pragma unroll
   for (int i = 0; i < 4; ++i)
     if constexpr (!std::is_same_v<Element, float>) {
-      words[i] = rows.word(pixel, channel + i * 4 / static_cast<int>(sizeof(Element)));
+      words[i] = rows.word(pixel, channel, i);
     } else {
       const float* const values = rows.of + pixel * rows.pitch + channel + 2 * i;
       const WideHalves first(values[0], scale), second(values[1], scale);
@@ -340,7 +341,9 @@ void repack_wide(const WideInputParams& params, int images, void* stream) {
     Launch(stream, blocks, wide_input_threads, 0)
         .early()(repack_wide_input<float, products>, params);
   } else {
-    using Element = std::conditional_t<sizeof(Stored) == 4, std::uint32_t, std::uint16_t>;
+    using Element =
+        std::conditional_t<sizeof(Stored) == 8, std::uint64_t,
+                           std::conditional_t<sizeof(Stored) == 4, std::uint32_t, std::uint16_t>>;
     Launch(stream, blocks, wide_input_threads, 0)(repack_wide_input<Element, 1>, params);
   }
 }

@@ -8,16 +8,18 @@
 
 namespace plumb::cuda {
 
-/// Two neighbouring outputs, rounded to nearest.
+/// Two neighbouring outputs, rounded to nearest where they are halves.
 template <class Stored>
 struct WidePair {
+  static constexpr bool rounds = sizeof(Stored) == 2;  ///< sums to halves
+  using Sum = ComputeType<Stored>;
+  using Sums = std::conditional_t<std::is_same_v<Sum, double>, double2, float2>;
   using Vector = std::conditional_t<
-      std::is_same_v<Stored, float>, float2,
-      std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>>;
+      !rounds, Sums, std::conditional_t<std::is_same_v<Stored, __half>, __half2, __nv_bfloat162>>;
   Vector of;
 
-  __device__ static WidePair round(float first, float second) {
-    if constexpr (std::is_same_v<Stored, float>)
+  __device__ static WidePair round(Sum first, Sum second) {
+    if constexpr (!rounds)
       return {{first, second}};
     else if constexpr (std::is_same_v<Stored, __half>)
       return {__floats2half2_rn(first, second)};
@@ -29,8 +31,9 @@ struct WidePair {
     pair.of.x = first, pair.of.y = second;
     return pair;
   }
-  __device__ float2 floats() const {
-    if constexpr (std::is_same_v<Stored, float>)
+  /// Returns them in the type that sums have.
+  __device__ Sums floats() const {
+    if constexpr (!rounds)
       return of;
     else if constexpr (std::is_same_v<Stored, __half>)
       return __half22float2(of);
@@ -38,7 +41,7 @@ struct WidePair {
       return __bfloat1622float2(of);
   }
   __device__ bool has_nan() const {
-    if constexpr (std::is_same_v<Stored, float>)
+    if constexpr (!rounds)
       return of.x != of.x || of.y != of.y;
     else
       return !__hbeq2(of, of);

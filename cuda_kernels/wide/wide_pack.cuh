@@ -92,6 +92,9 @@ struct WideUnits {
       high[i / 2] |= halves.high << i % 2 * 16, low[i / 2] |= halves.low << i % 2 * 16;
     } else if constexpr (std::is_same_v<typename Arithmetic::Operand, float>) {
       high[i] = __float_as_uint(to_tf32(value));
+    } else if constexpr (sizeof(value) == 8) {
+      const auto* const words = reinterpret_cast<const std::uint32_t*>(&value);
+      high[2 * i] = words[0], high[2 * i + 1] = words[1];
     } else {
       high[i / 2] |= std::uint32_t{*reinterpret_cast<const std::uint16_t*>(&value)} << i % 2 * 16;
     }

@@ -51,6 +51,7 @@ using WideBf16Across = WideArithmetic<__nv_bfloat16, __nv_bfloat16, 1, true>;
 using WideTf32 = WideArithmetic<float, float, 1>;
 using WideFp16x3 = WideArithmetic<float, __half, 3>;
 using WideTf32x3 = WideArithmetic<float, float, 3>;
+using WideFp64 = WideArithmetic<double, double, 1>;  // of wide_mma/ alone
 
 inline constexpr int wide_consumers = 256, wide_threads = wide_consumers + 128;
 
@@ -126,8 +127,8 @@ struct WideParams {
 
 /// Whether a sum is to be made anew by the definition: it is NaN, or of TF32 halves infinite, since
 /// high ones may be larger than the values by so much that their product is beyond fp32.
-template <class Arithmetic>
-__device__ inline bool is_doubtful(float sum) {
+template <class Arithmetic, class Sum>
+__device__ inline bool is_doubtful(Sum sum) {
   if constexpr (Arithmetic::splits_in_registers)
     return !(fabsf(sum) < __int_as_float(infinity_bits));
   else

@@ -199,7 +199,7 @@ WideAccess access_of_outputs(const ConvProblem& p, const WideGroups& groups, con
   };
   if ((p.k == 1 || p.y_strides[1] == 1) && lies(16, true)) return WideAccess::filters;
   if (lies(16, false)) return WideAccess::pixels;
-  if (lies(8, false)) return WideAccess::half_pixels;
+  if (size < 8 && lies(8, false)) return WideAccess::half_pixels;
   return WideAccess::elements;
 }
 

@@ -11,6 +11,7 @@ template <class Params>
 class WideFilterReader {
  public:
   using Arithmetic = typename Params::Arithmetic;
+  using Sum = ComputeType<typename Params::Stored>;
 
   __device__ WideFilterReader(const Params& params, int k) : params_(params), k_(k) {
     const WideGroups& groups = params.groups;
@@ -22,7 +23,7 @@ class WideFilterReader {
   /// The group's first channel in x.
   __device__ int first_channel() const { return first_of_x_; }
   /// The weight of the group's channel `of_x` under the tap s, r, t.
-  __device__ float at(const int (&of_tap)[3], int of_x) const {
+  __device__ Sum at(const int (&of_tap)[3], int of_x) const {
     int tap = 0, folded = 0;
 #pragma unroll
     for (int axis = 2; axis >= 0; --axis) {
@@ -42,7 +43,7 @@ class WideFilterReader {
       const std::int64_t step = std::int64_t{tap} * params_.channel_blocks + channel / channels;
       const char* const atom =
           params_.filters + (step * params_.all_rows + (row_ - row)) * swizzle_row_bytes;
-      return convert<float>(*reinterpret_cast<const typename Arithmetic::Operand*>(
+      return convert<Sum>(*reinterpret_cast<const typename Arithmetic::Operand*>(
           atom + swizzle_128(row * swizzle_row_bytes + bytes * (channel % channels))));
     }
   }
@@ -55,13 +56,15 @@ class WideFilterReader {
 /// Returns an output's sum by its definition: a tap outside the image is left out, where the
 /// product had a zero that may have met an Inf, and so are other groups' channels.
 template <class Params>
-__device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
+__device__ ComputeType<typename Params::Stored> wide_sum(const Params& params,
+                                                         const WidePixel& pixel, int k) {
   using Stored = typename Params::Stored;
+  using Sum = ComputeType<Stored>;
   const WideImageAxis &w = params.of_x.of[0], &h = params.of_x.of[1], &d = params.of_x.of[2];
   const int first[3] = {pixel.at[0] * w.stride - w.before, pixel.at[1] * h.stride - h.before,
                         pixel.at[2] * d.stride - d.before};
   const WideFilterReader<Params> filter(params, k);
-  float sum = 0;
+  Sum sum = 0;
 #pragma unroll 1
   for (int t = 0; t < d.taps; ++t)
 #pragma unroll 1
@@ -78,7 +81,7 @@ __device__ float wide_sum(const Params& params, const WidePixel& pixel, int k) {
                                 filter.first_channel() * params.x_c;
 #pragma unroll 1
         for (int c = 0; c < params.x_channels; ++c)
-          sum = fma(convert<float>(x[c * params.x_c]), filter.at({s, r, t}, c), sum);
+          sum = fma(convert<Sum>(x[c * params.x_c]), filter.at({s, r, t}, c), sum);
       }
   return sum;
 }
