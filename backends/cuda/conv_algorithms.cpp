@@ -100,6 +100,11 @@ std::span<const ConvAlgorithm* const> conv_algorithms() {
       PLUMB_ENTRY(wide_f32_tf32),
       PLUMB_ENTRY(wide_f32_fp16x3),
       PLUMB_ENTRY(wide_f32_tf32x3),
+      // wide_mma/: many channels by mma.sync, of doubles and on devices without wgmma.
+      PLUMB_ENTRY(wide_mma_fp16),
+      PLUMB_ENTRY(wide_mma_bf16),
+      PLUMB_ENTRY(wide_mma_f32_tf32),
+      PLUMB_ENTRY(wide_mma_f64_fp64),
       // wide_patch/: many channels and stride 1, taps as shifts of patches of x in shared memory.
       PLUMB_ENTRY(wide_patch_fp16),
       PLUMB_ENTRY(wide_patch_bf16),

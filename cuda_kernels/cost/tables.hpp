@@ -13,6 +13,7 @@
 #include "cuda_kernels/cost/pointwise_table.hpp"
 #include "cuda_kernels/cost/streamed_filters_table.hpp"
 #include "cuda_kernels/cost/weights_table.hpp"
+#include "cuda_kernels/cost/wide_mma_table.hpp"
 #include "cuda_kernels/cost/wide_patch_table.hpp"
 #include "cuda_kernels/cost/wide_table.hpp"
 #include "cuda_kernels/cost/wide_weights_table.hpp"
@@ -28,6 +29,7 @@ struct CostTables {
   InterleavedTable interleaved;
   PointwiseTable pointwise;
   WideTable wide;
+  WideMmaTable wide_mma;
   WidePatchTable wide_patch;
   WideWeightsTable wide_weights;
   WeightsTable weights;

@@ -21,8 +21,10 @@ inline void check_copies(const std::vector<PlantedCopy>& copies,
   for (const PlantedCopy& copy : copies)
     for (const plumb::Placement placement : {plumb::Placement::nhwc, plumb::Placement::nchw}) {
       CAPTURE(copy.mistake, static_cast<int>(placement));
-      const plumb::DType dtype =
-          copy.algorithm.numerics.products == 3 ? plumb::DType::f32 : plumb::DType::f16;
+      const plumb::Numerics& numerics = copy.algorithm.numerics;
+      const plumb::DType dtype = numerics.operand == plumb::Operand::fp64 ? plumb::DType::f64
+                                 : numerics.products == 3                 ? plumb::DType::f32
+                                                                          : plumb::DType::f16;
       const auto caught_by = [&](const std::vector<Tier>& tiers) {
         return is_caught(device, copy.algorithm, problems, dtype, placement, tiers, direction);
       };

@@ -1,0 +1,25 @@
+// A model of the kernel in wide_mma/: tiles of a product by mma.sync, loaded from L2 by cp.async.
+#pragma once
+
+#include "cuda_kernels/cost/kernel_model.hpp"
+
+namespace plumb::cuda {
+
+/// How a problem is cut.
+struct WideMmaWork {
+  bool of_doubles = false;
+  int m = 0, n = 0;  ///< of a tile: pixels and filters
+  int element_bytes = 2;
+  double works = 0;                          ///< tiles of all groups
+  double steps = 0;                          ///< of 128 bytes of channels
+  double shared_bytes = 0;                   ///< of a block
+  int blocks = 1;                            ///< of a multiprocessor, where shared memory suffices
+  bool writes_elements = false;              ///< outputs are stored one at a time
+  double read_bytes = 0, written_bytes = 0;  ///< of x and y
+  double repacked_bytes = 0;                 ///< read and written before; 0: x is read as it lies
+};
+
+/// Returns the time of the kernel, and of the one that repacks x.
+double wide_mma_seconds(const DeviceInfo& device, const WideMmaWork& work);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,29 @@
+// Costs of the kernel in wide_mma/: counted or guessed, and fitted to no time as yet.
+#pragma once
+
+namespace plumb::cuda {
+
+struct WideMmaTable {
+  // FMAs of fp16 of a multiprocessor by mma.sync, with sums in fp32; TF32 has half as many. On
+  // sm_90 0.6 of the 2,048 that wgmma has, guessed, as pointwise has; on sm_80 counted from 312
+  // TFLOP/s; on other chips (8.6 to 8.9) counted from 71 TFLOP/s of 82 multiprocessors.
+  double products_90 = 1230;  ///< fixed
+  double products_80 = 1024;  ///< fixed
+  double products_86 = 256;   ///< fixed
+  // Of fp64, over what the FP64 units have. Counted: 67 and 19.5 TFLOP/s of an H100 and an A100.
+  double doubles = 2;               ///< fixed
+  double share = 0.8;               ///< fixed: of the rates that are counted; guessed
+  double l2_bytes_per_clock = 45;   ///< fixed: of a multiprocessor, as wide_patch has
+  double of_step = 60;              ///< fixed: clocks of a block's barrier and addresses; guessed
+  double of_tile = 1500;            ///< fixed: clocks of the first loads and the last sums; guessed
+  double of_output = 0.03;          ///< fixed: clocks to store an output, in vectors, as wide has
+  double of_element = 1.2;          ///< fixed: clocks besides, one by one, as wide has
+  double shared_bytes = 227 << 10;  ///< fixed: of a multiprocessor of sm_90
+  double read_share = 2.36;         ///< fixed: of the nominal rate of memory, for x, as wide has
+  double write_share = 1.07;        ///< fixed: of it, for y, as wide has
+  double repacking_share = 0.7;     ///< fixed: of it, for repacking x, as wide has
+  double start = 0.67e-6;           ///< fixed: seconds until all blocks work, as wide has
+  double next_kernel = 2.4e-6;      ///< fixed: seconds of one more kernel, as wide has
+};
+
+}  // namespace plumb::cuda

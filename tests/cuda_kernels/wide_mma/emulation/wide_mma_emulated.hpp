@@ -1,0 +1,118 @@
+// A convolution that the emulated kernel of wide_mma/ makes, and how its outputs are judged.
+#pragma once
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "cuda_kernels/fields/emulation/judged_conv.hpp"
+#include "cuda_kernels/wide/emulation/placing.hpp"
+#include "plumb/plumb.hpp"
+#include "plumb/problem_text.hpp"
+#include "plumb/validate.hpp"
+#include "support/absent_device.hpp"
+#include "support/host_tensor.hpp"
+#include "wide_mma_run.hpp"
+
+namespace plumb_test::emulation {
+
+struct WideMmaOptions {
+  plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
+  Placing x = Placing::channels_last, y = Placing::channels_last;
+  int shape = -1;  ///< of wide_mma_shapes; negative: as planned
+  Data data = Data::integers;
+  bool bias = false, relu = false, accumulate = false;
+  bool shifted = false;    ///< x begins one element behind an aligned address
+  bool exchanged = false;  ///< filters lie as those of backward data: channels outermost
+  int gap = 0;             ///< elements behind each pixel of a channels-last x
+  int images_at_once = 0;  ///< where x is repacked; 0: as planned
+  plumb::cuda::WideMmaFault fault = plumb::cuda::WideMmaFault::none;
+};
+
+class WideMmaEmulated {
+ public:
+  WideMmaEmulated(const std::string& text, const WideMmaOptions& options, std::uint32_t seed = 1)
+      : options_(options),
+        problem_(placed(plumb::parse_problem(text).problem, options)),
+        plan_(problem_, options.of, ampere(), {.shape = options.shape}),
+        random_(seed),
+        x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
+        w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
+        bias_(problem_.dtype, {problem_.k}),
+        y_(problem_.dtype, problem_.y_extents(), problem_.y_strides) {
+    for (HostTensor* tensor : {&x_, &w_, &bias_})
+      tensor->fill([&] { return draw(random_, options.data); });
+    if (options.accumulate) y_.fill([&] { return draw(random_, options.data); });
+    if (options.data == Data::infinite) {
+      put(x_, random_, INFINITY), put(x_, random_, NAN);
+      put(w_, random_, -INFINITY), put(w_, random_, NAN, true);
+    }
+    if (options.images_at_once > 0) plan_.input.images = options.images_at_once;
+  }
+
+  const plumb::ConvProblem& problem() const { return problem_; }
+  plumb::cuda::WideMmaPlan& plan() { return plan_; }
+
+  /// Convolves, and returns what is wrong with y; empty where nothing is.
+  std::string run() {
+    if (plumb::Support support = plumb::cuda::supports_wide_mma(problem_, options_.of, ampere());
+        !support)
+      return support.sentence;
+    HostTensor y = y_;
+    std::vector<std::byte> shifted;
+    const void* x = x_.view().data();
+    if (options_.shifted) x = shifted_copy(x_, shifted);
+    try {
+      run_wide_mma({.problem = problem_,
+                    .plan = plan_,
+                    .x = x,
+                    .w = w_.view().data(),
+                    .bias = options_.bias ? bias_.view().data() : nullptr,
+                    .y = y.view().data(),
+                    .relu = options_.relu,
+                    .accumulate = options_.accumulate,
+                    .fault = options_.fault});
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    if (!y.surroundings_untouched()) return "wrote beside y";
+    return judge(y.values());
+  }
+
+ private:
+  static plumb::ConvProblem placed(plumb::ConvProblem problem, const WideMmaOptions& options) {
+    problem.dtype = options.of.stored;
+    plumb::Extents x = problem.x_extents();
+    x[1] += options.gap;
+    problem.x_strides = strides_of(x, options.x);
+    problem.y_strides = strides_of(problem.y_extents(), options.y);
+    if (options.exchanged) {
+      problem.w_strides = plumb::dense_strides(problem.w_extents());
+      const std::int64_t taps = problem.w_strides[1];
+      problem.w_strides[0] = taps, problem.w_strides[1] = taps * problem.k;
+    }
+    return plumb::check(problem);
+  }
+
+  std::string judge(const std::vector<double>& values) const {
+    const bool doubles = options_.of.stored == plumb::DType::f64;
+    const plumb::Numerics numerics{
+        .operand = doubles                                   ? plumb::Operand::fp64
+                   : options_.of.stored == plumb::DType::f32 ? plumb::Operand::tf32_rounded
+                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
+                                                             : plumb::Operand::bf16,
+        .accumulator =
+            doubles ? plumb::Accumulator::fp64_fma : plumb::Accumulator::tensor_core_fp32,
+        .term_multiple = 16};
+    return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values);
+  }
+
+  WideMmaOptions options_;
+  plumb::ConvProblem problem_;
+  plumb::cuda::WideMmaPlan plan_;
+  Random random_;
+  HostTensor x_, w_, bias_, y_;
+};
+
+}  // namespace plumb_test::emulation
