@@ -10,8 +10,9 @@ struct WideMmaWork {
   bool of_doubles = false;
   int m = 0, n = 0;  ///< of a tile: pixels and filters
   int element_bytes = 2;
-  double works = 0;                          ///< tiles of all groups
-  double steps = 0;                          ///< of 128 bytes of channels
+  double works = 0;                          ///< tiles of all groups and splits
+  double steps = 0;                          ///< of 128 bytes of channels, of one work
+  double sums_bytes = 0;                     ///< of the splits, written and read once
   double shared_bytes = 0;                   ///< of a block
   int blocks = 1;                            ///< of a multiprocessor, where shared memory suffices
   bool writes_elements = false;              ///< outputs are stored one at a time
@@ -19,7 +20,7 @@ struct WideMmaWork {
   double repacked_bytes = 0;                 ///< read and written before; 0: x is read as it lies
 };
 
-/// Returns the time of the kernel, and of the one that repacks x.
+/// Returns the time of the kernel, of the one that repacks x, and of the one that sums the splits.
 double wide_mma_seconds(const DeviceInfo& device, const WideMmaWork& work);
 
 }  // namespace plumb::cuda

@@ -21,7 +21,8 @@ WideParams<Arithmetic> wide_params(const ConvProblem& p, const WidePlan& plan,
                                    const Epilogue<typename Arithmetic::Stored>& epilogue) {
   const WideFilters& filters = plan.filters;
   auto params = wide_params<Arithmetic>(p, filters, plan.input, call, epilogue);
-  params.sums = reinterpret_cast<float*>(call.workspace + plan.workspace.sums);
+  params.sums = reinterpret_cast<ComputeType<typename Arithmetic::Stored>*>(call.workspace +
+                                                                            plan.workspace.sums);
   params.splits = tiles.splits;
   params.pixels = static_cast<int>(tiles.pixels);
   params.works = static_cast<int>(tiles.works());

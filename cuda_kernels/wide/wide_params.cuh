@@ -84,7 +84,8 @@ struct WideParams {
   const Stored* x;
   const char* filters;  ///< packed
   Stored* y;
-  float* sums;  ///< of splits, pixels and rows: splits × pixels × all_rows; null where there is one
+  /// Of splits, pixels and rows: splits × pixels × all_rows; null where there is one.
+  ComputeType<Stored>* sums;
   WideScales scales;
   Epilogue<Stored> epilogue;
   WideAxis axis[3];

@@ -15,6 +15,7 @@ template <class Params>
 class WideEightSums {
  public:
   using Stored = typename Params::Stored;
+  using Sum = ComputeType<Stored>;
   using Vector = WideVector<Stored>;
 
   /// `row` is that of the first filter, of packed filters.
@@ -24,11 +25,21 @@ class WideEightSums {
     of_group_ = row % params.rows, k_ = group * params.groups.filters + of_group_;
     y_ = params.y + params.y_of(pixel_);
     for (int split = 0; split < splits; ++split) {
-      const auto* const from = reinterpret_cast<const float4*>(
-          params.sums + (std::int64_t{split} * params.pixels + number) * params.all_rows + row);
-      const float4 low = from[0], high = from[1];
-      sums_[0] += low.x, sums_[1] += low.y, sums_[2] += low.z, sums_[3] += low.w;
-      sums_[4] += high.x, sums_[5] += high.y, sums_[6] += high.z, sums_[7] += high.w;
+      const Sum* const sums =
+          params.sums + (std::int64_t{split} * params.pixels + number) * params.all_rows + row;
+      if constexpr (std::is_same_v<Sum, double>) {
+        const auto* const from = reinterpret_cast<const double2*>(sums);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const double2 two = from[j];
+          sums_[2 * j] += two.x, sums_[2 * j + 1] += two.y;
+        }
+      } else {
+        const auto* const from = reinterpret_cast<const float4*>(sums);
+        const float4 low = from[0], high = from[1];
+        sums_[0] += low.x, sums_[1] += low.y, sums_[2] += low.z, sums_[3] += low.w;
+        sums_[4] += high.x, sums_[5] += high.y, sums_[6] += high.z, sums_[7] += high.w;
+      }
     }
     if constexpr (Params::Arithmetic::splits_in_memory) {
       const int of_image = params.scales.of_image[pixel_.n];
@@ -38,14 +49,12 @@ class WideEightSums {
           sums_[j] = times_power_of_two(sums_[j], -of_image - params.scales.of_filter[k_ + j]);
     }
   }
-  __device__ float of(int j) const { return sums_[j]; }
-  __device__ static bool is_wrong(float sum) {
-    return is_doubtful<typename Params::Arithmetic>(sum);
-  }
+  __device__ Sum of(int j) const { return sums_[j]; }
+  __device__ static bool is_wrong(Sum sum) { return is_doubtful<typename Params::Arithmetic>(sum); }
   __device__ void write() {
     bool wrong = false;
 #pragma unroll
-    for (const float sum : sums_) wrong = wrong || is_wrong(sum);
+    for (const Sum sum : sums_) wrong = wrong || is_wrong(sum);
     if (params_.access == WideAccess::filters && !(params_.repairs && wrong))
       write_vectors();
     else
@@ -63,14 +72,14 @@ class WideEightSums {
 #pragma unroll
       for (int i = 0; i < Vector::pairs; ++i) {
         const int j = first + 2 * i;
-        float made[2] = {sums_[j], sums_[j + 1]};
+        Sum made[2] = {sums_[j], sums_[j + 1]};
         if (epilogue.accumulate) {
-          const float2 old = vector.pair[i].floats();
+          const auto old = vector.pair[i].floats();
           made[0] += old.x, made[1] += old.y;
         }
         vector.pair[i] = WidePair<Stored>::round(
-            max_nan(made[0] + epilogue.template bias_of<float>(k_ + j), epilogue.least),
-            max_nan(made[1] + epilogue.template bias_of<float>(k_ + j + 1), epilogue.least));
+            max_nan(made[0] + epilogue.template bias_of<Sum>(k_ + j), Sum{epilogue.least}),
+            max_nan(made[1] + epilogue.template bias_of<Sum>(k_ + j + 1), Sum{epilogue.least}));
       }
       vector.store(y_ + k_ + first);
     }
@@ -78,7 +87,7 @@ class WideEightSums {
   __device__ void write_elements() {
 #pragma unroll 1
     for (int j = 0; j < min(8, params_.groups.filters - of_group_); ++j) {
-      float sum = sums_[0];
+      Sum sum = sums_[0];
 #pragma unroll
       for (int i = 0; i < 7; ++i) sums_[i] = sums_[i + 1];
       if (params_.repairs && is_wrong(sum)) sum = wide_sum(params_, pixel_, k_ + j);
@@ -90,23 +99,28 @@ class WideEightSums {
   WidePixel pixel_;
   int of_group_, k_;  ///< the first filter, of its group and of all
   Stored* y_;
-  float sums_[8] = {};
+  Sum sums_[8] = {};
 };
 
 /// Sums of eight filters and 32 pixels, that a warp hands from lane to lane: a lane that has eight
 /// filters of a pixel becomes one that has neighbouring pixels of a filter.
+inline constexpr int wide_plane_pixels = 32;
+template <class Sum>
 struct WidePlaneSums {
-  static constexpr int pixels = 32, pitch = pixels + 1;  // each bank once, along both
-  float of[8][pitch];
+  static constexpr int pitch = wide_plane_pixels + 1;  // each bank once, along both
+  Sum of[8][pitch];
 };
 
 /// Writes neighbouring pixels of a filter, `bytes` of y. `from` has their sums.
 template <int bytes, class Params>
-__device__ void write_plane_vector(const Params& params, const float* from, int number, int k) {
+__device__ void write_plane_vector(const Params& params,
+                                   const ComputeType<typename Params::Stored>* from, int number,
+                                   int k) {
   using Stored = typename Params::Stored;
+  using Sum = ComputeType<Stored>;
   constexpr int count = bytes / static_cast<int>(sizeof(Stored));
   const Epilogue<Stored>& epilogue = params.epilogue;
-  const auto is_wrong = [](float sum) { return is_doubtful<typename Params::Arithmetic>(sum); };
+  const auto is_wrong = [](Sum sum) { return is_doubtful<typename Params::Arithmetic>(sum); };
   bool wrong = false;
 #pragma unroll
   for (int i = 0; i < count; ++i) wrong = wrong || is_wrong(from[i]);
@@ -114,7 +128,7 @@ __device__ void write_plane_vector(const Params& params, const float* from, int 
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {
       const WidePixel pixel = params.pixel(number + i);
-      float sum = from[i];
+      Sum sum = from[i];
       if (params.repairs && is_wrong(sum)) sum = wide_sum(params, pixel, k);
       epilogue.store(params.y[params.y_of(pixel) + k * params.y_k], sum, k);
     }
@@ -125,16 +139,16 @@ __device__ void write_plane_vector(const Params& params, const float* from, int 
     Stored* const y = params.y + params.y_of(params.pixel(number)) + k * params.y_k;
     Vector vector{};
     if (epilogue.accumulate) vector = Vector::load(y);
-    const float bias = epilogue.template bias_of<float>(k);
+    const Sum bias = epilogue.template bias_of<Sum>(k);
 #pragma unroll
     for (int i = 0; i < Vector::pairs; ++i) {
-      float made[2] = {from[2 * i], from[2 * i + 1]};
+      Sum made[2] = {from[2 * i], from[2 * i + 1]};
       if (epilogue.accumulate) {
-        const float2 old = vector.pair[i].floats();
+        const auto old = vector.pair[i].floats();
         made[0] += old.x, made[1] += old.y;
       }
-      vector.pair[i] = WidePair<Stored>::round(max_nan(made[0] + bias, epilogue.least),
-                                               max_nan(made[1] + bias, epilogue.least));
+      vector.pair[i] = WidePair<Stored>::round(max_nan(made[0] + bias, Sum{epilogue.least}),
+                                               max_nan(made[1] + bias, Sum{epilogue.least}));
     }
     vector.store(y);
   }
@@ -142,10 +156,11 @@ __device__ void write_plane_vector(const Params& params, const float* from, int 
 
 /// Adds and writes a warp's sums where y has planes: eight filters of 32 pixels.
 template <int bytes, class Params>
-__device__ void write_plane_sums(const Params& params, WidePlaneSums& staged, int first, int row,
-                                 int splits) {
+__device__ void write_plane_sums(const Params& params,
+                                 WidePlaneSums<ComputeType<typename Params::Stored>>& staged,
+                                 int first, int row, int splits) {
   constexpr int count = bytes / static_cast<int>(sizeof(typename Params::Stored)),
-                of_filter = WidePlaneSums::pixels / count;
+                of_filter = wide_plane_pixels / count;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if (first + lane < params.pixels) {
     const WideEightSums<Params> sums(params, first + lane, row, splits);
@@ -171,7 +186,7 @@ __global__ void __launch_bounds__(wide_summing_threads)
     sum_splits(const __grid_constant__ WideParams<Arithmetic> params, Divisor<int> fastest,
                int works) {
   constexpr int warps = wide_summing_threads / 32, element = sizeof(typename Arithmetic::Stored);
-  __shared__ WidePlaneSums staged[warps];
+  __shared__ WidePlaneSums<ComputeType<typename Arithmetic::Stored>> staged[warps];
   wait_for_kernel_before();
   const int splits = params.splits - (fault == WideFault::lost_split ? 1 : 0);
   const int thread = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x),
@@ -187,30 +202,31 @@ __global__ void __launch_bounds__(wide_summing_threads)
   const int warp = thread / 32;
   for (int i = block * warps + warp; i < works; i += blocks * warps) {
     const auto [vector, chunk] = fastest.divide(i);
-    const int first = chunk * WidePlaneSums::pixels, row = 8 * vector;
+    const int first = chunk * wide_plane_pixels, row = 8 * vector;
     switch (params.access) {
       case WideAccess::pixels:
         write_plane_sums<16>(params, staged[warp], first, row, splits);
         break;
-      case WideAccess::half_pixels:
-        write_plane_sums<8>(params, staged[warp], first, row, splits);
+      case WideAccess::half_pixels:  // of doubles none is half of 16 bytes
+        write_plane_sums < element<8 ? 8 : element>(params, staged[warp], first, row, splits);
         break;
       default: write_plane_sums<element>(params, staged[warp], first, row, splits);
     }
   }
 }
 
-/// Starts the sum of the splits, behind the kernel that made them.
+/// Starts the sum of the splits, behind the kernel that made them. Without `early`, it is a launch
+/// that devices before sm_90 know.
 template <class Arithmetic, WideFault fault>
-void launch_sum_splits(const WideParams<Arithmetic>& params, void* stream) {
+void launch_sum_splits(const WideParams<Arithmetic>& params, void* stream, bool early = true) {
   const int row_vectors = params.all_rows / 8,
-            chunks = static_cast<int>(ceil_div(params.pixels, WidePlaneSums::pixels));
+            chunks = static_cast<int>(ceil_div(params.pixels, wide_plane_pixels));
   const bool planes = params.has_planes();
   const int works = row_vectors * (planes ? chunks : params.pixels);
   const std::int64_t threads = std::int64_t{works} * (planes ? 32 : 1);
-  Launch(stream, blocks_for(threads, wide_summing_threads), wide_summing_threads)
-      .early()(sum_splits<Arithmetic, fault>, params, Divisor<int>(planes ? chunks : row_vectors),
-               works);
+  Launch launch(stream, blocks_for(threads, wide_summing_threads), wide_summing_threads);
+  if (early) launch.early();
+  launch(sum_splits<Arithmetic, fault>, params, Divisor<int>(planes ? chunks : row_vectors), works);
 }
 
 }  // namespace plumb::cuda

@@ -59,26 +59,29 @@ constexpr bool has_wide_mma_shape(const WideClass& of, int number) {
 /// The tiles of some images.
 struct WideMmaTiles {
   int shape = 0;            ///< of wide_mma_shapes
+  int splits = 1;           ///< parts of the reduction, which blocks sum by themselves
   int m_tiles = 0;          ///< that cover the pixels
   int n_tiles = 0;          ///< that cover a group's filters
   int groups = 1;           ///< of filters
   std::int64_t pixels = 0;  ///< N Z P Q
 
-  std::int64_t works() const { return std::int64_t{m_tiles} * n_tiles * groups; }
-  void cover(std::int64_t pixels_of_images);  ///< the pixels of some of the images
+  std::int64_t works() const { return std::int64_t{m_tiles} * n_tiles * groups * splits; }
+  std::size_t sums_bytes(const WideFilters& filters) const;  ///< workspace of the splits
+  void cover(std::int64_t pixels_of_images);                 ///< the pixels of some of the images
 };
 
-/// What is to be taken in place of what the model prefers, where it is not negative.
+/// What is to be taken in place of what the model prefers, where it is not negative and not 0.
 struct WideMmaChoice {
-  int shape = -1;
+  int shape = -1, splits = 0;
 };
 
 struct WideMmaPlan {
   WideFilters filters;
   WideInput input;
   WideMmaTiles tiles;
-  double seconds = 0;               ///< predicted
-  std::size_t workspace_bytes = 0;  ///< of the repacked x
+  double seconds = 0;       ///< predicted
+  std::size_t sums_at = 0;  ///< in workspace, behind the repacked x
+  std::size_t workspace_bytes = 0;
 
   /// Plans a problem that is supported.
   WideMmaPlan(const ConvProblem& problem, const WideClass& of, const DeviceInfo& device,
@@ -97,6 +100,7 @@ enum class WideMmaFault {
   wrong_swizzle,  ///< pixels are copied without the swizzle
   wrong_tap,      ///< taps behind the first column are one column off
   lost_pixel,     ///< the last pixel is left out
+  lost_split,     ///< the last split is not added
   unmasked,       ///< a pixel beyond the last is stored; for the host's memory alone
 };
 

@@ -27,6 +27,31 @@ __device__ void write_tile(const Params& params, char* staged,
   }
 }
 
+/// Writes a warp's sums of a split to workspace, where sum_splits() finds them.
+template <class Params, WideMmaShape shape>
+__device__ void write_sums(const Params& params,
+                           const WideMmaSums<typename Params::Stored, shape>& sums,
+                           const WideMmaTile& tile, int pixel, int filter) {
+  using Stored = typename Params::Stored;
+  using Sums = WideMmaSums<Stored, shape>;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < Sums::m16_tiles; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = pixel + 16 * i + 8 * half + lane / 4;
+      if (row >= params.pixels) continue;
+      auto* const to = params.sums +
+                       (std::int64_t{tile.split} * params.pixels + row) * params.all_rows +
+                       tile.group * params.rows + filter + lane % 4 * 2;
+#pragma unroll
+      for (int j = 0; j < Sums::n8_tiles; ++j)
+        if (filter + 8 * j < params.rows)
+          *reinterpret_cast<typename WidePair<Stored>::Sums*>(to + 8 * j) = {
+              sums.of[i][4 * j + 2 * half], sums.of[i][4 * j + 2 * half + 1]};
+    }
+}
+
 template <class Arithmetic, int number, WideMmaFault fault = WideMmaFault::none>
 __global__ void __launch_bounds__(wide_mma_shapes[number].threads(), wide_mma_shapes[number].blocks)
     wide_mma(const __grid_constant__ WideMmaParams<Arithmetic> params) {
@@ -38,7 +63,7 @@ __global__ void __launch_bounds__(wide_mma_shapes[number].threads(), wide_mma_sh
   find_places(params, shared, tile);
   __syncthreads();
   WideMmaLoad<Params, shape, fault> copies(params, shared, tile);
-  const int steps = params.steps;
+  const int steps = tile.end - tile.begin;
 #pragma unroll
   for (int stage = 0; stage < ahead; ++stage) {
     if (stage < steps) copies.load(stage);
@@ -63,6 +88,8 @@ __global__ void __launch_bounds__(wide_mma_shapes[number].threads(), wide_mma_sh
     now = now + 1 == stages ? 0 : now + 1;
     next = next + 1 == stages ? 0 : next + 1;
   }
+  if (params.splits > 1)
+    return write_sums<Params, shape>(params, sums, tile, tile.pixel + row, tile.filter + column);
   // No copy is under way: those that follow the last step's are of none.
   __syncthreads();
   const auto write = [&](const Params& of) {

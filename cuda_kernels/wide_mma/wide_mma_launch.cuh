@@ -1,10 +1,11 @@
-// What a launch does: repacks x where it must, and convolves.
+// What a launch does: repacks x where it must, convolves, adds the parts of splits.
 #pragma once
 
 #include <algorithm>
 
 #include "cuda_kernels/wide/wide_call.cuh"
 #include "cuda_kernels/wide/wide_input.cuh"
+#include "cuda_kernels/wide/wide_splits.cuh"
 #include "cuda_kernels/wide_mma/wide_mma_kernel.cuh"
 
 namespace plumb::cuda {
@@ -21,6 +22,10 @@ WideMmaParams<Arithmetic> wide_mma_params(const ConvProblem& p, const WideMmaPla
   params.works = static_cast<int>(tiles.works());
   params.n_tiles = Divisor<int>(std::int64_t{tiles.n_tiles} * tiles.groups);
   params.of_group = Divisor<int>(tiles.n_tiles);
+  params.m_tiles = Divisor<int>(tiles.m_tiles);
+  params.splits = tiles.splits;
+  params.sums =
+      reinterpret_cast<ComputeType<typename Arithmetic::Stored>*>(call.workspace + plan.sums_at);
   params.from = static_cast<const char*>(call.x);
   params.image_bytes = params.x_n * bytes;
   for (int i = 0; i < 3; ++i) {
@@ -45,7 +50,7 @@ void repack_wide_mma(WideMmaParams<Arithmetic>& params, const ConvProblem& p,
   params.image_bytes = apart;
 }
 
-/// Starts the kernel of the plan's tiles.
+/// Starts the kernel of the plan's tiles, and the sum of its splits.
 template <class Arithmetic, WideMmaFault fault, int number = 0>
 void launch_wide_mma_tiles(WideMmaParams<Arithmetic> params, const WideMmaTiles& tiles,
                            void* stream) {
@@ -56,6 +61,9 @@ void launch_wide_mma_tiles(WideMmaParams<Arithmetic> params, const WideMmaTiles&
       Launch(stream, static_cast<unsigned>(params.works), static_cast<unsigned>(shape.threads()),
              static_cast<std::size_t>(shape.shared_bytes()))(wide_mma<Arithmetic, number, fault>,
                                                              params);
+      constexpr WideFault of_sum =
+          fault == WideMmaFault::lost_split ? WideFault::lost_split : WideFault::none;
+      if (params.splits > 1) launch_sum_splits<Arithmetic, of_sum>(params, stream, false);
       return;
     }
   if constexpr (number + 1 < wide_mma_shape_count)

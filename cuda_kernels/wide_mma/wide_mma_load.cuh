@@ -51,6 +51,7 @@ class WideMmaLoad {
         filters_(params.filters +
                  (std::int64_t{tile.group} * params.rows + tile.filter + row_) * swizzle_row_bytes +
                  16 * unit_) {
+    if (tile.begin > 0) skip(tile.begin);
     find_tap();
   }
 
@@ -77,6 +78,14 @@ class WideMmaLoad {
   }
 
  private:
+  /// Has the first step be that of a split.
+  __device__ void skip(int steps) {
+    filters_ += std::int64_t{steps} * params_.all_rows * swizzle_row_bytes;
+    const int number = steps / params_.channel_blocks, rows = number / params_.axis[0].taps;
+    block_ = steps % params_.channel_blocks;
+    tap_[0] = number % params_.axis[0].taps;
+    tap_[1] = rows % params_.axis[1].taps, tap_[2] = rows / params_.axis[1].taps;
+  }
   __device__ void advance() {
     filters_ += std::int64_t{params_.all_rows} * swizzle_row_bytes;
     left_ -= swizzle_row_bytes;
@@ -90,11 +99,12 @@ class WideMmaLoad {
     }
     find_tap();
   }
-  /// Finds where the pixels' first channels under the tap lie, and which pixels have them.
+  /// Finds where the block of channels under the tap lies for each pixel, and which pixels have it.
   __device__ void find_tap() {
-    left_ = params_.group_channels * Arithmetic::operand_bytes - 16 * unit_;
+    const int of_block = block_ * swizzle_row_bytes;
+    left_ = params_.group_channels * Arithmetic::operand_bytes - 16 * unit_ - of_block;
     int behind[3];
-    std::int64_t offset = group_bytes_;
+    std::int64_t offset = group_bytes_ + of_block;
 #pragma unroll
     for (int j = 0; j < 3; ++j) {
       const bool off = fault == WideMmaFault::wrong_tap && j == 0 && tap_[0] > 0;

@@ -34,16 +34,22 @@ class WideMmaShared {
   }
 };
 
-/// A block's tile: pixels and a group's filters from there on. Filters are fastest, so that the
-/// tiles under way at one time share pixels.
+/// A block's tile: pixels and a group's filters from there on, and the steps that it sums. Filters
+/// are fastest, so that the tiles under way at one time share pixels.
 struct WideMmaTile {
-  int pixel, group, filter;
+  int pixel, group, filter, split, begin, end;
 
   template <class Params>
   __device__ WideMmaTile(const Params& params, const WideMmaShape& shape) {
-    const auto [m_tile, n_tile] = params.n_tiles.divide(static_cast<int>(blockIdx.x));
+    const auto [above, n_tile] = params.n_tiles.divide(static_cast<int>(blockIdx.x));
+    const auto [of_splits, m_tile] = params.m_tiles.divide(above);
     const auto [of_group, in_group] = params.of_group.divide(n_tile);
-    pixel = m_tile * shape.m, group = of_group, filter = in_group * shape.n;
+    pixel = m_tile * shape.m, group = of_group, filter = in_group * shape.n, split = of_splits;
+    begin = 0, end = params.steps;
+    if (params.splits > 1) {
+      begin = first_step(split, params.splits, params.steps);
+      end = first_step(split + 1, params.splits, params.steps);
+    }
   }
 };
 

@@ -47,7 +47,8 @@ WideMmaWork work_of(const ConvProblem& p, const WideFilters& filters, const Wide
           .n = shape.n,
           .element_bytes = filters.of.operand_bytes(),
           .works = static_cast<double>(tiles.works()),
-          .steps = static_cast<double>(filters.steps()),
+          .steps = static_cast<double>(ceil_div(filters.steps(), tiles.splits)),
+          .sums_bytes = static_cast<double>(tiles.sums_bytes(filters)),
           .shared_bytes = static_cast<double>(shape.shared_bytes()),
           .blocks = shape.blocks,
           .writes_elements = access_of_outputs(p, filters.groups, nullptr) == WideAccess::elements,
@@ -56,11 +57,30 @@ WideMmaWork work_of(const ConvProblem& p, const WideFilters& filters, const Wide
           .repacked_bytes = repacked};
 }
 
+/// Splits are for tiles that do not fill the device.
+int most_splits(const WideFilters& filters, const WideMmaTiles& whole, const DeviceInfo& device,
+                WideMmaChoice choice) {
+  constexpr int max_splits = 16, min_steps = 4;
+  // The sum of splits counts its vectors in 32 bits, and they are few where tiles are.
+  constexpr int64_t max_vectors = 1 << 30;
+  if (choice.splits > 0) return std::min(choice.splits, filters.steps());
+  if (whole.works() >= device.units || whole.pixels > max_vectors / (filters.all_rows() / 8))
+    return 1;
+  return std::clamp(filters.steps() / min_steps, 1, max_splits);
+}
+
 }  // namespace
 
 void WideMmaTiles::cover(int64_t pixels_of_images) {
   pixels = pixels_of_images;
   m_tiles = static_cast<int>(ceil_div(pixels, int64_t{wide_mma_shapes[shape].m}));
+}
+
+std::size_t WideMmaTiles::sums_bytes(const WideFilters& filters) const {
+  if (splits == 1) return 0;
+  const std::size_t sum = filters.of.stored == DType::f64 ? sizeof(double) : sizeof(float);
+  return static_cast<std::size_t>(splits) * static_cast<std::size_t>(pixels) *
+         static_cast<std::size_t>(filters.all_rows()) * sum;
 }
 
 Support supports_wide_mma(const ConvProblem& p, const WideClass& of, const DeviceInfo& device) {
@@ -92,10 +112,17 @@ WideMmaPlan::WideMmaPlan(const ConvProblem& problem, const WideClass& of, const 
                        .n_tiles = static_cast<int>(ceil_div(filters.rows, tile.n)),
                        .groups = filters.groups.count};
     tried.cover(problem.n * problem.z() * problem.p() * problem.q());
-    const double predicted = wide_mma_seconds(device, work_of(problem, filters, input, tried));
-    if (predicted < seconds) tiles = tried, seconds = predicted;
+    const int most = most_splits(filters, tried, device, choice);
+    for (int splits = choice.splits > 0 ? most : 1; splits <= most; ++splits) {
+      tried.splits = splits;
+      const double predicted = wide_mma_seconds(device, work_of(problem, filters, input, tried));
+      if (predicted < seconds) tiles = tried, seconds = predicted;
+    }
   }
-  workspace_bytes = static_cast<std::size_t>(input.images * input.image_bytes());
+  constexpr int64_t alignment = 256;
+  sums_at =
+      static_cast<std::size_t>(ceil_div(input.images * input.image_bytes(), alignment) * alignment);
+  workspace_bytes = sums_at + tiles.sums_bytes(filters);
 }
 
 }  // namespace plumb::cuda

@@ -27,6 +27,7 @@ std::vector<PlantedCopy> wide_mma_copies() {
           copy_with<WideFp16, wrong_swizzle>("wrong_swizzle"),
           copy_with<WideFp16, wrong_tap>("wrong_tap"),
           copy_with<WideFp16, lost_pixel>("lost_pixel"),
+          copy_with<WideFp16, lost_split>("lost_split"),
           copy_with<WideFp64, none>(""),
           copy_with<WideFp64, stale_stage>("stale_stage"),
           copy_with<WideFp64, wrong_swizzle>("wrong_swizzle")};

@@ -69,6 +69,17 @@ TEST_CASE("wide_mma: few filters have narrow tiles") {
   CHECK(filters("mb64ic128ih28oc512kh3ph1") == 128);
 }
 
+TEST_CASE("wide_mma: the reduction is split where tiles do not fill the device") {
+  for (const WideClass& of : classes) {
+    const auto splits = [&](const char* text) {
+      return WideMmaPlan(problem_of(text, of), of, ampere()).tiles.splits;
+    };
+    CHECK(splits("mb1ic512ih7oc512kh3ph1") > 1);
+    CHECK(splits("mb64ic256ih28oc256kh3ph1") == 1);
+    CHECK(splits("mb1ic16ih7oc512kh1") == 1);
+  }
+}
+
 TEST_CASE("wide_mma: a warp's filters fill rows of 128 bytes of outputs") {
   for (const WideMmaShape& shape : wide_mma_shapes) {
     const int bytes = shape.of_doubles ? 8 : 2;

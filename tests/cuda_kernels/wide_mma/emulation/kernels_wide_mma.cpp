@@ -43,6 +43,7 @@ void run_with_fault(const WideMmaRun& run) {
     case wrong_swizzle: return run_with<Arithmetic, wrong_swizzle>(run);
     case wrong_tap: return run_with<Arithmetic, wrong_tap>(run);
     case lost_pixel: return run_with<Arithmetic, lost_pixel>(run);
+    case lost_split: return run_with<Arithmetic, lost_split>(run);
     case unmasked: return run_with<Arithmetic, unmasked>(run);
   }
 }

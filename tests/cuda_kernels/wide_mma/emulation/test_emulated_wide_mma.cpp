@@ -104,6 +104,32 @@ TEST_CASE("wide_mma, emulated: x is read as it lies, or in parts of a batch thro
   }
 }
 
+TEST_CASE("wide_mma, emulated: parts of the reduction, of every arithmetic and layout of y") {
+  for (const WideClass& of : classes)
+    for (const Placing y : placings)
+      for (const int splits : {2, 3, 7, 100})
+        for (const char* text : {"mb2ic80ih5iw6oc44kh3ph1", "g2mb3ic80ih4oc72kh1kw2"}) {
+          CAPTURE(name(of), static_cast<int>(y), splits, text);
+          CHECK(WideMmaEmulated(text, {.of = of,
+                                       .y = y,
+                                       .splits = splits,
+                                       .data = splits == 3 ? Data::infinite : Data::integers,
+                                       .bias = true,
+                                       .relu = splits == 2,
+                                       .accumulate = splits == 7})
+                    .run() == "");
+        }
+  // As planned, and in parts of a batch.
+  for (const WideClass& of : classes) {
+    const char* const text = "mb3ic72ih5iw6oc40kh3ph1";
+    WideMmaEmulated planned(text, {.of = of, .x = Placing::planes, .splits = 0});
+    CHECK(planned.plan().tiles.splits > 1);
+    CHECK(planned.run() == "");
+    CHECK(WideMmaEmulated(text, {.of = of, .splits = 5, .shifted = true, .images_at_once = 2})
+              .run() == "");
+  }
+}
+
 TEST_CASE("wide_mma, emulated: filters of backward data, whose channels are outermost") {
   for (const WideClass& of : classes)
     for (const char* text : {"mb2ic72ih6oc41kh3ph1", "mb1ic16id3ih4iw5oc24kd2kh3kw1"}) {
@@ -167,6 +193,7 @@ class RandomWide {
             .x = x,
             .y = placings[number(0, 2)],
             .shape = of.stored == DType::f64 ? -1 : number(0, 1),
+            .splits = number(0, 3),
             .data = data,
             .bias = coin(),
             .relu = data == Data::integers && coin(),
@@ -195,7 +222,7 @@ TEST_CASE("wide_mma, emulated: random problems") {
     const WideMmaOptions options = random.options();
     CAPTURE(i, name(options.of), text, static_cast<int>(options.x), static_cast<int>(options.y),
             static_cast<int>(options.data), options.accumulate, options.shifted,
-            options.images_at_once, options.shape);
+            options.images_at_once, options.shape, options.splits);
     CHECK(WideMmaEmulated(text, options, static_cast<std::uint32_t>(i)).run() == "");
   }
 }
@@ -211,6 +238,8 @@ TEST_CASE("wide_mma, emulated: planted faults are caught") {
         CHECK(is_caught("mb2ic96ih9oc72kh3",
                         {.of = of, .x = placing, .y = placing, .fault = fault}) == (fault != none));
       }
+  for (const WideMmaFault fault : {none, lost_split})
+    CHECK(is_caught("mb2ic96ih9oc72kh3", {.splits = 3, .fault = fault}) == (fault != none));
   // Of two filters, so that what is written behind y is within its 16 guarded elements.
   for (const WideMmaFault fault : {none, unmasked})
     CHECK(is_caught("mb2ic16ih7oc2kh1", {.fault = fault}) == (fault != none));
@@ -218,7 +247,7 @@ TEST_CASE("wide_mma, emulated: planted faults are caught") {
 
 TEST_CASE("wide_mma, emulated: damaged plans are found") {
   const auto is_found = [](const auto& damage) {
-    WideMmaEmulated convolution("mb2ic96ih9oc72kh3", {.shape = 1});
+    WideMmaEmulated convolution("mb3ic96ih9oc72kh3", {.shape = 1});
     damage(convolution.plan());
     return convolution.run() != "";
   };

@@ -21,6 +21,7 @@ struct WideMmaOptions {
   plumb::cuda::WideClass of = plumb::cuda::wide_class_fp16;
   Placing x = Placing::channels_last, y = Placing::channels_last;
   int shape = -1;  ///< of wide_mma_shapes; negative: as planned
+  int splits = 1;  ///< 0: as planned
   Data data = Data::integers;
   bool bias = false, relu = false, accumulate = false;
   bool shifted = false;    ///< x begins one element behind an aligned address
@@ -35,7 +36,7 @@ class WideMmaEmulated {
   WideMmaEmulated(const std::string& text, const WideMmaOptions& options, std::uint32_t seed = 1)
       : options_(options),
         problem_(placed(plumb::parse_problem(text).problem, options)),
-        plan_(problem_, options.of, ampere(), {.shape = options.shape}),
+        plan_(problem_, options.of, ampere(), {.shape = options.shape, .splits = options.splits}),
         random_(seed),
         x_(problem_.dtype, problem_.x_extents(), problem_.x_strides),
         w_(problem_.dtype, problem_.w_extents(), problem_.w_strides),
