@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cuda_kernels/wide/emulation/placing.hpp"
+#include "cuda_kernels/wide/wide.hpp"
 #include "cuda_kernels/wide_mma/wide_mma.hpp"
 #include "plumb/problem_text.hpp"
 #include "support/absent_device.hpp"
@@ -121,6 +122,22 @@ TEST_CASE("wide_mma: doubles take longer than halves, and more so where no tenso
   }
   CHECK(seconds(wide_class_fp64, hopper()) < seconds(wide_class_fp64, ampere()));
   CHECK(10 * seconds(wide_class_fp64, ampere()) < seconds(wide_class_fp64, small_ampere()));
+}
+
+TEST_CASE("wide_mma: where there is wgmma, wide is predicted to be faster") {
+  for (const WideClass& of : {wide_class_fp16, wide_class_bf16, wide_class_tf32})
+    for (const Placing placing : {Placing::channels_last, Placing::planes})
+      for (const char* text :
+           {"mb64ic64ih56oc64kh3ph1", "mb64ic256ih56oc256kh3ph1", "mb64ic128ih28oc512kh1",
+            "mb64ic256ih56oc64kh1", "mb64ic512ih7oc512kh3ph1", "mb1ic256ih14oc256kh3ph1",
+            "mb1ic512ih7oc512kh3ph1", "mb1ic64ih56oc64kh3ph1", "mb2ic64id32ih64oc64kd3kh3pd1ph1",
+            "g32mb64ic256ih28oc256kh3ph1", "mb1ic24ih7oc24kh1", "mb8ic32ih112oc16kh3sh2ph1"}) {
+        CAPTURE(to_string(of.stored), static_cast<int>(placing), text);
+        const ConvProblem p = problem_of(text, of, placing);
+        const WidePlan wide(p, of, hopper());
+        const double of_wide = wide.across ? wide.across->seconds : wide.tiles.seconds;
+        CHECK(of_wide < WideMmaPlan(p, of, hopper()).seconds);
+      }
 }
 
 TEST_CASE("wide_mma: what it does not take") {
