@@ -7,10 +7,6 @@
 
 namespace plumb::cuda {
 
-/// Until they have been timed beside the others, on a GPU: doubles, and all else.
-inline constexpr bool wide_mma_fp64_is_untimed = true;
-inline constexpr bool wide_mma_is_untimed = true;
-
 template <class Arithmetic>
 PlanResult plan_wide_mma(const ConvProblem& problem, const DeviceInfo& device) {
   PlanResult result{.support = supports_wide_mma(problem, Arithmetic::host, device)};
@@ -48,7 +44,6 @@ constexpr ConvAlgorithm wide_mma_entry(std::string_view name, Operand operand) {
       .numerics = {.operand = operand,
                    .accumulator = doubles ? Accumulator::fp64_fma : Accumulator::tensor_core_fp32,
                    .term_multiple = 16},
-      .forced_only = doubles ? wide_mma_fp64_is_untimed : wide_mma_is_untimed,
       .takes_depth = true,
       .accumulates = true,
       .plan = plan_wide_mma<Arithmetic>,
