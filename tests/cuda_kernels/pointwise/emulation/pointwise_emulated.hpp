@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cuda_kernels/fields/emulation/judged_conv.hpp"
+#include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
@@ -92,25 +93,20 @@ class PointwiseEmulated {
             plumb::cuda::supports_pointwise(problem_, options_.of, small_gpu());
         !support)
       return support.sentence;
-    HostTensor y = y_;
-    std::vector<std::byte> shifted;
-    const void* x = x_.view().data();
-    if (options_.shifted) x = shifted_copy(x_, shifted);
-    try {
-      run_pointwise({.problem = problem_,
-                     .plan = plan_,
-                     .x = x,
-                     .w = w_.view().data(),
-                     .bias = options_.bias ? bias_.view().data() : nullptr,
-                     .y = y.view().data(),
-                     .relu = options_.relu,
-                     .accumulate = options_.accumulate,
-                     .fault = options_.fault});
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    if (!y.surroundings_untouched()) return "wrote beside y";
-    return judge(y.values());
+    return judged_outputs(
+        x_, options_.shifted, y_,
+        [&](const void* x, void* y) {
+          run_pointwise({.problem = problem_,
+                         .plan = plan_,
+                         .x = x,
+                         .w = w_.view().data(),
+                         .bias = options_.bias ? bias_.view().data() : nullptr,
+                         .y = y,
+                         .relu = options_.relu,
+                         .accumulate = options_.accumulate,
+                         .fault = options_.fault});
+        },
+        [&](const std::vector<double>& values) { return judge(values); });
   }
 
  private:
@@ -126,13 +122,10 @@ class PointwiseEmulated {
   }
 
   std::string judge(const std::vector<double>& values) const {
-    const plumb::Numerics numerics{
-        .operand = options_.of.stored == plumb::DType::f32   ? plumb::Operand::tf32_rounded
-                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
-                                                             : plumb::Operand::bf16,
-        .accumulator = plumb::Accumulator::tensor_core_fp32,
-        .products = options_.of.products,
-        .term_multiple = 16};
+    const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
+                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
+                                   .products = options_.of.products,
+                                   .term_multiple = 16};
     return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values,
                               options_.share);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda_kernels/fields/emulation/judged_conv.hpp"
+#include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
@@ -83,17 +84,9 @@ class WideEmulated {
   /// Convolves, and returns what is wrong with y; empty where nothing is. Sums of integers are
   /// exact, those of other data within `share` of what the arithmetic is allowed.
   std::string run(double share = 1) {
-    HostTensor y = y_;
-    std::vector<std::byte> shifted;
-    const void* x = x_.view().data();
-    if (options_.shifted) x = shifted_copy(x_, shifted);
-    try {
-      run_wide(run_of(y.view().data(), x));
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    if (!y.surroundings_untouched()) return "wrote beside y";
-    return judge(y.values(), share);
+    return judged_outputs(
+        x_, options_.shifted, y_, [&](const void* x, void* y) { run_wide(run_of(y, x)); },
+        [&](const std::vector<double>& values) { return judge(values, share); });
   }
 
  private:
@@ -106,14 +99,12 @@ class WideEmulated {
   }
 
   std::string judge(const std::vector<double>& values, double share) const {
-    const plumb::Numerics numerics{
-        .operand = options_.of.splits_in_memory()            ? plumb::Operand::fp16
-                   : options_.of.stored == plumb::DType::f32 ? plumb::Operand::tf32_rounded
-                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
-                                                             : plumb::Operand::bf16,
-        .accumulator = plumb::Accumulator::tensor_core_fp32,
-        .products = options_.of.products,
-        .term_multiple = 16};
+    const plumb::Numerics numerics{.operand = options_.of.splits_in_memory()
+                                                  ? plumb::Operand::fp16
+                                                  : tensor_core_operand(options_.of.stored),
+                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
+                                   .products = options_.of.products,
+                                   .term_multiple = 16};
     return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values, share);
   }
 

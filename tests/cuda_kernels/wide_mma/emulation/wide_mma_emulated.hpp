@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda_kernels/fields/emulation/judged_conv.hpp"
+#include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "plumb/plumb.hpp"
 #include "plumb/problem_text.hpp"
@@ -60,25 +61,20 @@ class WideMmaEmulated {
     if (plumb::Support support = plumb::cuda::supports_wide_mma(problem_, options_.of, ampere());
         !support)
       return support.sentence;
-    HostTensor y = y_;
-    std::vector<std::byte> shifted;
-    const void* x = x_.view().data();
-    if (options_.shifted) x = shifted_copy(x_, shifted);
-    try {
-      run_wide_mma({.problem = problem_,
-                    .plan = plan_,
-                    .x = x,
-                    .w = w_.view().data(),
-                    .bias = options_.bias ? bias_.view().data() : nullptr,
-                    .y = y.view().data(),
-                    .relu = options_.relu,
-                    .accumulate = options_.accumulate,
-                    .fault = options_.fault});
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    if (!y.surroundings_untouched()) return "wrote beside y";
-    return judge(y.values());
+    return judged_outputs(
+        x_, options_.shifted, y_,
+        [&](const void* x, void* y) {
+          run_wide_mma({.problem = problem_,
+                        .plan = plan_,
+                        .x = x,
+                        .w = w_.view().data(),
+                        .bias = options_.bias ? bias_.view().data() : nullptr,
+                        .y = y,
+                        .relu = options_.relu,
+                        .accumulate = options_.accumulate,
+                        .fault = options_.fault});
+        },
+        [&](const std::vector<double>& values) { return judge(values); });
   }
 
  private:
@@ -98,14 +94,10 @@ class WideMmaEmulated {
 
   std::string judge(const std::vector<double>& values) const {
     const bool doubles = options_.of.stored == plumb::DType::f64;
-    const plumb::Numerics numerics{
-        .operand = doubles                                   ? plumb::Operand::fp64
-                   : options_.of.stored == plumb::DType::f32 ? plumb::Operand::tf32_rounded
-                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
-                                                             : plumb::Operand::bf16,
-        .accumulator =
-            doubles ? plumb::Accumulator::fp64_fma : plumb::Accumulator::tensor_core_fp32,
-        .term_multiple = 16};
+    const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
+                                   .accumulator = doubles ? plumb::Accumulator::fp64_fma
+                                                          : plumb::Accumulator::tensor_core_fp32,
+                                   .term_multiple = 16};
     return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values);
   }
 

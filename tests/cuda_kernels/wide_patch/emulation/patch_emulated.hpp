@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda_kernels/fields/emulation/judged_conv.hpp"
+#include "cuda_kernels/wide/emulation/convolved.hpp"
 #include "cuda_kernels/wide/emulation/placing.hpp"
 #include "patch_run.hpp"
 #include "plumb/plumb.hpp"
@@ -67,25 +68,20 @@ class PatchEmulated {
         !support)
       return support.sentence;
     if (plan_.tiles.kernel < 0) return "no tiles";
-    HostTensor y = y_;
-    std::vector<std::byte> shifted;
-    const void* x = x_.view().data();
-    if (options_.shifted) x = shifted_copy(x_, shifted);
-    try {
-      run_patch({.problem = problem_,
-                 .plan = plan_,
-                 .x = x,
-                 .w = w_.view().data(),
-                 .bias = options_.bias ? bias_.view().data() : nullptr,
-                 .y = y.view().data(),
-                 .relu = options_.relu,
-                 .accumulate = options_.accumulate,
-                 .fault = options_.fault});
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    if (!y.surroundings_untouched()) return "wrote beside y";
-    return judge(y.values());
+    return judged_outputs(
+        x_, options_.shifted, y_,
+        [&](const void* x, void* y) {
+          run_patch({.problem = problem_,
+                     .plan = plan_,
+                     .x = x,
+                     .w = w_.view().data(),
+                     .bias = options_.bias ? bias_.view().data() : nullptr,
+                     .y = y,
+                     .relu = options_.relu,
+                     .accumulate = options_.accumulate,
+                     .fault = options_.fault});
+        },
+        [&](const std::vector<double>& values) { return judge(values); });
   }
 
  private:
@@ -97,12 +93,9 @@ class PatchEmulated {
   }
 
   std::string judge(const std::vector<double>& values) const {
-    const plumb::Numerics numerics{
-        .operand = options_.of.stored == plumb::DType::f32   ? plumb::Operand::tf32_rounded
-                   : options_.of.stored == plumb::DType::f16 ? plumb::Operand::fp16
-                                                             : plumb::Operand::bf16,
-        .accumulator = plumb::Accumulator::tensor_core_fp32,
-        .term_multiple = 16};
+    const plumb::Numerics numerics{.operand = tensor_core_operand(options_.of.stored),
+                                   .accumulator = plumb::Accumulator::tensor_core_fp32,
+                                   .term_multiple = 16};
     return first_wrong_output({problem_, x_, w_, bias_, y_}, options_, numerics, values);
   }
 
