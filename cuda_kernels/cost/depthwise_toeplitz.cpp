@@ -15,8 +15,8 @@ double depthwise_toeplitz_seconds(const ConvProblem& problem, const DeviceInfo& 
   const double by_threads =
       costs.zeros * work.zero_vectors + costs.row * work.rows + costs.tap * work.taps +
       costs.table * work.table + costs.copied_vector * work.loaded.vectors +
-      costs.copied_element * work.loaded.elements + costs.copied_eight * work.loaded.eights +
-      costs.written_eight * work.stored.eights + costs.copied_pixels * work.loaded.pixels +
+      costs.copied_element * work.loaded.elements + costs.copied_octet * work.loaded.octets +
+      costs.written_octet * work.stored.octets + costs.copied_pixels * work.loaded.pixels +
       costs.written_vector * work.stored.vectors + costs.written_element * work.stored.elements +
       costs.written_pixels * work.stored.pixels + costs.of_output * work.pairs;
   const double instructions = by_threads / 32 + costs.of_tap_row * work.tap_rows +
@@ -28,7 +28,7 @@ double depthwise_toeplitz_seconds(const ConvProblem& problem, const DeviceInfo& 
   const double waves =
       2 * work.halves + 2 * work.steps + work.half_steps +
       (work.pairs + 4 * work.zero_vectors + 4 * (work.loaded.vectors + work.stored.vectors) +
-       8 * (work.loaded.pixels + work.stored.pixels + work.loaded.eights + work.stored.eights) +
+       8 * (work.loaded.pixels + work.stored.pixels + work.loaded.octets + work.stored.octets) +
        work.loaded.elements + work.stored.elements) /
           32;
   // A warp alone has one of four pipes.

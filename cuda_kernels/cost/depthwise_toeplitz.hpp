@@ -7,7 +7,7 @@ namespace plumb::cuda {
 
 /// What moves between memory and shared memory, and how.
 struct DepthwiseToeplitzMoved {
-  double vectors = 0, eights = 0, elements = 0, pixels = 0;  ///< items of each kind
+  double vectors = 0, octets = 0, elements = 0, pixels = 0;  ///< items of each kind
 };
 
 /// What one block does, and how many there are.
@@ -21,7 +21,7 @@ struct DepthwiseToeplitzWork {
   double tap_rows = 0;               ///< a warp's turns of all warps, each over a row of taps
   double steps = 0, half_steps = 0;  ///< of 16 columns and of 8, in all turns
   double products = 0, half_products = 0;
-  double loads = 0, halves = 0;  ///< of fragments, and halves that they bring
+  double loads = 0, halves = 0;  ///< of fragments, and halves that they load
   double pairs = 0;              ///< of sums, in all lanes
   double longest_steps = 0;      ///< that one warp makes in turn
   double products_of_step = 1;

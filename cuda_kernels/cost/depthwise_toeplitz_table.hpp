@@ -14,11 +14,11 @@ struct DepthwiseToeplitzTable {
   double tap = 48;             ///< fixed: counted, instructions to copy a tap
   double table = 17;  ///< fixed: counted, instructions to find where an element of a plane lies
   double copied_vector = 10;   ///< fixed: counted, instructions to copy columns at once
-  double copied_eight = 53;    ///< fixed: counted, instructions to load 8 elements of planes
+  double copied_octet = 53;    ///< fixed: counted, instructions to load 8 elements of planes
   double copied_element = 11;  ///< fixed: counted, instructions to load an element
   double copied_pixels = 49;   ///< fixed: counted, instructions to load 8 channels of 2 columns
   double written_vector = 9;   ///< fixed: counted, instructions to write columns at once
-  double written_eight = 35;   ///< fixed: counted, instructions to write 8 elements of planes
+  double written_octet = 35;   ///< fixed: counted, instructions to write 8 elements of planes
   double written_element = 8;  ///< fixed: counted, instructions to write an element
   double written_pixels = 34;  ///< fixed: counted, instructions to write 8 channels of 2 columns
   double of_tap_row = 13;      ///< fixed: counted, instructions of a warp around a row of taps

@@ -132,8 +132,8 @@ void Search::try_tile(DepthwiseToeplitzCut cut, int64_t tiles) {
     last = rows;
     cut.rows = static_cast<int>(rows);
     cut.blocks_p = ceil_div(int64_t{h.outputs}, rows);
-    const int64_t most_images = cut.blocks_p == 1 ? std::min<int64_t>(problem.n, 32) : 1;
-    for (int64_t images = 1; images <= most_images; images *= 2) {
+    const int64_t max_images = cut.blocks_p == 1 ? std::min<int64_t>(problem.n, 32) : 1;
+    for (int64_t images = 1; images <= max_images; images *= 2) {
       cut.images = static_cast<int>(choice.images > 0 && cut.blocks_p == 1
                                         ? std::min<int64_t>(choice.images, problem.n)
                                         : images);
@@ -223,7 +223,7 @@ DepthwiseToeplitzMoved moved(DepthwiseToeplitzMove move, int vector, double colu
   else if (move == DepthwiseToeplitzMove::channels)
     items.pixels = columns / 16;
   else if (move == DepthwiseToeplitzMove::planes)
-    items.eights = columns / 8;
+    items.octets = columns / 8;
   else
     items.elements = columns;
   return items;

@@ -147,7 +147,7 @@ struct PointwiseFragments {
   Fragment of[batch][m16_tiles][2][4];
 
   /// `zero` is one that the compiler does not know: values that it knows to be copies of what a
-  /// load brings would be copied, and so waited for, at the end of the turn that begins the load.
+  /// load writes would be copied, and so waited for, at the end of the turn that begins the load.
   __device__ void take(const uint4 (&raw)[batch][vector], Fragment zero) {
 #pragma unroll
     for (int d = 0; d < batch; ++d)

@@ -58,8 +58,8 @@ WideMmaWork work_of(const ConvProblem& p, const WideFilters& filters, const Wide
 }
 
 /// Splits are for tiles that do not fill the device.
-int most_splits(const WideFilters& filters, const WideMmaTiles& whole, const DeviceInfo& device,
-                WideMmaChoice choice) {
+int max_splits(const WideFilters& filters, const WideMmaTiles& whole, const DeviceInfo& device,
+               WideMmaChoice choice) {
   constexpr int max_splits = 16, min_steps = 4;
   // The sum of splits counts its vectors in 32 bits, and they are few where tiles are.
   constexpr int64_t max_vectors = 1 << 30;
@@ -112,8 +112,8 @@ WideMmaPlan::WideMmaPlan(const ConvProblem& problem, const WideClass& of, const 
                        .n_tiles = static_cast<int>(ceil_div(filters.rows, tile.n)),
                        .groups = filters.groups.count};
     tried.cover(problem.n * problem.z() * problem.p() * problem.q());
-    const int most = most_splits(filters, tried, device, choice);
-    for (int splits = choice.splits > 0 ? most : 1; splits <= most; ++splits) {
+    const int limit = max_splits(filters, tried, device, choice);
+    for (int splits = choice.splits > 0 ? limit : 1; splits <= limit; ++splits) {
       tried.splits = splits;
       const double predicted = wide_mma_seconds(device, work_of(problem, filters, input, tried));
       if (predicted < seconds) tiles = tried, seconds = predicted;

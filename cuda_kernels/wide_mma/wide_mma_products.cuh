@@ -1,4 +1,4 @@
-// A step's products of a warp: fragments come from swizzled rows without meeting a bank twice.
+// A step's products of a warp: fragments come from swizzled rows without bank conflicts.
 #pragma once
 
 #include "cuda_kernels/few_weights/few_weights_warp.cuh"
