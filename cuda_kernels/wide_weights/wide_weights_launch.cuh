@@ -112,37 +112,47 @@ inline WideWeightsParams wide_weights_params(const WideWeightsPlan& plan, char* 
           .image_steps = Divisor<int>(1)};
 }
 
+/// Whether sums may have to be made anew: zeros of the padding may have met Inf, or operands did
+/// not fit.
+inline bool repairs_weights(const WideWeightsPlan& plan) {
+  return plan.x.image.padding != Padding{} || plan.of.scales() || plan.of.products == 3;
+}
+
 /// Adds so many splits, of which there are none where there is no image.
 template <class Stored, WideWeightsFault fault>
 void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params, int splits,
                    const WideWeightsCall& call, void* stream) {
-  const WideFilters& channels = plan.x.channels;
   const bool many = splits > wide_weights_chains;
-  const int chunks = static_cast<int>(
-      ceil_div(plan.columns(), many ? added_columns<wide_weights_chains> : added_columns<1>));
+  const int most = many ? added_columns<wide_weights_chains> : added_columns<1>;
+  const WeightsAccess access = weights_access(plan, call.dw, most);
+  const WeightsChunk chunk(plan, access, most);
+  const int row_channels = plan.x.blocks * wide_weights_block(plan.of),
+            channel_chunks = static_cast<int>(ceil_div(row_channels, chunk.channels)),
+            tap_chunks = static_cast<int>(ceil_div(plan.taps(), chunk.taps));
   const WideWeightsAdding adding{
       .plan = {.sizes = plan.sizes, .cut = {}, .strides = plan.strides},
-      .fold = channels.fold,
-      .groups = plan.groups(),
-      .taps = {Divisor<int>(channels.taps[0]), Divisor<int>(channels.taps[1])},
-      .block = Divisor<int>(wide_weights_block(plan.of)),
-      .channel_blocks = Divisor<int>(plan.x.blocks),
-      .own_channels = Divisor<int>(plan.groups().own_channels),
-      .own_filters = Divisor<int>(plan.groups().own_filters),
+      .places = WeightsPlaces(plan),
+      .access = access,
       .rows = plan.rows(),
-      .columns = plan.columns(),
+      .row_channels = row_channels,
+      .taps = plan.taps(),
       .splits = splits,
-      .column_chunks = Divisor<int>(chunks),
+      .chunk_channels = chunk.channels,
+      .chunk_taps = chunk.taps,
+      .channel_chunks = Divisor<int>(channel_chunks),
+      .tap_chunks = Divisor<int>(tap_chunks),
+      .filters = Divisor<int>(plan.groups().filters),
+      .chunk_vectors = Divisor<int>(chunk.channels / 4),
       .split_sums = std::int64_t{plan.groups().count} * plan.rows() * plan.columns(),
       .sums = params.sums,
       .x_exponent = params.x.exponent,
       .dy_exponent = params.dy.exponent,
       .accumulate = call.accumulate,
-      // Zeros of the padding may have met Inf, or operands did not fit.
-      .repairs = plan.x.image.padding != Padding{} || plan.of.scales() || plan.of.products == 3,
+      .repairs = repairs_weights(plan),
       .repairs_infinite = plan.of.splits_in_registers()};
-  const std::int64_t filters = std::int64_t{plan.groups().count} * plan.groups().filters;
-  Launch launch(stream, static_cast<unsigned>(filters * chunks), weights::finish_threads);
+  const std::int64_t blocks =
+      std::int64_t{plan.groups().count} * plan.groups().filters * channel_chunks * tap_chunks;
+  Launch launch(stream, static_cast<unsigned>(blocks), weights::finish_threads);
   launch.early();
   const auto *const x = static_cast<const Stored*>(call.x), *const dy =
                                                                 static_cast<const Stored*>(call.dy);
