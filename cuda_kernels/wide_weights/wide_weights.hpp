@@ -102,9 +102,16 @@ struct WideWeightsPlan {
   int columns() const { return column_blocks() * wide_weights_block(of); }
   /// Of all pixels: of planes as they lie those of whole images.
   int steps(bool reads_across) const;
+  /// Whether sums may have to be made anew: zeros of the padding may have met Inf, or operands did
+  /// not fit.
+  bool repairs() const;
   /// Sums of each weight: of each split, those of its parts.
   int all_sums() const { return cut.splits * weights_parts(of); }
   std::size_t sums_bytes() const;
+  /// Whether dw has so many neighbouring channels side by side, if it is aligned.
+  bool has_vectors(int channels) const;
+  /// Whether a tile's sums are those of dw, and can be stored as they are, if it is aligned.
+  bool can_store_directly() const;
   double seconds(const DeviceInfo& device) const;  ///< predicted
 };
 

@@ -33,18 +33,25 @@ struct WeightsChunk {
   }
 };
 
-/// Returns how dw is stored by blocks that have room for `most` sums, and by vectors of as many
-/// elements.
-inline WeightsAccess weights_access(const WideWeightsPlan& plan, const void* dw, int most,
-                                    int vector = 4) {
+/// Whether so many neighbouring channels of dw can be stored at once.
+inline bool stores_vectors(const WideWeightsPlan& plan, const void* dw, int channels) {
+  const auto bytes = static_cast<std::uintptr_t>(channels) * size_in_bytes(plan.of.stored);
+  return plan.has_vectors(channels) && reinterpret_cast<std::uintptr_t>(dw) % bytes == 0;
+}
+
+/// Whether the kernel of the products stores dw itself.
+inline bool stores_directly(const WideWeightsPlan& plan, const WideWeightsCall& call) {
+  constexpr std::uintptr_t vector_bytes = 16;
+  return plan.can_store_directly() && plan.x.image.n > 0 && !call.accumulate &&
+         reinterpret_cast<std::uintptr_t>(call.dw) % vector_bytes == 0;
+}
+
+/// Returns how dw is stored by blocks that have room for `most` sums.
+inline WeightsAccess weights_access(const WideWeightsPlan& plan, const void* dw, int most) {
   const WeightsStrides& at = plan.strides;
   const WideFold& fold = plan.x.channels.fold;
   const WeightsSizes& sizes = plan.sizes;
-  const auto fits = [&](std::int64_t step) { return step % vector == 0; };
-  const auto bytes = static_cast<std::uintptr_t>(vector) * size_in_bytes(plan.of.stored);
-  if (at.w_c == 1 && fits(fold.channels) && fits(at.w_k) && fits(at.w_t) && fits(at.w_r) &&
-      fits(at.w_s) && reinterpret_cast<std::uintptr_t>(dw) % bytes == 0)
-    return WeightsAccess::vectors;
+  if (stores_vectors(plan, dw, 4)) return WeightsAccess::vectors;
   const auto is = [](int extent, std::int64_t stride, std::int64_t wanted) {
     return extent == 1 || stride == wanted;
   };
@@ -65,6 +72,7 @@ struct WeightsPlaces {
   WideGroups groups;
   Divisor<int> taps[2];  ///< of the product: s, r
   Divisor<int> own_channels, own_filters;
+  Divisor<int> row_blocks;  ///< of channels, under each tap
 
   explicit WeightsPlaces(const WideWeightsPlan& plan)
       : strides(plan.strides),
@@ -72,7 +80,8 @@ struct WeightsPlaces {
         groups(plan.groups()),
         taps{Divisor<int>(plan.x.channels.taps[0]), Divisor<int>(plan.x.channels.taps[1])},
         own_channels(plan.groups().own_channels),
-        own_filters(plan.groups().own_filters) {}
+        own_filters(plan.groups().own_filters),
+        row_blocks(plan.x.blocks) {}
 };
 
 /// Where a channel of the product under one of its taps belongs in a filter of a group.

@@ -7,6 +7,7 @@
 #include "cuda_kernels/primitives/registers.cuh"
 #include "cuda_kernels/wide/wide_consumer.cuh"
 #include "cuda_kernels/wide/wide_kernel.cuh"
+#include "cuda_kernels/wide_weights/wide_weights_direct.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_producer.cuh"
 #include "cuda_kernels/wide_weights/wide_weights_registers.cuh"
 
@@ -43,14 +44,9 @@ __device__ void multiply_runs(const WideShared<shape>& shared, WideStage<shape>&
 template <class Arithmetic, WideShape shape>
 __device__ void write_weights_sums(const WideWeightsParams& params, const WideWeightsWork& work,
                                    const WideSums<shape>& sums) {
-  const int warpgroup = consumer_warpgroup();
-  const int lane = static_cast<int>(threadIdx.x) % 32,
-            warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  const bool below = shape.across == 1;
-  const int first_row = work.filter_block * weights_block<Arithmetic> +
-                        (below ? warpgroup * shape.warpgroup_rows() : 0) + 16 * warp + lane / 4;
-  const int first_column = work.column_block * weights_block<Arithmetic> +
-                           (below ? 0 : warpgroup * shape.warpgroup_columns());
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const WeightsWarpPlace<Arithmetic, shape> place(work);
+  const int first_row = place.row + lane / 4, first_column = place.column;
 #pragma unroll
   for (int i = 0; i < WideSums<shape>::m64_tiles; ++i)
 #pragma unroll
@@ -70,6 +66,16 @@ __device__ void write_weights_sums(const WideWeightsParams& params, const WideWe
     }
 }
 
+/// Writes a warpgroup's sums of a tile, to workspace or to dw.
+template <class Arithmetic, WideShape shape>
+__device__ void write_weights(const WideWeightsParams& params, const WideShared<shape>& shared,
+                              const WideWeightsWork& work, const WideSums<shape>& sums) {
+  if (params.direct.dw)
+    store_weights_tile<Arithmetic, shape>(params, shared, work, sums);
+  else
+    write_weights_sums<Arithmetic, shape>(params, work, sums);
+}
+
 /// Sums a tile's steps of a split, and writes the sums. Of three products the small ones' sums,
 /// whose low halves were raised, are brought down before the large ones are added.
 template <class Arithmetic, WideWeightsFault fault, WideShape shape>
@@ -80,7 +86,7 @@ __device__ void sum_weights_tile(const WideWeightsParams& params, const WideShar
   if constexpr (!moves_sums(Arithmetic::host)) {
     multiply_stages<typename Arithmetic::Operand, WideTermsAcross<Arithmetic, fault>>(
         shared, stage, 0, steps, 0, sums);
-    write_weights_sums<Arithmetic, shape>(params, work, sums);
+    write_weights<Arithmetic, shape>(params, shared, work, sums);
   } else {
     WideSums<shape> all{};
     if constexpr (Arithmetic::splits_operands) {
@@ -89,7 +95,7 @@ __device__ void sum_weights_tile(const WideWeightsParams& params, const WideShar
       all.scale(1 / split_raise);
     }
     multiply_runs<Arithmetic, fault>(shared, stage, steps, sums, all);
-    write_weights_sums<Arithmetic, shape>(params, work, all);
+    write_weights<Arithmetic, shape>(params, shared, work, all);
   }
 }
 

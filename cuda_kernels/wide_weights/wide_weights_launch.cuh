@@ -95,6 +95,7 @@ inline WideWeightsParams wide_weights_params(const WideWeightsPlan& plan, char* 
           .x = {},
           .dy = {},
           .sums = reinterpret_cast<float*>(workspace + plan.sums),
+          .direct = {.dw = nullptr, .doubted = nullptr, .places = WeightsPlaces(plan)},
           .axis = {axis(0), axis(1), axis(2)},
           .filters = groups.filters,
           .rows = plan.rows(),
@@ -110,12 +111,6 @@ inline WideWeightsParams wide_weights_params(const WideWeightsPlan& plan, char* 
           .n_tiles = Divisor<int>(cut.n_tiles),
           .of_groups = Divisor<int>(groups.count),
           .image_steps = Divisor<int>(1)};
-}
-
-/// Whether sums may have to be made anew: zeros of the padding may have met Inf, or operands did
-/// not fit.
-inline bool repairs_weights(const WideWeightsPlan& plan) {
-  return plan.x.image.padding != Padding{} || plan.of.scales() || plan.of.products == 3;
 }
 
 /// Adds so many splits, of which there are none where there is no image.
@@ -148,7 +143,7 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
       .x_exponent = params.x.exponent,
       .dy_exponent = params.dy.exponent,
       .accumulate = call.accumulate,
-      .repairs = repairs_weights(plan),
+      .repairs = plan.repairs(),
       .repairs_infinite = plan.of.splits_in_registers()};
   const std::int64_t blocks =
       std::int64_t{plan.groups().count} * plan.groups().filters * channel_chunks * tap_chunks;
@@ -163,6 +158,26 @@ void launch_adding(const WideWeightsPlan& plan, const WideWeightsParams& params,
     launch(add_wide_weights<Stored, fault, 1>, adding, x, dy, dw);
 }
 
+/// Looks at the tiles again whose sums may be wrong.
+template <class Stored, WideWeightsFault fault>
+void launch_repair(const WideWeightsPlan& plan, const WideWeightsParams& params,
+                   const WideWeightsCall& call, void* stream) {
+  const WideShape& shape = wide_shapes[plan.cut.shape];
+  const WideWeightsRepair repair{.plan = {.sizes = plan.sizes, .cut = {}, .strides = plan.strides},
+                                 .direct = params.direct,
+                                 .filters = params.filters,
+                                 .columns = params.columns,
+                                 .block = wide_weights_block(plan.of),
+                                 .m = shape.m,
+                                 .n = shape.n,
+                                 .m_tiles = params.m_tiles,
+                                 .n_tiles = params.n_tiles};
+  Launch launch(stream, static_cast<unsigned>(params.works), weights::finish_threads);
+  launch.early();
+  launch(repair_wide_weights<Stored, fault>, repair, static_cast<const Stored*>(call.x),
+         static_cast<const Stored*>(call.dy));
+}
+
 /// Starts the products and the sum of the splits. `early`: the kernel before on the stream is one
 /// of this launch's.
 template <class Arithmetic, int number, WideWeightsFault fault>
@@ -175,7 +190,11 @@ void launch_tiles_of_weights(const WideWeightsPlan& plan, const WideWeightsParam
                 wide_shapes[number].shared_bytes());
   if (early) launch.early();
   launch(wide_weights<Arithmetic, number, fault>, params);
-  launch_adding<typename Arithmetic::Stored, fault>(plan, params, plan.all_sums(), call, stream);
+  using Stored = typename Arithmetic::Stored;
+  if (!params.direct.dw)
+    launch_adding<Stored, fault>(plan, params, plan.all_sums(), call, stream);
+  else if (params.direct.doubted)
+    launch_repair<Stored, fault>(plan, params, call, stream);
 }
 
 /// Puts a gradient on the stream, with tiles of the plan's shape, which is `number`.
@@ -185,6 +204,11 @@ void launch_wide_weights(const WideWeightsPlan& plan, const WideWeightsCall& cal
   WideWeightsParams params = wide_weights_params(plan, call.workspace);
   if (plan.x.image.n == 0)
     return launch_adding<typename Arithmetic::Stored, fault>(plan, params, 0, call, stream);
+  if (stores_directly(plan, call)) {
+    params.direct.dw = call.dw;
+    // Where the sums would be, which are more.
+    if (plan.repairs()) params.direct.doubted = reinterpret_cast<int*>(params.sums);
+  }
   if constexpr (weights_in_registers(Arithmetic::host)) {
     using Across = WideArithmetic<typename Arithmetic::Stored, typename Arithmetic::Operand,
                                   Arithmetic::products, true>;

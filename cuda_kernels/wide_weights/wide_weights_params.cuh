@@ -6,7 +6,7 @@
 #include "cuda_kernels/primitives/index.cuh"
 #include "cuda_kernels/primitives/tensor_copy.cuh"
 #include "cuda_kernels/wide/wide_params.cuh"
-#include "cuda_kernels/wide_weights/wide_weights.hpp"
+#include "cuda_kernels/wide_weights/wide_weights_dw.cuh"
 
 namespace plumb::cuda {
 
@@ -18,6 +18,7 @@ enum class WideWeightsFault {
   stale_stage,   ///< the last step of a tile takes the channels that its stage had before
   wrong_stride,  ///< descriptors have the second 64 filters or channels half as far behind
   low_twice,     ///< the second of three products takes dy's low halves as the first does
+  lost_doubt,    ///< what may be wrong is not looked at again
   // Of operands that go through registers:
   stale_fragment,  ///< a step's first pixels are those of the stage before
   lost_low,        ///< low halves of dy are zeros
@@ -46,10 +47,20 @@ struct WideWeightsTensor {
   const int* exponent;
 };
 
+/// Where a tile's sums are rounded and stored as they are, if dw has vectors of 16 bytes, no group
+/// is joined and no axis folded.
+struct WeightsDirect {
+  void* dw;      ///< null where sums go to workspace
+  int* doubted;  ///< a number for each consumer warp of each work, not 0 where a sum may be wrong;
+                 ///< or null
+  WeightsPlaces places;
+};
+
 struct WideWeightsParams {
   CUtensorMap x_map, dy_map;
   WideWeightsTensor x, dy;
   float* sums;  ///< splits × groups × rows × columns
+  WeightsDirect direct;
   WideWeightsAxis axis[3];
   int filters, rows, columns;  ///< of a group; rows and columns are whole blocks
   int filter_blocks, channel_blocks, column_blocks;
@@ -60,7 +71,7 @@ struct WideWeightsParams {
 
 /// A tile of a block: a group's filters and columns from there on, and a split's steps.
 struct WideWeightsWork {
-  int group, filter_block, column_block, split, begin, end;
+  int number, group, filter_block, column_block, split, begin, end;
 };
 
 /// Calls `f` for each of the block's tiles. Splits are slowest, so that the tiles under way at one
@@ -73,7 +84,8 @@ __device__ void for_each_weights_work(const WideWeightsParams& params, const F& 
     const auto [above_n, n_tile] = params.n_tiles.divide(work);
     const auto [above_m, m_tile] = params.m_tiles.divide(above_n);
     const auto [split, group] = params.of_groups.divide(above_m);
-    f(WideWeightsWork{.group = group,
+    f(WideWeightsWork{.number = work,
+                      .group = group,
                       .filter_block = m_tile * (shape.m / weights_block<Arithmetic>),
                       .column_block = n_tile * (shape.n / weights_block<Arithmetic>),
                       .split = split,

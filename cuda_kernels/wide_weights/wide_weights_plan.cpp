@@ -202,6 +202,22 @@ std::size_t WideWeightsPlan::sums_bytes() const {
          static_cast<std::size_t>(rows()) * static_cast<std::size_t>(columns()) * sizeof(float);
 }
 
+bool WideWeightsPlan::repairs() const {
+  return x.image.padding != Padding{} || of.scales() || of.products == 3;
+}
+
+bool WideWeightsPlan::has_vectors(int count) const {
+  const auto fits = [&](std::int64_t step) { return step % count == 0; };
+  return strides.w_c == 1 && fits(x.channels.fold.channels) && fits(strides.w_k) &&
+         fits(strides.w_t) && fits(strides.w_r) && fits(strides.w_s);
+}
+
+bool WideWeightsPlan::can_store_directly() const {
+  const int vector = 16 / static_cast<int>(size_in_bytes(of.stored));
+  return cut.splits == 1 && !weights_in_registers(of) && x.channels.fold.axes == 0 &&
+         groups().joined() == 1 && has_vectors(vector);
+}
+
 double WideWeightsPlan::seconds(const DeviceInfo& device) const {
   WideWeightsTraffic traffic;
   add_repacking(traffic, x, across), add_repacking(traffic, dy, across);

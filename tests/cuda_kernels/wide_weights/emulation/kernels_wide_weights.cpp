@@ -37,6 +37,8 @@ void launch(const WideWeightsRun& run, const WideWeightsCall& call, const Device
         return with.template operator()<WideWeightsFault::wrong_stride>();
       if (run.mistake == WeightsMistake::low_twice)
         return with.template operator()<WideWeightsFault::low_twice>();
+      if (run.mistake == WeightsMistake::lost_doubt)
+        return with.template operator()<WideWeightsFault::lost_doubt>();
     } else {
       if (run.mistake == WeightsMistake::stale_fragment)
         return with.template operator()<WideWeightsFault::stale_fragment>();
@@ -123,7 +125,7 @@ bool run_wide_weights(const WideWeightsRun& run) {
     launch<WideFp16>(run, call, device);
   else
     launch<WideBf16>(run, call, device);
-  return has_nan(run.plan, workspace.contents());
+  return !stores_directly(run.plan, call) && has_nan(run.plan, workspace.contents());
 }
 
 }  // namespace plumb_test::emulation

@@ -21,6 +21,8 @@ namespace {
 
 constexpr WideClass classes[] = {wide_class_fp16,   wide_class_bf16, wide_class_fp16_scaled,
                                  wide_class_fp16x3, wide_class_tf32, wide_class_tf32x3};
+constexpr WideClass by_wgmma[] = {wide_class_fp16, wide_class_bf16, wide_class_fp16_scaled,
+                                  wide_class_fp16x3};
 constexpr WideClass in_registers[] = {wide_class_tf32, wide_class_tf32x3};
 
 }  // namespace
@@ -78,6 +80,59 @@ TEST_CASE("wide weights, emulated: each of the tiles, whole and in part, with sp
         if (cuda::weights_in_registers(of) && splits != 2) continue;
         CHECK(WideWeightsEmulated("mb3ic72ih6iw7oc71kh2kw1ph0", options).run() == "");
       }
+}
+
+TEST_CASE("wide weights, emulated: sums of one split are stored in dw as they are") {
+  for (const WideClass& of : by_wgmma)
+    for (int shape = 0; shape < cuda::wide_shape_count; ++shape) {
+      if (!cuda::wide_weights_has(cuda::wide_shapes[shape], cuda::moves_sums(of))) continue;
+      if (plumb_test::is_sanitized && shape != 3) continue;
+      for (const char* text :
+           {"mb4ic136ih5iw6oc264kh1kw2ph0pw0", "mb3ic72ih6iw7oc71kh2kw1ph0",
+            "g2mb1ic144ih4iw5oc160kh1ph0", "mb1ic64id2ih4iw5oc40kd2kh3kw2pd0ph1pw1"}) {
+        CAPTURE(name(of), shape, text);
+        WideWeightsOptions options{.of = of, .dw = Placing::channels_last};
+        options.choice.shape = shape;
+        WideWeightsEmulated gradient(text, options);
+        CHECK(gradient.plan().can_store_directly());
+        CHECK(gradient.run() == "");
+        if (shape != 3) continue;
+        options.values = Data::normal;
+        CHECK(WideWeightsEmulated(text, options).run() == "");
+        options.accumulate = true;
+        CHECK(WideWeightsEmulated(text, options).run() == "");
+      }
+    }
+}
+
+TEST_CASE("wide weights, emulated: what is stored as it is is NaN where the definition has it") {
+  for (const WideClass& of : by_wgmma)
+    for (const char* text : {"mb2ic24ih4iw5oc16kh3ph1", "mb1ic72ih4iw5oc140kh3ph1"})
+      for (const std::uint32_t seed : {1u, 2u, 3u}) {
+        if (plumb_test::is_sanitized && seed != 1) continue;
+        CAPTURE(name(of), text, seed);
+        WideWeightsOptions options{
+            .of = of, .dw = Placing::channels_last, .values = Data::infinite};
+        CHECK(WideWeightsEmulated(text, options, seed).run() == "");
+        options.choice.shape = 6;
+        if (cuda::wide_weights_has(cuda::wide_shapes[6], cuda::moves_sums(of)))
+          CHECK(WideWeightsEmulated(text, options, seed).run() == "");
+      }
+}
+
+TEST_CASE("wide weights, emulated: sums go to dw of any layout, in vectors, lines or one by one") {
+  // Many taps are more than lines have room for; channels that are no multiple of four, no vectors.
+  for (const WideClass& of : classes)
+    for (const Placing dw : {Placing::channels_last, Placing::planes, Placing::mirrored})
+      for (const char* text : {"mb2ic72ih5iw6oc9kh3ph1", "mb1ic68ih9oc9kh7ph3",
+                               "mb2ic130ih5iw6oc9kh1kw2ph0", "mb1ic1100ih3oc3kh1ph0"})
+        for (const int splits : {2, 9}) {
+          if (plumb_test::is_sanitized && splits != 2) continue;
+          CAPTURE(name(of), text, static_cast<int>(dw), splits);
+          WideWeightsOptions options{.of = of, .dw = dw, .accumulate = splits == 2};
+          options.choice.shape = 5, options.choice.splits = splits;
+          CHECK(WideWeightsEmulated(text, options).run() == "");
+        }
 }
 
 TEST_CASE("wide weights, emulated: without an image the gradient is zeros, or what was there") {
@@ -286,6 +341,13 @@ TEST_CASE("wide weights, emulated: planted faults show") {
   }
   options.of = wide_class_fp16x3;
   CHECK(is_caught(many, WeightsMistake::wrong_stride, 1));
+  {
+    options.dw = Placing::channels_last;
+    const char* const padded = "mb2ic24ih4iw5oc16kh3ph1";
+    CHECK_FALSE(is_caught(padded, WeightsMistake::none, 1, Data::infinite));
+    CHECK(is_caught(padded, WeightsMistake::lost_doubt, 1, Data::infinite));
+    options.dw = Placing::planes;
+  }
   // Small integers have no low halves.
   CHECK(is_caught(few, WeightsMistake::low_twice, 1, Data::normal));
   options.of = wide_class_tf32x3;

@@ -13,6 +13,7 @@ enum class WeightsMistake {
   stale_stage,
   wrong_stride,
   low_twice,
+  lost_doubt,
   stale_fragment,
   lost_low,
   swapped_pixels
