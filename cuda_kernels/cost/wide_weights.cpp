@@ -30,21 +30,31 @@ double clocks_of_products(const WideWeightsCounts& work) {
   constexpr double shared_bytes_per_clock = 128;
   const double shared =
       row_bytes *
-      (warps / work.step_parts * (work.warp_rows + work.warp_columns) + work.m + work.n) /
+      (warps / work.step_parts * (work.warp_rows + work.warp_columns) + work.loaded_rows) /
       shared_bytes_per_clock;
   return std::max(products, shared);
+}
+
+/// Clocks of a kernel that adds the splits, on all multiprocessors: its loads, and what a warp does
+/// for each 128 weights, by the instructions of the code for sm_90a.
+double clocks_of_adding(const WideWeightsCounts& work) {
+  constexpr double of_128 = 290, of_128_sums = 14, issued_per_clock = 4, sum_bytes = 4;
+  const double instructions = (of_128 * work.weights + of_128_sums * work.sums) / 128;
+  return (sum_bytes * work.sums / cost_tables().wide.l2_bytes_per_clock +
+          instructions / issued_per_clock) /
+         wide_weights_units;
 }
 
 }  // namespace
 
 double wide_weights_clocks(const WideWeightsCounts& work) {
   const WideTable& costs = cost_tables().wide;
-  const double loaded = row_bytes * (work.m + work.n);
+  const double loaded = row_bytes * work.loaded_rows;
   const double step =
       std::max(clocks_of_products(work), loaded / costs.l2_bytes_per_clock) + costs.of_step;
-  const double stored = 4.0 * work.step_parts * work.m * work.n / costs.l2_bytes_per_clock;
+  const double stored = 1.0 * work.stored_bytes * work.m * work.n / costs.l2_bytes_per_clock;
   const double waves = std::ceil(work.works / wide_weights_units);
-  const double adding = work.sums_bytes / (costs.l2_bytes_per_clock * wide_weights_units);
+  const double adding = clocks_of_adding(work);
   return costs.slower * (waves * (work.steps * step + costs.of_tile + stored) + adding);
 }
 
@@ -54,7 +64,7 @@ double wide_weights_moving_clocks(const WideWeightsTraffic& traffic) {
   constexpr double bytes_per_clock = 1700, clocks_per_second = 1.98e9;
   return costs.slower * traffic.read_bytes / (bytes_per_clock * costs.read_share) +
          traffic.repacked_bytes / (bytes_per_clock * costs.repacking_share) +
-         traffic.repackings * costs.next_kernel * clocks_per_second;
+         traffic.other_kernels * costs.next_kernel * clocks_per_second;
 }
 
 double wide_weights_seconds(const DeviceInfo& device, double clocks,
@@ -66,9 +76,10 @@ double wide_weights_seconds(const DeviceInfo& device, double clocks,
   const double reading =
       costs.slower * machine.moving_seconds(traffic.read_bytes, costs.read_share);
   const double slower = by_mma_sync ? measured.mma_sync_slower : measured.slower;
-  return slower * kernel_seconds(tiles + reading, device, 0) + costs.start + costs.next_kernel +
+  return slower * kernel_seconds(tiles + reading, device, 0) + costs.start +
+         machine.moving_seconds(traffic.written_bytes, costs.write_share) +
          machine.moving_seconds(traffic.repacked_bytes, costs.repacking_share) +
-         traffic.repackings * costs.next_kernel;
+         traffic.other_kernels * costs.next_kernel;
 }
 
 }  // namespace plumb::cuda

@@ -7,7 +7,8 @@
 //   warpgroups multiply, one thread loads 64 pixels at a time, ahead by up to eight stages. Blocks
 //   sum parts of the pixels, which a second kernel adds in a fixed order.
 // Bytes: dy and x once for each tile, from L2 where they fit there; the sums of each part, written
-//   and read in fp32. A repacked tensor is read and written once besides.
+//   and read in fp32, but of a single part, which is stored in dw. A repacked tensor is read and
+//   written once besides.
 // Wins: from some 32 channels and filters on.
 // Measured: not yet (docs/kernels/weights.md).
 #include "cuda_kernels/wide_weights/wide_weights_entry.cuh"

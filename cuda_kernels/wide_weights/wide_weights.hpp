@@ -74,6 +74,18 @@ struct WideWeightsCut {
   double clocks = 0;             ///< of a multiprocessor, for all but what moves through memory
 };
 
+/// Blocks of columns, shared out evenly among tiles: the first ones may have one more.
+struct WeightsColumns {
+  int of_tile = 0, rest = 0;
+
+  WeightsColumns(int blocks, int tiles) : of_tile(blocks / tiles), rest(blocks % tiles) {}
+  /// The first block of a tile, and behind the last tile the number of all.
+  PLUMB_HOST_DEVICE int first(int tile) const {
+    return tile * of_tile + (tile < rest ? tile : rest);
+  }
+  int most() const { return of_tile + (rest > 0 ? 1 : 0); }
+};
+
 /// What is to be taken in place of what the model prefers, where it is not negative and not 0.
 struct WideWeightsChoice {
   int shape = -1, splits = 0;

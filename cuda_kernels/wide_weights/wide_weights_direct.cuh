@@ -78,7 +78,7 @@ __device__ void store_weights_tile(const WideWeightsParams& params, const WideSh
 #pragma unroll
   for (int part = 0; part < WideSums<shape>::n8_tiles / fragments; ++part) {
     const int column = place.column + part * Staged::columns;
-    if (column >= params.columns) continue;
+    if (column >= work.column_end * block) continue;
     const auto [number, of_blocks] = direct.places.row_blocks.divide(column / block);
     const int channel = of_blocks * block + column % block;
     const int channels = direct.places.groups.channels - channel;
@@ -113,7 +113,8 @@ __device__ void store_weights_tile(const WideWeightsParams& params, const WideSh
 struct WideWeightsRepair {
   WeightsPlan plan;  ///< sizes and strides alone
   WeightsDirect direct;
-  int filters, columns, block, m, n;
+  WeightsColumns tile_columns;
+  int filters, block, m, n;
   Divisor<int> m_tiles, n_tiles;
 };
 
@@ -133,11 +134,11 @@ __global__ void __launch_bounds__(weights::finish_threads)
   const auto [group, m_tile] = of.m_tiles.divide(above_n);
   auto* const dw = static_cast<Stored*>(of.direct.dw);
   const auto weight_of = [&](int i) {
-    const int column = n_tile * of.n + i % of.n;
+    const int column = of.tile_columns.first(n_tile) * of.block + i % of.n;
     const auto [number, of_blocks] = of.direct.places.row_blocks.divide(column / of.block);
     WideWeight weight(of.direct.places, 0, number, of_blocks * of.block + column % of.block);
-    weight.is_there =
-        weight.is_there && column < of.columns && m_tile * of.m + i / of.n < of.filters;
+    weight.is_there = weight.is_there && column < of.tile_columns.first(n_tile + 1) * of.block &&
+                      m_tile * of.m + i / of.n < of.filters;
     return weight;
   };
   const auto filter_of = [&](int i) { return group * of.filters + m_tile * of.m + i / of.n; };

@@ -60,7 +60,7 @@ __device__ void write_weights_sums(const WideWeightsParams& params, const WideWe
           first_column + lane % 4 * 2;
 #pragma unroll
       for (int j = 0; j < WideSums<shape>::n8_tiles; ++j)
-        if (first_column + 8 * j < params.columns)
+        if (first_column + 8 * j < work.column_end * weights_block<Arithmetic>)
           *reinterpret_cast<float2*>(to + 8 * j) = {sums.of[i][4 * j + 2 * half],
                                                     sums.of[i][4 * j + 2 * half + 1]};
     }

@@ -63,15 +63,17 @@ struct WideWeightsParams {
   WeightsDirect direct;
   WideWeightsAxis axis[3];
   int filters, rows, columns;  ///< of a group; rows and columns are whole blocks
-  int filter_blocks, channel_blocks, column_blocks;
+  int filter_blocks, channel_blocks;
+  WeightsColumns tile_columns;
   int groups, steps, splits, works;
   Divisor<int> m_tiles, n_tiles, of_groups;
   Divisor<int> image_steps;  ///< across: those of an image, whose steps are its own
 };
 
-/// A tile of a block: a group's filters and columns from there on, and a split's steps.
+/// A tile of a block: a group's filters from a block on, columns from a block to another, and a
+/// split's steps.
 struct WideWeightsWork {
-  int number, group, filter_block, column_block, split, begin, end;
+  int number, group, filter_block, column_block, column_end, split, begin, end;
 };
 
 /// Calls `f` for each of the block's tiles. Splits are slowest, so that the tiles under way at one
@@ -87,7 +89,8 @@ __device__ void for_each_weights_work(const WideWeightsParams& params, const F& 
     f(WideWeightsWork{.number = work,
                       .group = group,
                       .filter_block = m_tile * (shape.m / weights_block<Arithmetic>),
-                      .column_block = n_tile * (shape.n / weights_block<Arithmetic>),
+                      .column_block = params.tile_columns.first(n_tile),
+                      .column_end = params.tile_columns.first(n_tile + 1),
                       .split = split,
                       .begin = first_pixel_step(split, params.splits, params.steps),
                       .end = first_pixel_step(split + 1, params.splits, params.steps)});

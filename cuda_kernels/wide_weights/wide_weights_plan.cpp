@@ -49,16 +49,33 @@ WideWeightsCounts work_of(const WideWeightsPlan& plan) {
   const bool in_registers = weights_in_registers(plan.of);
   const int parts = weights_parts(plan.of);
   const WeightsWarpShape warp(shape, parts);
+  const bool directly = plan.can_store_directly();
+  const double sums = static_cast<double>(plan.sums_bytes()) / sizeof(float);
   return {
       .m = shape.m,
       .n = shape.n,
+      .loaded_rows = std::min(shape.m, plan.rows()) +
+                     WeightsColumns(plan.column_blocks(), plan.cut.n_tiles).most() *
+                         wide_weights_block(plan.of),
       .works = 1.0 * plan.cut.m_tiles * plan.cut.n_tiles * plan.groups().count * plan.cut.splits,
       .steps = static_cast<double>(plan.of.rounds() * ceil_div(plan.cut.steps, plan.cut.splits)),
       .warp_rows = in_registers ? warp.rows : 0,
       .warp_columns = in_registers ? warp.columns : 0,
       .step_parts = parts,
       .step_products = plan.of.splits_in_registers() ? plan.of.products : 1,
-      .sums_bytes = static_cast<double>(plan.sums_bytes())};
+      .stored_bytes = directly ? static_cast<int>(size_in_bytes(plan.of.stored)) : 4 * parts,
+      .sums = directly ? 0 : sums,
+      .weights = directly ? 0 : sums / plan.all_sums()};
+}
+
+/// Kernels behind that of the products.
+int kernels_behind(const WideWeightsPlan& plan) {
+  return plan.can_store_directly() && !plan.repairs() ? 0 : 1;
+}
+
+/// What a cut's clocks are compared by.
+double clocks_of_cut(const WideWeightsPlan& plan) {
+  return plan.cut.clocks + wide_weights_moving_clocks({.other_kernels = kernels_behind(plan)});
 }
 
 /// Bytes that a repacking reads and writes.
@@ -72,7 +89,7 @@ void add_repacking(WideWeightsTraffic& traffic, const WideWeightsOperand& operan
   const double written =
       static_cast<double>(operand.image.n) * static_cast<double>(operand.input.image_bytes());
   const bool looks = operand.channels.of.scales();
-  traffic.repackings += looks ? 3 : 1;
+  traffic.other_kernels += looks ? 3 : 1;
   traffic.repacked_bytes += (looks ? 2 : 1) * stored + written;
   traffic.read_bytes += written;
 }
@@ -85,7 +102,8 @@ bool lies_in_planes(const WideWeightsOperand& operand) {
 /// Of equal clocks the first is taken.
 void cut(WideWeightsPlan& plan, WideWeightsChoice choice) {
   const int steps = plan.cut.steps;
-  WideWeightsCut best{.clocks = std::numeric_limits<double>::infinity()};
+  WideWeightsCut best;
+  double least = std::numeric_limits<double>::infinity();
   for (int number = 0; number < wide_shape_count; ++number) {
     if (choice.shape >= 0 && choice.shape != number) continue;
     const WideShape& shape = wide_shapes[number];
@@ -102,7 +120,8 @@ void cut(WideWeightsPlan& plan, WideWeightsChoice choice) {
           static_cast<int>(std::clamp(std::floor(waves * wide_weights_units / tiles), 1.0, most));
       if (choice.splits > 0) plan.cut.splits = std::clamp(choice.splits, 1, std::max(steps, 1));
       plan.cut.clocks = wide_weights_clocks(work_of(plan));
-      if (plan.cut.clocks < best.clocks) best = plan.cut;
+      if (const double clocks = clocks_of_cut(plan); clocks < least)
+        best = plan.cut, least = clocks;
     }
   }
   plan.cut = best;
@@ -142,7 +161,7 @@ int choose_fold(const ConvProblem& p, const WideClass& of, const WideWeightsChoi
     WideWeightsChoice tried = choice;
     tried.folded_axes = folded;
     const WideWeightsPlan plan(p, of, tried);
-    const double clocks = plan.cut.clocks + wide_weights_moving_clocks([&] {
+    const double clocks = clocks_of_cut(plan) + wide_weights_moving_clocks([&] {
                             WideWeightsTraffic traffic;
                             add_repacking(traffic, plan.x, plan.across);
                             add_repacking(traffic, plan.dy, plan.across);
@@ -221,6 +240,9 @@ bool WideWeightsPlan::can_store_directly() const {
 double WideWeightsPlan::seconds(const DeviceInfo& device) const {
   WideWeightsTraffic traffic;
   add_repacking(traffic, x, across), add_repacking(traffic, dy, across);
+  traffic.other_kernels += kernels_behind(*this);
+  traffic.written_bytes =
+      static_cast<double>(sizes.weights()) * static_cast<double>(size_in_bytes(of.stored));
   return wide_weights_seconds(device, cut.clocks, traffic, weights_in_registers(of));
 }
 
@@ -238,12 +260,20 @@ Support supports_cut(const ConvProblem& problem, const WideClass& of) {
   if (Support stored = supports_dtypes({of.stored}, p); !stored) return stored;
   if (p.boundary != Boundaries{})
     return {Reason::geometry, "a boundary other than zeros; expected zeros"};
+  // Sums of a group of filters and channels that are filled up to whole blocks. Joined groups have
+  // fewer, and no more than 64 for each weight.
   constexpr double most = 0x7fff0000;
   const double weights = static_cast<double>(element_count(p.w_extents()));
-  if (!weights_sizes(p) || 64.0 * weights >= most)
-    return {Reason::too_large,
-            "taps, strides or weights; expected fewer than 2^20 taps and "
-            "below 2^25 weights"};
+  const auto filled = [&](std::int64_t count) {
+    return static_cast<double>(ceil_div(count / std::max<std::int64_t>(p.groups, 1), 64)) * 64;
+  };
+  const double taps = static_cast<double>(p.t * p.r * p.s);
+  const double sums = static_cast<double>(p.groups) * filled(p.k) * filled(p.c) * taps;
+  if (!weights_sizes(p) || std::min(64 * weights, sums) >= most)
+    return {
+        Reason::too_large,
+        "taps, strides or weights; expected fewer than 2^20 taps and below 2^31 sums, of filters "
+        "and channels in whole blocks of 64"};
   if (Support gradients = supports_folded(image_of_gradients(p), of, 0); !gradients)
     return gradients;
   Support plain = supports_folded(p, of, 0);

@@ -42,7 +42,7 @@ struct WideWeightsCopy {
   __device__ WideWeightsCopy(const WideWeightsParams& params, const WideWeightsWork& work)
       : block(static_cast<int>(threadIdx.x) % 32),
         filters(min(m_blocks, params.filter_blocks - work.filter_block)),
-        columns(min(n_blocks, params.column_blocks - work.column_block)) {
+        columns(work.column_end - work.column_block) {
     of_x = block >= m_blocks;
     const int number = of_x ? block - m_blocks : block;
     is_there = number < (of_x ? columns : filters);

@@ -148,7 +148,7 @@ class WeightsWarp {
     const int in_tile = parts == 1 ? warp : warp / 4 * 2 + warp % 2;
     row_ = in_tile / own.across * own.rows, column_ = in_tile % own.across * own.columns;
     has_sums_ = work.filter_block + row_ / block < params.filter_blocks &&
-                work.column_block + column_ / block < params.column_blocks;
+                work.column_block + column_ / block < work.column_end;
   }
   /// Sums so many steps, and writes the sums. They move before they are long.
   __device__ void multiply(const WideShared<shape>& shared, WideStage<shape>& stage, int steps) {
@@ -231,7 +231,7 @@ class WeightsWarp {
   /// Writes sums to workspace, or adds them to what this thread has written there.
   __device__ void write(const Sums& sums, bool adds) const {
     const int lane = thread_anew() % 32, group = lane / 4;
-    const int columns = number_anew(params_.columns);
+    const int columns = number_anew(params_.columns), end = number_anew(work_.column_end * block);
     const int first_row = work_.filter_block * block + row_,
               first_column = number_anew(work_.column_block * block + column_);
     constexpr int n8_of_block = block / 8;
@@ -247,7 +247,7 @@ class WeightsWarp {
         float* const to = params_.sums + (first + row) * columns + first_column + lane % 4 * 2;
 #pragma unroll
         for (int n8 = 0; n8 < n8_tiles; n8 += n8_of_block) {
-          if (n8 > 0 && first_column + 8 * n8 >= columns) break;
+          if (n8 > 0 && first_column + 8 * n8 >= end) break;
           float2 old[n8_of_block] = {};
           auto* const at = reinterpret_cast<float2*>(to + 8 * n8);
           if (adds)

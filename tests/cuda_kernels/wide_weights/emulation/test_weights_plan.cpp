@@ -46,7 +46,7 @@ TEST_CASE("wide weights: what is refused, and why") {
   other = taken;
   other.boundary.w = Boundary::periodic;
   CHECK(reason(check(other)) == Reason::geometry);
-  CHECK(reason(gradient("mb1ic8192ih4oc8192kh1ph0")) == Reason::too_large);
+  CHECK(reason(gradient("mb1ic32768ih4oc65536kh1ph0")) == Reason::too_large);
   // Strides beyond the copy engine's are folded.
   CHECK(reason(gradient("mb2ic3ih64oc64kh16sh16ph0")) == Reason::none);
 }
@@ -104,7 +104,8 @@ TEST_CASE("wide weights: a cut covers all weights and pixels, and keeps the devi
                 run = moves_sums(of) ? std::min(longest * block, wide_weights_run(of))
                                      : longest * block;
       CHECK(wide_weights_chain(plan) >= run);
-      CHECK(wide_weights_chain(plan) <= plan.cut.steps * block);
+      // A single split is added to nothing.
+      CHECK(wide_weights_chain(plan) <= plan.cut.steps * block + 1);
       CHECK(plan.cut.m_tiles * plan.cut.n_tiles * plan.groups().count * plan.cut.splits >= 66);
       CHECK(plan.seconds(hopper()) > 0);
     }
